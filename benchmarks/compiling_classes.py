@@ -19,18 +19,18 @@ from dataclasses import replace
 from pathlib import Path
 
 from tcl.arrays.annotations import read_annotations
-from tcl.codegen.common.errors import CompileError, OptionsError
 from tcl.codegen.cpu.emit.emit import emit
 from tcl.codegen.cpu.object_code.compile import compile_object
 from tcl.codegen.cpu.run.varying import scheduled_for_all
 from tcl.codegen.devices.cpu import host_cpu
 from tcl.codegen.options.options import MappingOptions
+from tcl.common.errors import CompileError, OptionsError
 from tcl.executors.size_classes import ForAll
-from tcl.grammar.check import check
-from tcl.grammar.checked import CheckedDef
-from tcl.grammar.errors import SourceError
-from tcl.grammar.size_classes import classes_of
-from tcl.grammar.varying import Undecided
+from tcl.grammar.check.definitions import check
+from tcl.grammar.sizes.size_classes import classes_of
+from tcl.grammar.sizes.varying import Undecided
+from tcl.grammar.syntax.errors import SourceError
+from tcl.grammar.tree.checked import CheckedDef
 
 PRODUCT = "def {0}(T(M, K) A, T(K, N) B) -> (C) {{ C(m, n) +=! S(A(m, k)) * S(B(k, n)) }}"
 PRODUCTS = {"int8": "int32", "bfloat16": "float", "float16": "float", "float": "float"}

@@ -38,7 +38,6 @@ from typing import Any
 from tcl.arrays.annotations import default_sizes, parse_sizes
 from tcl.arrays.random_inputs import input_shape
 from tcl.codegen.choose.cpu.thread_worth import with_threads_worth
-from tcl.codegen.common.errors import OptionsError
 from tcl.codegen.cpu.emit.emit import emit
 from tcl.codegen.cpu.run.kernel import kernel_code
 from tcl.codegen.cuda.emit.emit import emit_module
@@ -51,10 +50,11 @@ from tcl.codegen.loopir.lower import lower
 from tcl.codegen.options.nest_options import NestOptions
 from tcl.codegen.options.options import PRESETS, MappingOptions
 from tcl.codegen.schedule.cpu import schedule
-from tcl.grammar.check import check
-from tcl.grammar.checked import CheckedDef
-from tcl.grammar.ranges import infer
-from tcl.grammar.sized import SizedDef
+from tcl.common.errors import OptionsError
+from tcl.grammar.check.definitions import check
+from tcl.grammar.ranges.inference import infer
+from tcl.grammar.ranges.sized import SizedDef
+from tcl.grammar.tree.checked import CheckedDef
 from tcl.tuner.space.cpu.mapping import MappingSpace
 from tcl.tuner.space.gpu.mapping import GpuMappingSpace
 

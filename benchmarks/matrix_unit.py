@@ -110,8 +110,8 @@ def ours(row: Row, type_: str, inputs: Sequence[Any], device: Any) -> tuple[Call
 
     from tcl.codegen.cpu.run.kernel import compile_cpu
     from tcl.codegen.options.options import MappingOptions
-    from tcl.grammar.check import check
-    from tcl.grammar.ranges import infer
+    from tcl.grammar.check.definitions import check
+    from tcl.grammar.ranges.inference import infer
 
     (checked,) = check(text_of(row, type_)).values()
     sized = infer(checked, dict(zip("AB", row.shapes, strict=True)))

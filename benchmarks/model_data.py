@@ -35,11 +35,11 @@ from tcl.arrays.annotations import parse_sizes
 from tcl.arrays.arguments import Array
 from tcl.arrays.random_inputs import random_inputs
 from tcl.backends.cpu_backend import CpuBackend
-from tcl.codegen.common.scratch_folder import workspace
 from tcl.codegen.devices.cpu import host_cpu
 from tcl.codegen.options.options import MappingOptions
-from tcl.grammar.check import check
-from tcl.grammar.checked import CheckedDef
+from tcl.common.scratch_folder import workspace
+from tcl.grammar.check.definitions import check
+from tcl.grammar.tree.checked import CheckedDef
 from tcl.selection.best_options import DEFAULT, cache_key
 from tcl.tuner.cache.fingerprint import device_identity
 from tcl.tuner.cache.key import CacheKey

@@ -24,9 +24,9 @@ import numpy as np
 from benchmarks.model_data import PATIENCE, TIMING, Task
 from benchmarks.model_problems import PROBLEMS
 from tcl.backends.cpu_backend import CpuBackend
-from tcl.codegen.common.scratch_folder import workspace
 from tcl.codegen.devices.cpu import host_cpu
 from tcl.codegen.options.options import DEFAULT, MappingOptions
+from tcl.common.scratch_folder import workspace
 from tcl.tuner.cache.fingerprint import device_identity
 from tcl.tuner.cache.tuning_cache import TuningCache
 from tcl.tuner.run.pipeline import Pipeline

@@ -24,9 +24,9 @@ from tcl.codegen.loopir.lower import lower
 from tcl.codegen.options.options import MappingOptions
 from tcl.codegen.schedule.cpu import default_plan, schedule
 from tcl.codegen.schedule.gpu import schedule as schedule_gpu
-from tcl.grammar.check import check
-from tcl.grammar.ranges import infer
-from tcl.grammar.sized import SizedDef
+from tcl.grammar.check.definitions import check
+from tcl.grammar.ranges.inference import infer
+from tcl.grammar.ranges.sized import SizedDef
 
 CPU = CpuProfile(
     "skylake-avx512", "+avx2,+fma,+avx512f", "x86_64-unknown-linux-gnu", 512, 2, 32 << 10, 1 << 20,

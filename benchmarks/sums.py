@@ -27,8 +27,8 @@ from tcl.codegen.cuda.emulator import compile_modules
 from tcl.codegen.devices.cpu import host_cpu
 from tcl.codegen.devices.gpu import profile
 from tcl.codegen.reference import compile_reference
-from tcl.grammar.check import check
-from tcl.grammar.ranges import infer
+from tcl.grammar.check.definitions import check
+from tcl.grammar.ranges.inference import infer
 from tcl.selection.best_options import DEFAULT
 
 Array = NDArray[np.float32]

@@ -26,9 +26,9 @@ from benchmarks.timed_backend import TimedBackend
 from tcl.api import size
 from tcl.arrays.random_inputs import random_inputs
 from tcl.backends.cpu_backend import CpuBackend
-from tcl.codegen.common.scratch_folder import workspace
 from tcl.codegen.options.options import MappingOptions
-from tcl.grammar.check import check
+from tcl.common.scratch_folder import workspace
+from tcl.grammar.check.definitions import check
 from tcl.selection.best_options import DEFAULT, cache_key
 from tcl.tuner.cache.tuning_cache import TuningCache
 from tcl.tuner.config import TunerConfig

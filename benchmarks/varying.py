@@ -42,10 +42,10 @@ from tcl.bench.rows import SUITE, Row, select
 from tcl.codegen.common.dtypes import numpy_dtype
 from tcl.codegen.cpu.run.launch import Launcher
 from tcl.codegen.reference.whole_array import whole_array
-from tcl.grammar.ranges import infer
-from tcl.grammar.size_classes import BUCKETS, SizeClass, class_of
-from tcl.grammar.sized import SizedDef
-from tcl.grammar.varying import symbols_of
+from tcl.grammar.ranges.inference import infer
+from tcl.grammar.ranges.sized import SizedDef
+from tcl.grammar.sizes.size_classes import BUCKETS, SizeClass, class_of
+from tcl.grammar.sizes.varying import symbols_of
 from tcl.tuner.measure.correctness import accumulation_depths, mismatch
 
 SAMPLE = 2e-3

@@ -27,28 +27,28 @@ if TYPE_CHECKING:
     from tcl.cached_options import (
         make_load_from_cache_options_factory as make_load_from_cache_options_factory,
     )
-    from tcl.codegen.common.errors import CompileError as CompileError
-    from tcl.codegen.common.errors import OptionsError as OptionsError
     from tcl.codegen.options.options import MappingOptions as MappingOptions
+    from tcl.common.errors import ArgumentError as ArgumentError
+    from tcl.common.errors import CacheError as CacheError
+    from tcl.common.errors import CompileError as CompileError
+    from tcl.common.errors import OptionsError as OptionsError
+    from tcl.common.errors import TclError as TclError
+    from tcl.common.errors import TclWarning as TclWarning
     from tcl.einsums.einsum import einsum as einsum
     from tcl.einsums.einsum import from_einsum as from_einsum
     from tcl.einsums.opt_einsum_backend import tensordot as tensordot
     from tcl.einsums.opt_einsum_backend import transpose as transpose
     from tcl.executors.cuda_executor import CudaExecutor as CudaExecutor
     from tcl.executors.executor import Executor as Executor
-    from tcl.grammar.errors import ArgumentError as ArgumentError
-    from tcl.grammar.errors import RangeInferenceError as RangeInferenceError
-    from tcl.grammar.errors import TclError as TclError
-    from tcl.grammar.errors import TclSemanticError as TclSemanticError
-    from tcl.grammar.errors import TclSyntaxError as TclSyntaxError
-    from tcl.grammar.errors import TclWarning as TclWarning
+    from tcl.grammar.syntax.errors import RangeInferenceError as RangeInferenceError
+    from tcl.grammar.syntax.errors import TclSemanticError as TclSemanticError
+    from tcl.grammar.syntax.errors import TclSyntaxError as TclSyntaxError
     from tcl.options_factories import (
         make_autotuned_options_factory as make_autotuned_options_factory,
     )
     from tcl.options_factories import make_naive_options_factory as make_naive_options_factory
     from tcl.tuner.config import SettingError as SettingError
     from tcl.tuner.config import TunerConfig as TunerConfig
-    from tcl.tuner.errors import CacheError as CacheError
     from tcl.tuning import Tuner as Tuner
     from tcl.tuning import autotune as autotune
     from tcl.tuning import autotune_and_compile as autotune_and_compile
@@ -64,14 +64,12 @@ _HOMES = {
     "tcl.einsums.opt_einsum_backend": ("tensordot", "transpose"),
     "tcl.executors.cuda_executor": ("CudaExecutor",),
     "tcl.executors.executor": ("Executor",),
-    "tcl.codegen.common.errors": ("CompileError", "OptionsError"),
-    "tcl.codegen.options.options": ("MappingOptions",),
-    "tcl.grammar.errors": (
-        *("ArgumentError", "RangeInferenceError", "TclError"),
-        *("TclSemanticError", "TclSyntaxError", "TclWarning"),
+    "tcl.common.errors": (
+        *("ArgumentError", "CacheError", "CompileError", "OptionsError", "TclError", "TclWarning"),
     ),
+    "tcl.codegen.options.options": ("MappingOptions",),
+    "tcl.grammar.syntax.errors": (*("RangeInferenceError", "TclSemanticError", "TclSyntaxError"),),
     "tcl.tuner.config": ("SettingError", "TunerConfig"),
-    "tcl.tuner.errors": ("CacheError",),
     "tcl.options_factories": ("make_autotuned_options_factory", "make_naive_options_factory"),
     "tcl.tuning": ("Tuner", "autotune", "autotune_and_compile"),
 }

@@ -14,24 +14,24 @@ from tcl.arrays.adopted import adopted
 from tcl.arrays.arguments import Argument, Array, Wanted
 from tcl.arrays.given import Given
 from tcl.arrays.tracing import opaque, tell_torch
-from tcl.codegen.common.errors import ArgumentError
+from tcl.arrays.user_input import SourceLike, check_flag, in_order
 from tcl.codegen.cpu.run import memory
-from tcl.common.user_input import SourceLike, check_flag, in_order
+from tcl.common.errors import ArgumentError, CacheError
+from tcl.common.forks import whole
+from tcl.common.interrupts import of_system
+from tcl.common.shown import kind_of, shown
+from tcl.common.warn import warn, warn_once
 from tcl.executors.calls import MOST_QUICK, Calls, Repeat
 from tcl.executors.dispatch import FirstCall, Kernels, unknown
 from tcl.executors.dispatch import size as size
 from tcl.executors.executor import Executor
 from tcl.executors.settings import OptionsFactory as OptionsFactory
 from tcl.executors.settings import OptionsLike, Settings
-from tcl.grammar.checked import CheckedDef
-from tcl.grammar.forks import whole
-from tcl.grammar.highlight import highlighted
-from tcl.grammar.interrupts import of_system
-from tcl.grammar.parser import parse
-from tcl.grammar.printer import to_text
-from tcl.grammar.shown import kind_of, shown
-from tcl.grammar.sized import SizedDef
-from tcl.grammar.warn import warn, warn_once
+from tcl.grammar.ranges.sized import SizedDef
+from tcl.grammar.syntax.highlight import highlighted
+from tcl.grammar.syntax.parser import parse
+from tcl.grammar.syntax.printer import to_text
+from tcl.grammar.tree.checked import CheckedDef
 from tcl.html import notebook
 from tcl.html.markup import Markup
 from tcl.html.tables import row, table
@@ -40,7 +40,6 @@ from tcl.selection.known_first_use import known_by
 from tcl.selection.suggested_options import Chosen
 from tcl.selection.tune_modes import ModeLike, TuneMode
 from tcl.tuner.cache.tuning_cache import TuningCache, default_path
-from tcl.tuner.errors import CacheError
 
 
 @opaque

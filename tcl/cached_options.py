@@ -12,16 +12,16 @@ from typing import Any
 
 from tcl.api import Definitions, OptionsFactory, size
 from tcl.arrays.arguments import Argument
+from tcl.arrays.user_input import SourceLike, check_flag, check_sequence, file_named
 from tcl.backends.targets import target, target_of
-from tcl.codegen.common.errors import ArgumentError
 from tcl.codegen.cpu.thread_count import thread_count
 from tcl.codegen.options.options import MappingOptions
-from tcl.common.user_input import SourceLike, check_flag, check_sequence, file_named
+from tcl.common.errors import ArgumentError
+from tcl.common.shown import shown
+from tcl.common.warn import warn
 from tcl.executors.call_inputs import inputs_of
 from tcl.executors.size_classes import ForAll, check_varying
-from tcl.grammar.shown import shown
-from tcl.grammar.size_classes import SizeClass
-from tcl.grammar.warn import warn
+from tcl.grammar.sizes.size_classes import SizeClass
 from tcl.selection.best_options import named_options, stand_in, suggestions
 from tcl.selection.suggested_options import CacheFactory, Choices
 from tcl.tuner.cache.fingerprint import relaxed_fields

@@ -20,11 +20,11 @@ from functools import partial
 from typing import Any
 
 from tcl import __version__
-from tcl.codegen.common.extras import installing
 from tcl.codegen.common.version import CODEGEN_VERSION
 from tcl.codegen.devices.cpu import host_cpu
+from tcl.common.errors import ArgumentError
+from tcl.common.extras import installing
 from tcl.common.number_format import plural
-from tcl.grammar.errors import ArgumentError
 from tcl.tuner.cache.fingerprint import device_identity
 from tcl.tuner.measure.cores import available_cores
 from tcl.tuner.run import host

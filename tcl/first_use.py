@@ -14,14 +14,14 @@ from typing import Any
 
 from tcl.arrays.tracing import opaque, recorder
 from tcl.backends.targets import CpuTarget, CudaTarget, Target
-from tcl.codegen.common.errors import ArgumentError, CompileError
-from tcl.codegen.common.scratch_folder import workspace
 from tcl.codegen.devices.cpu import CpuProfile
 from tcl.codegen.options.options import MappingOptions
+from tcl.common.errors import ArgumentError, CacheError, CompileError, ExecutorLostError
+from tcl.common.interrupts import of_system
+from tcl.common.log import logger
+from tcl.common.scratch_folder import workspace
+from tcl.common.warn import warn_once
 from tcl.executors.dispatch import FirstCall
-from tcl.grammar.interrupts import of_system
-from tcl.grammar.log import logger
-from tcl.grammar.warn import warn_once
 from tcl.selection.best_options import DEFAULT, refusal
 from tcl.selection.known_first_use import BEGUN, BUSY_THEN, known_by, nothing
 from tcl.selection.suggested_options import Chosen
@@ -30,7 +30,6 @@ from tcl.tuner.cache import first_uses
 from tcl.tuner.cache.first_uses import FirstUse
 from tcl.tuner.cache.tuning_cache import TuningCache, default_path
 from tcl.tuner.config import TunerConfig
-from tcl.tuner.errors import CacheError, ExecutorLostError
 from tcl.tuner.measure.machine_lock import locked
 from tcl.tuner.measure.reliability import BUSY, share_of_others
 from tcl.tuner.run.brief import BriefSearch

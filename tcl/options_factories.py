@@ -8,9 +8,9 @@ from typing import Any
 
 from tcl import tuning
 from tcl.api import OptionsFactory
-from tcl.codegen.common.errors import ArgumentError
 from tcl.codegen.options.options import MappingOptions
-from tcl.grammar.closest import closest
+from tcl.common.closest import closest
+from tcl.common.errors import ArgumentError
 from tcl.selection.suggested_options import ThreadedFactory
 from tcl.tuning import SETTINGS, check_no_device
 

@@ -11,32 +11,31 @@ from typing import Any, TypeAlias
 from tcl.api import Definitions, compile, sized
 from tcl.arrays.arguments import Argument
 from tcl.arrays.tracing import opaque
-from tcl.backends.targets import Target, target, target_of
-from tcl.cached_options import MappingOptionsCache
-from tcl.codegen.common.errors import ArgumentError, OptionsError
-from tcl.codegen.common.scratch_folder import workspace
-from tcl.codegen.cpu.thread_count import thread_count
-from tcl.codegen.options.options import MappingOptions
-from tcl.common.user_input import (
+from tcl.arrays.user_input import (
     SourceLike,
     check_flag,
     check_sequence,
     file_named,
     in_order,
 )
+from tcl.backends.targets import Target, target, target_of
+from tcl.cached_options import MappingOptionsCache
+from tcl.codegen.cpu.thread_count import thread_count
+from tcl.codegen.options.options import MappingOptions
+from tcl.common.errors import ArgumentError, CacheError, OptionsError
+from tcl.common.scratch_folder import workspace
+from tcl.common.shown import kind_of, shown
 from tcl.executors.call_inputs import inputs_of
 from tcl.executors.calls import Calls
 from tcl.executors.settings import Settings
-from tcl.grammar.checked import CheckedDef
-from tcl.grammar.shown import kind_of, shown
-from tcl.grammar.sized import SizedDef
+from tcl.grammar.ranges.sized import SizedDef
+from tcl.grammar.tree.checked import CheckedDef
 from tcl.progress.shown import shown_progress
 from tcl.selection.best_options import DEFAULT, Query, defined
 from tcl.selection.search_model import model_to_start_from
 from tcl.tuner.cache.key import CacheKey
 from tcl.tuner.cache.tuning_cache import TuningCache, default_path
 from tcl.tuner.config import TunerConfig
-from tcl.tuner.errors import CacheError
 from tcl.tuner.run.checkpoint import SavedSearch
 from tcl.tuner.run.events import Event, Note
 from tcl.tuner.run.tuner import Tuner as BackendTuner

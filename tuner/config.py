@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import TypedDict, Unpack
 
-from tcl.codegen.common.errors import OptionsError
-from tcl.grammar.closest import closest
-from tcl.grammar.shown import shown
+from tcl.common.closest import closest
+from tcl.common.errors import OptionsError
+from tcl.common.shown import shown
 from tcl.tuner.strategies import STRATEGIES
 from tcl.tuner.strategies.strategy import SELECTIONS, SearchSettings
 

@@ -74,7 +74,7 @@ def _measure(given: argparse.Namespace) -> None:
     from benchmarks.gpu.run import SPECS, Settings, run
     from benchmarks.gpu.table import lines
     from tcl.bench.peers.names import OURS
-    from tcl.grammar.errors import ArgumentError
+    from tcl.common.errors import ArgumentError
 
     kind = "cpu" if given.rehearse else "cuda"
     try:

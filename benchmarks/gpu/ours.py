@@ -11,8 +11,8 @@ from tcl.api import size
 from tcl.bench.task import Task
 from tcl.codegen.options.options import MappingOptions
 from tcl.executors.executor import Executor
-from tcl.grammar.check import check
-from tcl.grammar.sized import SizedDef
+from tcl.grammar.check.definitions import check
+from tcl.grammar.ranges.sized import SizedDef
 from tcl.selection.best_options import DEFAULT
 
 

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 from benchmarks.gpu.clock import Clock, DeviceForm, Run
 from tcl.bench.arrays import Array
 from tcl.bench.task import Task
-from tcl.grammar.check import check
+from tcl.grammar.check.definitions import check
 
 COPY = "copy"
 """The rate of bytes; other rates are those of an element type's multiply-adds."""

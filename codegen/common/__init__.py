@@ -1,1 +1,1 @@
-"""What every room of the compiler needs: errors, kept files, recursion, NumPy's types."""
+"""What every part of the compiler needs: kept files, recursion, NumPy's types, rounding."""

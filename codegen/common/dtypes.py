@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from tcl.codegen.common.errors import ArgumentError
-from tcl.codegen.common.extras import installing
-from tcl.grammar.types import BFLOAT16, SCALAR_TYPES, ScalarType
+from tcl.common.errors import ArgumentError
+from tcl.common.extras import installing
+from tcl.grammar.syntax.types import BFLOAT16, SCALAR_TYPES, ScalarType
 
 
 @cache

@@ -16,7 +16,7 @@ from dataclasses import fields
 from enum import Enum
 from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 
-from tcl.grammar.types import SCALAR_TYPES, ScalarType
+from tcl.grammar.syntax.types import SCALAR_TYPES, ScalarType
 
 MAGIC = b"tcl envelope 1 "
 

@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from tcl.codegen.common.envelope import seal, unseal
-from tcl.grammar.folder import cache_folder, private, trusted
-from tcl.grammar.interrupts import system_errors_passed_over
+from tcl.common.folder import cache_folder, private, trusted
+from tcl.common.interrupts import system_errors_passed_over
 
 LIMIT = 256 << 20
 """Bytes that the folder may hold; the least recently used are removed first."""

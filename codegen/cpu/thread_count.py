@@ -7,9 +7,8 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from tcl.codegen.common.errors import ArgumentError
-from tcl.grammar.errors import VariableError
-from tcl.grammar.shown import shown
+from tcl.common.errors import ArgumentError, VariableError
+from tcl.common.shown import shown
 
 VARIABLE = "TCL_NUM_THREADS"
 """The environment variable that says it for the whole process."""

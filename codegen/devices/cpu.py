@@ -14,14 +14,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import ClassVar
 
-from tcl.codegen.common.errors import ArgumentError
-from tcl.codegen.common.headroom import MEGABYTE, need_room
 from tcl.codegen.devices import features as known_features
 from tcl.codegen.devices.matrix_unit_permission import permitted
-from tcl.grammar.closest import closest
-from tcl.grammar.errors import UnknownNameError
-from tcl.grammar.forks import whole
-from tcl.grammar.types import ScalarType
+from tcl.common.closest import closest
+from tcl.common.errors import ArgumentError, UnknownNameError
+from tcl.common.forks import whole
+from tcl.common.headroom import MEGABYTE, need_room
+from tcl.grammar.syntax.types import ScalarType
 
 VARIABLE = "TCL_CPU_FEATURES"
 """The environment variable that narrows the machine for the whole process."""

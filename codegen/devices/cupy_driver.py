@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from tcl.codegen.common.errors import ArgumentError, CompileError
-from tcl.codegen.common.extras import installing
+from tcl.common.errors import ArgumentError, CompileError
+from tcl.common.extras import installing
 
 
 def cupy(what: str = "CUDA") -> Any:

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tcl.codegen.devices.cpu import CpuProfile
-from tcl.grammar.types import (
+from tcl.grammar.syntax.types import (
     BFLOAT16,
     FLOAT32,
     INT8,

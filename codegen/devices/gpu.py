@@ -13,9 +13,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from tcl.codegen.common.errors import ArgumentError
 from tcl.codegen.devices.cupy_driver import cupy
-from tcl.grammar.closest import closest
+from tcl.common.closest import closest
+from tcl.common.errors import ArgumentError
 
 SHARED_LINE = 128
 """Bytes: all banks of shared memory once. Panels begin at multiples of it."""

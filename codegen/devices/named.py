@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import shlex
 
-from tcl.codegen.common.errors import ArgumentError
 from tcl.codegen.devices import gpu, known_cpus
 from tcl.codegen.devices.cpu import CpuProfile, host_cpu
 from tcl.codegen.devices.gpu import GpuProfile
-from tcl.grammar.closest import closest
+from tcl.common.closest import closest
+from tcl.common.errors import ArgumentError
 
 
 def device_named(name: str) -> CpuProfile | GpuProfile:

@@ -18,7 +18,7 @@ from typing import TypeAlias
 
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.walk import loads, rewritten, values_of, walk
-from tcl.grammar.varying import alike, usual
+from tcl.grammar.sizes.varying import alike, usual
 
 _Place: TypeAlias = tuple[str, str, int]
 """Two dimensions of a ``nest`` that follow each other, or two axes of a ``tensor``: its name, and

@@ -24,9 +24,9 @@ from typing import Any, TypeAlias, assert_never
 
 import numpy as np
 
-from tcl.codegen.common.recursion import with_room
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.walk import children
+from tcl.common.recursion import with_room
 
 NARROW = ("bfloat16", "float16", "int16", "int8")
 """Types of numbers that instructions multiply and add up in wider ones; integers of either sign."""

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TypeAlias
 
-from tcl.grammar.types import ScalarType
-from tcl.grammar.varying import Size, alike, largest, smallest, usual
+from tcl.grammar.sizes.varying import Size, alike, largest, smallest, usual
+from tcl.grammar.syntax.types import ScalarType
 
 
 class IRError(Exception):
@@ -260,7 +260,7 @@ class Unary:
 
 @dataclass(frozen=True, slots=True)
 class Binary:
-    """As ``tcl.grammar.checked.Binary``: arithmetic, ``min max``, comparison, ``&& ||``."""
+    """As ``tcl.grammar.tree.checked.Binary``: arithmetic, ``min max``, comparison, ``&& ||``."""
 
     op: str
     left: Value

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from tcl.codegen.loopir import ir
-from tcl.grammar.types import Kind, ScalarType
+from tcl.grammar.syntax.types import Kind, ScalarType
 
 
 def identity(op: str, type_: ScalarType) -> ir.Const:

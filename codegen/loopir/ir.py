@@ -90,7 +90,7 @@ from tcl.codegen.loopir.statements import (
     Statement,
     Store,
 )
-from tcl.grammar.types import ScalarType
+from tcl.grammar.syntax.types import ScalarType
 
 # fmt: off
 __all__ = [  # noqa: RUF022 - by where they are defined

@@ -9,10 +9,10 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 from itertools import pairwise
 
-from tcl.codegen.common.errors import ArgumentError
 from tcl.codegen.loopir import ir
-from tcl.grammar.sized import SizedDef
-from tcl.grammar.varying import covers
+from tcl.common.errors import ArgumentError
+from tcl.grammar.ranges.sized import SizedDef
+from tcl.grammar.sizes.varying import covers
 
 WIDEST = 16
 """Bytes of a GPU's widest access. A tensor either begins at a multiple of them, or else is known to

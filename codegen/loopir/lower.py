@@ -12,11 +12,11 @@ from dataclasses import dataclass, field
 from typing import assert_never
 
 from tcl.codegen.loopir import ir
-from tcl.grammar import checked as ck
-from tcl.grammar.integers import OPERATIONS
-from tcl.grammar.sized import SizedDef, SizedStatement
-from tcl.grammar.types import INT64, UINT64, Kind, ScalarType
-from tcl.grammar.varying import largest
+from tcl.grammar.ranges.sized import SizedDef, SizedStatement
+from tcl.grammar.sizes.varying import largest
+from tcl.grammar.syntax.types import INT64, UINT64, Kind, ScalarType
+from tcl.grammar.tree import checked as ck
+from tcl.grammar.tree.integers import OPERATIONS
 
 
 def lower(sized: SizedDef, layouts: Mapping[str, ir.Layout] | None = None) -> ir.Program:

@@ -6,8 +6,8 @@ import itertools
 from collections.abc import Callable, Iterable
 
 from tcl.codegen.loopir import ir
-from tcl.grammar.types import ScalarType
-from tcl.grammar.varying import Size, limits
+from tcl.grammar.sizes.varying import Size, limits
+from tcl.grammar.syntax.types import ScalarType
 
 
 def value_range(value: ir.Value) -> tuple[int, int]:

@@ -10,7 +10,7 @@ from enum import Enum
 from typing import TypeAlias
 
 from tcl.codegen.loopir.expressions import Const, Fold, TensorRef, Value
-from tcl.grammar.types import ScalarType
+from tcl.grammar.syntax.types import ScalarType
 
 
 class Kind(Enum):

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.identity import identity
-from tcl.grammar.types import BFLOAT16, FLOAT16, FLOAT32, ScalarType
+from tcl.grammar.syntax.types import BFLOAT16, FLOAT16, FLOAT32, ScalarType
 
 
 def terms(op: str, value: ir.Value) -> tuple[ir.Value, ...]:

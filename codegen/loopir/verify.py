@@ -9,7 +9,7 @@ from typing import TypeAlias, assert_never
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.walk import inside as directly_inside
 from tcl.codegen.loopir.walk import statements, walk
-from tcl.grammar.types import INT64, UINT64
+from tcl.grammar.syntax.types import INT64, UINT64
 
 _Known: TypeAlias = dict[str, tuple[ir.Fold, ...]]
 """Variable in scope → the folds that have one each."""

@@ -11,8 +11,8 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, SupportsIndex
 
-from tcl.codegen.common.errors import OptionsError
-from tcl.grammar.shown import shown
+from tcl.common.errors import OptionsError
+from tcl.common.shown import shown
 
 WIDTHS = (1, 2, 4, 8, 16, 32, 64)
 """Lanes a loop may be vectorised to; 1 says not to."""

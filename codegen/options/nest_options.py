@@ -13,7 +13,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal
 
-from tcl.codegen.common.errors import OptionsError
 from tcl.codegen.options.kinds import (
     MAX_RANK,
     Count,
@@ -24,6 +23,7 @@ from tcl.codegen.options.kinds import (
     Permutation,
     Sizes,
 )
+from tcl.common.errors import OptionsError
 
 _MAX_SIZE = 2**31 - 1
 

@@ -13,10 +13,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from tcl.codegen.common.errors import OptionsError, UnknownPresetError
 from tcl.codegen.options.kinds import integer
 from tcl.codegen.options.nest_options import OPTIONS, NestOptions, check_keys
-from tcl.grammar.shown import kind_of, shown
+from tcl.common.errors import OptionsError, UnknownPresetError
+from tcl.common.shown import kind_of, shown
 from tcl.html import notebook
 from tcl.html.tables import row, table
 

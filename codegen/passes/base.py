@@ -12,8 +12,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Protocol
 
-from tcl.codegen.common.errors import OptionsError
 from tcl.codegen.loopir import ir
+from tcl.common.errors import OptionsError
 
 
 class Pass(Protocol):

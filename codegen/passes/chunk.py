@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from tcl.codegen.loopir import ir
 from tcl.codegen.passes.base import map_nest, refuse, too_many
-from tcl.grammar.varying import clipped
+from tcl.grammar.sizes.varying import clipped
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,8 +11,8 @@ from tcl.codegen.common import sums
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.identity import identity
 from tcl.codegen.loopir.terms import guard, product, terms
-from tcl.grammar.types import BOOL, ScalarType
-from tcl.grammar.varying import Size, covers, usual
+from tcl.grammar.sizes.varying import Size, covers, usual
+from tcl.grammar.syntax.types import BOOL, ScalarType
 
 
 def most_points(points: Iterable[ir.Point]) -> int | None:

@@ -7,7 +7,7 @@ from itertools import zip_longest
 
 from tcl.codegen.loopir import ir
 from tcl.codegen.passes.base import map_nest, refuse, too_many
-from tcl.grammar.varying import covers, usual
+from tcl.grammar.sizes.varying import covers, usual
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,14 +13,14 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from tcl.codegen.common.dtypes import storage_dtype
-from tcl.codegen.common.errors import ArgumentError, CompileError
-from tcl.codegen.common.headroom import MEGABYTE, need_room
 from tcl.codegen.reference.expressions import Site
 from tcl.codegen.reference.runtime import jit_options, namespace
 from tcl.codegen.reference.statements import emit_statement
-from tcl.grammar.checked import Tensor
-from tcl.grammar.interrupts import deferred
-from tcl.grammar.sized import SizedDef
+from tcl.common.errors import ArgumentError, CompileError
+from tcl.common.headroom import MEGABYTE, need_room
+from tcl.common.interrupts import deferred
+from tcl.grammar.ranges.sized import SizedDef
+from tcl.grammar.tree.checked import Tensor
 
 _Array = np.ndarray[Any, np.dtype[Any]]
 

@@ -22,7 +22,9 @@ from tcl.codegen.reference.scalars import (
     loaded,
     negative,
 )
-from tcl.grammar.checked import (
+from tcl.grammar.ranges.sized import SizedDef, SizedStatement
+from tcl.grammar.syntax.types import BOOL, INDEX, INT64, UINT64, Kind
+from tcl.grammar.tree.checked import (
     Binary,
     Call,
     Cast,
@@ -36,8 +38,6 @@ from tcl.grammar.checked import (
     Size,
     Unary,
 )
-from tcl.grammar.sized import SizedDef, SizedStatement
-from tcl.grammar.types import BOOL, INDEX, INT64, UINT64, Kind
 
 _DEEPEST = 12
 """Levels of parentheses after which an expression moves into a temporary."""

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable
 from typing import Any, cast
 
-from tcl.codegen.common.errors import CompileError
+from tcl.common.errors import CompileError
 
 _UNARY = """acos acosh asin asinh atan atanh cbrt ceil cos cosh erf erfc exp exp2 expm1 fabs
             floor j0 j1 lgamma log log10 log1p log2 logb round sin sinh sqrt tan tanh tgamma

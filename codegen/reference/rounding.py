@@ -24,11 +24,11 @@ import numpy.typing as npt
 
 from tcl.codegen.common.rounding import UNKNOWN, Rounding
 from tcl.codegen.reference.sample import WHOLE, compute
-from tcl.grammar import checked as c
-from tcl.grammar.errors import TclError
-from tcl.grammar.sized import SizedDef
-from tcl.grammar.traverse import rebuild
-from tcl.grammar.types import FLOAT32, FLOAT64
+from tcl.common.errors import TclError
+from tcl.grammar.ranges.sized import SizedDef
+from tcl.grammar.syntax.types import FLOAT32, FLOAT64
+from tcl.grammar.tree import checked as c
+from tcl.grammar.tree.traverse import rebuild
 
 _Array = npt.NDArray[Any]
 _Positions = npt.NDArray[np.int64]

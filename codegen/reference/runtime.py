@@ -11,8 +11,8 @@ import numpy as np
 
 from tcl.codegen.reference import numbers, special
 from tcl.codegen.reference.libm import LIBM, LIBM_FLOAT32
-from tcl.grammar.builtins import BUILTINS
-from tcl.grammar.types import SCALAR_TYPES
+from tcl.grammar.check.builtins import BUILTINS
+from tcl.grammar.syntax.types import SCALAR_TYPES
 
 _TYPES = [t.name for t in SCALAR_TYPES.values() if not t.is_bool and t.name != "bfloat16"]
 

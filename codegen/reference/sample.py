@@ -20,9 +20,9 @@ import numpy.typing as npt
 
 from tcl.codegen.reference.compiled import bound, compile_reference, compiled, stored_types
 from tcl.codegen.reference.statements import emit_marks, emit_statement
-from tcl.grammar.checked import Call, Const, Dimension, Index, LetRef, Read, Size
-from tcl.grammar.sized import SizedDef, SizedStatement
-from tcl.grammar.traverse import evaluated, reads, walk
+from tcl.grammar.ranges.sized import SizedDef, SizedStatement
+from tcl.grammar.tree.checked import Call, Const, Dimension, Index, LetRef, Read, Size
+from tcl.grammar.tree.traverse import evaluated, reads, walk
 
 Points = npt.NDArray[np.int64]
 _Array = npt.NDArray[Any]

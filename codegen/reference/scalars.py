@@ -6,7 +6,7 @@ int64 gives float64), so results are cast back to the type of the operation, alw
 
 from __future__ import annotations
 
-from tcl.grammar.types import BFLOAT16, FLOAT64, UINT64, Kind, ScalarType
+from tcl.grammar.syntax.types import BFLOAT16, FLOAT64, UINT64, Kind, ScalarType
 
 
 def constant(value: int | float | bool, t: ScalarType) -> str:

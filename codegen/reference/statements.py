@@ -12,9 +12,19 @@ from tcl.codegen.reference.blocks import INDENT, Assign, render
 from tcl.codegen.reference.expressions import Code, Emitter, Site, shifted
 from tcl.codegen.reference.names import Names
 from tcl.codegen.reference.scalars import arithmetic, constant, identity, loaded, stored
-from tcl.grammar.checked import Binary, Call, Cast, Expr, LetRef, Read, Select, Statement, Unary
-from tcl.grammar.sized import SizedDef, SizedStatement
-from tcl.grammar.traverse import reads
+from tcl.grammar.ranges.sized import SizedDef, SizedStatement
+from tcl.grammar.tree.checked import (
+    Binary,
+    Call,
+    Cast,
+    Expr,
+    LetRef,
+    Read,
+    Select,
+    Statement,
+    Unary,
+)
+from tcl.grammar.tree.traverse import reads
 
 _PART = f"""\
 terms += 1

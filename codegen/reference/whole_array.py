@@ -15,10 +15,10 @@ import numpy as np
 import numpy.typing as npt
 
 from tcl.codegen.common.dtypes import numpy_dtype
-from tcl.grammar import checked as c
-from tcl.grammar.linear import Analysis, Linear
-from tcl.grammar.sized import SizedDef, SizedStatement
-from tcl.grammar.types import ScalarType
+from tcl.grammar.ranges.linear import Analysis, Linear
+from tcl.grammar.ranges.sized import SizedDef, SizedStatement
+from tcl.grammar.syntax.types import ScalarType
+from tcl.grammar.tree import checked as c
 
 Array: TypeAlias = npt.NDArray[Any]
 

@@ -37,8 +37,8 @@ from tcl.codegen.passes.fusion.siblings import Sibling
 from tcl.codegen.passes.tile import points_inside
 from tcl.codegen.passes.vectorize import vector_dim
 from tcl.codegen.schedule.plan import NestPlan, Plan, asked_for, planned, with_chunks
-from tcl.grammar.sized import SizedDef
-from tcl.grammar.varying import Undecided
+from tcl.grammar.ranges.sized import SizedDef
+from tcl.grammar.sizes.varying import Undecided
 
 
 def plan(

@@ -9,7 +9,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from tcl.codegen.choose.gpu.presets import GpuPreset
-from tcl.codegen.common.errors import OptionsError
 from tcl.codegen.devices.gpu import GpuProfile
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.collapse import merged
@@ -26,9 +25,10 @@ from tcl.codegen.passes.gpu.split import Split, is_whole, shifted
 from tcl.codegen.passes.gpu.stage_shared import uniform_loops, why_no_panel
 from tcl.codegen.passes.gpu.steps import STAGES, alone, steps
 from tcl.codegen.schedule.plan import NestPlan, Plan, Source, asked_for, planned, with_chunks
-from tcl.grammar.ranges import infer
-from tcl.grammar.sized import SizedDef
-from tcl.grammar.varying import Size, Undecided, usual
+from tcl.common.errors import OptionsError
+from tcl.grammar.ranges.inference import infer
+from tcl.grammar.ranges.sized import SizedDef
+from tcl.grammar.sizes.varying import Size, Undecided, usual
 
 
 def plan(

@@ -9,8 +9,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Generic, TypeVar
 
-from tcl.codegen.common.errors import NoNestError, OptionsError
-from tcl.codegen.common.recursion import with_room
 from tcl.codegen.devices.cpu import CpuProfile
 from tcl.codegen.devices.gpu import GpuProfile
 from tcl.codegen.loopir import ir
@@ -26,7 +24,9 @@ from tcl.codegen.passes.chunk import chunked, why_not_chunked
 from tcl.codegen.passes.fuse import why_not_fused
 from tcl.codegen.passes.order import why_not_ordered
 from tcl.codegen.passes.vectorize import outputs, why_not_vectorized
-from tcl.grammar.sized import SizedDef
+from tcl.common.errors import NoNestError, OptionsError
+from tcl.common.recursion import with_room
+from tcl.grammar.ranges.sized import SizedDef
 
 Target = TypeVar("Target", CpuProfile, GpuProfile)
 

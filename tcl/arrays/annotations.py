@@ -12,9 +12,9 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from tcl.grammar.checked import CheckedDef
-from tcl.grammar.closest import closest
-from tcl.grammar.errors import ArgumentError
+from tcl.common.closest import closest
+from tcl.common.errors import ArgumentError
+from tcl.grammar.tree.checked import CheckedDef
 
 _SIZES = re.compile(r"# sizes (\w+): *(\w+=\d+(?:, *\w+=\d+)*)$")
 _VALUES = re.compile(r"# values (\w+): *(\S+?)\.\.(\S+)$")

@@ -9,12 +9,12 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from tcl.codegen.common.dtypes import numpy_dtype, scalar_type_of
-from tcl.codegen.common.errors import ArgumentError
-from tcl.grammar.checked import CheckedDef, Tensor
-from tcl.grammar.closest import closest
-from tcl.grammar.plural import plural
-from tcl.grammar.shown import kind_of, shown
-from tcl.grammar.sized import SizedDef
+from tcl.common.closest import closest
+from tcl.common.errors import ArgumentError
+from tcl.common.plural import plural
+from tcl.common.shown import kind_of, shown
+from tcl.grammar.ranges.sized import SizedDef
+from tcl.grammar.tree.checked import CheckedDef, Tensor
 from tcl.workers.process_memory import free_memory, in_words, total_memory
 
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]  # importing numpy.typing takes 15 ms

@@ -11,7 +11,7 @@ from tcl.arrays.libraries import CudaLibrary, Like
 from tcl.arrays.shadow import shadow
 from tcl.codegen.common.dtypes import numpy_dtype
 from tcl.codegen.devices.cupy_driver import Memory, cupy
-from tcl.grammar.types import ScalarType
+from tcl.grammar.syntax.types import ScalarType
 
 
 class CupyArrays(CudaLibrary):

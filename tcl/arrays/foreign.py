@@ -12,9 +12,9 @@ import numpy as np
 from tcl.arrays import cupy_arrays
 from tcl.arrays.libraries import Library
 from tcl.arrays.numpy_arrays import NUMPY
-from tcl.codegen.common.errors import ArgumentError
 from tcl.codegen.devices.cupy_driver import cupy
-from tcl.grammar.types import ScalarType
+from tcl.common.errors import ArgumentError
+from tcl.grammar.syntax.types import ScalarType
 
 
 class Foreign(ABC):

@@ -25,11 +25,11 @@ from tcl.arrays.foreign import Adopted, Foreign
 from tcl.arrays.libraries import HOST, Library
 from tcl.arrays.numpy_arrays import NUMPY
 from tcl.codegen.common.dtypes import numpy_dtype, scalar_type_of
-from tcl.codegen.common.errors import ArgumentError
 from tcl.codegen.devices.cupy_driver import Driver
-from tcl.grammar.checked import CheckedDef, Tensor
-from tcl.grammar.shown import kind_of
-from tcl.grammar.sized import SizedDef
+from tcl.common.errors import ArgumentError
+from tcl.common.shown import kind_of
+from tcl.grammar.ranges.sized import SizedDef
+from tcl.grammar.tree.checked import CheckedDef, Tensor
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 
-from tcl.grammar.accesses import accesses
-from tcl.grammar.checked import Binary, CheckedDef, Read, Unary
-from tcl.grammar.linear import NO_FACTS, Analysis, Linear
-from tcl.grammar.ranges import infer
-from tcl.grammar.traverse import evaluated, walk
+from tcl.grammar.ranges.accesses import accesses
+from tcl.grammar.ranges.inference import infer
+from tcl.grammar.ranges.linear import NO_FACTS, Analysis, Linear
+from tcl.grammar.tree.checked import Binary, CheckedDef, Read, Unary
+from tcl.grammar.tree.traverse import evaluated, walk
 
 
 class _Small(Analysis):

@@ -11,9 +11,9 @@ import numpy as np
 from tcl.arrays import cupy_arrays
 from tcl.arrays.foreign import FOREIGN, Adopted, Foreign
 from tcl.arrays.numpy_arrays import ALIGNED
-from tcl.codegen.common.errors import ArgumentError
 from tcl.codegen.devices.cupy_driver import cupy
-from tcl.grammar.types import ScalarType
+from tcl.common.errors import ArgumentError
+from tcl.grammar.syntax.types import ScalarType
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 from tcl.arrays.arguments import Array
 from tcl.arrays.likeness import Native, Record
 from tcl.codegen.devices.cupy_driver import Memory
-from tcl.grammar.types import ScalarType
+from tcl.grammar.syntax.types import ScalarType
 
 HOST = -1
 """The number of the device whose memory NumPy's arrays lie in. Those of CUDA count from 0."""

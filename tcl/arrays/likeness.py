@@ -28,8 +28,8 @@ from tcl.arrays.likeness_code import (
     TORCH_FIELDS,
     TORCH_TRACERS,
 )
-from tcl.codegen.common.errors import CompileError
 from tcl.codegen.cpu.object_code.kept import load_kept
+from tcl.common.errors import CompileError
 
 Alike: TypeAlias = Callable[[tuple[Any, ...], tuple[Any, ...], int], int]
 """Takes inputs, outputs and the address of a call's record. Runs the kernel on them and returns

@@ -15,7 +15,7 @@ from tcl.arrays.likeness import WRITEABLE, Native, Record, numpy_alike
 from tcl.codegen.common.dtypes import numpy_dtype
 from tcl.codegen.cpu.run import memory
 from tcl.codegen.cpu.run.launch import DATA, DIRECT, address_of, words
-from tcl.grammar.types import ScalarType
+from tcl.grammar.syntax.types import ScalarType
 
 
 class NumpyArrays(HostLibrary):

@@ -11,9 +11,9 @@ import numpy as np
 from tcl.arrays.annotations import read_annotations
 from tcl.arrays.arguments import Array, allocated
 from tcl.arrays.index_values import fitting
-from tcl.grammar.checked import CheckedDef, Tensor
-from tcl.grammar.errors import ArgumentError
-from tcl.grammar.types import FLOAT64
+from tcl.common.errors import ArgumentError
+from tcl.grammar.syntax.types import FLOAT64
+from tcl.grammar.tree.checked import CheckedDef, Tensor
 
 
 def random_inputs(

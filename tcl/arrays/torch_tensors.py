@@ -16,9 +16,9 @@ from tcl.arrays.likeness import Native, Record, torch_alike
 from tcl.arrays.shadow import memory_view, shadow
 from tcl.arrays.tracing import REMEDY, check_traced, recorder, tell_torch
 from tcl.codegen.common.dtypes import numpy_dtype
-from tcl.codegen.common.errors import ArgumentError
 from tcl.codegen.devices.cupy_driver import Memory
-from tcl.grammar.types import SCALAR_TYPES, ScalarType
+from tcl.common.errors import ArgumentError
+from tcl.grammar.syntax.types import SCALAR_TYPES, ScalarType
 
 
 @dataclass(frozen=True, slots=True)

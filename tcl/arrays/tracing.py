@@ -16,7 +16,7 @@ from collections.abc import Callable
 from types import CodeType
 from typing import Any, TypeVar
 
-from tcl.grammar.errors import ArgumentError
+from tcl.common.errors import ArgumentError
 
 REMEDY = "register the def as an operator with tcl.torch.op"
 

@@ -19,7 +19,7 @@ from tcl.codegen.loopir.layouts import cpu_layouts
 from tcl.codegen.loopir.printer import show
 from tcl.codegen.options.options import MappingOptions
 from tcl.codegen.schedule.cpu import plan
-from tcl.grammar.sized import SizedDef
+from tcl.grammar.ranges.sized import SizedDef
 from tcl.tuner.measure.backend import Kernel
 from tcl.tuner.measure.harness import Bench
 

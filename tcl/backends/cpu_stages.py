@@ -14,7 +14,7 @@ from tcl.codegen.options.options import MappingOptions
 from tcl.codegen.schedule.cpu import plan, stages
 from tcl.codegen.schedule.plan import plan_text
 from tcl.executors.size_classes import ForAll
-from tcl.grammar.sized import SizedDef
+from tcl.grammar.ranges.sized import SizedDef
 
 
 def cpu_stage(stage: str, sized: SizedDef, options: MappingOptions, device: CpuProfile) -> str:

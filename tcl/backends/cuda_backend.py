@@ -12,8 +12,6 @@ from tcl.backends.cuda_harness import CudaBench, DeviceArray
 from tcl.backends.program_backend import ProgramBackend
 from tcl.backends.sent import arrived
 from tcl.codegen.common.envelope import seal
-from tcl.codegen.common.errors import OptionsError
-from tcl.codegen.common.recursion import with_room
 from tcl.codegen.cuda.emit.emit import emit
 from tcl.codegen.cuda.emit.module import Module
 from tcl.codegen.cuda.emulator import compile_modules
@@ -28,8 +26,10 @@ from tcl.codegen.loopir.layouts import gpu_layouts
 from tcl.codegen.loopir.printer import show
 from tcl.codegen.options.options import MappingOptions
 from tcl.codegen.schedule.gpu import schedule
+from tcl.common.errors import OptionsError
+from tcl.common.recursion import with_room
 from tcl.executors import machine
-from tcl.grammar.sized import SizedDef
+from tcl.grammar.ranges.sized import SizedDef
 from tcl.tuner.measure.backend import Kernel
 from tcl.tuner.measure.harness import Bench
 from tcl.tuner.measure.placement import ALIGNED

@@ -16,7 +16,7 @@ from tcl.codegen.options.options import MappingOptions
 from tcl.codegen.schedule.gpu import plan, stages
 from tcl.codegen.schedule.plan import plan_text
 from tcl.executors.size_classes import ForAll
-from tcl.grammar.sized import SizedDef
+from tcl.grammar.ranges.sized import SizedDef
 
 _HEADS = ("kernel", "blocks", "threads", "registers", "shared", "spills", "stack", "occupancy")
 

@@ -16,10 +16,10 @@ from tcl.codegen.common.rounding import Rounding
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.lower import lower
 from tcl.executors.size_classes import ForAll
-from tcl.grammar.check import check
-from tcl.grammar.ranges import infer
-from tcl.grammar.size_classes import SizeClass
-from tcl.grammar.sized import SizedDef
+from tcl.grammar.check.definitions import check
+from tcl.grammar.ranges.inference import infer
+from tcl.grammar.ranges.sized import SizedDef
+from tcl.grammar.sizes.size_classes import SizeClass
 from tcl.tuner.cache.key import ArrayLayout
 from tcl.tuner.measure.backend import Kernel, Problem, Runner
 from tcl.tuner.measure.correctness import accumulation_depths

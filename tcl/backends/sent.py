@@ -13,10 +13,10 @@ from typing import Any, TypeVar
 import numpy as np
 
 from tcl.codegen.common.envelope import unseal
-from tcl.codegen.common.errors import CompileError
 from tcl.codegen.common.rounding import Rounding
 from tcl.codegen.cpu.object_code.kernel_code import KernelCode
 from tcl.codegen.cpu.run.launch import Launcher
+from tcl.common.errors import CompileError
 from tcl.tuner.measure.backend import Kernel, Problem
 from tcl.tuner.measure.correctness import Array
 from tcl.tuner.measure.harness import Bench

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any
 
 from tcl.arrays.arguments import Array
 from tcl.backends.cpu_backend import CpuBackend
-from tcl.codegen.common.errors import ArgumentError
 from tcl.codegen.cpu.run.memory import check_variable
 from tcl.codegen.devices.cpu import CpuProfile, host_cpu
+from tcl.common.errors import ArgumentError
+from tcl.common.shown import shown
 from tcl.executors.call_inputs import Inputs
 from tcl.executors.size_classes import for_all
-from tcl.grammar.shown import shown
-from tcl.grammar.sized import SizedDef
+from tcl.grammar.ranges.sized import SizedDef
 from tcl.selection.best_options import (
     Device,
     Query,

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tcl.codegen.common.dtypes import numpy_dtype
-from tcl.grammar.types import BFLOAT16
+from tcl.grammar.syntax.types import BFLOAT16
 from tcl.tuner.measure.placement import aligned
 
 Array = npt.NDArray[Any]

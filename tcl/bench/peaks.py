@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from tcl.codegen.devices.cpu import CpuProfile
 from tcl.codegen.devices.fragments import Form, Fragment, fragments
-from tcl.grammar.types import BFLOAT16, FLOAT32, INT8, INT32
+from tcl.grammar.syntax.types import BFLOAT16, FLOAT32, INT8, INT32
 
 CHAINS = 12
 """Independent sums: enough to hide a latency of six cycles on two units."""

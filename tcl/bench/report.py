@@ -12,7 +12,7 @@ from tcl.bench.ceilings import Ceilings
 from tcl.bench.peers.names import DEFAULT
 from tcl.bench.result import Entry, Result
 from tcl.bench.summary import summarise
-from tcl.grammar.errors import ArgumentError
+from tcl.common.errors import ArgumentError
 
 SCHEMA = 2
 _READ = (1, SCHEMA)

@@ -15,7 +15,7 @@ from tcl.bench.ceilings import Ceilings, Meter
 from tcl.codegen.devices.cpu import host_cpu
 from tcl.codegen.loopir.cost import Cost
 from tcl.common.files import write_whole
-from tcl.grammar.folder import cache_folder
+from tcl.common.folder import cache_folder
 from tcl.tuner.cache.fingerprint import device_identity
 from tcl.tuner.measure.cores import available_cores
 from tcl.workers.pool import WorkerDiedError, WorkerPool, WorkerTimeoutError

@@ -14,11 +14,11 @@ from tcl.arrays.annotations import parse_sizes
 from tcl.arrays.random_inputs import input_shape
 from tcl.codegen.loopir.cost import Cost, cost_of
 from tcl.codegen.loopir.lower import lower
-from tcl.grammar.check import check
-from tcl.grammar.checked import CheckedDef
-from tcl.grammar.errors import ArgumentError
-from tcl.grammar.ranges import infer
-from tcl.grammar.types import SCALAR_TYPES
+from tcl.common.errors import ArgumentError
+from tcl.grammar.check.definitions import check
+from tcl.grammar.ranges.inference import infer
+from tcl.grammar.syntax.types import SCALAR_TYPES
+from tcl.grammar.tree.checked import CheckedDef
 
 EXAMPLES = Path(__file__).parent / "examples"
 

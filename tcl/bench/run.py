@@ -29,7 +29,7 @@ from tcl.bench.rows import Row
 from tcl.bench.task import Task
 from tcl.bench.tuning import tuned_options
 from tcl.codegen.devices.cpu import host_cpu
-from tcl.grammar.errors import ArgumentError
+from tcl.common.errors import ArgumentError
 from tcl.tuner.cache.fingerprint import device_identity
 from tcl.tuner.measure.cores import available_cores
 from tcl.tuner.measure.placement import PLACEMENTS

@@ -13,9 +13,9 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from tcl.codegen.common.errors import ArgumentError
-from tcl.grammar.plural import plural
-from tcl.grammar.shown import shown
+from tcl.common.errors import ArgumentError
+from tcl.common.plural import plural
+from tcl.common.shown import shown
 from tcl.tuner.measure.correctness import EPSILON, Array, Expected
 
 _DEPTH = 100

@@ -18,11 +18,11 @@ import numpy as np
 
 from tcl.block_tuning.candidates import Block, Candidate, default_chunks
 from tcl.block_tuning.trial import trial
-from tcl.codegen.common.errors import ArgumentError
 from tcl.codegen.cpu.run.chunked import ChunkedCall, Word, word_of
 from tcl.codegen.devices.cpu import host_cpu
-from tcl.grammar.plural import plural
-from tcl.grammar.shown import kind_of, shown
+from tcl.common.errors import ArgumentError
+from tcl.common.plural import plural
+from tcl.common.shown import kind_of, shown
 from tcl.tuner.cache.fingerprint import device_identity
 from tcl.tuner.measure.correctness import Array
 from tcl.tuner.measure.harness import Run, by_clock

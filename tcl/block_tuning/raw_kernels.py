@@ -12,12 +12,12 @@ from typing import Any, TypeAlias
 
 from tcl.backends.cuda_harness import TIMING, CupyDevice
 from tcl.block_tuning.candidates import Block, Candidate, default_blocks, sizes_of
-from tcl.codegen.common.errors import ArgumentError
 from tcl.codegen.cuda.emit.module import Launch
 from tcl.codegen.cuda.run.occupancy import Resources, occupancy
 from tcl.codegen.devices.cupy_driver import WITHOUT_ASKING, cupy
 from tcl.codegen.devices.gpu import GpuProfile, of_device
-from tcl.grammar.shown import shown
+from tcl.common.errors import ArgumentError
+from tcl.common.shown import shown
 from tcl.tuner.cache.fingerprint import device_identity
 from tcl.tuner.measure.correctness import Array
 from tcl.tuner.measure.harness import Run

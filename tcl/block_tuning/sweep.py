@@ -21,10 +21,9 @@ from tcl.block_tuning.candidates import (
 )
 from tcl.block_tuning.result import BlockTiming, BlockTuningResult, in_order
 from tcl.block_tuning.target import Target
-from tcl.codegen.common.errors import ArgumentError, OptionsError
+from tcl.common.errors import ArgumentError, OptionsError, TclError
 from tcl.common.number_format import duration
-from tcl.grammar.errors import TclError
-from tcl.grammar.warn import warn
+from tcl.common.warn import warn
 from tcl.tuner.measure.harness import Run
 from tcl.tuner.measure.machine_speed import scale
 from tcl.tuner.measure.paired import Sessions, standing

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from tcl.arrays.user_input import check_flag, file_named
 from tcl.block_tuning.arguments import Arguments, positions
 from tcl.block_tuning.candidates import (
     Block,
@@ -18,15 +19,13 @@ from tcl.block_tuning.candidates import (
 from tcl.block_tuning.result import BlockTuningResult
 from tcl.block_tuning.sweep import Sweep
 from tcl.block_tuning.target import Target
-from tcl.codegen.common.errors import ArgumentError
 from tcl.codegen.cpu.thread_count import thread_count
-from tcl.common.user_input import check_flag, file_named
-from tcl.grammar.shown import kind_of, shown
-from tcl.grammar.warn import warn
+from tcl.common.errors import ArgumentError, CacheError
+from tcl.common.shown import kind_of, shown
+from tcl.common.warn import warn
 from tcl.tuner.cache import block_results
 from tcl.tuner.cache.block_results import BlockKey
 from tcl.tuner.cache.tuning_cache import TuningCache
-from tcl.tuner.errors import CacheError
 from tcl.tuner.space.knobs import Value
 
 _EVALUATIONS = 100

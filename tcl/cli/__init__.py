@@ -51,7 +51,7 @@ class _Lazy(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         if args and args[0] not in _COMMANDS and not args[0].startswith("-"):
-            from tcl.grammar.closest import closest
+            from tcl.common.closest import closest
 
             near = closest(args[0], _COMMANDS)
             hint = f"did you mean {near}?" if near else f"there are: {', '.join(_COMMANDS)}"

@@ -14,9 +14,9 @@ from tcl.cli.cache_common import cache_option, named_cache, needed, writable_cac
 from tcl.cli.common import fail, reporting
 from tcl.cli.output import write_over
 from tcl.cli.signals import exit_code
-from tcl.codegen.common.extras import installing
+from tcl.common.errors import ArgumentError
+from tcl.common.extras import installing
 from tcl.common.files import MOST_DATA, check_whole, read_text, write_whole
-from tcl.grammar.errors import ArgumentError
 
 if TYPE_CHECKING:
     from tcl.bench.contender import Spec

@@ -174,9 +174,9 @@ def merge(sources: tuple[Path, ...], path: Path | None) -> None:
     added whole or not at all and left as it is; what is there already is not added again. Every
     device keeps its own results, and uses no other's.
     """
+    from tcl.common.errors import CacheError
     from tcl.tuner.cache import merge as merging
     from tcl.tuner.cache.tuning_cache import TuningCache
-    from tcl.tuner.errors import CacheError
 
     cache = TuningCache(named_cache(path))
     failed = False

@@ -12,10 +12,10 @@ import click
 from tcl.cli.cache_common import cache_option, existing, plain, write_text
 from tcl.cli.cache_inspect import chosen, filter_options
 from tcl.cli.common import reporting
-from tcl.codegen.common.extras import installing
+from tcl.common.errors import ArgumentError
+from tcl.common.extras import installing
 from tcl.common.files import check_whole
 from tcl.common.number_format import plural
-from tcl.grammar.errors import ArgumentError
 
 if TYPE_CHECKING:
     from tcl.report.cache_analysis import Section

@@ -13,14 +13,14 @@ import click
 
 from tcl.cli.common import check_varying, choose, fail, without_threads
 from tcl.cli.json_output import print_json
+from tcl.common.errors import ArgumentError
 from tcl.common.files import write_whole
-from tcl.grammar.errors import ArgumentError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from tcl.cli.kernels import Work
-    from tcl.grammar.checked import CheckedDef
+    from tcl.grammar.tree.checked import CheckedDef
     from tcl.selection.best_options import Query
     from tcl.tuner.cache.tuning_cache import ArrayLayout, CacheKey, Summary, TuningCache
 
@@ -69,8 +69,8 @@ SHORT = 10
 def named_cache(path: Path | None) -> Path:
     """The cache file that was named, else the user's; ``ArgumentError`` if there is no place for
     one."""
+    from tcl.common.errors import CacheError
     from tcl.tuner.cache.tuning_cache import default_path
-    from tcl.tuner.errors import CacheError
 
     try:
         return path or default_path()
@@ -80,8 +80,8 @@ def named_cache(path: Path | None) -> Path:
 
 def writable_cache(path: Path | None) -> TuningCache:
     """``named_cache``, for results; ``ArgumentError``, with what to do, if they cannot be saved."""
+    from tcl.common.errors import CacheError
     from tcl.tuner.cache.tuning_cache import TuningCache
-    from tcl.tuner.errors import CacheError
 
     cache = TuningCache(named_cache(path))
     try:
@@ -168,7 +168,7 @@ def named_key(
     from tcl.arrays.annotations import sizes_of
     from tcl.backends.targets import target
     from tcl.codegen.cpu.thread_count import thread_count
-    from tcl.grammar.ranges import infer
+    from tcl.grammar.ranges.inference import infer
 
     if device != "cpu":
         without_threads(device, threads)

@@ -14,9 +14,9 @@ from tcl.cli import cache_shapes
 from tcl.cli.cache_common import SHORT, cache_option, existing, key_data, layouts_of, moment, plain
 from tcl.cli.common import choose, reporting, was_given
 from tcl.cli.json_output import json_option, print_json
+from tcl.common.errors import ArgumentError
 from tcl.common.number_format import duration, plural
-from tcl.grammar.canonical import canonical_text
-from tcl.grammar.errors import ArgumentError
+from tcl.grammar.tree.canonical import canonical_text
 
 if TYPE_CHECKING:
     from tcl.tuner.cache.insight import Filter, KeyInsight

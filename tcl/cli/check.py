@@ -12,13 +12,14 @@ import click
 from tcl.arrays.annotations import parse_sizes, read_annotations
 from tcl.cli.common import entry_option, pick, read, report, reporting, sizes_given
 from tcl.cli.json_output import json_option, print_json
-from tcl.grammar.check import check
-from tcl.grammar.checked import CheckedDef, Tensor
-from tcl.grammar.errors import Diagnostic, SourceError, TclError
-from tcl.grammar.findings import findings, size
-from tcl.grammar.ranges_text import output_lines
-from tcl.grammar.sized import SizedDef
-from tcl.grammar.source import Span
+from tcl.common.errors import TclError
+from tcl.grammar.check.definitions import check
+from tcl.grammar.ranges.findings import findings, size
+from tcl.grammar.ranges.ranges_text import output_lines
+from tcl.grammar.ranges.sized import SizedDef
+from tcl.grammar.syntax.errors import Diagnostic, SourceError
+from tcl.grammar.syntax.source import Span
+from tcl.grammar.tree.checked import CheckedDef, Tensor
 
 
 @click.command("check")

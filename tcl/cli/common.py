@@ -14,11 +14,12 @@ import click
 
 from tcl.cli.signals import exit_code
 from tcl.codegen.cpu.thread_count import MOST
+from tcl.common.closest import closest
+from tcl.common.errors import ArgumentError, TclError, TclWarning
 from tcl.common.files import MOST_TEXT, decoded, read_most, read_text
-from tcl.grammar.check import check
-from tcl.grammar.checked import CheckedDef
-from tcl.grammar.closest import closest
-from tcl.grammar.errors import ArgumentError, Diagnostic, TclError, TclWarning
+from tcl.grammar.check.definitions import check
+from tcl.grammar.syntax.errors import Diagnostic
+from tcl.grammar.tree.checked import CheckedDef
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 

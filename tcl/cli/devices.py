@@ -31,7 +31,7 @@ def _cpu(said: Said, threads: int | None, *, measure: bool) -> None:
     from tcl.bench.roofline import describe_ceilings, kept_ceilings, measure_ceilings
     from tcl.codegen.cpu.thread_count import thread_count
     from tcl.codegen.devices.cpu import host_cpu
-    from tcl.grammar.errors import ArgumentError
+    from tcl.common.errors import ArgumentError
     from tcl.tuner.cache.fingerprint import device_identity
     from tcl.tuner.measure.cores import available_cores
 
@@ -75,7 +75,7 @@ def _cpu(said: Said, threads: int | None, *, measure: bool) -> None:
 def _gpus(said: Said) -> None:
     """The GPUs that are here."""
     from tcl.codegen.devices.gpu import device_count, of_device
-    from tcl.grammar.errors import TclError
+    from tcl.common.errors import TclError
 
     found: list[dict[str, object]] = []
     for number in range(device_count()):

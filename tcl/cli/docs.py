@@ -8,8 +8,8 @@ from importlib import resources
 import click
 
 from tcl.cli.common import reporting
-from tcl.grammar.closest import closest
-from tcl.grammar.errors import ArgumentError
+from tcl.common.closest import closest
+from tcl.common.errors import ArgumentError
 
 
 @click.command("docs")

@@ -25,9 +25,10 @@ from tcl.cli.kernels import Work
 from tcl.cli.signals import counted, exit_code, kept
 from tcl.cli.tuned import Ended, Session
 from tcl.cluster import LOCAL, workplace
+from tcl.common.errors import ArgumentError, TclError
 from tcl.common.files import check_whole
 from tcl.common.number_format import duration
-from tcl.grammar.errors import ArgumentError, SourceError, TclError
+from tcl.grammar.syntax.errors import SourceError
 from tcl.progress.words import verdict
 from tcl.tuner.cache.tuning_cache import TuningCache
 from tcl.tuner.run.workplace import Workplace

@@ -36,10 +36,10 @@ from typing import Any
 from tcl.arrays.annotations import default_sizes, no_size, read_annotations
 from tcl.cli.common import check_varying, load, pick, read
 from tcl.cli.settings import KINDS, check_type
-from tcl.grammar.checked import CheckedDef
-from tcl.grammar.closest import closest
-from tcl.grammar.errors import ArgumentError, TclError
-from tcl.grammar.shown import shown
+from tcl.common.closest import closest
+from tcl.common.errors import ArgumentError, TclError
+from tcl.common.shown import shown
+from tcl.grammar.tree.checked import CheckedDef
 
 _TABLES = "tune"
 _OWN = ("file", "entry", "sizes", "varying")

@@ -16,18 +16,17 @@ from tcl.cli.grid_file import GridError, GridPoint
 from tcl.cli.kernels import parse_options
 from tcl.cli.settings import own_names, search_config
 from tcl.codegen.common.dtypes import numpy_dtype
-from tcl.codegen.common.errors import OptionsError
 from tcl.codegen.cpu.thread_count import thread_count
 from tcl.codegen.loopir.cost import cost_of
 from tcl.codegen.loopir.lower import lower
 from tcl.codegen.options.options import PRESETS, MappingOptions
+from tcl.common.errors import ArgumentError, CacheError, OptionsError, TclError
 from tcl.common.number_format import plural
-from tcl.grammar.errors import ArgumentError, SourceError, TclError
-from tcl.grammar.ranges import infer
-from tcl.grammar.sized import SizedDef
+from tcl.grammar.ranges.inference import infer
+from tcl.grammar.ranges.sized import SizedDef
+from tcl.grammar.syntax.errors import SourceError
 from tcl.tuner.cache.tuning_cache import CacheKey, TuningCache
 from tcl.tuner.config import TunerConfig
-from tcl.tuner.errors import CacheError
 from tcl.tuner.run.checkpoint import SavedSearch, SearchBusyError
 from tcl.tuner.run.cost_estimate import pace, typical_pace
 from tcl.tuner.run.workplace import check_cores

@@ -15,15 +15,14 @@ from tcl.arrays.arguments import Array, new_output
 from tcl.arrays.index_values import index_tensors
 from tcl.arrays.random_inputs import random_inputs
 from tcl.cli.common import check_varying, choose, read, tell
-from tcl.codegen.common.errors import OptionsError
 from tcl.codegen.devices.cpu import host_cpu
 from tcl.codegen.options.options import PRESETS, MappingOptions
+from tcl.common.errors import ArgumentError, OptionsError
 from tcl.executors.executor import Executor
 from tcl.executors.varying import Family
-from tcl.grammar.checked import CheckedDef
-from tcl.grammar.errors import ArgumentError
-from tcl.grammar.findings import size_findings
-from tcl.grammar.sized import SizedDef
+from tcl.grammar.ranges.findings import size_findings
+from tcl.grammar.ranges.sized import SizedDef
+from tcl.grammar.tree.checked import CheckedDef
 from tcl.selection.best_options import Query
 from tcl.selection.suggested_options import Chosen
 

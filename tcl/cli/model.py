@@ -91,7 +91,7 @@ def train(
     it.
     """
     from tcl.codegen.devices.named import device_named
-    from tcl.grammar.folder import place
+    from tcl.common.folder import place
     from tcl.tuner.model.file import read, text_of
     from tcl.tuner.model.lookup import file_name
     from tcl.tuner.training.boosting import Boosting
@@ -177,8 +177,8 @@ def predict(
     from tcl.codegen.devices.cpu import CpuProfile
     from tcl.codegen.devices.named import device_named
     from tcl.codegen.loopir.lower import lower
-    from tcl.grammar.errors import ArgumentError
-    from tcl.grammar.ranges import infer
+    from tcl.common.errors import ArgumentError
+    from tcl.grammar.ranges.inference import infer
     from tcl.selection.suggested_options import DEFAULT
     from tcl.tuner.model.description import description
     from tcl.tuner.model.ranking import ranked
@@ -227,7 +227,7 @@ def _model(path: Path | None, device: Device, name: str) -> tuple[Model, Path]:
     """The one in a file, else the best for a device of this name, and where it lies."""
     import shlex
 
-    from tcl.grammar.errors import ArgumentError
+    from tcl.common.errors import ArgumentError
     from tcl.selection.predicted_options import models_folder
     from tcl.tuner.model.file import read
     from tcl.tuner.model.lookup import lookup
@@ -269,7 +269,7 @@ def _devices(device: Device, scope: str, cache: TuningCache) -> dict[str, Device
 
 def _known(files: tuple[Path, ...], cache: TuningCache, devices: dict[str, Device]) -> History:
     from tcl.bench.rows import EXAMPLES
-    from tcl.grammar.errors import ArgumentError
+    from tcl.common.errors import ArgumentError
     from tcl.tuner.training.history import history, reasons
 
     texts = [*sorted(EXAMPLES.glob("*.tc")), *files]

@@ -16,7 +16,7 @@ from tcl.cli.common import numpy_threads
 from tcl.cli.kernels import Work
 from tcl.codegen.reference.whole_array import NoFormulationError, whole_array
 from tcl.common.number_format import ratio_text
-from tcl.grammar.canonical import canonical_hash
+from tcl.grammar.tree.canonical import canonical_hash
 from tcl.tuner.measure.correctness import accumulation_depths, mismatch
 from tcl.tuner.measure.timing import measure
 

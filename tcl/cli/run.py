@@ -22,8 +22,8 @@ from tcl.cli.common import (
 )
 from tcl.cli.json_output import Said, json_option
 from tcl.cli.signals import dying
+from tcl.common.errors import ArgumentError
 from tcl.common.number_format import duration, plural
-from tcl.grammar.errors import ArgumentError
 
 if TYPE_CHECKING:
     from tcl.arrays.arguments import Array
@@ -176,7 +176,7 @@ def _run_on_gpu(
 ) -> None:
     """Likewise, on a GPU or one that is emulated, of which times mean nothing."""
     from tcl.backends.targets import EMULATED, check_emulated
-    from tcl.codegen.common.scratch_folder import workspace
+    from tcl.common.scratch_folder import workspace
     from tcl.selection.suggested_options import applied
     from tcl.tuner.measure.timing import measure
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tcl.grammar.errors import ArgumentError
+from tcl.common.errors import ArgumentError
 
 if TYPE_CHECKING:
     from tcl.tuner.config import TunerConfig

@@ -20,7 +20,7 @@ from tcl.cli.common import (
     varying_option,
     without_threads,
 )
-from tcl.grammar.errors import ArgumentError
+from tcl.common.errors import ArgumentError
 
 if TYPE_CHECKING:
     from tcl.codegen.devices.cpu import CpuProfile
@@ -95,14 +95,14 @@ def command(
         return
     from tcl.arrays.annotations import sizes_of
     from tcl.cli.kernels import parse_options
-    from tcl.grammar.findings import size, size_findings
+    from tcl.grammar.ranges.findings import size, size_findings
 
     _, checked = choose(file, entry)
     values = sizes_of(checked, sizes)
     sized = size(checked, values)
     tell(checked, size_findings(sized))
     if stage == "ranges":
-        from tcl.grammar.ranges_text import ranges_text
+        from tcl.grammar.ranges.ranges_text import ranges_text
 
         click.echo(ranges_text(sized))
         return
@@ -143,8 +143,8 @@ def _for_all(
     from tcl.cli.kernels import parse_options
     from tcl.codegen.devices.cpu import CpuProfile
     from tcl.executors.size_classes import for_all
-    from tcl.grammar.findings import size
-    from tcl.grammar.ranges_text import ranges_text
+    from tcl.grammar.ranges.findings import size
+    from tcl.grammar.ranges.ranges_text import ranges_text
     from tcl.selection.best_options import DEFAULT
 
     if stage in ("ast", "canonical", "reference"):
@@ -205,9 +205,9 @@ def _device(name: str, threads: int | None) -> CpuProfile | GpuProfile:
 
 
 def _without_sizes(file: Path, entry: str | None, stage: str) -> str:
-    from tcl.grammar.canonical import canonical_text
-    from tcl.grammar.parser import parse
-    from tcl.grammar.printer import to_text
+    from tcl.grammar.syntax.parser import parse
+    from tcl.grammar.syntax.printer import to_text
+    from tcl.grammar.tree.canonical import canonical_text
 
     text, checked = choose(file, entry)
     if stage == "canonical":

@@ -21,8 +21,8 @@ from tcl.cli.common import (
     threads_option,
     varying_option,
 )
+from tcl.common.errors import ArgumentError
 from tcl.common.files import check_whole
-from tcl.grammar.errors import ArgumentError
 
 
 @click.command("tune")

@@ -1,1 +1,1 @@
-"""Small things that all of the package uses."""
+"""What every layer uses: errors, warnings, signals, files, extras, numbers for people."""

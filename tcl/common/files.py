@@ -11,7 +11,7 @@ from io import BufferedReader
 from pathlib import Path
 from typing import BinaryIO
 
-from tcl.grammar.errors import ArgumentError
+from tcl.common.errors import ArgumentError
 
 MOST_TEXT = 1 << 20
 """Bytes of the longest text that people write: any TC of ``MAX_TEXT`` characters fits in."""

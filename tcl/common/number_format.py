@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import sys
 
-from tcl.grammar.plural import plural as plural
+from tcl.common.plural import plural as plural
 
 _UNITS = (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6), ("ns", 1e-9))
 

@@ -12,17 +12,17 @@ import numpy as np
 from tcl.api import Definitions, define
 from tcl.arrays.tracing import check_traced, opaque
 from tcl.codegen.common.dtypes import numpy_dtype
+from tcl.common.errors import ArgumentError
+from tcl.common.forks import free_lock
+from tcl.common.plural import plural
+from tcl.common.shown import kind_of, shown
 from tcl.einsums.element_types import Casting, checked_casting, common_type, element_type
 from tcl.einsums.indices import Shape, with_ranks, with_shapes
 from tcl.einsums.notation import ELLIPSIS, read_letters, read_numbers
 from tcl.einsums.order import explicit_path, steps_of
 from tcl.einsums.text import NAME, RESULT, def_text
 from tcl.executors.calls import Calls
-from tcl.grammar.errors import ArgumentError
-from tcl.grammar.forks import free_lock
-from tcl.grammar.plural import plural
-from tcl.grammar.shown import kind_of, shown
-from tcl.grammar.types import FLOAT32, SCALAR_TYPES, ScalarType
+from tcl.grammar.syntax.types import FLOAT32, SCALAR_TYPES, ScalarType
 
 
 @opaque

@@ -9,9 +9,9 @@ from typing import Any, Literal, TypeAlias, get_args
 import numpy as np
 
 from tcl.codegen.common.dtypes import numpy_dtype
-from tcl.grammar.errors import ArgumentError
-from tcl.grammar.shown import kind_of, shown
-from tcl.grammar.types import SCALAR_TYPES, ScalarType
+from tcl.common.errors import ArgumentError
+from tcl.common.shown import kind_of, shown
+from tcl.grammar.syntax.types import SCALAR_TYPES, ScalarType
 
 Casting: TypeAlias = Literal["no", "equiv", "safe", "same_kind", "unsafe"]
 

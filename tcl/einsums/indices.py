@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from tcl.common.plural import plural
 from tcl.einsums.notation import ELLIPSIS, Labels, Notation
-from tcl.grammar.plural import plural
 
 Shape: TypeAlias = tuple[int, ...]
 Term: TypeAlias = tuple[str | None, ...]

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from tcl.grammar.errors import ArgumentError
-from tcl.grammar.shown import kind_of, shown
+from tcl.common.errors import ArgumentError
+from tcl.common.shown import kind_of, shown
 
 Labels: TypeAlias = tuple[str, ...]
 """The index of each dimension: a letter, or ``ELLIPSIS`` for any number of them."""

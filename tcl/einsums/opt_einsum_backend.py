@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
+from tcl.common.errors import ArgumentError
+from tcl.common.shown import shown
 from tcl.einsums.einsum import einsum
-from tcl.grammar.errors import ArgumentError
-from tcl.grammar.shown import shown
 
 
 def tensordot(a: Any, b: Any, axes: Any = 2) -> Any:

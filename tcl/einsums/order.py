@@ -9,11 +9,11 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from tcl.common.errors import ArgumentError
+from tcl.common.plural import plural
+from tcl.common.shown import shown
 from tcl.einsums.indices import Indexed, Term
 from tcl.einsums.notation import Labels
-from tcl.grammar.errors import ArgumentError
-from tcl.grammar.plural import plural
-from tcl.grammar.shown import shown
 
 Path: TypeAlias = tuple[tuple[int, ...], ...]
 """Of each step the places of what it takes from a list. What it gives is put at the list's end."""

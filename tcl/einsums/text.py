@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from tcl.einsums.indices import Indexed, Term
 from tcl.einsums.order import Step
-from tcl.grammar.types import ScalarType
+from tcl.grammar.syntax.types import ScalarType
 
 NAME = "einsum"
 """Of the def."""

@@ -12,7 +12,7 @@ from tcl.arrays.arguments import Array
 from tcl.arrays.given import Given, given_inputs
 from tcl.arrays.libraries import HOST, CudaLibrary
 from tcl.executors import machine
-from tcl.grammar.checked import CheckedDef
+from tcl.grammar.tree.checked import CheckedDef
 
 if TYPE_CHECKING:
     from tcl.codegen.devices.gpu import GpuProfile

@@ -12,14 +12,14 @@ from tcl.arrays.arguments import Scalar, Wanted, wanted_places
 from tcl.arrays.foreign import Foreign
 from tcl.arrays.given import Given
 from tcl.arrays.tracing import opaque
+from tcl.arrays.user_input import check_flag, in_order
 from tcl.codegen.common.dtypes import numpy_dtype
-from tcl.codegen.common.errors import ArgumentError
 from tcl.codegen.options.options import MappingOptions
-from tcl.common.user_input import check_flag, in_order
+from tcl.common.errors import ArgumentError
+from tcl.common.forks import free_lock
 from tcl.executors.results import results_class
-from tcl.grammar.checked import CheckedDef
-from tcl.grammar.forks import free_lock
-from tcl.grammar.sized import SizedDef
+from tcl.grammar.ranges.sized import SizedDef
+from tcl.grammar.tree.checked import CheckedDef
 from tcl.selection.suggested_options import DEFAULT, Choices, Chosen, applied
 
 Strides: TypeAlias = tuple[tuple[int, ...], ...]

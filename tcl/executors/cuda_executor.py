@@ -9,14 +9,14 @@ from typing import Any, TypeAlias
 from tcl.arrays.arguments import Array, Wanted
 from tcl.arrays.given import Given, given_inputs, given_outputs, new_array
 from tcl.arrays.libraries import HOST, CudaLibrary
-from tcl.codegen.common.errors import ArgumentError
 from tcl.codegen.cuda.run.launch import Launcher
 from tcl.codegen.cuda.run.ready import ready
 from tcl.codegen.loopir.layouts import WIDEST
+from tcl.common.errors import ArgumentError
 from tcl.executors import machine
 from tcl.executors.calls import Calls, Strides
 from tcl.executors.host_repeat import distances
-from tcl.grammar.sized import SizedDef
+from tcl.grammar.ranges.sized import SizedDef
 from tcl.selection.suggested_options import Chosen
 
 Key: TypeAlias = tuple[bool, Strides, tuple[bool, ...]]

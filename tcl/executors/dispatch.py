@@ -12,29 +12,29 @@ from typing import Any, TypeAlias
 from tcl.arrays.arguments import Argument, Array, Wanted, wanted_places
 from tcl.arrays.given import Given
 from tcl.arrays.libraries import HOST
-from tcl.codegen.common.errors import ArgumentError, OptionsError
+from tcl.arrays.user_input import SourceLike, check_sequence, text_of
 from tcl.codegen.cpu.thread_count import thread_count
 from tcl.codegen.devices.cpu import host_cpu
 from tcl.codegen.options.options import MappingOptions
-from tcl.common.user_input import SourceLike, check_sequence, text_of
+from tcl.common.closest import closest
+from tcl.common.errors import ArgumentError, OptionsError
+from tcl.common.forks import reentrant_lock
+from tcl.common.log import logger
+from tcl.common.shown import kind_of
+from tcl.common.warn import tell
 from tcl.executors.call_inputs import Inputs, inputs_of
 from tcl.executors.calls import Calls
 from tcl.executors.executor import Executor
 from tcl.executors.settings import PREDICT, Settings, as_options
 from tcl.executors.size_classes import ForAll, check_varying
 from tcl.executors.varying import Family, OfClass
-from tcl.grammar.check import check
-from tcl.grammar.checked import CheckedDef
-from tcl.grammar.closest import closest
-from tcl.grammar.errors import Diagnostic, RangeInferenceError, SourceError, TclSemanticError
-from tcl.grammar.findings import findings, size_findings
-from tcl.grammar.forks import reentrant_lock
-from tcl.grammar.log import logger
-from tcl.grammar.ranges import infer
-from tcl.grammar.shown import kind_of
-from tcl.grammar.size_classes import SizeClass
-from tcl.grammar.sized import SizedDef
-from tcl.grammar.warn import tell
+from tcl.grammar.check.definitions import check
+from tcl.grammar.ranges.findings import findings, size_findings
+from tcl.grammar.ranges.inference import infer
+from tcl.grammar.ranges.sized import SizedDef
+from tcl.grammar.sizes.size_classes import SizeClass
+from tcl.grammar.syntax.errors import Diagnostic, RangeInferenceError, SourceError, TclSemanticError
+from tcl.grammar.tree.checked import CheckedDef
 from tcl.selection.best_options import Query
 from tcl.selection.predicted_options import best_or_predicted
 from tcl.selection.suggested_options import CacheFactory, Chosen, ThreadedFactory, origin

@@ -8,17 +8,17 @@ from typing import Any
 from tcl.arrays.arguments import Wanted, new_output
 from tcl.arrays.given import Given, given_inputs, given_outputs
 from tcl.arrays.libraries import HOST
-from tcl.codegen.common.errors import ArgumentError
+from tcl.arrays.user_input import check_flag
 from tcl.codegen.cpu.run.launch import Launcher
 from tcl.codegen.cpu.run.memory import empty
 from tcl.codegen.cpu.run.ready import ready
 from tcl.codegen.cpu.thread_count import thread_count
-from tcl.common.user_input import check_flag
+from tcl.common.errors import ArgumentError
 from tcl.executors import machine
 from tcl.executors.calls import Calls, Repeat, Strides
 from tcl.executors.host_repeat import HostRepeat
 from tcl.executors.numbers import WithNumbers
-from tcl.grammar.sized import SizedDef
+from tcl.grammar.ranges.sized import SizedDef
 from tcl.selection.suggested_options import Chosen
 
 

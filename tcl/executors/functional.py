@@ -3,10 +3,10 @@ that makes its outputs, in programs that are traced."""
 
 from __future__ import annotations
 
-from tcl.codegen.common.errors import ArgumentError, OptionsError
 from tcl.codegen.options.options import MappingOptions
+from tcl.common.errors import ArgumentError, OptionsError
 from tcl.executors.dispatch import Kernels
-from tcl.grammar.checked import CheckedDef
+from tcl.grammar.tree.checked import CheckedDef
 from tcl.selection.suggested_options import CacheFactory
 
 

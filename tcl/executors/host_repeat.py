@@ -14,7 +14,7 @@ from tcl.arrays.numpy_arrays import NUMPY
 from tcl.codegen.cpu.abi import TENSORS
 from tcl.codegen.cpu.run.launch import Frame, Launcher, address_of
 from tcl.codegen.cpu.run.memory import empty
-from tcl.grammar.sized import SizedDef
+from tcl.grammar.ranges.sized import SizedDef
 
 
 class HostRepeat:

@@ -26,14 +26,14 @@ from numba.extending import intrinsic, overload
 from numba.np.arrayobj import make_array
 
 from tcl.codegen.common.dtypes import numpy_dtype
-from tcl.codegen.common.errors import ArgumentError
 from tcl.codegen.cpu.run.native import NO_MEMORY, NativeEntry
+from tcl.common.errors import ArgumentError
+from tcl.common.forks import free_lock
+from tcl.common.plural import plural
 from tcl.executors.calls import contiguous
 from tcl.executors.executor import Executor
 from tcl.executors.results import results_class
-from tcl.grammar.checked import Tensor
-from tcl.grammar.forks import free_lock
-from tcl.grammar.plural import plural
+from tcl.grammar.tree.checked import Tensor
 
 
 class CheckError(IndexError):

@@ -10,7 +10,7 @@ import numpy as np
 from tcl.arrays.libraries import HOST, Library
 from tcl.arrays.numpy_arrays import NUMPY
 from tcl.codegen.common.dtypes import numpy_dtype
-from tcl.grammar.checked import Tensor
+from tcl.grammar.tree.checked import Tensor
 
 if TYPE_CHECKING:
     from tcl.executors.calls import Repeat

@@ -19,9 +19,9 @@ from tcl.arrays.arguments import LARGE, output_arrays
 from tcl.codegen.common.dtypes import numpy_dtype
 from tcl.codegen.cpu.run.memory import POOLED, large
 from tcl.executors.calls import MOST_QUICK, result_of
-from tcl.grammar.checked import CheckedDef
-from tcl.grammar.size_classes import SizeClass, kind_of
-from tcl.grammar.sized import SizedDef
+from tcl.grammar.ranges.sized import SizedDef
+from tcl.grammar.sizes.size_classes import SizeClass, kind_of
+from tcl.grammar.tree.checked import CheckedDef
 
 _ARRAY = np.ndarray
 _ROW_MAJOR = 0x101

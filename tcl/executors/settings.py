@@ -6,10 +6,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
-from tcl.codegen.common.errors import ArgumentError, OptionsError
+from tcl.arrays.user_input import check_flag
 from tcl.codegen.options.options import MappingOptions
-from tcl.common.user_input import check_flag
-from tcl.grammar.shown import kind_of
+from tcl.common.errors import ArgumentError, OptionsError
+from tcl.common.shown import kind_of
 from tcl.selection.tune_modes import ModeLike
 
 if TYPE_CHECKING:

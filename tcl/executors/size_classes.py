@@ -8,19 +8,19 @@ from dataclasses import dataclass
 
 from tcl.arrays.random_inputs import input_shape
 from tcl.codegen.common.dtypes import numpy_dtype
-from tcl.codegen.common.errors import ArgumentError, CompileError, OptionsError
 from tcl.codegen.cpu.run.varying import scheduled_for_all
 from tcl.codegen.devices.cpu import CpuProfile
+from tcl.common.closest import closest
+from tcl.common.errors import ArgumentError, CompileError, OptionsError
+from tcl.common.log import logger
+from tcl.common.shown import shown
 from tcl.executors.calls import contiguous
-from tcl.grammar.checked import CheckedDef, Tensor
-from tcl.grammar.closest import closest
-from tcl.grammar.errors import SourceError
-from tcl.grammar.log import logger
-from tcl.grammar.ranges import infer
-from tcl.grammar.shown import shown
-from tcl.grammar.size_classes import SizeClass, classes_of
-from tcl.grammar.sized import SizedDef
-from tcl.grammar.varying import Undecided
+from tcl.grammar.ranges.inference import infer
+from tcl.grammar.ranges.sized import SizedDef
+from tcl.grammar.sizes.size_classes import SizeClass, classes_of
+from tcl.grammar.sizes.varying import Undecided
+from tcl.grammar.syntax.errors import SourceError
+from tcl.grammar.tree.checked import CheckedDef, Tensor
 from tcl.selection.best_options import Device, Query, layout_key
 from tcl.selection.suggested_options import DEFAULT
 from tcl.tuner.cache.key import ArrayLayout

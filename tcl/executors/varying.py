@@ -23,11 +23,11 @@ from tcl.executors.calls import Calls, Strides
 from tcl.executors.executor import Executor
 from tcl.executors.other_sizes import OtherSizes
 from tcl.executors.size_classes import NOT_FOR_ALL, ForAll, tell
-from tcl.grammar.checked import CheckedDef
-from tcl.grammar.ranges import infer
-from tcl.grammar.size_classes import SizeClass, classes_of
-from tcl.grammar.sized import SizedDef
-from tcl.grammar.varying import calculator, formula
+from tcl.grammar.ranges.inference import infer
+from tcl.grammar.ranges.sized import SizedDef
+from tcl.grammar.sizes.size_classes import SizeClass, classes_of
+from tcl.grammar.sizes.varying import calculator, formula
+from tcl.grammar.tree.checked import CheckedDef
 from tcl.selection.best_options import Device
 from tcl.selection.suggested_options import DEFAULT, Chosen, applied
 

@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 from tcl.arrays.arguments import Wanted
 from tcl.codegen.cuda.run.launch import Launcher
 from tcl.codegen.cuda.run.varying import ready_for_all
+from tcl.common.log import logger
 from tcl.executors import machine
 from tcl.executors.cuda_executor import CudaExecutor, Key
 from tcl.executors.other_sizes import OtherSizes
 from tcl.executors.size_classes import NOT_FOR_ALL
 from tcl.executors.varying import Class, OfClass, lies_so
-from tcl.grammar.log import logger
 
 _log = logger("executors")
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from importlib.util import find_spec
 
-from tcl.codegen.common.extras import installing
+from tcl.common.extras import installing
 
 if find_spec("jax") is None:
     raise ImportError(f"tcl.jax needs the package jax; install it with {installing('jax')}")

@@ -11,16 +11,16 @@ import jax
 import numpy as np
 
 from tcl.arrays.arguments import Wanted, check_count, input_array
+from tcl.arrays.user_input import SourceLike, check_flag, in_order
 from tcl.codegen.common.dtypes import numpy_dtype
-from tcl.codegen.common.errors import ArgumentError
-from tcl.common.gradients import Roles, roles
-from tcl.common.user_input import SourceLike, check_flag, in_order
+from tcl.common.errors import ArgumentError
+from tcl.common.shown import kind_of
 from tcl.executors.dispatch import Kernels
 from tcl.executors.functional import settled_options
+from tcl.executors.gradients import Roles, roles
 from tcl.executors.results import results_class
 from tcl.executors.settings import OptionsLike, Settings
-from tcl.grammar.checked import CheckedDef
-from tcl.grammar.shown import kind_of
+from tcl.grammar.tree.checked import CheckedDef
 from tcl.jax.primitive import Operation, as_declared, primitive
 
 

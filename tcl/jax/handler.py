@@ -16,11 +16,11 @@ from pathlib import Path
 
 import jax
 
-from tcl.codegen.common.errors import CompileError
 from tcl.codegen.cpu.abi import word
 from tcl.codegen.cpu.object_code.kept import load_kept
 from tcl.codegen.cpu.run.native import FAILED, NativeEntry
-from tcl.grammar.types import ScalarType
+from tcl.common.errors import CompileError
+from tcl.grammar.syntax.types import ScalarType
 
 HANDLER, _KERNEL = "tcl_xla_handler", "tcl_xla_kernel"
 

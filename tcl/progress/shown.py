@@ -9,7 +9,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from tcl.grammar.log import logger
+from tcl.common.log import logger
 from tcl.tuner.run.events import Event
 
 _log = logger("tuning")

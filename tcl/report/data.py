@@ -10,9 +10,9 @@ from tcl.api import size
 from tcl.arrays.arguments import Array
 from tcl.backends.targets import Target
 from tcl.bench.roofline import Yardstick
-from tcl.grammar.checked import CheckedDef
-from tcl.grammar.parser import parse
-from tcl.grammar.printer import to_text
+from tcl.grammar.syntax.parser import parse
+from tcl.grammar.syntax.printer import to_text
+from tcl.grammar.tree.checked import CheckedDef
 from tcl.report.log import Candidate, SearchLog
 from tcl.tuner.cache.key import CacheKey
 from tcl.tuner.space.knob_importance import Importance, importance

@@ -10,16 +10,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 from tcl.arrays.arguments import Array
-from tcl.codegen.common.errors import OptionsError
 from tcl.codegen.common.version import CODEGEN_VERSION
 from tcl.codegen.cpu.thread_count import thread_count
 from tcl.codegen.devices.cpu import CpuProfile, host_cpu
 from tcl.codegen.options.options import MappingOptions
-from tcl.grammar.canonical import canonical_text
-from tcl.grammar.folder import cache_folder
-from tcl.grammar.size_classes import SizeClass
-from tcl.grammar.sized import SizedDef
-from tcl.grammar.warn import tell, warn, warn_once, was_told
+from tcl.common.errors import CacheError, OptionsError
+from tcl.common.folder import cache_folder
+from tcl.common.warn import tell, warn, warn_once, was_told
+from tcl.grammar.ranges.sized import SizedDef
+from tcl.grammar.sizes.size_classes import SizeClass
+from tcl.grammar.tree.canonical import canonical_text
 from tcl.selection.suggested_options import DEFAULT as DEFAULT
 from tcl.selection.suggested_options import Choices, Chosen, Suggested
 from tcl.tuner.cache.file import FILE_NAME
@@ -33,7 +33,6 @@ from tcl.tuner.cache.fingerprint import (
 from tcl.tuner.cache.key import differences
 from tcl.tuner.cache.nearby import Near, explain, nearby
 from tcl.tuner.cache.tuning_cache import ArrayLayout, CacheKey, TuningCache
-from tcl.tuner.errors import CacheError
 
 if TYPE_CHECKING:
     from tcl.codegen.devices.gpu import GpuProfile

@@ -3,9 +3,9 @@ need of all that searches load."""
 
 from __future__ import annotations
 
-from tcl.codegen.common.errors import OptionsError
 from tcl.codegen.options.options import MappingOptions
-from tcl.grammar.warn import warn_once
+from tcl.common.errors import OptionsError
+from tcl.common.warn import warn_once
 from tcl.selection.best_options import DEFAULT, Query, best_known
 from tcl.selection.suggested_options import Chosen
 from tcl.selection.tune_modes import TuneMode

@@ -17,11 +17,11 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from tcl.codegen.common.errors import CompileError, OptionsError
 from tcl.codegen.options.options import MappingOptions
-from tcl.grammar.folder import cache_folder
-from tcl.grammar.log import logger
-from tcl.grammar.warn import warn_once
+from tcl.common.errors import CacheError, CompileError, ModelError, OptionsError
+from tcl.common.folder import cache_folder
+from tcl.common.log import logger
+from tcl.common.warn import warn_once
 from tcl.selection.best_options import Query, best_known
 from tcl.selection.suggested_options import DEFAULT, Choices, Chosen, Suggested, applied
 from tcl.selection.tune_modes import TuneMode
@@ -29,7 +29,6 @@ from tcl.tuner.cache import first_uses
 from tcl.tuner.cache.file import FILE_NAME
 from tcl.tuner.cache.first_uses import FirstUse
 from tcl.tuner.cache.tuning_cache import TuningCache
-from tcl.tuner.errors import CacheError, ModelError
 
 if TYPE_CHECKING:
     from tcl.tuner.model.ranking import Ranking

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from tcl.grammar.log import logger
+from tcl.common.errors import ModelError
+from tcl.common.log import logger
 from tcl.selection.best_options import Query
 from tcl.selection.predicted_options import models_folder
-from tcl.tuner.errors import ModelError
 from tcl.tuner.space.program_space import ProgramSpace
 
 if TYPE_CHECKING:

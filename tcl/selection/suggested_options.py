@@ -12,11 +12,11 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias, TypeVar
 
-from tcl.codegen.common.errors import CompileError, OptionsError
 from tcl.codegen.options.options import DEFAULT as DEFAULT
 from tcl.codegen.options.options import MappingOptions
-from tcl.grammar.size_classes import SizeClass
-from tcl.grammar.warn import tell, warn_once, was_told
+from tcl.common.errors import CompileError, OptionsError
+from tcl.common.warn import tell, warn_once, was_told
+from tcl.grammar.sizes.size_classes import SizeClass
 
 _T = TypeVar("_T")
 

@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from tcl.codegen.options.options import PRESETS
-from tcl.grammar.closest import closest
-from tcl.grammar.errors import ArgumentError
-from tcl.grammar.shown import shown
-from tcl.grammar.warn import warn_once
+from tcl.common.closest import closest
+from tcl.common.errors import ArgumentError
+from tcl.common.shown import shown
+from tcl.common.warn import warn_once
 
 VARIABLE = "TCL_TUNE_MODE"
 """The environment variable that says it for the whole process."""

@@ -15,11 +15,11 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeAlias
 
 from tcl.api import assert_almost_equal
-from tcl.codegen.common.errors import ArgumentError
+from tcl.common.errors import ArgumentError
+from tcl.common.forks import reentrant_lock
+from tcl.common.shown import kind_of
+from tcl.common.warn import warn
 from tcl.executors.dispatch import unknown
-from tcl.grammar.forks import reentrant_lock
-from tcl.grammar.shown import kind_of
-from tcl.grammar.warn import warn
 from tcl.tensor_comprehensions import switches, tclib
 from tcl.tensor_comprehensions.options import OptionsLike
 from tcl.tensor_comprehensions.switches import *  # noqa: F403 - they are exported below

@@ -8,8 +8,8 @@ from typing import Any
 import torch
 from torch.autograd.function import once_differentiable
 
-from tcl.codegen.common.errors import ArgumentError
-from tcl.grammar.plural import plural
+from tcl.common.errors import ArgumentError
+from tcl.common.plural import plural
 
 
 def differentiable(

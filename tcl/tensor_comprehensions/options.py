@@ -9,9 +9,9 @@ from dataclasses import replace
 from typing import Any, TypeAlias, TypeVar
 
 import tcl
-from tcl.codegen.common.errors import NoNestError, OptionsError
 from tcl.codegen.options.kinds import integer
-from tcl.grammar.shown import kind_of, shown
+from tcl.common.errors import NoNestError, OptionsError
+from tcl.common.shown import kind_of, shown
 from tcl.tensor_comprehensions.switches import note_once, on, text
 from tcl.tuner.config import SettingError
 from tcl.tuner.run.tuner import TuningResult

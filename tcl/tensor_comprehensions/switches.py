@@ -15,9 +15,9 @@ from dataclasses import dataclass, field
 from types import ModuleType
 from typing import Any
 
-from tcl.grammar.errors import ArgumentError
-from tcl.grammar.log import logger
-from tcl.grammar.shown import shown
+from tcl.common.errors import ArgumentError
+from tcl.common.log import logger
+from tcl.common.shown import shown
 
 __all__ = [
     "cuda_compiler",

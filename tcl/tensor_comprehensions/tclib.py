@@ -14,13 +14,13 @@ from typing import Any
 import tcl
 from tcl.arrays.given import new_array
 from tcl.arrays.libraries import HOST
-from tcl.codegen.common.errors import ArgumentError
+from tcl.common.errors import ArgumentError
+from tcl.common.shown import kind_of
 from tcl.executors.call_inputs import inputs_of
 from tcl.executors.calls import Calls
 from tcl.executors.cuda_executor import CudaExecutor
 from tcl.executors.dispatch import size
 from tcl.executors.machine import driver, this_machine
-from tcl.grammar.shown import kind_of
 from tcl.tensor_comprehensions import switches
 from tcl.tensor_comprehensions.options import (
     MappingOptions,
@@ -255,7 +255,7 @@ def _show(calls: Calls[Any]) -> None:
 
 def _stage(stage: str, calls: Calls[Any]) -> str:
     if stage == "ranges":
-        from tcl.grammar.ranges_text import ranges_text
+        from tcl.grammar.ranges.ranges_text import ranges_text
 
         return ranges_text(calls.sized)
     if isinstance(calls, CudaExecutor):

@@ -8,8 +8,8 @@ Inside this package ``import torch`` is torch itself.
 
 from __future__ import annotations
 
-from tcl.codegen.common.extras import installing
-from tcl.grammar.errors import ArgumentError
+from tcl.common.errors import ArgumentError
+from tcl.common.extras import installing
 
 try:
     import torch as _torch  # noqa: F401

@@ -11,14 +11,14 @@ import torch
 
 from tcl.arrays.shadow import memory_view
 from tcl.codegen.common.dtypes import numpy_dtype
-from tcl.codegen.common.errors import ArgumentError
 from tcl.codegen.cpu.run.launch import Launcher, lengths
+from tcl.common.errors import ArgumentError
 from tcl.executors.calls import contiguous
 from tcl.executors.dispatch import MOST_VARIED, Kernels
 from tcl.executors.executor import Executor
 from tcl.executors.varying import VaryingExecutor
-from tcl.grammar.checked import CheckedDef
-from tcl.grammar.sized import SizedDef
+from tcl.grammar.ranges.sized import SizedDef
+from tcl.grammar.tree.checked import CheckedDef
 from tcl.torch.tensors import check_inputs, torch_dtype
 
 Steps: TypeAlias = tuple[int, ...]

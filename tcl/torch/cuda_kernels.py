@@ -7,11 +7,11 @@ from typing import Any
 
 import torch
 
-from tcl.codegen.common.errors import ArgumentError
 from tcl.codegen.loopir.layouts import WIDEST
+from tcl.common.errors import ArgumentError
 from tcl.executors.calls import Calls
 from tcl.executors.dispatch import Kernels
-from tcl.grammar.checked import CheckedDef
+from tcl.grammar.tree.checked import CheckedDef
 
 
 class CudaKernels:

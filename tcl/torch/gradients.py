@@ -7,8 +7,8 @@ from typing import Any
 
 import torch
 
-from tcl.codegen.common.errors import ArgumentError
-from tcl.common.gradients import Roles
+from tcl.common.errors import ArgumentError
+from tcl.executors.gradients import Roles
 from tcl.torch.registration import Registered
 
 

@@ -8,12 +8,12 @@ from typing import Any
 import torch
 
 from tcl.arrays.arguments import Wanted
-from tcl.codegen.common.errors import ArgumentError
-from tcl.common.user_input import SourceLike
+from tcl.arrays.user_input import SourceLike
+from tcl.common.closest import closest
+from tcl.common.errors import ArgumentError
+from tcl.common.plural import plural
+from tcl.common.shown import kind_of
 from tcl.executors.settings import OptionsLike
-from tcl.grammar.closest import closest
-from tcl.grammar.plural import plural
-from tcl.grammar.shown import kind_of
 from tcl.torch.operator import op
 from tcl.torch.tensors import check_input
 

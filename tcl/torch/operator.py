@@ -12,10 +12,10 @@ import torch
 from torch.autograd import forward_ad
 
 from tcl.arrays.arguments import Wanted, check_count, input_array
-from tcl.codegen.common.errors import ArgumentError
-from tcl.common.gradients import roles
-from tcl.common.user_input import SourceLike, check_flag, in_order
+from tcl.arrays.user_input import SourceLike, check_flag, in_order
+from tcl.common.errors import ArgumentError
 from tcl.executors.dispatch import Kernels
+from tcl.executors.gradients import roles
 from tcl.executors.settings import OptionsLike, Settings
 from tcl.torch.gradients import recorded
 from tcl.torch.registration import NAMESPACE, registered

@@ -22,14 +22,14 @@ from typing import Any
 import torch
 
 from tcl.arrays.arguments import Wanted, wanted_places
-from tcl.codegen.common.errors import ArgumentError
 from tcl.codegen.options.options import MappingOptions
+from tcl.common.errors import ArgumentError
+from tcl.common.forks import free_lock
 from tcl.executors.dispatch import Kernels
 from tcl.executors.functional import check_functional, settled_options
 from tcl.executors.settings import Settings
-from tcl.grammar.canonical import canonical_text
-from tcl.grammar.checked import CheckedDef
-from tcl.grammar.forks import free_lock
+from tcl.grammar.tree.canonical import canonical_text
+from tcl.grammar.tree.checked import CheckedDef
 from tcl.torch.cpu_kernels import CpuKernels
 from tcl.torch.cuda_kernels import CudaKernels
 from tcl.torch.stub import implement, made_stub

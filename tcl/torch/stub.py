@@ -12,16 +12,16 @@ from typing import Any
 
 import torch
 
-from tcl.codegen.common.errors import CompileError
 from tcl.codegen.cpu.object_code.kept import load_kept
 from tcl.codegen.cpu.run.launch import Launcher
 from tcl.codegen.cpu.run.native import NativeEntry, on_the_way, returning
+from tcl.common.errors import CompileError
+from tcl.common.forks import free_lock
 from tcl.executors.varying import row_major
-from tcl.grammar.checked import CheckedDef
-from tcl.grammar.forks import free_lock
-from tcl.grammar.size_classes import kind_of
-from tcl.grammar.sized import SizedDef
-from tcl.grammar.varying import linear
+from tcl.grammar.ranges.sized import SizedDef
+from tcl.grammar.sizes.size_classes import kind_of
+from tcl.grammar.sizes.varying import linear
+from tcl.grammar.tree.checked import CheckedDef
 from tcl.torch.cpu_kernels import CpuKernels, Row
 from tcl.torch.stub_text import (
     CALL,

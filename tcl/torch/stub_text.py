@@ -27,7 +27,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tcl.grammar.size_classes import BUCKETS, MULTIPLE, kind_of
+from tcl.grammar.sizes.size_classes import BUCKETS, MULTIPLE, kind_of
 
 CALL, PUBLISH, TORCH, TABLE, KINDS, MISSED = (
     *("tcl_torch_call", "tcl_torch_publish", "tcl_torch_functions", "tcl_torch_table"),

@@ -9,13 +9,12 @@ from typing import Any
 import torch
 
 from tcl.arrays.arguments import check_count, input_array, wrong_rank
-from tcl.codegen.common.errors import ArgumentError
-from tcl.grammar.checked import CheckedDef, Tensor
-from tcl.grammar.errors import TclError
-from tcl.grammar.ranges import infer
-from tcl.grammar.shown import kind_of
-from tcl.grammar.sized import SizedDef
-from tcl.grammar.types import ScalarType
+from tcl.common.errors import ArgumentError, TclError
+from tcl.common.shown import kind_of
+from tcl.grammar.ranges.inference import infer
+from tcl.grammar.ranges.sized import SizedDef
+from tcl.grammar.syntax.types import ScalarType
+from tcl.grammar.tree.checked import CheckedDef, Tensor
 
 
 def torch_dtype(type_: ScalarType) -> Any:

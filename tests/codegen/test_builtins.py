@@ -12,9 +12,9 @@ import pytest
 
 from tcl.codegen.common.dtypes import numpy_dtype
 from tcl.codegen.reference import compile_reference
-from tcl.grammar.builtins import BUILTINS
-from tcl.grammar.check import check
-from tcl.grammar.ranges import infer
+from tcl.grammar.check.builtins import BUILTINS
+from tcl.grammar.check.definitions import check
+from tcl.grammar.ranges.inference import infer
 
 Array = np.ndarray[Any, np.dtype[Any]]
 FLOATS = [np.float32, np.float64]

@@ -13,9 +13,9 @@ from tcl.arrays.annotations import parse_sizes
 from tcl.arrays.random_inputs import input_shape
 from tcl.codegen.loopir.cost import Cost, cost_of
 from tcl.codegen.loopir.lower import lower
-from tcl.grammar.check import check
-from tcl.grammar.checked import Tensor
-from tcl.grammar.ranges import infer
+from tcl.grammar.check.definitions import check
+from tcl.grammar.ranges.inference import infer
+from tcl.grammar.tree.checked import Tensor
 
 
 def cost(source: str, **shapes: tuple[int, ...]) -> Cost:

@@ -9,7 +9,7 @@ from enum import Enum
 import pytest
 
 from tcl.codegen.common.envelope import MAGIC, seal, unseal
-from tcl.grammar.types import FLOAT32, ScalarType
+from tcl.grammar.syntax.types import FLOAT32, ScalarType
 
 
 class Colour(Enum):

@@ -15,7 +15,6 @@ from tcl.arrays.random_inputs import random_inputs
 from tcl.bench.rows import EXAMPLES
 from tcl.codegen.choose.cpu.chunk_groups import groups
 from tcl.codegen.common.dtypes import numpy_dtype
-from tcl.codegen.common.errors import OptionsError
 from tcl.codegen.cpu.run.kernel import compile_cpu
 from tcl.codegen.devices.cpu import host_cpu
 from tcl.codegen.loopir import ir
@@ -24,9 +23,10 @@ from tcl.codegen.loopir.printer import show
 from tcl.codegen.options.options import MappingOptions
 from tcl.codegen.reference import compile_reference
 from tcl.codegen.schedule.cpu import schedule
-from tcl.grammar.check import check
-from tcl.grammar.ranges import infer
-from tcl.grammar.sized import SizedDef
+from tcl.common.errors import OptionsError
+from tcl.grammar.check.definitions import check
+from tcl.grammar.ranges.inference import infer
+from tcl.grammar.ranges.sized import SizedDef
 from tcl.tuner.measure.correctness import accumulation_depths, mismatch
 from tcl.tuner.space.cpu.mapping import MappingSpace
 

@@ -17,7 +17,7 @@ import pytest
 import tcl
 from tcl.codegen.common import store
 from tcl.codegen.cpu.object_code import ingredients
-from tcl.grammar.interrupts import system_errors_passed_over
+from tcl.common.interrupts import system_errors_passed_over
 from tcl.tuner.cache.file import open_file
 
 pytestmark = pytest.mark.skipif(not hasattr(signal, "SIGALRM"), reason="POSIX signals")

@@ -31,7 +31,7 @@ from tcl.codegen.options.nest_options import NestOptions
 from tcl.codegen.options.options import MappingOptions
 from tcl.codegen.reference import compile_reference, roundings
 from tcl.codegen.schedule.cpu import stages
-from tcl.grammar.sized import SizedDef
+from tcl.grammar.ranges.sized import SizedDef
 from tcl.selection.best_options import DEFAULT
 from tcl.tuner.measure.correctness import accumulation_depths, mismatch
 

@@ -11,7 +11,6 @@ from comparing import check_equal, outputs_of
 from cpu_kernels import sized_of
 from loopir_interpreter import interpret
 
-from tcl.codegen.common.errors import ArgumentError, OptionsError
 from tcl.codegen.cpu.run.kernel import compile_cpu
 from tcl.codegen.devices.cpu import host_cpu
 from tcl.codegen.loopir import ir
@@ -21,8 +20,9 @@ from tcl.codegen.loopir.verify import verify
 from tcl.codegen.options.options import MappingOptions
 from tcl.codegen.reference import compile_reference
 from tcl.codegen.schedule.cpu import schedule, stages
-from tcl.grammar.sized import SizedDef
-from tcl.grammar.types import FLOAT32
+from tcl.common.errors import ArgumentError, OptionsError
+from tcl.grammar.ranges.sized import SizedDef
+from tcl.grammar.syntax.types import FLOAT32
 from tcl.tuner.space.cpu.mapping import MappingSpace
 
 NAIVE, MLP = MappingOptions("naive"), MappingOptions("mlp")

@@ -10,16 +10,16 @@ from cpu_kernels import reference, run, sized_of
 from nests import X86
 
 from tcl.codegen.choose.cpu.prefetch_distances import tiles_ahead
-from tcl.codegen.common.errors import OptionsError
 from tcl.codegen.cpu.run.kernel import compile_cpu
 from tcl.codegen.devices.cpu import CpuProfile, host_cpu
 from tcl.codegen.loopir.lower import lower
 from tcl.codegen.loopir.printer import show
 from tcl.codegen.options.options import MappingOptions
 from tcl.codegen.schedule.cpu import plan_cpu, schedule
-from tcl.grammar.check import check
-from tcl.grammar.ranges import infer
-from tcl.grammar.sized import SizedDef
+from tcl.common.errors import OptionsError
+from tcl.grammar.check.definitions import check
+from tcl.grammar.ranges.inference import infer
+from tcl.grammar.ranges.sized import SizedDef
 from tcl.tuner.space.cpu.mapping import MappingSpace
 
 AMD = CpuProfile("znver3", "+avx2,+fma,+sse4a", X86, 256, 2, 32 << 10, 512 << 10, 32 << 20)

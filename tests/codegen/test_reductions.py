@@ -18,7 +18,7 @@ from tcl.codegen.cpu.run.kernel import compile_cpu
 from tcl.codegen.cuda.emulator import why_not
 from tcl.codegen.devices.cpu import host_cpu
 from tcl.codegen.options.options import MappingOptions
-from tcl.grammar.types import SCALAR_TYPES
+from tcl.grammar.syntax.types import SCALAR_TYPES
 from tcl.selection.best_options import DEFAULT
 
 TYPES = pytest.mark.parametrize("name", SCALAR_TYPES)

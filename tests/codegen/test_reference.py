@@ -13,9 +13,9 @@ import pytest
 from cpu_kernels import POISON, Array, poisoned, sized_of
 
 from tcl.codegen.common.dtypes import numpy_dtype, scalar_type_of
-from tcl.codegen.common.errors import ArgumentError
 from tcl.codegen.reference import compile_reference
-from tcl.grammar.types import ALIASES, SCALAR_TYPES
+from tcl.common.errors import ArgumentError
+from tcl.grammar.syntax.types import ALIASES, SCALAR_TYPES
 
 BOTH = pytest.mark.parametrize("jit", [True, False], ids=["compiled", "interpreted"])
 

@@ -12,9 +12,9 @@ from tcl.codegen.common.dtypes import numpy_dtype
 from tcl.codegen.common.rounding import UNKNOWN, Rounding
 from tcl.codegen.reference import compile_reference, roundings
 from tcl.codegen.reference.rounding import in_float64
-from tcl.grammar.check import check
-from tcl.grammar.checked import Const
-from tcl.grammar.traverse import walk
+from tcl.grammar.check.definitions import check
+from tcl.grammar.tree.checked import Const
+from tcl.grammar.tree.traverse import walk
 from tcl.tuner.measure.correctness import accumulation_depths, mismatch
 
 Array = np.ndarray[Any, Any]

@@ -13,9 +13,9 @@ from strategies import random_program
 
 from tcl.codegen.reference import compile_reference, compute
 from tcl.codegen.reference.sample import pick, why_not_sampled
-from tcl.grammar.check import check
-from tcl.grammar.ranges import infer
-from tcl.grammar.sized import SizedDef
+from tcl.grammar.check.definitions import check
+from tcl.grammar.ranges.inference import infer
+from tcl.grammar.ranges.sized import SizedDef
 
 Array = np.ndarray[Any, Any]
 

@@ -26,9 +26,9 @@ from tcl.codegen.options.options import MappingOptions
 from tcl.codegen.passes.fusion.groups import fusion_groups
 from tcl.codegen.reference import compile_reference
 from tcl.codegen.schedule.cpu import plan_cpu, schedule
-from tcl.grammar.check import check
-from tcl.grammar.ranges import infer
-from tcl.grammar.sized import SizedDef
+from tcl.grammar.check.definitions import check
+from tcl.grammar.ranges.inference import infer
+from tcl.grammar.ranges.sized import SizedDef
 
 Array = npt.NDArray[Any]
 

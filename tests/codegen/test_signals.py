@@ -19,9 +19,9 @@ from tuner_fakes import HERE
 from tcl.codegen.cpu.abi import ALONE, ENTRY
 from tcl.codegen.cpu.object_code.compile import compile_object
 from tcl.codegen.devices.cpu import host_cpu
-from tcl.grammar import parser
-from tcl.grammar.check import check
-from tcl.grammar.interrupts import deferred
+from tcl.common.interrupts import deferred
+from tcl.grammar.check.definitions import check
+from tcl.grammar.syntax import parser
 
 pytestmark = pytest.mark.skipif(not hasattr(signal, "SIGALRM"), reason="POSIX signals")
 

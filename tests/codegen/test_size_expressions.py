@@ -12,12 +12,12 @@ import numpy as np
 import pytest
 from cpu_kernels import reference, run
 
-from tcl.grammar.canonical import canonical_text
-from tcl.grammar.check import check
-from tcl.grammar.errors import RangeInferenceError
-from tcl.grammar.parser import parse
-from tcl.grammar.printer import to_text
-from tcl.grammar.ranges import infer
+from tcl.grammar.check.definitions import check
+from tcl.grammar.ranges.inference import infer
+from tcl.grammar.syntax.errors import RangeInferenceError
+from tcl.grammar.syntax.parser import parse
+from tcl.grammar.syntax.printer import to_text
+from tcl.grammar.tree.canonical import canonical_text
 
 _SIZES = {"N": 5, "M": 7, "X.0": 5, "X.1": 7}
 _EXACT = {"int32": 32, "int64": 64}

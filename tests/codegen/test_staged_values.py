@@ -19,7 +19,7 @@ from tcl.codegen.options.options import MappingOptions
 from tcl.codegen.passes.cpu.stage import made_of
 from tcl.codegen.reference import compile_reference
 from tcl.codegen.schedule.cpu import schedule
-from tcl.grammar.sized import SizedDef
+from tcl.grammar.ranges.sized import SizedDef
 
 A, B = "A(m, k)", "B(k, n)"
 STAGED = MappingOptions("naive").tile(4, 8, 5).vectorize(8, 1).register(2, 1).stage(3, 2)

@@ -20,7 +20,7 @@ from tcl.codegen.options.nest_options import NestOptions
 from tcl.codegen.options.options import MappingOptions
 from tcl.codegen.reference import compile_reference
 from tcl.codegen.schedule.cpu import schedule
-from tcl.grammar.types import SCALAR_TYPES
+from tcl.grammar.syntax.types import SCALAR_TYPES
 
 FORMS = {
     "convolution": (

@@ -9,9 +9,10 @@ from places import EXAMPLES
 from programs import ACCEPTED, SEMANTIC, WARNED, in_def, unmark
 
 from tcl.arrays.random_inputs import random_inputs
-from tcl.grammar import checked as c
-from tcl.grammar.check import check
-from tcl.grammar.errors import ArgumentError, TclSemanticError
+from tcl.common.errors import ArgumentError
+from tcl.grammar.check.definitions import check
+from tcl.grammar.syntax.errors import TclSemanticError
+from tcl.grammar.tree import checked as c
 
 _EXAMPLES = sorted(EXAMPLES.glob("*.tc"))
 

@@ -16,11 +16,11 @@ from programs import unmark
 
 import tcl
 from tcl.cli import main
-from tcl.grammar.check import check
-from tcl.grammar.cut import range_warnings
-from tcl.grammar.errors import Diagnostic, RangeInferenceError
-from tcl.grammar.findings import findings, size, size_findings
-from tcl.grammar.sized import SizedDef
+from tcl.grammar.check.definitions import check
+from tcl.grammar.ranges.cut import range_warnings
+from tcl.grammar.ranges.findings import findings, size, size_findings
+from tcl.grammar.ranges.sized import SizedDef
+from tcl.grammar.syntax.errors import Diagnostic, RangeInferenceError
 
 _HEADER = (
     "def f(float(N) X, float(K) W, float(B, C, H, V) I, float(D, C, R, S) F, bool(N) t, "

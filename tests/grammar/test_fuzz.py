@@ -16,11 +16,12 @@ from programs import ACCEPTED, SEMANTIC, in_def, unmark
 from steps import steps
 from strategies import random_program
 
-from tcl.grammar.check import check
-from tcl.grammar.errors import RangeInferenceError, TclError, TclSemanticError, TclSyntaxError
-from tcl.grammar.parser import parse
-from tcl.grammar.printer import to_text
-from tcl.grammar.ranges import infer
+from tcl.common.errors import TclError
+from tcl.grammar.check.definitions import check
+from tcl.grammar.ranges.inference import infer
+from tcl.grammar.syntax.errors import RangeInferenceError, TclSemanticError, TclSyntaxError
+from tcl.grammar.syntax.parser import parse
+from tcl.grammar.syntax.printer import to_text
 
 _EXAMPLES = sorted(EXAMPLES.glob("*.tc"))
 _TOKEN = re.compile(r"\s+|#[^\n]*|\w+|[^\w\s]")

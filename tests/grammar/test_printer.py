@@ -11,11 +11,11 @@ from places import EXAMPLES
 from programs import ACCEPTED, SEMANTIC, in_def, unmark
 from strategies import Program, programs, random_program
 
-from tcl.grammar import ast
-from tcl.grammar.parser import parse
-from tcl.grammar.printer import expr_text, to_text
-from tcl.grammar.source import Span
-from tcl.grammar.types import SCALAR_TYPES
+from tcl.grammar.syntax import ast
+from tcl.grammar.syntax.parser import parse
+from tcl.grammar.syntax.printer import expr_text, to_text
+from tcl.grammar.syntax.source import Span
+from tcl.grammar.syntax.types import SCALAR_TYPES
 
 _EXAMPLES = sorted(EXAMPLES.glob("*.tc"))
 _SPAN = Span(0, 0, 1, 1)

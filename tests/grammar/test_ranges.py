@@ -12,10 +12,11 @@ from hypothesis import HealthCheck, given, settings
 from programs import unmark
 from strategies import Program, programs, random_program
 
-from tcl.grammar.check import check
-from tcl.grammar.errors import ArgumentError, RangeInferenceError, TclError
-from tcl.grammar.ranges import infer
-from tcl.grammar.sized import SizedDef
+from tcl.common.errors import ArgumentError, TclError
+from tcl.grammar.check.definitions import check
+from tcl.grammar.ranges.inference import infer
+from tcl.grammar.ranges.sized import SizedDef
+from tcl.grammar.syntax.errors import RangeInferenceError
 
 _HEADER = (
     "def f(float(M, N) A, float(N) b, float(P) d, int32(N) idx, uint8(N) u, float(256) table, "

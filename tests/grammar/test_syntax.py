@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 from programs import SYNTAX, in_def, unmark
 
-from tcl.grammar import ast
-from tcl.grammar.builtins import BUILTINS
-from tcl.grammar.check import check
-from tcl.grammar.errors import TclSyntaxError
-from tcl.grammar.parser import parse
-from tcl.grammar.printer import expr_text
+from tcl.grammar.check.builtins import BUILTINS
+from tcl.grammar.check.definitions import check
+from tcl.grammar.syntax import ast
+from tcl.grammar.syntax.errors import TclSyntaxError
+from tcl.grammar.syntax.parser import parse
+from tcl.grammar.syntax.printer import expr_text
 
 
 @pytest.mark.parametrize(("text", "fragment"), SYNTAX)

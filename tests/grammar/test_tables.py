@@ -12,8 +12,9 @@ import lark
 import pytest
 
 from tcl.bench.rows import EXAMPLES
-from tcl.grammar import parser, tables
-from tcl.grammar.errors import TclSyntaxError, TclWarning
+from tcl.common.errors import TclWarning
+from tcl.grammar.syntax import parser, tables
+from tcl.grammar.syntax.errors import TclSyntaxError
 
 TEXT = "def f(float(M) A) -> (B) { B(m) = A(m) + 1 }"
 WRONG = (TEXT[:-1], TEXT + " }", TEXT.replace("=", "!"), "def", "def f(float(M A) -> (B) {}", "§")

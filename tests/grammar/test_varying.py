@@ -14,8 +14,8 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from tcl.grammar.polynomials import Quotient, plus, remembered, times
-from tcl.grammar.varying import (
+from tcl.grammar.sizes.polynomials import Quotient, plus, remembered, times
+from tcl.grammar.sizes.varying import (
     Size,
     Undecided,
     common_divisor,

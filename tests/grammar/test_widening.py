@@ -9,7 +9,7 @@ import pytest
 from programs import unmark
 
 import tcl
-from tcl.grammar.check import check
+from tcl.grammar.check.definitions import check
 
 _HEADER = (
     "def f(int8(M, N) A, int8(N) a, uint8(N) u, int32(N) c, int64(N) l, bool(N) t, "

@@ -31,16 +31,16 @@ from tcl.cli import main
 from tcl.cli.docs import names, pages, sections
 from tcl.codegen.common.dtypes import numpy_dtype
 from tcl.codegen.reference import compile_reference
-from tcl.grammar import types
-from tcl.grammar.builtins import BUILTINS
-from tcl.grammar.check import MAX_CALL_DEPTH, MAX_STATEMENTS, check
-from tcl.grammar.checked import CheckedDef
-from tcl.grammar.errors import SourceError
-from tcl.grammar.findings import findings, size
-from tcl.grammar.parser import MAX_DEPTH, MAX_TEXT, _lark
-from tcl.grammar.ranges import infer
-from tcl.grammar.reference import Section
-from tcl.grammar.sized import SizedDef
+from tcl.grammar.check.builtins import BUILTINS
+from tcl.grammar.check.definitions import MAX_CALL_DEPTH, MAX_STATEMENTS, check
+from tcl.grammar.ranges.findings import findings, size
+from tcl.grammar.ranges.inference import infer
+from tcl.grammar.ranges.sized import SizedDef
+from tcl.grammar.syntax import types
+from tcl.grammar.syntax.errors import SourceError
+from tcl.grammar.syntax.parser import MAX_DEPTH, MAX_TEXT, _lark
+from tcl.grammar.syntax.reference import Section
+from tcl.grammar.tree.checked import CheckedDef
 
 PAGE = pages()["language"]
 SECTIONS = sections(PAGE)
@@ -220,7 +220,7 @@ def test_precedence_is_as_told() -> None:
     lines = [_code(row[0].replace("\\|", "|")) for row in _rows("Operators", "operators", "")][2:-1]
     levels = [[re.sub(r"[a-z ]", "", code) for code in line] for line in lines]
     assert [o for line in levels for o in line] == ("* / % + - < <= > >= == != && ||".split())
-    from tcl.grammar.parser import parse
+    from tcl.grammar.syntax.parser import parse
 
     def rhs(text: str) -> Any:
         return parse(f"def f() -> (O) {{ O = {text} }}").defs[0].statements[0].rhs  # type: ignore[union-attr]

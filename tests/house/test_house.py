@@ -14,7 +14,7 @@ from typing import get_args
 import pytest
 from places import ROOT
 
-from tcl.codegen.common.extras import Extra
+from tcl.common.extras import Extra
 
 SOURCE_TREE = (ROOT / "setup.cfg").exists() and (ROOT / "grammar").is_dir()
 needs_source = pytest.mark.skipif(not SOURCE_TREE, reason="runs in the source tree only")

@@ -21,7 +21,7 @@ from tcl.bench.report import Report
 from tcl.bench.summary import geometric_mean
 from tcl.cli import main
 from tcl.codegen.options.options import MappingOptions
-from tcl.grammar.check import check
+from tcl.grammar.check.definitions import check
 from tcl.selection.best_options import DEFAULT
 from tcl.tuner.cache.tuning_cache import default_path
 

@@ -14,9 +14,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import assert_never
 
-from tcl.grammar import checked as c
-from tcl.grammar.overflow import is_index_arithmetic
-from tcl.grammar.sized import SizedDef, SizedStatement
+from tcl.grammar.ranges.overflow import is_index_arithmetic
+from tcl.grammar.ranges.sized import SizedDef, SizedStatement
+from tcl.grammar.tree import checked as c
 
 
 class OutOfBoundsError(AssertionError):

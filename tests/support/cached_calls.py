@@ -28,8 +28,8 @@ import tcl
 from tcl.api import size
 from tcl.backends.cpu_backend import CpuBackend
 from tcl.codegen.reference import compile_reference
-from tcl.grammar.checked import CheckedDef
-from tcl.grammar.sized import SizedDef
+from tcl.grammar.ranges.sized import SizedDef
+from tcl.grammar.tree.checked import CheckedDef
 from tcl.selection.best_options import cache_key
 from tcl.tuner.cache.tuning_cache import TuningCache, default_path
 from tcl.tuner.measure.verdict import Outcome, Verdict

@@ -13,7 +13,7 @@ import pytest
 from click.testing import CliRunner
 
 from tcl.cli import main
-from tcl.grammar import warn
+from tcl.common import warn
 
 MM = "def mm(float(M, K) A, float(K, N) B) -> (C) { C(m, n) +=! A(m, k) * B(k, n) }\n"
 

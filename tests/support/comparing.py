@@ -10,9 +10,9 @@ import numpy.typing as npt
 from program_builder import Program
 
 from tcl.codegen.common.dtypes import numpy_dtype
-from tcl.grammar.check import check
-from tcl.grammar.ranges import infer
-from tcl.grammar.sized import SizedDef
+from tcl.grammar.check.definitions import check
+from tcl.grammar.ranges.inference import infer
+from tcl.grammar.ranges.sized import SizedDef
 from tcl.tuner.measure.correctness import accumulation_depths, mismatch
 
 Array = npt.NDArray[Any]

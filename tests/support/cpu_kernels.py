@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 
 from tcl.codegen.common.dtypes import numpy_dtype
-from tcl.codegen.common.errors import OptionsError
 from tcl.codegen.cpu.run.kernel import compile_cpu
 from tcl.codegen.devices.cpu import CpuProfile, host_cpu
 from tcl.codegen.loopir.lower import lower
@@ -24,9 +23,10 @@ from tcl.codegen.passes.cpu.dot import depths
 from tcl.codegen.passes.cpu.skip import why_never_skipped
 from tcl.codegen.reference import compile_reference
 from tcl.codegen.schedule.cpu import schedule
-from tcl.grammar.check import check
-from tcl.grammar.ranges import infer
-from tcl.grammar.sized import SizedDef
+from tcl.common.errors import OptionsError
+from tcl.grammar.check.definitions import check
+from tcl.grammar.ranges.inference import infer
+from tcl.grammar.ranges.sized import SizedDef
 
 Array = np.ndarray[Any, np.dtype[Any]]
 NAIVE = MappingOptions()

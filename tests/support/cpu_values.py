@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from strategies import numpy_type
 
-from tcl.grammar.types import SCALAR_TYPES
+from tcl.grammar.syntax.types import SCALAR_TYPES
 
 Array = np.ndarray[Any, Any]
 

@@ -19,7 +19,7 @@ from fake_cuda import FakeDriver
 from tcl.arrays.cupy_arrays import CupyArrays
 from tcl.arrays.torch_tensors import TorchTensors
 from tcl.codegen.common.dtypes import numpy_dtype
-from tcl.grammar.types import ScalarType
+from tcl.grammar.syntax.types import ScalarType
 
 Array = np.ndarray[Any, np.dtype[Any]]
 

@@ -18,7 +18,6 @@ from program_builder import Program
 
 from tcl.arrays.annotations import parse_sizes
 from tcl.arrays.random_inputs import input_shape, random_inputs
-from tcl.codegen.common.errors import CompileError
 from tcl.codegen.cuda.emit.emit import emit_module
 from tcl.codegen.cuda.emit.module import Module
 from tcl.codegen.cuda.emulator import ORDERS, Emulated, EmulationError, Order, compile_modules
@@ -26,11 +25,11 @@ from tcl.codegen.devices.gpu import GpuProfile, profile
 from tcl.codegen.loopir import ir
 from tcl.codegen.options.options import MappingOptions
 from tcl.codegen.reference import compile_reference
-from tcl.grammar.check import check
-from tcl.grammar.checked import CheckedDef
-from tcl.grammar.errors import TclError
-from tcl.grammar.ranges import infer
-from tcl.grammar.sized import SizedDef
+from tcl.common.errors import CompileError, TclError
+from tcl.grammar.check.definitions import check
+from tcl.grammar.ranges.inference import infer
+from tcl.grammar.ranges.sized import SizedDef
+from tcl.grammar.tree.checked import CheckedDef
 
 Array = npt.NDArray[Any]
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from tcl.codegen.common.errors import ArgumentError
 from tcl.codegen.cuda.emit.module import Launch, Module
 from tcl.codegen.devices.cupy_driver import nvrtc
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.sites import Site
-from tcl.grammar.types import FLOAT32, INT32, ScalarType
+from tcl.common.errors import ArgumentError
+from tcl.grammar.syntax.types import FLOAT32, INT32, ScalarType
 
 ADD = """\
 extern "C" __global__ void __launch_bounds__(256) add(

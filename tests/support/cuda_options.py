@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from dataclasses import replace
 from math import prod
 
-from tcl.codegen.common.errors import OptionsError
 from tcl.codegen.devices.gpu import GpuProfile
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.layouts import gpu_layouts
@@ -17,7 +16,8 @@ from tcl.codegen.loopir.walk import operands
 from tcl.codegen.options.nest_options import NestOptions
 from tcl.codegen.options.options import PRESETS, MappingOptions
 from tcl.codegen.schedule.gpu import schedule
-from tcl.grammar.sized import SizedDef
+from tcl.common.errors import OptionsError
+from tcl.grammar.ranges.sized import SizedDef
 from tcl.tuner.space.gpu.mapping import GpuMappingSpace
 
 _KEYS = (

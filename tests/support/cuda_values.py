@@ -16,8 +16,8 @@ from tcl.codegen.cuda.cpp.types import c_type, memory_type
 from tcl.codegen.cuda.emit import values
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.lower import lower
-from tcl.grammar.sized import SizedDef
-from tcl.grammar.types import ScalarType
+from tcl.grammar.ranges.sized import SizedDef
+from tcl.grammar.syntax.types import ScalarType
 
 COMPILER = shutil.which("g++")
 

@@ -28,7 +28,7 @@ from tcl.codegen.devices.gpu import H200, GpuProfile
 from tcl.codegen.loopir import ir
 from tcl.codegen.options.options import MappingOptions
 from tcl.executors import machine as executing
-from tcl.grammar.sized import SizedDef
+from tcl.grammar.ranges.sized import SizedDef
 
 Array = np.ndarray[Any, np.dtype[Any]]
 

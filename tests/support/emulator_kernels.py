@@ -8,7 +8,7 @@ from dataclasses import replace
 from tcl.codegen.cuda.emit.module import Launch, Module
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.sites import Site
-from tcl.grammar.types import scalar_type
+from tcl.grammar.syntax.types import scalar_type
 
 INPUT, OUTPUT, SCRATCH = ir.Role.INPUT, ir.Role.OUTPUT, ir.Role.SCRATCH
 SHARED = "extern __shared__ __align__(128) unsigned char shared[];"

@@ -12,7 +12,7 @@ import numpy as np
 
 from tcl.backends.cpu_backend import CpuBackend
 from tcl.codegen.options.options import MappingOptions
-from tcl.grammar.check import check
+from tcl.grammar.check.definitions import check
 from tcl.selection.best_options import DEFAULT
 from tcl.tuner.measure.placement import ALIGNED, NUMPY
 from tcl.tuner.measure.reliability import Doubts

@@ -29,7 +29,7 @@ from tcl.codegen.devices.cpu import CpuProfile
 from tcl.codegen.loopir.layouts import cpu_layouts
 from tcl.codegen.options.options import MappingOptions
 from tcl.codegen.schedule.cpu import plan
-from tcl.grammar.sized import SizedDef
+from tcl.grammar.ranges.sized import SizedDef
 
 EMULATOR, COMPILER = "qemu-aarch64", "aarch64-linux-gnu-gcc"
 DRIVER = Path(__file__).with_name("foreign_driver.c")

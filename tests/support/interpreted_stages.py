@@ -15,7 +15,7 @@ from program_builder import Program
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.printer import show
 from tcl.codegen.reference import compile_reference
-from tcl.grammar.sized import SizedDef
+from tcl.grammar.ranges.sized import SizedDef
 
 
 def check_stages(

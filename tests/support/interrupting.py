@@ -25,8 +25,8 @@ import numpy as np
 
 import tcl
 from tcl.bench.rows import EXAMPLES
-from tcl.grammar import parser
-from tcl.grammar.check import check
+from tcl.grammar.check.definitions import check
+from tcl.grammar.syntax import parser
 
 TEXTS = [t for t in (p.read_text("utf-8") for p in sorted(EXAMPLES.glob("*.tc"))) if len(t) < 1500]
 

@@ -18,8 +18,8 @@ from tcl.codegen.common.dtypes import storage_dtype
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.identity import identity
 from tcl.codegen.loopir.walk import inside
-from tcl.grammar.integers import OPERATIONS, wrapped
-from tcl.grammar.types import BFLOAT16, FLOAT16, INT32, Kind, ScalarType
+from tcl.grammar.syntax.types import BFLOAT16, FLOAT16, INT32, Kind, ScalarType
+from tcl.grammar.tree.integers import OPERATIONS, wrapped
 
 Array = np.ndarray[Any, np.dtype[Any]]
 Scalar = Any

@@ -14,9 +14,9 @@ from tcl.arrays.random_inputs import random_inputs
 from tcl.codegen.common.dtypes import numpy_dtype
 from tcl.codegen.options.options import MappingOptions
 from tcl.codegen.reference import compile_reference
-from tcl.grammar.check import check
-from tcl.grammar.ranges import infer
-from tcl.grammar.sized import SizedDef
+from tcl.grammar.check.definitions import check
+from tcl.grammar.ranges.inference import infer
+from tcl.grammar.ranges.sized import SizedDef
 from tcl.tuner.measure.correctness import accumulation_depths, mismatch
 
 Array = np.ndarray[Any, np.dtype[Any]]

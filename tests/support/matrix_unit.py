@@ -19,8 +19,8 @@ from tcl.codegen.loopir.walk import operands
 from tcl.codegen.options.nest_options import NestOptions
 from tcl.codegen.options.options import MappingOptions
 from tcl.codegen.reference import compile_reference
-from tcl.grammar.sized import SizedDef
-from tcl.grammar.types import BFLOAT16
+from tcl.grammar.ranges.sized import SizedDef
+from tcl.grammar.syntax.types import BFLOAT16
 
 EMULATED = "+amx-tile,+amx-int8,+amx-bf16"
 EMULATING = replace(host_cpu(), emulated=EMULATED)

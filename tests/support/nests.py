@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from tcl.codegen.devices.cpu import CpuProfile
-from tcl.grammar.check import check
-from tcl.grammar.ranges import infer
-from tcl.grammar.sized import SizedDef
+from tcl.grammar.check.definitions import check
+from tcl.grammar.ranges.inference import infer
+from tcl.grammar.ranges.sized import SizedDef
 
 X86 = "x86_64-unknown-linux-gnu"
 WIDE = CpuProfile("wide", "", X86, 512, 2, 48 << 10, 2 << 20, 32 << 20)

@@ -15,7 +15,7 @@ from typing import Protocol, TypeVar
 
 from program_values import Value, literal, select
 
-from tcl.grammar import types as t
+from tcl.grammar.syntax import types as t
 
 T = TypeVar("T")
 

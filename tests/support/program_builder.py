@@ -11,8 +11,8 @@ from program_accesses import NAMES, Choices, Index, Statement, Tensor, element
 from program_expressions import Expressions
 from program_values import Value, literal, reduced, select
 
-from tcl.grammar import types as t
-from tcl.grammar.types import ScalarType
+from tcl.grammar.syntax import types as t
+from tcl.grammar.syntax.types import ScalarType
 
 
 @dataclass(frozen=True, slots=True)

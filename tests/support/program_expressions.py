@@ -19,7 +19,7 @@ from program_values import (
     select,
 )
 
-from tcl.grammar import types as t
+from tcl.grammar.syntax import types as t
 
 
 class Expressions(Accesses):

@@ -11,8 +11,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from tcl.grammar import types as t
-from tcl.grammar.types import ScalarType
+from tcl.grammar.syntax import types as t
+from tcl.grammar.syntax.types import ScalarType
 
 COMPARISONS = ("<", "<=", ">", ">=", "==", "!=")
 

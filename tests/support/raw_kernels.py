@@ -21,7 +21,7 @@ from tcl.codegen.cuda.emit.module import Launch, Module
 from tcl.codegen.cuda.emulator import Emulated, compile_modules
 from tcl.codegen.devices.gpu import A100, GpuProfile
 from tcl.codegen.loopir import ir
-from tcl.grammar.types import scalar_type
+from tcl.grammar.syntax.types import scalar_type
 
 cupy: Any = pytest.importorskip("cupy", reason="needs CuPy: pip install '.[cuda]'")
 

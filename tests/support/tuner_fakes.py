@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tcl.codegen.common.errors import CompileError, OptionsError
 from tcl.codegen.common.rounding import UNKNOWN, Rounding
+from tcl.common.errors import CompileError, OptionsError
 from tcl.tuner.cache.tuning_cache import CacheKey, TuningCache
 from tcl.tuner.config import TunerConfig
 from tcl.tuner.measure import evaluate

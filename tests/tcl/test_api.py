@@ -20,8 +20,8 @@ from tcl.codegen.cpu.emit.emit import emit
 from tcl.codegen.cpu.object_code.compile import compile_object
 from tcl.codegen.devices.cpu import host_cpu
 from tcl.codegen.schedule.cpu import schedule
-from tcl.grammar.check import check
-from tcl.grammar.ranges import infer
+from tcl.grammar.check.definitions import check
+from tcl.grammar.ranges.inference import infer
 from tcl.tuner.cache.tuning_cache import TuningCache
 
 MM = "def mm(float(M, K) A, float(K, N) B) -> (C) { C(m, n) +=! A(m, k) * B(k, n) }"

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from cached_calls import run
 
-from tcl.grammar import warn
+from tcl.common import warn
 
 
 def test_a_sample(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -23,7 +23,7 @@ from tcl.api import size
 from tcl.cli import main
 from tcl.codegen.devices.cpu import host_cpu
 from tcl.codegen.options.options import PRESETS
-from tcl.grammar import warn
+from tcl.common import warn
 from tcl.selection import suggested_options as choices
 from tcl.selection.best_options import DEFAULT, cache_key
 from tcl.tuner.cache.fingerprint import device_identity

@@ -32,7 +32,6 @@ from tcl.cli.grid_plan import make_plan
 from tcl.cli.kernels import Work
 from tcl.cli.tuned import Session
 from tcl.codegen.common.envelope import seal, unseal
-from tcl.codegen.common.errors import ArgumentError, CompileError, OptionsError
 from tcl.codegen.cuda.emit.module import Launch, Module
 from tcl.codegen.cuda.emulator import why_not
 from tcl.codegen.cuda.run.compile import Cubin
@@ -40,6 +39,7 @@ from tcl.codegen.cuda.run.occupancy import Resources
 from tcl.codegen.devices.gpu import A100, H100, T4, GpuProfile
 from tcl.codegen.options.nest_options import NestOptions
 from tcl.codegen.options.options import MappingOptions
+from tcl.common.errors import ArgumentError, CompileError, OptionsError
 from tcl.selection.best_options import known_options
 from tcl.tuner.cache.tuning_cache import TuningCache
 from tcl.tuner.config import TunerConfig

@@ -34,7 +34,6 @@ from tcl.arrays import adopted, cupy_arrays, foreign, torch_tensors
 from tcl.arrays.shadow import shadow
 from tcl.arrays.torch_tensors import TorchTensors
 from tcl.codegen.common.dtypes import numpy_dtype
-from tcl.codegen.common.errors import ArgumentError
 from tcl.codegen.cuda.emit.module import Module
 from tcl.codegen.cuda.run import ready
 from tcl.codegen.cuda.run.compile import Cubin
@@ -42,11 +41,12 @@ from tcl.codegen.cuda.run.ready import Machine
 from tcl.codegen.devices.gpu import H200, GpuProfile
 from tcl.codegen.loopir import ir
 from tcl.codegen.options.options import MappingOptions
+from tcl.common.errors import ArgumentError
 from tcl.executors import cuda_executor
 from tcl.executors import machine as executing
 from tcl.executors.cuda_executor import CudaExecutor
-from tcl.grammar.sized import SizedDef
-from tcl.grammar.types import SCALAR_TYPES
+from tcl.grammar.ranges.sized import SizedDef
+from tcl.grammar.syntax.types import SCALAR_TYPES
 
 pytest.importorskip("cupy", reason="needs CuPy: pip install '.[cuda]'")
 

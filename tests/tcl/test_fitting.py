@@ -14,7 +14,7 @@ from tcl.arrays.annotations import parse_sizes
 from tcl.arrays.index_values import fitting, index_tensors
 from tcl.arrays.random_inputs import random_inputs
 from tcl.cli import main
-from tcl.grammar.check import check
+from tcl.grammar.check.definitions import check
 
 BLOCKS = """
 def f(float(R, S, BK) V, int32(R, S) Column, float(K, N) B) -> (C) {

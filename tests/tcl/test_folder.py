@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 import tcl
-from tcl.grammar import folder, warn
-from tcl.grammar.errors import TclWarning
+from tcl.common import folder, warn
+from tcl.common.errors import TclWarning
 
 posix = pytest.mark.skipif(os.name != "posix", reason="users are told apart as POSIX does")
 PRODUCT = """

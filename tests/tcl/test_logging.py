@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import tcl
-from tcl.grammar.log import listen
+from tcl.common.log import listen
 
 TEXT = "def double_(float(N) X) -> (Y) { Y(i) = 2 * X(i) }"
 

@@ -21,7 +21,7 @@ from numba.core.errors import NumbaWarning, TypingError
 from places import ROOT
 
 import tcl
-from tcl.grammar.errors import ArgumentError
+from tcl.common.errors import ArgumentError
 
 SOURCE = """
 def mm(float(M, K) A, float(K, N) B) -> (C) { C(m, n) +=! A(m, k) * B(k, n) }

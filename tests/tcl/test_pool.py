@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from tuner_fakes import gone, started
 
-from tcl.codegen.common.errors import OptionsError
+from tcl.common.errors import OptionsError
 from tcl.tuner.measure import memory_limit as memory
 from tcl.tuner.measure.memory_limit import allowance, available
 from tcl.workers.pool import (

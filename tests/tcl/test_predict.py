@@ -18,11 +18,11 @@ from liking_models import FAR, likes
 import tcl
 from tcl.codegen.devices.cpu import host_cpu
 from tcl.codegen.options.options import MappingOptions
+from tcl.common.errors import ArgumentError, TclWarning
 from tcl.executors.dispatch import Kernels
 from tcl.executors.settings import Settings
-from tcl.grammar.check import check
-from tcl.grammar.errors import ArgumentError, TclWarning
-from tcl.grammar.ranges import infer
+from tcl.grammar.check.definitions import check
+from tcl.grammar.ranges.inference import infer
 from tcl.selection import predicted_options
 from tcl.selection.best_options import Query
 from tcl.selection.suggested_options import DEFAULT

@@ -11,7 +11,7 @@ import pytest
 from at_once import at_once
 
 import tcl
-from tcl.codegen.common.errors import ArgumentError
+from tcl.common.errors import ArgumentError
 from tcl.executors import calls, dispatch
 from tcl.executors.calls import MOST_QUICK
 from tcl.executors.executor import Executor

@@ -10,7 +10,7 @@ import pytest
 from liking_models import FAR, likes
 
 import tcl
-from tcl.codegen.common.errors import OptionsError
+from tcl.common.errors import OptionsError
 from tcl.tuner.model import lookup
 from tcl.tuner.run.events import Note
 

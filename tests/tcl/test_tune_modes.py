@@ -24,7 +24,7 @@ import pytest
 import tcl
 from tcl import first_use
 from tcl.codegen.options.options import MappingOptions
-from tcl.grammar import warn
+from tcl.common import warn
 from tcl.selection.best_options import DEFAULT
 from tcl.selection.tune_modes import TuneMode, tune_modes
 from tcl.tuner.cache import first_uses
@@ -216,7 +216,7 @@ def test_an_unknown_mode_of_the_environment(
 
 def test_a_def_that_is_mistyped_in_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TCL_TUNE_MODE", "mmm=all;softmax=off")  # the other one is of another text
-    monkeypatch.setattr("tcl.grammar.warn._told", set())
+    monkeypatch.setattr("tcl.common.warn._told", set())
     with pytest.warns(tcl.TclWarning) as caught:
         tune_modes(None, ("mm", "mm_grad"))
         tune_modes(None, ("mm", "mm_grad"))

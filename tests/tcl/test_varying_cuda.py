@@ -18,14 +18,14 @@ from tcl.backends.cuda_backend import EmulatedBackend
 from tcl.backends.targets import CudaTarget, EmulatedTarget
 from tcl.cli.kernels import Work
 from tcl.cli.tuned import Session
-from tcl.codegen.common.errors import OptionsError
 from tcl.codegen.cuda.emulator import why_not
 from tcl.codegen.devices.gpu import A100
 from tcl.codegen.options.nest_options import NestOptions
 from tcl.codegen.options.options import MappingOptions
+from tcl.common.errors import OptionsError
 from tcl.executors.dispatch import FirstCall
-from tcl.grammar.check import check
-from tcl.grammar.ranges import infer
+from tcl.grammar.check.definitions import check
+from tcl.grammar.ranges.inference import infer
 from tcl.selection.suggested_options import DEFAULT
 from tcl.tuner.cache.tuning_cache import TuningCache, default_path
 from tcl.tuner.config import TunerConfig

@@ -13,7 +13,7 @@ import pytest
 
 import tcl
 from tcl.codegen.cpu.run import varying as of_classes
-from tcl.grammar import polynomials, varying
+from tcl.grammar.sizes import polynomials, varying
 
 MM = "def mm(float(M, K) A, float(K, N) B) -> (C) { C(m, n) +=! A(m, k) * B(k, n) }"
 PROGRAM = """

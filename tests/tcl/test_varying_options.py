@@ -17,9 +17,9 @@ from tcl import first_use
 from tcl.backends.targets import CpuTarget
 from tcl.executors.dispatch import FirstCall
 from tcl.executors.varying import VaryingExecutor
-from tcl.grammar.check import check
-from tcl.grammar.ranges import infer
-from tcl.grammar.size_classes import SizeClass, class_of, classes_of, kind_of
+from tcl.grammar.check.definitions import check
+from tcl.grammar.ranges.inference import infer
+from tcl.grammar.sizes.size_classes import SizeClass, class_of, classes_of, kind_of
 from tcl.selection.best_options import Query
 from tcl.tuner.cache.key import ArrayLayout
 from tcl.tuner.cache.tuning_cache import TuningCache

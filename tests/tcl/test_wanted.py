@@ -12,7 +12,7 @@ import pytest
 from at_once import at_once
 
 import tcl
-from tcl.codegen.common.errors import ArgumentError
+from tcl.common.errors import ArgumentError
 
 Array = np.ndarray[Any, np.dtype[Any]]
 

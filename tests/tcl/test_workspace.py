@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from tcl.codegen.common.scratch_folder import workspace
+from tcl.common.scratch_folder import workspace
 
 pytest.importorskip("fcntl")
 
 CHILD = """
 import sys
-from tcl.codegen.common.scratch_folder import workspace
+from tcl.common.scratch_folder import workspace
 with workspace() as folder:
     print(folder, flush=True)
     sys.stdin.read()

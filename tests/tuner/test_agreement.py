@@ -15,7 +15,6 @@ import pytest
 
 from tcl.arrays.annotations import default_sizes, parse_sizes
 from tcl.arrays.random_inputs import input_shape
-from tcl.codegen.common.errors import OptionsError
 from tcl.codegen.devices.cpu import CpuProfile
 from tcl.codegen.devices.gpu import A100, H200, T4, GpuProfile
 from tcl.codegen.loopir.layouts import cpu_layouts, gpu_layouts
@@ -23,10 +22,11 @@ from tcl.codegen.loopir.lower import lower
 from tcl.codegen.options.options import MappingOptions
 from tcl.codegen.schedule.cpu import schedule as schedule_on_cpu
 from tcl.codegen.schedule.gpu import schedule as schedule_on_gpu
-from tcl.grammar.check import check
-from tcl.grammar.checked import CheckedDef
-from tcl.grammar.ranges import infer
-from tcl.grammar.sized import SizedDef
+from tcl.common.errors import OptionsError
+from tcl.grammar.check.definitions import check
+from tcl.grammar.ranges.inference import infer
+from tcl.grammar.ranges.sized import SizedDef
+from tcl.grammar.tree.checked import CheckedDef
 from tcl.tuner.space.cpu.mapping import MappingSpace
 from tcl.tuner.space.gpu.mapping import GpuMappingSpace
 from tcl.tuner.space.program_space import ProgramSpace

@@ -25,8 +25,8 @@ from tuner_fakes import (
 from tcl.backends.cpu_backend import CpuBackend
 from tcl.codegen.options.options import MappingOptions
 from tcl.codegen.reference.sample import Computed, compute_briefly
-from tcl.grammar.check import check
-from tcl.grammar.ranges import infer
+from tcl.grammar.check.definitions import check
+from tcl.grammar.ranges.inference import infer
 from tcl.tuner.cache.tuning_cache import TuningCache
 from tcl.tuner.measure.verdict import Verdict
 from tcl.tuner.run.brief import BriefSearch
@@ -162,7 +162,7 @@ def test_what_runs_kernels_loads_no_compiler(tmp_path: Path) -> None:
         "import pickle, sys; import tcl.tuner.measure.evaluate; "
         "runner, code = pickle.load(open(sys.argv[1], 'rb')); p = runner.problem(); "
         "runner.load(code)(p.inputs, p.outputs); print(p.outputs[0].tolist()); "
-        "print([m for m in ('lark', 'tcl.grammar.check', 'tcl.codegen.schedule.cpu', "
+        "print([m for m in ('lark', 'tcl.grammar.check.definitions', 'tcl.codegen.schedule.cpu', "
         "'tcl.codegen.cpu.emit.emit', 'tcl.tuner.strategies') if m in sys.modules])"
     )
     run = [sys.executable, "-c", script, str(tmp_path / "sent")]

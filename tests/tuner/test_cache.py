@@ -18,12 +18,11 @@ from typing import Any
 import pytest
 from at_once import at_once
 
-from tcl.grammar.errors import TclWarning
+from tcl.common.errors import CacheError, TclWarning
 from tcl.tuner.cache import file as cache_file
 from tcl.tuner.cache import schema as cache_schema
 from tcl.tuner.cache.merge import merge
 from tcl.tuner.cache.tuning_cache import ArrayLayout, CacheKey, Record, TuningCache, default_path
-from tcl.tuner.errors import CacheError
 from tcl.tuner.measure.verdict import Outcome, Verdict
 
 KEY = CacheKey(

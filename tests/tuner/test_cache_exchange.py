@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from tcl.common.errors import CacheError
 from tcl.tuner.cache import block_results, first_uses
 from tcl.tuner.cache import schema as cache_schema
 from tcl.tuner.cache.block_results import BlockKey
@@ -22,7 +23,6 @@ from tcl.tuner.cache.merge import Added, add, merge, results
 from tcl.tuner.cache.prune import Pruned, Rules, prune
 from tcl.tuner.cache.t4_format import from_t4, to_t4
 from tcl.tuner.cache.tuning_cache import ArrayLayout, CacheKey, TuningCache
-from tcl.tuner.errors import CacheError
 from tcl.tuner.measure.verdict import Outcome, Verdict
 
 KEY = CacheKey("def f", "cpu", (ArrayLayout((4, 8), (32, 4), "float32"),), "a cpu", "14")

@@ -13,12 +13,12 @@ from pathlib import Path
 
 import pytest
 
+from tcl.common.errors import CacheError
 from tcl.tuner.cache import block_results, first_uses
 from tcl.tuner.cache.file import check_sound
 from tcl.tuner.cache.merge import merge
 from tcl.tuner.cache.prune import Rules, prune
 from tcl.tuner.cache.tuning_cache import ArrayLayout, CacheKey, TuningCache
-from tcl.tuner.errors import CacheError
 from tcl.tuner.measure.verdict import Outcome, Verdict
 
 KEY = CacheKey("def f0(float(d0) t0) -> (t1) {}", "cpu", (ArrayLayout((8,), (4,), "float32"),),

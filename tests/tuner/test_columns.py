@@ -14,8 +14,8 @@ from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.lower import lower
 from tcl.codegen.options.options import DEFAULT, MappingOptions
 from tcl.codegen.schedule.cpu import default_plan
-from tcl.grammar.check import check
-from tcl.grammar.ranges import infer
+from tcl.grammar.check.definitions import check
+from tcl.grammar.ranges.inference import infer
 from tcl.tuner.model.candidates import candidates
 from tcl.tuner.model.features import extract, extract_columns
 from tcl.tuner.model.loops import READ

@@ -11,8 +11,8 @@ import pytest
 from tuner_fakes import QUICK, FakeBackend, FakeOptions
 
 from tcl.codegen.common.rounding import Rounding
-from tcl.grammar.check import check
-from tcl.grammar.ranges import infer
+from tcl.grammar.check.definitions import check
+from tcl.grammar.ranges.inference import infer
 from tcl.tuner.measure.backend import Kernel, Problem
 from tcl.tuner.measure.correctness import accumulation_depths
 from tcl.tuner.measure.evaluate import Evaluator, compute_reference

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from tuner_fakes import KEY, started, until_it_hangs
 
-from tcl.grammar.interrupts import deferred
+from tcl.common.interrupts import deferred
 from tcl.tuner.cache.tuning_cache import TuningCache
 from tcl.tuner.measure.verdict import Verdict
 from tcl.tuner.run.stop_requests import COMMAND, FINISH, KILL, Interrupts, searches_count

@@ -15,8 +15,8 @@ from pathlib import Path
 
 import pytest
 
-from tcl.codegen.common.scratch_folder import workspace
-from tcl.grammar.errors import TclWarning
+from tcl.common.errors import TclWarning
+from tcl.common.scratch_folder import workspace
 from tcl.tuner.measure.machine_lock import locked
 
 fcntl = pytest.importorskip("fcntl")
@@ -35,7 +35,7 @@ with locked("turn", shared=sys.argv[1] == "shared"):
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Where locks are."""
     monkeypatch.setenv("TCL_CACHE_DIR", str(tmp_path / "cache"))
-    monkeypatch.setattr("tcl.grammar.warn._told", set())
+    monkeypatch.setattr("tcl.common.warn._told", set())
     return tmp_path / "cache" / "locks"
 
 
@@ -204,7 +204,7 @@ import numpy as np
 import tcl
 from tcl.api import Definitions, size
 from tcl.backends.targets import CpuTarget
-from tcl.codegen.common.scratch_folder import workspace
+from tcl.common.scratch_folder import workspace
 from tcl.executors.call_inputs import inputs_of
 from tcl.tuner.measure.machine_lock import locked
 warnings.simplefilter("error")
@@ -265,7 +265,7 @@ def test_what_another_user_planted_in_the_temporary_folder_is_left_alone(
 def test_locks_of_another_user_are_not_used(shared: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where both have one cache."""
     monkeypatch.setenv("TCL_CACHE_DIR", str(shared))
-    monkeypatch.setattr("tcl.grammar.warn._told", set())
+    monkeypatch.setattr("tcl.common.warn._told", set())
 
     def act() -> None:
         with locked("turn"):
@@ -285,7 +285,7 @@ def test_locks_of_another_user_are_not_used(shared: Path, monkeypatch: pytest.Mo
 def test_who_may_not_lock_goes_on(shared: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The other way round: the folder of locks is root's."""
     monkeypatch.setenv("TCL_CACHE_DIR", str(shared))
-    monkeypatch.setattr("tcl.grammar.warn._told", set())
+    monkeypatch.setattr("tcl.common.warn._told", set())
 
     def act() -> None:
         said = "turn.lock cannot be locked: Permission denied"

@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 from tcl.codegen.devices.cpu import LINE
-from tcl.grammar.check import check
-from tcl.grammar.ranges import infer
+from tcl.grammar.check.definitions import check
+from tcl.grammar.ranges.inference import infer
 from tcl.tuner.measure.correctness import accumulation_depths, mismatch, tolerance
 from tcl.tuner.measure.guarded import Guarded, fingerprint
 from tcl.tuner.measure.harness import Bench

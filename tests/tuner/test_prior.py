@@ -14,7 +14,7 @@ import pytest
 
 from benchmarks.replay import RecordedSpace
 from benchmarks.transfer import Opinion, held_out, lines, pooled, searched
-from tcl.codegen.common.errors import OptionsError
+from tcl.common.errors import OptionsError
 from tcl.tuner.model.model import Prediction
 from tcl.tuner.space.knobs import Knob
 from tcl.tuner.space.search_space import Config, SearchSpace

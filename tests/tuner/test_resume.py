@@ -27,11 +27,10 @@ from tuner_fakes import (
     started,
 )
 
-from tcl.codegen.common.errors import ArgumentError, OptionsError
 from tcl.codegen.options.options import MappingOptions
+from tcl.common.errors import ArgumentError, CacheError, OptionsError
 from tcl.tuner.cache.tuning_cache import TuningCache
 from tcl.tuner.config import TunerConfig
-from tcl.tuner.errors import CacheError
 from tcl.tuner.model.model import Prediction
 from tcl.tuner.run.checkpoint import SavedSearch
 from tcl.tuner.run.events import (

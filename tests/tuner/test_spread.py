@@ -21,10 +21,9 @@ from known_machine import known_machine
 from tuner_fakes import KEY, QUICK, FakeBackend, FakeOptions, FakeSpace, as_recorded
 
 from tcl.cluster import Worker, workplace
-from tcl.grammar.errors import ArgumentError
+from tcl.common.errors import ArgumentError, ExecutorLostError
 from tcl.tuner.cache.tuning_cache import TuningCache
 from tcl.tuner.config import TunerConfig
-from tcl.tuner.errors import ExecutorLostError
 from tcl.tuner.measure.correctness import Expected
 from tcl.tuner.measure.evaluate import compute_reference
 from tcl.tuner.measure.verdict import Verdict

@@ -11,7 +11,7 @@ from statistics import mean
 
 import pytest
 
-from tcl.codegen.common.errors import OptionsError
+from tcl.common.errors import OptionsError
 from tcl.tuner.space.knobs import Knob, Value
 from tcl.tuner.space.search_space import Config, SearchSpace
 from tcl.tuner.strategies import STRATEGIES, make_strategy

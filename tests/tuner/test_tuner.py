@@ -26,14 +26,12 @@ from tuner_fakes import (
 
 from tcl.backends.cpu_backend import CpuBackend
 from tcl.codegen.common.dtypes import numpy_dtype
-from tcl.codegen.common.errors import ArgumentError, OptionsError
 from tcl.codegen.devices.cpu import host_cpu
 from tcl.codegen.options.options import MappingOptions
-from tcl.grammar.check import check
-from tcl.grammar.errors import TclError
+from tcl.common.errors import ArgumentError, CacheError, OptionsError, TclError
+from tcl.grammar.check.definitions import check
 from tcl.tuner.cache.tuning_cache import ArrayLayout, CacheKey, Record, TuningCache
 from tcl.tuner.config import TunerConfig, TunerSettings
-from tcl.tuner.errors import CacheError
 from tcl.tuner.measure.cores import split_cores
 from tcl.tuner.measure.timing import Placed
 from tcl.tuner.measure.verdict import Outcome, Verdict

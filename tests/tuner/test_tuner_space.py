@@ -7,7 +7,6 @@ from random import Random
 
 import pytest
 
-from tcl.codegen.common.errors import OptionsError
 from tcl.codegen.cpu.emit.emit import emit
 from tcl.codegen.devices.cpu import CpuProfile
 from tcl.codegen.loopir.ir import Kind, Program
@@ -16,9 +15,10 @@ from tcl.codegen.options.nest_options import NestOptions
 from tcl.codegen.options.options import MappingOptions
 from tcl.codegen.passes.cpu.fusion_limits import results_at_once
 from tcl.codegen.schedule.cpu import plan_cpu, schedule, stages
-from tcl.grammar.check import check
-from tcl.grammar.ranges import infer
-from tcl.grammar.sized import SizedDef
+from tcl.common.errors import OptionsError
+from tcl.grammar.check.definitions import check
+from tcl.grammar.ranges.inference import infer
+from tcl.grammar.ranges.sized import SizedDef
 from tcl.tuner.space.cpu.mapping import MappingSpace
 from tcl.tuner.space.knobs import loop_orders, tile_sizes
 

@@ -13,8 +13,8 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from tcl.common.errors import CacheError
 from tcl.tuner.cache.tuning_cache import PATIENCE, TuningCache
-from tcl.tuner.errors import CacheError
 
 _VERSION = 1
 """Of how they are measured: those of another one are not used."""

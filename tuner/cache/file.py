@@ -13,11 +13,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from tcl.grammar.interrupts import of_system
-from tcl.grammar.warn import warn
+from tcl.common.errors import CacheError
+from tcl.common.interrupts import of_system
+from tcl.common.warn import warn
 from tcl.tuner.cache import schema as cache_schema
 from tcl.tuner.cache.watched import Watched
-from tcl.tuner.errors import CacheError
 
 FILE_NAME = "tuning.db"
 """What the user's cache is called, in its folder."""

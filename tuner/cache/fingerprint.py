@@ -16,9 +16,9 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from tcl.codegen.devices.cpu import CpuProfile
-from tcl.grammar.closest import closest
-from tcl.grammar.errors import UnknownNameError
-from tcl.grammar.shown import kind_of, shown
+from tcl.common.closest import closest
+from tcl.common.errors import UnknownNameError
+from tcl.common.shown import kind_of, shown
 
 if TYPE_CHECKING:
     from tcl.codegen.devices.gpu import GpuProfile

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from tcl.grammar.closest import closest
+from tcl.common.closest import closest
 from tcl.tuner.cache import ranking
 from tcl.tuner.cache import table_rows as cache_rows
 from tcl.tuner.cache.key import ArrayLayout, CacheKey

@@ -8,8 +8,8 @@ import json
 import re
 from dataclasses import asdict, dataclass, replace
 
-from tcl.grammar.plural import plural
-from tcl.grammar.size_classes import SizeClass
+from tcl.common.plural import plural
+from tcl.grammar.sizes.size_classes import SizeClass
 from tcl.tuner.cache.fingerprint import FIELDS, fields, split_threads
 
 

@@ -14,13 +14,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from tcl.common.errors import CacheError
 from tcl.tuner.cache import block_results, first_uses
 from tcl.tuner.cache import file as cache_file
 from tcl.tuner.cache import table_rows as cache_rows
 from tcl.tuner.cache.key import CacheKey
 from tcl.tuner.cache.ranking import Record
 from tcl.tuner.cache.tuning_cache import TuningCache
-from tcl.tuner.errors import CacheError
 
 
 @dataclass(frozen=True, slots=True)

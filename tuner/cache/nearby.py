@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from itertools import islice
 
-from tcl.grammar.errors import TclError
+from tcl.common.errors import TclError
 from tcl.tuner.cache.fingerprint import fields, remoteness
 from tcl.tuner.cache.key import INGREDIENTS, CacheKey, Difference, differences
 from tcl.tuner.cache.ranking import Record

@@ -6,7 +6,7 @@ import sqlite3
 import time
 from pathlib import Path
 
-from tcl.tuner.errors import CacheError
+from tcl.common.errors import CacheError
 
 _APPLICATION_ID = 0x74636C31  # "tcl1"
 

@@ -17,12 +17,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import astuple
 from typing import Any, NoReturn
 
-from tcl.grammar.errors import TclError
+from tcl.common.errors import CacheError, TclError
 from tcl.tuner.cache.key import ArrayLayout, CacheKey
 from tcl.tuner.cache.merge import Results
 from tcl.tuner.cache.ranking import Record
 from tcl.tuner.cache.table_rows import checked, classes_data, classes_of, placed_of
-from tcl.tuner.errors import CacheError
 from tcl.tuner.measure.verdict import Conditions, Outcome, Verdict
 
 SCHEMA = "1.0.0"

@@ -11,7 +11,7 @@ from dataclasses import astuple
 from statistics import median
 from typing import Any
 
-from tcl.grammar.size_classes import SizeClass
+from tcl.grammar.sizes.size_classes import SizeClass
 from tcl.tuner.cache.key import ArrayLayout, CacheKey
 from tcl.tuner.cache.ranking import Record
 from tcl.tuner.measure.placement import named

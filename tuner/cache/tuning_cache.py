@@ -17,9 +17,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from tcl.grammar.folder import NoPlaceError, place
-from tcl.grammar.forks import reentrant_lock
-from tcl.grammar.interrupts import deferred
+from tcl.common.errors import CacheError
+from tcl.common.folder import NoPlaceError, place
+from tcl.common.forks import reentrant_lock
+from tcl.common.interrupts import deferred
 from tcl.tuner.cache import file as cache_file
 from tcl.tuner.cache import ranking
 from tcl.tuner.cache import table_rows as cache_rows
@@ -27,7 +28,6 @@ from tcl.tuner.cache.file import Standing, damage_in, is_damage, is_interrupted,
 from tcl.tuner.cache.key import ArrayLayout, CacheKey
 from tcl.tuner.cache.ranking import Record
 from tcl.tuner.cache.watched import Watched
-from tcl.tuner.errors import CacheError
 from tcl.tuner.measure.verdict import Outcome
 
 __all__ = ["ArrayLayout", "CacheKey", "Record", "Summary", "TuningCache", "default_path"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 
-from tcl.grammar.errors import ArgumentError
+from tcl.common.errors import ArgumentError
 
 
 def available_cores() -> tuple[int, ...]:

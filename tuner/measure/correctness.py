@@ -15,10 +15,10 @@ import numpy.typing as npt
 
 from tcl.codegen.common.rounding import UNKNOWN, Rounding
 from tcl.codegen.common.sums import AT_ONCE, PRODUCTS, TERMS
-from tcl.grammar import checked as c
-from tcl.grammar.sized import SizedDef
-from tcl.grammar.traverse import evaluated, reads, walk
-from tcl.grammar.types import FLOAT64, ScalarType
+from tcl.grammar.ranges.sized import SizedDef
+from tcl.grammar.syntax.types import FLOAT64, ScalarType
+from tcl.grammar.tree import checked as c
+from tcl.grammar.tree.traverse import evaluated, reads, walk
 
 Array: TypeAlias = npt.NDArray[Any]
 

@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
-from tcl.codegen.common.errors import OptionsError
 from tcl.codegen.common.rounding import UNKNOWN, Rounding
+from tcl.common.errors import OptionsError
 from tcl.common.number_format import duration
 from tcl.tuner.measure.backend import Backend, BriefBackend, Kernel, Problem, Runner
 from tcl.tuner.measure.cores import available_cores

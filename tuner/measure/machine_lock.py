@@ -11,9 +11,9 @@ from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
-from tcl.grammar.folder import cache_folder, private
-from tcl.grammar.interrupts import of_system
-from tcl.grammar.warn import warn_once
+from tcl.common.folder import cache_folder, private
+from tcl.common.interrupts import of_system
+from tcl.common.warn import warn_once
 
 try:
     import fcntl

@@ -10,7 +10,7 @@ from tcl.codegen.devices.cpu import CpuProfile
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.layouts import cpu_layouts
 from tcl.codegen.options.nest_options import NestOptions
-from tcl.grammar.sized import SizedDef
+from tcl.grammar.ranges.sized import SizedDef
 from tcl.tuner.model.description import Description
 from tcl.tuner.model.features import SCHEMA, extract, extract_columns
 from tcl.tuner.model.loops import Floats

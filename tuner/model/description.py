@@ -9,7 +9,7 @@ from typing import Any, Generic, TypeAlias, TypeVar
 from tcl.codegen.devices.cpu import CpuProfile
 from tcl.codegen.devices.gpu import GpuProfile
 from tcl.codegen.loopir import ir
-from tcl.grammar.sized import SizedDef
+from tcl.grammar.ranges.sized import SizedDef
 from tcl.tuner.model.loops import Floats
 from tcl.tuner.model.program_subject import ProgramSubject
 from tcl.tuner.model.schema import Schema

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from tcl.common.errors import ModelError
 from tcl.common.files import open_plain, read_most
-from tcl.grammar.interrupts import of_system
-from tcl.tuner.errors import ModelError
+from tcl.common.interrupts import of_system
 from tcl.tuner.model.description import BACKENDS, description
 from tcl.tuner.model.forest import MAX_DEPTH, Forest
 from tcl.tuner.model.model import Model

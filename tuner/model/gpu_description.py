@@ -9,7 +9,7 @@ import numpy as np
 from tcl.codegen.devices.gpu import GpuProfile
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.layouts import gpu_layouts
-from tcl.grammar.sized import SizedDef
+from tcl.grammar.ranges.sized import SizedDef
 from tcl.tuner.model.description import Description
 from tcl.tuner.model.gpu_features import SCHEMA, extract
 from tcl.tuner.model.gpu_mapped import Mapped

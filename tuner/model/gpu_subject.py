@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tcl.codegen.common.errors import OptionsError
 from tcl.codegen.devices.gpu import GpuProfile
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.collapse import merged
@@ -13,6 +12,7 @@ from tcl.codegen.options.options import DEFAULT, MappingOptions
 from tcl.codegen.passes.fuse import groups
 from tcl.codegen.passes.fusion.groups import fusion_groups
 from tcl.codegen.schedule.gpu import plan_gpu
+from tcl.common.errors import OptionsError
 from tcl.tuner.model.gpu_mapped import Mapped
 from tcl.tuner.model.program_subject import ProgramSubject
 

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tcl.codegen.devices.cpu import CpuProfile
+from tcl.common.errors import ModelError
 from tcl.common.files import open_plain
-from tcl.grammar.interrupts import of_system
-from tcl.tuner.errors import ModelError
+from tcl.common.interrupts import of_system
 
 if TYPE_CHECKING:
     from tcl.codegen.devices.gpu import GpuProfile

@@ -6,8 +6,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Generic, TypeVar
 
-from tcl.codegen.common.errors import OptionsError
 from tcl.codegen.options.options import MappingOptions
+from tcl.common.errors import OptionsError
 
 ChoicesT = TypeVar("ChoicesT")
 """What becomes of the nests with some options."""

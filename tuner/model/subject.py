@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 from tcl.codegen.choose.cpu.access_costs import Access, access_of, arithmetic
 from tcl.codegen.choose.cpu.thread_worth import with_threads_worth
-from tcl.codegen.common.errors import OptionsError
 from tcl.codegen.devices.cpu import CpuProfile
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.collapse import merged
@@ -16,6 +15,7 @@ from tcl.codegen.options.nest_options import NestOptions
 from tcl.codegen.options.options import DEFAULT, MappingOptions
 from tcl.codegen.passes.fusion.groups import fusion_groups
 from tcl.codegen.schedule.cpu import plan_cpu
+from tcl.common.errors import OptionsError
 from tcl.tuner.model.program_subject import ProgramSubject
 
 _OPEN = NestOptions()

@@ -16,9 +16,8 @@ from contextlib import contextmanager
 from itertools import islice
 from typing import Generic
 
-from tcl.codegen.common.errors import CompileError
+from tcl.common.errors import CompileError, ExecutorLostError
 from tcl.tuner.cache.tuning_cache import CacheKey, TuningCache
-from tcl.tuner.errors import ExecutorLostError
 from tcl.tuner.measure.backend import BriefBackend, OptionSpace, OptionsT
 from tcl.tuner.measure.cores import available_cores, split_cores
 from tcl.tuner.measure.evaluate import Reference, brief_reference, compute_reference, set_up

@@ -16,10 +16,9 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Generic
 
-from tcl.codegen.common.errors import OptionsError
+from tcl.common.errors import CacheError, OptionsError
 from tcl.tuner.cache.tuning_cache import CacheKey, Record, TuningCache
 from tcl.tuner.config import TunerSettings
-from tcl.tuner.errors import CacheError
 from tcl.tuner.measure.backend import OptionSpace, OptionsT
 from tcl.tuner.space.search_space import Config, Space
 from tcl.tuner.strategies.prior import NamedPrior

@@ -6,8 +6,8 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Generic
 
+from tcl.common.errors import CacheError
 from tcl.tuner.cache.tuning_cache import CacheKey, Record, TuningCache
-from tcl.tuner.errors import CacheError
 from tcl.tuner.measure.backend import OptionSpace, OptionsT
 from tcl.tuner.run.events import Candidate, CandidateDone, Decision, Event, NewBest, Note, Raced
 

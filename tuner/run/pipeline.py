@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from itertools import cycle
 from typing import Any, Generic, TypeAlias, TypeVar
 
-from tcl.tuner.errors import ExecutorLostError
+from tcl.common.errors import ExecutorLostError
 from tcl.tuner.measure.backend import Backend, OptionsT
 from tcl.tuner.measure.evaluate import (
     Timed,

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, ParamSpec, TypeVar
 
-from tcl.tuner.errors import ExecutorLostError
+from tcl.common.errors import ExecutorLostError
 from tcl.tuner.run import host
 from tcl.tuner.run.host import Role
 

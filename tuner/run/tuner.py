@@ -11,11 +11,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Generic
 
-from tcl.codegen.common.errors import CompileError
+from tcl.common.errors import CacheError, CompileError
 from tcl.tuner.cache.nearby import opening_configs
 from tcl.tuner.cache.tuning_cache import CacheKey, TuningCache
 from tcl.tuner.config import TunerConfig
-from tcl.tuner.errors import CacheError
 from tcl.tuner.measure.backend import Backend, OptionSpace, OptionsT
 from tcl.tuner.measure.evaluate import Reference, compute_reference
 from tcl.tuner.measure.timing import MeasureSettings

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from random import Random
 from types import MappingProxyType
 
-from tcl.codegen.common.errors import OptionsError
+from tcl.common.errors import OptionsError
 from tcl.tuner.space.search_space import Config, Space
 from tcl.tuner.strategies.genetic import Genetic
 from tcl.tuner.strategies.prior import Prior

@@ -10,14 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from tcl.codegen.common.errors import OptionsError
 from tcl.codegen.common.version import CODEGEN_VERSION
 from tcl.codegen.loopir.lower import lower
 from tcl.codegen.options.options import DEFAULT, MappingOptions
-from tcl.grammar.canonical import canonical_text
-from tcl.grammar.checked import CheckedDef
-from tcl.grammar.errors import TclError
-from tcl.grammar.ranges import infer
+from tcl.common.errors import OptionsError, TclError
+from tcl.grammar.ranges.inference import infer
+from tcl.grammar.tree.canonical import canonical_text
+from tcl.grammar.tree.checked import CheckedDef
 from tcl.tuner.cache.key import CacheKey
 from tcl.tuner.cache.ranking import Record
 from tcl.tuner.cache.tuning_cache import TuningCache

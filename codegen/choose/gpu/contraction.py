@@ -18,7 +18,7 @@ from tcl.codegen.loopir.terms import mma_type
 from tcl.codegen.loopir.walk import operands
 from tcl.codegen.passes.gpu.mma_shape import COLUMNS, ROWS
 from tcl.codegen.passes.gpu.steps import alone
-from tcl.grammar.types import BFLOAT16, FLOAT16
+from tcl.grammar.syntax.types import BFLOAT16, FLOAT16
 
 SIDE = 16
 """Threads along each side."""

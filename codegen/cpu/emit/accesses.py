@@ -11,8 +11,8 @@ from tcl.codegen.cpu.llvm.builder import Builder, Val, memory_type, suffix, vect
 from tcl.codegen.cpu.llvm.convert import from_memory, to_memory
 from tcl.codegen.devices.cpu import LINE, SHORTEST_STREAM
 from tcl.codegen.loopir import ir
-from tcl.grammar.types import INT32
-from tcl.grammar.varying import Size, alike, usual
+from tcl.grammar.sizes.varying import Size, alike, usual
+from tcl.grammar.syntax.types import INT32
 
 _WORD = INT32
 """What dot products read several elements as."""

@@ -12,7 +12,7 @@ from tcl.codegen.cpu.llvm.builder import Builder, Val, memory_type, suffix, vect
 from tcl.codegen.cpu.llvm.transpose import ROW, joined, mixed, transposed
 from tcl.codegen.devices.features import MASKED_STORES
 from tcl.codegen.loopir import ir
-from tcl.grammar.varying import alike
+from tcl.grammar.sizes.varying import alike
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,8 +10,8 @@ from tcl.codegen.cpu.emit.scope import At, Scope, affine, i64, lane_values, numb
 from tcl.codegen.cpu.llvm.builder import Builder, Val
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.sites import Site
-from tcl.grammar.types import UINT64
-from tcl.grammar.varying import alike
+from tcl.grammar.sizes.varying import alike
+from tcl.grammar.syntax.types import UINT64
 
 Evaluate = Callable[[ir.Value, Scope], Val]
 

@@ -20,7 +20,7 @@ from tcl.codegen.devices.cpu import CpuProfile
 from tcl.codegen.devices.fragments import Form, Fragment, fragment_of
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.terms import dot_factors
-from tcl.grammar.types import ScalarType
+from tcl.grammar.syntax.types import ScalarType
 
 _WORD = 32
 """Bits of a word."""

@@ -13,7 +13,6 @@ from functools import partial
 from itertools import product
 from typing import assert_never
 
-from tcl.codegen.common.recursion import with_room
 from tcl.codegen.cpu.abi import ALIGNED, OPENING, alone, apart
 from tcl.codegen.cpu.emit.accesses import Memory
 from tcl.codegen.cpu.emit.across import Pointers
@@ -34,6 +33,7 @@ from tcl.codegen.loopir.sites import Site
 from tcl.codegen.loopir.terms import guard, terms
 from tcl.codegen.loopir.terms import product as product_of
 from tcl.codegen.loopir.walk import statements
+from tcl.common.recursion import with_room
 
 
 @dataclass(frozen=True, slots=True)

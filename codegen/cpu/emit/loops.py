@@ -34,8 +34,8 @@ from tcl.codegen.cpu.emit.sharing import Sharing
 from tcl.codegen.cpu.llvm.builder import Builder, Val
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.walk import statements, straight
-from tcl.grammar.types import INT32, INT64
-from tcl.grammar.varying import usual
+from tcl.grammar.sizes.varying import usual
+from tcl.grammar.syntax.types import INT32, INT64
 
 
 class Loops:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.walk import inside, loads, statements, values_in, walk
-from tcl.grammar.varying import alike
+from tcl.grammar.sizes.varying import alike
 
 _WORD = 4
 """Bytes of what dot products read several elements as."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from tcl.codegen.cpu.emit.sizes import named
 from tcl.codegen.cpu.llvm.builder import Builder, Val
 from tcl.codegen.loopir import ir
-from tcl.grammar.varying import Size, Undecided, alike, limits
+from tcl.grammar.sizes.varying import Size, Undecided, alike, limits
 
 
 @dataclass(frozen=True, slots=True)

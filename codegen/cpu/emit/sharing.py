@@ -12,7 +12,7 @@ from collections.abc import Callable
 from tcl.codegen.cpu.abi import BARRIER_LINES, LINE, stopped
 from tcl.codegen.cpu.emit.scope import number
 from tcl.codegen.cpu.llvm.builder import Builder, Val
-from tcl.grammar.varying import usual
+from tcl.grammar.sizes.varying import usual
 
 _SHARES = 8
 """How many times a thread takes iterations, if all are as fast: more even out more, and cost

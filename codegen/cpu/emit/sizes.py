@@ -7,8 +7,8 @@ import re
 from collections.abc import Iterable
 
 from tcl.codegen.loopir import ir
-from tcl.grammar.polynomials import Atom, Symbol, Terms, text_of
-from tcl.grammar.varying import Size, symbols_of
+from tcl.grammar.sizes.polynomials import Atom, Symbol, Terms, text_of
+from tcl.grammar.sizes.varying import Size, symbols_of
 
 _NAME = re.compile(r'%"([^"]+)"')
 _NAMED: dict[str, Size] = {}

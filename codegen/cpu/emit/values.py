@@ -18,8 +18,8 @@ from tcl.codegen.cpu.llvm.convert import cast
 from tcl.codegen.cpu.math import builtins as math
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.walk import walk
-from tcl.grammar.types import BOOL
-from tcl.grammar.varying import Size, alike
+from tcl.grammar.sizes.varying import Size, alike
+from tcl.grammar.syntax.types import BOOL
 
 _CHEAP = 12
 """Nodes that may be computed in vain rather than branched around."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 
-from tcl.codegen.common.errors import CompileError
 from tcl.codegen.cpu.emulated import dots, tiles
 from tcl.codegen.cpu.emulated.flushed import flushed
+from tcl.common.errors import CompileError
 
 FEATURES = ("amx-tile", *tiles.PRODUCTS, *dots.FEATURES)
 """LLVM's names of what can be emulated."""

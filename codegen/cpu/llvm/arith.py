@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tcl.codegen.cpu.llvm.builder import Builder, Val
 from tcl.codegen.cpu.llvm.division import quotient
-from tcl.grammar.types import Kind, ScalarType
+from tcl.grammar.syntax.types import Kind, ScalarType
 
 _INTEGER = {"+": "add", "-": "sub", "*": "mul"}
 _FLOAT = {"+": "fadd", "-": "fsub", "*": "fmul", "/": "fdiv", "%": "frem"}

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from tcl.codegen.cpu.abi import stopped
-from tcl.grammar.types import Kind, ScalarType
+from tcl.grammar.syntax.types import Kind, ScalarType
 
 
 @dataclass(frozen=True, slots=True)

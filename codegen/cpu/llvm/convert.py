@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from tcl.codegen.cpu.llvm.builder import Builder, Val, memory_type, register_type
-from tcl.grammar.types import BFLOAT16, FLOAT16, FLOAT64, Kind, ScalarType
+from tcl.grammar.syntax.types import BFLOAT16, FLOAT16, FLOAT64, Kind, ScalarType
 
 
 def cast(b: Builder, value: Val, source: ScalarType, target: ScalarType, native_half: bool) -> Val:
-    """``value`` of type ``source`` as ``target``, by the rules of ``tcl.grammar.checked.Cast``."""
+    """``value`` of type ``source`` as ``target``, by the rules of ``checked.Cast``."""
     to = register_type(target)
     if target.is_bool:
         if source.is_bool:

@@ -16,7 +16,7 @@ from tcl.codegen.cpu.math import special
 from tcl.codegen.cpu.math import vector as vector_math
 from tcl.codegen.cpu.math.formula import Number
 from tcl.codegen.cpu.math.tools import PURE
-from tcl.grammar.types import ScalarType
+from tcl.grammar.syntax.types import ScalarType
 
 _INTRINSICS = {
     "sqrt": "sqrt",

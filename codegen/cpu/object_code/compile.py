@@ -5,11 +5,11 @@ from __future__ import annotations
 import functools
 from typing import Any
 
-from tcl.codegen.common.errors import CompileError
 from tcl.codegen.cpu.emulated.instructions import emulating
 from tcl.codegen.devices.cpu import CpuProfile
 from tcl.codegen.devices.features import architecture
-from tcl.grammar.forks import whole
+from tcl.common.errors import CompileError
+from tcl.common.forks import whole
 
 LEVEL = 1
 """LLVM's optimisation level. Kernels are vectorised by us; level 1 runs as fast as 3."""

@@ -18,7 +18,7 @@ import llvmlite
 from tcl import codegen, grammar
 from tcl.codegen.common.version import CODEGEN_VERSION
 from tcl.codegen.devices.cpu import CpuProfile
-from tcl.grammar.interrupts import system_errors_passed_over
+from tcl.common.interrupts import system_errors_passed_over
 
 
 @dataclass(frozen=True, slots=True)

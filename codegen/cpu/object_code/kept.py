@@ -5,12 +5,12 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 
-from tcl.codegen.common.errors import CompileError
 from tcl.codegen.common.store import Store
 from tcl.codegen.cpu.object_code.ingredients import versions
 from tcl.codegen.cpu.object_code.kernel_code import KernelCode
 from tcl.codegen.cpu.object_code.load import Loaded
 from tcl.codegen.devices.cpu import host_cpu
+from tcl.common.errors import CompileError
 
 
 def load_kept(text: str, symbols: Sequence[str]) -> Loaded:

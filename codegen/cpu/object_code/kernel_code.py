@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from tcl.grammar.varying import calculator
+from tcl.grammar.sizes.varying import calculator
 
 Scratch: TypeAlias = tuple[tuple[int, ...], str, bool]
 """Shape and dtype's name of memory that a kernel needs, and whether each thread has its own."""

@@ -9,11 +9,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from tcl.codegen.common.errors import CompileError
 from tcl.codegen.cpu.abi import ALONE, ENTRY
 from tcl.codegen.cpu.object_code.compile import new_machine
 from tcl.codegen.devices.cpu import host_cpu
-from tcl.grammar.forks import whole
+from tcl.common.errors import CompileError
+from tcl.common.forks import whole
 
 Function = Callable[[Any], int]
 """Takes the address of a call's record; 1 if a check failed. Without the GIL."""

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from tcl.codegen.common.dtypes import storage_dtype
-from tcl.codegen.common.errors import ArgumentError
 from tcl.codegen.cpu.emit.emit import Source, emit
 from tcl.codegen.cpu.emit.sizes import sizes_of
 from tcl.codegen.cpu.object_code.compile import assembly, compile_object
@@ -21,8 +20,9 @@ from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.layouts import cpu_layouts
 from tcl.codegen.options.options import MappingOptions
 from tcl.codegen.schedule.cpu import plan
-from tcl.grammar.sized import SizedDef
-from tcl.grammar.varying import formula, usual
+from tcl.common.errors import ArgumentError
+from tcl.grammar.ranges.sized import SizedDef
+from tcl.grammar.sizes.varying import formula, usual
 
 _Array = np.ndarray[Any, np.dtype[Any]]
 

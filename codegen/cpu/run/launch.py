@@ -30,8 +30,8 @@ from tcl.codegen.cpu.abi import (
 from tcl.codegen.cpu.object_code.kernel_code import AtSizes, KernelCode, Scratch
 from tcl.codegen.cpu.object_code.load import Function, Loaded
 from tcl.codegen.cpu.run.memory import empty
-from tcl.grammar.forks import whole
-from tcl.grammar.interrupts import deferred, interruptible
+from tcl.common.forks import whole
+from tcl.common.interrupts import deferred, interruptible
 
 _Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 

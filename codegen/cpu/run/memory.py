@@ -31,7 +31,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from tcl.grammar.errors import VariableError
+from tcl.common.errors import VariableError
 
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 

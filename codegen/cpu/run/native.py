@@ -38,7 +38,7 @@ from tcl.codegen.cpu.abi import (
 )
 from tcl.codegen.cpu.object_code.kept import load_kept
 from tcl.codegen.cpu.run.launch import Launcher, lengths
-from tcl.grammar.sized import SizedDef
+from tcl.grammar.ranges.sized import SizedDef
 
 ENTRY = "tcl_native"
 """The symbol of the function."""

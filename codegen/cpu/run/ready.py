@@ -9,16 +9,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from tcl.codegen.common.errors import CompileError
 from tcl.codegen.common.store import Store
 from tcl.codegen.cpu.object_code.ingredients import Ingredients, versions
 from tcl.codegen.cpu.object_code.kernel_code import KernelCode
 from tcl.codegen.cpu.run.launch import Launcher
 from tcl.codegen.devices.cpu import host_cpu
 from tcl.codegen.options.options import MappingOptions
-from tcl.grammar.canonical import canonical_text
-from tcl.grammar.forks import whole
-from tcl.grammar.sized import SizedDef
+from tcl.common.errors import CompileError
+from tcl.common.forks import whole
+from tcl.grammar.ranges.sized import SizedDef
+from tcl.grammar.tree.canonical import canonical_text
 
 
 def ready(

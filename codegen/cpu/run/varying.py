@@ -5,17 +5,17 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from tcl.codegen.common.errors import OptionsError
-from tcl.codegen.common.recursion import with_room
 from tcl.codegen.common.store import Store
 from tcl.codegen.cpu.object_code.ingredients import Ingredients, versions
 from tcl.codegen.cpu.object_code.kernel_code import KernelCode
 from tcl.codegen.devices.cpu import CpuProfile, host_cpu
 from tcl.codegen.options.options import MappingOptions
-from tcl.grammar.canonical import canonical_text
-from tcl.grammar.ranges import infer
-from tcl.grammar.sized import SizedDef
-from tcl.grammar.varying import Undecided, symbols_of, usual
+from tcl.common.errors import OptionsError
+from tcl.common.recursion import with_room
+from tcl.grammar.ranges.inference import infer
+from tcl.grammar.ranges.sized import SizedDef
+from tcl.grammar.sizes.varying import Undecided, symbols_of, usual
+from tcl.grammar.tree.canonical import canonical_text
 
 if TYPE_CHECKING:
     from tcl.codegen.loopir import ir

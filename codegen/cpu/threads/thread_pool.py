@@ -15,13 +15,13 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from tcl.codegen.common.errors import CompileError
 from tcl.codegen.cpu.abi import LINE
 from tcl.codegen.cpu.object_code.kept import load_kept
 from tcl.codegen.cpu.thread_count import MOST
 from tcl.codegen.cpu.threads import text as team_text
 from tcl.codegen.cpu.threads.layout import RESET, RUN, pool_bytes
 from tcl.codegen.devices.cpu import host_cpu
+from tcl.common.errors import CompileError
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tcl.codegen.cuda.cpp.pieces import Binds, Piece, call, converted, infix, prefix
 from tcl.codegen.cuda.cpp.types import c_type, is_small
-from tcl.grammar.types import FLOAT32, FLOAT64, UINT16, Kind, ScalarType
+from tcl.grammar.syntax.types import FLOAT32, FLOAT64, UINT16, Kind, ScalarType
 
 _COMPARISONS = frozenset(("<", "<=", ">", ">=", "==", "!="))
 _INFIX = {"+": Binds.SUM, "-": Binds.SUM, "*": Binds.PRODUCT, "/": Binds.PRODUCT}

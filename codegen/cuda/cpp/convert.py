@@ -5,11 +5,11 @@ from __future__ import annotations
 from tcl.codegen.cuda.cpp.pieces import Binds, Piece, call, converted, infix
 from tcl.codegen.cuda.cpp.types import c_type, constant, is_half, is_small
 from tcl.codegen.loopir import ir
-from tcl.grammar.types import FLOAT16, FLOAT32, FLOAT64, ScalarType
+from tcl.grammar.syntax.types import FLOAT16, FLOAT32, FLOAT64, ScalarType
 
 
 def cast(operand: Piece, source: ScalarType, target: ScalarType) -> Piece:
-    """A value of type ``source`` as ``target``, by the rules of ``tcl.grammar.checked.Cast``."""
+    """A value of type ``source`` as ``target``, by the rules of ``checked.Cast``."""
     if is_half(target):
         single = as_single(operand, source, target)
         exact = not source.is_float and source.bits <= 8

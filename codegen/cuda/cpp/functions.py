@@ -8,7 +8,7 @@ four next to its negative zeros. Of the others, float32 functions are float64 on
 from __future__ import annotations
 
 from tcl.codegen.cuda.cpp.pieces import Binds, Piece, call, converted, infix
-from tcl.grammar.types import FLOAT64, ScalarType
+from tcl.grammar.syntax.types import FLOAT64, ScalarType
 
 _BY_DOUBLE = frozenset(
     """acos acosh asin asinh atan2 atanh cyl_bessel_i0 cyl_bessel_i1 erfc erfcinv erfcx erfinv

@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from tcl.codegen.loopir import identity
-from tcl.grammar.types import FLOAT16, FLOAT64, Kind, ScalarType
+from tcl.grammar.syntax.types import FLOAT16, FLOAT64, Kind, ScalarType
 
 _NAMES = {
     "bool": "bool",

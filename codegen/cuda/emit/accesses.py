@@ -10,8 +10,8 @@ from tcl.codegen.cuda.emit.scope import Geometry, Scope
 from tcl.codegen.cuda.emit.sizes import Sizes
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.sites import Site
-from tcl.grammar.types import INT64, UINT64, ScalarType
-from tcl.grammar.varying import Size, alike, divides
+from tcl.grammar.sizes.varying import Size, alike, divides
+from tcl.grammar.syntax.types import INT64, UINT64, ScalarType
 
 
 class Memory:

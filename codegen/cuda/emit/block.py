@@ -16,7 +16,7 @@ from tcl.codegen.cuda.emit.threads import Threads
 from tcl.codegen.cuda.emit.writer import Accumulators, Writer, chain, iteration, write_carry
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.walk import alone, branches, statements, uniform
-from tcl.grammar.varying import Size, usual
+from tcl.grammar.sizes.varying import Size, usual
 
 UNROLLED = 1024
 """Points that may be written out one after the other."""

@@ -7,7 +7,6 @@ import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from tcl.codegen.common.recursion import with_room
 from tcl.codegen.cuda.cpp.types import memory_type
 from tcl.codegen.cuda.emit.accesses import Memory
 from tcl.codegen.cuda.emit.block import BlockWriter
@@ -26,8 +25,9 @@ from tcl.codegen.loopir.sites import Site
 from tcl.codegen.loopir.walk import loads, statements, values_in, walk
 from tcl.codegen.options.options import MappingOptions
 from tcl.codegen.schedule.gpu import schedule
-from tcl.grammar.sized import SizedDef
-from tcl.grammar.varying import surely
+from tcl.common.recursion import with_room
+from tcl.grammar.ranges.sized import SizedDef
+from tcl.grammar.sizes.varying import surely
 
 FEW = 128
 """Threads of a block that is a small one."""

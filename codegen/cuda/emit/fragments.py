@@ -10,7 +10,7 @@ from tcl.codegen.cuda.emit.scope import Geometry, Scope
 from tcl.codegen.cuda.emit.writer import Writer, iteration
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.walk import loads, values_in
-from tcl.grammar.varying import alike
+from tcl.grammar.sizes.varying import alike
 
 
 @dataclass(frozen=True, slots=True)

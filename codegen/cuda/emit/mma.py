@@ -9,7 +9,7 @@ from tcl.codegen.cuda.emit.scope import Scope
 from tcl.codegen.cuda.emit.writer import Writer, iteration
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.terms import factors, mma_type
-from tcl.grammar.types import BFLOAT16, FLOAT32
+from tcl.grammar.syntax.types import BFLOAT16, FLOAT32
 
 _LANE = "threadIdx.x % 32"
 

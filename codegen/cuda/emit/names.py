@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 
 from tcl.codegen.cuda.prelude.prelude import HELPERS
-from tcl.grammar.builtins import BUILTINS
+from tcl.grammar.check.builtins import BUILTINS
 
 _KEYWORDS = """
     alignas alignof and and_eq asm auto bitand bitor bool break case catch char char16_t char32_t

@@ -9,7 +9,7 @@ from typing import assert_never
 from tcl.codegen.cuda.emit.fill import Fills
 from tcl.codegen.cuda.emit.scope import Scope
 from tcl.codegen.loopir import ir
-from tcl.grammar.varying import covers, surely
+from tcl.grammar.sizes.varying import covers, surely
 
 Write = Callable[[ir.Fill, Scope], None]
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from tcl.codegen.loopir import ir
-from tcl.grammar.varying import Size, alike, covers, divides, largest
+from tcl.grammar.sizes.varying import Size, alike, covers, divides, largest
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from tcl.codegen.cuda.cpp.pieces import Piece, converted
 from tcl.codegen.cuda.emit.names import Names
 from tcl.codegen.loopir import ir
-from tcl.grammar.polynomials import Terms
-from tcl.grammar.varying import Size, Undecided, limits, symbols_of
+from tcl.grammar.sizes.polynomials import Terms
+from tcl.grammar.sizes.varying import Size, Undecided, limits, symbols_of
 
 _MOST = 2**31 - 1
 """The largest ``int``."""

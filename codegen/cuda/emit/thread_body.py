@@ -15,7 +15,7 @@ from tcl.codegen.cuda.emit.mma import tensor_cores
 from tcl.codegen.cuda.emit.scope import Geometry, Scope
 from tcl.codegen.cuda.emit.writer import Writer, iteration
 from tcl.codegen.loopir import ir
-from tcl.grammar.varying import covers, divides
+from tcl.grammar.sizes.varying import covers, divides
 
 
 def write_thread_body(

@@ -10,7 +10,7 @@ from tcl.codegen.cuda.emit.scope import Scope
 from tcl.codegen.cuda.emit.writer import Writer, write_carry
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.walk import statements
-from tcl.grammar.varying import alike
+from tcl.grammar.sizes.varying import alike
 
 
 class Threads:

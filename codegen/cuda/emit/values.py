@@ -25,8 +25,8 @@ from tcl.codegen.cuda.cpp.types import (
 from tcl.codegen.cuda.prelude.prelude import helpers_in, prelude
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.walk import children
-from tcl.grammar.types import ScalarType
-from tcl.grammar.varying import Size
+from tcl.grammar.sizes.varying import Size
+from tcl.grammar.syntax.types import ScalarType
 
 __all__ = [
     "Expressions",

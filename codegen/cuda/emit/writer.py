@@ -16,7 +16,7 @@ from tcl.codegen.cuda.emit.sizes import Sizes
 from tcl.codegen.cuda.emit.values import Expressions
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.walk import statements, values_in, walk
-from tcl.grammar.types import ScalarType
+from tcl.grammar.syntax.types import ScalarType
 
 
 @dataclass(slots=True)

@@ -17,9 +17,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 
-from tcl.codegen.common.scratch_folder import workspace
 from tcl.codegen.common.store import Store
-from tcl.grammar.errors import TclError
+from tcl.common.errors import TclError
+from tcl.common.scratch_folder import workspace
 
 HERE = Path(__file__).parent
 

@@ -9,13 +9,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from tcl.codegen.common.errors import CompileError
 from tcl.codegen.cuda.emit.module import SHARED, Module
 from tcl.codegen.cuda.emulator.arena import ERRORS, Arena, Array, arena_of
 from tcl.codegen.cuda.emulator.compiler import CompilerError, EmulationError, build
 from tcl.codegen.cuda.emulator.findings import describe
 from tcl.codegen.cuda.emulator.native import LaunchRequest, Library
 from tcl.codegen.loopir import ir
+from tcl.common.errors import CompileError
 
 Order: TypeAlias = Literal["forward", "reverse", "random"]
 ORDERS: tuple[Order, ...] = ("forward", "reverse", "random")

@@ -9,7 +9,17 @@ results are made odd, so that rounding once more to far fewer digits gives what 
 from __future__ import annotations
 
 from tcl.codegen.cuda.cpp.types import c_type
-from tcl.grammar.types import INT8, INT16, INT32, INT64, UINT8, UINT16, UINT32, UINT64, ScalarType
+from tcl.grammar.syntax.types import (
+    INT8,
+    INT16,
+    INT32,
+    INT64,
+    UINT8,
+    UINT16,
+    UINT32,
+    UINT64,
+    ScalarType,
+)
 
 
 def _to_integer(t: ScalarType) -> str:

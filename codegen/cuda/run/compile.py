@@ -9,12 +9,12 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
-from tcl.codegen.common.errors import ArgumentError, CompileError
 from tcl.codegen.cuda.emit.module import Launch, Module
 from tcl.codegen.cuda.run.occupancy import Resources, occupancy, read_resources
 from tcl.codegen.devices.cupy_driver import nvrtc
 from tcl.codegen.devices.gpu import GpuProfile
-from tcl.grammar.varying import usual
+from tcl.common.errors import ArgumentError, CompileError
+from tcl.grammar.sizes.varying import usual
 from tcl.workers.pool import WorkerCrashedError, WorkerDiedError, WorkerPool
 
 OPTIONS = (

@@ -15,7 +15,7 @@ from tcl.codegen.devices.gpu import GpuProfile, of_device
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.layouts import gpu_layouts
 from tcl.codegen.options.options import MappingOptions
-from tcl.grammar.sized import SizedDef
+from tcl.grammar.ranges.sized import SizedDef
 
 Emit: TypeAlias = Callable[
     [SizedDef, MappingOptions, GpuProfile, Mapping[str, ir.Layout], bool], Module

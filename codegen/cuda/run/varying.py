@@ -6,15 +6,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
-from tcl.codegen.common.errors import OptionsError
 from tcl.codegen.cuda.emit.module import Module
 from tcl.codegen.cuda.run.cubin_store import cubin
 from tcl.codegen.cuda.run.launch import Launcher, loaded_module
 from tcl.codegen.cuda.run.ready import Machine
 from tcl.codegen.loopir.layouts import gpu_layouts
 from tcl.codegen.options.options import MappingOptions
-from tcl.grammar.sized import SizedDef
-from tcl.grammar.varying import Undecided, calculator, formula
+from tcl.common.errors import OptionsError
+from tcl.grammar.ranges.sized import SizedDef
+from tcl.grammar.sizes.varying import Undecided, calculator, formula
 
 _T = TypeVar("_T")
 

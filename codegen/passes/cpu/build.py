@@ -29,8 +29,8 @@ from tcl.codegen.passes.cpu.skip import lists, unguarded
 from tcl.codegen.passes.fusion.groups import FusionGroup
 from tcl.codegen.passes.fusion.siblings import ACCUMULATOR, results, updates
 from tcl.codegen.passes.long_sums import Carried, carried_over, most_points, parts_are_many, times
-from tcl.grammar.types import ScalarType
-from tcl.grammar.varying import covers
+from tcl.grammar.sizes.varying import covers
+from tcl.grammar.syntax.types import ScalarType
 
 _EXCESS = "excess"
 

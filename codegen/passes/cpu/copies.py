@@ -10,7 +10,7 @@ from tcl.codegen.devices.cpu import LINE
 from tcl.codegen.loopir import ir
 from tcl.codegen.passes.building import wrap
 from tcl.codegen.passes.cpu.register import MAX_POINTS
-from tcl.grammar.varying import clipped
+from tcl.grammar.sizes.varying import clipped
 
 _COPIED = 32
 """Bytes that are copied at once of an operand that all lanes share."""

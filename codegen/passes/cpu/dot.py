@@ -14,7 +14,7 @@ from tcl.codegen.loopir.terms import taken
 from tcl.codegen.loopir.walk import indices
 from tcl.codegen.passes.base import map_nest, refuse, too_many
 from tcl.codegen.passes.vectorize import vector_dim
-from tcl.grammar.types import BFLOAT16, FLOAT32, INT8, INT32, UINT8, ScalarType
+from tcl.grammar.syntax.types import BFLOAT16, FLOAT32, INT8, INT32, UINT8, ScalarType
 
 _SIGN = 128
 """What takes an 8-bit integer to the other sign's range."""

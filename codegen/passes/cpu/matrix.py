@@ -21,7 +21,7 @@ from tcl.codegen.loopir.walk import loads, operands
 from tcl.codegen.passes.base import map_nest, refuse, why_not_along
 from tcl.codegen.passes.cpu.dot import depths, dotted, why_not_dotted
 from tcl.codegen.passes.cpu.stage import copied_of, dims_of
-from tcl.grammar.varying import usual
+from tcl.grammar.sizes.varying import usual
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from tcl.codegen.devices.cpu import LINE
 from tcl.codegen.loopir import ir
 from tcl.codegen.passes.base import map_nest, refuse
-from tcl.grammar.varying import Size, covers, divides
+from tcl.grammar.sizes.varying import Size, covers, divides
 
 
 @dataclass(frozen=True, slots=True)

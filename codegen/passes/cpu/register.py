@@ -12,7 +12,7 @@ from tcl.codegen.loopir.terms import dot_factors
 from tcl.codegen.passes.base import map_nest, refuse, too_many
 from tcl.codegen.passes.cpu.matrix import why_not_held
 from tcl.codegen.passes.vectorize import vector_dim
-from tcl.grammar.varying import clipped
+from tcl.grammar.sizes.varying import clipped
 
 MAX_POINTS = 128
 """Vectors, or points without lanes, that may be written out one after the other. Accumulators

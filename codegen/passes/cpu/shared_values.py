@@ -15,7 +15,7 @@ from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.walk import children, indices, moved, renamed, replaced, walk
 from tcl.codegen.passes.cpu.stage import dims_of
 from tcl.codegen.passes.fusion.groups import FusionGroup
-from tcl.grammar.varying import alike, covers
+from tcl.grammar.sizes.varying import alike, covers
 
 _PART = 4
 """The part of the second cache that may be filled."""

@@ -19,7 +19,7 @@ from tcl.codegen.passes.building import wrap
 from tcl.codegen.passes.cpu.copies import as_kernel, fixed
 from tcl.codegen.passes.cpu.levels import Levels
 from tcl.codegen.passes.cpu.stage import MAX_BYTES, made_with
-from tcl.grammar.types import INT32, INT64
+from tcl.grammar.syntax.types import INT32, INT64
 
 _SO_FAR = "listed"
 """The number of points of a list while it is made."""

@@ -13,8 +13,8 @@ from tcl.codegen.loopir.terms import dot_factors
 from tcl.codegen.loopir.walk import children, loads, operands, replaced, values_of, walk
 from tcl.codegen.passes.base import refuse
 from tcl.codegen.passes.vectorize import vectorized
-from tcl.grammar.types import ScalarType
-from tcl.grammar.varying import usual
+from tcl.grammar.sizes.varying import usual
+from tcl.grammar.syntax.types import ScalarType
 
 MAX_BYTES = 1 << 28
 _DOT_BYTES = 2

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from tcl.codegen.devices.cpu import SHORTEST_STREAM
 from tcl.codegen.loopir import ir
 from tcl.codegen.passes.base import map_nest, refuse
-from tcl.grammar.varying import covers, divides
+from tcl.grammar.sizes.varying import covers, divides
 
 _UNITS = (64, 32, SHORTEST_STREAM)
 """Bytes that they can store at once, each on a boundary of as many."""

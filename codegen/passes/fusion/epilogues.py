@@ -15,8 +15,8 @@ from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.identity import identity
 from tcl.codegen.loopir.walk import children, loads, renamed, rewritten, values_of, walk
 from tcl.codegen.passes.vectorize import outputs
-from tcl.grammar.types import FLOAT32
-from tcl.grammar.varying import alike
+from tcl.grammar.sizes.varying import alike
+from tcl.grammar.syntax.types import FLOAT32
 
 
 @dataclass(frozen=True, slots=True)

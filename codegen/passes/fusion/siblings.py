@@ -17,8 +17,8 @@ from dataclasses import dataclass, replace
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.identity import identity
 from tcl.codegen.loopir.walk import loads, renamed, values_of, walk
-from tcl.grammar.types import BOOL
-from tcl.grammar.varying import alike, covers
+from tcl.grammar.sizes.varying import alike, covers
+from tcl.grammar.syntax.types import BOOL
 
 ACCUMULATOR = "accumulator"
 _VALUE = f"{ACCUMULATOR}.value"

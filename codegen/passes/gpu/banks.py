@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from tcl.codegen.loopir import ir
 from tcl.codegen.passes.gpu.bind import BlockFolds
-from tcl.grammar.types import ScalarType
+from tcl.grammar.syntax.types import ScalarType
 
 BANKS = 32
 WORD = 4

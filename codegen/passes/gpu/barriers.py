@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.walk import alone, statements, uniform, values_in, walk
-from tcl.grammar.varying import alike
+from tcl.grammar.sizes.varying import alike
 
 Owner: TypeAlias = tuple[object, ...]
 """What decides which thread has an element: two phases with the same owner touch an element by

@@ -6,7 +6,6 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from tcl.codegen.common.errors import OptionsError
 from tcl.codegen.devices.gpu import GpuProfile
 from tcl.codegen.loopir import ir
 from tcl.codegen.options.nest_options import NestOptions
@@ -14,7 +13,8 @@ from tcl.codegen.passes.base import map_nest
 from tcl.codegen.passes.fuse import refs
 from tcl.codegen.passes.gpu.mma_shape import THREADS, Sizes, mma_depth, mma_folds, why_no_mma
 from tcl.codegen.passes.vectorize import vector_dim, why_not_vectorized
-from tcl.grammar.varying import alike
+from tcl.common.errors import OptionsError
+from tcl.grammar.sizes.varying import alike
 
 MAX_HELD = 256
 """Results that a thread may hold in registers, counted as 32-bit words."""

@@ -14,7 +14,7 @@ from typing import TypeAlias
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.walk import rewritten
 from tcl.codegen.passes.fusion.groups import FusionGroup
-from tcl.grammar.varying import alike
+from tcl.grammar.sizes.varying import alike
 
 Place: TypeAlias = tuple[str, tuple[tuple[int, tuple[tuple[int, int], ...]], ...]]
 """An element by its tensor and, per axis, a constant and factors of the chunks' offsets."""

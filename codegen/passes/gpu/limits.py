@@ -7,11 +7,11 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from tcl.codegen.common.errors import OptionsError
 from tcl.codegen.devices.gpu import GpuProfile
 from tcl.codegen.loopir import ir
 from tcl.codegen.passes.fuse import groups
 from tcl.codegen.passes.gpu.panel import panel_bytes
+from tcl.common.errors import OptionsError
 
 MAX_BLOCKS = 2**31 - 1
 

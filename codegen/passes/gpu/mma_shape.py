@@ -15,7 +15,7 @@ from tcl.codegen.devices.gpu import GpuProfile
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.terms import factors, mma_type
 from tcl.codegen.passes.base import why_not_along
-from tcl.grammar.types import BFLOAT16, FLOAT16, FLOAT32
+from tcl.grammar.syntax.types import BFLOAT16, FLOAT16, FLOAT32
 
 ROWS, COLUMNS = 16, 8
 THREADS = ("thread", "warp")

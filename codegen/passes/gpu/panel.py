@@ -12,7 +12,7 @@ from tcl.codegen.loopir.layouts import axis_order
 from tcl.codegen.passes.gpu.banks import padded
 from tcl.codegen.passes.gpu.bind import BlockFolds
 from tcl.codegen.passes.gpu.mma_shape import Sizes
-from tcl.grammar.varying import Size, Undecided
+from tcl.grammar.sizes.varying import Size, Undecided
 
 
 @dataclass(frozen=True, slots=True)

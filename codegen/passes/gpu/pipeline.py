@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from tcl.codegen.devices.gpu import GpuProfile
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.walk import loads, statements, uniform, values_in
-from tcl.grammar.varying import alike
+from tcl.grammar.sizes.varying import alike
 
 LEAST_ASYNC = 4
 """Bytes that a copy has at least which no thread waits for."""

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from tcl.codegen.common.errors import OptionsError
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.identity import identity
 from tcl.codegen.loopir.walk import loads, rebuilt
 from tcl.codegen.options.nest_options import NestOptions
-from tcl.grammar.types import BOOL, INT64
-from tcl.grammar.varying import Size, alike, surely
+from tcl.common.errors import OptionsError
+from tcl.grammar.sizes.varying import Size, alike, surely
+from tcl.grammar.syntax.types import BOOL, INT64
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,6 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from tcl.codegen.common.errors import OptionsError
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.layouts import axis_order
 from tcl.codegen.loopir.walk import operands
@@ -18,8 +17,9 @@ from tcl.codegen.passes.cpu.stage import why_not_copied
 from tcl.codegen.passes.fuse import groups
 from tcl.codegen.passes.gpu.bind import BlockFolds
 from tcl.codegen.passes.gpu.panel import Panel, extent
-from tcl.grammar.types import BOOL, INT32, INT64
-from tcl.grammar.varying import alike, covers, divides, largest, smallest, surely
+from tcl.common.errors import OptionsError
+from tcl.grammar.sizes.varying import alike, covers, divides, largest, smallest, surely
+from tcl.grammar.syntax.types import BOOL, INT32, INT64
 
 VECTOR = 16
 """Bytes that a thread moves at once."""

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from tcl.codegen.common.errors import OptionsError
 from tcl.codegen.devices.gpu import GpuProfile
 from tcl.codegen.loopir import ir
 from tcl.codegen.options.nest_options import NestOptions
@@ -22,6 +21,7 @@ from tcl.codegen.passes.gpu.mma_panels import FeedTensorCores
 from tcl.codegen.passes.gpu.stage_shared import StageShared
 from tcl.codegen.passes.order import Order
 from tcl.codegen.passes.tile import Tile
+from tcl.common.errors import OptionsError
 
 STAGES = ("chunk", "fuse", "tile", "bind", "share")
 

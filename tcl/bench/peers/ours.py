@@ -16,11 +16,11 @@ from tcl.bench.arrays import Array
 from tcl.bench.peers.names import DEFAULT_FORM, TUNED_FORM
 from tcl.bench.task import Form, Task
 from tcl.codegen.common.dtypes import numpy_dtype
-from tcl.codegen.common.errors import OptionsError
 from tcl.codegen.options.options import MappingOptions
+from tcl.common.errors import OptionsError
 from tcl.executors.executor import Executor
-from tcl.grammar.check import check
-from tcl.grammar.sized import SizedDef
+from tcl.grammar.check.definitions import check
+from tcl.grammar.ranges.sized import SizedDef
 from tcl.selection.best_options import DEFAULT
 from tcl.tuner.measure.placement import aligned
 from tcl.tuner.space.cpu.mapping import MappingSpace

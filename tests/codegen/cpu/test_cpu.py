@@ -29,8 +29,8 @@ from strategies import numpy_type, random_program
 from tcl.codegen.cpu.run.kernel import compile_cpu
 from tcl.codegen.options.options import PRESETS, MappingOptions
 from tcl.codegen.reference import compile_reference
-from tcl.grammar.check import check
-from tcl.grammar.ranges import infer
+from tcl.grammar.check.definitions import check
+from tcl.grammar.ranges.inference import infer
 
 # Random programs with random options.
 

@@ -13,13 +13,13 @@ import pytest
 from at_once import at_once
 from cpu_kernels import LANES, MATMUL, NAIVE, Array, run, sized_of
 
-from tcl.codegen.common.errors import ArgumentError, CompileError
 from tcl.codegen.cpu.object_code.compile import compile_object
 from tcl.codegen.cpu.object_code.load import Loaded
 from tcl.codegen.cpu.run.kernel import CpuKernel, compile_cpu
 from tcl.codegen.devices.cpu import host_cpu
 from tcl.codegen.options.options import MappingOptions
-from tcl.grammar.types import FLOAT16, FLOAT32, FLOAT64
+from tcl.common.errors import ArgumentError, CompileError
+from tcl.grammar.syntax.types import FLOAT16, FLOAT32, FLOAT64
 
 
 def test_names_do_not_reach_the_code() -> None:

@@ -15,8 +15,8 @@ from strategies import numpy_type
 
 from tcl.codegen.devices.cpu import host_cpu, narrowed
 from tcl.codegen.options.options import MappingOptions
-from tcl.grammar.builtins import BUILTINS
-from tcl.grammar.types import SCALAR_TYPES
+from tcl.grammar.check.builtins import BUILTINS
+from tcl.grammar.syntax.types import SCALAR_TYPES
 
 # Types.
 

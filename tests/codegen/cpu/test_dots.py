@@ -24,7 +24,6 @@ from cpu_kernels import (
 )
 from nests import sized
 
-from tcl.codegen.common.errors import OptionsError
 from tcl.codegen.cpu.emit.emit import emit
 from tcl.codegen.cpu.object_code.compile import assembly
 from tcl.codegen.cpu.run.kernel import compile_cpu
@@ -36,6 +35,7 @@ from tcl.codegen.options.options import MappingOptions
 from tcl.codegen.passes.cpu.dot import depths
 from tcl.codegen.reference import compile_reference
 from tcl.codegen.schedule.cpu import plan, schedule
+from tcl.common.errors import OptionsError
 
 Array = np.ndarray[Any, np.dtype[Any]]
 X86_64 = pytest.mark.skipif(

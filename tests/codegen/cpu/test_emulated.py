@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tcl.codegen.common.errors import CompileError
 from tcl.codegen.cpu.emulated.instructions import emulating
 from tcl.codegen.cpu.object_code.compile import compile_object
 from tcl.codegen.cpu.object_code.load import Loaded
 from tcl.codegen.devices.cpu import host_cpu
+from tcl.common.errors import CompileError
 
 Array = np.ndarray[Any, np.dtype[Any]]
 ALL = "+amx-tile,+amx-int8,+amx-bf16,+avx512vnni,+avx512bf16,+avxvnniint8"

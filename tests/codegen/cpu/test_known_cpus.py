@@ -10,7 +10,6 @@ from dataclasses import replace
 import nests
 import pytest
 
-from tcl.codegen.common.errors import ArgumentError
 from tcl.codegen.cpu.object_code.compile import compile_object
 from tcl.codegen.devices import features
 from tcl.codegen.devices.cpu import VARIABLE, CpuProfile, host_cpu, narrowed
@@ -19,6 +18,7 @@ from tcl.codegen.devices.known_cpus import PROFILES, find
 from tcl.codegen.devices.named import device_named
 from tcl.codegen.options.options import MappingOptions
 from tcl.codegen.schedule.cpu import plan
+from tcl.common.errors import ArgumentError
 from tcl.tuner.cache.fingerprint import device_identity
 
 TITLES = [p.title for p in PROFILES]

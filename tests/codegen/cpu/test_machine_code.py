@@ -17,7 +17,7 @@ from tcl.codegen.cpu.run.kernel import compile_cpu
 from tcl.codegen.devices.cpu import CpuProfile, host_cpu
 from tcl.codegen.options.options import MappingOptions
 from tcl.codegen.schedule.cpu import schedule
-from tcl.grammar.sized import SizedDef
+from tcl.grammar.ranges.sized import SizedDef
 
 AVX2 = replace(NARROW, name="x86-64-v3", features="+avx2,+fma")
 AVX512 = replace(WIDE, name="x86-64-v4", features="+avx2,+fma,+avx512f,+avx512vl")

@@ -26,7 +26,7 @@ from tcl.codegen.devices.cpu import CpuProfile, host_cpu
 from tcl.codegen.devices.known_cpus import find
 from tcl.codegen.loopir.lower import lower
 from tcl.codegen.options.options import MappingOptions
-from tcl.grammar.sized import SizedDef
+from tcl.grammar.ranges.sized import SizedDef
 from tcl.selection.best_options import DEFAULT
 from tcl.tuner.space.cpu.mapping import MappingSpace
 
@@ -146,7 +146,7 @@ def all_defs() -> list[tuple[str, SizedDef]]:
     from tcl.arrays.annotations import parse_sizes
     from tcl.arrays.random_inputs import input_shape
     from tcl.bench.rows import ROWS
-    from tcl.grammar.ranges import infer
+    from tcl.grammar.ranges.inference import infer
 
     found = []
     for name in emitted.all_names():

@@ -24,7 +24,6 @@ from matrix_unit import (
 )
 from nests import WIDE
 
-from tcl.codegen.common.errors import OptionsError
 from tcl.codegen.cpu.emit.emit import emit
 from tcl.codegen.cpu.object_code.compile import assembly
 from tcl.codegen.cpu.run.kernel import compile_cpu
@@ -32,6 +31,7 @@ from tcl.codegen.options.nest_options import NestOptions
 from tcl.codegen.options.options import MappingOptions
 from tcl.codegen.reference import compile_reference
 from tcl.codegen.schedule.cpu import plan, schedule, stages
+from tcl.common.errors import OptionsError
 
 MATMUL = text_of("plain", ("int8", "int8"))
 TWO_BY_TWO = NestOptions(

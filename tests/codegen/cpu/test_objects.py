@@ -29,10 +29,11 @@ from tcl.codegen.cpu.run.launch import DIRECT, Launcher, _public, address_of
 from tcl.codegen.options.nest_options import NestOptions
 from tcl.codegen.options.options import MappingOptions
 from tcl.codegen.passes.cpu import stage
+from tcl.common import warn
+from tcl.common.errors import TclWarning
 from tcl.executors.calls import contiguous
 from tcl.executors.executor import Executor
-from tcl.grammar import canonical, warn
-from tcl.grammar.errors import TclWarning
+from tcl.grammar.tree import canonical
 
 posix = pytest.mark.skipif(os.name != "posix", reason="object code is kept on POSIX only")
 pytestmark = posix

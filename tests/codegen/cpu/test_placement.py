@@ -25,7 +25,6 @@ from nests import ARM, NARROW, WIDE
 from strategies import random_program
 
 from tcl.codegen.common.dtypes import numpy_dtype
-from tcl.codegen.common.errors import ArgumentError, OptionsError
 from tcl.codegen.cpu.emit.emit import emit
 from tcl.codegen.cpu.object_code.compile import assembly
 from tcl.codegen.cpu.run.kernel import compile_cpu
@@ -36,9 +35,10 @@ from tcl.codegen.loopir.walk import statements
 from tcl.codegen.options.options import MappingOptions
 from tcl.codegen.reference import compile_reference
 from tcl.codegen.schedule.cpu import schedule
-from tcl.grammar.check import check
-from tcl.grammar.ranges import infer
-from tcl.grammar.sized import SizedDef
+from tcl.common.errors import ArgumentError, OptionsError
+from tcl.grammar.check.definitions import check
+from tcl.grammar.ranges.inference import infer
+from tcl.grammar.ranges.sized import SizedDef
 
 SCALE = "def f({0}(M, N) A, {0}(N) B) -> (O) {{ O(m, n) = A(m, n) + B(n) }}"
 TYPES = ["float", "double", "int8", "uint16", "int64", "half", "uint8"]

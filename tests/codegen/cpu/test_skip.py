@@ -15,7 +15,6 @@ from nests import ARM, NARROW, WIDE
 from sampling import sampled
 
 from tcl.codegen.common.dtypes import numpy_dtype
-from tcl.codegen.common.errors import OptionsError
 from tcl.codegen.cpu.run.kernel import compile_cpu
 from tcl.codegen.devices.cpu import CpuProfile, host_cpu
 from tcl.codegen.loopir import ir
@@ -25,7 +24,8 @@ from tcl.codegen.options.nest_options import NestOptions
 from tcl.codegen.options.options import MappingOptions
 from tcl.codegen.reference import compile_reference
 from tcl.codegen.schedule.cpu import plan, schedule
-from tcl.grammar.sized import SizedDef
+from tcl.common.errors import OptionsError
+from tcl.grammar.ranges.sized import SizedDef
 
 PRODUCT = """def f({0}(M, K) A, {0}(K, N) B, uint8(M, K) S) -> ({1}(M, N) C) {{
     C(m, n) {2} {3}

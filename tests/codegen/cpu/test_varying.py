@@ -16,7 +16,6 @@ from sampling import sampled
 
 from tcl.arrays.annotations import parse_sizes
 from tcl.arrays.random_inputs import input_shape, random_inputs
-from tcl.codegen.common.errors import OptionsError
 from tcl.codegen.cpu.emit.scope import Lengths
 from tcl.codegen.cpu.run.kernel import compile_cpu
 from tcl.codegen.cpu.run.launch import Launcher
@@ -24,11 +23,12 @@ from tcl.codegen.cpu.run.varying import ready_for_all
 from tcl.codegen.devices.known_cpus import PROFILES
 from tcl.codegen.options.nest_options import NestOptions
 from tcl.codegen.options.options import MappingOptions
-from tcl.grammar.check import check
-from tcl.grammar.checked import CheckedDef
-from tcl.grammar.errors import SourceError
-from tcl.grammar.ranges import infer
-from tcl.grammar.varying import Size, Undecided, symbols_of
+from tcl.common.errors import OptionsError
+from tcl.grammar.check.definitions import check
+from tcl.grammar.ranges.inference import infer
+from tcl.grammar.sizes.varying import Size, Undecided, symbols_of
+from tcl.grammar.syntax.errors import SourceError
+from tcl.grammar.tree.checked import CheckedDef
 
 BEST = MappingOptions("mlp")
 

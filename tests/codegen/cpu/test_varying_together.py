@@ -16,21 +16,21 @@ from sampling import sampled
 
 from tcl.arrays.annotations import parse_sizes, read_annotations
 from tcl.arrays.random_inputs import input_shape, random_inputs
-from tcl.codegen.common.errors import OptionsError
 from tcl.codegen.cpu.emit.emit import emit
 from tcl.codegen.cpu.run.kernel import compile_cpu
 from tcl.codegen.cpu.run.launch import Launcher
 from tcl.codegen.cpu.run.varying import ready_for_all, scheduled_for_all
 from tcl.codegen.devices.known_cpus import PROFILES
 from tcl.codegen.options.options import MappingOptions
+from tcl.common.errors import OptionsError
 from tcl.executors.size_classes import ForAll
-from tcl.grammar import polynomials, varying
-from tcl.grammar.check import check
-from tcl.grammar.checked import CheckedDef
-from tcl.grammar.errors import SourceError
-from tcl.grammar.ranges import infer
-from tcl.grammar.size_classes import SizeClass, classes_of
-from tcl.grammar.varying import Undecided
+from tcl.grammar.check.definitions import check
+from tcl.grammar.ranges.inference import infer
+from tcl.grammar.sizes import polynomials, varying
+from tcl.grammar.sizes.size_classes import SizeClass, classes_of
+from tcl.grammar.sizes.varying import Undecided
+from tcl.grammar.syntax.errors import SourceError
+from tcl.grammar.tree.checked import CheckedDef
 
 _T = TypeVar("_T")
 BEST = MappingOptions("mlp")

@@ -12,11 +12,11 @@ from typing import NoReturn
 import pytest
 from cuda_modules import ADDING, GATHERING, REVERSING, SPILL, needs_nvrtc
 
-from tcl.codegen.common.errors import ArgumentError, CompileError
 from tcl.codegen.cuda.emit.module import Module
 from tcl.codegen.cuda.run.compile import SIMPLER, _compiled, compile_cubin, ptx
 from tcl.codegen.devices.cupy_driver import cupy, nvrtc
 from tcl.codegen.devices.gpu import A100, B200, H200, PROFILES, T4, GpuProfile, of_device, profile
+from tcl.common.errors import ArgumentError, CompileError
 
 
 @needs_nvrtc

@@ -20,7 +20,7 @@ from tcl.codegen.cuda.emit.module import Module
 from tcl.codegen.cuda.run.compile import compile_cubin
 from tcl.codegen.devices.gpu import GpuProfile, profile
 from tcl.codegen.options.options import MappingOptions
-from tcl.grammar.sized import SizedDef
+from tcl.grammar.ranges.sized import SizedDef
 
 pytestmark = needs_nvrtc
 DEVICES = tuple(map(profile, ARCHITECTURES))

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from tcl.codegen.common.errors import ArgumentError, CompileError
 from tcl.codegen.devices import cupy_driver as module
 from tcl.codegen.devices.cupy_driver import Driver
+from tcl.common.errors import ArgumentError, CompileError
 from tcl.executors import machine
 
 

@@ -35,8 +35,8 @@ from tcl.codegen.devices.gpu import profile
 from tcl.codegen.loopir.layouts import WIDEST, gpu_layouts
 from tcl.codegen.options.nest_options import NestOptions
 from tcl.codegen.options.options import MappingOptions
-from tcl.grammar.check import check
-from tcl.grammar.ranges import infer
+from tcl.grammar.check.definitions import check
+from tcl.grammar.ranges.inference import infer
 
 if why_not():
     pytest.skip(str(why_not()), allow_module_level=True)

@@ -18,7 +18,7 @@ from tcl.codegen.cuda.run import cubin_store as kept
 from tcl.codegen.cuda.run.compile import OPTIONS, Cubin
 from tcl.codegen.cuda.run.occupancy import Resources
 from tcl.codegen.devices.gpu import A100, H100, H200
-from tcl.grammar import warn
+from tcl.common import warn
 
 NAME = "7" * 64
 CUBIN = Cubin(

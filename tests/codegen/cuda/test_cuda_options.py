@@ -18,15 +18,15 @@ from interpreted_stages import check_stages
 from strategies import random_program
 
 from tcl.arrays.annotations import parse_sizes, read_annotations
-from tcl.codegen.common.errors import NoNestError, OptionsError
 from tcl.codegen.devices.cpu import host_cpu
 from tcl.codegen.options.nest_options import NestOptions
 from tcl.codegen.options.options import MappingOptions
 from tcl.codegen.schedule.cpu import schedule as schedule_cpu
 from tcl.codegen.schedule.gpu import schedule, stages
-from tcl.grammar.check import check
-from tcl.grammar.ranges import infer
-from tcl.grammar.sized import SizedDef
+from tcl.common.errors import NoNestError, OptionsError
+from tcl.grammar.check.definitions import check
+from tcl.grammar.ranges.inference import infer
+from tcl.grammar.ranges.sized import SizedDef
 
 MATMUL = "def f(float(M, K) A, float(K, N) B) -> (C) { C(m, n) +=! A(m, k) * B(k, n) }"
 TWICE = "def f(float(M, N) A) -> (B, C) { B(m, n) = A(m, n)\n C(m) +=! B(m, n) }"

@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 
 from tcl.backends.targets import target
-from tcl.codegen.common.errors import ArgumentError
 from tcl.codegen.devices.gpu import (
     A100,
     H100,
@@ -27,6 +26,7 @@ from tcl.codegen.devices.gpu import (
     described,
     profile,
 )
+from tcl.common.errors import ArgumentError
 
 TRAITS = "_core/include/cupy/_cccl/libcudacxx/cuda/__device/arch_traits.h"
 

@@ -12,7 +12,6 @@ from cuda_checks import ARCHITECTURES, H200, Array, Case, Work, case_of, check_c
 from cuda_modules import needs_nvrtc
 from program_builder import numpy_type
 
-from tcl.codegen.common.errors import OptionsError
 from tcl.codegen.cuda.emit.emit import emit_module
 from tcl.codegen.cuda.emulator import why_not
 from tcl.codegen.cuda.run.compile import compile_cubin
@@ -20,6 +19,7 @@ from tcl.codegen.devices.gpu import profile
 from tcl.codegen.options.nest_options import NestOptions
 from tcl.codegen.options.options import MappingOptions
 from tcl.codegen.schedule.gpu import schedule
+from tcl.common.errors import OptionsError
 
 if why_not():
     pytest.skip(str(why_not()), allow_module_level=True)

@@ -9,7 +9,7 @@ from tcl.codegen.cuda.cpp.pieces import Binds, written
 from tcl.codegen.cuda.emit import values
 from tcl.codegen.cuda.emit.names import RESERVED
 from tcl.codegen.loopir import ir
-from tcl.grammar.types import (
+from tcl.grammar.syntax.types import (
     BOOL,
     FLOAT16,
     FLOAT32,

@@ -19,8 +19,8 @@ from tcl.codegen.cuda.cpp import functions
 from tcl.codegen.cuda.emit import values
 from tcl.codegen.cuda.prelude import memory as prelude_memory
 from tcl.codegen.cuda.prelude.prelude import HELPERS
-from tcl.grammar.builtins import BUILTINS
-from tcl.grammar.types import FLOAT32, FLOAT64, SCALAR_TYPES
+from tcl.grammar.check.builtins import BUILTINS
+from tcl.grammar.syntax.types import FLOAT32, FLOAT64, SCALAR_TYPES
 
 needs_compiler = pytest.mark.skipif(not cuda_values.COMPILER, reason="no C++ compiler (g++)")
 

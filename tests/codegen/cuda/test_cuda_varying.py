@@ -24,7 +24,6 @@ from cuda_modules import needs_nvrtc
 from cuda_options import random_gpu_options
 
 from tcl.arrays.random_inputs import input_shape, random_inputs
-from tcl.codegen.common.errors import OptionsError
 from tcl.codegen.cuda.emit.emit import emit_module
 from tcl.codegen.cuda.emulator import ORDERS, EmulationError, compile_modules, why_not
 from tcl.codegen.cuda.run.compile import compile_cubin
@@ -32,11 +31,12 @@ from tcl.codegen.cuda.run.varying import ModuleForAll, emitted_for_all
 from tcl.codegen.devices.gpu import H200, T4, GpuProfile
 from tcl.codegen.options.nest_options import NestOptions
 from tcl.codegen.options.options import MappingOptions
-from tcl.grammar.check import check
-from tcl.grammar.checked import CheckedDef
-from tcl.grammar.errors import SourceError
-from tcl.grammar.ranges import infer
-from tcl.grammar.varying import Size, Undecided
+from tcl.common.errors import OptionsError
+from tcl.grammar.check.definitions import check
+from tcl.grammar.ranges.inference import infer
+from tcl.grammar.sizes.varying import Size, Undecided
+from tcl.grammar.syntax.errors import SourceError
+from tcl.grammar.tree.checked import CheckedDef
 
 BEST = MappingOptions("mlp")
 emulates = pytest.mark.skipif(bool(why_not()), reason=why_not() or "")

@@ -11,11 +11,11 @@ import emulator_kernels as k
 import numpy as np
 import pytest
 
-from tcl.codegen.common.errors import CompileError
 from tcl.codegen.cuda.emit.module import Launch, Module
 from tcl.codegen.cuda.emulator import ORDERS, EmulationError, compile_modules, compiler, why_not
 from tcl.codegen.loopir.sites import Site
-from tcl.grammar.builtins import BUILTINS
+from tcl.common.errors import CompileError
+from tcl.grammar.check.builtins import BUILTINS
 
 if why_not():
     pytest.skip(str(why_not()), allow_module_level=True)

@@ -46,7 +46,7 @@ from tcl.bench.contender import Spec
 from tcl.bench.peers.names import DEFAULT, TUNED
 from tcl.bench.rows import SUITE, retyped
 from tcl.codegen.options.options import MappingOptions
-from tcl.grammar.errors import ArgumentError
+from tcl.common.errors import ArgumentError
 from tcl.tuner.config import TunerConfig
 
 # Samples.

@@ -20,7 +20,7 @@ from tcl.bench.peers.library import exact_blocks, largest_term
 from tcl.bench.rows import ROWS, Row
 from tcl.bench.task import Peer, Task
 from tcl.codegen.common.dtypes import numpy_dtype
-from tcl.grammar.types import BFLOAT16
+from tcl.grammar.syntax.types import BFLOAT16
 from tcl.tuner.measure.correctness import mismatch
 from tcl.tuner.measure.placement import PLACEMENTS
 

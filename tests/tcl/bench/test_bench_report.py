@@ -16,7 +16,7 @@ from tcl.bench.report import Report
 from tcl.bench.result import Entry, Result
 from tcl.bench.rows import TYPED
 from tcl.bench.summary import Spread, geometric_mean, lines, mean, ratio, shift, summarise
-from tcl.grammar.errors import ArgumentError
+from tcl.common.errors import ArgumentError
 
 # Reports.
 

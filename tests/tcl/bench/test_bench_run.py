@@ -23,7 +23,7 @@ from tcl.bench.report import Report
 from tcl.bench.rows import ROWS, Row
 from tcl.bench.run import Settings, run
 from tcl.bench.tuning import tune
-from tcl.grammar.errors import ArgumentError
+from tcl.common.errors import ArgumentError
 from tcl.tuner.config import TunerConfig
 
 # Runs, with a peer that misbehaves on demand.

@@ -12,10 +12,10 @@ import pytest
 
 from tcl.arrays.random_inputs import input_shape, random_inputs
 from tcl.bench.rows import KINDS, ROWS, SUITE, SUITE_KINDS, Row, retyped, select
-from tcl.grammar import checked as c
-from tcl.grammar.errors import ArgumentError
-from tcl.grammar.ranges import infer
-from tcl.grammar.sized import SizedDef, SizedStatement
+from tcl.common.errors import ArgumentError
+from tcl.grammar.ranges.inference import infer
+from tcl.grammar.ranges.sized import SizedDef, SizedStatement
+from tcl.grammar.tree import checked as c
 
 Array = np.ndarray[Any, np.dtype[Any]]
 Key = tuple[object, ...]

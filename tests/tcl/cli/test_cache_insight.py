@@ -14,9 +14,9 @@ from command_line import MM, here
 
 from tcl.block_tuning.result import BlockTiming, BlockTuningResult
 from tcl.codegen.options.options import MappingOptions
-from tcl.grammar.canonical import canonical_text
-from tcl.grammar.check import check
-from tcl.grammar.size_classes import SizeClass
+from tcl.grammar.check.definitions import check
+from tcl.grammar.sizes.size_classes import SizeClass
+from tcl.grammar.tree.canonical import canonical_text
 from tcl.report.cache_analysis import BOUND, FORMULA
 from tcl.report.cache_picture import draw
 from tcl.tuner.cache import block_results

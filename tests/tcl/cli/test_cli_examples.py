@@ -9,7 +9,7 @@ from click.testing import CliRunner
 from places import EXAMPLES
 
 from tcl.cli import main
-from tcl.grammar.check import check
+from tcl.grammar.check.definitions import check
 
 DEFS = [
     pytest.param(file, name, id=f"{file.stem}-{name}")

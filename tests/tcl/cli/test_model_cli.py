@@ -15,8 +15,8 @@ from tcl.cli.cache_common import layouts_of
 from tcl.codegen.devices.cpu import host_cpu
 from tcl.codegen.devices.gpu import H200
 from tcl.codegen.options.options import MappingOptions
-from tcl.grammar.check import check
-from tcl.grammar.ranges import infer
+from tcl.grammar.check.definitions import check
+from tcl.grammar.ranges.inference import infer
 from tcl.selection.best_options import DEFAULT, layout_key
 from tcl.tuner.cache.ranking import Record
 from tcl.tuner.cache.tuning_cache import TuningCache

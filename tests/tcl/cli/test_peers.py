@@ -17,7 +17,7 @@ from tcl.cli.kernels import Work
 from tcl.cli.peers import peers, won
 from tcl.codegen.loopir.cost import Cost
 from tcl.codegen.reference import compile_reference
-from tcl.grammar.check import check
+from tcl.grammar.check.definitions import check
 
 FAST = Ceilings(read=10e9, copy=10e9, flops=100e9)
 STREAM = Cost(operations=1_000_000, single=1e6, read=8_000_000, written=8_000_000)

@@ -23,7 +23,7 @@ from places import ROOT
 
 import tcl
 import tcl.jax
-from tcl.grammar.errors import ArgumentError
+from tcl.common.errors import ArgumentError
 
 SOURCE = """
 def mm(float(M, K) A, float(K, N) B) -> (C) { C(m, n) +=! A(m, k) * B(k, n) }

@@ -16,8 +16,8 @@ import pytest
 from tcl.codegen.cpu.run.kernel import compile_cpu
 from tcl.codegen.cpu.run.native import NativeEntry
 from tcl.codegen.options.options import MappingOptions
-from tcl.grammar.check import check
-from tcl.grammar.ranges import infer
+from tcl.grammar.check.definitions import check
+from tcl.grammar.ranges.inference import infer
 from tcl.jax.handler import Handler
 
 POINTER, SIZE = ctypes.c_void_p, ctypes.c_size_t

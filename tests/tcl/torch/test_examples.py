@@ -14,8 +14,8 @@ from places import ROOT
 import tcl
 from tcl.arrays.annotations import read_annotations
 from tcl.arrays.random_inputs import random_inputs
-from tcl.grammar.check import check
-from tcl.grammar.checked import CheckedDef
+from tcl.grammar.check.definitions import check
+from tcl.grammar.tree.checked import CheckedDef
 
 FILES = sorted((ROOT / "examples").glob("*.tc"))
 DEFS = [

@@ -12,7 +12,7 @@ import torch
 
 import tcl
 from tcl.codegen.cpu.run import varying as of_classes
-from tcl.grammar.size_classes import kind_of
+from tcl.grammar.sizes.size_classes import kind_of
 from tcl.torch import op
 from tcl.torch.cpu_kernels import CpuKernels
 from tcl.torch.stub import Stub

@@ -17,7 +17,7 @@ from tcl.codegen.loopir.lower import lower
 from tcl.codegen.options.nest_options import OPTIONS, PLAIN, NestOptions
 from tcl.codegen.options.options import DEFAULT, MappingOptions
 from tcl.codegen.schedule.cpu import plan_cpu
-from tcl.grammar.sized import SizedDef
+from tcl.grammar.ranges.sized import SizedDef
 from tcl.tuner.model.features import NAMES, SCHEMA, extract
 from tcl.tuner.model.subject import Subject
 from tcl.tuner.space.cpu.mapping import MappingSpace

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from liking_models import likes
 
-from tcl.tuner.errors import ModelError
+from tcl.common.errors import ModelError
 from tcl.tuner.model.features import NAMES, SCHEMA
 from tcl.tuner.model.file import read, text_of
 from tcl.tuner.model.forest import Forest

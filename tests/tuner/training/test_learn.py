@@ -14,9 +14,9 @@ from nests import NARROW
 
 from tcl.codegen.common.version import CODEGEN_VERSION
 from tcl.codegen.options.options import MappingOptions
-from tcl.grammar.canonical import canonical_text
-from tcl.grammar.check import check
-from tcl.grammar.checked import CheckedDef
+from tcl.grammar.check.definitions import check
+from tcl.grammar.tree.canonical import canonical_text
+from tcl.grammar.tree.checked import CheckedDef
 from tcl.tuner.cache.key import ArrayLayout, CacheKey
 from tcl.tuner.cache.ranking import Record
 from tcl.tuner.cache.tuning_cache import TuningCache

@@ -11,13 +11,13 @@ import pytest
 from tcl.codegen.common.version import CODEGEN_VERSION
 from tcl.codegen.devices.gpu import H200
 from tcl.codegen.options.options import DEFAULT
-from tcl.grammar.canonical import canonical_text
-from tcl.grammar.check import check
+from tcl.common.errors import ModelError
+from tcl.grammar.check.definitions import check
+from tcl.grammar.tree.canonical import canonical_text
 from tcl.tuner.cache.fingerprint import device_identity
 from tcl.tuner.cache.key import ArrayLayout, CacheKey
 from tcl.tuner.cache.ranking import Record
 from tcl.tuner.cache.tuning_cache import TuningCache
-from tcl.tuner.errors import ModelError
 from tcl.tuner.measure.verdict import Outcome, Verdict
 from tcl.tuner.model.description import description
 from tcl.tuner.model.file import read, text_of

@@ -1,0 +1,1 @@
+"""The checks that need no sizes: the tree as written → the checked definition."""

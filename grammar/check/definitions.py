@@ -1,0 +1,303 @@
+"""The checks of a def that need no sizes: AST → checked definitions.
+
+All problems of a text are reported together, each with its place and a remedy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from tcl.grammar.check.builtins import BUILTINS
+from tcl.grammar.check.calls import Expansion, expand
+from tcl.grammar.check.dependencies import check_dependencies, uninitialised
+from tcl.grammar.check.scope import Scope, dims_of
+from tcl.grammar.check.statements import check_assign
+from tcl.grammar.check.widening import late_widenings
+from tcl.grammar.syntax import ast
+from tcl.grammar.syntax.errors import Diagnostic, TclSemanticError
+from tcl.grammar.syntax.parser import parse
+from tcl.grammar.syntax.reference import Section
+from tcl.grammar.syntax.source import Source, Span
+from tcl.grammar.syntax.types import scalar_type
+from tcl.grammar.tree import checked as c
+
+MAX_CALL_DEPTH = 32
+"""Deepest nesting of calls between defs."""
+
+MAX_STATEMENTS = 10_000
+"""Most statements of a def, calls expanded."""
+
+
+def check(text: str, name: str = "<string>") -> dict[str, c.CheckedDef]:
+    """Parse and check a text of one or more defs; def name → checked def, in order.
+
+    ``name`` is shown in messages. Raises ``TclSyntaxError`` or ``TclSemanticError``.
+    """
+    module = parse(text, name)
+    checker = _ModuleChecker(Source(text, name), {})
+    for definition in module.defs:
+        if definition.name in checker.defs:
+            first = checker.defs[definition.name]
+            checker.problems.append(
+                Diagnostic(
+                    f"def '{definition.name}' is defined twice; rename one of them",
+                    definition.span,
+                    ((first.span, "the first one"),),
+                    Section.DEFS,
+                )
+            )
+            continue
+        checker.defs[definition.name] = definition
+    for definition in checker.defs.values():
+        checker.checked(definition)
+    if checker.problems:
+        raise TclSemanticError(checker.source, checker.problems)
+    done = {n: checker.done[n] for n in checker.defs}
+    return {n: d for n, d in done.items() if d is not None}
+
+
+@dataclass(slots=True)
+class _ModuleChecker:
+    source: Source
+    defs: dict[str, ast.Def]
+    done: dict[str, c.CheckedDef | None] = field(default_factory=dict)
+    """None for a def with problems."""
+    open: list[str] = field(default_factory=list)
+    """Defs being checked: each but the first is called by the one before it."""
+    depths: dict[str, int] = field(default_factory=dict)
+    """How deep the calls of a def are nested."""
+    problems: list[Diagnostic] = field(default_factory=list)
+
+    def checked(self, definition: ast.Def) -> c.CheckedDef | None:
+        """The checked def; None if it has problems, which are then in ``problems``."""
+        if definition.name not in self.done:
+            self.open.append(definition.name)
+            self.done[definition.name] = _DefChecker(self, definition).run()
+            self.open.pop()
+        return self.done[definition.name]
+
+
+class _DefChecker:
+    """Checks one def, statement by statement."""
+
+    def __init__(self, module: _ModuleChecker, definition: ast.Def) -> None:
+        self.module = module
+        self.definition = definition
+        self.scope = Scope(definition.statements, frozenset(module.defs))
+        self.bindings: list[c.SizeBinding] = []
+        self.statements: list[c.Statement] = []
+        self.declared: dict[str, ast.TensorType] = {}
+        self.boundaries: list[c.CallBoundary] = []
+        self.calls = 0
+        self.faulty_callee = False
+        """Some def that this one calls has problems, which are reported there."""
+
+    def run(self) -> c.CheckedDef | None:
+        definition, scope = self.definition, self.scope
+        if definition.name in BUILTINS:
+            scope.problem(
+                definition.span,
+                f"'{definition.name}' is a built-in function; rename the def",
+                Section.DEFS,
+            )
+        for param in definition.params:
+            self._input(param)
+        for output in definition.outputs:
+            if self._free(output, "output"):
+                scope.outputs[output.name] = output.span
+                if output.type is not None:
+                    self._sizes(output, output.type)
+                    self.declared[output.name] = output.type
+        if not definition.outputs:
+            scope.problem(definition.span, "a def needs an output: -> (O)", Section.DEFS)
+        for statement in definition.statements:
+            self._statement(statement)
+        for name, span in scope.outputs.items():
+            if name not in scope.written:
+                scope.problem(
+                    span,
+                    f"the output '{name}' is never assigned; assign it or remove it",
+                    Section.DEFS,
+                )
+        check_dependencies(self.statements, scope)
+        self.module.problems += scope.problems
+        if scope.problems or self.faulty_callee:
+            return None
+        return c.CheckedDef(
+            name=definition.name,
+            inputs=tuple(t for t in scope.inputs.values() if t is not None),
+            outputs=tuple(t for n in scope.outputs if (t := scope.written[n]) is not None),
+            statements=tuple(self.statements),
+            bindings=tuple(self.bindings),
+            boundaries=tuple(self.boundaries),
+            uninitialised=uninitialised(self.statements, scope),
+            source=self.module.source,
+            warnings=tuple(scope.warnings),
+        )
+
+    # --- inputs and outputs ---
+
+    def _input(self, param: ast.Param) -> None:
+        scope = self.scope
+        if not self._free(param, "input"):
+            return
+        if param.type is None:
+            scope.problem(
+                param.span,
+                f"the input '{param.name}' needs a type, such as float(N) {param.name}",
+                Section.TYPES,
+            )
+            scope.inputs[param.name] = None
+            return
+        self._sizes(param, param.type)
+        scope.known_sizes.update(scope.sizes)
+        dims, type_ = dims_of(param.type), scalar_type(param.type.scalar)
+        scope.inputs[param.name] = c.Tensor(param.name, type_, len(dims), dims, True, param.span)
+
+    def _free(self, param: ast.Param, role: str) -> bool:
+        """Whether a name can be given to an input or output."""
+        name, span, scope = param.name, param.span, self.scope
+        if name in BUILTINS:
+            scope.problem(span, f"'{name}' is a built-in function; rename the {role}", Section.DEFS)
+        elif role == "output" and name in scope.inputs:
+            scope.problem(
+                span,
+                f"'{name}' is an input, and inputs are immutable; name the output differently",
+                Section.DEFS,
+            )
+        elif name in scope.sizes:
+            first = next(b for b in self.bindings if b.size == name)
+            scope.problem(
+                span,
+                f"'{name}' is a size already, the extent of dimension {first.axis} of "
+                f"'{first.tensor}': use it without passing it, or rename the {role}",
+                Section.DEFS,
+            )
+        elif (taken := scope.what_is(name)) is not None:
+            scope.problem(
+                span, f"'{name}' is already defined as {taken}; rename one of them", Section.DEFS
+            )
+        else:
+            return True
+        return False
+
+    def _sizes(self, param: ast.Param, type_: ast.TensorType) -> None:
+        scope = self.scope
+        for axis, dim in enumerate(type_.dims):
+            if isinstance(dim, ast.Number):
+                self.bindings.append(c.SizeBinding(int(dim.value), param.name, axis, dim.span))
+                continue
+            if dim.name in BUILTINS:
+                message = f"'{dim.name}' cannot be a size: it is a built-in function; rename it"
+                scope.problem(dim.span, message, Section.DEFS)
+                continue
+            if scope.is_tensor(dim.name) or dim.name == param.name:
+                scope.problem(
+                    dim.span,
+                    f"'{dim.name}' cannot be a size: it is "
+                    f"{scope.what_is(dim.name) or 'the tensor itself'}, and a size is a name of "
+                    "its own that the arrays' shapes give its value; rename one of them",
+                    Section.DEFS,
+                )
+                continue
+            scope.sizes.setdefault(dim.name, dim.span)
+            self.bindings.append(c.SizeBinding(dim.name, param.name, axis, dim.span))
+
+    # --- statements ---
+
+    def _statement(self, statement: ast.Statement) -> None:
+        expansion = self._expansion(statement)
+        if expansion is not None:
+            self._call(expansion)
+            return
+        if isinstance(statement, ast.Call):
+            message = "several targets need a call of another def: A, B = f(X, Y)"
+            self.scope.problem(statement.span, message, Section.CALLS)
+            self._mark_written(t.name for t in statement.targets)
+            return
+        checked = check_assign(statement, self.scope, self.declared.get(statement.target))
+        if checked is None:
+            self._mark_written([statement.target])
+            return
+        self.statements.append(checked.statement)
+        self.scope.warnings += late_widenings(checked.statement, self.module.source)
+        if self.scope.written.get(statement.target) is None:
+            self.scope.written[statement.target] = checked.tensor
+        self._sizes_known(statement.target)
+
+    def _mark_written(self, names: Iterator[str] | list[str]) -> None:
+        """After a faulty statement: its targets count as written, so nothing else complains."""
+        for name in names:
+            if name not in self.scope.inputs:
+                self.scope.written.setdefault(name, None)
+                self._sizes_known(name)
+
+    def _sizes_known(self, tensor: str) -> None:
+        sizes = (b.size for b in self.bindings if b.tensor == tensor)
+        self.scope.known_sizes.update(s for s in sizes if isinstance(s, str))
+
+    def _expansion(self, statement: ast.Statement) -> Expansion | None:
+        """The call of another def that a statement is; None if it is none."""
+        match statement:
+            case ast.Call(targets=targets, value=ast.Apply() as value):
+                pass
+            case ast.Assign(indices=(), op="=", rhs=ast.Apply() as value, where=()):
+                targets = (ast.Name(statement.target, statement.target_span),)
+            case _:
+                return None
+        if value.name not in self.module.defs or self.scope.is_tensor(value.name):
+            return None
+        return Expansion(value, targets, f"{value.name}#{self.calls}")
+
+    def _call(self, expansion: Expansion) -> None:
+        self.calls += 1
+        call = expansion.call
+        names = [t.name for t in expansion.targets]
+        done = None
+        if call.name in self.module.open:
+            self.scope.problem(
+                call.span, f"'{call.name}' calls itself; defs cannot recurse", Section.CALLS
+            )
+        elif len(self.module.open) > MAX_CALL_DEPTH:
+            self._too_deep(call.span)
+        else:
+            callee = self.module.checked(self.module.defs[call.name])
+            if callee is None:
+                self.faulty_callee = True
+            else:  # how deep its calls are nested is counted in whatever order defs stand
+                name, depths = self.definition.name, self.module.depths
+                depths[name] = max(depths.get(name, 0), depths.get(call.name, 0) + 1)
+                if depths[name] > MAX_CALL_DEPTH:
+                    self._too_deep(call.span)
+                else:
+                    done = expand(expansion, callee, self.scope, self.declared)
+        if done is not None and len(self.statements) + len(done.statements) > MAX_STATEMENTS:
+            self.scope.problem(
+                call.span,
+                f"with its calls expanded the def has over {MAX_STATEMENTS} statements",
+                Section.CALLS,
+            )
+            done = None
+        if done is None:
+            self._mark_written(names)
+            return
+        arguments = tuple(a.name for a in call.arguments if isinstance(a, ast.Name))
+        self._boundary(arguments, call.span)
+        self.statements += done.statements
+        self.bindings += done.bindings
+        self._boundary(tuple(names), call.span)
+        for tensor in done.tensors:
+            if self.scope.written.get(tensor.name) is None:
+                self.scope.written[tensor.name] = tensor
+            self._sizes_known(tensor.name)
+
+    def _too_deep(self, span: Span) -> None:
+        self.scope.problem(
+            span,
+            f"calls are nested deeper than {MAX_CALL_DEPTH}; write some of them out",
+            Section.CALLS,
+        )
+
+    def _boundary(self, tensors: tuple[str, ...], span: Span) -> None:
+        self.boundaries.append(c.CallBoundary(len(self.statements), tensors, span))

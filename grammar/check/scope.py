@@ -1,0 +1,124 @@
+"""The names of a def and what is known about them while its statements are checked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from tcl.common.closest import alike
+from tcl.grammar.check.builtins import BUILTINS
+from tcl.grammar.syntax.ast import Apply, Name, Number, Statement, TensorType
+from tcl.grammar.syntax.errors import Diagnostic
+from tcl.grammar.syntax.meant import no_name
+from tcl.grammar.syntax.reference import Section
+from tcl.grammar.syntax.source import Span
+from tcl.grammar.syntax.walk import expressions, targets, walk
+from tcl.grammar.tree.checked import Tensor
+
+
+def dims_of(type_: TensorType) -> tuple[str | int, ...]:
+    """The size symbols and constants of a declared type."""
+    return tuple(int(d.value) if isinstance(d, Number) else d.name for d in type_.dims)
+
+
+def recurrence(name: str) -> str:
+    """What is wrong where elements of a tensor would be computed from others of them."""
+    return (
+        f"elements of '{name}' cannot depend on each other, as they are computed in any order; "
+        "a running sum is a guarded reduction, and another recurrence a loop in Python"
+    )
+
+
+@dataclass(slots=True)
+class Scope:
+    """Names of one def. Problems are collected, never raised."""
+
+    statements: tuple[Statement, ...] = ()
+    """All of the def, those that are still to be checked included."""
+    defs: frozenset[str] = frozenset()
+    """Names of the defs of the text."""
+    inputs: dict[str, Tensor | None] = field(default_factory=dict)
+    """None where the type has errors."""
+    outputs: dict[str, Span] = field(default_factory=dict)
+    """Listed outputs, where they are listed."""
+    written: dict[str, Tensor | None] = field(default_factory=dict)
+    """Outputs that something wrote; None where the statement that did so has errors."""
+    sizes: dict[str, Span] = field(default_factory=dict)
+    """Size symbols, where they were first seen."""
+    known_sizes: set[str] = field(default_factory=set)
+    """Those whose value is known: from an input, or from an output already written."""
+    problems: list[Diagnostic] = field(default_factory=list)
+    warnings: list[Diagnostic] = field(default_factory=list)
+
+    def problem(self, span: Span, message: str, section: Section) -> None:
+        """Note an error, and the section of the reference that explains it."""
+        self.problems.append(Diagnostic(message, span, section=section))
+
+    def is_tensor(self, name: str) -> bool:
+        return name in self.inputs or name in self.outputs or name in self.written
+
+    def what_is(self, name: str) -> str | None:
+        """What a name stands for in the def, in words; None if it is free for an index or a let.
+
+        These may be called as a built-in is, which always has its parentheses: y0, j1.
+        """
+        if name in self.inputs:
+            return "an input"
+        if name in self.outputs or name in self.written:
+            return "an output"
+        if name in self.sizes:
+            return "a size symbol"
+        return None
+
+    def needs(self, name: str, other: str) -> bool:
+        """Whether some statement makes ``name`` of ``other``, directly or through others."""
+        made_of: dict[str, set[str]] = {}
+        for statement in self.statements:
+            nodes = (node for e in expressions(statement) for node in walk(e))
+            used = {node.name for node in nodes if isinstance(node, Name | Apply)}
+            for target in targets(statement):
+                made_of.setdefault(target, set()).update(used)
+        seen, left = set[str](), [name]
+        while left:
+            uses = made_of.get(left.pop(), set[str]()) - seen
+            seen |= uses
+            left += uses
+        return other in seen
+
+    def readable(self, name: str, span: Span) -> Tensor | None:
+        """The tensor of that name, if it may be read here; else the problem is noted."""
+        if name in self.inputs:
+            return self.inputs[name]
+        if name in self.written:
+            return self.written[name]
+        if name in self.outputs:
+            self.problem(
+                span,
+                f"'{name}' is read before anything wrote it; assign it first",
+                Section.STATEMENTS,
+            )
+        elif name in self.defs:
+            message = f"'{name}' is a def; call it in a statement of its own: A = {name}(X)"
+            self.problem(span, message, Section.CALLS)
+        else:
+            self.undefined(name, span, f"tensor or function '{name}'")
+        return None
+
+    def undefined(self, name: str, span: Span, what: str) -> None:
+        """Note that a name stands for nothing, and what may be meant."""
+        meant = no_name(name)
+        folded = name.casefold()
+        if meant is not None and all(n.casefold() != folded for n in self.known()):
+            self.problem(span, *meant)
+        else:
+            self.problem(span, f"undefined {what}{self.suggest(name)}", Section.DEFS)
+
+    def known(self) -> list[str]:
+        """All names that stand for something."""
+        return [*self.inputs, *self.outputs, *self.sizes, *BUILTINS, *self.defs]
+
+    def suggest(self, name: str) -> str:
+        """A remedy for an undefined name: the names that look like it."""
+        close = alike(name, self.known(), 2)
+        if close:
+            return "; did you mean " + " or ".join(f"'{c}'" for c in close) + "?"
+        return "; list it among the inputs with its type, or correct the name"

@@ -1,0 +1,301 @@
+"""The checks of one assignment."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from tcl.common.plural import plural
+from tcl.grammar.check import literals
+from tcl.grammar.check.builtins import BUILTINS
+from tcl.grammar.check.expressions import ExprChecker
+from tcl.grammar.check.scope import Scope, dims_of
+from tcl.grammar.syntax import ast, walk
+from tcl.grammar.syntax import types as t
+from tcl.grammar.syntax.reference import Section
+from tcl.grammar.syntax.types import ScalarType
+from tcl.grammar.tree import checked as c
+from tcl.grammar.tree.size_expressions import no_size
+from tcl.grammar.tree.traverse import reads
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedAssign:
+    statement: c.Statement
+    tensor: c.Tensor
+    """The target, as this statement defines it."""
+
+
+def check_assign(
+    statement: ast.Assign, scope: Scope, declared: ast.TensorType | None
+) -> CheckedAssign | None:
+    """The checked statement, or None after noting what is wrong with it.
+
+    ``declared`` is the target's type, if the def declares one.
+    """
+    before = len(scope.problems)
+    _check_target(statement, scope, declared)
+    indices = _output_indices(statement, scope)
+    ranged = _ranged(statement, scope)
+    checker = ExprChecker(
+        scope, frozenset(indices) | ranged, frozenset(_usable(statement)), writing=statement
+    )
+
+    lets: list[c.Let] = []
+    exists: list[c.Expr] = []
+    for clause in statement.where:
+        if isinstance(clause, ast.Let):
+            _let(clause, checker, lets)
+    ranges = _ranges(statement, checker, lets)
+    rhs = checker.check(statement.rhs)
+    checker.writing = None
+    for clause in statement.where:
+        if isinstance(clause, ast.Exists) and (value := checker.check(clause.value)) is not None:
+            exists.append(literals.settle(value))
+    if statement.equivalent is not None:
+        for argument in statement.equivalent.arguments:
+            # A whole tensor by its name: only this note may use it.
+            if not (isinstance(argument, ast.Name) and scope.is_tensor(argument.name)):
+                checker.check(argument)
+
+    seen = [*checker.indices, *(r.index for r in ranges if r.index in ranged)]
+    reduction = tuple(n for n in dict.fromkeys(seen) if n not in indices)
+    if len(indices) == len(statement.indices):
+        _check_operator(statement, reduction, scope)
+    if rhs is None or len(scope.problems) > before:
+        return None
+    type_ = _target_type(statement, rhs, scope, declared)
+    if type_ is None:
+        return None
+    op, initialise = statement.op.removesuffix("!").removesuffix("="), statement.op.endswith("!")
+    result = c.Statement(
+        target=statement.target,
+        indices=tuple(indices),
+        op=op or "=",
+        initialise=initialise,
+        rhs=literals.convert(rhs, type_),
+        reduction=reduction,
+        ranges=tuple(ranges),
+        lets=tuple(lets),
+        exists=tuple(exists),
+        span=statement.span,
+    )
+    _check_in_place(result, scope)
+    dims = None if declared is None else dims_of(declared)
+    tensor = c.Tensor(
+        statement.target, type_, len(indices), dims, False, scope.outputs[statement.target]
+    )
+    return None if len(scope.problems) > before else CheckedAssign(result, tensor)
+
+
+def _check_target(statement: ast.Assign, scope: Scope, declared: ast.TensorType | None) -> None:
+    name, span = statement.target, statement.target_span
+    if name in scope.inputs:
+        scope.problem(
+            span,
+            f"'{name}' is an input, and inputs are immutable; assign to an output instead",
+            Section.STATEMENTS,
+        )
+        return
+    if name not in scope.outputs:
+        if name in BUILTINS:
+            message = f"'{name}' is a built-in function and cannot be assigned"
+        else:
+            message = (
+                f"'{name}' is neither an input nor an output; "
+                f"add it to the outputs: -> ({', '.join([*scope.outputs, name])})"
+            )
+        scope.problem(span, message, Section.STATEMENTS)
+        return
+    known = scope.written.get(name)
+    rank = len(declared.dims) if declared is not None else known.rank if known else None
+    if rank is not None and rank != len(statement.indices):
+        origin = "is declared with" if declared is not None else "has"
+        scope.problem(
+            span,
+            f"'{name}' {origin} {plural(rank, 'dimension')} "
+            f"but is assigned with {len(statement.indices)}",
+            Section.STATEMENTS,
+        )
+
+
+def _output_indices(statement: ast.Assign, scope: Scope) -> list[str]:
+    names: list[str] = []
+    for index in statement.indices:
+        if not isinstance(index, ast.Name):
+            scope.problem(
+                index.span,
+                "an index on the left has to be a plain name; "
+                "put arithmetic on the right, and fix values with where i in 0:1",
+                Section.STATEMENTS,
+            )
+            continue
+        taken = scope.what_is(index.name)
+        if taken is not None:
+            scope.problem(
+                index.span,
+                f"'{index.name}' is {taken} and cannot be an index; rename the index",
+                Section.STATEMENTS,
+            )
+        elif index.name in names:
+            scope.problem(
+                index.span,
+                f"the index '{index.name}' stands twice on the left; use two names",
+                Section.STATEMENTS,
+            )
+        else:
+            names.append(index.name)
+    return names
+
+
+def _ranged(statement: ast.Assign, scope: Scope) -> frozenset[str]:
+    """The indices that where clauses give a range."""
+    names: set[str] = set()
+    for clause in statement.where:
+        if not isinstance(clause, ast.Range):
+            continue
+        taken = scope.what_is(clause.index)
+        if taken is not None:
+            scope.problem(
+                clause.span,
+                f"'{clause.index}' is {taken}; a range is given to an index variable",
+                Section.WHERE,
+            )
+        elif clause.index in names:
+            scope.problem(clause.span, f"'{clause.index}' has two ranges; keep one", Section.WHERE)
+        else:
+            names.add(clause.index)
+    return frozenset(names)
+
+
+def _ranges(statement: ast.Assign, checker: ExprChecker, lets: list[c.Let]) -> list[c.Range]:
+    """The explicit ranges. Their bounds may use every name that the statement binds to sizes."""
+    culprits: dict[str, c.Expr] = {}
+    for let in lets:
+        if found := no_size(let.value, culprits):
+            culprits[let.name] = found[1]
+    # Of its own: an index that a range uses, which is refused, is not reduced over as well.
+    sizes = replace(checker, in_range=True, indices={})
+    ranges: list[c.Range] = []
+    for clause in statement.where:
+        if isinstance(clause, ast.Range):
+            start = _bound(clause, clause.start, sizes, culprits)
+            stop = _bound(clause, clause.stop, sizes, culprits)
+            if start is not None and stop is not None:
+                ranges.append(c.Range(clause.index, start, stop, clause.span))
+    return ranges
+
+
+def _bound(
+    clause: ast.Range, expr: ast.Expr, checker: ExprChecker, culprits: Mapping[str, c.Expr]
+) -> c.Expr | None:
+    """The start or the end of a range: a size expression."""
+    value = checker.check(expr)
+    if value is None:
+        return None
+    found = no_size(value, culprits)
+    if found is None:
+        which = "start" if expr is clause.start else "end"
+        return checker.as_integer(value, f"the {which} of a range")
+    place, culprit = found
+    remedy = f"give '{clause.index}' every value that it may have, and guard with ? :"
+    match culprit:
+        case c.Index(name=name):
+            why = f"uses the index '{name}'"
+        case c.Read(tensor=name):
+            why = f"reads '{name}'"
+        case _:
+            why = f"uses a {culprit.type}"
+            remedy = "compute in integers, as in N * 3 / 2"
+    through = f"uses '{place.name}', which " if isinstance(place, c.LetRef) else ""
+    checker.scope.problem(
+        place.span,
+        f"the range of '{clause.index}' {through}{why}, but ranges are made of sizes and whole "
+        f"numbers alone; {remedy}",
+        Section.WHERE,
+    )
+    return None
+
+
+def _usable(statement: ast.Assign) -> Iterator[str]:
+    """Names inside subscripts: an unknown one there is an index, elsewhere it is a mistake."""
+    for expr in walk.expressions(statement):
+        for node in walk.walk(expr):
+            if isinstance(node, ast.Apply) and node.name not in BUILTINS:
+                for argument in node.arguments:
+                    for inner in walk.walk(argument):
+                        if isinstance(inner, ast.Name):
+                            yield inner.name
+
+
+def _let(clause: ast.Let, checker: ExprChecker, lets: list[c.Let]) -> None:
+    scope = checker.scope
+    taken = scope.what_is(clause.name)
+    if clause.name in checker.bound or clause.name in checker.indices:
+        taken = "an index"
+    elif clause.name in checker.lets:
+        taken = "bound already"
+    if taken is not None:
+        scope.problem(
+            clause.span, f"'{clause.name}' is {taken}; choose another name to bind", Section.WHERE
+        )
+    value = checker.check(clause.value)
+    value = None if value is None else literals.settle(value)
+    checker.lets[clause.name] = None if value is None else value.type
+    if value is not None:
+        lets.append(c.Let(clause.name, value))
+
+
+def _check_operator(statement: ast.Assign, reduction: tuple[str, ...], scope: Scope) -> None:
+    if reduction and statement.op == "=":
+        names = ", ".join(f"'{n}'" for n in reduction)
+        scope.problem(
+            statement.op_span,
+            f"{names} {'is' if len(reduction) == 1 else 'are'} found on the right alone and so "
+            f"reduced over; use a reduction such as +=! instead of =, or put the index on the left",
+            Section.REDUCTIONS,
+        )
+
+
+def _target_type(
+    statement: ast.Assign, rhs: c.Expr, scope: Scope, declared: ast.TensorType | None
+) -> ScalarType | None:
+    """The target's element type: declared, or decided by its first assignment."""
+    known = scope.written.get(statement.target)
+    value = t.arithmetic(rhs.type) if statement.op[0] in "+*" else rhs.type
+    if declared is not None:
+        type_, origin = t.scalar_type(declared.scalar), "declared"
+    elif known is not None:
+        type_, origin = known.type, "of type"
+    elif value.weak:
+        return literals.settle(rhs).type
+    else:
+        return value
+    bad = not t.assignable(value, type_)
+    if not bad and rhs.type.weak and type_.is_integral:
+        bad = not literals.fits(rhs, type_)
+    if bad:
+        shown = literals.settle(rhs).type if value.weak else value
+        scope.problem(
+            statement.rhs.span,
+            f"'{statement.target}' is {origin} {type_}, narrower than the {shown} assigned to it; "
+            f"cast the value: {type_}(...)",
+            Section.TYPES,
+        )
+        return None
+    return type_
+
+
+def _check_in_place(statement: c.Statement, scope: Scope) -> None:
+    """Reading the target is fine at the very element being written, unless that is reduced into.
+    At no other one it is: ``ExprChecker`` says so."""
+    for read in reads(statement):
+        if read.tensor != statement.target:
+            continue
+        if statement.initialise:
+            why = f"but {statement.op}=! clears it first; use = or a second output"
+        elif statement.reduction:
+            why = "while it is being reduced into; use a second output"
+        else:
+            continue
+        scope.problem(read.span, f"'{statement.target}' is read {why}", Section.STATEMENTS)

@@ -1,0 +1,187 @@
+"""Integer arithmetic that is done in a narrow type and widened when it is too late.
+
+``-> (int32(M, N) C) { C(m, n) +=! A(m, k) * B(k, n) }`` multiplies in the type of ``A`` and ``B``:
+for int8 the products wrap, and what is summed in int32 is wrong. A cast that is written says that
+this is meant; one that the language puts in does not.
+
+Floats are left alone. The 16-bit ones are computed in float32 anyway, and what is too large for
+float32 becomes inf, which nobody takes for a result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import TypeAlias, TypeGuard
+
+from tcl.grammar.ranges.intervals import Bounds, either, operation, within
+from tcl.grammar.ranges.overflow import is_index_arithmetic
+from tcl.grammar.syntax.errors import Diagnostic
+from tcl.grammar.syntax.reference import Section
+from tcl.grammar.syntax.source import Source, Span
+from tcl.grammar.syntax.types import ScalarType
+from tcl.grammar.tree import checked as c
+from tcl.grammar.tree.traverse import children, evaluated
+
+_LARGEST_INDEX = 2**16
+"""An index or a size is taken to be no larger. What is made of these alone is checked for the sizes
+of a call (``tcl.grammar.ranges.overflow``)."""
+
+_Operation: TypeAlias = c.Unary | c.Binary
+_MOST_SHOWN = 200
+"""Characters of an expression that a message writes anew; of a longer one it shows the start."""
+
+_NOUNS = {"*": "product", "+": "sum", "-": "difference"}
+
+
+def late_widenings(statement: c.Statement, source: Source) -> Iterator[Diagnostic]:
+    """A warning for each expression that can wrap before the language widens it."""
+    lets = {let.name: let.value for let in statement.lets}
+    work = _Widening(lets, source)
+    for expr in evaluated(statement):
+        yield from work.below(expr, f" of '{statement.target}'" if expr is statement.rhs else "")
+
+
+@dataclass(slots=True)
+class _Widening:
+    lets: Mapping[str, c.Expr]
+    source: Source
+    reported: set[Span] = field(default_factory=set)
+    known: dict[int, Bounds] = field(default_factory=dict)
+    """Bounds of the expressions looked at so far, by identity."""
+    let_bounds: dict[str, Bounds] = field(default_factory=dict)
+
+    def below(self, expr: c.Expr, of: str) -> Iterator[Diagnostic]:
+        """What is wrong in a value. ``of``: whose type it is given, if it is a tensor's."""
+        if isinstance(expr, c.Read):  # subscripts are exact
+            return
+        if isinstance(expr, c.Cast) and expr.span == expr.operand.span:
+            yield from self._widened(expr.operand, expr.type, of)
+        for child in children(expr):
+            yield from self.below(child, "")
+
+    def _widened(self, expr: c.Expr, to: ScalarType, of: str) -> Iterator[Diagnostic]:
+        """What is wrong with making this value one of a wider type."""
+        roots, seen = [expr], set[str]()
+        while roots:
+            root = roots.pop()
+            found = [n for n in self._region(root) if self._wraps(n, to)]
+            if found and root.span not in self.reported:
+                self.reported.add(root.span)
+                yield self._warning(root, found, to, of if root is expr else "")
+            for node in self._region(root):
+                if isinstance(node, c.LetRef) and node.name not in seen:
+                    seen.add(node.name)
+                    roots.append(self.lets[node.name])
+
+    def _region(self, expr: c.Expr) -> Iterator[c.Expr]:
+        """``expr`` and what is computed in its type for it, parents first."""
+        stack = [expr]
+        while stack:
+            node = stack.pop()
+            yield node
+            match node:
+                case c.Unary(operand=operand):
+                    stack.append(operand)
+                case c.Binary(left=left, right=right) if left.type == node.type:
+                    stack += (right, left)
+                case c.Select(then=then, otherwise=otherwise):
+                    stack += (otherwise, then)
+                case _:
+                    pass
+
+    def _wraps(self, expr: c.Expr, to: ScalarType) -> TypeGuard[_Operation]:
+        """Whether an operation can leave its type, and would do no harm in type ``to``."""
+        if not isinstance(expr, _Operation) or expr.op not in ("+", "-", "*"):
+            return False
+        type_ = expr.type
+        if not type_.is_integral or is_index_arithmetic(expr):
+            return False
+        if to.is_float:  # an int32 of which a float is made is as good as the float
+            wider = type_.bits < 32 or (type_.bits == 32 and expr.op == "*")
+        else:
+            wider = to.is_integral and to.bits > type_.bits
+        return wider and not within(self._exact(expr), type_)
+
+    def _warning(
+        self, root: c.Expr, wrapping: list[_Operation], to: ScalarType, of: str
+    ) -> Diagnostic:
+        text = better = self.source.text[root.span.start : root.span.end]
+        operands = sorted(_operands_to_widen(root, [n.span for n in wrapping]), reverse=True)
+        for span in operands:
+            start, end = span.start - root.span.start, span.end - root.span.start
+            better = f"{better[:start]}{to}({better[start:end]}){better[end:]}"
+        text, better = " ".join(text.split()), " ".join(better.split())
+        if len(better) > _MOST_SHOWN:
+            operand = self.source.text[operands[-1].start : operands[-1].end]
+            text, better = "...", f"{to}({operand}) for {operand}"
+            better += ", and likewise for the others" if len(operands) > 1 else ""
+        worst = wrapping[0]
+        noun = _NOUNS[worst.op] if isinstance(worst, c.Binary) else "negation"
+        return Diagnostic(
+            f"this {noun} is computed in {worst.type}, where it can wrap, and then widened to "
+            f"{f'the {to}{of}' if of else to}; write {better}, or {to}({text}) if it is "
+            "meant to wrap",
+            worst.span,
+            section=Section.ARITHMETIC,
+        )
+
+    # --- values that occur ---
+
+    def _bounds(self, expr: c.Expr) -> Bounds:
+        """Bounds of an integer value, after wrapping."""
+        if id(expr) not in self.known:
+            found = self._exact(expr)
+            self.known[id(expr)] = found if within(found, expr.type) else expr.type.limits
+        return self.known[id(expr)]
+
+    def _exact(self, expr: c.Expr) -> Bounds:
+        """Bounds of an integer value before it wraps, if it does; its operands may have."""
+        match expr:
+            case c.Const(value=value):
+                return int(value), int(value)
+            case c.Index():
+                return -_LARGEST_INDEX, _LARGEST_INDEX
+            case c.Size() | c.Dimension():
+                return 0, _LARGEST_INDEX
+            case c.LetRef(name=name):
+                if not self.let_bounds:  # in order, so that no chain of them is followed
+                    for let, bound in self.lets.items():
+                        if bound.type.is_integral:
+                            self.let_bounds[let] = self._bounds(bound)
+                return self.let_bounds[name]
+            case c.Unary(op="-", operand=operand):
+                low, high = self._bounds(operand)
+                return -high, -low
+            case c.Cast(operand=operand) if operand.type.is_integral:
+                return self._bounds(operand)
+            case c.Cast(operand=operand) if operand.type.is_bool:
+                return operand.type.limits
+            case c.Select(then=then, otherwise=otherwise):
+                return either(self._bounds(then), self._bounds(otherwise))
+            case c.Binary(op=op, left=left, right=right):
+                return operation(op, self._bounds(left), self._bounds(right))
+            case _:
+                return expr.type.limits
+
+
+def _operands_to_widen(expr: c.Expr, wrapping: Collection[Span]) -> list[Span]:
+    """The smallest parts to cast so that everything that can wrap is computed in the wider type."""
+
+    def inside(part: c.Expr) -> bool:
+        return any(part.span.start <= s.start and s.end <= part.span.end for s in wrapping)
+
+    match expr:
+        case c.Unary(operand=operand):
+            return _operands_to_widen(operand, wrapping)
+        case c.Binary(left=left, right=right):
+            parts = [part for part in (left, right) if inside(part)]
+            if not parts:
+                parts = [right if isinstance(left, c.Const) else left]
+        case c.Select(then=then, otherwise=otherwise):
+            parts = [part for part in (then, otherwise) if inside(part)]
+            if not parts:  # an operand of what can wrap, which cannot itself
+                return [expr.span]
+        case _:
+            return [expr.span]
+    return [span for part in parts for span in _operands_to_widen(part, wrapping)]

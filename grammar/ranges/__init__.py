@@ -1,0 +1,1 @@
+"""Range inference: sizes → ranges of indices, shapes, run-time checks, findings."""

@@ -1,0 +1,148 @@
+"""What is legal and probably not meant: the findings of a def.
+
+They are warnings; ``strict`` makes errors of them, and finds more. Some need no sizes
+(``text_findings``), others are about ranges (``size_findings``, ``trial_findings``).
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from tcl.common.errors import TclError
+from tcl.grammar.ranges.cut import range_warnings
+from tcl.grammar.ranges.inference import infer
+from tcl.grammar.ranges.sized import SizedDef
+from tcl.grammar.syntax.errors import Diagnostic
+from tcl.grammar.syntax.reference import Section
+from tcl.grammar.syntax.source import Span
+from tcl.grammar.tree import checked as c
+from tcl.grammar.tree.traverse import reads, walk
+
+
+def size(checked: c.CheckedDef, sizes: Mapping[str, int]) -> SizedDef:
+    """The definition with these values for its size symbols. Raises as ``infer`` does."""
+    shapes = {
+        t.name: tuple(sizes[d] if isinstance(d, str) else d for d in t.dims or ())
+        for t in checked.inputs
+    }
+    return infer(checked, shapes)
+
+
+def text_findings(checked: c.CheckedDef, *, strict: bool = False) -> list[Diagnostic]:
+    """What the text alone shows. ``strict``: also what is checked when the sizes are known."""
+    return [*checked.warnings, *(_two_symbols(checked) if strict else ())]
+
+
+def size_findings(sized: SizedDef) -> list[Diagnostic]:
+    """What the ranges for some sizes show, with these sizes."""
+    sizes = {name: value for name, value in sized.sizes.items() if "#" not in name}
+    seen = ", ".join(f"{name}={value}" for name, value in sizes.items())
+    if len(sizes) > 2 and len(set(sizes.values())) == 1:
+        seen = f"all sizes {next(iter(sizes.values()))}"
+    seen = f" (seen with {seen})" if sizes else ""
+    return [replace(d, message=d.message + seen) for d in range_warnings(sized)]
+
+
+def findings(
+    checked: c.CheckedDef, sizes: Sequence[Mapping[str, int]] = (), *, strict: bool = False
+) -> list[Diagnostic]:
+    """All that is found about a def, by place.
+
+    ``sizes``: sets of values for its size symbols, each of which shows what holds for it. With
+    none, sizes are tried, and what holds for all that the def accepts is taken to hold for any.
+    """
+    found = text_findings(checked, strict=strict)
+    if sizes:
+        places: dict[Span, Diagnostic] = {}
+        for values in sizes:
+            for diagnostic in _with_sizes(checked, values) or ():
+                places.setdefault(diagnostic.span, diagnostic)
+        found += places.values()
+    else:
+        found += _with_any_sizes(checked)
+    return sorted(found, key=lambda d: d.span)
+
+
+def _with_sizes(checked: c.CheckedDef, sizes: Mapping[str, int]) -> list[Diagnostic] | None:
+    """What is found for these sizes; None if the def refuses them."""
+    try:
+        return size_findings(size(checked, sizes))
+    except TclError:
+        return None
+
+
+_TRIALS = 24
+_ENOUGH = 6
+"""Sets of sizes that are tried, and accepted ones that are taken for all."""
+
+
+def _with_any_sizes(checked: c.CheckedDef) -> list[Diagnostic]:
+    """What is found for all sizes that are tried and accepted."""
+    common: dict[Span, Diagnostic] | None = None
+    accepted = 0
+    for sizes in _trials(checked.sizes):
+        found = _with_sizes(checked, sizes)
+        if found is None:
+            continue
+        places = {d.span: d for d in found}
+        common = {s: d for s, d in (common or places).items() if s in places}
+        accepted += 1
+        if not common or accepted == _ENOUGH:
+            break
+    return list((common or {}).values())
+
+
+def _trials(symbols: Sequence[str]) -> Iterator[dict[str, int]]:
+    """Sizes to try: all alike, which fits defs that need some to agree, then small among large."""
+    for number in range(_TRIALS if symbols else 1):
+        rng = random.Random(number)
+        if number % 3 == 0:
+            yield dict.fromkeys(symbols, 12 + number)
+        else:
+            yield {s: rng.choice((rng.randint(2, 5), rng.randint(16, 64))) for s in symbols}
+
+
+def _two_symbols(checked: c.CheckedDef) -> Iterator[Diagnostic]:
+    """Indices that run over dimensions of different size symbols, which need to agree."""
+    known: dict[str, tuple[str | int | None, ...]] = {
+        t.name: t.dims or () for t in checked.tensors.values()
+    }
+    for statement in checked.statements:
+        explicit = {r.index for r in statement.ranges}
+        seen: dict[str, tuple[str | int, c.Read]] = {}
+        for read in reads(statement):
+            for subscript, size in zip(read.subscripts, known[read.tensor], strict=False):
+                if not isinstance(subscript, c.Index) or subscript.name in explicit or size is None:
+                    continue
+                first, where = seen.setdefault(subscript.name, (size, read))
+                if first != size:
+                    yield Diagnostic(
+                        f"the index '{subscript.name}' runs over {size} of '{read.tensor}' and "
+                        f"over {first} of '{where.tensor}'; give the dimensions one name, or "
+                        f"give the index a range",
+                        subscript.span,
+                        ((where.span, "the other one"),),
+                        Section.RANGES,
+                    )
+        if not known[statement.target]:
+            known[statement.target] = tuple(_size(i, statement, seen) for i in statement.indices)
+
+
+def _size(
+    index: str, statement: c.Statement, seen: Mapping[str, tuple[str | int, c.Read]]
+) -> str | int | None:
+    """The size that an output has where it is written at this index, if it is plain to see."""
+    for clause in statement.ranges:
+        if clause.index == index:
+            plain = isinstance(clause.start, c.Const) and clause.start.value == 0
+            return clause.stop.name if plain and isinstance(clause.stop, c.Size) else None
+    for read in reads(statement):
+        for subscript in read.subscripts:
+            below = (n for n in walk(subscript) if isinstance(n, c.Index | c.LetRef))
+            if not isinstance(subscript, c.Index) and any(
+                isinstance(n, c.LetRef) or n.name == index for n in below
+            ):
+                return None
+    return seen[index][0] if index in seen else None

@@ -1,0 +1,420 @@
+"""Range inference: a checked definition and input shapes → ranges, output shapes, run-time checks.
+
+Inference proceeds in rounds, as in Tensor Comprehensions: in each round every subscript with one
+unresolved index bounds that index, given the ranges of those already resolved; several bounds on
+one index intersect. Ranges are rectangular. A side on which a surrounding condition bounds a
+subscript (padding written as a guard) is left to the condition.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+
+from tcl.common.errors import ArgumentError
+from tcl.grammar.ranges.accesses import Access, accesses
+from tcl.grammar.ranges.linear import Analysis, Linear
+from tcl.grammar.ranges.overflow import overflows
+from tcl.grammar.ranges.sized import How, Limit, SizedDef, SizedStatement
+from tcl.grammar.sizes.varying import largest
+from tcl.grammar.syntax.errors import Diagnostic, RangeInferenceError
+from tcl.grammar.syntax.reference import Section
+from tcl.grammar.syntax.source import Source, Span
+from tcl.grammar.tree import checked as c
+from tcl.grammar.tree.size_expressions import NoValueError, SizeValues
+from tcl.grammar.tree.traverse import walk
+
+
+def infer(checked: c.CheckedDef, input_shapes: Mapping[str, tuple[int, ...]]) -> SizedDef:
+    """Fix a definition's sizes.
+
+    ``input_shapes`` gives the extents of every input (``()`` for rank 0). Raises
+    ``ArgumentError`` for shapes that contradict the signature, ``RangeInferenceError`` for
+    an index without a range and for an access that can leave its tensor for these sizes.
+    """
+    sizes = _Sizes(checked, {}, {}, {})
+    for tensor in checked.inputs:
+        if tensor.name not in input_shapes:
+            raise ArgumentError(f"the shape of input '{tensor.name}' is missing")
+        shape = tuple(input_shapes[tensor.name])
+        if len(shape) != tensor.rank:
+            raise ArgumentError(
+                f"input '{tensor.name}' has {tensor.rank} dimensions, "
+                f"but an array of shape {shape} was given"
+            )
+        sizes.define(tensor.name, shape, (0,) * tensor.rank)
+    statements: list[SizedStatement] = []
+    boundaries = list(checked.boundaries)
+    for statement in (*checked.statements, None):
+        while boundaries and boundaries[0].position == len(statements):
+            sizes.cross(boundaries.pop(0))
+        if statement is not None:
+            statements.append(_Inference(statement, sizes).run())
+    return SizedDef(checked, sizes.values, sizes.shapes, sizes.origins, tuple(statements))
+
+
+@dataclass(slots=True)
+class _Sizes:
+    """What is known about sizes, tensor by tensor."""
+
+    checked: c.CheckedDef
+    values: dict[str, int]
+    shapes: dict[str, tuple[int, ...]]
+    origins: dict[str, tuple[int, ...]]
+    where: dict[str, c.SizeBinding] = field(default_factory=dict)
+    """Size symbol → the dimension that defined it."""
+
+    def define(self, tensor: str, shape: tuple[int, ...], origin: tuple[int, ...]) -> None:
+        """Give a tensor its shape, and with it the size symbols of its dimensions."""
+        self.shapes[tensor], self.origins[tensor] = shape, origin
+        for binding in self.checked.bindings:
+            if binding.tensor != tensor:
+                continue
+            extent = shape[binding.axis]
+            if isinstance(binding.size, int):
+                if extent != binding.size:
+                    self._contradiction(binding, f"is declared {binding.size} but is {extent}")
+                continue
+            known = self.values.setdefault(binding.size, extent)
+            first = self.where.setdefault(binding.size, binding)
+            if known != extent:
+                self._contradiction(
+                    binding,
+                    f"is {extent}, but {binding.size.rsplit('.', 1)[-1]} is {known} "
+                    f"from dimension {first.axis} of '{first.tensor}'; "
+                    f"{self.checked.name} takes arrays in which the two are equal",
+                )
+
+    def box(self, tensor: str, axis: int) -> tuple[int, int]:
+        """First index of a tensor's dimension, and stop."""
+        first = self.origins[tensor][axis]
+        return first, first + self.shapes[tensor][axis]
+
+    def _contradiction(self, binding: c.SizeBinding, how: str) -> None:
+        message = f"dimension {binding.axis} of '{binding.tensor}' {how}"
+        if self.checked.tensors[binding.tensor].is_input and "#" not in str(binding.size):
+            raise ArgumentError(message)
+        problem = Diagnostic(message, binding.span, section=Section.DEFS)
+        raise RangeInferenceError(self.checked.source, [problem])
+
+    def cross(self, boundary: c.CallBoundary) -> None:
+        """Check what goes into or comes out of a called def."""
+        for tensor in boundary.tensors:
+            for axis, origin in enumerate(self.origins[tensor]):
+                if origin != 0:
+                    message = (
+                        f"'{tensor}' starts at index {origin} of dimension {axis}, but a def takes "
+                        "and returns tensors that start at 0; shift its indices"
+                    )
+                    problem = Diagnostic(message, boundary.span, section=Section.CALLS)
+                    raise RangeInferenceError(self.checked.source, [problem])
+
+    def declared(self, tensor: str) -> tuple[int | None, ...]:
+        """The extents that a declaration gives a tensor, None where they are not known yet."""
+        rank = self.checked.tensors[tensor].rank
+        found: list[int | None] = [None] * rank
+        for binding in self.checked.bindings:
+            if binding.tensor == tensor:
+                size = binding.size
+                value = size if isinstance(size, int) else self.values.get(size)
+                found[binding.axis] = value if value is not None else found[binding.axis]
+        return tuple(found)
+
+
+class _Inference:
+    """Range inference of one statement."""
+
+    def __init__(self, statement: c.Statement, sizes: _Sizes) -> None:
+        self.statement = statement
+        self.sizes = sizes
+        self.source: Source = sizes.checked.source
+        lets = {let.name: let.value for let in statement.lets}
+        self.analysis = Analysis(sizes.values, sizes.shapes, lets)
+        self.size_values = SizeValues(sizes.values, sizes.shapes, lets)
+        self.ranges: dict[str, tuple[int, int]] = {}
+        """Index → (first, stop)."""
+        self.limits: dict[str, tuple[Limit, Limit]] = {}
+        """Index → what gave its first value and its last, where no clause says them."""
+        self.accesses: list[Access] = []
+
+    def run(self) -> SizedStatement:
+        for clause in self.statement.ranges:
+            self._explicit(clause)
+        self.accesses = list(accesses(self.statement, self.analysis))
+        self._rounds()
+        self._define_target()
+        checks, problems = set(), []
+        empty = any(stop <= first for first, stop in self.ranges.values())
+        for access in self.accesses if not empty else ():
+            verdict = self._verdict(access)
+            if isinstance(verdict, Diagnostic):
+                problems.append(verdict)
+            elif verdict:
+                checks.add((access.read.span, access.axis))
+        if not empty:
+            problems += overflows(self.statement, self.analysis)
+        if problems:
+            raise RangeInferenceError(self.source, problems)
+        ranges = {name: self.ranges[name] for name in self.statement.all_indices}
+        return SizedStatement(self.statement, ranges, frozenset(checks), self.limits)
+
+    def _fail(self, span: Span, message: str) -> RangeInferenceError:
+        problem = Diagnostic(message, span, section=Section.RANGES)
+        return RangeInferenceError(self.source, [problem])
+
+    def _resolve(self, index: str, first: int, stop: int) -> None:
+        self.ranges[index] = (first, stop)
+        # An empty range counts as its first index: it then restricts the others the least.
+        self.analysis.resolve(index, (first, largest(first, stop - 1)))
+
+    def _explicit(self, clause: c.Range) -> None:
+        first, stop = self._bound_of(clause, clause.start), self._bound_of(clause, clause.stop)
+        if stop < first:
+            start, end = (self.source.one_line(e.span) for e in (clause.start, clause.stop))
+            sizes = self._sizes_in(clause.start, clause.stop)
+            values = f" is {first}:{stop}{sizes}, which" if sizes else ""
+            raise self._fail(
+                clause.span,
+                f"the range {start}:{end} of '{clause.index}'{values} ends before it starts; "
+                f"to have none of it then, end it at max({start}, {end})",
+            )
+        self._resolve(clause.index, first, stop)
+
+    def _bound_of(self, clause: c.Range, expr: c.Expr) -> int:
+        """The value of the start or the end of a range."""
+        try:
+            value = self.size_values.value(expr)
+        except NoValueError as error:
+            sizes = self._sizes_in(error.place)
+            why = f"is more than 64 bits hold{sizes}"
+            if error.divisor is not None:
+                divisor = self.source.one_line(error.divisor.span)
+                zero = f"{divisor}, which is 0{sizes}" if sizes and divisor != "0" else "0"
+                why = f"divides by {zero}; say with ? : what it is then"
+            message = f"the range of '{clause.index}' {why}"
+            raise self._fail(error.place.span, message) from None
+        assert value is not None, "checked"
+        return value
+
+    def _sizes_in(self, *exprs: c.Expr) -> str:
+        """The sizes that expressions use, with their values, in words."""
+        found: dict[str, int] = {}
+        pending = list(reversed(exprs))
+        while pending:
+            for node in walk(pending.pop()):
+                match node:
+                    case c.Size(name=name):
+                        found[name.rsplit(".", 1)[-1]] = self.sizes.values[name]
+                    case c.Dimension(tensor=tensor, axis=axis):
+                        found[f"{tensor}.{axis}"] = self.sizes.shapes[tensor][axis]
+                    case c.LetRef(name=name):
+                        pending.append(self.analysis.lets[name])
+        return " for " + ", ".join(f"{n} = {v}" for n, v in found.items()) if found else ""
+
+    # --- rounds ---
+
+    def _rounds(self) -> None:
+        unresolved = [i for i in self.statement.all_indices if i not in self.ranges]
+        bounds = [*self._access_bounds(), *self._target_bounds()]
+        # What else may bound an index, where the rounds come to a halt.
+        further = iter((self._declared_bounds, self._plain_bounds))
+        while unresolved:
+            found: dict[str, list[_Bound]] = {}
+            for bound in bounds:
+                free = [i for i in bound.form.indices if i not in self.ranges]
+                if len(free) == 1:
+                    found.setdefault(free[0], []).append(bound)
+            solved = {index: self._solve(index, its) for index, its in found.items()}
+            known = {index: range_ for index, range_ in solved.items() if range_ is not None}
+            for index, (first, stop) in known.items():
+                self._resolve(index, first, stop)
+            unresolved = [i for i in unresolved if i not in self.ranges]
+            while unresolved and not known:
+                more = next(further, None)
+                if more is None:
+                    names = ", ".join(f"'{n}'" for n in unresolved)
+                    what = "the ranges of" if len(unresolved) > 1 else "the range of"
+                    clause = ", ".join(f"{n} in 0:..." for n in unresolved)
+                    raise self._fail(
+                        self.statement.span,
+                        f"{what} {names} cannot be inferred from the accesses; "
+                        f"say it: where {clause}",
+                    )
+                added = list(more(unresolved))
+                bounds += added
+                if added:
+                    break
+
+    def _access_bounds(self) -> Iterator[_Bound]:
+        """What the subscripts bound. A condition around one takes the place of its bound."""
+        for access in self.accesses:
+            if access.form.is_affine:
+                below, above = access.facts.guards(access.form)
+                yield replace(self._bound(access), low=not below, high=not above)
+
+    def _bound(self, access: Access) -> _Bound:
+        tensor, axis = access.read.tensor, access.axis
+        symbol = (self.sizes.checked.tensors[tensor].dims or (None,) * (axis + 1))[axis]
+        how: How = "read" if access.evaluated else "exists"
+        limit = Limit(how, tensor, axis, access.read.span)
+        return _Bound(access.form, *self.sizes.box(tensor, axis), limit, symbol)
+
+    def _plain_bounds(self, unresolved: list[str]) -> Iterator[_Bound]:
+        """An index that is a subscript by itself runs over that dimension, guarded or not."""
+        for access in self.accesses:
+            if any(access.form == Linear({index: 1}) for index in unresolved):
+                yield self._bound(access)
+
+    def _target_bounds(self) -> Iterator[_Bound]:
+        """A tensor that has its shape bounds the indices it is written at."""
+        target = self.statement.target
+        if target in self.sizes.shapes:
+            for axis, index in enumerate(self.statement.indices):
+                limit = Limit("written", target, axis, self.statement.span)
+                yield _Bound(Linear({index: 1}), *self.sizes.box(target, axis), limit, None)
+
+    def _declared_bounds(self, unresolved: list[str]) -> Iterator[_Bound]:
+        """Indices that the target's declared type bounds."""
+        target = self.statement.target
+        if target in self.sizes.shapes:
+            return
+        extents = self.sizes.declared(target)
+        for axis, (index, extent) in enumerate(zip(self.statement.indices, extents, strict=True)):
+            if index in unresolved and extent is not None:
+                limit = Limit("declared", target, axis, self.statement.span)
+                yield _Bound(Linear({index: 1}), 0, extent, limit, None)
+
+    def _solve(self, index: str, bounds: list[_Bound]) -> tuple[int, int] | None:
+        """The largest range of ``index`` for which every bound holds; None if it has no end."""
+        low, high = -math.inf, math.inf
+        lowest = highest = bounds[0]
+        for bound in bounds:
+            first, last = self._limits(index, bound)
+            if first > low:
+                low, lowest = first, bound
+            if last < high:
+                high, highest = last, bound
+        if isinstance(low, float) or isinstance(high, float):
+            return None  # all else are integers
+        self._check_agreement(index, bounds)
+        if high < low and not any(b.stop <= b.first for b in bounds):
+            raise self._fail(
+                highest.limit.span,
+                f"the index '{index}' has no value for these sizes: '{lowest.limit.tensor}' needs "
+                f"it to be at least {int(low)} and '{highest.limit.tensor}' at most {int(high)}",
+            )
+        self.limits[index] = lowest.limit, highest.limit
+        return low, largest(low, high + 1)
+
+    def _limits(self, index: str, bound: _Bound) -> tuple[float, float]:
+        """The smallest and largest value of ``index`` that one bound allows."""
+        k = bound.form.terms[index]
+        a, b = self.analysis.bounds(bound.form.plus(Linear({index: k}), -1))
+        # first <= k * index + rest <= stop - 1 for all values of the rest
+        above, below = bound.first - a, bound.stop - 1 - b
+        if k > 0:
+            first, last = -(-above // k), below // k
+            low, high = bound.low, bound.high
+        else:
+            first, last = -(below // -k), -above // -k
+            low, high = bound.high, bound.low
+        return first if low else -math.inf, last if high else math.inf
+
+    def _check_agreement(self, index: str, bounds: list[_Bound]) -> None:
+        """An index that runs over whole dimensions by itself needs them alike: it would
+        otherwise leave out elements without a word."""
+        plain = [b for b in bounds if b.form == Linear({index: 1})]
+        lows, highs = [b for b in plain if b.low], [b for b in plain if b.high]
+        pairs = [(lows[0], b) for b in lows if b.first != lows[0].first]
+        pairs += [(highs[0], b) for b in highs if b.stop != highs[0].stop]
+        if not pairs:
+            return
+        one, other = pairs[0]
+        first, last = max(one.first, other.first), min(one, other, key=lambda b: b.stop)
+        remedy = "make them equal"
+        if first < last.stop:
+            remedy += f", or give it a range: where {index} in {first}:{last.end}"
+        problem = Diagnostic(
+            f"the index '{index}' runs over {one.dimension} and over {other.dimension}; {remedy}",
+            other.limit.span,
+            ((one.limit.span, "the other dimension"),),
+            Section.RANGES,
+        )
+        raise RangeInferenceError(self.source, [problem])
+
+    # --- the target ---
+
+    def _define_target(self) -> None:
+        statement, sizes = self.statement, self.sizes
+        box = [self.ranges[i] for i in statement.indices]
+        if statement.target not in sizes.shapes:
+            shape = tuple(stop - first for first, stop in box)
+            if math.prod(shape) >= 2**62:
+                raise self._fail(statement.span, f"'{statement.target}' would be of shape {shape}")
+            sizes.define(statement.target, shape, tuple(first for first, _ in box))
+            return
+        for axis, (index, (first, stop)) in enumerate(zip(statement.indices, box, strict=True)):
+            origin, end = sizes.box(statement.target, axis)
+            if first < stop and not origin <= first <= stop <= end:
+                raise self._fail(
+                    statement.span,
+                    f"'{statement.target}' is written at '{index}' from {first} to {stop - 1}, "
+                    f"but its first assignment gave it {_indices(origin, end)}",
+                )
+
+    # --- bounds of accesses ---
+
+    def _verdict(self, access: Access) -> bool | Diagnostic:
+        """Whether a subscript needs a check at run time, or what is wrong with it."""
+        low, high = self.analysis.bounds(access.form, access.facts)
+        tensor, axis = access.read.tensor, access.axis
+        origin, end = self.sizes.box(tensor, axis)
+        if low > high or (origin <= low and high < end):
+            return False
+        if self.analysis.impossible(access.facts):
+            return False
+        certain = access.facts.rectangular or not access.form.indices & access.facts.mentioned
+        if not (access.form.is_affine and certain):
+            return access.evaluated
+        at = f"index {int(low)}" if low == high else f"indices {int(low)} to {int(high)}"
+        return Diagnostic(
+            f"'{tensor}' is read at {at} of dimension {axis}, but has {_indices(origin, end)}; "
+            "guard the read with ? : or narrow an index with where",
+            access.read.subscripts[axis].span,
+            section=Section.GUARDS,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Bound:
+    """``first <= form < stop``, because a tensor is accessed there."""
+
+    form: Linear
+    first: int
+    stop: int
+    limit: Limit
+    symbol: str | int | None
+    """The declared size of the dimension, if it has one."""
+    low: bool = True
+    """Whether ``first <= form`` is required,"""
+    high: bool = True
+    """and ``form < stop``."""
+
+    @property
+    def end(self) -> str:
+        """``stop``, as a def can say it for all sizes if there is a way."""
+        named = isinstance(self.symbol, str) and "#" not in self.symbol
+        return str(self.symbol if named else self.stop)
+
+    @property
+    def dimension(self) -> str:
+        """The dimension, in words."""
+        if self.end != str(self.stop):
+            return f"{self.end} = {self.stop} of '{self.limit.tensor}'"
+        has = _indices(self.first, self.stop)
+        return f"dimension {self.limit.axis} of '{self.limit.tensor}' ({has})"
+
+
+def _indices(first: int, stop: int) -> str:
+    return f"indices {first} to {stop - 1}" if first < stop else "no elements"

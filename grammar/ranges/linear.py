@@ -1,0 +1,352 @@
+"""Integer expressions as linear forms, and bounds on their values.
+
+A linear form is ``constant + sum of coefficient * atom``. An atom is an index variable (by its
+name) or a sub-expression that is not linear, such as a tensor read. Forms are exact: arithmetic
+on indices and sizes does not wrap, and arithmetic on other values counts as linear only where
+its bounds show that it cannot wrap either.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import TypeAlias, cast
+
+from tcl.grammar.ranges.intervals import UNBOUNDED, Bounds, either, of_type, operation, within
+from tcl.grammar.sizes.varying import common_divisor, largest, smallest
+from tcl.grammar.syntax.types import INDEX, INT64
+from tcl.grammar.tree import checked as c
+from tcl.grammar.tree.size_expressions import NoValueError, SizeValues
+from tcl.grammar.tree.traverse import walk
+
+Atom: TypeAlias = str | c.Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Linear:
+    """``constant + sum(coefficient * atom)``; no coefficient is 0."""
+
+    terms: Mapping[Atom, int]
+    constant: int = 0
+
+    def plus(self, other: Linear, factor: int = 1) -> Linear:
+        """``self + factor * other``."""
+        terms = dict(self.terms)
+        for atom, coefficient in other.terms.items():
+            terms[atom] = terms.get(atom, 0) + factor * coefficient
+        terms = {a: k for a, k in terms.items() if k}
+        return Linear(terms, self.constant + factor * other.constant)
+
+    @property
+    def indices(self) -> frozenset[str]:
+        """The index variables among the atoms."""
+        return frozenset(a for a in self.terms if isinstance(a, str))
+
+    @property
+    def is_affine(self) -> bool:
+        """Whether all atoms are index variables."""
+        return all(isinstance(a, str) for a in self.terms)
+
+    @property
+    def primitive(self) -> tuple[Mapping[Atom, int], int]:
+        """The terms divided by the greatest common divisor of their coefficients, and that."""
+        divisor = common_divisor(self.terms.values()) or 1
+        return {a: k // divisor for a, k in self.terms.items()}, divisor
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Facts:
+    """What the conditions around an expression say: each form is >= 0, or is not 0.
+
+    Compared by identity, so that bounds can be remembered by the facts they hold under.
+    """
+
+    at_least_zero: tuple[Linear, ...] = ()
+    not_zero: tuple[Linear, ...] = ()
+    mentioned: frozenset[str] = frozenset()
+    """Indices that some condition speaks of, whether its meaning was understood or not."""
+    complete: bool = True
+    """Whether the facts say all that the conditions say."""
+
+    def also(self, other: Facts) -> Facts:
+        """Both hold."""
+        at_least_zero = self.at_least_zero + other.at_least_zero
+        not_zero = self.not_zero + other.not_zero
+        return Facts(
+            at_least_zero[:_MOST_FACTS],
+            not_zero[:_MOST_FACTS],
+            self.mentioned | other.mentioned,
+            self.complete
+            and other.complete
+            and max(len(at_least_zero), len(not_zero)) <= _MOST_FACTS,
+        )
+
+    def guards(self, form: Linear) -> tuple[bool, bool]:
+        """Whether some fact bounds a multiple of this form, up to a constant: below, above."""
+        terms, _ = form.primitive
+        negated = {a: -k for a, k in terms.items()}
+        found = [f.terms for f in self.at_least_zero]
+        return terms in found, negated in found
+
+    @property
+    def rectangular(self) -> bool:
+        """Whether the facts say all, about one index each: then bounds are values that occur."""
+        return (
+            self.complete
+            and not self.not_zero
+            and all(len(f.terms) <= 1 and f.is_affine for f in self.at_least_zero)
+        )
+
+
+_MOST_FACTS = 64
+"""Facts beyond these are forgotten,"""
+_MOST_BRANCHES = 4
+"""conditions of ``? :`` inside each other say nothing beyond these,"""
+_MOST_LEVELS = 50
+"""and operations nested deeper have the bounds of their type: all sound, and all quick."""
+
+NO_FACTS = Facts()
+
+
+@dataclass(slots=True)
+class Analysis:
+    """Linear forms and bounds of one statement's expressions."""
+
+    sizes: Mapping[str, int]
+    shapes: Mapping[str, tuple[int, ...]]
+    lets: Mapping[str, c.Expr]
+    ranges: dict[str, Bounds] = field(default_factory=dict)
+    """Index → smallest and largest value, for the indices whose range is known."""
+    _sizes: SizeValues = field(init=False)
+    _forms: dict[str, Linear] = field(default_factory=dict)
+    """``let`` binding → its form."""
+    _let_facts: dict[tuple[str, bool], Facts] = field(default_factory=dict)
+    _let_indices: dict[str, frozenset[str]] = field(default_factory=dict)
+    _known: dict[int, tuple[c.Expr, Linear]] = field(default_factory=dict)
+    _bounds: dict[tuple[int, Facts], tuple[c.Expr, Bounds]] = field(default_factory=dict)
+    """Forms and bounds of expressions (by identity), for the present ranges: lets make
+    expressions share their parts, and without these the time would double with each let."""
+    _level: int = 0
+    """How deep the search for bounds is inside operations,"""
+    _branches: int = 0
+    """and inside the sides of ``? :``."""
+    _stale: bool = True
+    """Whether what is kept of the lets was worked out for other ranges."""
+
+    def __post_init__(self) -> None:
+        self._sizes = SizeValues(self.sizes, self.shapes, self.lets)
+
+    def _prepare_lets(self) -> None:
+        """Work out the lets in order, so that no chain of them is followed more than a step."""
+        self._stale = False
+        for name, value in self.lets.items():
+            self._let_indices[name] = self._mentioned(value)
+            if value.type.is_integral:
+                self._forms[name] = self.linear(value)
+            elif value.type.is_bool:
+                for holds in (True, False):
+                    self._let_facts[name, holds] = self._facts(value, holds)
+
+    def resolve(self, index: str, bounds: Bounds) -> None:
+        """Fix the smallest and largest value of an index."""
+        self.ranges[index] = bounds
+        self._known.clear()
+        self._bounds.clear()
+        self._stale = True
+
+    # --- linear forms ---
+
+    def linear(self, expr: c.Expr) -> Linear:
+        """The linear form of an integer expression."""
+        if id(expr) not in self._known:
+            value = self._size(expr)
+            form = self._linear(expr) if value is None else Linear({}, value)
+            self._known[id(expr)] = expr, form
+        return self._known[id(expr)][1]
+
+    def _size(self, expr: c.Expr) -> int | None:
+        """The value of an expression of sizes alone; None of any other, or if it has none."""
+        try:
+            return self._sizes.value(expr)
+        except NoValueError:
+            return None
+
+    def _linear(self, expr: c.Expr) -> Linear:
+        match expr:
+            case c.Index(name=name):
+                return Linear({name: 1})
+            case c.LetRef(name=name) if expr.type.is_integral:
+                if self._stale:
+                    self._prepare_lets()
+                return self._forms[name]
+            case c.Unary(op="-", operand=operand):
+                return self._exact(expr, Linear({}).plus(self.linear(operand), -1))
+            case c.Binary(op="+" | "-" as op, left=left, right=right):
+                sign = 1 if op == "+" else -1
+                return self._exact(expr, self.linear(left).plus(self.linear(right), sign))
+            case c.Binary(op="*", left=left, right=right):
+                a, b = self.linear(left), self.linear(right)
+                if a.terms and b.terms:
+                    return Linear({expr: 1})
+                form, factor = (b, a.constant) if not a.terms else (a, b.constant)
+                return self._exact(expr, Linear({}).plus(form, factor))
+            case c.Binary(op="/" | "%" | "min" | "max"):
+                low, high = self.bounds_of_operation(expr, NO_FACTS)
+                return Linear({}, cast(int, low)) if low == high else Linear({expr: 1})
+            case c.Cast(operand=operand, type=type_) if operand.type.is_integral:
+                form = self.linear(operand)
+                plain = form.is_affine and type_ in (INDEX, INT64)
+                exact = plain or within(self.bounds(form), type_)
+                return form if exact else Linear({expr: 1})
+            case _:
+                return Linear({expr: 1})
+
+    def _exact(self, expr: c.Unary | c.Binary, form: Linear) -> Linear:
+        """The form, unless it contains values whose arithmetic may wrap."""
+        plain = form.is_affine and expr.type in (INDEX, INT64)
+        if plain or within(self.bounds(form), expr.type):
+            return form
+        return Linear({expr: 1})
+
+    # --- bounds ---
+
+    def bounds(self, form: Linear, facts: Facts = NO_FACTS) -> Bounds:
+        """Smallest and largest value of a form, given what surrounding conditions say.
+
+        An impossible combination of facts gives bounds with low > high.
+        """
+        low: float = form.constant  # an int: exact beyond 2**53
+        high: float = form.constant
+        for atom, coefficient in form.terms.items():
+            a, b = self._atom_bounds(atom, facts)
+            if a > b:
+                return math.inf, -math.inf
+            low += smallest(coefficient * a, coefficient * b)
+            high += largest(coefficient * a, coefficient * b)
+        if facts.at_least_zero and form.terms:
+            terms, factor = form.primitive
+            negated = {a: -k for a, k in terms.items()}
+            for fact in facts.at_least_zero:
+                if fact.terms == terms:
+                    low = largest(low, form.constant - factor * fact.constant)
+                if fact.terms == negated:
+                    high = smallest(high, form.constant + factor * fact.constant)
+        return low, high
+
+    def _atom_bounds(self, atom: Atom, facts: Facts) -> Bounds:
+        if isinstance(atom, str):
+            low, high = self.ranges.get(atom, UNBOUNDED)
+        else:
+            low, high = self.bounds_of_operation(atom, facts)
+        for fact in facts.at_least_zero:
+            if len(fact.terms) == 1 and atom in fact.terms:
+                k = fact.terms[atom]
+                if k > 0:
+                    low = largest(low, -(fact.constant // k))
+                else:
+                    high = smallest(high, fact.constant // -k)
+        for fact in facts.not_zero:
+            if len(fact.terms) == 1 and atom in fact.terms:
+                k = fact.terms[atom]
+                low += k * low + fact.constant == 0
+                high -= k * high + fact.constant == 0
+        return low, high
+
+    def bounds_of_operation(self, expr: c.Expr, facts: Facts) -> Bounds:
+        """Bounds of an expression that is not linear; at worst those of its type."""
+        key = id(expr), facts
+        if key not in self._bounds:
+            self._level += 1
+            found = self._operation(expr, facts) if self._level < _MOST_LEVELS else UNBOUNDED
+            self._level -= 1
+            self._bounds[key] = expr, of_type(expr, found)
+        return self._bounds[key][1]
+
+    def _operation(self, expr: c.Expr, facts: Facts) -> Bounds:
+        def of(e: c.Expr) -> Bounds:
+            return self.bounds(self.linear(e), facts)
+
+        match expr:
+            case c.Binary(op="min" | "max" | "*" | "/" | "%" as op, left=left, right=right):
+                return operation(op, of(left), of(right))
+            case c.Select() if self._branches < _MOST_BRANCHES:
+                self._branches += 1
+                then, otherwise = (
+                    self.bounds(self.linear(side), self.under(facts, expr.condition, holds))
+                    for side, holds in ((expr.then, True), (expr.otherwise, False))
+                )
+                self._branches -= 1
+                return either(then, otherwise)
+            case c.Select(then=then, otherwise=otherwise):
+                return either(of(then), of(otherwise))
+            case _:
+                return UNBOUNDED
+
+    # --- facts ---
+
+    def impossible(self, facts: Facts) -> bool:
+        """Whether the facts contradict each other or the ranges: nothing is evaluated there."""
+        found = (self.bounds(f, facts) for f in facts.at_least_zero)
+        return any(high < 0 or low > high for low, high in found)
+
+    def under(self, facts: Facts, condition: c.Expr, holds: bool) -> Facts:
+        """``facts``, and what follows from a condition being true (or false)."""
+        found = self._facts(condition, holds)
+        return facts.also(replace(found, mentioned=self._mentioned(condition)))
+
+    def _mentioned(self, condition: c.Expr) -> frozenset[str]:
+        """The index variables below a condition, and below the lets that it uses."""
+        found: frozenset[str] = frozenset()
+        for node in walk(condition):
+            if isinstance(node, c.Index):
+                found |= {node.name}
+            elif isinstance(node, c.LetRef):
+                if self._stale:
+                    self._prepare_lets()
+                found |= self._let_indices[node.name]
+        return found
+
+    def _facts(self, condition: c.Expr, holds: bool) -> Facts:
+        match condition:
+            case c.Unary(op="!", operand=operand):
+                return self._facts(operand, not holds)
+            case c.Binary(op="&&" | "||" as op, left=left, right=right) if (op == "&&") == holds:
+                return self._facts(left, holds).also(self._facts(right, holds))
+            case c.LetRef(name=name):
+                if self._stale:
+                    self._prepare_lets()
+                return self._let_facts.get((name, holds), _NOT_UNDERSTOOD)
+            case c.Binary(op=op, left=left, right=right) if (
+                op in _NEGATION and left.type.is_integral
+            ):
+                return _comparison(op, self.linear(left), self.linear(right), holds)
+            case _:
+                return _NOT_UNDERSTOOD
+
+
+_NOT_UNDERSTOOD = Facts(complete=False)
+
+_NEGATION = {"<": ">=", ">=": "<", ">": "<=", "<=": ">", "==": "!=", "!=": "=="}
+
+
+def _comparison(op: str, left: Linear, right: Linear, holds: bool) -> Facts:
+    if not holds:
+        op = _NEGATION[op]
+    difference, opposite, one = left.plus(right, -1), right.plus(left, -1), Linear({}, 1)
+    if op == "!=":
+        return Facts((), (difference,))
+    at_least_zero = {
+        "<": [opposite.plus(one, -1)],
+        "<=": [opposite],
+        ">": [difference.plus(one, -1)],
+        ">=": [difference],
+        "==": [difference, opposite],
+    }
+    return Facts(tuple(map(_at_least_zero, at_least_zero[op])))
+
+
+def _at_least_zero(form: Linear) -> Linear:
+    """The form divided by its common divisor, rounded down: it is >= 0 just when ``form`` is."""
+    terms, divisor = form.primitive
+    return Linear(terms, form.constant // divisor)

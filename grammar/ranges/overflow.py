@@ -1,0 +1,84 @@
+"""Index arithmetic used as a value is int32. For sizes that make it wrap, say so.
+
+In a subscript the same arithmetic is exact, and nothing needs to be said.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tcl.grammar.ranges.intervals import Bounds, product
+from tcl.grammar.ranges.linear import Analysis
+from tcl.grammar.sizes.varying import largest, smallest
+from tcl.grammar.syntax.errors import Diagnostic
+from tcl.grammar.syntax.reference import Section
+from tcl.grammar.syntax.types import INDEX
+from tcl.grammar.tree import checked as c
+from tcl.grammar.tree.traverse import children, evaluated, walk
+
+
+def overflows(statement: c.Statement, analysis: Analysis) -> Iterator[Diagnostic]:
+    """A problem for each largest expression of indices and sizes whose values leave int32."""
+    for expr in evaluated(statement):
+        yield from _search(expr, analysis)
+
+
+def _search(expr: c.Expr, analysis: Analysis) -> Iterator[Diagnostic]:
+    if is_index_arithmetic(expr):
+        low, high = _bounds(expr, analysis)
+        least, most = INDEX.limits
+        if low < least or high > most:
+            yield Diagnostic(
+                f"this index arithmetic takes values from {low} to {high} for these sizes, "
+                f"more than {INDEX} holds; convert its parts to float first",
+                expr.span,
+                section=Section.ARITHMETIC,
+            )
+        return
+    if isinstance(expr, c.Read):  # subscripts are exact, but may contain reads
+        for read in _outermost_reads(expr.subscripts):
+            yield from _search(read, analysis)
+        return
+    for child in children(expr):
+        yield from _search(child, analysis)
+
+
+def _outermost_reads(exprs: tuple[c.Expr, ...]) -> Iterator[c.Read]:
+    stack = list(reversed(exprs))
+    while stack:
+        expr = stack.pop()
+        if isinstance(expr, c.Read):
+            yield expr
+        else:
+            stack.extend(reversed(children(expr)))
+
+
+def is_index_arithmetic(expr: c.Expr) -> bool:
+    """Whether an expression is made of indices and sizes alone, by ``+ - *``."""
+    match expr:
+        case c.Index() | c.Size() | c.Dimension():
+            return True
+        case c.Unary(op="-") | c.Binary(op="+" | "-" | "*"):
+            if expr.type != INDEX:
+                return False
+            leaves = [n for n in walk(expr) if not children(n)]
+            inner = (n for n in walk(expr) if children(n))
+            arithmetic = all(
+                isinstance(n, c.Unary) or (isinstance(n, c.Binary) and n.op in "+-*") for n in inner
+            )
+            known = all(isinstance(n, c.Index | c.Size | c.Dimension | c.Const) for n in leaves)
+            return arithmetic and known
+        case _:
+            return False
+
+
+def _bounds(expr: c.Expr, analysis: Analysis) -> Bounds:
+    """Bounds over everything that is computed on the way: intermediate results wrap, too."""
+    form = analysis.linear(expr)
+    if isinstance(expr, c.Binary) and expr.op == "*" and not form.is_affine:
+        found = product(_bounds(expr.left, analysis), _bounds(expr.right, analysis))
+    else:
+        found = analysis.bounds(form)
+    inner = [_bounds(child, analysis) for child in children(expr)]
+    low = smallest(found[0], *(b[0] for b in inner))
+    return low, largest(found[1], *(b[1] for b in inner))

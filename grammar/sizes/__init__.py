@@ -1,0 +1,1 @@
+"""Sizes that vary: polynomials in them, classes that share a kernel."""

@@ -1,0 +1,185 @@
+"""Words of other languages, and what is written here instead."""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+
+from tcl.common.closest import closest
+from tcl.grammar.syntax.reference import Section
+from tcl.grammar.syntax.types import ALIASES, SCALAR_TYPES
+
+_REAL = {"f16": "half", "fp16": "half", "f32": "float", "fp32": "float", "single": "float",
+         "real": "float", "f64": "double", "fp64": "double"}  # fmt: skip
+_WHOLE = {
+    **dict.fromkeys(("int", "integer"), "int32, or int64 as NumPy's integers are"),
+    **dict.fromkeys(("uint", "unsigned"), "uint32"),
+    **dict.fromkeys(("long", "size_t"), "int64"),
+    **dict.fromkeys(("boolean", "logical"), "bool"),
+    "ulong": "uint64",
+    "short": "int16",
+    "ushort": "uint16",
+    "char": "int8",
+    "uchar": "uint8",
+    "bf16": "bfloat16",
+    **{f"i{bits}": f"int{bits}" for bits in (8, 16, 32, 64)},
+    **{f"u{bits}": f"uint{bits}" for bits in (8, 16, 32, 64)},
+}
+_TYPES = _WHOLE | {name: f"{alias} ({ALIASES[alias]})" for name, alias in _REAL.items()}
+_ABSENT = {
+    ("float8", "fp8", "f8"): "hold 8-bit floats as float16, or as int8 with a scale",
+    ("complex",): "pass the real and the imaginary parts as two tensors",
+    ("int4", "uint4", "int2", "uint2"): "the narrowest integers are int8 and uint8",
+    ("str", "string"): "tensors hold numbers; number the texts",
+}
+"""Beginnings of the names of types that have no counterpart."""
+
+LIST = f"{', '.join(SCALAR_TYPES)}; also {', '.join(ALIASES)}"
+
+
+def known_type(name: str) -> bool:
+    """Whether another language or library has a type of that name."""
+    lower = name.lower()
+    absent = any(lower.startswith(starts) for starts in _ABSENT)
+    return lower in SCALAR_TYPES or lower in ALIASES or _plain(lower) in _TYPES or absent
+
+
+def no_type(name: str) -> str:
+    """The sentence for a word that stands where a type has to."""
+    lower = name.lower()
+    plain = _plain(lower)
+    if lower in SCALAR_TYPES or lower in ALIASES:
+        advice = f"types are written in small letters: {lower}"
+    elif plain in SCALAR_TYPES:
+        advice = f"write {plain}"
+    elif plain in _TYPES:
+        advice = f"write {_TYPES[plain]}"
+    else:
+        found = (advice for starts, advice in _ABSENT.items() if lower.startswith(starts))
+        near = closest(lower, [*SCALAR_TYPES, *ALIASES])
+        guess = f"did you mean {near}?" if near else f"the types are {LIST}"
+        advice = next(found, guess)
+    return f"there is no type '{name[:40]}'; {advice}"
+
+
+def _plain(lower: str) -> str:
+    return lower if lower == "size_t" else lower.removesuffix("_t")
+
+
+_LOOP = (
+    "there are no loops; an index runs over its range by itself, and which that is says "
+    "`where i in 0:N`"
+)
+_IF = "there is no if statement; choose between values: condition ? a : b"
+_LET = (
+    "a name is bound behind the statement that uses it, with no word before it: "
+    "O(i) = x * x where x = A(i)"
+)
+
+STATEMENTS = MappingProxyType(
+    {
+        **dict.fromkeys(("for", "foreach", "forall"), (_LOOP, Section.LIMITS)),
+        "while": (
+            "there are no loops; a statement runs over all points of its ranges at once, "
+            "and a recurrence is a loop around calls of the def",
+            Section.LIMITS,
+        ),
+        **dict.fromkeys(("if", "else", "elif", "then"), (_IF, Section.GUARDS)),
+        "and": ("the logical and is '&&'", Section.OPERATORS),
+        "or": ("the logical or is '||'", Section.OPERATORS),
+        "not": ("the logical not is '!'", Section.OPERATORS),
+        "range": ("a range is written 0:N, its end exclusive", Section.WHERE),
+        **dict.fromkeys(("let", "var", "const", "auto"), (_LET, Section.WHERE)),
+        "return": (
+            "nothing is returned; a def gives the outputs of its header: -> (O)",
+            Section.DEFS,
+        ),
+    }
+)
+"""Words that build statements elsewhere → the sentence that says what to write, its section."""
+
+_ARG = (
+    "there is no {0}; find the value, then the smallest index that has it: "
+    "Best(i) {1}=! A(i, j)  At(i) min=! (A(i, j) == Best(i)) ? j : A.1"
+)
+_SUM = "there is no {0}; reduce with +=!, over the indices that are on the right alone"
+_MEAN = "there is no {0}; sum with +=! and divide by the number of elements in a second statement"
+_NORM = (
+    "there is no {0}; sum up rows and their squares in statements of their own, then use these "
+    "in another one"
+)
+_SOFTMAX = (
+    "there is no {0}; take off the largest of a row, sum up the exponentials, and divide, in a "
+    "statement each"
+)
+_PRODUCT = (
+    "there is no {0}; multiply elements and reduce with +=!, as in C(m, n) +=! A(m, k) * B(k, n)"
+)
+_EXTENT = "there is no {0}; T.0 is the extent of the first dimension of T"
+_WORDS: dict[str, tuple[str, Section]] = {
+    "argmin": (_ARG.format("argmin", "min"), Section.ARGMIN),
+    "argmax": (_ARG.format("argmax", "max"), Section.ARGMIN),
+    "sum": (_SUM.format("sum"), Section.REDUCTIONS),
+    "add": (_SUM.format("add"), Section.REDUCTIONS),
+    "mean": (_MEAN.format("mean"), Section.REDUCTIONS),
+    "avg": (_MEAN.format("avg"), Section.REDUCTIONS),
+    "cumsum": (
+        "there is no cumsum; O(i) +=! (j <= i) ? X(j) : 0 where i in 0:N, or a loop in Python",
+        Section.CUMSUM,
+    ),
+    "prod": ("there is no prod; multiply up with *=!", Section.REDUCTIONS),
+    "any": ("there is no any; of bools, max=! is it", Section.REDUCTIONS),
+    "all": ("there is no all; of bools, min=! is it", Section.REDUCTIONS),
+}
+_FUNCTIONS: dict[str, tuple[str, Section]] = {
+    "abs": ("there is no abs; of floats it is fabs(x), of integers max(x, -x)", Section.FUNCTIONS),
+    "relu": ("there is no relu; write fmax(x, 0)", Section.FUNCTIONS),
+    "sigmoid": ("there is no sigmoid; write 1 / (1 + exp(-x))", Section.FUNCTIONS),
+    "clamp": ("there is no clamp; write min(max(x, low), high)", Section.FUNCTIONS),
+    "clip": ("there is no clip; write min(max(x, low), high)", Section.FUNCTIONS),
+    "silu": ("there is no silu; write x / (1 + exp(-x))", Section.FUNCTIONS),
+    "swish": ("there is no swish; write x / (1 + exp(-x))", Section.FUNCTIONS),
+    "gelu": ("there is no gelu; write x * normcdf(x)", Section.FUNCTIONS),
+    "softplus": ("there is no softplus; write log1p(exp(x))", Section.FUNCTIONS),
+    "square": ("there is no square; write x * x", Section.OPERATORS),
+    "maximum": ("there is no maximum; write max(x, y)", Section.OPERATORS),
+    "minimum": ("there is no minimum; write min(x, y)", Section.OPERATORS),
+    "select": ("there is no select; write condition ? a : b", Section.OPERATORS),
+    "ifelse": ("there is no ifelse; write condition ? a : b", Section.OPERATORS),
+    "where": ("there is no where(...); write condition ? a : b", Section.OPERATORS),
+    "not": ("there is no not; write !x", Section.OPERATORS),
+    "inf": (
+        "there is no inf; log(0.0) is minus infinity, and -1e30 a large number that is none",
+        Section.LITERALS,
+    ),
+    "nan": ("there is no nan; write sqrt(-1.0)", Section.LITERALS),
+    "pi": ("there is no pi; write 3.141592653589793, or use sinpi and cospi", Section.LITERALS),
+    "true": ("there is no true; write 1 == 1, or bool(1)", Section.LITERALS),
+    "false": ("there is no false; write 1 == 0, or bool(0)", Section.LITERALS),
+    **{name: (_EXTENT.format(name), Section.DEFS) for name in ("len", "size", "shape")},
+    **{
+        name: (sentence.format(name), section)
+        for names, sentence, section in (
+            ("softmax log_softmax logsumexp", _SOFTMAX, Section.RECIPES),
+            (
+                "layernorm layer_norm batch_norm group_norm rms_norm variance var std",
+                _NORM,
+                Section.RECIPES,
+            ),
+            ("matmul mm bmm dot conv conv1d conv2d conv3d", _PRODUCT, Section.REDUCTIONS),
+        )
+        for name in names.split()
+    },
+} | _WORDS
+
+
+def no_name(name: str) -> tuple[str, Section] | None:
+    """The sentence for an undefined name that other languages have, and its section."""
+    if known_type(name):
+        return no_type(name), Section.TYPES
+    return _FUNCTIONS.get(name.lower().removeprefix("reduce_"))
+
+
+def no_reduction(name: str) -> tuple[str, Section]:
+    """The sentence for a word that stands where a reduction has to, and its section."""
+    every = f"there is no '{name[:40]}='; the reductions are += *= min= max=, each also with !"
+    return _WORDS.get(name.lower().removeprefix("reduce_"), (every, Section.REDUCTIONS))

@@ -1,0 +1,1 @@
+"""The checked definition: names resolved, types decided; walks over it, its canonical form."""

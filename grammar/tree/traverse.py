@@ -1,0 +1,104 @@
+"""Traversals of the checked tree."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from typing import assert_never
+
+from tcl.grammar.tree import checked as c
+
+
+def children(expr: c.Expr) -> tuple[c.Expr, ...]:
+    """The direct sub-expressions, left to right."""
+    match expr:
+        case c.Const() | c.Index() | c.Size() | c.Dimension() | c.LetRef():
+            return ()
+        case c.Read(subscripts=subscripts):
+            return subscripts
+        case c.Unary(operand=operand) | c.Cast(operand=operand):
+            return (operand,)
+        case c.Binary(left=left, right=right):
+            return (left, right)
+        case c.Select(condition=condition, then=then, otherwise=otherwise):
+            return (condition, then, otherwise)
+        case c.Call(arguments=arguments):
+            return arguments
+        case _:
+            assert_never(expr)
+
+
+def walk(expr: c.Expr) -> Iterator[c.Expr]:
+    """``expr`` and everything below it, left to right, parents first."""
+    stack = [expr]
+    while stack:
+        node = stack.pop()
+        yield node
+        stack.extend(reversed(children(node)))
+
+
+def evaluated(statement: c.Statement) -> tuple[c.Expr, ...]:
+    """The expressions that a statement evaluates at each point: lets, then the right-hand side."""
+    return (*(let.value for let in statement.lets), statement.rhs)
+
+
+def reads(statement: c.Statement) -> Iterator[c.Read]:
+    """Every tensor read that a statement evaluates."""
+    for expr in evaluated(statement):
+        for node in walk(expr):
+            if isinstance(node, c.Read):
+                yield node
+
+
+def rename(
+    statement: c.Statement, tensors: Mapping[str, str], sizes: Mapping[str, str]
+) -> c.Statement:
+    """The statement with tensors and size symbols renamed."""
+
+    def leaf(expr: c.Expr) -> c.Expr:
+        match expr:
+            case c.Read(tensor=name):
+                return replace(expr, tensor=tensors[name])
+            case c.Dimension(tensor=name):
+                return replace(expr, tensor=tensors[name])
+            case c.Size(name=name):
+                return replace(expr, name=sizes[name])
+            case _:
+                return expr
+
+    def new(expr: c.Expr) -> c.Expr:
+        return rebuild(expr, leaf)
+
+    return replace(
+        statement,
+        target=tensors[statement.target],
+        rhs=new(statement.rhs),
+        ranges=tuple(replace(r, start=new(r.start), stop=new(r.stop)) for r in statement.ranges),
+        lets=tuple(c.Let(let.name, new(let.value)) for let in statement.lets),
+        exists=tuple(new(e) for e in statement.exists),
+    )
+
+
+def rebuild(expr: c.Expr, change: Callable[[c.Expr], c.Expr]) -> c.Expr:
+    """``expr`` with ``change`` applied to every node, children first."""
+
+    def go(node: c.Expr) -> c.Expr:
+        return rebuild(node, change)
+
+    match expr:
+        case c.Const() | c.Index() | c.Size() | c.Dimension() | c.LetRef():
+            return change(expr)
+        case c.Read(subscripts=subscripts):
+            return change(replace(expr, subscripts=tuple(map(go, subscripts))))
+        case c.Unary(operand=operand) | c.Cast(operand=operand):
+            return change(replace(expr, operand=go(operand)))
+        case c.Binary(left=left, right=right):
+            return change(replace(expr, left=go(left), right=go(right)))
+        case c.Select(condition=condition, then=then, otherwise=otherwise):
+            return change(
+                replace(expr, condition=go(condition), then=go(then), otherwise=go(otherwise))
+            )
+        case c.Call(arguments=arguments):
+            return change(replace(expr, arguments=tuple(map(go, arguments))))
+        case _:
+            assert_never(expr)

@@ -1,0 +1,39 @@
+"""Whether there is room in memory for what compiles."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tcl.common.errors import CompileError
+
+MEGABYTE = 1 << 20
+
+
+def need_room(what: str, size: int) -> None:
+    """Raise ``CompileError`` if the process may not have that many more bytes of addresses.
+
+    Libraries bear it badly if such a limit stops them while they are loaded: some wait for ever,
+    some end the process.
+    """
+    left = _left()
+    if left is not None and left < size:
+        raise CompileError(
+            f"{what} needs {size // MEGABYTE} MB of address space, but the limit on it leaves "
+            f"{max(0, left) // MEGABYTE} MB; raise it with `ulimit -v`"
+        )
+
+
+def _left() -> int | None:
+    """The bytes that the limit on this process's addresses leaves; None without a limit."""
+    try:
+        import resource
+    except ImportError:  # not POSIX
+        return None
+    limit, _ = resource.getrlimit(resource.RLIMIT_AS)
+    if limit == resource.RLIM_INFINITY:
+        return None
+    try:
+        pages = int(Path("/proc/self/statm").read_text().split()[0])
+    except (OSError, ValueError, IndexError):  # not Linux
+        return limit
+    return limit - pages * resource.getpagesize()

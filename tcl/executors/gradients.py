@@ -1,0 +1,170 @@
+"""A def that computes the gradients of another one, as its author wrote it.
+
+By names it takes what it likes of the forward def's inputs, of its outputs, also those that are not
+returned, and ``d_C`` for each output ``C`` that is returned and holds floating-point numbers. It
+makes ``d_A`` for each floating-point input ``A``; what else it makes is only needed on the way::
+
+    def softmax(float(N, D) I) -> (O, most, total) {
+        most(n) max=! I(n, d)
+        total(n) +=! exp(I(n, d) - most(n))
+        O(n, d) = exp(I(n, d) - most(n)) / total(n)
+    }
+    def softmax_grad(float(N, D) O, float(N, D) d_O) -> (dot, d_I) {
+        dot(n) +=! O(n, d) * d_O(n, d)
+        d_I(n, d) = O(n, d) * (d_O(n, d) - dot(n))
+    }
+
+A def with other names is understood by their places, as in Tensor Comprehensions'
+``make_autograd``: it takes the inputs in order, then, if it has room for them, the outputs that are
+returned, then the gradients of those that are floating-point numbers; and it returns the gradients
+of the floating-point inputs in order, and nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tcl.common.errors import ArgumentError
+from tcl.common.plural import plural
+from tcl.grammar.tree.checked import CheckedDef, Tensor
+
+
+@dataclass(frozen=True, slots=True)
+class Roles:
+    """What the tensors of a gradient's def stand for."""
+
+    also: tuple[str, ...]
+    """Outputs of the forward def that it takes, and that calls do not return."""
+    kept: tuple[int, ...]
+    """What it takes of the forward def's tensors: places among its inputs, followed by the outputs
+    that are returned, followed by ``also``."""
+    takes: tuple[int, ...]
+    """What each of its inputs is: a place among those that are kept, followed by the gradients of
+    the outputs that are returned and hold floating-point numbers."""
+    makes: tuple[str, ...]
+    """Its outputs that are gradients, in the order of the floating-point inputs."""
+
+
+def roles(forward: CheckedDef, returned: Sequence[Tensor], backward: CheckedDef) -> Roles:
+    """How the backward def fits the forward def, of whose outputs ``returned`` are. Raises
+    ``ArgumentError`` if it does not."""
+    results = [t for t in returned if t.type.is_float]
+    wanted = [t for t in forward.inputs if t.type.is_float]
+    if not wanted or not results:
+        which = "inputs" if not wanted else "outputs"
+        raise ArgumentError(f"{forward.name} has no floating-point {which}, so it has no gradient")
+    names = [t.name for t in returned]
+    others = [t for t in forward.outputs if t.name not in names]
+    tensors = [*forward.inputs, *returned, *others]
+    known = [t.name for t in tensors] + [gradient_of(t) for t in results]
+    taken = _taken(forward, returned, backward, known)
+    for own, place in zip(backward.inputs, taken, strict=True):
+        _check_alike(forward, backward, own, [*tensors, *results][place])
+    made = _made(forward, backward, wanted)
+    for own, tensor in zip(made, wanted, strict=True):
+        _check_alike(forward, backward, own, tensor)
+    first = len(tensors) - len(others)
+    also = [place for place in range(first, len(tensors)) if place in taken]
+    held = [*range(first), *also]
+    kept = [place for place in held if place in taken]
+    places = [*kept, *range(len(tensors), len(known))]
+    return Roles(
+        also=tuple(tensors[place].name for place in also),
+        kept=tuple(map(held.index, kept)),
+        takes=tuple(map(places.index, taken)),
+        makes=tuple(t.name for t in made),
+    )
+
+
+def gradient_of(tensor: Tensor) -> str:
+    """What the gradient of a tensor is called."""
+    return f"d_{tensor.name}"
+
+
+def _taken(
+    forward: CheckedDef, returned: Sequence[Tensor], backward: CheckedDef, known: Sequence[str]
+) -> list[int]:
+    """The places, in ``known``, of what the inputs of the backward def are."""
+    own = [t.name for t in backward.inputs]
+    results = range(len(forward.inputs) + len(forward.outputs), len(known))
+    strange = [name for name in own if known.count(name) != 1]
+    if not strange:
+        found = [known.index(name) for name in own]
+        if lost := [known[place] for place in results if place not in found]:
+            name = lost[0].removeprefix("d_")
+            other = f", or do not return '{name}', by wanted=" if len(results) > 1 else ""
+            raise ArgumentError(
+                f"{backward.name} has to take {lost[0]}, without which what depends on '{name}' of "
+                f"{forward.name} is lost{other}"
+            )
+        return found
+    inputs, outputs = range(len(forward.inputs)), range(len(forward.inputs) + len(returned))
+    short, long = [*inputs, *results], [*outputs, *results]
+    if len(own) not in (len(short), len(long)):
+        raise ArgumentError(
+            f"{backward.name} has to take the inputs of {forward.name} and the gradients of its "
+            f"outputs ({plural(len(short), 'input')}), or its inputs, its outputs and their "
+            f"gradients ({len(long)}), but takes {len(own)}; or any of these by their names, and "
+            f"'{strange[0]}' is none of them: {', '.join(known)}"
+        )
+    found = long if len(own) == len(long) else short
+    _check_places(forward, backward, own, [known[place] for place in found], known)
+    return found
+
+
+def _made(forward: CheckedDef, backward: CheckedDef, wanted: Sequence[Tensor]) -> list[Tensor]:
+    """The outputs of the backward def that are the gradients of these inputs."""
+    own = {t.name: t for t in backward.outputs}
+    names = [gradient_of(t) for t in wanted]
+    for tensor in forward.inputs:
+        if not tensor.type.is_float and gradient_of(tensor) in own:
+            raise ArgumentError(
+                f"{backward.name} returns {gradient_of(tensor)}, but '{tensor.name}' of "
+                f"{forward.name} is {tensor.type} and has no gradient; leave it out"
+            )
+    if all(name in own for name in names):
+        return [own[name] for name in names]
+    if len(own) > len(names):
+        raise ArgumentError(
+            f"{backward.name} returns {plural(len(own), 'tensor')}, of which "
+            f"{', '.join(names)} would be the gradients of {forward.name}, but none is called "
+            f"{next(name for name in names if name not in own)}; name the gradients so, and what "
+            "is needed on the way otherwise"
+        )
+    if len(own) < len(names):
+        inputs = ", ".join(f"'{t.name}'" for t in wanted)
+        raise ArgumentError(
+            f"{backward.name} has to return one gradient for each floating-point input of "
+            f"{forward.name} ({inputs}), but returns {len(own)}"
+        )
+    _check_places(forward, backward, list(own), names, names)
+    return list(backward.outputs)
+
+
+def _check_places(
+    forward: CheckedDef,
+    backward: CheckedDef,
+    own: Sequence[str],
+    meant: Sequence[str],
+    known: Sequence[str],
+) -> None:
+    """Raises ``ArgumentError`` if a tensor that is understood by its place has the name of one that
+    belongs to another place."""
+    for name, there in zip(own, meant, strict=True):
+        if name != there and name in known:
+            raise ArgumentError(
+                f"'{name}' of {backward.name} stands where {there} of {forward.name} belongs; use "
+                f"the names {', '.join(meant)}, or that order"
+            )
+
+
+def _check_alike(forward: CheckedDef, backward: CheckedDef, own: Tensor, tensor: Tensor) -> None:
+    """Raises ``ArgumentError`` unless a tensor of the backward def may be one of the forward def's,
+    or its gradient."""
+    if (own.type, own.rank) != (tensor.type, tensor.rank):
+        raise ArgumentError(
+            f"'{own.name}' of {backward.name} is {own.type} with {plural(own.rank, 'dimension')}, "
+            f"but '{tensor.name}' of {forward.name}, which it belongs to, is {tensor.type} with "
+            f"{tensor.rank}"
+        )
