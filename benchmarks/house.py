@@ -1,0 +1,293 @@
+"""What the house costs its readers: lines, mechanisms, homes of options, names with many homes.
+
+    python -m benchmarks.house                 # this checkout, beside what is wanted
+    python -m benchmarks.house --at OTHER      # another checkout beside it
+    python -m benchmarks.house --names         # also which names, classes, cycles and imports
+
+Lines and bytes are those of Python, C and C++, with comments and blank lines. ``define`` is the
+median of nine new processes: from ``import tcl``, after NumPy's, to a def that can be called.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import statistics
+import subprocess
+import sys
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+PRODUCT = ("tcl", "grammar", "codegen", "tuner")
+CODE = {".py", ".c", ".h", ".cpp", ".cu"}
+OPTIONS = ("skip", "peel", "dot")
+HEAVY = {
+    *(
+        "numba",
+        "llvmlite",
+        "cupy",
+        "cupy_backends",
+        "cuda",
+        "torch",
+        "jax",
+        "lightgbm",
+        "distributed",
+        "dask",
+    ),
+    *(
+        "matplotlib",
+        "scipy",
+        "rich",
+        "ml_dtypes",
+        "opt_einsum",
+        "halide",
+        "IPython",
+        "PIL",
+        "mpmath",
+    ),
+    *("onnxruntime", "sqlite3", "numpy", "nvidia", "pynvml", "importlib"),
+}
+"""Packages whose import inside a function is its own reason."""
+DEFINE = """
+import time, numpy
+start = time.perf_counter()
+import tcl
+tcl.define("def mm(float(M, K) A, float(K, N) B) -> (C) { C(m, n) +=! A(m, k) * B(k, n) }").mm
+print(time.perf_counter() - start)
+"""
+
+
+@dataclass(frozen=True)
+class Module:
+    """A module of the product: its dotted name, its tree, and the imports that it makes."""
+
+    name: str
+    tree: ast.Module
+    path: Path
+
+    def imports(self) -> Iterator[tuple[str, bool]]:
+        """Names that are imported, and whether that is done inside a function."""
+        inside = {
+            id(node)
+            for function in ast.walk(self.tree)
+            if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
+            for node in ast.walk(function)
+        }
+        typing_only = {
+            id(node)
+            for branch in ast.walk(self.tree)
+            if isinstance(branch, ast.If) and "TYPE_CHECKING" in ast.dump(branch.test)
+            for child in branch.body
+            for node in ast.walk(child)
+        }
+        for node in ast.walk(self.tree):
+            if id(node) in typing_only:
+                continue
+            if isinstance(node, ast.Import):
+                for alias in node.names:
+                    yield alias.name, id(node) in inside
+            elif isinstance(node, ast.ImportFrom) and node.module:
+                for alias in node.names:
+                    yield f"{node.module}.{alias.name}", id(node) in inside
+
+
+def files_of(root: Path, folders: Iterable[str]) -> Iterator[Path]:
+    """Files of code that git knows, in the folders that are named."""
+    listed = subprocess.run(
+        ["git", "-C", str(root), "ls-files", *folders], capture_output=True, text=True, check=True
+    )
+    for name in listed.stdout.split("\n"):
+        path = root / name
+        if path.suffix in CODE and path.is_file() and not path.is_symlink():
+            yield path
+
+
+def modules(root: Path) -> list[Module]:
+    """All modules of the product."""
+    found = []
+    for path in files_of(root, PRODUCT):
+        if path.suffix == ".py":
+            parts = list(path.relative_to(root).with_suffix("").parts)
+            if parts[0] != "tcl":
+                parts.insert(0, "tcl")
+            if parts[-1] == "__init__":
+                parts.pop()
+            found.append(Module(".".join(parts), ast.parse(path.read_text()), path))
+    return found
+
+
+def size_of(root: Path, folders: Iterable[str]) -> tuple[int, int]:
+    """Lines and bytes."""
+    texts = [path.read_bytes() for path in files_of(root, folders)]
+    return sum(text.count(b"\n") for text in texts), sum(map(len, texts))
+
+
+def cycles(of_product: list[Module]) -> list[tuple[str, ...]]:
+    """Groups of modules that import each other, imports inside functions counted."""
+    known = {module.name for module in of_product}
+    edges = {
+        module.name: {
+            target
+            for name, _ in module.imports()
+            for target in (name, name.rpartition(".")[0])
+            if target in known and target != module.name
+        }
+        for module in of_product
+    }
+    return [tuple(sorted(group)) for group in _strongly_connected(edges) if len(group) > 1]
+
+
+def _strongly_connected(edges: dict[str, set[str]]) -> list[list[str]]:
+    """Kosaraju's algorithm."""
+    order: list[str] = []
+    seen: set[str] = set()
+
+    def visit(start: str, graph: dict[str, set[str]], out: list[str]) -> None:
+        stack = [(start, iter(sorted(graph.get(start, ()))))]
+        seen.add(start)
+        while stack:
+            node, rest = stack[-1]
+            following = next((one for one in rest if one not in seen), None)
+            if following is None:
+                out.append(node)
+                stack.pop()
+            else:
+                seen.add(following)
+                stack.append((following, iter(sorted(graph.get(following, ())))))
+
+    for node in sorted(edges):
+        if node not in seen:
+            visit(node, edges, order)
+    back: dict[str, set[str]] = defaultdict(set)
+    for node, targets in edges.items():
+        for target in targets:
+            back[target].add(node)
+    seen.clear()
+    groups = []
+    for node in reversed(order):
+        if node not in seen:
+            group: list[str] = []
+            visit(node, back, group)
+            groups.append(group)
+    return groups
+
+
+def homes(of_product: list[Module], kinds: type | tuple[type, ...]) -> dict[str, set[str]]:
+    """Name of a function or class, at any depth → modules that define it; names of Python's own
+    protocols, with underscores on both sides, are left out."""
+    found: dict[str, set[str]] = defaultdict(set)
+    for module in of_product:
+        for node in ast.walk(module.tree):
+            if isinstance(node, kinds) and not node.name.startswith("__"):  # type: ignore[attr-defined]
+                found[node.name].add(module.name)  # type: ignore[attr-defined]
+    return found
+
+
+def touched(of_product: list[Module], option: str) -> list[str]:
+    """Modules that name an option: as a word of code or as a string."""
+    found = []
+    for module in of_product:
+        for node in ast.walk(module.tree):
+            word = (
+                getattr(node, "id", None)
+                or getattr(node, "attr", None)
+                or getattr(node, "arg", None)
+                or (node.value if isinstance(node, ast.Constant) else None)
+            )
+            if word == option:
+                found.append(module.name)
+                break
+    return found
+
+
+def define_ms(python: str) -> float:
+    """Milliseconds of ``define`` in a new process."""
+    times = []
+    for _ in range(9):
+        done = subprocess.run([python, "-c", DEFINE], capture_output=True, text=True, check=True)
+        times.append(float(done.stdout) * 1000)
+    return statistics.median(times)
+
+
+def rows(root: Path, names: bool) -> dict[str, float]:
+    """The table of one checkout."""
+    of_product = modules(root)
+    functions = homes(of_product, (ast.FunctionDef, ast.AsyncFunctionDef))
+    classes = homes(of_product, ast.ClassDef)
+    lines, size = size_of(root, PRODUCT)
+    inside = [(m.name, name) for m in of_product for name, late in m.imports() if late]
+    light = [(m, name) for m, name in inside if name.partition(".")[0] not in HEAVY]
+    rooms: dict[Path, int] = defaultdict(int)
+    for module in of_product:
+        rooms[module.path.parent] += 1
+    many = {name: of for name, of in functions.items() if len(of) >= 4}
+    several = {name: of for name, of in classes.items() if len(of) >= 2}
+    circles = cycles(of_product)
+    if names:
+        for title, group in (("functions", many), ("classes", several)):
+            print(f"\n{title} of one name:")
+            for name, of in sorted(group.items(), key=lambda item: -len(item[1])):
+                print(f"  {name} {len(of)}: {', '.join(sorted(of)[:6])}")
+        print("\ncycles:", *circles, sep="\n  ")
+        print("\nimports of our own or light packages inside functions:")
+        print(*(f"  {module}: {name}" for module, name in sorted(light)), sep="\n")
+    return {
+        "product lines": lines,
+        "product bytes": size,
+        "benchmarks lines": size_of(root, ["benchmarks"])[0],
+        "tests lines": size_of(root, ["tests"])[0],
+        **{
+            f"product files with {option!r}": len(touched(of_product, option)) for option in OPTIONS
+        },
+        "import cycles": len(circles),
+        "imports inside functions": len({(m, n.rpartition(".")[0]) for m, n in inside}),
+        "of them not of a heavy package": len({(m, n.rpartition(".")[0]) for m, n in light}),
+        "function names in four files or more": len(many),
+        "class names with several homes": len(several),
+        "most files in one room": max(rooms.values()),
+        "define, ms": round(
+            define_ms(
+                str(root / ".venv/bin/python") if (root / ".venv").exists() else sys.executable
+            ),
+            1,
+        ),
+    }
+
+
+WANTED = {
+    "product lines": 60_000,
+    "product bytes": 2_450_000,
+    "benchmarks lines": 5_000,
+    "tests lines": 42_000,
+    **{f"product files with {option!r}": 8 for option in OPTIONS},
+    "import cycles": 0,
+    "imports inside functions": 110,
+    "of them not of a heavy package": 0,
+    "function names in four files or more": 90,
+    "class names with several homes": 30,
+    "most files in one room": 25,
+    "define, ms": 60,
+}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("--at", type=Path, action="append", default=[], help="another checkout")
+    parser.add_argument("--names", action="store_true", help="which names, cycles and imports")
+    asked = parser.parse_args()
+    columns = {str(at): rows(at, False) for at in asked.at} | {"here": rows(ROOT, asked.names)}
+    print(
+        f"{'':40}" + "".join(f"{name[-14:]:>16}" for name in columns) + f"{'wanted, at most':>18}"
+    )
+    for row, wanted in WANTED.items():
+        cells = "".join(f"{column[row]:>16,}" for column in columns.values())
+        print(f"{row:40}{cells}{wanted:>18,}")
+
+
+if __name__ == "__main__":
+    main()
