@@ -87,29 +87,29 @@ class Trials(Generic[Target]):
     _MOST = 4096
 
     def __init__(self, program: ir.Program, steps: Sequence[Step[Target]], device: Target) -> None:
-        self._program, self._steps, self._device = program, steps, device
+        self.program, self._steps, self._device = program, steps, device
         self._places = {step.name: k for k, step in enumerate(steps)}
-        self._made: dict[tuple[Any, ...], ir.Program | RefusedError] = {}
+        self._made: dict[tuple[Any, ...], ir.Program | OptionsError] = {}
 
-    def through(self, last: str, nest: str, o: Any) -> ir.Program | RefusedError:
+    def through(self, last: str, nest: str, o: Any) -> ir.Program | OptionsError:
         """The program after the passes of one nest, up to those of the step ``last``; or the
         error with which one of them refused its option. ``o``: ``NestOptions``, or what has the
         same attributes, which need not be known before a step asks for them."""
         return self._through(self._places[last], nest, o)
 
-    def _through(self, last: int, nest: str, o: Any) -> ir.Program | RefusedError:
+    def _through(self, last: int, nest: str, o: Any) -> ir.Program | OptionsError:
         if last < 0:
-            return self._program
+            return self.program
         chosen = tuple(getattr(o, k) for step in self._steps[: last + 1] for k in step.options)
         key = (last, nest, chosen)
         found = self._made.get(key)
         if found is None:
             found = self._through(last - 1, nest, o)
             try:
-                if not isinstance(found, RefusedError):
+                if not isinstance(found, OptionsError):
                     for each in self._steps[last].passes(nest, o, self._device):
                         found = each(found)
-            except RefusedError as refused:
+            except OptionsError as refused:
                 found = refused.with_traceback(None)
             if len(self._made) >= self._MOST:
                 self._made.clear()

@@ -28,6 +28,7 @@ from tcl.codegen.passes.fusion.chunk_order import OrderChunks
 from tcl.codegen.passes.fusion.groups import FusionGroup, fusion_groups
 from tcl.codegen.passes.fusion.siblings import Sibling
 from tcl.codegen.schedule.plan import NestPlan, Plan, asked_for, planned, with_chunks
+from tcl.common.errors import OptionsError
 from tcl.grammar.ranges.sized import SizedDef
 from tcl.grammar.sizes.varying import Undecided
 
@@ -195,14 +196,14 @@ class _Leaders:
                 break
             able = self._able(plan, nest.name) if refused.option == "prefetch" else None
             plan = plan.without(refused.option, refused.reason, able)
-        return plan, None if isinstance(loops, RefusedError) else loops.nest(nest.name)
+        return plan, None if isinstance(loops, OptionsError) else loops.nest(nest.name)
 
     def _able(self, plan: NestPlan, nest: str) -> tuple[int, ...]:
         """What is left of the distances of prefetches without those that are refused."""
 
         def refused(*ahead: int) -> bool:
             alone = replace(plan.options, prefetch=ahead)
-            return isinstance(self.trials.through("prefetch", nest, alone), RefusedError)
+            return isinstance(self.trials.through("prefetch", nest, alone), OptionsError)
 
         distances = enumerate(plan.options.prefetch or ())
         able = tuple(0 if refused(*[0] * k, distance) else distance for k, distance in distances)

@@ -236,17 +236,16 @@ class _Reading(dict[str, Value]):
         return self._values.get(name, default)
 
 
-class Loud(dict[str, Value]):
-    """Values of which those of some knobs alone are read by ``[]``, and the others only got."""
+class Quiet(dict[str, Value]):
+    """Values none of which is drawn again for having been looked at."""
 
-    __slots__ = ("_names", "_values")
+    __slots__ = ("_values",)
 
-    def __init__(self, values: Mapping[str, Value], names: frozenset[str]) -> None:
-        self._values, self._names = values, names
+    def __init__(self, values: Mapping[str, Value]) -> None:
+        self._values = values
 
     def __missing__(self, name: str) -> Value:
-        if name in self._names:
-            return self._values[name]
         value = self._values.get(name)
         assert value is not None
+        self[name] = value
         return value

@@ -10,10 +10,11 @@ from tcl.codegen.choose.cpu.chunk_groups import Group, groups
 from tcl.codegen.devices.cpu import CpuProfile
 from tcl.codegen.loopir import ir
 from tcl.codegen.options.nest_options import NestOptions
-from tcl.codegen.passes.base import RefusedError, Trials
+from tcl.codegen.passes.base import Trials
 from tcl.codegen.passes.chunk import Chunk
 from tcl.codegen.passes.cpu.steps import LOOPS, MARKS
 from tcl.codegen.passes.fuse import Fuse
+from tcl.common.errors import OptionsError
 from tcl.tuner.space.knobs import Knob, Value
 
 _CACHED = 256
@@ -33,7 +34,7 @@ class ChunkKnobs:
     """By nest."""
     always: frozenset[str]
     """Nests without a switch: they are fused with those before them, and share their chunks."""
-    _trials: dict[object, Trials[CpuProfile] | RefusedError] = field(
+    _trials: dict[object, Trials[CpuProfile] | OptionsError] = field(
         default_factory=dict, compare=False, repr=False
     )
 
@@ -108,7 +109,7 @@ class ChunkKnobs:
                 return None
         return found
 
-    def trials(self, values: Mapping[str, Value]) -> Trials[CpuProfile] | RefusedError:
+    def trials(self, values: Mapping[str, Value]) -> Trials[CpuProfile] | OptionsError:
         """The passes after these chunks, to be tried; or the error with which chunks cannot be
         shared like this."""
         fused = self.fused(values)
@@ -122,7 +123,7 @@ class ChunkKnobs:
 
     def _divided(
         self, values: Mapping[str, Value], fused: frozenset[str]
-    ) -> Trials[CpuProfile] | RefusedError:
+    ) -> Trials[CpuProfile] | OptionsError:
         program = self.program
         names = [nest.name for nest in self.group.nests]
         try:
@@ -130,7 +131,7 @@ class ChunkKnobs:
                 program = Chunk(name, self.chunk(name, values))(program)
             for name in names:
                 program = Fuse(name)(program) if name in fused else program
-        except RefusedError as refused:
+        except OptionsError as refused:
             return refused.with_traceback(None)
         return Trials(program, (*LOOPS, *MARKS), self.device)
 

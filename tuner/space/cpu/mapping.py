@@ -12,17 +12,18 @@ from tcl.codegen.devices.cpu import CpuProfile
 from tcl.codegen.loopir import ir
 from tcl.codegen.options.nest_options import OPTIONS, NestOptions
 from tcl.codegen.options.options import DEFAULT, MappingOptions
-from tcl.codegen.passes.base import RefusedError, Trials
+from tcl.codegen.passes.base import Trials
 from tcl.codegen.passes.cpu.steps import LOOPS, MARKS
 from tcl.codegen.passes.fusion.groups import fusion_groups
 from tcl.codegen.passes.tile import points_inside
 from tcl.codegen.schedule.cpu import plan_cpu
+from tcl.common.errors import OptionsError
 from tcl.tuner.space.columns import Column, Rows
 from tcl.tuner.space.cpu.chunks import ChunkKnobs
 from tcl.tuner.space.cpu.nest import Said, Subject, Values, options_of
 from tcl.tuner.space.knobs import Knob, Value
 from tcl.tuner.space.program_space import ProgramSpace
-from tcl.tuner.space.search_space import Constraint, Loud
+from tcl.tuner.space.search_space import Constraint, Quiet
 
 _NESTS = 8
 """Nests that get knobs: those with the most points. The rest is mapped by the preset."""
@@ -137,14 +138,14 @@ class NestKnobs:
                 yield partial(self._refused, step, own)
 
     def _refused(self, step: str, own: frozenset[str], values: Values) -> str | None:
-        loud = Loud(values, own)
-        trials = self._chunks.trials(loud) if self._chunks else self._trials
-        if isinstance(trials, RefusedError):
+        quiet = Quiet(values)
+        trials = self._chunks.trials(quiet) if self._chunks else self._trials
+        if isinstance(trials, OptionsError):
             return None  # refused for that
-        found = trials.through(step, self.nest.name, self.said(loud))
+        found = trials.through(step, self.nest.name, self.said(quiet))
         for name in own:
             values[name]
-        return str(found) if isinstance(found, RefusedError) else None
+        return str(found) if isinstance(found, OptionsError) else None
 
     def heuristics(self) -> Iterator[Constraint]:
         """What is not worth trying, in a sentence each."""
@@ -274,4 +275,4 @@ class MappingSpace(ProgramSpace):
 def _not_shared(chunks: ChunkKnobs, values: Values) -> str | None:
     """Why nests of a group cannot share the chunks of those before them; None if they can."""
     found = chunks.trials(values)
-    return str(found) if isinstance(found, RefusedError) else None
+    return str(found) if isinstance(found, OptionsError) else None

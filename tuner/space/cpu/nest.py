@@ -18,12 +18,13 @@ from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.walk import operands
 from tcl.codegen.options.kinds import WIDTHS
 from tcl.codegen.options.nest_options import PLAIN, NestOptions
-from tcl.codegen.passes.base import RefusedError, Trials
+from tcl.codegen.passes.base import Trials
 from tcl.codegen.passes.cpu.dot import depths
 from tcl.codegen.passes.cpu.matrix import matrix_dots, matrix_fragment, multiplied_along
 from tcl.codegen.passes.cpu.stage import dims_of, natural_level, why_not_copied
 from tcl.codegen.passes.tile import points_inside
 from tcl.codegen.passes.vectorize import outputs
+from tcl.common.errors import OptionsError
 from tcl.tuner.space.knobs import Knob, Value, first_alike, loop_orders, tile_sizes
 
 _NONE = "none"
@@ -81,7 +82,7 @@ class Subject:
                 self.trials.through(
                     "stream", self.nest.name, replace(PLAIN, vectorize=pair, **options)
                 ),
-                RefusedError,
+                OptionsError,
             )
             for pair in pairs
         )
