@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ from tcl.arrays.user_input import SourceLike, check_flag, check_sequence, file_n
 from tcl.backends.targets import target, target_of
 from tcl.codegen.cpu.thread_count import thread_count
 from tcl.codegen.options.options import MappingOptions
+from tcl.common.dataclass import dataclass
 from tcl.common.errors import ArgumentError
 from tcl.common.shown import shown
 from tcl.common.warn import warn

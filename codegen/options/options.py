@@ -10,11 +10,12 @@ from __future__ import annotations
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from tcl.codegen.options.kinds import integer
 from tcl.codegen.options.nest_options import OPTIONS, NestOptions, check_keys
+from tcl.common.dataclass import dataclass
 from tcl.common.errors import OptionsError, UnknownPresetError
 from tcl.common.shown import kind_of, shown
 from tcl.html import notebook

@@ -11,9 +11,10 @@ float32 becomes inf, which nobody takes for a result.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TypeAlias, TypeGuard
 
+from tcl.common.dataclass import dataclass
 from tcl.grammar.ranges.intervals import Bounds, either, operation, within
 from tcl.grammar.ranges.overflow import is_index_arithmetic
 from tcl.grammar.syntax.errors import Diagnostic

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from lark import Token, Tree, UnexpectedToken
 
+from tcl.common.dataclass import dataclass
 from tcl.grammar.syntax.errors import Diagnostic, TclSyntaxError
 from tcl.grammar.syntax.meant import STATEMENTS, known_type, no_reduction, no_type
 from tcl.grammar.syntax.reference import Section

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
 
@@ -13,6 +12,7 @@ from tcl.arrays import cupy_arrays
 from tcl.arrays.libraries import Library
 from tcl.arrays.numpy_arrays import NUMPY
 from tcl.codegen.devices.cupy_driver import cupy
+from tcl.common.dataclass import dataclass
 from tcl.common.errors import ArgumentError
 from tcl.grammar.syntax.types import ScalarType
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -26,6 +26,7 @@ from tcl.arrays.libraries import HOST, Library
 from tcl.arrays.numpy_arrays import NUMPY
 from tcl.codegen.common.dtypes import numpy_dtype, scalar_type_of
 from tcl.codegen.devices.cupy_driver import Driver
+from tcl.common.dataclass import dataclass
 from tcl.common.errors import ArgumentError
 from tcl.common.shown import kind_of
 from tcl.grammar.ranges.sized import SizedDef

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,6 +11,7 @@ from tcl.arrays import cupy_arrays
 from tcl.arrays.foreign import FOREIGN, Adopted, Foreign
 from tcl.arrays.numpy_arrays import ALIGNED
 from tcl.codegen.devices.cupy_driver import cupy
+from tcl.common.dataclass import dataclass
 from tcl.common.errors import ArgumentError
 from tcl.grammar.syntax.types import ScalarType
 

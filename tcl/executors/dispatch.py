@@ -6,7 +6,7 @@ import contextlib
 import logging
 from collections import OrderedDict, deque
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, TypeAlias
 
 from tcl.arrays.arguments import Argument, Array, Wanted, wanted_places
@@ -17,6 +17,7 @@ from tcl.codegen.cpu.thread_count import thread_count
 from tcl.codegen.devices.cpu import host_cpu
 from tcl.codegen.options.options import MappingOptions
 from tcl.common.closest import closest
+from tcl.common.dataclass import dataclass
 from tcl.common.errors import ArgumentError, OptionsError
 from tcl.common.forks import reentrant_lock
 from tcl.common.log import logger

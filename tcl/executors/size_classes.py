@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 
 from tcl.arrays.random_inputs import input_shape
 from tcl.codegen.common.dtypes import numpy_dtype
 from tcl.codegen.cpu.run.varying import scheduled_for_all
 from tcl.codegen.devices.cpu import CpuProfile
 from tcl.common.closest import closest
+from tcl.common.dataclass import dataclass
 from tcl.common.errors import ArgumentError, CompileError, OptionsError
 from tcl.common.log import logger
 from tcl.common.shown import shown

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 from tcl.arrays.arguments import Wanted
@@ -19,6 +19,7 @@ from tcl.codegen.cpu.run.launch import Launcher, address_of
 from tcl.codegen.cpu.run.varying import ready_for_all
 from tcl.codegen.devices.cpu import host_cpu
 from tcl.codegen.options.options import MappingOptions
+from tcl.common.dataclass import dataclass
 from tcl.executors.calls import Calls, Strides
 from tcl.executors.executor import Executor
 from tcl.executors.other_sizes import OtherSizes
