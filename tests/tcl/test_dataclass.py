@@ -86,7 +86,7 @@ def test_frozen_and_copied() -> None:
     with pytest.raises(FrozenInstanceError, match="x"):
         setattr(point, "x", 3)  # noqa: B010
     with pytest.raises(FrozenInstanceError, match="x"):
-        delattr(point, "x")  # noqa: B043
+        delattr(point, "x")
     for again in (copy.copy(point), copy.deepcopy(point), pickle.loads(pickle.dumps(point))):
         assert again == point and again is not point and again.tags == point.tags
     assert not hasattr(point, "__dict__")
