@@ -12,7 +12,7 @@ import platform
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 from tcl.codegen.devices import features as known_features
 from tcl.codegen.devices.matrix_unit_permission import permitted
@@ -37,7 +37,7 @@ SHORTEST_STREAM = 16
 class CpuProfile:
     """A CPU: everything that scheduling and code generation know about it."""
 
-    backend: ClassVar[str] = "cpu"
+    backend: ClassVar[Literal["cpu"]] = "cpu"
     """What makes kernels for it, as keys of tuning caches have it."""
 
     name: str

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import assert_never
 
+from tcl.grammar.syntax.types import INDEX
 from tcl.grammar.tree import checked as c
 
 
@@ -48,6 +49,25 @@ def reads(statement: c.Statement) -> Iterator[c.Read]:
         for node in walk(expr):
             if isinstance(node, c.Read):
                 yield node
+
+
+def is_index_arithmetic(expr: c.Expr) -> bool:
+    """Whether an expression is made of indices and sizes alone, by ``+ - *``."""
+    match expr:
+        case c.Index() | c.Size() | c.Dimension():
+            return True
+        case c.Unary(op="-") | c.Binary(op="+" | "-" | "*"):
+            if expr.type != INDEX:
+                return False
+            leaves = [n for n in walk(expr) if not children(n)]
+            inner = (n for n in walk(expr) if children(n))
+            arithmetic = all(
+                isinstance(n, c.Unary) or (isinstance(n, c.Binary) and n.op in "+-*") for n in inner
+            )
+            known = all(isinstance(n, c.Index | c.Size | c.Dimension | c.Const) for n in leaves)
+            return arithmetic and known
+        case _:
+            return False
 
 
 def rename(

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import numpy as np
 
-from tcl.api import size
 from tcl.arrays.annotations import sizes_of
 from tcl.arrays.arguments import Array, new_output
 from tcl.arrays.index_values import index_tensors
@@ -18,6 +17,7 @@ from tcl.cli.common import check_varying, choose, read, tell
 from tcl.codegen.devices.cpu import host_cpu
 from tcl.codegen.options.options import PRESETS, MappingOptions
 from tcl.common.errors import ArgumentError, OptionsError
+from tcl.executors.call_kernels import size
 from tcl.executors.executor import Executor
 from tcl.executors.varying import Family
 from tcl.grammar.ranges.findings import size_findings

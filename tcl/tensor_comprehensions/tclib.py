@@ -17,9 +17,9 @@ from tcl.arrays.libraries import HOST
 from tcl.common.errors import ArgumentError
 from tcl.common.shown import kind_of
 from tcl.executors.call_inputs import inputs_of
+from tcl.executors.call_kernels import size
 from tcl.executors.calls import Calls
 from tcl.executors.cuda_executor import CudaExecutor
-from tcl.executors.dispatch import size
 from tcl.executors.machine import driver, this_machine
 from tcl.tensor_comprehensions import switches
 from tcl.tensor_comprehensions.options import (

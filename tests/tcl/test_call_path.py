@@ -17,7 +17,7 @@ import tcl
 from tcl.arrays import likeness, numpy_arrays
 from tcl.codegen.cpu.run.launch import _public
 from tcl.common.errors import ArgumentError
-from tcl.executors import dispatch as kernels
+from tcl.executors import call_kernels as kernels
 from tcl.executors.executor import Executor
 from tcl.executors.host_repeat import HostRepeat
 
@@ -234,7 +234,7 @@ def test_subscripts_are_checked_at_every_call() -> None:
         np.testing.assert_array_equal(executor(table, good, unchecked=True), table[good])
 
 
-@pytest.mark.filterwarnings("ignore::tcl.grammar.syntax.errors.TclWarning")
+@pytest.mark.filterwarnings("ignore::tcl.common.errors.TclWarning")
 def test_outputs_that_are_added_to() -> None:
     x, total = rand(6), np.zeros(6, np.float32)
     executor = Executor(sized_of(ADD, x), NAIVE)
