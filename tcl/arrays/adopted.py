@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,6 +12,12 @@ from tcl.arrays.foreign import FOREIGN, Adopted, by_dlpack
 from tcl.arrays.numpy_arrays import NUMPY
 from tcl.arrays.tracing import check_traced
 from tcl.codegen.devices.cupy_driver import cupy
+from tcl.common.lazy import Lazy
+
+if TYPE_CHECKING:
+    from tcl.arrays import jax_arrays
+else:
+    jax_arrays = Lazy("tcl.arrays.jax_arrays")
 
 
 def adopted(what: str, argument: Any) -> Adopted | None:
@@ -27,9 +33,7 @@ def adopted(what: str, argument: Any) -> Adopted | None:
     if _is(argument, "cupy", "ndarray"):
         return Adopted(cupy_arrays.cupy_arrays(), argument)
     if _is(argument, "jax", "Array"):
-        from tcl.arrays.jax_arrays import jax_array
-
-        return jax_array(what, argument)
+        return jax_arrays.jax_array(what, argument)
     check_traced(what, argument)
     if hasattr(argument, "__dlpack__") and hasattr(argument, "__dlpack_device__"):
         return by_dlpack(what, argument)

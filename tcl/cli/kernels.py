@@ -19,7 +19,7 @@ from tcl.codegen.options.options import PRESETS, MappingOptions
 from tcl.common.errors import ArgumentError, OptionsError
 from tcl.executors.call_kernels import size
 from tcl.executors.executor import Executor
-from tcl.executors.varying import Family
+from tcl.executors.families import Family
 from tcl.grammar.ranges.findings import size_findings
 from tcl.grammar.ranges.sized import SizedDef
 from tcl.grammar.tree.checked import CheckedDef

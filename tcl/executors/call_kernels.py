@@ -21,8 +21,9 @@ from tcl.common.log import logger
 from tcl.executors.call_inputs import Inputs, inputs_of
 from tcl.executors.calls import Calls
 from tcl.executors.executor import Executor
+from tcl.executors.families import Family
 from tcl.executors.size_classes import ForAll
-from tcl.executors.varying import Family, OfClass
+from tcl.executors.varying import OfClass
 from tcl.grammar.ranges.inference import infer
 from tcl.grammar.ranges.sized import SizedDef
 from tcl.grammar.sizes.size_classes import SizeClass

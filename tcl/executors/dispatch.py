@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from tcl.arrays.given import Given
     from tcl.executors import call_kernels
     from tcl.executors.calls import Calls
-    from tcl.executors.varying import Family
+    from tcl.executors.families import Family
     from tcl.grammar.ranges import findings
     from tcl.grammar.ranges.sized import SizedDef
 else:
