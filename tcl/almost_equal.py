@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from tcl.arrays.adopted import adopted
 from tcl.arrays.arguments import Array
+from tcl.arrays.foreign import adopted
 from tcl.common.errors import ArgumentError
 from tcl.common.shown import kind_of, shown
 

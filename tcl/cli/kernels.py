@@ -11,8 +11,7 @@ import numpy as np
 
 from tcl.arrays.annotations import sizes_of
 from tcl.arrays.arguments import Array, new_output
-from tcl.arrays.index_values import index_tensors
-from tcl.arrays.random_inputs import random_inputs
+from tcl.arrays.random_inputs import index_tensors, random_inputs
 from tcl.cli.common import check_varying, choose, read, tell
 from tcl.codegen.devices.cpu import host_cpu
 from tcl.codegen.options.options import PRESETS, MappingOptions
