@@ -14,33 +14,20 @@ from tcl.grammar.syntax.source import Source
 from tcl.grammar.syntax.tokens import END, Token
 
 _DEF = re.compile(r"def\s+\w+\s*\(")
-_KEYWORDS = frozenset({"DEF", "WHERE", "IN", "EXISTS", "MIN", "MAX", "SCALAR"})
+_KEYWORDS = frozenset({"def", "where", "in", "exists", "min", "max", "SCALAR"})
 
-_EXPRESSION = frozenset({"INT", "FLOAT", "NAME", "SCALAR", "MIN", "MAX", "LPAR", "MINUS", "NOT"})
-_OPERATOR = frozenset({"OR", "AND", "EQUALITY", "RELATION", "PLUS", "MINUS", "TIMES", "QMARK"})
+_EXPRESSION = frozenset({"INT", "FLOAT", "NAME", "SCALAR", "min", "max", "(", "-", "!"})
+_OPERATOR = frozenset({"OR", "AND", "EQUALITY", "RELATION", "+", "-", "TIMES", "?"})
 
 _WORDS = {
     "NAME": "a name",
     "INT": "an integer",
     "SCALAR": "a type",
-    "EQUAL": "'='",
     "REDUCE": "a reduction (+= *= min= max=, each also with !)",
-    "LPAR": "'('",
-    "RPAR": "')'",
-    "LBRACE": "'{'",
-    "RBRACE": "'}'",
-    "COMMA": "','",
-    "COLON": "':'",
-    "DEF": "'def'",
-    "WHERE": "'where'",
-    "IN": "'in'",
-    "EXISTS": "'exists'",
     "AXIS": "a dimension such as '.0'",
     END: "the end of the text",
-    "ARROW": "'->'",
-    "EQUIVALENT": "'<=>'",
 }
-"""Kinds of tokens as a person calls them."""
+"""Kinds of tokens as a person calls them, but for those that are their own text."""
 
 _CHARACTERS = {
     "[": "tensors are indexed with parentheses: A(i, j)",
@@ -115,12 +102,12 @@ def _other_language(text: str, token: Token, read: Sequence[Token], in_expressio
         if word.kind == "NAME" and word.text in STATEMENTS and not closed:
             return word, STATEMENTS[word.text]
         if word is not token:
-            closed = max(0, closed + (word.kind == "RPAR") - (word.kind == "LPAR"))
+            closed = max(0, closed + (word.kind == ")") - (word.kind == "("))
     if token.kind == "NAME" and _REDUCTION.match(after):
         return token, no_reduction(token.text)
     if token.kind == "SCALAR" and _DECLARED.match(after):
         return token, STATEMENTS["let"]  # float x = ...
-    if token.kind == "RPAR" and last is not None and last.kind == "SCALAR":
+    if token.kind == ")" and last is not None and last.kind == "SCALAR":
         return last, (f"a cast is written as a call: {last.text}(x)", Section.ARITHMETIC)
     return None
 
@@ -136,10 +123,10 @@ def _not_a_type(text: str, token: Token, read: Sequence[Token]) -> _Meant:
     if not read or read[-1].kind != "NAME":
         return None
     word = read[-1]
-    sizes = token.kind == "LPAR" and _DIMS_THEN_NAME.match(text, token.span.start)
+    sizes = token.kind == "(" and _DIMS_THEN_NAME.match(text, token.span.start)
     if token.kind == "NAME" or sizes:  # int A, int(N) A
         return word, (no_type(word.text), Section.TYPES)
-    if token.kind in ("LPAR", "COLON"):  # float A(N), A: float(N), A(N)
+    if token.kind in ("(", ":"):  # float A(N), A: float(N), A(N)
         message = f"the type stands before the name, and holds the sizes: float(M, N) {word.text}"
         return word, (message, Section.DEFS)
     return None
@@ -149,29 +136,29 @@ def _hint(text: str, token: Token, accepted: Set[str]) -> tuple[str, Section] | 
     """Advice for the mistakes that people make most, and its section."""
     kind, start, end = token.kind, token.span.start, token.span.end
     before, after = text[start - 1 : start], text[end : end + 1]
-    if kind == "DEF" and _DEF.match(text, start):
+    if kind == "def" and _DEF.match(text, start):
         return f"a '}}' is missing before this def (expected {_expected(accepted)})", Section.DEFS
     if kind in _KEYWORDS and "NAME" in accepted and kind not in accepted:
         return f"'{token.text}' is a keyword and cannot be a name; rename it", Section.DEFS
-    if kind in ("MINUS", "TIMES") and after == "=" and "REDUCE" in accepted:
+    if kind in ("-", "TIMES") and after == "=" and "REDUCE" in accepted:
         return no_reduction(token.text)
     if token.text == before == "/":
         return "comments start with '#'", Section.DEFS
     if token.text == before == "*":
         return "there is no '**'; use pow(x, y)", Section.FUNCTIONS
-    if kind == "EQUAL" and "EQUALITY" in accepted:
+    if kind == "=" and "EQUALITY" in accepted:
         advice = "a comparison is written '=='; a new statement starts with its target"
         return advice, Section.OPERATORS
-    if kind == "RPAR" and accepted >= {*_OPERATOR, "COMMA"} and "RPAR" not in accepted:
+    if kind == ")" and accepted >= {*_OPERATOR, ","} and ")" not in accepted:
         advice = "min and max take two values; the smallest and largest of many are min=! and max=!"
         return advice, Section.REDUCTIONS
-    if kind == "COLON" and _RANGE.search(text, max(0, start - 200), start):
+    if kind == ":" and _RANGE.search(text, max(0, start - 200), start):
         return "a range has no step: write 2 * i where i is read", Section.RANGES
-    if kind == "COLON" and text[max(0, start - 40) : start].rstrip()[-1:] in ("(", ","):
+    if kind == ":" and text[max(0, start - 40) : start].rstrip()[-1:] in ("(", ","):
         return "every dimension has an index: A(m, n), which takes all its values", Section.RANGES
-    if kind in ("PLUS", "MINUS", "TIMES") and "INT" not in accepted and "COMMA" in accepted:
+    if kind in ("+", "-", "TIMES") and "INT" not in accepted and "," in accepted:
         return "a dimension is a name or a number; write sums of sizes in ranges", Section.DEFS
-    if kind == "RELATION" and "IN" in accepted:
+    if kind == "RELATION" and "in" in accepted:
         return "a where clause is a range i in 0:N, x = value, or exists T(i)", Section.WHERE
     if kind == "AXIS" and before != ")":
         return "a dimension is written T.0, right behind a tensor's name", Section.DEFS
@@ -185,5 +172,5 @@ def _expected(accepted: Set[str]) -> str:
         if accepted >= kinds:
             parts.append(words)
             accepted = accepted - kinds
-    parts += sorted({_WORDS.get(a, f"'{a.lower()}'") for a in accepted})
+    parts += sorted({_WORDS.get(a, f"'{a}'") for a in accepted})
     return parts[0] if len(parts) == 1 else ", ".join(parts[:-1]) + " or " + parts[-1]

@@ -22,7 +22,7 @@ MAX_DEPTH = 200
 MAX_TEXT = 1 << 18
 """Longest text, in characters: some ten thousand lines."""
 
-_BINARY = {"OR": 2, "AND": 3, "EQUALITY": 4, "RELATION": 5, "PLUS": 6, "MINUS": 6, "TIMES": 7}
+_BINARY = {"OR": 2, "AND": 3, "EQUALITY": 4, "RELATION": 5, "+": 6, "-": 6, "TIMES": 7}
 """Operators, and how tightly they bind."""
 _UNARY = 8
 _ANY_OPERATOR = 2
@@ -127,14 +127,14 @@ class _Parser:
     def listed(self, item: Callable[[], _T]) -> tuple[_T, ...]:
         """One or more, with commas between."""
         found = [item()]
-        while self.skip("COMMA"):
+        while self.skip(","):
             found.append(item())
         return tuple(found)
 
     def in_parentheses(self, item: Callable[[], _T]) -> tuple[_T, ...]:
         """None or more, behind an opening parenthesis that was taken."""
-        found = () if self.at("RPAR") else self.listed(item)
-        self.expect("RPAR")
+        found = () if self.at(")") else self.listed(item)
+        self.expect(")")
         return found
 
     # --- definitions ---
@@ -149,18 +149,18 @@ class _Parser:
         return ast.Module(tuple(defs))
 
     def definition(self) -> ast.Def:
-        self.begin("DEF")
+        self.begin("def")
         name = self.expect("NAME")
-        self.expect("LPAR")
+        self.expect("(")
         params = self.in_parentheses(self.param)
-        self.expect("ARROW")
-        if self.skip("LPAR"):
+        self.expect("->")
+        if self.skip("("):
             outputs = self.in_parentheses(self.param)
         else:
             outputs = self.listed(self.param)
-        self.expect("LBRACE")
+        self.expect("{")
         self.inside, statements = True, list[ast.Statement]()
-        while not self.skip("RBRACE"):
+        while not self.skip("}"):
             statements.append(self.statement())
         self.inside = False
         return ast.Def(name.text, params, outputs, tuple(statements), name.span)
@@ -172,7 +172,7 @@ class _Parser:
 
     def type(self) -> ast.TensorType:
         scalar = self.expect("SCALAR")
-        dims = self.in_parentheses(self.dim) if self.skip("LPAR") else ()
+        dims = self.in_parentheses(self.dim) if self.skip("(") else ()
         return ast.TensorType(_type_name(scalar), dims, scalar.span)
 
     def dim(self) -> ast.Number | ast.Name:
@@ -185,13 +185,13 @@ class _Parser:
 
     def statement(self) -> ast.Statement:
         name = self.begin("NAME")
-        if self.at("COMMA"):
+        if self.at(","):
             return self.call(name)
-        indices = self.in_parentheses(self.expr) if self.skip("LPAR") else ()
-        op = self.expect("EQUAL", "REDUCE")
+        indices = self.in_parentheses(self.expr) if self.skip("(") else ()
+        op = self.expect("=", "REDUCE")
         rhs = self.expr()
-        equivalent = self.equivalent() if self.at("EQUIVALENT") else None
-        where = self.listed(self.clause) if self.skip("WHERE") else ()
+        equivalent = self.equivalent() if self.at("<=>") else None
+        where = self.listed(self.clause) if self.skip("where") else ()
         spans = self.since(name), name.span, op.span
         return self.within_depth(
             ast.Assign(name.text, indices, op.text, rhs, equivalent, where, *spans)
@@ -199,30 +199,30 @@ class _Parser:
 
     def call(self, first: Token) -> ast.Call:
         targets = [first]
-        while self.skip("COMMA"):
+        while self.skip(","):
             targets.append(self.expect("NAME"))
-        self.expect("EQUAL")
+        self.expect("=")
         value = self.expr()
         names = tuple(ast.Name(t.text, t.span) for t in targets)
         return self.within_depth(ast.Call(names, value, self.since(first)))
 
     def equivalent(self) -> ast.Equivalent:
-        first = self.expect("EQUIVALENT")
+        first = self.expect("<=>")
         name = self.expect("NAME")
-        self.expect("LPAR")
+        self.expect("(")
         arguments = self.in_parentheses(self.expr)
         return ast.Equivalent(name.text, arguments, self.since(first))
 
     def clause(self) -> ast.Where:
-        if self.at("EXISTS"):
+        if self.at("exists"):
             first = self.advance()
             return ast.Exists(self.expr(), self.since(first))
         name = self.expect("NAME")
-        if self.skip("IN"):
+        if self.skip("in"):
             start = self.expr()
-            self.expect("COLON")
+            self.expect(":")
             return ast.Range(name.text, start, self.expr(), name.span)
-        self.expect("EQUAL")
+        self.expect("=")
         return ast.Let(name.text, self.expr(), name.span)
 
     def within_depth(self, statement: _S) -> _S:
@@ -249,10 +249,10 @@ class _Parser:
                     pending.append(_Pending(binds, self.advance(), first, [node]))
                     break
                 first, node = self.applied(pending, _ANY_OPERATOR, first, node)
-                if self.at("QMARK"):
+                if self.at("?"):
                     pending.append(_Pending(0, self.advance(), first, [node]))
                     break
-                while pending and pending[-1].token.kind == "COLON":
+                while pending and pending[-1].token.kind == ":":
                     done = pending.pop()
                     first = done.first
                     condition, then = done.parts
@@ -268,9 +268,7 @@ class _Parser:
     def operand(self, pending: list[_Pending]) -> tuple[Token, ast.Expr]:
         """The next part of an expression without an operator, and its first token."""
         while True:
-            first = self.expect(
-                *("MINUS", "NOT", "INT", "FLOAT", "NAME", "SCALAR", "MIN", "MAX", "LPAR")
-            )
+            first = self.expect(*("-", "!", "INT", "FLOAT", "NAME", "SCALAR", "min", "max", "("))
             match first.kind:
                 case "INT":
                     return first, self.integer(first)
@@ -283,13 +281,13 @@ class _Parser:
                         digits = self.advance().text[1:]
                         axis = int(digits) if len(digits) < 8 else 10**9
                         return first, ast.Dimension(first.text, axis, self.since(first))
-                    if not self.skip("LPAR"):
+                    if not self.skip("("):
                         return first, ast.Name(first.text, first.span)
-                    if self.skip("RPAR"):
+                    if self.skip(")"):
                         return first, ast.Apply(first.text, (), self.since(first), first.span)
-                case "SCALAR" | "MIN" | "MAX":
-                    self.expect("LPAR")
-            binds = _UNARY if first.kind in ("MINUS", "NOT") else 0
+                case "SCALAR" | "min" | "max":
+                    self.expect("(")
+            binds = _UNARY if first.kind in ("-", "!") else 0
             pending.append(_Pending(binds, first, first, []))
 
     def applied(
@@ -309,14 +307,14 @@ class _Parser:
         """Whether another part follows the one that was read, or else the end of the whole."""
         parts = len(pending.parts)
         match pending.token.kind:
-            case "QMARK":
-                pending.token = self.expect("COLON")
+            case "?":
+                pending.token = self.expect(":")
                 return True
-            case "MIN" | "MAX" if parts == 1:
-                return bool(self.expect("COMMA"))
-            case "NAME" if self.skip("COMMA"):
+            case "min" | "max" if parts == 1:
+                return bool(self.expect(","))
+            case "NAME" if self.skip(","):
                 return True
-        self.expect("RPAR")
+        self.expect(")")
         return False
 
     def closed(self, done: _Pending) -> ast.Expr:
@@ -327,7 +325,7 @@ class _Parser:
                 return ast.Apply(token.text, tuple(parts), span, token.span)
             case "SCALAR":
                 return ast.Cast(_type_name(token), parts[0], span)
-            case "MIN" | "MAX":
+            case "min" | "max":
                 return ast.Binary(token.text, parts[0], parts[1], span)
             case _:
                 return parts[0]

@@ -11,41 +11,18 @@ from tcl.grammar.syntax.source import Source, Span
 END = "$END"
 """The kind of the token behind the last one."""
 
-_KEYWORDS = {word: word.upper() for word in ("def", "where", "in", "exists", "min", "max")}
+_KEYWORDS = frozenset({"def", "where", "in", "exists", "min", "max"})
 _NUMBER = r"(?![A-Za-z_0-9])"
 """A number does not run into a name."""
 _TOKEN = re.compile(
-    "|".join(
-        f"(?P<{kind}>{pattern})"
-        for kind, pattern in {
-            "SCALAR": r"(?:bool|byte|half|float|double|bfloat16|float(?:16|32|64)"
-            r"|u?int(?:8|16|32|64))\b",
-            "REDUCE": r"(?:\+|\*|min|max)=!?",
-            "AXIS": r"(?<=[A-Za-z0-9_])\.[0-9]+",  # the `.0` of `T.0`: right behind a name
-            "FLOAT": rf"(?:(?:[0-9]+\.[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"
-            rf"|[0-9]+[eE][+-]?[0-9]+){_NUMBER}",
-            "INT": rf"[0-9]+{_NUMBER}",
-            "NAME": r"[A-Za-z_][A-Za-z0-9_]*",
-            "EQUIVALENT": "<=>",
-            "ARROW": "->",
-            "EQUALITY": "[=!]=",
-            "RELATION": "[<>]=?",
-            "OR": r"\|\|",
-            "AND": "&&",
-            "EQUAL": "=",
-            "NOT": "!",
-            "PLUS": r"\+",
-            "MINUS": "-",
-            "TIMES": "[*/%]",
-            "LPAR": r"\(",
-            "RPAR": r"\)",
-            "LBRACE": r"\{",
-            "RBRACE": r"\}",
-            "COMMA": ",",
-            "COLON": ":",
-            "QMARK": r"\?",
-        }.items()
-    )
+    r"(?P<SCALAR>(?:bool|byte|half|float|double|bfloat16|float(?:16|32|64)|u?int(?:8|16|32|64))\b)"
+    r"|(?P<REDUCE>(?:\+|\*|min|max)=!?)"
+    r"|(?P<AXIS>(?<=[A-Za-z0-9_])\.[0-9]+)"  # the `.0` of `T.0`: right behind a name
+    r"|(?P<FLOAT>(?:(?:[0-9]+\.[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|[0-9]+[eE][+-]?[0-9]+)"
+    rf"{_NUMBER})|(?P<INT>[0-9]+{_NUMBER})"
+    r"|(?P<NAME>[A-Za-z_][A-Za-z0-9_]*)"
+    r"|->|<=>|(?P<EQUALITY>[=!]=)|(?P<RELATION>[<>]=?)|(?P<OR>\|\|)|(?P<AND>&&)"
+    r"|(?P<TIMES>[*/%])|[-+!=(){},:?]"
 )
 _IGNORED = re.compile(r"(?:[ \t\r\n\f\v]+|#[^\n]*)*")
 
@@ -55,6 +32,7 @@ class Token:
     """A word of the language."""
 
     kind: str
+    """A word in capitals; of keywords and signs the text itself."""
     text: str
     span: Span
 
@@ -84,7 +62,7 @@ def tokens(source: Source) -> Iterator[Token]:
         found = _TOKEN.match(text, start)
         if found is None:
             raise NoTokenError(start)
-        position, kind = found.end(), found.lastgroup or ""
-        if kind == "NAME":
-            kind = _KEYWORDS.get(found[0], kind)
-        yield Token(kind, found[0], Span(start, position, line, start - line_start + 1))
+        position, kind, word = found.end(), found.lastgroup, found[0]
+        if word in _KEYWORDS:
+            kind = word
+        yield Token(kind or word, word, Span(start, position, line, start - line_start + 1))
