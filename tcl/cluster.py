@@ -15,13 +15,14 @@ import time
 from collections import defaultdict
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 from tcl import __version__
 from tcl.codegen.common.version import CODEGEN_VERSION
 from tcl.codegen.devices.cpu import host_cpu
+from tcl.common.dataclass import dataclass
 from tcl.common.errors import ArgumentError
 from tcl.common.extras import installing
 from tcl.common.number_format import plural

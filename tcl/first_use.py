@@ -21,7 +21,7 @@ from tcl.common.interrupts import of_system
 from tcl.common.log import logger
 from tcl.common.scratch_folder import workspace
 from tcl.common.warn import warn_once
-from tcl.executors.dispatch import FirstCall
+from tcl.executors.call_kernels import FirstCall
 from tcl.selection.best_options import DEFAULT, refusal
 from tcl.selection.known_first_use import BEGUN, BUSY_THEN, known_by, nothing
 from tcl.selection.suggested_options import Chosen

@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import operator
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import field, fields, replace
 from typing import Any, Literal
 
 from tcl.codegen.options.kinds import (
@@ -23,6 +23,7 @@ from tcl.codegen.options.kinds import (
     Permutation,
     Sizes,
 )
+from tcl.common.dataclass import dataclass
 from tcl.common.errors import OptionsError
 
 _MAX_SIZE = 2**31 - 1

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from tcl.common.dataclass import dataclass
 from tcl.grammar.check.scope import Scope, dims_of
 from tcl.grammar.syntax import ast
 from tcl.grammar.syntax import types as t

@@ -6,8 +6,9 @@ All problems of a text are reported together, each with its place and a remedy.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from tcl.common.dataclass import dataclass
 from tcl.grammar.check.builtins import BUILTINS
 from tcl.grammar.check.calls import Expansion, expand
 from tcl.grammar.check.dependencies import check_dependencies, uninitialised

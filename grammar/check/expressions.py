@@ -7,11 +7,12 @@ so that one mistake gives one message.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import reduce
 from typing import assert_never
 
 from tcl.common.closest import alike
+from tcl.common.dataclass import dataclass
 from tcl.common.plural import plural
 from tcl.grammar.check import literals
 from tcl.grammar.check.builtins import BUILTINS

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from tcl.common.closest import alike
+from tcl.common.dataclass import dataclass
 from tcl.grammar.check.builtins import BUILTINS
 from tcl.grammar.syntax.ast import Apply, Name, Number, Statement, TensorType
 from tcl.grammar.syntax.errors import Diagnostic

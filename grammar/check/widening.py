@@ -11,17 +11,17 @@ float32 becomes inf, which nobody takes for a result.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TypeAlias, TypeGuard
 
+from tcl.common.dataclass import dataclass
 from tcl.grammar.ranges.intervals import Bounds, either, operation, within
-from tcl.grammar.ranges.overflow import is_index_arithmetic
 from tcl.grammar.syntax.errors import Diagnostic
 from tcl.grammar.syntax.reference import Section
 from tcl.grammar.syntax.source import Source, Span
 from tcl.grammar.syntax.types import ScalarType
 from tcl.grammar.tree import checked as c
-from tcl.grammar.tree.traverse import children, evaluated
+from tcl.grammar.tree.traverse import children, evaluated, is_index_arithmetic
 
 _LARGEST_INDEX = 2**16
 """An index or a size is taken to be no larger. What is made of these alone is checked for the sizes

@@ -8,8 +8,9 @@ clause has fixed one index of ``X(n + k - 1) * W(k)``, that costs ``k`` the taps
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from tcl.common.dataclass import dataclass
 from tcl.grammar.ranges.accesses import Access, accesses
 from tcl.grammar.ranges.linear import Analysis, Linear
 from tcl.grammar.ranges.sized import SizedDef, SizedStatement

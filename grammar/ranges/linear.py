@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TypeAlias, cast
 
+from tcl.common.dataclass import dataclass
 from tcl.grammar.ranges.intervals import UNBOUNDED, Bounds, either, of_type, operation, within
 from tcl.grammar.sizes.varying import common_divisor, largest, smallest
 from tcl.grammar.syntax.types import INDEX, INT64

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import lru_cache
 from itertools import product
 from typing import TypeAlias
+
+from tcl.common.dataclass import dataclass
 
 REMEMBERED = 1 << 13
 """Results of each operation that are remembered."""

@@ -391,12 +391,6 @@ def _factor(atom: Atom) -> Any:
     return ["/", formula(Size.made(dict(atom.terms))), atom.divisor]
 
 
-def value_of(found: Any, sizes: Mapping[str, int]) -> int:
-    """The value of a ``formula``."""
-    value: int = calculator(found)(sizes)
-    return value
-
-
 def calculator(wanted: Any) -> Callable[[Mapping[str, int]], Any]:
     """What gives the values of formulas for some sizes, in tuples and dicts as ``wanted`` has them.
     It is compiled, as calls wait for it."""

@@ -1,21 +1,18 @@
-"""Text → AST."""
+"""Text → AST. What is accepted stands in ``docs/language.md``, under Grammar."""
 
 from __future__ import annotations
 
 import math
-from functools import cache
-from importlib import resources
-from typing import Any, TypeVar
+from collections.abc import Callable
+from typing import NoReturn, TypeVar
 
-from lark import Lark, Token, UnexpectedCharacters, UnexpectedToken, v_args
-from lark.exceptions import VisitError
-from lark.visitors import Transformer_NonRecursive
-
-from tcl.grammar.syntax import ast, tables
+from tcl.common.dataclass import dataclass
+from tcl.grammar.syntax import ast
 from tcl.grammar.syntax.errors import Diagnostic, TclSyntaxError
 from tcl.grammar.syntax.hints import unexpected_character, unexpected_token
 from tcl.grammar.syntax.reference import Section
 from tcl.grammar.syntax.source import Source, Span
+from tcl.grammar.syntax.tokens import END, NoTokenError, Token, tokens
 from tcl.grammar.syntax.types import ALIASES
 from tcl.grammar.syntax.walk import deepest
 
@@ -25,7 +22,12 @@ MAX_DEPTH = 200
 MAX_TEXT = 1 << 18
 """Longest text, in characters: some ten thousand lines."""
 
+_BINARY = {"OR": 2, "AND": 3, "EQUALITY": 4, "RELATION": 5, "+": 6, "-": 6, "TIMES": 7}
+"""Operators, and how tightly they bind."""
+_UNARY = 8
+_ANY_OPERATOR = 2
 
+_T = TypeVar("_T")
 _S = TypeVar("_S", ast.Assign, ast.Call)
 
 
@@ -39,177 +41,308 @@ def parse(text: str, name: str = "<string>") -> ast.Module:
         message = f"the text has {len(text)} characters, more than {MAX_TEXT}; split it up"
         whole = Diagnostic(message, source.span_at(0, 1), section=Section.LIMITS)
         raise TclSyntaxError(source, [whole])
-    error: BaseException
     try:
-        tree = _lark().parse(text)
-        return ast.Module(tuple(_Builder(source).transform(tree)))
-    except VisitError as e:  # Lark's wrapper around what the builder raised
-        error = e.orig_exc
-    except UnexpectedToken as e:
-        error = unexpected_token(source, e)
-    except UnexpectedCharacters as e:
-        error = unexpected_character(source, e.pos_in_stream or 0)
-    # Not in there: Lark's error would be its context, with a parser in it that cannot be pickled.
+        return _Parser(source).module()
+    except NoTokenError as e:
+        error = unexpected_character(source, e.position)
     raise error
 
 
-@cache
-def _lark() -> Lark:
-    grammar = resources.files("tcl.grammar.syntax").joinpath("tcl.lark").read_text("utf-8")
-    return tables.parser(
-        grammar, parser="lalr", lexer="basic", propagate_positions=True, maybe_placeholders=True
-    )
+@dataclass(slots=True)
+class _Pending:
+    """The beginning of an expression whose rest is still to be read."""
+
+    binds: int
+    """How tightly an operator binds; 0 for what has an end of its own."""
+    token: Token
+    """That says what it is."""
+    first: Token
+    """Of the expression."""
+    parts: list[ast.Expr]
 
 
-def _span(at: Any) -> Span:
-    """The span of a Token, or of a rule's Meta."""
-    return Span(at.start_pos, at.end_pos, at.line, at.column)
-
-
-@v_args(meta=True)
-class _Builder(Transformer_NonRecursive[Token, list[ast.Def]]):
-    """One method per rule of the grammar, called bottom-up with the rule's children."""
+class _Parser:
+    """Reads one token after another and never goes back. Expressions are read with a stack of
+    what is pending, as they may be nested more deeply than Python's calls."""
 
     def __init__(self, source: Source) -> None:
-        super().__init__()
-        self._source = source
+        self.source = source
+        self.tokens = tokens(source)
+        self.read: list[Token] = []
+        """Tokens of the statement, or header, so far."""
+        self.inside = False
+        """Whether a body is read, not a header."""
+        self.in_expression = False
+        """Whether the last token is a name within an expression."""
+        self.accepted: set[str] = set()
+        """Kinds of tokens that could stand here."""
+        self.token = next(self.tokens)
 
-    def _fail(self, span: Span, message: str, section: Section) -> TclSyntaxError:
-        return TclSyntaxError(self._source, [Diagnostic(message, span, section=section)])
+    # --- tokens ---
+
+    def advance(self) -> Token:
+        """Take the token."""
+        token = self.token
+        self.read.append(token)
+        self.in_expression = False
+        self.accepted.clear()
+        self.token = next(self.tokens)
+        return token
+
+    def at(self, *kinds: str) -> bool:
+        """Whether the token is of one of these kinds, which may all stand here."""
+        self.accepted.update(kinds)
+        return self.token.kind in kinds
+
+    def skip(self, kind: str) -> bool:
+        """Take the token if it is of this kind, which may stand here."""
+        return self.at(kind) and bool(self.advance())
+
+    def expect(self, *kinds: str) -> Token:
+        """Take the token, which has to be of one of these kinds."""
+        return self.advance() if self.at(*kinds) else self.unexpected()
+
+    def begin(self, kind: str) -> Token:
+        """Likewise, the first one of a statement or a header."""
+        if not self.at(kind):
+            self.unexpected()
+        self.read = []
+        return self.advance()
+
+    def unexpected(self) -> NoReturn:
+        raise unexpected_token(
+            *(self.source, self.token, self.accepted, self.read),
+            inside=self.inside,
+            in_expression=self.in_expression,
+        )
+
+    def fail(self, span: Span, message: str, section: Section) -> NoReturn:
+        raise TclSyntaxError(self.source, [Diagnostic(message, span, section=section)])
+
+    def since(self, first: Token) -> Span:
+        """From the start of a token to the end of the last one."""
+        start = first.span
+        return Span(start.start, self.read[-1].span.end, start.line, start.column)
+
+    def listed(self, item: Callable[[], _T]) -> tuple[_T, ...]:
+        """One or more, with commas between."""
+        found = [item()]
+        while self.skip(","):
+            found.append(item())
+        return tuple(found)
+
+    def in_parentheses(self, item: Callable[[], _T]) -> tuple[_T, ...]:
+        """None or more, behind an opening parenthesis that was taken."""
+        found = () if self.at(")") else self.listed(item)
+        self.expect(")")
+        return found
 
     # --- definitions ---
 
-    def start(self, meta: Any, defs: list[ast.Def]) -> list[ast.Def]:
+    def module(self) -> ast.Module:
+        defs = []
+        while not self.at(END):
+            defs.append(self.definition())
         if not defs:
             message = "the text holds no def; write def name(inputs) -> (outputs) { statements }"
-            raise self._fail(self._source.span_at(0, 1), message, Section.DEFS)
-        return defs
+            self.fail(self.source.span_at(0, 1), message, Section.DEFS)
+        return ast.Module(tuple(defs))
 
-    def def_(self, meta: Any, parts: list[Any]) -> ast.Def:
-        name, *rest = parts
-        params = tuple(p for p in rest if isinstance(p, ast.Param))
-        outputs = next(p for p in rest if isinstance(p, list))
-        statements = tuple(p for p in rest if isinstance(p, ast.Assign | ast.Call))
-        return ast.Def(str(name), params, tuple(outputs), statements, _span(name))
+    def definition(self) -> ast.Def:
+        self.begin("def")
+        name = self.expect("NAME")
+        self.expect("(")
+        params = self.in_parentheses(self.param)
+        self.expect("->")
+        if self.skip("("):
+            outputs = self.in_parentheses(self.param)
+        else:
+            outputs = self.listed(self.param)
+        self.expect("{")
+        self.inside, statements = True, list[ast.Statement]()
+        while not self.skip("}"):
+            statements.append(self.statement())
+        self.inside = False
+        return ast.Def(name.text, params, outputs, tuple(statements), name.span)
 
-    def outputs(self, meta: Any, params: list[ast.Param | None]) -> list[ast.Param]:
-        return [p for p in params if p is not None]
+    def param(self) -> ast.Param:
+        type_ = self.type() if self.at("SCALAR") else None
+        name = self.expect("NAME")
+        return ast.Param(name.text, type_, name.span)
 
-    def param(self, meta: Any, parts: list[Any]) -> ast.Param:
-        type_, name = parts
-        return ast.Param(str(name), type_, _span(name))
+    def type(self) -> ast.TensorType:
+        scalar = self.expect("SCALAR")
+        dims = self.in_parentheses(self.dim) if self.skip("(") else ()
+        return ast.TensorType(_type_name(scalar), dims, scalar.span)
 
-    def type(self, meta: Any, parts: list[Token | None]) -> ast.TensorType:
-        scalar, *dims = (p for p in parts if p is not None)
-        sizes = (
-            ast.Number(self._integer(dim), _span(dim))
-            if dim.type == "INT"
-            else ast.Name(str(dim), _span(dim))
-            for dim in dims
-        )
-        return ast.TensorType(_type_name(scalar), tuple(sizes), _span(scalar))
+    def dim(self) -> ast.Number | ast.Name:
+        if self.at("INT"):
+            return self.integer(self.advance())
+        name = self.expect("NAME")
+        return ast.Name(name.text, name.span)
 
     # --- statements ---
 
-    def assign(self, meta: Any, parts: list[Any]) -> ast.Assign:
-        (name, indices), op, rhs, equivalent, *where = parts
-        clauses = tuple(w for w in where if w is not None)
-        span, target_span = _span(meta), _span(name)
-        statement = ast.Assign(
-            str(name), indices, str(op), rhs, equivalent, clauses, span, target_span, _span(op)
+    def statement(self) -> ast.Statement:
+        name = self.begin("NAME")
+        if self.at(","):
+            return self.call(name)
+        indices = self.in_parentheses(self.expr) if self.skip("(") else ()
+        op = self.expect("=", "REDUCE")
+        rhs = self.expr()
+        equivalent = self.equivalent() if self.at("<=>") else None
+        where = self.listed(self.clause) if self.skip("where") else ()
+        spans = self.since(name), name.span, op.span
+        return self.within_depth(
+            ast.Assign(name.text, indices, op.text, rhs, equivalent, where, *spans)
         )
-        return self._within_depth(statement)
 
-    def call(self, meta: Any, parts: list[Any]) -> ast.Call:
-        *targets, value = parts
-        names = tuple(ast.Name(str(t), _span(t)) for t in targets)
-        return self._within_depth(ast.Call(names, value, _span(meta)))
+    def call(self, first: Token) -> ast.Call:
+        targets = [first]
+        while self.skip(","):
+            targets.append(self.expect("NAME"))
+        self.expect("=")
+        value = self.expr()
+        names = tuple(ast.Name(t.text, t.span) for t in targets)
+        return self.within_depth(ast.Call(names, value, self.since(first)))
 
-    def _within_depth(self, statement: _S) -> _S:
+    def equivalent(self) -> ast.Equivalent:
+        first = self.expect("<=>")
+        name = self.expect("NAME")
+        self.expect("(")
+        arguments = self.in_parentheses(self.expr)
+        return ast.Equivalent(name.text, arguments, self.since(first))
+
+    def clause(self) -> ast.Where:
+        if self.at("exists"):
+            first = self.advance()
+            return ast.Exists(self.expr(), self.since(first))
+        name = self.expect("NAME")
+        if self.skip("in"):
+            start = self.expr()
+            self.expect(":")
+            return ast.Range(name.text, start, self.expr(), name.span)
+        self.expect("=")
+        return ast.Let(name.text, self.expr(), name.span)
+
+    def within_depth(self, statement: _S) -> _S:
         depth, span = deepest(statement)
         if depth > MAX_DEPTH:
-            message = (
+            self.fail(
+                span,
                 f"the expression is nested {depth} levels deep, more than {MAX_DEPTH}; "
-                "name parts of it with `where x = ...`"
+                "name parts of it with `where x = ...`",
+                Section.LIMITS,
             )
-            raise self._fail(span, message, Section.LIMITS)
         return statement
-
-    def target(self, meta: Any, parts: list[Any]) -> tuple[Token, tuple[ast.Expr, ...]]:
-        name, indices = parts
-        return name, indices or ()
-
-    def arguments(self, meta: Any, parts: list[ast.Expr | None]) -> tuple[ast.Expr, ...]:
-        return tuple(p for p in parts if p is not None)
-
-    def equivalent(self, meta: Any, parts: list[Any]) -> ast.Equivalent:
-        name, arguments = parts
-        return ast.Equivalent(str(name), arguments, _span(meta))
-
-    def range(self, meta: Any, parts: list[Any]) -> ast.Range:
-        index, start, stop = parts
-        return ast.Range(str(index), start, stop, _span(index))
-
-    def let(self, meta: Any, parts: list[Any]) -> ast.Let:
-        name, value = parts
-        return ast.Let(str(name), value, _span(name))
-
-    def exists(self, meta: Any, parts: list[Any]) -> ast.Exists:
-        return ast.Exists(parts[0], _span(meta))
 
     # --- expressions ---
 
-    def integer(self, meta: Any, parts: list[Token]) -> ast.Number:
-        return ast.Number(self._integer(parts[0]), _span(meta))
+    def expr(self) -> ast.Expr:
+        pending: list[_Pending] = []
+        while True:
+            first, node = self.operand(pending)
+            while True:  # an operand has been read
+                if self.at(*_BINARY):
+                    binds = _BINARY[self.token.kind]
+                    first, node = self.applied(pending, binds, first, node)
+                    pending.append(_Pending(binds, self.advance(), first, [node]))
+                    break
+                first, node = self.applied(pending, _ANY_OPERATOR, first, node)
+                if self.at("?"):
+                    pending.append(_Pending(0, self.advance(), first, [node]))
+                    break
+                while pending and pending[-1].token.kind == ":":
+                    done = pending.pop()
+                    first = done.first
+                    condition, then = done.parts
+                    node = ast.Select(condition, then, node, self.since(first))
+                if not pending:
+                    return node
+                done = pending[-1]
+                done.parts.append(node)
+                if self.goes_on(done):
+                    break
+                first, node = done.first, self.closed(pending.pop())
 
-    def _integer(self, token: Token) -> int:
-        digits = token.lstrip("0") or "0"
+    def operand(self, pending: list[_Pending]) -> tuple[Token, ast.Expr]:
+        """The next part of an expression without an operator, and its first token."""
+        while True:
+            first = self.expect(*("-", "!", "INT", "FLOAT", "NAME", "SCALAR", "min", "max", "("))
+            match first.kind:
+                case "INT":
+                    return first, self.integer(first)
+                case "FLOAT":
+                    return first, self.real(first)
+                case "NAME":
+                    self.in_expression = True
+                    if self.at("AXIS"):
+                        # No tensor has that many dimensions; the check says so.
+                        digits = self.advance().text[1:]
+                        axis = int(digits) if len(digits) < 8 else 10**9
+                        return first, ast.Dimension(first.text, axis, self.since(first))
+                    if not self.skip("("):
+                        return first, ast.Name(first.text, first.span)
+                    if self.skip(")"):
+                        return first, ast.Apply(first.text, (), self.since(first), first.span)
+                case "SCALAR" | "min" | "max":
+                    self.expect("(")
+            binds = _UNARY if first.kind in ("-", "!") else 0
+            pending.append(_Pending(binds, first, first, []))
+
+    def applied(
+        self, pending: list[_Pending], binds: int, first: Token, node: ast.Expr
+    ) -> tuple[Token, ast.Expr]:
+        """The operators applied that bind no less tightly than the one that comes."""
+        while pending and pending[-1].binds >= binds:
+            done = pending.pop()
+            first, op = done.first, done.token.text
+            if done.parts:
+                node = ast.Binary(op, done.parts[0], node, self.since(first))
+            else:
+                node = ast.Unary(op, node, self.since(first))
+        return first, node
+
+    def goes_on(self, pending: _Pending) -> bool:
+        """Whether another part follows the one that was read, or else the end of the whole."""
+        parts = len(pending.parts)
+        match pending.token.kind:
+            case "?":
+                pending.token = self.expect(":")
+                return True
+            case "min" | "max" if parts == 1:
+                return bool(self.expect(","))
+            case "NAME" if self.skip(","):
+                return True
+        self.expect(")")
+        return False
+
+    def closed(self, done: _Pending) -> ast.Expr:
+        """What stands in parentheses and before them."""
+        token, parts, span = done.token, done.parts, self.since(done.first)
+        match token.kind:
+            case "NAME":
+                return ast.Apply(token.text, tuple(parts), span, token.span)
+            case "SCALAR":
+                return ast.Cast(_type_name(token), parts[0], span)
+            case "min" | "max":
+                return ast.Binary(token.text, parts[0], parts[1], span)
+            case _:
+                return parts[0]
+
+    def integer(self, token: Token) -> ast.Number:
+        digits = token.text.lstrip("0") or "0"
         value = int(digits) if len(digits) <= 20 else 2**64
         if value >= 2**64:
-            raise self._fail(_span(token), "the number does not fit in 64 bits", Section.LITERALS)
-        return value
+            self.fail(token.span, "the number does not fit in 64 bits", Section.LITERALS)
+        return ast.Number(value, token.span)
 
-    def real(self, meta: Any, parts: list[Token]) -> ast.Number:
-        value = float(parts[0])
+    def real(self, token: Token) -> ast.Number:
+        value = float(token.text)
         if not math.isfinite(value):
-            message = "the number is too large for a float64"
-            raise self._fail(_span(meta), message, Section.LITERALS)
-        return ast.Number(value, _span(meta))
-
-    def name(self, meta: Any, parts: list[Token]) -> ast.Name:
-        return ast.Name(str(parts[0]), _span(meta))
-
-    def apply(self, meta: Any, parts: list[Any]) -> ast.Apply:
-        name, arguments = parts
-        return ast.Apply(str(name), arguments, _span(meta), _span(name))
-
-    def dimension(self, meta: Any, parts: list[Token]) -> ast.Dimension:
-        tensor, axis = parts
-        # No tensor has that many dimensions; the check says so.
-        number = int(axis[1:]) if len(axis) < 9 else 10**9
-        return ast.Dimension(str(tensor), number, _span(meta))
-
-    def unary(self, meta: Any, parts: list[Any]) -> ast.Unary:
-        op, operand = parts
-        return ast.Unary(str(op), operand, _span(meta))
-
-    def binary(self, meta: Any, parts: list[Any]) -> ast.Binary:
-        left, op, right = parts
-        return ast.Binary(str(op), left, right, _span(meta))
-
-    def minmax(self, meta: Any, parts: list[Any]) -> ast.Binary:
-        op, left, right = parts
-        return ast.Binary(str(op), left, right, _span(meta))
-
-    def select(self, meta: Any, parts: list[Any]) -> ast.Select:
-        condition, then, otherwise = parts
-        return ast.Select(condition, then, otherwise, _span(meta))
-
-    def cast(self, meta: Any, parts: list[Any]) -> ast.Cast:
-        type_, operand = parts
-        return ast.Cast(_type_name(type_), operand, _span(meta))
+            self.fail(token.span, "the number is too large for a float64", Section.LITERALS)
+        return ast.Number(value, token.span)
 
 
 def _type_name(token: Token) -> str:
-    name = str(token)
-    return ALIASES.get(name, name)
+    return ALIASES.get(token.text, token.text)

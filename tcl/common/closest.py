@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from tcl.common.lazy import Lazy
+
+if TYPE_CHECKING:
+    import difflib
+else:
+    difflib = Lazy("difflib")
 
 _LONGEST = 64
 """Characters of a name that are compared with others as short: the time grows with their square."""

@@ -12,10 +12,17 @@ import os
 import stat
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tcl.common.errors import TclError
 from tcl.common.interrupts import of_system
+from tcl.common.lazy import Lazy
 from tcl.common.warn import warn_once
+
+if TYPE_CHECKING:
+    import platformdirs
+else:
+    platformdirs = Lazy("platformdirs")  # which nobody needs who says where
 
 
 class NoPlaceError(TclError):
@@ -27,8 +34,6 @@ def place() -> Path:
     given = os.environ.get("TCL_CACHE_DIR")
     if given:
         return Path(given)
-    import platformdirs  # only here, so that nobody needs it who says where
-
     try:
         found = Path(platformdirs.user_cache_dir("tcl", appauthor=False))
     except (RuntimeError, KeyError, OSError):  # no HOME, and nobody whom the system knows

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from tcl.arrays.user_input import check_flag
 from tcl.codegen.options.options import MappingOptions
+from tcl.common.dataclass import dataclass
 from tcl.common.errors import ArgumentError, OptionsError
 from tcl.common.shown import kind_of
 from tcl.selection.tune_modes import ModeLike

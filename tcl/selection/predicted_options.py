@@ -12,12 +12,12 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from tcl.codegen.options.options import MappingOptions
+from tcl.common.dataclass import dataclass
 from tcl.common.errors import CacheError, CompileError, ModelError, OptionsError
 from tcl.common.folder import cache_folder
 from tcl.common.log import logger

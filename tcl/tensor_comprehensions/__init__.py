@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeAlias
 
-from tcl.api import assert_almost_equal
+from tcl.almost_equal import assert_almost_equal
 from tcl.common.errors import ArgumentError
 from tcl.common.forks import reentrant_lock
 from tcl.common.shown import kind_of

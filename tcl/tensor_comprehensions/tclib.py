@@ -17,11 +17,10 @@ from tcl.arrays.libraries import HOST
 from tcl.common.errors import ArgumentError
 from tcl.common.shown import kind_of
 from tcl.executors.call_inputs import inputs_of
+from tcl.executors.call_kernels import size
 from tcl.executors.calls import Calls
 from tcl.executors.cuda_executor import CudaExecutor
-from tcl.executors.dispatch import size
 from tcl.executors.machine import driver, this_machine
-from tcl.tensor_comprehensions import switches
 from tcl.tensor_comprehensions.options import (
     MappingOptions,
     OptionsLike,
@@ -37,6 +36,7 @@ from tcl.tensor_comprehensions.switches import (
     logged_from,
     state,
 )
+from tcl.tensor_comprehensions.switches import __all__ as _switches
 
 __all__ = [
     "CompilationCache",
@@ -49,7 +49,7 @@ __all__ = [
     "parse_defs",
     "shared_memory_size",
 ]
-__all__ += switches.__all__
+__all__ += _switches
 
 
 def parse_defs(tc: str) -> list[str]:

@@ -286,7 +286,7 @@ def test_a_place_is_told_once_and_costs_nothing_afterwards(
         looked.append(sized)
         return size_findings(sized)
 
-    monkeypatch.setattr("tcl.executors.dispatch.size_findings", looking)
+    monkeypatch.setattr("tcl.grammar.ranges.findings.size_findings", looking)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         T = tcl.define(_SMALL + "\n" + _NARROW)

@@ -18,6 +18,7 @@ from tcl.grammar.sizes.polynomials import Quotient, plus, remembered, times
 from tcl.grammar.sizes.varying import (
     Size,
     Undecided,
+    calculator,
     common_divisor,
     covers,
     formula,
@@ -27,8 +28,12 @@ from tcl.grammar.sizes.varying import (
     smallest,
     terms_of,
     usual,
-    value_of,
 )
+
+
+def value_of(found: object, sizes: dict[str, int]) -> int:
+    return int(calculator(found)(sizes))
+
 
 OPERATIONS = [operator.add, operator.sub, operator.mul, operator.floordiv, operator.mod]
 COMPARISONS = [operator.lt, operator.le, operator.gt, operator.ge, operator.eq, operator.ne]

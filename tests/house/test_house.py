@@ -19,7 +19,7 @@ from tcl.common.extras import Extra
 SOURCE_TREE = (ROOT / "setup.cfg").exists() and (ROOT / "grammar").is_dir()
 needs_source = pytest.mark.skipif(not SOURCE_TREE, reason="runs in the source tree only")
 
-HEAVY = ("numba", "llvmlite", "cupy", "torch", "lightgbm", "dask", "scipy", "rich", "lark")
+HEAVY = ("numba", "llvmlite", "cupy", "torch", "lightgbm", "dask", "scipy", "rich")
 
 
 def run(*command: str) -> str:

@@ -202,7 +202,8 @@ FIRST_CALL = f"""
 import sys, warnings
 import numpy as np
 import tcl
-from tcl.api import Definitions, size
+from tcl.api import Definitions
+from tcl.executors.call_kernels import size
 from tcl.backends.targets import CpuTarget
 from tcl.common.scratch_folder import workspace
 from tcl.executors.call_inputs import inputs_of
