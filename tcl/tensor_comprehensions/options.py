@@ -203,7 +203,7 @@ class TunerConfig:
     def config(self) -> tcl.TunerConfig:
         """The settings of ``tcl.autotune``. Elites are at most half of the population there."""
         values = dict(self._values)
-        made = tcl.TunerConfig(**values)  # type: ignore[arg-type]
+        made = tcl.TunerConfig(**values)
         half = made.settings.population // 2
         if values.get("elites", 0) > half:
             made = made.elites(half)
@@ -267,7 +267,7 @@ class TunerConfig:
 
     def _set(self, name: str, own: str, value: object) -> TunerConfig:
         try:
-            tcl.TunerConfig(**{own: value})  # type: ignore[arg-type]
+            tcl.TunerConfig(**{own: value})
         except SettingError as error:
             raise OptionsError(error.named(name)) from None
         self._values[own] = value  # type: ignore[assignment]
