@@ -14,7 +14,7 @@ from tcl.common.errors import NoNestError, OptionsError
 from tcl.common.shown import kind_of, shown
 from tcl.tensor_comprehensions.switches import note_once, on, text
 from tcl.tuner.config import SettingError
-from tcl.tuner.run.tuner import TuningResult
+from tcl.tuner.run.result import TuningResult
 
 _T = TypeVar("_T")
 
