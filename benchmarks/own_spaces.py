@@ -33,7 +33,8 @@ from tcl.tuner.config import TunerConfig
 from tcl.tuner.measure.cores import available_cores, split_cores
 from tcl.tuner.measure.evaluate import compute_reference, race_candidates, set_up
 from tcl.tuner.measure.timing import MeasureSettings, together
-from tcl.tuner.run.tuner import Tuner, TuningResult
+from tcl.tuner.run.result import TuningResult
+from tcl.tuner.run.tuner import Tuner
 from tcl.tuner.space.cpu.mapping import MappingSpace
 from tcl.workers.pool import WorkerPool
 

@@ -33,8 +33,9 @@ from tcl.tuner.config import TunerConfig
 from tcl.tuner.measure.machine_lock import locked
 from tcl.tuner.measure.reliability import BUSY, share_of_others
 from tcl.tuner.run.brief import BriefSearch
+from tcl.tuner.run.result import TuningResult
 from tcl.tuner.run.stop_requests import searches_count
-from tcl.tuner.run.tuner import Tuner, TuningResult
+from tcl.tuner.run.tuner import Tuner
 
 _log = logger("tuning")
 

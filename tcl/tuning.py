@@ -38,8 +38,8 @@ from tcl.tuner.cache.tuning_cache import TuningCache, default_path
 from tcl.tuner.config import TunerConfig
 from tcl.tuner.run.checkpoint import SavedSearch
 from tcl.tuner.run.events import Event, Note
+from tcl.tuner.run.result import TuningResult
 from tcl.tuner.run.tuner import Tuner as BackendTuner
-from tcl.tuner.run.tuner import TuningResult
 from tcl.tuner.run.workplace import Workplace, check_cores
 from tcl.tuner.space.knobs import Value
 from tcl.tuner.space.program_space import ProgramSpace

@@ -47,8 +47,8 @@ from tcl.tuner.measure.cores import available_cores
 from tcl.tuner.measure.placement import shown
 from tcl.tuner.run.checkpoint import SavedSearch
 from tcl.tuner.run.events import Candidate, Decision
+from tcl.tuner.run.result import TuningResult
 from tcl.tuner.run.stop_requests import COMMAND, searches_count
-from tcl.tuner.run.tuner import TuningResult
 from tcl.tuner.run.workplace import Workplace
 from tcl.tuner.space.knobs import Value
 from tcl.tuning import Tuner

@@ -14,7 +14,7 @@ from tcl.common.errors import NoNestError, OptionsError
 from tcl.common.shown import kind_of, shown
 from tcl.tensor_comprehensions.switches import note_once, on, text
 from tcl.tuner.config import SettingError
-from tcl.tuner.run.tuner import TuningResult
+from tcl.tuner.run.result import TuningResult
 
 _T = TypeVar("_T")
 
@@ -203,7 +203,7 @@ class TunerConfig:
     def config(self) -> tcl.TunerConfig:
         """The settings of ``tcl.autotune``. Elites are at most half of the population there."""
         values = dict(self._values)
-        made = tcl.TunerConfig(**values)  # type: ignore[arg-type]
+        made = tcl.TunerConfig(**values)
         half = made.settings.population // 2
         if values.get("elites", 0) > half:
             made = made.elites(half)
@@ -267,7 +267,7 @@ class TunerConfig:
 
     def _set(self, name: str, own: str, value: object) -> TunerConfig:
         try:
-            tcl.TunerConfig(**{own: value})  # type: ignore[arg-type]
+            tcl.TunerConfig(**{own: value})
         except SettingError as error:
             raise OptionsError(error.named(name)) from None
         self._values[own] = value  # type: ignore[assignment]

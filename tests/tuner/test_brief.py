@@ -31,7 +31,7 @@ from tcl.tuner.cache.tuning_cache import TuningCache
 from tcl.tuner.measure.verdict import Verdict
 from tcl.tuner.run.brief import BriefSearch
 from tcl.tuner.run.events import Event, Interrupted, Raced
-from tcl.tuner.run.tuner import TuningResult
+from tcl.tuner.run.result import TuningResult
 
 SOURCE = """
 def mm(float(M, K) A, float(K, N) B) -> (C) { C(m, n) +=! A(m, k) * B(k, n) }

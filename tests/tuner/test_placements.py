@@ -95,7 +95,7 @@ def test_a_kernel_that_is_wrong_on_one_placement_is_wrong() -> None:
 def test_finals_are_held_on_all_placements(monkeypatch: pytest.MonkeyPatch) -> None:
     backend = PickyBackend()
     one = Evaluator(backend, compute_reference(backend).outputs, QUICK)
-    monkeypatch.setattr("tcl.tuner.measure.evaluate._evaluator", one)
+    monkeypatch.setattr("tcl.tuner.measure.evaluate._evaluators", [one])
     codes = [backend.compile(FakeOptions(100, kind)) for kind in ("right", "slow past")]
     times = race_candidates(codes)
     assert [[name for name, _ in placed] for placed in times] == [NAMES, NAMES]

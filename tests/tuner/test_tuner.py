@@ -49,8 +49,9 @@ from tcl.tuner.run.events import (
     Raced,
 )
 from tcl.tuner.run.finals import IN_FINALS
+from tcl.tuner.run.result import TuningResult
 from tcl.tuner.run.stop_requests import FINISH
-from tcl.tuner.run.tuner import Tuner, TuningResult
+from tcl.tuner.run.tuner import Tuner
 from tcl.tuner.space.cpu.mapping import MappingSpace
 from tcl.tuner.space.knobs import Value
 from tcl.tuner.space.search_space import Config

@@ -356,30 +356,27 @@ class _Reading:
         return together(self.placed)
 
 
-_evaluator: Evaluator | None = None
-"""Of this worker process."""
+_evaluators: list[Evaluator] = []
+"""Of this worker process: one, once it is set up."""
 
 
 def set_up(backend: Runner, expected: Sequence[Expected] | None, settings: MeasureSettings) -> None:
     """Initialise an evaluating worker."""
-    global _evaluator
-    _evaluator = Evaluator(backend, expected, settings)
+    _evaluators[:] = [Evaluator(backend, expected, settings)]
 
 
 def evaluate_candidate(code: bytes, best: float | None, yardstick: Timed | None = None) -> Outcome:
     """Verdict and times of compiled code, in a worker that was set up."""
-    if _evaluator is None:
-        raise RuntimeError("this worker was not set up to evaluate")
-    return _evaluator.evaluate(code, best, yardstick)
+    (evaluator,) = _evaluators
+    return evaluator.evaluate(code, best, yardstick)
 
 
 def race_candidates(
     codes: Sequence[bytes], rounds: int = ROUNDS, budget: float = BUDGET
 ) -> list[Placed]:
     """Times of compiled code, taken in turns, in a worker that was set up."""
-    if _evaluator is None:
-        raise RuntimeError("this worker was not set up to evaluate")
-    return _evaluator.race(codes, rounds, budget)
+    (evaluator,) = _evaluators
+    return evaluator.race(codes, rounds, budget)
 
 
 def race_afresh(
@@ -391,15 +388,12 @@ def race_afresh(
     """``race_candidates`` in a process that has run none, in which those are verified that are not
     ``known`` to be right in such a one, and how they ended that fail. A process that has run some
     ends, so that the next one is asked."""
-    if _evaluator is None:
-        raise RuntimeError("this worker was not set up to evaluate")
-    if _evaluator.used:
+    (evaluator,) = _evaluators
+    if evaluator.used:
         os._exit(_USED)
-    failed = [
-        None if right else _evaluator.verify(c) for c, right in zip(codes, known, strict=True)
-    ]
+    failed = [None if right else evaluator.verify(c) for c, right in zip(codes, known, strict=True)]
     right = [code for code, outcome in zip(codes, failed, strict=True) if outcome is None]
-    times = iter(_evaluator.race(right, rounds, budget))
+    times = iter(evaluator.race(right, rounds, budget))
     return [next(times) if outcome is None else outcome for outcome in failed]
 
 

@@ -30,15 +30,14 @@ from tcl.tuner.run.events import (
     Candidate,
     CandidateCompiled,
     Event,
-    Finished,
     GenerationStarted,
     Interrupted,
 )
 from tcl.tuner.run.finals import Finals
 from tcl.tuner.run.ledger import Ledger
 from tcl.tuner.run.pipeline import Job, Pipeline
+from tcl.tuner.run.result import TuningResult
 from tcl.tuner.run.stop_requests import FINISH, Interrupts, Watch
-from tcl.tuner.run.tuner import TuningResult
 from tcl.tuner.run.workplace import Compilers, Stages
 from tcl.tuner.space.around import around
 from tcl.workers.pool import WorkerDiedError, WorkerPool
@@ -111,10 +110,7 @@ class BriefSearch(Generic[OptionsT]):
                         self._search(stages, watch, ledger, start, tell)
             finally:
                 ledger.flush(last=True)
-        seconds, interrupted = watch.seconds, watch() > 0
-        tell(Finished(ledger.decision, seconds, interrupted))
-        history = tuple(ledger.history)
-        return TuningResult(ledger.decision, history, interrupted, seconds, name, ledger.unsaved)
+        return ledger.result(watch)
 
     def _search(
         self,

@@ -16,8 +16,7 @@ from enum import Enum
 from typing import Any
 
 from tcl.tuner.measure.machine_lock import locked
-from tcl.tuner.run.workplace import Orders
-from tcl.workers.pool import WorkerPool
+from tcl.tuner.run.workplace import Here, Orders
 
 _IDLE = 300.0
 """Seconds without a task after which a search is thought to have ended without saying so."""
@@ -36,8 +35,7 @@ class _Site:
     def __init__(self, orders: Orders) -> None:
         if orders.check is not None:
             orders.check()
-        compiler, evaluator, self._share_cores = orders.pools()
-        self._pools: dict[Role, WorkerPool] = {Role.COMPILE: compiler, Role.MEASURE: evaluator}
+        self._stages = Here(helped=False).open(orders)
         self._tasks = 0
         self._left = time.monotonic()
         self.ended = threading.Event()
@@ -57,17 +55,17 @@ class _Site:
         self._left = time.monotonic()
 
     def run(self, role: Role, function: Callable[..., Any], args: tuple[Any, ...]) -> Any:
-        submit = self._pools[role].submit
-        if role is Role.COMPILE and not self._share_cores:
-            return submit(function, *args).result()
+        (compilers,) = self._stages.compilers
+        if role is Role.COMPILE and not compilers.in_turns:
+            return compilers.executor.submit(function, *args).result()
+        executor = compilers.executor if role is Role.COMPILE else self._stages.evaluator
         # Alone on this machine, or beside others that need not be.
         with locked("tcl-measuring", shared=role is Role.COMPILE):
-            return submit(function, *args).result()
+            return executor.submit(function, *args).result()
 
     def kill(self) -> None:
         self.ended.set()
-        for pool in self._pools.values():
-            pool.kill()
+        self._stages.close()
 
 
 _lock = threading.Lock()

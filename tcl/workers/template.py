@@ -1,0 +1,176 @@
+"""The process that workers are forked from: Python is started, and modules are imported, once.
+
+It runs nothing else and has no threads, so that its copies lack none. What the workers of a program
+have imported, the template imports before it is copied the next time.
+"""
+
+from __future__ import annotations
+
+import atexit
+import gc
+import importlib
+import json
+import os
+import select
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+
+from tcl.workers.worker import serve
+
+_BOOT = (
+    "import json, sys; sys.path[:] = json.loads(sys.argv[1]); "
+    "from tcl.workers.template import main; main(int(sys.argv[2]))"
+)
+_IMPORTED = frozenset(("llvmlite", "numba", "numpy", "tcl"))
+"""Packages of which no module starts threads, or a device, when it is imported."""
+_MOST = 1 << 16
+"""Bytes of a request."""
+
+
+class _Template:
+    """The process, as the one knows it that asks for copies."""
+
+    def __init__(self) -> None:
+        self.program = sys.executable
+        self.modules: set[str] = set()
+        """That workers have imported ..."""
+        self._told: set[str] = set()
+        """... and those of which the process has heard."""
+        self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        path = json.dumps([str(p) or os.getcwd() for p in sys.path])
+        with theirs:
+            self._process = subprocess.Popen(
+                # Not the folder that this runs in: files there may have the names of modules.
+                [self.program, "-P", "-c", _BOOT, path, str(theirs.fileno())],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                pass_fds=[theirs.fileno()],
+                process_group=0,  # a Ctrl+C at the terminal is for the parent alone
+            )
+
+    def fork(self, files: Sequence[int]) -> int:
+        new = sorted(self.modules - self._told)
+        request = json.dumps(new).encode()
+        if len(request) > _MOST:
+            request = b"[]"
+        self._told.update(new)
+        socket.send_fds(self._control, [request], files)
+        answer = self._control.recv(_MOST)
+        if not answer:
+            raise OSError(f"{self.program} has ended")
+        return int(answer)
+
+    def forget(self) -> None:
+        """In a copy of this process, whose template it is not."""
+        self._control.close()
+        self._process.returncode = 0
+
+    def end(self) -> None:
+        self._control.close()
+        self._process.kill()
+        self._process.wait()
+
+
+_lock = threading.Lock()
+_template: _Template | None = None
+
+
+def fork(files: Sequence[int]) -> int:
+    """The number of a new process that serves tasks: see ``tcl.workers.worker.serve``. ``files``:
+    its standard input, output and error, and where it is written how the process ended, as
+    ``os.waitstatus_to_exitcode`` has it. ``OSError`` if there can be none."""
+    global _template
+    with _lock:
+        if _template is not None and _template.program == sys.executable:
+            with suppress(OSError):  # somebody ended it
+                return _template.fork(files)
+        if _template is not None:
+            _template.end()
+            _template = None
+        template = _Template()
+        try:
+            found = template.fork(files)
+        except BaseException:
+            template.end()
+            raise
+        _template = template
+        return found
+
+
+def learn(modules: Iterable[str]) -> None:
+    """These were imported by a worker, and will be by others."""
+    with _lock:
+        if _template is not None:
+            _template.modules.update(modules)
+
+
+def _end() -> None:
+    if _template is not None:
+        _template.end()
+
+
+def _forget() -> None:
+    global _lock, _template
+    _lock = threading.Lock()
+    if _template is not None:
+        _template.forget()
+        _template = None
+
+
+atexit.register(_end)
+os.register_at_fork(after_in_child=_forget)
+
+
+def main(number: int) -> None:
+    """Make copies of this process until nobody is left who could ask for them."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    ended, wake = os.pipe()
+    os.set_blocking(wake, False)
+    signal.set_wakeup_fd(wake)
+    signal.signal(signal.SIGCHLD, lambda *_: None)
+    reports: dict[int, int] = {}
+    control = socket.socket(fileno=number)
+    while True:
+        ready, _, _ = select.select([control.fileno(), ended], [], [])
+        if ended in ready:
+            os.read(ended, _MOST)
+            _report(reports)
+        if control.fileno() in ready:
+            request, files, _, _ = socket.recv_fds(control, _MOST, 4)
+            if not request:
+                return
+            for name in json.loads(request):
+                if name.partition(".")[0] in _IMPORTED:
+                    with suppress(Exception):  # the worker will say what is wrong
+                        importlib.import_module(name)
+            gc.freeze()
+            child = os.fork()
+            if not child:
+                signal.set_wakeup_fd(-1)
+                signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+                control.close()
+                for other in (ended, wake, *reports.values()):
+                    os.close(other)
+                # It keeps the last of its files open: where nothing is written to that, because
+                # the template has ended, it closes with the process.
+                serve(*files[:3])
+            reports[child] = files[3]
+            for file in files[:3]:
+                os.close(file)
+            control.send(str(child).encode())
+
+
+def _report(reports: dict[int, int]) -> None:
+    """Tell of the copies that have ended."""
+    with suppress(ChildProcessError):
+        while (found := os.waitpid(-1, os.WNOHANG))[0]:
+            file = reports.pop(found[0])
+            with suppress(OSError):  # nobody wants to know
+                os.write(file, str(os.waitstatus_to_exitcode(found[1])).encode())
+            os.close(file)
