@@ -75,7 +75,7 @@ class Step(Generic[Target]):
 
     name: str
     options: tuple[str, ...]
-    """Those that decide what the passes do."""
+    """Those that decide what the passes do, or refuse."""
     passes: Callable[[str, NestOptions, Target], tuple[Pass, ...]]
     """Of a nest with these options, on a device."""
 

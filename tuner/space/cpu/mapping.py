@@ -29,18 +29,6 @@ _NESTS = 8
 """Nests that get knobs: those with the most points. The rest is mapped by the preset."""
 _GROUPS = 8
 """Groups of nests that get knobs for their chunks."""
-_REFUSING = {
-    "dot": ("dot",),
-    "mma": ("mma",),
-    "register": ("register",),
-    "feed": ("stage", "mma"),
-    "skip": ("skip",),
-    "prefetch": ("prefetch",),
-    "stream": ("stream", "peel"),
-}
-"""Steps of the passes that may refuse, and the options that are drawn again where they do."""
-_EXACT = ("mma", "vectorize", "dot", "register", "stage", "skip", "stream", "peel", "prefetch")
-"""Options of which the knobs may not be able to say everything."""
 
 
 class NestKnobs:
@@ -98,7 +86,8 @@ class NestKnobs:
         if any(known[k.name] not in k.choices for k in self.knobs):
             return None
         said = self.said(known)
-        if any(not self._same(o, getattr(options, o), getattr(said, o)) for o in _EXACT):
+        exact = (name for name, each in self._options.items() if each.exact)
+        if any(not self._same(o, getattr(options, o), getattr(said, o)) for o in exact):
             return None
         return self.normal(known)
 
@@ -132,10 +121,11 @@ class NestKnobs:
     def constraints(self) -> Iterator[Constraint]:
         """What the passes refuse, step by step. Where one does, its own options are drawn again,
         not those that were decided before it."""
-        for step, options in _REFUSING.items():
-            own = frozenset(k.name for o in options for k in self._options[o].knobs)
-            if own:
-                yield partial(self._refused, step, own)
+        for step in (*LOOPS, *MARKS):
+            options = [self._options[o] for o in step.options]
+            own = frozenset(k.name for each in options for k in each.knobs)
+            if own and all(each.exact for each in options):  # others are never refused
+                yield partial(self._refused, step.name, own)
 
     def _refused(self, step: str, own: frozenset[str], values: Values) -> str | None:
         quiet = Quiet(values)

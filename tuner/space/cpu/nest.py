@@ -106,6 +106,9 @@ class OptionKnobs:
     these cannot say."""
     normal: Callable[[Values, Said], Mapping[str, Value]] = lambda *_: {}
     """Of values that mean the same, those that stand for them, where they are others."""
+    exact: bool = True
+    """Whether the knobs may not be able to say a value, nor the passes to honour it. Tiles and
+    orders are always possible, and those that no knob has mean the same as some that one has."""
 
 
 class Said:
@@ -156,7 +159,7 @@ def tile(on: Subject) -> OptionKnobs:
             if int(values[knob.name]) >= inside[k]
         }
 
-    return OptionKnobs("tile", tuple(knobs.values()), said, values, normal)
+    return OptionKnobs("tile", tuple(knobs.values()), said, values, normal, exact=False)
 
 
 def order(on: Subject, option: str) -> OptionKnobs:
@@ -192,8 +195,8 @@ def order(on: Subject, option: str) -> OptionKnobs:
         return {knob.name: first_alike(knob, values[knob.name], tiled)}
 
     if option == "inner_order":
-        return OptionKnobs(option, knobs, said, values)
-    return OptionKnobs(option, knobs, said, values, normal)
+        return OptionKnobs(option, knobs, said, values, exact=False)
+    return OptionKnobs(option, knobs, said, values, normal, exact=False)
 
 
 def mma(on: Subject) -> OptionKnobs:
