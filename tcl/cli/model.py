@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from tcl.tuner.cache.tuning_cache import TuningCache
+    from tcl.tuner.model.boosting import Boosting
     from tcl.tuner.model.description import Device
     from tcl.tuner.model.model import Model
-    from tcl.tuner.training.boosting import Boosting
     from tcl.tuner.training.evaluate import Evaluation
     from tcl.tuner.training.history import History
 
@@ -92,9 +92,9 @@ def train(
     """
     from tcl.codegen.devices.named import device_named
     from tcl.common.folder import place
+    from tcl.tuner.model.boosting import Boosting
     from tcl.tuner.model.file import read, text_of
     from tcl.tuner.model.lookup import file_name
-    from tcl.tuner.training.boosting import Boosting
     from tcl.tuner.training.learn import learn
     from tcl.tuner.training.manifest import manifest, manifest_path
 
@@ -129,7 +129,7 @@ def evaluate(
 ) -> None:
     """How good models of a tuning cache's results are at what they have not seen."""
     from tcl.codegen.devices.named import device_named
-    from tcl.tuner.training.boosting import Boosting
+    from tcl.tuner.model.boosting import Boosting
 
     named = device_named(device)
     cache = needed(path)

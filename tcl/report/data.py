@@ -15,7 +15,7 @@ from tcl.grammar.syntax.printer import to_text
 from tcl.grammar.tree.checked import CheckedDef
 from tcl.report.log import Candidate, SearchLog
 from tcl.tuner.cache.key import CacheKey
-from tcl.tuner.space.knob_importance import Importance, importance
+from tcl.tuner.model.knob_importance import Importance, importance
 from tcl.tuner.space.knobs import Value
 from tcl.tuner.space.search_space import Config, SearchSpace
 

@@ -16,7 +16,7 @@ from tcl.report.candidates import place_of
 from tcl.report.data import KnobRow, Page
 from tcl.report.log import SearchLog, Try, best_and_median
 from tcl.report.outcome import sentence
-from tcl.tuner.space.knob_importance import Influence
+from tcl.tuner.model.knob_importance import Influence
 from tcl.tuner.space.knobs import Value
 
 KNOBS = {name: words for option in OPTIONS.values() for name, words in option.knobs.items()}

@@ -34,7 +34,7 @@ import numpy as np
 from tcl.codegen.options.kinds import Sizes
 from tcl.codegen.options.nest_options import OPTIONS
 from tcl.tuner.cache.insight import KeyInsight
-from tcl.tuner.space.knob_importance import Importance, importance
+from tcl.tuner.model.knob_importance import Importance, importance
 from tcl.tuner.space.knobs import Knob, Value
 
 _Floats: TypeAlias = np.ndarray[Any, np.dtype[np.float64]]

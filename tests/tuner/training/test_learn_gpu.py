@@ -19,9 +19,9 @@ from tcl.tuner.cache.key import ArrayLayout, CacheKey
 from tcl.tuner.cache.ranking import Record
 from tcl.tuner.cache.tuning_cache import TuningCache
 from tcl.tuner.measure.verdict import Outcome, Verdict
+from tcl.tuner.model.boosting import Boosting
 from tcl.tuner.model.description import description
 from tcl.tuner.model.file import read, text_of
-from tcl.tuner.training.boosting import Boosting
 from tcl.tuner.training.history import History, history, subject_of
 from tcl.tuner.training.learn import importance, learn
 from tcl.tuner.training.manifest import manifest
