@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from typing import NoReturn, TypeVar
 
-from tcl.common.dataclass import dataclass
+from tcl.common.recursion import with_room
 from tcl.grammar.syntax import ast
 from tcl.grammar.syntax.errors import Diagnostic, TclSyntaxError
 from tcl.grammar.syntax.hints import unexpected_character, unexpected_token
@@ -22,10 +22,13 @@ MAX_DEPTH = 200
 MAX_TEXT = 1 << 18
 """Longest text, in characters: some ten thousand lines."""
 
-_BINARY = {"OR": 2, "AND": 3, "EQUALITY": 4, "RELATION": 5, "+": 6, "-": 6, "TIMES": 7}
+_MOST_LEVELS = 500
+"""Of expressions and parentheses inside each other, which are read by calls inside each other."""
+
+_BINDS = {"OR": 1, "AND": 2, "EQUALITY": 3, "RELATION": 4, "+": 5, "-": 5, "TIMES": 6}
 """Operators, and how tightly they bind."""
-_UNARY = 8
-_ANY_OPERATOR = 2
+_UNARY = 7
+_ANY_OPERATOR = 1
 
 _T = TypeVar("_T")
 _S = TypeVar("_S", ast.Assign, ast.Call)
@@ -42,28 +45,14 @@ def parse(text: str, name: str = "<string>") -> ast.Module:
         whole = Diagnostic(message, source.span_at(0, 1), section=Section.LIMITS)
         raise TclSyntaxError(source, [whole])
     try:
-        return _Parser(source).module()
+        return with_room(lambda: _Parser(source).module())
     except NoTokenError as e:
         error = unexpected_character(source, e.position)
     raise error
 
 
-@dataclass(slots=True)
-class _Pending:
-    """The beginning of an expression whose rest is still to be read."""
-
-    binds: int
-    """How tightly an operator binds; 0 for what has an end of its own."""
-    token: Token
-    """That says what it is."""
-    first: Token
-    """Of the expression."""
-    parts: list[ast.Expr]
-
-
 class _Parser:
-    """Reads one token after another and never goes back. Expressions are read with a stack of
-    what is pending, as they may be nested more deeply than Python's calls."""
+    """Reads one token after another and never goes back."""
 
     def __init__(self, source: Source) -> None:
         self.source = source
@@ -76,6 +65,8 @@ class _Parser:
         """Whether the last token is a name within an expression."""
         self.accepted: set[str] = set()
         """Kinds of tokens that could stand here."""
+        self.level = 0
+        """Of what is inside what, parentheses counted."""
         self.token = next(self.tokens)
 
     # --- tokens ---
@@ -229,106 +220,69 @@ class _Parser:
         depth, span = deepest(statement)
         if depth > MAX_DEPTH:
             self.fail(
-                span,
-                f"the expression is nested {depth} levels deep, more than {MAX_DEPTH}; "
-                "name parts of it with `where x = ...`",
-                Section.LIMITS,
+                span, _too_deep(f"{depth} levels deep, more than {MAX_DEPTH}"), Section.LIMITS
             )
         return statement
 
     # --- expressions ---
 
-    def expr(self) -> ast.Expr:
-        pending: list[_Pending] = []
-        while True:
-            first, node = self.operand(pending)
-            while True:  # an operand has been read
-                if self.at(*_BINARY):
-                    binds = _BINARY[self.token.kind]
-                    first, node = self.applied(pending, binds, first, node)
-                    pending.append(_Pending(binds, self.advance(), first, [node]))
-                    break
-                first, node = self.applied(pending, _ANY_OPERATOR, first, node)
-                if self.at("?"):
-                    pending.append(_Pending(0, self.advance(), first, [node]))
-                    break
-                while pending and pending[-1].token.kind == ":":
-                    done = pending.pop()
-                    first = done.first
-                    condition, then = done.parts
-                    node = ast.Select(condition, then, node, self.since(first))
-                if not pending:
-                    return node
-                done = pending[-1]
-                done.parts.append(node)
-                if self.goes_on(done):
-                    break
-                first, node = done.first, self.closed(pending.pop())
+    def expr(self, least: int = _ANY_OPERATOR) -> ast.Expr:
+        """An expression whose operators bind no less tightly than that."""
+        first = self.token
+        self.level += 1
+        if self.level > _MOST_LEVELS:
+            self.fail(
+                first.span, _too_deep(f"more than {_MOST_LEVELS} levels deep"), Section.LIMITS
+            )
+        node = self.operand()
+        while self.at(*_BINDS) and _BINDS[self.token.kind] >= least:
+            op = self.advance()
+            right = self.expr(_BINDS[op.kind] + 1)
+            node = ast.Binary(op.text, node, right, self.since(first))
+        if least == _ANY_OPERATOR and self.skip("?"):
+            then = self.expr()
+            self.expect(":")
+            node = ast.Select(node, then, self.expr(), self.since(first))
+        self.level -= 1
+        return node
 
-    def operand(self, pending: list[_Pending]) -> tuple[Token, ast.Expr]:
-        """The next part of an expression without an operator, and its first token."""
-        while True:
-            first = self.expect(*("-", "!", "INT", "FLOAT", "NAME", "SCALAR", "min", "max", "("))
-            match first.kind:
-                case "INT":
-                    return first, self.integer(first)
-                case "FLOAT":
-                    return first, self.real(first)
-                case "NAME":
-                    self.in_expression = True
-                    if self.at("AXIS"):
-                        # No tensor has that many dimensions; the check says so.
-                        digits = self.advance().text[1:]
-                        axis = int(digits) if len(digits) < 8 else 10**9
-                        return first, ast.Dimension(first.text, axis, self.since(first))
-                    if not self.skip("("):
-                        return first, ast.Name(first.text, first.span)
-                    if self.skip(")"):
-                        return first, ast.Apply(first.text, (), self.since(first), first.span)
-                case "SCALAR" | "min" | "max":
-                    self.expect("(")
-            binds = _UNARY if first.kind in ("-", "!") else 0
-            pending.append(_Pending(binds, first, first, []))
-
-    def applied(
-        self, pending: list[_Pending], binds: int, first: Token, node: ast.Expr
-    ) -> tuple[Token, ast.Expr]:
-        """The operators applied that bind no less tightly than the one that comes."""
-        while pending and pending[-1].binds >= binds:
-            done = pending.pop()
-            first, op = done.first, done.token.text
-            if done.parts:
-                node = ast.Binary(op, done.parts[0], node, self.since(first))
-            else:
-                node = ast.Unary(op, node, self.since(first))
-        return first, node
-
-    def goes_on(self, pending: _Pending) -> bool:
-        """Whether another part follows the one that was read, or else the end of the whole."""
-        parts = len(pending.parts)
-        match pending.token.kind:
-            case "?":
-                pending.token = self.expect(":")
-                return True
-            case "min" | "max" if parts == 1:
-                return bool(self.expect(","))
-            case "NAME" if self.skip(","):
-                return True
-        self.expect(")")
-        return False
-
-    def closed(self, done: _Pending) -> ast.Expr:
-        """What stands in parentheses and before them."""
-        token, parts, span = done.token, done.parts, self.since(done.first)
-        match token.kind:
+    def operand(self) -> ast.Expr:
+        first = self.expect("-", "!", "INT", "FLOAT", "NAME", "SCALAR", "min", "max", "(")
+        match first.kind:
+            case "-" | "!":
+                operand = self.expr(_UNARY)
+                return ast.Unary(first.text, operand, self.since(first))
+            case "INT":
+                return self.integer(first)
+            case "FLOAT":
+                return self.real(first)
             case "NAME":
-                return ast.Apply(token.text, tuple(parts), span, token.span)
-            case "SCALAR":
-                return ast.Cast(_type_name(token), parts[0], span)
-            case "min" | "max":
-                return ast.Binary(token.text, parts[0], parts[1], span)
-            case _:
-                return parts[0]
+                return self.named(first)
+        if first.kind != "(":
+            self.expect("(")
+        node = self.expr()
+        if first.kind in ("min", "max"):
+            self.expect(",")
+            right = self.expr()
+            self.expect(")")
+            return ast.Binary(first.text, node, right, self.since(first))
+        self.expect(")")
+        if first.kind == "SCALAR":
+            return ast.Cast(_type_name(first), node, self.since(first))
+        return node
+
+    def named(self, name: Token) -> ast.Expr:
+        """What begins with a name, which was taken."""
+        self.in_expression = True
+        if self.at("AXIS"):
+            # No tensor has that many dimensions; the check says so.
+            digits = self.advance().text[1:]
+            axis = int(digits) if len(digits) < 8 else 10**9
+            return ast.Dimension(name.text, axis, self.since(name))
+        if not self.skip("("):
+            return ast.Name(name.text, name.span)
+        arguments = self.in_parentheses(self.expr)
+        return ast.Apply(name.text, arguments, self.since(name), name.span)
 
     def integer(self, token: Token) -> ast.Number:
         digits = token.text.lstrip("0") or "0"
@@ -342,6 +296,10 @@ class _Parser:
         if not math.isfinite(value):
             self.fail(token.span, "the number is too large for a float64", Section.LITERALS)
         return ast.Number(value, token.span)
+
+
+def _too_deep(how: str) -> str:
+    return f"the expression is nested {how}; name parts of it with `where x = ...`"
 
 
 def _type_name(token: Token) -> str:
