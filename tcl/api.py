@@ -279,7 +279,7 @@ class DefFunction:
         self.__doc__ = f"{definition.name}({names}) -> ({results})"
 
     def __reduce__(self) -> tuple[object, ...]:
-        return _function, (self._kernels.source, self._kernels.settings, self.__name__)
+        return _restored, (self._kernels.source, self._kernels.settings, self.__name__)
 
     @overload
     def __call__(
@@ -318,7 +318,7 @@ class DefFunction:
             inputs = in_order(self._kernels.definition(self.__name__), inputs, named)
         latest = self._latest
         if len(self._several) > 1 and unchecked is False and wanted is None:
-            repeat = self._several.get(_layout(inputs))
+            repeat = self._several.get(_shapes_of(inputs))
             found = None if repeat is None else repeat(inputs, outputs)
             if found is not None:
                 return found
@@ -336,7 +336,7 @@ class DefFunction:
         results = executor.run(given, outputs, unchecked, wanted)
         self._latest = executor
         if unchecked is False and wanted is None and executor.latest is not None:
-            self._several[_layout(inputs)] = executor.latest
+            self._several[_shapes_of(inputs)] = executor.latest
             while len(self._several) > calls.MOST_QUICK:
                 with contextlib.suppress(KeyError):  # another thread was there
                     self._several.popitem(last=False)
@@ -355,7 +355,7 @@ class DefFunction:
         return def_html.def_html(self._kernels.source, definition)
 
 
-def _layout(inputs: tuple[Any, ...]) -> tuple[object, ...]:
+def _shapes_of(inputs: tuple[Any, ...]) -> tuple[object, ...]:
     """What mostly tells calls apart that different kernels are for."""
     try:
         return tuple([(a.shape, a.strides) for a in inputs])
@@ -363,7 +363,7 @@ def _layout(inputs: tuple[Any, ...]) -> tuple[object, ...]:
         return tuple([getattr(a, "shape", type(a)) for a in inputs])
 
 
-def _function(source: str, settings: Settings, name: str) -> DefFunction:
+def _restored(source: str, settings: Settings, name: str) -> DefFunction:
     """A function of a text, as a copy makes it."""
     return Definitions(source, settings)[name]
 

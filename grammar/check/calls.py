@@ -70,7 +70,7 @@ def expand(
 def _arguments(expansion: Expansion, callee: c.CheckedDef, scope: Scope) -> list[str]:
     call = expansion.call
     if len(call.arguments) != len(callee.inputs):
-        scope.problem(
+        scope.refuse(
             call.span,
             f"'{callee.name}' takes {len(callee.inputs)} inputs, found {len(call.arguments)}",
             Section.CALLS,
@@ -79,7 +79,7 @@ def _arguments(expansion: Expansion, callee: c.CheckedDef, scope: Scope) -> list
     names: list[str] = []
     for argument, param in zip(call.arguments, callee.inputs, strict=True):
         if not isinstance(argument, ast.Name):
-            scope.problem(
+            scope.refuse(
                 argument.span, f"'{callee.name}' takes whole tensors: pass a name", Section.CALLS
             )
             continue
@@ -87,7 +87,7 @@ def _arguments(expansion: Expansion, callee: c.CheckedDef, scope: Scope) -> list
         if tensor is None:
             continue
         if (tensor.type, tensor.rank) != (param.type, param.rank):
-            scope.problem(
+            scope.refuse(
                 argument.span,
                 f"'{callee.name}' takes {_shape(param)} as '{param.name}', "
                 f"but '{argument.name}' is {_shape(tensor)}",
@@ -104,7 +104,7 @@ def _targets(
     declared: Mapping[str, ast.TensorType],
 ) -> list[str]:
     if len(expansion.targets) != len(callee.outputs):
-        scope.problem(
+        scope.refuse(
             expansion.targets[0].span,
             f"'{callee.name}' returns {len(callee.outputs)} outputs, "
             f"assigned to {len(expansion.targets)} targets",
@@ -116,18 +116,18 @@ def _targets(
     for target, output in zip(expansion.targets, callee.outputs, strict=True):
         name = target.name
         if name in scope.inputs:
-            scope.problem(
+            scope.refuse(
                 target.span, f"'{name}' is an input, and inputs are immutable", Section.CALLS
             )
         elif name not in scope.outputs:
             listed = ", ".join([*scope.outputs, name])
-            scope.problem(
+            scope.refuse(
                 target.span,
                 f"'{name}' is neither an input nor an output; add it to the outputs: -> ({listed})",
                 Section.CALLS,
             )
         elif name in passed or name in names:
-            scope.problem(
+            scope.refuse(
                 target.span, f"'{name}' stands twice in the call; use two tensors", Section.CALLS
             )
         else:
@@ -148,7 +148,7 @@ def _check_type(
     else:
         return
     if expected != (output.type, output.rank):
-        scope.problem(
+        scope.refuse(
             target.span,
             f"'{target.name}' is {expected[0]} of rank {expected[1]}, "
             f"but the call gives {_shape(output)}",

@@ -51,7 +51,7 @@ def check(text: str, name: str = "<string>") -> dict[str, c.CheckedDef]:
             continue
         checker.defs[definition.name] = definition
     for definition in checker.defs.values():
-        checker.checked(definition)
+        checker.check_def(definition)
     if checker.problems:
         raise TclSemanticError(checker.source, checker.problems)
     done = {n: checker.done[n] for n in checker.defs}
@@ -70,11 +70,11 @@ class _ModuleChecker:
     """How deep the calls of a def are nested."""
     problems: list[Diagnostic] = field(default_factory=list)
 
-    def checked(self, definition: ast.Def) -> c.CheckedDef | None:
+    def check_def(self, definition: ast.Def) -> c.CheckedDef | None:
         """The checked def; None if it has problems, which are then in ``problems``."""
         if definition.name not in self.done:
             self.open.append(definition.name)
-            self.done[definition.name] = _DefChecker(self, definition).run()
+            self.done[definition.name] = _DefChecker(self, definition).check_all()
             self.open.pop()
         return self.done[definition.name]
 
@@ -94,10 +94,10 @@ class _DefChecker:
         self.faulty_callee = False
         """Some def that this one calls has problems, which are reported there."""
 
-    def run(self) -> c.CheckedDef | None:
+    def check_all(self) -> c.CheckedDef | None:
         definition, scope = self.definition, self.scope
         if definition.name in BUILTINS:
-            scope.problem(
+            scope.refuse(
                 definition.span,
                 f"'{definition.name}' is a built-in function; rename the def",
                 Section.DEFS,
@@ -108,15 +108,15 @@ class _DefChecker:
             if self._free(output, "output"):
                 scope.outputs[output.name] = output.span
                 if output.type is not None:
-                    self._sizes(output, output.type)
+                    self._declare_sizes(output, output.type)
                     self.declared[output.name] = output.type
         if not definition.outputs:
-            scope.problem(definition.span, "a def needs an output: -> (O)", Section.DEFS)
+            scope.refuse(definition.span, "a def needs an output: -> (O)", Section.DEFS)
         for statement in definition.statements:
             self._statement(statement)
         for name, span in scope.outputs.items():
             if name not in scope.written:
-                scope.problem(
+                scope.refuse(
                     span,
                     f"the output '{name}' is never assigned; assign it or remove it",
                     Section.DEFS,
@@ -144,14 +144,14 @@ class _DefChecker:
         if not self._free(param, "input"):
             return
         if param.type is None:
-            scope.problem(
+            scope.refuse(
                 param.span,
                 f"the input '{param.name}' needs a type, such as float(N) {param.name}",
                 Section.TYPES,
             )
             scope.inputs[param.name] = None
             return
-        self._sizes(param, param.type)
+        self._declare_sizes(param, param.type)
         scope.known_sizes.update(scope.sizes)
         dims, type_ = dims_of(param.type), scalar_type(param.type.scalar)
         scope.inputs[param.name] = c.Tensor(param.name, type_, len(dims), dims, True, param.span)
@@ -160,30 +160,30 @@ class _DefChecker:
         """Whether a name can be given to an input or output."""
         name, span, scope = param.name, param.span, self.scope
         if name in BUILTINS:
-            scope.problem(span, f"'{name}' is a built-in function; rename the {role}", Section.DEFS)
+            scope.refuse(span, f"'{name}' is a built-in function; rename the {role}", Section.DEFS)
         elif role == "output" and name in scope.inputs:
-            scope.problem(
+            scope.refuse(
                 span,
                 f"'{name}' is an input, and inputs are immutable; name the output differently",
                 Section.DEFS,
             )
         elif name in scope.sizes:
             first = next(b for b in self.bindings if b.size == name)
-            scope.problem(
+            scope.refuse(
                 span,
                 f"'{name}' is a size already, the extent of dimension {first.axis} of "
                 f"'{first.tensor}': use it without passing it, or rename the {role}",
                 Section.DEFS,
             )
         elif (taken := scope.what_is(name)) is not None:
-            scope.problem(
+            scope.refuse(
                 span, f"'{name}' is already defined as {taken}; rename one of them", Section.DEFS
             )
         else:
             return True
         return False
 
-    def _sizes(self, param: ast.Param, type_: ast.TensorType) -> None:
+    def _declare_sizes(self, param: ast.Param, type_: ast.TensorType) -> None:
         scope = self.scope
         for axis, dim in enumerate(type_.dims):
             if isinstance(dim, ast.Number):
@@ -191,10 +191,10 @@ class _DefChecker:
                 continue
             if dim.name in BUILTINS:
                 message = f"'{dim.name}' cannot be a size: it is a built-in function; rename it"
-                scope.problem(dim.span, message, Section.DEFS)
+                scope.refuse(dim.span, message, Section.DEFS)
                 continue
             if scope.is_tensor(dim.name) or dim.name == param.name:
-                scope.problem(
+                scope.refuse(
                     dim.span,
                     f"'{dim.name}' cannot be a size: it is "
                     f"{scope.what_is(dim.name) or 'the tensor itself'}, and a size is a name of "
@@ -210,11 +210,11 @@ class _DefChecker:
     def _statement(self, statement: ast.Statement) -> None:
         expansion = self._expansion(statement)
         if expansion is not None:
-            self._call(expansion)
+            self._expand_call(expansion)
             return
         if isinstance(statement, ast.Call):
             message = "several targets need a call of another def: A, B = f(X, Y)"
-            self.scope.problem(statement.span, message, Section.CALLS)
+            self.scope.refuse(statement.span, message, Section.CALLS)
             self._mark_written(t.name for t in statement.targets)
             return
         checked = check_assign(statement, self.scope, self.declared.get(statement.target))
@@ -251,19 +251,19 @@ class _DefChecker:
             return None
         return Expansion(value, targets, f"{value.name}#{self.calls}")
 
-    def _call(self, expansion: Expansion) -> None:
+    def _expand_call(self, expansion: Expansion) -> None:
         self.calls += 1
         call = expansion.call
         names = [t.name for t in expansion.targets]
         done = None
         if call.name in self.module.open:
-            self.scope.problem(
+            self.scope.refuse(
                 call.span, f"'{call.name}' calls itself; defs cannot recurse", Section.CALLS
             )
         elif len(self.module.open) > MAX_CALL_DEPTH:
             self._too_deep(call.span)
         else:
-            callee = self.module.checked(self.module.defs[call.name])
+            callee = self.module.check_def(self.module.defs[call.name])
             if callee is None:
                 self.faulty_callee = True
             else:  # how deep its calls are nested is counted in whatever order defs stand
@@ -274,7 +274,7 @@ class _DefChecker:
                 else:
                     done = expand(expansion, callee, self.scope, self.declared)
         if done is not None and len(self.statements) + len(done.statements) > MAX_STATEMENTS:
-            self.scope.problem(
+            self.scope.refuse(
                 call.span,
                 f"with its calls expanded the def has over {MAX_STATEMENTS} statements",
                 Section.CALLS,
@@ -294,7 +294,7 @@ class _DefChecker:
             self._sizes_known(tensor.name)
 
     def _too_deep(self, span: Span) -> None:
-        self.scope.problem(
+        self.scope.refuse(
             span,
             f"calls are nested deeper than {MAX_CALL_DEPTH}; write some of them out",
             Section.CALLS,

@@ -95,11 +95,11 @@ def command(
         return
     from tcl.arrays.annotations import sizes_of
     from tcl.cli.kernels import parse_options
-    from tcl.grammar.ranges.findings import size, size_findings
+    from tcl.grammar.ranges.findings import size_findings, with_sizes
 
     _, checked = choose(file, entry)
     values = sizes_of(checked, sizes)
-    sized = size(checked, values)
+    sized = with_sizes(checked, values)
     tell(checked, size_findings(sized))
     if stage == "ranges":
         from tcl.grammar.ranges.ranges_text import ranges_text
@@ -143,7 +143,7 @@ def _for_all(
     from tcl.cli.kernels import parse_options
     from tcl.codegen.devices.cpu import CpuProfile
     from tcl.executors.size_classes import for_all
-    from tcl.grammar.ranges.findings import size
+    from tcl.grammar.ranges.findings import with_sizes
     from tcl.grammar.ranges.ranges_text import ranges_text
     from tcl.selection.best_options import DEFAULT
 
@@ -154,7 +154,7 @@ def _for_all(
         raise click.UsageError(_OF_A_GPU)
     _, checked = choose(file, entry)
     check_varying(checked, varying)
-    sized = size(checked, sizes_of(checked, sizes))
+    sized = with_sizes(checked, sizes_of(checked, sizes))
     found = for_all(checked, sized.sizes, varying, profile)
     if found is None:
         values = ", ".join(f"{name}={sized.sizes[name]}" for name in varying)
