@@ -23,7 +23,7 @@ from tcl.selection.tune_modes import ModeLike, TuneMode
 
 if TYPE_CHECKING:
     from tcl import def_html, first_use
-    from tcl.arrays.arguments import Argument, Array, Wanted
+    from tcl.arrays.arguments import Argument, Wanted
     from tcl.arrays.given import Given
     from tcl.codegen.cpu.run import memory
     from tcl.executors import calls
@@ -198,30 +198,6 @@ class Definitions:
         self.definition(name)
         return self._functions[name]
 
-    @overload
-    def __call__(
-        self,
-        /,
-        entry_point: str,
-        *inputs: Argument,
-        outputs: Sequence[Array] | None = None,
-        wanted: Wanted = None,
-        unchecked: bool = False,
-        **named: Argument,
-    ) -> Array | tuple[Array, ...]: ...
-
-    @overload
-    def __call__(
-        self,
-        /,
-        entry_point: str,
-        *inputs: Any,
-        outputs: Any = None,
-        wanted: Wanted = None,
-        unchecked: bool = False,
-        **named: Any,
-    ) -> Any: ...
-
     @opaque
     def __call__(
         self,
@@ -280,28 +256,6 @@ class DefFunction:
 
     def __reduce__(self) -> tuple[object, ...]:
         return _restored, (self._kernels.source, self._kernels.settings, self.__name__)
-
-    @overload
-    def __call__(
-        self,
-        /,
-        *inputs: Argument,
-        outputs: Sequence[Array] | None = None,
-        wanted: Wanted = None,
-        unchecked: bool = False,
-        **named: Argument,
-    ) -> Array | tuple[Array, ...]: ...
-
-    @overload
-    def __call__(
-        self,
-        /,
-        *inputs: Any,
-        outputs: Any = None,
-        wanted: Wanted = None,
-        unchecked: bool = False,
-        **named: Any,
-    ) -> Any: ...
 
     @opaque
     def __call__(
