@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import string
 from collections.abc import Iterable, Sequence
 from typing import Any, TypeAlias
 
@@ -128,14 +129,14 @@ def _best_path(indexed: Indexed, optimize: Any) -> Path:
     installed, else by NumPy."""
     finder, limit = (optimize, None) if isinstance(optimize, str | bool) else optimize
     terms = [sorted(_labels(term)) for term in indexed.terms]
-    letters = _letters(indexed)
+    letters = dict(zip(indexed.sizes, _ALPHABET, strict=False))
     shapes = [tuple(indexed.sizes[label] for label in term) for term in terms]
     inputs = ",".join("".join(letters[label] for label in term) for term in terms)
     expression = f"{inputs}->{''.join(letters[label] for label in indexed.output)}"
     try:
         import opt_einsum
     except ImportError:
-        if len(letters) > _NUMPY_LETTERS:
+        if len(letters) > len(string.ascii_letters):
             return (tuple(range(len(terms))),)
         name = "greedy" if finder is True else finder
         arrays = [np.broadcast_to(np.float32(0), shape) for shape in shapes]
@@ -153,16 +154,9 @@ def _best_path(indexed: Indexed, optimize: Any) -> Path:
     )
 
 
-_NUMPY_LETTERS = 52
 _LARGE = 1 << 62
-
-
-def _letters(indexed: Indexed) -> dict[str, str]:
-    """A character for every index, which the dimensions of an ellipsis do not have. The letters of
-    the alphabet come first, as NumPy knows no others."""
-    alphabet = [chr(65 + n) for n in range(26)] + [chr(97 + n) for n in range(26)]
-    free = iter([*(c for c in alphabet if c not in indexed.sizes), *map(chr, range(192, 1000))])
-    return {label: label if label.isalpha() else next(free) for label in indexed.sizes}
+_ALPHABET = string.ascii_letters + "".join(map(chr, range(192, 1000)))
+"""A character for every index. NumPy knows the letters alone."""
 
 
 @dataclass(frozen=True, slots=True)
