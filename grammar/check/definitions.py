@@ -10,7 +10,7 @@ from dataclasses import field
 
 from tcl.common.dataclass import dataclass
 from tcl.grammar.check.builtins import BUILTINS
-from tcl.grammar.check.calls import Expansion, expand
+from tcl.grammar.check.calls import expand
 from tcl.grammar.check.dependencies import check_dependencies, uninitialised
 from tcl.grammar.check.scope import Scope, dims_of
 from tcl.grammar.check.statements import check_assign
@@ -208,9 +208,9 @@ class _DefChecker:
     # --- statements ---
 
     def _statement(self, statement: ast.Statement) -> None:
-        expansion = self._expansion(statement)
-        if expansion is not None:
-            self._expand_call(expansion)
+        called = self._called(statement)
+        if called is not None:
+            self._expand_call(*called)
             return
         if isinstance(statement, ast.Call):
             message = "several targets need a call of another def: A, B = f(X, Y)"
@@ -221,10 +221,11 @@ class _DefChecker:
         if checked is None:
             self._mark_written([statement.target])
             return
-        self.statements.append(checked.statement)
-        self.scope.warnings += late_widenings(checked.statement, self.module.source)
+        done, tensor = checked
+        self.statements.append(done)
+        self.scope.warnings += late_widenings(done, self.module.source)
         if self.scope.written.get(statement.target) is None:
-            self.scope.written[statement.target] = checked.tensor
+            self.scope.written[statement.target] = tensor
         self._sizes_known(statement.target)
 
     def _mark_written(self, names: Iterator[str] | list[str]) -> None:
@@ -238,8 +239,8 @@ class _DefChecker:
         sizes = (b.size for b in self.bindings if b.tensor == tensor)
         self.scope.known_sizes.update(s for s in sizes if isinstance(s, str))
 
-    def _expansion(self, statement: ast.Statement) -> Expansion | None:
-        """The call of another def that a statement is; None if it is none."""
+    def _called(self, statement: ast.Statement) -> tuple[ast.Apply, tuple[ast.Name, ...]] | None:
+        """The call of another def that a statement is, and its targets; None if it is none."""
         match statement:
             case ast.Call(targets=targets, value=ast.Apply() as value):
                 pass
@@ -249,12 +250,12 @@ class _DefChecker:
                 return None
         if value.name not in self.module.defs or self.scope.is_tensor(value.name):
             return None
-        return Expansion(value, targets, f"{value.name}#{self.calls}")
+        return value, targets
 
-    def _expand_call(self, expansion: Expansion) -> None:
+    def _expand_call(self, call: ast.Apply, targets: tuple[ast.Name, ...]) -> None:
+        prefix = f"{call.name}#{self.calls}"
         self.calls += 1
-        call = expansion.call
-        names = [t.name for t in expansion.targets]
+        names = [t.name for t in targets]
         done = None
         if call.name in self.module.open:
             self.scope.refuse(
@@ -272,8 +273,8 @@ class _DefChecker:
                 if depths[name] > MAX_CALL_DEPTH:
                     self._too_deep(call.span)
                 else:
-                    done = expand(expansion, callee, self.scope, self.declared)
-        if done is not None and len(self.statements) + len(done.statements) > MAX_STATEMENTS:
+                    done = expand(call, targets, callee, self.scope, self.declared, prefix)
+        if done is not None and len(self.statements) + len(done[0]) > MAX_STATEMENTS:
             self.scope.refuse(
                 call.span,
                 f"with its calls expanded the def has over {MAX_STATEMENTS} statements",
@@ -285,10 +286,11 @@ class _DefChecker:
             return
         arguments = tuple(a.name for a in call.arguments if isinstance(a, ast.Name))
         self._boundary(arguments, call.span)
-        self.statements += done.statements
-        self.bindings += done.bindings
+        statements, bindings, tensors = done
+        self.statements += statements
+        self.bindings += bindings
         self._boundary(tuple(names), call.span)
-        for tensor in done.tensors:
+        for tensor in tensors:
             if self.scope.written.get(tensor.name) is None:
                 self.scope.written[tensor.name] = tensor
             self._sizes_known(tensor.name)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from tcl.common.dataclass import dataclass
 from tcl.common.plural import plural
 from tcl.grammar.check import literals
 from tcl.grammar.check.builtins import BUILTINS
@@ -20,17 +19,10 @@ from tcl.grammar.tree.size_expressions import no_size
 from tcl.grammar.tree.traverse import reads
 
 
-@dataclass(frozen=True, slots=True)
-class CheckedAssign:
-    statement: c.Statement
-    tensor: c.Tensor
-    """The target, as this statement defines it."""
-
-
 def check_assign(
     statement: ast.Assign, scope: Scope, declared: ast.TensorType | None
-) -> CheckedAssign | None:
-    """The checked statement, or None after noting what is wrong with it.
+) -> tuple[c.Statement, c.Tensor] | None:
+    """The checked statement and its target, as it defines that, or None after noting what is wrong.
 
     ``declared`` is the target's type, if the def declares one.
     """
@@ -86,7 +78,7 @@ def check_assign(
     tensor = c.Tensor(
         statement.target, type_, len(indices), dims, False, scope.outputs[statement.target]
     )
-    return None if len(scope.problems) > before else CheckedAssign(result, tensor)
+    return None if len(scope.problems) > before else (result, tensor)
 
 
 def _check_target(statement: ast.Assign, scope: Scope, declared: ast.TensorType | None) -> None:
