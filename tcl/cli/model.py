@@ -91,7 +91,7 @@ def train(
     it.
     """
     from tcl.codegen.devices.named import device_named
-    from tcl.common.folder import place
+    from tcl.common.folder import cache_place
     from tcl.tuner.model.boosting import Boosting
     from tcl.tuner.model.file import read, text_of
     from tcl.tuner.model.lookup import file_name
@@ -107,7 +107,7 @@ def train(
     parts = ("sizes", "def")
     evaluations = [e for held_out in parts for e in _evaluated(known, held_out, settings)]
     model = learn(known.problems, settings, earlier)
-    target = out or place() / "models" / file_name(scope, first)
+    target = out or cache_place() / "models" / file_name(scope, first)
     if out is None:
         target.parent.mkdir(parents=True, exist_ok=True)
     write_text(str(target), text_of(model))

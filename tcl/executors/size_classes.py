@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from tcl.arrays.random_inputs import input_shape
 from tcl.codegen.common.dtypes import numpy_dtype
@@ -11,6 +12,7 @@ from tcl.codegen.cpu.run.varying import scheduled_for_all
 from tcl.codegen.devices.cpu import CpuProfile
 from tcl.common.dataclass import dataclass
 from tcl.common.errors import CompileError, OptionsError
+from tcl.common.lazy import Lazy
 from tcl.common.log import logger
 from tcl.executors.calls import contiguous
 from tcl.grammar.ranges.inference import infer
@@ -22,6 +24,13 @@ from tcl.grammar.tree.checked import CheckedDef, Tensor
 from tcl.selection.best_options import Device, Query, layout_key
 from tcl.selection.suggested_options import DEFAULT
 from tcl.tuner.cache.key import ArrayLayout
+
+if TYPE_CHECKING:
+    from tcl.codegen.cuda.emit import emit as cuda_emit
+    from tcl.codegen.cuda.run import varying as cuda_varying
+else:
+    cuda_emit = Lazy("tcl.codegen.cuda.emit.emit")
+    cuda_varying = Lazy("tcl.codegen.cuda.run.varying")
 
 _log = logger("executors")
 
@@ -59,10 +68,9 @@ class ForAll:
         if isinstance(device, CpuProfile):
             scheduled_for_all(self.symbolic, DEFAULT, device, asked=False)
             return
-        from tcl.codegen.cuda.emit.emit import emit_module
-        from tcl.codegen.cuda.run.varying import emitted_for_all
-
-        emitted_for_all(DEFAULT, lambda options: emit_module(self.symbolic, options, device))
+        cuda_varying.emitted_for_all(
+            DEFAULT, lambda options: cuda_emit.emit_module(self.symbolic, options, device)
+        )
 
     @contextmanager
     def refusing(self) -> Iterator[None]:

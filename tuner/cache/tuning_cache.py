@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from tcl.common.errors import CacheError
-from tcl.common.folder import NoPlaceError, place
+from tcl.common.folder import NoPlaceError, cache_place
 from tcl.common.forks import reentrant_lock
 from tcl.common.interrupts import deferred
 from tcl.tuner.cache import file as cache_file
@@ -62,7 +62,7 @@ def default_path() -> Path:
     """``tuning.db`` in ``TCL_CACHE_DIR``, or in the user's cache folder. Raises ``CacheError`` if
     there is no place for one."""
     try:
-        return place() / cache_file.FILE_NAME
+        return cache_place() / cache_file.FILE_NAME
     except NoPlaceError as error:
         raise CacheError(
             f"there is no place for the tuning cache: {error}; set TCL_CACHE_DIR to a folder"
