@@ -143,11 +143,7 @@ class Tuner:
         resume: bool,
     ) -> tuple[Query, TuningResult[MappingOptions]]:
         """What was searched for, and what was found."""
-        found = inputs_of(definition, inputs)
-        where = target_of(found, self._target, self._threads)
-        arrays = found.values()
-        with_sizes = sized(self._definitions, definition, arrays)
-        query = self._query(where, with_sizes, arrays, report)
+        where, query, backend, arrays = self._backend(definition, inputs, report)
         key = query.key if self._cache is not None else None
         given = _options(starting_options)
         saved = self._saved(key, report) if resume else None
@@ -159,10 +155,7 @@ class Tuner:
                     "or begin a new search"
                 )
         with workspace() as folder:
-            backend = where.backend(definition.source.text, definition.name, arrays)
             backend = backend.holding(arrays, folder)
-            if query.classes:
-                backend = backend.for_all(query.classes)
             space = _space(where, backend, fixed)
             settings, prior = (config or TunerConfig()).settings, None
             if settings.model and settings.strategy == "screened":
@@ -199,16 +192,21 @@ class Tuner:
         definition = self._definitions.definition(entry_point)
         check_sequence(definition, inputs)
         _check_settings(None, fixed, None)
-        found = inputs_of(definition, inputs)
-        where = target_of(found, self._target, self._threads)
-        arrays = found.values()
-        query = self._query(where, sized(self._definitions, definition, arrays), arrays, None)
-        backend = where.backend(definition.source.text, entry_point, arrays)
-        if query.classes:
-            backend = backend.for_all(query.classes)
+        where, _, backend, _ = self._backend(definition, inputs, None)
         _start(_space(where, backend, fixed or {}), _options(starting_options))
         if self._workplace is None:
             check_cores(where.cores)
+
+    def _backend(
+        self, definition: CheckedDef, inputs: Sequence[Any], report: Report | None
+    ) -> tuple[Target, Query, Any, Sequence[Any]]:
+        """The device, what kernels are for there, what makes them, and the inputs' values."""
+        found = inputs_of(definition, inputs)
+        where = target_of(found, self._target, self._threads)
+        arrays = found.values()
+        query = self._query(where, sized(self._definitions, definition, arrays), arrays, report)
+        backend = where.backend(definition.source.text, definition.name, arrays)
+        return where, query, backend.for_all(query.classes) if query.classes else backend, arrays
 
     def _query(
         self, where: Target, with_sizes: SizedDef, arrays: Sequence[Any], report: Report | None

@@ -33,8 +33,7 @@ _T = TypeVar("_T")
 _GLANCE = 0.05
 """Seconds between two looks at the memory of a process."""
 _CRASHES = frozenset(
-    {signal.SIGSEGV, signal.SIGABRT, signal.SIGILL, signal.SIGFPE}
-    | {getattr(signal, name) for name in ("SIGBUS", "SIGTRAP") if hasattr(signal, name)}
+    (signal.SIGSEGV, signal.SIGABRT, signal.SIGILL, signal.SIGFPE, signal.SIGBUS, signal.SIGTRAP)
 )
 """Signals that end a process for what it does itself."""
 _LONG = 3600.0

@@ -26,7 +26,7 @@ KILL = 2
 TIME_LIMIT = "time limit"
 """The reason for which a search ends that took as long as it might."""
 
-_MAY_BE_IGNORED = {signal.SIGHUP} if hasattr(signal, "SIGHUP") else set()
+_MAY_BE_IGNORED = {signal.SIGHUP}
 """``nohup`` sets it so, and it has to stay so."""
 COMMAND = (signal.SIGINT, signal.SIGTERM, *_MAY_BE_IGNORED)
 """What asks a command to end."""
