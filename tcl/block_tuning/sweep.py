@@ -5,8 +5,9 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from itertools import islice
+from itertools import chain, islice
 from statistics import median
 from typing import Any
 
@@ -32,7 +33,7 @@ from tcl.tuner.measure.reliability import BUSY, NOISY
 from tcl.tuner.measure.timing import Measurement, measure, spread
 from tcl.tuner.measure.verdict import Verdict
 from tcl.tuner.space.knobs import Value
-from tcl.tuner.space.search_space import SearchSpace
+from tcl.tuner.space.search_space import Config, SearchSpace
 from tcl.tuner.strategies import make_strategy
 from tcl.tuner.strategies.strategy import SearchSettings
 
@@ -120,30 +121,32 @@ class Sweep:
     def _first(self, space: SearchSpace) -> Candidate:
         """The first candidate that can be launched, after the runs by which it is known what a run
         does. The very first, which may compile, is not timed."""
-        reasons = {c: t.message for c, t in self.found.items()}
         for candidate in self._candidates(space):
             run = self._launch(candidate)
-            if run is None:
-                reasons[candidate] = self.found[candidate].message
-                if len(self._unended) >= _UNENDED:
-                    break
-                continue
-            try:
-                self.arguments.learn(lambda run=run: self._once(run))  # type: ignore[misc]
-            except ArgumentError:
-                raise
-            except Exception as error:
-                self._failed(candidate, error)
+            if run is not None:
+                with self._ending(candidate, Verdict.RUNTIME):
+                    self.arguments.learn(lambda run=run: self._once(run))  # type: ignore[misc]
+                    self._timed(candidate, run)
+                    if self.found[candidate].verdict is not Verdict.CORRECT:
+                        raise _unsteady(self.found[candidate].message)
+                    return candidate
                 self.arguments.restore()
-                reasons[candidate] = self.found[candidate].message
-                continue
-            self._timed(candidate, run)
-            if self.found[candidate].verdict is Verdict.CORRECT:
-                return candidate
-            raise _unsteady(self.found[candidate].message)
-        if self._unended:
-            return self._first_here(space)
-        raise none_left(reasons) if reasons else OptionsError("there is no candidate to launch")
+            if len(self._unended) >= _UNENDED:
+                break
+        if not self.found:
+            raise OptionsError("there is no candidate to launch")
+        if not self._unended:
+            raise none_left({c: t.message for c, t in self.found.items()})
+        blocks = " and ".join(f"block {candidate}" for candidate in self._unended)
+        warn(
+            f"{self.target.name} with {blocks} had not ended after {duration(_LIMIT)} in a process "
+            "of its own, so all candidates run in this one from now on, where nothing but ending "
+            "the process ends one that hangs"
+        )
+        self.tried_apart = False
+        for candidate in self._unended:
+            del self.found[candidate]
+        return self._first(space)
 
     @property
     def _unended(self) -> list[Candidate]:
@@ -152,28 +155,13 @@ class Sweep:
         late = [t.candidate for t in launched if t.verdict is Verdict.TIMEOUT]
         return late if len(late) == len(launched) else []
 
-    def _first_here(self, space: SearchSpace) -> Candidate:
-        """``_first`` without a limit."""
-        late = self._unended
-        blocks = " and ".join(f"block {candidate}" for candidate in late)
-        warn(
-            f"{self.target.name} with {blocks} had not ended after {duration(_LIMIT)} in a process "
-            "of its own, so all candidates run in this one from now on, where nothing but ending "
-            "the process ends one that hangs"
-        )
-        self.tried_apart = False
-        for candidate in late:
-            del self.found[candidate]
-        return self._first(space)
-
     def _candidates(self, space: SearchSpace) -> Iterator[Candidate]:
-        if space.valid(space.default):
-            yield self._candidate(space.default)
-        for config in space.enumerate():
-            if config != space.default:
-                yield self._candidate(config)
+        """All, the default first."""
+        first = (space.default,) if space.valid(space.default) else ()
+        others = (config for config in space.enumerate() if config not in first)
+        return map(self._candidate, chain(first, others))
 
-    def _candidate(self, config: tuple[Value, ...]) -> Candidate:
+    def _candidate(self, config: Config) -> Candidate:
         return candidate_of(config, len(config) - len(self.defines), self.defines)
 
     def _launch_bound(self, first: Candidate) -> bool:
@@ -199,28 +187,22 @@ class Sweep:
             for config in configs:
                 candidate = self._candidate(config)
                 if candidate not in self.found and tried < most:
-                    self._try(candidate)
+                    run = self._launch(candidate)
+                    if run is not None:
+                        with self._ending(candidate, Verdict.RUNTIME):
+                            self._timed(candidate, run)
                 tried += 1
                 known = self.found.get(candidate)
                 results.append((config, known.time_us if known is not None else None))
             strategy.tell(results)
 
-    def _try(self, candidate: Candidate) -> None:
-        run = self._launch(candidate)
-        if run is not None:
-            self._timed(candidate, run)
-
     def _launch(self, candidate: Candidate) -> Run | None:
         """A launch of a candidate; None if it cannot be compiled or launched, or does not end."""
-        try:
+        with self._ending(candidate, Verdict.COMPILE):
             reason = self.target.why_not(candidate)
-        except ArgumentError:
-            raise
-        except Exception as error:
-            self._end(candidate, Verdict.COMPILE, _sentence(error))
-            return None
-        if reason is not None:
-            self._end(candidate, Verdict.CONSTRAINTS, reason)
+            if reason is not None:
+                self._end(candidate, Verdict.CONSTRAINTS, reason)
+        if candidate in self.found:
             return None
         run = self.target.bound(candidate, self.values)
         if self.tried_apart:
@@ -233,20 +215,14 @@ class Sweep:
 
     def _timed(self, candidate: Candidate, run: Run) -> None:
         """Compare a run with the first one, then time more of them."""
-        try:
-            self.arguments.ready()
-            first = self.target.seconds(run, 1)
-            self.target.synchronise()
-            wrong = self.arguments.mismatch()
-            if wrong is not None:
-                self._end(candidate, Verdict.CORRECTNESS, wrong)
-                return
-            measured = self._measured(run, first)
-        except ArgumentError:
-            raise
-        except Exception as error:
-            self._failed(candidate, error)
+        self.arguments.ready()
+        first = self.target.seconds(run, 1)
+        self.target.synchronise()
+        wrong = self.arguments.mismatch()
+        if wrong is not None:
+            self._end(candidate, Verdict.CORRECTNESS, wrong)
             return
+        measured = self._measured(run, first)
         message = "dropped early: it is far behind the best" if measured.dropped else ""
         self._end(candidate, Verdict.CORRECT, message, measured.times)
         if not measured.dropped:
@@ -318,13 +294,21 @@ class Sweep:
     def _median(self, candidate: Candidate) -> float:
         return median(self.found[candidate].times)
 
-    def _failed(self, candidate: Candidate, error: Exception) -> None:
-        if self.target.lost():
-            raise TclError(
-                f"{self.target.name} failed with block {candidate}, and the device is lost to this "
-                f"process, which has to be started anew: {_sentence(error)}"
-            ) from error
-        self._end(candidate, Verdict.RUNTIME, _sentence(error))
+    @contextmanager
+    def _ending(self, candidate: Candidate, verdict: Verdict) -> Iterator[None]:
+        """A block whose errors are the candidate's verdict, but for what the user did wrong.
+        ``TclError`` if the device is lost."""
+        try:
+            yield
+        except (ArgumentError, OptionsError):
+            raise
+        except Exception as error:
+            if self.target.lost():
+                raise TclError(
+                    f"{self.target.name} failed with block {candidate}, and the device is lost to "
+                    f"this process, which has to be started anew: {_sentence(error)}"
+                ) from error
+            self._end(candidate, verdict, _sentence(error))
 
     def _end(
         self,
