@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from tcl.block_tuning.candidates import Block, Candidate, default_chunks
+from tcl.block_tuning.target import Target
 from tcl.block_tuning.trial import trial
 from tcl.codegen.cpu.run.chunked import ChunkedCall, Word, word_of
 from tcl.codegen.devices.cpu import host_cpu
@@ -60,7 +61,7 @@ class NumpyArrays:
         return array
 
 
-class CFunction:
+class CFunction(Target):
     """A C function that is called on a range in chunks, by so many threads."""
 
     settings = MeasureSettings(samples=5, budget=0.05)
@@ -127,17 +128,8 @@ class CFunction:
             return f"a chunk of {candidate.block[0]} is more than the range of {self._total}"
         return None
 
-    def why_not(self, candidate: Candidate) -> str | None:
-        return None
-
-    def grid(self, candidate: Candidate) -> Block:
-        return (-(-self._total // candidate.block[0]),)
-
     def launched(self, candidate: Candidate) -> tuple[Block, int]:
-        return self.grid(candidate), 0
-
-    def launch(self, candidate: Candidate, arguments: Sequence[Any]) -> None:
-        self.bound(candidate, arguments)()
+        return (-(-self._total // candidate.block[0]),), 0
 
     def check(self, arguments: Sequence[Any]) -> None:
         self._words(arguments)
@@ -152,20 +144,14 @@ class CFunction:
     def trial(self, run: Run, limit: float) -> tuple[Verdict, str] | None:
         return trial(run, limit)
 
-    def synchronise(self) -> None:
-        """A call has ended when it returns."""
-
     def seconds(self, run: Run, calls: int) -> float:
         return by_clock()(run, calls)
 
     def alone(self) -> AbstractContextManager[None]:
         return locked("tcl-measuring")
 
-    def others(self) -> Others | None:
+    def others(self) -> Others:
         return Others()
-
-    def lost(self) -> bool:
-        return False
 
     def _words(self, arguments: Sequence[Any]) -> tuple[tuple[int, ...], ChunkedCall]:
         """The arguments as words, and a call that takes such."""

@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 
 from tcl.backends.cuda_harness import TIMING, CupyDevice
 from tcl.block_tuning.candidates import Block, Candidate, default_blocks, sizes_of
+from tcl.block_tuning.target import Target
 from tcl.codegen.cuda.emit.module import Launch
 from tcl.codegen.cuda.run.occupancy import Resources, occupancy
 from tcl.codegen.devices.cupy_driver import WITHOUT_ASKING, cupy
@@ -114,9 +115,10 @@ def this_device() -> tuple[GpuProfile, KernelDevice, CupyOwn, int]:
     return profile, device, CupyOwn(device), number
 
 
-class RawKernels:
+class RawKernels(Target):
     """A raw kernel on the current device, for one global size."""
 
+    arrays: CupyOwn
     settings = TIMING
 
     def __init__(
@@ -192,7 +194,7 @@ class RawKernels:
                 f"the global size {_plain(self._sizes)} is no multiple of it, and guarded=False "
                 "says that the kernel runs beyond the end"
             )
-        for axis, most, count in zip("xyz", MOST_BLOCKS, self.grid(candidate), strict=False):
+        for axis, most, count in zip("xyz", MOST_BLOCKS, self._blocks(candidate), strict=False):
             if count > most:
                 return f"{count} blocks along {axis} are more than CUDA allows, {most}"
         shared = self._shared_of(candidate)
@@ -235,19 +237,19 @@ class RawKernels:
             )
         return found
 
-    def grid(self, candidate: Candidate) -> Block:
+    def _blocks(self, candidate: Candidate) -> Block:
         if self._grid is None:
             return tuple(-(-n // b) for n, b in zip(self._sizes, candidate.block, strict=True))
         found = self._grid(candidate.block, dict(candidate.defines))
         return sizes_of(f"the grid for block {candidate}", found)
 
     def launched(self, candidate: Candidate) -> tuple[Block, int]:
-        return self.grid(candidate), self._shared_of(candidate)
+        return self._blocks(candidate), self._shared_of(candidate)
 
     def launch(self, candidate: Candidate, arguments: Sequence[Any]) -> None:
-        kernel, shared = self._of(candidate), self._shared_of(candidate)
+        kernel, (grid, shared) = self._of(candidate), self.launched(candidate)
         _allow(kernel, shared)
-        kernel(self.grid(candidate), candidate.block, tuple(arguments), shared_mem=shared)
+        kernel(grid, candidate.block, tuple(arguments), shared_mem=shared)
 
     def check(self, arguments: Sequence[Any]) -> None:
         if self._device.capturing():
@@ -264,14 +266,8 @@ class RawKernels:
                 )
 
     def bound(self, candidate: Candidate, arguments: Sequence[Any]) -> Run:
-        return partial(
-            self._device.launch,
-            self._of(candidate),
-            self.grid(candidate),
-            candidate.block,
-            arguments,
-            self._shared_of(candidate),
-        )
+        kernel, (grid, shared) = self._of(candidate), self.launched(candidate)
+        return partial(self._device.launch, kernel, grid, candidate.block, arguments, shared)
 
     def nothing(self) -> Callable[[], object]:
         kernel = self._device.compiled(_NOTHING, "nothing")
@@ -318,11 +314,8 @@ class RawKernels:
     def alone(self) -> AbstractContextManager[None]:
         return locked(f"tcl-measuring-cuda-{self._number}")
 
-    def trial(self, run: Run, limit: float) -> None:
-        """A forked process cannot use the device."""
-
-    def others(self) -> None:
-        """CUDA does not say what other processes do."""
+    # A forked process cannot use the device, so that there is no ``trial``; and CUDA does not say
+    # what ``others`` do.
 
     def lost(self) -> bool:
         try:

@@ -96,7 +96,7 @@ class Sweep:
         return BlockTuningResult(
             chosen.block,
             dict(chosen.defines),
-            self.target.grid(chosen),
+            self.target.launched(chosen)[0],
             self.found[chosen].time_us or 0.0,
             in_order(self.found.values(), chosen),
             bound,

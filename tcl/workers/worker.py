@@ -102,7 +102,7 @@ def _scatter() -> None:
     in processes that were started one by one: where a kernel and its arrays lie is part of what
     makes one session of measurements differ from the next."""
     rng = random.SystemRandom()
-    _held.append(mmap.mmap(-1, mmap.PAGESIZE * rng.randrange(1, 1 << 14), prot=mmap.PROT_READ))
+    _held.append(mmap.mmap(-1, mmap.PAGESIZE * rng.randrange(1, 1 << 14), mmap.MAP_PRIVATE))
     _held.extend(bytearray(16 * rng.randrange(64, 4096)) for _ in range(2))
 
 
