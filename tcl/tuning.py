@@ -145,7 +145,7 @@ class Tuner:
         """What was searched for, and what was found."""
         where, query, backend, arrays = self._backend(definition, inputs, report)
         key = query.key if self._cache is not None else None
-        given = _options(starting_options)
+        given = _given_options(starting_options)
         saved = self._saved(key, report) if resume else None
         if saved is not None:
             config = (config or TunerConfig()).going_on(saved.settings)
@@ -173,7 +173,7 @@ class Tuner:
                 workplace=self._workplace,
                 prior=prior,
             )
-            return query, tuner.tune(_start(space, given), report, saved)
+            return query, tuner.tune(_with_start(space, given), report, saved)
 
     def _kept(self, path: Path, query: Query) -> str:
         """Where results are, what for, and what uses them."""
@@ -193,7 +193,7 @@ class Tuner:
         check_sequence(definition, inputs)
         _check_settings(None, fixed, None)
         where, _, backend, _ = self._backend(definition, inputs, None)
-        _start(_space(where, backend, fixed or {}), _options(starting_options))
+        _with_start(_space(where, backend, fixed or {}), _given_options(starting_options))
         if self._workplace is None:
             check_cores(where.cores)
 
@@ -378,7 +378,7 @@ def _space(device: Target, backend: Any, fixed: Mapping[str, Value]) -> ProgramS
         raise OptionsError(str(error)) from None
 
 
-def _start(space: ProgramSpace, given: MappingOptions | None) -> tuple[MappingOptions, ...]:
+def _with_start(space: ProgramSpace, given: MappingOptions | None) -> tuple[MappingOptions, ...]:
     """What a search begins with: no search ends slower than what nobody has to search for. With
     fixed knobs only what has these values; ``OptionsError`` if the given options have not."""
     start = tuple(dict.fromkeys((given, *STARTS) if given is not None else STARTS))
@@ -390,7 +390,7 @@ def _start(space: ProgramSpace, given: MappingOptions | None) -> tuple[MappingOp
     return kept or (space.to_options(space.nearest(DEFAULT)),)
 
 
-def _options(options: Start) -> MappingOptions | None:
+def _given_options(options: Start) -> MappingOptions | None:
     if isinstance(options, str):
         return MappingOptions(options)
     if options is None or isinstance(options, MappingOptions):

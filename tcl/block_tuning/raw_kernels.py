@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from tcl.backends.cuda_harness import TIMING, CupyDevice
-from tcl.block_tuning.candidates import Block, Candidate, default_blocks, sizes_of
-from tcl.block_tuning.target import Target
+from tcl.block_tuning.candidates import Block, LaunchShape, default_blocks, sizes_of
+from tcl.block_tuning.target import LaunchTarget
 from tcl.codegen.cuda.emit.module import Launch
 from tcl.codegen.cuda.run.occupancy import Resources, occupancy
 from tcl.codegen.devices.cupy_driver import WITHOUT_ASKING, cupy
@@ -80,7 +80,7 @@ class CupyOwn:
     def writable(self, array: Any) -> bool:
         return not array.__cuda_array_interface__["data"][1]
 
-    def number(self, array: Any) -> int | None:
+    def device_number(self, array: Any) -> int | None:
         """The device that it lies on; None if it does not say."""
         device = getattr(array, "device", None)
         found = getattr(device, "id", getattr(device, "index", None))
@@ -115,7 +115,7 @@ def this_device() -> tuple[GpuProfile, KernelDevice, CupyOwn, int]:
     return profile, device, CupyOwn(device), number
 
 
-class RawKernels(Target):
+class RawKernels(LaunchTarget):
     """A raw kernel on the current device, for one global size."""
 
     arrays: CupyOwn
@@ -178,7 +178,7 @@ class RawKernels(Target):
     def _divides(self, block: Block) -> bool:
         return all(n % b == 0 for n, b in zip(self._sizes, block, strict=True))
 
-    def why_not_asked(self, candidate: Candidate) -> str | None:
+    def why_not_asked(self, candidate: LaunchShape) -> str | None:
         block, profile = candidate.block, self._profile
         threads = math.prod(block)
         if threads > profile.threads_per_block:
@@ -205,7 +205,7 @@ class RawKernels(Target):
             )
         return None
 
-    def why_not(self, candidate: Candidate) -> str | None:
+    def why_not(self, candidate: LaunchShape) -> str | None:
         """What the compiled kernel takes of a multiprocessor decides."""
         kernel = self._of(candidate)
         taken, threads = kernel.attributes, math.prod(candidate.block)
@@ -226,7 +226,7 @@ class RawKernels(Target):
         _allow(kernel, dynamic)
         return None
 
-    def _shared_of(self, candidate: Candidate) -> int:
+    def _shared_of(self, candidate: LaunchShape) -> int:
         if isinstance(self._shared, int):
             return self._shared
         found = self._shared(candidate.block, dict(candidate.defines))
@@ -237,16 +237,16 @@ class RawKernels(Target):
             )
         return found
 
-    def _blocks(self, candidate: Candidate) -> Block:
+    def _blocks(self, candidate: LaunchShape) -> Block:
         if self._grid is None:
             return tuple(-(-n // b) for n, b in zip(self._sizes, candidate.block, strict=True))
         found = self._grid(candidate.block, dict(candidate.defines))
         return sizes_of(f"the grid for block {candidate}", found)
 
-    def launched(self, candidate: Candidate) -> tuple[Block, int]:
+    def launched(self, candidate: LaunchShape) -> tuple[Block, int]:
         return self._blocks(candidate), self._shared_of(candidate)
 
-    def launch(self, candidate: Candidate, arguments: Sequence[Any]) -> None:
+    def launch(self, candidate: LaunchShape, arguments: Sequence[Any]) -> None:
         kernel, (grid, shared) = self._of(candidate), self.launched(candidate)
         _allow(kernel, shared)
         kernel(grid, candidate.block, tuple(arguments), shared_mem=shared)
@@ -259,21 +259,22 @@ class RawKernels(Target):
         for k, value in enumerate(arguments):
             if not self.arrays.is_array(value):
                 continue
-            if self.arrays.number(value) not in (self._number, None):
+            number = self.arrays.device_number(value)
+            if number not in (self._number, None):
                 raise ArgumentError(
-                    f"argument {k} of {self.name} lies on cuda:{self.arrays.number(value)}, and "
+                    f"argument {k} of {self.name} lies on cuda:{number}, and "
                     f"cuda:{self._number} was the current device when the tuner was made"
                 )
 
-    def bound(self, candidate: Candidate, arguments: Sequence[Any]) -> Run:
+    def bound(self, candidate: LaunchShape, arguments: Sequence[Any]) -> Run:
         kernel, (grid, shared) = self._of(candidate), self.launched(candidate)
         return partial(self._device.launch, kernel, grid, candidate.block, arguments, shared)
 
-    def nothing(self) -> Callable[[], object]:
+    def empty_launch(self) -> Callable[[], object]:
         kernel = self._device.compiled(_NOTHING, "nothing")
         return partial(self._device.launch, kernel, (1,), (1,), (), 0)
 
-    def _of(self, candidate: Candidate) -> Any:
+    def _of(self, candidate: LaunchShape) -> Any:
         """The kernel with a candidate's definitions, compiled when it is asked about."""
         defines = _expanded(candidate)
         if defines not in self._built:
@@ -332,7 +333,7 @@ def _allow(kernel: Any, shared: int) -> None:
         kernel.max_dynamic_shared_size_bytes = shared
 
 
-def _expanded(candidate: Candidate) -> tuple[tuple[str, Value], ...]:
+def _expanded(candidate: LaunchShape) -> tuple[tuple[str, Value], ...]:
     """Macros that stand for the block's own sizes have their numbers."""
     sizes = (*candidate.block, 1, 1)
     return tuple(

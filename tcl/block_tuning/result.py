@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from statistics import median
 from typing import Any
 
-from tcl.block_tuning.candidates import Block, Candidate
+from tcl.block_tuning.candidates import Block, LaunchShape
 from tcl.tuner.measure.verdict import Verdict
 from tcl.tuner.space.knobs import Value
 
@@ -31,9 +31,9 @@ class BlockTiming:
         return median(self.times) * 1e6 if self.times else None
 
     @property
-    def candidate(self) -> Candidate:
+    def candidate(self) -> LaunchShape:
         """What was launched."""
-        return Candidate(self.block, tuple(self.defines.items()))
+        return LaunchShape(self.block, tuple(self.defines.items()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,9 +59,9 @@ class BlockTuningResult:
     """Whether this was found in an earlier tuning."""
 
     @property
-    def candidate(self) -> Candidate:
+    def candidate(self) -> LaunchShape:
         """What is best."""
-        return Candidate(self.block, tuple(self.defines.items()))
+        return LaunchShape(self.block, tuple(self.defines.items()))
 
     def __str__(self) -> str:
         shape = self.candidate
@@ -79,7 +79,7 @@ class BlockTuningResult:
         try:
             data: Any = json.loads(text)
             for each in (data, *data["timings"]):
-                each["block"] = _numbers(each["block"])
+                each["block"] = _sizes_from(each["block"])
                 if not all(isinstance(v, int | str) for v in each["defines"].values()):
                     raise ValueError(f"{each['defines']!r} are no definitions")
             timings = [
@@ -89,7 +89,7 @@ class BlockTuningResult:
             return cls(
                 **{
                     **data,
-                    "grid": _numbers(data["grid"]),
+                    "grid": _sizes_from(data["grid"]),
                     "runtime_us": float(data["runtime_us"]),
                     "timings": tuple(BlockTiming(**t) for t in timings),
                     "notes": tuple(map(str, data["notes"])),
@@ -100,17 +100,17 @@ class BlockTuningResult:
             raise ValueError(f"no result of a tuning: {error!r}") from None
 
 
-def in_order(timings: Iterable[BlockTiming], first: Candidate) -> tuple[BlockTiming, ...]:
+def in_order(timings: Iterable[BlockTiming], first: LaunchShape) -> tuple[BlockTiming, ...]:
     """The winner, then the others, fastest first, then those without a time."""
 
-    def rank(timing: BlockTiming) -> tuple[bool, bool, float]:
+    def order(timing: BlockTiming) -> tuple[bool, bool, float]:
         correct = timing.verdict is Verdict.CORRECT
         return timing.candidate != first, not correct, timing.time_us or 0.0
 
-    return tuple(sorted(timings, key=rank))
+    return tuple(sorted(timings, key=order))
 
 
-def _numbers(data: Any) -> Block:
+def _sizes_from(data: Any) -> Block:
     numbers = tuple(data)
     if not numbers or not all(type(n) is int and n > 0 for n in numbers):
         raise ValueError(f"{data!r} are no sizes")

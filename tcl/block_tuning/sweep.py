@@ -14,14 +14,14 @@ from typing import Any
 from tcl.block_tuning.arguments import Arguments
 from tcl.block_tuning.candidates import (
     Block,
-    Candidate,
+    LaunchShape,
     candidate_of,
     config_of,
     none_left,
     space_of,
 )
 from tcl.block_tuning.result import BlockTiming, BlockTuningResult, in_order
-from tcl.block_tuning.target import Target
+from tcl.block_tuning.target import LaunchTarget
 from tcl.common.errors import ArgumentError, OptionsError, TclError
 from tcl.common.number_format import duration
 from tcl.common.warn import warn
@@ -60,11 +60,11 @@ _REMEDY = "see what else runs, and tune once more with again=True"
 class Sweep:
     """One tuning of a kernel on the user's arguments."""
 
-    target: Target
+    target: LaunchTarget
     values: Sequence[Any]
     arguments: Arguments
     defines: Mapping[str, tuple[Value, ...]]
-    found: dict[Candidate, BlockTiming] = field(default_factory=dict)
+    found: dict[LaunchShape, BlockTiming] = field(default_factory=dict)
     best: float | None = None
     """Seconds."""
     tried_apart: bool = True
@@ -76,7 +76,7 @@ class Sweep:
         ``TclError`` if the device is lost, what ``Arguments.learn`` raises."""
         space = space_of(blocks, self.defines, self.target.why_not_asked)
         for block in blocks:
-            candidate = Candidate(block, tuple((n, v[0]) for n, v in self.defines.items()))
+            candidate = LaunchShape(block, tuple((n, v[0]) for n, v in self.defines.items()))
             reason = self.target.why_not_asked(candidate)
             if reason is not None:
                 self._end(candidate, Verdict.CONSTRAINTS, reason)
@@ -84,7 +84,7 @@ class Sweep:
         first = self._first(space)
         chosen, notes, bound = first, list[str](), self._launch_bound(first)
         if not bound:
-            self._search(space, most, seed)
+            self._try_all(space, most, seed)
             chosen, notes = self._race(first)
         share = others.share() if others is not None else None
         if share is not None and share > BUSY and time.monotonic() - began >= _JUDGED:
@@ -103,7 +103,7 @@ class Sweep:
             tuple(notes),
         )
 
-    def _confirmed(self, chosen: Candidate) -> Candidate:
+    def _confirmed(self, chosen: LaunchShape) -> LaunchShape:
         """The fastest that is still right when it runs once more, which leaves the arguments as one
         run does."""
         while True:
@@ -118,10 +118,10 @@ class Sweep:
                 raise _unsteady(wrong)
             chosen = min(right, key=self._median)
 
-    def _first(self, space: SearchSpace) -> Candidate:
+    def _first(self, space: SearchSpace) -> LaunchShape:
         """The first candidate that can be launched, after the runs by which it is known what a run
         does. The very first, which may compile, is not timed."""
-        for candidate in self._candidates(space):
+        for candidate in self._in_turn(space):
             run = self._launch(candidate)
             if run is not None:
                 with self._ending(candidate, Verdict.RUNTIME):
@@ -149,29 +149,29 @@ class Sweep:
         return self._first(space)
 
     @property
-    def _unended(self) -> list[Candidate]:
+    def _unended(self) -> list[LaunchShape]:
         """Those that were given up for hanging, if nothing else came of any that was launched."""
         launched = [t for t in self.found.values() if t.verdict not in _NOT_LAUNCHED]
         late = [t.candidate for t in launched if t.verdict is Verdict.TIMEOUT]
         return late if len(late) == len(launched) else []
 
-    def _candidates(self, space: SearchSpace) -> Iterator[Candidate]:
+    def _in_turn(self, space: SearchSpace) -> Iterator[LaunchShape]:
         """All, the default first."""
         first = (space.default,) if space.valid(space.default) else ()
         others = (config for config in space.enumerate() if config not in first)
         return map(self._candidate, chain(first, others))
 
-    def _candidate(self, config: Config) -> Candidate:
+    def _candidate(self, config: Config) -> LaunchShape:
         return candidate_of(config, len(config) - len(self.defines), self.defines)
 
-    def _launch_bound(self, first: Candidate) -> bool:
+    def _launch_bound(self, first: LaunchShape) -> bool:
         nothing = measure(
-            self.target.nothing(), settings=self.target.settings, timer=self.target.seconds
+            self.target.empty_launch(), settings=self.target.settings, timer=self.target.seconds
         )
         # The least of both: whatever interrupts a launch only adds to it.
         return min(self.found[first].times) < _LAUNCH_BOUND * min(nothing.times)
 
-    def _search(self, space: SearchSpace, most: int, seed: int) -> None:
+    def _try_all(self, space: SearchSpace, most: int, seed: int) -> None:
         """All candidates if there are no more than ``most``, else a genetic search among them."""
         settings = SearchSettings(population=min(20, most), elites=min(10, most // 2))
         few = len(list(islice(space.enumerate(), most + 1))) <= most
@@ -196,7 +196,7 @@ class Sweep:
                 results.append((config, known.time_us if known is not None else None))
             strategy.tell(results)
 
-    def _launch(self, candidate: Candidate) -> Run | None:
+    def _launch(self, candidate: LaunchShape) -> Run | None:
         """A launch of a candidate; None if it cannot be compiled or launched, or does not end."""
         with self._ending(candidate, Verdict.COMPILE):
             reason = self.target.why_not(candidate)
@@ -213,7 +213,7 @@ class Sweep:
                 return None
         return run
 
-    def _timed(self, candidate: Candidate, run: Run) -> None:
+    def _timed(self, candidate: LaunchShape, run: Run) -> None:
         """Compare a run with the first one, then time more of them."""
         self.arguments.ready()
         first = self.target.seconds(run, 1)
@@ -250,7 +250,7 @@ class Sweep:
             total += self.target.seconds(run, 1)
         return total / calls
 
-    def _race(self, first: Candidate) -> tuple[Candidate, list[str]]:
+    def _race(self, first: LaunchShape) -> tuple[LaunchShape, list[str]]:
         """The fastest and the default, in turns; the winner, and what makes times doubtful."""
         ranked = [
             t.candidate
@@ -291,11 +291,11 @@ class Sweep:
         run()
         self.target.synchronise()
 
-    def _median(self, candidate: Candidate) -> float:
+    def _median(self, candidate: LaunchShape) -> float:
         return median(self.found[candidate].times)
 
     @contextmanager
-    def _ending(self, candidate: Candidate, verdict: Verdict) -> Iterator[None]:
+    def _ending(self, candidate: LaunchShape, verdict: Verdict) -> Iterator[None]:
         """A block whose errors are the candidate's verdict, but for what the user did wrong.
         ``TclError`` if the device is lost."""
         try:
@@ -312,7 +312,7 @@ class Sweep:
 
     def _end(
         self,
-        candidate: Candidate,
+        candidate: LaunchShape,
         verdict: Verdict,
         message: str = "",
         times: tuple[float, ...] = (),

@@ -8,14 +8,14 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 from tcl.block_tuning.arguments import Arrays
-from tcl.block_tuning.candidates import Block, Candidate
+from tcl.block_tuning.candidates import Block, LaunchShape
 from tcl.tuner.measure.harness import Run
 from tcl.tuner.measure.others import Others
 from tcl.tuner.measure.timing import MeasureSettings
 from tcl.tuner.measure.verdict import Verdict
 
 
-class Target(ABC):
+class LaunchTarget(ABC):
     """A kernel on a device, for one global size."""
 
     arrays: Arrays
@@ -38,23 +38,23 @@ class Target(ABC):
         """Candidates where nobody named any; the first is the fixed default."""
 
     @abstractmethod
-    def why_not_asked(self, candidate: Candidate) -> str | None:
+    def why_not_asked(self, candidate: LaunchShape) -> str | None:
         """Why the device can never launch it, in a sentence: known before anything is compiled."""
 
-    def why_not(self, candidate: Candidate) -> str | None:
+    def why_not(self, candidate: LaunchShape) -> str | None:
         """Likewise, of the compiled kernel: known before anything runs. Raises what compiling
         raises."""
         return None
 
     @abstractmethod
-    def launched(self, candidate: Candidate) -> tuple[Block, int]:
+    def launched(self, candidate: LaunchShape) -> tuple[Block, int]:
         """How many blocks its grid has, and the bytes of shared memory of each."""
 
     @abstractmethod
-    def bound(self, candidate: Candidate, arguments: Sequence[Any]) -> Run:
+    def bound(self, candidate: LaunchShape, arguments: Sequence[Any]) -> Run:
         """A launch. Raises ``ArgumentError`` for arguments that the kernel does not take."""
 
-    def launch(self, candidate: Candidate, arguments: Sequence[Any]) -> None:
+    def launch(self, candidate: LaunchShape, arguments: Sequence[Any]) -> None:
         """Launch it as the user would."""
         self.bound(candidate, arguments)()
 
@@ -77,7 +77,7 @@ class Target(ABC):
         """As a ``tcl.tuner.measure.harness.Timer``."""
 
     @abstractmethod
-    def nothing(self) -> Callable[[], object]:
+    def empty_launch(self) -> Callable[[], object]:
         """A launch that does no work: what launching takes."""
 
     @abstractmethod

@@ -24,7 +24,7 @@ from tcl.workers.worker import serve
 
 _BOOT = (
     "import json, sys; sys.path[:] = json.loads(sys.argv[1]); "
-    "from tcl.workers.template import main; main(int(sys.argv[2]))"
+    "from tcl.workers.template import make_copies; make_copies(int(sys.argv[2]))"
 )
 _IMPORTED = frozenset(("llvmlite", "numba", "numpy", "tcl"))
 """Packages of which no module starts threads, or a device, when it is imported."""
@@ -66,7 +66,7 @@ class _Template:
             raise OSError(f"{self.program} has ended")
         return int(answer)
 
-    def forget(self) -> None:
+    def let_go(self) -> None:
         """In a copy of this process, whose template it is not."""
         self._control.close()
         self._process.returncode = 0
@@ -119,7 +119,7 @@ def _forget() -> None:
     global _lock, _template
     _lock = threading.Lock()
     if _template is not None:
-        _template.forget()
+        _template.let_go()
         _template = None
 
 
@@ -127,7 +127,7 @@ atexit.register(_end)
 os.register_at_fork(after_in_child=_forget)
 
 
-def main(number: int) -> None:
+def make_copies(number: int) -> None:
     """Make copies of this process until nobody is left who could ask for them."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     ended, wake = os.pipe()

@@ -63,12 +63,12 @@ class Interrupts:
 
     def __enter__(self) -> Self:
         if threading.current_thread() is threading.main_thread():
-            for number in self._numbers():
+            for number in self._counted_numbers():
                 if number not in _MAY_BE_IGNORED or signal.getsignal(number) != signal.SIG_IGN:
                     self._previous[number] = signal.signal(number, self._handle)
         return self
 
-    def _numbers(self) -> Sequence[signal.Signals]:
+    def _counted_numbers(self) -> Sequence[signal.Signals]:
         numbers = _counted.get()
         if numbers is not None:
             return numbers
