@@ -64,6 +64,8 @@ class _Template:
         answer = self._control.recv(_MOST)
         if not answer:
             raise OSError(f"{self.program} has ended")
+        if int(answer) < 0:
+            raise OSError(-int(answer), os.strerror(-int(answer)))
         return int(answer)
 
     def let_go(self) -> None:
@@ -142,7 +144,8 @@ def make_copies(number: int) -> None:
             os.read(ended, _MOST)
             _report(reports)
         if control.fileno() in ready:
-            request, files, _, _ = socket.recv_fds(control, _MOST, 4)
+            # Programs that workers start have none of these files.
+            request, files, _, _ = socket.recv_fds(control, _MOST, 4, socket.MSG_CMSG_CLOEXEC)
             if not request:
                 return
             for name in json.loads(request):
@@ -150,7 +153,10 @@ def make_copies(number: int) -> None:
                     with suppress(Exception):  # the worker will say what is wrong
                         importlib.import_module(name)
             gc.freeze()
-            child = os.fork()
+            try:
+                child = os.fork()
+            except OSError as error:  # no memory, or too many processes
+                child = -(error.errno or 1)
             if not child:
                 signal.set_wakeup_fd(-1)
                 signal.signal(signal.SIGCHLD, signal.SIG_DFL)
@@ -160,8 +166,9 @@ def make_copies(number: int) -> None:
                 # It keeps the last of its files open: where nothing is written to that, because
                 # the template has ended, it closes with the process.
                 serve(*files[:3])
-            reports[child] = files[3]
-            for file in files[:3]:
+            if child > 0:
+                reports[child] = files.pop()
+            for file in files:
                 os.close(file)
             control.send(str(child).encode())
 
