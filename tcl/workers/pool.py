@@ -231,7 +231,7 @@ class _WorkerProcess:
             self._end: IO[bytes] = own.enter_context(os.fdopen(end, "rb"))
             self._number = template.fork([stdin, stdout, self._stderr.fileno(), ending])
             self._files = own.pop_all()
-        self._surroundings = pickle.dumps(protocol.Surroundings.here(cpus))
+        self._surroundings = protocol.surroundings(cpus)
         self._code: int | None = None
 
     def started(self) -> None:
