@@ -53,7 +53,7 @@ def _whole(default: int | None, low: int, high: int = 1_000_000, **more: bool) -
     )
 
 
-def _seconds(default: float | None) -> Any:
+def _duration(default: float | None) -> Any:
     return _setting(
         default,
         "a number of seconds above 0",
@@ -94,15 +94,15 @@ class TunerSettings:
         None, "a whole number or None", lambda value: type(value) is int, absent=True
     )
     """Of the random numbers; None: a different one each time."""
-    time_limit: float | None = _seconds(None)
+    time_limit: float | None = _duration(None)
     """Seconds after which the search ends as if interrupted once, but not before one candidate
     has a time; None: no limit."""
     strategy: str = _one_of("screened", f"one of {', '.join(sorted(STRATEGIES))}", STRATEGIES)
     """``screened``: genetic, with a model that chooses the children worth measuring; ``genetic``,
     ``random``, ``exhaustive``."""
-    compile_timeout: float = _seconds(60.0)
+    compile_timeout: float = _duration(60.0)
     """Seconds for compiling one candidate."""
-    run_timeout: float | None = _seconds(None)
+    run_timeout: float | None = _duration(None)
     """Seconds for verifying and timing one candidate; None: ten times as long as the reference
     takes and ten more, 610 at most."""
     cached_seeds: int = _whole(10, 0)

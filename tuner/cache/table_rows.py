@@ -14,7 +14,6 @@ from typing import Any
 from tcl.grammar.sizes.size_classes import SizeClass
 from tcl.tuner.cache.key import ArrayLayout, CacheKey
 from tcl.tuner.cache.ranking import Record
-from tcl.tuner.measure.placement import named
 from tcl.tuner.measure.timing import Placed
 from tcl.tuner.measure.verdict import Conditions, Verdict
 
@@ -259,7 +258,7 @@ def placed_of(data: Any) -> Placed:
     """``ValueError`` unless these are times by placement."""
     if not isinstance(data, dict):
         raise ValueError("times on placements are numbers by name")
-    return tuple((named(name), tuple(map(float, times))) for name, times in data.items())
+    return tuple((str(name), tuple(map(float, times))) for name, times in data.items())
 
 
 def checked(record: Record) -> Record:
