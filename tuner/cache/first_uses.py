@@ -5,7 +5,6 @@ An entry says that it was done, so that it is not done again, also where nothing
 
 from __future__ import annotations
 
-import re
 import sqlite3
 import time
 from collections.abc import Iterable
@@ -28,7 +27,6 @@ class FirstUse:
     """Why not."""
 
 
-_NO_PROCESS = re.compile(r"\w+Error: \[Errno \d+\]|its process ended with status|nothing was meas")
 _COLUMNS = "digest, mode, winner, message, created"
 
 
@@ -44,13 +42,8 @@ def load(cache: TuningCache, key: CacheKey) -> tuple[FirstUse, ...]:
     return tuple(
         FirstUse(mode, winner, message)
         for mode, winner, message in found
-        if isinstance(winner, str | None) and not (winner is None and _says_nothing(message))
+        if isinstance(winner, str | None) and isinstance(message, str)
     )
-
-
-def _says_nothing(message: object) -> bool:
-    """Whether an earlier version took for a verdict on a def that no process could be started."""
-    return not isinstance(message, str) or bool(_NO_PROCESS.match(message))
 
 
 def predicted(cache: TuningCache, key: CacheKey, model: str) -> FirstUse | None:
