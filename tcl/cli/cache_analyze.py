@@ -68,7 +68,7 @@ def analyze(
     from tcl.report.cache_analysis import FORMULA, markdown, sections
     from tcl.tuner.cache.analysis import analyse
 
-    result = analyse(found, important=important)
+    result = analyse(found)
     if result is None:
         raise ArgumentError(
             f"{cache.path} has nothing to compare: no key that was asked for has two correct "
@@ -88,11 +88,12 @@ def analyze(
     if out != "-":
         for line in (title, *facts, FORMULA):
             click.echo(plain(line))
-        for section in sections(result, values=False):
+        for section in sections(result, important=important):
             _show(section)
     if out is not None:
         today = datetime.date.today().isoformat()
-        write_text(out, markdown(result, title, (*facts, f"made on {today}")))
+        tables = sections(result, values=True, important=important)
+        write_text(out, markdown(tables, title, (*facts, f"made on {today}")))
         click.echo(f"written: {out}", err=out == "-")
     if picture is not None:
         _draw(result, title, picture, quiet=out == "-")
