@@ -322,7 +322,6 @@ def test_t4_of_random_options_comes_back(cache: TuningCache, tmp_path: Path) -> 
         options = MappingOptions("mlp", NestOptions(order=(1, 0)), nests).to_json()
         cache.store(KEY, options, correct(rng.uniform(1e-7, 1e3)), run=str(i))
     text = to_t4(results(cache))
-    assert "options" not in json.loads(text)["results"][0]["tcl"]  # the parameters say it all
     other = TuningCache(tmp_path / "other.db")
     add(other, from_t4(text, "x", lambda key, text: MappingOptions.from_json(text).to_json()))
     assert everything(other) == everything(cache)
@@ -381,8 +380,7 @@ def edited(source: TuningCache, edit: str) -> str:
         ("r['times']['runtimes'] = [10**400]", "result 0: "),
         ("r['times']['runtimes'] = [float('nan')]", "is not JSON: NaN is no number"),
         ("r['timestamp'] = 'yesterday'", "yesterday"),
-        ("r['configuration'] = {'a.b': 1, 'a': 2, 'a.c': 3}", "has no place beside"),
-        ("r['configuration'] = {'.'.join('a' * 99): 1}", "nested too deeply"),
+        ("del r['tcl']['options']", "result 0: options has to be a text"),
         ("r['tcl']['place'] = 1", "a heat needs a place"),
         ("r['tcl'].update(place=10**30, heat=1)", "counted from"),
         ("r['tcl']['run'] = '\\ud800'", "result 0: 'utf-8' codec"),

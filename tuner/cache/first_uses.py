@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import sqlite3
 import time
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 from tcl.tuner.cache.key import CacheKey
+from tcl.tuner.cache.schema import put
 from tcl.tuner.cache.table_rows import MESSAGE
 from tcl.tuner.cache.tuning_cache import PATIENCE, TuningCache
 
@@ -25,9 +25,6 @@ class FirstUse:
     """Options as JSON; None: nothing worked."""
     message: str = ""
     """Why not."""
-
-
-_COLUMNS = "digest, mode, winner, message, created"
 
 
 def load(cache: TuningCache, key: CacheKey) -> tuple[FirstUse, ...]:
@@ -64,7 +61,7 @@ def store_predicted(
 
     def write(db: sqlite3.Connection) -> None:
         db.execute("DELETE FROM first_uses WHERE digest = ? AND mode LIKE 'model %'", row[:1])
-        db.execute("INSERT INTO first_uses VALUES (?, ?, ?, ?, ?)", row)
+        put(db, "first_uses", [row])
 
     cache.transaction(write)
 
@@ -80,23 +77,6 @@ def store(cache: TuningCache, key: CacheKey, entry: FirstUse, instead_of: str = 
 
     def write(db: sqlite3.Connection) -> None:
         db.execute("DELETE FROM first_uses WHERE digest = ? AND mode = ?", (row[0], instead_of))
-        db.execute("INSERT OR REPLACE INTO first_uses VALUES (?, ?, ?, ?, ?)", row)
+        put(db, "first_uses", [row])
 
     cache.transaction(write)
-
-
-def rows(db: sqlite3.Connection) -> list[tuple[object, ...]]:
-    """All that a file knows."""
-    return db.execute(f"SELECT {_COLUMNS} FROM first_uses").fetchall()
-
-
-def insert(db: sqlite3.Connection, found: Iterable[tuple[object, ...]]) -> None:
-    """Add rows of another cache; of two for one key and mode the later one stays. A key says which
-    device it is for, so that nothing is taken for done, or given up, on any other one."""
-    db.executemany(
-        f"INSERT INTO first_uses ({_COLUMNS}) VALUES (?, ?, ?, ?, ?) "
-        "ON CONFLICT (digest, mode) DO UPDATE SET winner = excluded.winner, "
-        "message = excluded.message, created = excluded.created "
-        "WHERE excluded.created > first_uses.created",
-        found,
-    )

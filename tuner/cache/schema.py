@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from tcl.common.errors import CacheError
@@ -116,3 +117,31 @@ def why_not(version: int | None) -> str:
     if version in (None, VERSION):
         return ""
     return f"it has schema version {version}, and this tcl has {VERSION}"
+
+
+TABLES = {
+    "runs": ("run", "problem", "config", "state", "started", "updated"),
+    "block_results": ("digest", "kernel", "source_hash", "launch", "device", "result", "created"),
+    "first_uses": ("digest", "mode", "winner", "message", "created"),
+}
+"""Those of which a row is replaced by a later one, with their columns: the last has its time."""
+_KEYS = {"runs": 1, "block_results": 1, "first_uses": 2}
+"""How many of the columns say which row it is."""
+_FIRST = ("problem", "started")
+"""What the first row with a key says."""
+
+
+def put(
+    db: sqlite3.Connection, table: str, rows: Iterable[Sequence[object]], *, by_time: bool = False
+) -> None:
+    """Add rows of one of ``TABLES``, in the place of those with their keys; ``by_time``: of two the
+    later one stays. Without it no clock is asked, which may have been set back."""
+    columns = TABLES[table]
+    key, (*_, when) = columns[: _KEYS[table]], columns
+    later = f" WHERE excluded.{when} > {table}.{when}" if by_time else ""
+    changed = (f"{c} = excluded.{c}" for c in columns if c not in (*key, *_FIRST))
+    db.executemany(
+        f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))}) "
+        f"ON CONFLICT ({', '.join(key)}) DO UPDATE SET {', '.join(changed)}{later}",
+        rows,
+    )

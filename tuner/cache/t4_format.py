@@ -4,7 +4,8 @@ A T4 file is a JSON object with a list of results: a configuration (parameter â†
 (``invalidity``, the words of ``Verdict``), its run times in milliseconds, as Kernel Tuner writes
 them, and what was measured. Options are flattened: ``nests.0.tile.1`` is the second tile size of
 the first nest. The format has no place for what was tuned, and lets files hold more than it
-names: that, and what else a cache keeps, stands under ``tcl``, without which nothing is imported.
+names: that, the options as they are, and what else a cache keeps, stands under ``tcl``, which is
+what is imported.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import datetime
 import json
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import astuple
 from typing import Any, NoReturn
 
@@ -26,8 +27,6 @@ from tcl.tuner.measure.verdict import Conditions, Outcome, Verdict
 
 SCHEMA = "1.0.0"
 _MILLI = 1e3
-_DEEP = 32
-"""Levels that options may be nested."""
 
 Check = Callable[[CacheKey, str], str]
 """Canonical options; raises an error with a sentence for what are none."""
@@ -63,6 +62,7 @@ def _input(layout: ArrayLayout) -> dict[str, object]:
 
 def _result(problem: int, record: Record) -> dict[str, object]:
     own: dict[str, object] = {"problem": problem, "run": record.run, "message": record.message}
+    own["options"] = record.options
     if record.place is not None:
         own.update(heat=record.heat, place=record.place)
     if record.generation is not None:
@@ -71,16 +71,13 @@ def _result(problem: int, record: Record) -> dict[str, object]:
         own["conditions"] = list(astuple(record.conditions))
     if record.placed:
         own["placed"] = dict(record.placed)
-    configuration = _configuration(record.options)
-    if _options(configuration) != record.options:
-        own["options"] = record.options
     when = datetime.datetime.fromtimestamp(record.when, datetime.UTC)
     measured = []
     if record.time is not None:
         measured = [{"name": "time", "value": record.time * _MILLI, "unit": "ms"}]
     return {
         "timestamp": when.isoformat(),
-        "configuration": configuration,
+        "configuration": _configuration(record.options),
         "objectives": ["time"],
         "times": {"runtimes": [t * _MILLI for t in record.samples]},
         "invalidity": record.verdict.value,
@@ -110,31 +107,6 @@ def _configuration(options: str) -> dict[str, object]:
 
     fill("", data)
     return flat
-
-
-def _options(configuration: Mapping[str, object]) -> str:
-    """The inverse of ``_configuration``, for options that are a JSON object."""
-    tree: dict[str, Any] = {}
-    for name, value in configuration.items():
-        *path, last = name.split(".")
-        if len(path) > _DEEP:
-            raise ValueError(f"parameter {name[:40]}... is nested too deeply")
-        place = tree
-        for part in path:
-            place = place.setdefault(part, {})
-            if not isinstance(place, dict):
-                raise ValueError(f"parameter {name[:80]} has no place beside the others")
-        place[last] = value
-    return json.dumps(_lists(tree), sort_keys=True, separators=(",", ":"))
-
-
-def _lists(value: object) -> object:
-    """Objects whose keys are 0, 1, 2, ... were lists."""
-    if not isinstance(value, dict):
-        return value
-    if value and all(str(i) in value for i in range(len(value))):
-        return [_lists(value[str(i)]) for i in range(len(value))]
-    return {key: _lists(each) for key, each in value.items()}
 
 
 def from_t4(text: str, name: str, check: Check) -> tuple[Results, ...]:
@@ -199,8 +171,6 @@ def _key(data: object) -> tuple[CacheKey, str]:
 
 def _record(data: object, key: CacheKey, check: Check) -> Record:
     own = _of(data, "tcl", dict)
-    configuration = _of(data, "configuration", dict)
-    options = _of(own, "options", str) if "options" in own else _options(configuration)
     verdict = Verdict(_of(data, "invalidity", str))
     times = _of(_of(data, "times", dict), "runtimes", list)
     if not all(type(t) in (int, float) and math.isfinite(t) for t in times):
@@ -219,7 +189,7 @@ def _record(data: object, key: CacheKey, check: Check) -> Record:
     )  # fmt: skip
     when = datetime.datetime.fromisoformat(_of(data, "timestamp", str)).timestamp()
     run = _of(own, "run", str)
-    return checked(Record.of(check(key, options), outcome, when, run, generation))
+    return checked(Record.of(check(key, _of(own, "options", str)), outcome, when, run, generation))
 
 
 def _of(data: object, name: str, kind: type[Any]) -> Any:

@@ -27,7 +27,7 @@ from tcl.tuner.cache import table_rows as cache_rows
 from tcl.tuner.cache.file import Standing, damage_in, is_damage, is_interrupted, is_locked
 from tcl.tuner.cache.key import ArrayLayout, CacheKey
 from tcl.tuner.cache.ranking import Record
-from tcl.tuner.cache.schema import VERSION
+from tcl.tuner.cache.schema import VERSION, put
 from tcl.tuner.cache.watched import Watched
 from tcl.tuner.measure.verdict import Outcome
 
@@ -129,13 +129,8 @@ class TuningCache:
         now, texts = time.time(), (json.dumps(config), json.dumps(state))
 
         def write(db: sqlite3.Connection) -> None:
-            problem = cache_rows.problem_id(db, key, entry)
-            db.execute(
-                "INSERT INTO runs (run, problem, config, state, started, updated) "
-                "VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (run) DO UPDATE SET "
-                "config = excluded.config, state = excluded.state, updated = excluded.updated",
-                (run, problem, *texts, now, now),
-            )
+            row = (run, cache_rows.problem_id(db, key, entry), *texts, now, now)
+            put(db, "runs", [row])
 
         self.transaction(write)
 

@@ -325,7 +325,7 @@ def test_import_refuses_options_that_are_none() -> None:
     filled("a.db")
     tcl("export", "x.json", "--cache", "a.db")
     data = json.loads(Path("x.json").read_text())
-    data["results"][3]["configuration"]["nests.0.tiles"] = 3
+    data["results"][3]["tcl"]["options"] = '{"nests":[{"tiles":3}]}'
     Path("x.json").write_text(json.dumps(data))
     done = tcl("import", "x.json", "--cache", "b.db")
     assert done.returncode == 1
