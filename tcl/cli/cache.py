@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from tcl.cli import cache_analyze, cache_best, cache_inspect, cache_shapes, cache_show
+from tcl.cli import cache_analyze, cache_inspect, cache_shapes, cache_show
 from tcl.cli.cache_common import (
     SHORT,
     cache_option,
@@ -256,7 +256,7 @@ def _said(done: Added) -> str:
 
 
 for _each in (
-    *(cache_best.best, cache_show.show, cache_show.why),
+    *(cache_show.best, cache_show.show, cache_show.why),
     *(cache_inspect.inspect, cache_analyze.analyze),
 ):
     command.add_command(_each)

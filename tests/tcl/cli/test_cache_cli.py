@@ -80,7 +80,7 @@ def tcl_among_mounts(*steps: str | tuple[str, ...]) -> list[Done]:
 
 
 def key(sizes: str = SIZES, threads: int = 1) -> CacheKey:
-    return named_key("mm.tc", None, sizes, threads, (), "cpu")[0]
+    return named_key(Path("mm.tc"), None, sizes, threads, (), "cpu")[0]
 
 
 def options(*tile: int) -> str:
@@ -153,7 +153,7 @@ def test_show_on_a_terminal_is_as_wide_as_that(width: int, monkeypatch: pytest.M
 @pytest.mark.skipif(bool(why_not()), reason=why_not() or "")
 def test_results_of_another_device() -> None:
     cache = filled("a.db")
-    emulated = named_key("mm.tc", None, SIZES, None, (), "cuda-emulated")[0]
+    emulated = named_key(Path("mm.tc"), None, SIZES, None, (), "cuda-emulated")[0]
     tiles = options(3, 5)
     cache.store(emulated, tiles, Outcome(Verdict.CORRECT, (7e-6,)), run="r", entry="mm")
     there = ("mm.tc", "-s", SIZES, "--cache", "a.db", "--device", "cuda-emulated")
