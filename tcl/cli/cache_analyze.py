@@ -11,10 +11,9 @@ import click
 
 from tcl.cli.cache_common import cache_option, existing, plain, write_text
 from tcl.cli.cache_inspect import chosen, filter_options
-from tcl.cli.common import reporting
+from tcl.cli.common import check_writable, reporting
 from tcl.common.errors import ArgumentError
 from tcl.common.extras import installing
-from tcl.common.files import check_whole
 from tcl.common.number_format import plural
 
 if TYPE_CHECKING:
@@ -56,14 +55,14 @@ def analyze(
     if cache is None:
         return
     if out is not None and out != "-":
-        _check(Path(out))
+        check_writable(Path(out))
     if picture is not None:
         if picture.suffix not in _PICTURES:
             raise ArgumentError(
                 f"--picture {picture}: the kind of a picture follows from its name's end, "
                 f"{', '.join(_PICTURES)}"
             )
-        _check(picture)
+        check_writable(picture)
     found = chosen(cache, said)
     from tcl.report.cache_analysis import FORMULA, markdown, sections
     from tcl.tuner.cache.analysis import analyse
@@ -125,13 +124,3 @@ def _draw(result: Analysis, title: str, picture: Path, *, quiet: bool) -> None:
             f"no picture: matplotlib is not installed; {installing('bench')}"
         ) from None
     click.echo(f"written: {picture}", err=quiet)
-
-
-def _check(file: Path) -> None:
-    """Refuse a file that cannot be written."""
-    if file.is_dir():
-        raise ArgumentError(f"{file} is a folder; name a file in it")
-    try:
-        check_whole(file)
-    except OSError as error:
-        raise ArgumentError(f"{file} cannot be written: {error.strerror}") from None

@@ -17,7 +17,7 @@ from typing import Any
 import click
 
 from tcl.cli.cache_common import named_cache, writable_cache
-from tcl.cli.common import report
+from tcl.cli.common import make_folder, report
 from tcl.cli.grid_file import GridPoint
 from tcl.cli.grid_plan import Point, make_plan
 from tcl.cli.grid_show import GridShow, Outcome, Status
@@ -25,8 +25,7 @@ from tcl.cli.kernels import Work
 from tcl.cli.signals import counted, exit_code, kept
 from tcl.cli.tuned import Ended, Session
 from tcl.cluster import LOCAL, workplace
-from tcl.common.errors import ArgumentError, TclError
-from tcl.common.files import check_whole
+from tcl.common.errors import TclError
 from tcl.common.number_format import duration
 from tcl.grammar.syntax.errors import SourceError
 from tcl.progress.words import verdict
@@ -59,7 +58,8 @@ def tune_grid(points: Sequence[GridPoint], wishes: Wishes, *, dry_run: bool) -> 
     show = GridShow(resume=wishes.resume, as_json=wishes.as_json)
     if not dry_run:
         writable_cache(wishes.cache)  # now, rather than after an hour
-        _check_pages(wishes.pages)
+        if wishes.pages is not None:
+            make_folder(wishes.pages)
     show.plan(plan)
     if dry_run:
         wrong = sum(bool(p.problem) for p in plan.points)
@@ -182,16 +182,3 @@ def _outcome(point: Point, ended: Ended) -> Outcome:
     before = None if decision.start is None else decision.start.time
     reason = verdict(decision) if decision.kept else ""
     return Outcome(point, Status.TUNED, reason, before=before, after=after)
-
-
-def _check_pages(folder: Path | None) -> None:
-    """Make the folder for the pages."""
-    if folder is None:
-        return
-    try:
-        folder.mkdir(exist_ok=True)
-        check_whole(folder / "page.html")
-    except OSError as error:
-        raise ArgumentError(
-            f"the folder {folder} for the reports cannot be used: {error.strerror}"
-        ) from None

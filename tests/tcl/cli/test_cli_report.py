@@ -78,10 +78,10 @@ def test_machine_is_measured_once(
 @pytest.mark.parametrize(
     ("page", "sentence"),
     [
-        ("none/page.html", "there is no folder"),
+        ("none/page.html", "cannot be written: No such file"),
         ("a" * 250 + ".html", "cannot be written: File name too long"),
-        ("mm.tc/page.html", "there is no folder"),
-        (".", "is a directory"),
+        ("mm.tc/page.html", "cannot be written: Not a directory"),
+        (".", "is a folder"),
     ],
 )
 def test_report_that_cannot_be_written_is_refused_first(

@@ -111,10 +111,10 @@ OF_INPUT: dict[str, Mistakes] = {
     "--fix": [(("--fix", "nob=3"), "nob")],
     "--key": [(("--key", "zz", "--cache", "empty.db"), "no key that begins with zz")],
     "--report": [
-        (("--report", "folder"), "is a directory"),
-        (("--report", "no/x"), "no folder no"),
+        (("--report", "folder"), "is a folder"),
+        (("--report", "no/x"), "no/x cannot be written: No such file"),
     ],
-    "--out": [(("--out", "mm.tc"), "mm.tc cannot be made")],
+    "--out": [(("--out", "mm.tc"), "mm.tc cannot be used")],
 }
 """What an option of this name may be told that is not there, or not right, with the sentence."""
 
