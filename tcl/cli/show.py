@@ -25,6 +25,9 @@ from tcl.common.errors import ArgumentError
 if TYPE_CHECKING:
     from tcl.codegen.devices.cpu import CpuProfile
     from tcl.codegen.devices.gpu import GpuProfile
+    from tcl.codegen.options.options import MappingOptions
+    from tcl.executors.size_classes import ForAll
+    from tcl.grammar.ranges.sized import SizedDef
 
 _STAGES = (
     "ast",
@@ -87,74 +90,44 @@ def command(
     """
     if stage in _OF_TEXT:
         _check(options, device, threads)
-    if varying:
-        click.echo(_for_all(file, entry, sizes, options, stage, device, threads, varying))
-        return
+    if varying and stage in ("ast", "canonical", "reference"):
+        raise click.UsageError(f"--varying makes no difference to --stage {stage}; leave it out")
     if stage in ("ast", "canonical"):
         click.echo(_without_sizes(file, entry, stage), nl=False)
         return
     from tcl.arrays.annotations import sizes_of
-    from tcl.cli.kernels import parse_options
     from tcl.grammar.ranges.findings import size, size_findings
-
-    _, checked = choose(file, entry)
-    values = sizes_of(checked, sizes)
-    sized = size(checked, values)
-    tell(checked, size_findings(sized))
-    if stage == "ranges":
-        from tcl.grammar.ranges.ranges_text import ranges_text
-
-        click.echo(ranges_text(sized))
-        return
-    if stage == "reference":
-        from tcl.codegen.reference import compile_reference
-
-        click.echo(compile_reference(sized, jit=False).source)
-        return
-    from tcl.codegen.devices.cpu import CpuProfile
-    from tcl.selection.best_options import DEFAULT
-
-    chosen = parse_options(options) or DEFAULT
-    profile = _device(device, threads)
-    if isinstance(profile, CpuProfile):
-        if stage == "resources":
-            raise click.UsageError(_OF_A_GPU)
-        from tcl.backends.cpu_stages import cpu_stage
-
-        click.echo(cpu_stage(stage, sized, chosen, profile))
-    else:
-        from tcl.backends.gpu_stages import gpu_stage
-
-        click.echo(gpu_stage(stage, sized, chosen, profile))
-
-
-def _for_all(
-    file: Path,
-    entry: str | None,
-    sizes: str | None,
-    options: str | None,
-    stage: str,
-    device: str,
-    threads: int | None,
-    varying: tuple[str, ...],
-) -> str:
-    """A stage of a def for the class of its sizes."""
-    from tcl.arrays.annotations import sizes_of
-    from tcl.cli.kernels import parse_options
-    from tcl.codegen.devices.cpu import CpuProfile
-    from tcl.executors.size_classes import for_all
-    from tcl.grammar.ranges.findings import size
     from tcl.grammar.ranges.ranges_text import ranges_text
-    from tcl.selection.best_options import DEFAULT
 
-    if stage in ("ast", "canonical", "reference"):
-        raise click.UsageError(f"--varying makes no difference to --stage {stage}; leave it out")
-    profile = _device(device, threads)
-    if stage == "resources" and isinstance(profile, CpuProfile):
-        raise click.UsageError(_OF_A_GPU)
     _, checked = choose(file, entry)
     check_varying(checked, varying)
     sized = size(checked, sizes_of(checked, sizes))
+    if not varying:
+        tell(checked, size_findings(sized))
+        if stage == "ranges":
+            click.echo(ranges_text(sized))
+            return
+        if stage == "reference":
+            from tcl.codegen.reference import compile_reference
+
+            click.echo(compile_reference(sized, jit=False).source)
+            return
+    from tcl.cli.kernels import parse_options
+
+    chosen = parse_options(options)
+    profile = _device(device, threads)
+    found = _class(sized, varying, profile) if varying else None
+    if found is not None and stage == "ranges":
+        click.echo(f"for all of {found}\n{ranges_text(found.symbolic)}")
+    else:
+        click.echo(_scheduled(stage, sized, found, chosen, profile))
+
+
+def _class(sized: SizedDef, varying: tuple[str, ...], profile: CpuProfile | GpuProfile) -> ForAll:
+    """The class of a def's sizes."""
+    from tcl.executors.size_classes import for_all
+
+    checked = sized.checked
     found = for_all(checked, sized.sizes, varying, profile)
     if found is None:
         values = ", ".join(f"{name}={sized.sizes[name]}" for name in varying)
@@ -162,17 +135,34 @@ def _for_all(
             f"no kernel of {checked.name} can be for a class of {values}; these sizes have one of "
             "their own, which is shown without --varying"
         )
-    if stage == "ranges":
-        return f"for all of {found}\n{ranges_text(found.symbolic)}"
-    chosen = parse_options(options)
-    asked = chosen is not None
+    return found
+
+
+def _scheduled(
+    stage: str,
+    sized: SizedDef,
+    found: ForAll | None,
+    asked: MappingOptions | None,
+    profile: CpuProfile | GpuProfile,
+) -> str:
+    """A stage of the kernels for these sizes, or for all of a class."""
+    from tcl.codegen.devices.cpu import CpuProfile
+    from tcl.selection.best_options import DEFAULT
+
+    chosen = asked or DEFAULT
     if isinstance(profile, CpuProfile):
-        from tcl.backends.cpu_stages import cpu_stage_for_all
+        if stage == "resources":
+            raise click.UsageError(_OF_A_GPU)
+        from tcl.backends.cpu_stages import cpu_stage, cpu_stage_for_all
 
-        return cpu_stage_for_all(stage, found, chosen or DEFAULT, profile, asked=asked)
-    from tcl.backends.gpu_stages import gpu_stage_for_all
+        if found is None:
+            return cpu_stage(stage, sized, chosen, profile)
+        return cpu_stage_for_all(stage, found, chosen, profile, asked=asked is not None)
+    from tcl.backends.gpu_stages import gpu_stage, gpu_stage_for_all
 
-    return gpu_stage_for_all(stage, found, chosen or DEFAULT, profile)
+    if found is None:
+        return gpu_stage(stage, sized, chosen, profile)
+    return gpu_stage_for_all(stage, found, chosen, profile)
 
 
 def _check(options: str | None, device: str, threads: int | None) -> None:

@@ -579,7 +579,7 @@ def test_only_data_is_stored(cache: TuningCache) -> None:
                 assert all(isinstance(v, str | int | float | None) for v in row)
         inputs = db.execute("SELECT inputs FROM problems").fetchone()[0]
     db.close()
-    assert json.loads(inputs) == [[[128], [4], "float32"]]
+    assert json.loads(inputs) == [{"shape": [128], "strides": [4], "dtype": "float32"}]
 
 
 def test_file_that_never_was_a_cache_is_refused_and_untouched(tmp_path: Path) -> None:

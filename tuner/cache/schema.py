@@ -22,7 +22,6 @@ CREATE TABLE problems (
     entry TEXT NOT NULL,
     backend TEXT NOT NULL,
     inputs TEXT NOT NULL,
-    classes TEXT,
     device TEXT NOT NULL,
     codegen_version TEXT NOT NULL,
     created REAL NOT NULL

@@ -150,6 +150,8 @@ TOGETHER = [
     (("tune", "mm.tc", *SIZES, "--fix", "a=1", "--fix", "a=2"), "the knob a twice"),
     (("cache", "prune"), "say what to remove"),
     (("cache", "show", "abcdef12", *SIZES), "the key abcdef12 says --sizes itself"),
+    (("cache", "show", "abcdef12", "--device", "cpu"), "the key abcdef12 says --device itself"),
+    (("cache", "why", "mm.tc", "--device", "cuda-emulated", "-t", "2"), "--threads are those of a"),
     (("nothing",), "there is no command 'nothing'; there are: check, show"),
     (("chek", "mm.tc"), r"there is no command 'chek'; did you mean check\?"),
     (("cache", "nothing"), "No such command 'nothing'"),
