@@ -128,7 +128,7 @@ def cpu(
     before = _before(out) if resume else None
     if out is not None:
         make_folder(out)  # now, rather than after an hour
-    cache = _cache(path, tunes=tune_seconds is not None)
+    cache = _named_cache(path, tunes=tune_seconds is not None)
     say = _progress()
     reports: list[Report] = []
 
@@ -147,7 +147,7 @@ def cpu(
     finally:
         say("")
     for report in reports:
-        _show(report, out)
+        _print_report(report, out)
     if stopped is not None:
         wanted = len(chosen) * len(settings.threads) * len(settings.placements) * runs
         done = sum(len(report.results) for report in reports)
@@ -156,7 +156,7 @@ def cpu(
     _check(reports[0])
 
 
-def _cache(path: Path | None, *, tunes: bool) -> Path:
+def _named_cache(path: Path | None, *, tunes: bool) -> Path:
     """The cache with the options to measure, and with those that are found, if the rows are tuned:
     it is looked at now, rather than after an hour."""
     if tunes:
@@ -186,7 +186,7 @@ def _tune(
             click.echo(f"{name} is not tuned: {reason}", err=True)
 
 
-def _show(report: Report, out: Path | None) -> None:
+def _print_report(report: Report, out: Path | None) -> None:
     """Print what was measured, and say where it is."""
     from tcl.cli.bench_tables import print_report
     from tcl.progress.console import Console

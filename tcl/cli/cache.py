@@ -182,7 +182,7 @@ def merge(sources: tuple[Path, ...], path: Path | None) -> None:
     failed = False
     for source in sources:
         try:
-            click.echo(f"{source}: {_said(merging.merge(cache, source))} to {cache.path}")
+            click.echo(f"{source}: {_added_text(merging.merge(cache, source))} to {cache.path}")
         except CacheError as error:
             report(str(error))
             failed = True
@@ -239,7 +239,7 @@ def import_(file: Path, form: str, path: Path | None) -> None:
 
     found = from_t4(read(file, MOST_DATA), str(file), _canonical)
     cache = TuningCache(named_cache(path))
-    click.echo(f"{file}: {_said(merging.add(cache, found))} to {cache.path}")
+    click.echo(f"{file}: {_added_text(merging.add(cache, found))} to {cache.path}")
 
 
 def _canonical(key: CacheKey, options: str) -> str:
@@ -250,7 +250,7 @@ def _canonical(key: CacheKey, options: str) -> str:
     return MappingOptions.from_json(options).to_json() if key.backend == "cpu" else options
 
 
-def _said(done: Added) -> str:
+def _added_text(done: Added) -> str:
     known = f" ({done.known} were there already)" if done.known else ""
     return f"{plural(done.added, 'result')} added{known}"
 

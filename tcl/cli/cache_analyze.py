@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tcl.cli.cache_common import cache_option, existing, plain, write_text
-from tcl.cli.cache_inspect import chosen, filter_options
+from tcl.cli.cache_inspect import chosen_keys, filter_options
 from tcl.cli.common import check_writable, reporting
 from tcl.common.errors import ArgumentError
 from tcl.common.extras import installing
@@ -63,7 +63,7 @@ def analyze(
                 f"{', '.join(_PICTURES)}"
             )
         check_writable(picture)
-    found = chosen(cache, said)
+    found = chosen_keys(cache, said)
     from tcl.report.cache_analysis import FORMULA, markdown, sections
     from tcl.tuner.cache.analysis import analyse
 
@@ -88,7 +88,7 @@ def analyze(
         for line in (title, *facts, FORMULA):
             click.echo(plain(line))
         for section in sections(result, important=important):
-            _show(section)
+            _print_section(section)
     if out is not None:
         today = datetime.date.today().isoformat()
         tables = sections(result, values=True, important=important)
@@ -98,7 +98,7 @@ def analyze(
         _draw(result, title, picture, quiet=out == "-")
 
 
-def _show(section: Section) -> None:
+def _print_section(section: Section) -> None:
     from tcl.cli.tables import plain_table, print_table
 
     click.echo(f"\n{section.title}")

@@ -169,7 +169,7 @@ def why(path: Path | None, **named: Any) -> None:
         return
     answer = explain(cache, key, name)
     if answer.exact is not None and answer.exact.best is not None:
-        click.echo(f"{name} {key.sizes} was tuned: {_known(answer.exact)}")
+        click.echo(f"{name} {key.sizes} was tuned: {_summary_text(answer.exact)}")
         return
     if answer.exact is not None:
         click.echo(
@@ -182,7 +182,7 @@ def why(path: Path | None, **named: Any) -> None:
         click.echo("nor for anything else")
         return
     title = plain(f"{answer.nearest.entry} {answer.nearest.key.sizes}")
-    click.echo(f"the nearest is {title}: {_known(answer.nearest)}")
+    click.echo(f"the nearest is {title}: {_summary_text(answer.nearest)}")
     width = max(len(d.ingredient) for d in answer.differences)
     for each in answer.differences:
         click.echo(
@@ -194,7 +194,7 @@ def why(path: Path | None, **named: Any) -> None:
         click.echo(f"it is used where that is passed over: --relax {','.join(apart)}")
 
 
-def _known(summary: Summary) -> str:
+def _summary_text(summary: Summary) -> str:
     best = "nothing correct" if summary.best is None else f"best {duration(summary.best)}"
     count = f"{plural(summary.measured, 'result')}, last {moment(summary.last)}"
     return f"{best} of {count}, key {summary.key.digest[:SHORT]}"

@@ -29,7 +29,7 @@ entry_option = click.option(
 )
 
 
-def _joined(
+def _comma_separated(
     context: click.Context, parameter: click.Parameter, given: tuple[str, ...]
 ) -> str | None:
     return ",".join(given) if given else None
@@ -41,7 +41,7 @@ def sizes_given(help_: str) -> Callable[[_F], _F]:
     return click.option(
         *("--sizes", "-s"),
         multiple=True,
-        callback=_joined,
+        callback=_comma_separated,
         help=f"{help_} May be given several times.",
     )
 
@@ -193,6 +193,8 @@ def check_writable(file: Path) -> None:
     """Refuse a file that cannot be written now, rather than after an hour."""
     if file.is_dir():
         raise ArgumentError(f"{file} is a folder; name a file in it")
+    if not file.parent.is_dir():
+        raise ArgumentError(f"{file} cannot be written: there is no folder {file.parent}")
     try:
         check_whole(file)
     except OSError as error:

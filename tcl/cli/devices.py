@@ -22,7 +22,7 @@ def command(measure: bool, threads: int | None, as_json: bool) -> None:
     said = Said(as_json)
     _cpu(said, threads, measure=measure)
     _gpus(said)
-    _known(said)
+    _known_devices(said)
     said.end()
 
 
@@ -99,7 +99,7 @@ def _gpus(said: Said) -> None:
     said.say(cuda=found)
 
 
-def _known(said: Said) -> None:
+def _known_devices(said: Said) -> None:
     """The devices that kernels can be shown for anywhere."""
     from tcl.codegen.devices import gpu, known_cpus
 

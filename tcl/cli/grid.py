@@ -22,7 +22,7 @@ from tcl.cli.grid_file import GridPoint
 from tcl.cli.grid_plan import Point, make_plan
 from tcl.cli.grid_show import GridShow, Outcome, Status
 from tcl.cli.kernels import Work
-from tcl.cli.signals import counted, exit_code, kept
+from tcl.cli.signals import counted, exit_code, handlers_kept
 from tcl.cli.tuned import Ended, Session
 from tcl.cluster import LOCAL, workplace
 from tcl.common.errors import TclError
@@ -112,7 +112,7 @@ class _Grid:
         counted([])  # what is left takes a moment
         outcomes += [Outcome(p, Status.LEFT) for p in self.points[len(outcomes) :]]
         self.show.ends(outcomes)
-        return _end(outcomes, stopped)
+        return _exit_code(outcomes, stopped)
 
     def _point(self, point: Point) -> tuple[int, Outcome]:
         """The exit code if the user wants to stop, else 0, and what became of the point."""
@@ -127,7 +127,7 @@ class _Grid:
             return 0, Outcome(point, Status.FAILED, standing.busy)
         self.show.begins(point, len(self.points))
         try:
-            with kept():
+            with handlers_kept():
                 ended = self._search(point)
         except (TclError, IndexError, MemoryError, OSError) as error:
             reason = error.message if isinstance(error, SourceError) else str(error)
@@ -157,7 +157,7 @@ class _Grid:
         return session.run(choice.start, default=wishes.cache is None)
 
 
-def _end(outcomes: Sequence[Outcome], stopped: int) -> int:
+def _exit_code(outcomes: Sequence[Outcome], stopped: int) -> int:
     """Say what is left to do; the exit code."""
     missing = [each for each in outcomes if not each.accounted]
     if missing:

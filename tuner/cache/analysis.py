@@ -283,17 +283,17 @@ def decisions(options: str) -> Mapping[str, Value]:
         for name, value in choices.items() if isinstance(choices, dict) else ():
             sizes = name in OPTIONS and isinstance(OPTIONS[name].kind, Sizes)
             if sizes and isinstance(value, list):
-                made |= {f"{place}.{name}.{k}": _value(each) for k, each in enumerate(value)}
+                made |= {f"{place}.{name}.{k}": _plain_value(each) for k, each in enumerate(value)}
             else:
-                made[f"{place}.{name}"] = _value(value)
+                made[f"{place}.{name}"] = _plain_value(value)
     if data.get("merge") is not None:
-        made["merge"] = _value(data["merge"])
+        made["merge"] = _plain_value(data["merge"])
     preset = data.get("preset", "naive")
     name = preset if isinstance(preset, str) else "?"
     return {"preset": f"{name} +" if made else name, **made}
 
 
-def _value(value: object) -> Value:
+def _plain_value(value: object) -> Value:
     if isinstance(value, int):
         return int(value)
     return value if isinstance(value, str) else json.dumps(value, separators=(",", ":"))

@@ -99,7 +99,7 @@ def open_file(path: Path, patience: float) -> sqlite3.Connection:
                 return snapshot(path, patience)
             if version is None:
                 version = _make_tables(connection, path, patience)
-            if detail := cache_schema.why_not(version):
+            if detail := cache_schema.version_problem(version):
                 why = f"version-{version}"
             else:
                 # Survives a killed process at every moment; a power cut may lose the last results.
@@ -189,7 +189,7 @@ def _reading(path: Path, patience: float) -> Iterator[tuple[sqlite3.Connection, 
             contextlib.closing(_connect(readable, patience)) as source,
         ):
             version = cache_schema.version_of(source, path)
-            if detail := cache_schema.why_not(version):
+            if detail := cache_schema.version_problem(version):
                 raise CacheError(f"the tuning cache {path} cannot be used: {detail}; {_ELSE}")
             yield source, version
     except sqlite3.Error as error:

@@ -57,7 +57,7 @@ def merge(into: TuningCache, source: Path, patience: float = 5.0) -> Added:
         raise CacheError(f"{source} cannot be merged into itself")
     with contextlib.closing(cache_file.snapshot(source, patience)) as copy:
         try:
-            found = list(_results(copy))
+            found = list(_all_results(copy))
             rows = {
                 table: copy.execute(f"SELECT {', '.join(columns)} FROM {table}").fetchall()
                 for table, columns in TABLES.items()
@@ -84,10 +84,10 @@ def merge(into: TuningCache, source: Path, patience: float = 5.0) -> Added:
 
 def results(cache: TuningCache) -> tuple[Results, ...]:
     """All that a cache holds, as of one moment."""
-    return cache.read(_results, ())
+    return cache.read(_all_results, ())
 
 
-def _results(db: sqlite3.Connection) -> tuple[Results, ...]:
+def _all_results(db: sqlite3.Connection) -> tuple[Results, ...]:
     found = (
         Results(key, entry, tuple(record for _, record in cache_rows.records(db, problem)))
         for problem, key, entry in cache_rows.problems(db)

@@ -111,7 +111,7 @@ def version_of(db: sqlite3.Connection, path: Path) -> int | None:
     return int(version)
 
 
-def why_not(version: int | None) -> str:
+def version_problem(version: int | None) -> str:
     """Why a file of this version cannot be used; empty if it can, or is empty."""
     if version in (None, VERSION):
         return ""

@@ -22,7 +22,7 @@ from tcl.common.errors import CacheError, TclError
 from tcl.tuner.cache.key import CacheKey
 from tcl.tuner.cache.merge import Results
 from tcl.tuner.cache.ranking import Record
-from tcl.tuner.cache.table_rows import checked, layout_data, layout_of, member, placed_of
+from tcl.tuner.cache.table_rows import checked_record, layout_data, layout_of, member, placed_of
 from tcl.tuner.measure.verdict import Conditions, Outcome, Verdict
 
 SCHEMA = "1.0.0"
@@ -175,6 +175,6 @@ def _record(data: object, key: CacheKey, check: Check) -> Record:
     )  # fmt: skip
     when = datetime.datetime.fromisoformat(member(data, "timestamp", str)).timestamp()
     run = member(own, "run", str)
-    return checked(
+    return checked_record(
         Record.of(check(key, member(own, "options", str)), outcome, when, run, generation)
     )

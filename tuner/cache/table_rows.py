@@ -258,7 +258,7 @@ def _record(*columns: Any) -> Record:
         meanwhile = None if conditions is None else Conditions.of(json.loads(conditions))
         found = (options, Verdict(verdict), seconds, times, message, float(when), run)
         where = () if placed is None else placed_of(json.loads(placed))
-        return checked(Record(*found, heat, place, generation, meanwhile, where))
+        return checked_record(Record(*found, heat, place, generation, meanwhile, where))
     except _UNREADABLE as error:
         raise RowError(f"a result in it cannot be read: {error}") from None
 
@@ -270,7 +270,7 @@ def placed_of(data: Any) -> Placed:
     return tuple((named(name), tuple(map(float, times))) for name, times in data.items())
 
 
-def checked(record: Record) -> Record:
+def checked_record(record: Record) -> Record:
     """The record; ``ValueError`` unless it can be one."""
     texts: tuple[Any, ...] = (record.options, record.message, record.run)
     if not all(isinstance(text, str) for text in texts):

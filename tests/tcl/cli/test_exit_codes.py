@@ -112,7 +112,7 @@ OF_INPUT: dict[str, Mistakes] = {
     "--key": [(("--key", "zz", "--cache", "empty.db"), "no key that begins with zz")],
     "--report": [
         (("--report", "folder"), "is a folder"),
-        (("--report", "no/x"), "no/x cannot be written: No such file"),
+        (("--report", "no/x"), "no/x cannot be written: there is no folder no"),
     ],
     "--out": [(("--out", "mm.tc"), "mm.tc cannot be used")],
 }
