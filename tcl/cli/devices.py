@@ -30,7 +30,7 @@ def command(measure: bool, threads: int | None, as_json: bool) -> None:
     said = Said(as_json)
     _cpu(said, threads, measure=measure)
     _gpus(said)
-    _known(said)
+    _known_devices(said)
     said.end()
 
 
@@ -97,7 +97,7 @@ def _gpus(said: Said) -> None:
     said.say(cuda=found)
 
 
-def _known(said: Said) -> None:
+def _known_devices(said: Said) -> None:
     """The devices that kernels can be shown for anywhere."""
     cpus = [p.title for p in known_cpus.PROFILES]
     gpus = [(p.name, p.architecture) for p in gpu.PROFILES]

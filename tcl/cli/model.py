@@ -102,7 +102,7 @@ def train(
     earlier = read(before, first.backend) if before is not None else None
     cache = needed(path)
     devices = _devices(first, scope, cache)
-    known = _known(files, cache, devices)
+    known = _tuning_history(files, cache, devices)
     settings = Boosting(trees=trees)
     parts = ("sizes", "def")
     evaluations = [e for held_out in parts for e in _evaluated(known, held_out, settings)]
@@ -133,7 +133,7 @@ def evaluate(
 
     named = device_named(device)
     cache = needed(path)
-    known = _known(files, cache, _devices(named, scope, cache))
+    known = _tuning_history(files, cache, _devices(named, scope, cache))
     for held_out in ("sizes", "def"):
         if not any(_evaluated(known, held_out, Boosting(trees=trees))):
             click.echo(f"held out: {held_out}: there is only one, and nothing to learn from")
@@ -267,7 +267,9 @@ def _devices(device: Device, scope: str, cache: TuningCache) -> dict[str, Device
     return found
 
 
-def _known(files: tuple[Path, ...], cache: TuningCache, devices: dict[str, Device]) -> History:
+def _tuning_history(
+    files: tuple[Path, ...], cache: TuningCache, devices: dict[str, Device]
+) -> History:
     from tcl.bench.rows import EXAMPLES
     from tcl.common.errors import ArgumentError
     from tcl.tuner.training.history import history, reasons
