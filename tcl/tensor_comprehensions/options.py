@@ -194,7 +194,7 @@ class TunerConfig:
     @property
     def config(self) -> tcl.TunerConfig:
         """The settings of ``tcl.autotune``. Elites are at most half of the population there."""
-        values = dict(self._values)
+        values: dict[str, Any] = dict(self._values)
         made = tcl.TunerConfig(**values)
         half = made.settings.population // 2
         if values.get("elites", 0) > half:

@@ -432,7 +432,7 @@ def test_real_kernels_are_all_correct_and_get_faster(name: str, tmp_path: Path) 
 
 
 def test_both_styles_of_configuration_agree() -> None:
-    settings = {
+    settings: dict[str, Any] = {
         "generations": 5,
         "population": 30,
         "elites": 12,
