@@ -97,7 +97,8 @@ class NestOptions:
     register: tuple[int, ...] | None = _option(
         Sizes(0, 64, "sizes must be from 0 (a loop) to {}", nothing=1),
         followed=True,
-        register="points of this dimension, or vectors of them, whose results stay in registers",
+        register="points of each dimension whose results stay in registers; on a GPU, of this one",
+        row="dimensions of the register tile: the one for its rows, then the one for its columns",
         unroll="iterations of the reduction that are written out one after the other",
     )
     """Points that are written out, one size per leading dimension, so that each has a register:

@@ -4,7 +4,7 @@ device."""
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Any
 
@@ -141,8 +141,9 @@ class NestKnobs:
         """What is not worth trying, in a sentence each."""
         if self._options["vectorize"].knobs:
             yield self._lanes_without_points
-        if self._options["register"].knobs:
-            yield self._too_much_written_out
+        for each in self._options.values():
+            if each.knobs:
+                yield partial(self._said_once, each.redundant)
 
     def _lanes_without_points(self, values: Values) -> str | None:
         said = self.said(values)
@@ -161,13 +162,11 @@ class NestKnobs:
             )
         return None
 
-    def _too_much_written_out(self, values: Values) -> str | None:
-        said = self.said(values)
-        sizes = zip(self.nest.dims, said.register, strict=False)
-        vectors = math.prod(max(1, size) for d, size in sizes if not d.reduction)
-        if vectors > self._device.vector_registers:
-            return f"nest {self.nest.name}: {vectors} vectors have no registers"
-        return None
+    def _said_once(
+        self, redundant: Callable[[Values, Said], str | None], values: Values
+    ) -> str | None:
+        reason = redundant(values, self.said(values))
+        return None if reason is None else f"nest {self.nest.name}: {reason}"
 
 
 class MappingSpace(ProgramSpace):
