@@ -171,9 +171,9 @@ def rank(query: Query) -> Ranking | None:
     where there is nothing to choose. Files that cannot be read are passed over with a warning;
     raises ``ModelError`` if that is all of them."""
     from tcl.codegen.loopir.lower import lower
-    from tcl.tuner.model.description import description
     from tcl.tuner.model.lookup import lookup
     from tcl.tuner.model.ranking import ranked
+    from tcl.tuner.model.subject import subject_type
 
     began, device = time.perf_counter(), query.device
     found = lookup(device, models_folder())
@@ -184,7 +184,7 @@ def rank(query: Query) -> Ranking | None:
         warn_once(("predict", sentence), f"{sentence}; {path} is asked instead")
     pairs = zip(query.sized.checked.inputs, query.key.inputs, strict=True)
     strides = {tensor.name: layout.strides for tensor, layout in pairs}
-    layouts = description(device.backend).layouts(query.sized, strides)
+    layouts = subject_type(device.backend).layouts(query.sized, strides)
     ranking = ranked(model, lower(query.sized, layouts), device, DEFAULT)
     taken = 1e3 * (time.perf_counter() - began)
     about = query.name, query.key.sizes, path, taken

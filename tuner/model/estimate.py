@@ -13,8 +13,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tcl.tuner.model.cpu_nests import Touched
 from tcl.tuner.model.loops import Bools, Floats, Ints, Loops
-from tcl.tuner.model.subject import Touched
 
 _LATENCY = 4.0
 """Cycles from one step of an accumulator to the next."""

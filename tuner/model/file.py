@@ -13,10 +13,10 @@ import numpy as np
 from tcl.common.errors import ModelError
 from tcl.common.files import open_plain, read_most
 from tcl.common.interrupts import of_system
-from tcl.tuner.model.description import BACKENDS, description
 from tcl.tuner.model.forest import MAX_DEPTH, Forest
 from tcl.tuner.model.model import Model
 from tcl.tuner.model.schema import Schema
+from tcl.tuner.model.subject import BACKENDS, subject_type
 
 FORMAT = "tcl model 1"
 _LARGEST = 32 << 20
@@ -49,7 +49,7 @@ def read(path: Path, backend: str) -> Model:
             data = json.loads(read_most(file, _LARGEST))
         return _model(data, backend)
     except OtherBackendError as error:
-        ours, theirs = (description(each).title for each in (backend, str(error)))
+        ours, theirs = (subject_type(each).title for each in (backend, str(error)))
         raise ModelError(f"the model {path} is of {theirs}; one of {ours} is needed here") from None
     except OSError as error:
         if not of_system(error):
@@ -96,7 +96,7 @@ def _model(data: Any, backend: str) -> Model:
         raise ValueError(f"there is no backend {about['backend']!r}")
     if about["backend"] != backend:
         raise OtherBackendError(about["backend"])
-    schema = description(backend).schema
+    schema = subject_type(backend).schema
     count = len(schema.names)
     difference = schema_difference(schema, about["names"], about["version"], about["digest"])
     if difference:

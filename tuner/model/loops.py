@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from tcl.codegen.devices.cpu import LINE, CpuProfile
 from tcl.codegen.devices.fragments import fragments
-from tcl.tuner.model.subject import SubjectNest, Touched
+from tcl.tuner.model.cpu_nests import SubjectNest, Touched
 from tcl.tuner.space.columns import Column
 
 Floats: TypeAlias = NDArray[np.float64]

@@ -55,7 +55,7 @@ class Model:
     """F: the largest."""
 
     def of_rows(self, rows: Floats) -> Prediction:
-        """Of features, as ``Description.extract`` gives them."""
+        """Of features, as ``Subject.extract`` gives them."""
         members = self.forest.predict(rows)
         # Members may differ in what they say of all candidates, which does not matter to a choice.
         members -= members.mean(axis=1, keepdims=True)

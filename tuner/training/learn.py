@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tcl.tuner.model.description import description
 from tcl.tuner.model.model import Model
 from tcl.tuner.training.boosting import Boosting, Examples, train
 from tcl.tuner.training.evaluate import Predict
@@ -41,7 +40,7 @@ def learn(
 ) -> Model:
     """A model of at least one problem, all of one backend; ``before``: one to whose trees others
     are added."""
-    schema = description(problems[0].key.backend).schema
+    schema = problems[0].subject.schema
     data, settings = examples(problems), settings or Boosting()
     forest = train(data, settings, before.forest if before is not None else None)
     low, high = data.rows.min(axis=0), data.rows.max(axis=0)

@@ -18,7 +18,7 @@ from tcl.codegen.loopir.lower import lower
 from tcl.codegen.options.options import DEFAULT, MappingOptions
 from tcl.codegen.schedule.gpu import plan_gpu
 from tcl.grammar.ranges.sized import SizedDef
-from tcl.tuner.model.gpu_features import SCHEMA, extract
+from tcl.tuner.model.gpu_features import SCHEMA
 from tcl.tuner.model.gpu_subject import GpuSubject
 from tcl.tuner.space.gpu.mapping import GpuMappingSpace
 
@@ -47,7 +47,7 @@ def candidates(
     rng = Random(seed)
     drawn = (space.space.sample(rng) for _ in range(count))
     found = [space.to_options(c) for c in drawn if c is not None]
-    return GpuSubject.of(program, device), [MappingOptions(), *found]
+    return GpuSubject.read(program, device), [MappingOptions(), *found]
 
 
 def test_every_feature_is_counted_again() -> None:
@@ -60,7 +60,7 @@ def test_features_are_what_the_kernels_do(name: str, device: GpuProfile) -> None
     subject, options = candidates(DEFS[name], device, 6)
     described = subject.describable(options)
     assert len(described) > 3
-    rows, seconds = extract(subject, [choices for _, choices in described])
+    rows, seconds = subject.extract([choices for _, choices in described])
     usual, compared = recount(subject, DEFAULT), 0
     for row, expected, (place, _) in zip(rows, seconds, described, strict=True):
         again = recount(subject, options[place])
@@ -96,9 +96,9 @@ def recount(subject: GpuSubject, options: MappingOptions) -> GpuRecount | None:
 def test_one_candidate_has_the_features_that_it_has_among_others(name: str) -> None:
     subject, options = candidates(DEFS[name], H200, 4)
     choices = [c for _, c in subject.describable(options)]
-    rows, seconds = extract(subject, choices)
+    rows, seconds = subject.extract(choices)
     for row, expected, each in zip(rows, seconds, choices, strict=True):
-        alone, time = extract(subject, [each])
+        alone, time = subject.extract([each])
         assert np.array_equal(alone[0], row)
         assert time[0] == expected
 
@@ -114,5 +114,5 @@ def test_names_are_different_and_a_new_meaning_is_another_schema() -> None:
 def test_edges_have_features(shape: tuple[int, int]) -> None:
     def_ = sized("float(M, N) A) -> (B) { B(m) +=! A(m, n) }", shape)
     subject, options = candidates(def_, H200, 3)
-    rows, seconds = extract(subject, [c for _, c in subject.describable(options)])
+    rows, seconds = subject.extract([c for _, c in subject.describable(options)])
     assert np.isfinite(rows).all() and (seconds > 0).all()

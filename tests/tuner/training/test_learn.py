@@ -21,7 +21,7 @@ from tcl.tuner.cache.key import ArrayLayout, CacheKey
 from tcl.tuner.cache.ranking import Record
 from tcl.tuner.cache.tuning_cache import TuningCache
 from tcl.tuner.measure.verdict import Outcome, Verdict
-from tcl.tuner.model.features import NAMES, extract
+from tcl.tuner.model.cpu_features import SCHEMA
 from tcl.tuner.model.model import Model, Prediction
 from tcl.tuner.space.cpu.mapping import MappingSpace
 from tcl.tuner.training.boosting import Boosting
@@ -54,8 +54,8 @@ def measured(cache: TuningCache, name: str, *shapes: tuple[int, ...], seed: int 
     space, rng = MappingSpace(subject.program, NARROW), Random(seed)
     drawn = [space.space.sample(rng) for _ in range(40)]
     options = [DEFAULT, *(space.to_options(c) for c in drawn if c is not None)]
-    rows, _ = extract(subject, [subject.choices(o) for o in options])
-    times = np.where(rows[:, NAMES.index("lanes_reduced")] > 0, 4e-4, 3e-4)
+    rows, _ = subject.extract([subject.choices(o) for o in options])
+    times = np.where(rows[:, SCHEMA.names.index("lanes_reduced")] > 0, 4e-4, 3e-4)
     cache.add(
         about,
         [
@@ -168,7 +168,7 @@ def test_a_problem_unlike_all_that_was_learned_from_is_named(known: History) -> 
     model = learn(known.problems, FEW)
     row = known.problems[0].rows[0].copy()
     assert model.unseen(row) is None
-    row[NAMES.index("flops")] += 10
+    row[SCHEMA.names.index("flops")] += 10
     assert model.unseen(row) == "flops"
 
 
