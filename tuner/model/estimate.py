@@ -13,21 +13,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tcl.codegen.choose.cpu.costs import (
+    ACCUMULATOR_LATENCY_CYCLES,
+    CACHE_LEVEL_BYTES_PER_CYCLE,
+    CLOCK_HERTZ,
+    PANEL_LOAD_L1_CYCLES,
+    SERIAL_SHARE,
+    STORE_LOADS,
+)
 from tcl.tuner.model.cpu_nests import Touched
 from tcl.tuner.model.loops import Bools, Floats, Ints, Loops
-
-_LATENCY = 4.0
-"""Cycles from one step of an accumulator to the next."""
-_OVERLAP = 0.15
-"""The part of shorter works that does not run beside the longest."""
-_PANEL_LOAD = 0.5
-"""Cycles to load a vector from a panel."""
-_STORE = 2.0
-"""Times as long to store as to load."""
-_BANDWIDTH = (32.0, 16.0, 6.0)
-"""Bytes per cycle from behind the first cache, the second, and the third."""
-_CYCLES = 3e9
-"""In a second: profiles do not tell the clock. A constant changes nothing of what is learned."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +52,7 @@ class Estimate:
     @property
     def seconds(self) -> Floats:
         """What it takes, by a clock of 3 GHz."""
-        return self.cycles / _CYCLES
+        return self.cycles / CLOCK_HERTZ
 
 
 def estimate(loops: Loops) -> Estimate:
@@ -73,14 +68,14 @@ def estimate(loops: Loops) -> Estimate:
     packed = [loops.stage[:, k] >= 0 for k in range(len(subject.reads))]
     loads = np.zeros(loops.count)
     for touched, panel in zip(subject.reads, packed, strict=True):
-        each = np.where(panel, _PANEL_LOAD * hardware, _each(loops, touched))
+        each = np.where(panel, PANEL_LOAD_L1_CYCLES * hardware, _each(loops, touched))
         loads += steps * each * written[:, np.array(touched.moves)].prod(axis=1)
     held = _held(loops)
     reduced = np.where(loops.reduced, loops.extents, 1).prod()
     results = np.where(loops.reduced, 1.0, loops.pieces(_of_vectors(loops))).prod(axis=1)
-    stores = results * (reduced / held) * _STORE * _each(loops, subject.target)
+    stores = results * (reduced / held) * STORE_LOADS * _each(loops, subject.target)
     serial = np.where(loops.reduced & ~loops.along_lanes, written, 1.0).prod(axis=1)
-    latency = steps * serial * _LATENCY * float(subject.nest.reduces)
+    latency = steps * serial * ACCUMULATOR_LATENCY_CYCLES * float(subject.nest.reduces)
     copies = sum((_copying(loops, k) for k in range(len(packed))), np.zeros(loops.count))
     footprints, traffic = _traffic(loops, packed)
     chunks = np.ceil(loops.extents / loops.chunk).prod(axis=1)
@@ -88,11 +83,14 @@ def estimate(loops: Loops) -> Estimate:
     works = np.stack(
         [
             *(np.maximum(arithmetic, latency), loads + stores + copies),
-            *(moved / rate for moved, rate in zip(traffic, _BANDWIDTH, strict=True)),
+            *(
+                moved / rate
+                for moved, rate in zip(traffic, CACHE_LEVEL_BYTES_PER_CYCLE, strict=True)
+            ),
         ]
     )
     longest = works.max(axis=0)
-    alone = longest + _OVERLAP * (works.sum(axis=0) - longest)
+    alone = longest + SERIAL_SHARE * (works.sum(axis=0) - longest)
     cycles = alone * waves / chunks
     return Estimate(
         *(steps, arithmetic, loads, latency, stores, copies, traffic, footprints, held, chunks),

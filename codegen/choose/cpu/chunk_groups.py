@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from tcl.codegen.choose.cpu.access_costs import reach
 from tcl.codegen.choose.cpu.balance import balanced, in_lanes
+from tcl.codegen.choose.cpu.costs import CACHE_BYTES_PER_CYCLE, MEMORY_BYTES_PER_CYCLE
 from tcl.codegen.devices.cpu import CpuProfile
 from tcl.codegen.loopir import ir
 from tcl.codegen.options.nest_options import NestOptions
@@ -30,9 +31,6 @@ _HEAVY = 8
 """What is less than one part in so many counts for nothing."""
 _WORTH = 0.03
 """The part of a group's work that chunks have to save."""
-_FROM_MEMORY = 8.0
-_FROM_CACHE = 24.0
-"""Bytes per cycle."""
 _ROOM = 256 << 10
 """Bytes that a chunk may touch, if the second cache is twice as large: in fewer rows the operands
 that all chunks read would be read too often. Of a large cache, a quarter is enough."""
@@ -137,7 +135,7 @@ class Group:
         everything = self.bytes(program, {})
         each = [{r.tensor: _bytes(program, n, r, {}) for r in refs(n)} for n in self.nests]
         again = sum(sum(sizes.values()) for sizes in each) - everything
-        speed = _FROM_MEMORY if everything > device.l2_bytes else _FROM_CACHE
+        speed = MEMORY_BYTES_PER_CYCLE if everything > device.l2_bytes else CACHE_BYTES_PER_CYCLE
         if everything <= device.l1_bytes:
             return False
         least = self.bytes(program, self._spans([1] * len(self.shared)))

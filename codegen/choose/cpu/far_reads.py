@@ -7,17 +7,16 @@ from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING
 
 from tcl.codegen.choose.cpu.access_costs import PAGE, Access
+from tcl.codegen.choose.cpu.costs import (
+    HIDDEN_BYTES_PER_CYCLE,
+    MEMORY_BYTES_PER_CYCLE,
+    PIECES_BYTES_PER_CYCLE,
+)
 from tcl.codegen.devices.cpu import CpuProfile
 
 if TYPE_CHECKING:
     from tcl.codegen.choose.cpu.core_model import Core
 
-MEMORY = 8.0
-"""Bytes from memory per cycle."""
-_BEHIND = 40.0
-"""Likewise, from behind the second cache, where the arithmetic hides most of it."""
-_IN_PIECES = 10.0
-"""Likewise, where a few elements of each row are read at a time."""
 _HIDING = 10.0
 """Accumulators that are enough to hide it."""
 _KEPT = 8
@@ -48,7 +47,7 @@ def from_memory(core: Core, access: Access) -> float:
     points = math.prod(core.nest.dim(name).extent for name in access.strides)
     once = points <= access.elements
     far = access.whole > core.device.l2_bytes
-    return access.elements * access.itemsize / MEMORY if once and far else 0.0
+    return access.elements * access.itemsize / MEMORY_BYTES_PER_CYCLE if once and far else 0.0
 
 
 def passes(core: Core, access: Access, lane: str | None, sizes: Mapping[str, int]) -> float:
@@ -69,7 +68,7 @@ def passes(core: Core, access: Access, lane: str | None, sizes: Mapping[str, int
     read = access.elements * access.itemsize * core.again(access, lane, sizes)
     # Few accumulators hide less of it.
     few = max(0.0, _HIDING - math.prod(sizes.values()))
-    return read / _BEHIND * (1.0 + few)
+    return read / HIDDEN_BYTES_PER_CYCLE * (1.0 + few)
 
 
 def _in_place(core: Core, access: Access, lane: str, sizes: Mapping[str, int]) -> float:
@@ -82,7 +81,7 @@ def _in_place(core: Core, access: Access, lane: str, sizes: Mapping[str, int]) -
     if _inside(core, access, names[:first]) <= core.device.l2_bytes // 2:
         return 0.0
     read = access.elements * access.itemsize * (core.again(access, lane, sizes) - 1)
-    return read / _IN_PIECES
+    return read / PIECES_BYTES_PER_CYCLE
 
 
 def _inside(core: Core, access: Access, outer: Collection[str]) -> int:

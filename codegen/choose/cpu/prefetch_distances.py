@@ -14,6 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from tcl.codegen.choose.cpu.access_costs import reach
+from tcl.codegen.choose.cpu.costs import PRODUCTS_PER_CYCLE, UNASKED_BYTES_PER_CYCLE
 from tcl.codegen.devices.cpu import LINE, CpuProfile
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.walk import children, indices, operands, renamed, values_of
@@ -31,10 +32,6 @@ _PART = 8
 """The part of the second cache that a block may fill."""
 _WORTH = 0.1
 """The part of the arithmetic's time that asking for blocks has to save."""
-_WAITED_FOR = 4.0
-"""Bytes per cycle of blocks from memory that nobody asked for: half of what memory gives."""
-_RATE = 2.0
-"""Products of vectors per cycle, and as many loads."""
 _CALL = 24
 """Operations that a built-in function stands for."""
 
@@ -75,7 +72,7 @@ def tiles_ahead(
         return ()
     staged = chosen.stage or ()
     points = nest.points
-    cycles = points / device.lanes(nest.point.type) / _RATE
+    cycles = points / device.lanes(nest.point.type) / PRODUCTS_PER_CYCLE
     tile = _Tile.of(nest, chosen)
     found: dict[int, int] = {}
     asked = 0
@@ -91,7 +88,7 @@ def tiles_ahead(
         if tile.times(load.ref) <= _AGAIN and _in_order(nest, layout, load.ref):
             near.append((position, lines))
         elif size > _LARGE * device.l2_bytes:
-            saved = size / _WAITED_FOR - tile.asking(lines)
+            saved = size / UNASKED_BYTES_PER_CYCLE - tile.asking(lines)
             ahead = next_block(nest, layout, load.ref, device)
             if ahead and saved >= _WORTH * cycles:
                 found[position] = ahead
@@ -161,7 +158,7 @@ class _Tile:
         loads = sum(self._count(dims_of(x.ref)) for x in operands(self.nest.point))
         busy = max(loads, self._count(self.sizes))
         steps = math.prod(self.turns(d) for d in self.nest.dims)
-        return steps * max(0, loads + lines - busy) / _RATE
+        return steps * max(0, loads + lines - busy) / PRODUCTS_PER_CYCLE
 
     def _count(self, dims: Iterable[str]) -> int:
         """Points or vectors of these dimensions in a tile."""
