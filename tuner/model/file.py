@@ -48,25 +48,14 @@ def read(path: Path, backend: str) -> Model:
         with open_plain(path) as file:
             data = json.loads(read_most(file, _LARGEST))
         return _model(data, backend)
-    except OtherBackendError as error:
-        ours, theirs = (subject_type(each).title for each in (backend, str(error)))
-        raise ModelError(f"the model {path} is of {theirs}; one of {ours} is needed here") from None
     except OSError as error:
         if not of_system(error):
             raise
         raise ModelError(f"the model {path} cannot be read: {error.strerror}") from None
-    except SchemaError as error:
-        raise ModelError(f"the model {path} does not fit this version of tcl: {error}") from None
+    except ModelError as error:
+        raise ModelError(f"the model {path} {error}") from None
     except (ValueError, TypeError, KeyError, RecursionError, OverflowError) as error:
         raise ModelError(f"the model {path} is damaged: {_said(error)}") from None
-
-
-class SchemaError(Exception):
-    """A model learned from other features."""
-
-
-class OtherBackendError(Exception):
-    """A model of what another backend makes kernels for, which the message names."""
 
 
 def schema_difference(
@@ -95,12 +84,13 @@ def _model(data: Any, backend: str) -> Model:
     if about["backend"] not in BACKENDS:
         raise ValueError(f"there is no backend {about['backend']!r}")
     if about["backend"] != backend:
-        raise OtherBackendError(about["backend"])
+        ours, theirs = (subject_type(each).title for each in (backend, about["backend"]))
+        raise ModelError(f"is of {theirs}; one of {ours} is needed here")
     schema = subject_type(backend).schema
     count = len(schema.names)
     difference = schema_difference(schema, about["names"], about["version"], about["digest"])
     if difference:
-        raise SchemaError(difference)
+        raise ModelError(f"does not fit this version of tcl: {difference}")
     trees, members = data["trees"], data["members"]
     if not all(type(m) is int and m >= 0 for m in members) or sum(members) != len(trees):
         raise ValueError("its members have other trees than there are")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from tcl.codegen.choose.cpu.access_costs import PAGE, Access
@@ -78,14 +78,8 @@ def _in_place(core: Core, access: Access, lane: str, sizes: Mapping[str, int]) -
         return 0.0
     names = [d.name for d in core.nest.dims if not d.reduction and d.extent > 1]
     first = next((k for k, name in enumerate(names) if name not in access.strides), len(names))
-    if _inside(core, access, names[:first]) <= core.device.l2_bytes // 2:
+    outside = math.prod(core.nest.dim(n).extent for n in names[:first] if n in access.strides)
+    if access.elements * access.itemsize // outside <= core.device.l2_bytes // 2:
         return 0.0
     read = access.elements * access.itemsize * (core.again(access, lane, sizes) - 1)
     return read / PIECES_BYTES_PER_CYCLE
-
-
-def _inside(core: Core, access: Access, outer: Collection[str]) -> int:
-    """Bytes of an operand inside of loops over some dimensions."""
-    apart = (d for d in core.nest.dims if d.name in outer and not d.reduction)
-    times = math.prod(d.extent for d in apart if d.name in access.strides)
-    return access.elements * access.itemsize // times

@@ -50,6 +50,10 @@ class Choice:
     """The register tile."""
     cycles: float
 
+    def unit(self, dim: str) -> int:
+        """Points of a dimension in a register tile."""
+        return self.sizes.get(dim, 1) * (self.core.lanes if dim == self.lane else 1)
+
 
 def fastest(program: ir.Program, nest: ir.Nest, device: CpuProfile, sums: int = 1) -> Choice:
     """The best way to work on a nest: with dot products, where the device has any, or through

@@ -123,7 +123,7 @@ class GpuPreset:
                 rows = rows or common
                 if not rows or len(common) < len(rows):
                     break
-                if not _worth(run, group, rows, self.profile):
+                if not _worth(run, nest, rows, self.profile):
                     break
             run.append(group)
         while len(run) > 1 and rows:
@@ -204,12 +204,11 @@ def _common(one: ir.Nest, other: ir.Nest) -> list[int]:
 
 def _worth(
     run: Sequence[FusionGroup],
-    group: FusionGroup,
+    nest: ir.Nest,
     rows: Sequence[int],
     profile: GpuProfile,
 ) -> bool:
     """Whether blocks are enough for the device, and rows for a block."""
-    nest = group.leader
     blocks = math.prod(nest.dims[k].extent for k in rows)
     inside = max(n.points // max(1, blocks) for n in (nest, *(u.leader for u in run)))
     return 2 * blocks >= profile.multiprocessors and inside >= _LONG_ROW
@@ -223,25 +222,18 @@ def _rows(
     blocks = math.prod(nests[0].dims[k].extent for k in rows)
     points = max(n.points // max(1, blocks) for n in nests)
     made = [(u, rowwise(Shape(program, u.leader), rows, points)) for u in run]
+    first = next(n.name for n in program.nests if n.name in run[0].names)
     for group, choice in made:
-        names = group.names
-        for nest in program.nests:
-            if nest.name in names:
-                sizes = choice.options().of_first(len(nest.dims)).chunk or ()
-                if why_not_chunked(nest, sizes):
+        for nest in [n for n in program.nests if n.name in group.names]:
+            sizes = choice.options().of_first(len(nest.dims)).chunk or ()
+            if why_not_chunked(nest, sizes):
+                return None
+            program = Chunk(nest.name, sizes, clip=False)(program)
+            if nest.name != first:
+                if why_not_fused(program.nests, nest.name):
                     return None
-                program = Chunk(nest.name, sizes, clip=False)(program)
-                if nest.name != next(iter(_names(run[0], program))):
-                    if why_not_fused(program.nests, nest.name):
-                        return None
-                    program = Fuse(nest.name)(program)
+                program = Fuse(nest.name)(program)
     return made
-
-
-def _names(group: FusionGroup, program: ir.Program) -> list[str]:
-    """The nests of a group, in order."""
-    names = group.names
-    return [n.name for n in program.nests if n.name in names]
 
 
 def _going_with(
