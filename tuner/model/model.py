@@ -67,4 +67,4 @@ class Model:
         margin = _MARGIN * (self.high - self.low)
         outside = (row < self.low - margin) | (row > self.high + margin)
         names = self.schema.names
-        return next((name for name in self.schema.alike if outside[names.index(name)]), None)
+        return next((name for name in self.schema.common if outside[names.index(name)]), None)

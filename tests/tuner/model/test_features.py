@@ -55,7 +55,7 @@ def candidates(
 
 
 def test_every_feature_is_counted_again() -> None:
-    assert set(RECOUNTED) == {f.name for f in SCHEMA.features}
+    assert set(RECOUNTED) == {f.name for f in SCHEMA.features} - set(SCHEMA.common)
 
 
 def recounts(subject: CpuSubject, options: MappingOptions) -> list[Recount]:
@@ -82,12 +82,11 @@ def compare(subject: CpuSubject, options: list[MappingOptions]) -> None:
         ]
         among = [k for k, other in enumerate(differ) if other] or range(len(before))
         at = max(among, key=lambda k: before[k])
-        for feature in SCHEMA.features:
-            again = float(RECOUNTED[feature.name](counted[at]))
-            assert found[feature.name] == pytest.approx(again, abs=1e-9), (feature.name, each)
-            if (name := f"{feature.name}.change") in found:
-                change = again - float(RECOUNTED[feature.name](usual[at]))
-                assert found[name] == pytest.approx(change, abs=1e-9), (name, each)
+        for name, feature in RECOUNTED.items():
+            again = float(feature(counted[at]))
+            assert found[name] == pytest.approx(again, abs=1e-9), (name, each)
+            change = again - float(feature(usual[at]))
+            assert found[f"{name}.change"] == pytest.approx(change, abs=1e-9), (name, each)
         whole = {
             "time": math.log2(sum(cycles) / sum(before)),
             "nest_time": math.log2(cycles[at] / before[at]),
@@ -118,6 +117,32 @@ def test_one_candidate_has_the_features_that_it_has_among_others(name: str) -> N
         alone, time = subject.extract([each])
         assert np.array_equal(alone[0], row)
         assert time[0] == expected
+
+
+def test_what_candidates_have_in_common_is_of_the_def_and_the_device() -> None:
+    subject, options = candidates(DEFS["product"], NARROW, 2)
+    found = dict(
+        zip(SCHEMA.names, subject.extract([subject.choices(options[0])])[0][0], strict=True)
+    )
+    assert {name: found[name] for name in SCHEMA.common} == pytest.approx(
+        {
+            "flops": math.log2(2 * 20 * 32 * 48),
+            "bytes": math.log2(4 * (20 * 32 + 32 * 48 + 20 * 48)),
+            "intensity": math.log2(2 * 20 * 32 * 48 / (4 * (20 * 32 + 32 * 48 + 20 * 48))),
+            "reuse": math.log2(20 * 32 * 48 / (4 * (20 * 32 + 32 * 48 + 20 * 48))),
+            **{"nests": 1, "results": math.log2(20 * 48), "depth": 5, "dims": 3, "operands": 2},
+            **{"itemsize": 4, "work": 0.5, "scattered": 0},
+            "l1": math.log2(NARROW.l1_bytes),
+            "l2": math.log2(NARROW.l2_bytes),
+            "l3": math.log2(NARROW.l3_bytes),
+            "vector": math.log2(NARROW.vector_bits),
+            **{
+                "cores": NARROW.cores,
+                "threads": subject.device.threads,
+                "fused": float(NARROW.fused),
+            },
+        }
+    )
 
 
 def test_names_are_different_and_every_feature_says_what_it_is() -> None:
