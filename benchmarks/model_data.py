@@ -160,7 +160,7 @@ def chosen(
     if model is None:
         return [*drawn[: turn.best + turn.doubted + turn.chance]]
     described = subject.describable(drawn)
-    expected = model.of_rows(subject.extract([choices for _, choices in described])[0])
+    expected = model.predict_rows(subject.extract([choices for _, choices in described])[0])
     found: dict[int, None] = dict.fromkeys(expected.logs.argsort()[: turn.best].tolist())
     for order, count in (
         ((-expected.spread).argsort().tolist(), turn.doubted),

@@ -59,7 +59,7 @@ def timed(
         ranked, ready = len(rows.places), time.perf_counter()
         _, features = subject.extract_rows(space, rows)
         described = time.perf_counter()
-        model.of_rows(features).cautious.argsort(kind="stable")
+        model.predict_rows(features).cautious.argsort(kind="stable")
         done = time.perf_counter()
         times.append([after - begun, described - ready, done - described])
     later = [median(part) for part in zip(*times[1:], strict=True)]

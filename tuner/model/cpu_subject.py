@@ -154,7 +154,7 @@ class CpuSubject(Subject[tuple[NestOptions, ...], MappingSpace]):
             same = alike([chosen[name].codes for name in READ])
             firsts = np.unique(same, return_index=True)[1]
             own = {name: chosen[name].part(firsts) for name in READ}
-            loops = Loops.of(nest, self.device, len(firsts), own)
+            loops = Loops.from_columns(nest, self.device, len(firsts), own)
             described = Described(self.cost, len(self.nests), loops, estimate(loops))
             row = np.empty((len(self.schema.features), loops.count))
             for k, feature in enumerate(self.schema.features):

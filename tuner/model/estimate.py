@@ -68,15 +68,15 @@ def estimate(loops: Loops) -> Estimate:
     packed = [loops.stage[:, k] >= 0 for k in range(len(subject.reads))]
     loads = np.zeros(loops.count)
     for touched, panel in zip(subject.reads, packed, strict=True):
-        each = np.where(panel, PANEL_LOAD_L1_CYCLES * hardware, _each(loops, touched))
+        each = np.where(panel, PANEL_LOAD_L1_CYCLES * hardware, _vector_cycles(loops, touched))
         loads += steps * each * written[:, np.array(touched.moves)].prod(axis=1)
-    held = _held(loops)
+    held = _steps_between_stores(loops)
     reduced = np.where(loops.reduced, loops.extents, 1).prod()
     results = np.where(loops.reduced, 1.0, loops.pieces(_of_vectors(loops))).prod(axis=1)
-    stores = results * (reduced / held) * STORE_LOADS * _each(loops, subject.target)
+    stores = results * (reduced / held) * STORE_LOADS * _vector_cycles(loops, subject.target)
     serial = np.where(loops.reduced & ~loops.along_lanes, written, 1.0).prod(axis=1)
     latency = steps * serial * ACCUMULATOR_LATENCY_CYCLES * float(subject.nest.reduces)
-    copies = sum((_copying(loops, k) for k in range(len(packed))), np.zeros(loops.count))
+    copies = sum((_copy_cycles(loops, k) for k in range(len(packed))), np.zeros(loops.count))
     footprints, traffic = _traffic(loops, packed)
     chunks = np.ceil(loops.extents / loops.chunk).prod(axis=1)
     waves = np.ceil(chunks / device.threads)
@@ -103,7 +103,7 @@ def _of_vectors(loops: Loops) -> Ints:
     return np.where(loops.along_lanes, loops.width[:, None], 1)
 
 
-def _each(loops: Loops, touched: Touched) -> Floats:
+def _vector_cycles(loops: Loops, touched: Touched) -> Floats:
     """Cycles to read or write one vector of a tensor where it lies."""
     dims, lanes = loops.subject.nest.dims, loops.lanes
     found = [
@@ -113,7 +113,7 @@ def _each(loops: Loops, touched: Touched) -> Floats:
     return np.array(found)[lanes.codes]
 
 
-def _held(loops: Loops) -> Floats:
+def _steps_between_stores(loops: Loops) -> Floats:
     """Reductions among the innermost loops inside a tile, and lanes: their results stay in
     registers meanwhile."""
     # From the innermost loop outwards, up to the first over results.
@@ -126,7 +126,7 @@ def _held(loops: Loops) -> Floats:
     return found
 
 
-def _copying(loops: Loops, operand: int) -> Floats:
+def _copy_cycles(loops: Loops, operand: int) -> Floats:
     """Cycles to fill the panels of an operand."""
     touched, level = loops.subject.reads[operand], loops.stage[:, operand]
     if not (level >= 0).any():
@@ -136,10 +136,10 @@ def _copying(loops: Loops, operand: int) -> Floats:
     known = {lane for lane, _ in loops.lanes.values}
     cycles = {k: touched.access.copying(names[k] if k >= 0 else None, l2) for k in known}
     each = np.array([cycles[lane] for lane, _ in loops.lanes.values])[loops.lanes.codes]
-    return each * _copied(loops, operand)
+    return each * _copied_elements(loops, operand)
 
 
-def _copied(loops: Loops, operand: int) -> Floats:
+def _copied_elements(loops: Loops, operand: int) -> Floats:
     """Elements that are copied to the panels of an operand in all."""
     level = loops.stage[:, operand]
     # Levels count the loops that there are: those over chunks as one, then each over tiles.

@@ -61,7 +61,7 @@ def _divides(d: Described, points: dict[str, int]) -> float:
     return sum(x.extent % max(1, points[x.name]) == 0 for x in dims) / max(1, len(dims))
 
 
-def _copied(d: Described) -> int:
+def _copied_bytes(d: Described) -> int:
     return sum(d.at.copied(s) for s in d.at.nest.staged)
 
 
@@ -175,7 +175,7 @@ SCHEMA: Schema[Described] = Schema(
             ),
             Row(
                 *("copied", "log2 B", "that a block copies to shared memory"),
-                lambda d: _log(_copied(d)),
+                lambda d: _log(_copied_bytes(d)),
             ),
             Row(
                 *("traffic", "log2", "bytes that all blocks touch / bytes touched"),

@@ -88,7 +88,7 @@ class Loops:
         object.__setattr__(self, "touched", tuple(self._boxed(t, points) for t in every))
 
     @staticmethod
-    def of(
+    def from_columns(
         subject: SubjectNest, device: CpuProfile, count: int, chosen: Mapping[str, Column[Any]]
     ) -> Loops:
         """Of complete choices for one nest: name of an option in ``READ`` → its values."""

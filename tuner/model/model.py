@@ -54,7 +54,7 @@ class Model:
     high: Floats
     """F: the largest."""
 
-    def of_rows(self, rows: Floats) -> Prediction:
+    def predict_rows(self, rows: Floats) -> Prediction:
         """Of features, as ``Subject.extract`` gives them."""
         members = self.forest.predict(rows)
         # Members may differ in what they say of all candidates, which does not matter to a choice.

@@ -81,7 +81,7 @@ def ranked(
         return rows.part(places), features
 
     near, features = described(candidates(space.space, centre, count // 2, seed))
-    first = Ranking(space, near, model.of_rows(features), model.unseen(features[0]))
+    first = Ranking(space, near, model.predict_rows(features), model.unseen(features[0]))
     best = next(first.preferred(), None)
     if best is None:
         return first
@@ -91,5 +91,5 @@ def ranked(
     unique = different(places)
     rows = Rows(space.space, places[unique])
     features = np.vstack([features, more])[unique]
-    expected = model.of_rows(features)
+    expected = model.predict_rows(features)
     return Ranking(space, rows, expected, first.unseen)

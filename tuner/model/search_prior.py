@@ -33,7 +33,7 @@ class SearchPrior:
         are expected to be as slow as the slowest."""
         rows = Rows.of(self.space.space, configs)
         places, features = self.subject.extract_rows(self.space, rows)
-        found = self.model.of_rows(features)
+        found = self.model.predict_rows(features)
         if len(places) == len(configs):
             return found
         if not len(places):

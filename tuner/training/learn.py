@@ -51,7 +51,7 @@ def learn(
 
 def predictor(model: Model) -> Predict:
     """A model as evaluations ask it."""
-    return lambda problem: model.of_rows(problem.rows)
+    return lambda problem: model.predict_rows(problem.rows)
 
 
 def importance(model: Model) -> dict[str, float]:

@@ -34,13 +34,13 @@ def balanced(
     work = fastest(program, nest, device) if _reuses(nest) else None
     # Rows that are added up are read a piece of each at a time.
     piece = _PIECE // nest.point.type.itemsize if nest.reduces and work is None else 0
-    found = list(_candidates(extents, dims, in_lanes(program, nest), piece, work, device.threads))
+    found = list(_chunkings(extents, dims, in_lanes(program, nest), piece, work, device.threads))
     least = min(takes for takes, _, _ in found)
     good = (c for c in found if c[0] <= least + _NEARLY)
     return min(good, key=lambda c: _SHARES.index(c[1]))[2]
 
 
-def _candidates(
+def _chunkings(
     extents: Sequence[int],
     dims: Sequence[str],
     in_order: Container[str],
@@ -70,7 +70,7 @@ def _candidates(
             takes = _longest(extents, sizes, threads)
             if work is not None:
                 counts = {d: -(-e // s) for d, e, s in zip(dims, extents, sizes, strict=True)}
-                takes += _copied(work, counts)
+                takes += _extra_copy_share(work, counts)
             yield takes, share, tuple(sizes)
 
 
@@ -91,7 +91,7 @@ def _longest(extents: Sequence[int], sizes: Sequence[int], threads: int) -> floa
     return -(-count // threads) * threads * math.prod(sizes) / math.prod(extents)
 
 
-def _copied(work: Choice, counts: Mapping[str, int]) -> float:
+def _extra_copy_share(work: Choice, counts: Mapping[str, int]) -> float:
     """What is copied besides for so many chunks per dimension, as a part of all work."""
     total, core = 0.0, work.core
     for access in core.reads:

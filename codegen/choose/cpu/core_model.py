@@ -14,6 +14,13 @@ from tcl.codegen.choose.cpu.access_costs import (
     access_of,
     arithmetic,
 )
+from tcl.codegen.choose.cpu.cache_misses import (
+    cached_bytes,
+    keeps_column,
+    memory_cycles,
+    repeated_pass_cycles,
+)
+from tcl.codegen.choose.cpu.compacted import CONDITION_SHARE
 from tcl.codegen.choose.cpu.costs import (
     ACCUMULATOR_LATENCY_CYCLES,
     BROADCAST_CYCLES,
@@ -30,9 +37,7 @@ from tcl.codegen.choose.cpu.costs import (
     STORE_LOADS,
 )
 from tcl.codegen.choose.cpu.dot_products import DotProducts
-from tcl.codegen.choose.cpu.far_reads import from_memory, keeps_column, kept, passes
-from tcl.codegen.choose.cpu.lists import HELD
-from tcl.codegen.choose.cpu.shared_reads import reading
+from tcl.codegen.choose.cpu.shared_reads import read_cycles
 from tcl.codegen.devices.cpu import LINE, CpuProfile
 from tcl.codegen.devices.features import MASKED_STORES
 from tcl.codegen.loopir import ir
@@ -92,7 +97,7 @@ class Core:
     """Cycles to make the lists."""
 
     @staticmethod
-    def of(program: ir.Program, nest: ir.Nest, device: CpuProfile, sums: int = 1) -> Core:
+    def read(program: ir.Program, nest: ir.Nest, device: CpuProfile, sums: int = 1) -> Core:
         return Core(
             nest,
             device,
@@ -180,7 +185,7 @@ class Core:
         between = self._between_lanes(inner, lane)
         if 1 < between < min(inner.extent, _FEW):
             return between
-        if self._whole(inner, lane, sizes):
+        if self._all_steps_fit(inner, lane, sizes):
             return inner.extent
         if not self._waits_to_count(lane):
             return 1
@@ -197,7 +202,7 @@ class Core:
                 return steps
         return 1
 
-    def _whole(self, inner: ir.Dim, lane: str | None, sizes: Mapping[str, int]) -> bool:
+    def _all_steps_fit(self, inner: ir.Dim, lane: str | None, sizes: Mapping[str, int]) -> bool:
         """Whether all of a few steps are best written out. What several of them read, as in a
         window that moves along a row, is then read once and kept, if there is room for it."""
         points = math.prod(sizes.values())
@@ -217,7 +222,7 @@ class Core:
             )
             size = next(along, 0)
             window = access.count(sizes) // size * (size + inner.extent - 1) if size else 0
-            kept += window or self._held(access, lane, sizes)
+            kept += window or self._operand_registers(access, lane, sizes)
         return kept + _SPARE <= self.device.vector_registers
 
     def _between_lanes(self, inner: ir.Dim, lane: str | None) -> int:
@@ -255,7 +260,7 @@ class Core:
 
     def live(self, lane: str | None, sizes: Mapping[str, int]) -> int:
         """Registers in use: accumulators, and what is held of the operands."""
-        held = sum(self._held(access, lane, sizes) for access in self.reads)
+        held = sum(self._operand_registers(access, lane, sizes) for access in self.reads)
         return math.prod(sizes.values()) + held
 
     def kept_inside(self, lane: str | None, sizes: Mapping[str, int]) -> int:
@@ -272,7 +277,7 @@ class Core:
             default=0,
         )
 
-    def _held(self, access: Access, lane: str | None, sizes: Mapping[str, int]) -> int:
+    def _operand_registers(self, access: Access, lane: str | None, sizes: Mapping[str, int]) -> int:
         """Registers of an operand: what the outermost unrolled loop over results, of which that
         over lanes is the last, uses again."""
         rows = (d.name for d in self.nest.dims if d.name != lane and sizes.get(d.name, 1) > 1)
@@ -296,7 +301,7 @@ class Core:
         along = lane is not None and dims[lane].reduction
         if along:
             steps = -(-steps // self.lanes)
-        share = HELD if self.listed else 1.0
+        share = CONDITION_SHARE if self.listed else 1.0
         steps = math.ceil(steps * share)
         for combination in itertools.product(*kinds):
             cut = {n: size for n, (size, _) in zip(sizes, combination, strict=True)}
@@ -308,13 +313,15 @@ class Core:
         for access in self.reads:
             # Words that are put together come from panels, and what rows of lists read again.
             copied = bool(access.parts > 1 or self.listed) and self.staged(access, lane, sizes)
-            total += from_memory(self, access) if waits and not copied else 0.0
-            if along and not (access.whole < kept(self.device) and self._in_one_piece(access)):
+            total += memory_cycles(self, access) if waits and not copied else 0.0
+            if along and not (
+                access.whole < cached_bytes(self.device) and self._in_one_piece(access)
+            ):
                 # Memory is faster if several rows are read side by side, and so are short pieces
                 # of rows; of a long row in a cache the core reads ahead.
                 rows = access.count({n: s for n, s in sizes.items() if n != lane})
-                total += from_memory(self, access) * _ALONE / rows
-            total += passes(self, access, lane, sizes)
+                total += memory_cycles(self, access) * _ALONE / rows
+            total += repeated_pass_cycles(self, access, lane, sizes)
             if self.staged(access, lane, sizes):
                 each = access.copying(lane, self.device.l2_bytes)
                 total += math.prod(dims[name].extent for name in access.strides) * each
@@ -339,7 +346,7 @@ class Core:
         if self.nest.reduces:
             loads = sum(self._loads(a, lane, sizes, whole) for a in self.reads)
         else:
-            loads = reading(self, lane, sizes)
+            loads = read_cycles(self, lane, sizes)
         work = sum(
             cycles
             / self.turns_inside(dims, lane)

@@ -37,7 +37,7 @@ again cost more than factors that come from the second cache."""
 def matrix_options(program: ir.Program, nest: ir.Nest, device: CpuProfile) -> NestOptions | None:
     """Choices for an untiled nest, so that the matrix unit computes it; None where that cannot be,
     or does not pay."""
-    found = list(_possible(program, nest, device))
+    found = list(_ways(program, nest, device))
     if not found:
         return None
     best = min(found, key=lambda way: way.cycles)
@@ -45,7 +45,7 @@ def matrix_options(program: ir.Program, nest: ir.Nest, device: CpuProfile) -> Ne
     return best.options() if best.cycles < vectors else None
 
 
-def _possible(program: ir.Program, nest: ir.Nest, device: CpuProfile) -> Iterator[_Way]:
+def _ways(program: ir.Program, nest: ir.Nest, device: CpuProfile) -> Iterator[_Way]:
     if nest.sequential or nest.points == 0 or not nest.reduces:
         return
     fragment = matrix_fragment(nest, device)
@@ -78,9 +78,11 @@ class _Way:
         apart = layout.step(self.nest.point.target, columns.name) != 1
         total = math.prod(blocks.values()) * FRAGMENT_PRODUCT_CYCLES
         total += given * SUMS_ROW_CYCLES * ((f.columns or 1) if apart else 1)
-        return total + sum(self._copied(x, rows, columns, depth) for x in operands(self.nest.point))
+        return total + sum(
+            self._copy_cycles(x, rows, columns, depth) for x in operands(self.nest.point)
+        )
 
-    def _copied(self, load: ir.Load, rows: ir.Dim, columns: ir.Dim, depth: ir.Dim) -> float:
+    def _copy_cycles(self, load: ir.Load, rows: ir.Dim, columns: ir.Dim, depth: ir.Dim) -> float:
         """Cycles to copy a factor."""
         layout = self.program.tensor(load.ref.tensor).layout
         dims = dims_of(load.ref)

@@ -42,11 +42,11 @@ def prefetching(
     """Bytes ahead, per operand, of the nests that should prefetch. ``plan`` says which nests
     share chunks, and how large these are."""
     found: dict[str, dict[int, int]] = {}
-    for group in _groups(program, plan):
+    for group in _chunk_sharing(program, plan):
         written = {n.point.target.tensor for n in group}
         by_tensor: dict[str, list[Read]] = {}
         for nest in group:
-            for read in from_memory(program, nest, device):
+            for read in streamed_reads(program, nest, device):
                 by_tensor.setdefault(read.ref.tensor, []).append(read)
         for tensor, reads in by_tensor.items():
             if tensor in written:
@@ -54,7 +54,7 @@ def prefetching(
             chosen = reads[0]
             chunk = _next_chunk(program, chosen, plan, device) if len(reads) > 1 else 0
             if chunk:
-                work = _work(group)
+                work = _work_per_point(group)
                 chosen = max(reads, key=lambda read: work[read.nest.name])
             if chunk or _row_after_row(program, chosen):
                 found.setdefault(chosen.nest.name, {})[chosen.position] = chunk or NEAR
@@ -205,7 +205,7 @@ class Read:
     ref: ir.TensorRef
 
 
-def from_memory(program: ir.Program, nest: ir.Nest, device: CpuProfile) -> list[Read]:
+def streamed_reads(program: ir.Program, nest: ir.Nest, device: CpuProfile) -> list[Read]:
     """The operand of each tensor that is furthest ahead in memory, of tensors that the nest reads
     in order and once, and which the second cache does not hold."""
     found: dict[str, Read] = {}
@@ -233,7 +233,7 @@ def _row_after_row(program: ir.Program, read: Read) -> bool:
     return bool(moving) and layout.step(read.ref, moving[-1]) == 1
 
 
-def _groups(program: ir.Program, plan: Mapping[str, NestOptions]) -> list[list[ir.Nest]]:
+def _chunk_sharing(program: ir.Program, plan: Mapping[str, NestOptions]) -> list[list[ir.Nest]]:
     """The nests, those together that share chunks, but for those that go along with another."""
     found: list[list[ir.Nest]] = []
     for nest in program.nests:
@@ -261,7 +261,7 @@ def _next_chunk(
     return abs(layout.place(read.ref).coefficient(dim.name)) * size
 
 
-def _work(group: Sequence[ir.Nest]) -> dict[str, int]:
+def _work_per_point(group: Sequence[ir.Nest]) -> dict[str, int]:
     """About what a point of each nest costs. Calls that do not change from point to point count
     for nothing, nor do those of an earlier nest, which keeps what it computes."""
     known: set[ir.Value] = set()

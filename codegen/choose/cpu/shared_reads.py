@@ -14,20 +14,20 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from tcl.codegen.choose.cpu.access_costs import Access
+from tcl.codegen.choose.cpu.cache_misses import cached_bytes
 from tcl.codegen.choose.cpu.costs import (
     CHECK_CYCLES,
     LOST_LANE_LINE_CYCLES,
     LOST_VECTOR_CYCLES,
     MEMORY_BYTES_PER_CYCLE,
 )
-from tcl.codegen.choose.cpu.far_reads import kept
 from tcl.codegen.devices.cpu import LINE
 
 if TYPE_CHECKING:
     from tcl.codegen.choose.cpu.core_model import Core
 
 
-def reading(core: Core, lane: str | None, sizes: Mapping[str, int]) -> float:
+def read_cycles(core: Core, lane: str | None, sizes: Mapping[str, int]) -> float:
     """Cycles to read the operands of one register tile."""
     lanes = core.lanes if lane is not None else 1
     seen: set[tuple[str, tuple[tuple[str, int], ...], int]] = set()
@@ -87,14 +87,14 @@ def _places(
     return (access.first + sum(steps) for steps in itertools.product(*moving))
 
 
-def memory(core: Core) -> float:
+def least_memory_cycles(core: Core) -> float:
     """Cycles that memory takes at least, if caches do not keep what the nest reads and writes."""
     tensors = {access.tensor: access.whole for access in (*core.reads, core.target)}
     touched = sum(tensors.values())
-    return touched / MEMORY_BYTES_PER_CYCLE if touched > kept(core.device) else 0.0
+    return touched / MEMORY_BYTES_PER_CYCLE if touched > cached_bytes(core.device) else 0.0
 
 
-def shared(core: Core, lane: str | None) -> list[str]:
+def sharing_dims(core: Core, lane: str | None) -> list[str]:
     """The dimensions along which neighbouring points, or vectors of them, can read or compute the
     same, or what lies side by side. What does not change along the lanes LLVM moves out of the
     loop over them."""

@@ -102,7 +102,7 @@ def test_everything_correct_of_known_defs_and_devices_is_learned_from(tmp_path: 
 def test_what_was_put_into_the_times_is_learned(known: History) -> None:
     model = learn(known.problems, FEW)
     for problem in known.problems:
-        logs = model.of_rows(problem.rows).logs
+        logs = model.predict_rows(problem.rows).logs
         assert np.std(logs - problem.gains) < 0.5 * np.std(problem.gains)
     first, *_ = importance(model)
     assert first in ("lanes_reduced", "lanes_reduced.change")
@@ -158,7 +158,8 @@ def test_a_model_learns_on(known: History) -> None:
 
     def error(model: Model) -> float:
         return sum(
-            float(np.var(model.of_rows(p.rows).logs - np.log(p.seconds))) for p in known.problems
+            float(np.var(model.predict_rows(p.rows).logs - np.log(p.seconds)))
+            for p in known.problems
         )
 
     assert error(after) < error(before)

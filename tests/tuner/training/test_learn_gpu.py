@@ -64,7 +64,7 @@ def test_what_was_put_into_the_times_is_learned(known: History) -> None:
     first = [*importance(model)][:5]
     assert {"sharing", "sharing.change"} & {*first}
     for problem in known.problems:
-        logs = model.of_rows(problem.rows).logs
+        logs = model.predict_rows(problem.rows).logs
         assert np.std(problem.gains) > 0.1
         assert np.std(logs - problem.gains) < 0.5 * np.std(problem.gains)
     assert '"backend": "cuda"' in manifest(known, FEW, model, [])

@@ -1,4 +1,4 @@
-"""What caches hold, and what a nest waits for that they do not, for the model of a core."""
+"""What caches hold, and how long a nest waits for what they miss, for the model of a core."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _KEPT_BY_L3 = 16 << 20
 """Bytes of results that the last cache, if it is that large, is taken to keep."""
 
 
-def kept(device: CpuProfile) -> int:
+def cached_bytes(device: CpuProfile) -> int:
     """Bytes that caches are taken to keep."""
     return max(_KEPT * device.l2_bytes, min(device.l3_bytes, _KEPT_BY_L3))
 
@@ -42,7 +42,7 @@ def keeps_column(core: Core, access: Access, lane: str | None, sizes: Mapping[st
     return math.prod(d.extent for d in moving) * width <= room // 2
 
 
-def from_memory(core: Core, access: Access) -> float:
+def memory_cycles(core: Core, access: Access) -> float:
     """Cycles in which an operand comes from memory, if nothing reads it twice."""
     points = math.prod(core.nest.dim(name).extent for name in access.strides)
     once = points <= access.elements
@@ -50,14 +50,16 @@ def from_memory(core: Core, access: Access) -> float:
     return access.elements * access.itemsize / MEMORY_BYTES_PER_CYCLE if once and far else 0.0
 
 
-def passes(core: Core, access: Access, lane: str | None, sizes: Mapping[str, int]) -> float:
+def repeated_pass_cycles(
+    core: Core, access: Access, lane: str | None, sizes: Mapping[str, int]
+) -> float:
     """Cycles in which rows that the second cache does not hold come from behind it again for each
     column of register tiles, where columns are copied, or for each row of these, where they cannot
     be."""
     if lane is None or core.nest.dim(lane).reduction:
         return 0.0
     if lane in access.strides:
-        return _in_place(core, access, lane, sizes)
+        return _window_pass_cycles(core, access, lane, sizes)
     columns = (a for a in core.reads if a.strides.get(lane) == a.itemsize)
     if all(core.near(a, lane) for a in columns):
         return 0.0
@@ -71,9 +73,9 @@ def passes(core: Core, access: Access, lane: str | None, sizes: Mapping[str, int
     return read / HIDDEN_BYTES_PER_CYCLE * (1.0 + few)
 
 
-def _in_place(core: Core, access: Access, lane: str, sizes: Mapping[str, int]) -> float:
-    """As ``passes``, of an operand that is read through a window, so that pieces of it are not
-    copied: loops are in the order of the dimensions."""
+def _window_pass_cycles(core: Core, access: Access, lane: str, sizes: Mapping[str, int]) -> float:
+    """As ``repeated_pass_cycles``, of an operand that is read through a window, so that pieces of
+    it are not copied: loops are in the order of the dimensions."""
     if not access.overlapping:
         return 0.0
     names = [d.name for d in core.nest.dims if not d.reduction and d.extent > 1]

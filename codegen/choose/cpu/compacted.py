@@ -16,13 +16,13 @@ from tcl.codegen.loopir.walk import walk
 from tcl.codegen.passes.cpu.skip import condition_dims, why_not_skipped
 from tcl.codegen.passes.cpu.stage import made_with
 
-HELD = 0.5
+CONDITION_SHARE = 0.5
 """The part of the points at which a condition is taken to hold: nothing is known of it."""
 _SHORTEST = 16
 """Points of a reduction from which on a list of some of them is worth going through."""
 
 
-def listed_dims(program: ir.Program, nest: ir.Nest) -> frozenset[str]:
+def compacted_dims(program: ir.Program, nest: ir.Nest) -> frozenset[str]:
     """The dimensions along which the condition of an untiled nest changes, if its reduction can go
     through the points alone at which that holds, and is long enough; else none."""
     condition, _ = guard(nest.point.op, nest.point.value)
@@ -35,7 +35,7 @@ def listed_dims(program: ir.Program, nest: ir.Nest) -> frozenset[str]:
     return frozenset(d.name for d in dims) if dims[-1].extent >= _SHORTEST else frozenset()
 
 
-def listing(nest: ir.Nest, device: CpuProfile) -> float:
+def compaction_cycles(nest: ir.Nest, device: CpuProfile) -> float:
     """Cycles, of all threads together, to make these lists."""
     condition, _ = guard(nest.point.op, nest.point.value)
     assert condition is not None
