@@ -21,8 +21,7 @@ from typing import TypeAlias
 from unittest.mock import patch
 
 from benchmarks.search import SPACES, Row, Search, search, summary, table
-from tcl.tuner.strategies import genetic, screened
-from tcl.tuner.strategies import history as memory
+from tcl.tuner.strategies import genetic, screened, strategy
 
 _Constants: TypeAlias = Mapping[str, tuple[ModuleType, tuple[float, ...]]]
 
@@ -31,7 +30,7 @@ VARIED: Mapping[str, _Constants] = {
         "_BOLDNESS": (screened, (0.75, 3.0)),
         "_CHILDREN": (screened, (75, 300)),
         "_STRANGERS": (screened, (10, 40)),
-        "_FAILED": (memory, (math.log(1.2), math.log(4))),
+        "_FAILED": (strategy, (math.log(1.2), math.log(4))),
     },
     "genetic": {
         "_LITTER": (genetic, (1, 4)),
@@ -45,11 +44,11 @@ VARIED: Mapping[str, _Constants] = {
 AS_IT_IS = "as it is"
 
 
-def settings(strategy: str) -> list[tuple[str, ModuleType, dict[str, float]]]:
+def settings(name: str) -> list[tuple[str, ModuleType, dict[str, float]]]:
     """What the constants are, and each with another value."""
-    found: list[tuple[str, ModuleType, dict[str, float]]] = [(AS_IT_IS, memory, {})]
-    for name, (module, values) in VARIED[strategy].items():
-        found += [(f"{name} {value:.3g}", module, {name: value}) for value in values]
+    found: list[tuple[str, ModuleType, dict[str, float]]] = [(AS_IT_IS, strategy, {})]
+    for constant, (module, values) in VARIED[name].items():
+        found += [(f"{constant} {value:.3g}", module, {constant: value}) for value in values]
     return found
 
 

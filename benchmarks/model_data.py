@@ -30,7 +30,6 @@ from random import Random
 from statistics import median
 
 from benchmarks.model_problems import PROBLEMS
-from tcl.api import size
 from tcl.arrays.annotations import parse_sizes
 from tcl.arrays.arguments import Array
 from tcl.arrays.random_inputs import random_inputs
@@ -38,6 +37,7 @@ from tcl.backends.cpu_backend import CpuBackend
 from tcl.codegen.devices.cpu import host_cpu
 from tcl.codegen.options.options import MappingOptions
 from tcl.common.scratch_folder import workspace
+from tcl.executors.call_kernels import size
 from tcl.grammar.check.definitions import check
 from tcl.grammar.tree.checked import CheckedDef
 from tcl.selection.best_options import DEFAULT, cache_key

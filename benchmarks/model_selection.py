@@ -22,10 +22,10 @@ import numpy as np
 
 from benchmarks.model_data import Task
 from benchmarks.model_problems import PROBLEMS
-from tcl.api import size
 from tcl.codegen.devices.cpu import CpuProfile, host_cpu
 from tcl.codegen.loopir.lower import lower
 from tcl.codegen.options.options import DEFAULT
+from tcl.executors.call_kernels import size
 from tcl.tuner.model.candidates import candidates
 from tcl.tuner.model.cpu_subject import CpuSubject
 from tcl.tuner.model.file import read

@@ -20,12 +20,12 @@ from pathlib import Path
 from statistics import median
 
 from tcl import tuning
-from tcl.api import size
 from tcl.arrays.annotations import parse_sizes
 from tcl.arrays.random_inputs import random_inputs
 from tcl.backends.cpu_backend import CpuBackend
 from tcl.codegen.options.options import MappingOptions
 from tcl.common.scratch_folder import workspace
+from tcl.executors.call_kernels import size
 from tcl.grammar.check.definitions import check
 from tcl.selection.best_options import DEFAULT, cache_key
 from tcl.tuner.cache.tuning_cache import TuningCache
@@ -33,7 +33,8 @@ from tcl.tuner.config import TunerConfig
 from tcl.tuner.measure.cores import available_cores, split_cores
 from tcl.tuner.measure.evaluate import compute_reference, race_candidates, set_up
 from tcl.tuner.measure.timing import MeasureSettings, together
-from tcl.tuner.run.tuner import Tuner, TuningResult
+from tcl.tuner.run.result import TuningResult
+from tcl.tuner.run.tuner import Tuner
 from tcl.tuner.space.cpu.mapping import MappingSpace
 from tcl.workers.pool import WorkerPool
 

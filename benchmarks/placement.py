@@ -23,12 +23,12 @@ from typing import Any
 
 import numpy as np
 
-from tcl.api import size
 from tcl.arrays.random_inputs import random_inputs
 from tcl.bench.arrays import Array
 from tcl.bench.rows import Row, select
 from tcl.codegen.common.dtypes import numpy_dtype
 from tcl.codegen.options.options import MappingOptions
+from tcl.executors.call_kernels import size
 from tcl.executors.executor import Executor
 from tcl.selection.best_options import DEFAULT
 from tcl.tuner.measure.placement import aligned

@@ -23,11 +23,11 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from benchmarks.timed_backend import TimedBackend
-from tcl.api import size
 from tcl.arrays.random_inputs import random_inputs
 from tcl.backends.cpu_backend import CpuBackend
 from tcl.codegen.options.options import MappingOptions
 from tcl.common.scratch_folder import workspace
+from tcl.executors.call_kernels import size
 from tcl.grammar.check.definitions import check
 from tcl.selection.best_options import DEFAULT, cache_key
 from tcl.tuner.cache.tuning_cache import TuningCache

@@ -37,7 +37,7 @@ from tcl.tuner.measure.timing import MeasureSettings, Placed
 from tcl.tuner.measure.verdict import Outcome
 from tcl.tuner.run.brief import BriefSearch
 from tcl.tuner.run.events import Event, Note
-from tcl.tuner.run.tuner import TuningResult
+from tcl.tuner.run.result import TuningResult
 from tcl.tuning import Tuner
 from tcl.workers.pool import WorkerPool
 

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from tcl import jax as jax
     from tcl import torch as torch
+    from tcl.almost_equal import assert_almost_equal as assert_almost_equal
     from tcl.api import Definitions as Definitions
-    from tcl.api import assert_almost_equal as assert_almost_equal
     from tcl.api import compile as compile
     from tcl.api import define as define
     from tcl.api import release_memory as release_memory
@@ -56,7 +56,8 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOMES = {
-    "tcl.api": ("Definitions", "assert_almost_equal", "compile", "define", "release_memory"),
+    "tcl.almost_equal": ("assert_almost_equal",),
+    "tcl.api": ("Definitions", "compile", "define", "release_memory"),
     "tcl.block_tuning.result": ("BlockTuningResult",),
     "tcl.block_tuning.tuner": ("BlockTuner",),
     "tcl.cached_options": ("MappingOptionsCache", "make_load_from_cache_options_factory"),

@@ -5,41 +5,42 @@ from __future__ import annotations
 import contextlib
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, overload
+from typing import TYPE_CHECKING, Any, overload
 from weakref import WeakSet
 
-import numpy as np
-
-from tcl.arrays.adopted import adopted
-from tcl.arrays.arguments import Argument, Array, Wanted
-from tcl.arrays.given import Given
 from tcl.arrays.tracing import opaque, tell_torch
 from tcl.arrays.user_input import SourceLike, check_flag, in_order
-from tcl.codegen.cpu.run import memory
-from tcl.common.errors import ArgumentError, CacheError
-from tcl.common.forks import whole
+from tcl.common.errors import CacheError
 from tcl.common.interrupts import of_system
-from tcl.common.shown import kind_of, shown
+from tcl.common.lazy import Lazy
 from tcl.common.warn import warn, warn_once
-from tcl.executors.calls import MOST_QUICK, Calls, Repeat
-from tcl.executors.dispatch import FirstCall, Kernels, unknown
-from tcl.executors.dispatch import size as size
-from tcl.executors.executor import Executor
+from tcl.executors.dispatch import Kernels, unknown
 from tcl.executors.settings import OptionsFactory as OptionsFactory
 from tcl.executors.settings import OptionsLike, Settings
-from tcl.grammar.ranges.sized import SizedDef
-from tcl.grammar.syntax.highlight import highlighted
-from tcl.grammar.syntax.parser import parse
-from tcl.grammar.syntax.printer import to_text
 from tcl.grammar.tree.checked import CheckedDef
-from tcl.html import notebook
-from tcl.html.markup import Markup
-from tcl.html.tables import row, table
-from tcl.selection.best_options import DEFAULT
-from tcl.selection.known_first_use import known_by
-from tcl.selection.suggested_options import Chosen
+from tcl.selection.suggested_options import DEFAULT
 from tcl.selection.tune_modes import ModeLike, TuneMode
-from tcl.tuner.cache.tuning_cache import TuningCache, default_path
+
+if TYPE_CHECKING:
+    from tcl import def_html, first_use
+    from tcl.arrays.arguments import Argument, Wanted
+    from tcl.arrays.given import Given
+    from tcl.codegen.cpu.run import memory
+    from tcl.executors import calls
+    from tcl.executors.call_kernels import FirstCall
+    from tcl.executors.calls import Calls, Repeat
+    from tcl.executors.executor import Executor
+    from tcl.grammar.ranges.sized import SizedDef
+    from tcl.selection import known_first_use
+    from tcl.selection.suggested_options import Chosen
+    from tcl.tuner.cache import tuning_cache
+else:
+    calls = Lazy("tcl.executors.calls")
+    def_html = Lazy("tcl.def_html")
+    first_use = Lazy("tcl.first_use")
+    known_first_use = Lazy("tcl.selection.known_first_use")
+    memory = Lazy("tcl.codegen.cpu.run.memory")
+    tuning_cache = Lazy("tcl.tuner.cache.tuning_cache")
 
 
 @opaque
@@ -183,8 +184,7 @@ class Definitions:
         return f"<tcl definitions: {', '.join(self._functions)}>"
 
     def _repr_html_(self) -> str:
-        tables = [_arguments(definition) for definition in self._kernels.defs.values()]
-        return notebook.shown(highlighted(self._kernels.source.strip("\n")), tables)
+        return def_html.text_html(self._kernels.source, self._kernels.defs.values())
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._functions)
@@ -197,30 +197,6 @@ class Definitions:
     def __getitem__(self, name: str) -> DefFunction:
         self.definition(name)
         return self._functions[name]
-
-    @overload
-    def __call__(
-        self,
-        /,
-        entry_point: str,
-        *inputs: Argument,
-        outputs: Sequence[Array] | None = None,
-        wanted: Wanted = None,
-        unchecked: bool = False,
-        **named: Argument,
-    ) -> Array | tuple[Array, ...]: ...
-
-    @overload
-    def __call__(
-        self,
-        /,
-        entry_point: str,
-        *inputs: Any,
-        outputs: Any = None,
-        wanted: Wanted = None,
-        unchecked: bool = False,
-        **named: Any,
-    ) -> Any: ...
 
     @opaque
     def __call__(
@@ -279,29 +255,7 @@ class DefFunction:
         self.__doc__ = f"{definition.name}({names}) -> ({results})"
 
     def __reduce__(self) -> tuple[object, ...]:
-        return _function, (self._kernels.source, self._kernels.settings, self.__name__)
-
-    @overload
-    def __call__(
-        self,
-        /,
-        *inputs: Argument,
-        outputs: Sequence[Array] | None = None,
-        wanted: Wanted = None,
-        unchecked: bool = False,
-        **named: Argument,
-    ) -> Array | tuple[Array, ...]: ...
-
-    @overload
-    def __call__(
-        self,
-        /,
-        *inputs: Any,
-        outputs: Any = None,
-        wanted: Wanted = None,
-        unchecked: bool = False,
-        **named: Any,
-    ) -> Any: ...
+        return _restored, (self._kernels.source, self._kernels.settings, self.__name__)
 
     @opaque
     def __call__(
@@ -318,7 +272,7 @@ class DefFunction:
             inputs = in_order(self._kernels.definition(self.__name__), inputs, named)
         latest = self._latest
         if len(self._several) > 1 and unchecked is False and wanted is None:
-            repeat = self._several.get(_layout(inputs))
+            repeat = self._several.get(_shapes_of(inputs))
             found = None if repeat is None else repeat(inputs, outputs)
             if found is not None:
                 return found
@@ -336,8 +290,8 @@ class DefFunction:
         results = executor.run(given, outputs, unchecked, wanted)
         self._latest = executor
         if unchecked is False and wanted is None and executor.latest is not None:
-            self._several[_layout(inputs)] = executor.latest
-            while len(self._several) > MOST_QUICK:
+            self._several[_shapes_of(inputs)] = executor.latest
+            while len(self._several) > calls.MOST_QUICK:
                 with contextlib.suppress(KeyError):  # another thread was there
                     self._several.popitem(last=False)
         return results
@@ -351,12 +305,11 @@ class DefFunction:
         return f"<tcl {self.__doc__}>"
 
     def _repr_html_(self) -> str:
-        tree = next(d for d in parse(self._kernels.source).defs if d.name == self.__name__)
-        arguments = _arguments(self._kernels.definition(self.__name__))
-        return notebook.shown(highlighted(to_text(tree)), arguments)
+        definition = self._kernels.definition(self.__name__)
+        return def_html.def_html(self._kernels.source, definition)
 
 
-def _layout(inputs: tuple[Any, ...]) -> tuple[object, ...]:
+def _shapes_of(inputs: tuple[Any, ...]) -> tuple[object, ...]:
     """What mostly tells calls apart that different kernels are for."""
     try:
         return tuple([(a.shape, a.strides) for a in inputs])
@@ -364,24 +317,7 @@ def _layout(inputs: tuple[Any, ...]) -> tuple[object, ...]:
         return tuple([getattr(a, "shape", type(a)) for a in inputs])
 
 
-def _arguments(definition: CheckedDef) -> Markup:
-    """The def's inputs and outputs, as a table."""
-    rows = []
-    for tensor in definition.inputs + definition.outputs:
-        shape = ", ".join(map(str, tensor.dims or ()))
-        if tensor.dims is None and tensor.rank:
-            shape = ", ".join("…" * tensor.rank)
-        rows.append(
-            row(
-                tensor.name,
-                "input" if tensor.is_input else "output",
-                f"{tensor.type}({shape})" if shape else str(tensor.type),
-            )
-        )
-    return table((definition.name, "", "type"), rows)
-
-
-def _function(source: str, settings: Settings, name: str) -> DefFunction:
+def _restored(source: str, settings: Settings, name: str) -> DefFunction:
     """A function of a text, as a copy makes it."""
     return Definitions(source, settings)[name]
 
@@ -389,12 +325,12 @@ def _function(source: str, settings: Settings, name: str) -> DefFunction:
 def _first_use(call: FirstCall, mode: TuneMode) -> Chosen:
     """Tune for a call, unless that was done; what it takes is loaded now."""
     with contextlib.suppress(CacheError):  # which is told of where it is needed
-        found = known_by(TuningCache(default_path()), call.query, mode)
+        cache = tuning_cache.TuningCache(tuning_cache.default_path())
+        found = known_first_use.known_by(cache, call.query, mode)
         if found is not None:
             return found
     try:
-        with whole():
-            from tcl.first_use import tuned
+        tuned = first_use.tuned
     except OSError as error:
         if not of_system(error):
             raise
@@ -404,47 +340,3 @@ def _first_use(call: FirstCall, mode: TuneMode) -> Chosen:
         )
         return DEFAULT
     return tuned(call, mode)
-
-
-def assert_almost_equal(
-    actual: Any,
-    expected: Any,
-    *inputs: Any,
-    operations: int = 1,
-    precision: float = 1e-7,
-) -> None:
-    """Assert that two arrays agree within ``operations * precision * largest input``. They may be
-    of different libraries and lie on different devices.
-
-    ``operations`` is the number of iterated operations per value, ``precision`` the relative
-    precision of one. Raises ``AssertionError``, also for two shapes, and ``ArgumentError`` for
-    what is no array of numbers.
-    """
-    one, other = _numbers("actual", actual), _numbers("expected", expected)
-    if one.shape != other.shape and one.ndim and other.ndim:
-        raise AssertionError(f"the shapes differ: {one.shape} and {other.shape}")
-    values = [_numbers("an input", i) for i in inputs]
-    largest = max((float(np.max(np.abs(i))) for i in values if i.size), default=0.0)
-    for name, number in (("operations", operations), ("precision", precision)):
-        huge = isinstance(number, int) and abs(number) > 10**300
-        if huge or not isinstance(number, int | float | np.number):
-            raise ArgumentError(f"{name} has to be a number, not {shown(number)}")
-    difference = np.abs(one - other)
-    worst = float(np.max(difference, initial=0.0))
-    if not worst <= operations * precision * largest:
-        raise AssertionError(
-            f"the largest difference is {worst:g}, more than {operations} operations at "
-            f"precision {precision:g} on values up to {largest:g} explain"
-        )
-
-
-def _numbers(what: str, value: object) -> Array:
-    """The values as float64; ``ArgumentError`` for what are no real numbers."""
-    one = adopted(what, value)
-    found = one.library.numbers(one.array) if one is not None else None
-    if isinstance(value, np.generic | bool | int | float | list | tuple):
-        with contextlib.suppress(ValueError):  # a ragged list
-            found = np.asarray(value)
-    if found is None or not np.can_cast(found.dtype, np.float64, "same_kind"):
-        raise ArgumentError(f"{what} has to be an array of numbers, not {kind_of(value)}")
-    return found.astype(np.float64)

@@ -5,22 +5,25 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from tcl.api import Definitions, OptionsFactory, size
+from tcl.api import Definitions, OptionsFactory
 from tcl.arrays.arguments import Argument
 from tcl.arrays.user_input import SourceLike, check_flag, check_sequence, file_named
 from tcl.backends.targets import target, target_of
 from tcl.codegen.cpu.thread_count import thread_count
 from tcl.codegen.options.options import MappingOptions
+from tcl.common.dataclass import dataclass
 from tcl.common.errors import ArgumentError
 from tcl.common.shown import shown
 from tcl.common.warn import warn
 from tcl.executors.call_inputs import inputs_of
-from tcl.executors.size_classes import ForAll, check_varying
+from tcl.executors.call_kernels import size
+from tcl.executors.dispatch import check_varying
+from tcl.executors.size_classes import ForAll
 from tcl.grammar.sizes.size_classes import SizeClass
 from tcl.selection.best_options import named_options, stand_in, suggestions
 from tcl.selection.suggested_options import CacheFactory, Choices

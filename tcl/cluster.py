@@ -15,21 +15,22 @@ import time
 from collections import defaultdict
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 from tcl import __version__
 from tcl.codegen.common.version import CODEGEN_VERSION
 from tcl.codegen.devices.cpu import host_cpu
+from tcl.common.dataclass import dataclass
 from tcl.common.errors import ArgumentError
 from tcl.common.extras import installing
 from tcl.common.number_format import plural
 from tcl.tuner.cache.fingerprint import device_identity
 from tcl.tuner.measure.cores import available_cores
 from tcl.tuner.run import host
-from tcl.tuner.run.host import Role
-from tcl.tuner.run.remote_executor import Machine, Spread
+from tcl.tuner.run.host import TaskRole
+from tcl.tuner.run.remote_executor import RemoteMachine, SpreadExecutor
 from tcl.tuner.run.workplace import Compilers, Orders, Stages, Workplace
 from tcl.workers.dask_executor import DaskWorkers
 
@@ -151,8 +152,10 @@ class Cluster:
             machines[worker.machine].append(address)
         anywhere = DaskWorkers(self._client, list(self._workers))
         each = [DaskWorkers(self._client, addresses) for addresses in machines.values()]
-        compiler = Spread([Machine(anywhere)], Role.COMPILE, data)
-        evaluator = Spread([Machine(workers) for workers in each], Role.MEASURE, data)
+        compiler = SpreadExecutor([RemoteMachine(anywhere)], TaskRole.COMPILE, data)
+        evaluator = SpreadExecutor(
+            [RemoteMachine(workers) for workers in each], TaskRole.MEASURE, data
+        )
         width = sum(self._client.nthreads().get(address, 0) for address in self._workers)
         ended = threading.Event()
         threading.Thread(
@@ -171,7 +174,7 @@ class Cluster:
     def _watch(
         self,
         ended: threading.Event,
-        spreads: tuple[Spread, ...],
+        spreads: tuple[SpreadExecutor, ...],
         executors: tuple[DaskWorkers, ...],
     ) -> None:
         """Dask waits for ever for workers to come; we do not."""

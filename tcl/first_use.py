@@ -21,7 +21,7 @@ from tcl.common.interrupts import of_system
 from tcl.common.log import logger
 from tcl.common.scratch_folder import workspace
 from tcl.common.warn import warn_once
-from tcl.executors.dispatch import FirstCall
+from tcl.executors.call_kernels import FirstCall
 from tcl.selection.best_options import DEFAULT, refusal
 from tcl.selection.known_first_use import BEGUN, BUSY_THEN, known_by, nothing
 from tcl.selection.suggested_options import Chosen
@@ -33,8 +33,9 @@ from tcl.tuner.config import TunerConfig
 from tcl.tuner.measure.machine_lock import locked
 from tcl.tuner.measure.reliability import BUSY, share_of_others
 from tcl.tuner.run.brief import BriefSearch
+from tcl.tuner.run.result import TuningResult
 from tcl.tuner.run.stop_requests import searches_count
-from tcl.tuner.run.tuner import Tuner, TuningResult
+from tcl.tuner.run.tuner import Tuner
 
 _log = logger("tuning")
 

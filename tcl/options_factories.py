@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from tcl import tuning
 from tcl.api import OptionsFactory
 from tcl.codegen.options.options import MappingOptions
 from tcl.common.closest import closest
+from tcl.common.dataclass import dataclass
 from tcl.common.errors import ArgumentError
 from tcl.selection.suggested_options import ThreadedFactory
 from tcl.tuning import SETTINGS, check_no_device

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, fields, replace
-from typing import TypedDict, Unpack
+from typing import Any, TypedDict, TypeVar, Unpack, cast
 
 from tcl.common.closest import closest
 from tcl.common.errors import OptionsError
 from tcl.common.shown import shown
 from tcl.tuner.strategies import STRATEGIES
 from tcl.tuner.strategies.strategy import SELECTIONS, SearchSettings
+
+_Value = TypeVar("_Value")
 
 
 class SettingError(OptionsError):
@@ -29,78 +32,91 @@ class SettingError(OptionsError):
         return self.sentence.replace("{}", name, 1)
 
 
+def _setting(
+    default: Any,
+    rule: str,
+    fits: Callable[[Any], bool],
+    *,
+    free: bool = False,
+    absent: bool = False,
+) -> Any:
+    """A field. ``free``: it may change when a search goes on; ``absent``: it may be None."""
+    return field(
+        default=default, metadata={"rule": rule, "fits": fits, "free": free, "none": absent}
+    )
+
+
+def _whole(default: int | None, low: int, high: int = 1_000_000, **more: bool) -> Any:
+    return _setting(
+        default,
+        f"a whole number from {low} to {high}",
+        lambda value: type(value) is int and low <= value <= high,
+        **more,
+    )
+
+
+def _duration(default: float | None) -> Any:
+    return _setting(
+        default,
+        "a number of seconds above 0",
+        lambda value: type(value) in (int, float) and value > 0,
+        free=True,
+        absent=default is None,
+    )
+
+
+def _one_of(default: str, rule: str, names: object) -> Any:
+    return _setting(default, rule, lambda value: isinstance(value, str) and value in names)  # type: ignore[operator]
+
+
 @dataclass(frozen=True, slots=True)
 class TunerSettings:
     """Validated settings of a tuner run; ``OptionsError`` for a value that makes no sense."""
 
-    generations: int = 25
-    population: int = 20
+    generations: int = _whole(25, 1, free=True)
+    """To search for, at most."""
+    population: int = _whole(20, 2)
     """Configurations of the first generation; as many of the best are parents of later ones."""
-    elites: int | None = None
+    elites: int | None = _whole(None, 0, absent=True)
     """How many fewer are measured in later generations, of strategies that breed: the best so far
     count as members, and keep their times. None: half the population, at most 10."""
-    crossover_rate: int = 80
+    crossover_rate: int = _whole(80, 0, 100)
     """Percent of the children that mix parents, without those that are a parent with one knob
     changed."""
-    mutation_rate: int = 10
+    mutation_rate: int = _whole(10, 0, 100)
     """Percent of the knobs of such a child that mutate."""
-    selection: str = "rank"
+    selection: str = _one_of("rank", "rank or roulette", SELECTIONS)
     """How parents are drawn: by ``rank``, or by ``roulette``, in proportion to 1 / time."""
-    parents: int = 3
+    parents: int = _whole(3, 2, 3)
     """Of a child that mixes them: two or three."""
-    threads: int = 0
-    """Processes that compile; 0: one per core. On cores that measure they take turns with that."""
-    seed: int | None = None
+    threads: int = _whole(0, 0, 4096, free=True)
+    """Processes that compile; 0: one per core. On cores that measure they take turns with that.
+    How many threads kernels have is said where their def is: ``autotune(..., threads=2)``."""
+    seed: int | None = _setting(
+        None, "a whole number or None", lambda value: type(value) is int, absent=True
+    )
     """Of the random numbers; None: a different one each time."""
-    time_limit: float | None = None
+    time_limit: float | None = _duration(None)
     """Seconds after which the search ends as if interrupted once, but not before one candidate
     has a time; None: no limit."""
-    strategy: str = "screened"
+    strategy: str = _one_of("screened", f"one of {', '.join(sorted(STRATEGIES))}", STRATEGIES)
     """``screened``: genetic, with a model that chooses the children worth measuring; ``genetic``,
     ``random``, ``exhaustive``."""
-    compile_timeout: float = 60.0
+    compile_timeout: float = _duration(60.0)
     """Seconds for compiling one candidate."""
-    run_timeout: float | None = None
+    run_timeout: float | None = _duration(None)
     """Seconds for verifying and timing one candidate; None: ten times as long as the reference
     takes and ten more, 610 at most."""
-    cached_seeds: int = 10
+    cached_seeds: int = _whole(10, 0)
     """Best options of the cache that the first generation starts from."""
-    model: bool = True
+    model: bool = _setting(True, "True or False", lambda value: isinstance(value, bool))
     """Whether a ``screened`` search starts from the learned model, where there is one."""
 
     def __post_init__(self) -> None:
-        for name, low, high in _INTEGERS:
-            value = getattr(self, name)
-            if value is None and name == "elites":
-                continue
-            if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
-                raise SettingError(
-                    name, f"{{}} must be a whole number from {low} to {high}, not {shown(value)}"
-                )
-        if self.seed is not None and (isinstance(self.seed, bool) or type(self.seed) is not int):
-            raise SettingError(
-                "seed", f"{{}} must be a whole number or None, not {shown(self.seed)}"
-            )
-        for name in ("time_limit", "compile_timeout", "run_timeout"):
-            value = getattr(self, name)
-            absent = value is None and name != "compile_timeout"
-            if not absent and (
-                isinstance(value, bool) or not isinstance(value, int | float) or not value > 0
-            ):
-                raise SettingError(
-                    name, f"{{}} must be a number of seconds above 0, not {shown(value)}"
-                )
-        if not isinstance(self.model, bool):
-            raise SettingError("model", f"{{}} must be True or False, not {shown(self.model)}")
-        if not isinstance(self.strategy, str) or self.strategy not in STRATEGIES:
-            known = ", ".join(sorted(STRATEGIES))
-            raise SettingError(
-                "strategy", f"{{}} must be one of {known}, not {shown(self.strategy)}"
-            )
-        if not isinstance(self.selection, str) or self.selection not in SELECTIONS:
-            raise SettingError(
-                "selection", f"{{}} must be rank or roulette, not {shown(self.selection)}"
-            )
+        for each in fields(self):
+            value, rule = getattr(self, each.name), each.metadata
+            if not rule["fits"](value) and not (value is None and rule["none"]):
+                raise SettingError(each.name, f"{{}} must be {rule['rule']}, not {shown(value)}")
 
     @property
     def search(self) -> SearchSettings:
@@ -131,22 +147,9 @@ class TunerSettings:
         return asdict(self)
 
 
-_FREE = frozenset(("generations", "time_limit", "threads", "compile_timeout", "run_timeout"))
-"""Settings that may change when a search goes on: for how long, and with how much."""
-_MANY = 1_000_000
-_INTEGERS = (
-    ("generations", 1, _MANY),
-    ("population", 2, _MANY),
-    ("elites", 0, _MANY),
-    ("crossover_rate", 0, 100),
-    ("mutation_rate", 0, 100),
-    ("parents", 2, 3),
-    ("threads", 0, 4096),
-    ("cached_seeds", 0, _MANY),
-)
-
-
 class SettingValues(TypedDict, total=False):
+    """``TunerSettings`` as keywords, for who checks types."""
+
     generations: int
     population: int
     elites: int | None
@@ -162,6 +165,22 @@ class SettingValues(TypedDict, total=False):
     run_timeout: float | None
     cached_seeds: int
     model: bool
+
+
+_FREE = frozenset(each.name for each in fields(TunerSettings) if each.metadata["free"])
+"""Settings that may change when a search goes on: for how long, and with how much."""
+
+
+def _setter(name: str, kind: type[_Value]) -> Callable[[TunerConfig, _Value], TunerConfig]:
+    """A method that takes values of a ``kind``, for who checks types."""
+
+    def change(self: TunerConfig, value: _Value) -> TunerConfig:
+        changes: dict[str, Any] = {name: value}
+        settings = replace(self.settings, **changes)
+        return TunerConfig._made(settings, self.chosen | {name})
+
+    change.__doc__ = f"The same with another value of ``TunerSettings.{name}``."
+    return change
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -193,20 +212,17 @@ class TunerConfig:
         own = (f"{n}={v!r}" for n, v in pairs if n in self.chosen or v != usual[n])
         return f"TunerConfig({', '.join(own)})"
 
-    def _with(self, **changes: Unpack[SettingValues]) -> TunerConfig:
-        return self._changed(replace(self.settings, **changes), self.chosen | changes.keys())
-
-    def _changed(self, settings: TunerSettings, chosen: frozenset[str]) -> TunerConfig:
-        changed = TunerConfig()
-        object.__setattr__(changed, "settings", settings)
-        object.__setattr__(changed, "chosen", chosen)
-        return changed
+    @classmethod
+    def _made(cls, settings: TunerSettings, chosen: frozenset[str]) -> TunerConfig:
+        made = cls()
+        object.__setattr__(made, "settings", settings)
+        object.__setattr__(made, "chosen", chosen)
+        return made
 
     def with_defaults(self, **defaults: Unpack[SettingValues]) -> TunerConfig:
         """The same with these values for what was not chosen."""
-        left = {n: v for n, v in defaults.items() if n not in self.chosen}
-        settings = TunerSettings(**{**self.settings.as_dict(), **left})  # type: ignore[arg-type]
-        return self._changed(settings, self.chosen)
+        left: Any = {n: v for n, v in defaults.items() if n not in self.chosen}
+        return self._made(replace(self.settings, **left), self.chosen)
 
     def going_on(self, saved: TunerSettings) -> TunerConfig:
         """What was chosen, and the rest as in the settings of a search that is resumed: all of it
@@ -222,65 +238,18 @@ class TunerConfig:
                     f"the search to be resumed was begun with {{}} {shown(own)}, not "
                     f"{shown(value)}; leave that out, or begin a new search",
                 )
-        values = {n: v for n, v in self.settings.as_dict().items() if n in self.chosen}
-        settings = TunerSettings(**{**saved.as_dict(), **values})  # type: ignore[arg-type]
-        return self._changed(settings, frozenset(saved.as_dict()))
+        values = {name: getattr(self.settings, name) for name in self.chosen}
+        return self._made(replace(saved, **values), frozenset(saved.as_dict()))
 
-    def generations(self, count: int) -> TunerConfig:
-        """Generations to search for, at most."""
-        return self._with(generations=count)
-
-    def population(self, count: int) -> TunerConfig:
-        """Configurations of the first generation, and parents of later ones."""
-        return self._with(population=count)
-
-    def pop_size(self, count: int) -> TunerConfig:
-        """``population``, by its name in Tensor Comprehensions."""
-        return self.population(count)
-
-    def elites(self, count: int) -> TunerConfig:
-        """How many fewer are measured in later generations; at most half of the population."""
-        return self._with(elites=count)
-
-    def number_elites(self, count: int) -> TunerConfig:
-        """``elites``, by its name in Tensor Comprehensions."""
-        return self.elites(count)
-
-    def crossover_rate(self, percent: int) -> TunerConfig:
-        """Share of the children that mix parents, in percent."""
-        return self._with(crossover_rate=percent)
-
-    def mutation_rate(self, percent: int) -> TunerConfig:
-        """Share of a child's knobs that mutate, in percent."""
-        return self._with(mutation_rate=percent)
-
-    def threads(self, count: int) -> TunerConfig:
-        """Processes that compile; 0: one per core.
-
-        How many threads kernels have is said where their def is: ``autotune(..., threads=2)``."""
-        return self._with(threads=count)
-
-    def seed(self, number: int | None) -> TunerConfig:
-        """Of the random numbers; None: a different one each time."""
-        return self._with(seed=number)
-
-    def time_limit(self, seconds: float | None) -> TunerConfig:
-        """Seconds after which the search ends as if interrupted once, but not before one candidate
-        has a time."""
-        return self._with(time_limit=seconds)
-
-    def selection(self, name: str) -> TunerConfig:
-        """How parents are drawn: ``rank`` or ``roulette``."""
-        return self._with(selection=name)
-
-    def parents(self, count: int) -> TunerConfig:
-        """Of a child that mixes them: two or three."""
-        return self._with(parents=count)
-
-    def strategy(self, name: str) -> TunerConfig:
-        """Search strategy: ``screened``, ``genetic``, ``random`` or ``exhaustive``."""
-        return self._with(strategy=name)
-
-    def model(self, wanted: bool) -> TunerConfig:
-        """Whether a ``screened`` search starts from the learned model, where there is one."""
-        return self._with(model=wanted)
+    generations = _setter("generations", int)
+    population = pop_size = _setter("population", int)
+    elites = number_elites = _setter("elites", int)
+    crossover_rate = _setter("crossover_rate", int)
+    mutation_rate = _setter("mutation_rate", int)
+    threads = _setter("threads", int)
+    seed = _setter("seed", cast("type[int | None]", int))
+    time_limit = _setter("time_limit", cast("type[float | None]", float))
+    selection = _setter("selection", str)
+    parents = _setter("parents", int)
+    strategy = _setter("strategy", str)
+    model = _setter("model", bool)

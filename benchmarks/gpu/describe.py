@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from typing import Any
 
 _PATIENCE = 120.0
-NEEDED = ("numpy", "numba", "llvmlite", "lark")
+NEEDED = ("numpy", "numba", "llvmlite")
 _CARRY = (
     "download the wheel where there is a network (python -m pip download --no-deps -d wheels "
     "{name}), install it on this machine (python -m pip install --no-index --no-deps --target "

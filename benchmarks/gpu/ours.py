@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any, Protocol
 
-from tcl.api import size
 from tcl.bench.task import Task
 from tcl.codegen.options.options import MappingOptions
+from tcl.executors.call_kernels import size
 from tcl.executors.executor import Executor
 from tcl.grammar.check.definitions import check
 from tcl.grammar.ranges.sized import SizedDef

@@ -1,4 +1,4 @@
-"""What a CPU is like, as data: the machine this runs on. ``known_cpus`` has others.
+"""The CPU this runs on. ``known_cpus`` has others.
 
 ``TCL_CPU_FEATURES`` narrows the machine: to what a known processor has (``x86-64-v3``), or by
 single features (``-avx512f``). Kernels then run on every machine that has what is left.
@@ -10,113 +10,29 @@ import functools
 import os
 import platform
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import ClassVar
+from typing import TYPE_CHECKING
 
 from tcl.codegen.devices import features as known_features
+from tcl.codegen.devices.cpu_profile import LINE as LINE
+from tcl.codegen.devices.cpu_profile import SHORTEST_STREAM as SHORTEST_STREAM
+from tcl.codegen.devices.cpu_profile import CpuProfile as CpuProfile
+from tcl.codegen.devices.cpu_profile import vector_bits
 from tcl.codegen.devices.matrix_unit_permission import permitted
 from tcl.common.closest import closest
 from tcl.common.errors import ArgumentError, UnknownNameError
 from tcl.common.forks import whole
 from tcl.common.headroom import MEGABYTE, need_room
-from tcl.grammar.syntax.types import ScalarType
+from tcl.common.lazy import Lazy
+
+if TYPE_CHECKING:
+    from tcl.codegen.devices import known_cpus
+else:
+    known_cpus = Lazy("tcl.codegen.devices.known_cpus")
 
 VARIABLE = "TCL_CPU_FEATURES"
 """The environment variable that narrows the machine for the whole process."""
-
-LINE = 64
-"""Bytes of a cache line: what memory hands over at once, what threads need not share with each
-other, and the widest vector."""
-
-SHORTEST_STREAM = 16
-"""Bytes of the shortest vector that processors can store past their caches."""
-
-
-@dataclass(frozen=True, slots=True)
-class CpuProfile:
-    """A CPU: everything that scheduling and code generation know about it."""
-
-    backend: ClassVar[str] = "cpu"
-    """What makes kernels for it, as keys of tuning caches have it."""
-
-    name: str
-    """LLVM's name of the model. Features decide, not the name: LLVM mistakes some hosts."""
-    features: str
-    """LLVM's feature string, ``+avx2,-avx512f,...``."""
-    triple: str
-    """LLVM's target triple."""
-    vector_bits: int
-    cores: int
-    """Of the whole machine."""
-    l1_bytes: int
-    l2_bytes: int
-    l3_bytes: int
-    threads: int = 1
-    """That a kernel is to run on."""
-    title: str = ""
-    """What people call it, and how it was narrowed: measured times depend on both."""
-    emulated: str = ""
-    """Features that the processor lacks and kernels may use none the less, as ``features``: their
-    instructions are functions then, see ``tcl.codegen.cpu.emulated``. For tests."""
-
-    def lanes(self, type_: ScalarType) -> int:
-        """How many values of a type fill one vector register."""
-        return max(1, self.vector_bits // 8 // type_.compute.itemsize)
-
-    @property
-    def architecture(self) -> str:
-        """``x86_64``, ``aarch64``, or what else the triple begins with."""
-        return known_features.architecture(self.triple)
-
-    @property
-    def present(self) -> frozenset[str]:
-        """The LLVM features that are there, with those that they need, or emulated. What needs one
-        that is said to be missing is missing, too, as it is for LLVM."""
-        there, missing, emulated = (
-            [f[1:] for f in text.split(",") if f.startswith(sign)]
-            for text, sign in ((self.features, "+"), (self.features, "-"), (self.emulated, "+"))
-        )
-        found = known_features.without(known_features.with_needed(there), frozenset(missing))
-        return found.union(emulated)
-
-    def has(self, feature: str) -> bool:
-        """Whether an LLVM feature is there."""
-        return feature in self.present
-
-    @property
-    def vector_registers(self) -> int:
-        """How many vector registers there are."""
-        return 16 if self.architecture == "x86_64" and self.vector_bits < 512 else 32
-
-    @property
-    def fused(self) -> bool:
-        """Whether one instruction multiplies and adds, with one rounding."""
-        return self.architecture != "x86_64" or bool({"fma", "fma4"} & self.present)
-
-    @property
-    def reads_ahead(self) -> bool:
-        """Whether memory that is read in order comes in time by itself, at the ends of pages, too.
-        AMD's processors, by the feature that they alone have: on Zen 3, sums of what had been asked
-        for 2 KiB ahead were measured to take 1.1 to 1.2 times as long."""
-        return "sse4a" in self.present
-
-    @property
-    def rounds(self) -> bool:
-        """Whether one instruction rounds a float to an integer, in any direction."""
-        return self.architecture != "x86_64" or "sse4.1" in self.present
-
-    @property
-    def converts_half(self) -> bool:
-        """Whether one instruction converts between float16 and float32."""
-        return self.architecture == "aarch64" or "f16c" in self.present
-
-
-def vector_bits(architecture: str, present: frozenset[str]) -> int:
-    """Of the longest vectors that kernels use where these features are present."""
-    if architecture == "x86_64":
-        return 512 if "avx512f" in present else 256 if "avx" in present else 128
-    return 128
 
 
 def host_cpu() -> CpuProfile:
@@ -133,8 +49,6 @@ def _narrowed_host(text: str) -> CpuProfile:
 def narrowed(device: CpuProfile, text: str) -> CpuProfile:
     """A CPU without some of its features, as ``TCL_CPU_FEATURES`` says: names of known CPUs, which
     leave no more than they have, and features with a minus, by commas. Raises ``ArgumentError``."""
-    from tcl.codegen.devices import known_cpus
-
     kind = device.architecture
     baseline = known_features.BASELINE.get(kind, frozenset())
     listed = {f[1:] for f in device.features.split(",") if f} | device.present

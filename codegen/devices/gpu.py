@@ -11,7 +11,7 @@ import re
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 from tcl.codegen.devices.cupy_driver import cupy
 from tcl.common.closest import closest
@@ -25,7 +25,7 @@ SHARED_LINE = 128
 class GpuProfile:
     """A GPU: everything that scheduling and code generation know about it."""
 
-    backend: ClassVar[str] = "cuda"
+    backend: ClassVar[Literal["cuda"]] = "cuda"
     """What makes kernels for it, as keys of tuning caches have it."""
 
     name: str

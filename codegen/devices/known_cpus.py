@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 
-from tcl.codegen.devices.cpu import CpuProfile, vector_bits
+from tcl.codegen.devices.cpu_profile import CpuProfile, vector_bits
 from tcl.codegen.devices.features import BASELINE, with_needed
 
 _KIB, _MIB = 1 << 10, 1 << 20

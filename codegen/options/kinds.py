@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import operator
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, SupportsIndex
 
+from tcl.common.dataclass import dataclass
 from tcl.common.errors import OptionsError
 from tcl.common.shown import shown
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import operator
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import field, fields, replace
 from typing import Any, Literal
 
 from tcl.codegen.options.kinds import (
@@ -23,6 +23,7 @@ from tcl.codegen.options.kinds import (
     Permutation,
     Sizes,
 )
+from tcl.common.dataclass import dataclass
 from tcl.common.errors import OptionsError
 
 _MAX_SIZE = 2**31 - 1
@@ -96,9 +97,8 @@ class NestOptions:
     register: tuple[int, ...] | None = _option(
         Sizes(0, 64, "sizes must be from 0 (a loop) to {}", nothing=1),
         followed=True,
-        register="points of each dimension whose results stay in registers; on a GPU, of this one",
-        row="dimensions of the register tile: the one for its rows, then the one for its columns",
-        unroll="turns of the reduction that are written out one after the other",
+        register="points of this dimension, or vectors of them, whose results stay in registers",
+        unroll="iterations of the reduction that are written out one after the other",
     )
     """Points that are written out, one size per leading dimension, so that each has a register:
     vectors of the vectorised dimension, points of another, an unroll factor of a reduction.
@@ -114,7 +114,7 @@ class NestOptions:
     chunk: tuple[int, ...] | None = _option(
         Sizes(0, _MAX_SIZE, "sizes must be from 0 (whole) to {}", per="result"),
         chunk="points of this dimension in a chunk; threads share chunks among themselves",
-        steps="GPU: turns of a loop along this dimension that one block takes",
+        steps="GPU: iterations of a loop along this dimension that one block takes",
     )
     """Points per chunk that threads share among themselves, one size per leading output
     dimension; 0 or a missing size leaves it whole."""
@@ -169,7 +169,6 @@ class NestOptions:
         followed=True,
         mma="GPU: 1: tensor cores multiply; CPU: dimensions of the rows, columns and the reduction "
         "that the matrix unit multiplies along",
-        fragments="CPU: rows and columns of a register tile, in fragments of the matrix unit",
     )
     """The dimensions that a GPU's tensor cores, or a CPU's matrix unit, multiply along: rows,
     columns, and, where there is a reduction, that; () uses none. On a GPU, factors of float32 are

@@ -10,15 +10,20 @@ from __future__ import annotations
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 from tcl.codegen.options.kinds import integer
 from tcl.codegen.options.nest_options import OPTIONS, NestOptions, check_keys
+from tcl.common.dataclass import dataclass
 from tcl.common.errors import OptionsError, UnknownPresetError
+from tcl.common.lazy import Lazy
 from tcl.common.shown import kind_of, shown
-from tcl.html import notebook
-from tcl.html.tables import row, table
+
+if TYPE_CHECKING:
+    from tcl.html import notebook, tables
+else:
+    notebook, tables = Lazy("tcl.html.notebook"), Lazy("tcl.html.tables")
 
 PRESETS = ("naive", "pointwise", "mlp", "conv")
 """Names that ``MappingOptions`` takes. ``naive`` is the plain loop nest."""
@@ -261,7 +266,9 @@ class MappingOptions(OptionMethods):
         for k, options in enumerate((self.default, *self.nests)):
             nest = f"nest {k - 1}" if k else "every nest"
             made += [(name, str(value), nest) for name, value in options.made().items()]
-        return notebook.shown(table(("option", "value", "of"), (row(*each) for each in made)))
+        return notebook.shown(
+            tables.table(("option", "value", "of"), (tables.row(*each) for each in made))
+        )
 
 
 DEFAULT = MappingOptions("mlp")

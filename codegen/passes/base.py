@@ -1,19 +1,21 @@
-"""What every pass is, and how it refuses an option.
+"""What every pass is, how it refuses an option, and how options are tried.
 
-An option of one nest stands in a module of its own: the pass; ``why_not_<done>``, which says in a
-sentence why the nest cannot have it, or None if it can; and, where loops change, the nest that has
-it. These two apply to a nest alone, and need no more loops than they say, so that whoever chooses
-options can ask before anything is scheduled. The pass refuses with that sentence.
+A device has one list of steps, in the order in which they run. Which options a nest can have is
+said by the passes of that list alone: a plan tries them and leaves off what refuses, and a search
+draws what they let through.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
-from typing import Protocol
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Generic, Protocol, TypeVar
 
 from tcl.codegen.loopir import ir
+from tcl.codegen.options.nest_options import NestOptions
 from tcl.common.errors import OptionsError
+
+Target = TypeVar("Target")
 
 
 class Pass(Protocol):
@@ -32,16 +34,18 @@ def map_nest(program: ir.Program, name: str, change: Callable[[ir.Nest], ir.Nest
     return replace(program, nests=nests)
 
 
+class RefusedError(OptionsError):
+    """A pass refuses an option of a nest."""
+
+    def __init__(self, option: str, nest: str, reason: str) -> None:
+        super().__init__(f"{option}: nest {nest}: {reason}")
+        self.option, self.reason = option, reason
+
+
 def refuse(option: str, nest: str, reason: str | None) -> None:
-    """Raise ``OptionsError`` if there is a reason why a nest cannot have an option."""
-    sentence = refusal(option, nest, reason)
-    if sentence is not None:
-        raise OptionsError(sentence)
-
-
-def refusal(option: str, nest: str, reason: str | None) -> str | None:
-    """The sentence with which an option is refused; None without a reason."""
-    return None if reason is None else f"{option}: nest {nest}: {reason}"
+    """Raise ``RefusedError`` if there is a reason why a nest cannot have an option."""
+    if reason is not None:
+        raise RefusedError(option, nest, reason)
 
 
 def too_many(nest: ir.Nest, sizes: tuple[int, ...]) -> str | None:
@@ -63,3 +67,51 @@ def why_not_along(nest: ir.Nest, mma: tuple[int, ...]) -> str | None:
     if nest.reduces != (len(mma) == 3):
         return "a reduction needs three dimensions, and what goes along with one two"
     return None
+
+
+@dataclass(frozen=True, slots=True)
+class Step(Generic[Target]):
+    """Passes of a nest that run before those of the next step do, of whichever nest."""
+
+    name: str
+    options: tuple[str, ...]
+    """Those that decide what the passes do, or refuse."""
+    passes: Callable[[str, NestOptions, Target], tuple[Pass, ...]]
+    """Of a nest with these options, on a device."""
+
+
+class Trials(Generic[Target]):
+    """A device's passes, tried on the nests of a program. What a step has made is cached: trying
+    another value of an option begins where that option is first looked at."""
+
+    _MOST = 4096
+
+    def __init__(self, program: ir.Program, steps: Sequence[Step[Target]], device: Target) -> None:
+        self.program, self._steps, self._device = program, steps, device
+        self._places = {step.name: k for k, step in enumerate(steps)}
+        self._made: dict[tuple[Any, ...], ir.Program | OptionsError] = {}
+
+    def through(self, last: str, nest: str, o: Any) -> ir.Program | OptionsError:
+        """The program after the passes of one nest, up to those of the step ``last``; or the
+        error with which one of them refused its option. ``o``: ``NestOptions``, or what has the
+        same attributes, which need not be known before a step asks for them."""
+        return self._through(self._places[last], nest, o)
+
+    def _through(self, last: int, nest: str, o: Any) -> ir.Program | OptionsError:
+        if last < 0:
+            return self.program
+        chosen = tuple(getattr(o, k) for step in self._steps[: last + 1] for k in step.options)
+        key = (last, nest, chosen)
+        found = self._made.get(key)
+        if found is None:
+            found = self._through(last - 1, nest, o)
+            try:
+                if not isinstance(found, OptionsError):
+                    for each in self._steps[last].passes(nest, o, self._device):
+                        found = each(found)
+            except OptionsError as refused:
+                found = refused.with_traceback(None)
+            if len(self._made) >= self._MOST:
+                self._made.clear()
+            self._made[key] = found
+        return found

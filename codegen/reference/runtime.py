@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
+from importlib import import_module
 from types import FunctionType, ModuleType
 from typing import Any
 
 import numpy as np
 
-from tcl.codegen.reference import numbers, special
 from tcl.codegen.reference.libm import LIBM, LIBM_FLOAT32
 from tcl.grammar.check.builtins import BUILTINS
 from tcl.grammar.syntax.types import SCALAR_TYPES
+
+numbers, special = (import_module(f"{__package__}.{name}") for name in ("numbers", "special"))
+"""The modules themselves, whose functions generated code calls by their names."""
 
 _TYPES = [t.name for t in SCALAR_TYPES.values() if not t.is_bool and t.name != "bfloat16"]
 

@@ -6,6 +6,7 @@ Options are honoured or refused with ``OptionsError``; nothing has been compiled
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -19,24 +20,15 @@ from tcl.codegen.loopir.layouts import cpu_layouts
 from tcl.codegen.loopir.lower import lower
 from tcl.codegen.options.nest_options import NestOptions
 from tcl.codegen.options.options import DEFAULT, MappingOptions
-from tcl.codegen.passes.base import Pass
+from tcl.codegen.passes.base import Pass, RefusedError, Trials
 from tcl.codegen.passes.cpu.build import Build
-from tcl.codegen.passes.cpu.dot import dotted, in_groups, why_not_dotted
 from tcl.codegen.passes.cpu.fusion_limits import may_have_epilogues, results_at_once
-from tcl.codegen.passes.cpu.matrix import in_fragments, why_no_matrix, why_not_fed, with_matrix
-from tcl.codegen.passes.cpu.peel import why_not_peeled
-from tcl.codegen.passes.cpu.prefetch import why_not_prefetched
-from tcl.codegen.passes.cpu.register import why_not_registers, with_registers
-from tcl.codegen.passes.cpu.skip import why_not_skipped
-from tcl.codegen.passes.cpu.stage import made_with, why_not_staged
-from tcl.codegen.passes.cpu.steps import STAGES, steps, why_no_loops, with_loops
-from tcl.codegen.passes.cpu.stream import why_not_streamed
+from tcl.codegen.passes.cpu.steps import DIVIDING, LOOPS, MARKS, STEPS
 from tcl.codegen.passes.fusion.chunk_order import OrderChunks
 from tcl.codegen.passes.fusion.groups import FusionGroup, fusion_groups
 from tcl.codegen.passes.fusion.siblings import Sibling
-from tcl.codegen.passes.tile import points_inside
-from tcl.codegen.passes.vectorize import vector_dim
 from tcl.codegen.schedule.plan import NestPlan, Plan, asked_for, planned, with_chunks
+from tcl.common.errors import OptionsError
 from tcl.grammar.ranges.sized import SizedDef
 from tcl.grammar.sizes.varying import Undecided
 
@@ -90,10 +82,10 @@ class CpuPlan(Plan[CpuProfile]):
 
     def passes(self) -> Iterator[tuple[str, tuple[Pass, ...]]]:
         order = OrderChunks({name: o.chunk_order or () for name, o in self.options.items()})
-        nests = [steps(name, o, self.target) for name, o in self.options.items()]
-        for stage in STAGES:
-            last = (order,) if stage == "fuse" else ()
-            yield stage, (*(each for nest in nests for each in nest[stage]), *last)
+        for step in STEPS:
+            of_nests = [step.passes(name, o, self.target) for name, o in self.options.items()]
+            last = (order,) if step.name == "fuse" else ()
+            yield step.name, (*itertools.chain.from_iterable(of_nests), *last)
 
     def build(self, program: ir.Program) -> ir.Built:
         return Build(self.target)(program)
@@ -131,9 +123,9 @@ def _made(program: ir.Program, options: MappingOptions, device: CpuProfile) -> C
         name: asked.or_else(preset.reason, preset.chunks.get(name, NestOptions()))
         for name, asked in nests.items()
     }
-    divided, nests = with_chunks(program, nests)
+    divided, nests = with_chunks(program, nests, DIVIDING, device)
     sums = {group.leader.name: group.registers for group in fusion_groups(divided.nests)}
-    leaders = _Leaders(divided, nests, preset, sums)
+    leaders = _Leaders(divided, nests, preset, sums, Trials(divided, (*LOOPS, *MARKS), device))
     found: dict[str, NestPlan] = {}
     for group in fusion_groups(divided.nests, leaders):
         found[group.leader.name] = leaders.plan(group.leader)
@@ -152,6 +144,8 @@ class _Leaders:
     preset: CpuPreset
     sums: Mapping[str, int]
     """Registers for each result, by nest that could lead."""
+    trials: Trials[CpuProfile]
+    """Of the passes after chunks."""
     known: dict[str, tuple[NestPlan, ir.Nest | None]] = field(default_factory=dict)
 
     def plan(self, nest: ir.Nest) -> NestPlan:
@@ -191,63 +185,31 @@ class _Leaders:
         return self.known[nest.name]
 
     def _possible(self, plan: NestPlan, nest: ir.Nest) -> tuple[NestPlan, ir.Nest | None]:
-        """The choices without what nobody asked for in this very nest, and cannot be: asked for in
-        all nests, or made for other lanes and tiles than it now has. Likewise its loops."""
-        o, program, device = plan.options, self.program, self.preset.device
-        if why_no_loops(nest, o):
-            return plan, None  # refused with its reason by the pass itself
-        register, lanes, dot = o.register or (), o.vectorize or (-1, 1), o.dot or ()
-        mma = o.mma or ()
-        if reason := why_not_dotted(nest, dot, lanes, device, bool(mma)):
-            if plan.asked("dot"):
-                return plan, None
-            plan, dot = plan.without("dot", reason), ()
-        with_dots = dotted(nest, dot, device, bool(mma))
-        if reason := why_no_matrix(with_dots, mma, lanes, device):
-            if plan.asked("mma"):
-                return plan, None
-            return self._possible(plan.without("mma", reason), nest)
-        points = in_groups(points_inside(nest, o.chunk or (), o.tile or ()), dot)
-        points = in_fragments(points, mma, device)
-        at_once = with_matrix(with_dots, mma, device)
-        if reason := why_not_registers(at_once, register, points, lanes, device):
-            if plan.asked("register"):
-                return plan, None
-            plan, register = plan.without("register", reason), ()
-        loops = with_loops(nest, replace(o, chunk=(), dot=dot, register=()), device)
-        loops = with_registers(loops, register)
-        stage = o.stage or ()
-        made = made_with(program.nests, nest)
-        if reason := why_not_staged(loops, stage, made):
-            if plan.asked("stage"):
-                return plan, loops
-            plan, stage = plan.without("stage", reason), ()
-        if reason := why_not_fed(loops, stage):
-            if plan.asked("mma"):
-                return plan, loops
-            return self._possible(plan.without("mma", reason), nest)
-        if o.skip and not plan.asked("skip") and (reason := why_not_skipped(loops, made)):
-            plan = plan.without("skip", reason)
-        lane = vector_dim(nest, *lanes)
+        """The choices without what nobody asked for in this very nest, and its passes refuse: asked
+        for in all nests, or made for other lanes and tiles than it now has. Likewise its loops."""
+        while True:
+            loops = self.trials.through("register", nest.name, plan.options)
+            refused = self.trials.through("stream", nest.name, plan.options)
+            if not isinstance(refused, RefusedError) or plan.asked(refused.option):
+                break
+            if refused.option in _NEVER_LEFT_OFF:
+                break
+            able = self._able(plan, nest.name) if refused.option == "prefetch" else None
+            plan = plan.without(refused.option, refused.reason, able)
+        return plan, None if isinstance(loops, OptionsError) else loops.nest(nest.name)
 
-        def why_not_ahead(ahead: tuple[int, ...]) -> str | None:
-            return why_not_prefetched(program, loops, ahead, lane.name if lane else None, stage)
+    def _able(self, plan: NestPlan, nest: str) -> tuple[int, ...]:
+        """What is left of the distances of prefetches without those that are refused."""
 
-        ahead = o.prefetch or ()
-        if reason := why_not_ahead(ahead):
-            if plan.asked("prefetch"):
-                return plan, loops
-            able = [0 if why_not_ahead((*[0] * k, n)) else n for k, n in enumerate(ahead)]
-            plan = plan.without("prefetch", reason, tuple(able) if any(able) else ())
-        return _written(plan, program, loops, copied=any(level >= 0 for level in stage)), loops
+        def refused(*ahead: int) -> bool:
+            alone = replace(plan.options, prefetch=ahead)
+            return isinstance(self.trials.through("prefetch", nest, alone), OptionsError)
+
+        distances = enumerate(plan.options.prefetch or ())
+        able = tuple(0 if refused(*[0] * k, distance) else distance for k, distance in distances)
+        return able if any(able) else ()
 
 
-def _written(plan: NestPlan, program: ir.Program, loops: ir.Nest, *, copied: bool) -> NestPlan:
-    """As ``_Leaders._possible``, of where a nest with all of its loops writes; ``copied``: whether
-    operands are."""
-    stream, peel = bool(plan.options.stream), bool(plan.options.peel)
-    reason = why_not_peeled(program, loops, stream, copied) if peel else None
-    if reason and not plan.asked("peel"):
-        plan, peel = plan.without("peel", reason), False
-    reason = why_not_streamed(program, loops, peel) if stream else None
-    return plan.without("stream", reason) if reason and not plan.asked("stream") else plan
+_NEVER_LEFT_OFF = ("tile", "order", "inner_order", "vectorize")
+"""Options for all nests are cut to what a nest can have of these before; what is refused still is
+refused when the plan is applied."""

@@ -5,6 +5,7 @@ As ``tcl.codegen.schedule.cpu``.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
@@ -23,7 +24,7 @@ from tcl.codegen.passes.gpu.build_blocks import BuildBlocks
 from tcl.codegen.passes.gpu.limits import WithinLimits
 from tcl.codegen.passes.gpu.split import Split, is_whole, shifted
 from tcl.codegen.passes.gpu.stage_shared import uniform_loops, why_no_panel
-from tcl.codegen.passes.gpu.steps import STAGES, alone, steps
+from tcl.codegen.passes.gpu.steps import DIVIDING, STEPS, alone
 from tcl.codegen.schedule.plan import NestPlan, Plan, Source, asked_for, planned, with_chunks
 from tcl.common.errors import OptionsError
 from tcl.grammar.ranges.inference import infer
@@ -112,11 +113,11 @@ class GpuPlan(Plan[GpuProfile]):
 
     def passes(self) -> Iterator[tuple[str, tuple[Pass, ...]]]:
         order = OrderChunks({name: o.chunk_order or () for name, o in self.options.items()})
-        nests = [steps(name, o, self.target) for name, o in self.options.items()]
         last: dict[str, Pass] = {"fuse": order, "share": WithinLimits(self.target)}
-        for stage in STAGES:
-            whole = (last[stage],) if stage in last else ()
-            yield stage, (*(each for nest in nests for each in nest[stage]), *whole)
+        for step in STEPS:
+            of_nests = [step.passes(name, o, self.target) for name, o in self.options.items()]
+            whole = (last[step.name],) if step.name in last else ()
+            yield step.name, (*itertools.chain.from_iterable(of_nests), *whole)
 
     def build(self, program: ir.Program) -> ir.Built:
         return BuildBlocks(self.target)(program)
@@ -189,7 +190,7 @@ def _possible(
 ) -> dict[str, NestPlan]:
     """The choices, without joining nests and staging operands where nobody asked for that in this
     very nest, and it cannot be."""
-    _, found = with_chunks(program, nests, clip=False)
+    _, found = with_chunks(program, nests, DIVIDING, profile)
     for name, nest in found.items():
         levels = nest.options.stage or ()
         if nest.asked("stage") or all(level < 0 for level in levels):

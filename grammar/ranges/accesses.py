@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
+from tcl.common.dataclass import dataclass
 from tcl.grammar.ranges.linear import NO_FACTS, Analysis, Facts, Linear
 from tcl.grammar.tree import checked as c
 from tcl.grammar.tree.traverse import children, evaluated

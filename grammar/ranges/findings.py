@@ -21,7 +21,7 @@ from tcl.grammar.tree import checked as c
 from tcl.grammar.tree.traverse import reads, walk
 
 
-def size(checked: c.CheckedDef, sizes: Mapping[str, int]) -> SizedDef:
+def with_sizes(checked: c.CheckedDef, sizes: Mapping[str, int]) -> SizedDef:
     """The definition with these values for its size symbols. Raises as ``infer`` does."""
     shapes = {
         t.name: tuple(sizes[d] if isinstance(d, str) else d for d in t.dims or ())
@@ -68,7 +68,7 @@ def findings(
 def _with_sizes(checked: c.CheckedDef, sizes: Mapping[str, int]) -> list[Diagnostic] | None:
     """What is found for these sizes; None if the def refuses them."""
     try:
-        return size_findings(size(checked, sizes))
+        return size_findings(with_sizes(checked, sizes))
     except TclError:
         return None
 
@@ -127,10 +127,12 @@ def _two_symbols(checked: c.CheckedDef) -> Iterator[Diagnostic]:
                         Section.RANGES,
                     )
         if not known[statement.target]:
-            known[statement.target] = tuple(_size(i, statement, seen) for i in statement.indices)
+            known[statement.target] = tuple(
+                _written_size(i, statement, seen) for i in statement.indices
+            )
 
 
-def _size(
+def _written_size(
     index: str, statement: c.Statement, seen: Mapping[str, tuple[str | int, c.Read]]
 ) -> str | int | None:
     """The size that an output has where it is written at this index, if it is plain to see."""

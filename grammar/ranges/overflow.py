@@ -14,16 +14,16 @@ from tcl.grammar.syntax.errors import Diagnostic
 from tcl.grammar.syntax.reference import Section
 from tcl.grammar.syntax.types import INDEX
 from tcl.grammar.tree import checked as c
-from tcl.grammar.tree.traverse import children, evaluated, walk
+from tcl.grammar.tree.traverse import children, evaluated, is_index_arithmetic
 
 
 def overflows(statement: c.Statement, analysis: Analysis) -> Iterator[Diagnostic]:
     """A problem for each largest expression of indices and sizes whose values leave int32."""
     for expr in evaluated(statement):
-        yield from _search(expr, analysis)
+        yield from _overflows_below(expr, analysis)
 
 
-def _search(expr: c.Expr, analysis: Analysis) -> Iterator[Diagnostic]:
+def _overflows_below(expr: c.Expr, analysis: Analysis) -> Iterator[Diagnostic]:
     if is_index_arithmetic(expr):
         low, high = _bounds(expr, analysis)
         least, most = INDEX.limits
@@ -37,10 +37,10 @@ def _search(expr: c.Expr, analysis: Analysis) -> Iterator[Diagnostic]:
         return
     if isinstance(expr, c.Read):  # subscripts are exact, but may contain reads
         for read in _outermost_reads(expr.subscripts):
-            yield from _search(read, analysis)
+            yield from _overflows_below(read, analysis)
         return
     for child in children(expr):
-        yield from _search(child, analysis)
+        yield from _overflows_below(child, analysis)
 
 
 def _outermost_reads(exprs: tuple[c.Expr, ...]) -> Iterator[c.Read]:
@@ -51,25 +51,6 @@ def _outermost_reads(exprs: tuple[c.Expr, ...]) -> Iterator[c.Read]:
             yield expr
         else:
             stack.extend(reversed(children(expr)))
-
-
-def is_index_arithmetic(expr: c.Expr) -> bool:
-    """Whether an expression is made of indices and sizes alone, by ``+ - *``."""
-    match expr:
-        case c.Index() | c.Size() | c.Dimension():
-            return True
-        case c.Unary(op="-") | c.Binary(op="+" | "-" | "*"):
-            if expr.type != INDEX:
-                return False
-            leaves = [n for n in walk(expr) if not children(n)]
-            inner = (n for n in walk(expr) if children(n))
-            arithmetic = all(
-                isinstance(n, c.Unary) or (isinstance(n, c.Binary) and n.op in "+-*") for n in inner
-            )
-            known = all(isinstance(n, c.Index | c.Size | c.Dimension | c.Const) for n in leaves)
-            return arithmetic and known
-        case _:
-            return False
 
 
 def _bounds(expr: c.Expr, analysis: Analysis) -> Bounds:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal, TypeAlias
 
+from tcl.common.dataclass import dataclass
 from tcl.grammar.syntax.source import Span
 from tcl.grammar.tree.checked import CheckedDef, Read, Statement
 

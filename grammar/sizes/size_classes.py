@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 
+from tcl.common.dataclass import dataclass
 from tcl.grammar.sizes.varying import Size
 
 BUCKETS = (1, 2, 4, 8, 1 << 4, 1 << 8, 1 << 12, 1 << 16, 1 << 20, 1 << 31)

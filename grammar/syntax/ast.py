@@ -14,9 +14,10 @@ in layout alone give equal trees.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TypeAlias
 
+from tcl.common.dataclass import dataclass
 from tcl.grammar.syntax.source import Span
 
 

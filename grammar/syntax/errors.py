@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
+from tcl.common.dataclass import dataclass
 from tcl.common.errors import TclError
 from tcl.grammar.syntax.reference import Section
 from tcl.grammar.syntax.source import Source, Span

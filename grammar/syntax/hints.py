@@ -4,45 +4,30 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
-
-from lark import Token, Tree, UnexpectedToken
+from collections.abc import Sequence, Set
+from typing import TypeAlias
 
 from tcl.grammar.syntax.errors import Diagnostic, TclSyntaxError
 from tcl.grammar.syntax.meant import STATEMENTS, known_type, no_reduction, no_type
 from tcl.grammar.syntax.reference import Section
 from tcl.grammar.syntax.source import Source
+from tcl.grammar.syntax.tokens import END, Token
 
 _DEF = re.compile(r"def\s+\w+\s*\(")
-_KEYWORDS = frozenset({"DEF", "WHERE", "IN", "EXISTS", "MIN", "MAX", "SCALAR"})
+_KEYWORDS = frozenset({"def", "where", "in", "exists", "min", "max", "SCALAR"})
 
-_EXPRESSION = frozenset({"INT", "FLOAT", "NAME", "SCALAR", "MIN", "MAX", "LPAR", "MINUS", "NOT"})
-_OPERATOR = frozenset({"OR", "AND", "EQUALITY", "RELATION", "PLUS", "MINUS", "TIMES", "QMARK"})
+_EXPRESSION = frozenset({"INT", "FLOAT", "NAME", "SCALAR", "min", "max", "(", "-", "!"})
+_OPERATOR = frozenset({"OR", "AND", "EQUALITY", "RELATION", "+", "-", "TIMES", "?"})
 
 _WORDS = {
     "NAME": "a name",
     "INT": "an integer",
     "SCALAR": "a type",
-    "EQUAL": "'='",
     "REDUCE": "a reduction (+= *= min= max=, each also with !)",
-    "LPAR": "'('",
-    "RPAR": "')'",
-    "LBRACE": "'{'",
-    "RBRACE": "'}'",
-    "COMMA": "','",
-    "COLON": "':'",
-    "DEF": "'def'",
-    "WHERE": "'where'",
-    "IN": "'in'",
-    "EXISTS": "'exists'",
     "AXIS": "a dimension such as '.0'",
-    "$END": "the end of the text",
-    "__ANON_0": "'->'",
-    "__ANON_1": "'<=>'",
+    END: "the end of the text",
 }
-"""Terminals of the grammar as a person calls them."""
+"""Kinds of tokens as a person calls them, but for those that are their own text."""
 
 _CHARACTERS = {
     "[": "tensors are indexed with parentheses: A(i, j)",
@@ -72,85 +57,58 @@ def unexpected_character(source: Source, position: int) -> TclSyntaxError:
     return TclSyntaxError(source, [Diagnostic(message, span)])
 
 
-def unexpected_token(source: Source, error: UnexpectedToken) -> TclSyntaxError:
-    """The error for a token that cannot stand where it stands."""
-    token: Token = error.token
-    if token.type == "$END":
+def unexpected_token(
+    source: Source,
+    token: Token,
+    accepted: Set[str],
+    read: Sequence[Token],
+    *,
+    inside: bool,
+    in_expression: bool,
+) -> TclSyntaxError:
+    """The error for a token that cannot stand where it stands. ``accepted``: the kinds that could;
+    ``read``: what stands before it in the header or, if it is ``inside`` a body, in the statement,
+    whose last token may be a name ``in_expression``."""
+    if token.kind == END:
         end = len(source.text.rstrip())
         span = source.span_at(max(0, end - 1), end)
         found = "the text ends too early"
     else:
-        span = source.span_at(token.start_pos or 0, token.end_pos or 0)
-        found = f"unexpected '{token if len(token) <= 40 else token[:37] + '...'}'"
-    state: Any = error.interactive_parser  # Lark has no annotations here
-    accepts = frozenset(state.accepts() if state else ())
-    before = _Before.of(state.parser_state.value_stack if state else ())
-    meant = _other_language(source, token, before)
+        span = token.span
+        found = f"unexpected '{token.text if len(token.text) <= 40 else token.text[:37] + '...'}'"
+    if inside:
+        meant = _other_language(source.text, token, read, in_expression)
+    else:
+        meant = _not_a_type(source.text, token, read)
     if meant is not None:
         word, (message, section) = meant
-        span = source.span_at(word.start_pos or 0, word.end_pos or 0)
-        return TclSyntaxError(source, [Diagnostic(message, span, section=section)])
-    expected = f"expected {_expected(accepts)}", Section.GRAMMAR
-    advice, section = _hint(source, token, accepts) or expected
+        return TclSyntaxError(source, [Diagnostic(message, word.span, section=section)])
+    expected = f"expected {_expected(accepted)}", Section.GRAMMAR
+    advice, section = _hint(source.text, token, accepted) or expected
     return TclSyntaxError(source, [Diagnostic(f"{found}; {advice}", span, section=section)])
 
 
-@dataclass(frozen=True, slots=True)
-class _Before:
-    """What the parser has read of the def in which it met an error, and not yet put together."""
-
-    inside: bool
-    """In the body, not in the header."""
-    statement: tuple[Token, ...]
-    """Words of the statement or header that is being read, last first: what stands in its trees
-    counts by its first word."""
-    last: Token | None
-    """The token before the error, unless it is part of a tree."""
-
-    @classmethod
-    def of(cls, stack: Sequence[Any]) -> _Before:
-        words: list[Token] = []
-        inside = False
-        for item in reversed(stack):
-            if isinstance(item, Tree) and item.data in ("assign", "call", "def_"):
-                inside = inside or item.data != "def_"
-                break
-            first = item if isinstance(item, Token) else _first(item)
-            if first is not None and first.type in ("LBRACE", "DEF"):
-                inside = inside or first.type == "LBRACE"
-                break
-            if first is not None and first.type in ("NAME", "SCALAR"):
-                words.append(first)
-        last = stack[-1] if stack and isinstance(stack[-1], Token) else None
-        return cls(inside, tuple(words), last)
+_Meant: TypeAlias = tuple[Token, tuple[str, Section]] | None
+"""A word of another language that an error comes from, and what is written here instead."""
 
 
-def _first(tree: object) -> Token | None:
-    """The first token of a tree; None for one without."""
-    while isinstance(tree, Tree):
-        tree = next((c for c in tree.children if isinstance(c, Token | Tree)), None)
-    return tree if isinstance(tree, Token) else None
-
-
-def _other_language(
-    source: Source, token: Token, before: _Before
-) -> tuple[Token, tuple[str, Section]] | None:
-    """A word of another language that the error comes from, and what is written here instead."""
-    text, after = source.text, source.text[token.end_pos or 0 :]
-    if not before.inside:
-        return _not_a_type(text, token, before)
-    if token.type == "NAME" and before.last is not None and known_type(before.last):
-        return before.last, STATEMENTS["let"]  # int x = ...
-    for word in (token, *before.statement):
-        if word.type == "NAME" and word in STATEMENTS:
-            return word, STATEMENTS[word]
-    if token.type == "NAME" and _REDUCTION.match(after):
-        return token, no_reduction(token)
-    if token.type == "SCALAR" and _DECLARED.match(after):
+def _other_language(text: str, token: Token, read: Sequence[Token], in_expression: bool) -> _Meant:
+    """In a body."""
+    after, last = text[token.span.end :], read[-1] if read else None
+    if token.kind == "NAME" and last is not None and not in_expression and known_type(last.text):
+        return last, STATEMENTS["let"]  # int x = ...
+    closed = 0
+    for word in (token, *reversed(read)):
+        if word.kind == "NAME" and word.text in STATEMENTS and not closed:
+            return word, STATEMENTS[word.text]
+        if word is not token:
+            closed = max(0, closed + (word.kind == ")") - (word.kind == "("))
+    if token.kind == "NAME" and _REDUCTION.match(after):
+        return token, no_reduction(token.text)
+    if token.kind == "SCALAR" and _DECLARED.match(after):
         return token, STATEMENTS["let"]  # float x = ...
-    if token.type == "RPAR" and before.last is not None and before.last.type == "SCALAR":
-        cast = f"a cast is written as a call: {before.last}(x)"
-        return before.last, (cast, Section.ARITHMETIC)
+    if token.kind == ")" and last is not None and last.kind == "SCALAR":
+        return last, (f"a cast is written as a call: {last.text}(x)", Section.ARITHMETIC)
     return None
 
 
@@ -160,65 +118,59 @@ _RANGE = re.compile(r"\bin\b[^:,{}]*:[^:,{}]*$")
 _DIMS_THEN_NAME = re.compile(r"\([^()]*\)\s*[A-Za-z_]")
 
 
-def _not_a_type(
-    text: str, token: Token, before: _Before
-) -> tuple[Token, tuple[str, Section]] | None:
+def _not_a_type(text: str, token: Token, read: Sequence[Token]) -> _Meant:
     """In a header: a word where a type has to stand, or a type that does not stand in front."""
-    word = before.last
-    if word is None or word.type != "NAME":
+    if not read or read[-1].kind != "NAME":
         return None
-    sizes = token.type == "LPAR" and _DIMS_THEN_NAME.match(text, token.start_pos or 0)
-    if token.type == "NAME" or sizes:  # int A, int(N) A
-        return word, (no_type(word), Section.TYPES)
-    if token.type in ("LPAR", "COLON"):  # float A(N), A: float(N), A(N)
-        message = f"the type stands before the name, and holds the sizes: float(M, N) {word}"
+    word = read[-1]
+    sizes = token.kind == "(" and _DIMS_THEN_NAME.match(text, token.span.start)
+    if token.kind == "NAME" or sizes:  # int A, int(N) A
+        return word, (no_type(word.text), Section.TYPES)
+    if token.kind in ("(", ":"):  # float A(N), A: float(N), A(N)
+        message = f"the type stands before the name, and holds the sizes: float(M, N) {word.text}"
         return word, (message, Section.DEFS)
     return None
 
 
-def _hint(source: Source, token: Token, accepts: frozenset[str]) -> tuple[str, Section] | None:
+def _hint(text: str, token: Token, accepted: Set[str]) -> tuple[str, Section] | None:
     """Advice for the mistakes that people make most, and its section."""
-    text = source.text
-    start, end = token.start_pos or 0, token.end_pos or 0
-    after = text[end : end + 1]
-    if token.type == "DEF" and _DEF.match(text, start):
-        return f"a '}}' is missing before this def (expected {_expected(accepts)})", Section.DEFS
-    if token.type in _KEYWORDS and "NAME" in accepts and token.type not in accepts:
-        return f"'{token}' is a keyword and cannot be a name; rename it", Section.DEFS
-    if token.type in ("MINUS", "TIMES") and after == "=" and "REDUCE" in accepts:
-        advice = f"there is no '{token}='; the reductions are += *= min= max=, each also with !"
-        return advice, Section.REDUCTIONS
-    if token == "/" and text[start - 1 : start] == "/":
+    kind, start, end = token.kind, token.span.start, token.span.end
+    before, after = text[start - 1 : start], text[end : end + 1]
+    if kind == "def" and _DEF.match(text, start):
+        return f"a '}}' is missing before this def (expected {_expected(accepted)})", Section.DEFS
+    if kind in _KEYWORDS and "NAME" in accepted and kind not in accepted:
+        return f"'{token.text}' is a keyword and cannot be a name; rename it", Section.DEFS
+    if kind in ("-", "TIMES") and after == "=" and "REDUCE" in accepted:
+        return no_reduction(token.text)
+    if token.text == before == "/":
         return "comments start with '#'", Section.DEFS
-    if token == "*" and text[start - 1 : start] == "*":
+    if token.text == before == "*":
         return "there is no '**'; use pow(x, y)", Section.FUNCTIONS
-    if token.type == "EQUAL" and "EQUALITY" in accepts:
+    if kind == "=" and "EQUALITY" in accepted:
         advice = "a comparison is written '=='; a new statement starts with its target"
         return advice, Section.OPERATORS
-    if token.type == "RPAR" and "COMMA" in accepts and "RPAR" not in accepts:
+    if kind == ")" and accepted >= {*_OPERATOR, ","} and ")" not in accepted:
         advice = "min and max take two values; the smallest and largest of many are min=! and max=!"
         return advice, Section.REDUCTIONS
-    if token.type == "COLON" and _RANGE.search(text, max(0, start - 200), start):
+    if kind == ":" and _RANGE.search(text, max(0, start - 200), start):
         return "a range has no step: write 2 * i where i is read", Section.RANGES
-    if token.type == "COLON" and text[max(0, start - 40) : start].rstrip()[-1:] in ("(", ","):
+    if kind == ":" and text[max(0, start - 40) : start].rstrip()[-1:] in ("(", ","):
         return "every dimension has an index: A(m, n), which takes all its values", Section.RANGES
-    if token.type in ("PLUS", "MINUS", "TIMES") and "INT" not in accepts and "COMMA" in accepts:
+    if kind in ("+", "-", "TIMES") and "INT" not in accepted and "," in accepted:
         return "a dimension is a name or a number; write sums of sizes in ranges", Section.DEFS
-    if token.type == "RELATION" and "IN" in accepts:
+    if kind == "RELATION" and "in" in accepted:
         return "a where clause is a range i in 0:N, x = value, or exists T(i)", Section.WHERE
-    if token.type == "AXIS" and text[start - 1 : start] != ")":
+    if kind == "AXIS" and before != ")":
         return "a dimension is written T.0, right behind a tensor's name", Section.DEFS
     return None
 
 
-def _expected(accepts: frozenset[str]) -> str:
+def _expected(accepted: Set[str]) -> str:
     """A short list of what could have stood here."""
     parts = []
-    if accepts >= _EXPRESSION:
-        parts.append("an expression")
-        accepts -= _EXPRESSION
-    if accepts >= _OPERATOR:
-        parts.append("an operator")
-        accepts -= _OPERATOR
-    parts += sorted({_WORDS.get(a, f"'{a.lower()}'") for a in accepts})
+    for kinds, words in ((_EXPRESSION, "an expression"), (_OPERATOR, "an operator")):
+        if accepted >= kinds:
+            parts.append(words)
+            accepted = accepted - kinds
+    parts += sorted({_WORDS.get(a, f"'{a}'") for a in accepted})
     return parts[0] if len(parts) == 1 else ", ".join(parts[:-1]) + " or " + parts[-1]

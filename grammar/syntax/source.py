@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
+
+from tcl.common.dataclass import dataclass
 
 
-@dataclass(frozen=True, slots=True, order=True)
+@dataclass(frozen=True, slots=True)
 class Span:
     """A stretch of source text."""
 
@@ -17,6 +19,9 @@ class Span:
     """Line of the first character, from 1."""
     column: int
     """Column of the first character, from 1."""
+
+    def __lt__(self, other: Span) -> bool:
+        return (self.start, self.end) < (other.start, other.end)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,8 +7,9 @@ combined with (NumPy's NEP 50), so that ``0.1 * x`` is computed in ``x``'s preci
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
+
+from tcl.common.dataclass import dataclass
 
 
 class Kind(Enum):

@@ -1,32 +1,38 @@
-"""Traversals of the AST that need no recursion."""
+"""Traversals of both trees that need no recursion."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import assert_never
+from dataclasses import fields
+from typing import Any, TypeVar, assert_never
 
 from tcl.grammar.syntax import ast
 from tcl.grammar.syntax.source import Span
 
-
-def children(expr: ast.Expr) -> tuple[ast.Expr, ...]:
-    """The direct sub-expressions, left to right."""
-    match expr:
-        case ast.Number() | ast.Name() | ast.Dimension():
-            return ()
-        case ast.Apply(arguments=arguments):
-            return arguments
-        case ast.Unary(operand=operand) | ast.Cast(operand=operand):
-            return (operand,)
-        case ast.Binary(left=left, right=right):
-            return (left, right)
-        case ast.Select(condition=condition, then=then, otherwise=otherwise):
-            return (condition, then, otherwise)
-        case _:
-            assert_never(expr)
+_Expr = TypeVar("_Expr")
 
 
-def walk(expr: ast.Expr) -> Iterator[ast.Expr]:
+_parts: dict[type, tuple[str, ...]] = {}
+
+
+def parts(class_: Any) -> tuple[str, ...]:
+    """The fields of a class that hold expressions of its tree, in their order."""
+    if class_ not in _parts:
+        holding = (f.name for f in fields(class_) if f.type in ("Expr", "tuple[Expr, ...]"))
+        _parts[class_] = tuple(holding)
+    return _parts[class_]
+
+
+def children(expr: Any) -> tuple[Any, ...]:
+    """The direct sub-expressions, left to right; also of the checked tree."""
+    found: list[Any] = []
+    for name in parts(type(expr)):
+        part = getattr(expr, name)
+        found += part if type(part) is tuple else (part,)
+    return tuple(found)
+
+
+def walk(expr: _Expr) -> Iterator[_Expr]:
     """``expr`` and everything below it, left to right, parents first."""
     stack = [expr]
     while stack:

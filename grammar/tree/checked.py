@@ -7,9 +7,10 @@ its reduction indices. Expressions keep their spans for messages that need sizes
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import TypeAlias, TypeVar
+from dataclasses import field
+from typing import TypeAlias
 
+from tcl.common.dataclass import dataclass
 from tcl.grammar.syntax.errors import Diagnostic
 from tcl.grammar.syntax.source import Source, Span
 from tcl.grammar.syntax.types import INDEX, ScalarType
@@ -20,24 +21,6 @@ class _Hashed:
     its hash is computed once."""
 
     __slots__ = ("_hash",)
-
-
-_T = TypeVar("_T", bound=_Hashed)
-
-
-def _hashed_once(cls: type[_T]) -> type[_T]:
-    compute = cls.__hash__
-
-    def hashed(self: _T) -> int:
-        try:
-            return self._hash  # type: ignore[attr-defined, no-any-return]
-        except AttributeError:
-            found = compute(self)
-            object.__setattr__(self, "_hash", found)
-            return found
-
-    cls.__hash__ = hashed  # type: ignore[method-assign, assignment]
-    return cls
 
 
 class _OfIndices:
@@ -91,7 +74,6 @@ class LetRef:
     span: Span = field(compare=False, repr=False)
 
 
-@_hashed_once
 @dataclass(frozen=True, slots=True)
 class Read(_Hashed):
     """A tensor element. Subscripts are integral; a subscript may itself read tensors."""
@@ -102,7 +84,6 @@ class Read(_Hashed):
     span: Span = field(compare=False, repr=False)
 
 
-@_hashed_once
 @dataclass(frozen=True, slots=True)
 class Unary(_Hashed):
     op: str
@@ -112,7 +93,6 @@ class Unary(_Hashed):
     span: Span = field(compare=False, repr=False)
 
 
-@_hashed_once
 @dataclass(frozen=True, slots=True)
 class Binary(_Hashed):
     """``+ - * / % min max`` over operands of ``type``, ``&& ||`` over bools (short-circuit), or a
@@ -125,7 +105,6 @@ class Binary(_Hashed):
     span: Span = field(compare=False, repr=False)
 
 
-@_hashed_once
 @dataclass(frozen=True, slots=True)
 class Select(_Hashed):
     """``condition ? then : otherwise``; only the chosen side is evaluated."""
@@ -137,7 +116,6 @@ class Select(_Hashed):
     span: Span = field(compare=False, repr=False)
 
 
-@_hashed_once
 @dataclass(frozen=True, slots=True)
 class Call(_Hashed):
     """A built-in function; arguments have the call's type."""
@@ -148,7 +126,6 @@ class Call(_Hashed):
     span: Span = field(compare=False, repr=False)
 
 
-@_hashed_once
 @dataclass(frozen=True, slots=True)
 class Cast(_Hashed):
     """A conversion. Float to integer truncates, saturates, and takes NaN to 0; integer to

@@ -11,8 +11,9 @@ which takes a cast, it wraps, as everywhere.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from tcl.common.dataclass import dataclass
 from tcl.grammar.syntax.types import INDEX, INT64, ScalarType
 from tcl.grammar.tree import checked as c
 from tcl.grammar.tree.integers import OPERATIONS, wrapped

@@ -4,37 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
-from typing import assert_never
+from typing import Any
 
+from tcl.grammar.syntax import walk as nodes
+from tcl.grammar.syntax.types import INDEX
 from tcl.grammar.tree import checked as c
 
-
-def children(expr: c.Expr) -> tuple[c.Expr, ...]:
-    """The direct sub-expressions, left to right."""
-    match expr:
-        case c.Const() | c.Index() | c.Size() | c.Dimension() | c.LetRef():
-            return ()
-        case c.Read(subscripts=subscripts):
-            return subscripts
-        case c.Unary(operand=operand) | c.Cast(operand=operand):
-            return (operand,)
-        case c.Binary(left=left, right=right):
-            return (left, right)
-        case c.Select(condition=condition, then=then, otherwise=otherwise):
-            return (condition, then, otherwise)
-        case c.Call(arguments=arguments):
-            return arguments
-        case _:
-            assert_never(expr)
-
-
-def walk(expr: c.Expr) -> Iterator[c.Expr]:
-    """``expr`` and everything below it, left to right, parents first."""
-    stack = [expr]
-    while stack:
-        node = stack.pop()
-        yield node
-        stack.extend(reversed(children(node)))
+children: Callable[[c.Expr], tuple[c.Expr, ...]] = nodes.children
+walk: Callable[[c.Expr], Iterator[c.Expr]] = nodes.walk
 
 
 def evaluated(statement: c.Statement) -> tuple[c.Expr, ...]:
@@ -48,6 +25,25 @@ def reads(statement: c.Statement) -> Iterator[c.Read]:
         for node in walk(expr):
             if isinstance(node, c.Read):
                 yield node
+
+
+def is_index_arithmetic(expr: c.Expr) -> bool:
+    """Whether an expression is made of indices and sizes alone, by ``+ - *``."""
+    match expr:
+        case c.Index() | c.Size() | c.Dimension():
+            return True
+        case c.Unary(op="-") | c.Binary(op="+" | "-" | "*"):
+            if expr.type != INDEX:
+                return False
+            leaves = [n for n in walk(expr) if not children(n)]
+            inner = (n for n in walk(expr) if children(n))
+            arithmetic = all(
+                isinstance(n, c.Unary) or (isinstance(n, c.Binary) and n.op in "+-*") for n in inner
+            )
+            known = all(isinstance(n, c.Index | c.Size | c.Dimension | c.Const) for n in leaves)
+            return arithmetic and known
+        case _:
+            return False
 
 
 def rename(
@@ -66,39 +62,28 @@ def rename(
             case _:
                 return expr
 
-    def new(expr: c.Expr) -> c.Expr:
+    def renamed(expr: c.Expr) -> c.Expr:
         return rebuild(expr, leaf)
 
     return replace(
         statement,
         target=tensors[statement.target],
-        rhs=new(statement.rhs),
-        ranges=tuple(replace(r, start=new(r.start), stop=new(r.stop)) for r in statement.ranges),
-        lets=tuple(c.Let(let.name, new(let.value)) for let in statement.lets),
-        exists=tuple(new(e) for e in statement.exists),
+        rhs=renamed(statement.rhs),
+        ranges=tuple(
+            replace(r, start=renamed(r.start), stop=renamed(r.stop)) for r in statement.ranges
+        ),
+        lets=tuple(c.Let(let.name, renamed(let.value)) for let in statement.lets),
+        exists=tuple(renamed(e) for e in statement.exists),
     )
 
 
 def rebuild(expr: c.Expr, change: Callable[[c.Expr], c.Expr]) -> c.Expr:
     """``expr`` with ``change`` applied to every node, children first."""
-
-    def go(node: c.Expr) -> c.Expr:
-        return rebuild(node, change)
-
-    match expr:
-        case c.Const() | c.Index() | c.Size() | c.Dimension() | c.LetRef():
-            return change(expr)
-        case c.Read(subscripts=subscripts):
-            return change(replace(expr, subscripts=tuple(map(go, subscripts))))
-        case c.Unary(operand=operand) | c.Cast(operand=operand):
-            return change(replace(expr, operand=go(operand)))
-        case c.Binary(left=left, right=right):
-            return change(replace(expr, left=go(left), right=go(right)))
-        case c.Select(condition=condition, then=then, otherwise=otherwise):
-            return change(
-                replace(expr, condition=go(condition), then=go(then), otherwise=go(otherwise))
-            )
-        case c.Call(arguments=arguments):
-            return change(replace(expr, arguments=tuple(map(go, arguments))))
-        case _:
-            assert_never(expr)
+    changed: dict[str, Any] = {}
+    for name in nodes.parts(type(expr)):
+        part = getattr(expr, name)
+        if isinstance(part, tuple):
+            changed[name] = tuple(rebuild(each, change) for each in part)
+        else:
+            changed[name] = rebuild(part, change)
+    return change(replace(expr, **changed) if changed else expr)

@@ -1,18 +1,20 @@
-"""Arrays of libraries that hand their memory over: kernels see NumPy's or CuPy's arrays on it."""
+"""Whose arrays the arguments of a call are. Of libraries that hand their memory over, kernels see
+NumPy's or CuPy's arrays on it."""
 
 from __future__ import annotations
 
+import sys
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
 
 import numpy as np
 
-from tcl.arrays import cupy_arrays
-from tcl.arrays.libraries import Library
-from tcl.arrays.numpy_arrays import NUMPY
+from tcl.arrays import cupy_arrays, torch_tensors
+from tcl.arrays.libraries import ALIGNED, NUMPY, Library
+from tcl.arrays.tracing import check_traced
 from tcl.codegen.devices.cupy_driver import cupy
+from tcl.common.dataclass import dataclass
 from tcl.common.errors import ArgumentError
 from tcl.grammar.syntax.types import ScalarType
 
@@ -95,6 +97,44 @@ class Namespace(Foreign):
             ) from error
 
 
+@dataclass(frozen=True)
+class JaxArrays(Foreign):
+    """Those of one device."""
+
+    device: Any
+    noun = "a JAX array"
+
+    @property
+    def place(self) -> str:  # type: ignore[override]
+        return str(self.device)
+
+    def conversion(self, type_: ScalarType) -> str:
+        return f".astype({type_.name!r})"
+
+    def moving(self) -> str:
+        return f"jax.device_put(..., {self.place})"
+
+    def returned(self, what: str, array: Any) -> Any:
+        jax = sys.modules["jax"]
+        if isinstance(array, np.ndarray):  # without a copy: see ``ALIGNED``
+            return jax.device_put(array, self.device, may_alias=True)
+        return jax.dlpack.from_dlpack(array)
+
+    def check_new(self, what: str, type_: ScalarType) -> None:
+        if type_.bits == 64 and not sys.modules["jax"].config.jax_enable_x64:
+            raise ArgumentError(
+                f"{what} is {type_}, which JAX has only after "
+                "jax.config.update('jax_enable_x64', True)"
+            )
+
+    def check_output(self, what: str) -> None:
+        raise ArgumentError(
+            f"{what} is a JAX array, which nobody may write to; leave out outputs=, "
+            "and a new one is returned"
+        )
+
+
+FOREIGN = "an array on a CUDA device that is neither CuPy's nor torch's"
 HOST_MEMORY = (1, 3, 11)
 """DLPack's numbers for memory that NumPy reads: the host's, and what CUDA and ROCm pinned."""
 CUDA_MEMORY = (2, 13)
@@ -126,4 +166,60 @@ def by_dlpack(what: str, argument: Any) -> Adopted:
     return Adopted(library, array, Namespace(module, f"{kind}:{number}"))
 
 
-FOREIGN = "an array on a CUDA device that is neither CuPy's nor torch's"
+def jax_array(what: str, argument: Any) -> Adopted:
+    """A JAX array. Raises ``ArgumentError`` for one without values on one device."""
+    jax = sys.modules["jax"]
+    if isinstance(argument, jax.core.Tracer):
+        raise ArgumentError(
+            f"{what} stands for an array inside a transformation of JAX, such as jit, grad or "
+            "vmap, and has no values yet; use tcl.jax.call there"
+        )
+    if argument.is_deleted():
+        raise ArgumentError(f"{what} was deleted, or given away by donate_argnums")
+    devices = argument.devices()
+    if len(devices) > 1:
+        raise ArgumentError(
+            f"{what} lies on several devices ({', '.join(sorted(map(str, devices)))}); "
+            "bring it to one with jax.device_put(array, device)"
+        )
+    (device,) = devices
+    if device.platform not in ("cpu", "gpu", "cuda"):
+        raise ArgumentError(
+            f"{what} lies on {device}, for which there are no kernels; bring it to the host with "
+            "jax.device_put(array, jax.devices('cpu')[0])"
+        )
+    try:
+        if device.platform == "cpu":
+            return Adopted(ALIGNED, np.asarray(argument), JaxArrays(device))
+        array = cupy(FOREIGN).from_dlpack(argument)
+    except (RuntimeError, TypeError) as error:  # it holds keys of random numbers
+        raise ArgumentError(f"{what} has no memory that can be read: {error}") from error
+    return Adopted(cupy_arrays.cupy_arrays(), array, JaxArrays(device))
+
+
+def adopted(what: str, argument: Any) -> Adopted | None:
+    """An array with its library; None for what is no array that is known. No library is imported
+    for it: an array of one that is not cannot have come in. Raises ``ArgumentError``, about
+    ``what``, for an array whose memory cannot be had."""
+    if isinstance(argument, np.ndarray):
+        return Adopted(NUMPY, argument)
+    if isinstance(argument, np.generic | bool | int | float | list | tuple):
+        return None
+    if _is(argument, "torch", "Tensor"):
+        return Adopted(torch_tensors.torch_tensors(), argument)
+    if _is(argument, "cupy", "ndarray"):
+        return Adopted(cupy_arrays.cupy_arrays(), argument)
+    if _is(argument, "jax", "Array"):
+        return jax_array(what, argument)
+    check_traced(what, argument)
+    if hasattr(argument, "__dlpack__") and hasattr(argument, "__dlpack_device__"):
+        return by_dlpack(what, argument)
+    if hasattr(argument, "__cuda_array_interface__"):
+        return Adopted(cupy_arrays.cupy_arrays(), cupy(FOREIGN).asarray(argument))
+    return None
+
+
+def _is(argument: object, package: str, name: str) -> bool:
+    """Whether it is an instance of a class of a package, which need not be imported."""
+    kind = getattr(sys.modules.get(package), name, None)
+    return kind is not None and isinstance(argument, kind)

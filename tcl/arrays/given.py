@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from tcl.arrays.adopted import adopted
 from tcl.arrays.arguments import (
     Array,
     base_outputs,
@@ -21,11 +20,11 @@ from tcl.arrays.arguments import (
     output_arrays,
     wrong_rank,
 )
-from tcl.arrays.foreign import Adopted, Foreign
-from tcl.arrays.libraries import HOST, Library
-from tcl.arrays.numpy_arrays import NUMPY
+from tcl.arrays.foreign import Adopted, Foreign, adopted
+from tcl.arrays.libraries import HOST, NUMPY, Library
 from tcl.codegen.common.dtypes import numpy_dtype, scalar_type_of
 from tcl.codegen.devices.cupy_driver import Driver
+from tcl.common.dataclass import dataclass
 from tcl.common.errors import ArgumentError
 from tcl.common.shown import kind_of
 from tcl.grammar.ranges.sized import SizedDef

@@ -13,7 +13,6 @@ import ctypes
 import functools
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -29,6 +28,7 @@ from tcl.arrays.likeness_code import (
     TORCH_TRACERS,
 )
 from tcl.codegen.cpu.object_code.kept import load_kept
+from tcl.common.dataclass import dataclass
 from tcl.common.errors import CompileError
 
 Alike: TypeAlias = Callable[[tuple[Any, ...], tuple[Any, ...], int], int]

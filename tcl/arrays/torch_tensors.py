@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,6 +16,7 @@ from tcl.arrays.shadow import memory_view, shadow
 from tcl.arrays.tracing import REMEDY, check_traced, recorder, tell_torch
 from tcl.codegen.common.dtypes import numpy_dtype
 from tcl.codegen.devices.cupy_driver import Memory
+from tcl.common.dataclass import dataclass
 from tcl.common.errors import ArgumentError
 from tcl.grammar.syntax.types import SCALAR_TYPES, ScalarType
 

@@ -20,7 +20,7 @@ from tcl.arrays.arguments import Array
 from tcl.codegen.devices.cupy_driver import Memory
 from tcl.codegen.devices.gpu import GpuProfile
 from tcl.tuner.measure.guarded import Guarded
-from tcl.tuner.measure.harness import Bench, Held, Run
+from tcl.tuner.measure.harness import Bench, Run
 from tcl.tuner.measure.machine_lock import locked
 from tcl.tuner.measure.placement import Placement
 from tcl.tuner.measure.timing import MeasureSettings
@@ -79,47 +79,47 @@ class DeviceArray:
     """Of its first element."""
 
 
-class DeviceGuarded:
-    """As ``Guarded``, on a device: its bytes are those of a twin in the host's memory."""
+class DeviceGuarded(Guarded):
+    """Memory on a device: its bytes are those of the host's, from where and to where they go."""
 
     def __init__(self, like: Array, device: Device) -> None:
-        self._twin = Guarded(like)
+        super().__init__(like)
         self._device = device
-        raw = self._twin.raw
-        self._memory = device.memory(len(raw) + _ALIGNED)
-        self._base = self._memory.ptr + -(self._memory.ptr + self._twin.start) % _ALIGNED
-        first = self._twin.array.ctypes.data - raw.ctypes.data
-        self.array = DeviceArray(device, self._base + first)
+        self._memory = device.memory(len(self.raw) + _ALIGNED)
+        self._base = self._memory.ptr + -(self._memory.ptr + self.start) % _ALIGNED
+        first = super().array.ctypes.data - self.raw.ctypes.data
+        self._outer = DeviceArray(device, self._base + first)
+
+    @property
+    def array(self) -> DeviceArray:
+        return self._outer
 
     def poison(self, *, second: bool = False) -> None:
-        self._twin.poison(second=second)
-        self._device.upload(self._base, self._twin.raw)
+        super().poison(second=second)
+        self._device.upload(self._base, self.raw)
 
     def hold(self, values: Array) -> None:
-        self._twin.hold(values)
-        self._device.upload(self._base, self._twin.raw)
+        super().hold(values)
+        self._device.upload(self._base, self.raw)
 
     def values(self) -> Array:
-        self._device.download(self._base, self._twin.raw)
-        return self._twin.array
+        self._device.download(self._base, self.raw)
+        return super().values()
 
     def checksum(self) -> int:
         self.values()
-        return self._twin.checksum()
-
-    def intact(self) -> bool:
-        return self._twin.intact()
+        return super().checksum()
 
     def another(self) -> DeviceGuarded:
         """Memory of its own with the same contents."""
-        found = DeviceGuarded(self._twin.array, self._device)
+        found = DeviceGuarded(super().array, self._device)
         found.hold(self.values())
         return found
 
     @property
     def size(self) -> int:
         """Bytes on the device."""
-        return len(self._twin.raw)
+        return len(self.raw)
 
 
 class Bound:
@@ -185,7 +185,7 @@ class CudaBench(Bench):
         return DeviceGuarded(like, self.device)
 
     def bound(
-        self, kernel: Callable[..., object], inputs: Sequence[Held], outputs: Sequence[Held]
+        self, kernel: Callable[..., object], inputs: Sequence[Guarded], outputs: Sequence[Guarded]
     ) -> Run:
         ours, theirs = ([h for h in x if isinstance(h, DeviceGuarded)] for x in (inputs, outputs))
         return Bound(kernel, ours, theirs, 2 * self._profile.l2_bytes)

@@ -11,13 +11,12 @@ import numpy as np
 
 from tcl.arrays.arguments import Array
 from tcl.backends.sent import Like, SentProblem, file_of
+from tcl.backends.sized import sized_once
 from tcl.codegen.common.dtypes import numpy_dtype
 from tcl.codegen.common.rounding import Rounding
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.lower import lower
 from tcl.executors.size_classes import ForAll
-from tcl.grammar.check.definitions import check
-from tcl.grammar.ranges.inference import infer
 from tcl.grammar.ranges.sized import SizedDef
 from tcl.grammar.sizes.size_classes import SizeClass
 from tcl.tuner.cache.key import ArrayLayout
@@ -165,13 +164,6 @@ class ProgramBackend:
         from tcl.codegen.reference import compute_briefly
 
         return compute_briefly(self.sized, inputs, outputs)
-
-
-@functools.lru_cache(maxsize=8)
-def sized_once(source: str, entry: str, shapes: tuple[tuple[int, ...], ...]) -> SizedDef:
-    """A def of a text for inputs of these shapes, which is kept."""
-    checked = check(source)[entry]
-    return infer(checked, {t.name: s for t, s in zip(checked.inputs, shapes, strict=True)})
 
 
 @functools.lru_cache(maxsize=8)

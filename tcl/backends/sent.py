@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -17,9 +17,16 @@ from tcl.codegen.common.rounding import Rounding
 from tcl.codegen.cpu.object_code.kernel_code import KernelCode
 from tcl.codegen.cpu.run.launch import Launcher
 from tcl.common.errors import CompileError
+from tcl.common.lazy import Lazy
 from tcl.tuner.measure.backend import Kernel, Problem
 from tcl.tuner.measure.correctness import Array
 from tcl.tuner.measure.harness import Bench
+
+if TYPE_CHECKING:
+    from tcl.backends import sized as sized_defs
+    from tcl.codegen import reference
+else:
+    sized_defs, reference = Lazy("tcl.backends.sized"), Lazy("tcl.codegen.reference")
 
 _T = TypeVar("_T")
 
@@ -99,11 +106,8 @@ class CpuRunner:
 
     def roundings(self, inputs: Sequence[Array]) -> Sequence[Rounding]:
         """See ``tcl.tuner.measure.backend.Runner``."""
-        from tcl.backends.program_backend import sized_once
-        from tcl.codegen.reference import roundings
-
-        sized = sized_once(self.source, self.entry, tuple(a.shape for a in inputs))
-        return roundings(sized, inputs, self.problem().outputs)
+        sized = sized_defs.sized_once(self.source, self.entry, tuple(a.shape for a in inputs))
+        return reference.roundings(sized, inputs, self.problem().outputs)
 
 
 def arrived(class_: type[_T], content: bytes) -> _T:

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import numpy as np
 
-from tcl.api import size
 from tcl.bench.arrays import Array, load, remove
 from tcl.bench.rows import Row
 from tcl.codegen.common.dtypes import numpy_dtype
+from tcl.executors.call_kernels import size
 from tcl.tuner.measure.correctness import accumulation_depths, mismatch
 
 _POINTS = 100_000_000

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from tcl.api import size
 from tcl.arrays.random_inputs import random_inputs
 from tcl.backends.targets import target
 from tcl.bench.arrays import Array
 from tcl.bench.rows import Row
+from tcl.executors.call_kernels import size
 from tcl.tuner.cache.tuning_cache import TuningCache
 from tcl.tuner.config import TunerConfig
 from tcl.tuner.measure.placement import aligned

@@ -28,17 +28,19 @@ def listed(cache: TuningCache) -> int:
         click.echo(plain(f"launch shapes: {device}"))
         table = plain_table("kernel", "global size", "block", ">best", ">measured", "last")
         for each in found:
-            result = _read(each)
+            result = _tuning_result(each)
             best = ("?", "?", "?")
             if result is not None:
                 measured = sum(timing.time_us is not None for timing in result.timings)
                 best = (str(result.candidate), duration(result.runtime_us * 1e-6), str(measured))
-            table.add_row(plain(each.kernel), _size(each), *map(plain, best), moment(each.when))
+            table.add_row(
+                plain(each.kernel), _global_size(each), *map(plain, best), moment(each.when)
+            )
         print_table(table)
     return len(kept)
 
 
-def _read(each: Kept) -> BlockTuningResult | None:
+def _tuning_result(each: Kept) -> BlockTuningResult | None:
     """None for what is measured again when it is asked for."""
     from tcl.block_tuning.result import BlockTuningResult
 
@@ -48,7 +50,7 @@ def _read(each: Kept) -> BlockTuningResult | None:
         return None
 
 
-def _size(each: Kept) -> str:
+def _global_size(each: Kept) -> str:
     return " x ".join(map(str, each.global_size))
 
 
@@ -65,7 +67,7 @@ def wanted(cache: TuningCache, said: Mapping[str, Any]) -> list[Kept]:
         for each in block_results.kept(cache)
         if entry in (None, each.kernel)
         and device.casefold() in each.device.casefold()
-        and all("".join(s.split()) in "".join(_size(each).split()) for s in said["sizes"])
+        and all("".join(s.split()) in "".join(_global_size(each).split()) for s in said["sizes"])
     ]
 
 
@@ -73,9 +75,9 @@ def show(each: Kept, count: int) -> None:
     """The best ``count`` candidates of a kernel."""
     from tcl.cli.tables import plain_table, print_table
 
-    click.echo(f"launch shape of {plain(each.kernel)} on {_size(each)}; {moment(each.when)}")
+    click.echo(f"launch shape of {plain(each.kernel)} on {_global_size(each)}; {moment(each.when)}")
     click.echo(plain(each.device))
-    result = _read(each)
+    result = _tuning_result(each)
     if result is None:
         click.echo("it cannot be read, and is measured again when it is asked for\n")
         return
@@ -99,7 +101,7 @@ def show(each: Kept, count: int) -> None:
 
 def data(each: Kept) -> dict[str, Any]:
     """All that is known of a kernel, times in seconds, as JSON has it."""
-    result = _read(each)
+    result = _tuning_result(each)
     return {
         "kernel": each.kernel,
         "global_size": each.global_size,
@@ -109,11 +111,11 @@ def data(each: Kept) -> dict[str, Any]:
         "defines": None if result is None else result.defines,
         "grid": None if result is None else result.grid,
         "launch_bound": None if result is None else result.launch_bound,
-        "candidates": [] if result is None else _candidates(result),
+        "candidates": [] if result is None else _candidate_data(result),
     }
 
 
-def _candidates(result: BlockTuningResult) -> Sequence[dict[str, Any]]:
+def _candidate_data(result: BlockTuningResult) -> Sequence[dict[str, Any]]:
     return [
         {
             "block": timing.block,

@@ -9,17 +9,16 @@ from pathlib import Path
 
 import numpy as np
 
-from tcl.api import size
 from tcl.arrays.annotations import sizes_of
 from tcl.arrays.arguments import Array, new_output
-from tcl.arrays.index_values import index_tensors
-from tcl.arrays.random_inputs import random_inputs
+from tcl.arrays.random_inputs import index_tensors, random_inputs
 from tcl.cli.common import check_varying, choose, read, tell
 from tcl.codegen.devices.cpu import host_cpu
 from tcl.codegen.options.options import PRESETS, MappingOptions
 from tcl.common.errors import ArgumentError, OptionsError
+from tcl.executors.call_kernels import size
 from tcl.executors.executor import Executor
-from tcl.executors.varying import Family
+from tcl.executors.families import Family
 from tcl.grammar.ranges.findings import size_findings
 from tcl.grammar.ranges.sized import SizedDef
 from tcl.grammar.tree.checked import CheckedDef

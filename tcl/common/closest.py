@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from tcl.common.lazy import Lazy
+
+if TYPE_CHECKING:
+    import difflib
+else:
+    difflib = Lazy("difflib")
 
 _LONGEST = 64
 """Characters of a name that are compared with others as short: the time grows with their square."""
@@ -15,10 +22,10 @@ the beginning of the other."""
 def closest(name: str, known: Iterable[str]) -> str | None:
     """The one of these names that is most like ``name``, whose case counts least; None if none
     is like it."""
-    return next(iter(alike(name, known, 1)), None)
+    return next(iter(closest_few(name, known, 1)), None)
 
 
-def alike(name: str, known: Iterable[str], most: int) -> list[str]:
+def closest_few(name: str, known: Iterable[str], most: int) -> list[str]:
     """Likewise, up to so many, the one most like it first."""
     names = [n for n in known if len(n) <= _LONGEST]
     folded = name[:_LONGEST].casefold()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-import secrets
 import stat
 from io import BufferedReader
 from pathlib import Path
@@ -81,7 +80,7 @@ def check_whole(path: Path) -> None:
 
 
 def _partial(target: Path) -> Path:
-    return target.with_name(f"{target.name}.{secrets.token_hex(4)}.part")
+    return target.with_name(f"{target.name}.{os.urandom(4).hex()}.part")
 
 
 def write_whole(path: Path, text: str) -> None:

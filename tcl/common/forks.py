@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import concurrent.futures.thread  # noqa: F401
+import logging  # noqa: F401
 import os
 import sys
 import threading
@@ -65,5 +67,8 @@ def _in_child() -> None:
     _after()
 
 
+# Handlers run in the reverse order of their registration. Modules whose own handlers take locks are
+# imported above, before ours are registered: a fork that waits for what is whole holds none of
+# their locks, which that may need.
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(before=_before, after_in_parent=_after, after_in_child=_in_child)

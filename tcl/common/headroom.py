@@ -6,6 +6,11 @@ from pathlib import Path
 
 from tcl.common.errors import CompileError
 
+try:
+    import resource
+except ImportError:  # not POSIX
+    resource = None  # type: ignore[assignment]
+
 MEGABYTE = 1 << 20
 
 
@@ -25,9 +30,7 @@ def need_room(what: str, size: int) -> None:
 
 def _left() -> int | None:
     """The bytes that the limit on this process's addresses leaves; None without a limit."""
-    try:
-        import resource
-    except ImportError:  # not POSIX
+    if resource is None:
         return None
     limit, _ = resource.getrlimit(resource.RLIMIT_AS)
     if limit == resource.RLIM_INFINITY:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TypeAlias
 
+from tcl.common.dataclass import dataclass
 from tcl.common.plural import plural
 from tcl.einsums.notation import ELLIPSIS, Labels, Notation
 

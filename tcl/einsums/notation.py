@@ -6,9 +6,9 @@ import operator
 import string
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+from tcl.common.dataclass import dataclass
 from tcl.common.errors import ArgumentError
 from tcl.common.shown import kind_of, shown
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,6 +10,7 @@ import numpy as np
 from tcl.arrays.arguments import Array
 from tcl.arrays.given import Given, given_inputs
 from tcl.arrays.libraries import HOST, CudaLibrary
+from tcl.common.dataclass import dataclass
 from tcl.executors import machine
 from tcl.grammar.tree.checked import CheckedDef
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tcl.arrays.arguments import Wanted, new_output
 from tcl.arrays.given import Given, given_inputs, given_outputs
@@ -14,12 +14,18 @@ from tcl.codegen.cpu.run.memory import empty
 from tcl.codegen.cpu.run.ready import ready
 from tcl.codegen.cpu.thread_count import thread_count
 from tcl.common.errors import ArgumentError
+from tcl.common.lazy import Lazy
 from tcl.executors import machine
 from tcl.executors.calls import Calls, Repeat, Strides
 from tcl.executors.host_repeat import HostRepeat
 from tcl.executors.numbers import WithNumbers
 from tcl.grammar.ranges.sized import SizedDef
 from tcl.selection.suggested_options import Chosen
+
+if TYPE_CHECKING:
+    from tcl.executors import numba_call
+else:
+    numba_call = Lazy("tcl.executors.numba_call")
 
 
 class Executor(Calls[Any]):
@@ -106,10 +112,8 @@ class Executor(Calls[Any]):
         """The kernel as a function for code that Numba compiles: of row-major arrays, inputs and
         then outputs, of which new ones are made if they are left out; it returns the outputs.
         ``tcl docs numba`` says more. Raises ``ArgumentError`` for types that Numba lacks."""
-        from tcl.executors.numba_call import numba_function
-
         check_flag("unchecked", unchecked)
-        return numba_function(self, self._usual, unchecked=unchecked)
+        return numba_call.numba_function(self, self._usual, unchecked=unchecked)
 
     def kernel(self, strides: Strides, *, unchecked: bool = False) -> Launcher:
         """The kernel for arrays of these strides (in bytes; inputs, then outputs).

@@ -23,8 +23,8 @@ of the floating-point inputs in order, and nothing else.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from tcl.common.dataclass import dataclass
 from tcl.common.errors import ArgumentError
 from tcl.common.plural import plural
 from tcl.grammar.tree.checked import CheckedDef, Tensor

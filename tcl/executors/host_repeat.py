@@ -8,9 +8,8 @@ from typing import Any
 
 from tcl.arrays.arguments import Array, new_output
 from tcl.arrays.given import Given
-from tcl.arrays.libraries import HOST, HostLibrary, Like
+from tcl.arrays.libraries import HOST, NUMPY, HostLibrary, Like
 from tcl.arrays.likeness import FAILED, RAN, UNLIKE, Alike, Comparison
-from tcl.arrays.numpy_arrays import NUMPY
 from tcl.codegen.cpu.abi import TENSORS
 from tcl.codegen.cpu.run.launch import Frame, Launcher, address_of
 from tcl.codegen.cpu.run.memory import empty

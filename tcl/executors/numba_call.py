@@ -14,7 +14,7 @@ import ctypes
 import keyword
 import math
 import weakref
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numba
 import numpy as np
@@ -31,9 +31,11 @@ from tcl.common.errors import ArgumentError
 from tcl.common.forks import free_lock
 from tcl.common.plural import plural
 from tcl.executors.calls import contiguous
-from tcl.executors.executor import Executor
 from tcl.executors.results import results_class
 from tcl.grammar.tree.checked import Tensor
+
+if TYPE_CHECKING:
+    from tcl.executors.executor import Executor
 
 
 class CheckError(IndexError):

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tcl.arrays.libraries import HOST, Library
-from tcl.arrays.numpy_arrays import NUMPY
+from tcl.arrays.libraries import HOST, NUMPY, Library
 from tcl.codegen.common.dtypes import numpy_dtype
 from tcl.grammar.tree.checked import Tensor
 

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from tcl.arrays.user_input import check_flag
 from tcl.codegen.options.options import MappingOptions
+from tcl.common.dataclass import dataclass
 from tcl.common.errors import ArgumentError, OptionsError
 from tcl.common.shown import kind_of
 from tcl.selection.tune_modes import ModeLike
 
 if TYPE_CHECKING:
-    from tcl.tuner.run.tuner import TuningResult
+    from tcl.tuner.run.result import TuningResult
 
 
 class OptionsFactory(Protocol):
@@ -78,7 +78,7 @@ def as_options(options: OptionsLike) -> MappingOptions | OptionsFactory | None:
         return options
     if callable(options) and not isinstance(options, type):
         return options
-    from tcl.tuner.run.tuner import TuningResult  # loaded already if there is one
+    from tcl.tuner.run.result import TuningResult  # loaded already if there is one
 
     if isinstance(options, TuningResult):
         if options.options is None:

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from tcl.arrays.random_inputs import input_shape
 from tcl.codegen.common.dtypes import numpy_dtype
 from tcl.codegen.cpu.run.varying import scheduled_for_all
 from tcl.codegen.devices.cpu import CpuProfile
-from tcl.common.closest import closest
-from tcl.common.errors import ArgumentError, CompileError, OptionsError
+from tcl.common.dataclass import dataclass
+from tcl.common.errors import CompileError, OptionsError
+from tcl.common.lazy import Lazy
 from tcl.common.log import logger
-from tcl.common.shown import shown
 from tcl.executors.calls import contiguous
 from tcl.grammar.ranges.inference import infer
 from tcl.grammar.ranges.sized import SizedDef
@@ -25,28 +25,19 @@ from tcl.selection.best_options import Device, Query, layout_key
 from tcl.selection.suggested_options import DEFAULT
 from tcl.tuner.cache.key import ArrayLayout
 
+if TYPE_CHECKING:
+    from tcl.codegen.cuda.emit import emit as cuda_emit
+    from tcl.codegen.cuda.run import varying as cuda_varying
+else:
+    cuda_emit = Lazy("tcl.codegen.cuda.emit.emit")
+    cuda_varying = Lazy("tcl.codegen.cuda.run.varying")
+
 _log = logger("executors")
 
 NOT_FOR_ALL = (Undecided, SourceError, OptionsError, CompileError)
 """What is raised where there can be no kernel for all sizes of a class. Whatever is in the way, a
 kernel for the sizes at hand can be made, or says what is wrong with them. An ``IRError`` is none of
 these: it is a mistake in a pass, and heard."""
-
-
-def check_varying(varying: object, defs: Collection[CheckedDef]) -> tuple[str, ...]:
-    """Names of sizes that vary; ``ArgumentError`` for one that no def of the text has."""
-    if isinstance(varying, str) or not isinstance(varying, Sequence):
-        raise ArgumentError(
-            f'varying has to be names of sizes, as in varying=("N",), not {shown(varying)}'
-        )
-    known = dict.fromkeys(name for definition in defs for name in definition.sizes)
-    for name in varying:
-        if not isinstance(name, str) or name not in known:
-            near = closest(name, known) if isinstance(name, str) else None
-            hint = f"did you mean '{near}'?" if near else f"there are: {', '.join(known) or 'none'}"
-            raise ArgumentError(f"varying: no def has a size {shown(name)}; {hint}")
-    # Plain strings: NumPy's print otherwise, also in formulas.
-    return tuple(dict.fromkeys(map(str, varying)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,10 +68,9 @@ class ForAll:
         if isinstance(device, CpuProfile):
             scheduled_for_all(self.symbolic, DEFAULT, device, asked=False)
             return
-        from tcl.codegen.cuda.emit.emit import emit_module
-        from tcl.codegen.cuda.run.varying import emitted_for_all
-
-        emitted_for_all(DEFAULT, lambda options: emit_module(self.symbolic, options, device))
+        cuda_varying.emitted_for_all(
+            DEFAULT, lambda options: cuda_emit.emit_module(self.symbolic, options, device)
+        )
 
     @contextmanager
     def refusing(self) -> Iterator[None]:

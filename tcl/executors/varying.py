@@ -8,28 +8,24 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field
 from typing import Any
 
 from tcl.arrays.arguments import Wanted
 from tcl.arrays.given import Given
-from tcl.arrays.libraries import HOST
 from tcl.codegen.cpu.object_code.kernel_code import KernelCode
 from tcl.codegen.cpu.run.launch import Launcher, address_of
 from tcl.codegen.cpu.run.varying import ready_for_all
-from tcl.codegen.devices.cpu import host_cpu
 from tcl.codegen.options.options import MappingOptions
+from tcl.common.dataclass import dataclass
 from tcl.executors.calls import Calls, Strides
 from tcl.executors.executor import Executor
 from tcl.executors.other_sizes import OtherSizes
-from tcl.executors.size_classes import NOT_FOR_ALL, ForAll, tell
+from tcl.executors.size_classes import ForAll
 from tcl.grammar.ranges.inference import infer
 from tcl.grammar.ranges.sized import SizedDef
-from tcl.grammar.sizes.size_classes import SizeClass, classes_of
+from tcl.grammar.sizes.size_classes import SizeClass
 from tcl.grammar.sizes.varying import calculator, formula
-from tcl.grammar.tree.checked import CheckedDef
-from tcl.selection.best_options import Device
-from tcl.selection.suggested_options import DEFAULT, Chosen, applied
 
 
 @dataclass(slots=True)
@@ -229,99 +225,3 @@ class VaryingExecutor(OfClass, Executor):
             (unchecked, strides),
             lambda _: self._class.launcher(self._sizes, unchecked=unchecked),
         )
-
-
-class Family:
-    """The classes of one def that agree in all sizes that do not vary."""
-
-    def __init__(
-        self,
-        definition: CheckedDef,
-        varying: Sequence[str],
-        threads: int,
-        *,
-        asked: bool,
-        strict: bool,
-        device: int = HOST,
-    ) -> None:
-        """``asked``: whether a caller gives the options; ``strict``: whether all sizes have to be
-        looked at."""
-        self._definition, self._varying, self._threads = definition, varying, threads
-        self._asked = asked
-        self._device = device
-        quick = device == HOST and not strict
-        self._others = OtherSizes(definition, varying, self._found) if quick else None
-        self._classes: dict[tuple[SizeClass, ...], Class | None] = {}
-        """By the class of each size that varies; None where no kernel can be for all of them."""
-
-    def executor(
-        self, sizes: Mapping[str, int], wanted: Wanted, choose: Callable[[ForAll], Chosen]
-    ) -> Calls[Any] | None:
-        """The executor for some sizes; None if they have to have a kernel of their own. ``choose``
-        gives the options for a new class."""
-        for classes in classes_of(sizes, self._varying):
-            key = tuple(classes.values())
-            if key not in self._classes:
-                self._classes[key] = self._made(sizes, classes, choose)
-            found = self._classes[key]
-            if found is not None:
-                values = {name: sizes[name] for name in classes}
-                return found.executor(values, wanted, self._others)
-        return None
-
-    def _found(self, values: Mapping[str, int]) -> Class | None:
-        """The class of these sizes, if it has a kernel."""
-        classes = (tuple(each.values()) for each in classes_of(values, self._varying))
-        found = (self._classes.get(each) for each in classes)
-        return next((each for each in found if each is not None), None)
-
-    def _made(
-        self,
-        sizes: Mapping[str, int],
-        classes: Mapping[str, SizeClass],
-        choose: Callable[[ForAll], Chosen],
-    ) -> Class | None:
-        try:
-            all_ = ForAll.of(self._definition, sizes, classes)
-            # Before anything is looked up for them, or measured.
-            if not self._asked:
-                all_.check(self._profile())
-        except NOT_FOR_ALL as reason:
-            tell(self._definition, classes, reason)
-            return None
-        chosen = choose(all_)  # which refuses sizes that no kernel can be for
-        usual = {name: each.usual for name, each in classes.items()}
-
-        def made(options: MappingOptions) -> Class:
-            found = self._class(all_, options)
-            with all_.refusing():  # other options may be for all of them
-                found.compile(usual)
-            return found
-
-        try:
-            return applied(chosen, made)[1]
-        except NOT_FOR_ALL as reason:
-            tell(self._definition, classes, reason)
-            if self._asked or chosen == DEFAULT:
-                return None
-        try:
-            return made(DEFAULT)
-        except NOT_FOR_ALL as reason:
-            tell(self._definition, classes, reason)
-            return None
-
-    def _profile(self) -> Device:
-        """What kernels are for."""
-        if self._device == HOST:
-            return replace(host_cpu(), threads=self._threads)
-        from tcl.executors.machine import this_machine
-
-        return this_machine().profile(self._device)
-
-    def _class(self, all_: ForAll, options: MappingOptions) -> Class:
-        about = all_, options, self._threads, self._asked
-        if self._device == HOST:
-            return Class(*about)
-        from tcl.executors.varying_cuda import CudaClass
-
-        return CudaClass(*about, device=self._device)

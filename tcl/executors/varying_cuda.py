@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from tcl.arrays.arguments import Wanted
 from tcl.codegen.cuda.run.launch import Launcher
 from tcl.codegen.cuda.run.varying import ready_for_all
+from tcl.common.dataclass import dataclass
 from tcl.common.log import logger
 from tcl.executors import machine
 from tcl.executors.cuda_executor import CudaExecutor, Key

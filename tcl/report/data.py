@@ -6,16 +6,16 @@ import datetime
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from tcl.api import size
 from tcl.arrays.arguments import Array
 from tcl.backends.targets import Target
 from tcl.bench.roofline import Yardstick
+from tcl.executors.call_kernels import size
 from tcl.grammar.syntax.parser import parse
 from tcl.grammar.syntax.printer import to_text
 from tcl.grammar.tree.checked import CheckedDef
 from tcl.report.log import Candidate, SearchLog
 from tcl.tuner.cache.key import CacheKey
-from tcl.tuner.space.knob_importance import Importance, importance
+from tcl.tuner.model.knob_importance import Importance, importance
 from tcl.tuner.space.knobs import Value
 from tcl.tuner.space.search_space import Config, SearchSpace
 

@@ -49,7 +49,7 @@ def summary_section(page: Page) -> Markup:
         tiles.append(("result", "none", why))
     correct = sum(t.time is not None for t in log.tries)
     tiles.append(("evaluated", str(len(log.tries)), f"{correct} correct, {log.compiled} compiled"))
-    facts = [*page.facts, *_work(page)]
+    facts = [*page.facts, *_work_facts(page)]
     return tag(
         "section",
         tag("p", tag("strong", sentence(verdict(decision)))),
@@ -66,7 +66,7 @@ def summary_section(page: Page) -> Markup:
     )
 
 
-def _work(page: Page) -> list[tuple[str, str]]:
+def _work_facts(page: Page) -> list[tuple[str, str]]:
     if page.yardstick is None:
         return []
     cost, ceilings = page.yardstick.cost, page.yardstick.ceilings

@@ -16,7 +16,7 @@ from tcl.report.candidates import place_of
 from tcl.report.data import KnobRow, Page
 from tcl.report.log import SearchLog, Try, best_and_median
 from tcl.report.outcome import sentence
-from tcl.tuner.space.knob_importance import Influence
+from tcl.tuner.model.knob_importance import Influence
 from tcl.tuner.space.knobs import Value
 
 KNOBS = {name: words for option in OPTIONS.values() for name, words in option.knobs.items()}
@@ -238,7 +238,8 @@ def _glossary(page: Page) -> Markup:
 
 def _knobs(knobs: Sequence[KnobRow]) -> Markup:
     rows = (
-        row(k.name, _value(k.start), _value(k.best), str(k.choices), numbers=(3,)) for k in knobs
+        row(k.name, _setting_text(k.start), _setting_text(k.best), str(k.choices), numbers=(3,))
+        for k in knobs
     )
     return table(("knob", "start", "winner", "choices"), rows, (3,))
 
@@ -248,5 +249,5 @@ def _options(name: str, text: str) -> Markup:
     return tag("details", summary, tag("pre", tag("code", text)))
 
 
-def _value(value: Value | None) -> str:
+def _setting_text(value: Value | None) -> str:
     return "not in the space" if value is None else str(value)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
@@ -14,8 +14,10 @@ from tcl.codegen.common.version import CODEGEN_VERSION
 from tcl.codegen.cpu.thread_count import thread_count
 from tcl.codegen.devices.cpu import CpuProfile, host_cpu
 from tcl.codegen.options.options import MappingOptions
+from tcl.common.dataclass import dataclass
 from tcl.common.errors import CacheError, OptionsError
 from tcl.common.folder import cache_folder
+from tcl.common.lazy import Lazy
 from tcl.common.warn import tell, warn, warn_once, was_told
 from tcl.grammar.ranges.sized import SizedDef
 from tcl.grammar.sizes.size_classes import SizeClass
@@ -36,6 +38,12 @@ from tcl.tuner.cache.tuning_cache import ArrayLayout, CacheKey, TuningCache
 
 if TYPE_CHECKING:
     from tcl.codegen.devices.gpu import GpuProfile
+    from tcl.codegen.loopir import layouts
+    from tcl.codegen.schedule import cpu, gpu
+else:
+    layouts = Lazy("tcl.codegen.loopir.layouts")
+    cpu = Lazy("tcl.codegen.schedule.cpu")
+    gpu = Lazy("tcl.codegen.schedule.gpu")
 
 Device: TypeAlias = "CpuProfile | GpuProfile"
 """What a kernel is for; of a CPU, with as many threads as it may use."""
@@ -305,15 +313,9 @@ def _scheduling(query: Query) -> Callable[[MappingOptions], object]:
     pairs = zip(sized.checked.inputs, query.key.inputs, strict=True)
     strides = {tensor.name: layout.strides for tensor, layout in pairs}
     if isinstance(device, CpuProfile):
-        from tcl.codegen.loopir.layouts import cpu_layouts
-        from tcl.codegen.schedule import cpu
-
-        host, on_cpu = device, cpu_layouts(sized, strides)
+        host, on_cpu = device, layouts.cpu_layouts(sized, strides)
         return lambda options: cpu.schedule(sized, options, host, on_cpu, all_threads=False)
-    from tcl.codegen.loopir.layouts import gpu_layouts
-    from tcl.codegen.schedule import gpu
-
-    on_gpu = gpu_layouts(sized, strides)
+    on_gpu = layouts.gpu_layouts(sized, strides)
     return lambda options: gpu.schedule(sized, options, device, on_gpu)
 
 

@@ -9,14 +9,16 @@ from __future__ import annotations
 import contextlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from tcl.codegen.options.options import DEFAULT as DEFAULT
 from tcl.codegen.options.options import MappingOptions
+from tcl.common.dataclass import dataclass
 from tcl.common.errors import CompileError, OptionsError
 from tcl.common.warn import tell, warn_once, was_told
-from tcl.grammar.sizes.size_classes import SizeClass
+
+if TYPE_CHECKING:
+    from tcl.grammar.sizes.size_classes import SizeClass
 
 _T = TypeVar("_T")
 

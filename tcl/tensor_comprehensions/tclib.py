@@ -17,11 +17,10 @@ from tcl.arrays.libraries import HOST
 from tcl.common.errors import ArgumentError
 from tcl.common.shown import kind_of
 from tcl.executors.call_inputs import inputs_of
+from tcl.executors.call_kernels import size
 from tcl.executors.calls import Calls
 from tcl.executors.cuda_executor import CudaExecutor
-from tcl.executors.dispatch import size
 from tcl.executors.machine import driver, this_machine
-from tcl.tensor_comprehensions import switches
 from tcl.tensor_comprehensions.options import (
     MappingOptions,
     OptionsLike,
@@ -37,6 +36,7 @@ from tcl.tensor_comprehensions.switches import (
     logged_from,
     state,
 )
+from tcl.tensor_comprehensions.switches import __all__ as _switches
 
 __all__ = [
     "CompilationCache",
@@ -49,7 +49,7 @@ __all__ = [
     "parse_defs",
     "shared_memory_size",
 ]
-__all__ += switches.__all__
+__all__ += _switches
 
 
 def parse_defs(tc: str) -> list[str]:
@@ -74,14 +74,20 @@ class TcExecutor:
     def __repr__(self) -> str:
         return repr(self._calls)
 
-    def run(self, inputs: Sequence[Any], outputs: Sequence[Any] = ()) -> Any:
+    def run(
+        self, inputs: Sequence[Any], outputs: Sequence[Any] = (), *, unchecked: bool = False
+    ) -> Any:
         """Run on inputs of these sizes, into ``outputs`` if there are any. Returns the output, or a
         tuple of several. Raises ``ArgumentError``, ``IndexError``."""
-        return self._run(inputs, outputs, unchecked=False)
+        arrays, into = detached("inputs", inputs), detached("outputs", outputs)
+        results = self._calls(*arrays, outputs=into or None, unchecked=unchecked)
+        if not into:
+            return results
+        return outputs[0] if len(outputs) == 1 else tuple(outputs)
 
     def unchecked_run(self, inputs: Sequence[Any], outputs: Sequence[Any] = ()) -> Any:
         """``run`` without the run-time checks of data-dependent subscripts."""
-        return self._run(inputs, outputs, unchecked=True)
+        return self.run(inputs, outputs, unchecked=True)
 
     def profile_kernel(self, inputs: Sequence[Any], outputs: Sequence[Any] = ()) -> int:
         """Whole microseconds that a second run takes, after one that is not counted."""
@@ -94,14 +100,6 @@ class TcExecutor:
         began = time.perf_counter_ns()
         self.run(inputs, into)
         return (time.perf_counter_ns() - began) // 1000
-
-    def _run(self, inputs: Sequence[Any], outputs: Sequence[Any], *, unchecked: bool) -> Any:
-        arrays = detached("inputs", inputs)
-        into = detached("outputs", outputs)
-        results = self._calls(*arrays, outputs=into or None, unchecked=unchecked)
-        if not into:
-            return results
-        return outputs[0] if len(outputs) == 1 else tuple(outputs)
 
 
 def compile(tc: str, entry_point: str, inputs: Sequence[Any], options: OptionsLike) -> TcExecutor:

@@ -13,8 +13,9 @@ from tcl.arrays.shadow import memory_view
 from tcl.codegen.common.dtypes import numpy_dtype
 from tcl.codegen.cpu.run.launch import Launcher, lengths
 from tcl.common.errors import ArgumentError
+from tcl.executors.call_kernels import MOST_VARIED
 from tcl.executors.calls import contiguous
-from tcl.executors.dispatch import MOST_VARIED, Kernels
+from tcl.executors.dispatch import Kernels
 from tcl.executors.executor import Executor
 from tcl.executors.varying import VaryingExecutor
 from tcl.grammar.ranges.sized import SizedDef

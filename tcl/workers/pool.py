@@ -2,20 +2,19 @@
 
 The standard library's process pool breaks as a whole when one worker dies, cannot end a task
 that hangs, and imports the caller's script once more in each worker. Here each worker is a
-process of its own: when it dies, the task it ran fails, and the next task starts a new one.
+process of its own: when it dies, the task it ran fails, and the next task starts a new one, which
+is forked from a template (``tcl.workers.template``).
 """
 
 from __future__ import annotations
 
 import contextlib
-import json
 import math
 import os
 import pickle
 import queue
+import select
 import signal
-import subprocess
-import sys
 import tempfile
 import threading
 import time
@@ -24,21 +23,17 @@ from concurrent.futures import Executor, Future
 from dataclasses import dataclass
 from typing import IO, Any, ParamSpec, TypeVar
 
+from tcl.workers import template
 from tcl.workers import worker as protocol
 from tcl.workers.process_memory import in_words, resident
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
 
-_BOOT = (
-    "import json, sys; path, cpus = json.loads(sys.argv[1]); sys.path[:] = path; "
-    "from tcl.workers.worker import main; main(cpus)"
-)
 _GLANCE = 0.05
 """Seconds between two looks at the memory of a process."""
 _CRASHES = frozenset(
-    {signal.SIGSEGV, signal.SIGABRT, signal.SIGILL, signal.SIGFPE}
-    | {getattr(signal, name) for name in ("SIGBUS", "SIGTRAP") if hasattr(signal, name)}
+    (signal.SIGSEGV, signal.SIGABRT, signal.SIGILL, signal.SIGFPE, signal.SIGBUS, signal.SIGTRAP)
 )
 """Signals that end a process for what it does itself."""
 _LONG = 3600.0
@@ -103,7 +98,7 @@ class WorkerPool(Executor):
         self._idle = 0
         self.workers = workers
         self._threads: list[threading.Thread] = []
-        self._processes: set[_Process] = set()
+        self._processes: set[_WorkerProcess] = set()
 
     def submit(self, fn: Callable[_P, _T], /, *args: _P.args, **kwargs: _P.kwargs) -> Future[_T]:
         """See ``Executor``. ``RuntimeError`` after ``shutdown`` or ``kill``."""
@@ -155,7 +150,7 @@ class WorkerPool(Executor):
 
     def _serve(self) -> None:
         """Run tasks, one at a time, in one process after the other."""
-        process: _Process | None = None
+        process: _WorkerProcess | None = None
         while True:
             with self._lock:
                 self._idle += 1
@@ -168,7 +163,7 @@ class WorkerPool(Executor):
                 continue
             try:
                 if process is None:
-                    process = self._start()
+                    process = self._start_process()
                 succeeded, result = process.call(task.message, self._timeout, self._memory)
             except BaseException as error:  # it belongs to the task
                 if process is not None:
@@ -182,12 +177,12 @@ class WorkerPool(Executor):
         if process is not None:
             self._end(process)
 
-    def _start(self, *, again: bool = True) -> _Process:
+    def _start_process(self, *, again: bool = True) -> _WorkerProcess:
         """A process that is ready for tasks; ``WorkerStartError`` if there is none. ``again``:
         whether another one is started if somebody ends this one before, as a system does that is
         short of memory: else a search that has found something would end without a result."""
         try:
-            process = _Process(self._cpus)
+            process = _WorkerProcess(self._cpus)
         except OSError as error:
             raise WorkerStartError(f"no process can be started: {error}") from error
         with self._lock:
@@ -204,7 +199,7 @@ class WorkerPool(Executor):
             self._end(process)
             ended = isinstance(error, WorkerDiedError)
             if again and ended and not isinstance(error, WorkerCrashedError) and not self._killed:
-                return self._start(again=False)
+                return self._start_process(again=False)
             said = f"{error}" if ended else repr(error)
             raise WorkerStartError(f"no process can be started: {said}") from error
         except BaseException:
@@ -212,37 +207,38 @@ class WorkerPool(Executor):
             raise
         return process
 
-    def _end(self, process: _Process) -> None:
+    def _end(self, process: _WorkerProcess) -> None:
         process.kill()
         with self._lock:
             self._processes.discard(process)
         process.close()
 
 
-class _Process:
+class _WorkerProcess:
     """One worker process, used by one thread at a time; ``kill`` from any."""
 
     def __init__(self, cpus: Sequence[int]) -> None:
-        self._stderr: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - closed by close
-        argument = json.dumps([[str(p) or os.getcwd() for p in sys.path], list(cpus)])
-        try:
-            self._process = subprocess.Popen(
-                # Not the folder that this runs in: files there may have the names of modules.
-                [sys.executable, "-P", "-c", _BOOT, argument],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=self._stderr,
-                process_group=0,  # a Ctrl+C at the terminal is for the parent alone
-            )
-        except BaseException:
-            self._stderr.close()
-            raise
+        with contextlib.ExitStack() as own, contextlib.ExitStack() as theirs:
+            self._stderr = own.enter_context(tempfile.TemporaryFile())
+            stdin, requests = os.pipe()
+            theirs.callback(os.close, stdin)
+            self._requests: IO[bytes] = own.enter_context(os.fdopen(requests, "wb"))
+            replies, stdout = os.pipe()
+            theirs.callback(os.close, stdout)
+            self._replies: IO[bytes] = own.enter_context(os.fdopen(replies, "rb"))
+            end, ending = os.pipe()
+            theirs.callback(os.close, ending)
+            self._end: IO[bytes] = own.enter_context(os.fdopen(end, "rb"))
+            self._number = template.fork([stdin, stdout, self._stderr.fileno(), ending])
+            self._files = own.pop_all()
+        self._surroundings = protocol.surroundings(cpus)
+        self._code: int | None = None
 
     def started(self) -> None:
         """Wait until it is ready; ``WorkerDiedError`` if it has ended before."""
-        assert self._process.stdout is not None
         try:
-            protocol.receive(self._process.stdout)
+            protocol.send(self._requests, self._surroundings)
+            protocol.receive(self._replies)
         except (EOFError, OSError):
             raise self._died() from None
 
@@ -254,32 +250,47 @@ class _Process:
         ``WorkerDiedError``, ``WorkerTimeoutError`` after ``timeout`` seconds, or
         ``WorkerMemoryError`` beyond ``memory`` bytes more than it has now.
         """
-        with _Watch(self._process, timeout, memory) as watch:
-            try:
-                assert self._process.stdin is not None
-                assert self._process.stdout is not None
-                protocol.send(self._process.stdin, message)
-                reply: tuple[bool, Any] = pickle.loads(protocol.receive(self._process.stdout))
-            except (EOFError, OSError):
-                raise watch.stop() or self._died() from None
-            if (reason := watch.stop()) is not None:  # at the same moment: the process is dead
-                raise reason
-            return reply
+        had = None if memory is None else resident(self._number)
+        end = math.inf if timeout is None else time.monotonic() + timeout
+        pause = _LONG if had is None else _GLANCE
+        try:
+            protocol.send(self._requests, message)
+            while not _readable(self._replies, min(pause, end - time.monotonic())):
+                if timeout is not None and time.monotonic() >= end:
+                    raise WorkerTimeoutError(f"it took more than {timeout:g} s")
+                if memory is None or had is None:
+                    continue
+                if (resident(self._number) or 0) - had > memory:
+                    raise WorkerMemoryError(
+                        f"it took more than {in_words(memory)} of memory beyond what it began with"
+                    )
+            succeeded, result, modules = pickle.loads(protocol.receive(self._replies))
+        except (EOFError, OSError):
+            raise self._died() from None
+        template.learn(modules)
+        return succeeded, result
 
     def kill(self) -> None:
-        self._process.kill()
+        # Once it is known how it ended, another process may have its number.
+        if not _readable(self._end, 0.0):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self._number, signal.SIGKILL)
 
     def close(self) -> None:
-        """Reap the killed process and close its pipes."""
-        self._process.wait()
-        for stream in (self._process.stdin, self._process.stdout, self._stderr):
-            if stream is not None:
-                with contextlib.suppress(OSError):
-                    stream.close()
+        """Wait for the end of the killed process."""
+        self._ended()
+        with contextlib.suppress(OSError):
+            self._files.close()
+
+    def _ended(self) -> int:
+        """How the process ended: as ``subprocess.Popen.wait``."""
+        if self._code is None:
+            self._code = int(os.read(self._end.fileno(), 32) or -signal.SIGKILL)
+        return self._code
 
     def _died(self) -> WorkerDiedError:
         """How the process ended, as a sentence."""
-        code = self._process.wait()
+        code = self._ended()
         if code < 0:
             kind = WorkerCrashedError if -code in _CRASHES else WorkerDiedError
             try:
@@ -292,55 +303,8 @@ class _Process:
         return WorkerDiedError(f"its process ended with status {code}{last}")
 
 
-class _Watch:
-    """A context in which a process is killed for taking too long, or too much memory."""
-
-    def __init__(
-        self, process: subprocess.Popen[bytes], timeout: float | None, memory: int | None
-    ) -> None:
-        self._process = process
-        self._timeout = timeout
-        self._memory = memory
-        self._lock = threading.Lock()
-        self._over = threading.Event()
-        self._reason: WorkerTimeoutError | WorkerMemoryError | None = None
-
-    def __enter__(self) -> _Watch:
-        had = resident(self._process.pid) if self._memory is not None else None
-        if self._timeout is not None or had is not None:
-            threading.Thread(target=self._look, args=(had,), daemon=True).start()
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.stop()
-
-    def stop(self) -> WorkerTimeoutError | WorkerMemoryError | None:
-        """The process is not killed from now on. Why it was, if it was."""
-        with self._lock:
-            self._over.set()
-            return self._reason
-
-    def _look(self, had: int | None) -> None:
-        end = math.inf if self._timeout is None else time.monotonic() + self._timeout
-        pause = _LONG if had is None else _GLANCE
-        while not self._over.wait(max(0.0, min(pause, end - time.monotonic()))):
-            reason = self._exceeded(had, time.monotonic() >= end)
-            with self._lock:
-                if self._over.is_set() or reason is None:
-                    continue
-                self._reason = reason
-                self._process.kill()
-                return
-
-    def _exceeded(
-        self, had: int | None, late: bool
-    ) -> WorkerTimeoutError | WorkerMemoryError | None:
-        if late:
-            return WorkerTimeoutError(f"it took more than {self._timeout:g} s")
-        if had is None or self._memory is None:
-            return None
-        has = resident(self._process.pid)
-        if has is None or has - had <= self._memory:
-            return None
-        taken = in_words(self._memory)
-        return WorkerMemoryError(f"it took more than {taken} of memory beyond what it began with")
+def _readable(stream: IO[bytes], seconds: float) -> bool:
+    """Whether there is something to read, or the end of it, within so many seconds."""
+    poll = select.poll()
+    poll.register(stream, select.POLLIN)
+    return bool(poll.poll(max(0.0, seconds) * 1000))

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tcl.api import size
 from tcl.arrays.annotations import parse_sizes
 from tcl.arrays.random_inputs import random_inputs
 from tcl.bench.rows import EXAMPLES
@@ -24,6 +23,7 @@ from tcl.codegen.options.options import MappingOptions
 from tcl.codegen.reference import compile_reference
 from tcl.codegen.schedule.cpu import schedule
 from tcl.common.errors import OptionsError
+from tcl.executors.call_kernels import size
 from tcl.grammar.check.definitions import check
 from tcl.grammar.ranges.inference import infer
 from tcl.grammar.ranges.sized import SizedDef

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tcl.api import size
 from tcl.codegen.common.dtypes import numpy_dtype
 from tcl.codegen.common.rounding import UNKNOWN, Rounding
 from tcl.codegen.reference import compile_reference, roundings
 from tcl.codegen.reference.rounding import in_float64
+from tcl.executors.call_kernels import size
 from tcl.grammar.check.definitions import check
 from tcl.grammar.tree.checked import Const
 from tcl.grammar.tree.traverse import walk

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import signal
 import subprocess
 import sys
 import threading
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
-import lark
 import pytest
 from tuner_fakes import HERE
 
@@ -20,41 +17,8 @@ from tcl.codegen.cpu.abi import ALONE, ENTRY
 from tcl.codegen.cpu.object_code.compile import compile_object
 from tcl.codegen.devices.cpu import host_cpu
 from tcl.common.interrupts import deferred
-from tcl.grammar.check.definitions import check
-from tcl.grammar.syntax import parser
 
 pytestmark = pytest.mark.skipif(not hasattr(signal, "SIGALRM"), reason="POSIX signals")
-
-TEXT = "def f(float(M) A) -> (B) { B(m) = A(m) + 1 where m in 0:3 }"
-
-
-@pytest.fixture
-def new_tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The parser is made from the grammar, not read from a file."""
-    monkeypatch.setenv("TCL_CACHE_DIR", str(tmp_path))
-    made = parser._lark.__wrapped__()
-    monkeypatch.setattr(parser, "_lark", lambda: made)
-
-
-@pytest.mark.usefixtures("new_tables")
-def test_a_comparison_of_names_that_is_interrupted(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Python drops what is raised there where it looks up a method."""
-    expected = check(TEXT)
-    compare: Callable[..., bool] = lark.Token.__eq__
-    compared, interrupted_at = 0, 0
-
-    def interrupted(self: lark.Token, other: object) -> bool:
-        nonlocal compared
-        compared += 1
-        if compared == interrupted_at:
-            raise KeyboardInterrupt
-        return compare(self, other)
-
-    monkeypatch.setattr(lark.Token, "__eq__", interrupted)
-    while compared >= interrupted_at:
-        compared, interrupted_at = 0, interrupted_at + 1
-        with contextlib.suppress(KeyboardInterrupt):
-            assert check(TEXT) == expected
 
 
 def outcome(kind: str, seed: int, count: int) -> dict[str, Any]:

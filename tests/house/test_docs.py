@@ -23,7 +23,7 @@ import numpy as np
 import oracles
 import pytest
 from click.testing import CliRunner
-from lark import Lark, UnexpectedCharacters, UnexpectedInput
+from lark import Lark, UnexpectedInput
 from places import ROOT
 from programs import ACCEPTED, SYNTAX, in_def, unmark
 
@@ -33,13 +33,14 @@ from tcl.codegen.common.dtypes import numpy_dtype
 from tcl.codegen.reference import compile_reference
 from tcl.grammar.check.builtins import BUILTINS
 from tcl.grammar.check.definitions import MAX_CALL_DEPTH, MAX_STATEMENTS, check
-from tcl.grammar.ranges.findings import findings, size
+from tcl.grammar.ranges.findings import findings, with_sizes
 from tcl.grammar.ranges.inference import infer
 from tcl.grammar.ranges.sized import SizedDef
-from tcl.grammar.syntax import types
+from tcl.grammar.syntax import tokens, types
 from tcl.grammar.syntax.errors import SourceError
-from tcl.grammar.syntax.parser import MAX_DEPTH, MAX_TEXT, _lark
+from tcl.grammar.syntax.parser import MAX_DEPTH, MAX_TEXT
 from tcl.grammar.syntax.reference import Section
+from tcl.grammar.syntax.source import Source
 from tcl.grammar.tree.checked import CheckedDef
 
 PAGE = pages()["language"]
@@ -89,7 +90,7 @@ def _last(text: str) -> CheckedDef:
 def _use(text: str, sizes: str | None) -> None:
     definition = _last(text)
     if sizes is not None:
-        size(definition, _sizes(sizes))
+        with_sizes(definition, _sizes(sizes))
 
 
 def _outputs(definition: CheckedDef, arguments: list[Any]) -> list[Any]:
@@ -124,7 +125,7 @@ def test_accepted_blocks_are_as_told(block: Block) -> None:
         if claim in warned:
             continue
         if found := _RANGES.fullmatch(claim):
-            _ranges_hold(size(definition, _sizes(found["sizes"])), found)
+            _ranges_hold(with_sizes(definition, _sizes(found["sizes"])), found)
         else:
             found = _CALL.fullmatch(claim)
             assert found, claim
@@ -211,7 +212,7 @@ def test_ranges_are_inferred_as_told() -> None:
     for read, gives, _ in rows:
         expression, where, clauses = _code(read)[0].partition(" where ")
         text = f"def f(float(N) X) -> (O) {{ O(i) +=! {expression}{where}{clauses} }}"
-        ranges = size(_last(text), {"N": 7}).statements[0].ranges
+        ranges = with_sizes(_last(text), {"N": 7}).statements[0].ranges
         assert _code(gives) == [f"i in {ranges['i'][0]}:{ranges['i'][1]}"], read
 
 
@@ -299,29 +300,31 @@ def test_the_grammar_is_that_of_the_parser() -> None:
         "EXTENT": "AXIS",
         "FLOAT": "FLOAT",
         "NAME": "NAME",
-        "OPERATOR": "OR AND EQUALITY RELATION PLUS MINUS TIMES",
+        "OPERATOR": "OR AND EQUALITY RELATION X2B X2D TIMES",
     }
     for name, tokens_ in kinds.items():
         either = " | ".join(f"T_{token}" for token in tokens_.split())
         rules = re.sub(rf"\b{name}\b", f"({either})", rules)
 
-    def tokens(text: str) -> str:
-        return "".join(f"<{t.type}>" for t in _lark().lex(text))
+    def kinds_in(text: str) -> str:
+        *found, _ = tokens.tokens(Source(text))
+        signs = (t.kind if t.kind.isidentifier() else f"X{t.kind.encode().hex()}" for t in found)
+        return "".join(f"<{sign.upper()}>" for sign in signs)
 
-    rules = re.sub(r'"([^"]+)"', lambda m: "T_" + tokens(m[1])[1:-1], rules)
+    rules = re.sub(r'"([^"]+)"', lambda m: "T_" + kinds_in(m[1])[1:-1], rules)
     used = sorted(set(re.findall(r"\bT_(\w+)", rules)))
     terminals = "\n".join(f'T_{t}: "<{t}>"' for t in used)
     page = Lark(f"{rules}\n{terminals}\n", start="text", parser="earley", lexer="basic")
     for text in ACCEPTED:
-        page.parse(tokens(in_def(text)))
-    of_the_builder = ("", "# nothing\n", "O(i) = «18446744073709551616»", "O(i) = «1e999»")
+        page.parse(kinds_in(in_def(text)))
+    of_values = ("", "# nothing\n", "O(i) = «18446744073709551616»", "O(i) = «1e999»")
     refused = 0
     for text, _ in SYNTAX:
         try:
-            stream = tokens(unmark(in_def(text)).text)
-        except UnexpectedCharacters:
+            stream = kinds_in(unmark(in_def(text)).text)
+        except tokens.NoTokenError:
             continue
-        if text not in of_the_builder:
+        if text not in of_values:
             with pytest.raises(UnexpectedInput):
                 page.parse(stream)
             refused += 1

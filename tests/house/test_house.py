@@ -19,7 +19,7 @@ from tcl.common.extras import Extra
 SOURCE_TREE = (ROOT / "setup.cfg").exists() and (ROOT / "grammar").is_dir()
 needs_source = pytest.mark.skipif(not SOURCE_TREE, reason="runs in the source tree only")
 
-HEAVY = ("numba", "llvmlite", "cupy", "torch", "lightgbm", "dask", "scipy", "rich", "lark")
+HEAVY = ("numba", "llvmlite", "cupy", "torch", "lightgbm", "dask", "scipy", "rich")
 
 
 def run(*command: str) -> str:
@@ -102,6 +102,16 @@ def test_import_adds_little_to_numpy() -> None:
     """What an import takes is the modules that it loads: those of ``tcl`` come when used."""
     code = "import sys, numpy; n = len(sys.modules); import tcl; print(len(sys.modules) - n)"
     assert int(run(sys.executable, "-c", code)) <= 3
+
+
+def test_define_loads_what_checks_a_def() -> None:
+    """What calls, ranges and pages need is loaded when there is one."""
+    text = "def f(float(N) A) -> (B) { B(i) = A(i) }"
+    code = f"import sys, tcl; tcl.define({text!r}).f; print(*sys.modules)"
+    loaded = [name for name in run(sys.executable, "-c", code).split() if name.startswith("tcl.")]
+    others = ("tcl.executors.call", "tcl.tuner.measure", "tcl.codegen.devices", "tcl.html")
+    assert not [name for name in loaded if name.startswith(others)]
+    assert len(loaded) < 75
 
 
 @pytest.mark.parametrize("name", ["define", "compile", "autotune", "MappingOptions", "TclError"])

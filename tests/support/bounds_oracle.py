@@ -14,9 +14,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import assert_never
 
-from tcl.grammar.ranges.overflow import is_index_arithmetic
 from tcl.grammar.ranges.sized import SizedDef, SizedStatement
 from tcl.grammar.tree import checked as c
+from tcl.grammar.tree.traverse import is_index_arithmetic
 
 
 class OutOfBoundsError(AssertionError):

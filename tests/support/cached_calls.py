@@ -25,9 +25,9 @@ from comparing import check_equal, outputs_of
 from cpu_kernels import random_options
 
 import tcl
-from tcl.api import size
 from tcl.backends.cpu_backend import CpuBackend
 from tcl.codegen.reference import compile_reference
+from tcl.executors.call_kernels import size
 from tcl.grammar.ranges.sized import SizedDef
 from tcl.grammar.tree.checked import CheckedDef
 from tcl.selection.best_options import cache_key

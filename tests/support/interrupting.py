@@ -26,7 +26,6 @@ import numpy as np
 import tcl
 from tcl.bench.rows import EXAMPLES
 from tcl.grammar.check.definitions import check
-from tcl.grammar.syntax import parser
 
 TEXTS = [t for t in (p.read_text("utf-8") for p in sorted(EXAMPLES.glob("*.tc"))) if len(t) < 1500]
 
@@ -34,7 +33,6 @@ TEXTS = [t for t in (p.read_text("utf-8") for p in sorted(EXAMPLES.glob("*.tc"))
 def fresh_folder() -> None:
     """Nothing is kept any more."""
     shutil.rmtree(os.environ["TCL_CACHE_DIR"], ignore_errors=True)
-    parser._lark.cache_clear()
 
 
 def ran(text: str) -> object:

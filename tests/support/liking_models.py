@@ -7,7 +7,7 @@ import numpy as np
 from tcl.tuner.model.file import text_of
 from tcl.tuner.model.forest import Forest
 from tcl.tuner.model.model import Model
-from tcl.tuner.model.subject import subject_type
+from tcl.tuner.model.subjects import subject_type
 
 FAR = 1e9
 

@@ -29,7 +29,8 @@ from tcl.tuner.run import brief, pipeline, workplace
 from tcl.tuner.run import tuner as tuner_module
 from tcl.tuner.run.checkpoint import SavedSearch
 from tcl.tuner.run.events import Event
-from tcl.tuner.run.tuner import Tuner, TuningResult
+from tcl.tuner.run.result import TuningResult
+from tcl.tuner.run.tuner import Tuner
 from tcl.tuner.space.knobs import Knob
 from tcl.tuner.space.search_space import Config, SearchSpace
 from tcl.tuner.strategies.prior import NamedPrior

@@ -112,7 +112,7 @@ def as_numpy(tensor: Any) -> Array:
 
 
 @pytest.mark.parametrize("seed", range(16))
-@pytest.mark.filterwarnings("ignore::tcl.grammar.syntax.errors.TclWarning")
+@pytest.mark.filterwarnings("ignore::tcl.common.errors.TclWarning")
 def test_random_programs_on_random_layouts(seed: int) -> None:
     """Each kind of array has what NumPy's have, to the bit: it is the same kernel."""
     program, rng = random_program(seed), np.random.default_rng(seed)
@@ -224,7 +224,7 @@ def test_a_tensor_that_was_saved_for_a_backward_pass_is_found_changed() -> None:
             y.backward()
 
 
-@pytest.mark.filterwarnings("ignore::tcl.grammar.syntax.errors.TclWarning")
+@pytest.mark.filterwarnings("ignore::tcl.common.errors.TclWarning")
 def test_outputs_that_are_added_to() -> None:
     T = tcl.define(ADD)
     total = torch.zeros(3)

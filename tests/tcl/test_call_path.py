@@ -14,10 +14,10 @@ from at_once import at_once
 from cpu_kernels import MATMUL, NAIVE, Array, sized_of
 
 import tcl
-from tcl.arrays import likeness, numpy_arrays
+from tcl.arrays import libraries, likeness
 from tcl.codegen.cpu.run.launch import _public
 from tcl.common.errors import ArgumentError
-from tcl.executors import dispatch as kernels
+from tcl.executors import call_kernels as kernels
 from tcl.executors.executor import Executor
 from tcl.executors.host_repeat import HostRepeat
 
@@ -34,10 +34,10 @@ def _all_ways_to_an_address(
     """Compared natively; by Python, which reads addresses from memory; and asks NumPy for them."""
     assert likeness.numpy_alike() is not None
     if request.param != "native":
-        monkeypatch.setattr(numpy_arrays, "numpy_alike", lambda: None)
+        monkeypatch.setattr(libraries, "numpy_alike", lambda: None)
     if request.param == "public":
-        monkeypatch.setattr(numpy_arrays, "DIRECT", False)
-        monkeypatch.setattr(numpy_arrays, "address_of", _public)
+        monkeypatch.setattr(libraries, "DIRECT", False)
+        monkeypatch.setattr(libraries, "address_of", _public)
 
 
 @pytest.fixture
@@ -234,7 +234,7 @@ def test_subscripts_are_checked_at_every_call() -> None:
         np.testing.assert_array_equal(executor(table, good, unchecked=True), table[good])
 
 
-@pytest.mark.filterwarnings("ignore::tcl.grammar.syntax.errors.TclWarning")
+@pytest.mark.filterwarnings("ignore::tcl.common.errors.TclWarning")
 def test_outputs_that_are_added_to() -> None:
     x, total = rand(6), np.zeros(6, np.float32)
     executor = Executor(sized_of(ADD, x), NAIVE)

@@ -19,11 +19,11 @@ from click.testing import CliRunner
 
 import tcl
 from tcl import tuning
-from tcl.api import size
 from tcl.cli import main
 from tcl.codegen.devices.cpu import host_cpu
 from tcl.codegen.options.options import PRESETS
 from tcl.common import warn
+from tcl.executors.call_kernels import size
 from tcl.selection import suggested_options as choices
 from tcl.selection.best_options import DEFAULT, cache_key
 from tcl.tuner.cache.fingerprint import device_identity

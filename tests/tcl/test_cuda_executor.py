@@ -30,7 +30,7 @@ from cuda_modules import ADDING, GATHERING
 from fake_cuda import FakeDriver
 
 import tcl
-from tcl.arrays import adopted, cupy_arrays, foreign, torch_tensors
+from tcl.arrays import cupy_arrays, foreign, torch_tensors
 from tcl.arrays.shadow import shadow
 from tcl.arrays.torch_tensors import TorchTensors
 from tcl.codegen.common.dtypes import numpy_dtype
@@ -456,7 +456,6 @@ def test_other_libraries(kind: Any, rig: Rig, monkeypatch: pytest.MonkeyPatch) -
         asarray=lambda foreign: foreign.array, from_dlpack=lambda foreign: foreign.array
     )
     monkeypatch.setattr(foreign, "cupy", lambda what: package)
-    monkeypatch.setattr(adopted, "cupy", lambda what: package)
     a, b = pair(cupy_array)
     c = kind(cupy_array(np.zeros(1000, np.float32)))
     T = tcl.define(ADD)

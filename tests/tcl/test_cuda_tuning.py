@@ -13,12 +13,12 @@ from emulating_cuda import Emulating
 from emulating_cuda import driver as driver
 
 import tcl
-from tcl.api import size
 from tcl.arrays import torch_tensors
 from tcl.backends.targets import EmulatedTarget
 from tcl.codegen.cuda.emulator import why_not
 from tcl.codegen.devices.gpu import H200
 from tcl.executors.call_inputs import inputs_of
+from tcl.executors.call_kernels import size
 from tcl.selection.best_options import array_layouts, layout_key
 from tcl.tuner.cache.tuning_cache import TuningCache, default_path
 from tcl.tuner.measure.verdict import Outcome, Verdict

@@ -11,8 +11,7 @@ from click.testing import CliRunner
 
 from tcl.api import define
 from tcl.arrays.annotations import parse_sizes
-from tcl.arrays.index_values import fitting, index_tensors
-from tcl.arrays.random_inputs import random_inputs
+from tcl.arrays.random_inputs import fitting, index_tensors, random_inputs
 from tcl.cli import main
 from tcl.grammar.check.definitions import check
 

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import tcl
-from tcl.executors.dispatch import size
+from tcl.executors.call_kernels import size
 from tcl.executors.executor import Executor
 
 pytestmark = pytest.mark.skipif(not hasattr(signal, "SIGALRM"), reason="POSIX signals")

@@ -14,7 +14,7 @@ from fake_search import INPUTS, MM, search
 
 import tcl
 from tcl.tuner.run.events import CandidateDone, Decision, Finished
-from tcl.tuner.run.tuner import TuningResult
+from tcl.tuner.run.result import TuningResult
 
 SVG = "{http://www.w3.org/2000/svg}"
 

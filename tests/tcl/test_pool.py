@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from concurrent.futures import CancelledError, Future
 from pathlib import Path
 
+import numpy as np
 import pytest
 from tuner_fakes import gone, started
 
@@ -275,6 +276,61 @@ def test_kill_ends_everything_at_once(pool: WorkerPool) -> None:
         pool.submit(double, 1)
 
 
+def test_a_template_that_was_ended_is_replaced(pool: WorkerPool) -> None:
+    """And how a process ended whose template was gone by then is known, too."""
+    worker = pool.submit(recall).result(60)[1]
+    parent = int(Path(f"/proc/{worker}/stat").read_text().rsplit(")", 1)[1].split()[1])
+    os.kill(parent, signal.SIGKILL)
+    assert gone(parent)
+    with pytest.raises(WorkerDiedError, match="ended by SIGKILL"):
+        pool.submit(crash).result(60)
+    assert pool.submit(double, 4).result(60) == 8
+
+
+def addresses() -> int:
+    return np.empty(1 << 20).ctypes.data
+
+
+def test_memory_of_processes_lies_in_different_places() -> None:
+    """Else one process would stand for all in the finals."""
+    found = set()
+    for _ in range(4):
+        pool = WorkerPool(1)
+        found.add(pool.submit(addresses).result(60))
+        pool.kill()
+    assert len(found) > 2
+
+
+def surroundings() -> tuple[str, str | None, list[str]]:
+    return os.getcwd(), os.environ.get("TCL_TEST_POOL"), sys.path
+
+
+def test_processes_have_the_surroundings_of_the_program(
+    pool: WorkerPool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As they are when a process starts, however long ago the first one did."""
+    pool.submit(double, 1).result(60)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("TCL_TEST_POOL", "yes")
+    monkeypatch.syspath_prepend(str(tmp_path / "there"))
+    other = WorkerPool(1)
+    try:
+        assert other.submit(surroundings).result(60) == (str(tmp_path), "yes", sys.path)
+    finally:
+        other.kill()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems do not list threads")
+def test_the_template_has_no_threads(pool: WorkerPool) -> None:
+    for _ in range(2):  # NumPy's import starts some, and another fork is to find none
+        worker = pool.submit(recall).result(60)[1]
+        parent = Path(f"/proc/{worker}/stat").read_text().rsplit(")", 1)[1].split()[1]
+        pool.submit(addresses).result(60)
+        with pytest.raises(WorkerDiedError):
+            pool.submit(crash).result(60)
+    assert len(os.listdir(f"/proc/{parent}/task")) == 1
+
+
 def test_shutdown_finishes_what_was_submitted() -> None:
     pool = WorkerPool(1)
     futures = [pool.submit(double, i) for i in range(3)]
@@ -308,10 +364,11 @@ def test_workers_end_when_their_parent_is_killed(tmp_path: Path) -> None:
     parent = started(script)
     assert parent.stdout is not None
     worker = int(parent.stdout.readline())
+    template = int(Path(f"/proc/{worker}/stat").read_text().rsplit(")", 1)[1].split()[1])
     assert not gone(worker, patience=0.2)
     parent.kill()
     parent.wait()
-    assert gone(worker)
+    assert gone(worker) and gone(template)
 
 
 @pytest.mark.parametrize("name", ["inactive_file", "total_inactive_file"])

@@ -12,7 +12,7 @@ from at_once import at_once
 
 import tcl
 from tcl.common.errors import ArgumentError
-from tcl.executors import calls, dispatch
+from tcl.executors import call_kernels, calls
 from tcl.executors.calls import MOST_QUICK
 from tcl.executors.executor import Executor
 from tcl.executors.host_repeat import HostRepeat
@@ -128,18 +128,18 @@ def test_sizes_that_come_once_make_no_executors() -> None:
     t = tcl.define(ADD, threads=1, varying=("N",))
     for n in range(16, 80):
         t.add(np.ones(n, np.float32), np.ones(n, np.float32))
-    assert len(t._kernels._executors) <= 4  # one or two of each class
+    assert len(t._kernels.executors) <= 4  # one or two of each class
 
 
 def test_the_shapes_used_last_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(dispatch, "MOST_SHAPES", 4)
+    monkeypatch.setattr(call_kernels, "MOST_SHAPES", 4)
     t = tcl.define(ADD, threads=1)
     kept = np.ones(100, np.float32)
     for n in range(1, 12):
         for a in (kept, np.ones(n, np.float32)):
             np.testing.assert_array_equal(t.add(a, a), a + a)
             t.executor("add", (a, a))
-    executors = t._kernels._executors
+    executors = t._kernels.executors
     assert len(executors) == 4
     assert [e.sized.sizes["N"] for e in executors.values()] == [9, 10, 100, 11]
 
@@ -162,12 +162,12 @@ def test_release_memory_forgets_kernels(varying: tuple[str, ...]) -> None:
         t.add(a, a)
         t.add(a, a)
     tcl.release_memory()
-    assert not t._kernels._executors and not t.add._several and t.add._latest is None
+    assert not t._kernels.executors and not t.add._several and t.add._latest is None
     np.testing.assert_array_equal(t.add(a, a), a + a)
 
 
 def test_threads_that_meet_shapes_and_forget_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(dispatch, "MOST_SHAPES", 3)
+    monkeypatch.setattr(call_kernels, "MOST_SHAPES", 3)
     t = tcl.define(ADD, threads=1)
     right: list[int] = []
 

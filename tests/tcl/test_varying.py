@@ -20,7 +20,7 @@ from tcl.codegen.cpu.run.kernel import compile_cpu
 from tcl.codegen.cpu.run.launch import address_of
 from tcl.codegen.cpu.run.native import NativeEntry
 from tcl.codegen.loopir.ir import IRError
-from tcl.executors.dispatch import MOST_VARIED
+from tcl.executors.call_kernels import MOST_VARIED
 from tcl.executors.varying import VaryingExecutor
 
 MM = "def mm(float(M, K) A, float(K, N) B) -> (C) { C(m, n) +=! A(m, k) * B(k, n) }"
@@ -173,7 +173,7 @@ def test_executors_know_their_sizes_and_can_be_copied() -> None:
     t = tcl.define(MM, "mlp", varying=("M",))
     a, b = np.ones((20, 4), np.float32), np.ones((4, 8), np.float32)
     t.mm(a, b)
-    (executor,) = t._kernels._executors.values()
+    (executor,) = t._kernels.executors.values()
     assert isinstance(executor, VaryingExecutor)
     assert executor.sized.statements[0].ranges["m"] == (0, 20)
     again = pickle.loads(pickle.dumps(executor))
@@ -241,7 +241,7 @@ def test_sizes_that_come_once_share_what_calls_write_to() -> None:
     b = np.ones((9, 16), np.float32)
     for m in np.repeat(range(17, 250, 2), 2):
         np.testing.assert_array_equal(t.mm(np.ones((m, 9), np.float32), b), np.full((m, 16), 9))
-    executors = [e for e in t._kernels._executors.values() if isinstance(e, VaryingExecutor)]
+    executors = [e for e in t._kernels.executors.values() if isinstance(e, VaryingExecutor)]
     launchers = [x for e in executors for x in e._kernels.values()]
     assert len({x.scratch for x in launchers}) > 1
     assert len({id(x._shared) for x in launchers}) == 1
@@ -252,7 +252,7 @@ def test_sizes_that_come_once_do_not_pile_up() -> None:
     for n in (*range(1, 400), 1):
         for _ in range(3):
             assert np.sum(t.f(np.ones(n, np.float32))) == 2 * n
-    assert len(t._kernels._executors) == MOST_VARIED
+    assert len(t._kernels.executors) == MOST_VARIED
 
 
 def test_inputs_of_earlier_calls_are_let_go() -> None:

@@ -12,8 +12,8 @@ import pytest
 
 import tcl
 from tcl.executors.dispatch import Kernels
+from tcl.executors.families import Family
 from tcl.executors.host_repeat import HostRepeat
-from tcl.executors.varying import Family
 
 MM = "def mm(float(M, K) A, float(K, N) B) -> (C) { C(m, n) +=! A(m, k) * B(k, n) }"
 TWO = "def two(float(N) A, float(M) B) -> (S, P) { S +=! A(n)  P(n, m) = A(n) * B(m) }"
@@ -96,7 +96,7 @@ def test_the_same_size_again_is_made_quick(executors: list[str]) -> None:
             np.testing.assert_allclose(t.mm(a, b), a @ b, rtol=1e-5, atol=1e-5)
     # The first call of all, and the second ones at each size.
     assert executors == ["mm"] * 4
-    assert all(e._latest is not None for e in t._kernels._executors.values())
+    assert all(e._latest is not None for e in t._kernels.executors.values())
 
 
 def test_outputs_of_the_caller(executors: list[str]) -> None:

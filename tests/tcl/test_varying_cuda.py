@@ -23,7 +23,7 @@ from tcl.codegen.devices.gpu import A100
 from tcl.codegen.options.nest_options import NestOptions
 from tcl.codegen.options.options import MappingOptions
 from tcl.common.errors import OptionsError
-from tcl.executors.dispatch import FirstCall
+from tcl.executors.call_kernels import FirstCall
 from tcl.grammar.check.definitions import check
 from tcl.grammar.ranges.inference import infer
 from tcl.selection.suggested_options import DEFAULT

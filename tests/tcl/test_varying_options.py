@@ -15,7 +15,7 @@ import pytest
 import tcl
 from tcl import first_use
 from tcl.backends.targets import CpuTarget
-from tcl.executors.dispatch import FirstCall
+from tcl.executors.call_kernels import FirstCall
 from tcl.executors.varying import VaryingExecutor
 from tcl.grammar.check.definitions import check
 from tcl.grammar.ranges.inference import infer
@@ -60,7 +60,7 @@ def used(path: Path, m: int, varying: tuple[str, ...] = ("M",)) -> tcl.MappingOp
     t = tcl.define(MM, factory, varying=varying, threads=1)
     a, b = operands({"M": m, "K": 8, "N": 24})
     np.testing.assert_allclose(t.mm(a, b), a @ b, rtol=1e-4, atol=1e-4)
-    (executor,) = t._kernels._executors.values()
+    (executor,) = t._kernels.executors.values()
     return executor.options
 
 
@@ -200,7 +200,7 @@ def test_options_that_peel_are_for_sizes_alone(tmp_path: Path) -> None:
     for m in (17, 100, 255):
         a, b = operands({"M": m, "K": 8, "N": 24})
         np.testing.assert_allclose(t.mm(a, b), a @ b, rtol=1e-4, atol=1e-4)
-    assert all(isinstance(e, VaryingExecutor) for e in t._kernels._executors.values())
+    assert all(isinstance(e, VaryingExecutor) for e in t._kernels.executors.values())
 
 
 def test_forward_and_backward_never_share(tmp_path: Path) -> None:
@@ -212,7 +212,7 @@ def test_forward_and_backward_never_share(tmp_path: Path) -> None:
     t.mm(a, b)
     with pytest.warns(tcl.TclWarning, match="has no options for mm_grad"):
         t.mm_grad(a, b, np.ones((20, 24), np.float32))
-    assert {e.sized.checked.name: e.options for e in t._kernels._executors.values()} == {
+    assert {e.sized.checked.name: e.options for e in t._kernels.executors.values()} == {
         "mm": NAIVE,
         "mm_grad": tcl.MappingOptions("mlp"),
     }

@@ -31,7 +31,7 @@ from tcl.tuner.cache.tuning_cache import TuningCache
 from tcl.tuner.measure.verdict import Verdict
 from tcl.tuner.run.brief import BriefSearch
 from tcl.tuner.run.events import Event, Interrupted, Raced
-from tcl.tuner.run.tuner import TuningResult
+from tcl.tuner.run.result import TuningResult
 
 SOURCE = """
 def mm(float(M, K) A, float(K, N) B) -> (C) { C(m, n) +=! A(m, k) * B(k, n) }
@@ -162,7 +162,7 @@ def test_what_runs_kernels_loads_no_compiler(tmp_path: Path) -> None:
         "import pickle, sys; import tcl.tuner.measure.evaluate; "
         "runner, code = pickle.load(open(sys.argv[1], 'rb')); p = runner.problem(); "
         "runner.load(code)(p.inputs, p.outputs); print(p.outputs[0].tolist()); "
-        "print([m for m in ('lark', 'tcl.grammar.check.definitions', 'tcl.codegen.schedule.cpu', "
+        "print([m for m in ('tcl.grammar.check.definitions', 'tcl.codegen.schedule.cpu', "
         "'tcl.codegen.cpu.emit.emit', 'tcl.tuner.strategies') if m in sys.modules])"
     )
     run = [sys.executable, "-c", script, str(tmp_path / "sent")]

@@ -112,12 +112,6 @@ def test_a_launch_shape_that_cannot_be_read(cache: TuningCache) -> None:
         block_results.kept(cache)
 
 
-def test_a_version_that_is_none(cache: TuningCache) -> None:
-    change(cache, "DROP TABLE migrations", "CREATE TABLE migrations AS SELECT 'new' AS version")
-    with pytest.raises(CacheError, match="it has no version"):
-        cache.top(KEY, 1)
-
-
 def uses(cache: TuningCache, other: TuningCache) -> list[Callable[[], object]]:
     """What may be done with a file."""
     return [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import shutil
 import subprocess
@@ -18,9 +19,6 @@ import pytest
 from tcl.common.errors import TclWarning
 from tcl.common.scratch_folder import workspace
 from tcl.tuner.measure.machine_lock import locked
-
-fcntl = pytest.importorskip("fcntl")
-pytestmark = pytest.mark.skipif(os.name != "posix", reason="others have no such locks")
 
 HOLDER = """
 import sys
@@ -142,9 +140,7 @@ def test_a_scratch_folder_waits_for_no_pipe(
 
 
 SOMEBODY = 65534
-as_root = pytest.mark.skipif(
-    os.name != "posix" or os.geteuid() != 0, reason="only root may act as another user"
-)
+as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root may act as another user")
 
 
 @contextmanager
@@ -202,7 +198,8 @@ FIRST_CALL = f"""
 import sys, warnings
 import numpy as np
 import tcl
-from tcl.api import Definitions, size
+from tcl.api import Definitions
+from tcl.executors.call_kernels import size
 from tcl.backends.targets import CpuTarget
 from tcl.common.scratch_folder import workspace
 from tcl.executors.call_inputs import inputs_of

@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 
 import tcl
-from tcl.api import size
 from tcl.arrays.arguments import Array
 from tcl.codegen.devices.cpu import host_cpu
 from tcl.codegen.schedule.cpu import schedule
+from tcl.executors.call_kernels import size
 from tcl.selection.best_options import cache_key
 from tcl.tuner.cache.fingerprint import split_threads, with_threads
 from tcl.tuner.cache.key import differences

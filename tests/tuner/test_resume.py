@@ -41,7 +41,8 @@ from tcl.tuner.run.events import (
     Note,
     Resumed,
 )
-from tcl.tuner.run.tuner import Tuner, TuningResult
+from tcl.tuner.run.result import TuningResult
+from tcl.tuner.run.tuner import Tuner
 from tcl.tuner.space.search_space import Config
 from tcl.tuning import Tuner as UserTuner
 from tcl.tuning import autotune

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from tcl.common.errors import CacheError
-from tcl.common.folder import NoPlaceError, place
+from tcl.common.folder import NoPlaceError, cache_place
 from tcl.common.forks import reentrant_lock
 from tcl.common.interrupts import deferred
 from tcl.tuner.cache import file as cache_file
@@ -27,6 +27,7 @@ from tcl.tuner.cache import table_rows as cache_rows
 from tcl.tuner.cache.file import Standing, damage_in, is_damage, is_interrupted, is_locked
 from tcl.tuner.cache.key import ArrayLayout, CacheKey
 from tcl.tuner.cache.ranking import Record
+from tcl.tuner.cache.schema import VERSION, put
 from tcl.tuner.cache.watched import Watched
 from tcl.tuner.measure.verdict import Outcome
 
@@ -62,7 +63,7 @@ def default_path() -> Path:
     """``tuning.db`` in ``TCL_CACHE_DIR``, or in the user's cache folder. Raises ``CacheError`` if
     there is no place for one."""
     try:
-        return place() / cache_file.FILE_NAME
+        return cache_place() / cache_file.FILE_NAME
     except NoPlaceError as error:
         raise CacheError(
             f"there is no place for the tuning cache: {error}; set TCL_CACHE_DIR to a folder"
@@ -72,7 +73,7 @@ def default_path() -> Path:
 class TuningCache:
     """One cache file. Opened when first used; safe to use from several threads and after a fork.
 
-    A file that is damaged, or was written by a newer version of tcl, is set aside under another
+    A file that is damaged, or has another schema version, is set aside under another
     name with a ``TclWarning``, and a new one begun. ``CacheError`` when the file cannot be used:
     locked for longer than ``patience`` seconds, not readable, not writable, no space left.
     """
@@ -93,8 +94,7 @@ class TuningCache:
 
         def write(db: sqlite3.Connection) -> None:
             # Without a change SQLite looks neither at permissions nor for space.
-            db.execute("INSERT INTO migrations VALUES (-1, 0)")
-            db.execute("DELETE FROM migrations WHERE version = -1")
+            db.execute(f"PRAGMA user_version = {VERSION}")
 
         self.transaction(write)
 
@@ -129,13 +129,8 @@ class TuningCache:
         now, texts = time.time(), (json.dumps(config), json.dumps(state))
 
         def write(db: sqlite3.Connection) -> None:
-            problem = cache_rows.problem_id(db, key, entry)
-            db.execute(
-                "INSERT INTO runs (run, problem, config, state, started, updated) "
-                "VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (run) DO UPDATE SET "
-                "config = excluded.config, state = excluded.state, updated = excluded.updated",
-                (run, problem, *texts, now, now),
-            )
+            row = (run, cache_rows.problem_id(db, key, entry), *texts, now, now)
+            put(db, "runs", [row])
 
         self.transaction(write)
 
@@ -283,12 +278,8 @@ class TuningCache:
             return absent  # looking something up leaves nothing behind
 
         def run(db: sqlite3.Connection) -> _T:
-            db.execute("BEGIN")
-            try:
+            with cache_file.transaction(db, "DEFERRED"):
                 return action(db)
-            finally:
-                if db.in_transaction:
-                    db.execute("ROLLBACK")
 
         return self._guarded(run, within)
 
@@ -296,15 +287,8 @@ class TuningCache:
         """Change the file. What ``write`` did is committed when this returns, or not at all."""
 
         def run(db: sqlite3.Connection) -> _T:
-            db.execute("BEGIN IMMEDIATE")
-            try:
-                result = write(db)
-                db.execute("COMMIT")
-                return result
-            except BaseException:
-                if db.in_transaction:
-                    db.execute("ROLLBACK")
-                raise
+            with cache_file.transaction(db):
+                return write(db)
 
         return self._guarded(run)
 

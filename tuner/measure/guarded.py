@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import zlib
+from typing import Any
 
 import numpy as np
 
@@ -26,11 +27,8 @@ _ROWS = 16
 
 
 class Guarded:
-    """Memory with the layout of an array, and poison on either side.
-
-    ``array`` is the array in it, of the shape, strides and type of ``like``. Its first byte lies
-    where ``placement`` says.
-    """
+    """Memory with an array of the shape, strides and type of ``like`` in it, and poison on either
+    side. The array's first byte lies where ``placement`` says."""
 
     def __init__(self, like: Array, placement: Placement = ALIGNED) -> None:
         reach = [(n - 1) * s for n, s in zip(like.shape, like.strides, strict=True) if n > 1]
@@ -42,9 +40,14 @@ class Guarded:
         self.start: int = _MARGIN + shift
         """Where the array's own bytes begin among them."""
         self._stop = self.start + size
-        self.array: Array = np.ndarray(
+        self._inner: Array = np.ndarray(
             like.shape, like.dtype, self.raw.data, self.start + below, like.strides
         )
+
+    @property
+    def array(self) -> Any:
+        """What kernels take."""
+        return self._inner
 
     def poison(self, *, second: bool = False) -> None:
         """Fill everything: floats with NaN, the rest and the margins with a pattern. ``second``:
@@ -52,25 +55,25 @@ class Guarded:
         if either is a result."""
         self._filled = _POISONS[second]
         self.raw.fill(self._filled)
-        if self.array.dtype.name in EPSILON:
-            self.array.fill(math.inf if second else math.nan)
+        if self._inner.dtype.name in EPSILON:
+            self._inner.fill(math.inf if second else math.nan)
 
     def hold(self, values: Array) -> None:
         """Poison the margins, and give the array these values."""
         self._filled = _POISONS[0]
         self.raw.fill(self._filled)
-        np.copyto(self.array, values)
+        np.copyto(self._inner, values)
 
     def values(self) -> Array:
-        """What the array holds."""
-        return self.array
+        """What the array holds now, in the host's memory."""
+        return self._inner
 
     def checksum(self) -> int:
         """Of every byte, margins included."""
         return fingerprint(self.raw)
 
     def intact(self) -> bool:
-        """Whether the margins are still as ``poison`` left them."""
+        """Whether the margins were still poisoned when ``values`` was last asked for."""
         before, behind = self.raw[: self.start], self.raw[self._stop :]
         return bool((before == self._filled).all() and (behind == self._filled).all())
 

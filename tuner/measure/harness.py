@@ -6,16 +6,12 @@ This is the host's: its memory and its clock. Another device's takes its place b
 
 from __future__ import annotations
 
+import resource
 import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
-from typing import Any, Protocol, TypeAlias
-
-try:
-    import resource
-except ImportError:  # Windows
-    resource = None  # type: ignore[assignment]
+from typing import TypeAlias
 
 from tcl.tuner.measure.correctness import Array
 from tcl.tuner.measure.guarded import Guarded
@@ -26,46 +22,22 @@ Timer: TypeAlias = Callable[[Run, int], float]
 """From what is called and how often to seconds per call."""
 
 
-class Held(Protocol):
-    """Memory for one array, with poison on either side, as ``guarded.Guarded`` has it."""
-
-    @property
-    def array(self) -> Any:
-        """What kernels take."""
-
-    def poison(self, *, second: bool = False) -> None:
-        """Fill everything with poison; ``second``: of another kind."""
-
-    def hold(self, values: Array) -> None:
-        """Poison the margins, and give the array these values."""
-
-    def values(self) -> Array:
-        """What the array holds now, in the host's memory."""
-
-    def checksum(self) -> int:
-        """Of every byte, margins included."""
-
-    def intact(self) -> bool:
-        """Whether the margins were still poisoned when ``values`` was last asked for."""
-
-
 class Bench:
     """The host's memory and clock. ``one_thread``: kernels run on their caller's thread alone."""
 
+    placements: tuple[Placement, ...] = (ALIGNED, NUMPY)
+    """Where arrays may lie when a kernel is called: all of them are timed."""
     _one_thread = False
 
     def __init__(self, *, one_thread: bool = False) -> None:
         self._one_thread = one_thread
 
-    placements: tuple[Placement, ...] = (ALIGNED, NUMPY)
-    """Where arrays may lie when a kernel is called: all of them are timed."""
-
-    def guarded(self, like: Array, placement: Placement) -> Held:
+    def guarded(self, like: Array, placement: Placement) -> Guarded:
         """Memory for an array of this shape, with these strides and this type."""
         return Guarded(like, placement)
 
     def bound(
-        self, kernel: Callable[..., object], inputs: Sequence[Held], outputs: Sequence[Held]
+        self, kernel: Callable[..., object], inputs: Sequence[Guarded], outputs: Sequence[Guarded]
     ) -> Run:
         """A call of a kernel on these arrays."""
         return partial(kernel, [h.array for h in inputs], [h.array for h in outputs])
@@ -110,7 +82,7 @@ def without_preemption(run: Run, calls: int) -> float:
 def _switches() -> tuple[int, int]:
     """How often this thread gave its core away to wait, and how often the system took it; 0 where
     the system does not say."""
-    if resource is None or not hasattr(resource, "RUSAGE_THREAD"):
+    if not hasattr(resource, "RUSAGE_THREAD"):
         return 0, 0
     usage = resource.getrusage(resource.RUSAGE_THREAD)
     return usage.ru_nvcsw, usage.ru_nivcsw

@@ -46,11 +46,6 @@ def shown(name: str) -> str:
     return "as NumPy's" if name == NUMPY.name else name.replace("_", " ")
 
 
-def named(name: str) -> str:
-    """The name of a placement of which earlier versions stored this one, ``as NumPy's``."""
-    return name.replace("'s", "").replace(" ", "_").lower()
-
-
 def aligned(shape: Sequence[int], dtype: npt.DTypeLike, past: int = 0) -> npt.NDArray[Any]:
     """Uninitialised row-major memory that begins ``past`` bytes after a multiple of ``LINE``.
 

@@ -16,7 +16,7 @@ from tcl.common.interrupts import of_system
 from tcl.tuner.model.forest import MAX_DEPTH, Forest
 from tcl.tuner.model.model import Model
 from tcl.tuner.model.schema import Schema
-from tcl.tuner.model.subject import BACKENDS, subject_type
+from tcl.tuner.model.subjects import BACKENDS, subject_type
 
 FORMAT = "tcl model 1"
 _LARGEST = 32 << 20

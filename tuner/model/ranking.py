@@ -13,7 +13,7 @@ from tcl.codegen.options.options import MappingOptions
 from tcl.tuner.model.candidates import candidates
 from tcl.tuner.model.loops import Floats
 from tcl.tuner.model.model import Model, Prediction
-from tcl.tuner.model.subject import Device, subject_type
+from tcl.tuner.model.subjects import Device, subject_type
 from tcl.tuner.space.columns import Rows, different
 from tcl.tuner.space.program_space import ProgramSpace
 

@@ -10,7 +10,8 @@ import numpy as np
 
 from tcl.codegen.loopir import ir
 from tcl.tuner.model.model import Model, Prediction
-from tcl.tuner.model.subject import Device, Subject, subject_type
+from tcl.tuner.model.subject import Subject
+from tcl.tuner.model.subjects import Device, subject_type
 from tcl.tuner.space.columns import Rows
 from tcl.tuner.space.program_space import ProgramSpace
 from tcl.tuner.space.search_space import Config

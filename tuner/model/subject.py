@@ -1,14 +1,12 @@
 """What candidates are described against: a def for its sizes on a device. A kind of device is a
-subclass, and ``subject_type`` the one place that knows all of them."""
+subclass; ``subjects`` knows all of them."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, Generic, Self, TypeAlias, TypeVar
+from typing import Any, ClassVar, Generic, Self, TypeVar
 
-from tcl.codegen.devices.cpu import CpuProfile
-from tcl.codegen.devices.gpu import GpuProfile
 from tcl.codegen.loopir import ir
 from tcl.codegen.options.options import MappingOptions
 from tcl.common.errors import OptionsError
@@ -18,9 +16,6 @@ from tcl.tuner.model.schema import Schema
 from tcl.tuner.space.columns import Places, Rows
 from tcl.tuner.space.program_space import ProgramSpace
 
-Device: TypeAlias = CpuProfile | GpuProfile
-BACKENDS = (CpuProfile.backend, GpuProfile.backend)
-"""For which there are models."""
 ChoicesT = TypeVar("ChoicesT")
 """What becomes of the nests with some options."""
 SpaceT = TypeVar("SpaceT", bound=ProgramSpace)
@@ -83,14 +78,3 @@ class Subject(ABC, Generic[ChoicesT, SpaceT]):
             except OptionsError:
                 continue
         return found
-
-
-def subject_type(backend: str) -> type[Subject[Any, Any]]:
-    """For what this makes kernels for: ``cpu`` or ``cuda``, as profiles have it."""
-    if backend == CpuProfile.backend:
-        from tcl.tuner.model.cpu_subject import CpuSubject
-
-        return CpuSubject
-    from tcl.tuner.model.gpu_subject import GpuSubject
-
-    return {GpuProfile.backend: GpuSubject}[backend]

@@ -14,14 +14,12 @@ import threading
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any, Generic
+from typing import Any
 
 from tcl.common.errors import CacheError, OptionsError
 from tcl.tuner.cache.tuning_cache import CacheKey, Record, TuningCache
 from tcl.tuner.config import TunerSettings
-from tcl.tuner.measure.backend import OptionSpace, OptionsT
 from tcl.tuner.space.search_space import Config, Space
-from tcl.tuner.strategies.prior import NamedPrior
 from tcl.tuner.strategies.strategy import State, Strategy
 
 OWNER = "owner"
@@ -38,20 +36,22 @@ class SearchBusyError(CacheError):
 
 @dataclass(frozen=True, slots=True)
 class SavedSearch:
-    """What the cache knows of a search."""
+    """What the cache knows of a search, or will of one that is about to begin."""
 
     name: str
     settings: TunerSettings
+    """With a seed."""
     start: tuple[str, ...]
     """The options that it started from, as JSON."""
     seeds: tuple[Config, ...]
     """The configurations that opened its first generation."""
-    generation: int
-    """The one that ``strategy`` was saved before; 0: the start."""
-    strategy: Mapping[str, object]
     knobs: object
-    """Of the space it searches, by name with the number of choices."""
-    records: tuple[Record, ...]
+    """Of the space it searches, by name with the number of choices: see ``knobs_of``."""
+    generation: int = 0
+    """The one that ``strategy`` was saved before; 0: the start."""
+    strategy: Mapping[str, object] | None = None
+    """None before it has begun."""
+    records: tuple[Record, ...] = ()
     """Everything measured, in the order in which it was saved."""
     seconds: float = 0.0
     """How long it has taken so far, as far as was saved."""
@@ -102,7 +102,7 @@ class SavedSearch:
 
     def suits(self, space: Space) -> bool:
         """Whether it searches this space, with the same knobs fixed in it."""
-        return self.knobs == _knobs(space)
+        return self.knobs == knobs_of(space)
 
     def restore(self, strategy: Strategy, space: Space) -> None:
         """Bring the strategy to where it was; ``CacheError`` if the state does not fit."""
@@ -112,8 +112,9 @@ class SavedSearch:
                 "same, or begin a new search"
             )
         try:
-            strategy.restore(self.strategy)
-            seen: Any = self.strategy["seen"]
+            state: Any = self.strategy
+            strategy.restore(state)
+            seen: Any = state["seen"]
             fits = all(
                 value in knob.choices
                 for config in seen
@@ -123,6 +124,19 @@ class SavedSearch:
             fits = False
         if not fits:
             raise _not_ours(self.name)
+
+    def state(self, generation: int, strategy: State, seconds: float) -> dict[str, object]:
+        """What is saved before ``generation``, by the process that is at it."""
+        return {
+            "start": self.start,
+            "seeds": self.seeds,
+            "generation": generation,
+            "strategy": strategy,
+            "knobs": self.knobs,
+            _MODEL: self.model,
+            SECONDS: seconds,
+            OWNER: _owner(),
+        }
 
     def outcomes(self) -> dict[tuple[int, str], Record]:
         """Measurements of the search itself, not of its finals, by generation and options."""
@@ -138,50 +152,6 @@ class SavedSearch:
         return 1 + max((r.heat for r in self.records if r.heat is not None), default=-1)
 
 
-@dataclass(frozen=True, slots=True)
-class Plan(Generic[OptionsT]):
-    """A search that is about to begin, or to go on."""
-
-    name: str
-    settings: TunerSettings
-    """With a seed."""
-    start: tuple[OptionsT, ...]
-    seeds: tuple[Config, ...]
-    saved: SavedSearch | None = None
-    prior: NamedPrior | None = None
-
-    @classmethod
-    def resumed(
-        cls,
-        saved: SavedSearch,
-        settings: TunerSettings,
-        options: OptionSpace[OptionsT],
-        prior: NamedPrior | None = None,
-    ) -> Plan[OptionsT]:
-        """The plan to go on: with ``prior`` only if the search began with it."""
-        start = tuple(options.from_json(text) for text in saved.start)
-        same = prior is not None and prior.identity == saved.model
-        return cls(saved.name, settings, start, saved.seeds, saved, prior if same else None)
-
-    def config(self) -> dict[str, object]:
-        """What is saved of the settings."""
-        return self.settings.as_dict()
-
-    def state(
-        self, options: OptionSpace[OptionsT], generation: int, strategy: State
-    ) -> dict[str, object]:
-        """What is saved before ``generation``, by the process that is at it."""
-        return {
-            "start": [options.to_json(o) for o in self.start],
-            "seeds": [list(c) for c in self.seeds],
-            "generation": generation,
-            "strategy": strategy,
-            "knobs": _knobs(options.space),
-            _MODEL: self.prior.identity if self.prior is not None else None,
-            OWNER: _owner(),
-        }
-
-
 def _read(
     name: str, config: Mapping[str, Any], state: Mapping[str, Any], records: Sequence[Record]
 ) -> SavedSearch:
@@ -194,9 +164,9 @@ def _read(
             TunerSettings(**config),
             tuple(map(str, state["start"])),
             tuple(tuple(seed) for seed in state["seeds"]),
+            state["knobs"],
             int(state["generation"]),
             dict(state["strategy"]),
-            state["knobs"],
             tuple(records),
             float(state.get(SECONDS, 0.0)),
             None if state.get(_MODEL) is None else str(state[_MODEL]),
@@ -205,7 +175,8 @@ def _read(
         raise _not_ours(name) from None
 
 
-def _knobs(space: Space) -> list[object]:
+def knobs_of(space: Space) -> list[object]:
+    """What a search that goes on has to find again."""
     return [[knob.name, len(knob.choices)] for knob in space.knobs]
 
 
@@ -283,7 +254,7 @@ def _at_work(owner: object) -> bool:
     if not (isinstance(owner, list) and len(owner) == 3 and owner[0] == platform.node()):
         return False
     pid = owner[1]
-    if type(pid) is not int or pid == os.getpid() or os.name != "posix":
+    if type(pid) is not int or pid == os.getpid():
         return False
     try:
         os.kill(pid, 0)

@@ -16,14 +16,13 @@ from enum import Enum
 from typing import Any
 
 from tcl.tuner.measure.machine_lock import locked
-from tcl.tuner.run.workplace import Orders
-from tcl.workers.pool import WorkerPool
+from tcl.tuner.run.workplace import Here, Orders
 
 _IDLE = 300.0
 """Seconds without a task after which a search is thought to have ended without saying so."""
 
 
-class Role(Enum):
+class TaskRole(Enum):
     """What a task does."""
 
     COMPILE = "compile"
@@ -36,8 +35,7 @@ class _Site:
     def __init__(self, orders: Orders) -> None:
         if orders.check is not None:
             orders.check()
-        compiler, evaluator, self._share_cores = orders.pools()
-        self._pools: dict[Role, WorkerPool] = {Role.COMPILE: compiler, Role.MEASURE: evaluator}
+        self._stages = Here(helped=False).open(orders)
         self._tasks = 0
         self._left = time.monotonic()
         self.ended = threading.Event()
@@ -56,18 +54,18 @@ class _Site:
         self._tasks -= 1
         self._left = time.monotonic()
 
-    def run(self, role: Role, function: Callable[..., Any], args: tuple[Any, ...]) -> Any:
-        submit = self._pools[role].submit
-        if role is Role.COMPILE and not self._share_cores:
-            return submit(function, *args).result()
+    def run(self, role: TaskRole, function: Callable[..., Any], args: tuple[Any, ...]) -> Any:
+        (compilers,) = self._stages.compilers
+        if role is TaskRole.COMPILE and not compilers.in_turns:
+            return compilers.executor.submit(function, *args).result()
+        executor = compilers.executor if role is TaskRole.COMPILE else self._stages.evaluator
         # Alone on this machine, or beside others that need not be.
-        with locked("tcl-measuring", shared=role is Role.COMPILE):
-            return submit(function, *args).result()
+        with locked("tcl-measuring", shared=role is TaskRole.COMPILE):
+            return executor.submit(function, *args).result()
 
     def kill(self) -> None:
         self.ended.set()
-        for pool in self._pools.values():
-            pool.kill()
+        self._stages.close()
 
 
 _lock = threading.Lock()
@@ -82,7 +80,7 @@ def token(orders: bytes) -> str:
 def run(
     name: str,
     orders: bytes | None,
-    role: Role,
+    role: TaskRole,
     function: Callable[..., Any],
     args: tuple[Any, ...],
 ) -> tuple[bool, Any] | None:

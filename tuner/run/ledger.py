@@ -9,7 +9,18 @@ from typing import Generic
 from tcl.common.errors import CacheError
 from tcl.tuner.cache.tuning_cache import CacheKey, Record, TuningCache
 from tcl.tuner.measure.backend import OptionSpace, OptionsT
-from tcl.tuner.run.events import Candidate, CandidateDone, Decision, Event, NewBest, Note, Raced
+from tcl.tuner.run.events import (
+    Candidate,
+    CandidateDone,
+    Decision,
+    Event,
+    Finished,
+    NewBest,
+    Note,
+    Raced,
+)
+from tcl.tuner.run.result import TuningResult
+from tcl.tuner.run.stop_requests import Watch
 
 _PATIENCE = 4.0
 """A cache that failed is left alone for so many times as long as it took to fail."""
@@ -57,11 +68,6 @@ class Ledger(Generic[OptionsT]):
         """What is decided so far."""
         return Decision.of(self.best, self.start, self._raced)
 
-    @property
-    def unsaved(self) -> int:
-        """How many measurements the cache has not taken."""
-        return sum(map(len, self._unsaved))
-
     def add(self, candidate: Candidate[OptionsT], done: int, of: int, *, known: bool) -> None:
         """Take over one candidate, the ``done``-th of its generation. ``known``: the cache has
         it, so that finals which were held since then have judged it."""
@@ -107,6 +113,19 @@ class Ledger(Generic[OptionsT]):
                 self._files = cache.files
         except CacheError as error:
             self.warn(str(error), began)
+
+    def result(self, watch: Watch) -> TuningResult[OptionsT]:
+        """What a search found that is over, which is reported."""
+        seconds, interrupted = watch.seconds, watch() > 0
+        self._report(Finished(self.decision, seconds, interrupted))
+        return TuningResult(
+            self.decision,
+            tuple(self.history),
+            interrupted,
+            seconds,
+            self.name,
+            sum(map(len, self._unsaved)),
+        )
 
     def save_state(self, config: Mapping[str, object], state: Mapping[str, object]) -> None:
         """Keep what a resumed search needs."""

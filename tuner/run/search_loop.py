@@ -13,7 +13,7 @@ from tcl.tuner.measure.backend import OptionSpace, OptionsT
 from tcl.tuner.measure.machine_speed import settled
 from tcl.tuner.measure.reliability import Doubts
 from tcl.tuner.measure.verdict import Outcome
-from tcl.tuner.run.checkpoint import OWNER, SECONDS, Plan
+from tcl.tuner.run.checkpoint import OWNER, SECONDS, SavedSearch
 from tcl.tuner.run.events import (
     Candidate,
     CandidateCompiled,
@@ -29,6 +29,7 @@ from tcl.tuner.run.stop_requests import FINISH, Watch
 from tcl.tuner.space.search_space import Config
 from tcl.tuner.strategies import make_strategy
 from tcl.tuner.strategies.breeding import ENOUGH_TO_BREED
+from tcl.tuner.strategies.prior import Prior
 from tcl.tuner.strategies.strategy import Result
 
 
@@ -37,36 +38,33 @@ class Search(Generic[OptionsT]):
 
     def __init__(
         self,
-        plan: Plan[OptionsT],
+        saved: SavedSearch,
         options: OptionSpace[OptionsT],
         ledger: Ledger[OptionsT],
         watch: Watch,
         report: Callable[[Event[OptionsT]], object],
+        prior: Prior | None = None,
     ) -> None:
-        settings = plan.settings
-        self._plan = plan
+        settings = saved.settings
+        self._saved = saved
         self._options = options
         self._ledger = ledger
         self._watch = watch
         self._report = report
         self._doubts = Doubts()
+        rng = random.Random(settings.seed)
         self._strategy = make_strategy(
-            settings.strategy,
-            options.space,
-            random.Random(settings.seed),
-            settings.search,
-            plan.seeds,
-            plan.prior,
+            settings.strategy, options.space, rng, settings.search, saved.seeds, prior
         )
-        self._known = plan.saved.outcomes() if plan.saved is not None else {}
+        self._known = saved.outcomes()
         self._state: dict[str, object] = {}
 
-    def recall(self) -> int:
-        """The generation to go on with, after taking over what an earlier part of the search has
-        found; 0 for the start. ``CacheError`` if that cannot be done."""
-        saved = self._plan.saved
-        if saved is None:
-            return 0
+    def recall(self) -> None:
+        """Take over what an earlier part of the search has found. ``CacheError`` if that cannot be
+        done."""
+        saved = self._saved
+        if saved.strategy is None:
+            return
         self._watch.may_end()
         saved.restore(self._strategy, self._options.space)
         self._report(Resumed(saved.name, saved.generation, len(self._known)))
@@ -80,55 +78,47 @@ class Search(Generic[OptionsT]):
         if saved.heats:  # what its last finals decided, as the cache ranks it
             raced = [self._candidate(r) for r in saved.records if r.heat == saved.heats - 1]
             self._ledger.decide(raced, self._candidate(ranked(saved.records)[0]))
-        return saved.generation
 
-    def run(self, pipeline: Pipeline[OptionsT], first: int) -> None:
-        """Search from generation ``first`` on, to the end."""
-        settings, strategy = self._plan.settings, self._strategy
+    def run(self, pipeline: Pipeline[OptionsT]) -> None:
+        """Search, from where it was saved to the end."""
+        saved, strategy = self._saved, self._strategy
+        first, last = saved.generation, saved.settings.generations
         try:
             if first == 0:
                 self._save(0)
-                jobs = [Job(o, self._config(o), i) for i, o in enumerate(self._plan.start)]
+                start = [self._options.from_json(text) for text in saved.start]
+                jobs = [Job(o, self._config(o), i) for i, o in enumerate(start)]
                 if jobs:
                     strategy.tell(self._generation(0, jobs, pipeline))
-            for generation in range(max(1, first), settings.generations + 1):
+            for generation in range(max(1, first), last + 1):
                 if self._watch() >= FINISH:  # perhaps with a part of the generation before
                     break
                 self._save(generation)
                 configs = strategy.ask()
                 if not configs:  # everything there is has been tried
-                    self._complete(first)
                     break
                 jobs = [Job(self._options.to_options(c), c, i) for i, c in enumerate(configs)]
                 strategy.tell(self._generation(generation, jobs, pipeline))
                 self._advise(generation)
-            else:
-                self._complete(first)
+            if self._watch() < FINISH:  # else the last generation was perhaps cut short
+                self._save(max(first, last + 1))
             if self._watch.in_time:
-                heats = self._plan.saved.heats if self._plan.saved is not None else 0
                 finals = Finals(self._ledger, self._options, self._report, self._doubts)
-                finals.hold(pipeline.race_afresh, heats, lambda: self._watch.in_time)
+                finals.hold(pipeline.race_afresh, saved.heats, lambda: self._watch.in_time)
         finally:
             if self._state:  # else what an earlier part saved stays as it is
                 end = {**self._state, SECONDS: self._seconds, OWNER: None}
-                self._ledger.save_state(self._plan.config(), end)
+                self._ledger.save_state(saved.settings.as_dict(), end)
 
     @property
     def _seconds(self) -> float:
         """How long the search has taken, with its earlier parts."""
-        before = self._plan.saved.seconds if self._plan.saved is not None else 0.0
-        return before + self._watch.seconds
-
-    def _complete(self, first: int) -> None:
-        """Keep that no generation is left, unless the last one was cut short."""
-        if self._watch() < FINISH:
-            self._save(max(first, self._plan.settings.generations + 1))
+        return self._saved.seconds + self._watch.seconds
 
     def _save(self, generation: int) -> None:
         """Keep the strategy as it is before ``generation``."""
-        state = self._plan.state(self._options, generation, self._strategy.state())
-        self._state = {**state, SECONDS: self._seconds}
-        self._ledger.save_state(self._plan.config(), self._state)
+        self._state = self._saved.state(generation, self._strategy.state(), self._seconds)
+        self._ledger.save_state(self._saved.settings.as_dict(), self._state)
 
     def _candidate(self, record: Record) -> Candidate[OptionsT]:
         options = self._options.from_json(record.options)
@@ -185,7 +175,7 @@ class Search(Generic[OptionsT]):
         ]
 
     def _started(self, generation: int, candidates: int) -> None:
-        most = max(generation, self._plan.settings.generations)
+        most = max(generation, self._saved.settings.generations)
         self._report(GenerationStarted(generation, most, candidates))
 
     def _advise(self, generation: int) -> None:

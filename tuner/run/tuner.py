@@ -8,7 +8,7 @@ import uuid
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import wait
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Generic
 
 from tcl.common.errors import CacheError, CompileError
@@ -18,11 +18,11 @@ from tcl.tuner.config import TunerConfig
 from tcl.tuner.measure.backend import Backend, OptionSpace, OptionsT
 from tcl.tuner.measure.evaluate import Reference, compute_reference
 from tcl.tuner.measure.timing import MeasureSettings
-from tcl.tuner.run.checkpoint import Plan, SavedSearch, kept
-from tcl.tuner.run.events import Candidate, Decision, Event, Finished, Interrupted, Note
+from tcl.tuner.run.checkpoint import SavedSearch, kept, knobs_of
+from tcl.tuner.run.events import Candidate, Event, Interrupted, Note
 from tcl.tuner.run.ledger import Ledger
 from tcl.tuner.run.pipeline import Pipeline
-from tcl.tuner.run.result_html import result_html
+from tcl.tuner.run.result import TuningResult
 from tcl.tuner.run.search_loop import Search
 from tcl.tuner.run.stop_requests import FINISH, KILL, Interrupts, Watch
 from tcl.tuner.run.workplace import Here, Orders, Workplace, check_cores
@@ -43,41 +43,6 @@ _ANOTHER_MODEL = (
     "the model that the search started from is not the one that there is now: it goes on without a "
     "model"
 )
-
-
-@dataclass(frozen=True, slots=True)
-class TuningResult(Generic[OptionsT]):
-    """What a run found."""
-
-    decision: Decision[OptionsT]
-    """Who wins, and what it is compared with."""
-    history: tuple[Candidate[OptionsT], ...]
-    """Every candidate with a verdict, in the order in which they got it."""
-    interrupted: bool
-    """Ended by a signal, ``stop`` or the time limit, rather than after all generations."""
-    seconds: float
-    run: str
-    """Identity of the run, as in the cache."""
-    unsaved: int
-    """How many measurements, those of the finals included, the cache did not take."""
-
-    @property
-    def best(self) -> Candidate[OptionsT] | None:
-        """The winner; None if nothing works."""
-        return self.decision.winner
-
-    @property
-    def options(self) -> OptionsT | None:
-        """The best options."""
-        return self.best.options if self.best is not None else None
-
-    @property
-    def time(self) -> float | None:
-        """Median seconds per call of the best options."""
-        return self.best.time if self.best is not None else None
-
-    def _repr_html_(self) -> str:
-        return result_html(self.decision, self.history, self.interrupted, self.seconds)
 
 
 class Tuner(Generic[OptionsT]):
@@ -153,36 +118,50 @@ class Tuner(Generic[OptionsT]):
         prior = self._prior if starts else None
         name = uuid.uuid4().hex if resume is None else resume.name
         ledger = Ledger(name, self._options, self._cache, self._key, self._entry, tell)
-        with self._interrupts, kept(name, self._cache, self._key, resume) as going_on:
+        with self._interrupts, kept(name, self._cache, self._key, resume) as saved:
             reference = self._reference(watch)
-            if reference is None and watch() < KILL and going_on is None:
+            if reference is None and watch() < KILL and saved is None:
                 tell(Note(_UNFINISHED))
             try:
                 # A search that is resumed has a time already, and is best left as it is.
-                if reference is not None or (going_on is None and watch() < KILL):
-                    if going_on is not None:
-                        plan = Plan.resumed(going_on, self._settings, self._options, prior)
+                if reference is not None or (saved is None and watch() < KILL):
+                    if saved is None:
+                        saved = self._new(ledger, start, prior)
+                    if prior is None or prior.identity != saved.model:
+                        prior = None
+                        if saved.model is not None:
+                            tell(Note(_ANOTHER_MODEL))
                     else:
-                        seed = self._settings.seed
-                        if seed is None:
-                            seed = random.SystemRandom().getrandbits(32)
-                        settings = replace(self._settings, seed=seed)
-                        seeds = tuple(self._cached(ledger))
-                        plan = Plan(ledger.name, settings, tuple(start), seeds, prior=prior)
-                    if plan.prior is not None:
-                        tell(Note(f"the search starts from the model {plan.prior.title}"))
-                    elif going_on is not None and going_on.model is not None:
-                        tell(Note(_ANOTHER_MODEL))
-                    search = Search(plan, self._options, ledger, watch, tell)
-                    first = search.recall()
+                        tell(Note(f"the search starts from the model {prior.title}"))
+                    settings = replace(self._settings, seed=saved.settings.seed)
+                    model = None if prior is None else prior.identity
+                    saved = replace(saved, settings=settings, model=model)
+                    search = Search(saved, self._options, ledger, watch, tell, prior)
+                    search.recall()
                     with self._pipeline(reference, watch, ledger.best) as pipeline:
-                        search.run(pipeline, first)
+                        search.run(pipeline)
             finally:  # also where machines were lost, or ``report`` raised
                 ledger.flush(last=True)
-        seconds, interrupted = watch.seconds, watch() > 0
-        tell(Finished(ledger.decision, seconds, interrupted))
-        history = tuple(ledger.history)
-        return TuningResult(ledger.decision, history, interrupted, seconds, name, ledger.unsaved)
+        return ledger.result(watch)
+
+    def _new(
+        self,
+        ledger: Ledger[OptionsT],
+        start: Sequence[OptionsT],
+        prior: NamedPrior | None,
+    ) -> SavedSearch:
+        """A search that has not begun."""
+        settings = self._settings
+        if settings.seed is None:
+            settings = replace(settings, seed=random.SystemRandom().getrandbits(32))
+        return SavedSearch(
+            ledger.name,
+            settings,
+            tuple(map(self._options.to_json, start)),
+            tuple(self._cached(ledger)),
+            knobs_of(self._options.space),
+            model=None if prior is None else prior.identity,
+        )
 
     def _reference(self, watch: Watch) -> Reference | None:
         """What the outputs have to be; None if interrupted, or if that takes longer than the whole

@@ -39,40 +39,6 @@ class Orders:
     check: Callable[[], object] | None = None
     """Raises on a machine that is not fit for it."""
 
-    def pools(self) -> tuple[WorkerPool, WorkerPool, bool]:
-        """Processes of this machine that compile, and the one that measures; whether they share
-        cores and have to take turns. ``ArgumentError`` for more cores than there are."""
-        compile_cores, measure_cores = split_cores(available_cores(), self.measure_cores)
-        processes = self.processes or len(compile_cores)
-        compiler = WorkerPool(
-            processes,
-            timeout=self.compile_timeout,
-            memory=allowance(0, 0, 2 * processes),
-            cpus=compile_cores,
-        )
-        evaluator = WorkerPool(
-            1,
-            initializer=set_up,
-            initargs=(self.backend, self.expected, self.timing),
-            timeout=self.run_timeout,
-            memory=allowance(self.size, self.measure_cores, 2),  # as much as all compilers
-            cpus=measure_cores,
-        )
-        return compiler, evaluator, not set(compile_cores).isdisjoint(measure_cores)
-
-    def helpers(self) -> WorkerPool | None:
-        """Processes that compile on the cores of the one that measures, in turns with it; None
-        where all do, or where so many were not asked for."""
-        compile_cores, measure_cores = split_cores(available_cores(), self.measure_cores)
-        if self.processes or not set(compile_cores).isdisjoint(measure_cores):
-            return None
-        return WorkerPool(
-            len(measure_cores),
-            timeout=self.compile_timeout,
-            memory=allowance(0, 0, 2 * (len(compile_cores) + len(measure_cores))),
-            cpus=measure_cores,
-        )
-
 
 @dataclass(frozen=True, slots=True)
 class Compilers:
@@ -104,23 +70,50 @@ class Workplace(Protocol):
 
 
 class Here:
-    """This machine."""
+    """This machine. ``helped``: where cores are left to compile on, those that measure compile as
+    well, in turns."""
+
+    def __init__(self, *, helped: bool = True) -> None:
+        self._helped = helped
 
     def open(self, orders: Orders) -> Stages:
         """See ``Workplace``; ``ArgumentError`` for more cores than there are."""
-        compiler, evaluator, in_turns = orders.pools()
-        helpers = orders.helpers()
-        compilers = [Compilers(compiler, compiler.workers, in_turns)]
-        if helpers is not None:
-            compilers.append(Compilers(helpers, helpers.workers, in_turns=True))
+        compile_cores, measure_cores = split_cores(available_cores(), orders.measure_cores)
+        in_turns = not set(compile_cores).isdisjoint(measure_cores)
+        width = orders.processes or len(compile_cores)
+        places = [(width, compile_cores, in_turns, 2 * width)]
+        if self._helped and not orders.processes and not in_turns:
+            processes = 2 * (len(compile_cores) + len(measure_cores))
+            places.append((len(measure_cores), measure_cores, True, processes))
+        compilers = [
+            WorkerPool(
+                workers,
+                timeout=orders.compile_timeout,
+                memory=allowance(0, 0, processes),
+                cpus=cores,
+            )
+            for workers, cores, _, processes in places
+        ]
+        evaluator = WorkerPool(
+            1,
+            initializer=set_up,
+            initargs=(orders.backend, orders.expected, orders.timing),
+            timeout=orders.run_timeout,
+            memory=allowance(orders.size, orders.measure_cores, 2),  # as much as all compilers
+            cpus=measure_cores,
+        )
 
         def close() -> None:
-            compiler.kill()
-            evaluator.kill()
-            if helpers is not None:
-                helpers.kill()
+            for pool in (*compilers, evaluator):
+                pool.kill()
 
-        return Stages(tuple(compilers), evaluator, 1, close)
+        each = zip(compilers, places, strict=True)
+        return Stages(
+            tuple(Compilers(pool, pool.workers, turns) for pool, (_, _, turns, _) in each),
+            evaluator,
+            1,
+            close,
+        )
 
 
 def check_cores(measure_cores: int) -> Sequence[int]:

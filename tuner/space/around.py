@@ -61,7 +61,6 @@ PAID: Mapping[Kind, float] = MappingProxyType(
         ("chunk", True): 0.0026,
         ("vector", None): 0.0011,
         ("register", False): 0.0008,
-        ("row", None): 0.0004,
         ("stage", False): 0.0001,
         ("lanes", False): 0.0001,
         ("lanes", True): 0.0001,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from random import Random
 from typing import TypeAlias
@@ -110,3 +110,14 @@ def loop_orders(reduction: list[bool]) -> Iterator[tuple[int, ...]]:
         moved += [(i, *others), (*others, i)]
         moved += [(*natural[:i], i + 1, i, *natural[i + 2 :])] if i + 1 < rank else []
     yield from dict.fromkeys(moved)
+
+
+def first_alike(knob: Knob, order: Value, moved: Iterable[int]) -> Value:
+    """The first choice that has these places in the same order; ``order`` if there is none."""
+    kept = {str(k) for k in moved}
+
+    def of_kept(text: Value) -> list[str]:
+        return [part for part in str(text).split() if part in kept]
+
+    wanted = of_kept(order)
+    return next((c for c in knob.choices if of_kept(c) == wanted), order)

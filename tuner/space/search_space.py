@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from random import Random
@@ -15,14 +16,16 @@ Config: TypeAlias = tuple[Value, ...]
 """One value per knob, in the order of the knobs."""
 
 Constraint: TypeAlias = Callable[[Mapping[str, Value]], str | None]
-"""Knob name → value, to the reason against it; None when there is none. It reads no more values
-than it needs: those that it has read are drawn again where it is not met."""
+"""Knob name → value, to the reason against it; None when there is none. Where it
+is not met, those values are drawn again that it has read by ``[]``, not by ``get``."""
 
 Normal: TypeAlias = Callable[[Mapping[str, Value]], Mapping[str, Value]]
 """Knob name → value, to those values among all that mean the same which stand for them."""
 
 _T = TypeVar("_T")
 _TRIES = 300
+_PATIENCE = 150
+"""Times that a constraint may not be met before its knobs are all at their defaults."""
 
 
 class Space(Protocol):
@@ -146,51 +149,40 @@ class SearchSpace:
 
         The knobs that a constraint which is not met has looked at are drawn again, and no others:
         a def of many nests has so many constraints that hardly any draw meets them all at once.
+        The more often one has not been met, the more of its knobs are left at their defaults.
         """
         by_name = {k.name: k for k in self.knobs}
         values = {name: k.sample(rng) for name, k in by_name.items()}
         met: dict[int, frozenset[str]] = {}
         """What constraints have looked at that are met, and need not look again before it
         changes."""
+        failed: Counter[int] = Counter()
         for _ in range(_TRIES):
-            again = self._unmet(values, met)
-            if again is None:
+            place, again = self._unmet(values, met)
+            if place is None:
                 values.update(self._freely(values))
                 return tuple(values[k.name] for k in self.knobs)
-            values.update({name: by_name[name].sample(rng) for name in sorted(again)})
-            for place in [p for p, read in met.items() if not again.isdisjoint(read)]:
-                del met[place]
-        return self._walked(rng) if self.valid(self.default) else None
-
-    def _walked(self, rng: Random) -> Config:
-        """A valid configuration that steps of one knob at a time, each valid, lead to from the
-        default: for spaces of which hardly any draw meets all constraints."""
-        config = self.default
-        open_ = [k for k in range(len(self.knobs)) if self.knobs[k].cardinality > 1]
-        for k in rng.choices(open_, k=2 * len(open_)) if open_ else ():
-            values = self.values(config)
-            values[self.knobs[k].name] = self.knobs[k].mutate(config[k], rng)
-            values.update(self._freely(values))
-            candidate = tuple(values[knob.name] for knob in self.knobs)
-            if self.valid(candidate):
-                config = candidate
-        return config
+            failed[place] += 1
+            for name in sorted(again):
+                knob, patience = by_name[name], failed[place] / _PATIENCE
+                values[name] = knob.default if rng.random() < patience else knob.sample(rng)
+            for known in [p for p, read in met.items() if not again.isdisjoint(read)]:
+                del met[known]
+        return self.default if self.valid(self.default) else None
 
     def _unmet(
         self, values: dict[str, Value], met: dict[int, frozenset[str]]
-    ) -> frozenset[str] | None:
-        """What the first constraint that is not met has looked at; None if all are. Those that
-        are met join ``met``. Heuristics come first: they take less time."""
+    ) -> tuple[int | None, frozenset[str]]:
+        """The place of the first constraint that is not met, and what is to be drawn again for it;
+        no place if all are. Those that are met join ``met``. Heuristics come first: they take less
+        time."""
         for place, constraint in enumerate((*self.heuristics, *self.constraints)):
-            if place in met:
-                continue
-            reading = _Reading(values)
-            reason = constraint(reading)
-            read = frozenset(reading)
-            if reason is not None:
-                return read
-            met[place] = read
-        return None
+            if place not in met:
+                read = _Reading(values)
+                if constraint(read) is not None:
+                    return place, frozenset(read)
+                met[place] = frozenset(read) | read.got
+        return None, frozenset()
 
     def neighbours(self, config: Config) -> Iterator[Config]:
         """Valid configurations that differ in one knob, by one step where the knob is ordered."""
@@ -220,13 +212,32 @@ def reading(
 ) -> tuple[_T, frozenset[str]]:
     """What a function gives for these values, and the names of those that it has looked at: where
     they are the same, it gives the same."""
-    read = _Looking(values)
+    read = _Reading(values)
     found = function(read)
-    return found, frozenset(read)
+    return found, frozenset(read) | read.got
 
 
 class _Reading(dict[str, Value]):
-    """Those of the values that have been read, but for what was only got."""
+    """The values that have been read by ``[]``, and the names of those that were only got."""
+
+    __slots__ = ("_values", "got")
+
+    def __init__(self, values: Mapping[str, Value]) -> None:
+        self._values = values
+        self.got: set[str] = set()
+
+    def __missing__(self, name: str) -> Value:
+        value = self[name] = self._values[name]
+        return value
+
+    def get(self, name: str, default: Value | None = None) -> Value | None:  # type: ignore[override]
+        """A value, which is not drawn again for that."""
+        self.got.add(name)
+        return self._values.get(name, default)
+
+
+class Quiet(dict[str, Value]):
+    """Values none of which is drawn again for having been looked at."""
 
     __slots__ = ("_values",)
 
@@ -234,19 +245,7 @@ class _Reading(dict[str, Value]):
         self._values = values
 
     def __missing__(self, name: str) -> Value:
-        value = self[name] = self._values[name]
+        value = self._values.get(name)
+        assert value is not None
+        self[name] = value
         return value
-
-    def get(self, name: str, default: Value | None = None) -> Value | None:  # type: ignore[override]
-        """A value, read or not."""
-        return self._values.get(name, default)
-
-
-class _Looking(_Reading):
-    """All that have been looked at."""
-
-    __slots__ = ()
-
-    def get(self, name: str, default: Value | None = None) -> Value | None:  # type: ignore[override]
-        """A value."""
-        return self[name] if name in self._values else default

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from bisect import bisect
-from collections.abc import Container, Sequence
+from collections.abc import Sequence
 from itertools import accumulate
 
 from tcl.tuner.space.search_space import Config
-from tcl.tuner.strategies.history import Memory
-from tcl.tuner.strategies.strategy import SearchSettings
+from tcl.tuner.strategies.strategy import Strategy
 
 ENOUGH_TO_BREED = 3
 """With fewer parents there is nothing to mix."""
@@ -24,55 +23,53 @@ class Breeder:
 
     def __init__(
         self,
-        memory: Memory,
-        settings: SearchSettings,
+        search: Strategy,
         parents: Sequence[tuple[float, Config]],
         pressure: float = _PRESSURE,
     ) -> None:
-        """``parents``: times and configurations, fastest first. ``pressure``: of the selection by
-        rank; above 1 prefers better parents, 1 would treat all alike."""
-        self._memory = memory
-        self._rng = memory.rng
-        self._knobs = memory.space.knobs
-        self._settings = settings
+        """``search``: that the children are for. ``parents``: times and configurations, fastest
+        first. ``pressure``: of the selection by rank; above 1 prefers better parents, 1 would treat
+        all alike."""
+        self._seen, self._space = search.seen, search.space
+        self._rng, self._settings = search.rng, search.settings
+        self._knobs = search.space.knobs
         self._pressure = pressure
         self._parents = [c for _, c in parents]
         self._wheel = list(accumulate(1 / max(t, 1e-12) for t, _ in parents))
         self._free = [i for i, k in enumerate(self._knobs) if k.cardinality > 1]
 
-    def child(self, taken: Container[Config], tries: int = _TRIES) -> Config | None:
-        """A valid configuration that is not in ``taken``; None if so many tries made none."""
-        space = self._memory.space
+    def child(self, tries: int = _TRIES) -> Config | None:
+        """A valid configuration that was never proposed; None if so many tries made none."""
         for _ in range(tries):
             child = self._bred() if len(self._parents) >= ENOUGH_TO_BREED else self._scattered()
             if child is None:
                 return None
-            if child in taken:  # converged: step away from it rather than give up
+            if child in self._seen:  # converged: step away from it rather than give up
                 knobs = 1 if self._rng.random() < 0.7 else 2
                 child = self._changed(child, min(len(self._free), knobs))
-            if child not in taken and space.valid(child):
+            if child not in self._seen and self._space.valid(child):
                 return child
         return None
 
     def _bred(self) -> Config:
         """A parent with one knob changed; or a parent, or several mixed, and then mutated."""
-        rng, settings = self._rng, self._settings
+        rng = self._rng
         if self._free and rng.random() < _NEAR:
             return self._changed(self._select(), 1)
-        if rng.random() >= settings.crossover:
+        if rng.random() >= self._settings.crossover:
             child = self._select()
         else:
-            mixed = [self._select() for _ in range(settings.parents)]
+            mixed = [self._select() for _ in range(self._settings.parents)]
             child = tuple(rng.choice(genes) for genes in zip(*mixed, strict=True))
         return tuple(
-            knob.mutate(value, rng) if rng.random() < settings.mutation else value
+            knob.mutate(value, rng) if rng.random() < self._settings.mutation else value
             for knob, value in zip(self._knobs, child, strict=True)
         )
 
     def _scattered(self) -> Config | None:
         """Half of the time near the best, if there is one: a third of the knobs drawn anew."""
         if not self._parents or self._rng.random() >= 0.5:
-            return self._memory.space.sample(self._rng)
+            return self._space.sample(self._rng)
         changed = list(self._parents[0])
         for i in self._rng.sample(self._free, max(1, len(self._free) // 3) if self._free else 0):
             changed[i] = self._knobs[i].sample(self._rng)

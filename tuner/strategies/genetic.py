@@ -10,10 +10,9 @@ import numpy as np
 
 from tcl.tuner.space.search_space import Config, Space
 from tcl.tuner.strategies.breeding import ENOUGH_TO_BREED, Breeder
+from tcl.tuner.strategies.evolution import Evolution
 from tcl.tuner.strategies.features import Features
-from tcl.tuner.strategies.history import logarithms
-from tcl.tuner.strategies.skeleton import Evolution
-from tcl.tuner.strategies.strategy import SearchSettings
+from tcl.tuner.strategies.strategy import SearchSettings, logarithms
 
 _LITTER = 2
 """Children that are bred for one that is measured."""
@@ -43,27 +42,28 @@ class Genetic(Evolution):
         self._features = Features(space)
 
     def _children(self) -> list[Config]:
-        memory, settings = self._memory, self._settings
-        measured = memory.measured()
-        latest = measured[-math.ceil(_LIFETIME * settings.population) :]
+        measured = self.measured()
+        latest = measured[-math.ceil(_LIFETIME * self.settings.population) :]
         working = sorted(((t, c) for c, t in latest if t is not None), key=lambda item: item[0])
         if len(working) < ENOUGH_TO_BREED:
-            working = memory.ranked()
+            working = self.ranked()
         times = [math.inf if t is None else t for _, t in measured]
         since_best = len(times) - 1 - times.index(min(times)) if times else 0
-        pressure = max(_PATIENT, _EAGER / (1 + max(0.0, since_best / settings.population - 0.5)))
-        breeder = Breeder(memory, settings, working[: settings.population], pressure)
+        pressure = max(
+            _PATIENT, _EAGER / (1 + max(0.0, since_best / self.settings.population - 0.5))
+        )
+        breeder = Breeder(self, working[: self.settings.population], pressure)
         rows = self._features.rows([c for c, _ in measured])
         values = np.array(logarithms(measured))
         children: list[Config] = []
-        for _ in range(settings.children):
-            bred = [breeder.child(memory.seen) for _ in range(_LITTER)]
+        for _ in range(self.settings.children):
+            bred = [breeder.child() for _ in range(_LITTER)]
             litter = [c for c in bred if c is not None]
             if litter:
                 # The child whose relatives were fastest; the first of equals.
                 apart = self._features.distances(self._features.rows(litter), rows)
                 near = np.argsort(apart, axis=1, kind="stable")[:, :_RELATIVES]
                 child = litter[int(np.argmin(values[near].sum(axis=1)))]
-                memory.add(child)
+                self.add(child)
                 children.append(child)
         return children

@@ -17,12 +17,11 @@ import numpy as np
 
 from tcl.tuner.space.search_space import Config, Space
 from tcl.tuner.strategies.breeding import ENOUGH_TO_BREED, Breeder
+from tcl.tuner.strategies.evolution import Evolution
 from tcl.tuner.strategies.features import Features, Floats
 from tcl.tuner.strategies.gaussian import GaussianProcess, Posterior
-from tcl.tuner.strategies.history import logarithms
 from tcl.tuner.strategies.prior import Prior, agreement, believed
-from tcl.tuner.strategies.skeleton import Evolution
-from tcl.tuner.strategies.strategy import SearchSettings, State
+from tcl.tuner.strategies.strategy import SearchSettings, State, logarithms
 
 _CHILDREN = 150
 """Tries to breed a child for the screen."""
@@ -72,12 +71,11 @@ class Screened(Evolution):
     def _opening(self) -> list[Config]:
         """With a prior: the seeds and, half of ``population`` with them, mostly those that it
         prefers. So what it knows is put to the test early."""
-        memory = self._memory
         if self._prior is None or not self._features.count:
             return super()._opening()
-        found = self._known_seeds()
+        found = self.new_seeds()
         pool = self._drawn()
-        count = max(1, self._settings.population // 2) - len(found)
+        count = max(1, self.settings.population // 2) - len(found)
         if pool and count > 0:
             few = round(_CONTRAST * count)
             expected = self._prior.predict(pool)
@@ -85,43 +83,42 @@ class Screened(Evolution):
             mean = (expected.logs - expected.logs.mean()) * (math.sqrt(_KNOWN) / scale)
             posterior = self._model.unmeasured(mean, 1 - _KNOWN, self._features.rows(pool))
             mean += _LED * expected.spread / scale
-            found += self._chosen(pool, posterior, mean, _LED, count - few)
+            found += self._most_promising(pool, posterior, mean, _LED, count - few)
             found += self._apart(few)
-        return memory.fill(found, 1)
+        return self.fill(found, 1)
 
     def _drawn(self) -> list[Config]:
         """What a prior chooses of: configurations around the best that is known, all that differ in
         one knob among them; from anywhere before anything is known."""
-        memory, best = self._memory, self._best
+        best = self._best
         if best is None:
-            sampled = (memory.space.sample(memory.rng) for _ in range(_DRAWN))
+            sampled = (self.space.sample(self.rng) for _ in range(_DRAWN))
             drawn = [config for config in sampled if config is not None]
         else:
             drawn = [*self._beside(best)]
-            open_ = [k for k, knob in enumerate(memory.space.knobs) if knob.cardinality > 1]
+            open_ = [k for k, knob in enumerate(self.space.knobs) if knob.cardinality > 1]
             for _ in range(_AROUND):
                 changed = list(best)
-                for k in memory.rng.sample(open_, min(len(open_), memory.rng.choice(_CHANGED))):
-                    changed[k] = memory.space.knobs[k].mutate(changed[k], memory.rng)
-                if memory.space.valid(config := tuple(changed)):
+                for k in self.rng.sample(open_, min(len(open_), self.rng.choice(_CHANGED))):
+                    changed[k] = self.space.knobs[k].mutate(changed[k], self.rng)
+                if self.space.valid(config := tuple(changed)):
                     drawn.append(config)
-        return [c for c in dict.fromkeys(drawn) if c not in memory.seen]
+        return [c for c in dict.fromkeys(drawn) if c not in self.seen]
 
     def _children(self) -> list[Config]:
-        memory, settings = self._memory, self._settings
-        ranked = memory.ranked()
-        breeder = Breeder(memory, settings, ranked[: settings.population])
+        ranked = self.ranked()
+        breeder = Breeder(self, ranked[: self.settings.population])
         if len(ranked) < ENOUGH_TO_BREED:
-            bred = (breeder.child(memory.seen) for _ in range(settings.children))
-            return [c for c in bred if c is not None and memory.add(c)]
+            bred = (breeder.child() for _ in range(self.settings.children))
+            return [c for c in bred if c is not None and self.add(c)]
         few = 0
-        if self._prior is not None and len(memory.results) < _HEDGED:
-            results = memory.measured()
+        if self._prior is not None and len(self.results) < _HEDGED:
+            results = self.measured()
             expected = self._prior.predict([c for c, _ in results]).logs
             few = round(
-                (1 - agreement(expected, np.array(logarithms(results)))) * settings.children
+                (1 - agreement(expected, np.array(logarithms(results)))) * self.settings.children
             )
-        return self._screen(self._pool(breeder), settings.children - few) + self._apart(few)
+        return self._screen(self._pool(breeder), self.settings.children - few) + self._apart(few)
 
     def _apart(self, count: int) -> list[Config]:
         """What is tried whatever models expect: next to the best, where the search began with
@@ -130,24 +127,22 @@ class Screened(Evolution):
         return self._spread(found, count)
 
     def state(self) -> State:
-        """See ``Strategy``."""
         return {**super().state(), "model": self._model.state()}
 
     def restore(self, state: Mapping[str, object]) -> None:
-        """See ``Strategy``."""
         super().restore(state)
         self._model.restore(state["model"])
 
     def _pool(self, breeder: Breeder) -> list[Config]:
         """Children and strangers to choose from, in an order that is always the same."""
-        memory, pool = self._memory, dict[Config, None]()
+        pool = dict[Config, None]()
         for _ in range(_CHILDREN):
-            child = breeder.child(memory.seen, tries=1)
+            child = breeder.child(tries=1)
             if child is not None:
                 pool[child] = None
         for _ in range(_STRANGERS):
-            stranger = memory.space.sample(memory.rng)
-            if stranger is not None and stranger not in memory.seen:
+            stranger = self.space.sample(self.rng)
+            if stranger is not None and stranger not in self.seen:
                 pool[stranger] = None
         if self._prior is not None:
             pool.update(dict.fromkeys(self._drawn()))
@@ -157,7 +152,7 @@ class Screened(Evolution):
         """The most promising of the pool, given what else is being measured."""
         if not pool or not self._features.count:
             return []
-        results, pending = self._memory.measured(), self._memory.pending
+        results, pending = self.measured(), self.pending
         at = [*pool, *pending]
         rows, places = (self._features.rows(cs) for cs in ([c for c, _ in results], at))
         times = logs = np.array(logarithms(results))
@@ -177,9 +172,9 @@ class Screened(Evolution):
         posterior = self._model.posterior(rows[kept], values[kept], places)
         for place in range(len(pool), len(places)):
             posterior.chosen(place)
-        return self._chosen(pool, posterior, posterior.mean + known / scale, bold, count)
+        return self._most_promising(pool, posterior, posterior.mean + known / scale, bold, count)
 
-    def _chosen(
+    def _most_promising(
         self, pool: list[Config], posterior: Posterior, mean: Floats, bold: float, count: int
     ) -> list[Config]:
         """The most promising of the pool, from now on in memory; others that ``posterior`` knows
@@ -191,7 +186,7 @@ class Screened(Evolution):
             place = int(np.argmin(mean - bold * posterior.spread + left))
             left[place] = np.inf
             posterior.chosen(place)
-            self._memory.add(pool[place])
+            self.add(pool[place])
             found.append(pool[place])
         return found
 

@@ -1,16 +1,20 @@
 """What every search strategy is: it proposes configurations and is told their times.
 
 A strategy knows nothing of compilers or clocks, so it can be replayed on recorded results, and
-the same random state with the same results makes the same proposals.
+the same random state with the same results makes the same proposals: in which order results come in
+makes no difference to what follows.
 """
 
 from __future__ import annotations
 
+import math
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol, TypeAlias
+from random import Random
+from typing import TypeAlias, cast
 
-from tcl.tuner.space.search_space import Config
+from tcl.tuner.space.search_space import Config, Space
 
 Result: TypeAlias = tuple[Config, float | None]
 """A configuration and its time in seconds; None when it failed."""
@@ -19,6 +23,10 @@ State: TypeAlias = dict[str, object]
 """A strategy at any moment, as JSON data."""
 
 SELECTIONS = ("rank", "roulette")
+_ENUMERABLE = 100_000
+"""Spaces up to this size are searched to the last configuration."""
+_FAILED = math.log(2)
+"""A failure counts as so much slower than the slowest, as a logarithm."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,23 +54,102 @@ class SearchSettings:
         return max(1, self.population - self.elites)
 
 
-class Strategy(Protocol):
-    """The one signature. ``ask`` and ``tell`` alternate, a generation at a time; the results of a
-    generation may come in any order, in parts, or not at all. Where there is more to be done it
-    may be asked again before it is told: what is pending is not proposed again."""
+class Strategy(ABC):
+    """``ask`` and ``tell`` alternate, a generation at a time; the results of a generation may come
+    in any order, in parts, or not at all. Where there is more to be done it may be asked again
+    before it is told: what is pending is not proposed again. ``seeds`` open the first generation.
+    """
 
-    @property
-    def pending(self) -> tuple[Config, ...]:
-        """What was asked and not told: after ``restore``, what is still to be measured."""
+    def __init__(
+        self, space: Space, rng: Random, settings: SearchSettings, seeds: Sequence[Config]
+    ) -> None:
+        self.space = space
+        self.rng = rng
+        self.settings = settings
+        self._seeds = tuple(seeds)
+        self.seen: dict[Config, None] = {}
+        """What was proposed or told, in that order."""
+        self.results: dict[Config, float | None] = {}
 
+    @abstractmethod
     def ask(self) -> tuple[Config, ...]:
         """The next generation: valid, different, never proposed before. Empty: nothing is left."""
 
     def tell(self, results: Sequence[Result]) -> None:
-        """What became of them, or of others, measured elsewhere."""
+        """What became of them, or of others, measured elsewhere. Of a configuration that is told
+        twice the last time counts."""
+        for config, time in results:
+            self.seen[config] = None
+            self.results[config] = time if time is not None and math.isfinite(time) else None
 
     def state(self) -> State:
         """Everything needed to go on from here, at any moment."""
+        version, internal, gauss = self.rng.getstate()
+        return {
+            "rng": [version, list(internal), gauss],
+            "seen": [list(c) for c in self.seen],
+            "results": [[list(c), t] for c, t in self.results.items()],
+        }
 
     def restore(self, state: Mapping[str, object]) -> None:
-        """Go on from a state of a strategy of the same kind, space and settings."""
+        """Go on from a state, which may have been through JSON, of a strategy of the same kind,
+        space and settings."""
+        version, internal, gauss = cast(tuple[int, list[int], float | None], state["rng"])
+        self.rng.setstate((version, tuple(internal), gauss))
+        self.seen = {tuple(c): None for c in cast(list[list[int | str]], state["seen"])}
+        results = cast(list[tuple[list[int | str], float | None]], state["results"])
+        self.results = {tuple(c): t for c, t in results}
+
+    @property
+    def pending(self) -> tuple[Config, ...]:
+        """What was asked and not told: after ``restore``, what is still to be measured."""
+        return tuple(c for c in self.seen if c not in self.results)
+
+    def measured(self) -> list[Result]:
+        """All results, in the order of their proposal."""
+        return [(c, self.results[c]) for c in self.seen if c in self.results]
+
+    def ranked(self) -> list[tuple[float, Config]]:
+        """Everything that worked, fastest first; equals in the order of their proposal."""
+        timed = [(t, c) for c, t in self.measured() if t is not None]
+        return sorted(timed, key=lambda item: item[0])
+
+    def add(self, config: Config) -> bool:
+        """Whether ``config`` was new; from now on it is not."""
+        if config in self.seen:
+            return False
+        self.seen[config] = None
+        return True
+
+    def new_seeds(self) -> list[Config]:
+        """Those seeds that are valid and new, which they now are not."""
+        return [c for c in self._seeds if self.space.valid(c) and self.add(c)]
+
+    def fill(self, found: list[Config], count: int) -> list[Config]:
+        """``found``, brought to ``count`` by random configurations while there are new ones."""
+        while len(found) < count and (config := self._fresh()) is not None:
+            found.append(config)
+        return found
+
+    def _fresh(self) -> Config | None:
+        """A random configuration not seen before; None when there seem to be no more."""
+        for _ in range(50):
+            config = self.space.sample(self.rng)
+            if config is None:
+                break
+            if self.add(config):
+                return config
+        if self.space.cardinality > _ENUMERABLE:
+            return None
+        left = [c for c in self.space.enumerate() if c not in self.seen]
+        if not left:
+            return None
+        self.add(config := self.rng.choice(left))
+        return config
+
+
+def logarithms(results: Sequence[Result]) -> list[float]:
+    """Of the times, from which to learn, with failures as times that are longer than all."""
+    logs = [math.log(max(t, 1e-12)) for _, t in results if t is not None]
+    worst = max(logs, default=0.0) + _FAILED
+    return [math.log(max(t, 1e-12)) if t is not None else worst for _, t in results]

@@ -9,11 +9,10 @@ from random import Random
 from typing import cast
 
 from tcl.tuner.space.search_space import Config, Space
-from tcl.tuner.strategies.skeleton import Search
-from tcl.tuner.strategies.strategy import SearchSettings, State
+from tcl.tuner.strategies.strategy import SearchSettings, State, Strategy
 
 
-class Exhaustive(Search):
+class Exhaustive(Strategy):
     """The seeds, then the space from one end to the other, ``population`` at a time."""
 
     def __init__(
@@ -25,31 +24,27 @@ class Exhaustive(Search):
         self._rest: Iterator[Config] = space.enumerate()
 
     def ask(self) -> tuple[Config, ...]:
-        """See ``Strategy``."""
-        found = self._known_seeds()
-        while len(found) < self._settings.population:
+        found = self.new_seeds()
+        while len(found) < self.settings.population:
             config = next(self._rest, None)
             if config is None:
                 break
             self._position += 1
-            if self._memory.add(config):
+            if self.add(config):
                 found.append(config)
         return tuple(found)
 
     def state(self) -> State:
-        """See ``Strategy``."""
         return {**super().state(), "position": self._position}
 
     def restore(self, state: Mapping[str, object]) -> None:
-        """See ``Strategy``."""
         super().restore(state)
         self._position = cast(int, state["position"])
-        self._rest = islice(self._memory.space.enumerate(), self._position, None)
+        self._rest = islice(self.space.enumerate(), self._position, None)
 
 
-class RandomSearch(Search):
+class RandomSearch(Strategy):
     """Generations of ``population`` random configurations, the seeds first."""
 
     def ask(self) -> tuple[Config, ...]:
-        """See ``Strategy``."""
-        return tuple(self._memory.fill(self._known_seeds(), self._settings.population))
+        return tuple(self.fill(self.new_seeds(), self.settings.population))

@@ -21,7 +21,8 @@ from tcl.tuner.cache.key import CacheKey
 from tcl.tuner.cache.ranking import Record
 from tcl.tuner.cache.tuning_cache import TuningCache
 from tcl.tuner.model.loops import Bools, Floats
-from tcl.tuner.model.subject import Device, Subject, subject_type
+from tcl.tuner.model.subject import Subject
+from tcl.tuner.model.subjects import Device, subject_type
 from tcl.tuner.training.scale import Session, scaled
 
 _FEWEST = 4

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from tcl.tuner.model.boosting import Boosting, Examples, train
 from tcl.tuner.model.model import Model
-from tcl.tuner.training.boosting import Boosting, Examples, train
 from tcl.tuner.training.evaluate import Predict
 from tcl.tuner.training.history import Problem
 

@@ -63,7 +63,7 @@ def _sources(folders: Iterable[str], inside: str = "") -> Iterator[tuple[str, in
         path = f"{inside}/{os.path.basename(folder)}"
         with system_errors_passed_over(), os.scandir(folder) as entries:
             for entry in entries:
-                if entry.name.endswith((".py", ".lark")):
+                if entry.name.endswith(".py"):
                     status = entry.stat()
                     yield f"{path}/{entry.name}", status.st_size, status.st_mtime_ns
                 elif entry.is_dir():

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from tcl.codegen.devices.cpu import CpuProfile
@@ -109,14 +108,6 @@ def dotted(
     dot = ir.Loop(ir.Fold(dim, "dot", 1, depth), ir.Kind.DOT)
     point = replace(nest.point, value=products.value)
     return replace(nest, point=point, excess=products.excess).with_loops([*loops, dot])
-
-
-def in_groups(points: Sequence[int], sizes: tuple[int, ...]) -> tuple[int, ...]:
-    """Points per dimension, counting those that a dot product of these sizes adds up as one."""
-    return tuple(
-        -(-count // max(1, size))
-        for count, size in itertools.zip_longest(points, sizes[: len(points)], fillvalue=1)
-    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -144,18 +144,6 @@ def with_matrix(nest: ir.Nest, mma: tuple[int, ...], device: CpuProfile) -> ir.N
     return nest.with_loops([*(x for x in loops if x not in inner), *at_once, *inner])
 
 
-def in_fragments(
-    points: Sequence[int], mma: tuple[int, ...], device: CpuProfile
-) -> tuple[int, ...]:
-    """Points per dimension, where dot products count as one, counting those rows and words as one
-    that a matrix unit does at once."""
-    if not mma:
-        return tuple(points)
-    fragment = next(fragments(device, matrix=True))
-    counts = dict(zip((mma[0], *mma[2:]), (fragment.rows, fragment.words), strict=False))
-    return tuple(-(-count // counts.get(k, 1)) for k, count in enumerate(points))
-
-
 @dataclass(frozen=True, slots=True)
 class FeedMatrixUnit:
     """Refuses a nest whose factors are not staged; changes nothing."""
@@ -164,21 +152,12 @@ class FeedMatrixUnit:
 
     def __call__(self, program: ir.Program) -> ir.Program:
         nest = program.nest(self.nest)
-        staged = {s.source.ref for s in nest.staged}
-        levels = tuple(0 if x.ref in staged else -1 for x in operands(nest.point))
-        refuse("mma", self.nest, why_not_fed(nest, levels))
+        copied = {s.source.ref for s in nest.staged}
+        for position, load in enumerate(operands(nest.point)):
+            if nest.mma and nest.dot is not None and load.ref not in copied:
+                operand = f"operand {position}, {load.ref.tensor}"
+                refuse("mma", nest.name, f"{operand}, is not staged: it reads panels alone")
         return program
-
-
-def why_not_fed(nest: ir.Nest, stage: tuple[int, ...]) -> str | None:
-    """Why the matrix unit cannot be fed, with operands that are staged like this (as of ``Stage``),
-    or None if it can."""
-    if not nest.mma or nest.dot is None:
-        return None
-    for position, load in enumerate(operands(nest.point)):
-        if position >= len(stage) or stage[position] < 0:
-            return f"operand {position}, {load.ref.tensor}, is not staged: it reads panels alone"
-    return None
 
 
 def why_not_held(rows: int, columns: int) -> str | None:

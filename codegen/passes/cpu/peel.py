@@ -26,21 +26,14 @@ class Peel:
 
     def __call__(self, program: ir.Program) -> ir.Program:
         nest = program.nest(self.nest)
-        reason = why_not_peeled(program, nest, self.stream, bool(nest.staged))
-        refuse("peel", self.nest, reason)
+        refuse("peel", self.nest, _why_not(program, nest, self.stream))
         peel = _peel(program, nest, self.stream)
         fold = _fold(program, nest, peel)
         loops = [replace(x, peel=peel) if x.fold == fold else x for x in nest.loops]
         return map_nest(program, self.nest, lambda n: n.with_loops(loops))
 
 
-def why_not_peeled(program: ir.Program, nest: ir.Nest, stream: bool, copied: bool) -> str | None:
-    """Why no loop of a nest with all of its loops can begin on a boundary, or None if one can.
-    ``stream``: whether it is to write past the caches; ``copied``: whether operands are copied.
-
-    ``program`` says how its results lie in memory. What cannot be with no more loops than those
-    over its points and lanes still cannot with more of them.
-    """
+def _why_not(program: ir.Program, nest: ir.Nest, stream: bool) -> str | None:
     target = nest.point.target
     layout = program.tensor(target.tensor).layout
     if nest.point.op != "=":
@@ -52,7 +45,7 @@ def why_not_peeled(program: ir.Program, nest: ir.Nest, stream: bool, copied: boo
         return f"which elements of {target.tensor} it writes depends on data"
     if layout.step(target, lane.dim) != 1:
         return f"lanes along {lane.dim} are apart from each other in {target.tensor}"
-    if copied:
+    if nest.staged:
         return "operands are copied for loops that begin with the first point"
     peel = _peel(program, nest, stream)
     fold = _fold(program, nest, peel)

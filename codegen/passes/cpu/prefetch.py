@@ -27,42 +27,25 @@ class Prefetch:
         if not any(self.ahead):
             return program
         nest = program.nest(self.nest)
-        reads = operands(nest.point)
-        copied = {c.source.ref for c in nest.staged}
-        stage = tuple(0 if load.ref in copied else -1 for load in reads)
-        reason = why_not_prefetched(
-            program, nest, self.ahead, nest.lane.dim if nest.lane else None, stage
-        )
-        refuse("prefetch", self.nest, reason)
-        pairs = zip(reads, self.ahead, strict=False)
+        refuse("prefetch", self.nest, self._why_not(program, nest))
+        pairs = zip(operands(nest.point), self.ahead, strict=False)
         found = tuple(ir.Prefetch(load.ref, ahead) for load, ahead in pairs if ahead)
         return map_nest(program, self.nest, lambda n: replace(n, prefetched=found))
 
-
-def why_not_prefetched(
-    program: ir.Program,
-    nest: ir.Nest,
-    ahead: tuple[int, ...],
-    lane: str | None,
-    stage: tuple[int, ...],
-) -> str | None:
-    """Why a nest, whatever its loops, cannot ask for its operands so far ahead, or None if it can.
-
-    ``program`` says how they lie in memory; ``lane`` is the dimension with the lanes, ``stage`` as
-    of ``Stage``.
-    """
-    reads = operands(nest.point)
-    if len(ahead) > len(reads):
-        return f"it has {len(reads)} operands, {len(ahead)} were given"
-    for position, (load, distance) in enumerate(zip(reads, ahead, strict=False)):
-        if not distance:
-            continue
-        operand = f"operand {position}, {load.ref.tensor}"
-        layout = program.tensor(load.ref.tensor).layout
-        if not all(isinstance(s, ir.Affine) for s in load.ref.subscripts):
-            return f"{operand}: which element is read depends on data"
-        if position < len(stage) and stage[position] >= 0:
-            return f"{operand}: it is read from a copy"
-        if lane and layout.step(load.ref, lane) not in (0, 1):
-            return f"{operand}: lanes along {lane} do not lie next to each other"
-    return None
+    def _why_not(self, program: ir.Program, nest: ir.Nest) -> str | None:
+        reads, lane = operands(nest.point), nest.lane
+        copied = {c.source.ref for c in nest.staged}
+        if len(self.ahead) > len(reads):
+            return f"it has {len(reads)} operands, {len(self.ahead)} were given"
+        for position, (load, distance) in enumerate(zip(reads, self.ahead, strict=False)):
+            if not distance:
+                continue
+            operand = f"operand {position}, {load.ref.tensor}"
+            if not all(isinstance(s, ir.Affine) for s in load.ref.subscripts):
+                return f"{operand}: which element is read depends on data"
+            if load.ref in copied:
+                return f"{operand}: it is read from a copy"
+            layout = program.tensor(load.ref.tensor).layout
+            if lane is not None and layout.step(load.ref, lane.dim) not in (0, 1):
+                return f"{operand}: lanes along {lane.dim} do not lie next to each other"
+        return None

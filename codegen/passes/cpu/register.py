@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tcl.codegen.devices.cpu import CpuProfile
@@ -11,7 +10,6 @@ from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.terms import dot_factors
 from tcl.codegen.passes.base import map_nest, refuse, too_many
 from tcl.codegen.passes.cpu.matrix import why_not_held
-from tcl.codegen.passes.vectorize import vector_dim
 from tcl.grammar.sizes.varying import clipped
 
 MAX_POINTS = 128
@@ -40,60 +38,61 @@ class Register:
         return map_nest(program, self.nest, self._split) if any(self.sizes) else program
 
     def _split(self, nest: ir.Nest) -> ir.Nest:
-        lane = nest.lane
-        names = [d.name for d in nest.dims]
-        lanes = (names.index(lane.dim), lane.count) if lane else (-1, 1)
+        refuse("register", nest.name, self._why_not(nest))
+        by_dim = dict(zip((d.name for d in nest.dims), self.sizes, strict=False))
+        at_once = (ir.Kind.MMA, ir.Kind.VECTOR, ir.Kind.DOT)
+        serial: list[ir.Loop] = []
+        unrolled: list[ir.Loop] = []
+        innermost = [x for x in nest.loops if x.kind in at_once]
+        for loop in (x for x in nest.loops if x not in innermost):
+            fold = loop.fold
+            size = clipped(by_dim.get(fold.dim, 0), fold.count)
+            if fold.level != "point" or size < 2:
+                serial.append(loop)
+                continue
+            tiles = ir.Fold(fold.dim, "point", fold.step * size, -(-fold.count // size))
+            serial.append(ir.Loop(tiles))
+            unrolled.append(ir.Loop(ir.Fold(fold.dim, "register", fold.step, size), ir.Kind.UNROLL))
+        own = {x.fold.dim for x in innermost if x.kind is ir.Kind.VECTOR}
+        at = {d.name: (not d.reduction, d.name in own, k) for k, d in enumerate(nest.dims)}
+        unrolled.sort(key=lambda x: at[x.fold.dim])
+        return nest.with_loops([*serial, *unrolled, *innermost])
+
+    def _why_not(self, nest: ir.Nest) -> str | None:
+        if reason := too_many(nest, self.sizes):
+            return reason
+        # Of a dimension with lanes, vectors; of one with dot products or fragments, these.
         counts = {x.fold.dim: x.fold.count for x in nest.loops if x.fold.level == "point"}
-        points = [counts[n] * (lane.count if lane and n == lane.dim else 1) for n in names]
-        reason = why_not_registers(nest, self.sizes, points, lanes, self.device)
-        refuse("register", nest.name, reason)
-        return with_registers(nest, self.sizes)
-
-
-def why_not_registers(
-    nest: ir.Nest,
-    sizes: tuple[int, ...],
-    points: Sequence[int],
-    lanes: tuple[int, int],
-    device: CpuProfile,
-) -> str | None:
-    """Why a nest, whatever its loops, cannot have this register tile, or None if it can.
-
-    ``points``: those inside of a tile, per dimension, as of ``points_inside``, a dot product and
-    what a matrix unit does at once counting as one; ``lanes``: as of ``Vectorize``. With more
-    points, a register tile that cannot be still cannot.
-    """
-    if reason := too_many(nest, sizes):
-        return reason
-    vector = vector_dim(nest, *lanes)
-    rows = vectors = unroll = 1
-    for dim, size, inside in zip(nest.dims, sizes, points, strict=False):
-        size = clipped(max(1, size), -(-inside // lanes[1]) if dim == vector else inside)
-        if dim == vector:
-            vectors = size
-        elif dim.reduction:
-            unroll *= size
-        else:
-            rows *= size
-    if rows == vectors == unroll == 1:
-        return None
-    if nest.sequential:
-        return nest.sequential
-    if rows * vectors * unroll > MAX_POINTS:
+        lane, has = nest.lane, self.device.vector_registers
+        rows = vectors = unroll = 1
+        for dim, size in zip(nest.dims, self.sizes, strict=False):
+            size = clipped(max(1, size), counts[dim.name])
+            if lane is not None and dim.name == lane.dim:
+                vectors = size
+            elif dim.reduction:
+                unroll *= size
+            else:
+                rows *= size
         written = rows * vectors * unroll
-        return f"{written} points are too many to be written out, at most {MAX_POINTS} may be"
-    if nest.point.op == "=":
+        if written == 1:
+            return None
+        if nest.sequential:
+            return nest.sequential
+        if written > MAX_POINTS:
+            return f"{written} points are too many to be written out, at most {MAX_POINTS} may be"
+        if nest.point.op == "=":
+            return None
+        if nest.mma:
+            return why_not_held(rows, vectors)
+        if lane is not None:
+            vectors *= -(-lane.count // self.device.lanes(nest.point.type))
+        reduced = lane is not None and nest.dim(lane.dim).reduction
+        needed = registers_needed(rows, vectors, reduced) + _for_dots(nest, vectors, self.device)
+        if needed > has:
+            return (
+                f"{rows} x {vectors} vectors need {needed} registers, {self.device.name} has {has}"
+            )
         return None
-    if nest.mma:
-        return why_not_held(rows, vectors)
-    if vector is not None:
-        vectors *= -(-lanes[1] // device.lanes(nest.point.type))
-    needed = registers_needed(rows, vectors, vector is not None and vector.reduction)
-    needed += _for_dots(nest, vectors, device)
-    has = device.vector_registers
-    if needed > has:
-        return f"{rows} x {vectors} vectors need {needed} registers, {device.name} has {has}"
-    return None
 
 
 def registers_needed(rows: int, vectors: int, reduced: bool = False) -> int:
@@ -114,27 +113,3 @@ def _for_dots(nest: ir.Nest, vectors: int, device: CpuProfile) -> int:
     fragment, _ = fragment_of(device, (left.type, right.type), nest.dot.count)
     # What is summed up to be taken off, and the constant factor of that; products to be added.
     return (vectors + 1 if nest.excess is not None else 0) + (0 if fragment.adds else 1)
-
-
-def with_registers(nest: ir.Nest, sizes: tuple[int, ...]) -> ir.Nest:
-    """A nest with its lanes that can have this register tile, with the loops over it. As
-    ``Register``."""
-    if not any(sizes):
-        return nest
-    by_dim = dict(zip((d.name for d in nest.dims), sizes, strict=False))
-    serial: list[ir.Loop] = []
-    unrolled: list[ir.Loop] = []
-    at_once = (ir.Kind.MMA, ir.Kind.VECTOR, ir.Kind.DOT)
-    innermost = [x for x in nest.loops if x.kind in at_once]
-    for loop in (x for x in nest.loops if x not in innermost):
-        fold = loop.fold
-        size = clipped(by_dim.get(fold.dim, 0), fold.count)
-        if fold.level != "point" or size < 2:
-            serial.append(loop)
-            continue
-        serial.append(ir.Loop(ir.Fold(fold.dim, "point", fold.step * size, -(-fold.count // size))))
-        unrolled.append(ir.Loop(ir.Fold(fold.dim, "register", fold.step, size), ir.Kind.UNROLL))
-    own = {x.fold.dim for x in innermost if x.kind is ir.Kind.VECTOR}
-    at = {d.name: (not d.reduction, d.name in own, k) for k, d in enumerate(nest.dims)}
-    unrolled.sort(key=lambda x: at[x.fold.dim])
-    return nest.with_loops([*serial, *unrolled, *innermost])

@@ -27,18 +27,12 @@ class Stream:
     def __call__(self, program: ir.Program) -> ir.Program:
         nest = program.nest(self.nest)
         peel = any(x.peel for x in nest.loops)
-        refuse("stream", self.nest, why_not_streamed(program, nest, peel))
+        refuse("stream", self.nest, _why_not(program, nest, peel))
         unit = _longest(program, nest) if peel else _boundary(program, nest)
         return map_nest(program, self.nest, lambda nest: replace(nest, streamed=unit))
 
 
-def why_not_streamed(program: ir.Program, nest: ir.Nest, peel: bool) -> str | None:
-    """Why a nest with all of its loops cannot write past the caches, or None if it can. ``peel``:
-    whether it can have, and has, a loop that begins on boundaries.
-
-    ``program`` says how its results lie in memory. What cannot be with no more loops than those
-    over its points and lanes still cannot with more of them.
-    """
+def _why_not(program: ir.Program, nest: ir.Nest, peel: bool) -> str | None:
     target = nest.point.target
     layout = program.tensor(target.tensor).layout
     if nest.point.op != "=":
@@ -48,8 +42,7 @@ def why_not_streamed(program: ir.Program, nest: ir.Nest, peel: bool) -> str | No
         return f"it writes the elements of {target.tensor} one at a time, without lanes"
     if layout.step(target, lane.dim) != 1:
         return f"lanes along {lane.dim} are apart from each other in {target.tensor}"
-    if lane.count * layout.itemsize < SHORTEST_STREAM:
-        length = lane.count * layout.itemsize
+    if (length := lane.count * layout.itemsize) < SHORTEST_STREAM:
         return f"vectors of {length} bytes are too short, {SHORTEST_STREAM} is least"
     if not peel and not _boundary(program, nest):
         return f"not all vectors of {target.tensor} begin at multiples of {SHORTEST_STREAM} bytes"

@@ -100,60 +100,33 @@ class Bind:
         if reason := why_not_vectorized(nest, *self.lanes):
             return f"vectorize: nest {nest.name}: {reason}"
         sizes = self._sizes(nest)
-        steps = (x.fold for x in nest.loops if x.fold.level in ("chunk", "tile"))
-        return (
-            why_not_bound(nest, sizes, self.mma, self.profile)
-            or why_not_whole(nest.name, ((f.level, f.dim, f.step) for f in steps), sizes)
-            or why_not_combined(nest, sizes)
-        )
-
-
-def why_not_bound(
-    nest: ir.Nest, sizes: Sizes, mma: tuple[int, ...], profile: GpuProfile
-) -> str | None:
-    """Why a thread, or a block, cannot have so much of a nest, or None if it can."""
-    if mma and (reason := why_no_mma(nest, mma, sizes, profile)):
-        return f"mma: nest {nest.name}: {reason}"
-    threads, points, results = 1, 1, 1
-    for dim in nest.dims:
-        width, count, held = sizes[dim.name]
-        threads *= count
-        points *= width * held
-        if not dim.reduction:
-            results *= width * held
-    most = profile.threads_per_block
-    if threads > most:
-        reason = f"{threads} are more than the {most} of a block of {profile.name}"
-        return f"threads: nest {nest.name}: {reason}"
-    if points > MAX_POINTS:
-        return f"register: nest {nest.name}: {points} points are too many to be written out"
-    words = results * max(1, nest.point.type.compute.bits // 32)
-    if nest.point.op != "=" and words > MAX_HELD:
-        reason = f"{words} words of results do not fit into the registers of a thread"
-        return f"register: nest {nest.name}: {reason}"
-    return None
-
-
-def why_not_whole(name: str, steps: Iterable[tuple[str, str, int]], sizes: Sizes) -> str | None:
-    """Why the steps of a nest, each a level (chunk or tile), a dimension and points, are no whole
-    multiples of what threads hold, or None if they are."""
-    for level, dim, points in steps:
-        if points % math.prod(sizes[dim]):
-            parts = "{} lanes x {} threads x {} registers".format(*sizes[dim])
-            return f"{level}: nest {name}: {points} points of {dim} are no multiple of {parts}"
-    return None
-
-
-def why_not_combined(nest: ir.Nest, sizes: Sizes) -> str | None:
-    """Why threads cannot combine their sums, or None if they can or need not: where they do, there
-    are powers of two of them."""
-    if any(dim.reduction and sizes[dim.name][1] > 1 for dim in nest.dims):
-        for dim in nest.dims:
-            count = sizes[dim.name][1]
-            if count & (count - 1):
-                reason = f"where sums are combined, {count} must be a power of two"
+        if self.mma and (reason := why_no_mma(nest, self.mma, sizes, self.profile)):
+            return f"mma: nest {nest.name}: {reason}"
+        threads = math.prod(count for _, count, _ in sizes.values())
+        points = math.prod(width * held for width, _, held in sizes.values())
+        of_results = (sizes[d.name] for d in nest.dims if not d.reduction)
+        results = math.prod(width * held for width, _, held in of_results)
+        most = self.profile.threads_per_block
+        if threads > most:
+            reason = f"{threads} are more than the {most} of a block of {self.profile.name}"
+            return f"threads: nest {nest.name}: {reason}"
+        if points > MAX_POINTS:
+            return f"register: nest {nest.name}: {points} points are too many to be written out"
+        words = results * max(1, nest.point.type.compute.bits // 32)
+        if nest.point.op != "=" and words > MAX_HELD:
+            reason = f"{words} words of results do not fit into the registers of a thread"
+            return f"register: nest {nest.name}: {reason}"
+        for fold in (x.fold for x in nest.loops if x.fold.level in ("chunk", "tile")):
+            if fold.step % math.prod(sizes[fold.dim]):
+                parts = "{} lanes x {} threads x {} registers".format(*sizes[fold.dim])
+                reason = f"{fold.step} points of {fold.dim} are no multiple of {parts}"
+                return f"{fold.level}: nest {nest.name}: {reason}"
+        if any(d.reduction and sizes[d.name][1] > 1 for d in nest.dims):
+            odd = next((n for _, n, _ in sizes.values() if n & (n - 1)), None)
+            if odd is not None:
+                reason = f"where sums are combined, {odd} must be a power of two"
                 return f"threads: nest {nest.name}: {reason}"
-    return None
+        return None
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from tcl.codegen.devices.gpu import SHARED_LINE
@@ -75,24 +75,3 @@ def uniform_dims(
         if not dim.reduction and chunk.get(dim.name, dim.extent) > math.prod(sizes[dim.name]):
             found.append(dim.name)
     return found + list(tile)
-
-
-def points_inside(
-    dims: Sequence[ir.Dim],
-    sizes: Sizes,
-    chunk: Mapping[str, int],
-    tile: Mapping[str, int],
-    outer: Collection[str],
-) -> dict[str, int]:
-    """The points that each dimension goes through inside of the loops over ``outer``, counting
-    those that threads have where there are none."""
-    found = {}
-    for dim in dims:
-        name, unit = dim.name, math.prod(sizes[dim.name])
-        points = (tile if dim.reduction else chunk).get(name, dim.extent)
-        if dim.reduction and name not in outer:
-            points *= -(-dim.extent // points)
-        elif not dim.reduction and name in outer:
-            points = unit
-        found[name] = -(-points // unit) * unit
-    return found

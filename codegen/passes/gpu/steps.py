@@ -6,13 +6,12 @@ could have some.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 
 from tcl.codegen.devices.gpu import GpuProfile
 from tcl.codegen.loopir import ir
 from tcl.codegen.options.nest_options import NestOptions
-from tcl.codegen.passes.base import Pass
+from tcl.codegen.passes.base import Step, Trials
 from tcl.codegen.passes.chunk import Chunk
 from tcl.codegen.passes.fuse import Fuse
 from tcl.codegen.passes.gpu.bind import Bind
@@ -23,41 +22,50 @@ from tcl.codegen.passes.order import Order
 from tcl.codegen.passes.tile import Tile
 from tcl.common.errors import OptionsError
 
-STAGES = ("chunk", "fuse", "tile", "bind", "share")
-
-
-def steps(nest: str, o: NestOptions, profile: GpuProfile) -> Mapping[str, tuple[Pass, ...]]:
-    """The passes of a nest, by stage. A stage begins when all nests are through the one before."""
-    return {
-        # Outside of everything else: the work of a block.
-        "chunk": (Chunk(nest, o.chunk or (), clip=False),),
-        "fuse": (Fuse(nest),) if o.fuse else (),
-        # Tiles of reductions are what panels are filled for.
-        "tile": (
+# What blocks share is outside of everything else, and decided before all other loops.
+DIVIDING: tuple[Step[GpuProfile], ...] = (
+    Step("chunk", ("chunk",), lambda nest, o, _: (Chunk(nest, o.chunk or (), clip=False),)),
+    Step("fuse", ("fuse",), lambda nest, o, _: (Fuse(nest),) if o.fuse else ()),
+)
+LOOPS: tuple[Step[GpuProfile], ...] = (
+    # Tiles of reductions are what panels are filled for.
+    Step(
+        "tile",
+        ("tile", "order", "inner_order"),
+        lambda nest, o, _: (
             Tile(nest, o.tile or ()),
             Order(nest, "tile", o.order or ()),
             Order(nest, "point", o.inner_order or ()),
         ),
-        "bind": (Bind.of(nest, o, profile),),
-        # After all passes that change loops: footprints are those of folds.
-        "share": (
+    ),
+    Step(
+        "bind",
+        ("vectorize", "threads", "register", "mma"),
+        lambda nest, o, profile: (Bind.of(nest, o, profile),),
+    ),
+    # After all passes that change loops: footprints are those of folds.
+    Step(
+        "share",
+        ("stage", "buffers"),
+        lambda nest, o, _: (
             StageShared(nest, o.stage or (), o.buffers or 1),
             FeedTensorCores(nest, o.mma or ()),
         ),
-    }
+    ),
+)
+STEPS = (*DIVIDING, *LOOPS)
 
 
 def alone(
     program: ir.Program, nest: ir.Nest, o: NestOptions, profile: GpuProfile, last: str = "share"
 ) -> ir.Program | None:
-    """The program of this nest alone, through the stages up to ``last``; None if it cannot have
+    """The program of this nest alone, through the steps up to ``last``; None if it cannot have
     these options."""
     program = replace(program, nests=(replace(nest, joined=False),))
-    of_nest = steps(nest.name, replace(o, fuse=False), profile)
+    found = Trials(program, STEPS, profile).through(last, nest.name, replace(o, fuse=False))
+    if isinstance(found, OptionsError):
+        return None
     try:
-        for stage in STAGES[: STAGES.index(last) + 1]:
-            for each in of_nest[stage]:
-                program = each(program)
-        return WithinLimits(profile)(program) if last == "share" else program
+        return WithinLimits(profile)(found) if last == "share" else found
     except OptionsError:
         return None

@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import tcl
-from tcl.api import size
 from tcl.backends.cpu_backend import CpuBackend
 from tcl.backends.program_backend import Layout
 from tcl.bench.arrays import Array
@@ -18,6 +17,7 @@ from tcl.bench.task import Form, Task
 from tcl.codegen.common.dtypes import numpy_dtype
 from tcl.codegen.options.options import MappingOptions
 from tcl.common.errors import OptionsError
+from tcl.executors.call_kernels import size
 from tcl.executors.executor import Executor
 from tcl.grammar.check.definitions import check
 from tcl.grammar.ranges.sized import SizedDef

@@ -20,7 +20,7 @@ from tcl.cli.docs import pages, sections
 from tcl.tensor_comprehensions import switches
 from tcl.tuner.measure.verdict import Outcome, Verdict
 from tcl.tuner.run.events import Candidate, Decision
-from tcl.tuner.run.tuner import TuningResult
+from tcl.tuner.run.result import TuningResult
 
 ADD = "def add(float(N) A, float(N) B) -> (C) { C(i) = A(i) + B(i) }"
 A, B = torch.arange(10.0), torch.ones(10)

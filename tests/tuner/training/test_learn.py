@@ -21,10 +21,10 @@ from tcl.tuner.cache.key import ArrayLayout, CacheKey
 from tcl.tuner.cache.ranking import Record
 from tcl.tuner.cache.tuning_cache import TuningCache
 from tcl.tuner.measure.verdict import Outcome, Verdict
+from tcl.tuner.model.boosting import Boosting
 from tcl.tuner.model.cpu_features import SCHEMA
 from tcl.tuner.model.model import Model, Prediction
 from tcl.tuner.space.cpu.mapping import MappingSpace
-from tcl.tuner.training.boosting import Boosting
 from tcl.tuner.training.evaluate import Score, chosen, evaluate, folds
 from tcl.tuner.training.history import History, history, subject_of
 from tcl.tuner.training.learn import importance, learn, predictor

@@ -4,27 +4,170 @@ device."""
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import Any
 
 from tcl.codegen.devices.cpu import CpuProfile
 from tcl.codegen.loopir import ir
-from tcl.codegen.options.nest_options import NestOptions
+from tcl.codegen.options.nest_options import OPTIONS, NestOptions
 from tcl.codegen.options.options import DEFAULT, MappingOptions
+from tcl.codegen.passes.base import Trials
+from tcl.codegen.passes.cpu.steps import LOOPS, MARKS
 from tcl.codegen.passes.fusion.groups import fusion_groups
+from tcl.codegen.passes.tile import points_inside
 from tcl.codegen.schedule.cpu import plan_cpu
+from tcl.common.errors import OptionsError
 from tcl.tuner.space.columns import Column, Rows
 from tcl.tuner.space.cpu.chunks import ChunkKnobs
-from tcl.tuner.space.cpu.constraints import constraints, heuristics, sharing
-from tcl.tuner.space.cpu.nest import NestKnobs
-from tcl.tuner.space.knobs import Value
+from tcl.tuner.space.cpu.nest import Said, Subject, Values, options_of
+from tcl.tuner.space.knobs import Knob, Value
 from tcl.tuner.space.program_space import ProgramSpace
-from tcl.tuner.space.search_space import Constraint
+from tcl.tuner.space.search_space import Constraint, Quiet
 
 _NESTS = 8
 """Nests that get knobs: those with the most points. The rest is mapped by the preset."""
 _GROUPS = 8
 """Groups of nests that get knobs for their chunks."""
+
+
+class NestKnobs:
+    """The knobs of one nest."""
+
+    def __init__(
+        self,
+        program: ir.Program,
+        nest: ir.Nest,
+        device: CpuProfile,
+        default: NestOptions,
+        chunks: ChunkKnobs | None,
+    ) -> None:
+        self.nest, self._device, self._chunks = nest, device, chunks
+        self._default_lanes = default.vectorize or (-1, 1)
+        self._trials = Trials(program, (*LOOPS, *MARKS), device)
+        self._subject = Subject(program, nest, device, default, self._trials)
+        self._options = {each.option: each for each in options_of(self._subject)}
+        self._decoders = {name: each.said for name, each in self._options.items()}
+        chunk = partial(chunks.chunk, nest.name) if chunks else lambda values: ()
+        self._decoders["chunk"] = lambda values, _: chunk(values)
+        self._decoders["fuse"] = lambda values, _: bool(
+            chunks and nest.name in chunks.fused(values)
+        )
+
+    @property
+    def knobs(self) -> tuple[Knob, ...]:
+        """All of them."""
+        return tuple(knob for each in self._options.values() for knob in each.knobs)
+
+    def said(self, values: Values) -> Said:
+        """What knob values say, by option."""
+        return Said(self._decoders, values)
+
+    def to_options(self, values: Values) -> NestOptions:
+        """What the knobs say of the nest, its chunks included."""
+        said = self.said(values)
+        return NestOptions(**{option: getattr(said, option) for option in self._decoders})
+
+    def columns(self, rows: Rows) -> dict[str, Column[Any]]:
+        """What the knobs say of many configurations at once, by option."""
+
+        def column(option: str) -> Column[Any]:
+            return rows.column(lambda values: getattr(self.said(values), option))
+
+        return {option: column(option) for option in self._decoders}
+
+    def from_options(self, options: NestOptions, chunks: Values) -> dict[str, Value] | None:
+        """Knob values, where those of chunks are known; None if the options say something that
+        the knobs cannot."""
+        known = dict(chunks)
+        for each in self._options.values():
+            own = each.values(options, known)
+            known.update({k.name: own[k.name] for k in each.knobs})
+        if any(known[k.name] not in k.choices for k in self.knobs):
+            return None
+        said = self.said(known)
+        exact = (name for name, each in self._options.items() if each.exact)
+        if any(not self._same(o, getattr(options, o), getattr(said, o)) for o in exact):
+            return None
+        return self.normal(known)
+
+    def _same(self, option: str, one: Any, other: Any) -> bool:
+        """Whether two values of an option ask for the same."""
+        kind, last = OPTIONS[option].kind, self._subject.last_result
+
+        def plain(value: Any) -> Any:
+            if value is None or not kind.asks(value):
+                return kind.neutral
+            if option == "vectorize":
+                return (last if value[0] < 0 else value[0], value[1])
+            if not isinstance(value, tuple):
+                return value
+            nothing = -1 if option == "stage" else 0
+            sizes = [nothing if option == "register" and n == 1 else n for n in value]
+            while sizes and sizes[-1] == nothing:
+                sizes.pop()
+            return tuple(sizes)
+
+        return bool(plain(one) == plain(other))
+
+    def normal(self, values: Values) -> dict[str, Value]:
+        """The values of these knobs that stand for all that mean the same."""
+        known = dict(values)
+        for each in self._options.values():
+            if each.knobs:
+                known.update(each.normal(known, self.said(known)))
+        return {k.name: known[k.name] for k in self.knobs}
+
+    def constraints(self) -> Iterator[Constraint]:
+        """What the passes refuse, step by step. Where one does, its own options are drawn again,
+        not those that were decided before it."""
+        for step in (*LOOPS, *MARKS):
+            options = [self._options[o] for o in step.options]
+            own = frozenset(k.name for each in options for k in each.knobs)
+            if own and all(each.exact for each in options):  # others are never refused
+                yield partial(self._refused, step.name, own)
+
+    def _refused(self, step: str, own: frozenset[str], values: Values) -> str | None:
+        quiet = Quiet(values)
+        trials = self._chunks.trials(quiet) if self._chunks else self._trials
+        if isinstance(trials, OptionsError):
+            return None  # refused for that
+        found = trials.through(step, self.nest.name, self.said(quiet))
+        for name in own:
+            values[name]
+        return str(found) if isinstance(found, OptionsError) else None
+
+    def heuristics(self) -> Iterator[Constraint]:
+        """What is not worth trying, in a sentence each."""
+        if self._options["vectorize"].knobs:
+            yield self._lanes_without_points
+        if self._options["register"].knobs:
+            yield self._too_much_written_out
+
+    def _lanes_without_points(self, values: Values) -> str | None:
+        said = self.said(values)
+        target, lanes = said.vectorize
+        if said.mma or lanes == 1:
+            return None
+        points = points_inside(self.nest, said.chunk, said.tile)[target]
+        own = self._default_lanes
+        as_default = points == self.nest.dims[target].extent and said.vectorize == (
+            self._subject.last_result if own[0] < 0 else own[0],
+            own[1],
+        )
+        if lanes > points and not as_default:
+            return (
+                f"nest {self.nest.name}: {lanes} lanes are more than the {points} points of a tile"
+            )
+        return None
+
+    def _too_much_written_out(self, values: Values) -> str | None:
+        said = self.said(values)
+        sizes = zip(self.nest.dims, said.register, strict=False)
+        vectors = math.prod(max(1, size) for d, size in sizes if not d.reduction)
+        if vectors > self._device.vector_registers:
+            return f"nest {self.nest.name}: {vectors} vectors have no registers"
+        return None
 
 
 class MappingSpace(ProgramSpace):
@@ -33,7 +176,7 @@ class MappingSpace(ProgramSpace):
     Per nest: a tile size for each dimension (powers of two, and the extent divided by 2 to 8,
     rounded up; the extent itself leaves it untiled), the order of the loops over tiles and of
     those inside, the vectorised dimension and its lanes, the register tile, the staged
-    operands, what is prefetched and written past the caches. Nests that can go along with others
+    operands, what is prefetched and written past the caches. Nests that can be fused with others
     follow these. For ``fixed`` see ``ProgramSpace``.
     """
 
@@ -43,39 +186,44 @@ class MappingSpace(ProgramSpace):
         super().__init__(program, fixed)
         program = self._program
         self._device = device
-        # Those that go along with others get their loops.
-        along = set[str]().union(*(u.followers for u in fusion_groups(program.nests)))
+        # Those that are fused with others get their loops.
+        fused = set[str]().union(*(u.followers for u in fusion_groups(program.nests)))
         by_points = sorted(
-            (i for i, n in enumerate(program.nests) if not n.sequential and n.name not in along),
+            (i for i, n in enumerate(program.nests) if not n.sequential and n.name not in fused),
             key=lambda i: -math.prod(d.extent for d in program.nests[i].dims),
         )
         chosen = sorted(by_points[:_NESTS])
         default = plan_cpu(program, DEFAULT, device).options
         self._chunks = ChunkKnobs.all_of(program, device, default)[:_GROUPS]
-        of_nest = {n.name: (c, k) for c in self._chunks for k, n in enumerate(c.group.nests)}
+        of_nest = {n.name: chunks for chunks in self._chunks for n in chunks.group.nests}
         self._nests = {
-            i: NestKnobs.of(program, nest, device, default[nest.name], of_nest.get(nest.name))
+            i: NestKnobs(program, nest, device, default[nest.name], of_nest.get(nest.name))
             for i, nest in enumerate(program.nests)
             if i in chosen
         }
-        self._preset = "naive" if len(chosen) == len(by_points) and not along else "mlp"
+        self._preset = "naive" if len(chosen) == len(by_points) and not fused else "mlp"
         knobs = (
             *(k for nest in self._nests.values() for k in nest.knobs),
             *(k for group in self._chunks for k in group.knobs),
         )
-        legal = [sharing(c) for c in self._chunks]
-        worth: list[Constraint] = []
-        for nest in self._nests.values():
-            legal += constraints(program, nest, device)
-            worth += heuristics(nest)
-        self._declare(knobs, legal, worth)
+        nests = self._nests.values()
+        self._declare(
+            knobs,
+            (
+                *(partial(_not_shared, chunks) for chunks in self._chunks),
+                *(each for nest in nests for each in nest.constraints()),
+            ),
+            (each for nest in nests for each in nest.heuristics()),
+        )
 
     def _choices(self, values: Mapping[str, Value]) -> dict[str, NestOptions]:
-        divided = {name: o for c in self._chunks for name, o in c.options(values).items()}
-        for position, knobs in self._nests.items():
-            name = self._program.nests[position].name
-            divided[name] = divided.get(name, NestOptions()).over(knobs.to_options(values))
-        return divided
+        found = {
+            n.name: NestOptions(chunk=chunks.chunk(n.name, values), fuse=n.name in fused)
+            for chunks in self._chunks
+            for fused in [chunks.fused(values)]
+            for n in chunks.group.nests
+        }
+        return found | {k.nest.name: k.to_options(values) for k in self._nests.values()}
 
     @property
     def positions(self) -> frozenset[int]:
@@ -112,3 +260,9 @@ class MappingSpace(ProgramSpace):
             return []
         *_, (_, program) = plan_cpu(self._program, options, self._device).applied()
         return [n for i, n in enumerate(program.nests) if i not in self._nests]
+
+
+def _not_shared(chunks: ChunkKnobs, values: Values) -> str | None:
+    """Why nests of a group cannot share the chunks of those before them; None if they can."""
+    found = chunks.trials(values)
+    return str(found) if isinstance(found, OptionsError) else None

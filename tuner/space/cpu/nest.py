@@ -1,358 +1,455 @@
-"""All knobs of one nest: tiles, orders, lanes, register tile, operands that are copied, stores."""
+"""The options of one nest on a CPU as knobs.
+
+Each option is a function: from the nest to its knobs, what their values say of the option, and the
+values for a given one. What values fit together is not said here: the passes are tried.
+"""
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Callable, Mapping
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
-
+from tcl.codegen.choose.cpu.prefetch_distances import next_block
 from tcl.codegen.devices.cpu import CpuProfile
+from tcl.codegen.devices.fragments import fragments
 from tcl.codegen.loopir import ir
+from tcl.codegen.loopir.walk import operands
 from tcl.codegen.options.kinds import WIDTHS
-from tcl.codegen.options.nest_options import NestOptions
+from tcl.codegen.options.nest_options import PLAIN, NestOptions
+from tcl.codegen.passes.base import Trials
+from tcl.codegen.passes.cpu.dot import depths
+from tcl.codegen.passes.cpu.matrix import matrix_dots, matrix_fragment, multiplied_along
+from tcl.codegen.passes.cpu.stage import dims_of, natural_level, why_not_copied
 from tcl.codegen.passes.tile import points_inside
 from tcl.codegen.passes.vectorize import outputs
-from tcl.tuner.space.columns import Column, Places, Rows, combined
-from tcl.tuner.space.cpu.chunks import ChunkKnobs
-from tcl.tuner.space.cpu.dots import DotKnobs
-from tcl.tuner.space.cpu.matrix import MatrixKnobs
-from tcl.tuner.space.cpu.panels import StageKnobs
-from tcl.tuner.space.cpu.registers import RegisterKnobs
-from tcl.tuner.space.cpu.skips import SkipKnobs
-from tcl.tuner.space.cpu.stream_prefetch import PrefetchKnobs, StreamKnobs
-from tcl.tuner.space.knobs import Knob, Value, loop_orders, tile_sizes
+from tcl.common.errors import OptionsError
+from tcl.tuner.space.knobs import Knob, Value, first_alike, loop_orders, tile_sizes
+
+_NONE = "none"
+_OPERANDS = 3
+"""Operands that get a knob of an option: the first ones that can have it."""
+_ROWS = (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 13, 14, 16, 20, 24, 28)
+"""Points of a register tile along a result, or vectors."""
+_UNROLL = (1, 2, 4, 8)
+_DISTANCES = (0, 1024, 2048, 4096, 16384)
+"""Bytes of prefetches; besides, those to the next block that a loop reads."""
+
+Values = Mapping[str, Value]
 
 
 @dataclass(frozen=True, slots=True)
-class NestKnobs:
-    """The knobs of one nest."""
+class Subject:
+    """What knobs are made for."""
 
+    program: ir.Program
     nest: ir.Nest
-    movable: tuple[int, ...]
-    """Positions of the dimensions with more than one point: only their order matters."""
-    tiles: tuple[Knob, ...]
-    """One per movable dimension."""
-    orders: tuple[Knob, ...]
-    """Over tiles and inside; empty when there is only one dimension to order."""
-    vector: tuple[Knob, ...]
-    """Dimension and lanes; empty when no dimension can be vectorised."""
-    matrix: MatrixKnobs
-    """Whether the matrix unit computes the nest."""
-    dot: DotKnobs
-    """Points of a reduction that one instruction adds up."""
-    register: RegisterKnobs
-    """The register tile."""
-    stage: StageKnobs
-    """The operands that are copied."""
-    stream: StreamKnobs
-    """Whether results go past the caches, and on boundaries."""
-    prefetch: PrefetchKnobs
-    """How far ahead operands are asked for."""
-    skip: SkipKnobs
-    """Whether a reduction leaves out points at which its condition does not hold."""
-    chunks: tuple[ChunkKnobs, int] | None
-    """The group that its chunks belong to, and its place in it."""
-    default_lanes: tuple[int, int]
-    """Dimension and lanes that are allowed even if a chunk has fewer points."""
-
-    @staticmethod
-    def of(
-        program: ir.Program,
-        nest: ir.Nest,
-        device: CpuProfile,
-        default: NestOptions,
-        chunks: tuple[ChunkKnobs, int] | None,
-    ) -> NestKnobs:
-        """The knobs of an untiled nest, which can say what ``default`` says."""
-        movable = tuple(i for i, d in enumerate(nest.dims) if d.extent > 1)
-        dims = [nest.dims[i] for i in movable]
-        own = (default.tile or ()) + (0,) * len(nest.dims)
-        tiles = tuple(
-            Knob(f"{d.name}.tile", _and(tile_sizes(d.extent), own[i]), d.extent, ordered=True)
-            for i, d in zip(movable, dims, strict=True)
-        )
-        reductions = [nest.dims[i].reduction for i in movable]
-        named = tuple(_text(order) for order in loop_orders(reductions))
-        orders = tuple(
-            Knob(
-                f"{nest.name}.{name}", _and(named, _moves(order, movable)), named[0], ordered=False
-            )
-            for name, order in (("order", default.order), ("inner_order", default.inner_order))
-            if len(named) > 1
-        )
-        target, width = default.vectorize or (-1, 1)
-        lanes = tuple(map(_int, _and(_lanes(nest, device), width)))
-        vector: tuple[Knob, ...] = ()
-        if movable and len(lanes) > 1:
-            vector = (
-                Knob(f"{nest.name}.vector", movable, last_output(nest, movable), ordered=False),
-                Knob(f"{nest.name}.lanes", lanes, 1, ordered=True),
-            )
-        results = tuple(i for i in movable if i < len(outputs(nest)))
-        also = default.register or ()
-        register = RegisterKnobs.of(nest, results, device, also, target if width > 1 else -1)
-        made = chunks[0].made_before(nest) if chunks else set()
-        stage = StageKnobs.of(nest, made)
-        pairs = itertools.product(movable, lanes) if vector else ()
-        stream = StreamKnobs.of(program, nest, device, pairs)
-        prefetch = PrefetchKnobs.of(program, nest, device, default.prefetch or ())
-        lanes_of = target if target >= 0 else len(outputs(nest)) - 1
-        matrix = MatrixKnobs.of(nest, device, default)
-        dot = DotKnobs.of(nest, device, () if default.mma else default.dot or ())
-        return NestKnobs(
-            *(nest, movable, tiles, orders, vector, matrix, dot, register, stage, stream),
-            *(prefetch, SkipKnobs.of(nest), chunks, (lanes_of, width)),
-        )
+    """Without any loops but those over its points."""
+    device: CpuProfile
+    default: NestOptions
+    """What the knobs have to be able to say."""
+    trials: Trials[CpuProfile]
 
     @property
-    def knobs(self) -> tuple[Knob, ...]:
-        own = self.tiles + self.orders + self.vector + self.matrix.knobs + self.dot.knobs
-        own += self.register.knobs + self.stage.knobs + self.stream.knobs
-        return own + self.prefetch.knobs + self.skip.knobs
+    def movable(self) -> tuple[int, ...]:
+        """Positions of the dimensions with more than one point: others have no loops to order."""
+        return tuple(k for k, d in enumerate(self.nest.dims) if d.extent > 1)
 
     @property
-    def said(self) -> dict[str, Callable[[Mapping[str, Value]], Any]]:
-        """Name of an option → what knob values say of it, chunks included."""
-        return {
-            "tile": self.tile,
-            "order": lambda values: self.order(values)[0],
-            "inner_order": lambda values: self.order(values)[1],
-            "vectorize": self.vectorize,
-            "dot": self.dots,
-            "mma": self.matrix.mma,
-            "register": self.register_tile,
-            "stage": self.stage_levels,
-            "chunk": self.chunk,
-            "fuse": self.fused,
-            "stream": lambda values: self.stream.chosen(values)[0],
-            "prefetch": self.prefetch.distances,
-            "peel": lambda values: self.stream.chosen(values)[1],
-            "skip": self.skip.chosen,
-        }
+    def lanes(self) -> tuple[int, ...]:
+        """Lanes that a vector may have."""
+        longest = max((d.extent for d in self.nest.dims), default=0)
+        most = min(self.device.lanes(self.nest.point.type), longest)
+        own = (self.default.vectorize or (-1, 1))[1]
+        return tuple(w for w in WIDTHS if w == 1 or w <= most or w == own)
 
-    def to_options(self, values: Mapping[str, Value]) -> NestOptions:
-        """What the knobs say of the nest, its chunks included."""
-        return NestOptions(**{name: of(values) for name, of in self.said.items()})
+    @property
+    def last_result(self) -> int:
+        """The position of the last dimension that is no reduction; -1 if there is none."""
+        return len(outputs(self.nest)) - 1
 
-    def columns(self, rows: Rows) -> dict[str, Column[Any]]:
-        """``said``, of many configurations at once."""
-        found = {name: rows.column(of) for name, of in self.said.items() if name != "stage"}
-        return {**found, "stage": self._stage_levels(rows, found)}
+    @property
+    def last_output(self) -> int:
+        """The last movable dimension that is no reduction, else the last movable one."""
+        return max((k for k in self.movable if k <= self.last_result), default=self.movable[-1])
 
-    def _stage_levels(self, rows: Rows, said: Mapping[str, Column[Any]]) -> Column[tuple[int, ...]]:
-        """``stage_levels``, where the other options are known. It follows from which dimensions are
-        tiled, whatever the size of the tiles: rows differ in few ways in that."""
-        names = [knob.name for knob in self.stage.knobs]
-        if not names:
-            return Column(((),), np.zeros(len(rows.places), np.intp))
-        rank, chunk = len(self.nest.dims), said["chunk"]
+    def may_have(self, **options: Any) -> bool:
+        """Whether the passes let the nest have options, with some lanes or without."""
+        pairs = [(-1, 1), *((k, w) for k in self.movable for w in self.lanes if w > 1)]
+        return any(
+            not isinstance(
+                self.trials.through(
+                    "stream", self.nest.name, replace(PLAIN, vectorize=pair, **options)
+                ),
+                OptionsError,
+            )
+            for pair in pairs
+        )
 
-        def sizes(column: Column[tuple[int, ...]]) -> Places:
-            table = np.array([(*v, *(0,) * rank)[:rank] for v in column.values], np.intp)
-            return table.reshape(-1, rank)[column.codes]
+    def past_second_cache(self, tensor: str) -> bool:
+        """Whether a tensor does not fit the second cache."""
+        layout = self.program.tensor(tensor).layout
+        return math.prod(layout.extents) * layout.itemsize > self.device.l2_bytes
 
-        points = np.array([d.extent for d in self.nest.dims], np.intp)
-        spans, tiles = sizes(chunk), sizes(said["tile"])
-        tiled = (tiles > 0) & (tiles < np.where(spans > 0, np.minimum(spans, points), points))
 
-        def levels(chunked: bool, order: tuple[int, ...], *more: Any) -> tuple[int, ...]:
-            dims = self.nest.dims
-            loops = [dims[i].name for i in order or range(rank) if more[i]]
-            return self.stage.levels(dict(zip(names, more[rank:], strict=True)), loops, chunked)
+@dataclass(frozen=True, slots=True)
+class OptionKnobs:
+    """The knobs of an option, or of a few that are decided together."""
 
-        chunked = Column((False, True), np.asarray((spans > 0).any(axis=1), np.intp))
-        each = [Column((False, True), column) for column in tiled.T.astype(np.intp)]
-        return combined(levels, [chunked, said["order"], *each, *map(rows.knob, names)])
+    option: str
+    knobs: tuple[Knob, ...]
+    said: Callable[[Values, Said], Any]
+    """The option for values of the knobs."""
+    values: Callable[[NestOptions, Values], Mapping[str, Value]]
+    """The inverse, where chunks are known; values that are no choices of the knobs stand for what
+    these cannot say."""
+    normal: Callable[[Values, Said], Mapping[str, Value]] = lambda *_: {}
+    """Of values that mean the same, those that stand for them, where they are others."""
+    exact: bool = True
+    """Whether the knobs may not be able to say a value, nor the passes to honour it. Tiles and
+    orders are always possible, and those that no knob has mean the same as some that one has."""
 
-    def fused(self, values: Mapping[str, Value]) -> bool:
-        """The option."""
-        return self.chunks is not None and self.nest.name in self.chunks[0].fused(values)
 
-    def tile(self, values: Mapping[str, Value]) -> tuple[int, ...]:
-        """The option."""
-        sizes = [0] * len(self.nest.dims)
-        for position, knob in zip(self.movable, self.tiles, strict=True):
-            size = _int(values[knob.name])
-            sizes[position] = 0 if size >= self.nest.dims[position].extent else size
+class Said:
+    """What knob values say of a nest's options, each decoded when it is asked for."""
+
+    def __init__(self, decoders: Mapping[str, Callable[[Values, Said], Any]], values: Values):
+        self._decoders, self._values = decoders, values
+
+    def __getattr__(self, option: str) -> Any:
+        value = self._decoders[option](self._values, self)
+        setattr(self, option, value)
+        return value
+
+
+def tile(on: Subject) -> OptionKnobs:
+    """A size for each dimension; its extent leaves it untiled."""
+    dims, own = on.nest.dims, _padded(on.default.tile, len(on.nest.dims))
+    knobs = {
+        k: Knob(
+            f"{dims[k].name}.tile",
+            _and(tile_sizes(dims[k].extent), own[k]),
+            dims[k].extent,
+            ordered=True,
+        )
+        for k in on.movable
+    }
+
+    def said(values: Values, _: Said) -> tuple[int, ...]:
+        sizes = [0] * len(dims)
+        for k, knob in knobs.items():
+            size = int(values[knob.name])
+            sizes[k] = size if size < dims[k].extent else 0
         return tuple(sizes) if any(sizes) else ()
 
-    def vectorize(self, values: Mapping[str, Value]) -> tuple[int, int]:
-        """The option."""
-        if (implied := self.matrix.implied(values)) is not None:
-            return implied.vectorize or (-1, 1)
-        target, lanes = (_int(values[k.name]) for k in self.vector) if self.vector else (-1, 1)
-        return (target, lanes) if lanes > 1 else (-1, 1)
+    def values(o: NestOptions, _: Values) -> dict[str, Value]:
+        sizes = _padded(o.tile, len(dims))
+        inside = points_inside(on.nest, o.chunk or (), ())
+        return {
+            knob.name: sizes[k] if 0 < sizes[k] < inside[k] else dims[k].extent
+            for k, knob in knobs.items()
+        }
 
-    def chunk(self, values: Mapping[str, Value]) -> tuple[int, ...]:
-        """The option."""
-        spans = self.spans(values)
-        return tuple(spans.get(d.name, 0) for d in self.nest.dims) if spans else ()
+    def normal(values: Values, said: Said) -> dict[str, Value]:
+        inside = points_inside(on.nest, said.chunk, ())
+        return {
+            knob.name: dims[k].extent
+            for k, knob in knobs.items()
+            if int(values[knob.name]) >= inside[k]
+        }
 
-    def order(self, values: Mapping[str, Value]) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """The options, over tiles and inside."""
-        if not self.orders:
-            return (), ()
-        outer, inner = (self._order(str(values[k.name])) for k in self.orders)
-        return outer, inner
+    return OptionKnobs("tile", tuple(knobs.values()), said, values, normal, exact=False)
 
-    def register_tile(self, values: Mapping[str, Value]) -> tuple[int, ...]:
-        """The option."""
-        if (implied := self.matrix.implied(values)) is not None:
-            return implied.register or ()
-        return self.register.sizes(values, self.lanes_of(values))
 
-    def dots(self, values: Mapping[str, Value]) -> tuple[int, ...]:
-        """The option."""
-        if (implied := self.matrix.implied(values)) is not None:
-            return implied.dot or ()
-        return self.dot.sizes(values)
+def order(on: Subject, option: str) -> OptionKnobs:
+    """The order of the loops over tiles, or of those inside: a permutation of the movable
+    dimensions."""
+    movable, dims = on.movable, on.nest.dims
+    texts = tuple(_text(*o) for o in loop_orders([dims[k].reduction for k in movable]))
 
-    def stage_levels(self, values: Mapping[str, Value]) -> tuple[int, ...]:
-        """The option; ``columns`` gives it for many values at once."""
-        if not any(values[k.name] for k in self.stage.knobs):
+    def text(permutation: Sequence[int] | None) -> str:
+        return _text(*(movable.index(k) for k in permutation or () if k in movable))
+
+    own = text(getattr(on.default, option))
+    knob = Knob(f"{on.nest.name}.{option}", _and(texts, own), texts[0], ordered=False)
+    knobs = (knob,) if len(texts) > 1 else ()
+
+    def said(values: Values, _: Said) -> tuple[int, ...]:
+        places = _numbers(values[knob.name]) if knobs else ()
+        if places == tuple(sorted(places)):
             return ()
-        chunk = self.chunk(values)
-        tiled = self._tiled(self.tile(values), self.order(values)[0], chunk)
-        return self.stage.levels(values, tiled, bool(chunk))
-
-    def spans(self, values: Mapping[str, Value]) -> dict[str, int]:
-        """Points per chunk, of the dimensions that are divided."""
-        if self.chunks is None:
-            return {}
-        group, position = self.chunks
-        return group.spans(values, position)
-
-    def span(self, values: Mapping[str, Value], dim: str) -> int | None:
-        """Points per chunk of a dimension; None if it is not divided."""
-        return self.chunks[0].span(values, self.chunks[1], dim) if self.chunks else None
-
-    def from_options(
-        self, options: NestOptions, chunks: Mapping[str, Value]
-    ) -> dict[str, Value] | None:
-        """Knob values, where those of chunks are known; None if the options say something that
-        the knobs cannot."""
-        values: dict[str, Value] = {}
-        spans = self.spans(chunks)
-        sizes = (options.tile or ()) + (0,) * len(self.nest.dims)
-        for position, knob in zip(self.movable, self.tiles, strict=True):
-            dim = self.nest.dims[position]
-            size, extent = sizes[position], dim.extent
-            covers = size == 0 or size >= spans.get(dim.name, extent)
-            values[knob.name] = extent if covers else size
-        for knob, order in zip(self.orders, (options.order, options.inner_order), strict=False):
-            kept = [p for p in order or () if p in self.movable]
-            text = _text(tuple(self.movable.index(p) for p in kept)) if kept else knob.default
-            outer = knob is self.orders[0]
-            values[knob.name] = first_alike(knob, text, self._with_tiles(values)) if outer else text
-        matrix = self.matrix.values(options)
-        if matrix is None or (options.mma and not matrix):
-            return None
-        if options.mma:  # what follows from it is said by no other knob
-            options = replace(options, vectorize=(-1, 1), register=(), dot=())
-        target, lanes = options.vectorize or (-1, 1)
-        if self.vector:
-            last = len(outputs(self.nest)) - 1
-            chosen = last if target == -1 else target
-            values[self.vector[0].name] = chosen if lanes > 1 else self.vector[0].default
-            values[self.vector[1].name] = lanes
-        elif lanes > 1:
-            return None
-        register = self.register.values(
-            options.register or (), self._lane_position((target, lanes))
-        )
-        tiles = self._tiled(options.tile or (), options.order or (), options.chunk or ())
-        dot = self.dot.values(options.dot or ())
-        stage = self.stage.values(options.stage or (), tiles, bool(spans))
-        stream = self.stream.values(bool(options.stream), bool(options.peel))
-        prefetch = self.prefetch.values(options.prefetch or ())
-        skip = self.skip.values(bool(options.skip))
-        if dot is None or register is None or stage is None or stream is None:
-            return None
-        if prefetch is None or skip is None:
-            return None
-        values.update(matrix | dot | register | stage | stream | prefetch | skip)
-        known = {**chunks, **values}
-        if any(known[k.name] not in k.choices for k in self.knobs):
-            return None
-        return self.normal(known)
-
-    def lanes_of(self, values: Mapping[str, Value]) -> int:
-        """The dimension with the lanes, or the one that would have them."""
-        return self._lane_position(self.vectorize(values))
-
-    def _tiled(
-        self, tile: tuple[int, ...], order: tuple[int, ...], chunk: tuple[int, ...]
-    ) -> tuple[str, ...]:
-        """The tiled dimensions, in the order of the loops over their tiles."""
-        dims = self.nest.dims
-        points = points_inside(self.nest, chunk, ())
-        sizes = tile + (0,) * (len(dims) - len(tile))
-        return tuple(dims[i].name for i in order or range(len(dims)) if 0 < sizes[i] < points[i])
-
-    def _lane_position(self, vectorize: tuple[int, int]) -> int:
-        """The dimension that register tiles count in vectors, or points where there are none."""
-        target, lanes = vectorize
-        if lanes > 1 and target >= 0:
-            return target
-        results = len(outputs(self.nest))
-        if lanes > 1 or not self.vector:
-            return max((i for i in self.movable if i < results), default=-1)
-        return _int(self.vector[0].default)
-
-    def _order(self, text: str) -> tuple[int, ...]:
-        """A permutation of all dimensions: the movable ones trade places among themselves."""
-        order = [int(part) for part in text.split()]
-        if order == sorted(order):
-            return ()
-        permutation = list(range(len(self.nest.dims)))
-        for slot, which in zip(self.movable, order, strict=True):
-            permutation[slot] = self.movable[which]
+        permutation = list(range(len(dims)))
+        for slot, place in zip(movable, places, strict=True):
+            permutation[slot] = movable[place]
         return tuple(permutation)
 
-    def normal(self, values: Mapping[str, Value]) -> dict[str, Value]:
-        """The first values of these knobs that say the same."""
-        known = dict(values)
-        if self.matrix.mma(known):
-            follow = (*self.vector, *self.dot.knobs, *self.register.knobs)
-            known.update({k.name: k.default for k in follow})
-        else:
-            known.update({k.name: k.default for k in self.matrix.knobs})
-            lanes, counts = self.lanes_of(known), self._counts(known)
-            known.update(self.register.first_alike(known, lanes, counts))
-        if self.orders:
-            knob = self.orders[0]
-            known[knob.name] = first_alike(knob, known[knob.name], self._with_tiles(known))
-        return {k.name: known[k.name] for k in self.knobs}
+    def values(o: NestOptions, _: Values) -> dict[str, Value]:
+        return {k.name: text(getattr(o, option)) or k.default for k in knobs}
 
-    def _with_tiles(self, values: Mapping[str, Value]) -> list[int]:
-        """The dimensions with loops over tiles, by their place among the movable ones."""
-        return [k for k, knob in enumerate(self.tiles) if values[knob.name] != knob.choices[-1]]
+    def normal(values: Values, said: Said) -> dict[str, Value]:
+        """Where dimensions are not tiled, no loops over tiles of theirs have an order."""
+        tiles = _padded(said.tile, len(dims))
+        inside = points_inside(on.nest, said.chunk, ())
+        tiled = (place for place, k in enumerate(movable) if 0 < tiles[k] < inside[k])
+        return {knob.name: first_alike(knob, values[knob.name], tiled)}
 
-    def _counts(self, values: Mapping[str, Value]) -> dict[int, int]:
-        """Points of each movable dimension inside a tile, or vectors of the one with lanes."""
-        spans = self.spans(values)
-        counts = {}
-        for i, knob in zip(self.movable, self.tiles, strict=True):
-            own = _int(values[knob.name])
-            counts[i] = min(own, spans.get(self.nest.dims[i].name, own))
-        target, lanes = self.vectorize(values)
+    if option == "inner_order":
+        return OptionKnobs(option, knobs, said, values, exact=False)
+    return OptionKnobs(option, knobs, said, values, normal, exact=False)
+
+
+def mma(on: Subject) -> OptionKnobs:
+    """The dimensions of rows, columns and the reduction that a matrix unit multiplies along. Lanes
+    and dot products follow from them."""
+    fragment = matrix_fragment(on.nest, on.device)
+    able = multiplied_along(on.nest, fragment, on.device) if fragment else ()
+    texts = [_text(*along) for along in able if on.nest.dims[along[2]].extent > 1]
+    texts += [_text(*on.default.mma)] if on.default.mma else []
+    knob = Knob(f"{on.nest.name}.mma", tuple(dict.fromkeys((_NONE, *texts))), _NONE, ordered=False)
+    knobs = (knob,) if texts else ()
+
+    def said(values: Values, _: Said) -> tuple[int, ...]:
+        return () if not knobs or values[knob.name] == _NONE else _numbers(values[knob.name])
+
+    def values(o: NestOptions, _: Values) -> dict[str, Value]:
+        return {knob.name: _text(*o.mma) if o.mma else _NONE}
+
+    return OptionKnobs("mma", knobs, said, values)
+
+
+def vectorize(on: Subject) -> OptionKnobs:
+    """A dimension, and how many of its points are lanes."""
+    knobs: tuple[Knob, ...] = ()
+    if on.movable and len(on.lanes) > 1:
+        knobs = (
+            Knob(f"{on.nest.name}.vector", on.movable, on.last_output, ordered=False),
+            Knob(f"{on.nest.name}.lanes", on.lanes, 1, ordered=True),
+        )
+    unit = next(fragments(on.device, matrix=True), None)
+
+    def said(values: Values, said: Said) -> tuple[int, int]:
+        if said.mma and unit is not None:
+            return said.mma[1], unit.columns or 1
+        target, lanes = (int(values[k.name]) for k in knobs) if knobs else (-1, 1)
+        return (target, lanes) if lanes > 1 else (-1, 1)
+
+    def values(o: NestOptions, _: Values) -> dict[str, Value]:
+        target, lanes = o.vectorize or (-1, 1)
+        if lanes == 1 or o.mma:
+            return {k.name: k.default for k in knobs}
+        return dict(
+            zip(
+                (k.name for k in knobs),
+                (on.last_result if target < 0 else target, lanes),
+                strict=False,
+            )
+        )
+
+    def normal(values: Values, said: Said) -> dict[str, Value]:
+        unused = said.mma or said.vectorize[1] == 1
+        return {k.name: k.default for k in knobs} if unused else {}
+
+    return OptionKnobs("vectorize", knobs, said, values, normal)
+
+
+def dot(on: Subject) -> OptionKnobs:
+    """A reduction, and how many of its points an instruction adds up."""
+    dims = on.nest.dims
+    texts = [
+        _text(k, depth)
+        for k in on.movable
+        if dims[k].reduction
+        for depth in depths(on.nest, on.device)
+    ]
+    own = () if on.default.mma else _padded(on.default.dot, len(dims))
+    texts += [_text(k, size) for k, size in enumerate(own) if size > 1]
+    knob = Knob(f"{on.nest.name}.dot", tuple(dict.fromkeys((_NONE, *texts))), _NONE, ordered=False)
+    knobs = (knob,) if texts else ()
+    unit = matrix_fragment(on.nest, on.device) or next(fragments(on.device, matrix=True), None)
+
+    def said(values: Values, said: Said) -> tuple[int, ...]:
+        if said.mma and unit is not None:
+            return matrix_dots(unit, said.mma, len(dims))
+        if not knobs or values[knob.name] == _NONE:
+            return ()
+        position, depth = _numbers(values[knob.name])
+        return tuple(depth if k == position else 0 for k in range(len(dims)))
+
+    def values(o: NestOptions, _: Values) -> dict[str, Value]:
+        texts = [] if o.mma else [_text(k, size) for k, size in enumerate(o.dot or ()) if size > 1]
+        return {knob.name: " ".join(texts) or _NONE}
+
+    def normal(values: Values, said: Said) -> dict[str, Value]:
+        return {knob.name: _NONE} if said.mma and knobs else {}
+
+    return OptionKnobs("dot", knobs, said, values, normal)
+
+
+def register(on: Subject) -> OptionKnobs:
+    """Points of each result, or vectors of the one with the lanes, and how often the last reduction
+    is written out."""
+    dims, own = on.nest.dims, _padded(on.default.register, len(on.nest.dims))
+    results = [k for k in on.movable if not dims[k].reduction]
+    reductions = [k for k in on.movable if dims[k].reduction]
+    knobs: dict[int, Knob] = {}
+    for k in (*results, *reductions[-1:]):
+        name, most = ("unroll", _UNROLL) if dims[k].reduction else ("register", _ROWS)
+        choices = sorted({c for c in (*most, own[k] or 1) if c <= max(dims[k].extent, own[k])})
+        if len(choices) > 1:
+            knobs[k] = Knob(f"{dims[k].name}.{name}", tuple(choices), 1, ordered=True)
+
+    def counted(said: Said) -> list[int]:
+        """Points inside of a tile, or vectors of them."""
+        counts = list(points_inside(on.nest, said.chunk, said.tile))
+        target, lanes = said.vectorize
         if lanes > 1:
             counts[target] = -(-counts[target] // lanes)
         return counts
 
+    def said(values: Values, said: Said) -> tuple[int, ...]:
+        sizes = [0] * len(dims)
+        for k, knob in knobs.items():
+            size = int(values[knob.name])
+            if size > 1 and (not said.mma or k in said.mma[:2]):
+                sizes[k] = size
+        return tuple(sizes) if any(sizes) else ()
 
-def first_alike(knob: Knob, order: Value, moved: list[int]) -> Value:
-    """The first choice that has these dimensions in the same order; ``order`` if there is none."""
-    kept = {str(k) for k in moved}
+    def values(o: NestOptions, _: Values) -> dict[str, Value]:
+        sizes = _padded(o.register, len(dims))
+        return {knob.name: max(1, sizes[k]) for k, knob in knobs.items()}
 
-    def of_kept(text: Value) -> list[str]:
-        return [part for part in str(text).split() if part in kept]
+    def normal(values: Values, said: Said) -> dict[str, Value]:
+        """No more points are written out than there are."""
+        found: dict[str, Value] = {}
+        counts = counted(said)
+        for k, knob in knobs.items():
+            size = int(values[knob.name])
+            if said.mma:
+                found[knob.name] = size if k in said.mma[:2] else 1
+            elif size > 1:
+                count = max(1, counts[k])
+                found[knob.name] = next(
+                    c for c in knob.choices if min(int(c), count) == min(size, count)
+                )
+        return found
 
-    wanted = of_kept(order)
-    return next((c for c in knob.choices if of_kept(c) == wanted), order)
+    return OptionKnobs("register", tuple(knobs.values()), said, values, normal)
+
+
+def stage(on: Subject) -> OptionKnobs:
+    """For each operand: 0 leaves it; 1 copies it inside of all loops over chunks and tiles that
+    move it (further out a panel would be larger, further in it would be copied more often); 2
+    copies all of it once, before the loops over chunks."""
+    reads, dims = operands(on.nest.point), on.nest.dims
+
+    def read_again(load: ir.Load) -> bool:
+        return math.prod(on.nest.dim(d).extent for d in dims_of(load.ref)) < on.nest.points
+
+    able = [
+        k
+        for k, load in enumerate(reads)
+        if why_not_copied(on.nest, load) is None and read_again(load)
+    ]
+    knobs = {
+        k: Knob(f"{on.nest.name}.stage{k}", (0, 1, 2), 0, ordered=True) for k in able[:_OPERANDS]
+    }
+
+    def inside(k: int, tile: Sequence[int], order: Sequence[int], chunk: Sequence[int]) -> int:
+        """The level of an operand inside of all loops that move it."""
+        points, sizes = points_inside(on.nest, tuple(chunk), ()), _padded(tile, len(dims))
+        tiled = [dims[d].name for d in order or range(len(dims)) if 0 < sizes[d] < points[d]]
+        return natural_level(tiled, reads[k].ref) + any(chunk)
+
+    def said(values: Values, said: Said) -> tuple[int, ...]:
+        chosen = {k: int(values[knob.name]) for k, knob in knobs.items()}
+        if not any(chosen.values()):
+            return ()
+        levels = [-1] * len(reads)
+        for k, choice in chosen.items():
+            if choice:
+                levels[k] = inside(k, said.tile, said.order, said.chunk) if choice == 1 else 0
+        return tuple(levels)
+
+    def values(o: NestOptions, _: Values) -> dict[str, Value]:
+        levels = [*(o.stage or ()), *[-1] * len(reads)]
+        natural = {k: inside(k, o.tile or (), o.order or (), o.chunk or ()) for k in knobs}
+        return {
+            knob.name: 0 if levels[k] < 0 else 1 if levels[k] == natural[k] else 2
+            for k, knob in knobs.items()
+        }
+
+    def normal(values: Values, said: Said) -> dict[str, Value]:
+        return {
+            knob.name: 1
+            for k, knob in knobs.items()
+            if values[knob.name] == 2 and inside(k, said.tile, said.order, said.chunk) == 0
+        }
+
+    return OptionKnobs("stage", tuple(knobs.values()), said, values, normal)
+
+
+def prefetch(on: Subject) -> OptionKnobs:
+    """Bytes for each operand that the second cache does not hold; 0 asks for nothing."""
+    own = _padded(on.default.prefetch, len(operands(on.nest.point)))
+    knobs: dict[int, Knob] = {}
+    seen: set[str] = set()
+    for k, load in enumerate(operands(on.nest.point)):
+        first = load.ref.tensor not in seen and len(knobs) < _OPERANDS
+        worth = own[k] or (first and on.past_second_cache(load.ref.tensor))
+        if worth and on.may_have(prefetch=(*[0] * k, 1)):
+            seen.add(load.ref.tensor)
+            layout = on.program.tensor(load.ref.tensor).layout
+            block = next_block(on.nest, layout, load.ref, on.device)
+            distances = tuple(sorted({*_DISTANCES, own[k], block}))
+            knobs[k] = Knob(f"{on.nest.name}.prefetch{k}", distances, 0, ordered=True)
+
+    def said(values: Values, _: Said) -> tuple[int, ...]:
+        found = [0] * (max(knobs, default=-1) + 1)
+        for k, knob in knobs.items():
+            found[k] = int(values[knob.name])
+        return tuple(found) if any(found) else ()
+
+    def values(o: NestOptions, _: Values) -> dict[str, Value]:
+        ahead = [*(o.prefetch or ()), *[0] * len(own)]
+        return {knob.name: ahead[k] for k, knob in knobs.items()}
+
+    return OptionKnobs("prefetch", tuple(knobs.values()), said, values)
+
+
+def flag(on: Subject, option: str) -> OptionKnobs:
+    """An option that is on or off."""
+    able = option == "skip" or on.past_second_cache(on.nest.point.target.tensor)
+    also = {"peel": True} if option == "stream" and on.may_have(peel=True) else {}
+    able = able and (on.may_have(**{option: True}) or on.may_have(**{option: True}, **also))
+    knob = Knob(f"{on.nest.name}.{option}", (0, 1), 0, ordered=False)
+
+    def said(values: Values, _: Said) -> bool:
+        return able and values[knob.name] == 1
+
+    def values(o: NestOptions, _: Values) -> dict[str, Value]:
+        return {knob.name: int(bool(getattr(o, option)))}
+
+    return OptionKnobs(option, (knob,) if able else (), said, values)
+
+
+def options_of(on: Subject) -> Iterator[OptionKnobs]:
+    """All options of a nest but its chunks, each after those that its knobs look at."""
+    yield tile(on)
+    yield order(on, "order")
+    yield order(on, "inner_order")
+    yield mma(on)
+    yield vectorize(on)
+    yield dot(on)
+    yield register(on)
+    yield stage(on)
+    for option in ("skip", "stream", "peel"):
+        yield flag(on, option)
+    yield prefetch(on)
+
+
+def _padded(sizes: Sequence[int] | None, count: int) -> list[int]:
+    return [*(sizes or ()), *[0] * count][:count]
 
 
 def _and(choices: tuple[Value, ...], one: Value) -> tuple[Value, ...]:
@@ -360,30 +457,12 @@ def _and(choices: tuple[Value, ...], one: Value) -> tuple[Value, ...]:
     if not one or one in choices:
         return choices
     more = (*choices, one)
-    return tuple(sorted(more, key=_int)) if isinstance(one, int) else more
+    return tuple(sorted(more, key=int)) if isinstance(one, int) else more
 
 
-def _moves(order: tuple[int, ...] | None, movable: tuple[int, ...]) -> str:
-    """An order of all dimensions as one of the movable ones."""
-    return _text(tuple(movable.index(p) for p in order or () if p in movable))
+def _text(*numbers: int) -> str:
+    return " ".join(map(str, numbers))
 
 
-def _lanes(nest: ir.Nest, device: CpuProfile) -> tuple[int, ...]:
-    """Up to one register, and not more lanes than the longest dimension has points."""
-    longest = max((d.extent for d in nest.dims), default=0)
-    most = min(device.lanes(nest.point.type), longest)
-    return tuple(w for w in WIDTHS if w == 1 or w <= most)
-
-
-def last_output(nest: ir.Nest, positions: tuple[int, ...]) -> int:
-    """The last of these positions that is an output dimension, else the last one."""
-    results = len(outputs(nest))
-    return max((i for i in positions if i < results), default=positions[-1])
-
-
-def _text(order: tuple[int, ...]) -> str:
-    return " ".join(map(str, order))
-
-
-def _int(value: Value) -> int:
-    return int(value)
+def _numbers(text: Value) -> tuple[int, ...]:
+    return tuple(map(int, str(text).split()))

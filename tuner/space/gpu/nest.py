@@ -13,11 +13,10 @@ from tcl.codegen.options.kinds import WIDTHS
 from tcl.codegen.options.nest_options import PLAIN, NestOptions
 from tcl.codegen.passes.fuse import refs
 from tcl.codegen.passes.gpu.panel import uniform_dims
-from tcl.tuner.space.cpu.nest import first_alike
 from tcl.tuner.space.gpu.block_threads import DimKnobs, Divider, number
 from tcl.tuner.space.gpu.encode import block_of, longest, said
 from tcl.tuner.space.gpu.shared_memory import PanelKnobs
-from tcl.tuner.space.knobs import Knob, Value, loop_orders
+from tcl.tuner.space.knobs import Knob, Value, first_alike, loop_orders
 
 _VECTOR = 16
 """Bytes that a thread moves at once."""

@@ -1,0 +1,91 @@
+"""What a search found, and what a notebook shows of it: a table, and how the best time fell."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Generic
+
+from tcl.common.number_format import duration, plural, ratio_text
+from tcl.html import notebook
+from tcl.html.charts import Dot, Line, Ticks, times_chart
+from tcl.html.markup import Markup, tag
+from tcl.html.tables import row, table
+from tcl.tuner.measure.backend import OptionsT
+from tcl.tuner.run.events import Candidate, Decision
+
+
+@dataclass(frozen=True, slots=True)
+class TuningResult(Generic[OptionsT]):
+    """What a run found."""
+
+    decision: Decision[OptionsT]
+    """Who wins, and what it is compared with."""
+    history: tuple[Candidate[OptionsT], ...]
+    """Every candidate with a verdict, in the order in which they got it."""
+    interrupted: bool
+    """Ended by a signal, ``stop`` or the time limit, rather than after all generations."""
+    seconds: float
+    run: str
+    """Identity of the run, as in the cache."""
+    unsaved: int
+    """How many measurements, those of the finals included, the cache did not take."""
+
+    @property
+    def best(self) -> Candidate[OptionsT] | None:
+        """The winner; None if nothing works."""
+        return self.decision.winner
+
+    @property
+    def options(self) -> OptionsT | None:
+        """The best options."""
+        return self.best.options if self.best is not None else None
+
+    @property
+    def time(self) -> float | None:
+        """Median seconds per call of the best options."""
+        return self.best.time if self.best is not None else None
+
+    def _repr_html_(self) -> str:
+        winner = self.decision.winner
+        rows = []
+        if winner is None:
+            rows.append(row("winner", "none: no candidate worked"))
+        else:
+            rows.append(row("winner", f"{duration(winner.time or 0.0)} a call"))
+            if self.decision.speedup is not None and not self.decision.kept:
+                faster = (
+                    f"{ratio_text(self.decision.speedup)} as fast as what the search began with"
+                )
+                rows.append(row("won", faster))
+            elif self.decision.kept:
+                rows.append(row("won", "nothing: the search began with it"))
+            rows.append(row("options", tag("code", str(winner.options))))
+        verdicts = Counter(candidate.outcome.verdict.value for candidate in self.history)
+        told = ", ".join(f"{count} {verdict}" for verdict, count in verdicts.most_common())
+        rows.append(row("candidates", f"{len(self.history)}: {told}" if told else "none"))
+        took = f"{self.seconds:.0f} s, ended early" if self.interrupted else f"{self.seconds:.0f} s"
+        rows.append(row("took", took))
+        return notebook.shown(
+            table((), rows), _curve(self.decision, self.history) if self.history else None
+        )
+
+
+def _curve(decision: Decision[OptionsT], history: Sequence[Candidate[OptionsT]]) -> Markup:
+    """The times of the candidates in the order in which they got them, and the best so far."""
+    dots: list[Dot] = []
+    best: list[tuple[float, float]] = []
+    for number, candidate in enumerate(history, 1):
+        what = candidate.outcome.verdict.value
+        if candidate.time is not None:
+            what = f"{duration(candidate.time)} a call"
+            if not best or candidate.time < best[-1][1]:
+                best.append((number, candidate.time))
+        won = decision.winner is not None and candidate.options == decision.winner.options
+        dots.append(Dot(number, candidate.time, what, "winner" if won else "dot"))
+    if best:  # the last value holds to the end
+        best.append((len(history), best[-1][1]))
+    name = f"Time a call of {plural(len(history), 'candidate')}, and the best so far"
+    ticks = Ticks("evaluations", max(len(history), 2.0))
+    return times_chart(name, ticks, dots, [Line(best, "best", steps=True)])
