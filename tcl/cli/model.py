@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
     from tcl.tuner.cache.tuning_cache import TuningCache
     from tcl.tuner.model.boosting import Boosting
-    from tcl.tuner.model.description import Device
     from tcl.tuner.model.model import Model
+    from tcl.tuner.model.subjects import Device
     from tcl.tuner.training.evaluate import Evaluation
     from tcl.tuner.training.history import History
 
@@ -180,8 +180,8 @@ def predict(
     from tcl.common.errors import ArgumentError
     from tcl.grammar.ranges.inference import infer
     from tcl.selection.suggested_options import DEFAULT
-    from tcl.tuner.model.description import description
     from tcl.tuner.model.ranking import ranked
+    from tcl.tuner.model.subjects import subject_type
 
     _, checked = choose(file, entry)
     shapes, _ = layouts_of(checked, sizes_of(checked, sizes))
@@ -192,7 +192,7 @@ def predict(
     else:
         without_threads(device, threads)
     model, where = _model(path, target, device)
-    layouts = description(target.backend).layouts(sized)
+    layouts = subject_type(target.backend).layouts(sized)
     count = candidates or (1000 if isinstance(target, CpuProfile) else 200)
     ranking = ranked(model, lower(sized, layouts), target, DEFAULT, count, seed)
     if ranking is None:

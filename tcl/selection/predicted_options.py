@@ -33,12 +33,12 @@ from tcl.tuner.cache.tuning_cache import TuningCache
 
 if TYPE_CHECKING:
     from tcl.codegen.loopir import lower
-    from tcl.tuner.model import description, lookup, ranking
+    from tcl.tuner.model import lookup, ranking, subjects
 else:
     lower = Lazy("tcl.codegen.loopir.lower")
-    description = Lazy("tcl.tuner.model.description")
     lookup = Lazy("tcl.tuner.model.lookup")
     ranking = Lazy("tcl.tuner.model.ranking")
+    subjects = Lazy("tcl.tuner.model.subjects")
 
 _log = logger("executors")
 _T = TypeVar("_T")
@@ -184,7 +184,7 @@ def rank(query: Query) -> ranking.Ranking | None:
         warn_once(("predict", sentence), f"{sentence}; {path} is asked instead")
     pairs = zip(query.sized.checked.inputs, query.key.inputs, strict=True)
     strides = {tensor.name: layout.strides for tensor, layout in pairs}
-    layouts = description.description(device.backend).layouts(query.sized, strides)
+    layouts = subjects.subject_type(device.backend).layouts(query.sized, strides)
     chosen = ranking.ranked(model, lower.lower(query.sized, layouts), device, DEFAULT)
     taken = 1e3 * (time.perf_counter() - began)
     about = query.name, query.key.sizes, path, taken

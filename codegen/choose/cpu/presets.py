@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from tcl.codegen.choose.cpu.access_costs import LARGEST, PanelCost, access_of
+from tcl.codegen.choose.cpu.cache_misses import cached_bytes
 from tcl.codegen.choose.cpu.chunk_groups import grouping
-from tcl.codegen.choose.cpu.far_reads import kept
 from tcl.codegen.choose.cpu.heuristics import heuristic
 from tcl.codegen.choose.cpu.matrix_unit import matrix_options
 from tcl.codegen.choose.cpu.prefetch_distances import far_alone, prefetching, tiles_ahead
@@ -68,7 +68,7 @@ class CpuPreset:
         stream = _not_kept(program, nest, self.device)
         ahead = self.ahead.get(nest.name, ())
         if self.device.reads_ahead and not stream:
-            ahead = far_alone(program, nest, ahead, kept(self.device))
+            ahead = far_alone(program, nest, ahead, cached_bytes(self.device))
         ahead = ahead or tiles_ahead(program, nest, chosen, self.device)
         peel = stream and _read_in_order(program, one, chosen)
         return replace(chosen, stream=stream, prefetch=ahead, peel=peel)
@@ -120,7 +120,7 @@ def _not_kept(program: ir.Program, nest: ir.Nest, device: CpuProfile) -> bool:
         return False
     target = program.tensor(nest.point.target.tensor)
     written = math.prod(target.layout.extents) * target.layout.itemsize
-    if written < kept(device):
+    if written < cached_bytes(device):
         return False
     readers = (n for n in program.nests if n.name != nest.name)
     return all(load.ref.tensor != target.name for n in readers for load in operands(n.point))
