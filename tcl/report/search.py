@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable
 
 from tcl.codegen.options.nest_options import OPTIONS
 from tcl.common.number_format import duration
@@ -13,7 +13,7 @@ from tcl.html.markup import Markup, tag
 from tcl.html.tables import row, table
 from tcl.progress.words import FIRST
 from tcl.report.candidates import place_of
-from tcl.report.data import KnobRow, Page
+from tcl.report.data import Page
 from tcl.report.log import SearchLog, Try, best_and_median
 from tcl.report.outcome import sentence
 from tcl.tuner.space.knob_importance import Influence
@@ -205,14 +205,21 @@ def knobs_section(page: Page) -> Markup | None:
         return None
     size = page.space.cardinality  # which may have thousands of digits
     configurations = f"{size:,}" if size < 10**7 else f"about 10^{math.log10(size):.0f}"
-    changed = [k for k in page.knobs if k.start != k.best]
-    same = [k for k in page.knobs if k.start == k.best]
+    absent = ("not in the space",) * len(page.space.knobs)
+    before = (start.config if start is not None else None) or absent
+    knobs = [
+        (knob.name, str(old), str(new), str(knob.cardinality))
+        for knob, old, new in zip(page.space.knobs, before, best.config or absent, strict=True)
+        if knob.cardinality > 1
+    ]
+    changed = [row for row in knobs if row[1] != row[2]]
+    same = [row for row in knobs if row[1] == row[2]]
     return tag(
         "section",
         tag("h2", "What changed"),
         tag(
             "p",
-            f"{len(changed)} of {len(page.knobs)} knobs differ between the start and the winner. "
+            f"{len(changed)} of {len(knobs)} knobs differ between the start and the winner. "
             f"The space has {configurations} configurations, constraints not "
             "counted; s0, s1, ... are the statements of the def.",
             class_="soft",
@@ -236,18 +243,11 @@ def _glossary(page: Page) -> Markup:
     return tag("details", summary, table(("", ""), rows))
 
 
-def _knobs(knobs: Sequence[KnobRow]) -> Markup:
-    rows = (
-        row(k.name, _setting_text(k.start), _setting_text(k.best), str(k.choices), numbers=(3,))
-        for k in knobs
-    )
-    return table(("knob", "start", "winner", "choices"), rows, (3,))
+def _knobs(knobs: Iterable[tuple[str, ...]]) -> Markup:
+    headings = ("knob", "start", "winner", "choices")
+    return table(headings, (row(*cells, numbers=(3,)) for cells in knobs), (3,))
 
 
 def _options(name: str, text: str) -> Markup:
     summary = tag("summary", f"Options of the {name} ", tag("span", "for --options", class_="soft"))
     return tag("details", summary, tag("pre", tag("code", text)))
-
-
-def _setting_text(value: Value | None) -> str:
-    return "not in the space" if value is None else str(value)
