@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable
+from statistics import median
 
 from tcl.codegen.options.nest_options import OPTIONS
 from tcl.common.number_format import duration
@@ -14,7 +15,7 @@ from tcl.html.tables import row, table
 from tcl.progress.words import FIRST
 from tcl.report.candidates import place_of
 from tcl.report.data import Page
-from tcl.report.log import SearchLog, Try, best_and_median
+from tcl.report.log import SearchLog, Try
 from tcl.report.outcome import sentence
 from tcl.tuner.space.knob_importance import Influence
 from tcl.tuner.space.knobs import Value
@@ -102,7 +103,10 @@ def _best_so_far(
         Dot(place, each.time, _title(number, each), _kind(log, each), place_of(number))
         for number, (place, each) in enumerate(zip(places, log.tries, strict=True), 1)
     ]
-    points = [(places[number - 1], time) for number, _, time in log.best_so_far()]
+    points: list[tuple[float, float]] = []
+    for place, each in zip(places, log.tries, strict=True):
+        if each.time is not None and (not points or each.time < points[-1][1]):
+            points.append((place, each.time))
     if points:  # the last value holds to the end
         points.append((places[-1], points[-1][1]))
     ticks = Ticks(label, max(places[-1], least), 0.0)
@@ -110,20 +114,19 @@ def _best_so_far(
 
 
 def _by_generation(log: SearchLog) -> Markup:
-    generations = log.generations()
+    generations: dict[int, list[tuple[int, Try]]] = {}
+    for number, each in enumerate(log.tries, 1):
+        generations.setdefault(each.candidate.generation, []).append((number, each))
     dots, bests, medians = [], [], []
-    number = {id(each): k for k, each in enumerate(log.tries, 1)}
     for generation, tries in sorted(generations.items()):
-        for k, each in enumerate(tries):
+        for k, (number, each) in enumerate(tries):
             # Beside each other in the order in which they came, so that equal times are all seen.
             place = generation + 0.5 * ((k + 0.5) / len(tries) - 0.5)
-            own = number[id(each)]
-            title, kind = _title(own, each), _kind(log, each)
-            dots.append(Dot(place, each.time, title, kind, place_of(own)))
-        found = best_and_median(tries)
-        if found is not None:
-            bests.append((float(generation), found[0]))
-            medians.append((float(generation), found[1]))
+            title, kind = _title(number, each), _kind(log, each)
+            dots.append(Dot(place, each.time, title, kind, place_of(number)))
+        if times := [each.time for _, each in tries if each.time is not None]:
+            bests.append((float(generation), min(times)))
+            medians.append((float(generation), median(times)))
     last = max(generations)
     # Few generations have their numbers below; many, the axis's own.
     named = [str(g) for g in range(last + 1)] if last <= 20 else ()
