@@ -66,7 +66,7 @@ def list_(as_json: bool, path: Path | None) -> None:
         return
     summaries = cache.list()
     if as_json:
-        launches = map(cache_shapes.data, block_results.kept(cache))
+        launches = map(cache_shapes.data, block_results.stored_shapes(cache))
         print_json([*map(_listed, summaries), *launches])
         return
     devices: dict[str, list[tuple[Summary, int]]] = {}
@@ -214,7 +214,7 @@ def export(file: str, form: str, keys: tuple[str, ...], path: Path | None) -> No
         f"{plural(count, 'result')} of {plural(len(found), 'key')} written to {file}",
         err=file == "-",
     )
-    if not keys and (shapes := len(block_results.kept(cache))):
+    if not keys and (shapes := len(block_results.stored_shapes(cache))):
         click.echo(
             f"{plural(shapes, 'launch shape')} of your own kernels not written: T4 has no place "
             "for them; tcl cache merge takes them along",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from itertools import islice
 
 from tcl.bench.roofline import describe_ceilings, quantity
 from tcl.common.number_format import duration, ratio_text
@@ -85,7 +86,8 @@ def times_section(page: Page) -> Markup | None:
         return None
     rows = []
     if start is None:
-        rows += [_time_row(page, "the start", each) for each in log.beginnings[:1]]
+        begun = (t.candidate for t in log.tries if t.candidate.generation == 0)
+        rows += [_time_row(page, "the start", each) for each in islice(begun, 1)]
     elif not log.decision.kept:
         rows.append(_time_row(page, name_of(start.options), start))
     rows.append(_time_row(page, winner_name(log.decision), best))

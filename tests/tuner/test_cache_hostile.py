@@ -109,7 +109,7 @@ def test_a_launch_shape_that_cannot_be_read(cache: TuningCache) -> None:
     block_results.store(cache, key, "{}")
     change(cache, "UPDATE block_results SET launch = '{'")
     with pytest.raises(CacheError, match="a launch shape in it cannot be read"):
-        block_results.kept(cache)
+        block_results.stored_shapes(cache)
 
 
 def uses(cache: TuningCache, other: TuningCache) -> list[Callable[[], object]]:
@@ -124,7 +124,7 @@ def uses(cache: TuningCache, other: TuningCache) -> list[Callable[[], object]]:
         lambda: cache.history(KEY),
         lambda: cache.load_run("r"),
         lambda: first_uses.load(cache, KEY),
-        lambda: block_results.kept(cache),
+        lambda: block_results.stored_shapes(cache),
         lambda: prune(cache, Rules(keep=1)),
     ]
 

@@ -58,7 +58,7 @@ def store(cache: TuningCache, key: BlockKey, result: str) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class StoredShape:
     """What there is to list of a result."""
 
     kernel: str
@@ -69,7 +69,7 @@ class Kept:
     when: float
 
 
-def kept(cache: TuningCache) -> tuple[Kept, ...]:
+def stored_shapes(cache: TuningCache) -> tuple[StoredShape, ...]:
     """All results of a cache, by device, the last ones first. Raises ``CacheError``."""
     query = (
         "SELECT kernel, launch, device, result, created FROM block_results "
@@ -78,7 +78,9 @@ def kept(cache: TuningCache) -> tuple[Kept, ...]:
     found: list[Any] = cache.read(lambda db: db.execute(query).fetchall(), [])
     try:
         return tuple(
-            Kept(str(kernel), tuple(json.loads(launch)[0]), str(device), str(result), float(when))
+            StoredShape(
+                str(kernel), tuple(json.loads(launch)[0]), str(device), str(result), float(when)
+            )
             for kernel, launch, device, result, when in found
         )
     except (ValueError, TypeError, LookupError, OverflowError, RecursionError) as error:

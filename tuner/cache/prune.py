@@ -97,7 +97,7 @@ def _doomed(
     total = emptied = keys = 0
     before = time.time() - rules.older_than if rules.older_than is not None else None
     for problem, key, _ in cache_rows.problems(db):
-        rows = list(cache_rows.brief(db, problem))
+        rows = list(cache_rows.records(db, problem, cache_rows.BRIEF))
         total, keys = total + len(rows), keys + bool(rows)
         if not rules.names(key):
             continue

@@ -21,10 +21,7 @@ RESULT = (
     "placed"
 )
 """The columns of a record, as ``record`` takes them."""
-_RECORDS = f"SELECT id, {RESULT} FROM results WHERE problem = ? ORDER BY id"
-_BRIEF = (
-    "id, options, verdict, time, samples, '', created, run, heat, place, generation, NULL, placed"
-)
+BRIEF = "options, verdict, time, samples, '', created, run, heat, place, generation, NULL, placed"
 """Without messages and conditions: of most results these are the longest, and rank nothing."""
 _KEY = "definition, backend, inputs, device, codegen_version"
 MESSAGE = 2000
@@ -89,15 +86,11 @@ def problems(
         yield row, _key(*key), entry
 
 
-def records(db: sqlite3.Connection, problem: int) -> Iterator[tuple[int, Record]]:
-    """(row, record) of each result of a key."""
-    for row, *values in db.execute(_RECORDS, (problem,)):
-        yield row, _record(*values)
-
-
-def brief(db: sqlite3.Connection, problem: int) -> Iterator[tuple[int, Record]]:
-    """``records`` without messages and conditions."""
-    query = f"SELECT {_BRIEF} FROM results WHERE problem = ? ORDER BY id"
+def records(
+    db: sqlite3.Connection, problem: int, columns: str = RESULT
+) -> Iterator[tuple[int, Record]]:
+    """(row, record) of each result of a key. ``columns``: ``RESULT`` or ``BRIEF``."""
+    query = f"SELECT id, {columns} FROM results WHERE problem = ? ORDER BY id"
     for row, *values in db.execute(query, (problem,)):
         yield row, _record(*values)
 
@@ -110,27 +103,31 @@ def record(db: sqlite3.Connection, row: int) -> Record:
     return _record(*found)
 
 
-def deciding(db: sqlite3.Connection, problem: int) -> Iterator[tuple[int, Record]]:
-    """``brief`` of those results that play a part in the ranking of a key."""
-    for row, *values in _deciding(db, problem):
-        yield row, _record(*values)
-
-
-def _deciding(db: sqlite3.Connection, problem: int) -> sqlite3.Cursor:
+def deciding(
+    db: sqlite3.Connection, problem: int, damage: list[str] | None = None
+) -> Iterator[tuple[int, Record]]:
+    """``records`` in brief that play a part in the ranking of a key. ``damage``: gets what is wrong
+    with rows that cannot be read, which are left out then."""
     # An index finds what has a time. A failure counts for options that were correct before.
-    own = f"SELECT {_BRIEF} FROM results WHERE problem = ?1 AND time IS"
+    own = f"SELECT id, {BRIEF} FROM results WHERE problem = ?1 AND time IS"
     right = "SELECT options FROM results WHERE problem = ?1 AND time IS NOT NULL"
     query = f"{own} NOT NULL UNION ALL {own} NULL AND options IN ({right}) ORDER BY 1"
-    return db.execute(query, (problem,))
+    for row, *values in db.execute(query, (problem,)):
+        try:
+            yield row, _record(*values)
+        except RowError as error:
+            if damage is None:
+                raise
+            damage.append(str(error))
 
 
-def counted(db: sqlite3.Connection, problem: int) -> tuple[int, float]:
-    """How many results there are of a key, and when the last one was made."""
-    query = "SELECT count(*), max(created) FROM results WHERE problem = ?"
-    count, last = db.execute(query, (problem,)).fetchone()
-    if count and not isinstance(last, int | float):
+def counts(db: sqlite3.Connection) -> dict[int, tuple[int, float]]:
+    """Row of a key → how many results it has, and when the last one was made."""
+    query = "SELECT problem, count(*), max(created) FROM results GROUP BY problem"
+    found = {problem: (count, last) for problem, count, last in db.execute(query)}
+    if not all(isinstance(last, int | float) for _, last in found.values()):
         raise RowError("a result in it cannot be read: it was made at no time of day")
-    return count, last or 0.0
+    return found
 
 
 def state(text: Any) -> dict[str, object]:
@@ -142,18 +139,6 @@ def state(text: Any) -> dict[str, object]:
     if not isinstance(found, dict):
         raise RowError("a search in it cannot be read: values by name were expected")
     return found
-
-
-def sound(db: sqlite3.Connection, problem: int) -> tuple[list[Record], str | None]:
-    """What ``deciding`` gives, as far as rows can be read, and what is wrong with the first of the
-    others."""
-    found, damage = [], None
-    for _, *values in _deciding(db, problem):
-        try:
-            found.append(_record(*values))
-        except RowError as error:
-            damage = damage or str(error)
-    return found, damage
 
 
 def insert(db: sqlite3.Connection, problem: int, found: Iterable[Record]) -> None:

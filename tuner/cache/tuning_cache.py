@@ -191,14 +191,20 @@ class TuningCache:
     def readable(self, key: CacheKey, count: int) -> tuple[tuple[Record, ...], str | None]:
         """``top`` of those rows that can be read, without messages and conditions, and what is
         wrong with the first of the others; None if nothing is."""
-        nothing: tuple[list[Record], str | None] = ([], None)
-        found, damage = self._looked_up(key, cache_rows.sound, nothing, self._patience)
-        return ranking.ranked(found)[:count], damage
+        damage: list[str] = []
+        found = self._decided(key, damage)
+        return ranking.ranked(found)[:count], next(iter(damage), None)
 
     def winners(self, key: CacheKey) -> frozenset[str]:
         """The options that searches ended with, one of each, as far as rows can be read."""
-        nothing: tuple[list[Record], str | None] = ([], None)
-        return ranking.winners(self._looked_up(key, cache_rows.sound, nothing, self._patience)[0])
+        return ranking.winners(self._decided(key, []))
+
+    def _decided(self, key: CacheKey, damage: list[str]) -> list[Record]:
+        def read(db: sqlite3.Connection, problem: int) -> list[Record]:
+            damage.clear()  # a signal may have ended an earlier try
+            return [record for _, record in cache_rows.deciding(db, problem, damage)]
+
+        return self._looked_up(key, read, [], self._patience)
 
     def best(self, key: CacheKey) -> Record | None:
         """The best options; None if nothing correct is known."""
@@ -220,14 +226,13 @@ class TuningCache:
         """What the cache holds, last used first."""
 
         def read(db: sqlite3.Connection) -> tuple[Summary, ...]:
-            found = []
+            found, counts = [], cache_rows.counts(db)
             for problem, key, entry in cache_rows.problems(db):
-                count, last = cache_rows.counted(db, problem)
-                if count:
+                if problem in counts:
                     records = (record for _, record in cache_rows.deciding(db, problem))
                     best = next(iter(ranking.ranked(records)), None)
                     time_ = best.time if best is not None else None
-                    found.append(Summary(key, entry, count, time_, last))
+                    found.append(Summary(key, entry, counts[problem][0], time_, counts[problem][1]))
             return tuple(sorted(found, key=lambda s: -s.last))
 
         return self.read(read, ())
