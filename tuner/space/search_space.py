@@ -5,10 +5,11 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from random import Random
 from typing import Protocol, TypeAlias, TypeVar
 
+from tcl.common.dataclass import dataclass
 from tcl.tuner.space.knobs import Knob, Value
 
 Config: TypeAlias = tuple[Value, ...]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Container, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 
 from tcl.codegen.choose.cpu.access_costs import PanelCost
@@ -14,6 +13,7 @@ from tcl.codegen.devices.cpu import CpuProfile
 from tcl.codegen.loopir import ir
 from tcl.codegen.passes.cpu.stage import dims_of
 from tcl.codegen.passes.fuse import refs
+from tcl.common.dataclass import dataclass
 
 _SHARES = (4, 8, 2, 1)
 """Chunks per thread, the best ones first: with several, a thread that is held up has less to do. Of

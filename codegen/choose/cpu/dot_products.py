@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from tcl.codegen.devices.cpu import CpuProfile
 from tcl.codegen.devices.fragments import Fragment
@@ -11,6 +10,7 @@ from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.terms import dot_factors
 from tcl.codegen.loopir.walk import indices
 from tcl.codegen.passes.cpu.dot import depths, products_of
+from tcl.common.dataclass import dataclass
 
 _OPERATION = 0.5
 """Cycles of an instruction."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from tcl.codegen.devices.cpu import LINE, CpuProfile
 from tcl.codegen.devices.fragments import Fragment
@@ -18,6 +18,7 @@ from tcl.codegen.loopir.walk import operands
 from tcl.codegen.options.nest_options import PLAIN, NestOptions
 from tcl.codegen.passes.cpu.matrix import matrix_dots, matrix_fragment, multiplied_along
 from tcl.codegen.passes.cpu.stage import dims_of, natural_level, why_not_copied
+from tcl.common.dataclass import dataclass
 
 _MULTIPLY = 16.0
 """Cycles of a product of two fragments, if its factors are there (Intel's optimisation manual,
