@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 from tcl.codegen.choose.cpu.presets import CpuPreset
@@ -37,7 +37,6 @@ from tcl.codegen.passes.fusion.siblings import Sibling
 from tcl.codegen.passes.tile import points_inside
 from tcl.codegen.passes.vectorize import vector_dim
 from tcl.codegen.schedule.plan import NestPlan, Plan, asked_for, planned, with_chunks
-from tcl.common.dataclass import dataclass
 from tcl.grammar.ranges.sized import SizedDef
 from tcl.grammar.sizes.varying import Undecided
 

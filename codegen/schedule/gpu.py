@@ -6,7 +6,7 @@ As ``tcl.codegen.schedule.cpu``.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from tcl.codegen.choose.gpu.presets import GpuPreset
 from tcl.codegen.devices.gpu import GpuProfile
@@ -25,7 +25,6 @@ from tcl.codegen.passes.gpu.split import Split, is_whole, shifted
 from tcl.codegen.passes.gpu.stage_shared import uniform_loops, why_no_panel
 from tcl.codegen.passes.gpu.steps import STAGES, alone, steps
 from tcl.codegen.schedule.plan import NestPlan, Plan, Source, asked_for, planned, with_chunks
-from tcl.common.dataclass import dataclass
 from tcl.common.errors import OptionsError
 from tcl.grammar.ranges.inference import infer
 from tcl.grammar.ranges.sized import SizedDef

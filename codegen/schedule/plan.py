@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Generic, TypeVar
 
 from tcl.codegen.devices.cpu import CpuProfile
@@ -24,7 +24,6 @@ from tcl.codegen.passes.chunk import chunked, why_not_chunked
 from tcl.codegen.passes.fuse import why_not_fused
 from tcl.codegen.passes.order import why_not_ordered
 from tcl.codegen.passes.vectorize import outputs, why_not_vectorized
-from tcl.common.dataclass import dataclass
 from tcl.common.errors import NoNestError, OptionsError
 from tcl.common.recursion import with_room
 from tcl.grammar.ranges.sized import SizedDef

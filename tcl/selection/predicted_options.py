@@ -12,15 +12,14 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from tcl.codegen.options.options import MappingOptions
-from tcl.common.dataclass import dataclass
 from tcl.common.errors import CacheError, CompileError, ModelError, OptionsError
 from tcl.common.folder import cache_folder
-from tcl.common.lazy import Lazy
 from tcl.common.log import logger
 from tcl.common.warn import warn_once
 from tcl.selection.best_options import Query, best_known
@@ -32,13 +31,7 @@ from tcl.tuner.cache.first_uses import FirstUse
 from tcl.tuner.cache.tuning_cache import TuningCache
 
 if TYPE_CHECKING:
-    from tcl.codegen.loopir import lower
-    from tcl.tuner.model import description, lookup, ranking
-else:
-    lower = Lazy("tcl.codegen.loopir.lower")
-    description = Lazy("tcl.tuner.model.description")
-    lookup = Lazy("tcl.tuner.model.lookup")
-    ranking = Lazy("tcl.tuner.model.ranking")
+    from tcl.tuner.model.ranking import Ranking
 
 _log = logger("executors")
 _T = TypeVar("_T")
@@ -60,10 +53,12 @@ def best_or_predicted(
 def predicted(query: Query, *, asked: bool) -> Chosen:
     """What the best model there is chooses, or has chosen earlier; the default where that is the
     better choice, or there is no model, with a warning if one was ``asked`` for."""
-    found = tuple(lookup.files(query.device, models_folder()))
+    from tcl.tuner.model.lookup import files, identity
+
+    found = tuple(files(query.device, models_folder()))
     if not found:
         return _nothing(query, "there is no model; `tcl model train` makes one", asked)
-    model = lookup.identity(found)
+    model = identity(found)
     known = _remembered(query, model)
     if known is None:
         return _asked_now(query, model)
@@ -171,12 +166,17 @@ def _remember(query: Query, model: str, winner: str | None, message: str) -> Non
         )
 
 
-def rank(query: Query) -> ranking.Ranking | None:
+def rank(query: Query) -> Ranking | None:
     """What the best model for the query's device expects of candidates around the default; None
     where there is nothing to choose. Files that cannot be read are passed over with a warning;
     raises ``ModelError`` if that is all of them."""
+    from tcl.codegen.loopir.lower import lower
+    from tcl.tuner.model.description import description
+    from tcl.tuner.model.lookup import lookup
+    from tcl.tuner.model.ranking import ranked
+
     began, device = time.perf_counter(), query.device
-    found = lookup.lookup(device, models_folder())
+    found = lookup(device, models_folder())
     if found is None:
         raise ModelError("the model's file is gone")
     model, path, wrong = found
@@ -184,9 +184,9 @@ def rank(query: Query) -> ranking.Ranking | None:
         warn_once(("predict", sentence), f"{sentence}; {path} is asked instead")
     pairs = zip(query.sized.checked.inputs, query.key.inputs, strict=True)
     strides = {tensor.name: layout.strides for tensor, layout in pairs}
-    layouts = description.description(device.backend).layouts(query.sized, strides)
-    chosen = ranking.ranked(model, lower.lower(query.sized, layouts), device, DEFAULT)
+    layouts = description(device.backend).layouts(query.sized, strides)
+    ranking = ranked(model, lower(query.sized, layouts), device, DEFAULT)
     taken = 1e3 * (time.perf_counter() - began)
     about = query.name, query.key.sizes, path, taken
     _log.debug("%s on %s: candidates are ranked by %s in %.1f ms", *about)
-    return chosen
+    return ranking

@@ -9,8 +9,8 @@ import re
 import sqlite3
 import time
 from collections.abc import Iterable
+from dataclasses import dataclass
 
-from tcl.common.dataclass import dataclass
 from tcl.tuner.cache.key import CacheKey
 from tcl.tuner.cache.table_rows import MESSAGE
 from tcl.tuner.cache.tuning_cache import PATIENCE, TuningCache

@@ -11,7 +11,7 @@ from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.layouts import cpu_layouts
 from tcl.codegen.options.nest_options import NestOptions
 from tcl.grammar.ranges.sized import SizedDef
-from tcl.tuner.model.described import Description
+from tcl.tuner.model.description import Description
 from tcl.tuner.model.features import SCHEMA, extract, extract_columns
 from tcl.tuner.model.loops import Floats
 from tcl.tuner.model.subject import Subject

@@ -2,28 +2,74 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeAlias
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import Any, Generic, TypeAlias, TypeVar
 
 from tcl.codegen.devices.cpu import CpuProfile
 from tcl.codegen.devices.gpu import GpuProfile
-from tcl.common.lazy import Lazy
-from tcl.tuner.model.described import Description
-
-if TYPE_CHECKING:
-    from tcl.tuner.model import cpu_description, gpu_description
-else:
-    cpu_description = Lazy("tcl.tuner.model.cpu_description")
-    gpu_description = Lazy("tcl.tuner.model.gpu_description")
+from tcl.codegen.loopir import ir
+from tcl.grammar.ranges.sized import SizedDef
+from tcl.tuner.model.loops import Floats
+from tcl.tuner.model.program_subject import ProgramSubject
+from tcl.tuner.model.schema import Schema
+from tcl.tuner.space.columns import Places, Rows
+from tcl.tuner.space.program_space import ProgramSpace
 
 Device: TypeAlias = CpuProfile | GpuProfile
+
+SubjectT = TypeVar("SubjectT", bound=ProgramSubject[Any])
+SpaceT = TypeVar("SpaceT", bound=ProgramSpace)
+
+
+class Description(ABC, Generic[SubjectT, SpaceT]):
+    """Of a kind of device."""
+
+    schema: Schema[Any]
+    """The features of candidates."""
+    title: str
+    """What the devices are called."""
+    count: int
+    """Candidates that are ranked where nobody says how many."""
+
+    @abstractmethod
+    def layouts(
+        self, sized: SizedDef, strides: Mapping[str, tuple[int, ...]] | None = None
+    ) -> dict[str, ir.Layout]:
+        """How tensors lie in memory, of inputs with these strides in bytes."""
+
+    @abstractmethod
+    def subject(self, program: ir.Program, device: Any) -> SubjectT:
+        """Of a program that has just been lowered."""
+
+    @abstractmethod
+    def space(self, program: ir.Program, device: Any) -> SpaceT:
+        """What there is to choose for it."""
+
+    @abstractmethod
+    def covers(self, space: SpaceT, subject: SubjectT) -> bool:
+        """Whether the space has something to choose for all that candidates are described by."""
+
+    @abstractmethod
+    def extract(self, subject: SubjectT, choices: Sequence[Any]) -> tuple[Floats, Floats]:
+        """Features (N x F) of candidates, as the subject's ``choices`` makes them, and what the
+        analytic model expects each to take, in seconds (N)."""
+
+    @abstractmethod
+    def of_rows(self, subject: SubjectT, space: SpaceT, rows: Rows) -> tuple[Places, Floats]:
+        """Which rows of the subject's space can be described, and the features of these."""
 
 
 def description(backend: str) -> Description[Any, Any]:
     """For what this makes kernels for: ``cpu`` or ``cuda``, as profiles have it."""
     if backend == CpuProfile.backend:
-        return cpu_description.CPU
+        from tcl.tuner.model.cpu_description import CPU
+
+        return CPU
     if backend == GpuProfile.backend:
-        return gpu_description.GPU
+        from tcl.tuner.model.gpu_description import GPU
+
+        return GPU
     raise KeyError(backend)
 
 

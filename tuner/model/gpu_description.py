@@ -10,7 +10,7 @@ from tcl.codegen.devices.gpu import GpuProfile
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.layouts import gpu_layouts
 from tcl.grammar.ranges.sized import SizedDef
-from tcl.tuner.model.described import Description
+from tcl.tuner.model.description import Description
 from tcl.tuner.model.gpu_features import SCHEMA, extract
 from tcl.tuner.model.gpu_mapped import Mapped
 from tcl.tuner.model.gpu_subject import GpuSubject

@@ -9,11 +9,9 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from random import Random
 from typing import TypeAlias
-
-from tcl.common.dataclass import dataclass
 
 Value: TypeAlias = int | str
 """What a knob can be set to; a JSON scalar, so that configurations are data."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from tcl.codegen.devices.cpu import CpuProfile
 from tcl.codegen.devices.fragments import Fragment, fragments
@@ -14,7 +14,6 @@ from tcl.codegen.loopir.terms import taken
 from tcl.codegen.loopir.walk import indices
 from tcl.codegen.passes.base import map_nest, refuse, too_many
 from tcl.codegen.passes.vectorize import vector_dim
-from tcl.common.dataclass import dataclass
 from tcl.grammar.syntax.types import BFLOAT16, FLOAT32, INT8, INT32, UINT8, ScalarType
 
 _SIGN = 128

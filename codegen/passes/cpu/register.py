@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from tcl.codegen.devices.cpu import CpuProfile
 from tcl.codegen.devices.fragments import fragment_of
@@ -11,7 +12,6 @@ from tcl.codegen.loopir.terms import dot_factors
 from tcl.codegen.passes.base import map_nest, refuse, too_many
 from tcl.codegen.passes.cpu.matrix import why_not_held
 from tcl.codegen.passes.vectorize import vector_dim
-from tcl.common.dataclass import dataclass
 from tcl.grammar.sizes.varying import clipped
 
 MAX_POINTS = 128
