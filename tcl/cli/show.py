@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 import click
 
-from tcl.arrays.annotations import sizes_of
 from tcl.cli.common import (
     check_varying,
     choose,
@@ -21,32 +20,12 @@ from tcl.cli.common import (
     varying_option,
     without_threads,
 )
-from tcl.codegen.cpu.thread_count import thread_count
-from tcl.codegen.options.options import DEFAULT
 from tcl.common.errors import ArgumentError
-from tcl.common.lazy import Lazy
-from tcl.grammar.ranges.findings import size_findings, with_sizes
-from tcl.grammar.ranges.ranges_text import ranges_text
-from tcl.grammar.syntax.parser import parse
-from tcl.grammar.syntax.printer import to_text
-from tcl.grammar.tree.canonical import canonical_text
 
 if TYPE_CHECKING:
-    from tcl.backends import cpu_stages, gpu_stages, targets
-    from tcl.cli import kernels
-    from tcl.codegen import reference
-    from tcl.codegen.devices import named
-    from tcl.codegen.devices.cpu_profile import CpuProfile
+    from tcl.codegen.devices.cpu import CpuProfile
     from tcl.codegen.devices.gpu import GpuProfile
-    from tcl.executors import size_classes
-else:  # not for what a text alone shows
-    cpu_stages = Lazy("tcl.backends.cpu_stages")
-    gpu_stages = Lazy("tcl.backends.gpu_stages")
-    targets = Lazy("tcl.backends.targets")
-    kernels = Lazy("tcl.cli.kernels")
-    reference = Lazy("tcl.codegen.reference")
-    named = Lazy("tcl.codegen.devices.named")
-    size_classes = Lazy("tcl.executors.size_classes")
+
 _STAGES = (
     "ast",
     "canonical",
@@ -114,24 +93,39 @@ def command(
     if stage in ("ast", "canonical"):
         click.echo(_without_sizes(file, entry, stage), nl=False)
         return
+    from tcl.arrays.annotations import sizes_of
+    from tcl.cli.kernels import parse_options
+    from tcl.grammar.ranges.findings import size, size_findings
+
     _, checked = choose(file, entry)
     values = sizes_of(checked, sizes)
-    sized = with_sizes(checked, values)
+    sized = size(checked, values)
     tell(checked, size_findings(sized))
     if stage == "ranges":
+        from tcl.grammar.ranges.ranges_text import ranges_text
+
         click.echo(ranges_text(sized))
         return
     if stage == "reference":
-        click.echo(reference.compile_reference(sized, jit=False).source)
+        from tcl.codegen.reference import compile_reference
+
+        click.echo(compile_reference(sized, jit=False).source)
         return
-    chosen = kernels.parse_options(options) or DEFAULT
+    from tcl.codegen.devices.cpu import CpuProfile
+    from tcl.selection.best_options import DEFAULT
+
+    chosen = parse_options(options) or DEFAULT
     profile = _device(device, threads)
-    if profile.backend == "cpu":
+    if isinstance(profile, CpuProfile):
         if stage == "resources":
             raise click.UsageError(_OF_A_GPU)
-        click.echo(cpu_stages.cpu_stage(stage, sized, chosen, profile))
+        from tcl.backends.cpu_stages import cpu_stage
+
+        click.echo(cpu_stage(stage, sized, chosen, profile))
     else:
-        click.echo(gpu_stages.gpu_stage(stage, sized, chosen, profile))
+        from tcl.backends.gpu_stages import gpu_stage
+
+        click.echo(gpu_stage(stage, sized, chosen, profile))
 
 
 def _for_all(
@@ -145,15 +139,23 @@ def _for_all(
     varying: tuple[str, ...],
 ) -> str:
     """A stage of a def for the class of its sizes."""
+    from tcl.arrays.annotations import sizes_of
+    from tcl.cli.kernels import parse_options
+    from tcl.codegen.devices.cpu import CpuProfile
+    from tcl.executors.size_classes import for_all
+    from tcl.grammar.ranges.findings import size
+    from tcl.grammar.ranges.ranges_text import ranges_text
+    from tcl.selection.best_options import DEFAULT
+
     if stage in ("ast", "canonical", "reference"):
         raise click.UsageError(f"--varying makes no difference to --stage {stage}; leave it out")
     profile = _device(device, threads)
-    if stage == "resources" and profile.backend == "cpu":
+    if stage == "resources" and isinstance(profile, CpuProfile):
         raise click.UsageError(_OF_A_GPU)
     _, checked = choose(file, entry)
     check_varying(checked, varying)
-    sized = with_sizes(checked, sizes_of(checked, sizes))
-    found = size_classes.for_all(checked, sized.sizes, varying, profile)
+    sized = size(checked, sizes_of(checked, sizes))
+    found = for_all(checked, sized.sizes, varying, profile)
     if found is None:
         values = ", ".join(f"{name}={sized.sizes[name]}" for name in varying)
         raise ArgumentError(
@@ -162,36 +164,51 @@ def _for_all(
         )
     if stage == "ranges":
         return f"for all of {found}\n{ranges_text(found.symbolic)}"
-    chosen = kernels.parse_options(options)
+    chosen = parse_options(options)
     asked = chosen is not None
-    if profile.backend == "cpu":
-        return cpu_stages.cpu_stage_for_all(stage, found, chosen or DEFAULT, profile, asked=asked)
-    return gpu_stages.gpu_stage_for_all(stage, found, chosen or DEFAULT, profile)
+    if isinstance(profile, CpuProfile):
+        from tcl.backends.cpu_stages import cpu_stage_for_all
+
+        return cpu_stage_for_all(stage, found, chosen or DEFAULT, profile, asked=asked)
+    from tcl.backends.gpu_stages import gpu_stage_for_all
+
+    return gpu_stage_for_all(stage, found, chosen or DEFAULT, profile)
 
 
 def _check(options: str | None, device: str, threads: int | None) -> None:
     """Refuse what is wrong where it makes no difference, too."""
     if options is not None:
-        kernels.parse_options(options)
+        from tcl.cli.kernels import parse_options
+
+        parse_options(options)
     if device != "cpu":
         _device(device, threads)
 
 
 def _device(name: str, threads: int | None) -> CpuProfile | GpuProfile:
     """What to show kernels for."""
-    if name == targets.EMULATED:
+    from tcl.backends.targets import EMULATED
+    from tcl.codegen.cpu.thread_count import thread_count
+    from tcl.codegen.devices.cpu import CpuProfile
+    from tcl.codegen.devices.named import device_named
+
+    if name == EMULATED:
         raise ArgumentError(
-            f"{targets.EMULATED} is for tcl run; say which GPU to show kernels for, "
+            f"{EMULATED} is for tcl run; say which GPU to show kernels for, "
             "as in --device a100, which is the one that it emulates"
         )
-    found = named.device_named(name)
-    if found.backend == "cpu":
+    found = device_named(name)
+    if isinstance(found, CpuProfile):
         return replace(found, threads=thread_count(threads, None if name == "cpu" else found.cores))
     without_threads(name, threads)
     return found
 
 
 def _without_sizes(file: Path, entry: str | None, stage: str) -> str:
+    from tcl.grammar.syntax.parser import parse
+    from tcl.grammar.syntax.printer import to_text
+    from tcl.grammar.tree.canonical import canonical_text
+
     text, checked = choose(file, entry)
     if stage == "canonical":
         return canonical_text(checked)

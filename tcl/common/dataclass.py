@@ -25,10 +25,13 @@ else:
         def decorate(plain):
             own = plain.__dict__
             plain.__doc__ = plain.__doc__ or plain.__name__  # else ``inspect`` makes one up
+            below = (getattr(base, "__dataclass_params__", None) for base in plain.__mro__[1:])
             bare = dataclasses.dataclass(
-                init=False, repr=False, eq=False, slots=slots, kw_only=kw_only
+                **{"init": False, "repr": False, "eq": False, "slots": slots, "kw_only": kw_only},
+                frozen=frozen and any(params is not None and params.frozen for params in below),
             )
             made = bare(plain)
+            made.__dataclass_params__.frozen = frozen
             methods = {"__repr__": _repr}
             if init:
                 methods["__init__"] = _Compiled(made, "__init__", frozen)

@@ -33,7 +33,7 @@ from tcl.codegen.common.dtypes import numpy_dtype
 from tcl.codegen.reference import compile_reference
 from tcl.grammar.check.builtins import BUILTINS
 from tcl.grammar.check.definitions import MAX_CALL_DEPTH, MAX_STATEMENTS, check
-from tcl.grammar.ranges.findings import findings, with_sizes
+from tcl.grammar.ranges.findings import findings, size
 from tcl.grammar.ranges.inference import infer
 from tcl.grammar.ranges.sized import SizedDef
 from tcl.grammar.syntax import tokens, types
@@ -90,7 +90,7 @@ def _last(text: str) -> CheckedDef:
 def _use(text: str, sizes: str | None) -> None:
     definition = _last(text)
     if sizes is not None:
-        with_sizes(definition, _sizes(sizes))
+        size(definition, _sizes(sizes))
 
 
 def _outputs(definition: CheckedDef, arguments: list[Any]) -> list[Any]:
@@ -125,7 +125,7 @@ def test_accepted_blocks_are_as_told(block: Block) -> None:
         if claim in warned:
             continue
         if found := _RANGES.fullmatch(claim):
-            _ranges_hold(with_sizes(definition, _sizes(found["sizes"])), found)
+            _ranges_hold(size(definition, _sizes(found["sizes"])), found)
         else:
             found = _CALL.fullmatch(claim)
             assert found, claim
@@ -212,7 +212,7 @@ def test_ranges_are_inferred_as_told() -> None:
     for read, gives, _ in rows:
         expression, where, clauses = _code(read)[0].partition(" where ")
         text = f"def f(float(N) X) -> (O) {{ O(i) +=! {expression}{where}{clauses} }}"
-        ranges = with_sizes(_last(text), {"N": 7}).statements[0].ranges
+        ranges = size(_last(text), {"N": 7}).statements[0].ranges
         assert _code(gives) == [f"i in {ranges['i'][0]}:{ranges['i'][1]}"], read
 
 

@@ -10,9 +10,9 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
+from tcl.common.dataclass import dataclass
 from tcl.common.errors import CacheError
 from tcl.common.interrupts import of_system
 from tcl.common.warn import warn

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
 from itertools import islice
 
+from tcl.common.dataclass import dataclass
 from tcl.common.errors import TclError
 from tcl.tuner.cache.fingerprint import fields, remoteness
 from tcl.tuner.cache.key import INGREDIENTS, CacheKey, Difference, differences

@@ -13,10 +13,10 @@ import os
 import sqlite3
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
+from tcl.common.dataclass import dataclass
 from tcl.common.errors import CacheError
 from tcl.common.folder import NoPlaceError, cache_place
 from tcl.common.forks import reentrant_lock

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -15,6 +14,7 @@ import numpy.typing as npt
 
 from tcl.codegen.common.rounding import UNKNOWN, Rounding
 from tcl.codegen.common.sums import AT_ONCE, PRODUCTS, TERMS
+from tcl.common.dataclass import dataclass
 from tcl.grammar.ranges.sized import SizedDef
 from tcl.grammar.syntax.types import FLOAT64, ScalarType
 from tcl.grammar.tree import checked as c

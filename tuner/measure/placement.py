@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from tcl.codegen.devices.cpu import LINE
+from tcl.common.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

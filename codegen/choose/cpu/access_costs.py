@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from tcl.codegen.choose.cpu.costs import (
     BARRIER_CYCLES,
@@ -31,6 +31,7 @@ from tcl.codegen.loopir.terms import guard, product, terms
 from tcl.codegen.loopir.walk import children, indices, walk
 from tcl.codegen.passes.cpu.stage import overlaps, why_not_copied
 from tcl.codegen.passes.fusion.groups import SHORT
+from tcl.common.dataclass import dataclass
 
 PAGE = 4096
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
 from tcl.codegen.choose.cpu.access_costs import reach
 from tcl.codegen.choose.cpu.balance import balanced, in_lanes
@@ -19,6 +18,7 @@ from tcl.codegen.options.nest_options import NestOptions
 from tcl.codegen.passes.cpu.stage import dims_of
 from tcl.codegen.passes.fuse import crossing, refs
 from tcl.codegen.passes.fusion.groups import fusion_groups
+from tcl.common.dataclass import dataclass
 
 _POINTS = 4096
 """Points of a chunk below which loops would cost more than caches save."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from tcl.codegen.choose.cpu.access_costs import (
     LARGEST,
@@ -44,6 +44,7 @@ from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.terms import terms
 from tcl.codegen.loopir.walk import operands
 from tcl.codegen.passes.cpu.register import MAX_POINTS
+from tcl.common.dataclass import dataclass
 
 _DEPTH = 256
 """Steps after which partial results are stored, as a rule."""

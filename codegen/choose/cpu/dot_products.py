@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from tcl.codegen.choose.cpu.costs import OPERATION_CYCLES
 from tcl.codegen.devices.cpu import CpuProfile
@@ -12,6 +11,7 @@ from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.terms import dot_factors
 from tcl.codegen.loopir.walk import indices
 from tcl.codegen.passes.cpu.dot import depths, products_of
+from tcl.common.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

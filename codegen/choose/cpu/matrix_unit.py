@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from tcl.codegen.choose.cpu.costs import (
     COPY_APART_CYCLES,
@@ -26,6 +26,7 @@ from tcl.codegen.loopir.walk import operands
 from tcl.codegen.options.nest_options import PLAIN, NestOptions
 from tcl.codegen.passes.cpu.matrix import matrix_dots, matrix_fragment, multiplied_along
 from tcl.codegen.passes.cpu.stage import dims_of, natural_level, why_not_copied
+from tcl.common.dataclass import dataclass
 
 _SIDE = 2
 """Fragments along each side of a register tile: four sums, four parts of factors."""

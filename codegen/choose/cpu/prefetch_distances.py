@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
 from tcl.codegen.choose.cpu.access_costs import reach
 from tcl.codegen.choose.cpu.costs import PRODUCTS_PER_CYCLE, UNASKED_BYTES_PER_CYCLE
@@ -21,6 +20,7 @@ from tcl.codegen.loopir.walk import children, indices, operands, renamed, values
 from tcl.codegen.options.nest_options import NestOptions
 from tcl.codegen.passes.cpu.stage import dims_of
 from tcl.codegen.passes.fusion.groups import fusion_groups
+from tcl.common.dataclass import dataclass
 
 NEAR = 2048
 """Bytes."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TypeAlias
 
 from tcl.codegen.choose.cpu.compacted import compacted_dims, compaction_cycles
@@ -16,6 +16,7 @@ from tcl.codegen.devices.cpu import CpuProfile
 from tcl.codegen.loopir import ir
 from tcl.codegen.passes.cpu.fusion_limits import OPERANDS
 from tcl.codegen.passes.cpu.skip import unguarded
+from tcl.common.dataclass import dataclass
 
 Tile: TypeAlias = tuple[str | None, dict[str, int]]
 """Lanes (a dim or none), and the register tile: vectors of them, points of other dimensions."""
