@@ -165,7 +165,7 @@ class NestKnobs:
     def _said_once(
         self, redundant: Callable[[Values, Said], str | None], values: Values
     ) -> str | None:
-        reason = redundant(values, self.said(values))
+        reason = redundant(values, self.said(Quiet(values)))
         return None if reason is None else f"nest {self.nest.name}: {reason}"
 
 

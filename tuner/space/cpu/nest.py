@@ -106,7 +106,7 @@ class OptionKnobs:
     """Of values that mean the same, those that stand for them, where they are others."""
     redundant: Callable[[Values, Said], str | None] = lambda *_: None
     """Why values are no others than those of another configuration, where ``normal`` does not say
-    which."""
+    which. What it reads of them by ``[]`` is drawn again then."""
     exact: bool = True
     """Whether the knobs may not be able to say a value, nor the passes to honour it. Tiles and
     orders are always possible, and those that no knob has mean the same as some that one has."""
@@ -153,9 +153,10 @@ def tile(on: Subject) -> OptionKnobs:
         }
 
     def redundant(values: Values, said: Said) -> str | None:
+        inside = points_inside(on.nest, said.chunk, ())
         for k, knob in knobs.items():
-            size = int(values[knob.name])
-            if dims[k].extent > size >= (points_inside(on.nest, said.chunk, ())[k]):
+            if dims[k].extent > int(values.get(knob.name, 0)) >= inside[k]:
+                size = values[knob.name]  # which alone is drawn again
                 return f"a tile of {size} points is a whole chunk of {dims[k].name}"
         return None
 
@@ -252,8 +253,10 @@ def vectorize(on: Subject) -> OptionKnobs:
         return {k.name: k.default for k in knobs} if said.mma else {}
 
     def redundant(values: Values, said: Said) -> str | None:
-        scalar = bool(knobs) and not said.mma and said.vectorize[1] == 1
-        if scalar and values[knobs[0].name] != knobs[0].default:
+        if not knobs or said.mma:
+            return None
+        target, lanes = (values[k.name] for k in knobs)
+        if lanes == 1 and target != knobs[0].default:
             return "without lanes the vectorised dimension is no choice"
         return None
 
