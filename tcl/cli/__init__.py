@@ -18,6 +18,7 @@ import click
 from tcl import __version__
 from tcl.cli.output import written
 from tcl.cli.signals import exit_code, raising
+from tcl.common.errors import TclError
 
 _COMMANDS = {
     "check": "parse and check a file; errors with their place",
@@ -44,7 +45,10 @@ class _Lazy(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in _COMMANDS:
             return None
-        command: click.Command = import_module(f"tcl.cli.{cmd_name}").command
+        try:
+            command: click.Command = import_module(f"tcl.cli.{cmd_name}").command
+        except TclError as error:  # of a variable of the environment
+            raise click.ClickException(str(error)) from None
         return command
 
     def resolve_command(
