@@ -27,6 +27,9 @@ class GpuProfile:
 
     backend: ClassVar[Literal["cuda"]] = "cuda"
     """What makes kernels for it, as keys of tuning caches have it."""
+    kind: ClassVar[Literal["GPU"]] = "GPU"
+    threads: ClassVar[None] = None
+    """A kernel runs on no threads of the host."""
 
     name: str
     capability: tuple[int, int]
@@ -59,6 +62,22 @@ class GpuProfile:
     def architecture(self) -> str:
         """``sm_90``."""
         return f"sm_{self.capability[0]}{self.capability[1]}{'a' * self.specific}"
+
+    @property
+    def title(self) -> str:
+        """What people call it."""
+        return self.name
+
+    @property
+    def family(self) -> str:
+        """What it has in common with GPUs that kernels are alike for."""
+        return self.architecture
+
+    @property
+    def model(self) -> str:
+        """What tells it from others, by its data sheet if it is known."""
+        sheet = known(self.name, self.architecture, self.multiprocessors) or self
+        return f"{sheet.name}; {self.architecture}; {self.multiprocessors}"
 
     @property
     def async_copies(self) -> bool:

@@ -13,19 +13,16 @@ from typing import TYPE_CHECKING, Any
 
 from tcl.arrays.arguments import Array
 from tcl.backends.cpu_backend import CpuBackend
+from tcl.codegen.compiler import Device
 from tcl.codegen.cpu.run.memory import check_variable
 from tcl.codegen.devices.cpu import CpuProfile, host_cpu
 from tcl.common.errors import ArgumentError
+from tcl.common.lazy import Lazy
 from tcl.common.shown import shown
 from tcl.executors.call_inputs import Inputs
 from tcl.executors.size_classes import for_all
 from tcl.grammar.ranges.sized import SizedDef
-from tcl.selection.best_options import (
-    Device,
-    Query,
-    array_layouts,
-    layout_key,
-)
+from tcl.selection.best_options import Query, array_layouts, layout_key
 from tcl.tuner.cache.fingerprint import device_identity
 from tcl.tuner.cache.key import ArrayLayout, CacheKey
 from tcl.tuner.measure.timing import MeasureSettings
@@ -34,7 +31,17 @@ from tcl.tuner.space.knobs import Value
 from tcl.tuner.space.program_space import ProgramSpace
 
 if TYPE_CHECKING:
-    from tcl.codegen.devices.gpu import GpuProfile
+    from tcl.backends import cuda_backend, cuda_harness
+    from tcl.codegen.cuda import emulator
+    from tcl.codegen.devices import gpu, named
+    from tcl.tuner.space.gpu import mapping as gpu_mapping
+else:
+    cuda_backend, cuda_harness = (
+        Lazy("tcl.backends.cuda_backend"),
+        Lazy("tcl.backends.cuda_harness"),
+    )
+    emulator, gpu = Lazy("tcl.codegen.cuda.emulator"), Lazy("tcl.codegen.devices.gpu")
+    gpu_mapping, named = Lazy("tcl.tuner.space.gpu.mapping"), Lazy("tcl.codegen.devices.named")
 
 EMULATED = "cuda-emulated"
 EMULATED_POINTS = 20_000_000
@@ -129,31 +136,25 @@ class CudaTarget(Target):
     """A GPU of this machine."""
 
     number: int
-    profile: GpuProfile
+    profile: gpu.GpuProfile
 
     @property
     def name(self) -> str:
         return f"cuda:{self.number}"
 
     @property
-    def device(self) -> GpuProfile:
+    def device(self) -> gpu.GpuProfile:
         return self.profile
 
     @property
     def timing(self) -> MeasureSettings:
-        from tcl.backends.cuda_harness import TIMING
-
-        return TIMING
+        return cuda_harness.TIMING
 
     def backend(self, source: str, entry: str, arrays: Sequence[Array | ArrayLayout]) -> Any:
-        from tcl.backends.cuda_backend import CudaBackend
-
-        return CudaBackend.described(source, entry, arrays, self.profile, self.number)
+        return cuda_backend.CudaBackend.described(source, entry, arrays, self.profile, self.number)
 
     def space(self, backend: Any, fixed: Mapping[str, Value] | None = None) -> ProgramSpace:
-        from tcl.tuner.space.gpu.mapping import GpuMappingSpace
-
-        return GpuMappingSpace(backend.program(), self.profile, fixed)
+        return gpu_mapping.GpuMappingSpace(backend.program(), self.profile, fixed)
 
 
 @dataclass(frozen=True)
@@ -173,9 +174,7 @@ class EmulatedTarget(CudaTarget):
         return MeasureSettings()
 
     def backend(self, source: str, entry: str, arrays: Sequence[Array | ArrayLayout]) -> Any:
-        from tcl.backends.cuda_backend import EmulatedBackend
-
-        return EmulatedBackend.described(source, entry, arrays, self.profile)
+        return cuda_backend.EmulatedBackend.described(source, entry, arrays, self.profile)
 
     def layout_key(self, sized: SizedDef, inputs: tuple[ArrayLayout, ...]) -> CacheKey:
         key = super().layout_key(sized, inputs)
@@ -192,22 +191,17 @@ def target(device: str, threads: int) -> Target:
     if device == "cpu":
         return CpuTarget(threads)
     if device == EMULATED:
-        from tcl.codegen.cuda.emulator import why_not
-        from tcl.codegen.devices.gpu import A100
-
-        if reason := why_not():
+        if reason := emulator.why_not():
             raise ArgumentError(reason)
-        return EmulatedTarget(0, A100)
+        return EmulatedTarget(0, gpu.A100)
     found = re.fullmatch(r"cuda(?::(\d+))?", device)
     if found is None:
         raise ArgumentError(
             f"there is no device {shlex.quote(device)} here; "
             f"there can be cpu, cuda:0 and {EMULATED}{_shown(device)}"
         )
-    from tcl.codegen.devices.gpu import of_device
-
     number = int(found[1] or 0)
-    return CudaTarget(number, of_device(number))
+    return CudaTarget(number, gpu.of_device(number))
 
 
 def target_of(inputs: Inputs, chosen: Target | None, threads: int) -> Target:
@@ -239,15 +233,12 @@ def timed_target(device: str, threads: int, *, here: bool) -> Target:
 
 def _shown(name: str) -> str:
     """What can be done with a device that is known by this name and not here."""
-    from tcl.codegen.devices.named import device_named
-
     try:
-        known = device_named(name)
+        known = named.device_named(name)
     except ArgumentError:
         return ""
-    title = known.title if isinstance(known, CpuProfile) else known.name
-    plain = shlex.quote(title.lower())
-    return f"; the kernels for any {title} are shown by tcl show --device {plain}"
+    plain = shlex.quote(known.title.lower())
+    return f"; the kernels for any {known.title} are shown by tcl show --device {plain}"
 
 
 def check_emulated(sized: SizedDef) -> None:

@@ -7,8 +7,7 @@ from contextlib import contextmanager
 
 from tcl.arrays.random_inputs import input_shape
 from tcl.codegen.common.dtypes import numpy_dtype
-from tcl.codegen.cpu.run.varying import scheduled_for_all
-from tcl.codegen.devices.cpu import CpuProfile
+from tcl.codegen.compiler import Device, compiler_for
 from tcl.common.dataclass import dataclass
 from tcl.common.errors import CompileError, OptionsError
 from tcl.common.log import logger
@@ -19,8 +18,7 @@ from tcl.grammar.sizes.size_classes import SizeClass, classes_of
 from tcl.grammar.sizes.varying import Undecided
 from tcl.grammar.syntax.errors import SourceError
 from tcl.grammar.tree.checked import CheckedDef, Tensor
-from tcl.selection.best_options import Device, Query, layout_key
-from tcl.selection.suggested_options import DEFAULT
+from tcl.selection.best_options import Query, layout_key
 from tcl.tuner.cache.key import ArrayLayout
 
 _log = logger("executors")
@@ -56,13 +54,7 @@ class ForAll:
     def check(self, device: Device) -> None:
         """Raises one of ``NOT_FOR_ALL`` unless there can be a kernel for all of these sizes, which
         does not depend on options: those that nobody asked for are made to fit."""
-        if isinstance(device, CpuProfile):
-            scheduled_for_all(self.symbolic, DEFAULT, device, asked=False)
-            return
-        from tcl.codegen.cuda.emit.emit import emit_module
-        from tcl.codegen.cuda.run.varying import emitted_for_all
-
-        emitted_for_all(DEFAULT, lambda options: emit_module(self.symbolic, options, device))
+        compiler_for(device).check(self.symbolic)
 
     @contextmanager
     def refusing(self) -> Iterator[None]:

@@ -7,12 +7,13 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from itertools import chain, islice
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 from tcl.arrays.arguments import Array
 from tcl.codegen.common.version import CODEGEN_VERSION
+from tcl.codegen.compiler import Device, compiler_for
 from tcl.codegen.cpu.thread_count import thread_count
-from tcl.codegen.devices.cpu import CpuProfile, host_cpu
+from tcl.codegen.devices.cpu import host_cpu
 from tcl.codegen.options.options import MappingOptions
 from tcl.common.dataclass import dataclass
 from tcl.common.errors import CacheError, OptionsError
@@ -36,10 +37,7 @@ from tcl.tuner.cache.nearby import Near, explain, nearby
 from tcl.tuner.cache.tuning_cache import ArrayLayout, CacheKey, TuningCache
 
 if TYPE_CHECKING:
-    from tcl.codegen.devices.gpu import GpuProfile
-
-Device: TypeAlias = "CpuProfile | GpuProfile"
-"""What a kernel is for; of a CPU, with as many threads as it may use."""
+    from tcl.codegen.loopir import ir
 
 _TRIES = 10
 """Cached options that are tried before the default is taken: some may not apply."""
@@ -91,6 +89,12 @@ class Query:
         """The def's."""
         return self.sized.checked.name
 
+    def layouts(self) -> dict[str, ir.Layout]:
+        """How all tensors lie in memory."""
+        pairs = zip(self.sized.checked.inputs, self.key.inputs, strict=True)
+        strides = {tensor.name: layout.strides for tensor, layout in pairs}
+        return compiler_for(self.device).layouts(self.sized, strides)
+
 
 def best_known(query: Query, *, nearest: bool = False, relax: Collection[str] = ()) -> Chosen:
     """The best options that the user's cache has for this, else the heuristic default, with one
@@ -117,7 +121,7 @@ def _tell_of_other_threads(cache: TuningCache, query: Query) -> None:
     """Warn where a cache that has nothing for this has it for other numbers of threads: once for a
     def in a process, after one look at the file at most for each of its sizes."""
     key, about = query.key, ("threads", str(cache.path), query.key.definition)
-    if not isinstance(query.device, CpuProfile) or was_told(about):
+    if query.device.threads is None or was_told(about):
         return
     device, own = split_threads(key.device)
     found = map(split_threads, cache.devices(key))
@@ -255,7 +259,7 @@ def defined(source: str, cache: Path, query: Query, varying: Sequence[str]) -> s
     given = [source]
     if folder is None or cache != folder / FILE_NAME:
         given.append(f"tcl.make_load_from_cache_options_factory({str(cache)!r})")
-    if isinstance(query.device, CpuProfile) and query.device.threads != thread_count(None):
+    if query.device.threads not in (None, thread_count(None)):
         given.append(f"threads={query.device.threads}")
     if varying:
         given.append(f"varying={tuple(varying)}")
@@ -302,20 +306,9 @@ def _applicable(found: Iterator[Near], query: Query) -> Near | None:
 
 def _scheduling(query: Query) -> Callable[[MappingOptions], object]:
     """What raises ``OptionsError`` for options that cannot be applied."""
-    sized, device = query.sized, query.device
-    pairs = zip(sized.checked.inputs, query.key.inputs, strict=True)
-    strides = {tensor.name: layout.strides for tensor, layout in pairs}
-    if isinstance(device, CpuProfile):
-        from tcl.codegen.loopir.layouts import cpu_layouts
-        from tcl.codegen.schedule import cpu
-
-        host, on_cpu = device, cpu_layouts(sized, strides)
-        return lambda options: cpu.schedule(sized, options, host, on_cpu, all_threads=False)
-    from tcl.codegen.loopir.layouts import gpu_layouts
-    from tcl.codegen.schedule import gpu
-
-    on_gpu = gpu_layouts(sized, strides)
-    return lambda options: gpu.schedule(sized, options, device, on_gpu)
+    layouts = query.layouts()
+    compiler = compiler_for(query.device)
+    return lambda options: compiler.built(query.sized, options, lambda plan, program: None, layouts)
 
 
 def refusal(query: Query, options: MappingOptions) -> str | None:

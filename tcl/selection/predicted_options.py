@@ -171,7 +171,6 @@ def rank(query: Query) -> Ranking | None:
     where there is nothing to choose. Files that cannot be read are passed over with a warning;
     raises ``ModelError`` if that is all of them."""
     from tcl.codegen.loopir.lower import lower
-    from tcl.tuner.model.description import description
     from tcl.tuner.model.lookup import lookup
     from tcl.tuner.model.ranking import ranked
 
@@ -182,10 +181,7 @@ def rank(query: Query) -> Ranking | None:
     model, path, wrong = found
     for sentence in wrong:
         warn_once(("predict", sentence), f"{sentence}; {path} is asked instead")
-    pairs = zip(query.sized.checked.inputs, query.key.inputs, strict=True)
-    strides = {tensor.name: layout.strides for tensor, layout in pairs}
-    layouts = description(device.backend).layouts(query.sized, strides)
-    ranking = ranked(model, lower(query.sized, layouts), device, DEFAULT)
+    ranking = ranked(model, lower(query.sized, query.layouts()), device, DEFAULT)
     taken = 1e3 * (time.perf_counter() - began)
     about = query.name, query.key.sizes, path, taken
     _log.debug("%s on %s: candidates are ranked by %s in %.1f ms", *about)

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
 from tcl.codegen.devices.cpu import CpuProfile
 from tcl.codegen.loopir import ir
-from tcl.codegen.loopir.layouts import cpu_layouts
 from tcl.codegen.options.nest_options import NestOptions
-from tcl.grammar.ranges.sized import SizedDef
 from tcl.tuner.model.described import Description
 from tcl.tuner.model.features import SCHEMA, extract, extract_columns
 from tcl.tuner.model.loops import Floats
@@ -25,11 +23,6 @@ class CpuDescription(Description[Subject, MappingSpace]):
     schema = SCHEMA
     title = "CPUs"
     count = 400
-
-    def layouts(
-        self, sized: SizedDef, strides: Mapping[str, tuple[int, ...]] | None = None
-    ) -> dict[str, ir.Layout]:
-        return cpu_layouts(sized, strides)
 
     def subject(self, program: ir.Program, device: CpuProfile) -> Subject:
         return Subject.of(program, device)

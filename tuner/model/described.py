@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, Generic, TypeVar
 
 from tcl.codegen.loopir import ir
-from tcl.grammar.ranges.sized import SizedDef
 from tcl.tuner.model.loops import Floats
 from tcl.tuner.model.program_subject import ProgramSubject
 from tcl.tuner.model.schema import Schema
@@ -27,12 +26,6 @@ class Description(ABC, Generic[SubjectT, SpaceT]):
     """What the devices are called."""
     count: int
     """Candidates that are ranked where nobody says how many."""
-
-    @abstractmethod
-    def layouts(
-        self, sized: SizedDef, strides: Mapping[str, tuple[int, ...]] | None = None
-    ) -> dict[str, ir.Layout]:
-        """How tensors lie in memory, of inputs with these strides in bytes."""
 
     @abstractmethod
     def subject(self, program: ir.Program, device: Any) -> SubjectT:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
 from tcl.codegen.devices.gpu import GpuProfile
 from tcl.codegen.loopir import ir
-from tcl.codegen.loopir.layouts import gpu_layouts
-from tcl.grammar.ranges.sized import SizedDef
 from tcl.tuner.model.described import Description
 from tcl.tuner.model.gpu_features import SCHEMA, extract
 from tcl.tuner.model.gpu_mapped import Mapped
@@ -25,11 +23,6 @@ class GpuDescription(Description[GpuSubject, GpuMappingSpace]):
     schema = SCHEMA
     title = "GPUs"
     count = 200
-
-    def layouts(
-        self, sized: SizedDef, strides: Mapping[str, tuple[int, ...]] | None = None
-    ) -> dict[str, ir.Layout]:
-        return gpu_layouts(sized, strides)
 
     def subject(self, program: ir.Program, device: GpuProfile) -> GpuSubject:
         return GpuSubject.of(program, device)
