@@ -22,7 +22,7 @@ from tcl.common.log import logger
 from tcl.common.scratch_folder import workspace
 from tcl.common.warn import warn_once
 from tcl.executors.call_kernels import FirstCall
-from tcl.selection.best_options import DEFAULT, refusal
+from tcl.selection.best_options import DEFAULT
 from tcl.selection.known_first_use import BEGUN, BUSY_THEN, known_by, nothing
 from tcl.selection.suggested_options import Chosen
 from tcl.selection.tune_modes import TuneMode
@@ -89,7 +89,7 @@ def _done(cache: TuningCache, call: FirstCall, mode: TuneMode) -> Chosen:
     query, key = call.query, call.query.key
     _log.info("%s on %s: tuning on first use (mode %s)", query.name, key.sizes, mode)
     if not mode.searches:
-        refused = {preset: refusal(query, MappingOptions(preset)) for preset in mode.presets}
+        refused = {preset: query.refusal(MappingOptions(preset)) for preset in mode.presets}
         left = [MappingOptions(preset) for preset, reason in refused.items() if reason is None]
         if len(left) <= 1:
             reasons = "; ".join(f"{preset}: {reason}" for preset, reason in refused.items())

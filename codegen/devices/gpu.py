@@ -8,13 +8,11 @@ with CuPy.
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
 from tcl.codegen.devices.cupy_driver import cupy
-from tcl.common.closest import closest
 from tcl.common.errors import ArgumentError
 
 SHARED_LINE = 128
@@ -172,22 +170,6 @@ def find(name: str) -> GpuProfile | None:
         if wanted == _plain(known.architecture) + "a" and known.capability >= (9, 0):
             return replace(known, specific=True)
     return None
-
-
-def profile(name: str) -> GpuProfile:
-    """Likewise. Raises ``ArgumentError`` if nothing is called that, too."""
-    found = find(name)
-    if found is not None:
-        return found
-    names = {_plain(known.name): known.name for known in PROFILES}
-    near = closest(_plain(name), names)
-    hint = f"did you mean {names[near]}? " if near else ""
-    raise ArgumentError(
-        f"there is no GPU profile {shlex.quote(name)}; {hint}"
-        f"known are {', '.join(names.values())}, their "
-        f"architectures ({', '.join(dict.fromkeys(p.architecture for p in PROFILES))}), and "
-        "cuda:0 for a device of this machine"
-    )
 
 
 def _plain(name: str) -> str:

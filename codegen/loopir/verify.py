@@ -145,32 +145,15 @@ class _Checks:
         return True
 
     def loop(self, loop: ir.Loop, nest: ir.Nest) -> None:
-        match loop.kind:
-            case ir.Kind.SERIAL | ir.Kind.UNROLL:
-                return
-            case ir.Kind.VECTOR:
-                if loop.fold.step != 1:
-                    raise self.fail(f"{loop.fold.name}: lanes must be the innermost fold")
-                if nest.sequential:
-                    raise self.fail(f"{loop.fold.name} cannot be lanes: {nest.sequential}")
-            case ir.Kind.DOT:
-                if loop != nest.loops[-1] or not nest.dim(loop.fold.dim).reduction:
-                    raise self.fail(f"{loop.fold.name}: a dot product is the innermost reduction")
-                if nest.sequential:
-                    raise self.fail(f"{loop.fold.name} is no dot product: {nest.sequential}")
-            case ir.Kind.MMA:
-                if nest.sequential:
-                    raise self.fail(f"{loop.fold.name} is no matrix: {nest.sequential}")
-            case ir.Kind.PARALLEL:
-                if nest.sequential:
-                    raise self.fail(f"{loop.fold.name} cannot be shared: {nest.sequential}")
-                if nest.dim(loop.fold.dim).reduction:
-                    raise self.fail(f"{loop.fold.name} is a reduction, and shared among threads")
-            case ir.Kind.THREAD:
-                if nest.sequential:
-                    raise self.fail(f"{loop.fold.name} cannot be shared: {nest.sequential}")
-            case _:
-                assert_never(loop.kind)
+        name, kind, reduction = loop.fold.name, loop.kind, nest.dim(loop.fold.dim).reduction
+        if nest.sequential and kind not in (ir.Kind.SERIAL, ir.Kind.UNROLL):
+            raise self.fail(f"{name} cannot be {kind.value}: {nest.sequential}")
+        if kind is ir.Kind.VECTOR and loop.fold.step != 1:
+            raise self.fail(f"{name}: lanes must be the innermost fold")
+        if kind is ir.Kind.DOT and (loop != nest.loops[-1] or not reduction):
+            raise self.fail(f"{name}: a dot product is the innermost reduction")
+        if kind is ir.Kind.PARALLEL and reduction:
+            raise self.fail(f"{name} is a reduction, and shared among threads")
 
     def statement(self, statement: ir.Statement, inside: list[ir.Fold], known: _Known) -> None:
         """``inside``: the folds of the enclosing loops; ``known``: the names in scope."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import field, replace
 from itertools import chain, islice
 from pathlib import Path
@@ -94,6 +95,15 @@ class Query:
         pairs = zip(self.sized.checked.inputs, self.key.inputs, strict=True)
         strides = {tensor.name: layout.strides for tensor, layout in pairs}
         return compiler_for(self.device).layouts(self.sized, strides)
+
+    def refusal(self, options: MappingOptions) -> str | None:
+        """Why options cannot be applied to these sizes, in a sentence; None if they can."""
+        compiler = compiler_for(self.device)
+        try:
+            compiler.built(self.sized, options, lambda plan, program: None, self.layouts())
+        except OptionsError as error:
+            return str(error)
+        return None
 
 
 def best_known(query: Query, *, nearest: bool = False, relax: Collection[str] = ()) -> Chosen:
@@ -294,27 +304,8 @@ def _values_apart(device: str, other: str) -> str:
 
 def _applicable(found: Iterator[Near], query: Query) -> Near | None:
     """The first whose options can be applied to these sizes; None if there is none."""
-    apply = _scheduling(query)
     for near in found:
-        try:
-            apply(MappingOptions.from_json(near.record.options))
-        except OptionsError:  # it does not fit these sizes
-            continue
-        return near
-    return None
-
-
-def _scheduling(query: Query) -> Callable[[MappingOptions], object]:
-    """What raises ``OptionsError`` for options that cannot be applied."""
-    layouts = query.layouts()
-    compiler = compiler_for(query.device)
-    return lambda options: compiler.built(query.sized, options, lambda plan, program: None, layouts)
-
-
-def refusal(query: Query, options: MappingOptions) -> str | None:
-    """Why options cannot be applied to these sizes, in a sentence; None if they can."""
-    try:
-        _scheduling(query)(options)
-    except OptionsError as error:
-        return str(error)
+        with suppress(OptionsError):
+            if query.refusal(MappingOptions.from_json(near.record.options)) is None:
+                return near
     return None

@@ -184,7 +184,7 @@ BAD: dict[str, ir.Program | ir.Built] = {
     "first iteration of a loop from outside": built(
         ir.First((matmul().nests[0].loops[2].fold,), ir.Block(()), ir.Block(()))
     ),
-    "cannot be lanes: reasons": changed(
+    "cannot be vector: reasons": changed(
         loops=_loops((1, ir.Loop(ir.Fold("s0.n", "point", 1, 9), ir.Kind.VECTOR))),
         sequential="reasons",
     ),
@@ -206,7 +206,7 @@ BAD: dict[str, ir.Program | ir.Built] = {
     "is a reduction, and shared": changed(
         loops=(K_CHUNKS, *matmul().nests[0].loops[:2]),
     ),
-    "cannot be shared: reasons": changed(loops=_loops((0, M_CHUNKS)), sequential="reasons"),
+    "cannot be parallel: reasons": changed(loops=_loops((0, M_CHUNKS)), sequential="reasons"),
     "over chunks s0.m.point lies in a kernel": built(
         ir.For(matmul().nests[0].loops[1], ir.For(M_CHUNKS, ir.Block(())))
     ),

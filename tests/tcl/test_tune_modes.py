@@ -25,7 +25,7 @@ import tcl
 from tcl import first_use
 from tcl.codegen.options.options import MappingOptions
 from tcl.common import warn
-from tcl.selection.best_options import DEFAULT
+from tcl.selection.best_options import DEFAULT, Query
 from tcl.selection.tune_modes import TuneMode, tune_modes
 from tcl.tuner.cache import first_uses
 from tcl.tuner.cache.first_uses import FirstUse
@@ -360,7 +360,7 @@ def test_a_pinned_choice_that_does_not_apply_is_remembered(
         asked.append(options)
         return f"{options.preset} is not for this"
 
-    monkeypatch.setattr(first_use, "refusal", refusal)
+    monkeypatch.setattr(Query, "refusal", refusal)
     for mode, said in (
         (["conv", "naive"], "conv,naive works for mm on float32[8,8] float32[8,8], so the default "
          "is used: conv: conv is not for this; naive: naive is not for this"),
