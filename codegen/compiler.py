@@ -41,33 +41,35 @@ else:
 Device: TypeAlias = "CpuProfile | GpuProfile"
 """What a kernel is for; of a CPU, with as many threads as it may use."""
 _T = TypeVar("_T")
+_Make: TypeAlias = "Callable[[Plan[Any], ir.Built], _T]"
+_Strides: TypeAlias = Mapping[str, tuple[int, ...]] | None
+_Layouts: TypeAlias = Mapping[str, ir.Layout] | None
 
 
+@dataclass(frozen=True, slots=True)
 class Compiler(ABC):
     """For one device."""
 
-    language: str
-    """Of the source."""
+    device: Any
+    asked: bool = True
+    """Whether options were given, and are honoured or refused; of others, what cannot be for all
+    sizes of a class is left off."""
+
+    @property
+    @abstractmethod
+    def language(self) -> str:
+        """Of the source."""
 
     @abstractmethod
-    def layouts(
-        self, sized: SizedDef, strides: Mapping[str, tuple[int, ...]] | None = None
-    ) -> dict[str, ir.Layout]:
+    def layouts(self, sized: SizedDef, strides: _Strides = None) -> dict[str, ir.Layout]:
         """How all tensors lie in memory, of inputs with these strides in bytes."""
 
     @abstractmethod
     def built(
-        self,
-        sized: SizedDef,
-        options: MappingOptions,
-        make: Callable[[Plan[Any], ir.Built], _T],
-        layouts: Mapping[str, ir.Layout] | None = None,
-        *,
-        asked: bool = True,
+        self, sized: SizedDef, options: MappingOptions, make: _Make[_T], lies: _Layouts = None
     ) -> _T:
-        """What is made of the plan for these options and of its kernels. ``layouts``: of all
-        tensors, if they are not row-major. Where sizes are formulas, options that nobody ``asked``
-        for are left off that cannot be for all of these sizes.
+        """What is made of the plan for these options and of its kernels. ``lies``: the layouts of
+        all tensors, if they are not row-major.
 
         Raises ``OptionsError`` for options that cannot be applied, and ``Undecided`` where sizes
         are formulas and there can be no such kernels.
@@ -86,29 +88,19 @@ class Compiler(ABC):
         """Raises what ``built`` does where a def can have no kernel, whatever the options."""
 
 
-@dataclass(frozen=True, slots=True)
 class CpuCompiler(Compiler):
-    device: CpuProfile
     language = "LLVM IR"
 
-    def layouts(
-        self, sized: SizedDef, strides: Mapping[str, tuple[int, ...]] | None = None
-    ) -> dict[str, ir.Layout]:
+    def layouts(self, sized: SizedDef, strides: _Strides = None) -> dict[str, ir.Layout]:
         return layouts.cpu_layouts(sized, strides)
 
     def built(
-        self,
-        sized: SizedDef,
-        options: MappingOptions,
-        make: Callable[[Plan[Any], ir.Built], _T],
-        layouts: Mapping[str, ir.Layout] | None = None,
-        *,
-        asked: bool = True,
+        self, sized: SizedDef, options: MappingOptions, make: _Make[_T], lies: _Layouts = None
     ) -> _T:
-        device = self.device
         if _varies(sized):
-            return make(*cpu_varying.scheduled_for_all(sized, options, device, asked=asked))
-        plan = cpu_schedule.plan(sized, options, device, layouts, all_threads=False)
+            found = cpu_varying.scheduled_for_all(sized, options, self.device, asked=self.asked)
+            return make(*found)
+        plan = cpu_schedule.plan(sized, options, self.device, lies, all_threads=False)
         return make(plan, plan.scheduled())
 
     def source(self, plan: Plan[Any], program: ir.Built) -> str:
@@ -118,30 +110,20 @@ class CpuCompiler(Compiler):
         return cpu_compile.assembly(self.source(plan, program), plan.target)
 
     def check(self, sized: SizedDef) -> None:
-        self.built(sized, DEFAULT, lambda plan, program: None, asked=False)
+        self.built(sized, DEFAULT, lambda plan, program: None)
 
 
-@dataclass(frozen=True, slots=True)
 class GpuCompiler(Compiler):
-    device: GpuProfile
     language = "CUDA C++"
 
-    def layouts(
-        self, sized: SizedDef, strides: Mapping[str, tuple[int, ...]] | None = None
-    ) -> dict[str, ir.Layout]:
+    def layouts(self, sized: SizedDef, strides: _Strides = None) -> dict[str, ir.Layout]:
         return layouts.gpu_layouts(sized, strides)
 
     def built(
-        self,
-        sized: SizedDef,
-        options: MappingOptions,
-        make: Callable[[Plan[Any], ir.Built], _T],
-        layouts: Mapping[str, ir.Layout] | None = None,
-        *,
-        asked: bool = True,
+        self, sized: SizedDef, options: MappingOptions, make: _Make[_T], lies: _Layouts = None
     ) -> _T:
         def made(chosen: MappingOptions) -> _T:
-            plan = gpu_schedule.plan(sized, chosen, self.device, layouts)
+            plan = gpu_schedule.plan(sized, chosen, self.device, lies)
             return make(plan, plan.scheduled())
 
         return cuda_varying.emitted_for_all(options, made) if _varies(sized) else made(options)
@@ -160,9 +142,10 @@ class GpuCompiler(Compiler):
         self.built(sized, DEFAULT, self.module)  # emission decides about formulas, too
 
 
-def compiler_for(device: Device) -> Compiler:
+def compiler_for(device: Device, *, asked: bool = True) -> Compiler:
     """What makes kernels for a device."""
-    return CpuCompiler(device) if isinstance(device, CpuProfile) else GpuCompiler(device)
+    class_ = CpuCompiler if isinstance(device, CpuProfile) else GpuCompiler
+    return class_(device, asked)
 
 
 def _varies(sized: SizedDef) -> bool:

@@ -45,7 +45,7 @@ class CpuBackend(ProgramBackend):
 
     @property
     def compiler(self) -> CpuCompiler:
-        return CpuCompiler(self.device)
+        return CpuCompiler(self.device, asked=False)
 
     def compile(self, options: MappingOptions) -> bytes:
         """Object code and what else a run needs."""

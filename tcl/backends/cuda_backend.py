@@ -41,7 +41,7 @@ class GpuBackend(ProgramBackend):
 
     @property
     def compiler(self) -> GpuCompiler:
-        return GpuCompiler(self.profile)
+        return GpuCompiler(self.profile, asked=False)
 
     def module(self, options: MappingOptions) -> Module:
         """The kernels; where sizes vary those for all of them, as they are launched for these.

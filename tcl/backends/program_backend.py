@@ -99,7 +99,7 @@ class ProgramBackend:
             return self.compiler.built(self.sized, options, make, layouts)
         all_ = self.all_
         with all_.refusing():
-            return self.compiler.built(all_.symbolic, options, make, asked=False)
+            return self.compiler.built(all_.symbolic, options, make)
 
     def explained(self, options: MappingOptions) -> dict[str, str]:
         """What becomes of the def with these options, as texts by title."""

@@ -26,7 +26,7 @@ def stage_text(
     """A def for row-major tensors, as ``ir``, ``plan``, ``schedule``, ``source``, ``asm``, or, on
     a GPU, ``resources``. ``asked``: where sizes are formulas, whether the options were given, and
     are honoured or refused. Raises ``OptionsError``."""
-    compiler = compiler_for(device)
+    compiler = compiler_for(device, asked=asked)
 
     def text(plan: Plan[Any], program: ir.Built) -> str:
         match stage:
@@ -42,7 +42,7 @@ def stage_text(
                 return gpu_resources.table(sized.checked.name, plan, program)
         return compiler.assembly(plan, program)
 
-    return compiler.built(sized, options, text, asked=asked)
+    return compiler.built(sized, options, text)
 
 
 def stage_for_all(

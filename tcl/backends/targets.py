@@ -57,11 +57,6 @@ class Target(ABC):
         """As users say it."""
 
     @property
-    def cores(self) -> int:
-        """Of the host, that kernels are measured on."""
-        return 1
-
-    @property
     @abstractmethod
     def device(self) -> Device:
         """What it is like."""
@@ -70,6 +65,11 @@ class Target(ABC):
     def identity(self) -> str:
         """What measured times depend on."""
         return device_identity(self.device)
+
+    @property
+    def cores(self) -> int:
+        """Of the host, that kernels are measured on."""
+        return self.device.threads or 1
 
     @property
     def timing(self) -> MeasureSettings:
@@ -110,14 +110,7 @@ class CpuTarget(Target):
     """This CPU, with that many threads."""
 
     threads: int
-
-    @property
-    def name(self) -> str:
-        return "cpu"
-
-    @property
-    def cores(self) -> int:
-        return self.threads
+    name = "cpu"
 
     @property
     def device(self) -> CpuProfile:
@@ -161,9 +154,7 @@ class CudaTarget(Target):
 class EmulatedTarget(CudaTarget):
     """A GPU that the CPU emulates: what is right there is right, but times mean nothing."""
 
-    @property
-    def name(self) -> str:
-        return EMULATED
+    name = EMULATED
 
     @property
     def identity(self) -> str:

@@ -54,7 +54,7 @@ class ForAll:
     def check(self, device: Device) -> None:
         """Raises one of ``NOT_FOR_ALL`` unless there can be a kernel for all of these sizes, which
         does not depend on options: those that nobody asked for are made to fit."""
-        compiler_for(device).check(self.symbolic)
+        compiler_for(device, asked=False).check(self.symbolic)
 
     @contextmanager
     def refusing(self) -> Iterator[None]:
