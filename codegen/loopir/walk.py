@@ -75,11 +75,15 @@ def replaced(value: ir.Value, part: ir.Value, by: ir.Value) -> ir.Value:
 def renamed(value: ir.Value, names: Mapping[str, str]) -> ir.Value:
     """``value`` with the names of dimensions replaced."""
 
-    def again(inner: ir.Value) -> ir.Value:
+    def inside_renamed(inner: ir.Value) -> ir.Value:
         return renamed(inner, names)
 
     def subscript(s: ir.Subscript) -> ir.Subscript:
-        return moved(s, names) if isinstance(s, ir.Affine) else replace(s, value=again(s.value))
+        return (
+            moved(s, names)
+            if isinstance(s, ir.Affine)
+            else replace(s, value=inside_renamed(s.value))
+        )
 
     match value:
         case ir.Position(index=index):
@@ -87,7 +91,7 @@ def renamed(value: ir.Value, names: Mapping[str, str]) -> ir.Value:
         case ir.Load(ref=ref):
             subscripts = tuple(map(subscript, ref.subscripts))
             return replace(value, ref=replace(ref, subscripts=subscripts))
-    return rebuilt(value, again)
+    return rebuilt(value, inside_renamed)
 
 
 def moved(index: ir.Affine, names: Mapping[str, str]) -> ir.Affine:

@@ -36,14 +36,14 @@ def _row(taken: Resources, launch: Launch, profile: GpuProfile) -> tuple[str, ..
         str(launch.blocks),
         str(launch.threads),
         str(taken.registers),
-        _size(taken.shared + launch.shared),
-        _size(taken.spill_stores + taken.spill_loads),
-        _size(taken.stack),
+        _size_text(taken.shared + launch.shared),
+        _size_text(taken.spill_stores + taken.spill_loads),
+        _size_text(taken.stack),
         what if full.blocks else f"cannot be launched: too much of {limits}",
     )
 
 
-def _size(count: int) -> str:
+def _size_text(count: int) -> str:
     return f"{count / 1024:.3g} KiB" if count >= 1024 else f"{count} B"
 
 

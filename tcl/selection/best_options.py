@@ -166,7 +166,7 @@ def known_options(
     if nearest or relax:
         alike = nearby(cache, query.key, sizes=nearest, relax=relax)
         try:
-            near = _near(alike, query, first=found.preferred is None)
+            near = _nearest_entries(alike, query, first=found.preferred is None)
         except CacheError as error:
             what = "near sizes" if nearest else "other devices"
             warn_once((found.cache, str(error)), f"cached options for {what} are not used: {error}")
@@ -236,7 +236,7 @@ def suggestions(cache: TuningCache, key: CacheKey, name: str, count: int = _TRIE
     return Choices(name, file, tuple(entries))
 
 
-def _near(found: Iterator[Near], query: Query, *, first: bool) -> list[Suggested]:
+def _nearest_entries(found: Iterator[Near], query: Query, *, first: bool) -> list[Suggested]:
     """Entries for the nearest sizes and devices. ``first``: nothing is tried before them, so that
     the first one has to apply to these sizes, and it is said that it is used."""
     if first:

@@ -116,7 +116,7 @@ def _asked_now(query: Query, model: str) -> Chosen:
     """The most promising candidates; the default where that is the better choice, which is
     remembered."""
     try:
-        ranked = rank(query)
+        ranked = rank_candidates(query)
     except ModelError as error:
         warn_once(("predict", str(error)), f"nothing is predicted: {error}")
         return DEFAULT
@@ -160,7 +160,7 @@ def _remember(query: Query, model: str, winner: str | None, message: str) -> Non
         )
 
 
-def rank(query: Query) -> ranking.Ranking | None:
+def rank_candidates(query: Query) -> ranking.Ranking | None:
     """What the best model for the query's device expects of candidates around the default; None
     where there is nothing to choose. Files that cannot be read are passed over with a warning;
     raises ``ModelError`` if that is all of them."""
