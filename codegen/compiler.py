@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from tcl.codegen.devices.cpu import CpuProfile
-from tcl.codegen.loopir import ir, layouts
+from tcl.codegen.loopir import ir
+from tcl.codegen.loopir.layouts import cpu_layouts, gpu_layouts
 from tcl.codegen.options.options import DEFAULT, MappingOptions
 from tcl.common.lazy import Lazy
 from tcl.common.recursion import with_room
@@ -66,9 +67,9 @@ class Compiler(ABC):
 
     @abstractmethod
     def built(
-        self, sized: SizedDef, options: MappingOptions, make: _Make[_T], lies: _Layouts = None
+        self, sized: SizedDef, options: MappingOptions, make: _Make[_T], layouts: _Layouts = None
     ) -> _T:
-        """What is made of the plan for these options and of its kernels. ``lies``: the layouts of
+        """What is made of the plan for these options and of its kernels. ``layouts``: of
         all tensors, if they are not row-major.
 
         Raises ``OptionsError`` for options that cannot be applied, and ``Undecided`` where sizes
@@ -92,15 +93,15 @@ class CpuCompiler(Compiler):
     language = "LLVM IR"
 
     def layouts(self, sized: SizedDef, strides: _Strides = None) -> dict[str, ir.Layout]:
-        return layouts.cpu_layouts(sized, strides)
+        return cpu_layouts(sized, strides)
 
     def built(
-        self, sized: SizedDef, options: MappingOptions, make: _Make[_T], lies: _Layouts = None
+        self, sized: SizedDef, options: MappingOptions, make: _Make[_T], layouts: _Layouts = None
     ) -> _T:
         if _varies(sized):
             found = cpu_varying.scheduled_for_all(sized, options, self.device, asked=self.asked)
             return make(*found)
-        plan = cpu_schedule.plan(sized, options, self.device, lies, all_threads=False)
+        plan = cpu_schedule.plan(sized, options, self.device, layouts, all_threads=False)
         return make(plan, plan.scheduled())
 
     def source(self, plan: Plan[Any], program: ir.Built) -> str:
@@ -117,13 +118,13 @@ class GpuCompiler(Compiler):
     language = "CUDA C++"
 
     def layouts(self, sized: SizedDef, strides: _Strides = None) -> dict[str, ir.Layout]:
-        return layouts.gpu_layouts(sized, strides)
+        return gpu_layouts(sized, strides)
 
     def built(
-        self, sized: SizedDef, options: MappingOptions, make: _Make[_T], lies: _Layouts = None
+        self, sized: SizedDef, options: MappingOptions, make: _Make[_T], layouts: _Layouts = None
     ) -> _T:
         def made(chosen: MappingOptions) -> _T:
-            plan = gpu_schedule.plan(sized, chosen, self.device, lies)
+            plan = gpu_schedule.plan(sized, chosen, self.device, layouts)
             return make(plan, plan.scheduled())
 
         return cuda_varying.emitted_for_all(options, made) if _varies(sized) else made(options)

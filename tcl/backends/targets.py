@@ -22,9 +22,9 @@ from tcl.common.shown import shown
 from tcl.executors.call_inputs import Inputs
 from tcl.executors.size_classes import for_all
 from tcl.grammar.ranges.sized import SizedDef
-from tcl.selection.best_options import Query, array_layouts, layout_key
+from tcl.selection.best_options import Query
 from tcl.tuner.cache.fingerprint import device_identity
-from tcl.tuner.cache.key import ArrayLayout, CacheKey
+from tcl.tuner.cache.key import ArrayLayout
 from tcl.tuner.measure.timing import MeasureSettings
 from tcl.tuner.space.cpu.mapping import MappingSpace
 from tcl.tuner.space.knobs import Value
@@ -84,14 +84,6 @@ class Target(ABC):
     def space(self, backend: Any, fixed: Mapping[str, Value] | None = None) -> ProgramSpace:
         """What is searched. ``ValueError`` for a fixed knob that there is not."""
 
-    def layout_key(self, sized: SizedDef, inputs: tuple[ArrayLayout, ...]) -> CacheKey:
-        """What measured times of a def on inputs of these layouts depend on."""
-        return layout_key(sized, inputs, self.device)
-
-    def key(self, sized: SizedDef, arrays: Sequence[Array | ArrayLayout]) -> CacheKey:
-        """What measured times of a def on these inputs depend on."""
-        return self.layout_key(sized, array_layouts(arrays))
-
     def query(
         self, sized: SizedDef, arrays: Sequence[Array | ArrayLayout], varying: Sequence[str] = ()
     ) -> Query:
@@ -99,10 +91,7 @@ class Target(ABC):
         that vary. Where one kernel can be for their classes, it is asked for these."""
         names = [name for name in varying if name in sized.checked.sizes]
         found = for_all(sized.checked, sized.sizes, names, self.device) if names else None
-        if found is None:
-            return Query(sized, self.key(sized, arrays), self.device)
-        usual, layouts = found.usual()
-        return Query(usual, self.layout_key(usual, layouts), self.device, found.classes)
+        return Query.of(sized, arrays, self.device) if found is None else found.query(self.device)
 
 
 @dataclass(frozen=True)
@@ -167,9 +156,11 @@ class EmulatedTarget(CudaTarget):
     def backend(self, source: str, entry: str, arrays: Sequence[Array | ArrayLayout]) -> Any:
         return cuda_backend.EmulatedBackend.described(source, entry, arrays, self.profile)
 
-    def layout_key(self, sized: SizedDef, inputs: tuple[ArrayLayout, ...]) -> CacheKey:
-        key = super().layout_key(sized, inputs)
-        return replace(key, backend=EMULATED, device=self.identity)
+    def query(
+        self, sized: SizedDef, arrays: Sequence[Array | ArrayLayout], varying: Sequence[str] = ()
+    ) -> Query:
+        query = super().query(sized, arrays, varying)
+        return replace(query, key=replace(query.key, backend=EMULATED, device=self.identity))
 
 
 def target(device: str, threads: int) -> Target:

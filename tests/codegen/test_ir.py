@@ -302,29 +302,6 @@ def test_text_of_lanes_of_a_reduction() -> None:
     )
 
 
-def test_text_of_panels() -> None:
-    options = MappingOptions().tile(4, 8, 3).order(1, 2, 0).vectorize(4).stage(3, 2)
-    text = show(schedule(sized_of(MATMUL, A=(5, 7), B=(7, 9)), options, DEVICE))
-    assert (
-        text.split("first of")[0].split("in 0:7\n")[1]
-        == """\
-  for s0.n.tile x 2 step 8
-    for s0.k.tile x 3 step 3
-      for s0.n.point x 2 step 4
-        for s0.k.point x 3
-          for s0.n.lane x 4 vector
-            s0.panel1(4*s0.k.point + s0.n.lane + 3*s0.n.point) = B(s0.k, s0.n)
-      for s0.m.tile x 2 step 4
-        for s0.m.point x 4
-          for s0.k.point x 3
-            s0.panel0(s0.k.point + 3*s0.m.point) = A(s0.m, s0.k)
-        for s0.m.point x 4
-          for s0.n.point x 2 step 4
-            float32 accumulator[s0.n.lane]
-            """
-    )
-
-
 def test_16_bit_partial_sums_wait_in_float32() -> None:
     text = "def f(half(M, N) A) -> (O) { O(m) +=! A(m, n) }"
     sized = sized_of(text, A=(4, 9))
