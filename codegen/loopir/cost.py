@@ -25,7 +25,7 @@ from typing import Any, TypeAlias, assert_never
 import numpy as np
 
 from tcl.codegen.loopir import ir
-from tcl.codegen.loopir.walk import children
+from tcl.codegen.loopir.walk import children, walk
 from tcl.common.recursion import with_room
 
 NARROW = ("bfloat16", "float16", "int16", "int8")
@@ -305,34 +305,23 @@ def share_of_points(
 ) -> float | None:
     """The share of the points of these dimensions at which the condition holds; None if it depends
     on data, on more than simple arithmetic, or on too many points to look at each."""
-    names = _dims_of(condition, lets)
-    if names is None or math.prod(dims[n].extent for n in names) > _MOST:
+    names: set[str] = set()
+    pending, seen = [condition], set[str]()
+    while pending:
+        for value in walk(pending.pop()):
+            if isinstance(value, ir.Load | ir.Combined):
+                return None
+            if isinstance(value, ir.Position):
+                names.update(name for name, _ in value.index.terms)
+            elif isinstance(value, ir.Variable) and value.name not in seen:
+                seen.add(value.name)
+                pending.append(lets[value.name])
+    if math.prod(dims[n].extent for n in names) > _MOST:
         return None
-    places = {
-        name: np.arange(dims[name].first, dims[name].first + dims[name].extent).reshape(
-            [-1 if name == other else 1 for other in names]
-        )
-        for name in names
-    }
+    values = (range(dims[n].first, dims[n].first + dims[n].extent) for n in sorted(names))
+    places = dict(zip(sorted(names), np.ix_(*values), strict=True))
     found = _decided(condition, places, lets, {})
     return None if found is None else float(np.mean(found))
-
-
-def _dims_of(value: ir.Value, lets: Mapping[str, ir.Value]) -> list[str] | None:
-    """The dimensions that a value depends on; None if it depends on data."""
-    found: set[str] = set()
-    pending, seen = [value], set[str]()
-    while pending:
-        current = pending.pop()
-        if isinstance(current, ir.Load | ir.Combined):
-            return None
-        if isinstance(current, ir.Variable) and current.name not in seen:
-            seen.add(current.name)
-            pending.append(lets[current.name])
-        if isinstance(current, ir.Position):
-            found.update(name for name, _ in current.index.terms)
-        pending.extend(children(current))
-    return sorted(found)
 
 
 def _decided(
