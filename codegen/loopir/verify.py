@@ -64,6 +64,7 @@ class _Checks:
 
     def check_nest(self, nest: ir.Nest, first: bool) -> None:
         self.check_space(nest)
+        inside = [x.fold for x in nest.loops]  # of a point, all of them are
         for loop in nest.loops:
             if loop.fold.dim not in self.dims:
                 raise self.fail(f"it loops over {loop.fold.name}, but lacks that dimension")
@@ -71,7 +72,7 @@ class _Checks:
             if loop.peel and (loop.kind is not ir.Kind.SERIAL or nest.staged or nest.reduces):
                 raise self.fail(f"{loop.fold.name} cannot begin at another point than the first")
             if loop.listed is not None:
-                self.check_listed(loop, loop.listed)
+                self.check_listed(loop, loop.listed, inside)
         chunks = [x.kind is ir.Kind.PARALLEL for x in nest.loops]
         if any(b and not a for a, b in pairwise(chunks)):
             raise self.fail("a loop over chunks lies in another loop")
@@ -81,25 +82,25 @@ class _Checks:
             raise self.fail(f"loops were split or reordered although {nest.sequential}")
         variables: _Known = {}
         for let in nest.point.lets:
-            self.check_value(let.value, variables)
+            self.check_value(let.value, variables, inside)
             variables[let.name] = ()
-        self.check_value(nest.point.value, variables)
-        if nest.excess is not None:
-            self.check_value(nest.excess, variables)
-        self.check_ref(nest.point.target)
+        for value in (nest.point.value, nest.excess):
+            if value is not None:
+                self.check_value(value, variables, inside)
+        self.check_ref(nest.point.target, inside)
         for staged in nest.staged:
-            if staged.inside is not None and staged.inside not in (x.fold for x in nest.loops):
+            if staged.inside is not None and staged.inside not in inside:
                 raise self.fail(f"{staged.panel.tensor} is filled in a loop that it lacks")
             if self.program.tensor(staged.panel.tensor).role is not ir.Role.SCRATCH:
                 raise self.fail(f"{staged.panel.tensor} is no scratch memory")
 
-    def check_listed(self, loop: ir.Loop, listed: ir.Listed) -> None:
+    def check_listed(self, loop: ir.Loop, listed: ir.Listed, inside: list[ir.Fold]) -> None:
         fold = loop.fold
         if loop.kind is not ir.Kind.SERIAL or (fold,) != self.folds_of[fold.dim]:
             raise self.fail(f"{fold.name} cannot go through some points alone")
-        self.check_value(listed.condition, {})
-        self.check_ref(listed.count)
-        self.check_ref(listed.offset)
+        self.check_value(listed.condition, {}, inside)
+        self.check_ref(listed.count, inside)
+        self.check_ref(listed.offset, inside)
 
     def check_kernel(self, kernel: ir.Kernel) -> None:
         for space in kernel.spaces:
@@ -262,19 +263,15 @@ class _Checks:
         """The loops around this place whose iterations run at once and are combined."""
         return [f for f in inside if f in self.at_once and self.dims[f.dim].reduction]
 
-    def check_value(
-        self, value: ir.Value, known: _Known, inside: Sequence[ir.Fold] | None = None
-    ) -> None:
+    def check_value(self, value: ir.Value, known: _Known, inside: Sequence[ir.Fold]) -> None:
         for v in walk(value):
             match v:
                 case ir.Variable(name=name):
                     if name not in known:
                         raise self.fail(f"{name} is used before it has a value")
-                    if inside is not None and any(f not in inside for f in known[name]):
+                    if any(f not in inside for f in known[name]):
                         raise self.fail(f"accumulator {name} is used outside of its loops")
                 case ir.Combined(value=each, folds=folds):
-                    if inside is None:
-                        raise self.fail("accumulators are combined before there are any")
                     self.check_value(each, known, [*inside, *folds])
                     self.check_combined(each, known, folds)
                 case ir.Position(index=index):
@@ -290,7 +287,7 @@ class _Checks:
             if fold not in named:
                 raise self.fail(f"lanes of {fold.name} are combined, which share one value")
 
-    def check_ref(self, ref: ir.TensorRef, inside: Sequence[ir.Fold] | None = None) -> None:
+    def check_ref(self, ref: ir.TensorRef, inside: Sequence[ir.Fold]) -> None:
         layout = self.program.tensor(ref.tensor).layout
         if len(ref.subscripts) != len(layout.extents):
             raise self.fail(f"{ref.tensor} has {len(layout.extents)} dimensions")
@@ -300,18 +297,16 @@ class _Checks:
             elif subscript.value.type not in (INT64, UINT64):
                 raise self.fail(f"a subscript of {ref.tensor} is not int64 or uint64")
 
-    def check_affine(self, index: ir.Affine, inside: Sequence[ir.Fold] | None) -> None:
+    def check_affine(self, index: ir.Affine, inside: Sequence[ir.Fold]) -> None:
         """Every name is a fold, or a dim with all of its folds, of the loops around this place."""
+        around = {f.name for f in inside}
         for name, _ in index.terms:
-            around = {f.name for f in inside or ()}
-            if name in self.names or name in around:
-                if inside is not None and name not in around:
-                    raise self.fail(f"{name} is used outside of its loop")
+            if name in around:
                 continue
+            if name in self.names:
+                raise self.fail(f"{name} is used outside of its loop")
             if name not in self.dims:
                 raise self.fail(f"it has no dimension {name}")
-            if inside is None:
-                continue
             here = tuple(f for f in inside if f.dim == name)
             if set(here) != set(self.folds_of[name]) and not self.whole(name, here):
                 raise self.fail(f"{name} is used outside of its loops")
