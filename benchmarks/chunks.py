@@ -24,7 +24,7 @@ from numba import types
 
 import tcl
 from tcl.block_tuning.c_functions import CFunction
-from tcl.block_tuning.candidates import Candidate, default_chunks
+from tcl.block_tuning.candidates import LaunchShape, default_chunks
 
 _FLOATS = types.CPointer(types.float32)
 _SIGNATURE = types.void(types.int64, types.int64, _FLOATS, _FLOATS)
@@ -73,7 +73,7 @@ def timed(function: Any, size: int, threads: int, rounds: int, arrays: Any) -> d
     """Median seconds of each chunk."""
     target = CFunction(function, (size,), threads, None)
     runs = {
-        chunk: target.bound(Candidate((chunk,)), arrays)
+        chunk: target.bound(LaunchShape((chunk,)), arrays)
         for (chunk,) in default_chunks(size, threads)
     }
     calls = {}

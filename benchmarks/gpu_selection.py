@@ -25,10 +25,10 @@ import numpy as np
 from benchmarks.replay import RecordedSpace, load_space
 from benchmarks.search import SPACES
 from benchmarks.transfer import _LEARNT, _SLOW, _best, _ratio, parts_of, rows_of
+from tcl.tuner.model.boosting import Boosting, Examples, train
 from tcl.tuner.model.loops import Floats
 from tcl.tuner.model.model import Prediction
 from tcl.tuner.space.search_space import Config
-from tcl.tuner.training.boosting import Boosting, Examples, train
 from tcl.tuner.training.evaluate import Score
 
 SETTINGS = Boosting(rate=0.25, columns=0.5, rows=1.0)

@@ -47,9 +47,8 @@ from tcl.tuner.cache.tuning_cache import Record, TuningCache
 from tcl.tuner.measure.evaluate import Reference, compute_reference
 from tcl.tuner.measure.timing import MeasureSettings, Placed, together
 from tcl.tuner.measure.verdict import Outcome, Verdict
-from tcl.tuner.model.features import extract
+from tcl.tuner.model.cpu_subject import CpuSubject
 from tcl.tuner.model.model import Model
-from tcl.tuner.model.subject import Subject
 from tcl.tuner.run.finals import IN_FINALS
 from tcl.tuner.run.pipeline import Job, Pipeline
 from tcl.tuner.run.workplace import Here, Orders
@@ -155,13 +154,13 @@ def near(space: SearchSpace, starts: Sequence[Config], count: int, rng: Random) 
 
 
 def chosen(
-    model: Model | None, subject: Subject, drawn: Sequence[MappingOptions], turn: Turn
+    model: Model | None, subject: CpuSubject, drawn: Sequence[MappingOptions], turn: Turn
 ) -> list[MappingOptions]:
     """Of drawn candidates, those to measure."""
     if model is None:
         return [*drawn[: turn.best + turn.doubted + turn.chance]]
     described = subject.describable(drawn)
-    expected = model.of_rows(extract(subject, [choices for _, choices in described])[0])
+    expected = model.predict_rows(subject.extract([choices for _, choices in described])[0])
     found: dict[int, None] = dict.fromkeys(expected.logs.argsort()[: turn.best].tolist())
     for order, count in (
         ((-expected.spread).argsort().tolist(), turn.doubted),
@@ -179,7 +178,7 @@ def proposed(
     task: Task,
     space: MappingSpace,
     model: Model | None,
-    subject: Subject,
+    subject: CpuSubject,
     known: Sequence[Record],
     turn: Turn,
     rng: Random,
@@ -221,7 +220,7 @@ def measure(
     with workspace() as folder:
         backend = CpuBackend.create(task.source, task.name, task.inputs, folder, task.threads)
         space = MappingSpace(backend.program(), backend.device)
-        subject = Subject.of(backend.program(), backend.device)
+        subject = CpuSubject.read(backend.program(), backend.device)
         options = proposed(task, space, model, subject, known, turn, Random(seed))
         expected = reference or compute_reference(backend)
         orders = Orders(

@@ -30,8 +30,8 @@ from tcl.codegen.devices.cpu import host_cpu
 from tcl.codegen.options.options import DEFAULT
 from tcl.tuner.cache.fingerprint import device_identity
 from tcl.tuner.cache.tuning_cache import TuningCache
+from tcl.tuner.model.cpu_subject import CpuSubject
 from tcl.tuner.model.model import Prediction
-from tcl.tuner.model.subject import Subject
 from tcl.tuner.space.cpu.mapping import MappingSpace
 from tcl.tuner.space.search_space import Config
 from tcl.tuner.strategies import make_strategy
@@ -77,7 +77,7 @@ class Table:
     def of(problem: Problem) -> Table | None:
         """None where few candidates are known, or the default is not among them, or good enough."""
         subject = problem.subject
-        if not isinstance(subject, Subject) or problem.default is None:
+        if not isinstance(subject, CpuSubject) or problem.default is None:
             return None
         if problem.seconds[problem.default] <= problem.best / GOOD:
             return None

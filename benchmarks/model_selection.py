@@ -28,7 +28,7 @@ from tcl.codegen.loopir.lower import lower
 from tcl.codegen.options.options import DEFAULT
 from tcl.executors.call_kernels import size
 from tcl.tuner.model.candidates import candidates
-from tcl.tuner.model.cpu_description import CPU
+from tcl.tuner.model.cpu_subject import CpuSubject
 from tcl.tuner.model.file import read
 from tcl.tuner.model.model import Model
 
@@ -44,10 +44,10 @@ def timed(
     task = Task(name, PROBLEMS[name][0], device.threads)
     sized = size(task.checked, task.inputs)
     program = lower(sized, cpu_layouts(sized))
-    subject = CPU.subject(program, device)
-    space = CPU.space(program, subject.device)
+    subject = CpuSubject.read(program, device)
+    space = subject.space(program, subject.device)
     centre = space.from_options(DEFAULT)
-    if centre is None or not CPU.covers(space, subject):
+    if centre is None or not subject.covered_by(space):
         return None
     times: list[list[float]] = []
     ranked = 0
@@ -58,9 +58,9 @@ def timed(
         drawn = candidates(space.space, centre, _DRAWN * count)
         rows = drawn.part(np.arange(min(count, len(drawn.places))))
         ranked, ready = len(rows.places), time.perf_counter()
-        _, features = CPU.of_rows(subject, space, rows)
+        _, features = subject.extract_rows(space, rows)
         described = time.perf_counter()
-        model.of_rows(features).cautious.argsort(kind="stable")
+        model.predict_rows(features).cautious.argsort(kind="stable")
         done = time.perf_counter()
         times.append([after - begun, described - ready, done - described])
     later = [median(part) for part in zip(*times[1:], strict=True)]

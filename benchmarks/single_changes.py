@@ -28,7 +28,7 @@ from tcl.codegen.devices.cpu import host_cpu
 from tcl.codegen.options.options import DEFAULT
 from tcl.tuner.cache.fingerprint import device_identity
 from tcl.tuner.cache.tuning_cache import TuningCache
-from tcl.tuner.model.subject import Subject
+from tcl.tuner.model.cpu_subject import CpuSubject
 from tcl.tuner.space.around import PAID, Change, Kind, kind_of, singles
 from tcl.tuner.space.cpu.mapping import MappingSpace
 from tcl.tuner.space.search_space import Config, SearchSpace
@@ -56,7 +56,7 @@ class Measured:
     def of(problem: Problem) -> Measured | None:
         """None where too few were measured."""
         subject = problem.subject
-        if not isinstance(subject, Subject) or problem.default is None:
+        if not isinstance(subject, CpuSubject) or problem.default is None:
             return None
         about = MappingSpace(subject.program, subject.device)
         default, times = about.nearest(DEFAULT), dict[Config, float]()

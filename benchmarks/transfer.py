@@ -26,12 +26,12 @@ import numpy as np
 
 from benchmarks.replay import RecordedSpace, load_space, replay
 from benchmarks.search import SPACES
+from tcl.tuner.model.boosting import Boosting, Examples, train
 from tcl.tuner.model.loops import Floats
 from tcl.tuner.model.model import Prediction
 from tcl.tuner.space.search_space import Config
 from tcl.tuner.strategies import make_strategy
 from tcl.tuner.strategies.strategy import SearchSettings
-from tcl.tuner.training.boosting import Boosting, Examples, train
 from tcl.tuner.training.evaluate import Score
 
 PAIRS = (

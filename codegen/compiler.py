@@ -5,13 +5,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from tcl.codegen.devices.cpu import CpuProfile
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.layouts import cpu_layouts, gpu_layouts
 from tcl.codegen.options.options import DEFAULT, MappingOptions
+from tcl.common.dataclass import dataclass
 from tcl.common.lazy import Lazy
 from tcl.common.recursion import with_room
 from tcl.grammar.ranges.sized import SizedDef

@@ -27,10 +27,10 @@ def assert_almost_equal(
     precision of one. Raises ``AssertionError``, also for two shapes, and ``ArgumentError`` for
     what is no array of numbers.
     """
-    one, other = _numbers("actual", actual), _numbers("expected", expected)
+    one, other = _as_float64("actual", actual), _as_float64("expected", expected)
     if one.shape != other.shape and one.ndim and other.ndim:
         raise AssertionError(f"the shapes differ: {one.shape} and {other.shape}")
-    values = [_numbers("an input", i) for i in inputs]
+    values = [_as_float64("an input", i) for i in inputs]
     largest = max((float(np.max(np.abs(i))) for i in values if i.size), default=0.0)
     for name, number in (("operations", operations), ("precision", precision)):
         huge = isinstance(number, int) and abs(number) > 10**300
@@ -45,7 +45,7 @@ def assert_almost_equal(
         )
 
 
-def _numbers(what: str, value: object) -> Array:
+def _as_float64(what: str, value: object) -> Array:
     """The values as float64; ``ArgumentError`` for what are no real numbers."""
     one = adopted(what, value)
     found = one.library.numbers(one.array) if one is not None else None

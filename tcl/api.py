@@ -23,7 +23,7 @@ from tcl.selection.tune_modes import ModeLike, TuneMode
 
 if TYPE_CHECKING:
     from tcl import def_html, first_use
-    from tcl.arrays.arguments import Argument, Array, Wanted
+    from tcl.arrays.arguments import Argument, Wanted
     from tcl.arrays.given import Given
     from tcl.codegen.cpu.run import memory
     from tcl.executors import calls
@@ -198,30 +198,6 @@ class Definitions:
         self.definition(name)
         return self._functions[name]
 
-    @overload
-    def __call__(
-        self,
-        /,
-        entry_point: str,
-        *inputs: Argument,
-        outputs: Sequence[Array] | None = None,
-        wanted: Wanted = None,
-        unchecked: bool = False,
-        **named: Argument,
-    ) -> Array | tuple[Array, ...]: ...
-
-    @overload
-    def __call__(
-        self,
-        /,
-        entry_point: str,
-        *inputs: Any,
-        outputs: Any = None,
-        wanted: Wanted = None,
-        unchecked: bool = False,
-        **named: Any,
-    ) -> Any: ...
-
     @opaque
     def __call__(
         self,
@@ -279,29 +255,7 @@ class DefFunction:
         self.__doc__ = f"{definition.name}({names}) -> ({results})"
 
     def __reduce__(self) -> tuple[object, ...]:
-        return _function, (self._kernels.source, self._kernels.settings, self.__name__)
-
-    @overload
-    def __call__(
-        self,
-        /,
-        *inputs: Argument,
-        outputs: Sequence[Array] | None = None,
-        wanted: Wanted = None,
-        unchecked: bool = False,
-        **named: Argument,
-    ) -> Array | tuple[Array, ...]: ...
-
-    @overload
-    def __call__(
-        self,
-        /,
-        *inputs: Any,
-        outputs: Any = None,
-        wanted: Wanted = None,
-        unchecked: bool = False,
-        **named: Any,
-    ) -> Any: ...
+        return _restored, (self._kernels.source, self._kernels.settings, self.__name__)
 
     @opaque
     def __call__(
@@ -318,7 +272,7 @@ class DefFunction:
             inputs = in_order(self._kernels.definition(self.__name__), inputs, named)
         latest = self._latest
         if len(self._several) > 1 and unchecked is False and wanted is None:
-            repeat = self._several.get(_layout(inputs))
+            repeat = self._several.get(_shapes_of(inputs))
             found = None if repeat is None else repeat(inputs, outputs)
             if found is not None:
                 return found
@@ -336,7 +290,7 @@ class DefFunction:
         results = executor.run(given, outputs, unchecked, wanted)
         self._latest = executor
         if unchecked is False and wanted is None and executor.latest is not None:
-            self._several[_layout(inputs)] = executor.latest
+            self._several[_shapes_of(inputs)] = executor.latest
             while len(self._several) > calls.MOST_QUICK:
                 with contextlib.suppress(KeyError):  # another thread was there
                     self._several.popitem(last=False)
@@ -355,7 +309,7 @@ class DefFunction:
         return def_html.def_html(self._kernels.source, definition)
 
 
-def _layout(inputs: tuple[Any, ...]) -> tuple[object, ...]:
+def _shapes_of(inputs: tuple[Any, ...]) -> tuple[object, ...]:
     """What mostly tells calls apart that different kernels are for."""
     try:
         return tuple([(a.shape, a.strides) for a in inputs])
@@ -363,7 +317,7 @@ def _layout(inputs: tuple[Any, ...]) -> tuple[object, ...]:
         return tuple([getattr(a, "shape", type(a)) for a in inputs])
 
 
-def _function(source: str, settings: Settings, name: str) -> DefFunction:
+def _restored(source: str, settings: Settings, name: str) -> DefFunction:
     """A function of a text, as a copy makes it."""
     return Definitions(source, settings)[name]
 

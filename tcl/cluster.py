@@ -29,8 +29,8 @@ from tcl.common.number_format import plural
 from tcl.tuner.cache.fingerprint import device_identity
 from tcl.tuner.measure.cores import available_cores
 from tcl.tuner.run import host
-from tcl.tuner.run.host import Role
-from tcl.tuner.run.remote_executor import Machine, Spread
+from tcl.tuner.run.host import TaskRole
+from tcl.tuner.run.remote_executor import RemoteMachine, SpreadExecutor
 from tcl.tuner.run.workplace import Compilers, Orders, Stages, Workplace
 from tcl.workers.dask_executor import DaskWorkers
 
@@ -152,8 +152,10 @@ class Cluster:
             machines[worker.machine].append(address)
         anywhere = DaskWorkers(self._client, list(self._workers))
         each = [DaskWorkers(self._client, addresses) for addresses in machines.values()]
-        compiler = Spread([Machine(anywhere)], Role.COMPILE, data)
-        evaluator = Spread([Machine(workers) for workers in each], Role.MEASURE, data)
+        compiler = SpreadExecutor([RemoteMachine(anywhere)], TaskRole.COMPILE, data)
+        evaluator = SpreadExecutor(
+            [RemoteMachine(workers) for workers in each], TaskRole.MEASURE, data
+        )
         width = sum(self._client.nthreads().get(address, 0) for address in self._workers)
         ended = threading.Event()
         threading.Thread(
@@ -172,7 +174,7 @@ class Cluster:
     def _watch(
         self,
         ended: threading.Event,
-        spreads: tuple[Spread, ...],
+        spreads: tuple[SpreadExecutor, ...],
         executors: tuple[DaskWorkers, ...],
     ) -> None:
         """Dask waits for ever for workers to come; we do not."""

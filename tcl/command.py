@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+from importlib import import_module
 
 
 def main() -> None:
@@ -10,6 +11,4 @@ def main() -> None:
     as it ends programs that are not in Python: without a word."""
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
-    from tcl.cli import main as command
-
-    command(prog_name="tcl")
+    import_module("tcl.cli").main(prog_name="tcl")

@@ -143,13 +143,9 @@ class Tuner:
         resume: bool,
     ) -> tuple[Query, TuningResult[MappingOptions]]:
         """What was searched for, and what was found."""
-        found = inputs_of(definition, inputs)
-        where = target_of(found, self._target, self._threads)
-        arrays = found.values()
-        with_sizes = sized(self._definitions, definition, arrays)
-        query = self._query(where, with_sizes, arrays, report)
+        where, query, backend, arrays = self._backend(definition, inputs, report)
         key = query.key if self._cache is not None else None
-        given = _options(starting_options)
+        given = _given_options(starting_options)
         saved = self._saved(key, report) if resume else None
         if saved is not None:
             config = (config or TunerConfig()).going_on(saved.settings)
@@ -159,10 +155,7 @@ class Tuner:
                     "or begin a new search"
                 )
         with workspace() as folder:
-            backend = where.backend(definition.source.text, definition.name, arrays)
             backend = backend.holding(arrays, folder)
-            if query.classes:
-                backend = backend.for_all(query.classes)
             space = _space(where, backend, fixed)
             settings, prior = (config or TunerConfig()).settings, None
             if settings.model and settings.strategy == "screened":
@@ -180,7 +173,7 @@ class Tuner:
                 workplace=self._workplace,
                 prior=prior,
             )
-            return query, tuner.tune(_start(space, given), report, saved)
+            return query, tuner.tune(_with_start(space, given), report, saved)
 
     def _kept(self, path: Path, query: Query) -> str:
         """Where results are, what for, and what uses them."""
@@ -199,16 +192,21 @@ class Tuner:
         definition = self._definitions.definition(entry_point)
         check_sequence(definition, inputs)
         _check_settings(None, fixed, None)
+        where, _, backend, _ = self._backend(definition, inputs, None)
+        _with_start(_space(where, backend, fixed or {}), _given_options(starting_options))
+        if self._workplace is None:
+            check_cores(where.cores)
+
+    def _backend(
+        self, definition: CheckedDef, inputs: Sequence[Any], report: Report | None
+    ) -> tuple[Target, Query, Any, Sequence[Any]]:
+        """The device, what kernels are for there, what makes them, and the inputs' values."""
         found = inputs_of(definition, inputs)
         where = target_of(found, self._target, self._threads)
         arrays = found.values()
-        query = self._query(where, sized(self._definitions, definition, arrays), arrays, None)
-        backend = where.backend(definition.source.text, entry_point, arrays)
-        if query.classes:
-            backend = backend.for_all(query.classes)
-        _start(_space(where, backend, fixed or {}), _options(starting_options))
-        if self._workplace is None:
-            check_cores(where.cores)
+        query = self._query(where, sized(self._definitions, definition, arrays), arrays, report)
+        backend = where.backend(definition.source.text, definition.name, arrays)
+        return where, query, backend.for_all(query.classes) if query.classes else backend, arrays
 
     def _query(
         self, where: Target, with_sizes: SizedDef, arrays: Sequence[Any], report: Report | None
@@ -380,7 +378,7 @@ def _space(device: Target, backend: Any, fixed: Mapping[str, Value]) -> ProgramS
         raise OptionsError(str(error)) from None
 
 
-def _start(space: ProgramSpace, given: MappingOptions | None) -> tuple[MappingOptions, ...]:
+def _with_start(space: ProgramSpace, given: MappingOptions | None) -> tuple[MappingOptions, ...]:
     """What a search begins with: no search ends slower than what nobody has to search for. With
     fixed knobs only what has these values; ``OptionsError`` if the given options have not."""
     start = tuple(dict.fromkeys((given, *STARTS) if given is not None else STARTS))
@@ -392,7 +390,7 @@ def _start(space: ProgramSpace, given: MappingOptions | None) -> tuple[MappingOp
     return kept or (space.to_options(space.nearest(DEFAULT)),)
 
 
-def _options(options: Start) -> MappingOptions | None:
+def _given_options(options: Start) -> MappingOptions | None:
     if isinstance(options, str):
         return MappingOptions(options)
     if options is None or isinstance(options, MappingOptions):

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, fields, replace
-from typing import Any
+from typing import Any, TypedDict, TypeVar, Unpack, cast
 
 from tcl.common.closest import closest
 from tcl.common.errors import OptionsError
 from tcl.common.shown import shown
 from tcl.tuner.strategies import STRATEGIES
 from tcl.tuner.strategies.strategy import SELECTIONS, SearchSettings
+
+_Value = TypeVar("_Value")
 
 
 class SettingError(OptionsError):
@@ -53,7 +55,7 @@ def _whole(default: int | None, low: int, high: int = 1_000_000, **more: bool) -
     )
 
 
-def _seconds(default: float | None) -> Any:
+def _duration(default: float | None) -> Any:
     return _setting(
         default,
         "a number of seconds above 0",
@@ -94,15 +96,15 @@ class TunerSettings:
         None, "a whole number or None", lambda value: type(value) is int, absent=True
     )
     """Of the random numbers; None: a different one each time."""
-    time_limit: float | None = _seconds(None)
+    time_limit: float | None = _duration(None)
     """Seconds after which the search ends as if interrupted once, but not before one candidate
     has a time; None: no limit."""
     strategy: str = _one_of("screened", f"one of {', '.join(sorted(STRATEGIES))}", STRATEGIES)
     """``screened``: genetic, with a model that chooses the children worth measuring; ``genetic``,
     ``random``, ``exhaustive``."""
-    compile_timeout: float = _seconds(60.0)
+    compile_timeout: float = _duration(60.0)
     """Seconds for compiling one candidate."""
-    run_timeout: float | None = _seconds(None)
+    run_timeout: float | None = _duration(None)
     """Seconds for verifying and timing one candidate; None: ten times as long as the reference
     takes and ten more, 610 at most."""
     cached_seeds: int = _whole(10, 0)
@@ -145,13 +147,36 @@ class TunerSettings:
         return asdict(self)
 
 
+class SettingValues(TypedDict, total=False):
+    """``TunerSettings`` as keywords, for who checks types."""
+
+    generations: int
+    population: int
+    elites: int | None
+    crossover_rate: int
+    mutation_rate: int
+    selection: str
+    parents: int
+    threads: int
+    seed: int | None
+    time_limit: float | None
+    strategy: str
+    compile_timeout: float
+    run_timeout: float | None
+    cached_seeds: int
+    model: bool
+
+
 _FREE = frozenset(each.name for each in fields(TunerSettings) if each.metadata["free"])
 """Settings that may change when a search goes on: for how long, and with how much."""
 
 
-def _setter(name: str) -> Callable[[TunerConfig, Any], TunerConfig]:
-    def change(self: TunerConfig, value: Any) -> TunerConfig:
-        settings = replace(self.settings, **{name: value})
+def _setter(name: str, kind: type[_Value]) -> Callable[[TunerConfig, _Value], TunerConfig]:
+    """A method that takes values of a ``kind``, for who checks types."""
+
+    def change(self: TunerConfig, value: _Value) -> TunerConfig:
+        changes: dict[str, Any] = {name: value}
+        settings = replace(self.settings, **changes)
         return TunerConfig._made(settings, self.chosen | {name})
 
     change.__doc__ = f"The same with another value of ``TunerSettings.{name}``."
@@ -171,7 +196,7 @@ class TunerConfig:
     chosen: frozenset[str] = field(compare=False)
     """The names of those that were given: the others are a search's own if that is resumed."""
 
-    def __init__(self, **settings: Any) -> None:
+    def __init__(self, **settings: Unpack[SettingValues]) -> None:
         known = [f.name for f in fields(TunerSettings)]
         for name in settings:
             if name not in known:
@@ -194,9 +219,9 @@ class TunerConfig:
         object.__setattr__(made, "chosen", chosen)
         return made
 
-    def with_defaults(self, **defaults: Any) -> TunerConfig:
+    def with_defaults(self, **defaults: Unpack[SettingValues]) -> TunerConfig:
         """The same with these values for what was not chosen."""
-        left = {n: v for n, v in defaults.items() if n not in self.chosen}
+        left: Any = {n: v for n, v in defaults.items() if n not in self.chosen}
         return self._made(replace(self.settings, **left), self.chosen)
 
     def going_on(self, saved: TunerSettings) -> TunerConfig:
@@ -216,15 +241,15 @@ class TunerConfig:
         values = {name: getattr(self.settings, name) for name in self.chosen}
         return self._made(replace(saved, **values), frozenset(saved.as_dict()))
 
-    generations = _setter("generations")
-    population = pop_size = _setter("population")
-    elites = number_elites = _setter("elites")
-    crossover_rate = _setter("crossover_rate")
-    mutation_rate = _setter("mutation_rate")
-    threads = _setter("threads")
-    seed = _setter("seed")
-    time_limit = _setter("time_limit")
-    selection = _setter("selection")
-    parents = _setter("parents")
-    strategy = _setter("strategy")
-    model = _setter("model")
+    generations = _setter("generations", int)
+    population = pop_size = _setter("population", int)
+    elites = number_elites = _setter("elites", int)
+    crossover_rate = _setter("crossover_rate", int)
+    mutation_rate = _setter("mutation_rate", int)
+    threads = _setter("threads", int)
+    seed = _setter("seed", cast("type[int | None]", int))
+    time_limit = _setter("time_limit", cast("type[float | None]", float))
+    selection = _setter("selection", str)
+    parents = _setter("parents", int)
+    strategy = _setter("strategy", str)
+    model = _setter("model", bool)

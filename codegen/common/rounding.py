@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+
+from tcl.common.dataclass import dataclass
 
 _Array = npt.NDArray[Any]
 _Positions = npt.NDArray[np.int64]

@@ -5,9 +5,9 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any, Protocol
 
+from tcl.common.dataclass import dataclass
 from tcl.common.errors import ArgumentError, CompileError
 from tcl.common.extras import installing
 

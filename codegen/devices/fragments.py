@@ -11,9 +11,9 @@ fragments of many rows, in registers of their own, each of up to 16 rows of 16 w
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from tcl.codegen.devices.cpu import CpuProfile
+from tcl.common.dataclass import dataclass
 from tcl.grammar.syntax.types import (
     BFLOAT16,
     FLOAT32,

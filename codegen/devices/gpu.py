@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import ClassVar, Literal
 
 from tcl.codegen.devices.cupy_driver import cupy
+from tcl.common.dataclass import dataclass
 from tcl.common.errors import ArgumentError
 
 SHARED_LINE = 128

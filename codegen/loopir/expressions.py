@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from enum import Enum
 from typing import TypeAlias
 
+from tcl.common.dataclass import dataclass
 from tcl.grammar.sizes.varying import Size, alike, largest, smallest, usual
 from tcl.grammar.syntax.types import ScalarType
 

@@ -39,7 +39,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Container, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TypeAlias
 
 from tcl.codegen.loopir.expressions import (
@@ -90,6 +90,7 @@ from tcl.codegen.loopir.statements import (
     Statement,
     Store,
 )
+from tcl.common.dataclass import dataclass
 from tcl.grammar.syntax.types import ScalarType
 
 # fmt: off

@@ -8,10 +8,11 @@ that is needed both as a value and exactly, in a subscript, becomes two.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import assert_never
 
 from tcl.codegen.loopir import ir
+from tcl.common.dataclass import dataclass
 from tcl.grammar.ranges.sized import SizedDef, SizedStatement
 from tcl.grammar.sizes.varying import largest
 from tcl.grammar.syntax.types import INT64, UINT64, Kind, ScalarType

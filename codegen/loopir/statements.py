@@ -5,11 +5,11 @@ The grammar of the whole tree stands in ``ir``, through which these nodes are us
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 from typing import TypeAlias
 
 from tcl.codegen.loopir.expressions import Const, Fold, TensorRef, Value
+from tcl.common.dataclass import dataclass
 from tcl.grammar.syntax.types import ScalarType
 
 

@@ -99,7 +99,7 @@ class NestOptions:
         followed=True,
         register="points of each dimension whose results stay in registers; on a GPU, of this one",
         row="dimensions of the register tile: the one for its rows, then the one for its columns",
-        unroll="turns of the reduction that are written out one after the other",
+        unroll="iterations of the reduction that are written out one after the other",
     )
     """Points that are written out, one size per leading dimension, so that each has a register:
     vectors of the vectorised dimension, points of another, an unroll factor of a reduction.
@@ -115,7 +115,7 @@ class NestOptions:
     chunk: tuple[int, ...] | None = _option(
         Sizes(0, _MAX_SIZE, "sizes must be from 0 (whole) to {}", per="result"),
         chunk="points of this dimension in a chunk; threads share chunks among themselves",
-        steps="GPU: turns of a loop along this dimension that one block takes",
+        steps="GPU: iterations of a loop along this dimension that one block takes",
     )
     """Points per chunk that threads share among themselves, one size per leading output
     dimension; 0 or a missing size leaves it whole."""
@@ -170,7 +170,6 @@ class NestOptions:
         followed=True,
         mma="GPU: 1: tensor cores multiply; CPU: dimensions of the rows, columns and the reduction "
         "that the matrix unit multiplies along",
-        fragments="CPU: rows and columns of a register tile, in fragments of the matrix unit",
     )
     """The dimensions that a GPU's tensor cores, or a CPU's matrix unit, multiply along: rows,
     columns, and, where there is a reduction, that; () uses none. On a GPU, factors of float32 are

@@ -7,6 +7,8 @@ draws what they let through.
 
 from __future__ import annotations
 
+import itertools
+import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Generic, Protocol, TypeVar
@@ -75,7 +77,7 @@ class Step(Generic[Target]):
 
     name: str
     options: tuple[str, ...]
-    """Those that decide what the passes do."""
+    """Those that decide what the passes do, or refuse."""
     passes: Callable[[str, NestOptions, Target], tuple[Pass, ...]]
     """Of a nest with these options, on a device."""
 
@@ -89,29 +91,29 @@ class Trials(Generic[Target]):
     def __init__(self, program: ir.Program, steps: Sequence[Step[Target]], device: Target) -> None:
         self.program, self._steps, self._device = program, steps, device
         self._places = {step.name: k for k, step in enumerate(steps)}
+        options = itertools.accumulate((step.options for step in steps), operator.add)
+        self._options = [tuple(dict.fromkeys(own)) for own in options]
+        """Of each step, with those before it."""
         self._made: dict[tuple[Any, ...], ir.Program | OptionsError] = {}
 
     def through(self, last: str, nest: str, o: Any) -> ir.Program | OptionsError:
         """The program after the passes of one nest, up to those of the step ``last``; or the
         error with which one of them refused its option. ``o``: ``NestOptions``, or what has the
         same attributes, which need not be known before a step asks for them."""
-        return self._through(self._places[last], nest, o)
-
-    def _through(self, last: int, nest: str, o: Any) -> ir.Program | OptionsError:
-        if last < 0:
-            return self.program
-        chosen = tuple(getattr(o, k) for step in self._steps[: last + 1] for k in step.options)
-        key = (last, nest, chosen)
-        found = self._made.get(key)
-        if found is None:
-            found = self._through(last - 1, nest, o)
+        place = self._places[last]
+        chosen = [getattr(o, name) for name in self._options[place]]
+        keys = [(k, nest, *chosen[: len(self._options[k])]) for k in range(place + 1)]
+        known = (k for k in range(place, -1, -1) if keys[k] in self._made)
+        begin = next(known, -1)
+        found = self.program if begin < 0 else self._made[keys[begin]]
+        for k in range(begin + 1, place + 1):
             try:
                 if not isinstance(found, OptionsError):
-                    for each in self._steps[last].passes(nest, o, self._device):
+                    for each in self._steps[k].passes(nest, o, self._device):
                         found = each(found)
             except OptionsError as refused:
                 found = refused.with_traceback(None)
             if len(self._made) >= self._MOST:
                 self._made.clear()
-            self._made[key] = found
+            self._made[keys[k]] = found
         return found

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.walk import loads, moved, values_of
 from tcl.codegen.passes.base import map_nest, refuse
+from tcl.common.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,12 +5,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
 from tcl.codegen.common import sums
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.identity import identity
 from tcl.codegen.loopir.terms import guard, product, terms
+from tcl.common.dataclass import dataclass
 from tcl.grammar.sizes.varying import Size, covers, usual
 from tcl.grammar.syntax.types import BOOL, ScalarType
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from tcl.codegen.loopir import ir
 from tcl.codegen.passes.base import map_nest, refuse
+from tcl.common.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import zip_longest
 
 from tcl.codegen.loopir import ir
 from tcl.codegen.passes.base import map_nest, refuse, too_many
+from tcl.common.dataclass import dataclass
 from tcl.grammar.sizes.varying import covers, usual
 
 

@@ -23,7 +23,7 @@ from tcl.codegen.options.options import DEFAULT, MappingOptions
 from tcl.codegen.passes.base import Pass, RefusedError, Trials
 from tcl.codegen.passes.cpu.build import Build
 from tcl.codegen.passes.cpu.fusion_limits import may_have_epilogues, results_at_once
-from tcl.codegen.passes.cpu.steps import LOOPS, MARKS, STEPS
+from tcl.codegen.passes.cpu.steps import DIVIDING, LOOPS, MARKS, STEPS
 from tcl.codegen.passes.fusion.chunk_order import OrderChunks
 from tcl.codegen.passes.fusion.groups import FusionGroup, fusion_groups
 from tcl.codegen.passes.fusion.siblings import Sibling
@@ -123,7 +123,7 @@ def _made(program: ir.Program, options: MappingOptions, device: CpuProfile) -> C
         name: asked.or_else(preset.reason, preset.chunks.get(name, NestOptions()))
         for name, asked in nests.items()
     }
-    divided, nests = with_chunks(program, nests)
+    divided, nests = with_chunks(program, nests, DIVIDING, device)
     sums = {group.leader.name: group.registers for group in fusion_groups(divided.nests)}
     leaders = _Leaders(divided, nests, preset, sums, Trials(divided, (*LOOPS, *MARKS), device))
     found: dict[str, NestPlan] = {}

@@ -24,7 +24,7 @@ from tcl.codegen.passes.gpu.build_blocks import BuildBlocks
 from tcl.codegen.passes.gpu.limits import WithinLimits
 from tcl.codegen.passes.gpu.split import Split, is_whole, shifted
 from tcl.codegen.passes.gpu.stage_shared import uniform_loops, why_no_panel
-from tcl.codegen.passes.gpu.steps import STEPS, alone
+from tcl.codegen.passes.gpu.steps import DIVIDING, STEPS, alone
 from tcl.codegen.schedule.plan import NestPlan, Plan, Source, asked_for, planned, with_chunks
 from tcl.common.errors import OptionsError
 from tcl.grammar.ranges.inference import infer
@@ -190,7 +190,7 @@ def _possible(
 ) -> dict[str, NestPlan]:
     """The choices, without joining nests and staging operands where nobody asked for that in this
     very nest, and it cannot be."""
-    _, found = with_chunks(program, nests, clip=False)
+    _, found = with_chunks(program, nests, DIVIDING, profile)
     for name, nest in found.items():
         levels = nest.options.stage or ()
         if nest.asked("stage") or all(level < 0 for level in levels):

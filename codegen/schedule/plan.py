@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Generic, TypeVar
 
@@ -19,9 +19,7 @@ from tcl.codegen.loopir.walk import operands
 from tcl.codegen.options.kinds import Kind, Lanes, Permutation, Sizes
 from tcl.codegen.options.nest_options import OPTIONS, Device, NestOptions
 from tcl.codegen.options.options import MappingOptions
-from tcl.codegen.passes.base import Pass
-from tcl.codegen.passes.chunk import chunked, why_not_chunked
-from tcl.codegen.passes.fuse import why_not_fused
+from tcl.codegen.passes.base import Pass, RefusedError, Step
 from tcl.codegen.passes.order import why_not_ordered
 from tcl.codegen.passes.vectorize import outputs, why_not_vectorized
 from tcl.common.errors import NoNestError, OptionsError
@@ -254,26 +252,26 @@ def _refuse_what_no_nest_has(plan: Plan[Any], choices: NestOptions) -> None:
 
 
 def with_chunks(
-    program: ir.Program, nests: Mapping[str, NestPlan], *, clip: bool = True
+    program: ir.Program,
+    nests: Mapping[str, NestPlan],
+    steps: Sequence[Step[Target]],
+    device: Target,
 ) -> tuple[ir.Program, dict[str, NestPlan]]:
-    """The program in which nests have their chunks (``clip``: as of ``Chunk``) and those share them
-    that can; and the choices, without ``fuse`` where nobody asked for that in this very nest, and
-    it cannot be."""
-    divided: list[ir.Nest] = []
+    """The program in which nests have their chunks and those share them that can, by the ``steps``
+    of a device for that; and the choices, without ``fuse`` where nobody asked for that in this very
+    nest, and it cannot be."""
     found = {}
-    for nest in program.nests:
-        plan = nests[nest.name]
-        chunk = plan.options.chunk or ()
-        if why_not_chunked(nest, chunk) is None:  # else refused with its reason by the pass itself
-            nest = chunked(nest, chunk, clip)
-        if plan.options.fuse:
-            reason = why_not_fused([*divided, nest], nest.name)
-            nest = replace(nest, joined=reason is None)
-            if reason and not plan.asked("fuse"):
-                plan = plan.without("fuse", reason)
-        divided.append(nest)
-        found[nest.name] = plan
-    return replace(program, nests=tuple(divided)), found
+    for name, plan in nests.items():
+        for step in steps:
+            try:
+                for each in step.passes(name, plan.options, device):
+                    program = each(program)
+            except RefusedError as refused:
+                # What else is refused still is when the plan is applied.
+                if refused.option == "fuse" and not plan.asked("fuse"):
+                    plan = plan.without("fuse", refused.reason)
+        found[name] = plan
+    return program, found
 
 
 def plan_text(plan: Plan[Target]) -> str:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import TypeAlias
 
-from tcl.common.dataclass import dataclass
 from tcl.grammar.check.scope import Scope, dims_of
 from tcl.grammar.syntax import ast
 from tcl.grammar.syntax import types as t
@@ -13,48 +13,37 @@ from tcl.grammar.syntax.reference import Section
 from tcl.grammar.tree import checked as c
 from tcl.grammar.tree.traverse import rename
 
-
-@dataclass(frozen=True, slots=True)
-class Expansion:
-    """A call that is to be expanded."""
-
-    call: ast.Apply
-    targets: tuple[ast.Name, ...]
-    prefix: str
-    """Of the names of the callee's size symbols in the caller; no name of the language."""
-
-
-@dataclass(frozen=True, slots=True)
-class Expanded:
-    statements: tuple[c.Statement, ...]
-    bindings: tuple[c.SizeBinding, ...]
-    tensors: tuple[c.Tensor, ...]
-    """The targets, as the call defines them."""
+Declared: TypeAlias = Mapping[str, ast.TensorType]
+"""Output → its declared type, of those that have one."""
 
 
 def expand(
-    expansion: Expansion,
+    call: ast.Apply,
+    results: tuple[ast.Name, ...],
     callee: c.CheckedDef,
     scope: Scope,
-    declared: Mapping[str, ast.TensorType],
-) -> Expanded | None:
-    """The call's statements and size bindings, or None after noting what is wrong with it."""
+    declared: Declared,
+    prefix: str,
+) -> tuple[tuple[c.Statement, ...], tuple[c.SizeBinding, ...], list[c.Tensor]] | None:
+    """The call's statements and size bindings, and its ``results`` as it defines them; None after
+    noting what is wrong with it. ``prefix``: of the names of the callee's size symbols in the
+    caller; no name of the language."""
     before = len(scope.problems)
-    arguments = _arguments(expansion, callee, scope)
-    targets = _targets(expansion, callee, scope, declared)
+    arguments = _arguments(call, callee, scope)
+    targets = _targets(call, results, callee, scope, declared)
     # A tensor that a faulty statement writes is passed on in silence.
     if len(scope.problems) > before or len(arguments) < len(callee.inputs):
         return None
     names = {p.name: a for p, a in zip(callee.inputs, arguments, strict=True)}
     names |= {o.name: n for o, n in zip(callee.outputs, targets, strict=True)}
     symbols = (b.size for b in callee.bindings if isinstance(b.size, str))
-    sizes = {symbol: f"{expansion.prefix}.{symbol}" for symbol in symbols}
+    sizes = {symbol: f"{prefix}.{symbol}" for symbol in symbols}
     bindings = tuple(
         replace(
             b,
             size=sizes[b.size] if isinstance(b.size, str) else b.size,
             tensor=names[b.tensor],
-            span=expansion.call.span,
+            span=call.span,
         )
         for b in callee.bindings
     )
@@ -64,13 +53,12 @@ def expand(
         dims = dims_of(declared[name]) if name in declared else None
         tensors.append(replace(output, name=name, dims=dims, span=scope.outputs[name]))
     statements = tuple(rename(s, names, sizes) for s in callee.statements)
-    return Expanded(statements, bindings, tuple(tensors))
+    return statements, bindings, tensors
 
 
-def _arguments(expansion: Expansion, callee: c.CheckedDef, scope: Scope) -> list[str]:
-    call = expansion.call
+def _arguments(call: ast.Apply, callee: c.CheckedDef, scope: Scope) -> list[str]:
     if len(call.arguments) != len(callee.inputs):
-        scope.problem(
+        scope.refuse(
             call.span,
             f"'{callee.name}' takes {len(callee.inputs)} inputs, found {len(call.arguments)}",
             Section.CALLS,
@@ -79,7 +67,7 @@ def _arguments(expansion: Expansion, callee: c.CheckedDef, scope: Scope) -> list
     names: list[str] = []
     for argument, param in zip(call.arguments, callee.inputs, strict=True):
         if not isinstance(argument, ast.Name):
-            scope.problem(
+            scope.refuse(
                 argument.span, f"'{callee.name}' takes whole tensors: pass a name", Section.CALLS
             )
             continue
@@ -87,7 +75,7 @@ def _arguments(expansion: Expansion, callee: c.CheckedDef, scope: Scope) -> list
         if tensor is None:
             continue
         if (tensor.type, tensor.rank) != (param.type, param.rank):
-            scope.problem(
+            scope.refuse(
                 argument.span,
                 f"'{callee.name}' takes {_shape(param)} as '{param.name}', "
                 f"but '{argument.name}' is {_shape(tensor)}",
@@ -98,36 +86,37 @@ def _arguments(expansion: Expansion, callee: c.CheckedDef, scope: Scope) -> list
 
 
 def _targets(
-    expansion: Expansion,
+    call: ast.Apply,
+    results: tuple[ast.Name, ...],
     callee: c.CheckedDef,
     scope: Scope,
-    declared: Mapping[str, ast.TensorType],
+    declared: Declared,
 ) -> list[str]:
-    if len(expansion.targets) != len(callee.outputs):
-        scope.problem(
-            expansion.targets[0].span,
+    if len(results) != len(callee.outputs):
+        scope.refuse(
+            results[0].span,
             f"'{callee.name}' returns {len(callee.outputs)} outputs, "
-            f"assigned to {len(expansion.targets)} targets",
+            f"assigned to {len(results)} targets",
             Section.CALLS,
         )
         return []
-    passed = {a.name for a in expansion.call.arguments if isinstance(a, ast.Name)}
+    passed = {a.name for a in call.arguments if isinstance(a, ast.Name)}
     names: list[str] = []
-    for target, output in zip(expansion.targets, callee.outputs, strict=True):
+    for target, output in zip(results, callee.outputs, strict=True):
         name = target.name
         if name in scope.inputs:
-            scope.problem(
+            scope.refuse(
                 target.span, f"'{name}' is an input, and inputs are immutable", Section.CALLS
             )
         elif name not in scope.outputs:
             listed = ", ".join([*scope.outputs, name])
-            scope.problem(
+            scope.refuse(
                 target.span,
                 f"'{name}' is neither an input nor an output; add it to the outputs: -> ({listed})",
                 Section.CALLS,
             )
         elif name in passed or name in names:
-            scope.problem(
+            scope.refuse(
                 target.span, f"'{name}' stands twice in the call; use two tensors", Section.CALLS
             )
         else:
@@ -136,9 +125,7 @@ def _targets(
     return names
 
 
-def _check_type(
-    target: ast.Name, output: c.Tensor, scope: Scope, declared: Mapping[str, ast.TensorType]
-) -> None:
+def _check_type(target: ast.Name, output: c.Tensor, scope: Scope, declared: Declared) -> None:
     known = scope.written.get(target.name)
     if target.name in declared:
         type_ = declared[target.name]
@@ -148,7 +135,7 @@ def _check_type(
     else:
         return
     if expected != (output.type, output.rank):
-        scope.problem(
+        scope.refuse(
             target.span,
             f"'{target.name}' is {expected[0]} of rank {expected[1]}, "
             f"but the call gives {_shape(output)}",

@@ -10,7 +10,7 @@ from dataclasses import field
 
 from tcl.common.dataclass import dataclass
 from tcl.grammar.check.builtins import BUILTINS
-from tcl.grammar.check.calls import Expansion, expand
+from tcl.grammar.check.calls import expand
 from tcl.grammar.check.dependencies import check_dependencies, uninitialised
 from tcl.grammar.check.scope import Scope, dims_of
 from tcl.grammar.check.statements import check_assign
@@ -51,7 +51,7 @@ def check(text: str, name: str = "<string>") -> dict[str, c.CheckedDef]:
             continue
         checker.defs[definition.name] = definition
     for definition in checker.defs.values():
-        checker.checked(definition)
+        checker.check_def(definition)
     if checker.problems:
         raise TclSemanticError(checker.source, checker.problems)
     done = {n: checker.done[n] for n in checker.defs}
@@ -70,11 +70,11 @@ class _ModuleChecker:
     """How deep the calls of a def are nested."""
     problems: list[Diagnostic] = field(default_factory=list)
 
-    def checked(self, definition: ast.Def) -> c.CheckedDef | None:
+    def check_def(self, definition: ast.Def) -> c.CheckedDef | None:
         """The checked def; None if it has problems, which are then in ``problems``."""
         if definition.name not in self.done:
             self.open.append(definition.name)
-            self.done[definition.name] = _DefChecker(self, definition).run()
+            self.done[definition.name] = _DefChecker(self, definition).check_all()
             self.open.pop()
         return self.done[definition.name]
 
@@ -94,10 +94,10 @@ class _DefChecker:
         self.faulty_callee = False
         """Some def that this one calls has problems, which are reported there."""
 
-    def run(self) -> c.CheckedDef | None:
+    def check_all(self) -> c.CheckedDef | None:
         definition, scope = self.definition, self.scope
         if definition.name in BUILTINS:
-            scope.problem(
+            scope.refuse(
                 definition.span,
                 f"'{definition.name}' is a built-in function; rename the def",
                 Section.DEFS,
@@ -108,15 +108,15 @@ class _DefChecker:
             if self._free(output, "output"):
                 scope.outputs[output.name] = output.span
                 if output.type is not None:
-                    self._sizes(output, output.type)
+                    self._declare_sizes(output, output.type)
                     self.declared[output.name] = output.type
         if not definition.outputs:
-            scope.problem(definition.span, "a def needs an output: -> (O)", Section.DEFS)
+            scope.refuse(definition.span, "a def needs an output: -> (O)", Section.DEFS)
         for statement in definition.statements:
             self._statement(statement)
         for name, span in scope.outputs.items():
             if name not in scope.written:
-                scope.problem(
+                scope.refuse(
                     span,
                     f"the output '{name}' is never assigned; assign it or remove it",
                     Section.DEFS,
@@ -144,14 +144,14 @@ class _DefChecker:
         if not self._free(param, "input"):
             return
         if param.type is None:
-            scope.problem(
+            scope.refuse(
                 param.span,
                 f"the input '{param.name}' needs a type, such as float(N) {param.name}",
                 Section.TYPES,
             )
             scope.inputs[param.name] = None
             return
-        self._sizes(param, param.type)
+        self._declare_sizes(param, param.type)
         scope.known_sizes.update(scope.sizes)
         dims, type_ = dims_of(param.type), scalar_type(param.type.scalar)
         scope.inputs[param.name] = c.Tensor(param.name, type_, len(dims), dims, True, param.span)
@@ -160,30 +160,30 @@ class _DefChecker:
         """Whether a name can be given to an input or output."""
         name, span, scope = param.name, param.span, self.scope
         if name in BUILTINS:
-            scope.problem(span, f"'{name}' is a built-in function; rename the {role}", Section.DEFS)
+            scope.refuse(span, f"'{name}' is a built-in function; rename the {role}", Section.DEFS)
         elif role == "output" and name in scope.inputs:
-            scope.problem(
+            scope.refuse(
                 span,
                 f"'{name}' is an input, and inputs are immutable; name the output differently",
                 Section.DEFS,
             )
         elif name in scope.sizes:
             first = next(b for b in self.bindings if b.size == name)
-            scope.problem(
+            scope.refuse(
                 span,
                 f"'{name}' is a size already, the extent of dimension {first.axis} of "
                 f"'{first.tensor}': use it without passing it, or rename the {role}",
                 Section.DEFS,
             )
         elif (taken := scope.what_is(name)) is not None:
-            scope.problem(
+            scope.refuse(
                 span, f"'{name}' is already defined as {taken}; rename one of them", Section.DEFS
             )
         else:
             return True
         return False
 
-    def _sizes(self, param: ast.Param, type_: ast.TensorType) -> None:
+    def _declare_sizes(self, param: ast.Param, type_: ast.TensorType) -> None:
         scope = self.scope
         for axis, dim in enumerate(type_.dims):
             if isinstance(dim, ast.Number):
@@ -191,10 +191,10 @@ class _DefChecker:
                 continue
             if dim.name in BUILTINS:
                 message = f"'{dim.name}' cannot be a size: it is a built-in function; rename it"
-                scope.problem(dim.span, message, Section.DEFS)
+                scope.refuse(dim.span, message, Section.DEFS)
                 continue
             if scope.is_tensor(dim.name) or dim.name == param.name:
-                scope.problem(
+                scope.refuse(
                     dim.span,
                     f"'{dim.name}' cannot be a size: it is "
                     f"{scope.what_is(dim.name) or 'the tensor itself'}, and a size is a name of "
@@ -208,23 +208,24 @@ class _DefChecker:
     # --- statements ---
 
     def _statement(self, statement: ast.Statement) -> None:
-        expansion = self._expansion(statement)
-        if expansion is not None:
-            self._call(expansion)
+        called = self._called(statement)
+        if called is not None:
+            self._expand_call(*called)
             return
         if isinstance(statement, ast.Call):
             message = "several targets need a call of another def: A, B = f(X, Y)"
-            self.scope.problem(statement.span, message, Section.CALLS)
+            self.scope.refuse(statement.span, message, Section.CALLS)
             self._mark_written(t.name for t in statement.targets)
             return
         checked = check_assign(statement, self.scope, self.declared.get(statement.target))
         if checked is None:
             self._mark_written([statement.target])
             return
-        self.statements.append(checked.statement)
-        self.scope.warnings += late_widenings(checked.statement, self.module.source)
+        done, tensor = checked
+        self.statements.append(done)
+        self.scope.warnings += late_widenings(done, self.module.source)
         if self.scope.written.get(statement.target) is None:
-            self.scope.written[statement.target] = checked.tensor
+            self.scope.written[statement.target] = tensor
         self._sizes_known(statement.target)
 
     def _mark_written(self, names: Iterator[str] | list[str]) -> None:
@@ -238,8 +239,8 @@ class _DefChecker:
         sizes = (b.size for b in self.bindings if b.tensor == tensor)
         self.scope.known_sizes.update(s for s in sizes if isinstance(s, str))
 
-    def _expansion(self, statement: ast.Statement) -> Expansion | None:
-        """The call of another def that a statement is; None if it is none."""
+    def _called(self, statement: ast.Statement) -> tuple[ast.Apply, tuple[ast.Name, ...]] | None:
+        """The call of another def that a statement is, and its targets; None if it is none."""
         match statement:
             case ast.Call(targets=targets, value=ast.Apply() as value):
                 pass
@@ -249,21 +250,21 @@ class _DefChecker:
                 return None
         if value.name not in self.module.defs or self.scope.is_tensor(value.name):
             return None
-        return Expansion(value, targets, f"{value.name}#{self.calls}")
+        return value, targets
 
-    def _call(self, expansion: Expansion) -> None:
+    def _expand_call(self, call: ast.Apply, targets: tuple[ast.Name, ...]) -> None:
+        prefix = f"{call.name}#{self.calls}"
         self.calls += 1
-        call = expansion.call
-        names = [t.name for t in expansion.targets]
+        names = [t.name for t in targets]
         done = None
         if call.name in self.module.open:
-            self.scope.problem(
+            self.scope.refuse(
                 call.span, f"'{call.name}' calls itself; defs cannot recurse", Section.CALLS
             )
         elif len(self.module.open) > MAX_CALL_DEPTH:
             self._too_deep(call.span)
         else:
-            callee = self.module.checked(self.module.defs[call.name])
+            callee = self.module.check_def(self.module.defs[call.name])
             if callee is None:
                 self.faulty_callee = True
             else:  # how deep its calls are nested is counted in whatever order defs stand
@@ -272,9 +273,9 @@ class _DefChecker:
                 if depths[name] > MAX_CALL_DEPTH:
                     self._too_deep(call.span)
                 else:
-                    done = expand(expansion, callee, self.scope, self.declared)
-        if done is not None and len(self.statements) + len(done.statements) > MAX_STATEMENTS:
-            self.scope.problem(
+                    done = expand(call, targets, callee, self.scope, self.declared, prefix)
+        if done is not None and len(self.statements) + len(done[0]) > MAX_STATEMENTS:
+            self.scope.refuse(
                 call.span,
                 f"with its calls expanded the def has over {MAX_STATEMENTS} statements",
                 Section.CALLS,
@@ -285,16 +286,17 @@ class _DefChecker:
             return
         arguments = tuple(a.name for a in call.arguments if isinstance(a, ast.Name))
         self._boundary(arguments, call.span)
-        self.statements += done.statements
-        self.bindings += done.bindings
+        statements, bindings, tensors = done
+        self.statements += statements
+        self.bindings += bindings
         self._boundary(tuple(names), call.span)
-        for tensor in done.tensors:
+        for tensor in tensors:
             if self.scope.written.get(tensor.name) is None:
                 self.scope.written[tensor.name] = tensor
             self._sizes_known(tensor.name)
 
     def _too_deep(self, span: Span) -> None:
-        self.scope.problem(
+        self.scope.refuse(
             span,
             f"calls are nested deeper than {MAX_CALL_DEPTH}; write some of them out",
             Section.CALLS,

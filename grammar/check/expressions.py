@@ -11,7 +11,7 @@ from dataclasses import field
 from functools import reduce
 from typing import assert_never
 
-from tcl.common.closest import alike
+from tcl.common.closest import closest_few
 from tcl.common.dataclass import dataclass
 from tcl.common.plural import plural
 from tcl.grammar.check import literals
@@ -45,16 +45,16 @@ class ExprChecker:
     indices: dict[str, Span] = field(default_factory=dict)
     """Index variables seen so far, in order of appearance."""
 
-    def check(self, expr: ast.Expr) -> c.Expr | None:
+    def typed(self, expr: ast.Expr) -> c.Expr | None:
         """The checked expression; literals may still be weak."""
         match expr:
             case ast.Number(value=value, span=span):
                 return c.Const(value, t.WEAK_INT if isinstance(value, int) else t.WEAK_FLOAT, span)
             case ast.Name():
-                return self._name(expr)
+                return self._named(expr)
             case ast.Apply():
                 builtin = expr.name in BUILTINS and not self.scope.is_tensor(expr.name)
-                return self._builtin(expr) if builtin else self._read(expr)
+                return self._builtin(expr) if builtin else self._tensor_read(expr)
             case ast.Dimension():
                 return self._dimension(expr)
             case ast.Unary():
@@ -70,7 +70,7 @@ class ExprChecker:
 
     def integral(self, expr: ast.Expr, what: str) -> c.Expr | None:
         """A checked integer expression, for a subscript or a range."""
-        value = self.check(expr)
+        value = self.typed(expr)
         return None if value is None else self.as_integer(value, what)
 
     def as_integer(self, value: c.Expr, what: str) -> c.Expr | None:
@@ -85,10 +85,10 @@ class ExprChecker:
 
     def _problem(self, span: Span, message: str, section: Section) -> c.Expr | None:
         """Note a problem; the None that stands for an expression with one."""
-        self.scope.problem(span, message, section)
+        self.scope.refuse(span, message, section)
         return None
 
-    def _name(self, expr: ast.Name) -> c.Expr | None:
+    def _named(self, expr: ast.Name) -> c.Expr | None:
         name, span, scope = expr.name, expr.span, self.scope
         if name in self.lets:
             type_ = self.lets[name]
@@ -97,7 +97,7 @@ class ExprChecker:
             self.indices.setdefault(name, span)
             return c.Index(name, span)
         if scope.is_tensor(name):
-            return self._read(ast.Apply(name, (), span, span))
+            return self._tensor_read(ast.Apply(name, (), span, span))
         if name in scope.sizes:
             if name not in scope.known_sizes:
                 return self._problem(
@@ -111,7 +111,7 @@ class ExprChecker:
                 span, f"'{name}' is a built-in function; call it: {name}(x)", Section.FUNCTIONS
             )
         if name not in self.usable and self.in_range:
-            close = "".join(f"; did you mean '{n}'?" for n in alike(name, scope.sizes, 1))
+            close = "".join(f"; did you mean '{n}'?" for n in closest_few(name, scope.sizes, 1))
             remedy = close or "; ranges are made of sizes and whole numbers"
             return self._problem(span, f"'{name}' is no size{remedy}", Section.WHERE)
         if name not in self.usable:
@@ -120,7 +120,7 @@ class ExprChecker:
         self.indices.setdefault(name, span)
         return c.Index(name, span)
 
-    def _read(self, expr: ast.Apply) -> c.Expr | None:
+    def _tensor_read(self, expr: ast.Apply) -> c.Expr | None:
         name, scope = expr.name, self.scope
         if name in self.lets or name in self.bound or (name in scope.sizes):
             return self._problem(
@@ -131,7 +131,7 @@ class ExprChecker:
             # It may be meant as a function or a call of a def, which takes whole tensors.
             for argument in expr.arguments:
                 if not (isinstance(argument, ast.Name) and scope.is_tensor(argument.name)):
-                    self.check(argument)
+                    self.typed(argument)
             return None
         indices = f"({', '.join('ijkl'[: tensor.rank])}{', ...' if tensor.rank > 4 else ''})"
         example = name + (indices if tensor.rank else "")
@@ -158,12 +158,12 @@ class ExprChecker:
         if not itself and (known or not scope.needs(name, own.target)):
             return False
         before = f"; for what '{name}' held before, write to another output" if known else ""
-        scope.problem(expr.span, recurrence(own.target) + before, Section.CUMSUM)
+        scope.refuse(expr.span, recurrence(own.target) + before, Section.CUMSUM)
         return True
 
     def _builtin(self, expr: ast.Apply) -> c.Expr | None:
         arity = BUILTINS[expr.name]
-        arguments = _all([self.check(a) for a in expr.arguments])
+        arguments = _all([self.typed(a) for a in expr.arguments])
         if len(expr.arguments) != arity:
             return self._problem(
                 expr.span,
@@ -175,7 +175,7 @@ class ExprChecker:
         type_ = reduce(t.promote, (a.type for a in arguments))
         if not type_.is_float or type_.weak:
             type_ = t.FLOAT32
-        converted = tuple(literals.convert(a, type_) for a in arguments)
+        converted = tuple(literals.converted(a, type_) for a in arguments)
         return c.Call(expr.name, converted, type_, expr.span)
 
     def _dimension(self, expr: ast.Dimension) -> c.Expr | None:
@@ -199,7 +199,7 @@ class ExprChecker:
         return c.Dimension(name, expr.axis, expr.span)
 
     def _unary(self, expr: ast.Unary) -> c.Expr | None:
-        operand = self.check(expr.operand)
+        operand = self.typed(expr.operand)
         if operand is None:
             return None
         if expr.op == "!":
@@ -207,13 +207,13 @@ class ExprChecker:
                 return None
             return c.Unary("!", operand, t.BOOL, expr.span)
         type_ = t.arithmetic(operand.type)
-        operand = literals.convert(operand, type_)
+        operand = literals.converted(operand, type_)
         if operand.type.weak and isinstance(operand, c.Select):  # keep literals at the leaves
             operand = literals.settle(operand)
         return self._folded(c.Unary("-", operand, operand.type, expr.span))
 
     def _binary(self, expr: ast.Binary) -> c.Expr | None:
-        left, right = self.check(expr.left), self.check(expr.right)
+        left, right = self.typed(expr.left), self.typed(expr.right)
         if left is None or right is None:
             return None
         op, span = expr.op, expr.span
@@ -234,7 +234,7 @@ class ExprChecker:
         if type_.weak and not (isinstance(left, c.Const) and isinstance(right, c.Const)):
             left, right = literals.settle(left), literals.settle(right)
             type_ = literals.meet(left, right)
-        left, right = literals.convert(left, type_), literals.convert(right, type_)
+        left, right = literals.converted(left, type_), literals.converted(right, type_)
         return self._folded(
             c.Binary(op, left, right, t.BOOL if op in _COMPARISONS else type_, span)
         )
@@ -246,17 +246,17 @@ class ExprChecker:
         return result
 
     def _select(self, expr: ast.Select) -> c.Expr | None:
-        condition = self.check(expr.condition)
-        then, otherwise = self.check(expr.then), self.check(expr.otherwise)
+        condition = self.typed(expr.condition)
+        then, otherwise = self.typed(expr.then), self.typed(expr.otherwise)
         good = condition is not None and self._is_bool(condition)
         if condition is None or not good or then is None or otherwise is None:
             return None
         type_ = literals.meet(then, otherwise)
-        then, otherwise = literals.convert(then, type_), literals.convert(otherwise, type_)
+        then, otherwise = literals.converted(then, type_), literals.converted(otherwise, type_)
         return c.Select(condition, then, otherwise, type_, expr.span)
 
     def _cast(self, expr: ast.Cast) -> c.Expr | None:
-        operand, type_ = self.check(expr.operand), t.scalar_type(expr.type)
+        operand, type_ = self.typed(expr.operand), t.scalar_type(expr.type)
         if operand is None or operand.type == type_:
             return operand
         return c.Cast(literals.settle(operand), type_, expr.span)

@@ -12,7 +12,7 @@ from tcl.grammar.tree.checked import Binary, Cast, Const, Expr, Select, Unary
 from tcl.grammar.tree.integers import OPERATIONS
 
 
-def convert(expr: Expr, type_: ScalarType) -> Expr:
+def converted(expr: Expr, type_: ScalarType) -> Expr:
     """``expr`` as a value of ``type_``, by re-typing literals and casting the rest."""
     if expr.type == type_:
         return expr
@@ -21,7 +21,7 @@ def convert(expr: Expr, type_: ScalarType) -> Expr:
             python = float if type_.is_float else bool if type_.is_bool else int
             return Const(python(value), type_, expr.span)
         case Select(type=ScalarType(weak=True)):
-            then, otherwise = convert(expr.then, type_), convert(expr.otherwise, type_)
+            then, otherwise = converted(expr.then, type_), converted(expr.otherwise, type_)
             return replace(expr, then=then, otherwise=otherwise, type=type_)
         case _:
             return Cast(expr, type_, expr.span)
@@ -32,8 +32,8 @@ def settle(expr: Expr) -> Expr:
     if not expr.type.weak:
         return expr
     if expr.type.is_float:
-        return convert(expr, t.FLOAT32)
-    return convert(expr, _int_type_for(expr))
+        return converted(expr, t.FLOAT32)
+    return converted(expr, _int_type_for(expr))
 
 
 def meet(a: Expr, b: Expr) -> ScalarType:

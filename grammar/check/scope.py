@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import field
 
-from tcl.common.closest import alike
+from tcl.common.closest import closest_few
 from tcl.common.dataclass import dataclass
 from tcl.grammar.check.builtins import BUILTINS
 from tcl.grammar.syntax.ast import Apply, Name, Number, Statement, TensorType
@@ -50,7 +50,7 @@ class Scope:
     problems: list[Diagnostic] = field(default_factory=list)
     warnings: list[Diagnostic] = field(default_factory=list)
 
-    def problem(self, span: Span, message: str, section: Section) -> None:
+    def refuse(self, span: Span, message: str, section: Section) -> None:
         """Note an error, and the section of the reference that explains it."""
         self.problems.append(Diagnostic(message, span, section=section))
 
@@ -92,14 +92,14 @@ class Scope:
         if name in self.written:
             return self.written[name]
         if name in self.outputs:
-            self.problem(
+            self.refuse(
                 span,
                 f"'{name}' is read before anything wrote it; assign it first",
                 Section.STATEMENTS,
             )
         elif name in self.defs:
             message = f"'{name}' is a def; call it in a statement of its own: A = {name}(X)"
-            self.problem(span, message, Section.CALLS)
+            self.refuse(span, message, Section.CALLS)
         else:
             self.undefined(name, span, f"tensor or function '{name}'")
         return None
@@ -108,18 +108,18 @@ class Scope:
         """Note that a name stands for nothing, and what may be meant."""
         meant = no_name(name)
         folded = name.casefold()
-        if meant is not None and all(n.casefold() != folded for n in self.known()):
-            self.problem(span, *meant)
+        if meant is not None and all(n.casefold() != folded for n in self.known_names()):
+            self.refuse(span, *meant)
         else:
-            self.problem(span, f"undefined {what}{self.suggest(name)}", Section.DEFS)
+            self.refuse(span, f"undefined {what}{self.suggest(name)}", Section.DEFS)
 
-    def known(self) -> list[str]:
+    def known_names(self) -> list[str]:
         """All names that stand for something."""
         return [*self.inputs, *self.outputs, *self.sizes, *BUILTINS, *self.defs]
 
     def suggest(self, name: str) -> str:
         """A remedy for an undefined name: the names that look like it."""
-        close = alike(name, self.known(), 2)
+        close = closest_few(name, self.known_names(), 2)
         if close:
             return "; did you mean " + " or ".join(f"'{c}'" for c in close) + "?"
         return "; list it among the inputs with its type, or correct the name"

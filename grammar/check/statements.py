@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from tcl.common.dataclass import dataclass
 from tcl.common.plural import plural
 from tcl.grammar.check import literals
 from tcl.grammar.check.builtins import BUILTINS
@@ -20,17 +19,10 @@ from tcl.grammar.tree.size_expressions import no_size
 from tcl.grammar.tree.traverse import reads
 
 
-@dataclass(frozen=True, slots=True)
-class CheckedAssign:
-    statement: c.Statement
-    tensor: c.Tensor
-    """The target, as this statement defines it."""
-
-
 def check_assign(
     statement: ast.Assign, scope: Scope, declared: ast.TensorType | None
-) -> CheckedAssign | None:
-    """The checked statement, or None after noting what is wrong with it.
+) -> tuple[c.Statement, c.Tensor] | None:
+    """The checked statement and its target, as it defines that, or None after noting what is wrong.
 
     ``declared`` is the target's type, if the def declares one.
     """
@@ -48,16 +40,16 @@ def check_assign(
         if isinstance(clause, ast.Let):
             _let(clause, checker, lets)
     ranges = _ranges(statement, checker, lets)
-    rhs = checker.check(statement.rhs)
+    rhs = checker.typed(statement.rhs)
     checker.writing = None
     for clause in statement.where:
-        if isinstance(clause, ast.Exists) and (value := checker.check(clause.value)) is not None:
+        if isinstance(clause, ast.Exists) and (value := checker.typed(clause.value)) is not None:
             exists.append(literals.settle(value))
     if statement.equivalent is not None:
         for argument in statement.equivalent.arguments:
             # A whole tensor by its name: only this note may use it.
             if not (isinstance(argument, ast.Name) and scope.is_tensor(argument.name)):
-                checker.check(argument)
+                checker.typed(argument)
 
     seen = [*checker.indices, *(r.index for r in ranges if r.index in ranged)]
     reduction = tuple(n for n in dict.fromkeys(seen) if n not in indices)
@@ -74,7 +66,7 @@ def check_assign(
         indices=tuple(indices),
         op=op or "=",
         initialise=initialise,
-        rhs=literals.convert(rhs, type_),
+        rhs=literals.converted(rhs, type_),
         reduction=reduction,
         ranges=tuple(ranges),
         lets=tuple(lets),
@@ -86,13 +78,13 @@ def check_assign(
     tensor = c.Tensor(
         statement.target, type_, len(indices), dims, False, scope.outputs[statement.target]
     )
-    return None if len(scope.problems) > before else CheckedAssign(result, tensor)
+    return None if len(scope.problems) > before else (result, tensor)
 
 
 def _check_target(statement: ast.Assign, scope: Scope, declared: ast.TensorType | None) -> None:
     name, span = statement.target, statement.target_span
     if name in scope.inputs:
-        scope.problem(
+        scope.refuse(
             span,
             f"'{name}' is an input, and inputs are immutable; assign to an output instead",
             Section.STATEMENTS,
@@ -106,13 +98,13 @@ def _check_target(statement: ast.Assign, scope: Scope, declared: ast.TensorType 
                 f"'{name}' is neither an input nor an output; "
                 f"add it to the outputs: -> ({', '.join([*scope.outputs, name])})"
             )
-        scope.problem(span, message, Section.STATEMENTS)
+        scope.refuse(span, message, Section.STATEMENTS)
         return
     known = scope.written.get(name)
     rank = len(declared.dims) if declared is not None else known.rank if known else None
     if rank is not None and rank != len(statement.indices):
         origin = "is declared with" if declared is not None else "has"
-        scope.problem(
+        scope.refuse(
             span,
             f"'{name}' {origin} {plural(rank, 'dimension')} "
             f"but is assigned with {len(statement.indices)}",
@@ -124,7 +116,7 @@ def _output_indices(statement: ast.Assign, scope: Scope) -> list[str]:
     names: list[str] = []
     for index in statement.indices:
         if not isinstance(index, ast.Name):
-            scope.problem(
+            scope.refuse(
                 index.span,
                 "an index on the left has to be a plain name; "
                 "put arithmetic on the right, and fix values with where i in 0:1",
@@ -133,13 +125,13 @@ def _output_indices(statement: ast.Assign, scope: Scope) -> list[str]:
             continue
         taken = scope.what_is(index.name)
         if taken is not None:
-            scope.problem(
+            scope.refuse(
                 index.span,
                 f"'{index.name}' is {taken} and cannot be an index; rename the index",
                 Section.STATEMENTS,
             )
         elif index.name in names:
-            scope.problem(
+            scope.refuse(
                 index.span,
                 f"the index '{index.name}' stands twice on the left; use two names",
                 Section.STATEMENTS,
@@ -157,13 +149,13 @@ def _ranged(statement: ast.Assign, scope: Scope) -> frozenset[str]:
             continue
         taken = scope.what_is(clause.index)
         if taken is not None:
-            scope.problem(
+            scope.refuse(
                 clause.span,
                 f"'{clause.index}' is {taken}; a range is given to an index variable",
                 Section.WHERE,
             )
         elif clause.index in names:
-            scope.problem(clause.span, f"'{clause.index}' has two ranges; keep one", Section.WHERE)
+            scope.refuse(clause.span, f"'{clause.index}' has two ranges; keep one", Section.WHERE)
         else:
             names.add(clause.index)
     return frozenset(names)
@@ -191,7 +183,7 @@ def _bound(
     clause: ast.Range, expr: ast.Expr, checker: ExprChecker, culprits: Mapping[str, c.Expr]
 ) -> c.Expr | None:
     """The start or the end of a range: a size expression."""
-    value = checker.check(expr)
+    value = checker.typed(expr)
     if value is None:
         return None
     found = no_size(value, culprits)
@@ -209,7 +201,7 @@ def _bound(
             why = f"uses a {culprit.type}"
             remedy = "compute in integers, as in N * 3 / 2"
     through = f"uses '{place.name}', which " if isinstance(place, c.LetRef) else ""
-    checker.scope.problem(
+    checker.scope.refuse(
         place.span,
         f"the range of '{clause.index}' {through}{why}, but ranges are made of sizes and whole "
         f"numbers alone; {remedy}",
@@ -237,10 +229,10 @@ def _let(clause: ast.Let, checker: ExprChecker, lets: list[c.Let]) -> None:
     elif clause.name in checker.lets:
         taken = "bound already"
     if taken is not None:
-        scope.problem(
+        scope.refuse(
             clause.span, f"'{clause.name}' is {taken}; choose another name to bind", Section.WHERE
         )
-    value = checker.check(clause.value)
+    value = checker.typed(clause.value)
     value = None if value is None else literals.settle(value)
     checker.lets[clause.name] = None if value is None else value.type
     if value is not None:
@@ -250,7 +242,7 @@ def _let(clause: ast.Let, checker: ExprChecker, lets: list[c.Let]) -> None:
 def _check_operator(statement: ast.Assign, reduction: tuple[str, ...], scope: Scope) -> None:
     if reduction and statement.op == "=":
         names = ", ".join(f"'{n}'" for n in reduction)
-        scope.problem(
+        scope.refuse(
             statement.op_span,
             f"{names} {'is' if len(reduction) == 1 else 'are'} found on the right alone and so "
             f"reduced over; use a reduction such as +=! instead of =, or put the index on the left",
@@ -277,7 +269,7 @@ def _target_type(
         bad = not literals.fits(rhs, type_)
     if bad:
         shown = literals.settle(rhs).type if value.weak else value
-        scope.problem(
+        scope.refuse(
             statement.rhs.span,
             f"'{statement.target}' is {origin} {type_}, narrower than the {shown} assigned to it; "
             f"cast the value: {type_}(...)",
@@ -299,4 +291,4 @@ def _check_in_place(statement: c.Statement, scope: Scope) -> None:
             why = "while it is being reduced into; use a second output"
         else:
             continue
-        scope.problem(read.span, f"'{statement.target}' is read {why}", Section.STATEMENTS)
+        scope.refuse(read.span, f"'{statement.target}' is read {why}", Section.STATEMENTS)

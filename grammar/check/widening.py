@@ -101,7 +101,7 @@ class _Widening:
             wider = type_.bits < 32 or (type_.bits == 32 and expr.op == "*")
         else:
             wider = to.is_integral and to.bits > type_.bits
-        return wider and not within(self._exact(expr), type_)
+        return wider and not within(self._before_wrapping(expr), type_)
 
     def _warning(
         self, root: c.Expr, wrapping: list[_Operation], to: ScalarType, of: str
@@ -131,11 +131,11 @@ class _Widening:
     def _bounds(self, expr: c.Expr) -> Bounds:
         """Bounds of an integer value, after wrapping."""
         if id(expr) not in self.known:
-            found = self._exact(expr)
+            found = self._before_wrapping(expr)
             self.known[id(expr)] = found if within(found, expr.type) else expr.type.limits
         return self.known[id(expr)]
 
-    def _exact(self, expr: c.Expr) -> Bounds:
+    def _before_wrapping(self, expr: c.Expr) -> Bounds:
         """Bounds of an integer value before it wraps, if it does; its operands may have."""
         match expr:
             case c.Const(value=value):
@@ -168,18 +168,18 @@ class _Widening:
 def _operands_to_widen(expr: c.Expr, wrapping: Collection[Span]) -> list[Span]:
     """The smallest parts to cast so that everything that can wrap is computed in the wider type."""
 
-    def inside(part: c.Expr) -> bool:
+    def can_wrap(part: c.Expr) -> bool:
         return any(part.span.start <= s.start and s.end <= part.span.end for s in wrapping)
 
     match expr:
         case c.Unary(operand=operand):
             return _operands_to_widen(operand, wrapping)
         case c.Binary(left=left, right=right):
-            parts = [part for part in (left, right) if inside(part)]
+            parts = [part for part in (left, right) if can_wrap(part)]
             if not parts:
                 parts = [right if isinstance(left, c.Const) else left]
         case c.Select(then=then, otherwise=otherwise):
-            parts = [part for part in (then, otherwise) if inside(part)]
+            parts = [part for part in (then, otherwise) if can_wrap(part)]
             if not parts:  # an operand of what can wrap, which cannot itself
                 return [expr.span]
         case _:

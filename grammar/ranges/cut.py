@@ -65,7 +65,7 @@ class _Ranges:
         first = self.sized.origins[tensor][axis]
         return first, first + self.sized.shapes[tensor][axis]
 
-    def _text(self, span: Span) -> str:
+    def _quote(self, span: Span) -> str:
         return self.sized.checked.source.one_line(span)
 
     # --- reductions that are cut short ---
@@ -81,12 +81,12 @@ class _Ranges:
         reads: dict[Span, c.Read] = {}
         for access in self.accesses:
             if access.form.indices & lost.keys() and access.evaluated:
-                inside = self._inside(access, wide)
+                inside = self._conditions_inside(access, wide)
                 if inside:
                     reads[access.read.span] = access.read
                     conditions.setdefault(access.read.span, []).extend(inside)
         guards = {
-            span: f"({' && '.join(conditions[span])} ? {self._text(span)} : {self._outside(read)})"
+            span: f"({' && '.join(conditions[span])} ? {self._quote(span)} : {self._outside(read)})"
             for span, read in reads.items()
         }
         first, *others = guards or [limit.span for limit in self.of.limits[next(iter(lost))]][:1]
@@ -94,9 +94,9 @@ class _Ranges:
         less = ", ".join(
             f"'{i}' only {a}:{b} of {boxes[i][0]}:{boxes[i][1]}" for i, (a, b) in ranges.items()
         )
-        readers = " and ".join(dict.fromkeys(self._text(a.read.span) for a in lost.values()))
+        readers = " and ".join(dict.fromkeys(self._quote(a.read.span) for a in lost.values()))
         message = (
-            f"{self._text(first)} leaves {less}, which {readers} has, so that terms are lost; "
+            f"{self._quote(first)} leaves {less}, which {readers} has, so that terms are lost; "
         )
         if first in guards:
             message += f"write {guards[first]} for it, with {self._clause(boxes)}, or, "
@@ -143,19 +143,19 @@ class _Ranges:
                 low = max(low, end)
         return low >= high
 
-    def _inside(self, access: Access, analysis: Analysis) -> list[str]:
+    def _conditions_inside(self, access: Access, analysis: Analysis) -> list[str]:
         """The conditions under which a subscript stays in its tensor, of those that are needed."""
         if not access.form.is_affine:
             return []
         low, high = self._box(access.read.tensor, access.axis)
         least, most = analysis.bounds(access.form, access.facts)
         subscript = access.read.subscripts[access.axis]
-        text = self._text(subscript.span)
+        text = self._quote(subscript.span)
         if isinstance(subscript, c.Select):
             text = f"({text})"
         if low <= least and most < high:
             return []
-        end = f"{_name(self._text(access.read.span))}.{access.axis}" if low == 0 else high
+        end = f"{_tensor_in(self._quote(access.read.span))}.{access.axis}" if low == 0 else high
         below = [f"{text} >= {low}"] if least < low else []
         return [*below, f"{text} < {end}"]  # its end depends on the sizes, as a rule
 
@@ -190,7 +190,7 @@ class _Ranges:
         written, lowest = self._clause(ranges), ranges[moved[0]][0]
         yield Diagnostic(
             f"'{statement.target}' begins with {statement.target}({start}), which is then its "
-            f"element 0, because {self._text(first)} lets '{moved[0]}' start at {lowest}; write "
+            f"element 0, because {self._quote(first)} lets '{moved[0]}' start at {lowest}; write "
             f"{written} if this is meant, or {moves} on the right to begin with 0",
             target,
             tuple((span, "because of this") for span in dict.fromkeys(because.values())),
@@ -198,23 +198,26 @@ class _Ranges:
         )
 
     def _clause(self, ranges: Mapping[str, Range]) -> str:
-        return "where " + ", ".join(f"{i} in {a}:{self._end(i, b)}" for i, (a, b) in ranges.items())
+        return "where " + ", ".join(
+            f"{i} in {a}:{self._stop_text(i, b)}" for i, (a, b) in ranges.items()
+        )
 
-    def _end(self, index: str, stop: int) -> str:
+    def _stop_text(self, index: str, stop: int) -> str:
         """The end of a range as a def can say it for all sizes, if it follows from an input."""
         tensors = self.sized.checked.tensors
         for access in self.accesses:
             tensor, form = tensors[access.read.tensor], access.form
             size = tensor.dims[access.axis] if tensor.is_input and tensor.dims else None
-            theirs = _name(self._text(access.read.span)) != tensor.name  # in a def that is called
+            # Or else it stands in a def that is called.
+            ours = _tensor_in(self._quote(access.read.span)) == tensor.name
             if not isinstance(size, str):
                 continue
             extent = self.sized.sizes[size]
-            if form == Linear({index: -1}, extent - 1) and stop == extent and not theirs:
+            if form == Linear({index: -1}, extent - 1) and stop == extent and ours:
                 return size
             if dict(form.terms) != {index: 1}:
                 continue
-            if stop + form.constant == extent and not theirs:
+            if stop + form.constant == extent and ours:
                 shift = form.constant
                 return f"{size} {'-' if shift > 0 else '+'} {abs(shift)}" if shift else size
         return str(stop)
@@ -224,6 +227,6 @@ _LARGEST = {"float16": "65504", "bfloat16": "3.3e38", "float32": "3.4e38", "floa
 """About the largest value of a type, as a literal that it can hold."""
 
 
-def _name(read: str) -> str:
+def _tensor_in(read: str) -> str:
     """The tensor of a read, as it is written there."""
     return read.partition("(")[0].strip()

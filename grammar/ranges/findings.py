@@ -127,10 +127,12 @@ def _two_symbols(checked: c.CheckedDef) -> Iterator[Diagnostic]:
                         Section.RANGES,
                     )
         if not known[statement.target]:
-            known[statement.target] = tuple(_size(i, statement, seen) for i in statement.indices)
+            known[statement.target] = tuple(
+                _written_size(i, statement, seen) for i in statement.indices
+            )
 
 
-def _size(
+def _written_size(
     index: str, statement: c.Statement, seen: Mapping[str, tuple[str | int, c.Read]]
 ) -> str | int | None:
     """The size that an output has where it is written at this index, if it is plain to see."""

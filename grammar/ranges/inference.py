@@ -51,7 +51,7 @@ def infer(checked: c.CheckedDef, input_shapes: Mapping[str, tuple[int, ...]]) ->
         while boundaries and boundaries[0].position == len(statements):
             sizes.cross(boundaries.pop(0))
         if statement is not None:
-            statements.append(_Inference(statement, sizes).run())
+            statements.append(_Inference(statement, sizes).infer_ranges())
     return SizedDef(checked, sizes.values, sizes.shapes, sizes.origins, tuple(statements))
 
 
@@ -139,7 +139,7 @@ class _Inference:
         """Index → what gave its first value and its last, where no clause says them."""
         self.accesses: list[Access] = []
 
-    def run(self) -> SizedStatement:
+    def infer_ranges(self) -> SizedStatement:
         for clause in self.statement.ranges:
             self._explicit(clause)
         self.accesses = list(accesses(self.statement, self.analysis))
@@ -335,7 +335,7 @@ class _Inference:
         first, last = max(one.first, other.first), min(one, other, key=lambda b: b.stop)
         remedy = "make them equal"
         if first < last.stop:
-            remedy += f", or give it a range: where {index} in {first}:{last.end}"
+            remedy += f", or give it a range: where {index} in {first}:{last.stop_text}"
         problem = Diagnostic(
             f"the index '{index}' runs over {one.dimension} and over {other.dimension}; {remedy}",
             other.limit.span,
@@ -403,7 +403,7 @@ class _Bound:
     """and ``form < stop``."""
 
     @property
-    def end(self) -> str:
+    def stop_text(self) -> str:
         """``stop``, as a def can say it for all sizes if there is a way."""
         named = isinstance(self.symbol, str) and "#" not in self.symbol
         return str(self.symbol if named else self.stop)
@@ -411,8 +411,8 @@ class _Bound:
     @property
     def dimension(self) -> str:
         """The dimension, in words."""
-        if self.end != str(self.stop):
-            return f"{self.end} = {self.stop} of '{self.limit.tensor}'"
+        if self.stop_text != str(self.stop):
+            return f"{self.stop_text} = {self.stop} of '{self.limit.tensor}'"
         has = _indices(self.first, self.stop)
         return f"dimension {self.limit.axis} of '{self.limit.tensor}' ({has})"
 

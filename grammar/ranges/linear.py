@@ -161,12 +161,12 @@ class Analysis:
     def linear(self, expr: c.Expr) -> Linear:
         """The linear form of an integer expression."""
         if id(expr) not in self._known:
-            value = self._size(expr)
+            value = self._size_value(expr)
             form = self._linear(expr) if value is None else Linear({}, value)
             self._known[id(expr)] = expr, form
         return self._known[id(expr)][1]
 
-    def _size(self, expr: c.Expr) -> int | None:
+    def _size_value(self, expr: c.Expr) -> int | None:
         """The value of an expression of sizes alone; None of any other, or if it has none."""
         try:
             return self._sizes.value(expr)
@@ -182,16 +182,16 @@ class Analysis:
                     self._prepare_lets()
                 return self._forms[name]
             case c.Unary(op="-", operand=operand):
-                return self._exact(expr, Linear({}).plus(self.linear(operand), -1))
+                return self._unless_it_wraps(expr, Linear({}).plus(self.linear(operand), -1))
             case c.Binary(op="+" | "-" as op, left=left, right=right):
                 sign = 1 if op == "+" else -1
-                return self._exact(expr, self.linear(left).plus(self.linear(right), sign))
+                return self._unless_it_wraps(expr, self.linear(left).plus(self.linear(right), sign))
             case c.Binary(op="*", left=left, right=right):
                 a, b = self.linear(left), self.linear(right)
                 if a.terms and b.terms:
                     return Linear({expr: 1})
                 form, factor = (b, a.constant) if not a.terms else (a, b.constant)
-                return self._exact(expr, Linear({}).plus(form, factor))
+                return self._unless_it_wraps(expr, Linear({}).plus(form, factor))
             case c.Binary(op="/" | "%" | "min" | "max"):
                 low, high = self.bounds_of_operation(expr, NO_FACTS)
                 return Linear({}, cast(int, low)) if low == high else Linear({expr: 1})
@@ -203,7 +203,7 @@ class Analysis:
             case _:
                 return Linear({expr: 1})
 
-    def _exact(self, expr: c.Unary | c.Binary, form: Linear) -> Linear:
+    def _unless_it_wraps(self, expr: c.Unary | c.Binary, form: Linear) -> Linear:
         """The form, unless it contains values whose arithmetic may wrap."""
         plain = form.is_affine and expr.type in (INDEX, INT64)
         if plain or within(self.bounds(form), expr.type):

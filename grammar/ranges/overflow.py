@@ -20,10 +20,10 @@ from tcl.grammar.tree.traverse import children, evaluated, is_index_arithmetic
 def overflows(statement: c.Statement, analysis: Analysis) -> Iterator[Diagnostic]:
     """A problem for each largest expression of indices and sizes whose values leave int32."""
     for expr in evaluated(statement):
-        yield from _search(expr, analysis)
+        yield from _overflows_below(expr, analysis)
 
 
-def _search(expr: c.Expr, analysis: Analysis) -> Iterator[Diagnostic]:
+def _overflows_below(expr: c.Expr, analysis: Analysis) -> Iterator[Diagnostic]:
     if is_index_arithmetic(expr):
         low, high = _bounds(expr, analysis)
         least, most = INDEX.limits
@@ -37,10 +37,10 @@ def _search(expr: c.Expr, analysis: Analysis) -> Iterator[Diagnostic]:
         return
     if isinstance(expr, c.Read):  # subscripts are exact, but may contain reads
         for read in _outermost_reads(expr.subscripts):
-            yield from _search(read, analysis)
+            yield from _overflows_below(read, analysis)
         return
     for child in children(expr):
-        yield from _search(child, analysis)
+        yield from _overflows_below(child, analysis)
 
 
 def _outermost_reads(exprs: tuple[c.Expr, ...]) -> Iterator[c.Read]:

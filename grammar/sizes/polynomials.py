@@ -64,7 +64,7 @@ class Quotient:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "_hash", hash((self.terms, self.divisor)))
-        object.__setattr__(self, "_text", f"({text_of(self.terms)})/{self.divisor}")
+        object.__setattr__(self, "_text", f"({terms_text(self.terms)})/{self.divisor}")
 
     def __hash__(self) -> int:
         return self._hash
@@ -83,7 +83,7 @@ Terms: TypeAlias = tuple[tuple[Monomial, int], ...]
 """Coefficients, none of them 0, by the atoms that they are multiplied with, in a fixed order."""
 
 
-def text_of(terms: Terms) -> str:
+def terms_text(terms: Terms) -> str:
     """A polynomial as text, the same for equal ones."""
     parts = []
     for monomial, coefficient in terms:
@@ -107,7 +107,7 @@ class Polynomial:
         self._text: str | None = None
 
     @staticmethod
-    def of(found: Mapping[Monomial, int]) -> Polynomial:
+    def from_terms(found: Mapping[Monomial, int]) -> Polynomial:
         """The one with these terms, some of which may be 0."""
         return remembered(_ordered((m, c) for m, c in found.items() if c))
 
@@ -128,7 +128,7 @@ class Polynomial:
     def text(self) -> str:
         """As ``text_of`` has it."""
         if self._text is None:
-            self._text = text_of(self.terms)
+            self._text = terms_text(self.terms)
         return self._text
 
     @property
@@ -154,13 +154,13 @@ def plus(one: Polynomial, other: Polynomial, factor: int) -> Polynomial:
     found = dict(one.terms)
     for monomial, c in other.terms:
         found[monomial] = found.get(monomial, 0) + factor * c
-    return Polynomial.of(found)
+    return Polynomial.from_terms(found)
 
 
 @lru_cache(REMEMBERED)
-def times(one: Polynomial, other: Polynomial) -> Polynomial:
+def multiplied(one: Polynomial, other: Polynomial) -> Polynomial:
     """Their product, which has no constant either."""
-    return Polynomial.of(_multiplied(one.terms, other.terms))
+    return Polynomial.from_terms(_multiplied(one.terms, other.terms))
 
 
 def _multiplied(one: Terms, other: Terms) -> dict[Monomial, int]:
@@ -179,9 +179,9 @@ def _limits(terms: Terms) -> tuple[int, int]:
     low, high = _ends(terms)
     if any(_quotients(terms)):
         # 2 * (N / 2) is told from N by what a quotient is, and not by where both of them lie.
-        below, scale = _divided(terms, 1)
+        below, scale = _without_quotients(terms, 1)
         low = max(low, -(-_ends(below)[0] // scale))
-        above, scale = _divided(terms, -1)
+        above, scale = _without_quotients(terms, -1)
         high = min(high, _ends(above)[1] // scale)
     return low, high
 
@@ -222,7 +222,7 @@ def _shifted(terms: Terms) -> dict[Monomial, int]:
     return found
 
 
-def _divided(terms: Terms, sign: int) -> tuple[Terms, int]:
+def _without_quotients(terms: Terms, sign: int) -> tuple[Terms, int]:
     """A polynomial without quotients, and a scale: divided by it, it is no more than the terms if
     the sign is positive, and no less if it is negative. ``p / d``, rounded down, lies between
     ``(p - (d - 1)) / d`` and ``p / d``, and what it is multiplied with is not negative."""

@@ -24,8 +24,8 @@ from tcl.grammar.sizes.polynomials import (
     Quotient,
     Symbol,
     Terms,
+    multiplied,
     plus,
-    times,
 )
 
 if TYPE_CHECKING:
@@ -48,14 +48,14 @@ class Size(_Integer):
     _constant: int
 
     @staticmethod
-    def made(found: Mapping[Monomial, int]) -> int:
+    def from_terms(found: Mapping[Monomial, int]) -> int:
         """The polynomial; a plain integer if it is one."""
         terms = dict(found)
         constant = terms.pop((), 0)
-        return Size._of(Polynomial.of(terms), constant)
+        return Size._plus_constant(Polynomial.from_terms(terms), constant)
 
     @staticmethod
-    def _of(polynomial: Polynomial, constant: int) -> int:
+    def _plus_constant(polynomial: Polynomial, constant: int) -> int:
         if not polynomial.terms:
             return constant
         size = object.__new__(Size)
@@ -68,7 +68,7 @@ class Size(_Integer):
         made as if it were ``value``."""
         first, last = -(-least // multiple), most // multiple
         symbol = Symbol(name, multiple, first, last, value // multiple)
-        return Size.made({(symbol,): multiple})
+        return Size.from_terms({(symbol,): multiple})
 
     @property
     def terms(self) -> Terms:
@@ -90,16 +90,16 @@ class Size(_Integer):
         """``self + factor * other``."""
         if isinstance(other, Size):
             found = plus(self._polynomial, other._polynomial, factor)
-            return Size._of(found, self._constant + factor * other._constant)
+            return Size._plus_constant(found, self._constant + factor * other._constant)
         if isinstance(other, int):
-            return Size._of(self._polynomial, self._constant + factor * other)
+            return Size._plus_constant(self._polynomial, self._constant + factor * other)
         return self._no() if isinstance(other, float) else NotImplemented
 
     def __rsub__(self, other: int) -> int:
         return -self + other
 
     def __neg__(self) -> int:
-        return Size._of(plus(ZERO, self._polynomial, -1), -self._constant)
+        return Size._plus_constant(plus(ZERO, self._polynomial, -1), -self._constant)
 
     def __pos__(self) -> int:
         return self
@@ -110,11 +110,11 @@ class Size(_Integer):
     def __mul__(self, other: int) -> int:
         mine, constant = self._polynomial, self._constant
         if isinstance(other, Size):
-            found = times(mine, other._polynomial)
+            found = multiplied(mine, other._polynomial)
             found = plus(plus(found, mine, other._constant), other._polynomial, constant)
-            return Size._of(found, constant * other._constant)
+            return Size._plus_constant(found, constant * other._constant)
         if isinstance(other, int):
-            return Size._of(plus(ZERO, mine, other), constant * other)
+            return Size._plus_constant(plus(ZERO, mine, other), constant * other)
         return self._no() if isinstance(other, float) else NotImplemented
 
     __rmul__ = __mul__
@@ -197,7 +197,7 @@ class Size(_Integer):
         return format(str(self), spec)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Size.made, (dict(self.terms),)
+        return Size.from_terms, (dict(self.terms),)
 
 
 def terms_of(value: int) -> Terms:
@@ -270,7 +270,7 @@ def largest(*values: _Number) -> _Number:
     try:
         return max(values)
     except Undecided:
-        return _first(values, lambda one, other: one >= other)
+        return _extreme(values, lambda one, other: one >= other)
 
 
 def smallest(*values: _Number) -> _Number:
@@ -278,10 +278,10 @@ def smallest(*values: _Number) -> _Number:
     try:
         return min(values)
     except Undecided:
-        return _first(values, lambda one, other: one <= other)
+        return _extreme(values, lambda one, other: one <= other)
 
 
-def _first(values: Sequence[_Number], before: Callable[[Any, Any], bool]) -> _Number:
+def _extreme(values: Sequence[_Number], before: Callable[[Any, Any], bool]) -> _Number:
     """The value that comes before all others, or along with them."""
     for one in values:
         if all(surely(partial(before, one, other)) for other in values):
@@ -301,38 +301,38 @@ def limits(value: int) -> tuple[int, int]:
 def over(polynomial: Polynomial, constant: int, divisor: int) -> int:
     """``(polynomial + constant) // divisor``."""
     if divisor < 0:
-        return -Size._of(polynomial, constant) // -divisor
+        return -Size._plus_constant(polynomial, constant) // -divisor
     terms = (*polynomial.terms, ((), constant))
     whole = {m: c // divisor for m, c in terms if c % divisor == 0}
     rest = {m: c for m, c in terms if c % divisor}
     constant = rest.pop((), 0)
     if not rest:
-        return Size.made(whole) + constant // divisor
-    left = Size.made({**rest, (): constant})
+        return Size.from_terms(whole) + constant // divisor
+    left = Size.from_terms({**rest, (): constant})
     low, high = limits(left)
     if high <= 0:  # quotients are of what is not negative
-        return Size.made(whole) - (-left + (divisor - 1)) // divisor
+        return Size.from_terms(whole) - (-left + (divisor - 1)) // divisor
     if low < 0:
         less = low // divisor
         constant -= less * divisor
-        left = Size.made({**rest, (): constant})
+        left = Size.from_terms({**rest, (): constant})
         whole[()] = whole.get((), 0) + less
         low, high = low - less * divisor, high - less * divisor
     common = math.gcd(divisor, *rest.values())
     if common > 1:  # (g p + c) / (g d) is (p + c / g) / d, all rounded down
-        left = Size.made({m: c // common for m, c in rest.items()} | {(): constant // common})
-        return Size.made(whole) + left // (divisor // common)
+        left = Size.from_terms({m: c // common for m, c in rest.items()} | {(): constant // common})
+        return Size.from_terms(whole) + left // (divisor // common)
     (monomial, c), *more = rest.items()
     if not more and c == 1 and len(monomial) == 1 and isinstance(monomial[0], Quotient):
         inner = monomial[0]  # (p / d + c) / e is (p + c d) / (d e)
-        left = Size.made(dict(inner.terms)) + constant * inner.divisor
-        return Size.made(whole) + left // (inner.divisor * divisor)
+        left = Size.from_terms(dict(inner.terms)) + constant * inner.divisor
+        return Size.from_terms(whole) + left // (inner.divisor * divisor)
     atom = Quotient(
         terms_of(left), divisor, low // divisor, high // divisor, usual(left) // divisor
     )
     if atom.least == atom.most:
-        return Size.made(whole) + atom.least
-    return Size.made(whole) + Size.made({(atom,): 1})
+        return Size.from_terms(whole) + atom.least
+    return Size.from_terms(whole) + Size.from_terms({(atom,): 1})
 
 
 def _ratio(left: int, right: int) -> int:
@@ -388,7 +388,7 @@ def _product(factors: list[Any]) -> Any:
 def _factor(atom: Atom) -> Any:
     if isinstance(atom, Symbol):
         return ["/", atom.name, atom.multiple] if atom.multiple > 1 else atom.name
-    return ["/", formula(Size.made(dict(atom.terms))), atom.divisor]
+    return ["/", formula(Size.from_terms(dict(atom.terms))), atom.divisor]
 
 
 def calculator(wanted: Any) -> Callable[[Mapping[str, int]], Any]:

@@ -40,13 +40,13 @@ def known_type(name: str) -> bool:
     """Whether another language or library has a type of that name."""
     lower = name.lower()
     absent = any(lower.startswith(starts) for starts in _ABSENT)
-    return lower in SCALAR_TYPES or lower in ALIASES or _plain(lower) in _TYPES or absent
+    return lower in SCALAR_TYPES or lower in ALIASES or _without_suffix(lower) in _TYPES or absent
 
 
 def no_type(name: str) -> str:
     """The sentence for a word that stands where a type has to."""
     lower = name.lower()
-    plain = _plain(lower)
+    plain = _without_suffix(lower)
     if lower in SCALAR_TYPES or lower in ALIASES:
         advice = f"types are written in small letters: {lower}"
     elif plain in SCALAR_TYPES:
@@ -61,7 +61,7 @@ def no_type(name: str) -> str:
     return f"there is no type '{name[:40]}'; {advice}"
 
 
-def _plain(lower: str) -> str:
+def _without_suffix(lower: str) -> str:
     return lower if lower == "size_t" else lower.removesuffix("_t")
 
 

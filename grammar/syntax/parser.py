@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from typing import NoReturn, TypeVar
 
-from tcl.common.dataclass import dataclass
+from tcl.common.recursion import with_room
 from tcl.grammar.syntax import ast
 from tcl.grammar.syntax.errors import Diagnostic, TclSyntaxError
 from tcl.grammar.syntax.hints import unexpected_character, unexpected_token
@@ -22,10 +22,13 @@ MAX_DEPTH = 200
 MAX_TEXT = 1 << 18
 """Longest text, in characters: some ten thousand lines."""
 
-_BINARY = {"OR": 2, "AND": 3, "EQUALITY": 4, "RELATION": 5, "+": 6, "-": 6, "TIMES": 7}
+_MOST_LEVELS = 500
+"""Of expressions and parentheses inside each other, which are read by calls inside each other."""
+
+_BINDS = {"OR": 1, "AND": 2, "EQUALITY": 3, "RELATION": 4, "+": 5, "-": 5, "TIMES": 6}
 """Operators, and how tightly they bind."""
-_UNARY = 8
-_ANY_OPERATOR = 2
+_UNARY = 7
+_ANY_OPERATOR = 1
 
 _T = TypeVar("_T")
 _S = TypeVar("_S", ast.Assign, ast.Call)
@@ -42,28 +45,14 @@ def parse(text: str, name: str = "<string>") -> ast.Module:
         whole = Diagnostic(message, source.span_at(0, 1), section=Section.LIMITS)
         raise TclSyntaxError(source, [whole])
     try:
-        return _Parser(source).module()
+        return with_room(lambda: _Parser(source).read_module())
     except NoTokenError as e:
         error = unexpected_character(source, e.position)
     raise error
 
 
-@dataclass(slots=True)
-class _Pending:
-    """The beginning of an expression whose rest is still to be read."""
-
-    binds: int
-    """How tightly an operator binds; 0 for what has an end of its own."""
-    token: Token
-    """That says what it is."""
-    first: Token
-    """Of the expression."""
-    parts: list[ast.Expr]
-
-
 class _Parser:
-    """Reads one token after another and never goes back. Expressions are read with a stack of
-    what is pending, as they may be nested more deeply than Python's calls."""
+    """Reads one token after another and never goes back."""
 
     def __init__(self, source: Source) -> None:
         self.source = source
@@ -76,6 +65,8 @@ class _Parser:
         """Whether the last token is a name within an expression."""
         self.accepted: set[str] = set()
         """Kinds of tokens that could stand here."""
+        self.level = 0
+        """Of what is inside what, parentheses counted."""
         self.token = next(self.tokens)
 
     # --- tokens ---
@@ -89,22 +80,22 @@ class _Parser:
         self.token = next(self.tokens)
         return token
 
-    def at(self, *kinds: str) -> bool:
+    def sees(self, *kinds: str) -> bool:
         """Whether the token is of one of these kinds, which may all stand here."""
         self.accepted.update(kinds)
         return self.token.kind in kinds
 
     def skip(self, kind: str) -> bool:
         """Take the token if it is of this kind, which may stand here."""
-        return self.at(kind) and bool(self.advance())
+        return self.sees(kind) and bool(self.advance())
 
     def expect(self, *kinds: str) -> Token:
         """Take the token, which has to be of one of these kinds."""
-        return self.advance() if self.at(*kinds) else self.unexpected()
+        return self.advance() if self.sees(*kinds) else self.unexpected()
 
     def begin(self, kind: str) -> Token:
         """Likewise, the first one of a statement or a header."""
-        if not self.at(kind):
+        if not self.sees(kind):
             self.unexpected()
         self.read = []
         return self.advance()
@@ -116,7 +107,7 @@ class _Parser:
             in_expression=self.in_expression,
         )
 
-    def fail(self, span: Span, message: str, section: Section) -> NoReturn:
+    def refuse(self, span: Span, message: str, section: Section) -> NoReturn:
         raise TclSyntaxError(self.source, [Diagnostic(message, span, section=section)])
 
     def since(self, first: Token) -> Span:
@@ -124,7 +115,7 @@ class _Parser:
         start = first.span
         return Span(start.start, self.read[-1].span.end, start.line, start.column)
 
-    def listed(self, item: Callable[[], _T]) -> tuple[_T, ...]:
+    def separated(self, item: Callable[[], _T]) -> tuple[_T, ...]:
         """One or more, with commas between."""
         found = [item()]
         while self.skip(","):
@@ -133,215 +124,182 @@ class _Parser:
 
     def in_parentheses(self, item: Callable[[], _T]) -> tuple[_T, ...]:
         """None or more, behind an opening parenthesis that was taken."""
-        found = () if self.at(")") else self.listed(item)
+        found = () if self.sees(")") else self.separated(item)
         self.expect(")")
         return found
 
     # --- definitions ---
 
-    def module(self) -> ast.Module:
+    def read_module(self) -> ast.Module:
         defs = []
-        while not self.at(END):
-            defs.append(self.definition())
+        while not self.sees(END):
+            defs.append(self.read_def())
         if not defs:
             message = "the text holds no def; write def name(inputs) -> (outputs) { statements }"
-            self.fail(self.source.span_at(0, 1), message, Section.DEFS)
+            self.refuse(self.source.span_at(0, 1), message, Section.DEFS)
         return ast.Module(tuple(defs))
 
-    def definition(self) -> ast.Def:
+    def read_def(self) -> ast.Def:
         self.begin("def")
         name = self.expect("NAME")
         self.expect("(")
-        params = self.in_parentheses(self.param)
+        params = self.in_parentheses(self.read_param)
         self.expect("->")
         if self.skip("("):
-            outputs = self.in_parentheses(self.param)
+            outputs = self.in_parentheses(self.read_param)
         else:
-            outputs = self.listed(self.param)
+            outputs = self.separated(self.read_param)
         self.expect("{")
         self.inside, statements = True, list[ast.Statement]()
         while not self.skip("}"):
-            statements.append(self.statement())
+            statements.append(self.read_statement())
         self.inside = False
         return ast.Def(name.text, params, outputs, tuple(statements), name.span)
 
-    def param(self) -> ast.Param:
-        type_ = self.type() if self.at("SCALAR") else None
+    def read_param(self) -> ast.Param:
+        type_ = self.read_type() if self.sees("SCALAR") else None
         name = self.expect("NAME")
         return ast.Param(name.text, type_, name.span)
 
-    def type(self) -> ast.TensorType:
+    def read_type(self) -> ast.TensorType:
         scalar = self.expect("SCALAR")
-        dims = self.in_parentheses(self.dim) if self.skip("(") else ()
+        dims = self.in_parentheses(self.read_dim) if self.skip("(") else ()
         return ast.TensorType(_type_name(scalar), dims, scalar.span)
 
-    def dim(self) -> ast.Number | ast.Name:
-        if self.at("INT"):
+    def read_dim(self) -> ast.Number | ast.Name:
+        if self.sees("INT"):
             return self.integer(self.advance())
         name = self.expect("NAME")
         return ast.Name(name.text, name.span)
 
     # --- statements ---
 
-    def statement(self) -> ast.Statement:
+    def read_statement(self) -> ast.Statement:
         name = self.begin("NAME")
-        if self.at(","):
-            return self.call(name)
-        indices = self.in_parentheses(self.expr) if self.skip("(") else ()
+        if self.sees(","):
+            return self.read_call(name)
+        indices = self.in_parentheses(self.read_expr) if self.skip("(") else ()
         op = self.expect("=", "REDUCE")
-        rhs = self.expr()
-        equivalent = self.equivalent() if self.at("<=>") else None
-        where = self.listed(self.clause) if self.skip("where") else ()
+        rhs = self.read_expr()
+        equivalent = self.read_note() if self.sees("<=>") else None
+        where = self.separated(self.read_clause) if self.skip("where") else ()
         spans = self.since(name), name.span, op.span
         return self.within_depth(
             ast.Assign(name.text, indices, op.text, rhs, equivalent, where, *spans)
         )
 
-    def call(self, first: Token) -> ast.Call:
+    def read_call(self, first: Token) -> ast.Call:
         targets = [first]
         while self.skip(","):
             targets.append(self.expect("NAME"))
         self.expect("=")
-        value = self.expr()
+        value = self.read_expr()
         names = tuple(ast.Name(t.text, t.span) for t in targets)
         return self.within_depth(ast.Call(names, value, self.since(first)))
 
-    def equivalent(self) -> ast.Equivalent:
+    def read_note(self) -> ast.Equivalent:
         first = self.expect("<=>")
         name = self.expect("NAME")
         self.expect("(")
-        arguments = self.in_parentheses(self.expr)
+        arguments = self.in_parentheses(self.read_expr)
         return ast.Equivalent(name.text, arguments, self.since(first))
 
-    def clause(self) -> ast.Where:
-        if self.at("exists"):
+    def read_clause(self) -> ast.Where:
+        if self.sees("exists"):
             first = self.advance()
-            return ast.Exists(self.expr(), self.since(first))
+            return ast.Exists(self.read_expr(), self.since(first))
         name = self.expect("NAME")
         if self.skip("in"):
-            start = self.expr()
+            start = self.read_expr()
             self.expect(":")
-            return ast.Range(name.text, start, self.expr(), name.span)
+            return ast.Range(name.text, start, self.read_expr(), name.span)
         self.expect("=")
-        return ast.Let(name.text, self.expr(), name.span)
+        return ast.Let(name.text, self.read_expr(), name.span)
 
     def within_depth(self, statement: _S) -> _S:
         depth, span = deepest(statement)
         if depth > MAX_DEPTH:
-            self.fail(
-                span,
-                f"the expression is nested {depth} levels deep, more than {MAX_DEPTH}; "
-                "name parts of it with `where x = ...`",
-                Section.LIMITS,
+            self.refuse(
+                span, _too_deep(f"{depth} levels deep, more than {MAX_DEPTH}"), Section.LIMITS
             )
         return statement
 
     # --- expressions ---
 
-    def expr(self) -> ast.Expr:
-        pending: list[_Pending] = []
-        while True:
-            first, node = self.operand(pending)
-            while True:  # an operand has been read
-                if self.at(*_BINARY):
-                    binds = _BINARY[self.token.kind]
-                    first, node = self.applied(pending, binds, first, node)
-                    pending.append(_Pending(binds, self.advance(), first, [node]))
-                    break
-                first, node = self.applied(pending, _ANY_OPERATOR, first, node)
-                if self.at("?"):
-                    pending.append(_Pending(0, self.advance(), first, [node]))
-                    break
-                while pending and pending[-1].token.kind == ":":
-                    done = pending.pop()
-                    first = done.first
-                    condition, then = done.parts
-                    node = ast.Select(condition, then, node, self.since(first))
-                if not pending:
-                    return node
-                done = pending[-1]
-                done.parts.append(node)
-                if self.goes_on(done):
-                    break
-                first, node = done.first, self.closed(pending.pop())
+    def read_expr(self, least: int = _ANY_OPERATOR) -> ast.Expr:
+        """An expression whose operators bind no less tightly than that."""
+        first = self.token
+        self.level += 1
+        if self.level > _MOST_LEVELS:
+            self.refuse(
+                first.span, _too_deep(f"more than {_MOST_LEVELS} levels deep"), Section.LIMITS
+            )
+        node = self.read_operand()
+        while self.sees(*_BINDS) and _BINDS[self.token.kind] >= least:
+            op = self.advance()
+            right = self.read_expr(_BINDS[op.kind] + 1)
+            node = ast.Binary(op.text, node, right, self.since(first))
+        if least == _ANY_OPERATOR and self.skip("?"):
+            then = self.read_expr()
+            self.expect(":")
+            node = ast.Select(node, then, self.read_expr(), self.since(first))
+        self.level -= 1
+        return node
 
-    def operand(self, pending: list[_Pending]) -> tuple[Token, ast.Expr]:
-        """The next part of an expression without an operator, and its first token."""
-        while True:
-            first = self.expect(*("-", "!", "INT", "FLOAT", "NAME", "SCALAR", "min", "max", "("))
-            match first.kind:
-                case "INT":
-                    return first, self.integer(first)
-                case "FLOAT":
-                    return first, self.real(first)
-                case "NAME":
-                    self.in_expression = True
-                    if self.at("AXIS"):
-                        # No tensor has that many dimensions; the check says so.
-                        digits = self.advance().text[1:]
-                        axis = int(digits) if len(digits) < 8 else 10**9
-                        return first, ast.Dimension(first.text, axis, self.since(first))
-                    if not self.skip("("):
-                        return first, ast.Name(first.text, first.span)
-                    if self.skip(")"):
-                        return first, ast.Apply(first.text, (), self.since(first), first.span)
-                case "SCALAR" | "min" | "max":
-                    self.expect("(")
-            binds = _UNARY if first.kind in ("-", "!") else 0
-            pending.append(_Pending(binds, first, first, []))
-
-    def applied(
-        self, pending: list[_Pending], binds: int, first: Token, node: ast.Expr
-    ) -> tuple[Token, ast.Expr]:
-        """The operators applied that bind no less tightly than the one that comes."""
-        while pending and pending[-1].binds >= binds:
-            done = pending.pop()
-            first, op = done.first, done.token.text
-            if done.parts:
-                node = ast.Binary(op, done.parts[0], node, self.since(first))
-            else:
-                node = ast.Unary(op, node, self.since(first))
-        return first, node
-
-    def goes_on(self, pending: _Pending) -> bool:
-        """Whether another part follows the one that was read, or else the end of the whole."""
-        parts = len(pending.parts)
-        match pending.token.kind:
-            case "?":
-                pending.token = self.expect(":")
-                return True
-            case "min" | "max" if parts == 1:
-                return bool(self.expect(","))
-            case "NAME" if self.skip(","):
-                return True
-        self.expect(")")
-        return False
-
-    def closed(self, done: _Pending) -> ast.Expr:
-        """What stands in parentheses and before them."""
-        token, parts, span = done.token, done.parts, self.since(done.first)
-        match token.kind:
+    def read_operand(self) -> ast.Expr:
+        first = self.expect("-", "!", "INT", "FLOAT", "NAME", "SCALAR", "min", "max", "(")
+        match first.kind:
+            case "-" | "!":
+                operand = self.read_expr(_UNARY)
+                return ast.Unary(first.text, operand, self.since(first))
+            case "INT":
+                return self.integer(first)
+            case "FLOAT":
+                return self.real(first)
             case "NAME":
-                return ast.Apply(token.text, tuple(parts), span, token.span)
-            case "SCALAR":
-                return ast.Cast(_type_name(token), parts[0], span)
-            case "min" | "max":
-                return ast.Binary(token.text, parts[0], parts[1], span)
-            case _:
-                return parts[0]
+                return self.read_named(first)
+        if first.kind != "(":
+            self.expect("(")
+        node = self.read_expr()
+        if first.kind in ("min", "max"):
+            self.expect(",")
+            right = self.read_expr()
+            self.expect(")")
+            return ast.Binary(first.text, node, right, self.since(first))
+        self.expect(")")
+        if first.kind == "SCALAR":
+            return ast.Cast(_type_name(first), node, self.since(first))
+        return node
+
+    def read_named(self, name: Token) -> ast.Expr:
+        """What begins with a name, which was taken."""
+        self.in_expression = True
+        if self.sees("AXIS"):
+            # No tensor has that many dimensions; the check says so.
+            digits = self.advance().text[1:]
+            axis = int(digits) if len(digits) < 8 else 10**9
+            return ast.Dimension(name.text, axis, self.since(name))
+        if not self.skip("("):
+            return ast.Name(name.text, name.span)
+        arguments = self.in_parentheses(self.read_expr)
+        return ast.Apply(name.text, arguments, self.since(name), name.span)
 
     def integer(self, token: Token) -> ast.Number:
         digits = token.text.lstrip("0") or "0"
         value = int(digits) if len(digits) <= 20 else 2**64
         if value >= 2**64:
-            self.fail(token.span, "the number does not fit in 64 bits", Section.LITERALS)
+            self.refuse(token.span, "the number does not fit in 64 bits", Section.LITERALS)
         return ast.Number(value, token.span)
 
     def real(self, token: Token) -> ast.Number:
         value = float(token.text)
         if not math.isfinite(value):
-            self.fail(token.span, "the number is too large for a float64", Section.LITERALS)
+            self.refuse(token.span, "the number is too large for a float64", Section.LITERALS)
         return ast.Number(value, token.span)
+
+
+def _too_deep(how: str) -> str:
+    return f"the expression is nested {how}; name parts of it with `where x = ...`"
 
 
 def _type_name(token: Token) -> str:

@@ -62,16 +62,18 @@ def rename(
             case _:
                 return expr
 
-    def new(expr: c.Expr) -> c.Expr:
+    def renamed(expr: c.Expr) -> c.Expr:
         return rebuild(expr, leaf)
 
     return replace(
         statement,
         target=tensors[statement.target],
-        rhs=new(statement.rhs),
-        ranges=tuple(replace(r, start=new(r.start), stop=new(r.stop)) for r in statement.ranges),
-        lets=tuple(c.Let(let.name, new(let.value)) for let in statement.lets),
-        exists=tuple(new(e) for e in statement.exists),
+        rhs=renamed(statement.rhs),
+        ranges=tuple(
+            replace(r, start=renamed(r.start), stop=renamed(r.stop)) for r in statement.ranges
+        ),
+        lets=tuple(c.Let(let.name, renamed(let.value)) for let in statement.lets),
+        exists=tuple(renamed(e) for e in statement.exists),
     )
 
 

@@ -35,13 +35,13 @@ def random_inputs(
             if low <= 7 and high >= 0:
                 values.setdefault(name, (str(max(low, 0)), str(min(high, 7) + 1)))
 
-    def made(tensor: Tensor) -> Array:
+    def fill_one(tensor: Tensor) -> Array:
         what, limits = f"input '{tensor.name}' of {checked.name}", values.get(tensor.name)
         shape = input_shape(tensor, sizes)
         fill = partial(_array, rng, tensor, limits, sizes)
         return allocated(what, tensor, shape, sizes, fill)
 
-    return tuple(map(made, checked.inputs))
+    return tuple(map(fill_one, checked.inputs))
 
 
 def input_shape(tensor: Tensor, sizes: Mapping[str, int]) -> tuple[int, ...]:
@@ -104,7 +104,7 @@ def _limit(tensor: Tensor, text: str, sizes: Mapping[str, int]) -> float:
 class _Small(Analysis):
     """Linear forms of arithmetic on values that are too small to wrap."""
 
-    def _exact(self, expr: Unary | Binary, form: Linear) -> Linear:
+    def _unless_it_wraps(self, expr: Unary | Binary, form: Linear) -> Linear:
         return form
 
 

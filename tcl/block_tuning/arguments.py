@@ -91,11 +91,11 @@ class Arguments:
     def learn(self, run: Callable[[], object]) -> None:
         """Run the kernel a few times, and see what it writes. ``run`` returns once that is done.
         Raises ``ArgumentError`` if it writes nothing, or what is not among the outputs."""
-        before = {k: self._bytes(k) for k in self._own}
+        before = {k: self._as_bytes(k) for k in self._own}
         run()
         after = {k: self._arrays.values(v).copy() for k, v in self._own.items()}
         self._types = {k: v.dtype for k, v in after.items()}
-        changed = {k for k in self._own if not np.array_equal(_bytes(after[k]), before[k])}
+        changed = {k for k in self._own if not np.array_equal(_as_bytes(after[k]), before[k])}
         if self._named is None and not changed:
             changed = {k for k in self._own if self._overwrites(k, run)}
         written = sorted(changed if self._named is None else self._named)
@@ -135,9 +135,9 @@ class Arguments:
             return False
         self.restore()
         self._arrays.fill(array, math.nan)
-        before = self._bytes(position)
+        before = self._as_bytes(position)
         run()
-        changed = not np.array_equal(self._bytes(position), before)
+        changed = not np.array_equal(self._as_bytes(position), before)
         self.restore()
         return changed
 
@@ -177,7 +177,7 @@ class Arguments:
     def mismatch(self) -> str | None:
         """What is wrong after one run, in a sentence; None if nothing is."""
         for k, bytes_ in self._inputs.items():
-            if not np.array_equal(self._bytes(k), bytes_):
+            if not np.array_equal(self._as_bytes(k), bytes_):
                 return f"argument {k} was changed, which the first run leaves alone"
         for k, expected in self._expected.items():
             wrong = expected.mismatch(_comparable(self._arrays.values(self._own[k])))
@@ -185,8 +185,8 @@ class Arguments:
                 return wrong
         return None
 
-    def _bytes(self, position: int) -> Array:
-        return _bytes(self._arrays.values(self._own[position])).copy()
+    def _as_bytes(self, position: int) -> Array:
+        return _as_bytes(self._arrays.values(self._own[position])).copy()
 
 
 def has_gaps(interface: dict[str, Any]) -> bool:
@@ -210,7 +210,7 @@ def _comparable(values: Array) -> Array:
     return np.ascontiguousarray(values).view(values.real.dtype)
 
 
-def _bytes(values: Array) -> Array:
+def _as_bytes(values: Array) -> Array:
     return np.ascontiguousarray(values).reshape(-1).view(np.uint8)
 
 

@@ -16,7 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from tcl.block_tuning.candidates import Block, Candidate, default_chunks
+from tcl.block_tuning.candidates import Block, LaunchShape, default_chunks
+from tcl.block_tuning.target import LaunchTarget
 from tcl.block_tuning.trial import trial
 from tcl.codegen.cpu.run.chunked import ChunkedCall, Word, word_of
 from tcl.codegen.devices.cpu import host_cpu
@@ -35,7 +36,7 @@ Function = CFuncPtr
 """Of all functions that ctypes knows."""
 
 
-class NumpyArrays:
+class HostArrays:
     """Arrays of the host's memory."""
 
     def is_array(self, value: object) -> bool:
@@ -60,7 +61,7 @@ class NumpyArrays:
         return array
 
 
-class CFunction:
+class CFunction(LaunchTarget):
     """A C function that is called on a range in chunks, by so many threads."""
 
     settings = MeasureSettings(samples=5, budget=0.05)
@@ -68,7 +69,7 @@ class CFunction:
 
     def __init__(self, kernel: Any, total: Block, threads: int, source: str | None) -> None:
         function = kernel if isinstance(kernel, Function) else kernel.ctypes
-        self.arrays = NumpyArrays()
+        self.arrays = HostArrays()
         self._kernel = kernel  # lives as long as it is called
         self._total = total[0]
         self._threads = threads
@@ -122,38 +123,26 @@ class CFunction:
     def blocks(self) -> tuple[Block, ...]:
         return default_chunks(self._total, self._threads)
 
-    def why_not_asked(self, candidate: Candidate) -> str | None:
+    def why_not_asked(self, candidate: LaunchShape) -> str | None:
         if candidate.block[0] > self._total:
             return f"a chunk of {candidate.block[0]} is more than the range of {self._total}"
         return None
 
-    def why_not(self, candidate: Candidate) -> str | None:
-        return None
-
-    def grid(self, candidate: Candidate) -> Block:
-        return (-(-self._total // candidate.block[0]),)
-
-    def launched(self, candidate: Candidate) -> tuple[Block, int]:
-        return self.grid(candidate), 0
-
-    def launch(self, candidate: Candidate, arguments: Sequence[Any]) -> None:
-        self.bound(candidate, arguments)()
+    def launched(self, candidate: LaunchShape) -> tuple[Block, int]:
+        return (-(-self._total // candidate.block[0]),), 0
 
     def check(self, arguments: Sequence[Any]) -> None:
-        self._words(arguments)
+        self._as_words(arguments)
 
-    def bound(self, candidate: Candidate, arguments: Sequence[Any]) -> Run:
-        words, call = self._words(arguments)
+    def bound(self, candidate: LaunchShape, arguments: Sequence[Any]) -> Run:
+        words, call = self._as_words(arguments)
         return partial(call, self._total, candidate.block[0], words)
 
-    def nothing(self) -> Callable[[], object]:
+    def empty_launch(self) -> Callable[[], object]:
         return partial(ChunkedCall(self._address, Word("i64"), (), self._threads), 0, 1, ())
 
     def trial(self, run: Run, limit: float) -> tuple[Verdict, str] | None:
         return trial(run, limit)
-
-    def synchronise(self) -> None:
-        """A call has ended when it returns."""
 
     def seconds(self, run: Run, calls: int) -> float:
         return by_clock()(run, calls)
@@ -161,13 +150,10 @@ class CFunction:
     def alone(self) -> AbstractContextManager[None]:
         return locked("tcl-measuring")
 
-    def others(self) -> Others | None:
+    def others(self) -> Others:
         return Others()
 
-    def lost(self) -> bool:
-        return False
-
-    def _words(self, arguments: Sequence[Any]) -> tuple[tuple[int, ...], ChunkedCall]:
+    def _as_words(self, arguments: Sequence[Any]) -> tuple[tuple[int, ...], ChunkedCall]:
         """The arguments as words, and a call that takes such."""
         types = None if self._types is None else self._types[2:]
         if types is not None and len(types) != len(arguments):
@@ -268,7 +254,7 @@ def _name(types: Sequence[Any] | None, position: int) -> str:
     return "int64" if types is None else getattr(types[position], "__name__", "?")
 
 
-class _Place(ctypes.Structure):
+class _DlInfo(ctypes.Structure):
     """``Dl_info`` of the C library."""
 
     _fields_ = (
@@ -286,8 +272,8 @@ def _in_file(address: int) -> str | None:
         look = ctypes.CDLL(None).dladdr
     except (OSError, AttributeError, TypeError):  # not on this system
         return None
-    look.argtypes = (ctypes.c_void_p, ctypes.POINTER(_Place))
-    place = _Place()
+    look.argtypes = (ctypes.c_void_p, ctypes.POINTER(_DlInfo))
+    place = _DlInfo()
     if not look(address, ctypes.byref(place)) or not place.file:
         return None
     try:

@@ -20,7 +20,7 @@ Defines: TypeAlias = tuple[tuple[str, Value], ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
+class LaunchShape:
     """One way to launch a kernel."""
 
     block: Block
@@ -119,7 +119,7 @@ def default_chunks(total: int, threads: int) -> tuple[Block, ...]:
 def space_of(
     blocks: Sequence[Block],
     defines: Mapping[str, Sequence[Value]],
-    why_not: Callable[[Candidate], str | None],
+    why_not: Callable[[LaunchShape], str | None],
 ) -> SearchSpace:
     """All blocks with all definitions, of which nothing is proposed that cannot be launched. A
     block is one knob for each dimension: a search may change them one by one."""
@@ -141,18 +141,18 @@ def space_of(
     return SearchSpace(tuple(knobs), (refused,))
 
 
-def candidate_of(config: Config, rank: int, defines: Mapping[str, object]) -> Candidate:
+def candidate_of(config: Config, rank: int, defines: Mapping[str, object]) -> LaunchShape:
     """What a configuration of such a space means."""
     block = tuple(int(size) for size in config[:rank])
-    return Candidate(block, tuple(zip(defines, config[rank:], strict=True)))
+    return LaunchShape(block, tuple(zip(defines, config[rank:], strict=True)))
 
 
-def config_of(candidate: Candidate) -> Config:
+def config_of(candidate: LaunchShape) -> Config:
     """The inverse of ``candidate_of``."""
     return (*candidate.block, *(value for _, value in candidate.defines))
 
 
-def none_left(reasons: Mapping[Candidate, str]) -> OptionsError:
+def none_left(reasons: Mapping[LaunchShape, str]) -> OptionsError:
     """What to say where no candidate can be launched."""
     candidate, reason = next(iter(reasons.items()))
     more = f" (and {len(reasons) - 1} more)" if len(reasons) > 1 else ""

@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from tcl.backends.cuda_harness import TIMING, Device
-from tcl.block_tuning.candidates import Block, Candidate, default_blocks, sizes_of
+from tcl.block_tuning.candidates import Block, LaunchShape, default_blocks, sizes_of
+from tcl.block_tuning.target import LaunchTarget
 from tcl.codegen.cuda.emit.module import Launch
 from tcl.codegen.cuda.run.occupancy import Resources, occupancy
 from tcl.codegen.devices.cupy_driver import WITHOUT_ASKING, cupy
@@ -79,7 +80,7 @@ class CupyOwn:
     def writable(self, array: Any) -> bool:
         return not array.__cuda_array_interface__["data"][1]
 
-    def number(self, array: Any) -> int | None:
+    def device_number(self, array: Any) -> int | None:
         """The device that it lies on; None if it does not say."""
         device = getattr(array, "device", None)
         found = getattr(device, "id", getattr(device, "index", None))
@@ -114,9 +115,10 @@ def this_device() -> tuple[GpuProfile, KernelDevice, CupyOwn, int]:
     return profile, device, CupyOwn(device), number
 
 
-class RawKernels:
+class RawKernels(LaunchTarget):
     """A raw kernel on the current device, for one global size."""
 
+    arrays: CupyOwn
     settings = TIMING
 
     def __init__(
@@ -176,7 +178,7 @@ class RawKernels:
     def _divides(self, block: Block) -> bool:
         return all(n % b == 0 for n, b in zip(self._sizes, block, strict=True))
 
-    def why_not_asked(self, candidate: Candidate) -> str | None:
+    def why_not_asked(self, candidate: LaunchShape) -> str | None:
         block, profile = candidate.block, self._profile
         threads = math.prod(block)
         if threads > profile.threads_per_block:
@@ -192,7 +194,7 @@ class RawKernels:
                 f"the global size {_plain(self._sizes)} is no multiple of it, and guarded=False "
                 "says that the kernel runs beyond the end"
             )
-        for axis, most, count in zip("xyz", MOST_BLOCKS, self.grid(candidate), strict=False):
+        for axis, most, count in zip("xyz", MOST_BLOCKS, self._blocks(candidate), strict=False):
             if count > most:
                 return f"{count} blocks along {axis} are more than CUDA allows, {most}"
         shared = self._shared_of(candidate)
@@ -203,7 +205,7 @@ class RawKernels:
             )
         return None
 
-    def why_not(self, candidate: Candidate) -> str | None:
+    def why_not(self, candidate: LaunchShape) -> str | None:
         """What the compiled kernel takes of a multiprocessor decides."""
         kernel = self._of(candidate)
         taken, threads = kernel.attributes, math.prod(candidate.block)
@@ -224,7 +226,7 @@ class RawKernels:
         _allow(kernel, dynamic)
         return None
 
-    def _shared_of(self, candidate: Candidate) -> int:
+    def _shared_of(self, candidate: LaunchShape) -> int:
         if isinstance(self._shared, int):
             return self._shared
         found = self._shared(candidate.block, dict(candidate.defines))
@@ -235,19 +237,19 @@ class RawKernels:
             )
         return found
 
-    def grid(self, candidate: Candidate) -> Block:
+    def _blocks(self, candidate: LaunchShape) -> Block:
         if self._grid is None:
             return tuple(-(-n // b) for n, b in zip(self._sizes, candidate.block, strict=True))
         found = self._grid(candidate.block, dict(candidate.defines))
         return sizes_of(f"the grid for block {candidate}", found)
 
-    def launched(self, candidate: Candidate) -> tuple[Block, int]:
-        return self.grid(candidate), self._shared_of(candidate)
+    def launched(self, candidate: LaunchShape) -> tuple[Block, int]:
+        return self._blocks(candidate), self._shared_of(candidate)
 
-    def launch(self, candidate: Candidate, arguments: Sequence[Any]) -> None:
-        kernel, shared = self._of(candidate), self._shared_of(candidate)
+    def launch(self, candidate: LaunchShape, arguments: Sequence[Any]) -> None:
+        kernel, (grid, shared) = self._of(candidate), self.launched(candidate)
         _allow(kernel, shared)
-        kernel(self.grid(candidate), candidate.block, tuple(arguments), shared_mem=shared)
+        kernel(grid, candidate.block, tuple(arguments), shared_mem=shared)
 
     def check(self, arguments: Sequence[Any]) -> None:
         if self._device.capturing():
@@ -257,27 +259,22 @@ class RawKernels:
         for k, value in enumerate(arguments):
             if not self.arrays.is_array(value):
                 continue
-            if self.arrays.number(value) not in (self._number, None):
+            number = self.arrays.device_number(value)
+            if number not in (self._number, None):
                 raise ArgumentError(
-                    f"argument {k} of {self.name} lies on cuda:{self.arrays.number(value)}, and "
+                    f"argument {k} of {self.name} lies on cuda:{number}, and "
                     f"cuda:{self._number} was the current device when the tuner was made"
                 )
 
-    def bound(self, candidate: Candidate, arguments: Sequence[Any]) -> Run:
-        return partial(
-            self._device.launch,
-            self._of(candidate),
-            self.grid(candidate),
-            candidate.block,
-            arguments,
-            self._shared_of(candidate),
-        )
+    def bound(self, candidate: LaunchShape, arguments: Sequence[Any]) -> Run:
+        kernel, (grid, shared) = self._of(candidate), self.launched(candidate)
+        return partial(self._device.launch, kernel, grid, candidate.block, arguments, shared)
 
-    def nothing(self) -> Callable[[], object]:
+    def empty_launch(self) -> Callable[[], object]:
         kernel = self._device.compiled(_NOTHING, "nothing")
         return partial(self._device.launch, kernel, (1,), (1,), (), 0)
 
-    def _of(self, candidate: Candidate) -> Any:
+    def _of(self, candidate: LaunchShape) -> Any:
         """The kernel with a candidate's definitions, compiled when it is asked about."""
         defines = _expanded(candidate)
         if defines not in self._built:
@@ -318,11 +315,8 @@ class RawKernels:
     def alone(self) -> AbstractContextManager[None]:
         return locked(f"tcl-measuring-cuda-{self._number}")
 
-    def trial(self, run: Run, limit: float) -> None:
-        """A forked process cannot use the device."""
-
-    def others(self) -> None:
-        """CUDA does not say what other processes do."""
+    # A forked process cannot use the device, so that there is no ``trial``; and CUDA does not say
+    # what ``others`` do.
 
     def lost(self) -> bool:
         try:
@@ -339,7 +333,7 @@ def _allow(kernel: Any, shared: int) -> None:
         kernel.max_dynamic_shared_size_bytes = shared
 
 
-def _expanded(candidate: Candidate) -> tuple[tuple[str, Value], ...]:
+def _expanded(candidate: LaunchShape) -> tuple[tuple[str, Value], ...]:
     """Macros that stand for the block's own sizes have their numbers."""
     sizes = (*candidate.block, 1, 1)
     return tuple(

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass
 from statistics import median
 from typing import Any
 
-from tcl.block_tuning.candidates import Block, Candidate
+from tcl.block_tuning.candidates import Block, LaunchShape
 from tcl.tuner.measure.verdict import Verdict
 from tcl.tuner.space.knobs import Value
 
@@ -31,9 +31,9 @@ class BlockTiming:
         return median(self.times) * 1e6 if self.times else None
 
     @property
-    def candidate(self) -> Candidate:
+    def candidate(self) -> LaunchShape:
         """What was launched."""
-        return Candidate(self.block, tuple(self.defines.items()))
+        return LaunchShape(self.block, tuple(self.defines.items()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,9 +59,9 @@ class BlockTuningResult:
     """Whether this was found in an earlier tuning."""
 
     @property
-    def candidate(self) -> Candidate:
+    def candidate(self) -> LaunchShape:
         """What is best."""
-        return Candidate(self.block, tuple(self.defines.items()))
+        return LaunchShape(self.block, tuple(self.defines.items()))
 
     def __str__(self) -> str:
         shape = self.candidate
@@ -70,67 +70,48 @@ class BlockTuningResult:
 
     def to_json(self) -> str:
         """All of it but whether it was cached."""
-        return json.dumps(
-            {
-                "block": self.block,
-                "defines": self.defines,
-                "grid": self.grid,
-                "runtime_us": self.runtime_us,
-                "timings": [
-                    [t.block, t.defines, t.verdict.value, t.times, t.message] for t in self.timings
-                ],
-                "launch_bound": self.launch_bound,
-                "notes": self.notes,
-            }
-        )
+        timings = [{**asdict(t), "verdict": t.verdict.value} for t in self.timings]
+        return json.dumps({**asdict(self), "timings": timings})
 
     @classmethod
     def from_json(cls, text: str) -> BlockTuningResult:
         """As a cached result. Raises ``ValueError`` for what is none."""
-        data: Any = json.loads(text)
         try:
-            timings = tuple(
-                BlockTiming(
-                    _numbers(block),
-                    _defines(defines),
-                    Verdict(verdict),
-                    tuple(map(float, times)),
-                    str(message),
-                )
-                for block, defines, verdict, times, message in data["timings"]
-            )
-            found = cls(
-                _numbers(data["block"]),
-                _defines(data["defines"]),
-                _numbers(data["grid"]),
-                float(data["runtime_us"]),
-                timings,
-                bool(data["launch_bound"]),
-                tuple(map(str, data["notes"])),
+            data: Any = json.loads(text)
+            for each in (data, *data["timings"]):
+                each["block"] = _sizes_from(each["block"])
+                if not all(isinstance(v, int | str) for v in each["defines"].values()):
+                    raise ValueError(f"{each['defines']!r} are no definitions")
+            timings = [
+                {**t, "verdict": Verdict(t["verdict"]), "times": tuple(map(float, t["times"]))}
+                for t in data["timings"]
+            ]
+            return cls(
+                **{
+                    **data,
+                    "grid": _sizes_from(data["grid"]),
+                    "runtime_us": float(data["runtime_us"]),
+                    "timings": tuple(BlockTiming(**t) for t in timings),
+                    "notes": tuple(map(str, data["notes"])),
+                    "cached": True,
+                }
             )
         except (KeyError, TypeError, AttributeError) as error:
             raise ValueError(f"no result of a tuning: {error!r}") from None
-        return replace(found, cached=True)
 
 
-def in_order(timings: Iterable[BlockTiming], first: Candidate) -> tuple[BlockTiming, ...]:
+def in_order(timings: Iterable[BlockTiming], first: LaunchShape) -> tuple[BlockTiming, ...]:
     """The winner, then the others, fastest first, then those without a time."""
 
-    def rank(timing: BlockTiming) -> tuple[bool, bool, float]:
+    def order(timing: BlockTiming) -> tuple[bool, bool, float]:
         correct = timing.verdict is Verdict.CORRECT
         return timing.candidate != first, not correct, timing.time_us or 0.0
 
-    return tuple(sorted(timings, key=rank))
+    return tuple(sorted(timings, key=order))
 
 
-def _numbers(data: Any) -> Block:
+def _sizes_from(data: Any) -> Block:
     numbers = tuple(data)
     if not numbers or not all(type(n) is int and n > 0 for n in numbers):
         raise ValueError(f"{data!r} are no sizes")
     return numbers
-
-
-def _defines(data: Any) -> dict[str, Value]:
-    if not all(isinstance(v, int | str) for v in data.values()):
-        raise ValueError(f"{data!r} are no definitions")
-    return dict(data)

@@ -5,22 +5,23 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from itertools import islice
+from itertools import chain, islice
 from statistics import median
 from typing import Any
 
 from tcl.block_tuning.arguments import Arguments
 from tcl.block_tuning.candidates import (
     Block,
-    Candidate,
+    LaunchShape,
     candidate_of,
     config_of,
     none_left,
     space_of,
 )
 from tcl.block_tuning.result import BlockTiming, BlockTuningResult, in_order
-from tcl.block_tuning.target import Target
+from tcl.block_tuning.target import LaunchTarget
 from tcl.common.errors import ArgumentError, OptionsError, TclError
 from tcl.common.number_format import duration
 from tcl.common.warn import warn
@@ -32,7 +33,7 @@ from tcl.tuner.measure.reliability import BUSY, NOISY
 from tcl.tuner.measure.timing import Measurement, measure, spread
 from tcl.tuner.measure.verdict import Verdict
 from tcl.tuner.space.knobs import Value
-from tcl.tuner.space.search_space import SearchSpace
+from tcl.tuner.space.search_space import Config, SearchSpace
 from tcl.tuner.strategies import make_strategy
 from tcl.tuner.strategies.strategy import SearchSettings
 
@@ -59,11 +60,11 @@ _REMEDY = "see what else runs, and tune once more with again=True"
 class Sweep:
     """One tuning of a kernel on the user's arguments."""
 
-    target: Target
+    target: LaunchTarget
     values: Sequence[Any]
     arguments: Arguments
     defines: Mapping[str, tuple[Value, ...]]
-    found: dict[Candidate, BlockTiming] = field(default_factory=dict)
+    found: dict[LaunchShape, BlockTiming] = field(default_factory=dict)
     best: float | None = None
     """Seconds."""
     tried_apart: bool = True
@@ -75,7 +76,7 @@ class Sweep:
         ``TclError`` if the device is lost, what ``Arguments.learn`` raises."""
         space = space_of(blocks, self.defines, self.target.why_not_asked)
         for block in blocks:
-            candidate = Candidate(block, tuple((n, v[0]) for n, v in self.defines.items()))
+            candidate = LaunchShape(block, tuple((n, v[0]) for n, v in self.defines.items()))
             reason = self.target.why_not_asked(candidate)
             if reason is not None:
                 self._end(candidate, Verdict.CONSTRAINTS, reason)
@@ -83,7 +84,7 @@ class Sweep:
         first = self._first(space)
         chosen, notes, bound = first, list[str](), self._launch_bound(first)
         if not bound:
-            self._search(space, most, seed)
+            self._try_all(space, most, seed)
             chosen, notes = self._race(first)
         share = others.share() if others is not None else None
         if share is not None and share > BUSY and time.monotonic() - began >= _JUDGED:
@@ -95,14 +96,14 @@ class Sweep:
         return BlockTuningResult(
             chosen.block,
             dict(chosen.defines),
-            self.target.grid(chosen),
+            self.target.launched(chosen)[0],
             self.found[chosen].time_us or 0.0,
             in_order(self.found.values(), chosen),
             bound,
             tuple(notes),
         )
 
-    def _confirmed(self, chosen: Candidate) -> Candidate:
+    def _confirmed(self, chosen: LaunchShape) -> LaunchShape:
         """The fastest that is still right when it runs once more, which leaves the arguments as one
         run does."""
         while True:
@@ -117,73 +118,60 @@ class Sweep:
                 raise _unsteady(wrong)
             chosen = min(right, key=self._median)
 
-    def _first(self, space: SearchSpace) -> Candidate:
+    def _first(self, space: SearchSpace) -> LaunchShape:
         """The first candidate that can be launched, after the runs by which it is known what a run
         does. The very first, which may compile, is not timed."""
-        reasons = {c: t.message for c, t in self.found.items()}
-        for candidate in self._candidates(space):
+        for candidate in self._in_turn(space):
             run = self._launch(candidate)
-            if run is None:
-                reasons[candidate] = self.found[candidate].message
-                if len(self._unended) >= _UNENDED:
-                    break
-                continue
-            try:
-                self.arguments.learn(lambda run=run: self._once(run))  # type: ignore[misc]
-            except ArgumentError:
-                raise
-            except Exception as error:
-                self._failed(candidate, error)
+            if run is not None:
+                with self._ending(candidate, Verdict.RUNTIME):
+                    self.arguments.learn(lambda run=run: self._once(run))  # type: ignore[misc]
+                    self._timed(candidate, run)
+                    if self.found[candidate].verdict is not Verdict.CORRECT:
+                        raise _unsteady(self.found[candidate].message)
+                    return candidate
                 self.arguments.restore()
-                reasons[candidate] = self.found[candidate].message
-                continue
-            self._timed(candidate, run)
-            if self.found[candidate].verdict is Verdict.CORRECT:
-                return candidate
-            raise _unsteady(self.found[candidate].message)
-        if self._unended:
-            return self._first_here(space)
-        raise none_left(reasons) if reasons else OptionsError("there is no candidate to launch")
-
-    @property
-    def _unended(self) -> list[Candidate]:
-        """Those that were given up for hanging, if nothing else came of any that was launched."""
-        launched = [t for t in self.found.values() if t.verdict not in _NOT_LAUNCHED]
-        late = [t.candidate for t in launched if t.verdict is Verdict.TIMEOUT]
-        return late if len(late) == len(launched) else []
-
-    def _first_here(self, space: SearchSpace) -> Candidate:
-        """``_first`` without a limit."""
-        late = self._unended
-        blocks = " and ".join(f"block {candidate}" for candidate in late)
+            if len(self._unended) >= _UNENDED:
+                break
+        if not self.found:
+            raise OptionsError("there is no candidate to launch")
+        if not self._unended:
+            raise none_left({c: t.message for c, t in self.found.items()})
+        blocks = " and ".join(f"block {candidate}" for candidate in self._unended)
         warn(
             f"{self.target.name} with {blocks} had not ended after {duration(_LIMIT)} in a process "
             "of its own, so all candidates run in this one from now on, where nothing but ending "
             "the process ends one that hangs"
         )
         self.tried_apart = False
-        for candidate in late:
+        for candidate in self._unended:
             del self.found[candidate]
         return self._first(space)
 
-    def _candidates(self, space: SearchSpace) -> Iterator[Candidate]:
-        if space.valid(space.default):
-            yield self._candidate(space.default)
-        for config in space.enumerate():
-            if config != space.default:
-                yield self._candidate(config)
+    @property
+    def _unended(self) -> list[LaunchShape]:
+        """Those that were given up for hanging, if nothing else came of any that was launched."""
+        launched = [t for t in self.found.values() if t.verdict not in _NOT_LAUNCHED]
+        late = [t.candidate for t in launched if t.verdict is Verdict.TIMEOUT]
+        return late if len(late) == len(launched) else []
 
-    def _candidate(self, config: tuple[Value, ...]) -> Candidate:
+    def _in_turn(self, space: SearchSpace) -> Iterator[LaunchShape]:
+        """All, the default first."""
+        first = (space.default,) if space.valid(space.default) else ()
+        others = (config for config in space.enumerate() if config not in first)
+        return map(self._candidate, chain(first, others))
+
+    def _candidate(self, config: Config) -> LaunchShape:
         return candidate_of(config, len(config) - len(self.defines), self.defines)
 
-    def _launch_bound(self, first: Candidate) -> bool:
+    def _launch_bound(self, first: LaunchShape) -> bool:
         nothing = measure(
-            self.target.nothing(), settings=self.target.settings, timer=self.target.seconds
+            self.target.empty_launch(), settings=self.target.settings, timer=self.target.seconds
         )
         # The least of both: whatever interrupts a launch only adds to it.
         return min(self.found[first].times) < _LAUNCH_BOUND * min(nothing.times)
 
-    def _search(self, space: SearchSpace, most: int, seed: int) -> None:
+    def _try_all(self, space: SearchSpace, most: int, seed: int) -> None:
         """All candidates if there are no more than ``most``, else a genetic search among them."""
         settings = SearchSettings(population=min(20, most), elites=min(10, most // 2))
         few = len(list(islice(space.enumerate(), most + 1))) <= most
@@ -199,28 +187,22 @@ class Sweep:
             for config in configs:
                 candidate = self._candidate(config)
                 if candidate not in self.found and tried < most:
-                    self._try(candidate)
+                    run = self._launch(candidate)
+                    if run is not None:
+                        with self._ending(candidate, Verdict.RUNTIME):
+                            self._timed(candidate, run)
                 tried += 1
                 known = self.found.get(candidate)
                 results.append((config, known.time_us if known is not None else None))
             strategy.tell(results)
 
-    def _try(self, candidate: Candidate) -> None:
-        run = self._launch(candidate)
-        if run is not None:
-            self._timed(candidate, run)
-
-    def _launch(self, candidate: Candidate) -> Run | None:
+    def _launch(self, candidate: LaunchShape) -> Run | None:
         """A launch of a candidate; None if it cannot be compiled or launched, or does not end."""
-        try:
+        with self._ending(candidate, Verdict.COMPILE):
             reason = self.target.why_not(candidate)
-        except ArgumentError:
-            raise
-        except Exception as error:
-            self._end(candidate, Verdict.COMPILE, _sentence(error))
-            return None
-        if reason is not None:
-            self._end(candidate, Verdict.CONSTRAINTS, reason)
+            if reason is not None:
+                self._end(candidate, Verdict.CONSTRAINTS, reason)
+        if candidate in self.found:
             return None
         run = self.target.bound(candidate, self.values)
         if self.tried_apart:
@@ -231,22 +213,16 @@ class Sweep:
                 return None
         return run
 
-    def _timed(self, candidate: Candidate, run: Run) -> None:
+    def _timed(self, candidate: LaunchShape, run: Run) -> None:
         """Compare a run with the first one, then time more of them."""
-        try:
-            self.arguments.ready()
-            first = self.target.seconds(run, 1)
-            self.target.synchronise()
-            wrong = self.arguments.mismatch()
-            if wrong is not None:
-                self._end(candidate, Verdict.CORRECTNESS, wrong)
-                return
-            measured = self._measured(run, first)
-        except ArgumentError:
-            raise
-        except Exception as error:
-            self._failed(candidate, error)
+        self.arguments.ready()
+        first = self.target.seconds(run, 1)
+        self.target.synchronise()
+        wrong = self.arguments.mismatch()
+        if wrong is not None:
+            self._end(candidate, Verdict.CORRECTNESS, wrong)
             return
+        measured = self._measured(run, first)
         message = "dropped early: it is far behind the best" if measured.dropped else ""
         self._end(candidate, Verdict.CORRECT, message, measured.times)
         if not measured.dropped:
@@ -274,7 +250,7 @@ class Sweep:
             total += self.target.seconds(run, 1)
         return total / calls
 
-    def _race(self, first: Candidate) -> tuple[Candidate, list[str]]:
+    def _race(self, first: LaunchShape) -> tuple[LaunchShape, list[str]]:
         """The fastest and the default, in turns; the winner, and what makes times doubtful."""
         ranked = [
             t.candidate
@@ -315,20 +291,28 @@ class Sweep:
         run()
         self.target.synchronise()
 
-    def _median(self, candidate: Candidate) -> float:
+    def _median(self, candidate: LaunchShape) -> float:
         return median(self.found[candidate].times)
 
-    def _failed(self, candidate: Candidate, error: Exception) -> None:
-        if self.target.lost():
-            raise TclError(
-                f"{self.target.name} failed with block {candidate}, and the device is lost to this "
-                f"process, which has to be started anew: {_sentence(error)}"
-            ) from error
-        self._end(candidate, Verdict.RUNTIME, _sentence(error))
+    @contextmanager
+    def _ending(self, candidate: LaunchShape, verdict: Verdict) -> Iterator[None]:
+        """A block whose errors are the candidate's verdict, but for what the user did wrong.
+        ``TclError`` if the device is lost."""
+        try:
+            yield
+        except (ArgumentError, OptionsError):
+            raise
+        except Exception as error:
+            if self.target.lost():
+                raise TclError(
+                    f"{self.target.name} failed with block {candidate}, and the device is lost to "
+                    f"this process, which has to be started anew: {_sentence(error)}"
+                ) from error
+            self._end(candidate, verdict, _sentence(error))
 
     def _end(
         self,
-        candidate: Candidate,
+        candidate: LaunchShape,
         verdict: Verdict,
         message: str = "",
         times: tuple[float, ...] = (),

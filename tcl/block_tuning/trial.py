@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import faulthandler
 import os
+import resource
 import signal
 import warnings
 
@@ -19,14 +20,10 @@ _DONE = 91
 
 def trial(run: Run, limit: float) -> tuple[Verdict, str] | None:
     """Run once in a copy of this process: how that failed, and what happened, in a sentence; None
-    if nothing did within ``limit`` seconds, or where no copy can be made.
+    if nothing did within ``limit`` seconds, or if no copy can be made.
 
     What the copy writes stays in it, but for memory that processes share.
     """
-    if not hasattr(os, "fork"):
-        return None
-    import resource  # not on every system
-
     _, most = resource.getrlimit(resource.RLIMIT_CORE)
     try:
         with warnings.catch_warnings():

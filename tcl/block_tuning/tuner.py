@@ -11,14 +11,14 @@ from tcl.arrays.user_input import check_flag, file_named
 from tcl.block_tuning.arguments import Arguments, positions
 from tcl.block_tuning.candidates import (
     Block,
-    Candidate,
+    LaunchShape,
     blocks_of,
     choices_of,
     sizes_of,
 )
 from tcl.block_tuning.result import BlockTuningResult
 from tcl.block_tuning.sweep import Sweep
-from tcl.block_tuning.target import Target
+from tcl.block_tuning.target import LaunchTarget
 from tcl.codegen.cpu.thread_count import thread_count
 from tcl.common.errors import ArgumentError, CacheError
 from tcl.common.shown import kind_of, shown
@@ -82,7 +82,7 @@ class BlockTuner:
         path = None if cache_filename is None else file_named("cache_filename", cache_filename)
         self._path = path
         self._result: BlockTuningResult | None = None
-        self._target: Target
+        self._target: LaunchTarget
         if _is_raw(kernel):
             from tcl.block_tuning.raw_kernels import RawKernels
 
@@ -153,7 +153,7 @@ class BlockTuner:
         blocks = target.blocks()
         if candidates is not None:
             blocks = blocks_of(candidates, len(self._sizes))
-        key = self._key(arguments, blocks, outputs, evaluations)
+        key = self._block_key(arguments, blocks, outputs, evaluations)
         with target.alone():  # who waited here finds what the other one found
             self._result = None if again or key is None else self._known(key)
             if self._result is not None:
@@ -169,7 +169,7 @@ class BlockTuner:
                 if not target.lost():
                     held.restore()
                 raise
-            self._keep(key, result)
+            self._store(key, result)
         for note in result.notes:
             warn(f"{target.name}: {note}")
         self._result = result
@@ -182,7 +182,7 @@ class BlockTuner:
             raise ArgumentError(f"{self._target.name} was not tuned; call tune(...) first")
         self._target.launch(self._result.candidate, arguments)
 
-    def _key(
+    def _block_key(
         self,
         arguments: Sequence[Any],
         blocks: tuple[Block, ...],
@@ -194,7 +194,7 @@ class BlockTuner:
         source = target.source
         if source is None:
             return None
-        first = Candidate(blocks[0], tuple((name, v[0]) for name, v in self._defines.items()))
+        first = LaunchShape(blocks[0], tuple((name, v[0]) for name, v in self._defines.items()))
         search = (blocks, self._defines, target.launched(first), outputs, self._tolerance)
         return BlockKey(
             target.name,
@@ -216,7 +216,7 @@ class BlockTuner:
             warn(f"the launch shape that was kept for {key.kernel} is not used: {error}")
             return None
 
-    def _keep(self, key: BlockKey | None, result: BlockTuningResult) -> None:
+    def _store(self, key: BlockKey | None, result: BlockTuningResult) -> None:
         if key is None:
             warn(
                 f"what was found for {self._target.name} is not kept, as nothing tells its code "

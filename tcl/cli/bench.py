@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from tcl.cli.cache_common import cache_option, named_cache, needed, writable_cache
-from tcl.cli.common import fail, reporting
+from tcl.cli.cache_common import cache_option, named_cache, needed, writable_cache, write_text
+from tcl.cli.common import fail, make_folder, reporting
 from tcl.cli.output import write_over
 from tcl.cli.signals import exit_code
 from tcl.common.errors import ArgumentError
 from tcl.common.extras import installing
-from tcl.common.files import MOST_DATA, check_whole, read_text, write_whole
+from tcl.common.files import MOST_DATA, read_text
 
 if TYPE_CHECKING:
     from tcl.bench.contender import Spec
@@ -127,15 +127,15 @@ def cpu(
     specs = _peers(peers)
     before = _before(out) if resume else None
     if out is not None:
-        _make(out)  # now, rather than after an hour
-    cache = _cache(path, tunes=tune_seconds is not None)
+        make_folder(out)  # now, rather than after an hour
+    cache = _named_cache(path, tunes=tune_seconds is not None)
     say = _progress()
     reports: list[Report] = []
 
     def keep(report: Report) -> None:
         reports[:] = [report]
         if out is not None:
-            _write(report, out)
+            write_text(str(out / _JSON), report.text())
 
     stopped: KeyboardInterrupt | None = None
     try:
@@ -147,7 +147,7 @@ def cpu(
     finally:
         say("")
     for report in reports:
-        _show(report, out)
+        _print_report(report, out)
     if stopped is not None:
         wanted = len(chosen) * len(settings.threads) * len(settings.placements) * runs
         done = sum(len(report.results) for report in reports)
@@ -156,7 +156,7 @@ def cpu(
     _check(reports[0])
 
 
-def _cache(path: Path | None, *, tunes: bool) -> Path:
+def _named_cache(path: Path | None, *, tunes: bool) -> Path:
     """The cache with the options to measure, and with those that are found, if the rows are tuned:
     it is looked at now, rather than after an hour."""
     if tunes:
@@ -186,7 +186,7 @@ def _tune(
             click.echo(f"{name} is not tuned: {reason}", err=True)
 
 
-def _show(report: Report, out: Path | None) -> None:
+def _print_report(report: Report, out: Path | None) -> None:
     """Print what was measured, and say where it is."""
     from tcl.cli.bench_tables import print_report
     from tcl.progress.console import Console
@@ -240,18 +240,6 @@ def _progress() -> Callable[[str], None]:
     return say
 
 
-def _make(folder: Path) -> None:
-    """Make the folder, and see that files can be written there."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise ArgumentError(f"the folder {folder} cannot be made: {error.strerror}") from None
-    try:
-        check_whole(folder / _JSON)
-    except OSError as error:
-        raise ArgumentError(f"nothing can be written in {folder}: {error.strerror}") from None
-
-
 def _before(folder: Path | None) -> Report | None:
     """What was measured before; None if there is nothing."""
     from tcl.bench.report import Report
@@ -268,14 +256,6 @@ def _before(folder: Path | None) -> Report | None:
         raise ArgumentError(f"{path} is no JSON; remove it to begin anew") from None
     except ArgumentError as error:
         raise ArgumentError(f"{path}: {error}; remove it to begin anew") from None
-
-
-def _write(report: Report, folder: Path) -> None:
-    """Put the report in the place of the one that is there, as a whole."""
-    try:
-        write_whole(folder / _JSON, report.text())
-    except OSError as error:
-        raise ArgumentError(f"{folder / _JSON} cannot be written: {error.strerror}") from None
 
 
 def _draw(report: Report, folder: Path) -> None:

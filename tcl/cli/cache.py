@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from tcl.cli import cache_analyze, cache_best, cache_inspect, cache_shapes, cache_show
+from tcl.cli import cache_analyze, cache_inspect, cache_shapes, cache_show
 from tcl.cli.cache_common import (
     SHORT,
     cache_option,
@@ -66,7 +66,7 @@ def list_(as_json: bool, path: Path | None) -> None:
         return
     summaries = cache.list()
     if as_json:
-        launches = map(cache_shapes.data, block_results.kept(cache))
+        launches = map(cache_shapes.data, block_results.stored_shapes(cache))
         print_json([*map(_listed, summaries), *launches])
         return
     devices: dict[str, list[tuple[Summary, int]]] = {}
@@ -182,7 +182,7 @@ def merge(sources: tuple[Path, ...], path: Path | None) -> None:
     failed = False
     for source in sources:
         try:
-            click.echo(f"{source}: {_said(merging.merge(cache, source))} to {cache.path}")
+            click.echo(f"{source}: {_added_text(merging.merge(cache, source))} to {cache.path}")
         except CacheError as error:
             report(str(error))
             failed = True
@@ -214,7 +214,7 @@ def export(file: str, form: str, keys: tuple[str, ...], path: Path | None) -> No
         f"{plural(count, 'result')} of {plural(len(found), 'key')} written to {file}",
         err=file == "-",
     )
-    if not keys and (shapes := len(block_results.kept(cache))):
+    if not keys and (shapes := len(block_results.stored_shapes(cache))):
         click.echo(
             f"{plural(shapes, 'launch shape')} of your own kernels not written: T4 has no place "
             "for them; tcl cache merge takes them along",
@@ -239,7 +239,7 @@ def import_(file: Path, form: str, path: Path | None) -> None:
 
     found = from_t4(read(file, MOST_DATA), str(file), _canonical)
     cache = TuningCache(named_cache(path))
-    click.echo(f"{file}: {_said(merging.add(cache, found))} to {cache.path}")
+    click.echo(f"{file}: {_added_text(merging.add(cache, found))} to {cache.path}")
 
 
 def _canonical(key: CacheKey, options: str) -> str:
@@ -250,13 +250,13 @@ def _canonical(key: CacheKey, options: str) -> str:
     return MappingOptions.from_json(options).to_json() if key.backend == "cpu" else options
 
 
-def _said(done: Added) -> str:
+def _added_text(done: Added) -> str:
     known = f" ({done.known} were there already)" if done.known else ""
     return f"{plural(done.added, 'result')} added{known}"
 
 
 for _each in (
-    *(cache_best.best, cache_show.show, cache_show.why),
+    *(cache_show.best, cache_show.show, cache_show.why),
     *(cache_inspect.inspect, cache_analyze.analyze),
 ):
     command.add_command(_each)

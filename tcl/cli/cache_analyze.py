@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tcl.cli.cache_common import cache_option, existing, plain, write_text
-from tcl.cli.cache_inspect import chosen, filter_options
-from tcl.cli.common import reporting
+from tcl.cli.cache_inspect import chosen_keys, filter_options
+from tcl.cli.common import check_writable, reporting
 from tcl.common.errors import ArgumentError
 from tcl.common.extras import installing
-from tcl.common.files import check_whole
 from tcl.common.number_format import plural
 
 if TYPE_CHECKING:
@@ -56,19 +55,19 @@ def analyze(
     if cache is None:
         return
     if out is not None and out != "-":
-        _check(Path(out))
+        check_writable(Path(out))
     if picture is not None:
         if picture.suffix not in _PICTURES:
             raise ArgumentError(
                 f"--picture {picture}: the kind of a picture follows from its name's end, "
                 f"{', '.join(_PICTURES)}"
             )
-        _check(picture)
-    found = chosen(cache, said)
+        check_writable(picture)
+    found = chosen_keys(cache, said)
     from tcl.report.cache_analysis import FORMULA, markdown, sections
     from tcl.tuner.cache.analysis import analyse
 
-    result = analyse(found, important=important)
+    result = analyse(found)
     if result is None:
         raise ArgumentError(
             f"{cache.path} has nothing to compare: no key that was asked for has two correct "
@@ -88,17 +87,18 @@ def analyze(
     if out != "-":
         for line in (title, *facts, FORMULA):
             click.echo(plain(line))
-        for section in sections(result, values=False):
-            _show(section)
+        for section in sections(result, important=important):
+            _print_section(section)
     if out is not None:
         today = datetime.date.today().isoformat()
-        write_text(out, markdown(result, title, (*facts, f"made on {today}")))
+        tables = sections(result, values=True, important=important)
+        write_text(out, markdown(tables, title, (*facts, f"made on {today}")))
         click.echo(f"written: {out}", err=out == "-")
     if picture is not None:
         _draw(result, title, picture, quiet=out == "-")
 
 
-def _show(section: Section) -> None:
+def _print_section(section: Section) -> None:
     from tcl.cli.tables import plain_table, print_table
 
     click.echo(f"\n{section.title}")
@@ -124,13 +124,3 @@ def _draw(result: Analysis, title: str, picture: Path, *, quiet: bool) -> None:
             f"no picture: matplotlib is not installed; {installing('bench')}"
         ) from None
     click.echo(f"written: {picture}", err=quiet)
-
-
-def _check(file: Path) -> None:
-    """Refuse a file that cannot be written."""
-    if file.is_dir():
-        raise ArgumentError(f"{file} is a folder; name a file in it")
-    try:
-        check_whole(file)
-    except OSError as error:
-        raise ArgumentError(f"{file} cannot be written: {error.strerror}") from None

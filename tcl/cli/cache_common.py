@@ -6,12 +6,22 @@ import datetime
 import os
 import re
 import shlex
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from tcl.cli.common import check_varying, choose, fail, without_threads
+from tcl.cli.common import (
+    check_varying,
+    choose,
+    entry_option,
+    fail,
+    sizes_option,
+    threads_option,
+    varying_option,
+    without_threads,
+)
 from tcl.cli.json_output import print_json
 from tcl.common.errors import ArgumentError
 from tcl.common.files import write_whole
@@ -23,6 +33,8 @@ if TYPE_CHECKING:
     from tcl.grammar.tree.checked import CheckedDef
     from tcl.selection.best_options import Query
     from tcl.tuner.cache.tuning_cache import ArrayLayout, CacheKey, Summary, TuningCache
+
+_F = TypeVar("_F", bound=Callable[..., Any])
 
 cache_option = click.option(
     "--cache",
@@ -62,6 +74,15 @@ relax_option = click.option(
     help="Fields of the device that may be others, such as clock,cores, where nothing was tuned "
     "for this one. Default: TCL_RELAX, else none.",
 )
+
+
+def key_options(command: _F) -> _F:
+    """The options that say, with a file, which key is meant; ``named_key`` takes them by name."""
+    for option in (device_option, varying_option, threads_option, sizes_option, entry_option):
+        command = option(command)
+    return command
+
+
 SHORT = 10
 """Digits by which people name a key."""
 
@@ -155,7 +176,7 @@ def needed(path: Path | None) -> TuningCache:
 
 
 def named_key(
-    what: str,
+    file: Path,
     entry: str | None,
     sizes: str | None,
     threads: int | None,
@@ -172,7 +193,7 @@ def named_key(
     if device != "cpu":
         without_threads(device, threads)
     where = target(device, thread_count(threads))
-    _, checked = choose(Path(what), entry)
+    _, checked = choose(file, entry)
     check_varying(checked, varying)
     shapes, layouts = layouts_of(checked, sizes_of(checked, sizes))
     return where.query(infer(checked, shapes), layouts, varying).key, checked.name

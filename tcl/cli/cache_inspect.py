@@ -56,7 +56,7 @@ def filter_options(command: _F) -> _F:
     return command
 
 
-def chosen(
+def chosen_keys(
     cache: TuningCache, said: Mapping[str, Any], *, others: bool = False
 ) -> tuple[KeyInsight, ...]:
     """What is known of the keys that the options name; ``ArgumentError`` if there are none, unless
@@ -126,14 +126,14 @@ def inspect(best_only: bool, top_k: int, as_json: bool, path: Path | None, **sai
     if cache is None:
         return
     shapes = cache_shapes.wanted(cache, said)
-    found = chosen(cache, said, others=bool(shapes))
+    found = chosen_keys(cache, said, others=bool(shapes))
     count = 1 if best_only else top_k
     if as_json:
         keys = [_data(each, count) for each in found]
         print_json([*keys, *map(cache_shapes.data, shapes)])
         return
     for each in found:
-        _show(each, count)
+        _print_key(each, count)
     for shape in shapes:
         cache_shapes.show(shape, count)
     records = sum(each.records for each in found)
@@ -142,7 +142,7 @@ def inspect(best_only: bool, top_k: int, as_json: bool, path: Path | None, **sai
     click.echo(f"{counted} in {cache.path}")
 
 
-def _show(each: KeyInsight, count: int) -> None:
+def _print_key(each: KeyInsight, count: int) -> None:
     from tcl.cli.tables import plain_table, print_with_lines
 
     key = each.key
@@ -194,11 +194,11 @@ def _data(each: KeyInsight, count: int) -> dict[str, object]:
         "margin_over_second": each.over_second,
         "default_seconds": None if each.default is None else each.default.time,
         "margin_over_default": each.over_default,
-        "best": _candidates(each, each.ranked[:count]),
+        "best": _ranked_data(each, each.ranked[:count]),
     }
 
 
-def _candidates(each: KeyInsight, ranked: Sequence[Record]) -> list[dict[str, object]]:
+def _ranked_data(each: KeyInsight, ranked: Sequence[Record]) -> list[dict[str, object]]:
     return [
         {
             "rank": rank,

@@ -14,7 +14,7 @@ from tcl.common.number_format import duration, plural
 
 if TYPE_CHECKING:
     from tcl.block_tuning.result import BlockTuningResult
-    from tcl.tuner.cache.block_results import Kept
+    from tcl.tuner.cache.block_results import StoredShape
     from tcl.tuner.cache.tuning_cache import TuningCache
 
 
@@ -23,22 +23,24 @@ def listed(cache: TuningCache) -> int:
     from tcl.cli.tables import plain_table, print_table
     from tcl.tuner.cache import block_results
 
-    kept = block_results.kept(cache)
+    kept = block_results.stored_shapes(cache)
     for device, found in itertools.groupby(kept, lambda each: each.device):
         click.echo(plain(f"launch shapes: {device}"))
         table = plain_table("kernel", "global size", "block", ">best", ">measured", "last")
         for each in found:
-            result = _read(each)
+            result = _tuning_result(each)
             best = ("?", "?", "?")
             if result is not None:
                 measured = sum(timing.time_us is not None for timing in result.timings)
                 best = (str(result.candidate), duration(result.runtime_us * 1e-6), str(measured))
-            table.add_row(plain(each.kernel), _size(each), *map(plain, best), moment(each.when))
+            table.add_row(
+                plain(each.kernel), _global_size(each), *map(plain, best), moment(each.when)
+            )
         print_table(table)
     return len(kept)
 
 
-def _read(each: Kept) -> BlockTuningResult | None:
+def _tuning_result(each: StoredShape) -> BlockTuningResult | None:
     """None for what is measured again when it is asked for."""
     from tcl.block_tuning.result import BlockTuningResult
 
@@ -48,11 +50,11 @@ def _read(each: Kept) -> BlockTuningResult | None:
         return None
 
 
-def _size(each: Kept) -> str:
+def _global_size(each: StoredShape) -> str:
     return " x ".join(map(str, each.global_size))
 
 
-def wanted(cache: TuningCache, said: Mapping[str, Any]) -> list[Kept]:
+def wanted(cache: TuningCache, said: Mapping[str, Any]) -> list[StoredShape]:
     """Those that have all that the options of ``tcl cache inspect`` say: a kernel has a name, a
     global size and a device, but no file, no namespace, and no version of the code generator."""
     from tcl.tuner.cache import block_results
@@ -62,20 +64,20 @@ def wanted(cache: TuningCache, said: Mapping[str, Any]) -> list[Kept]:
     entry, device = said["entry"], said["device"] or ""
     return [
         each
-        for each in block_results.kept(cache)
+        for each in block_results.stored_shapes(cache)
         if entry in (None, each.kernel)
         and device.casefold() in each.device.casefold()
-        and all("".join(s.split()) in "".join(_size(each).split()) for s in said["sizes"])
+        and all("".join(s.split()) in "".join(_global_size(each).split()) for s in said["sizes"])
     ]
 
 
-def show(each: Kept, count: int) -> None:
+def show(each: StoredShape, count: int) -> None:
     """The best ``count`` candidates of a kernel."""
     from tcl.cli.tables import plain_table, print_table
 
-    click.echo(f"launch shape of {plain(each.kernel)} on {_size(each)}; {moment(each.when)}")
+    click.echo(f"launch shape of {plain(each.kernel)} on {_global_size(each)}; {moment(each.when)}")
     click.echo(plain(each.device))
-    result = _read(each)
+    result = _tuning_result(each)
     if result is None:
         click.echo("it cannot be read, and is measured again when it is asked for\n")
         return
@@ -97,9 +99,9 @@ def show(each: Kept, count: int) -> None:
     click.echo()
 
 
-def data(each: Kept) -> dict[str, Any]:
+def data(each: StoredShape) -> dict[str, Any]:
     """All that is known of a kernel, times in seconds, as JSON has it."""
-    result = _read(each)
+    result = _tuning_result(each)
     return {
         "kernel": each.kernel,
         "global_size": each.global_size,
@@ -109,11 +111,11 @@ def data(each: Kept) -> dict[str, Any]:
         "defines": None if result is None else result.defines,
         "grid": None if result is None else result.grid,
         "launch_bound": None if result is None else result.launch_bound,
-        "candidates": [] if result is None else _candidates(result),
+        "candidates": [] if result is None else _candidate_data(result),
     }
 
 
-def _candidates(result: BlockTuningResult) -> Sequence[dict[str, Any]]:
+def _candidate_data(result: BlockTuningResult) -> Sequence[dict[str, Any]]:
     return [
         {
             "block": timing.block,

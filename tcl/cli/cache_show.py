@@ -1,35 +1,27 @@
-"""``tcl cache show`` and ``tcl cache why``: what is known of one key, and why not more."""
+"""``tcl cache show``, ``best`` and ``why``: what is known of one key, and why not more."""
 
 from __future__ import annotations
 
 from collections import Counter
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from tcl.cli.cache_common import (
     SHORT,
     cache_option,
-    device_option,
     existing,
     is_digits,
+    key_options,
     listed_key,
     moment,
     named_key,
     needed,
     plain,
+    relax_option,
 )
-from tcl.cli.common import (
-    entry_option,
-    fail,
-    file_argument,
-    reporting,
-    sizes_option,
-    threads_option,
-    varying_option,
-    was_given,
-)
+from tcl.cli.common import fail, file_argument, reporting, was_given
 from tcl.common.number_format import duration, plural
 
 if TYPE_CHECKING:
@@ -40,11 +32,7 @@ if TYPE_CHECKING:
 
 @click.command("show")
 @click.argument("what", metavar="FILE|KEY")
-@entry_option
-@sizes_option
-@threads_option
-@varying_option
-@device_option
+@key_options
 @click.option(
     "--top",
     type=click.IntRange(min=0),
@@ -54,16 +42,7 @@ if TYPE_CHECKING:
 )
 @cache_option
 @reporting
-def show(
-    what: str,
-    entry: str | None,
-    sizes: str | None,
-    threads: int | None,
-    varying: tuple[str, ...],
-    device: str,
-    top: int,
-    path: Path | None,
-) -> None:
+def show(what: str, top: int, path: Path | None, **named: Any) -> None:
     """The ranked results for some sizes.
 
     They are named by a FILE with a def, and sizes, or by a KEY that tcl cache list shows. Of
@@ -72,15 +51,9 @@ def show(
     not compare their times with first readings.
     """
     if is_digits(what):
-        for option, value in (
-            ("--entry", entry),
-            ("--sizes", sizes),
-            ("--threads", threads),
-            ("--varying", varying or None),
-            ("--device", device if was_given("device") else None),
-        ):
-            if value is not None:
-                raise click.UsageError(f"the key {what} says {option} itself; leave it out")
+        for option in named:
+            if was_given(option):
+                raise click.UsageError(f"the key {what} says --{option} itself; leave it out")
         cache = needed(path)
         summary = listed_key(cache, what)
         key, name = summary.key, summary.entry
@@ -88,7 +61,7 @@ def show(
         wanted = "that is 4 to 64 digits of what tcl cache list shows"
         fail(f"{plain(what)} is no file, and no key: {wanted}")
     else:
-        key, name = named_key(what, entry, sizes, threads, varying, device)
+        key, name = named_key(Path(what), **named)
         cache = needed(path)
     history = cache.history(key)
     if not history:
@@ -140,24 +113,47 @@ def _group(records: Sequence[Record], ranks: Mapping[int, str]) -> None:
     print_with_lines(table, [plain(record.options) for record in records])
 
 
-@click.command("why")
+@click.command("best")
 @file_argument
-@entry_option
-@sizes_option
-@threads_option
-@varying_option
-@device_option
+@key_options
+@relax_option
 @cache_option
 @reporting
-def why(
-    file: Path,
-    entry: str | None,
-    sizes: str | None,
-    threads: int | None,
-    varying: tuple[str, ...],
-    device: str,
-    path: Path | None,
-) -> None:
+def best(relax: frozenset[str], path: Path | None, **named: Any) -> None:
+    """The best options for some sizes, as JSON.
+
+    They are what --options takes. Where they come from is said on standard error: the key, the
+    time, the search; and what differs, if it is another device's result that --relax let through.
+    """
+    from tcl.selection.best_options import stand_in
+    from tcl.tuner.cache.nearby import nearby
+
+    key, name = named_key(**named)
+    cache = needed(path)
+    used, record = key, cache.best(key)
+    if record is None and relax:
+        near = next(nearby(cache, key, each=1, sizes=False, relax=relax), None)
+        if near is not None:
+            used, record = near.key, near.record
+            click.echo(f"warning: {plain(stand_in(name, key, used))}", err=True)
+    if record is None:
+        besides = f", nor of devices that differ only in {', '.join(sorted(relax))}" * bool(relax)
+        fail(f"{cache.path} has no options for {name} on {key.sizes}{besides}; see tcl cache why")
+    assert record.time is not None
+    click.echo(
+        f"{duration(record.time)} a call on {plain(used.device)}, found by "
+        f"{plain(record.run[:8])} on {moment(record.when)}; key {used.digest[:SHORT]}",
+        err=True,
+    )
+    click.echo(plain(record.options))
+
+
+@click.command("why")
+@file_argument
+@key_options
+@cache_option
+@reporting
+def why(path: Path | None, **named: Any) -> None:
     """Why sizes are tuned, or are not.
 
     Results are used for exactly what they were measured for. Where there are none, this names the
@@ -167,13 +163,13 @@ def why(
     from tcl.tuner.cache.fingerprint import FIELDS
     from tcl.tuner.cache.nearby import explain
 
-    key, name = named_key(str(file), entry, sizes, threads, varying, device)
+    key, name = named_key(**named)
     cache = existing(path)
     if cache is None:
         return
     answer = explain(cache, key, name)
     if answer.exact is not None and answer.exact.best is not None:
-        click.echo(f"{name} {key.sizes} was tuned: {_known(answer.exact)}")
+        click.echo(f"{name} {key.sizes} was tuned: {_summary_text(answer.exact)}")
         return
     if answer.exact is not None:
         click.echo(
@@ -186,7 +182,7 @@ def why(
         click.echo("nor for anything else")
         return
     title = plain(f"{answer.nearest.entry} {answer.nearest.key.sizes}")
-    click.echo(f"the nearest is {title}: {_known(answer.nearest)}")
+    click.echo(f"the nearest is {title}: {_summary_text(answer.nearest)}")
     width = max(len(d.ingredient) for d in answer.differences)
     for each in answer.differences:
         click.echo(
@@ -198,7 +194,7 @@ def why(
         click.echo(f"it is used where that is passed over: --relax {','.join(apart)}")
 
 
-def _known(summary: Summary) -> str:
+def _summary_text(summary: Summary) -> str:
     best = "nothing correct" if summary.best is None else f"best {duration(summary.best)}"
     count = f"{plural(summary.measured, 'result')}, last {moment(summary.last)}"
     return f"{best} of {count}, key {summary.key.digest[:SHORT]}"

@@ -16,7 +16,7 @@ from tcl.cli.signals import exit_code
 from tcl.codegen.cpu.thread_count import MOST
 from tcl.common.closest import closest
 from tcl.common.errors import ArgumentError, TclError, TclWarning
-from tcl.common.files import MOST_TEXT, decoded, read_most, read_text
+from tcl.common.files import MOST_TEXT, check_whole, decoded, read_most, read_text
 from tcl.grammar.check.definitions import check
 from tcl.grammar.syntax.errors import Diagnostic
 from tcl.grammar.tree.checked import CheckedDef
@@ -29,7 +29,7 @@ entry_option = click.option(
 )
 
 
-def _joined(
+def _comma_separated(
     context: click.Context, parameter: click.Parameter, given: tuple[str, ...]
 ) -> str | None:
     return ",".join(given) if given else None
@@ -41,7 +41,7 @@ def sizes_given(help_: str) -> Callable[[_F], _F]:
     return click.option(
         *("--sizes", "-s"),
         multiple=True,
-        callback=_joined,
+        callback=_comma_separated,
         help=f"{help_} May be given several times.",
     )
 
@@ -187,6 +187,27 @@ def read(file: Path, most: int = MOST_TEXT) -> str:
         except OSError as error:
             raise ArgumentError(f"standard input cannot be read: {error.strerror}") from None
     return read_text(file, most)
+
+
+def check_writable(file: Path) -> None:
+    """Refuse a file that cannot be written now, rather than after an hour."""
+    if file.is_dir():
+        raise ArgumentError(f"{file} is a folder; name a file in it")
+    if not file.parent.is_dir():
+        raise ArgumentError(f"{file} cannot be written: there is no folder {file.parent}")
+    try:
+        check_whole(file)
+    except OSError as error:
+        raise ArgumentError(f"{file} cannot be written: {error.strerror}") from None
+
+
+def make_folder(folder: Path) -> None:
+    """Make a folder, and see that files can be written there."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        check_whole(folder / "file")
+    except OSError as error:
+        raise ArgumentError(f"the folder {folder} cannot be used: {error.strerror}") from None
 
 
 def choose(file: Path, entry: str | None) -> tuple[str, CheckedDef]:

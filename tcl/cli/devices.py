@@ -7,9 +7,17 @@ from dataclasses import asdict
 
 import click
 
+from tcl.bench.roofline import describe_ceilings, kept_ceilings, measure_ceilings
 from tcl.cli.common import reporting, threads_option
 from tcl.cli.json_output import Said, json_option
+from tcl.codegen.cpu.thread_count import thread_count
+from tcl.codegen.devices import gpu, known_cpus
+from tcl.codegen.devices.cpu import host_cpu
+from tcl.codegen.devices.gpu import device_count, of_device
+from tcl.common.errors import ArgumentError, TclError
 from tcl.common.number_format import plural
+from tcl.tuner.cache.fingerprint import device_identity
+from tcl.tuner.measure.cores import available_cores
 
 
 @click.command("devices")
@@ -22,19 +30,12 @@ def command(measure: bool, threads: int | None, as_json: bool) -> None:
     said = Said(as_json)
     _cpu(said, threads, measure=measure)
     _gpus(said)
-    _known(said)
+    _known_devices(said)
     said.end()
 
 
 def _cpu(said: Said, threads: int | None, *, measure: bool) -> None:
     """The processor, and what it can do if that was measured."""
-    from tcl.bench.roofline import describe_ceilings, kept_ceilings, measure_ceilings
-    from tcl.codegen.cpu.thread_count import thread_count
-    from tcl.codegen.devices.cpu import host_cpu
-    from tcl.common.errors import ArgumentError
-    from tcl.tuner.cache.fingerprint import device_identity
-    from tcl.tuner.measure.cores import available_cores
-
     device, count = host_cpu(), thread_count(threads)
     identity, threads_text = device_identity(device), plural(count, "thread")
     said.say(
@@ -74,9 +75,6 @@ def _cpu(said: Said, threads: int | None, *, measure: bool) -> None:
 
 def _gpus(said: Said) -> None:
     """The GPUs that are here."""
-    from tcl.codegen.devices.gpu import device_count, of_device
-    from tcl.common.errors import TclError
-
     found: list[dict[str, object]] = []
     for number in range(device_count()):
         name = f"cuda:{number}"
@@ -99,10 +97,8 @@ def _gpus(said: Said) -> None:
     said.say(cuda=found)
 
 
-def _known(said: Said) -> None:
+def _known_devices(said: Said) -> None:
     """The devices that kernels can be shown for anywhere."""
-    from tcl.codegen.devices import gpu, known_cpus
-
     cpus = [p.title for p in known_cpus.PROFILES]
     gpus = [(p.name, p.architecture) for p in gpu.PROFILES]
     said.say(

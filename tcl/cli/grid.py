@@ -9,7 +9,7 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -17,16 +17,15 @@ from typing import Any
 import click
 
 from tcl.cli.cache_common import named_cache, writable_cache
-from tcl.cli.common import report
+from tcl.cli.common import make_folder, report
 from tcl.cli.grid_file import GridPoint
 from tcl.cli.grid_plan import Point, make_plan
-from tcl.cli.grid_show import GridEvents, GridLines, Outcome, Show, Status, cost, tally
+from tcl.cli.grid_show import GridShow, Outcome, Status
 from tcl.cli.kernels import Work
-from tcl.cli.signals import counted, exit_code, kept
+from tcl.cli.signals import counted, exit_code, handlers_kept
 from tcl.cli.tuned import Ended, Session
 from tcl.cluster import LOCAL, workplace
-from tcl.common.errors import ArgumentError, TclError
-from tcl.common.files import check_whole
+from tcl.common.errors import TclError
 from tcl.common.number_format import duration
 from tcl.grammar.syntax.errors import SourceError
 from tcl.progress.words import verdict
@@ -56,11 +55,12 @@ def tune_grid(points: Sequence[GridPoint], wishes: Wishes, *, dry_run: bool) -> 
     cache = TuningCache(named_cache(wishes.cache))
     here = wishes.executor == LOCAL
     plan = make_plan(points, wishes.settings, str(wishes.file.parent), cache, here=here)
-    show: Show = GridEvents() if wishes.as_json else GridLines()
+    show = GridShow(resume=wishes.resume, as_json=wishes.as_json)
     if not dry_run:
         writable_cache(wishes.cache)  # now, rather than after an hour
-        _check_pages(wishes.pages)
-    show.plan(plan, resume=wishes.resume)
+        if wishes.pages is not None:
+            make_folder(wishes.pages)
+    show.plan(plan)
     if dry_run:
         wrong = sum(bool(p.problem) for p in plan.points)
         if wrong:
@@ -75,45 +75,44 @@ def tune_grid(points: Sequence[GridPoint], wishes: Wishes, *, dry_run: bool) -> 
         return _Grid(plan.points, wishes, cache, show, places).run()
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class _Grid:
     """The searches of a plan."""
 
     points: Sequence[Point]
     wishes: Wishes
     cache: TuningCache
-    show: Show
+    show: GridShow
     places: Mapping[int, Workplace | None]
     """Where to work, by the number of cores to measure on."""
-    outcomes: list[Outcome] = field(default_factory=list)
-    took: float = 0.0
-    """Seconds of the searches that are over,"""
-    expected: float = 0.0
-    """and what they had been estimated to be."""
 
     def run(self) -> int:
         """The exit code."""
-        stopped = 0
+        outcomes: list[Outcome] = []
+        took = expected = 0.0  # seconds of the searches that are over, and what was estimated
+        stopped, resume = 0, self.wishes.resume
         for point in self.points:
             began = time.monotonic()
             try:
                 stopped, outcome = self._point(point)
             except KeyboardInterrupt as error:
                 stopped, outcome = exit_code(error), Outcome(point, Status.LEFT, "interrupted")
-            self.outcomes.append(outcome)
+            outcomes.append(outcome)
             seconds = time.monotonic() - began
             if outcome.status is Status.TUNED:
-                self.took += seconds
-                self.expected += cost(point, resume=self.wishes.resume)[1]
+                took += seconds
+                expected += point.ahead(resume=resume)[1]
             if stopped:
                 break
             # What is left takes as long, beside its estimate, as what was before it.
-            rest = [p for p in self.points[len(self.outcomes) :] if not p.problem]
-            pace = self.took / self.expected if self.expected else 1.0
-            left = pace * sum(cost(p, resume=self.wishes.resume)[1] for p in rest)
+            rest = [p for p in self.points[len(outcomes) :] if not p.problem]
+            pace = took / expected if expected else 1.0
+            left = pace * sum(p.ahead(resume=resume)[1] for p in rest)
             self.show.done(outcome, len(self.points), seconds, left)
         counted([])  # what is left takes a moment
-        return self._end(stopped=stopped)
+        outcomes += [Outcome(p, Status.LEFT) for p in self.points[len(outcomes) :]]
+        self.show.ends(outcomes)
+        return _exit_code(outcomes, stopped)
 
     def _point(self, point: Point) -> tuple[int, Outcome]:
         """The exit code if the user wants to stop, else 0, and what became of the point."""
@@ -128,7 +127,7 @@ class _Grid:
             return 0, Outcome(point, Status.FAILED, standing.busy)
         self.show.begins(point, len(self.points))
         try:
-            with kept():
+            with handlers_kept():
                 ended = self._search(point)
         except (TclError, IndexError, MemoryError, OSError) as error:
             reason = error.message if isinstance(error, SourceError) else str(error)
@@ -157,23 +156,19 @@ class _Grid:
         )
         return session.run(choice.start, default=wishes.cache is None)
 
-    def _end(self, *, stopped: int) -> int:
-        """Say what became of all points; the exit code."""
-        rest = self.points[len(self.outcomes) :]
-        outcomes = [*self.outcomes, *(Outcome(p, Status.LEFT) for p in rest)]
-        missing = [each for each in outcomes if not each.accounted]
-        self.show.ends(outcomes, tally(outcomes))
-        if missing:
-            left = any(each.status is Status.LEFT for each in missing)
-            words = ["tcl", *sys.argv[1:]]
-            command = shlex.join(words if "--resume" in words else [*words, "--resume"])
-            report(
-                f"{len(missing)} of {len(outcomes)} points are not accounted for; "
-                f"{'go on' if left else 'when that is remedied, go on'} with: {command}"
-            )
-        if stopped:
-            return stopped
-        return 1 if missing else 0
+
+def _exit_code(outcomes: Sequence[Outcome], stopped: int) -> int:
+    """Say what is left to do; the exit code."""
+    missing = [each for each in outcomes if not each.accounted]
+    if missing:
+        left = any(each.status is Status.LEFT for each in missing)
+        words = ["tcl", *sys.argv[1:]]
+        command = shlex.join(words if "--resume" in words else [*words, "--resume"])
+        report(
+            f"{len(missing)} of {len(outcomes)} points are not accounted for; "
+            f"{'go on' if left else 'when that is remedied, go on'} with: {command}"
+        )
+    return stopped or (1 if missing else 0)
 
 
 def _outcome(point: Point, ended: Ended) -> Outcome:
@@ -187,16 +182,3 @@ def _outcome(point: Point, ended: Ended) -> Outcome:
     before = None if decision.start is None else decision.start.time
     reason = verdict(decision) if decision.kept else ""
     return Outcome(point, Status.TUNED, reason, before=before, after=after)
-
-
-def _check_pages(folder: Path | None) -> None:
-    """Make the folder for the pages."""
-    if folder is None:
-        return
-    try:
-        folder.mkdir(exist_ok=True)
-        check_whole(folder / "page.html")
-    except OSError as error:
-        raise ArgumentError(
-            f"the folder {folder} for the reports cannot be used: {error.strerror}"
-        ) from None

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -62,24 +64,34 @@ class Standing:
 
 
 @dataclass(frozen=True, slots=True)
+class PointCost:
+    """What tuning one point costs."""
+
+    candidates: int = 0
+    """That are measured, at most, if it begins anew."""
+    left: int = 0
+    """Likewise, if it goes on."""
+    each: float = 0.0
+    """Seconds for a candidate, about."""
+    around: float = 0.0
+    """Seconds, whatever is left to measure."""
+    limit: float | None = None
+    """Seconds for all candidates, if there is a limit."""
+    by_experience: bool = False
+    """Whether earlier searches said so, rather than a rule."""
+
+
+@dataclass(frozen=True, slots=True)
 class Point:
     """One point of the grid, as it is planned."""
 
     number: int
     about: GridPoint
     choice: Choice
-    key: CacheKey | None
+    key: CacheKey | None = None
     """None if the def cannot be used with these sizes."""
-    standing: Standing
-    candidates: int
-    """How many are measured, at most, if it begins anew."""
-    seconds: float
-    """About how long that takes."""
-    candidates_left: int
-    """How many are left to measure if it goes on; 0 if nothing is left to do."""
-    seconds_left: float
-    by_experience: bool = False
-    """Whether earlier searches said how long it takes, rather than a rule."""
+    standing: Standing = Standing()
+    cost: PointCost = PointCost()
     problem: str = ""
     """Why it cannot be tuned."""
 
@@ -90,6 +102,15 @@ class Point:
         if where == "cpu":
             where = plural(count, "thread")
         return f"{self.about.title} ({where})"
+
+    def ahead(self, *, resume: bool) -> tuple[int, float]:
+        """How many candidates it has before it, and about how many seconds."""
+        if resume and self.standing.done:
+            return 0, 0.0
+        cost = self.cost
+        count = cost.left if resume else cost.candidates
+        search = count * cost.each
+        return count, cost.around + (search if cost.limit is None else min(search, cost.limit))
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,14 +133,14 @@ def make_plan(
     which come before those of the file; ``here``: whether this machine does the work. ``GridError``
     for settings that make no sense."""
     choices = _choices(points, given, folder, here=here)
-    estimate = Estimate(cache)
+    bases = functools.cache(partial(typical_pace, cache))  # each is asked for once
     found: list[Point] = []
     notes = []
     known: dict[object, int] = {}
     for about in points:
         choice = choices[about.place]
         number = len(found) + 1
-        point = _planned(number, about, choice, cache, estimate)
+        point = _planned(number, about, choice, cache, bases)
         sizes = tuple(about.sizes.items())
         same = point.key or (about.text, about.checked.name, sizes, choice.target)
         twin = known.setdefault(same, number)
@@ -169,20 +190,24 @@ def _choice(
 
 
 def _planned(
-    number: int, about: GridPoint, choice: Choice, cache: TuningCache, estimate: Estimate
+    number: int,
+    about: GridPoint,
+    choice: Choice,
+    cache: TuningCache,
+    typical: Callable[[str], float | None],
 ) -> Point:
-    point = Point(number, about, choice, None, Standing(), 0, 0.0, 0, 0.0)
+    """``typical``: seconds for a candidate, by device, as earlier searches went."""
+    point = Point(number, about, choice)
     try:
         shapes, layouts = layouts_of(about.checked, about.sizes)
         sized = infer(about.checked, shapes)
         _check_memory(sized)
         query = choice.target.query(sized, layouts, about.varying)
-        key = query.key
         backend = choice.target.backend(about.text, about.checked.name, layouts)
         if query.classes:
             backend = backend.for_all(query.classes)
-        standing = _standing(cache, key, choice, backend)
-        cost = estimate.of(sized, key)
+        standing = _standing(cache, query.key, choice, backend)
+        cost = _cost(sized, pace(cache, query.key), partial(typical, query.key.device))
     except SourceError as error:
         return replace(point, problem=error.message)
     except CacheError:
@@ -192,19 +217,9 @@ def _planned(
     settings = choice.config.settings
     starts = len({*STARTS, choice.start or STARTS[0]})
     most = starts + settings.population + (settings.generations - 1) * settings.search.children
-    left = most - (len(standing.last.outcomes()) if standing.last is not None else 0)
-    left = 0 if standing.done else max(0, left)
-    limit = settings.time_limit
-    return replace(
-        point,
-        key=key,
-        standing=standing,
-        candidates=most,
-        seconds=cost.seconds(most, limit),
-        candidates_left=left,
-        seconds_left=0.0 if standing.done else cost.seconds(left, limit),
-        by_experience=cost.by_experience,
-    )
+    known = len(standing.last.outcomes()) if standing.last is not None else 0
+    cost = replace(cost, candidates=most, left=max(0, most - known), limit=settings.time_limit)
+    return replace(point, key=query.key, standing=standing, cost=cost)
 
 
 def _check_memory(sized: SizedDef) -> None:
@@ -259,47 +274,20 @@ _PLAIN_CALLS = 25
 _PER_PLAIN_OPERATION = 1e-9
 
 
-@dataclass(frozen=True, slots=True)
-class PointCost:
-    """What tuning one point costs."""
-
-    candidate: float
-    """Seconds for each."""
-    around: float
-    """Seconds, whatever is left to measure."""
-    by_experience: bool
-    """Whether earlier searches have said so."""
-
-    def seconds(self, candidates: int, limit: float | None) -> float:
-        """For so many candidates, within the time limit, if there is one."""
-        search = candidates * self.candidate
-        return self.around + (search if limit is None else min(search, limit))
-
-
-class Estimate:
-    """How long tuning takes, about: from how it went before on this machine, else by a rule.
+def _cost(sized: SizedDef, own: float | None, typical: Callable[[], float | None]) -> PointCost:
+    """How long tuning takes, about: as it went before for these very sizes, seconds a candidate, if
+    that is known, or for others, else by a rule.
 
     The rule is, for each candidate: a base of 0.1 s to compile it and 0.2 s to measure it, what the
     calls need beyond that at two operations a nanosecond, and 4 ns per byte that is compared; for
-    each search, what comes before and after it. What the cache knows of these very sizes takes the
-    place of all of it but the last, what it knows of other sizes takes the place of the base.
+    each search, what comes before and after it. What is known of these very sizes takes the place
+    of all of it but the last, what is known of other sizes takes the place of the base.
     """
-
-    def __init__(self, cache: TuningCache) -> None:
-        self._cache = cache
-        self._bases: dict[str, float | None] = {}
-        """By device."""
-
-    def of(self, sized: SizedDef, key: CacheKey) -> PointCost:
-        """What tuning a def costs."""
-        cost = cost_of(lower(sized))
-        around = _AROUND + _PLAIN_CALLS * _PER_PLAIN_OPERATION * cost.operations
-        own = pace(self._cache, key)
-        if own is not None:
-            return PointCost(own, around, True)
-        if key.device not in self._bases:
-            self._bases[key.device] = typical_pace(self._cache, key.device)
-        base = self._bases[key.device]
-        calls = _CALLS * _PER_OPERATION * cost.operations
-        by_size = max(0.0, calls - _MEASURE) + _PER_BYTE * cost.moved
-        return PointCost((base or _BASE) + by_size, around, base is not None)
+    cost = cost_of(lower(sized))
+    around = _AROUND + _PLAIN_CALLS * _PER_PLAIN_OPERATION * cost.operations
+    if own is not None:
+        return PointCost(each=own, around=around, by_experience=True)
+    base, calls = typical(), _CALLS * _PER_OPERATION * cost.operations
+    by_size = max(0.0, calls - _MEASURE) + _PER_BYTE * cost.moved
+    each = (base or _BASE) + by_size
+    return PointCost(each=each, around=around, by_experience=base is not None)

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any, Protocol
+from typing import Any
 
 import click
 
@@ -44,38 +44,34 @@ class Outcome:
         """Whether nothing is left to do for it."""
         return self.status in (Status.TUNED, Status.KNOWN)
 
-    @property
-    def told(self) -> str:
-        """The status and its reason."""
-        return f"{self.status.value}: {self.reason}" if self.reason else self.status.value
 
+class GridShow:
+    """Tells how the grid goes: people in lines and tables, programs in events, as
+    ``tcl.cli.progress_json`` has them. Points are counted from 1."""
 
-class Show(Protocol):
-    """Tells how the grid goes. Its points are counted from 1."""
+    def __init__(self, *, resume: bool, as_json: bool) -> None:
+        self._resume = resume
+        self._events = JsonProgress({}, sys.stdout) if as_json else None
 
-    def plan(self, plan: Plan, *, resume: bool) -> None:
+    def plan(self, plan: Plan) -> None:
         """Before anything is tuned."""
-
-    def begins(self, point: Point, of: int) -> None:
-        """A search for a point is about to begin."""
-
-    def done(self, outcome: Outcome, of: int, seconds: float, left: float) -> None:
-        """What became of a point that took so long; about how long the others will take."""
-
-    def ends(self, outcomes: Sequence[Outcome], sentence: str) -> None:
-        """All is done that will be."""
-
-
-class GridLines:
-    """For people."""
-
-    def plan(self, plan: Plan, *, resume: bool) -> None:
-        """See ``Show``."""
+        costs = [p.ahead(resume=self._resume) for p in plan.points]
+        if self._events is not None:
+            points = [
+                {**_identity(p), "candidates": c, "estimate": s, "done": p.standing.done}
+                | {
+                    "resumed": self._resume and p.standing.last is not None,
+                    "problem": p.problem or p.standing.busy or None,
+                }
+                for p, (c, s) in zip(plan.points, costs, strict=True)
+            ]
+            totals = {"candidates": sum(c for c, _ in costs), "estimate": sum(s for _, s in costs)}
+            self._events.write("grid", {"points": points, **totals, "notes": list(plan.notes)})
+            return
         for note in plan.notes:
             click.echo(note)
         table = plain_table(*("", "point", ">candidates", ">time", "in the cache"), overflow="fold")
-        for point in plan.points:
-            count, seconds = cost(point, resume=resume)
+        for point, (count, seconds) in zip(plan.points, costs, strict=True):
             table.add_row(
                 *(str(point.number), point.title, str(count) if count else "-"),
                 *(f"about {minutes(seconds)}" if seconds else "-", _standing(point)),
@@ -83,89 +79,55 @@ class GridLines:
         print_table(table)
         source = (
             "as earlier searches went here"
-            if any(p.by_experience for p in plan.points)
+            if any(p.cost.by_experience for p in plan.points)
             else "by rule of thumb, as too little was tuned here before"
         )
-        click.echo(f"{plural(len(plan.points), 'point')}: {_sum(plan, resume=resume)}, {source}")
-        if not resume and any(p.standing.done or p.standing.last for p in plan.points):
+        total = _sum(plan, resume=self._resume)
+        click.echo(f"{plural(len(plan.points), 'point')}: {total}, {source}")
+        if not self._resume and any(p.standing.done or p.standing.last for p in plan.points):
             click.echo(f"with --resume, which leaves out what is done: {_sum(plan, resume=True)}")
 
     def begins(self, point: Point, of: int) -> None:
-        """See ``Show``."""
-        click.echo(f"\npoint {point.number} of {of}: {point.title}")
+        """A search for a point is about to begin."""
+        if self._events is not None:
+            self._events.write("point", {**_identity(point), "of": of})
+        else:
+            click.echo(f"\npoint {point.number} of {of}: {point.title}")
 
     def done(self, outcome: Outcome, of: int, seconds: float, left: float) -> None:
-        """See ``Show``."""
-        number = outcome.point.number
+        """What became of a point that took so long; about how long the others will take."""
+        if self._events is not None:
+            data = {**_result(outcome), "of": of, "estimate_left": left}
+            self._events.write("point done", data)
+            return
         took = f" in {minutes(seconds)}" if outcome.status is Status.TUNED else ""
         rest = f"; about {minutes(left)} left" if left else ""
         reason = f": {outcome.reason}" if outcome.reason else ""
-        click.echo(f"point {number} of {of}: {outcome.status.value}{took}{reason}{rest}")
+        number, status = outcome.point.number, outcome.status.value
+        click.echo(f"point {number} of {of}: {status}{took}{reason}{rest}")
 
-    def ends(self, outcomes: Sequence[Outcome], sentence: str) -> None:
-        """See ``Show``."""
-        table = plain_table(
-            *("", "point", ">start", ">winner", ">speed-up", "status"), overflow="fold"
-        )
+    def ends(self, outcomes: Sequence[Outcome]) -> None:
+        """All is done that will be."""
+        counts = Counter(each.status for each in outcomes)
+        told = ", ".join(f"{counts[s]} {s.value}" for s in Status if counts[s])
+        sentence = f"{plural(len(outcomes), 'point')}: {told}"
+        if self._events is not None:
+            results = [_result(each) for each in outcomes]
+            self._events.write("grid done", {"points": results, "message": sentence})
+            return
+        headings = ("", "point", ">start", ">winner", ">speed-up", "status")
+        table = plain_table(*headings, overflow="fold")
         for each in outcomes:
             before, after = each.before, each.after
             table.add_row(
                 *(str(each.point.number), each.point.title),
                 *("-" if t is None else duration(t) for t in (before, after)),
                 ratio_text(before / after) if before and after else "-",
-                each.told,
+                f"{each.status.value}: {each.reason}" if each.reason else each.status.value,
             )
         click.echo()
         print_table(table)
         click.echo(sentence)
-
-
-class GridEvents:
-    """For programs: events, as ``tcl.cli.progress_json`` has them."""
-
-    def __init__(self) -> None:
-        self._writer = JsonProgress({}, sys.stdout)
-
-    def plan(self, plan: Plan, *, resume: bool) -> None:
-        """See ``Show``."""
-        costs = [cost(p, resume=resume) for p in plan.points]
-        points = [
-            {**_identity(p), "candidates": c, "estimate": s, "done": p.standing.done}
-            | {
-                "resumed": resume and p.standing.last is not None,
-                "problem": p.problem or p.standing.busy or None,
-            }
-            for p, (c, s) in zip(plan.points, costs, strict=True)
-        ]
-        totals = {"candidates": sum(c for c, _ in costs), "estimate": sum(s for _, s in costs)}
-        self._writer.write("grid", {"points": points, **totals, "notes": list(plan.notes)})
-
-    def begins(self, point: Point, of: int) -> None:
-        """See ``Show``."""
-        self._writer.write("point", {**_identity(point), "of": of})
-
-    def done(self, outcome: Outcome, of: int, seconds: float, left: float) -> None:
-        """See ``Show``."""
-        self._writer.write("point done", {**_result(outcome), "of": of, "estimate_left": left})
-
-    def ends(self, outcomes: Sequence[Outcome], sentence: str) -> None:
-        """See ``Show``."""
-        results = [_result(each) for each in outcomes]
-        self._writer.write("grid done", {"points": results, "message": sentence})
-
-
-def cost(point: Point, *, resume: bool) -> tuple[int, float]:
-    """How many candidates a point has before it, and about how many seconds."""
-    if resume:
-        return point.candidates_left, point.seconds_left
-    return point.candidates, point.seconds
-
-
-def tally(outcomes: Sequence[Outcome]) -> str:
-    """How many points there are of each status, in words."""
-    counts = Counter(each.status for each in outcomes)
-    told = ", ".join(f"{counts[s]} {s.value}" for s in Status if counts[s])
-    return f"{plural(len(outcomes), 'point')}: {told}"
 
 
 def _standing(point: Point) -> str:
@@ -180,7 +142,7 @@ def _standing(point: Point) -> str:
 
 
 def _sum(plan: Plan, *, resume: bool) -> str:
-    costs = [cost(p, resume=resume) for p in plan.points]
+    costs = [p.ahead(resume=resume) for p in plan.points]
     candidates = plural(sum(c for c, _ in costs), "candidate")
     return f"{candidates}, about {minutes(sum(s for _, s in costs))}"
 

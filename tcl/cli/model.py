@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from tcl.tuner.cache.tuning_cache import TuningCache
-    from tcl.tuner.model.description import Device
+    from tcl.tuner.model.boosting import Boosting
     from tcl.tuner.model.model import Model
-    from tcl.tuner.training.boosting import Boosting
+    from tcl.tuner.model.subjects import Device
     from tcl.tuner.training.evaluate import Evaluation
     from tcl.tuner.training.history import History
 
@@ -91,10 +91,10 @@ def train(
     it.
     """
     from tcl.codegen.devices.named import device_named
-    from tcl.common.folder import place
+    from tcl.common.folder import cache_place
+    from tcl.tuner.model.boosting import Boosting
     from tcl.tuner.model.file import read, text_of
     from tcl.tuner.model.lookup import file_name
-    from tcl.tuner.training.boosting import Boosting
     from tcl.tuner.training.learn import learn
     from tcl.tuner.training.manifest import manifest, manifest_path
 
@@ -102,12 +102,12 @@ def train(
     earlier = read(before, first.backend) if before is not None else None
     cache = needed(path)
     devices = _devices(first, scope, cache)
-    known = _known(files, cache, devices)
+    known = _tuning_history(files, cache, devices)
     settings = Boosting(trees=trees)
     parts = ("sizes", "def")
     evaluations = [e for held_out in parts for e in _evaluated(known, held_out, settings)]
     model = learn(known.problems, settings, earlier)
-    target = out or place() / "models" / file_name(scope, first)
+    target = out or cache_place() / "models" / file_name(scope, first)
     if out is None:
         target.parent.mkdir(parents=True, exist_ok=True)
     write_text(str(target), text_of(model))
@@ -129,11 +129,11 @@ def evaluate(
 ) -> None:
     """How good models of a tuning cache's results are at what they have not seen."""
     from tcl.codegen.devices.named import device_named
-    from tcl.tuner.training.boosting import Boosting
+    from tcl.tuner.model.boosting import Boosting
 
     named = device_named(device)
     cache = needed(path)
-    known = _known(files, cache, _devices(named, scope, cache))
+    known = _tuning_history(files, cache, _devices(named, scope, cache))
     for held_out in ("sizes", "def"):
         if not any(_evaluated(known, held_out, Boosting(trees=trees))):
             click.echo(f"held out: {held_out}: there is only one, and nothing to learn from")
@@ -267,7 +267,9 @@ def _devices(device: Device, scope: str, cache: TuningCache) -> dict[str, Device
     return found
 
 
-def _known(files: tuple[Path, ...], cache: TuningCache, devices: dict[str, Device]) -> History:
+def _tuning_history(
+    files: tuple[Path, ...], cache: TuningCache, devices: dict[str, Device]
+) -> History:
     from tcl.bench.rows import EXAMPLES
     from tcl.common.errors import ArgumentError
     from tcl.tuner.training.history import history, reasons

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
+from tcl.arrays.arguments import Array
+from tcl.backends.targets import EMULATED, Target, check_emulated, target
 from tcl.cli.cache_common import cache_option, needed, relax_option
 from tcl.cli.common import (
     entry_option,
@@ -21,18 +22,23 @@ from tcl.cli.common import (
     without_threads,
 )
 from tcl.cli.json_output import Said, json_option
+from tcl.cli.kernels import Work, parse_options
 from tcl.cli.signals import dying
+from tcl.codegen.common.rounding import UNKNOWN, Rounding
+from tcl.codegen.cpu.thread_count import thread_count
+from tcl.codegen.reference import compile_reference, roundings
 from tcl.common.errors import ArgumentError
 from tcl.common.number_format import duration, plural
-
-if TYPE_CHECKING:
-    from tcl.arrays.arguments import Array
-    from tcl.backends.targets import Target
-    from tcl.cli.kernels import Work
-    from tcl.codegen.common.rounding import Rounding
-    from tcl.executors.executor import Executor
-    from tcl.selection.best_options import Query
-    from tcl.selection.suggested_options import Chosen
+from tcl.common.scratch_folder import workspace
+from tcl.executors.executor import Executor
+from tcl.executors.settings import PREDICT
+from tcl.executors.varying import VaryingExecutor
+from tcl.selection.best_options import Query, known_options
+from tcl.selection.predicted_options import best_or_predicted
+from tcl.selection.suggested_options import Chosen, applied
+from tcl.selection.tune_modes import TuneMode, tune_modes
+from tcl.tuner.measure.correctness import accumulation_depths, mismatch
+from tcl.tuner.measure.timing import measure
 
 
 @click.command("run")
@@ -86,9 +92,6 @@ def command(
     a model chooses, else with the default. Nothing is searched, whatever TCL_TUNE_MODE says: that
     is what tcl tune is for. A cache that --cache names has to have some.
     """
-    from tcl.cli.kernels import Work
-    from tcl.codegen.cpu.thread_count import thread_count
-
     # Nothing has to be saved here, and the reference may run for minutes without hearing of Ctrl+C.
     dying()
     count = thread_count(threads)
@@ -103,8 +106,6 @@ def command(
         _run_on_cpu(said, work, executor, compare=compare)
         said.end()
         return
-    from tcl.backends.targets import target
-
     without_threads(device, threads)
     where = target(device, count)
     work = Work.load(file, entry, sizes, seed, varying)
@@ -119,12 +120,6 @@ def _chosen(
     query: Query, options: str | None, path: Path | None, relax: frozenset[str], title: str
 ) -> Chosen:
     """What to run with: what was given, else what a cache has, else the default."""
-    from tcl.cli.kernels import parse_options
-    from tcl.executors.settings import PREDICT
-    from tcl.selection.best_options import known_options
-    from tcl.selection.predicted_options import best_or_predicted
-    from tcl.selection.tune_modes import TuneMode, tune_modes
-
     mode = tune_modes(None, (query.name,)).of(query.name)
     if options is not None and was_given("relax"):
         raise click.UsageError("--relax is for options of a cache, and --options gives some")
@@ -145,9 +140,6 @@ def _chosen(
 
 def _run_on_cpu(said: Said, work: Work, executor: Executor, *, compare: bool) -> None:
     """Run once, compare, and say how long a call takes."""
-    from tcl.executors.varying import VaryingExecutor
-    from tcl.tuner.measure.timing import measure
-
     outputs = work.outputs()
     with work.indexing():
         executor(*work.inputs, outputs=outputs)
@@ -175,11 +167,6 @@ def _run_on_gpu(
     said: Said, work: Work, wanted: Chosen, target: Target, query: Query, *, compare: bool
 ) -> None:
     """Likewise, on a GPU or one that is emulated, of which times mean nothing."""
-    from tcl.backends.targets import EMULATED, check_emulated
-    from tcl.common.scratch_folder import workspace
-    from tcl.selection.suggested_options import applied
-    from tcl.tuner.measure.timing import measure
-
     emulated = target.name == EMULATED
     if emulated:
         check_emulated(work.sized)
@@ -229,10 +216,6 @@ def _show_results(said: Said, work: Work, outputs: Sequence[Array], *, compare: 
 
 def _differences(work: Work, outputs: Sequence[Array]) -> list[str]:
     """Sentences about outputs that are not what the reference computes."""
-    from tcl.codegen.common.rounding import UNKNOWN
-    from tcl.codegen.reference import compile_reference, roundings
-    from tcl.tuner.measure.correctness import accumulation_depths, mismatch
-
     expected = work.outputs()
     compile_reference(work.sized)(work.inputs, expected)
     depths = accumulation_depths(work.sized)

@@ -30,15 +30,17 @@ def exit_code(stopped: BaseException | str | int) -> int:
 @contextlib.contextmanager
 def raising() -> Iterator[None]:
     """Signals that ask a command to end are exceptions, if they are not ignored."""
-    with kept():
+    with handlers_kept():
         if threading.current_thread() is threading.main_thread():
-            for number, handler in zip(ENDING, (signal.default_int_handler, _end), strict=True):
+            for number, handler in zip(
+                ENDING, (signal.default_int_handler, _terminate), strict=True
+            ):
                 if signal.getsignal(number) == signal.SIG_DFL:
                     signal.signal(number, handler)
         yield
 
 
-def _end(number: int, frame: FrameType | None) -> NoReturn:
+def _terminate(number: int, frame: FrameType | None) -> NoReturn:
     raise Terminated
 
 
@@ -50,7 +52,7 @@ def dying() -> None:
 
 
 @contextlib.contextmanager
-def kept() -> Iterator[None]:
+def handlers_kept() -> Iterator[None]:
     """Their handlers are afterwards what they were before."""
     if threading.current_thread() is not threading.main_thread():
         yield

@@ -13,6 +13,7 @@ import click
 from tcl.cli.cache_common import cache_option, writable_cache
 from tcl.cli.common import (
     check_varying,
+    check_writable,
     choose,
     entry_option,
     numpy_threads,
@@ -21,8 +22,6 @@ from tcl.cli.common import (
     threads_option,
     varying_option,
 )
-from tcl.common.errors import ArgumentError
-from tcl.common.files import check_whole
 
 
 @click.command("tune")
@@ -196,7 +195,7 @@ def _tune(
 ) -> int:
     """Tune one def; the exit code."""
     if page is not None:
-        _check_page(page)  # now, rather than after an hour
+        check_writable(page)  # now, rather than after an hour
     from tcl.codegen.cpu.thread_count import thread_count
 
     count = thread_count(settings["threads"])
@@ -247,17 +246,3 @@ def _fixed(given: tuple[str, ...]) -> dict[str, int | str]:
             raise click.UsageError(f"--fix names the knob {name} twice; leave one of them out")
         fixed[name] = int(value) if value.isdecimal() else value
     return fixed
-
-
-def _check_page(page: Path) -> None:
-    """Refuse a file that cannot be written."""
-    if page.is_dir():
-        raise ArgumentError(f"the report {page} is a directory; name a file in it")
-    if not page.parent.is_dir():
-        raise ArgumentError(f"the report {page} cannot be made: there is no folder {page.parent}")
-    try:
-        check_whole(page)
-    except OSError as error:
-        raise ArgumentError(
-            f"the report {page} cannot be written: {error.strerror}; name a file in another folder"
-        ) from None

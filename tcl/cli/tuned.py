@@ -147,8 +147,8 @@ class Session:
             except KeyboardInterrupt as stopped:
                 signalled = exit_code(stopped)
         counted(self.presses)  # what is left takes a moment
-        self._show(result, beside, yardstick, progress)
-        problems = self._write(result.run, yardstick, beside)
+        self._print_result(result, beside, yardstick, progress)
+        problems = self._write_page(result.run, yardstick, beside)
         problems += self._saved(result, default=default)
         for problem in problems:
             report(problem)
@@ -225,7 +225,7 @@ class Session:
         contenders: dict[str, Callable[[], object]] = {}
         for name, options in ((_WINNER, best), *others.items()):
             if name == _WINNER or options not in known:
-                executor = work.executor(partial(_given, options), self.threads, asked=False)
+                executor = work.executor(partial(_always, options), self.threads, asked=False)
                 contenders[name] = partial(executor, *work.inputs, outputs=outputs)
         contenders[_WINNER]()  # on zeros
         expected = {t.name: a.copy() for t, a in zip(work.checked.outputs, outputs, strict=True)}
@@ -236,7 +236,7 @@ class Session:
         own = times.pop(_WINNER)
         return {name: seconds / own for name, seconds in times.items()}
 
-    def _show(
+    def _print_result(
         self,
         result: TuningResult[MappingOptions],
         beside: dict[str, float],
@@ -261,7 +261,7 @@ class Session:
                 click.echo(gain)
             click.echo(f"options: {result.options}")
 
-    def _write(self, run: str, yardstick: Yardstick, beside: dict[str, float]) -> list[str]:
+    def _write_page(self, run: str, yardstick: Yardstick, beside: dict[str, float]) -> list[str]:
         """Write the page, if one is wanted; what went wrong."""
         if self.page is None:
             return []
@@ -311,7 +311,7 @@ class Session:
         return []
 
 
-def _given(options: MappingOptions, query: Query) -> MappingOptions:
+def _always(options: MappingOptions, query: Query) -> MappingOptions:
     """The options, whatever for."""
     return options
 

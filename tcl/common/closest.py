@@ -22,10 +22,10 @@ the beginning of the other."""
 def closest(name: str, known: Iterable[str]) -> str | None:
     """The one of these names that is most like ``name``, whose case counts least; None if none
     is like it."""
-    return next(iter(alike(name, known, 1)), None)
+    return next(iter(closest_few(name, known, 1)), None)
 
 
-def alike(name: str, known: Iterable[str], most: int) -> list[str]:
+def closest_few(name: str, known: Iterable[str], most: int) -> list[str]:
     """Likewise, up to so many, the one most like it first."""
     names = [n for n in known if len(n) <= _LONGEST]
     folded = name[:_LONGEST].casefold()

@@ -25,10 +25,13 @@ else:
         def decorate(plain):
             own = plain.__dict__
             plain.__doc__ = plain.__doc__ or plain.__name__  # else ``inspect`` makes one up
+            below = (getattr(base, "__dataclass_params__", None) for base in plain.__mro__[1:])
             bare = dataclasses.dataclass(
-                init=False, repr=False, eq=False, slots=slots, kw_only=kw_only
+                **{"init": False, "repr": False, "eq": False, "slots": slots, "kw_only": kw_only},
+                frozen=frozen and any(params is not None and params.frozen for params in below),
             )
             made = bare(plain)
+            made.__dataclass_params__.frozen = frozen
             methods = {"__repr__": _repr}
             if init:
                 methods["__init__"] = _Compiled(made, "__init__", frozen)
@@ -36,7 +39,7 @@ else:
                 methods["__eq__"] = _Compiled(made, "__eq__", frozen)
                 methods["__hash__"] = _Compiled(made, "__hash__", frozen) if frozen else None
             if frozen:
-                methods |= {"__setattr__": _refuse, "__delattr__": _refuse}
+                methods |= {"__setattr__": _refuse_change, "__delattr__": _refuse_change}
                 if slots:  # what restores copies would set attributes
                     methods |= {"__getstate__": _state, "__setstate__": _restore}
             for name, method in methods.items():
@@ -56,7 +59,9 @@ class _Compiled:
     def __get__(self, instance: object, owner: type) -> Any:
         cls, name = self.cls, self.name
         known = {"_set": object.__setattr__, "_missing": MISSING}
-        text = _init_text(cls, self.frozen, known) if name == "__init__" else _text(cls, name)
+        text = (
+            _init_text(cls, self.frozen, known) if name == "__init__" else _method_text(cls, name)
+        )
         exec(text, known)
         function: Any = known[name]
         function.__qualname__ = f"{cls.__qualname__}.{name}"
@@ -89,7 +94,7 @@ def _init_text(cls: Any, frozen: bool, known: dict[str, Any]) -> str:
     return f"def __init__({header}):\n    {inside}"
 
 
-def _text(cls: Any, name: str) -> str:
+def _method_text(cls: Any, name: str) -> str:
     """Of ``__eq__`` or ``__hash__``."""
     compared = [f.name for f in fields(cls) if f.compare]
     mine, other = (f"({''.join(f'{who}.{n}, ' for n in compared)})" for who in ("self", "other"))
@@ -112,7 +117,7 @@ def _repr(self: Any) -> str:
     return f"{type(self).__qualname__}({', '.join(values)})"
 
 
-def _refuse(self: Any, name: str, *_: Any) -> None:
+def _refuse_change(self: Any, name: str, *_: Any) -> None:
     raise FrozenInstanceError(f"{type(self).__qualname__} is frozen: {name!r} stays as it is")
 
 

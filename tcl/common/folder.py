@@ -29,7 +29,7 @@ class NoPlaceError(TclError):
     """There is no folder that could be this user's cache."""
 
 
-def place() -> Path:
+def cache_place() -> Path:
     """``TCL_CACHE_DIR``, or the user's cache folder; it need not exist. Raises ``NoPlaceError``."""
     given = os.environ.get("TCL_CACHE_DIR")
     if given:
@@ -46,7 +46,7 @@ def place() -> Path:
 def cache_folder() -> Path | None:
     """``place``; None, with a warning, if there is none, or this user may not look into it."""
     try:
-        found = place()
+        found = cache_place()
         os.stat(found / ".")  # nobody may who may not search it, or a folder above it
     except NoPlaceError as error:
         _without(str(error))
@@ -60,7 +60,7 @@ def cache_folder() -> Path | None:
     return found
 
 
-def made(folder: Path) -> bool:
+def ensure_folder(folder: Path) -> bool:
     """Whether this folder of a cache can be written; it is made, for this user alone, if it does
     not exist. If not, a warning says why."""
     try:
@@ -82,7 +82,7 @@ def private(folder: Path | None, without: str, *, create: bool) -> Iterator[int 
     does not say whose it is (it is not POSIX), or, with a warning, if it is not this user's alone.
     ``create``: it is made if it does not exist, else that is an ``OSError``. ``without``: what a
     refusal means, as a sentence."""
-    if os.name != "posix" or folder is None or (create and not made(folder.parent)):
+    if os.name != "posix" or folder is None or (create and not ensure_folder(folder.parent)):
         yield None
         return
     if create:

@@ -41,12 +41,12 @@ def listen(text: str) -> None:
         if equals and room not in ROOMS:
             raise UnknownNameError(
                 f"{VARIABLE} names the logger {room[:40]!r}, and there is none; "
-                f"{_near(room, ROOMS)}"
+                f"{_did_you_mean(room, ROOMS)}"
             )
         if level not in LEVELS:
             raise UnknownNameError(
                 f"there is no log level {level[:40]!r}, as {VARIABLE} says"
-                f"{equals and f' for {room}'}; {_near(level, LEVELS)}"
+                f"{equals and f' for {room}'}; {_did_you_mean(level, LEVELS)}"
             )
         if room in found:
             raise UnknownNameError(
@@ -62,7 +62,7 @@ def listen(text: str) -> None:
         logging.getLogger("tcl").addHandler(lines)
 
 
-def _near(name: str, known: tuple[str, ...]) -> str:
+def _did_you_mean(name: str, known: tuple[str, ...]) -> str:
     near = closest(name, known)
     hint = f"did you mean {near}? " if near else ""
     return f"{hint}there are {', '.join(known)}"

@@ -8,7 +8,7 @@ _DIGITS = 10**20
 
 def shown(value: object) -> str:
     """A value as it was written where that is short, else what it is."""
-    text = _written(value)
+    text = _as_text(value)
     return text if text is not None and len(text) <= _LONGEST else kind_of(value)
 
 
@@ -19,7 +19,7 @@ def kind_of(value: object) -> str:
     return "None" if value is None else type(value).__name__
 
 
-def _written(value: object) -> str | None:
+def _as_text(value: object) -> str | None:
     """None for what is better not written out, such as an array."""
     if isinstance(value, tuple | list) and len(value) <= _LONGEST:
         parts = [shown(each) for each in value]

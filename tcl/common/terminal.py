@@ -15,10 +15,10 @@ _COLOURS = {"error": "\x1b[1;31m", "warning": "\x1b[1;33m"}
 
 def escaped(text: str) -> str:
     """A text with all characters that control a terminal, or cannot be seen, written out."""
-    return _UNUSUAL.sub(_written, text)
+    return _UNUSUAL.sub(_escape, text)
 
 
-def _written(found: re.Match[str]) -> str:
+def _escape(found: re.Match[str]) -> str:
     character = found[0]
     if character.isprintable() or unicodedata.category(character) == "Zs":  # spaces of other widths
         return character

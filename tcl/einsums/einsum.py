@@ -56,22 +56,22 @@ def einsum(
     Raises ``ArgumentError`` for expressions, operands and options that are not right, and for
     complex numbers.
     """
-    expression, operands = _split(arguments)
+    expression, operands = _expression_and_operands(arguments)
     plain = optimize is True and dtype is None and order == "K" and casting == "safe"
     if plain:
         latest = _kept.latest.get(expression)
         if latest is not None:
-            found = latest.again(operands, out)
+            found = latest.repeated(operands, out)
             if found is not None:
                 return found
-    layout = _layout(order)
+    layout = _checked_order(order)
     operands = tuple(_operand(each, number) for number, each in enumerate(operands))
     if out is not None and not (hasattr(out, "dtype") and hasattr(out, "shape")):
         raise ArgumentError(f"einsum: out= has to be an array, not {kind_of(out)}")
     path = explicit_path(optimize)
     if path is None and isinstance(optimize, list):
         optimize = tuple(optimize)
-    call = _kept.call(
+    call = _kept.compiled(
         expression,
         tuple([element_type(each, f"operand {n}").name for n, each in enumerate(operands)]),
         tuple([tuple(np.shape(each)) for each in operands]),
@@ -103,7 +103,7 @@ class _Call:
         self._result = result
         self._executor: Calls[Any] | None = None
 
-    def again(self, operands: tuple[Any, ...], out: Any) -> Any:
+    def repeated(self, operands: tuple[Any, ...], out: Any) -> Any:
         """The result, if operands and ``out`` are like those of the last call; None if not."""
         if self._executor is None:
             return None
@@ -111,7 +111,7 @@ class _Call:
         return found if out is not None else self._as_number(found)
 
     def __call__(self, operands: tuple[Any, ...], out: Any) -> Any:
-        found = self.again(operands, out)
+        found = self.repeated(operands, out)
         if found is not None:
             return found
         executor, given = self._definitions.executor(NAME, operands, (RESULT,))
@@ -153,14 +153,14 @@ class _Kept:
     def __len__(self) -> int:
         return len(self._calls)
 
-    def call(self, *key: Any) -> _Call:
+    def compiled(self, *key: Any) -> _Call:
         """That of ``_call`` for these arguments."""
         with self._lock:
             found = self._calls.get(key)
             if found is not None:
                 self._calls.move_to_end(key)
                 return found
-        made = _call(*key)
+        made = _compiled_call(*key)
         with self._lock:
             self._calls[key] = made
             scratch = sum(call.scratch for call in self._calls.values())
@@ -177,7 +177,7 @@ class _Kept:
 _kept = _Kept()
 
 
-def _call(
+def _compiled_call(
     expression: str,
     types: tuple[str, ...],
     shapes: tuple[Shape, ...],
@@ -203,7 +203,7 @@ def _call(
     )
 
 
-def _split(arguments: tuple[Any, ...]) -> tuple[str, tuple[Any, ...]]:
+def _expression_and_operands(arguments: tuple[Any, ...]) -> tuple[str, tuple[Any, ...]]:
     """The expression in letters and the operands, of a call in either form."""
     if arguments and isinstance(arguments[0], str):
         return arguments[0], arguments[1:]
@@ -237,7 +237,7 @@ def _operand(given: Any, number: int) -> Any:
     )
 
 
-def _layout(order: Any) -> str:
+def _checked_order(order: Any) -> str:
     found = "K" if order is None else order.upper() if isinstance(order, str) else ""
     if found not in ("C", "F", "A", "K"):
         raise ArgumentError(f"einsum: order has to be 'C', 'F', 'A' or 'K', not {shown(order)}")

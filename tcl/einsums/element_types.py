@@ -32,7 +32,7 @@ def element_type(given: Any, whose: str) -> ScalarType:
         given = np.asarray(given)
     dtype = given if isinstance(given, type | np.dtype | str) else getattr(given, "dtype", given)
     try:
-        return _read(dtype)
+        return _type_of_dtype(dtype)
     except TypeError:
         given = shown(dtype) if isinstance(dtype, str) else kind_of(dtype)
         raise ArgumentError(f"einsum: {whose} has to be a type of elements, not {given}") from None
@@ -50,7 +50,7 @@ def element_type(given: Any, whose: str) -> ScalarType:
 
 
 @lru_cache(64)
-def _read(dtype: Any) -> ScalarType:
+def _type_of_dtype(dtype: Any) -> ScalarType:
     """What a dtype stands for. Raises ``KeyError`` with the name of a type that defs do not have,
     and ``TypeError`` for what is no dtype."""
     name = str(dtype)

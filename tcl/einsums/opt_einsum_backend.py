@@ -41,7 +41,7 @@ def _axes(axes: Any, left: int, right: int) -> tuple[list[int], list[int]]:
     )
     try:
         if isinstance(axes, Sequence):
-            one, other = (_listed(each) for each in axes)
+            one, other = (_axis_list(each) for each in axes)
         else:
             count = operator.index(axes)
             if not 0 <= count <= min(left, right):
@@ -58,7 +58,7 @@ def _axes(axes: Any, left: int, right: int) -> tuple[list[int], list[int]]:
     return one, other
 
 
-def _listed(axes: Any) -> list[int]:
+def _axis_list(axes: Any) -> list[int]:
     return [operator.index(axis) for axis in axes] if hasattr(axes, "__iter__") else [int(axes)]
 
 

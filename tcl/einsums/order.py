@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import string
 from collections.abc import Iterable, Sequence
 from typing import Any, TypeAlias
 
@@ -49,12 +50,12 @@ def steps_of(indexed: Indexed, optimize: Any) -> tuple[Step, ...]:
     whole = _Product(tuple(range(count)), frozenset(indexed.output))
     given = explicit_path(optimize)
     if given is not None:
-        return _listed(_tree(given, indexed), indexed)
+        return _in_steps(_tree(given, indexed), indexed)
     if optimize is False or optimize is None or not indexed.sizes:
-        return _listed(whole, indexed)
+        return _in_steps(whole, indexed)
     if count > 2:
         whole = _tree(_best_path(indexed, optimize), indexed)
-    return _listed(_Estimate(indexed).improved(whole), indexed)
+    return _in_steps(_Estimate(indexed).improved(whole), indexed)
 
 
 def explicit_path(optimize: Any) -> Path | None:
@@ -68,11 +69,11 @@ def explicit_path(optimize: Any) -> Path | None:
         first, *rest = optimize
         if isinstance(first, str):
             if first == "einsum_path":
-                return _checked(rest)
+                return _checked_path(rest)
             if first in _FINDERS and len(rest) == 1 and isinstance(rest[0], int | float):
                 return None
         else:
-            return _checked(optimize)
+            return _checked_path(optimize)
     raise ArgumentError(
         "einsum: optimize has to be True, False, 'greedy', 'optimal', one of these two with the "
         "most elements of an intermediate result, as in ('greedy', 1000000), or a path, as in "
@@ -83,7 +84,7 @@ def explicit_path(optimize: Any) -> Path | None:
 _FINDERS = ("greedy", "optimal")
 
 
-def _checked(path: Sequence[Any]) -> Path:
+def _checked_path(path: Sequence[Any]) -> Path:
     for step in path:
         if not isinstance(step, tuple | list) or not step or not all(map(_is_whole, step)):
             raise ArgumentError(
@@ -128,14 +129,14 @@ def _best_path(indexed: Indexed, optimize: Any) -> Path:
     installed, else by NumPy."""
     finder, limit = (optimize, None) if isinstance(optimize, str | bool) else optimize
     terms = [sorted(_labels(term)) for term in indexed.terms]
-    letters = _letters(indexed)
+    letters = dict(zip(indexed.sizes, _ALPHABET, strict=False))
     shapes = [tuple(indexed.sizes[label] for label in term) for term in terms]
     inputs = ",".join("".join(letters[label] for label in term) for term in terms)
     expression = f"{inputs}->{''.join(letters[label] for label in indexed.output)}"
     try:
         import opt_einsum
     except ImportError:
-        if len(letters) > _NUMPY_LETTERS:
+        if len(letters) > len(string.ascii_letters):
             return (tuple(range(len(terms))),)
         name = "greedy" if finder is True else finder
         arrays = [np.broadcast_to(np.float32(0), shape) for shape in shapes]
@@ -153,16 +154,9 @@ def _best_path(indexed: Indexed, optimize: Any) -> Path:
     )
 
 
-_NUMPY_LETTERS = 52
 _LARGE = 1 << 62
-
-
-def _letters(indexed: Indexed) -> dict[str, str]:
-    """A character for every index, which the dimensions of an ellipsis do not have. The letters of
-    the alphabet come first, as NumPy knows no others."""
-    alphabet = [chr(65 + n) for n in range(26)] + [chr(97 + n) for n in range(26)]
-    free = iter([*(c for c in alphabet if c not in indexed.sizes), *map(chr, range(192, 1000))])
-    return {label: label if label.isalpha() else next(free) for label in indexed.sizes}
+_ALPHABET = string.ascii_letters + "".join(map(chr, range(192, 1000)))
+"""A character for every index. NumPy knows the letters alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,7 +179,7 @@ class _Estimate:
                 joined = _Product(
                     (*found.takes[:at], *one.takes, *found.takes[at + 1 :]), found.keeps
                 )
-                if self.time(joined) <= self.time(found):
+                if self.seconds(joined) <= self.seconds(found):
                     found = joined
         for one in found.takes:
             rest = [other for other in found.takes if other is not one]
@@ -195,26 +189,26 @@ class _Estimate:
                 summed = _Product(
                     tuple(first if other is one else other for other in found.takes), found.keeps
                 )
-                if self.time(summed) < self.time(found):
+                if self.seconds(summed) < self.seconds(found):
                     found = summed
         return found
 
-    def time(self, product: _Product) -> float:
+    def seconds(self, product: _Product) -> float:
         """Of a step, with those that it takes."""
         labels = product.keeps.union(*map(self._has, product.takes))
         whole = labels in (product.keeps, *map(self._has, product.takes))
-        total = _STEP + self._size(labels) * (_ONCE if whole else 1) * max(
+        total = _STEP + self._points(labels) * (_ONCE if whole else 1) * max(
             1, len(product.takes) - 1
         )
         for one in product.takes:
             if isinstance(one, _Product):
-                total += self.time(one) + _STORED * self._size(one.keeps)
+                total += self.seconds(one) + _STORED * self._points(one.keeps)
         return total
 
     def _has(self, one: int | _Product) -> frozenset[str]:
         return one.keeps if isinstance(one, _Product) else _labels(self.indexed.terms[one])
 
-    def _size(self, labels: Iterable[str]) -> float:
+    def _points(self, labels: Iterable[str]) -> float:
         return float(math.prod(self.indexed.sizes[label] for label in labels))
 
 
@@ -226,7 +220,7 @@ _STEP = 60_000.0
 """A statement's loops, and the threads that wait for each other after it: about 2 µs."""
 
 
-def _listed(product: _Product, indexed: Indexed) -> tuple[Step, ...]:
+def _in_steps(product: _Product, indexed: Indexed) -> tuple[Step, ...]:
     """The steps of a product, each after those that it takes."""
     found: list[Step] = []
 

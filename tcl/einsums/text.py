@@ -41,23 +41,25 @@ def def_text(
         tensors.append(RESULT)
     terms: list[Term] = [*indexed.terms, *(step.gives for step in steps)]
 
-    def element(number: int) -> str:
+    def element_text(number: int) -> str:
         read = _element(tensors[number], terms[number], names)
         return read if number >= len(inputs) else _cast(read, types[number], computed)
 
     statements = []
     for number, step in enumerate(steps, start=len(inputs)):
-        product = (" && " if computed.is_bool else " * ").join(map(element, step.takes))
+        product = (" && " if computed.is_bool else " * ").join(map(element_text, step.takes))
         read = {label for taken in step.takes for label in terms[taken]} - {None}
         reduces = bool(read - set(step.gives))
         sign = ("max=!" if computed.is_bool else "+=!") if reduces else "="
         statements.append(f"{_element(tensors[number], step.gives, names)} {sign} {product}")
     if cast_at_end:
-        value = _cast(element(len(tensors) - 1), computed, result)
+        value = _cast(element_text(len(tensors) - 1), computed, result)
         statements.append(f"{_element(RESULT, indexed.output, names)} = {value}")
         tensors.append(RESULT)
     parameters = [
-        f"{type_} {name}" if not term else f"{type_}({', '.join(_sizes(term, sizes))}) {name}"
+        f"{type_} {name}"
+        if not term
+        else f"{type_}({', '.join(_dimensions_text(term, sizes))}) {name}"
         for type_, name, term in zip(types, inputs, indexed.terms, strict=True)
     ]
     return _assembled(str(indexed.notation), parameters, tensors[len(inputs) :], statements)
@@ -98,7 +100,7 @@ def _input_names(count: int, taken: set[str]) -> list[str]:
     return [f"In{number + 1}" for number in range(count)]
 
 
-def _sizes(term: Term, sizes: dict[str, str]) -> Iterable[str]:
+def _dimensions_text(term: Term, sizes: dict[str, str]) -> Iterable[str]:
     return ("1" if label is None else sizes[label] for label in term)
 
 

@@ -105,7 +105,7 @@ def _make(kernels: Kernels, definition: CheckedDef, found: Inputs, wanted: Wante
         if of_class is not None:
             return of_class
     sized = kernels.size(definition, given.views)
-    options = _chosen(kernels, definition, found, sized)
+    options = _choose_options(kernels, definition, found, sized)
     executor: Calls[Any]
     if given.device == HOST:
         executor = Executor(sized, options, kernels.threads, wanted)
@@ -150,11 +150,13 @@ def _of_class(
     return family.executor(
         sizes,
         wanted,
-        lambda all_: _chosen(kernels, definition, found, kernels.size(definition, views), all_),
+        lambda all_: _choose_options(
+            kernels, definition, found, kernels.size(definition, views), all_
+        ),
     )
 
 
-def _chosen(
+def _choose_options(
     kernels: Kernels,
     definition: CheckedDef,
     found: Inputs,
@@ -164,7 +166,9 @@ def _chosen(
     """The options for inputs: the caller's, else the best that are known; those for all sizes
     of classes if such are given, about which models know nothing."""
     given = found.given
-    options = _given(kernels, definition.name, given.arrays, {} if all_ is None else all_.classes)
+    options = _callers_options(
+        kernels, definition.name, given.arrays, {} if all_ is None else all_.classes
+    )
     if options is not None:
         return options
     cpu = replace(host_cpu(), threads=kernels.threads)
@@ -178,7 +182,7 @@ def _chosen(
     return kernels.first_use(call, mode)
 
 
-def _given(
+def _callers_options(
     kernels: Kernels, entry_point: str, arrays: tuple[Any, ...], classes: Mapping[str, SizeClass]
 ) -> Chosen | None:
     """The caller's options for these inputs; None if the best known are wanted. ``classes``:

@@ -58,7 +58,7 @@ class Family:
         for classes in classes_of(sizes, self._varying):
             key = tuple(classes.values())
             if key not in self._classes:
-                self._classes[key] = self._made(sizes, classes, choose)
+                self._classes[key] = self._make_class(sizes, classes, choose)
             found = self._classes[key]
             if found is not None:
                 values = {name: sizes[name] for name in classes}
@@ -71,7 +71,7 @@ class Family:
         found = (self._classes.get(each) for each in classes)
         return next((each for each in found if each is not None), None)
 
-    def _made(
+    def _make_class(
         self,
         sizes: Mapping[str, int],
         classes: Mapping[str, SizeClass],
@@ -88,20 +88,20 @@ class Family:
         chosen = choose(all_)  # which refuses sizes that no kernel can be for
         usual = {name: each.usual for name, each in classes.items()}
 
-        def made(options: MappingOptions) -> Class:
+        def make_with(options: MappingOptions) -> Class:
             found = self._class(all_, options)
             with all_.refusing():  # other options may be for all of them
                 found.compile(usual)
             return found
 
         try:
-            return applied(chosen, made)[1]
+            return applied(chosen, make_with)[1]
         except NOT_FOR_ALL as reason:
             tell(self._definition, classes, reason)
             if self._asked or chosen == DEFAULT:
                 return None
         try:
-            return made(DEFAULT)
+            return make_with(DEFAULT)
         except NOT_FOR_ALL as reason:
             tell(self._definition, classes, reason)
             return None

@@ -6,19 +6,20 @@ import functools
 from typing import TYPE_CHECKING
 
 from tcl.codegen.devices.cupy_driver import Driver
+from tcl.common.lazy import Lazy
 
 if TYPE_CHECKING:
-    from tcl.codegen.cuda.run.ready import Machine
+    from tcl.codegen.cuda.run import ready
+else:
+    ready = Lazy("tcl.codegen.cuda.run.ready")
 
 
 @functools.cache
-def this_machine() -> Machine:
+def this_machine() -> ready.Machine:
     """The GPUs that are here. Raises ``ArgumentError`` if CuPy is missing, or can use none."""
-    from tcl.codegen.cuda.run.ready import Machine
-
     driver = Driver()
     driver.check()
-    return Machine(driver)
+    return ready.Machine(driver)
 
 
 def driver() -> Driver:

@@ -10,7 +10,7 @@ from tcl.progress.words import verdict
 from tcl.tuner.run import events
 
 
-class Lines:
+class ProgressLines:
     """Says in lines what events tell; ``state`` has taken them before.
 
     ``briefly``: without those that a panel shows in place of lines.

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from tcl.progress.cell import Cell
 from tcl.progress.console import Console
-from tcl.progress.lines import Lines
+from tcl.progress.lines import ProgressLines
 from tcl.progress.state import Event, SearchState, Yardstick
 from tcl.tuner.run import events
 
@@ -49,7 +49,7 @@ class Progress:
             self._live = Live(
                 console=self._console, get_renderable=self.panel, refresh_per_second=8
             )
-        self._lines = Lines(self._state, self.say, briefly=self._live is not None)
+        self._lines = ProgressLines(self._state, self.say, briefly=self._live is not None)
 
     def __enter__(self) -> Progress:
         if self._live is not None:

@@ -16,7 +16,7 @@ _log = logger("tuning")
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class Followers:
     """Who follows a search."""
 
     reports: list[Callable[[Event[Any]], object]]
@@ -44,11 +44,11 @@ def shown_progress(
     inputs: Sequence[Any],
     limit: float | None,
     report: Callable[[Event[Any]], object] | None,
-) -> Iterator[Shown]:
+) -> Iterator[Followers]:
     """What takes the events of a search: shows them if that is wanted, logs them where somebody
     listens, and hands them to ``report``. ``limit``: of the search, in seconds. With no
     ``progress`` said, it is shown on a terminal and in a notebook, unless there is a ``report``."""
-    told = Shown([] if report is None else [report], [])
+    told = Followers([] if report is None else [report], [])
     given = (getattr(each, "shape", ()) for each in inputs)  # which are not looked at yet
     shapes = (list(shape) if isinstance(shape, tuple) else [] for shape in given)
     title = f"{entry_point} on {', '.join(map(str, shapes))}"
@@ -63,14 +63,14 @@ def shown_progress(
             told.reports.append(open_.enter_context(shown).report)
             told.lines.append(shown.say)
         if _log.isEnabledFor(logging.INFO):
-            from tcl.progress.lines import Lines
+            from tcl.progress.lines import ProgressLines
             from tcl.progress.state import SearchState
 
             def log(line: str) -> None:
                 _log.info("%s", line)
 
             state = SearchState(None, limit)
-            lines = Lines(state, log)
+            lines = ProgressLines(state, log)
             lines.begin(title)
             told.reports.extend([state.take, lines.report])
             told.lines.append(log)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 from tcl.common.number_format import duration
 from tcl.tuner.cache.analysis import Analysis, Decision, Group, Margins, Mean, Pool, Rate
@@ -22,36 +22,109 @@ BOUND = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Section:
+class Section(NamedTuple):
     """A table with a title and what has to be known to read it."""
 
     title: str
     note: str
     headings: tuple[str, ...]
     """Those of numbers begin with ``>``."""
-    rows: tuple[tuple[str, ...], ...]
+    rows: Sequence[tuple[str, ...]]
 
 
-def sections(found: Analysis, *, values: bool) -> list[Section]:
-    """All that there is to show. ``values``: also a row for each value of a decision."""
+def sections(found: Analysis, *, values: bool = False, important: bool = False) -> list[Section]:
+    """All that there is to show. ``values``: also a row for each value of a decision;
+    ``important``: also which decisions mattered, which takes some seconds a group."""
     names = device_names(found.groups)
-    every = (*found.groups, *((found.together,) if len(found.groups) > 1 else ()))
+    every = {(g.entry, names[g.backend, g.device]): g for g in found.groups}
+    knobs = {whose: group.decisions(important=important) for whose, group in every.items()}
+    if len(every) > 1:
+        every["all", "all"] = found.together
+    devices = [(name, device) for (_, device), name in names.items()]
+    made = [
+        Section("Devices", "", ("name", "device"), devices),
+        *_of_groups(every),
+        *_of_knobs(knobs, values=values, important=important),
+    ]
+    return [section for section in made if section.rows]
+
+
+_WHOSE = ("def", "device")
+_RATES = (">tried on", ">wins", ">win rate", ">lost")
+_ENOUGH = tuple(f">for {100 * share:.0f} %" for share in SHARES)
+
+
+def _of_groups(every: Mapping[tuple[str, str], Group]) -> list[Section]:
+    return [
+        Section(
+            "Margins",
+            "How much longer than the winner's a call takes of the second, and of the untuned "
+            "default; and the share of keys in which the default itself won. Times are compared "
+            "that were taken alike: in turns in the finals, else as first readings; negative where "
+            "such a one was faster than what won the finals. Time: a call of each key's winner, "
+            "added up.",
+            (
+                *(*_WHOSE, ">keys", ">candidates", ">time"),
+                *(">second: median", ">mean", ">default: median", ">mean", ">default wins"),
+            ),
+            [
+                (
+                    *(*who, str(len(g.keys)), str(len(g.options)), duration(g.seconds)),
+                    *(*_margin(g.over_second), *_margin(g.over_default), _mean(g.default_wins)),
+                )
+                for who, g in every.items()
+            ],
+        ),
+        Section(
+            "Presets",
+            "A preset with a + is not alone: options of a search, or a user's, that stand on it. "
+            "Lost: what is lost where candidates with it are all there is, over the keys where it "
+            "was tried.",
+            (*_WHOSE, "preset", *_RATES),
+            [(*who, *_rate(rate)) for who, g in every.items() for rate in g.presets],
+        ),
+        Section(
+            "A smaller pool of candidates",
+            "How many options, besides the untuned default, keep 95 and 99 % of the winners' speed "
+            "over all keys, chosen greedily, plain / by time; and what is lost with the default "
+            "alone. Where none of a pool was measured, a key has its default (its slowest "
+            f"candidate, if that was not measured). {BOUND}",
+            (*_WHOSE, ">keys", ">options", ">default alone loses", *_ENOUGH),
+            [
+                (
+                    *(*who, str(len(g.keys)), str(len({*g.options}))),
+                    *(_mean(Mean(*(1 - kept[0] for kept in g.pool))), *_enough(g.pool)),
+                )
+                for who, g in every.items()
+            ],
+        ),
+    ]
+
+
+def _of_knobs(
+    knobs: Mapping[tuple[str, str], Sequence[Decision]], *, values: bool, important: bool
+) -> list[Section]:
+    each = [(who, knob) for who, own in knobs.items() for knob in own]
     made = [
         Section(
-            "Devices",
-            "",
-            ("name", "device"),
-            tuple((name, device) for (_, device), name in names.items()),
+            "Knobs",
+            "What is lost if a knob is fixed at the value that wins most, over the keys where that "
+            "was tried; and how many of its values, chosen greedily, keep 95 and 99 %. A value "
+            f"that is open is left to the preset. {BOUND}"
+            + " Importance: what a random forest loses without the knob, see the search's report."
+            * important,
+            (
+                *(*_WHOSE, "knob", ">values", "wins most", ">tried on", ">wins", ">fixed loses"),
+                *(*_ENOUGH, *([">importance"] * important)),
+            ),
+            [(*who, *_decision(knob, important=important)) for who, knob in each],
         ),
-        _margins(every, names),
-        _presets(every, names),
-        _pools(every, names),
-        _decisions(found.groups, names),
     ]
     if values:
-        made.append(_values(found.groups, names))
-    return [section for section in made if section.rows]
+        rows = [(*who, knob.name, *_rate(rate)) for who, knob in each for rate in knob.rates]
+        note = "As for presets, of each value of each knob."
+        made.append(Section("Values", note, (*_WHOSE, "knob", "value", *_RATES), rows))
+    return made
 
 
 def device_names(groups: Iterable[Group]) -> dict[tuple[str, str], str]:
@@ -63,83 +136,9 @@ def device_names(groups: Iterable[Group]) -> dict[tuple[str, str], str]:
     return names
 
 
-def _whose(group: Group, names: dict[tuple[str, str], str]) -> tuple[str, str]:
-    if not group.entry:
-        return "all", "all"
-    return group.entry, names[group.backend, group.device]
-
-
-def _margins(groups: Sequence[Group], names: dict[tuple[str, str], str]) -> Section:
-    rows = tuple(
-        (
-            *_whose(group, names),
-            *(str(group.keys), str(group.candidates), duration(group.seconds)),
-            *_margin(group.over_second),
-            *_margin(group.over_default),
-            _mean(group.default_wins),
-        )
-        for group in groups
-    )
-    return Section(
-        "Margins",
-        "How much longer than the winner's a call takes of the second, and of the untuned default; "
-        "and the share of keys in which the default itself won. Times are compared that were taken "
-        "alike: in turns in the finals, else as first readings; negative where such a one was "
-        "faster than what won the finals. Time: a call of each key's winner, added up.",
-        (
-            *("def", "device", ">keys", ">candidates", ">time"),
-            *(">second: median", ">mean", ">default: median", ">mean", ">default wins"),
-        ),
-        rows,
-    )
-
-
-def _presets(groups: Sequence[Group], names: dict[tuple[str, str], str]) -> Section:
-    rows = tuple(
-        (*_whose(group, names), *_rate(rate)) for group in groups for rate in group.presets
-    )
-    return Section(
-        "Presets",
-        "A preset with a + is not alone: options of a search, or a user's, that stand on it. Lost: "
-        "what is lost where candidates with it are all there is, over the keys where it was tried.",
-        ("def", "device", "preset", *_RATES),
-        rows,
-    )
-
-
-_RATES = (">tried on", ">wins", ">win rate", ">lost")
-
-
 def _rate(rate: Rate) -> tuple[str, ...]:
     counts = (str(rate.value), str(rate.tried), str(rate.wins))
     return *counts, _mean(rate.rate), _mean(rate.lost)
-
-
-def _pools(groups: Sequence[Group], names: dict[tuple[str, str], str]) -> Section:
-    rows = tuple(
-        (
-            *_whose(group, names),
-            *(str(group.keys), str(group.different)),
-            _mean(Mean(1 - group.options.start.plain, 1 - group.options.start.by_time)),
-            *_enough(group.options),
-        )
-        for group in groups
-    )
-    return Section(
-        "A smaller pool of candidates",
-        "How many options, besides the untuned default, keep 95 and 99 % of the winners' speed "
-        "over all keys, chosen greedily, plain / by time; and what is lost with the default alone. "
-        "Where none of a pool was measured, a key has its default (its slowest candidate, if that "
-        f"was not measured). {BOUND}",
-        (
-            *("def", "device", ">keys", ">options", ">default alone loses"),
-            *_ENOUGH,
-        ),
-        rows,
-    )
-
-
-_ENOUGH = tuple(f">for {100 * share:.0f} %" for share in SHARES)
 
 
 def _enough(pool: Pool) -> tuple[str, ...]:
@@ -147,48 +146,13 @@ def _enough(pool: Pool) -> tuple[str, ...]:
     return tuple(" / ".join("-" if n is None else str(n) for n in pair) for pair in pairs)
 
 
-def _decisions(groups: Sequence[Group], names: dict[tuple[str, str], str]) -> Section:
-    asked = any(d.importance is not None for group in groups for d in group.decisions)
-    rows = tuple(
-        (*_whose(group, names), *_decision(decision, asked))
-        for group in groups
-        for decision in group.decisions
-    )
-    return Section(
-        "Knobs",
-        "What is lost if a knob is fixed at the value that wins most, over the keys where that was "
-        "tried; and how many of its values, chosen greedily, keep 95 and 99 %. A value that is "
-        f"open is left to the preset. {BOUND}"
-        + " Importance: what a random forest loses without the knob, see the search's report."
-        * asked,
-        (
-            *("def", "device", "knob", ">values", "wins most", ">tried on", ">wins"),
-            *(">fixed loses", *_ENOUGH, *((">importance",) if asked else ())),
-        ),
-        rows,
-    )
-
-
-def _decision(decision: Decision, asked: bool) -> tuple[str, ...]:
-    most = decision.fixed
-    share = "-" if decision.importance is None else _percent(decision.importance)
+def _decision(knob: Decision, *, important: bool) -> tuple[str, ...]:
+    value, tried, _, rate, lost = knob.rates[0]
+    share = "-" if knob.importance is None else _percent(knob.importance)
     return (
-        *(decision.name, str(len(decision.rates)), str(most.value), str(most.tried)),
-        *(_mean(most.rate), _mean(most.lost)),
-        *_enough(decision.values),
-        *((share,) if asked else ()),
+        *(knob.name, str(len(knob.rates)), str(value), str(tried), _mean(rate), _mean(lost)),
+        *(*_enough(knob.pool), *([share] * important)),
     )
-
-
-def _values(groups: Sequence[Group], names: dict[tuple[str, str], str]) -> Section:
-    rows = tuple(
-        (*_whose(group, names), decision.name, *_rate(rate))
-        for group in groups
-        for decision in group.decisions
-        for rate in decision.rates
-    )
-    note = "As for presets, of each value of each knob."
-    return Section("Values", note, ("def", "device", "knob", "value", *_RATES), rows)
 
 
 def _margin(margins: Margins | None) -> tuple[str, str]:
@@ -205,23 +169,20 @@ def _percent(share: float) -> str:
     return f"{round(100 * share, 1) + 0.0:,.1f} %"
 
 
-def markdown(found: Analysis, title: str, facts: Sequence[str]) -> str:
+def markdown(shown: Iterable[Section], title: str, facts: Iterable[str]) -> str:
     """A page."""
     lines = [f"# {_escaped(title)}", "", *(f"- {_escaped(fact)}" for fact in facts), "", FORMULA]
-    for section in sections(found, values=True):
+    for section in shown:
         lines += ["", f"## {section.title}", ""]
         if section.note:
             lines += [section.note, ""]
-        lines += _table(section)
+        heading, *rows = (
+            "| " + " | ".join(map(_escaped, row)) + " |"
+            for row in ([h.removeprefix(">") for h in section.headings], *section.rows)
+        )
+        rule = ("---:" if name.startswith(">") else "---" for name in section.headings)
+        lines += [heading, f"|{'|'.join(rule)}|", *rows]
     return "\n".join((*lines, ""))
-
-
-def _table(section: Section) -> list[str]:
-    right = [heading.startswith(">") for heading in section.headings]
-    rows = [tuple(h.removeprefix(">") for h in section.headings), *section.rows]
-    lines = ["| " + " | ".join(map(_escaped, row)) + " |" for row in rows]
-    rule = "|" + "|".join("---:" if each else "---" for each in right) + "|"
-    return [lines[0], rule, *lines[1:]]
 
 
 def _escaped(text: str) -> str:

@@ -43,11 +43,8 @@ def draw(found: Analysis, title: str, path: Path) -> None:
 
 def _pools(axes: Any, groups: list[Group], labels: list[str]) -> None:
     for group, label, colour in zip(groups, labels, _COLOURS, strict=False):
-        for style, start, kept in (
-            ("-", group.options.start.by_time, group.options.by_time),
-            (":", group.options.start.plain, group.options.plain),
-        ):
-            values = [100 * share for share in (start, *kept)]
+        for style, kept in (("-", group.pool.by_time), (":", group.pool.plain)):
+            values = [100 * share for share in kept]
             shown = label if style == "-" else None
             axes.plot(range(len(values)), values, style, color=colour, label=shown, marker=".")
     for share in SHARES:
@@ -84,10 +81,10 @@ def _fixed_knobs(groups: list[Group], labels: list[str]) -> list[tuple[float, st
     """Of the knobs that lose something where they are fixed: how much, their words, the colour.
     None does where one key is all there is: its winner has the value that wins most."""
     every = [
-        (d.fixed.lost.by_time, f"{d.name} = {d.fixed.value}  ({label})", colour)
+        (fixed.lost.by_time, f"{decision.name} = {fixed.value}  ({label})", colour)
         for group, label, colour in zip(groups, labels, _COLOURS, strict=False)
-        for d in group.decisions
-        if d.fixed.lost.by_time > 0
+        for decision in group.decisions(important=False)
+        if (fixed := decision.rates[0]).lost.by_time > 0
     ]
     return sorted(every, key=lambda each: -each[0])[:_KNOBS]
 

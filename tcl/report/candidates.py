@@ -30,7 +30,9 @@ def candidates_section(page: Page) -> Markup | None:
     if not tries:
         return None
     raced = {c.options: c for c in log.raced}
-    rows = [_row(page, k, t, raced.get(t.candidate.options)) for k, t in enumerate(tries, 1)]
+    rows = [
+        _candidate_row(page, k, t, raced.get(t.candidate.options)) for k, t in enumerate(tries, 1)
+    ]
     left = len(rows) - LISTED
     headings = ("", "generation", "verdict", FIRST, "finals", "options")
     return tag(
@@ -54,7 +56,7 @@ def candidates_section(page: Page) -> Markup | None:
     )
 
 
-def _row(page: Page, number: int, each: Try, raced: Candidate | None) -> Markup:
+def _candidate_row(page: Page, number: int, each: Try, raced: Candidate | None) -> Markup:
     candidate = each.candidate
     best = page.log.best
     won = best is not None and candidate.options == best.options

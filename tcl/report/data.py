@@ -13,22 +13,10 @@ from tcl.executors.call_kernels import size
 from tcl.grammar.syntax.parser import parse
 from tcl.grammar.syntax.printer import to_text
 from tcl.grammar.tree.checked import CheckedDef
-from tcl.report.log import Candidate, SearchLog
+from tcl.report.log import SearchLog
 from tcl.tuner.cache.key import CacheKey
-from tcl.tuner.space.knob_importance import Importance, importance
-from tcl.tuner.space.knobs import Value
+from tcl.tuner.model.knob_importance import Importance, importance
 from tcl.tuner.space.search_space import Config, SearchSpace
-
-
-@dataclass(frozen=True, slots=True)
-class KnobRow:
-    """A knob, and what it was set to."""
-
-    name: str
-    choices: int
-    start: Value | None
-    """None where the options are not in the space."""
-    best: Value | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,16 +44,6 @@ class Page:
     """Of the results in the tuning cache."""
     run: str
     """The search's name there; empty if it has none."""
-
-    @property
-    def knobs(self) -> list[KnobRow]:
-        """All knobs with more than one choice, as the start and the winner have them."""
-        start, best = _config(self.log.start), _config(self.log.best)
-        return [
-            KnobRow(k.name, k.cardinality, start[i] if start else None, best[i] if best else None)
-            for i, k in enumerate(self.space.knobs)
-            if k.cardinality > 1
-        ]
 
 
 def collect(
@@ -112,7 +90,3 @@ def collect(
         key=query.key,
         run=run,
     )
-
-
-def _config(candidate: Candidate | None) -> Config | None:
-    return None if candidate is None else candidate.config

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from statistics import median
 from typing import TypeAlias
 
 from tcl.codegen.options.options import MappingOptions
@@ -75,29 +74,3 @@ class SearchLog:
     def start(self) -> Candidate | None:
         """What the search began with, with times of the same measurement."""
         return self.decision.start
-
-    @property
-    def beginnings(self) -> list[Candidate]:
-        """All that the search began with, whether it works or not."""
-        return [t.candidate for t in self.tries if t.candidate.generation == 0]
-
-    def best_so_far(self) -> list[tuple[int, float, float]]:
-        """(evaluations, seconds, time of a call) whenever that became less."""
-        found: list[tuple[int, float, float]] = []
-        for number, each in enumerate(self.tries, 1):
-            if each.time is not None and (not found or each.time < found[-1][2]):
-                found.append((number, each.seconds, each.time))
-        return found
-
-    def generations(self) -> dict[int, list[Try]]:
-        """Generation to its candidates."""
-        found: dict[int, list[Try]] = {}
-        for each in self.tries:
-            found.setdefault(each.candidate.generation, []).append(each)
-        return found
-
-
-def best_and_median(tries: Sequence[Try]) -> tuple[float, float] | None:
-    """Of the times of those that are correct."""
-    times = tuple(t.time for t in tries if t.time is not None)
-    return (min(times), median(times)) if times else None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from itertools import islice
 
 from tcl.bench.roofline import describe_ceilings, quantity
 from tcl.common.number_format import duration, ratio_text
@@ -49,7 +50,7 @@ def summary_section(page: Page) -> Markup:
         tiles.append(("result", "none", why))
     correct = sum(t.time is not None for t in log.tries)
     tiles.append(("evaluated", str(len(log.tries)), f"{correct} correct, {log.compiled} compiled"))
-    facts = [*page.facts, *_work(page)]
+    facts = [*page.facts, *_work_facts(page)]
     return tag(
         "section",
         tag("p", tag("strong", sentence(verdict(decision)))),
@@ -66,7 +67,7 @@ def summary_section(page: Page) -> Markup:
     )
 
 
-def _work(page: Page) -> list[tuple[str, str]]:
+def _work_facts(page: Page) -> list[tuple[str, str]]:
     if page.yardstick is None:
         return []
     cost, ceilings = page.yardstick.cost, page.yardstick.ceilings
@@ -85,7 +86,8 @@ def times_section(page: Page) -> Markup | None:
         return None
     rows = []
     if start is None:
-        rows += [_time_row(page, "the start", each) for each in log.beginnings[:1]]
+        begun = (t.candidate for t in log.tries if t.candidate.generation == 0)
+        rows += [_time_row(page, "the start", each) for each in islice(begun, 1)]
     elif not log.decision.kept:
         rows.append(_time_row(page, name_of(start.options), start))
     rows.append(_time_row(page, winner_name(log.decision), best))

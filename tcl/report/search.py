@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable
+from statistics import median
 
 from tcl.codegen.options.nest_options import OPTIONS
 from tcl.common.number_format import duration
@@ -13,10 +14,10 @@ from tcl.html.markup import Markup, tag
 from tcl.html.tables import row, table
 from tcl.progress.words import FIRST
 from tcl.report.candidates import place_of
-from tcl.report.data import KnobRow, Page
-from tcl.report.log import SearchLog, Try, best_and_median
+from tcl.report.data import Page
+from tcl.report.log import SearchLog, Try
 from tcl.report.outcome import sentence
-from tcl.tuner.space.knob_importance import Influence
+from tcl.tuner.model.knob_importance import Influence
 from tcl.tuner.space.knobs import Value
 
 KNOBS = {name: words for option in OPTIONS.values() for name, words in option.knobs.items()}
@@ -102,7 +103,10 @@ def _best_so_far(
         Dot(place, each.time, _title(number, each), _kind(log, each), place_of(number))
         for number, (place, each) in enumerate(zip(places, log.tries, strict=True), 1)
     ]
-    points = [(places[number - 1], time) for number, _, time in log.best_so_far()]
+    points: list[tuple[float, float]] = []
+    for place, each in zip(places, log.tries, strict=True):
+        if each.time is not None and (not points or each.time < points[-1][1]):
+            points.append((place, each.time))
     if points:  # the last value holds to the end
         points.append((places[-1], points[-1][1]))
     ticks = Ticks(label, max(places[-1], least), 0.0)
@@ -110,20 +114,19 @@ def _best_so_far(
 
 
 def _by_generation(log: SearchLog) -> Markup:
-    generations = log.generations()
+    generations: dict[int, list[tuple[int, Try]]] = {}
+    for number, each in enumerate(log.tries, 1):
+        generations.setdefault(each.candidate.generation, []).append((number, each))
     dots, bests, medians = [], [], []
-    number = {id(each): k for k, each in enumerate(log.tries, 1)}
     for generation, tries in sorted(generations.items()):
-        for k, each in enumerate(tries):
+        for k, (number, each) in enumerate(tries):
             # Beside each other in the order in which they came, so that equal times are all seen.
             place = generation + 0.5 * ((k + 0.5) / len(tries) - 0.5)
-            own = number[id(each)]
-            title, kind = _title(own, each), _kind(log, each)
-            dots.append(Dot(place, each.time, title, kind, place_of(own)))
-        found = best_and_median(tries)
-        if found is not None:
-            bests.append((float(generation), found[0]))
-            medians.append((float(generation), found[1]))
+            title, kind = _title(number, each), _kind(log, each)
+            dots.append(Dot(place, each.time, title, kind, place_of(number)))
+        if times := [each.time for _, each in tries if each.time is not None]:
+            bests.append((float(generation), min(times)))
+            medians.append((float(generation), median(times)))
     last = max(generations)
     # Few generations have their numbers below; many, the axis's own.
     named = [str(g) for g in range(last + 1)] if last <= 20 else ()
@@ -205,14 +208,21 @@ def knobs_section(page: Page) -> Markup | None:
         return None
     size = page.space.cardinality  # which may have thousands of digits
     configurations = f"{size:,}" if size < 10**7 else f"about 10^{math.log10(size):.0f}"
-    changed = [k for k in page.knobs if k.start != k.best]
-    same = [k for k in page.knobs if k.start == k.best]
+    absent = ("not in the space",) * len(page.space.knobs)
+    before = (start.config if start is not None else None) or absent
+    knobs = [
+        (knob.name, str(old), str(new), str(knob.cardinality))
+        for knob, old, new in zip(page.space.knobs, before, best.config or absent, strict=True)
+        if knob.cardinality > 1
+    ]
+    changed = [row for row in knobs if row[1] != row[2]]
+    same = [row for row in knobs if row[1] == row[2]]
     return tag(
         "section",
         tag("h2", "What changed"),
         tag(
             "p",
-            f"{len(changed)} of {len(page.knobs)} knobs differ between the start and the winner. "
+            f"{len(changed)} of {len(knobs)} knobs differ between the start and the winner. "
             f"The space has {configurations} configurations, constraints not "
             "counted; s0, s1, ... are the statements of the def.",
             class_="soft",
@@ -236,17 +246,11 @@ def _glossary(page: Page) -> Markup:
     return tag("details", summary, table(("", ""), rows))
 
 
-def _knobs(knobs: Sequence[KnobRow]) -> Markup:
-    rows = (
-        row(k.name, _value(k.start), _value(k.best), str(k.choices), numbers=(3,)) for k in knobs
-    )
-    return table(("knob", "start", "winner", "choices"), rows, (3,))
+def _knobs(knobs: Iterable[tuple[str, ...]]) -> Markup:
+    headings = ("knob", "start", "winner", "choices")
+    return table(headings, (row(*cells, numbers=(3,)) for cells in knobs), (3,))
 
 
 def _options(name: str, text: str) -> Markup:
     summary = tag("summary", f"Options of the {name} ", tag("span", "for --options", class_="soft"))
     return tag("details", summary, tag("pre", tag("code", text)))
-
-
-def _value(value: Value | None) -> str:
-    return "not in the space" if value is None else str(value)

@@ -12,6 +12,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import Any, TypeAlias
 
 from tcl.almost_equal import assert_almost_equal
@@ -100,30 +101,6 @@ def autotune(
     given. With ``store_to_cache`` what it finds is kept there. Raises ``MisuseError``, and what
     ``tcl.autotune`` raises.
     """
-    start = _start(
-        tc,
-        entry_point,
-        inputs,
-        starting_options,
-        cache_filename,
-        load_from_cache=load_from_cache,
-        store_to_cache=store_to_cache,
-    )
-    kept = cache_filename if store_to_cache and cache_filename is not None else ""
-    return Tuner(tc, kept).tune(entry_point, inputs, start, tuner_config or TunerConfig())
-
-
-def _start(
-    tc: str,
-    entry_point: str,
-    inputs: tuple[Any, ...],
-    given: OptionsLike | None,
-    cache_filename: Path | None,
-    *,
-    load_from_cache: bool,
-    store_to_cache: bool,
-) -> OptionsLike:
-    """What a search starts from. Raises ``MisuseError``."""
     if cache_filename is not None and not (load_from_cache or store_to_cache):
         raise MisuseError(
             "cache_filename is used only with load_from_cache=True or store_to_cache=True; "
@@ -131,18 +108,18 @@ def _start(
         )
     if cache_filename is None and (load_from_cache or store_to_cache):
         raise MisuseError("load_from_cache and store_to_cache need cache_filename=")
-    if (given is not None) == load_from_cache:
+    if (starting_options is not None) == load_from_cache:
         raise MisuseError("give either starting_options= or load_from_cache=True")
-    if given is not None:
-        return given
-    assert cache_filename is not None
-    found = MappingOptionsCache(cache_filename).load(tc, entry_point, inputs, 1)
-    if not found:
+    start = starting_options
+    if start is None and cache_filename is not None:
+        start = make_load_from_cache_options_factory(cache_filename)(tc, entry_point, *inputs)
+    if start is None:
         raise MisuseError(
             f"{cache_filename} has no options for {entry_point} on inputs of shapes "
             f"{_shapes(inputs)}; tune it with starting_options first"
         )
-    return found[0]
+    kept = cache_filename if store_to_cache and cache_filename is not None else ""
+    return Tuner(tc, kept).tune(entry_point, inputs, start, tuner_config or TunerConfig())
 
 
 def autotune_and_compile(tc: str, entry_point: str, *inputs: Any, **settings: Any) -> Executor:
@@ -178,19 +155,14 @@ def make_autotuned_options_factory(
 ) -> Factory:
     """A factory that calls ``autotune`` with these settings."""
 
-    def generate(tc: str, entry_point: str, *inputs: Any) -> MappingOptions:
-        return autotune(
-            tc,
-            entry_point,
-            *inputs,
-            starting_options=starting_options,
-            tuner_config=tuner_config,
-            cache_filename=cache_filename,
-            load_from_cache=load_from_cache,
-            store_to_cache=store_to_cache,
-        )
-
-    return generate
+    return partial(
+        autotune,
+        starting_options=starting_options,
+        tuner_config=tuner_config,
+        cache_filename=cache_filename,
+        load_from_cache=load_from_cache,
+        store_to_cache=store_to_cache,
+    )
 
 
 class TC:
@@ -233,8 +205,7 @@ class TC:
                 executor = self.compilation_cache.executor(entry_point, inputs)
                 if executor is None:
                     executor = self._compiled(entry_point, inputs)
-        run = executor.unchecked_run if unchecked else executor.run
-        return run(inputs, () if outputs is None else outputs)
+        return Executor(executor)(*inputs, outputs=outputs, unchecked=unchecked)
 
     def _compiled(self, entry_point: str, inputs: tuple[Any, ...]) -> TcExecutor:
         """With the factory's options."""

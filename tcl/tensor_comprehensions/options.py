@@ -25,6 +25,40 @@ _GPU_OWN = "how a kernel uses a GPU's memory follows from the options stage and 
 _MAPPING = "blocks and threads follow from the options chunk and threads"
 
 
+def _strategy(name: str, value: object) -> str:
+    if text(name, value) not in _FUSION:
+        raise OptionsError(f"{name} has to be one of {', '.join(_FUSION)}, not {shown(value)}")
+    return str(value)
+
+
+def _count(name: str, value: object) -> int:
+    count = integer(value)
+    if count is None or count < 0:
+        raise OptionsError(f"{name} has to be a whole number from 0, not {shown(value)}")
+    return count
+
+
+def _grid(name: str, sizes: object) -> None:
+    if not isinstance(sizes, list | tuple) or not 1 <= len(sizes) <= 3:
+        raise OptionsError(f"{name} has to be a list of one to three sizes, not {shown(sizes)}")
+    for size in sizes:
+        _count(f"each size of {name}", size)
+
+
+def _noted(
+    name: str, check: Callable[[str, Any], object], why: str
+) -> Callable[[Any, Any], MappingOptions]:
+    """A setter that checks its value, and is noted once in a process."""
+
+    def setter(self: MappingOptions, value: Any) -> MappingOptions:
+        check(name, value)
+        note_once(f"MappingOptions.{name}", why)
+        return self
+
+    setter.__name__, setter.__doc__ = name, "Checked and noted."
+    return setter
+
+
 class MappingOptions:
     """Options in the original's terms.
 
@@ -65,64 +99,25 @@ class MappingOptions:
         self.options = replace(self.options, default=default)
         return self
 
-    def intraTileScheduleFusionStrategy(self, strategy: str) -> MappingOptions:
-        """Checked and noted."""
-        name = "intraTileScheduleFusionStrategy"
-        _strategy(name, strategy)
-        return self._noted(name, "statements that share their outer loops run one after the other")
-
-    def mapToBlocks(self, sizes: Sequence[int]) -> MappingOptions:
-        """Checked and noted."""
-        _grid("mapToBlocks", sizes)
-        return self._noted("mapToBlocks", _MAPPING)
-
-    def mapToThreads(self, sizes: Sequence[int]) -> MappingOptions:
-        """Checked and noted."""
-        _grid("mapToThreads", sizes)
-        return self._noted("mapToThreads", _MAPPING)
-
-    def unroll(self, factor: int) -> MappingOptions:
-        """Checked and noted."""
-        _count("unroll", factor)
-        return self._noted("unroll", "what is written out follows from the option register")
-
-    def maxSharedMemory(self, size: int) -> MappingOptions:
-        """Checked and noted."""
-        _count("maxSharedMemory", size)
-        return self._noted("maxSharedMemory", _GPU_OWN)
-
-    def useSharedMemory(self, use: bool) -> MappingOptions:
-        """Checked and noted."""
-        return self._flag("useSharedMemory", use, _GPU_OWN)
-
-    def usePrivateMemory(self, use: bool) -> MappingOptions:
-        """Checked and noted."""
-        return self._flag("usePrivateMemory", use, _GPU_OWN)
-
-    def unrollCopyShared(self, unroll: bool) -> MappingOptions:
-        """Checked and noted."""
-        return self._flag("unrollCopyShared", unroll, _GPU_OWN)
-
-    def useReadOnlyCache(self, use: bool) -> MappingOptions:
-        """Checked and noted."""
-        return self._flag("useReadOnlyCache", use, "the compiler sees which tensors are read alone")
-
-    def fixParametersBeforeScheduling(self, fix: bool) -> MappingOptions:
-        """Checked and noted."""
-        why = "kernels are always made for their sizes"
-        return self._flag("fixParametersBeforeScheduling", fix, why)
-
-    def matchLibraryCalls(self, match: bool) -> MappingOptions:
-        """Checked and noted."""
-        return self._flag("matchLibraryCalls", match, "kernels call no libraries")
-
-    def _flag(self, name: str, value: object, why: str) -> MappingOptions:
-        on(name, value)
-        return self._noted(name, why)
-
-    def _noted(self, name: str, why: str) -> MappingOptions:
-        note_once(f"MappingOptions.{name}", why)
-        return self
+    intraTileScheduleFusionStrategy = _noted(
+        "intraTileScheduleFusionStrategy",
+        _strategy,
+        "statements that share their outer loops run one after the other",
+    )
+    mapToBlocks = _noted("mapToBlocks", _grid, _MAPPING)
+    mapToThreads = _noted("mapToThreads", _grid, _MAPPING)
+    unroll = _noted("unroll", _count, "what is written out follows from the option register")
+    maxSharedMemory = _noted("maxSharedMemory", _count, _GPU_OWN)
+    useSharedMemory = _noted("useSharedMemory", on, _GPU_OWN)
+    usePrivateMemory = _noted("usePrivateMemory", on, _GPU_OWN)
+    unrollCopyShared = _noted("unrollCopyShared", on, _GPU_OWN)
+    useReadOnlyCache = _noted(
+        "useReadOnlyCache", on, "the compiler sees which tensors are read alone"
+    )
+    fixParametersBeforeScheduling = _noted(
+        "fixParametersBeforeScheduling", on, "kernels are always made for their sizes"
+    )
+    matchLibraryCalls = _noted("matchLibraryCalls", on, "kernels call no libraries")
 
 
 OptionsLike: TypeAlias = "MappingOptions | tcl.MappingOptions | TuningResult[Any] | str"
@@ -161,24 +156,19 @@ def where_possible(options: OptionsLike, make: Callable[[tcl.MappingOptions], _T
             chosen = replace(chosen, default=replace(chosen.default, **{error.option: None}))
 
 
-def _strategy(name: str, value: object) -> str:
-    if text(name, value) not in _FUSION:
-        raise OptionsError(f"{name} has to be one of {', '.join(_FUSION)}, not {shown(value)}")
-    return str(value)
+def _setting(name: str, own: str, about: str) -> Callable[[Any, Any], TunerConfig]:
+    """A setter of what ``tcl.TunerConfig`` calls ``own``."""
 
+    def setter(self: TunerConfig, value: Any) -> TunerConfig:
+        try:
+            tcl.TunerConfig(**{own: value})
+        except SettingError as error:
+            raise OptionsError(error.named(name)) from None
+        self._values[own] = value
+        return self
 
-def _count(name: str, value: object) -> int:
-    count = integer(value)
-    if count is None or count < 0:
-        raise OptionsError(f"{name} has to be a whole number from 0, not {shown(value)}")
-    return count
-
-
-def _grid(name: str, sizes: object) -> None:
-    if not isinstance(sizes, list | tuple) or not 1 <= len(sizes) <= 3:
-        raise OptionsError(f"{name} has to be a list of one to three sizes, not {shown(sizes)}")
-    for size in sizes:
-        _count(f"each size of {name}", size)
+    setter.__name__, setter.__doc__ = name, about
+    return setter
 
 
 class TunerConfig:
@@ -190,7 +180,9 @@ class TunerConfig:
 
     def __init__(self, **settings: Any) -> None:
         self._values: dict[str, int] = {}
-        self._level: int | None = None
+        self.level: int | None = None
+        """From which level on what is logged goes to standard error during the search; None: as
+        before it."""
         for name, value in settings.items():
             if name not in _SETTERS:
                 raise OptionsError(f"there is no setting {name!r}; there are {', '.join(_SETTERS)}")
@@ -202,42 +194,25 @@ class TunerConfig:
     @property
     def config(self) -> tcl.TunerConfig:
         """The settings of ``tcl.autotune``. Elites are at most half of the population there."""
-        values = dict(self._values)
+        values: dict[str, Any] = dict(self._values)
         made = tcl.TunerConfig(**values)
         half = made.settings.population // 2
         if values.get("elites", 0) > half:
             made = made.elites(half)
         return made
 
-    @property
-    def level(self) -> int | None:
-        """From which level on what is logged goes to standard error during the search; None: as
-        before it."""
-        return self._level
-
-    def generations(self, count: int) -> TunerConfig:
-        """Generations to search for, at most."""
-        return self._set("generations", "generations", count)
-
-    def pop_size(self, count: int) -> TunerConfig:
-        """Candidates of the first generation."""
-        return self._set("pop_size", "population", count)
-
-    def crossover_rate(self, percent: int) -> TunerConfig:
-        """Share of the children that mix parents, in percent."""
-        return self._set("crossover_rate", "crossover_rate", percent)
-
-    def mutation_rate(self, percent: int) -> TunerConfig:
-        """Share of a child's choices that mutate, in percent."""
-        return self._set("mutation_rate", "mutation_rate", percent)
-
-    def number_elites(self, count: int) -> TunerConfig:
-        """The best that stay from one generation to the next: half of the population at most."""
-        return self._set("number_elites", "elites", count)
-
-    def threads(self, count: int) -> TunerConfig:
-        """Processes that compile."""
-        return self._set("threads", "threads", count)
+    generations = _setting("generations", "generations", "Generations to search for, at most.")
+    pop_size = _setting("pop_size", "population", "Candidates of the first generation.")
+    crossover_rate = _setting(
+        "crossover_rate", "crossover_rate", "Share of the children that mix parents, in percent."
+    )
+    mutation_rate = _setting(
+        "mutation_rate", "mutation_rate", "Share of a child's choices that mutate, in percent."
+    )
+    number_elites = _setting(
+        "number_elites", "elites", "The best that stay: half of the population at most."
+    )
+    threads = _setting("threads", "threads", "Processes that compile.")
 
     def devices(self, devices: str) -> TunerConfig:
         """Checked and noted: numbers of GPUs, as ``"0,1"``."""
@@ -255,22 +230,14 @@ class TunerConfig:
 
     def logtostderr(self, value: bool) -> TunerConfig:
         """Write what is logged during the search to standard error."""
-        self._level = logging.INFO if on("logtostderr", value) else None
+        self.level = logging.INFO if on("logtostderr", value) else None
         return self
 
     def stderrthreshold(self, level: int) -> TunerConfig:
         """From which level on that is so: 0 information, 1 warnings, 2 errors, 3 none."""
         if _count("stderrthreshold", level) > 3:
             raise OptionsError(f"stderrthreshold has to be from 0 to 3, not {shown(level)}")
-        self._level = (logging.INFO, logging.WARNING, logging.ERROR, logging.CRITICAL)[level]
-        return self
-
-    def _set(self, name: str, own: str, value: object) -> TunerConfig:
-        try:
-            tcl.TunerConfig(**{own: value})
-        except SettingError as error:
-            raise OptionsError(error.named(name)) from None
-        self._values[own] = value  # type: ignore[assignment]
+        self.level = (logging.INFO, logging.WARNING, logging.ERROR, logging.CRITICAL)[level]
         return self
 
 

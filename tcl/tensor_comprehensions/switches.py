@@ -107,35 +107,26 @@ def logtostderr(value: bool) -> None:
     _refresh()
 
 
-def debug_lang(value: bool) -> None:
-    """Show the ranges and shapes of every def that is compiled."""
-    _switch("debug_lang", value)
+def _stage_switch(name: str, about: str) -> Callable[[bool], None]:
+    def switch(value: bool) -> None:
+        (state.stages.add if on(name, value) else state.stages.discard)(name)
+        _refresh()
+
+    switch.__name__, switch.__doc__ = name, f"Show {about} that is compiled."
+    return switch
 
 
-def debug_halide(value: bool) -> None:
-    """Show every def that is compiled as loops, before any option is applied."""
-    _switch("debug_halide", value)
-
-
-def debug_tc_mapper(value: bool) -> None:
-    """Show what each option comes to in every def that is compiled, and why."""
-    _switch("debug_tc_mapper", value)
+debug_lang = _stage_switch("debug_lang", "the ranges and shapes of every def")
+debug_halide = _stage_switch("debug_halide", "as loops, before any option is applied, every def")
+debug_tc_mapper = _stage_switch("debug_tc_mapper", "what each option comes to, of every def")
+dump_cuda = _stage_switch("dump_cuda", "the source, CUDA C++ or LLVM IR, of every kernel")
+dump_ptx = _stage_switch("dump_ptx", "the assembly, PTX or the CPU's, of every kernel")
 
 
 def debug_tuner(value: bool) -> None:
     """Show how searches go on, line by line."""
     state.tuner = on("debug_tuner", value)
     _refresh()
-
-
-def dump_cuda(value: bool) -> None:
-    """Show the source of every kernel that is compiled: CUDA C++, or LLVM IR for a CPU."""
-    _switch("dump_cuda", value)
-
-
-def dump_ptx(value: bool) -> None:
-    """Show the assembly of every kernel that is compiled: PTX, or the CPU's."""
-    _switch("dump_ptx", value)
 
 
 def cuda_compiler(value: str) -> None:
@@ -160,11 +151,6 @@ def nvcc_flags(value: str) -> None:
 _COMPILERS = "kernels for a CPU are compiled by LLVM and those for a GPU by NVRTC, with flags fixed"
 
 SWITCHES: dict[str, Callable[[Any], None]] = {name: globals()[name] for name in __all__}
-
-
-def _switch(name: str, value: object) -> None:
-    (state.stages.add if on(name, value) else state.stages.discard)(name)
-    _refresh()
 
 
 def _refresh() -> None:

@@ -75,14 +75,20 @@ class TcExecutor:
     def __repr__(self) -> str:
         return repr(self._calls)
 
-    def run(self, inputs: Sequence[Any], outputs: Sequence[Any] = ()) -> Any:
+    def run(
+        self, inputs: Sequence[Any], outputs: Sequence[Any] = (), *, unchecked: bool = False
+    ) -> Any:
         """Run on inputs of these sizes, into ``outputs`` if there are any. Returns the output, or a
         tuple of several. Raises ``ArgumentError``, ``IndexError``."""
-        return self._run(inputs, outputs, unchecked=False)
+        arrays, into = detached("inputs", inputs), detached("outputs", outputs)
+        results = self._calls(*arrays, outputs=into or None, unchecked=unchecked)
+        if not into:
+            return results
+        return outputs[0] if len(outputs) == 1 else tuple(outputs)
 
     def unchecked_run(self, inputs: Sequence[Any], outputs: Sequence[Any] = ()) -> Any:
         """``run`` without the run-time checks of data-dependent subscripts."""
-        return self._run(inputs, outputs, unchecked=True)
+        return self.run(inputs, outputs, unchecked=True)
 
     def profile_kernel(self, inputs: Sequence[Any], outputs: Sequence[Any] = ()) -> int:
         """Whole microseconds that a second run takes, after one that is not counted."""
@@ -95,14 +101,6 @@ class TcExecutor:
         began = time.perf_counter_ns()
         self.run(inputs, into)
         return (time.perf_counter_ns() - began) // 1000
-
-    def _run(self, inputs: Sequence[Any], outputs: Sequence[Any], *, unchecked: bool) -> Any:
-        arrays = detached("inputs", inputs)
-        into = detached("outputs", outputs)
-        results = self._calls(*arrays, outputs=into or None, unchecked=unchecked)
-        if not into:
-            return results
-        return outputs[0] if len(outputs) == 1 else tuple(outputs)
 
 
 def compile(tc: str, entry_point: str, inputs: Sequence[Any], options: OptionsLike) -> TcExecutor:

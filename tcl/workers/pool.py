@@ -33,8 +33,7 @@ _T = TypeVar("_T")
 _GLANCE = 0.05
 """Seconds between two looks at the memory of a process."""
 _CRASHES = frozenset(
-    {signal.SIGSEGV, signal.SIGABRT, signal.SIGILL, signal.SIGFPE}
-    | {getattr(signal, name) for name in ("SIGBUS", "SIGTRAP") if hasattr(signal, name)}
+    (signal.SIGSEGV, signal.SIGABRT, signal.SIGILL, signal.SIGFPE, signal.SIGBUS, signal.SIGTRAP)
 )
 """Signals that end a process for what it does itself."""
 _LONG = 3600.0
@@ -99,7 +98,7 @@ class WorkerPool(Executor):
         self._idle = 0
         self.workers = workers
         self._threads: list[threading.Thread] = []
-        self._processes: set[_Process] = set()
+        self._processes: set[_WorkerProcess] = set()
 
     def submit(self, fn: Callable[_P, _T], /, *args: _P.args, **kwargs: _P.kwargs) -> Future[_T]:
         """See ``Executor``. ``RuntimeError`` after ``shutdown`` or ``kill``."""
@@ -151,7 +150,7 @@ class WorkerPool(Executor):
 
     def _serve(self) -> None:
         """Run tasks, one at a time, in one process after the other."""
-        process: _Process | None = None
+        process: _WorkerProcess | None = None
         while True:
             with self._lock:
                 self._idle += 1
@@ -164,7 +163,7 @@ class WorkerPool(Executor):
                 continue
             try:
                 if process is None:
-                    process = self._start()
+                    process = self._start_process()
                 succeeded, result = process.call(task.message, self._timeout, self._memory)
             except BaseException as error:  # it belongs to the task
                 if process is not None:
@@ -178,12 +177,12 @@ class WorkerPool(Executor):
         if process is not None:
             self._end(process)
 
-    def _start(self, *, again: bool = True) -> _Process:
+    def _start_process(self, *, again: bool = True) -> _WorkerProcess:
         """A process that is ready for tasks; ``WorkerStartError`` if there is none. ``again``:
         whether another one is started if somebody ends this one before, as a system does that is
         short of memory: else a search that has found something would end without a result."""
         try:
-            process = _Process(self._cpus)
+            process = _WorkerProcess(self._cpus)
         except OSError as error:
             raise WorkerStartError(f"no process can be started: {error}") from error
         with self._lock:
@@ -200,7 +199,7 @@ class WorkerPool(Executor):
             self._end(process)
             ended = isinstance(error, WorkerDiedError)
             if again and ended and not isinstance(error, WorkerCrashedError) and not self._killed:
-                return self._start(again=False)
+                return self._start_process(again=False)
             said = f"{error}" if ended else repr(error)
             raise WorkerStartError(f"no process can be started: {said}") from error
         except BaseException:
@@ -208,14 +207,14 @@ class WorkerPool(Executor):
             raise
         return process
 
-    def _end(self, process: _Process) -> None:
+    def _end(self, process: _WorkerProcess) -> None:
         process.kill()
         with self._lock:
             self._processes.discard(process)
         process.close()
 
 
-class _Process:
+class _WorkerProcess:
     """One worker process, used by one thread at a time; ``kill`` from any."""
 
     def __init__(self, cpus: Sequence[int]) -> None:
@@ -232,7 +231,7 @@ class _Process:
             self._end: IO[bytes] = own.enter_context(os.fdopen(end, "rb"))
             self._number = template.fork([stdin, stdout, self._stderr.fileno(), ending])
             self._files = own.pop_all()
-        self._surroundings = pickle.dumps(protocol.Surroundings.here(cpus))
+        self._surroundings = protocol.surroundings(cpus)
         self._code: int | None = None
 
     def started(self) -> None:

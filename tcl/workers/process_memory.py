@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import resource
+
 _UNITS = (("PB", 1e15), ("TB", 1e12), ("GB", 1e9))
 
 
@@ -12,8 +14,6 @@ def resident(process: int) -> int | None:
             pages = int(file.read().split()[1])
     except (OSError, ValueError, IndexError):
         return None
-    import resource  # there is none on Windows, nor a /proc
-
     return pages * resource.getpagesize()
 
 

@@ -1,18 +1,15 @@
-"""The process that workers are forked from: Python is started, and modules are imported, once.
+"""The process that workers are forked from, as the one knows it that asks for copies.
 
-It runs nothing else and has no threads, so that its copies lack none. What the workers of a program
-have imported, the template imports before it is copied the next time.
+Python is started there, and modules are imported, once. It runs nothing else and has no threads, so
+that its copies lack none. What the workers of a program have imported, the template imports before
+it is copied the next time.
 """
 
 from __future__ import annotations
 
 import atexit
-import gc
-import importlib
 import json
 import os
-import select
-import signal
 import socket
 import subprocess
 import sys
@@ -20,20 +17,16 @@ import threading
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 
-from tcl.workers.worker import serve
+from tcl.workers.worker import LONGEST_REQUEST
 
 _BOOT = (
     "import json, sys; sys.path[:] = json.loads(sys.argv[1]); "
-    "from tcl.workers.template import main; main(int(sys.argv[2]))"
+    "from tcl.workers.worker import make_copies; make_copies(int(sys.argv[2]))"
 )
-_IMPORTED = frozenset(("llvmlite", "numba", "numpy", "tcl"))
-"""Packages of which no module starts threads, or a device, when it is imported."""
-_MOST = 1 << 16
-"""Bytes of a request."""
 
 
 class _Template:
-    """The process, as the one knows it that asks for copies."""
+    """The process."""
 
     def __init__(self) -> None:
         self.program = sys.executable
@@ -57,16 +50,18 @@ class _Template:
     def fork(self, files: Sequence[int]) -> int:
         new = sorted(self.modules - self._told)
         request = json.dumps(new).encode()
-        if len(request) > _MOST:
+        if len(request) > LONGEST_REQUEST:
             request = b"[]"
         self._told.update(new)
         socket.send_fds(self._control, [request], files)
-        answer = self._control.recv(_MOST)
+        answer = self._control.recv(LONGEST_REQUEST)
         if not answer:
             raise OSError(f"{self.program} has ended")
+        if int(answer) < 0:
+            raise OSError(-int(answer), os.strerror(-int(answer)))
         return int(answer)
 
-    def forget(self) -> None:
+    def let_go(self) -> None:
         """In a copy of this process, whose template it is not."""
         self._control.close()
         self._process.returncode = 0
@@ -119,58 +114,9 @@ def _forget() -> None:
     global _lock, _template
     _lock = threading.Lock()
     if _template is not None:
-        _template.forget()
+        _template.let_go()
         _template = None
 
 
 atexit.register(_end)
 os.register_at_fork(after_in_child=_forget)
-
-
-def main(number: int) -> None:
-    """Make copies of this process until nobody is left who could ask for them."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    ended, wake = os.pipe()
-    os.set_blocking(wake, False)
-    signal.set_wakeup_fd(wake)
-    signal.signal(signal.SIGCHLD, lambda *_: None)
-    reports: dict[int, int] = {}
-    control = socket.socket(fileno=number)
-    while True:
-        ready, _, _ = select.select([control.fileno(), ended], [], [])
-        if ended in ready:
-            os.read(ended, _MOST)
-            _report(reports)
-        if control.fileno() in ready:
-            request, files, _, _ = socket.recv_fds(control, _MOST, 4)
-            if not request:
-                return
-            for name in json.loads(request):
-                if name.partition(".")[0] in _IMPORTED:
-                    with suppress(Exception):  # the worker will say what is wrong
-                        importlib.import_module(name)
-            gc.freeze()
-            child = os.fork()
-            if not child:
-                signal.set_wakeup_fd(-1)
-                signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-                control.close()
-                for other in (ended, wake, *reports.values()):
-                    os.close(other)
-                # It keeps the last of its files open: where nothing is written to that, because
-                # the template has ended, it closes with the process.
-                serve(*files[:3])
-            reports[child] = files[3]
-            for file in files[:3]:
-                os.close(file)
-            control.send(str(child).encode())
-
-
-def _report(reports: dict[int, int]) -> None:
-    """Tell of the copies that have ended."""
-    with suppress(ChildProcessError):
-        while (found := os.waitpid(-1, os.WNOHANG))[0]:
-            file = reports.pop(found[0])
-            with suppress(OSError):  # nobody wants to know
-                os.write(file, str(os.waitstatus_to_exitcode(found[1])).encode())
-            os.close(file)

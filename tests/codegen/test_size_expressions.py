@@ -56,6 +56,8 @@ class _Random:
         if choose(4) == 0:
             source = self.random.choice([*_EXACT, *_WRAPPING, "bool"])
             inner = self.boolean(depth - 1) if source == "bool" else self.integer(source, depth - 1)
+            if source == type_:  # no cast: an exact value stays what it is
+                return _Expr(f"{type_}({inner.text})", inner.value)
             return _Expr(f"{type_}({inner.text})", lambda: self._cast(inner.value(), type_))
         if choose(8) == 0:
             a = self.integer(type_, depth - 1)

@@ -106,7 +106,10 @@ def test_random_taps() -> None:
             assert guard is not None
             better = text.replace(read, guard[1])
             assert _found(better) == []
-            assert size(check(better)["f"], _SIZES).statements[0].ranges["k"] == (0, _SIZES["K"])
+            assert size(check(better)["f"], _SIZES).statements[0].ranges["k"] == (
+                0,
+                _SIZES["K"],
+            )
     assert min(seen.values()) > 30
 
 

@@ -345,7 +345,7 @@ _MOST_STEPS |= {name: 4_500_000 for name in _EXTREMES if name.startswith(f"{_MAN
 # They grow with the depth, and with its square only where bounds are searched for.
 _MOST_STEPS[f"subscript of 95 {_NESTED}"] = 7_500_000
 _OUTCOMES = {
-    "parentheses": "accepted",
+    "parentheses": "syntax",
     "reads within the limit": "accepted",
     "select within the limit": "accepted",
     "product of 4096": "accepted",

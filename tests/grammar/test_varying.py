@@ -14,7 +14,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from tcl.grammar.sizes.polynomials import Quotient, plus, remembered, times
+from tcl.grammar.sizes.polynomials import Quotient, multiplied, plus, remembered
 from tcl.grammar.sizes.varying import (
     Size,
     Undecided,
@@ -147,7 +147,10 @@ def test_quotients_of_what_may_be_negative() -> None:
         # Code that divides takes what it divides for positive.
         for monomial, _ in terms_of(quotient):
             for atom in monomial:
-                assert not isinstance(atom, Quotient) or limits(Size.made(dict(atom.terms)))[0] >= 0
+                assert (
+                    not isinstance(atom, Quotient)
+                    or limits(Size.from_terms(dict(atom.terms)))[0] >= 0
+                )
 
 
 def test_no_value_slips_out() -> None:
@@ -196,7 +199,7 @@ def test_a_size_is_no_number_of_json() -> None:
 
 def test_questions_that_were_asked_are_not_worked_out_again() -> None:
     m, n = sizes()
-    known = plus, times, remembered, over
+    known = plus, multiplied, remembered, over
 
     def asked() -> None:
         assert m * n + 3 >= m // 2 * n

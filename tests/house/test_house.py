@@ -104,6 +104,16 @@ def test_import_adds_little_to_numpy() -> None:
     assert int(run(sys.executable, "-c", code)) <= 3
 
 
+def test_define_loads_what_checks_a_def() -> None:
+    """What calls, ranges and pages need is loaded when there is one."""
+    text = "def f(float(N) A) -> (B) { B(i) = A(i) }"
+    code = f"import sys, tcl; tcl.define({text!r}).f; print(*sys.modules)"
+    loaded = [name for name in run(sys.executable, "-c", code).split() if name.startswith("tcl.")]
+    others = ("tcl.executors.call", "tcl.tuner.measure", "tcl.codegen.devices", "tcl.html")
+    assert not [name for name in loaded if name.startswith(others)]
+    assert len(loaded) < 75
+
+
 @pytest.mark.parametrize("name", ["define", "compile", "autotune", "MappingOptions", "TclError"])
 def test_public_names(name: str) -> None:
     import tcl

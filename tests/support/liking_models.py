@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from tcl.tuner.model.description import description
 from tcl.tuner.model.file import text_of
 from tcl.tuner.model.forest import Forest
 from tcl.tuner.model.model import Model
+from tcl.tuner.model.subjects import subject_type
 
 FAR = 1e9
 
@@ -16,7 +16,7 @@ def likes(
     feature: str, above: float, log: float = -2.0, low: float = -FAR, backend: str = "cpu"
 ) -> str:
     """A model that thinks candidates of which a feature is larger to take e^log of the time."""
-    schema = description(backend).schema
+    schema = subject_type(backend).schema
     names = schema.names
     tree = np.array([[names.index(feature)]]), np.array([[above]]), np.array([[0.0, log]])
     ends = np.full(len(names), low), np.full(len(names), FAR)

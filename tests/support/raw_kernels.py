@@ -145,7 +145,7 @@ class HostArrays:
     def writable(self, array: Any) -> bool:
         return True
 
-    def number(self, array: Any) -> int:
+    def device_number(self, array: Any) -> int:
         return int(array.data.device_id)
 
     def copy(self, array: Any) -> Array:

@@ -16,7 +16,6 @@ import numpy.typing as npt
 from tcl.codegen.choose.cpu.access_costs import Access, access_of, arithmetic
 from tcl.codegen.devices.cpu import CpuProfile
 from tcl.codegen.loopir import ir
-from tcl.codegen.loopir.cost import cost_of
 from tcl.codegen.loopir.walk import operands
 from tcl.codegen.passes.cpu.levels import Levels
 from tcl.codegen.passes.cpu.stage import levels_of
@@ -327,18 +326,6 @@ def _columns(r: Recount) -> int:
 
 
 RECOUNTED: dict[str, Callable[[Recount], float]] = {
-    "flops": lambda r: _log(cost_of(r.lowered).operations),
-    "bytes": lambda r: _log(cost_of(r.lowered).moved),
-    "intensity": lambda r: _log(cost_of(r.lowered).operations) - _log(cost_of(r.lowered).moved),
-    "nests": lambda r: len(r.program.nests),
-    "results": lambda r: _log(r.extent(reduced=False)),
-    "depth": lambda r: _log(r.extent(reduced=True)),
-    "dims": lambda r: sum(d.extent > 1 for d in r.nest.dims),
-    "operands": lambda r: len(r.loads()),
-    "itemsize": lambda r: r.nest.point.type.itemsize,
-    "work": lambda r: sum(arithmetic(r.lowered.nest(r.nest.name)).values()),
-    "reuse": lambda r: _log(r.nest.points) - _log(_least(r)),
-    "scattered": lambda r: sum(a.scattered for a in r.accesses()[:-1]),
     "width": lambda r: _log(r.width),
     "lanes_reduced": _lane_reduced,
     "in_order": _in_order,
@@ -397,12 +384,5 @@ RECOUNTED: dict[str, Callable[[Recount], float]] = {
     "stores_cycles": lambda r: _point(r, r.store_cycles()),
     "copies_cycles": lambda r: _point(r, r.copies()),
     "cycles": lambda r: _point(r, r.cycles()),
-    "l1": lambda r: math.log2(r.device.l1_bytes),
-    "l2": lambda r: math.log2(r.device.l2_bytes),
-    "l3": lambda r: math.log2(r.device.l3_bytes),
-    "vector": lambda r: math.log2(r.device.vector_bits),
-    "cores": lambda r: r.device.cores,
-    "threads": lambda r: r.device.threads,
-    "fused": lambda r: r.device.fused,
 }
-"""By name of the feature."""
+"""Of what options change, by name of the feature."""

@@ -178,10 +178,6 @@ def test_what_accumulates_and_what_depends_on_the_chunk() -> None:
     assert result.block == (1024,) and (y[:4096] == 1024).all()
 
 
-needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="a process cannot be copied")
-
-
-@needs_fork
 @pytest.mark.parametrize("blocks", [[128, 64, 256], [64, 128, 256]])
 @pytest.mark.parametrize(
     ("kernel", "verdict", "message"),
@@ -203,7 +199,6 @@ def test_what_never_ends_and_what_ends_the_process(
     assert (y == 1).all()
 
 
-@needs_fork
 def test_a_function_that_ends_in_no_copy_runs_here(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sweep, "_LIMIT", 1.0)
     monkeypatch.setattr(sweep, "_LAUNCH_BOUND", 0.0)

@@ -4,6 +4,7 @@ import copy
 import inspect
 import pickle
 from dataclasses import FrozenInstanceError, astuple, field, fields, replace
+from dataclasses import dataclass as standard
 
 import pytest
 
@@ -96,3 +97,25 @@ def test_hashes() -> None:
     assert hash(Hashed((1, 2))) == hash(Hashed((1, 2)))
     assert pickle.loads(pickle.dumps(Hashed((1,)))) == Hashed((1,))
     assert Itself(1) != Itself(1) and hash(Itself(1))
+
+
+def test_classes_of_both_kinds_are_derived_from_each_other() -> None:
+    @standard(frozen=True, slots=True)
+    class Below(Point):
+        z: int = 0
+
+    @dataclass(frozen=True, slots=True)
+    class Lowest(Below):
+        w: int = 1
+
+    one, other = Below(1, z=3), Lowest(1, 2, z=3, w=4)
+    assert (one.z, other.z, other.w) == (3, 3, 4) and one == Below(1, z=3) != other
+    assert hash(other) == hash(Lowest(1, 2, z=3, w=4))
+    for point in (one, other):
+        with pytest.raises(FrozenInstanceError):
+            point.z = 5  # type: ignore[misc]
+    with pytest.raises(TypeError, match="non-frozen"):
+
+        @dataclass(slots=True)
+        class Thawed(Point):  # type: ignore[misc]
+            pass

@@ -129,7 +129,7 @@ def test_a_search_that_keeps_nothing_needs_no_place(
     def nowhere() -> Path:
         raise folder.NoPlaceError("this user has no home directory")
 
-    monkeypatch.setattr("tcl.tuner.cache.tuning_cache.place", nowhere)
+    monkeypatch.setattr("tcl.tuner.cache.tuning_cache.cache_place", nowhere)
     few = tcl.TunerConfig().generations(1).pop_size(2).threads(1)
     text, array = "def f(float(N) A) -> (B) { B(n) = 2 * A(n) }", np.ones(8, np.float32)
     assert tcl.autotune(text, "f", array, tuner_config=few, threads=1) is not None
@@ -143,8 +143,8 @@ def test_a_folder_that_may_not_be_written_by_root_either(
     monkeypatch.setattr(warn, "_told", set())
     monkeypatch.setattr(os, "access", lambda *_: False)
     with pytest.warns(TclWarning, match="cannot be written: Permission denied"):
-        assert not folder.made(tmp_path)
-    assert not folder.made(tmp_path)  # which is not said again
+        assert not folder.ensure_folder(tmp_path)
+    assert not folder.ensure_folder(tmp_path)  # which is not said again
 
 
 @posix

@@ -294,7 +294,7 @@ def test_odd_things_end_in_a_sentence(
             "the inputs of mm have to be a tuple of arrays, here (A, B), not ndarray",
         ),
         (
-            lambda: _T.mm(A, B, unchecked="no"),  # type: ignore[call-overload]
+            lambda: _T.mm(A, B, unchecked="no"),  # type: ignore[arg-type]
             "ArgumentError",
             "unchecked has to be True or False, not 'no'",
         ),

@@ -72,4 +72,4 @@ def test_varying_sizes_have_no_model(folder: Path) -> None:
 def test_the_setting_is_true_or_false() -> None:
     assert not tcl.TunerConfig().model(False).settings.model
     with pytest.raises(OptionsError, match="model must be True or False, not 1"):
-        tcl.TunerConfig(model=1)
+        tcl.TunerConfig(model=1)  # type: ignore[arg-type]

@@ -9,7 +9,6 @@ import subprocess
 import sys
 import threading
 import time
-import warnings
 from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
@@ -304,24 +303,6 @@ def test_a_process_that_cannot_start_says_nothing_of_a_def(
         with pytest.warns(tcl.TclWarning, match="^mm on .* cannot be tuned, and the default is"):
             assert options_of(mode) == DEFAULT
     assert TuningCache(default_path()).list() == ()
-
-
-@pytest.mark.parametrize(
-    "message",
-    [
-        "BlockingIOError: [Errno 11] Resource temporarily unavailable",
-        "its process ended with status 127",
-    ],
-)
-def test_what_earlier_versions_took_for_a_verdict_is_forgotten(
-    message: str, searches: Searches
-) -> None:
-    searches.finds = None
-    searches.message = message
-    with warnings.catch_warnings(action="ignore"):
-        assert options_of("auto") == DEFAULT
-    searches.finds = OTHER
-    assert options_of("auto") == OTHER and len(searches.keys) == 2
 
 
 def test_what_is_tuned_by_hand_after_nothing_worked(searches: Searches) -> None:

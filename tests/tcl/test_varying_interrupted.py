@@ -94,7 +94,12 @@ def test_ctrl_c_while_a_class_is_compiled(monkeypatch: pytest.MonkeyPatch) -> No
 @pytest.mark.parametrize("step", [1, 8, 20])
 def test_ctrl_c_amid_the_arithmetic_of_sizes(step: int, monkeypatch: pytest.MonkeyPatch) -> None:
     # Before anything is compiled; what was remembered until then is right.
-    for function in (polynomials.plus, polynomials.times, polynomials.remembered, varying.over):
+    for function in (
+        polynomials.plus,
+        polynomials.multiplied,
+        polynomials.remembered,
+        varying.over,
+    ):
         function.cache_clear()
     t = tcl.define(MM, varying=("M", "K", "N"), threads=1)
     limits, asked = polynomials._limits, []

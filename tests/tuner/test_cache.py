@@ -22,6 +22,7 @@ from tcl.common.errors import CacheError, TclWarning
 from tcl.tuner.cache import file as cache_file
 from tcl.tuner.cache import schema as cache_schema
 from tcl.tuner.cache.merge import merge
+from tcl.tuner.cache.schema import VERSION
 from tcl.tuner.cache.tuning_cache import ArrayLayout, CacheKey, Record, TuningCache, default_path
 from tcl.tuner.measure.verdict import Outcome, Verdict
 
@@ -243,7 +244,6 @@ ENDLESS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELEC
         ["CREATE TRIGGER t AFTER INSERT ON results BEGIN DELETE FROM results; END"],
         ["CREATE INDEX slow ON results (hex(message))"],
         ["ALTER TABLE results ADD COLUMN slow AS (hex(zeroblob(100000000)))"],
-        ["DROP TABLE migrations", f"CREATE VIEW migrations AS {ENDLESS} i AS version FROM n"],
     ],
 )
 def test_a_cache_of_more_than_tables_is_refused(
@@ -411,16 +411,17 @@ def test_empty_file_becomes_a_cache(tmp_path: Path) -> None:
     assert len(TuningCache(path).history(KEY)) == 1
 
 
-def test_file_of_a_newer_version_is_set_aside_whole(tmp_path: Path) -> None:
+@pytest.mark.parametrize("version", [0, VERSION + 1])
+def test_file_of_another_version_is_set_aside_whole(tmp_path: Path, version: int) -> None:
     path = tmp_path / "tuning.db"
     filled(path, 3)
-    newer = cache_schema.SCHEMA_VERSION + 1
     with sqlite3.connect(path) as db:
-        db.execute("INSERT INTO migrations VALUES (?, 0)", (newer,))
+        db.execute(f"PRAGMA user_version = {version}")
     db.close()
-    with pytest.warns(TclWarning, match=f"schema version {newer}, this tcl knows up to"):
+    message = rf"schema version {version}, and this tcl has {VERSION}\); it is kept as .* is begun"
+    with pytest.warns(TclWarning, match=message):
         assert TuningCache(path).history(KEY) == ()
-    (aside,) = kept(path, f"newer-v{newer}")
+    (aside,) = kept(path, f"version-{version}")
     with sqlite3.connect(aside) as db:
         assert db.execute("SELECT count(*) FROM results").fetchone() == (3,)
     db.close()
@@ -456,94 +457,6 @@ def test_database_of_another_program_is_refused_and_untouched(tmp_path: Path) ->
     content = path.read_bytes()
     with pytest.raises(CacheError, match=r"photos.db is a database of another program"):
         TuningCache(path).store(KEY, "a", correct(1.0), run="r")
-    assert path.read_bytes() == content
-    assert list(tmp_path.iterdir()) == [path]
-
-
-def test_migrations_bring_an_older_file_up_to_date(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = tmp_path / "tuning.db"
-    filled(path, 2)
-    extended = (*cache_schema.MIGRATIONS, "ALTER TABLE results ADD COLUMN note TEXT DEFAULT 'x'")
-    monkeypatch.setattr(cache_schema, "MIGRATIONS", extended)
-    monkeypatch.setattr(cache_schema, "SCHEMA_VERSION", len(extended))
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        assert len(TuningCache(path).history(KEY)) == 2
-    with sqlite3.connect(path) as db:
-        assert db.execute("SELECT note FROM results").fetchall() == [("x",), ("x",)]
-        versions = db.execute("SELECT version FROM migrations ORDER BY version").fetchall()
-        assert versions == [(i + 1,) for i in range(len(extended))]
-    db.close()
-
-
-OLDER = sorted((Path(__file__).parent / "older_caches").glob("v*.sql"))
-
-
-def older(path: Path, dump: Path) -> None:
-    """A file as an older tcl left it."""
-    with sqlite3.connect(path) as db:
-        db.executescript(dump.read_text())
-    db.close()
-
-
-def check_older(cache: TuningCache) -> None:
-    """What every one of them holds."""
-    (summary,) = cache.list()
-    assert (summary.entry, summary.measured, summary.best) == ("copy", 5, 1e-6)
-    assert summary.key.digest.startswith("17f07f23")
-    best = cache.best(summary.key)
-    assert best is not None
-    assert best.options == '{"nests":[{"tile":[32]}],"preset":"mlp"}'
-    assert (best.samples, best.message) == ((1e-6, 1e-6, 1.1e-6), "in the finals")
-    assert (best.heat, best.place) == (None, None)  # what nobody wrote down
-    assert cache.history(summary.key)[-1].message == "tile: no"
-    assert cache.load_run("r1") == ({"seed": 1}, {"generation": 2})
-
-
-def test_there_is_a_file_of_every_older_version() -> None:
-    assert [f.stem for f in OLDER] == [f"v{n}" for n in range(1, cache_schema.SCHEMA_VERSION)]
-
-
-@pytest.mark.parametrize("dump", OLDER, ids=lambda f: f.stem)
-def test_file_of_an_older_version_is_migrated(tmp_path: Path, dump: Path) -> None:
-    path = tmp_path / "tuning.db"
-    older(path, dump)
-    cache = TuningCache(path)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        check_older(cache)
-    key = cache.list()[0].key
-    cache.store(key, "x", Outcome(Verdict.CORRECT, (2.0,), heat=0, place=2), run="r2")
-    cache.store(key, "y", Outcome(Verdict.CORRECT, (1e-7,)), run="r2")
-    first, *_, last = cache.top(key, 9)
-    assert (first.options, first.place, last.options, last.place) == ("y", None, "x", 2)
-    with sqlite3.connect(path) as db:
-        assert db.execute("SELECT max(version) FROM migrations").fetchone() == (
-            cache_schema.SCHEMA_VERSION,
-        )
-        new = {r[0] for r in db.execute("SELECT sql FROM sqlite_master WHERE sql NOT NULL")}
-    db.close()
-    filled(tmp_path / "new.db", 1)
-    with sqlite3.connect(tmp_path / "new.db") as db:
-        assert new == {r[0] for r in db.execute("SELECT sql FROM sqlite_master WHERE sql NOT NULL")}
-    db.close()
-
-
-@pytest.mark.parametrize("dump", OLDER, ids=lambda f: f.stem)
-def test_older_file_that_may_not_be_written_can_be_read(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, dump: Path
-) -> None:
-    path = tmp_path / "tuning.db"
-    older(path, dump)
-    content = path.read_bytes()
-    forbid_writing(monkeypatch)
-    cache = TuningCache(path)
-    check_older(cache)
-    with pytest.raises(CacheError, match=r"it is read-only$"):
-        cache.store(KEY, "a", correct(1.0), run="r")
-    cache.close()
     assert path.read_bytes() == content
     assert list(tmp_path.iterdir()) == [path]
 
@@ -611,37 +524,18 @@ def test_row_that_nobody_of_ours_wrote_is_one_sentence(cache: TuningCache) -> No
     assert cache.best(KEY) is not None
 
 
-def test_several_migrate_one_file_at_once(tmp_path: Path) -> None:
-    path = tmp_path / "tuning.db"
-    older(path, OLDER[0])
-    problems: list[Exception] = []
-
-    def work(who: int) -> None:
-        try:
-            TuningCache(path, patience=30).store(KEY, str(who), correct(1.0), run="r")
-        except Exception as error:
-            problems.append(error)
-
-    at_once(work, range(8))
-    assert not problems
-    assert len(TuningCache(path).history(KEY)) == 8
-    assert len(TuningCache(path).list()) == 2
-
-
-def test_failed_migration_leaves_the_file_as_it_was(
+def test_tables_that_cannot_be_made_leave_the_file_as_it_was(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    path = tmp_path / "tuning.db"
-    filled(path, 2)
-    steps = "ALTER TABLE results ADD COLUMN note TEXT; SELECT nonsense FROM nowhere"
+    cache = TuningCache(tmp_path / "tuning.db")
     with monkeypatch.context() as patch:
-        patch.setattr(cache_schema, "MIGRATIONS", (*cache_schema.MIGRATIONS, steps))
-        patch.setattr(cache_schema, "SCHEMA_VERSION", cache_schema.SCHEMA_VERSION + 1)
+        patch.setattr(
+            cache_schema, "_TABLES", "CREATE TABLE runs (x); SELECT nonsense FROM nowhere"
+        )
         with pytest.raises(CacheError, match="nowhere"):
-            TuningCache(path).history(KEY)
-    cache = TuningCache(path)
-    cache.store(KEY, "more", correct(9.0), run="r")
-    assert len(cache.history(KEY)) == 3
+            cache.store(KEY, "a", correct(1.0), run="r")
+    cache.store(KEY, "a", correct(1.0), run="r")
+    assert len(cache.history(KEY)) == 1
 
 
 def test_file_that_may_not_be_written_can_be_read(
@@ -685,7 +579,7 @@ def test_only_data_is_stored(cache: TuningCache) -> None:
                 assert all(isinstance(v, str | int | float | None) for v in row)
         inputs = db.execute("SELECT inputs FROM problems").fetchone()[0]
     db.close()
-    assert json.loads(inputs) == [[[128], [4], "float32"]]
+    assert json.loads(inputs) == [{"shape": [128], "strides": [4], "dtype": "float32"}]
 
 
 def test_file_that_never_was_a_cache_is_refused_and_untouched(tmp_path: Path) -> None:

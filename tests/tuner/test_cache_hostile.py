@@ -109,13 +109,7 @@ def test_a_launch_shape_that_cannot_be_read(cache: TuningCache) -> None:
     block_results.store(cache, key, "{}")
     change(cache, "UPDATE block_results SET launch = '{'")
     with pytest.raises(CacheError, match="a launch shape in it cannot be read"):
-        block_results.kept(cache)
-
-
-def test_a_version_that_is_none(cache: TuningCache) -> None:
-    change(cache, "DROP TABLE migrations", "CREATE TABLE migrations AS SELECT 'new' AS version")
-    with pytest.raises(CacheError, match="it has no version"):
-        cache.top(KEY, 1)
+        block_results.stored_shapes(cache)
 
 
 def uses(cache: TuningCache, other: TuningCache) -> list[Callable[[], object]]:
@@ -130,7 +124,7 @@ def uses(cache: TuningCache, other: TuningCache) -> list[Callable[[], object]]:
         lambda: cache.history(KEY),
         lambda: cache.load_run("r"),
         lambda: first_uses.load(cache, KEY),
-        lambda: block_results.kept(cache),
+        lambda: block_results.stored_shapes(cache),
         lambda: prune(cache, Rules(keep=1)),
     ]
 

@@ -17,9 +17,8 @@ from tcl.codegen.schedule.cpu import default_plan
 from tcl.grammar.check.definitions import check
 from tcl.grammar.ranges.inference import infer
 from tcl.tuner.model.candidates import candidates
-from tcl.tuner.model.features import extract, extract_columns
+from tcl.tuner.model.cpu_subject import CpuSubject
 from tcl.tuner.model.loops import READ
-from tcl.tuner.model.subject import Subject
 from tcl.tuner.space.columns import Column, Rows, alike, combined, different
 from tcl.tuner.space.cpu.mapping import MappingSpace
 
@@ -42,10 +41,10 @@ DEFS = {
 }
 
 
-def made(name: str, device: CpuProfile) -> tuple[Subject, MappingSpace]:
+def made(name: str, device: CpuProfile) -> tuple[CpuSubject, MappingSpace]:
     text, shapes = DEFS[name]
     program = lower(infer(check(text)["f"], shapes), None)
-    subject = Subject.of(program, device)
+    subject = CpuSubject.read(program, device)
     return subject, MappingSpace(program, subject.device)
 
 
@@ -68,8 +67,8 @@ def test_columns_say_what_each_configuration_does(name: str, device: CpuProfile)
             got = [column.values[code] for code in column.codes]
             assert got == [getattr(each[place], option) for each in choices], option
     own = [columns[nest.position] for nest in subject.nests]
-    found, seconds = extract_columns(subject, len(configs), own)
-    expected, longer = extract(subject, choices)
+    found, seconds = subject.extract_columns(len(configs), own)
+    expected, longer = subject.extract(choices)
     np.testing.assert_array_equal(found, expected)
     np.testing.assert_array_equal(seconds, longer)
 

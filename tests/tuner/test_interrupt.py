@@ -159,7 +159,6 @@ def test_script_without_main_guard_can_tune(tmp_path: Path) -> None:
     assert output.split() == ["once", "True"], errors
 
 
-@pytest.mark.skipif(not hasattr(signal, "SIGHUP"), reason="POSIX signals")
 def test_a_closed_terminal_ends_the_search_unless_that_is_ignored() -> None:
     before = signal.signal(signal.SIGHUP, signal.SIG_DFL)  # the tests may run under nohup
     try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import shutil
 import subprocess
@@ -18,9 +19,6 @@ import pytest
 from tcl.common.errors import TclWarning
 from tcl.common.scratch_folder import workspace
 from tcl.tuner.measure.machine_lock import locked
-
-fcntl = pytest.importorskip("fcntl")
-pytestmark = pytest.mark.skipif(os.name != "posix", reason="others have no such locks")
 
 HOLDER = """
 import sys
@@ -142,9 +140,7 @@ def test_a_scratch_folder_waits_for_no_pipe(
 
 
 SOMEBODY = 65534
-as_root = pytest.mark.skipif(
-    os.name != "posix" or os.geteuid() != 0, reason="only root may act as another user"
-)
+as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root may act as another user")
 
 
 @contextmanager

@@ -85,7 +85,7 @@ def test_noisy_kernels_are_sampled_until_the_budget_is_spent() -> None:
 
 def test_kernels_of_some_length_are_sampled_as_often_as_the_budget_allows() -> None:
     clock = Clock(steady(0.049))
-    settings = MeasureSettings().shared(2)
+    settings = MeasureSettings().for_each_of(2)
     assert len(measure(clock.run, clock=clock, settings=settings).times) == 4
     assert clock.calls == 5  # the first does not count, the others all do
 
@@ -108,11 +108,11 @@ def test_long_calls_are_few(first: float, second: float, calls: int, dropped: bo
 
 
 def test_placements_share_the_time_of_one() -> None:
-    settings = MeasureSettings().shared(2)
+    settings = MeasureSettings().for_each_of(2)
     clock = Clock(jittery(2e-3))
     measure(clock.run, clock=clock, settings=settings)
     assert clock.now == pytest.approx(0.1, rel=0.2)
-    assert MeasureSettings().shared(1) == MeasureSettings()
+    assert MeasureSettings().for_each_of(1) == MeasureSettings()
 
 
 def test_a_kernel_is_as_fast_as_it_is_in_the_mean_ratio_of_its_placements() -> None:

@@ -29,8 +29,8 @@ from tcl.tuner.measure.evaluate import compute_reference
 from tcl.tuner.measure.verdict import Verdict
 from tcl.tuner.run import host
 from tcl.tuner.run.checkpoint import SavedSearch
-from tcl.tuner.run.host import Role
-from tcl.tuner.run.remote_executor import Machine, Spread
+from tcl.tuner.run.host import TaskRole
+from tcl.tuner.run.remote_executor import RemoteMachine, SpreadExecutor
 from tcl.tuner.run.tuner import Tuner
 from tcl.tuner.run.workplace import Compilers, Here, Orders, Stages, Workplace
 from tcl.workers.dask_executor import DaskWorkers
@@ -48,9 +48,9 @@ class Threads:
         data = pickle.dumps(orders)
         with ExitStack() as stack:
             executors = [stack.enter_context(ThreadPoolExecutor(2)) for _ in range(2)]
-            machines = [Machine(self._wrap(executor)) for executor in executors]
-            compiler = Spread(machines, Role.COMPILE, data)
-            evaluator = Spread(machines, Role.MEASURE, data)
+            machines = [RemoteMachine(self._wrap(executor)) for executor in executors]
+            compiler = SpreadExecutor(machines, TaskRole.COMPILE, data)
+            evaluator = SpreadExecutor(machines, TaskRole.MEASURE, data)
             stack.callback(host.forget, host.token(data))
             return Stages((Compilers(compiler, 2),), evaluator, 2, stack.pop_all().close)
         raise AssertionError
@@ -160,7 +160,9 @@ def test_one_at_a_time_is_measured_on_a_machine(tmp_path: Path) -> None:
         Orders(FakeBackend(), fake_expected(), QUICK, 20.0, 20.0, 1, 1), protocol=5
     )
     with ThreadPoolExecutor(4) as executor:
-        spread = Spread([Machine(executor), Machine(executor)], Role.MEASURE, orders)
+        spread = SpreadExecutor(
+            [RemoteMachine(executor), RemoteMachine(executor)], TaskRole.MEASURE, orders
+        )
         tasks = [spread.submit(_noted, str(tmp_path), f"{n}") for n in range(4)]
         for task in tasks:
             task.result(60)
@@ -179,7 +181,7 @@ def test_what_was_given_up_is_not_waited_for() -> None:
         def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
             return Future()
 
-    spread = Spread([Machine(Never())], Role.COMPILE, b"")
+    spread = SpreadExecutor([RemoteMachine(Never())], TaskRole.COMPILE, b"")
     task = spread.submit(print)
     spread.abandon(TimeoutError("no worker for 30 s"))
     for each in (task, spread.submit(print)):
@@ -200,7 +202,7 @@ def test_a_search_that_is_over_starts_nothing_on_a_machine() -> None:
             sent.append(Future())
             return sent[-1]
 
-    spread = Spread([Machine(Later())], Role.COMPILE, b"")
+    spread = SpreadExecutor([RemoteMachine(Later())], TaskRole.COMPILE, b"")
     task = spread.submit(print)
     spread.shutdown()
     sent[0].set_result(None)
@@ -213,16 +215,16 @@ def test_processes_of_a_search_that_was_killed_end(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(host, "_IDLE", 1.0)
     orders = pickle.dumps(Orders(FakeBackend(), fake_expected(), QUICK, 20.0, 20.0, 1, 1))
     name = host.token(orders)
-    busy = host.run(name, orders, Role.COMPILE, time.sleep, (3.0,))  # longer than may be idle
+    busy = host.run(name, orders, TaskRole.COMPILE, time.sleep, (3.0,))  # longer than may be idle
     assert busy == (True, None)
-    found = host.run(name, None, Role.COMPILE, os.getpid, ())
+    found = host.run(name, None, TaskRole.COMPILE, os.getpid, ())
     assert found is not None
     pid = found[1]
     deadline = time.monotonic() + 60
     while Path(f"/proc/{pid}").exists() and time.monotonic() < deadline:
         time.sleep(0.05)
     assert not Path(f"/proc/{pid}").exists()
-    assert host.run(name, None, Role.COMPILE, os.getpid, ()) is None  # wants its orders again
+    assert host.run(name, None, TaskRole.COMPILE, os.getpid, ()) is None  # wants its orders again
 
 
 # Dask.

@@ -141,9 +141,9 @@ def test_knobs_of_a_matrix_product() -> None:
         "inner_order",
         "vector",
         "lanes",
-        "m.register",
-        "n.register",
-        "k.unroll",
+        "register",
+        "row",
+        "unroll",
         "stage0",
         "stage1",
         "m.chunk",
@@ -155,16 +155,10 @@ def test_knobs_of_a_matrix_product() -> None:
     assert choices["order"][0] == "0 1 2"
     assert choices["vector"] == (0, 1, 2)
     assert choices["lanes"] == (1, 2, 4, 8)
-    assert choices["k.unroll"] == (1, 2, 4, 8)
-    names = {k.name.split(".", 1)[1]: k.name for k in space.knobs}
-
-    def held(rows: int, vectors: int) -> bool:
-        sizes = {names["m.register"]: rows, names["n.register"]: vectors}
-        return space.valid(space.config({**sizes, names["lanes"]: 8}))
-
-    # Rows and vectors: what 16 registers hold.
-    assert held(6, 2) and held(14, 1)
-    assert not held(7, 2)
+    # Rows, second rows, vectors: what 16 registers hold.
+    assert "6 1 2" in choices["register"] and "14 1 1" in choices["register"]
+    assert "7 1 2" not in choices["register"] and "2 2 1" not in choices["register"]
+    assert choices["unroll"] == (1, 2, 4, 8)
 
 
 def test_options_say_what_the_knobs_say() -> None:
@@ -178,9 +172,8 @@ def test_options_say_what_the_knobs_say() -> None:
             names["inner_order"]: "0 2 1",
             names["vector"]: 1,
             names["lanes"]: 4,
-            names["m.register"]: 6,
-            names["n.register"]: 2,
-            names["k.unroll"]: 4,
+            names["register"]: "6 1 2",
+            names["unroll"]: 4,
             names["stage0"]: 1,
             names["stage1"]: 1,
         }
@@ -211,7 +204,7 @@ def test_redundant_configurations_are_no_choice_but_their_options_are_understood
     untiled = space.space.config({**default, order: "1 0 2"})
     assert "1 0 2 means the same as 0 1 2" in (space.space.reason(untiled) or "")
     scalar = space.space.config({**default, vector: 0})
-    assert "vector 0 means the same as 1" in (space.space.reason(scalar) or "")
+    assert "without lanes" in (space.space.reason(scalar) or "")
     wide = space.space.config({**default, lanes: 8, space.space.knobs[1].name: 4})
     assert "8 lanes are more than the 4 points of a tile" in (space.space.reason(wide) or "")
     for options in (

@@ -4,10 +4,10 @@ Of a key with the candidates o, of which o* won, a candidate *keeps* the share
 
     kept(o) = min(1, t(o*) / t(o))
 
-of the winner's speed, t being seconds a call, taken alike (``KeyInsight.ratio``); it *loses* the
-rest. A set of candidates keeps what
-its best one keeps. All means over keys are given twice: plain, every key counting the same, and by
-time, weighted with the seconds that a call of the winner takes,
+of the winner's speed, t being seconds a call by comparable measurements (``KeyInsight.ratio``); it
+*loses* the rest. A set of candidates keeps what its best one keeps. All means over keys are given
+twice (``Mean``): plain, every key counting the same, and by time, weighted with the seconds that a
+call of the winner takes,
 
     mean = sum over keys of t(o*) x / sum over keys of t(o*),
 
@@ -26,15 +26,14 @@ from __future__ import annotations
 import functools
 import json
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 from tcl.codegen.options.kinds import Sizes
 from tcl.codegen.options.nest_options import OPTIONS
 from tcl.tuner.cache.insight import KeyInsight
-from tcl.tuner.space.knob_importance import Importance, importance
+from tcl.tuner.model.knob_importance import importance
 from tcl.tuner.space.knobs import Knob, Value
 
 _Floats: TypeAlias = np.ndarray[Any, np.dtype[np.float64]]
@@ -44,28 +43,23 @@ OPEN = "open"
 """The value of a decision that options leave to their preset."""
 
 
-@dataclass(frozen=True, slots=True)
-class Mean:
+class Mean(NamedTuple):
     """A mean over keys."""
 
     plain: float
     by_time: float
 
 
-@dataclass(frozen=True, slots=True)
-class Margins:
+class Margins(NamedTuple):
     """How much longer than the winner others take, as shares of its time."""
 
-    keys: int
-    """With something to compare."""
     least: float
     median: float
     most: float
     mean: Mean
 
 
-@dataclass(frozen=True, slots=True)
-class Rate:
+class Rate(NamedTuple):
     """A value of a decision."""
 
     value: Value
@@ -79,160 +73,168 @@ class Rate:
     """What the candidates that have it lose together, over the keys where there are any."""
 
 
-@dataclass(frozen=True, slots=True)
-class Pool:
-    """Sets of candidates or values that grow by what adds the most: what each keeps, the smallest
-    set first."""
+class Pool(NamedTuple):
+    """Sets that grow by what adds the most: what each keeps, the empty set first."""
 
-    start: Mean
-    """What is kept with none of them."""
     plain: tuple[float, ...]
     by_time: tuple[float, ...]
 
-    def enough(self, share: float) -> tuple[int | None, int | None]:
+    def enough(self, share: float) -> tuple[int | None, ...]:
         """How many keep this share, plain and by time; None if all together do not."""
-        return _reach(self.start.plain, self.plain, share), _reach(
-            self.start.by_time, self.by_time, share
+        return tuple(
+            next((n for n, kept in enumerate(curve) if kept >= share - 1e-12), None)
+            for curve in self
         )
 
 
-def _reach(start: float, kept: Sequence[float], share: float) -> int | None:
-    return next((n for n, each in enumerate((start, *kept)) if each >= share - 1e-12), None)
-
-
-@dataclass(frozen=True, slots=True)
-class Decision:
+class Decision(NamedTuple):
     """One that options make, such as ``nests.0.tile.1``."""
 
     name: str
     rates: tuple[Rate, ...]
     """Of each value, the one that wins most first."""
-    values: Pool
+    pool: Pool
     """Of values."""
     importance: float | None
     """What a model of the times loses without it, see ``knob_importance``; None where nobody asked,
     or where that says nothing, or no more than chance."""
 
-    @property
-    def fixed(self) -> Rate:
-        """The value that wins most."""
-        return self.rates[0]
 
-
-@dataclass(frozen=True, slots=True)
 class Group:
-    """Keys that are looked at together."""
+    """Keys that are looked at together: a row for each of their candidates."""
 
-    entry: str
-    """The def's name; empty for all of them."""
-    backend: str
-    device: str
-    """With its threads."""
-    keys: int
-    candidates: int
-    """Correct ones of all keys."""
-    seconds: float
-    """That a call of each key's winner takes, together."""
-    over_second: Margins | None
-    over_default: Margins | None
-    default_wins: Mean
-    presets: tuple[Rate, ...]
-    decisions: tuple[Decision, ...]
-    """Those that candidates differ in, the one whose loss is largest when it is fixed first."""
-    options: Pool
-    """Of whole sets of options, besides the untuned default."""
-    different: int
-    """Different options among the candidates."""
+    def __init__(
+        self, keys: Sequence[KeyInsight], entry: str = "", backend: str = "", device: str = ""
+    ) -> None:
+        self.keys = keys
+        self.entry, self.backend, self.device = entry, backend, device
+        rows = [(k, rank, r) for k, each in enumerate(keys) for rank, r in enumerate(each.ranked)]
+        self.options = [record.options for _, _, record in rows]
+        best = np.array([each.best for each in keys], np.float64)
+        self.seconds = float(best.sum())
+        """That a call of each key's winner takes, together."""
+        self._weights = np.full(len(keys), 1 / len(keys)), best / best.sum()
+        self._key = np.array([k for k, _, _ in rows], np.intp)
+        ratios = np.array([keys[k].ratio(record) for k, _, record in rows], np.float64)
+        self._kept = 1.0 / np.maximum(1.0, ratios)
+        self._wins = np.array([rank == 0 for _, rank, _ in rows])
+
+    def _mean(self, values: _Floats, of: _Ints | slice = slice(None)) -> Mean:
+        """Of a value per key, or of those of some keys."""
+        return Mean(*(float(np.average(values, weights=w[of])) for w in self._weights))
+
+    def margins(self, found: Sequence[float | None]) -> Margins | None:
+        """Of a margin for each key; None if there is none."""
+        of = np.array([k for k, each in enumerate(found) if each is not None], np.intp)
+        values = np.array([each for each in found if each is not None], np.float64)
+        if not len(of):
+            return None
+        least, median, most = np.quantile(values, (0.0, 0.5, 1.0)).tolist()
+        return Margins(least, median, most, self._mean(values, of))
+
+    @property
+    def over_second(self) -> Margins | None:
+        """The winners' margins over the second."""
+        return self.margins([each.over_second for each in self.keys])
+
+    @property
+    def over_default(self) -> Margins | None:
+        """Those over the untuned default."""
+        return self.margins([each.over_default for each in self.keys])
+
+    @property
+    def default_wins(self) -> Mean:
+        """The share of keys in which the untuned default won."""
+        return self._mean(np.array([float(k.default is k.ranked[0]) for k in self.keys]))
+
+    @functools.cached_property
+    def pool(self) -> Pool:
+        """Of whole sets of options. Without any of them a key has its default; where that was not
+        measured, its slowest."""
+        fallback = np.ones(len(self.keys))
+        np.minimum.at(fallback, self._key, self._kept)
+        for k, each in enumerate(self.keys):
+            if each.over_default is not None:
+                fallback[k] = 1.0 / max(1.0, 1.0 + each.over_default)
+        return self._pool(self.options, fallback)
+
+    def _pool(self, chosen: Sequence[Hashable], start: _Floats) -> Pool:
+        """Of what rows have in common; ``start``: what every key keeps with none of it."""
+        count = len(self.keys)
+        pairs, number = np.unique(_numbered(chosen)[1] * count + self._key, return_inverse=True)
+        kept = np.zeros(len(pairs))  # of a choice on a key: the best candidate's
+        np.maximum.at(kept, number, self._kept)
+        choices, keys = np.divmod(pairs, count)
+        return Pool(*(_greedy(choices, keys, kept, start, w) for w in self._weights))
+
+    def rates(self, chosen: Sequence[Value]) -> tuple[Rate, ...]:
+        """Of each value, one per row; the one that wins most comes first."""
+        values, number = _numbered(chosen)
+        kept = np.full((len(values), len(self.keys)), -1.0)
+        np.maximum.at(kept, (number, self._key), self._kept)
+        won = np.zeros_like(kept)
+        won[number[self._wins], self._key[self._wins]] = 1.0
+        rates = []
+        for value, own, wins in zip(values, kept, won, strict=True):
+            tried = np.flatnonzero(own >= 0)
+            lost = self._mean(1.0 - own[tried], tried)
+            rates.append(Rate(value, len(tried), int(wins.sum()), self._mean(wins), lost))
+        return tuple(sorted(rates, key=lambda r: (-r.wins, -r.rate.by_time, str(r.value))))
+
+    @functools.cached_property
+    def presets(self) -> tuple[Rate, ...]:
+        """By their names."""
+        return self.rates([decisions(options)["preset"] for options in self.options])
+
+    def decisions(self, *, important: bool) -> tuple[Decision, ...]:
+        """Those that candidates differ in, the one whose loss is largest when it is fixed first."""
+        made = [decisions(options) for options in self.options]
+        names = dict.fromkeys(name for each in made for name in each if name != "preset")
+        columns = {name: [each.get(name, OPEN) for each in made] for name in names}
+        columns = {name: values for name, values in columns.items() if len(set(values)) > 1}
+        shares = self._importance(columns) if important else {}
+        nothing = np.zeros(len(self.keys))
+        found = [
+            Decision(name, self.rates(values), self._pool(values, nothing), shares.get(name))
+            for name, values in columns.items()
+        ]
+        return tuple(sorted(found, key=lambda d: -d.rates[0].lost.by_time))
+
+    def _importance(self, columns: Mapping[str, Sequence[Value]]) -> dict[str, float]:
+        """Of each decision that stands out from chance. The time of a key's winner is 1, so that
+        keys can be looked at together."""
+        knobs = []
+        for name, values in columns.items():
+            ordered = all(isinstance(value, int) for value in values)
+            seen = sorted(set(values), key=None if ordered else str)
+            knobs.append(Knob(name, tuple(seen), seen[0], ordered))
+        found = importance(
+            knobs, list(zip(*columns.values(), strict=True)), (1 / self._kept).tolist()
+        )
+        return {i.knob.name: i.share for i in found.influences if i.share > found.chance}
 
 
-@dataclass(frozen=True, slots=True)
-class Analysis:
+class Analysis(NamedTuple):
     """Of a cache."""
 
     groups: tuple[Group, ...]
     """By def and device."""
     together: Group
-    """All keys; decisions mean other things in other defs, and are left out."""
+    """All keys; decisions mean other things in other defs."""
     left_out: int
     """Keys with fewer than two correct candidates, which say nothing about a choice."""
 
 
-def analyse(found: Sequence[KeyInsight], *, important: bool = False) -> Analysis | None:
-    """What these keys say together; None if none of them has two candidates to choose from.
-    ``important``: also which decisions mattered, which takes some seconds a group."""
+def analyse(found: Sequence[KeyInsight]) -> Analysis | None:
+    """What these keys say together; None if none of them has two candidates to choose from."""
     keys = [each for each in found if len(each.ranked) > 1 and each.best]
     if not keys:
         return None
     groups: dict[tuple[str, str, str], list[KeyInsight]] = {}
     for each in keys:
-        name = (each.entry, each.key.backend, each.key.device)
-        groups.setdefault(name, []).append(each)
-    return Analysis(
-        tuple(_group(*name, own, important=important) for name, own in groups.items()),
-        _group("", "", "", keys, important=False),
-        len(found) - len(keys),
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class _Table:
-    """A row per candidate of a key."""
-
-    weights: tuple[_Floats, _Floats]
-    """Per key, plain and by time; the sum is 1."""
-    key: _Ints
-    kept: _Floats
-    wins: np.ndarray[Any, np.dtype[np.bool_]]
-    options: list[str]
-
-    @classmethod
-    def of(cls, keys: Sequence[KeyInsight]) -> _Table:
-        best = np.array([each.best for each in keys], np.float64)
-        rows = [(k, rank, r) for k, each in enumerate(keys) for rank, r in enumerate(each.ranked)]
-        key = np.array([k for k, _, _ in rows], np.intp)
-        ratios = np.array([keys[k].ratio(record) for k, _, record in rows], np.float64)
-        return cls(
-            (np.full(len(keys), 1 / len(keys)), best / best.sum()),
-            key,
-            1.0 / np.maximum(1.0, ratios),
-            np.array([rank == 0 for _, rank, _ in rows]),
-            [record.options for _, _, record in rows],
-        )
-
-    def mean(self, values: _Floats, of: _Ints | None = None) -> Mean:
-        """Of a value per key, or of those of some keys."""
-        chosen = slice(None) if of is None else of
-        return Mean(*(float(np.average(values, weights=w[chosen])) for w in self.weights))
-
-    def pool(self, choice: _Ints, start: _Floats) -> Pool:
-        """Sets of the choices, a number per row, that keep the most; ``start``: what every key
-        keeps with none of them."""
-        count = len(start)
-        pairs, number = np.unique(choice * count + self.key, return_inverse=True)
-        kept = np.zeros(len(pairs))  # of a choice on a key: the best candidate's
-        np.maximum.at(kept, number, self.kept)
-        choices, keys = np.divmod(pairs, count)
-        curves = (_greedy(choices, keys, kept, start, w) for w in self.weights)
-        return Pool(self.mean(start), *curves)
-
-    def rates(self, values: Sequence[Value]) -> tuple[Rate, ...]:
-        """Of each value, one per row; the one that wins most by time first."""
-        seen, number = _numbered(values)
-        keys = len(self.weights[0])
-        kept = np.full((len(seen), keys), -1.0)
-        np.maximum.at(kept, (number, self.key), self.kept)
-        won = np.zeros((len(seen), keys))
-        won[number[self.wins], self.key[self.wins]] = 1.0
-        rates = []
-        for place, value in enumerate(seen):
-            tried = np.flatnonzero(kept[place] >= 0)
-            rates.append(
-                Rate(
-                    value, len(tried), int(won[place].sum()), self.mean(won[place]),
-                    self.mean(1.0 - kept[place, tried], tried),
-                )
-            )  # fmt: skip
-        return tuple(sorted(rates, key=lambda r: (-r.wins, -r.rate.by_time, str(r.value))))
+        groups.setdefault((each.entry, each.key.backend, each.key.device), []).append(each)
+    of_defs = tuple(Group(own, *name) for name, own in groups.items())
+    return Analysis(of_defs, Group(keys), len(found) - len(keys))
 
 
 def _greedy(
@@ -240,88 +242,16 @@ def _greedy(
 ) -> tuple[float, ...]:
     """What is kept with one choice more each time, the one that adds the most. Per pair of a choice
     and a key: what it keeps."""
-    found: list[float] = []
+    found = [float(weights @ start)]
     so_far = start.copy()
     while True:
         gains = np.bincount(choices, weights[keys] * np.maximum(0.0, kept - so_far[keys]))
         chosen = int(np.argmax(gains))
         if gains[chosen] <= 1e-12:
             return tuple(found)
-        pairs = choices == chosen
-        so_far[keys[pairs]] = np.maximum(so_far[keys[pairs]], kept[pairs])
+        own = choices == chosen
+        so_far[keys[own]] = np.maximum(so_far[keys[own]], kept[own])
         found.append(float(weights @ so_far))
-
-
-def _group(
-    entry: str, backend: str, device: str, keys: Sequence[KeyInsight], *, important: bool
-) -> Group:
-    table = _Table.of(keys)
-    made = [decisions(options) for options in table.options]
-    seen, number = _numbered(table.options)
-    # Without any of the pool a key has its default; where that was not measured, its slowest.
-    fallback = np.ones(len(keys))
-    np.minimum.at(fallback, table.key, table.kept)
-    for k, each in enumerate(keys):
-        if each.over_default is not None:
-            fallback[k] = 1.0 / max(1.0, 1.0 + each.over_default)
-    alone = np.array([float(each.default is each.ranked[0]) for each in keys])
-    return Group(
-        entry=entry,
-        backend=backend,
-        device=device,
-        keys=len(keys),
-        candidates=len(table.options),
-        seconds=float(sum(each.best or 0.0 for each in keys)),
-        over_second=_margins(table, [each.over_second for each in keys]),
-        over_default=_margins(table, [each.over_default for each in keys]),
-        default_wins=table.mean(alone),
-        presets=table.rates([each["preset"] for each in made]),
-        decisions=_decisions(table, made, important=important) if entry else (),
-        options=table.pool(number, fallback),
-        different=len(seen),
-    )
-
-
-def _margins(table: _Table, margins: Sequence[float | None]) -> Margins | None:
-    of = np.array([k for k, each in enumerate(margins) if each is not None], np.intp)
-    if not len(of):
-        return None
-    values = np.array([each for each in margins if each is not None], np.float64)
-    low, middle, high = np.quantile(values, (0.0, 0.5, 1.0))
-    return Margins(len(of), float(low), float(middle), float(high), table.mean(values, of))
-
-
-def _decisions(
-    table: _Table, made: Sequence[Mapping[str, Value]], *, important: bool
-) -> tuple[Decision, ...]:
-    names = [name for name in dict.fromkeys(n for each in made for n in each) if name != "preset"]
-    columns = {name: [each.get(name, OPEN) for each in made] for name in names}
-    columns = {name: values for name, values in columns.items() if len(set(values)) > 1}
-    mattering = _importance(table, columns) if important else {}
-    nothing = np.zeros(len(table.weights[0]))
-    found = [
-        Decision(
-            name,
-            table.rates(values),
-            table.pool(_numbered(values)[1], nothing),
-            mattering.get(name),
-        )
-        for name, values in columns.items()
-    ]
-    return tuple(sorted(found, key=lambda d: -d.fixed.lost.by_time))
-
-
-def _importance(table: _Table, columns: Mapping[str, Sequence[Value]]) -> dict[str, float]:
-    """Of each decision that stands out from chance. Times are those of the key's winner as one, so
-    that keys can be looked at together."""
-    knobs = []
-    for name, values in columns.items():
-        ordered = all(isinstance(value, int) for value in values)
-        seen = sorted(set(values)) if ordered else sorted(set(values), key=str)
-        knobs.append(Knob(name, tuple(seen), seen[0], ordered))
-    configs = list(zip(*columns.values(), strict=True))
-    found: Importance = importance(knobs, configs, (1 / table.kept).tolist())
-    return {i.knob.name: i.share for i in found.influences if i.share > found.chance}
 
 
 def _numbered(values: Sequence[Hashable]) -> tuple[list[Any], _Ints]:
@@ -343,27 +273,27 @@ def decisions(options: str) -> Mapping[str, Value]:
         data = None
     if not isinstance(data, dict):
         return {"preset": "?"}
-    made: dict[str, Value] = {}
     nests = data.get("nests")
     places = {"default": data.get("default")}
     places |= {
         f"nests.{k}": nest for k, nest in enumerate(nests if isinstance(nests, list) else ())
     }
+    made: dict[str, Value] = {}
     for place, choices in places.items():
         for name, value in choices.items() if isinstance(choices, dict) else ():
             sizes = name in OPTIONS and isinstance(OPTIONS[name].kind, Sizes)
             if sizes and isinstance(value, list):
-                made |= {f"{place}.{name}.{k}": _value(each) for k, each in enumerate(value)}
+                made |= {f"{place}.{name}.{k}": _plain_value(each) for k, each in enumerate(value)}
             else:
-                made[f"{place}.{name}"] = _value(value)
+                made[f"{place}.{name}"] = _plain_value(value)
     if data.get("merge") is not None:
-        made["merge"] = _value(data["merge"])
+        made["merge"] = _plain_value(data["merge"])
     preset = data.get("preset", "naive")
     name = preset if isinstance(preset, str) else "?"
     return {"preset": f"{name} +" if made else name, **made}
 
 
-def _value(value: object) -> Value:
+def _plain_value(value: object) -> Value:
     if isinstance(value, int):
         return int(value)
     return value if isinstance(value, str) else json.dumps(value, separators=(",", ":"))

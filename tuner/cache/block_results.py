@@ -7,13 +7,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-import sqlite3
 import time
-from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from tcl.common.errors import CacheError
+from tcl.tuner.cache.schema import put
 from tcl.tuner.cache.tuning_cache import PATIENCE, TuningCache
 
 _VERSION = 1
@@ -42,9 +41,6 @@ class BlockKey:
         return hashlib.sha256(text.encode()).hexdigest()
 
 
-_COLUMNS = "digest, kernel, source_hash, launch, device, result, created"
-
-
 def load(cache: TuningCache, key: BlockKey) -> str | None:
     """The result that is kept for a key, as it was stored; None if there is none. Raises
     ``CacheError``."""
@@ -58,11 +54,11 @@ def store(cache: TuningCache, key: BlockKey, result: str) -> None:
     launch = json.dumps([key.global_size, key.arguments, key.search])
     source = hashlib.sha256(key.source.encode()).hexdigest()
     row = (key.digest, key.kernel, source, launch, key.device, result, time.time())
-    cache.transaction(lambda db: insert(db, [row]))
+    cache.transaction(lambda db: put(db, "block_results", [row]))
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class StoredShape:
     """What there is to list of a result."""
 
     kernel: str
@@ -73,7 +69,7 @@ class Kept:
     when: float
 
 
-def kept(cache: TuningCache) -> tuple[Kept, ...]:
+def stored_shapes(cache: TuningCache) -> tuple[StoredShape, ...]:
     """All results of a cache, by device, the last ones first. Raises ``CacheError``."""
     query = (
         "SELECT kernel, launch, device, result, created FROM block_results "
@@ -82,7 +78,9 @@ def kept(cache: TuningCache) -> tuple[Kept, ...]:
     found: list[Any] = cache.read(lambda db: db.execute(query).fetchall(), [])
     try:
         return tuple(
-            Kept(str(kernel), tuple(json.loads(launch)[0]), str(device), str(result), float(when))
+            StoredShape(
+                str(kernel), tuple(json.loads(launch)[0]), str(device), str(result), float(when)
+            )
             for kernel, launch, device, result, when in found
         )
     except (ValueError, TypeError, LookupError, OverflowError, RecursionError) as error:
@@ -90,29 +88,3 @@ def kept(cache: TuningCache) -> tuple[Kept, ...]:
             f"the tuning cache {cache.path} cannot be used: a launch shape in it cannot be read: "
             f"{error}"
         ) from None
-
-
-def rows(db: sqlite3.Connection) -> list[tuple[object, ...]]:
-    """All that a file knows."""
-    return db.execute(f"SELECT {_COLUMNS} FROM block_results").fetchall()
-
-
-def insert(db: sqlite3.Connection, found: Iterable[tuple[object, ...]]) -> None:
-    """Add rows; of two for one key the later one stays."""
-    db.executemany(
-        f"INSERT INTO block_results ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?) "
-        "ON CONFLICT (digest) DO UPDATE SET result = excluded.result, created = excluded.created "
-        "WHERE excluded.created > block_results.created",
-        found,
-    )
-
-
-def older(db: sqlite3.Connection, moment: float) -> int:
-    """How many were measured before this moment."""
-    query = "SELECT count(*) FROM block_results WHERE created < ?"
-    return int(db.execute(query, (moment,)).fetchone()[0])
-
-
-def forget(db: sqlite3.Connection, moment: float) -> None:
-    """Remove what was measured before this moment."""
-    db.execute("DELETE FROM block_results WHERE created < ?", (moment,))

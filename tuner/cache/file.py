@@ -10,9 +10,9 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
+from tcl.common.dataclass import dataclass
 from tcl.common.errors import CacheError
 from tcl.common.interrupts import of_system
 from tcl.common.warn import warn
@@ -81,11 +81,10 @@ def _code(error: sqlite3.Error) -> int | None:
 
 
 def open_file(path: Path, patience: float) -> sqlite3.Connection:
-    """A connection to the cache at ``path``, at the current schema version.
+    """A connection to the cache at ``path``.
 
-    A damaged cache, or one of a newer version, is set aside first; of one of an older version
-    that may not be written, a copy in memory is brought up to date. ``CacheError`` if the file
-    is none, or belongs to another program; ``sqlite3.Error`` if it cannot be opened.
+    A damaged cache, or one of another schema version, is set aside first. ``CacheError`` if the
+    file is none, or belongs to another program; ``sqlite3.Error`` if it cannot be opened.
     """
     for _ in range(3):
         _make_private(path)
@@ -94,33 +93,33 @@ def open_file(path: Path, patience: float) -> sqlite3.Connection:
             return snapshot(path, patience)
         connection = _connect(path, patience)
         try:
-            if (
-                not _writable(path)
-                and cache_schema.version(connection, path) < cache_schema.SCHEMA_VERSION
-            ):
+            version = cache_schema.version_of(connection, path)
+            if version is None and not _writable(path):
                 connection.close()
                 return snapshot(path, patience)
-            version = _prepare(connection, path, patience)
+            if version is None:
+                version = _make_tables(connection, path, patience)
+            if detail := cache_schema.version_problem(version):
+                why = f"version-{version}"
+            else:
+                # Survives a killed process at every moment; a power cut may lose the last results.
+                connection.execute("PRAGMA synchronous = NORMAL")
+                return connection
         except sqlite3.Error as error:
-            connection.close()
             if not is_damage(error):
+                connection.close()
                 raise
             if not _was_a_cache(path):
+                connection.close()
                 raise CacheError(
                     f"{path} is not a tuning cache; choose another file, or move it away"
                 ) from None
-            set_aside(path, "damaged", str(error), found)
-            continue
+            why, detail = "damaged", str(error)
         except BaseException:
             connection.close()
             raise
-        if version <= cache_schema.SCHEMA_VERSION:
-            return connection
         connection.close()
-        detail = (
-            f"it has schema version {version}, this tcl knows up to {cache_schema.SCHEMA_VERSION}"
-        )
-        set_aside(path, f"newer-v{version}", detail, found)
+        set_aside(path, why, detail, found)
     raise CacheError(f"the tuning cache {path} keeps being replaced by one that cannot be used")
 
 
@@ -155,70 +154,58 @@ def _make_private(path: Path) -> None:
 
 
 def snapshot(path: Path, patience: float) -> sqlite3.Connection:
-    """A copy in memory, at the current schema version, of a cache that is left as it is.
-
-    ``CacheError`` unless it is a sound one, of this version or an older one.
-    """
+    """A copy in memory of a cache that is left as it is. ``CacheError`` unless it is sound."""
     if not os.path.exists(path):  # nor does this raise for what may not be looked into
         raise CacheError(f"there is no tuning cache {path}")
     copy = sqlite3.connect(
         ":memory:", isolation_level=None, check_same_thread=False, factory=Watched
     )
     try:
-        with (
-            _readable(path) as readable,
-            contextlib.closing(_connect(readable, patience)) as source,
-        ):
-            version = _check_version(source, path)
+        with _reading(path, patience) as (source, version):
             source.backup(copy, pages=_PAGES, progress=lambda *_: None)
-        damage = damage_in(copy)
-        if damage is not None:
-            raise CacheError(f"the tuning cache {path} cannot be used: it is damaged ({damage})")
-        cache_schema.migrate(copy, version)
+            _check_sound(copy, path)
+        if version is None:
+            cache_schema.create(copy)
         copy.execute("PRAGMA query_only = ON")
         return copy
-    except sqlite3.Error as error:
-        copy.close()
-        if is_damage(error) and not _was_a_cache(path):
-            raise CacheError(f"{path} is not a tuning cache") from None
-        raise explained(error, path, patience) from error
     except BaseException:
         copy.close()
         raise
 
 
 def check_sound(path: Path, patience: float = 5.0) -> None:
-    """``CacheError`` unless the file is a sound cache, of this version or an older one. Nothing is
-    changed, nor set aside; all of the file is read once."""
+    """``CacheError`` unless the file is a sound cache. Nothing is changed, nor set aside; all of
+    the file is read once."""
+    with _reading(path, patience) as (source, _):
+        _check_sound(source, path)
+
+
+@contextlib.contextmanager
+def _reading(path: Path, patience: float) -> Iterator[tuple[sqlite3.Connection, int | None]]:
+    """A connection that only reads, and the file's schema version, None if it is empty."""
     try:
         with (
             _readable(path) as readable,
             contextlib.closing(_connect(readable, patience)) as source,
         ):
-            _check_version(source, path)
-            damage = damage_in(source)
+            version = cache_schema.version_of(source, path)
+            if detail := cache_schema.version_problem(version):
+                raise CacheError(f"the tuning cache {path} cannot be used: {detail}; {_ELSE}")
+            yield source, version
     except sqlite3.Error as error:
         if is_damage(error) and not _was_a_cache(path):
             raise CacheError(f"{path} is not a tuning cache; name another file") from None
-        if not is_damage(error):
-            raise explained(error, path, patience) from error
-        damage = str(error)
-    if damage is not None:
+        raise explained(error, path, patience) from error
+
+
+def _check_sound(db: sqlite3.Connection, path: Path) -> None:
+    if damage := damage_in(db):
         raise CacheError(
-            f"the tuning cache {path} cannot be used: it is damaged ({damage}); move it away, or "
-            "name another file"
+            f"the tuning cache {path} cannot be used: it is damaged ({damage}); {_ELSE}"
         )
 
 
-def _check_version(db: sqlite3.Connection, path: Path) -> int:
-    """The schema version of a file; ``CacheError`` if it is newer than ours."""
-    version = cache_schema.version(db, path)
-    if version > cache_schema.SCHEMA_VERSION:
-        raise CacheError(
-            f"the tuning cache {path} cannot be used: it has schema version {version}, "
-            f"this tcl knows up to {cache_schema.SCHEMA_VERSION}"
-        )
-    return version
+_ELSE = "move it away, or name another file"
 
 
 def damage_in(db: sqlite3.Connection) -> str | None:
@@ -269,7 +256,7 @@ def explained(error: sqlite3.Error, path: Path, patience: float) -> CacheError:
         case sqlite3.SQLITE_CANTOPEN:
             reason = "it cannot be opened; check that the folder exists and is writable"
         case sqlite3.SQLITE_CORRUPT | sqlite3.SQLITE_NOTADB:
-            reason = f"it is damaged ({str(error)[:_SAID]})"
+            reason = f"it is damaged ({str(error)[:_SAID]}); {_ELSE}"
         case _:
             reason = str(error)[:_SAID]
     return CacheError(f"the tuning cache {path} cannot be used: {reason}")
@@ -317,23 +304,27 @@ def wait_for(db: sqlite3.Connection, patience: float) -> None:
     db.execute(f"PRAGMA busy_timeout = {int(patience * 1000)}")
 
 
-def _prepare(db: sqlite3.Connection, path: Path, patience: float) -> int:
-    """Bring the schema up to date. Returns the version found if that is newer, else ours."""
-    version = cache_schema.version(db, path)
-    if version < cache_schema.SCHEMA_VERSION:
-        _use_wal(db, patience)
-        db.execute("BEGIN IMMEDIATE")
-        try:
-            found = cache_schema.version(db, path)  # another process may have been quicker
-            version = cache_schema.migrate(db, found)
-            db.execute("COMMIT")
-        except BaseException:
-            if db.in_transaction:
-                db.execute("ROLLBACK")
-            raise
-    # Survives a killed process at every moment; a power cut may lose the last results only.
-    db.execute("PRAGMA synchronous = NORMAL")
-    return version
+def _make_tables(db: sqlite3.Connection, path: Path, patience: float) -> int:
+    """Make an empty file a cache. The version of its tables: another process, of another version,
+    may have been quicker."""
+    _use_wal(db, patience)
+    with transaction(db):
+        version = cache_schema.version_of(db, path)
+        if version is None:
+            cache_schema.create(db)
+    return version or cache_schema.VERSION
+
+
+@contextlib.contextmanager
+def transaction(db: sqlite3.Connection, kind: str = "IMMEDIATE") -> Iterator[None]:
+    """What is done within is committed at the end, or not at all."""
+    db.execute(f"BEGIN {kind}")
+    try:
+        yield
+        db.execute("COMMIT")
+    finally:
+        if db.in_transaction:
+            db.execute("ROLLBACK")
 
 
 def _use_wal(db: sqlite3.Connection, patience: float) -> None:

@@ -5,13 +5,12 @@ An entry says that it was done, so that it is not done again, also where nothing
 
 from __future__ import annotations
 
-import re
 import sqlite3
 import time
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 from tcl.tuner.cache.key import CacheKey
+from tcl.tuner.cache.schema import put
 from tcl.tuner.cache.table_rows import MESSAGE
 from tcl.tuner.cache.tuning_cache import PATIENCE, TuningCache
 
@@ -28,10 +27,6 @@ class FirstUse:
     """Why not."""
 
 
-_NO_PROCESS = re.compile(r"\w+Error: \[Errno \d+\]|its process ended with status|nothing was meas")
-_COLUMNS = "digest, mode, winner, message, created"
-
-
 def load(cache: TuningCache, key: CacheKey) -> tuple[FirstUse, ...]:
     """What searches did for a key, one entry for each mode, the latest first. Raises
     ``CacheError``."""
@@ -44,13 +39,8 @@ def load(cache: TuningCache, key: CacheKey) -> tuple[FirstUse, ...]:
     return tuple(
         FirstUse(mode, winner, message)
         for mode, winner, message in found
-        if isinstance(winner, str | None) and not (winner is None and _says_nothing(message))
+        if isinstance(winner, str | None) and isinstance(message, str)
     )
-
-
-def _says_nothing(message: object) -> bool:
-    """Whether an earlier version took for a verdict on a def that no process could be started."""
-    return not isinstance(message, str) or bool(_NO_PROCESS.match(message))
 
 
 def predicted(cache: TuningCache, key: CacheKey, model: str) -> FirstUse | None:
@@ -71,7 +61,7 @@ def store_predicted(
 
     def write(db: sqlite3.Connection) -> None:
         db.execute("DELETE FROM first_uses WHERE digest = ? AND mode LIKE 'model %'", row[:1])
-        db.execute("INSERT INTO first_uses VALUES (?, ?, ?, ?, ?)", row)
+        put(db, "first_uses", [row])
 
     cache.transaction(write)
 
@@ -87,23 +77,6 @@ def store(cache: TuningCache, key: CacheKey, entry: FirstUse, instead_of: str = 
 
     def write(db: sqlite3.Connection) -> None:
         db.execute("DELETE FROM first_uses WHERE digest = ? AND mode = ?", (row[0], instead_of))
-        db.execute("INSERT OR REPLACE INTO first_uses VALUES (?, ?, ?, ?, ?)", row)
+        put(db, "first_uses", [row])
 
     cache.transaction(write)
-
-
-def rows(db: sqlite3.Connection) -> list[tuple[object, ...]]:
-    """All that a file knows."""
-    return db.execute(f"SELECT {_COLUMNS} FROM first_uses").fetchall()
-
-
-def insert(db: sqlite3.Connection, found: Iterable[tuple[object, ...]]) -> None:
-    """Add rows of another cache; of two for one key and mode the later one stays. A key says which
-    device it is for, so that nothing is taken for done, or given up, on any other one."""
-    db.executemany(
-        f"INSERT INTO first_uses ({_COLUMNS}) VALUES (?, ?, ?, ?, ?) "
-        "ON CONFLICT (digest, mode) DO UPDATE SET winner = excluded.winner, "
-        "message = excluded.message, created = excluded.created "
-        "WHERE excluded.created > first_uses.created",
-        found,
-    )

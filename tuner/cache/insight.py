@@ -122,14 +122,14 @@ class Filter:
 
     def _of_sizes(self, key: CacheKey, _: str) -> bool:
         if self.inputs is None:
-            return all(_plain(part) in _plain(key.sizes) for part in self.sizes)
+            return all(_without_spaces(part) in _without_spaces(key.sizes) for part in self.sizes)
         return len(key.inputs) == len(self.inputs) and all(
             own.has(given) if own.classes else own.shape == given.shape
             for own, given in zip(key.inputs, self.inputs, strict=True)
         )
 
 
-def _plain(sizes: str) -> str:
+def _without_spaces(sizes: str) -> str:
     return "".join(sizes.split()).casefold()
 
 
@@ -153,12 +153,12 @@ def insights(cache: TuningCache, default: str, wanted: Filter) -> tuple[KeyInsig
                 records = [record for _, record in cache_rows.records(db, problem)]
                 if records:
                     found.append(insight(key, entry, records, default))
-        return tuple(sorted(found, key=_order))
+        return tuple(sorted(found, key=_sort_key))
 
     return cache.read(read, ())
 
 
-def _order(each: KeyInsight) -> tuple[object, ...]:
+def _sort_key(each: KeyInsight) -> tuple[object, ...]:
     key = each.key
     return each.entry, key.backend, key.device, [i.shape for i in key.inputs], key.digest
 

@@ -6,8 +6,9 @@ import hashlib
 import itertools
 import json
 import re
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 
+from tcl.common.dataclass import dataclass
 from tcl.common.plural import plural
 from tcl.grammar.sizes.size_classes import SizeClass
 from tcl.tuner.cache.fingerprint import FIELDS, fields, split_threads

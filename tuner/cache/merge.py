@@ -15,11 +15,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tcl.common.errors import CacheError
-from tcl.tuner.cache import block_results, first_uses
 from tcl.tuner.cache import file as cache_file
 from tcl.tuner.cache import table_rows as cache_rows
 from tcl.tuner.cache.key import CacheKey
 from tcl.tuner.cache.ranking import Record
+from tcl.tuner.cache.schema import TABLES, put
 from tcl.tuner.cache.tuning_cache import TuningCache
 
 
@@ -57,13 +57,12 @@ def merge(into: TuningCache, source: Path, patience: float = 5.0) -> Added:
         raise CacheError(f"{source} cannot be merged into itself")
     with contextlib.closing(cache_file.snapshot(source, patience)) as copy:
         try:
-            found = list(_results(copy))
-            runs = copy.execute(
-                f"SELECT p.digest, {_RUN} FROM runs r JOIN problems p ON p.id = r.problem"
-            ).fetchall()
-            names = {key.digest: (key, entry) for _, key, entry in cache_rows.problems(copy)}
-            blocks = block_results.rows(copy)
-            uses = first_uses.rows(copy)
+            found = list(_all_results(copy))
+            rows = {
+                table: copy.execute(f"SELECT {', '.join(columns)} FROM {table}").fetchall()
+                for table, columns in TABLES.items()
+            }
+            names = {row: (key, entry) for row, key, entry in cache_rows.problems(copy)}
         except cache_rows.RowError as error:
             raise CacheError(f"the tuning cache {source} cannot be used: {error}") from None
         except sqlite3.Error as error:
@@ -71,20 +70,13 @@ def merge(into: TuningCache, source: Path, patience: float = 5.0) -> Added:
 
     def write(db: sqlite3.Connection) -> Added:
         added = _add(db, found)
-        block_results.insert(db, blocks)
-        first_uses.insert(db, uses)
-        # Of a run that both know, the later state stays.
-        for digest, *values in runs:
-            if digest not in names:  # not made by us
-                continue
-            problem = cache_rows.problem_id(db, *names[digest])
-            db.execute(
-                "INSERT INTO runs (problem, run, config, state, started, updated) "
-                "VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (run) DO UPDATE SET state = excluded.state, "
-                "config = excluded.config, updated = excluded.updated "
-                "WHERE excluded.updated > runs.updated",
-                (problem, *values),
-            )
+        runs = [
+            (run, cache_rows.problem_id(db, *names[problem]), *values)
+            for run, problem, *values in rows["runs"]
+            if problem in names  # else it was not made by us
+        ]
+        for table, own in {**rows, "runs": runs}.items():
+            put(db, table, own, by_time=True)
         return added
 
     return into.transaction(write)
@@ -92,13 +84,10 @@ def merge(into: TuningCache, source: Path, patience: float = 5.0) -> Added:
 
 def results(cache: TuningCache) -> tuple[Results, ...]:
     """All that a cache holds, as of one moment."""
-    return cache.read(_results, ())
+    return cache.read(_all_results, ())
 
 
-_RUN = "r.run, r.config, r.state, r.started, r.updated"
-
-
-def _results(db: sqlite3.Connection) -> tuple[Results, ...]:
+def _all_results(db: sqlite3.Connection) -> tuple[Results, ...]:
     found = (
         Results(key, entry, tuple(record for _, record in cache_rows.records(db, problem)))
         for problem, key, entry in cache_rows.problems(db)

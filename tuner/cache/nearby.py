@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
 from itertools import islice
 
+from tcl.common.dataclass import dataclass
 from tcl.common.errors import TclError
 from tcl.tuner.cache.fingerprint import fields, remoteness
 from tcl.tuner.cache.key import INGREDIENTS, CacheKey, Difference, differences
@@ -69,7 +69,7 @@ def nearby(
     device may be another one (``fingerprint.FIELDS``); what is nearer comes first.
     """
 
-    def apart(other: CacheKey) -> tuple[object, ...]:
+    def nearness(other: CacheKey) -> tuple[object, ...]:
         pairs = zip(key.inputs, other.inputs, strict=True)
         strides = sum(a.row_major != b.row_major for a, b in pairs)
         device = remoteness(key.device, other.device)
@@ -86,7 +86,7 @@ def nearby(
         and math.isfinite(distance(key, other))
     ]
     seen: set[str] = set()
-    for other in sorted(alike, key=apart):
+    for other in sorted(alike, key=nearness):
         for rank, record in enumerate(cache.top(other, each), 1):
             if record.options not in seen:
                 seen.add(record.options)
@@ -149,13 +149,13 @@ def explain(cache: TuningCache, key: CacheKey, entry: str) -> Answer:
     known = cache.list()
     exact = next((s for s in known if s.key == key), None)
 
-    def apart(summary: Summary) -> tuple[object, ...]:
+    def nearness(summary: Summary) -> tuple[object, ...]:
         found = {d.ingredient for d in differences(key, summary.key)}
         weights = [name in found for name in INGREDIENTS]
         other_name = "def text" in found and summary.entry != entry
         return other_name, "def text" in found, len(found), *weights, distance(key, summary.key)
 
-    others = sorted((s for s in known if s.key != key), key=apart)
+    others = sorted((s for s in known if s.key != key), key=nearness)
     if not others:
         return Answer(exact, None, ())
     return Answer(exact, others[0], differences(key, others[0].key))

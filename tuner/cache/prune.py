@@ -6,7 +6,7 @@ import sqlite3
 import time
 from dataclasses import dataclass
 
-from tcl.tuner.cache import block_results, ranking
+from tcl.tuner.cache import ranking
 from tcl.tuner.cache import table_rows as cache_rows
 from tcl.tuner.cache.key import CacheKey
 from tcl.tuner.cache.tuning_cache import TuningCache
@@ -66,7 +66,7 @@ def prune(cache: TuningCache, rules: Rules, *, dry_run: bool = False) -> Pruned:
     def write(db: sqlite3.Connection) -> Pruned:
         pruned, doomed = _doomed(db, rules)
         if pruned.shapes:
-            block_results.forget(db, rules.shapes_before or 0.0)
+            db.execute("DELETE FROM block_results WHERE created < ?", (rules.shapes_before,))
         if not doomed:
             return pruned
         db.executemany("DELETE FROM results WHERE id = ?", ((row,) for row, _ in doomed))
@@ -97,7 +97,7 @@ def _doomed(
     total = emptied = keys = 0
     before = time.time() - rules.older_than if rules.older_than is not None else None
     for problem, key, _ in cache_rows.problems(db):
-        rows = list(cache_rows.brief(db, problem))
+        rows = list(cache_rows.records(db, problem, cache_rows.BRIEF))
         total, keys = total + len(rows), keys + bool(rows)
         if not rules.names(key):
             continue
@@ -110,5 +110,6 @@ def _doomed(
         ]
         doomed += own
         emptied += bool(rows) and len(own) == len(rows)
-    shapes = 0 if (moment := rules.shapes_before) is None else block_results.older(db, moment)
+    older = "SELECT count(*) FROM block_results WHERE created < ?"
+    (shapes,) = db.execute(older, (rules.shapes_before,)).fetchone()  # none is less than NULL
     return Pruned(len(doomed), total, emptied, keys, shapes), doomed

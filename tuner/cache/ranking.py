@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
+from tcl.common.dataclass import dataclass
 from tcl.tuner.measure.verdict import Conditions, Outcome, Verdict
 
 

@@ -1,98 +1,79 @@
-"""The tables of the tuning cache's file, and how those of an older version become ours."""
+"""The tables of the tuning cache's file, and whether a file has them."""
 
 from __future__ import annotations
 
 import sqlite3
-import time
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from tcl.common.errors import CacheError
 
 _APPLICATION_ID = 0x74636C31  # "tcl1"
 
-MIGRATIONS: tuple[str, ...] = (
-    """
-    CREATE TABLE problems (
-        id INTEGER PRIMARY KEY,
-        digest TEXT NOT NULL UNIQUE,
-        definition_hash TEXT NOT NULL,
-        definition TEXT NOT NULL,
-        entry TEXT NOT NULL,
-        backend TEXT NOT NULL,
-        inputs TEXT NOT NULL,
-        device TEXT NOT NULL,
-        codegen_version TEXT NOT NULL,
-        created REAL NOT NULL
-    );
-    CREATE INDEX problems_by_definition ON problems (definition_hash);
-    CREATE TABLE runs (
-        run TEXT PRIMARY KEY,
-        problem INTEGER NOT NULL REFERENCES problems (id),
-        config TEXT NOT NULL,
-        state TEXT NOT NULL,
-        started REAL NOT NULL,
-        updated REAL NOT NULL
-    );
-    CREATE TABLE results (
-        id INTEGER PRIMARY KEY,
-        problem INTEGER NOT NULL REFERENCES problems (id),
-        options TEXT NOT NULL,
-        verdict TEXT NOT NULL,
-        time REAL,
-        samples TEXT NOT NULL,
-        message TEXT NOT NULL,
-        created REAL NOT NULL,
-        run TEXT NOT NULL
-    );
-    CREATE INDEX results_by_problem ON results (problem, time);
-    """,
-    # Finals: which heat of its run, and the place in its verdict.
-    """
-    ALTER TABLE results ADD COLUMN heat INTEGER;
-    ALTER TABLE results ADD COLUMN place INTEGER;
-    CREATE INDEX results_by_run ON results (run);
-    """,
-    # What a resumed search has to know: the generation, and how fast the machine was.
-    """
-    ALTER TABLE results ADD COLUMN generation INTEGER;
-    ALTER TABLE results ADD COLUMN conditions TEXT;
-    CREATE INDEX runs_by_problem ON runs (problem, started);
-    """,
-    # Where the arrays lay: the samples on each placement.
-    """
-    ALTER TABLE results ADD COLUMN placed TEXT;
-    """,
-    # Launch shapes of kernels that users wrote: what each tuning found, as JSON.
-    """
-    CREATE TABLE block_results (
-        digest TEXT PRIMARY KEY,
-        kernel TEXT NOT NULL,
-        source_hash TEXT NOT NULL,
-        launch TEXT NOT NULL,
-        device TEXT NOT NULL,
-        result TEXT NOT NULL,
-        created REAL NOT NULL
-    );
-    """,
-    # What was done when a key came up that nobody had tuned, also where nothing worked.
-    """
-    CREATE TABLE first_uses (
-        digest TEXT NOT NULL,
-        mode TEXT NOT NULL,
-        winner TEXT,
-        message TEXT NOT NULL,
-        created REAL NOT NULL,
-        PRIMARY KEY (digest, mode)
-    );
-    """,
-    # Of inputs whose sizes vary: the classes of sizes that a key is for.
-    """
-    ALTER TABLE problems ADD COLUMN classes TEXT;
-    """,
-)
-"""Schema version n is the first n of these. Never edit one that was released: append."""
+VERSION = 1
+"""Of the tables. A file of another one is set aside, and never written."""
 
-SCHEMA_VERSION = len(MIGRATIONS)
+_TABLES = f"""
+CREATE TABLE problems (
+    id INTEGER PRIMARY KEY,
+    digest TEXT NOT NULL UNIQUE,
+    definition_hash TEXT NOT NULL,
+    definition TEXT NOT NULL,
+    entry TEXT NOT NULL,
+    backend TEXT NOT NULL,
+    inputs TEXT NOT NULL,
+    device TEXT NOT NULL,
+    codegen_version TEXT NOT NULL,
+    created REAL NOT NULL
+);
+CREATE INDEX problems_by_definition ON problems (definition_hash);
+CREATE TABLE runs (
+    run TEXT PRIMARY KEY,
+    problem INTEGER NOT NULL REFERENCES problems (id),
+    config TEXT NOT NULL,
+    state TEXT NOT NULL,
+    started REAL NOT NULL,
+    updated REAL NOT NULL
+);
+CREATE INDEX runs_by_problem ON runs (problem, started);
+CREATE TABLE results (
+    id INTEGER PRIMARY KEY,
+    problem INTEGER NOT NULL REFERENCES problems (id),
+    options TEXT NOT NULL,
+    verdict TEXT NOT NULL,
+    time REAL,
+    samples TEXT NOT NULL,
+    message TEXT NOT NULL,
+    created REAL NOT NULL,
+    run TEXT NOT NULL,
+    heat INTEGER,
+    place INTEGER,
+    generation INTEGER,
+    conditions TEXT,
+    placed TEXT
+);
+CREATE INDEX results_by_problem ON results (problem, time);
+CREATE INDEX results_by_run ON results (run);
+CREATE TABLE block_results (
+    digest TEXT PRIMARY KEY,
+    kernel TEXT NOT NULL,
+    source_hash TEXT NOT NULL,
+    launch TEXT NOT NULL,
+    device TEXT NOT NULL,
+    result TEXT NOT NULL,
+    created REAL NOT NULL
+);
+CREATE TABLE first_uses (
+    digest TEXT NOT NULL,
+    mode TEXT NOT NULL,
+    winner TEXT,
+    message TEXT NOT NULL,
+    created REAL NOT NULL,
+    PRIMARY KEY (digest, mode)
+);
+PRAGMA application_id = {_APPLICATION_ID};
+PRAGMA user_version = {VERSION}
+"""
 
 _COMPUTED = """
     SELECT (SELECT count(*) FROM sqlite_master m, pragma_index_xinfo(m.name) i
@@ -103,40 +84,63 @@ _COMPUTED = """
 """How many columns of tables and indices are computed."""
 
 
-def migrate(db: sqlite3.Connection, found: int) -> int:
-    """Apply the migrations that come after version ``found``; the version reached."""
-    if found == 0:
-        db.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
-        db.execute("CREATE TABLE migrations (version INTEGER PRIMARY KEY, applied REAL NOT NULL)")
-    for number, migration in enumerate(MIGRATIONS, start=1):
-        if number > found:
-            for statement in migration.split(";"):
-                db.execute(statement)
-            db.execute("INSERT INTO migrations VALUES (?, ?)", (number, time.time()))
-    return max(found, SCHEMA_VERSION)
+def create(db: sqlite3.Connection) -> None:
+    """Make the tables in an empty file, within the transaction that is open."""
+    for statement in _TABLES.split(";"):
+        db.execute(statement)
 
 
-def version(db: sqlite3.Connection, path: Path) -> int:
-    """Schema version of the file; 0 for an empty one. ``CacheError`` for a foreign database, and
+def version_of(db: sqlite3.Connection, path: Path) -> int | None:
+    """Schema version of the file; None for an empty one. ``CacheError`` for a foreign database, and
     for one that has more than tables and indices of what is stored: a view may take for ever."""
     # In one statement: another process may be making the file between two.
-    application, tables, others = db.execute(
-        "SELECT application_id, (SELECT count(*) FROM sqlite_master), "
+    application, version, tables, others = db.execute(
+        "SELECT application_id, user_version, (SELECT count(*) FROM sqlite_master), "
         "(SELECT count(*) FROM sqlite_master WHERE type NOT IN ('table', 'index') "
-        "OR sql LIKE 'CREATE VIRTUAL%') FROM pragma_application_id"
+        "OR sql LIKE 'CREATE VIRTUAL%') FROM pragma_application_id, pragma_user_version"
     ).fetchone()
-    if not others and application == _APPLICATION_ID:
-        (others,) = db.execute(_COMPUTED).fetchone()
-    if others and application == _APPLICATION_ID:
+    if application == 0 and tables == 0:
+        return None
+    if application != _APPLICATION_ID:
+        raise CacheError(f"{path} is a database of another program; choose another cache file")
+    if others or db.execute(_COMPUTED).fetchone()[0]:
         raise CacheError(
             f"the tuning cache {path} cannot be used: it has views, triggers or "
             "computed columns, and no cache of tcl has; choose another file, or move it away"
         )
-    if application == _APPLICATION_ID:
-        (found,) = db.execute("SELECT coalesce(max(version), 0) FROM migrations").fetchone()
-        if not isinstance(found, int):
-            raise CacheError(f"the tuning cache {path} cannot be used: it has no version")
-        return found
-    if application == 0 and tables == 0:
-        return 0
-    raise CacheError(f"{path} is a database of another program; choose another cache file")
+    return int(version)
+
+
+def version_problem(version: int | None) -> str:
+    """Why a file of this version cannot be used; empty if it can, or is empty."""
+    if version in (None, VERSION):
+        return ""
+    return f"it has schema version {version}, and this tcl has {VERSION}"
+
+
+TABLES = {
+    "runs": ("run", "problem", "config", "state", "started", "updated"),
+    "block_results": ("digest", "kernel", "source_hash", "launch", "device", "result", "created"),
+    "first_uses": ("digest", "mode", "winner", "message", "created"),
+}
+"""Those of which a row is replaced by a later one, with their columns: the last has its time."""
+_KEYS = {"runs": 1, "block_results": 1, "first_uses": 2}
+"""How many of the columns say which row it is."""
+_FIRST = ("problem", "started")
+"""What the first row with a key says."""
+
+
+def put(
+    db: sqlite3.Connection, table: str, rows: Iterable[Sequence[object]], *, by_time: bool = False
+) -> None:
+    """Add rows of one of ``TABLES``, in the place of those with their keys; ``by_time``: of two the
+    later one stays. Without it no clock is asked, which may have been set back."""
+    columns = TABLES[table]
+    key, (*_, when) = columns[: _KEYS[table]], columns
+    later = f" WHERE excluded.{when} > {table}.{when}" if by_time else ""
+    changed = (f"{c} = excluded.{c}" for c in columns if c not in (*key, *_FIRST))
+    db.executemany(
+        f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))}) "
+        f"ON CONFLICT ({', '.join(key)}) DO UPDATE SET {', '.join(changed)}{later}",
+        rows,
+    )

@@ -4,7 +4,8 @@ A T4 file is a JSON object with a list of results: a configuration (parameter â†
 (``invalidity``, the words of ``Verdict``), its run times in milliseconds, as Kernel Tuner writes
 them, and what was measured. Options are flattened: ``nests.0.tile.1`` is the second tile size of
 the first nest. The format has no place for what was tuned, and lets files hold more than it
-names: that, and what else a cache keeps, stands under ``tcl``, without which nothing is imported.
+names: that, the options as they are, and what else a cache keeps, stands under ``tcl``, which is
+what is imported.
 """
 
 from __future__ import annotations
@@ -13,21 +14,19 @@ import datetime
 import json
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import astuple
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from tcl.common.errors import CacheError, TclError
-from tcl.tuner.cache.key import ArrayLayout, CacheKey
+from tcl.tuner.cache.key import CacheKey
 from tcl.tuner.cache.merge import Results
 from tcl.tuner.cache.ranking import Record
-from tcl.tuner.cache.table_rows import checked, classes_data, classes_of, placed_of
+from tcl.tuner.cache.table_rows import checked_record, layout_data, layout_of, member, placed_of
 from tcl.tuner.measure.verdict import Conditions, Outcome, Verdict
 
 SCHEMA = "1.0.0"
 _MILLI = 1e3
-_DEEP = 32
-"""Levels that options may be nested."""
 
 Check = Callable[[CacheKey, str], str]
 """Canonical options; raises an error with a sentence for what are none."""
@@ -50,19 +49,15 @@ def _problem(results: Results) -> dict[str, object]:
         "entry": results.entry,
         "definition": key.definition,
         "backend": key.backend,
-        "inputs": [_input(layout) for layout in key.inputs],
+        "inputs": [layout_data(layout) for layout in key.inputs],
         "device": key.device,
         "codegen_version": key.codegen_version,
     }
 
 
-def _input(layout: ArrayLayout) -> dict[str, object]:
-    found = {"shape": layout.shape, "strides": layout.strides, "dtype": layout.dtype}
-    return {**found, **({"classes": classes_data(layout)} if layout.classes else {})}
-
-
 def _result(problem: int, record: Record) -> dict[str, object]:
     own: dict[str, object] = {"problem": problem, "run": record.run, "message": record.message}
+    own["options"] = record.options
     if record.place is not None:
         own.update(heat=record.heat, place=record.place)
     if record.generation is not None:
@@ -71,16 +66,13 @@ def _result(problem: int, record: Record) -> dict[str, object]:
         own["conditions"] = list(astuple(record.conditions))
     if record.placed:
         own["placed"] = dict(record.placed)
-    configuration = _configuration(record.options)
-    if _options(configuration) != record.options:
-        own["options"] = record.options
     when = datetime.datetime.fromtimestamp(record.when, datetime.UTC)
     measured = []
     if record.time is not None:
         measured = [{"name": "time", "value": record.time * _MILLI, "unit": "ms"}]
     return {
         "timestamp": when.isoformat(),
-        "configuration": configuration,
+        "configuration": _configuration(record.options),
         "objectives": ["time"],
         "times": {"runtimes": [t * _MILLI for t in record.samples]},
         "invalidity": record.verdict.value,
@@ -112,31 +104,6 @@ def _configuration(options: str) -> dict[str, object]:
     return flat
 
 
-def _options(configuration: Mapping[str, object]) -> str:
-    """The inverse of ``_configuration``, for options that are a JSON object."""
-    tree: dict[str, Any] = {}
-    for name, value in configuration.items():
-        *path, last = name.split(".")
-        if len(path) > _DEEP:
-            raise ValueError(f"parameter {name[:40]}... is nested too deeply")
-        place = tree
-        for part in path:
-            place = place.setdefault(part, {})
-            if not isinstance(place, dict):
-                raise ValueError(f"parameter {name[:80]} has no place beside the others")
-        place[last] = value
-    return json.dumps(_lists(tree), sort_keys=True, separators=(",", ":"))
-
-
-def _lists(value: object) -> object:
-    """Objects whose keys are 0, 1, 2, ... were lists."""
-    if not isinstance(value, dict):
-        return value
-    if value and all(str(i) in value for i in range(len(value))):
-        return [_lists(value[str(i)]) for i in range(len(value))]
-    return {key: _lists(each) for key, each in value.items()}
-
-
 def from_t4(text: str, name: str, check: Check) -> tuple[Results, ...]:
     """What the text of a T4 file says. ``name`` is the file's, for messages.
 
@@ -165,7 +132,7 @@ def from_t4(text: str, name: str, check: Check) -> tuple[Results, ...]:
         records: list[list[Record]] = [[] for _ in keys]
         for position, result in enumerate(data["results"]):
             where = f"{name}: result {position}"
-            problem = _of(_of(result, "tcl", dict), "problem", int)
+            problem = member(member(result, "tcl", dict), "problem", int)
             if not 0 <= problem < len(keys):
                 raise ValueError(f"there is no problem {problem}")
             records[problem].append(_record(result, keys[problem][0], check))
@@ -180,62 +147,34 @@ def _no_constant(name: str) -> NoReturn:
 
 
 def _key(data: object) -> tuple[CacheKey, str]:
-    inputs = tuple(
-        ArrayLayout(
-            shape, _ints(i, "strides"), _of(i, "dtype", str), classes_of(varies, len(shape))
-        )
-        for i in _of(data, "inputs", list)
-        for shape, varies in ((_ints(i, "shape", 0), i.get("classes", [])),)
-    )
-    if any(len(i.shape) != len(i.strides) for i in inputs):
-        raise ValueError("an input needs a stride for each dimension")
-    texts = [_of(data, n, str) for n in ("definition", "backend", "device", "codegen_version")]
-    key = CacheKey(texts[0], texts[1], inputs, texts[2], texts[3])
-    entry: str = _of(data, "entry", str)
-    for text in (*texts, *(i.dtype for i in inputs), entry):
+    inputs = tuple(map(layout_of, member(data, "inputs", list)))
+    names = ("definition", "backend", "device", "codegen_version", "entry")
+    definition, backend, device, version, entry = texts = [member(data, n, str) for n in names]
+    for text in (*texts, *(i.dtype for i in inputs)):
         text.encode()  # raises for what no file can hold
-    return key, entry
+    return CacheKey(definition, backend, inputs, device, version), entry
 
 
 def _record(data: object, key: CacheKey, check: Check) -> Record:
-    own = _of(data, "tcl", dict)
-    configuration = _of(data, "configuration", dict)
-    options = _of(own, "options", str) if "options" in own else _options(configuration)
-    verdict = Verdict(_of(data, "invalidity", str))
-    times = _of(_of(data, "times", dict), "runtimes", list)
+    own = member(data, "tcl", dict)
+    verdict = Verdict(member(data, "invalidity", str))
+    times = member(member(data, "times", dict), "runtimes", list)
     if not all(type(t) in (int, float) and math.isfinite(t) for t in times):
         raise ValueError("runtimes have to be numbers")
     if bool(times) != (verdict is Verdict.CORRECT):
         raise ValueError("a correct result has runtimes, and only a correct one")
     names = ("heat", "place", "generation")
-    heat, place, generation = (_of(own, n, int) if n in own else None for n in names)
+    heat, place, generation = (member(own, n, int) if n in own else None for n in names)
     samples = tuple(t / _MILLI for t in times)
     known = own.get("conditions")
     conditions = None if known is None else Conditions.of(known)
     outcome = Outcome(
-        verdict, samples, _of(own, "message", str), heat, place,
+        verdict, samples, member(own, "message", str), heat, place,
         conditions=conditions,
         placed=placed_of(own.get("placed", {})),
     )  # fmt: skip
-    when = datetime.datetime.fromisoformat(_of(data, "timestamp", str)).timestamp()
-    run = _of(own, "run", str)
-    return checked(Record.of(check(key, options), outcome, when, run, generation))
-
-
-def _of(data: object, name: str, kind: type[Any]) -> Any:
-    """A member of an object, which has to be of this type."""
-    value = data.get(name) if isinstance(data, dict) else None
-    if type(value) is not kind:
-        raise ValueError(f"{name} has to be {_KINDS[kind]}")
-    return value
-
-
-_KINDS = {str: "a text", int: "a whole number", list: "a list", dict: "an object"}
-
-
-def _ints(data: object, name: str, least: int | None = None) -> tuple[int, ...]:
-    values: Sequence[object] = _of(data, name, list)
-    numbers = [v for v in values if type(v) is int and (least is None or v >= least)]
-    if len(numbers) < len(values):
-        raise ValueError(f"{name} has to be a list of whole numbers")
-    return tuple(numbers)
+    when = datetime.datetime.fromisoformat(member(data, "timestamp", str)).timestamp()
+    run = member(own, "run", str)
+    return checked_record(
+        Record.of(check(key, member(own, "options", str)), outcome, when, run, generation)
+    )

@@ -8,13 +8,11 @@ import sqlite3
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import astuple
-from statistics import median
 from typing import Any
 
 from tcl.grammar.sizes.size_classes import SizeClass
 from tcl.tuner.cache.key import ArrayLayout, CacheKey
 from tcl.tuner.cache.ranking import Record
-from tcl.tuner.measure.placement import named
 from tcl.tuner.measure.timing import Placed
 from tcl.tuner.measure.verdict import Conditions, Verdict
 
@@ -23,12 +21,9 @@ RESULT = (
     "placed"
 )
 """The columns of a record, as ``record`` takes them."""
-_RECORDS = f"SELECT id, {RESULT} FROM results WHERE problem = ? ORDER BY id"
-_BRIEF = (
-    "id, options, verdict, time, samples, '', created, run, heat, place, generation, NULL, placed"
-)
+BRIEF = "options, verdict, time, samples, '', created, run, heat, place, generation, NULL, placed"
 """Without messages and conditions: of most results these are the longest, and rank nothing."""
-_KEY = "definition, backend, inputs, device, codegen_version, classes"
+_KEY = "definition, backend, inputs, device, codegen_version"
 MESSAGE = 2000
 """Characters of a message that are kept."""
 _TEXT = 1 << 20
@@ -48,14 +43,12 @@ class RowError(Exception):
 
 def problem_id(db: sqlite3.Connection, key: CacheKey, entry: str) -> int:
     """The row of ``key``, made if there is none."""
-    inputs, classes = _inputs(key)
     db.execute(
-        "INSERT OR IGNORE INTO problems (digest, definition_hash, definition, entry, backend, "
-        "inputs, device, codegen_version, created, classes) "
-        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        f"INSERT OR IGNORE INTO problems (digest, definition_hash, entry, created, {_KEY}) "
+        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (
-            *(key.digest, key.definition_hash, key.definition, entry, key.backend, inputs),
-            *(key.device, key.codegen_version, time.time(), classes),
+            *(key.digest, key.definition_hash, entry, time.time(), key.definition, key.backend),
+            *(_inputs(key), key.device, key.codegen_version),
         ),
     )
     row = db.execute("SELECT id FROM problems WHERE digest = ?", (key.digest,)).fetchone()
@@ -64,20 +57,18 @@ def problem_id(db: sqlite3.Connection, key: CacheKey, entry: str) -> int:
     return row[0]
 
 
-def _inputs(key: CacheKey) -> tuple[str, str | None]:
-    """The inputs of a key, and the classes of their sizes, as the file has them."""
-    inputs = json.dumps([[i.shape, i.strides, i.dtype] for i in key.inputs])
-    return inputs, json.dumps([classes_data(i) for i in key.inputs]) if key.varies else None
+def _inputs(key: CacheKey) -> str:
+    return json.dumps([layout_data(each) for each in key.inputs])
 
 
 def devices(db: sqlite3.Connection, key: CacheKey) -> tuple[str, ...]:
     """The devices for which there are correct results of a key that is otherwise the same."""
     query = (
         "SELECT device FROM problems AS p WHERE definition_hash = ? AND backend = ? "
-        "AND codegen_version = ? AND inputs = ? AND classes IS ? AND typeof(device) = 'text' "
+        "AND codegen_version = ? AND inputs = ? AND typeof(device) = 'text' "
         "AND EXISTS (SELECT 1 FROM results WHERE problem = p.id AND time IS NOT NULL)"
     )
-    given = key.definition_hash, key.backend, key.codegen_version, *_inputs(key)
+    given = key.definition_hash, key.backend, key.codegen_version, _inputs(key)
     return tuple(device for (device,) in db.execute(query, given))
 
 
@@ -95,15 +86,11 @@ def problems(
         yield row, _key(*key), entry
 
 
-def records(db: sqlite3.Connection, problem: int) -> Iterator[tuple[int, Record]]:
-    """(row, record) of each result of a key."""
-    for row, *values in db.execute(_RECORDS, (problem,)):
-        yield row, _record(*values)
-
-
-def brief(db: sqlite3.Connection, problem: int) -> Iterator[tuple[int, Record]]:
-    """``records`` without messages and conditions."""
-    query = f"SELECT {_BRIEF} FROM results WHERE problem = ? ORDER BY id"
+def records(
+    db: sqlite3.Connection, problem: int, columns: str = RESULT
+) -> Iterator[tuple[int, Record]]:
+    """(row, record) of each result of a key. ``columns``: ``RESULT`` or ``BRIEF``."""
+    query = f"SELECT id, {columns} FROM results WHERE problem = ? ORDER BY id"
     for row, *values in db.execute(query, (problem,)):
         yield row, _record(*values)
 
@@ -116,27 +103,31 @@ def record(db: sqlite3.Connection, row: int) -> Record:
     return _record(*found)
 
 
-def deciding(db: sqlite3.Connection, problem: int) -> Iterator[tuple[int, Record]]:
-    """``brief`` of those results that play a part in the ranking of a key."""
-    for row, *values in _deciding(db, problem):
-        yield row, _record(*values)
-
-
-def _deciding(db: sqlite3.Connection, problem: int) -> sqlite3.Cursor:
+def deciding(
+    db: sqlite3.Connection, problem: int, damage: list[str] | None = None
+) -> Iterator[tuple[int, Record]]:
+    """``records`` in brief that play a part in the ranking of a key. ``damage``: gets what is wrong
+    with rows that cannot be read, which are left out then."""
     # An index finds what has a time. A failure counts for options that were correct before.
-    own = f"SELECT {_BRIEF} FROM results WHERE problem = ?1 AND time IS"
+    own = f"SELECT id, {BRIEF} FROM results WHERE problem = ?1 AND time IS"
     right = "SELECT options FROM results WHERE problem = ?1 AND time IS NOT NULL"
     query = f"{own} NOT NULL UNION ALL {own} NULL AND options IN ({right}) ORDER BY 1"
-    return db.execute(query, (problem,))
+    for row, *values in db.execute(query, (problem,)):
+        try:
+            yield row, _record(*values)
+        except RowError as error:
+            if damage is None:
+                raise
+            damage.append(str(error))
 
 
-def counted(db: sqlite3.Connection, problem: int) -> tuple[int, float]:
-    """How many results there are of a key, and when the last one was made."""
-    query = "SELECT count(*), max(created) FROM results WHERE problem = ?"
-    count, last = db.execute(query, (problem,)).fetchone()
-    if count and not isinstance(last, int | float):
+def counts(db: sqlite3.Connection) -> dict[int, tuple[int, float]]:
+    """Row of a key → how many results it has, and when the last one was made."""
+    query = "SELECT problem, count(*), max(created) FROM results GROUP BY problem"
+    found = {problem: (count, last) for problem, count, last in db.execute(query)}
+    if not all(isinstance(last, int | float) for _, last in found.values()):
         raise RowError("a result in it cannot be read: it was made at no time of day")
-    return count, last or 0.0
+    return found
 
 
 def state(text: Any) -> dict[str, object]:
@@ -148,18 +139,6 @@ def state(text: Any) -> dict[str, object]:
     if not isinstance(found, dict):
         raise RowError("a search in it cannot be read: values by name were expected")
     return found
-
-
-def sound(db: sqlite3.Connection, problem: int) -> tuple[list[Record], str | None]:
-    """What ``deciding`` gives, as far as rows can be read, and what is wrong with the first of the
-    others."""
-    found, damage = [], None
-    for _, *values in _deciding(db, problem):
-        try:
-            found.append(_record(*values))
-        except RowError as error:
-            damage = damage or str(error)
-    return found, damage
 
 
 def insert(db: sqlite3.Connection, problem: int, found: Iterable[Record]) -> None:
@@ -197,17 +176,25 @@ def insert_new(db: sqlite3.Connection, problem: int, found: Sequence[Record]) ->
     return len(new)
 
 
-def classes_data(layout: ArrayLayout) -> list[list[int] | None]:
-    """The classes of an input's sizes as JSON has them."""
-    return [None if each is None else list(astuple(each)) for each in layout.classes]
+def layout_data(layout: ArrayLayout) -> dict[str, object]:
+    """An input as JSON has it."""
+    data = {"shape": layout.shape, "strides": layout.strides, "dtype": layout.dtype}
+    classes = [None if each is None else astuple(each) for each in layout.classes]
+    return data | ({"classes": classes} if classes else {})
 
 
-def classes_of(data: Any, rank: int) -> tuple[SizeClass | None, ...]:
-    """The inverse of ``classes_data``; ``ValueError`` for what is none."""
-    if not isinstance(data, list) or len(data) not in (0, rank):
+def layout_of(data: Any) -> ArrayLayout:
+    """The inverse of ``layout_data``; ``ValueError`` for what is none."""
+    shape, strides = (_ints(member(data, name, list), name) for name in ("shape", "strides"))
+    if len(shape) != len(strides):
+        raise ValueError("an input needs a stride for each dimension")
+    if min(shape, default=0) < 0:
+        raise ValueError("shape has to be a list of whole numbers from 0")
+    classes = data.get("classes", [])
+    if not isinstance(classes, list) or len(classes) not in (0, len(shape)):
         raise ValueError("an input has a class of sizes for each dimension, or none at all")
     found = []
-    for each in data:
+    for each in classes:
         if each is not None and (
             not isinstance(each, list)
             or [type(n) for n in each] != [int] * 3
@@ -216,26 +203,31 @@ def classes_of(data: Any, rank: int) -> tuple[SizeClass | None, ...]:
         ):
             raise ValueError("a class of sizes is what divides them, the least and the most")
         found.append(None if each is None else SizeClass(*each))
-    return tuple(found)
+    return ArrayLayout(shape, strides, member(data, "dtype", str), tuple(found))
 
 
-def _key(
-    definition: str, backend: str, inputs: str, device: str, version: str, classes: str | None
-) -> CacheKey:
+def member(data: Any, name: str, kind: type[Any]) -> Any:
+    """A member of an object; ``ValueError`` unless it is of this type."""
+    value = data.get(name) if isinstance(data, dict) else None
+    if type(value) is not kind:
+        raise ValueError(f"{name} has to be {_KINDS[kind]}")
+    return value
+
+
+_KINDS = {str: "a text", int: "a whole number", list: "a list", dict: "an object"}
+
+
+def _ints(values: list[Any], name: str) -> tuple[int, ...]:
+    if any(type(value) is not int for value in values):
+        raise ValueError(f"{name} has to be a list of whole numbers")
+    return tuple(values)
+
+
+def _key(definition: str, backend: str, inputs: str, device: str, version: str) -> CacheKey:
     try:
         if not all(isinstance(text, str) for text in (definition, backend, device, version)):
             raise ValueError("def, backend, device and version have to be texts")
-        found = json.loads(inputs)
-        varying = [[]] * len(found) if classes is None else json.loads(classes)
-        layouts = tuple(
-            ArrayLayout(
-                tuple(map(int, shape)),
-                tuple(map(int, strides)),
-                str(dtype),
-                classes_of(each, len(shape)),
-            )
-            for (shape, strides, dtype), each in zip(found, varying, strict=True)
-        )
+        layouts = tuple(map(layout_of, json.loads(inputs)))
     except _UNREADABLE as error:
         raise RowError(f"a key in it cannot be read: {error}") from None
     return CacheKey(definition, backend, layouts, device, version)
@@ -250,7 +242,7 @@ def _record(*columns: Any) -> Record:
         meanwhile = None if conditions is None else Conditions.of(json.loads(conditions))
         found = (options, Verdict(verdict), seconds, times, message, float(when), run)
         where = () if placed is None else placed_of(json.loads(placed))
-        return checked(Record(*found, heat, place, generation, meanwhile, where))
+        return checked_record(Record(*found, heat, place, generation, meanwhile, where))
     except _UNREADABLE as error:
         raise RowError(f"a result in it cannot be read: {error}") from None
 
@@ -259,10 +251,10 @@ def placed_of(data: Any) -> Placed:
     """``ValueError`` unless these are times by placement."""
     if not isinstance(data, dict):
         raise ValueError("times on placements are numbers by name")
-    return tuple((named(name), tuple(map(float, times))) for name, times in data.items())
+    return tuple((str(name), tuple(map(float, times))) for name, times in data.items())
 
 
-def checked(record: Record) -> Record:
+def checked_record(record: Record) -> Record:
     """The record; ``ValueError`` unless it can be one."""
     texts: tuple[Any, ...] = (record.options, record.message, record.run)
     if not all(isinstance(text, str) for text in texts):
@@ -277,10 +269,9 @@ def checked(record: Record) -> Record:
     if not all(math.isfinite(t) and t >= 0 for t in times):
         raise ValueError("times have to be finite and not below 0")
     correct = record.verdict is Verdict.CORRECT and record.samples
-    # Earlier versions took the median of the samples where there are placements, too.
-    right = (record.outcome.time, median(record.samples)) if correct else (None,)
-    if record.time not in right:
-        raise ValueError(f"its time is {record.time}, its samples say {right[0]}")
+    right = record.outcome.time if correct else None
+    if record.time != right:
+        raise ValueError(f"its time is {record.time}, its samples say {right}")
     if (record.heat is None) != (record.place is None):
         raise ValueError("a heat needs a place, and a place a heat")
     counts = (record.heat, record.place, record.generation)

@@ -13,12 +13,12 @@ import os
 import sqlite3
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
+from tcl.common.dataclass import dataclass
 from tcl.common.errors import CacheError
-from tcl.common.folder import NoPlaceError, place
+from tcl.common.folder import NoPlaceError, cache_place
 from tcl.common.forks import reentrant_lock
 from tcl.common.interrupts import deferred
 from tcl.tuner.cache import file as cache_file
@@ -27,6 +27,7 @@ from tcl.tuner.cache import table_rows as cache_rows
 from tcl.tuner.cache.file import Standing, damage_in, is_damage, is_interrupted, is_locked
 from tcl.tuner.cache.key import ArrayLayout, CacheKey
 from tcl.tuner.cache.ranking import Record
+from tcl.tuner.cache.schema import VERSION, put
 from tcl.tuner.cache.watched import Watched
 from tcl.tuner.measure.verdict import Outcome
 
@@ -62,7 +63,7 @@ def default_path() -> Path:
     """``tuning.db`` in ``TCL_CACHE_DIR``, or in the user's cache folder. Raises ``CacheError`` if
     there is no place for one."""
     try:
-        return place() / cache_file.FILE_NAME
+        return cache_place() / cache_file.FILE_NAME
     except NoPlaceError as error:
         raise CacheError(
             f"there is no place for the tuning cache: {error}; set TCL_CACHE_DIR to a folder"
@@ -72,7 +73,7 @@ def default_path() -> Path:
 class TuningCache:
     """One cache file. Opened when first used; safe to use from several threads and after a fork.
 
-    A file that is damaged, or was written by a newer version of tcl, is set aside under another
+    A file that is damaged, or has another schema version, is set aside under another
     name with a ``TclWarning``, and a new one begun. ``CacheError`` when the file cannot be used:
     locked for longer than ``patience`` seconds, not readable, not writable, no space left.
     """
@@ -93,8 +94,7 @@ class TuningCache:
 
         def write(db: sqlite3.Connection) -> None:
             # Without a change SQLite looks neither at permissions nor for space.
-            db.execute("INSERT INTO migrations VALUES (-1, 0)")
-            db.execute("DELETE FROM migrations WHERE version = -1")
+            db.execute(f"PRAGMA user_version = {VERSION}")
 
         self.transaction(write)
 
@@ -129,13 +129,8 @@ class TuningCache:
         now, texts = time.time(), (json.dumps(config), json.dumps(state))
 
         def write(db: sqlite3.Connection) -> None:
-            problem = cache_rows.problem_id(db, key, entry)
-            db.execute(
-                "INSERT INTO runs (run, problem, config, state, started, updated) "
-                "VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (run) DO UPDATE SET "
-                "config = excluded.config, state = excluded.state, updated = excluded.updated",
-                (run, problem, *texts, now, now),
-            )
+            row = (run, cache_rows.problem_id(db, key, entry), *texts, now, now)
+            put(db, "runs", [row])
 
         self.transaction(write)
 
@@ -196,14 +191,20 @@ class TuningCache:
     def readable(self, key: CacheKey, count: int) -> tuple[tuple[Record, ...], str | None]:
         """``top`` of those rows that can be read, without messages and conditions, and what is
         wrong with the first of the others; None if nothing is."""
-        nothing: tuple[list[Record], str | None] = ([], None)
-        found, damage = self._looked_up(key, cache_rows.sound, nothing, self._patience)
-        return ranking.ranked(found)[:count], damage
+        damage: list[str] = []
+        found = self._decided(key, damage)
+        return ranking.ranked(found)[:count], next(iter(damage), None)
 
     def winners(self, key: CacheKey) -> frozenset[str]:
         """The options that searches ended with, one of each, as far as rows can be read."""
-        nothing: tuple[list[Record], str | None] = ([], None)
-        return ranking.winners(self._looked_up(key, cache_rows.sound, nothing, self._patience)[0])
+        return ranking.winners(self._decided(key, []))
+
+    def _decided(self, key: CacheKey, damage: list[str]) -> list[Record]:
+        def read(db: sqlite3.Connection, problem: int) -> list[Record]:
+            damage.clear()  # a signal may have ended an earlier try
+            return [record for _, record in cache_rows.deciding(db, problem, damage)]
+
+        return self._looked_up(key, read, [], self._patience)
 
     def best(self, key: CacheKey) -> Record | None:
         """The best options; None if nothing correct is known."""
@@ -225,14 +226,13 @@ class TuningCache:
         """What the cache holds, last used first."""
 
         def read(db: sqlite3.Connection) -> tuple[Summary, ...]:
-            found = []
+            found, counts = [], cache_rows.counts(db)
             for problem, key, entry in cache_rows.problems(db):
-                count, last = cache_rows.counted(db, problem)
-                if count:
+                if problem in counts:
                     records = (record for _, record in cache_rows.deciding(db, problem))
                     best = next(iter(ranking.ranked(records)), None)
                     time_ = best.time if best is not None else None
-                    found.append(Summary(key, entry, count, time_, last))
+                    found.append(Summary(key, entry, counts[problem][0], time_, counts[problem][1]))
             return tuple(sorted(found, key=lambda s: -s.last))
 
         return self.read(read, ())
@@ -283,12 +283,8 @@ class TuningCache:
             return absent  # looking something up leaves nothing behind
 
         def run(db: sqlite3.Connection) -> _T:
-            db.execute("BEGIN")
-            try:
+            with cache_file.transaction(db, "DEFERRED"):
                 return action(db)
-            finally:
-                if db.in_transaction:
-                    db.execute("ROLLBACK")
 
         return self._guarded(run, within)
 
@@ -296,15 +292,8 @@ class TuningCache:
         """Change the file. What ``write`` did is committed when this returns, or not at all."""
 
         def run(db: sqlite3.Connection) -> _T:
-            db.execute("BEGIN IMMEDIATE")
-            try:
-                result = write(db)
-                db.execute("COMMIT")
-                return result
-            except BaseException:
-                if db.in_transaction:
-                    db.execute("ROLLBACK")
-                raise
+            with cache_file.transaction(db):
+                return write(db)
 
         return self._guarded(run)
 

@@ -48,15 +48,15 @@ class Watched(sqlite3.Connection):
                 yield True
 
     def execute(self, *given: Any) -> sqlite3.Cursor:
-        with self._said():
+        with self._readable_errors():
             return super().execute(*given)
 
     def executemany(self, *given: Any) -> sqlite3.Cursor:
-        with self._said():
+        with self._readable_errors():
             return super().executemany(*given)
 
     @contextlib.contextmanager
-    def _said(self) -> Iterator[None]:
+    def _readable_errors(self) -> Iterator[None]:
         """What handlers of signals raise is raised; an error that quotes bytes of a damaged file,
         which Python so cannot read, is damage."""
         self._raised.clear()

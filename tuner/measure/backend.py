@@ -8,9 +8,10 @@ and hold data, not compiled code.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
+from tcl.common.dataclass import dataclass
 from tcl.tuner.measure.correctness import Array
 from tcl.tuner.measure.harness import Bench
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -15,6 +14,7 @@ import numpy.typing as npt
 
 from tcl.codegen.common.rounding import UNKNOWN, Rounding
 from tcl.codegen.common.sums import AT_ONCE, PRODUCTS, TERMS
+from tcl.common.dataclass import dataclass
 from tcl.grammar.ranges.sized import SizedDef
 from tcl.grammar.syntax.types import FLOAT64, ScalarType
 from tcl.grammar.tree import checked as c
@@ -51,7 +51,7 @@ def accumulation_depths(sized: SizedDef) -> dict[str, int]:
         points = math.prod(sized_statement.extent(i) for i in statement.reduction)
         read = {r.tensor for r in reads(statement)}
         if statement.op == "+" and types[statement.target] != FLOAT64:
-            points = min(points, _part(statement, [types[name] for name in read]))
+            points = min(points, _terms_at_once(statement, [types[name] for name in read]))
         if statement.op != "=" and not statement.initialise:
             read.add(statement.target)
         deepest = max((depths[name] for name in read), default=0)
@@ -72,7 +72,7 @@ def accumulation_depths(sized: SizedDef) -> dict[str, int]:
     return depths
 
 
-def _part(statement: c.Statement, read: Iterable[ScalarType]) -> int:
+def _terms_at_once(statement: c.Statement, read: Iterable[ScalarType]) -> int:
     """The terms of a part of a sum, at most."""
     nodes = (node for expr in evaluated(statement) for node in walk(expr))
     if not any(isinstance(node, c.Binary) and node.op == "*" for node in nodes):

@@ -21,7 +21,7 @@ from tcl.tuner.measure.cores import available_cores
 from tcl.tuner.measure.correctness import Array, Expected
 from tcl.tuner.measure.machine_speed import Yardstick
 from tcl.tuner.measure.others import Others
-from tcl.tuner.measure.place import Place
+from tcl.tuner.measure.place import PlacedArrays
 from tcl.tuner.measure.race import BUDGET, ROUNDS, race
 from tcl.tuner.measure.stop_slow import TooSlowError, at_most
 from tcl.tuner.measure.timing import MeasureSettings, Placed, measure, together
@@ -125,8 +125,8 @@ class Evaluator:
         self._problem: Problem = backend.problem()
         self._expected = None if expected is None else tuple(expected)
         self._bench = self._problem.bench
-        self._places = [Place(self._problem, each) for each in self._bench.placements]
-        self._settings = settings.shared(len(self._places))
+        self._places = [PlacedArrays(self._problem, each) for each in self._bench.placements]
+        self._settings = settings.for_each_of(len(self._places))
         self._yardstick: Yardstick | None = None
         self._kernel = ""
         """Which one that is: a resumed search may have another."""
@@ -177,7 +177,7 @@ class Evaluator:
         """Whether it is known of every element what it has to be."""
         return self._expected is not None and all(e.positions is None for e in self._expected)
 
-    def _written(self, place: Place, than: str) -> list[Expected]:
+    def _written(self, place: PlacedArrays, than: str) -> list[Expected]:
         """What other results are compared with from now on. Both may differ from what is exact:
         by rounding twice as much as one of them."""
         return [
@@ -212,7 +212,7 @@ class Evaluator:
         if first >= self._settings.long and self._settings.gives_up(first, best):
             return Outcome(Verdict.CORRECT, (first,), self._message((first,), best))
 
-        def take(pace: float) -> _Reading:
+        def take(pace: float) -> _PlacedTimes:
             # On a machine that is slower now than when the best was timed, all are.
             return self._timed(kernel, first, own, None if best is None else best * pace)
 
@@ -239,7 +239,7 @@ class Evaluator:
 
     def _timed(
         self, kernel: Kernel, first: float, own: Sequence[Expected], best: float | None
-    ) -> _Reading:
+    ) -> _PlacedTimes:
         """Time a kernel that was right on the first placement, and verify it on the others.
 
         Memory that it keeps between calls, or a race of its threads, may spoil results later than
@@ -260,16 +260,16 @@ class Evaluator:
             )
             taken.append((place.name, measured.times))
             if measured.dropped and first > self._settings.long:
-                return _Reading(tuple(taken), True)
+                return _PlacedTimes(tuple(taken), True)
             if number and measured.dropped:
                 break
         if len(self._places) == 1:
             self._verified(self._places[0], kernel, own, second=True)
-        return _Reading(tuple(taken), measured.dropped)
+        return _PlacedTimes(tuple(taken), measured.dropped)
 
     def _verified(
         self,
-        place: Place,
+        place: PlacedArrays,
         kernel: Kernel,
         own: Sequence[Expected],
         *,
@@ -291,7 +291,7 @@ class Evaluator:
             raise _WrongError(f"right at first, then not: {wrong}" if second else wrong)
         return seconds
 
-    def _mismatch(self, place: Place, own: Sequence[Expected]) -> str | None:
+    def _mismatch(self, place: PlacedArrays, own: Sequence[Expected]) -> str | None:
         """What is wrong with the results that lie at a place."""
         roundings = self._roundings or [UNKNOWN] * len(self._problem.names)
         for comparisons, differing in ((self._expected or (), 1), (self._whole or own, 2)):
@@ -344,7 +344,7 @@ class Evaluator:
 
 
 @dataclass(frozen=True, slots=True)
-class _Reading:
+class _PlacedTimes:
     """Times of a kernel on the placements that it was timed on."""
 
     placed: Placed

@@ -6,16 +6,12 @@ This is the host's: its memory and its clock. Another device's takes its place b
 
 from __future__ import annotations
 
+import resource
 import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from typing import TypeAlias
-
-try:
-    import resource
-except ImportError:  # Windows
-    resource = None  # type: ignore[assignment]
 
 from tcl.tuner.measure.correctness import Array
 from tcl.tuner.measure.guarded import Guarded
@@ -86,7 +82,7 @@ def without_preemption(run: Run, calls: int) -> float:
 def _switches() -> tuple[int, int]:
     """How often this thread gave its core away to wait, and how often the system took it; 0 where
     the system does not say."""
-    if resource is None or not hasattr(resource, "RUSAGE_THREAD"):
+    if not hasattr(resource, "RUSAGE_THREAD"):
         return 0, 0
     usage = resource.getrusage(resource.RUSAGE_THREAD)
     return usage.ru_nvcsw, usage.ru_nivcsw

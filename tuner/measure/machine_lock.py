@@ -4,10 +4,9 @@ one may lock, another could hold for ever."""
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
-import threading
 import time
-from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,18 +14,11 @@ from tcl.common.folder import cache_folder, private
 from tcl.common.interrupts import of_system
 from tcl.common.warn import warn_once
 
-try:
-    import fcntl
-except ImportError:  # Windows: one process per machine has to do
-    fcntl = None  # type: ignore[assignment]
-
 PATIENCE = 600.0
 """Seconds that somebody else's turn is waited for."""
 _GLANCE = 0.02
 """Seconds between two tries."""
 _WITHOUT = "processes do not take turns while they measure"
-
-_threads: dict[str, threading.Lock] = defaultdict(threading.Lock)
 
 
 @contextlib.contextmanager
@@ -34,10 +26,6 @@ def locked(name: str, *, shared: bool = False, patience: float = PATIENCE) -> It
     """A block in which no other process of this user is that locks by this name; ``shared``: but
     for those that share it, too. What cannot be locked, or is locked for longer than ``patience``
     seconds, is gone on without, with a warning."""
-    if fcntl is None:
-        with _threads[name]:
-            yield
-        return
     held = None
     try:
         held = _held(name, fcntl.LOCK_SH if shared else fcntl.LOCK_EX, patience)

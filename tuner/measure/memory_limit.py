@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from tcl.workers.process_memory import free_memory
+
 GENEROUS = 1_000_000_000
 """Bytes that any candidate may take: compiling was seen to need a tenth of it."""
 _FLOOR = 500_000_000
@@ -29,13 +31,8 @@ def allowance(problem: int, threads: int, processes: int) -> int:
 
 def available() -> int | None:
     """Bytes that can be had without swapping; None where the system does not tell."""
-    try:
-        lines = Path("/proc/meminfo").read_text().splitlines()
-        found = next(line for line in lines if line.startswith("MemAvailable:"))
-        free = int(found.split()[1]) * 1024
-    except (OSError, StopIteration, ValueError, IndexError):
-        return None
-    return min([free, *_left_in_group()])
+    free = free_memory()
+    return None if free is None else min([free, *_left_in_group()])
 
 
 def _left_in_group() -> list[int]:

@@ -39,7 +39,7 @@ _WEIGHT = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class PairedComparison:
     """One kernel's time over another's, as a logarithm."""
 
     mean: float
@@ -88,7 +88,7 @@ class Sessions:
         ]
         return [median(each) for each in zip(*of_sessions, strict=True)]
 
-    def compare(self, one: str, other: str, placement: int | None = None) -> Comparison:
+    def compare(self, one: str, other: str, placement: int | None = None) -> PairedComparison:
         """Over the sessions that both took part in, of which there must be one; on one placement,
         or all of them together."""
         found = self._observations(one, other, placement)
@@ -96,19 +96,19 @@ class Sessions:
         within = fmean(sum(e * e for _, e in each) / len(each) ** 2 for each in found)
         count, mean = len(means), fmean(means)
         variance = _WEIGHT * (_PRIOR**2 + within) + sum((m - mean) ** 2 for m in means)
-        return Comparison(mean, math.sqrt(variance / (_WEIGHT + count - 1) / count))
+        return PairedComparison(mean, math.sqrt(variance / (_WEIGHT + count - 1) / count))
 
     def ratios(self, one: str, other: str) -> list[float]:
         """Of each session that both took part in, all placements together."""
         found = self._observations(one, other, None)
         return [math.exp(fmean(mean for mean, _ in each)) for each in found]
 
-    def across(self, one: str, other: str, third: str) -> Comparison:
+    def across(self, one: str, other: str, third: str) -> PairedComparison:
         """``compare``; of two that were in no session together, by what both are to a third."""
         if self._common(one, other):
             return self.compare(one, other)
         ours, theirs = self.compare(one, third), self.compare(other, third)
-        return Comparison(ours.mean - theirs.mean, math.hypot(ours.error, theirs.error))
+        return PairedComparison(ours.mean - theirs.mean, math.hypot(ours.error, theirs.error))
 
     def _observations(
         self, one: str, other: str, placement: int | None

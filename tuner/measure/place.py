@@ -8,7 +8,7 @@ from tcl.tuner.measure.harness import Run
 from tcl.tuner.measure.placement import Placement
 
 
-class Place:
+class PlacedArrays:
     """Copies of a problem's arrays, so that a kernel that writes into its inputs cannot spoil the
     originals."""
 

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from tcl.codegen.devices.cpu import LINE
+from tcl.common.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,11 +44,6 @@ PLACEMENTS = {"aligned": ALIGNED, "numpy": NUMPY}
 def shown(name: str) -> str:
     """A placement's name as users read it, after a time."""
     return "as NumPy's" if name == NUMPY.name else name.replace("_", " ")
-
-
-def named(name: str) -> str:
-    """The name of a placement of which earlier versions stored this one, ``as NumPy's``."""
-    return name.replace("'s", "").replace(" ", "_").lower()
 
 
 def aligned(shape: Sequence[int], dtype: npt.DTypeLike, past: int = 0) -> npt.NDArray[Any]:

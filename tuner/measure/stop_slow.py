@@ -19,10 +19,9 @@ def at_most(seconds: float | None) -> Iterator[None]:
 
     Kernels of the CPU hear of that between pieces of their work (see
     ``tcl.codegen.cpu.run.launch.Launcher.attentive``). Only the main thread can be ended so: in
-    others, and on systems without interval timers, the block takes as long as it takes.
+    others the block takes as long as it takes.
     """
-    timers = hasattr(signal, "setitimer")
-    if seconds is None or not timers or threading.current_thread() is not threading.main_thread():
+    if seconds is None or threading.current_thread() is not threading.main_thread():
         yield
         return
 

@@ -49,7 +49,7 @@ class MeasureSettings:
     far: float = 1.25
     """Dropped if a long call takes this many times the best."""
 
-    def shared(self, placements: int) -> MeasureSettings:
+    def for_each_of(self, placements: int) -> MeasureSettings:
         """For each of so many placements, which together get as much time."""
         if placements == 1:
             return self
@@ -112,16 +112,16 @@ def measure(
     """
     seconds = timer or by_clock(clock)
 
-    def sample(calls: int) -> float:
+    def take_sample(calls: int) -> float:
         if reset is not None:
             reset()
         return seconds(run, calls)
 
     if first is None:
-        first = sample(1)
+        first = take_sample(1)
     if settings.gives_up(first, best):
         return Measurement((first,), True)
-    second = sample(1)
+    second = take_sample(1)
     long = second >= settings.long
     if best is not None and second >= (settings.far if long else settings.slow) * best:
         return Measurement((second,), True)
@@ -134,11 +134,11 @@ def measure(
         times.append(second)  # long calls are warm after one, and too dear to throw away
     else:
         for _ in range(settings.discard):
-            fastest = sample(calls)
+            fastest = take_sample(calls)
             # The estimate came from a cold call: correct it while samples are still discarded.
             calls = max(calls, math.ceil(settings.sample / max(fastest, 1e-9)))
     while not _enough(times, clock() - started, best, settings):
-        times.append(sample(calls))
+        times.append(take_sample(calls))
     return Measurement(tuple(times), False)
 
 

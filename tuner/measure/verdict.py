@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum
 from statistics import median
 from typing import Any
+
+from tcl.common.dataclass import dataclass
 
 
 class Verdict(Enum):

@@ -13,21 +13,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tcl.codegen.choose.cpu.costs import (
+    ACCUMULATOR_LATENCY_CYCLES,
+    CACHE_LEVEL_BYTES_PER_CYCLE,
+    CLOCK_HERTZ,
+    PANEL_LOAD_L1_CYCLES,
+    SERIAL_SHARE,
+    STORE_LOADS,
+)
+from tcl.tuner.model.cpu_nests import Touched
 from tcl.tuner.model.loops import Bools, Floats, Ints, Loops
-from tcl.tuner.model.subject import Touched
-
-_LATENCY = 4.0
-"""Cycles from one step of an accumulator to the next."""
-_OVERLAP = 0.15
-"""The part of shorter works that does not run beside the longest."""
-_PANEL_LOAD = 0.5
-"""Cycles to load a vector from a panel."""
-_STORE = 2.0
-"""Times as long to store as to load."""
-_BANDWIDTH = (32.0, 16.0, 6.0)
-"""Bytes per cycle from behind the first cache, the second, and the third."""
-_CYCLES = 3e9
-"""In a second: profiles do not tell the clock. A constant changes nothing of what is learned."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +52,7 @@ class Estimate:
     @property
     def seconds(self) -> Floats:
         """What it takes, by a clock of 3 GHz."""
-        return self.cycles / _CYCLES
+        return self.cycles / CLOCK_HERTZ
 
 
 def estimate(loops: Loops) -> Estimate:
@@ -73,26 +68,29 @@ def estimate(loops: Loops) -> Estimate:
     packed = [loops.stage[:, k] >= 0 for k in range(len(subject.reads))]
     loads = np.zeros(loops.count)
     for touched, panel in zip(subject.reads, packed, strict=True):
-        each = np.where(panel, _PANEL_LOAD * hardware, _each(loops, touched))
+        each = np.where(panel, PANEL_LOAD_L1_CYCLES * hardware, _vector_cycles(loops, touched))
         loads += steps * each * written[:, np.array(touched.moves)].prod(axis=1)
-    held = _held(loops)
+    held = _steps_between_stores(loops)
     reduced = np.where(loops.reduced, loops.extents, 1).prod()
     results = np.where(loops.reduced, 1.0, loops.pieces(_of_vectors(loops))).prod(axis=1)
-    stores = results * (reduced / held) * _STORE * _each(loops, subject.target)
+    stores = results * (reduced / held) * STORE_LOADS * _vector_cycles(loops, subject.target)
     serial = np.where(loops.reduced & ~loops.along_lanes, written, 1.0).prod(axis=1)
-    latency = steps * serial * _LATENCY * float(subject.nest.reduces)
-    copies = sum((_copying(loops, k) for k in range(len(packed))), np.zeros(loops.count))
+    latency = steps * serial * ACCUMULATOR_LATENCY_CYCLES * float(subject.nest.reduces)
+    copies = sum((_copy_cycles(loops, k) for k in range(len(packed))), np.zeros(loops.count))
     footprints, traffic = _traffic(loops, packed)
     chunks = np.ceil(loops.extents / loops.chunk).prod(axis=1)
     waves = np.ceil(chunks / device.threads)
     works = np.stack(
         [
             *(np.maximum(arithmetic, latency), loads + stores + copies),
-            *(moved / rate for moved, rate in zip(traffic, _BANDWIDTH, strict=True)),
+            *(
+                moved / rate
+                for moved, rate in zip(traffic, CACHE_LEVEL_BYTES_PER_CYCLE, strict=True)
+            ),
         ]
     )
     longest = works.max(axis=0)
-    alone = longest + _OVERLAP * (works.sum(axis=0) - longest)
+    alone = longest + SERIAL_SHARE * (works.sum(axis=0) - longest)
     cycles = alone * waves / chunks
     return Estimate(
         *(steps, arithmetic, loads, latency, stores, copies, traffic, footprints, held, chunks),
@@ -105,7 +103,7 @@ def _of_vectors(loops: Loops) -> Ints:
     return np.where(loops.along_lanes, loops.width[:, None], 1)
 
 
-def _each(loops: Loops, touched: Touched) -> Floats:
+def _vector_cycles(loops: Loops, touched: Touched) -> Floats:
     """Cycles to read or write one vector of a tensor where it lies."""
     dims, lanes = loops.subject.nest.dims, loops.lanes
     found = [
@@ -115,7 +113,7 @@ def _each(loops: Loops, touched: Touched) -> Floats:
     return np.array(found)[lanes.codes]
 
 
-def _held(loops: Loops) -> Floats:
+def _steps_between_stores(loops: Loops) -> Floats:
     """Reductions among the innermost loops inside a tile, and lanes: their results stay in
     registers meanwhile."""
     # From the innermost loop outwards, up to the first over results.
@@ -128,7 +126,7 @@ def _held(loops: Loops) -> Floats:
     return found
 
 
-def _copying(loops: Loops, operand: int) -> Floats:
+def _copy_cycles(loops: Loops, operand: int) -> Floats:
     """Cycles to fill the panels of an operand."""
     touched, level = loops.subject.reads[operand], loops.stage[:, operand]
     if not (level >= 0).any():
@@ -138,10 +136,10 @@ def _copying(loops: Loops, operand: int) -> Floats:
     known = {lane for lane, _ in loops.lanes.values}
     cycles = {k: touched.access.copying(names[k] if k >= 0 else None, l2) for k in known}
     each = np.array([cycles[lane] for lane, _ in loops.lanes.values])[loops.lanes.codes]
-    return each * _copied(loops, operand)
+    return each * _copied_elements(loops, operand)
 
 
-def _copied(loops: Loops, operand: int) -> Floats:
+def _copied_elements(loops: Loops, operand: int) -> Floats:
     """Elements that are copied to the panels of an operand in all."""
     level = loops.stage[:, operand]
     # Levels count the loops that there are: those over chunks as one, then each over tiles.

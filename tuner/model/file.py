@@ -13,10 +13,10 @@ import numpy as np
 from tcl.common.errors import ModelError
 from tcl.common.files import open_plain, read_most
 from tcl.common.interrupts import of_system
-from tcl.tuner.model.description import BACKENDS, description
 from tcl.tuner.model.forest import MAX_DEPTH, Forest
 from tcl.tuner.model.model import Model
 from tcl.tuner.model.schema import Schema
+from tcl.tuner.model.subjects import BACKENDS, subject_type
 
 FORMAT = "tcl model 1"
 _LARGEST = 32 << 20
@@ -48,25 +48,14 @@ def read(path: Path, backend: str) -> Model:
         with open_plain(path) as file:
             data = json.loads(read_most(file, _LARGEST))
         return _model(data, backend)
-    except OtherBackendError as error:
-        ours, theirs = (description(each).title for each in (backend, str(error)))
-        raise ModelError(f"the model {path} is of {theirs}; one of {ours} is needed here") from None
     except OSError as error:
         if not of_system(error):
             raise
         raise ModelError(f"the model {path} cannot be read: {error.strerror}") from None
-    except SchemaError as error:
-        raise ModelError(f"the model {path} does not fit this version of tcl: {error}") from None
+    except ModelError as error:
+        raise ModelError(f"the model {path} {error}") from None
     except (ValueError, TypeError, KeyError, RecursionError, OverflowError) as error:
         raise ModelError(f"the model {path} is damaged: {_said(error)}") from None
-
-
-class SchemaError(Exception):
-    """A model learned from other features."""
-
-
-class OtherBackendError(Exception):
-    """A model of what another backend makes kernels for, which the message names."""
 
 
 def schema_difference(
@@ -95,12 +84,13 @@ def _model(data: Any, backend: str) -> Model:
     if about["backend"] not in BACKENDS:
         raise ValueError(f"there is no backend {about['backend']!r}")
     if about["backend"] != backend:
-        raise OtherBackendError(about["backend"])
-    schema = description(backend).schema
+        ours, theirs = (subject_type(each).title for each in (backend, about["backend"]))
+        raise ModelError(f"is of {theirs}; one of {ours} is needed here")
+    schema = subject_type(backend).schema
     count = len(schema.names)
     difference = schema_difference(schema, about["names"], about["version"], about["digest"])
     if difference:
-        raise SchemaError(difference)
+        raise ModelError(f"does not fit this version of tcl: {difference}")
     trees, members = data["trees"], data["members"]
     if not all(type(m) is int and m >= 0 for m in members) or sum(members) != len(trees):
         raise ValueError("its members have other trees than there are")

@@ -9,15 +9,11 @@ base 2.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
 from tcl.codegen.loopir import ir
+from tcl.codegen.loopir.cost import Cost
 from tcl.tuner.model.gpu_mapped import Mapped
-from tcl.tuner.model.gpu_subject import GpuSubject
-from tcl.tuner.model.loops import Floats
 from tcl.tuner.model.schema import Feature, Schema
 
 
@@ -25,7 +21,8 @@ from tcl.tuner.model.schema import Feature, Schema
 class Described:
     """The nest of a candidate that takes the longest."""
 
-    subject: GpuSubject
+    cost: Cost
+    """Of the def."""
     at: Mapped
     kernels: int
     """Of the candidate."""
@@ -64,7 +61,7 @@ def _divides(d: Described, points: dict[str, int]) -> float:
     return sum(x.extent % max(1, points[x.name]) == 0 for x in dims) / max(1, len(dims))
 
 
-def _copied(d: Described) -> int:
+def _copied_bytes(d: Described) -> int:
     return sum(d.at.copied(s) for s in d.at.nest.staged)
 
 
@@ -83,11 +80,11 @@ SCHEMA: Schema[Described] = Schema(
     2,
     {
         "problem": (
-            Row("flops", "log2", "operations of a call", lambda d: _log(d.subject.cost.operations)),
-            Row("bytes", "log2 B", "bytes that have to move", lambda d: _log(d.subject.cost.moved)),
+            Row("flops", "log2", "operations of a call", lambda d: _log(d.cost.operations)),
+            Row("bytes", "log2 B", "bytes that have to move", lambda d: _log(d.cost.moved)),
             Row(
                 *("intensity", "log2 1/B", "operations per byte that has to move"),
-                lambda d: _share(d.subject.cost.operations, d.subject.cost.moved),
+                lambda d: _share(d.cost.operations, d.cost.moved),
             ),
             Row("results", "log2", "points of results", lambda d: _log(_extent(d, reduced=False))),
             Row("depth", "log2", "points per result", lambda d: _log(_extent(d, reduced=True))),
@@ -178,7 +175,7 @@ SCHEMA: Schema[Described] = Schema(
             ),
             Row(
                 *("copied", "log2 B", "that a block copies to shared memory"),
-                lambda d: _log(_copied(d)),
+                lambda d: _log(_copied_bytes(d)),
             ),
             Row(
                 *("traffic", "log2", "bytes that all blocks touch / bytes touched"),
@@ -190,58 +187,35 @@ SCHEMA: Schema[Described] = Schema(
             ),
             Row(
                 *("in_l2", "log2", "bytes touched / second cache"),
-                lambda d: _share(d.at.least_bytes, d.subject.device.l2_bytes),
+                lambda d: _share(d.at.least_bytes, d.at.device.l2_bytes),
             ),
             Row(*("seconds", "log2 us", "as estimated"), lambda d: math.log2(1e6 * d.at.seconds)),
         ),
         "hardware": (
-            Row("multiprocessors", "", "of the device", lambda d: d.subject.device.multiprocessors),
+            Row("multiprocessors", "", "of the device", lambda d: d.at.device.multiprocessors),
             Row(
                 *("warps", "", "that a multiprocessor holds"),
-                lambda d: d.subject.device.warps_per_multiprocessor,
+                lambda d: d.at.device.warps_per_multiprocessor,
             ),
             Row(
                 *("shared_memory", "log2 B", "of a multiprocessor"),
-                lambda d: _log(d.subject.device.shared_per_multiprocessor),
+                lambda d: _log(d.at.device.shared_per_multiprocessor),
             ),
-            Row("l2", "log2 B", "second cache", lambda d: _log(d.subject.device.l2_bytes)),
+            Row("l2", "log2 B", "second cache", lambda d: _log(d.at.device.l2_bytes)),
             Row(
                 *("bandwidth", "log2 B/s", "of memory"),
-                lambda d: _log(d.subject.device.memory_bytes_per_second),
+                lambda d: _log(d.at.device.memory_bytes_per_second),
             ),
             Row(
                 *("float32", "log2 1/s", "operations"),
-                lambda d: _log(d.subject.device.float32_flops),
+                lambda d: _log(d.at.device.float32_flops),
             ),
             Row(
                 *("tensor", "log2 1/s", "operations of tensor cores"),
-                lambda d: _log(d.subject.device.tensor_flops),
+                lambda d: _log(d.at.device.tensor_flops),
             ),
         ),
     },
     {"time": "log2 of the analytic model's time over the default's"},
 )
 """Every feature, in their order."""
-
-
-def extract(subject: GpuSubject, choices: Sequence[tuple[Mapped, ...]]) -> tuple[Floats, Floats]:
-    """Features (N x F) of candidates, as ``GpuSubject.choices`` makes them, and what the analytic
-    model expects each to take, in seconds (N)."""
-    usual, before = _nest(subject, subject.default)
-    rows, seconds = np.zeros((len(choices), len(SCHEMA.names))), np.ones(len(choices))
-    for k, nests in enumerate(choices):
-        own, seconds[k] = _nest(subject, nests)
-        change = own[SCHEMA.compared] - usual[SCHEMA.compared]
-        rows[k] = *own, *change, math.log2(seconds[k] / before)
-    return rows, seconds
-
-
-def _nest(subject: GpuSubject, nests: tuple[Mapped, ...]) -> tuple[Floats, float]:
-    """The features of the nest that takes the longest, and the seconds of all of them."""
-    timed = subject.timed(nests)
-    if not timed:
-        return np.zeros(len(SCHEMA.features)), 1.0
-    longest = max(timed, key=lambda m: m.seconds)
-    described = Described(subject, longest, len({m.kernel[0].name for m in nests}))
-    row = np.array([float(f.of(described)) for f in SCHEMA.features])
-    return row, sum(m.seconds for m in timed)

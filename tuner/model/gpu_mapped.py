@@ -257,26 +257,29 @@ class Mapped:
         """Sectors that all warps of all blocks ask global memory for: one request for each vector
         that a thread reads, and for each that it copies."""
         total = 0.0
-        runs = self._runs(self.nest) * self.warps * self.blocks
         for k, load in enumerate(self.reads):
             staged = self.staged.get(k)
             if staged is None:
                 lane = self.nest.lane
                 place = self._layout(load.ref).place(load.ref)
                 vector = lane.count if lane and place.coefficient(lane.dim) else 1
-                total += runs * self.once(load.ref) / vector * self.sectors(self.nest, load.ref)
+                total += (
+                    self._runs * self.once(load.ref) / vector * self.sectors(self.nest, load.ref)
+                )
             else:
                 total += self.copied(staged) * self.blocks / SECTOR
         return total + self.blocks * self.footprint(self.nest.point.target, self.of_block) / SECTOR
 
-    def _runs(self, nest: ir.Nest) -> int:
-        """How often a thread goes through its points at once."""
-        return math.prod(x.fold.count for x in nest.loops if x.kind is ir.Kind.SERIAL)
+    @property
+    def _runs(self) -> int:
+        """How often all warps go through what their threads have at once."""
+        turns = math.prod(f.count for f in self.folds(ir.Kind.SERIAL))
+        return turns * self.warps * self.blocks
 
     def copied(self, staged: ir.Staged) -> int:
         """Bytes that a block copies to a panel in all."""
         layout = self._layout(staged.panel)
-        times, loops = 1, [x.fold for x in self.nest.loops if x.kind is ir.Kind.SERIAL]
+        times, loops = 1, self.folds(ir.Kind.SERIAL)
         if staged.inside is not None:
             times = math.prod(f.count for f in loops[: loops.index(staged.inside) + 1])
         return times * math.prod(layout.extents) * layout.itemsize
@@ -302,10 +305,10 @@ class Mapped:
     @cached_property
     def shared_reads(self) -> float:
         """Times that warps wait for a panel's banks."""
-        runs = self._runs(self.nest) * self.warps * self.blocks
         staged = self.staged.items()
-        return sum(
-            (runs * self.once(self.reads[k].ref) * self._conflicts(s.panel) for k, s in staged), 0.0
+        return float(
+            self._runs
+            * sum(self.once(self.reads[k].ref) * self._conflicts(s.panel) for k, s in staged)
         )
 
     @property

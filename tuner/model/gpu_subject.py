@@ -1,8 +1,12 @@
-"""What candidates for a GPU are described against: the nests of a def, scheduled for each."""
+"""Candidates for a GPU: every one is scheduled, which takes milliseconds, and no GPU."""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
+
+import numpy as np
 
 from tcl.codegen.devices.gpu import GpuProfile
 from tcl.codegen.loopir import ir
@@ -13,13 +17,21 @@ from tcl.codegen.passes.fuse import groups
 from tcl.codegen.passes.fusion.groups import fusion_groups
 from tcl.codegen.schedule.gpu import plan_gpu
 from tcl.common.errors import OptionsError
+from tcl.tuner.model.gpu_features import SCHEMA, Described
 from tcl.tuner.model.gpu_mapped import Mapped
-from tcl.tuner.model.program_subject import ProgramSubject
+from tcl.tuner.model.loops import Floats
+from tcl.tuner.model.subject import Subject
+from tcl.tuner.space.columns import Places, Rows
+from tcl.tuner.space.gpu.mapping import GpuMappingSpace
 
 
 @dataclass(frozen=True, slots=True)
-class GpuSubject(ProgramSubject[tuple[Mapped, ...]]):
+class GpuSubject(Subject[tuple[Mapped, ...], GpuMappingSpace]):
     """A def for its sizes on a GPU."""
+
+    schema = SCHEMA
+    title = "GPUs"
+    count = 200
 
     program: ir.Program
     """As it was lowered, or with dimensions that lie together as one."""
@@ -30,16 +42,21 @@ class GpuSubject(ProgramSubject[tuple[Mapped, ...]]):
     default: tuple[Mapped, ...]
     """The nests as they are where nothing is known."""
 
-    @staticmethod
-    def of(program: ir.Program, device: GpuProfile) -> GpuSubject:
-        """Of a program that has just been lowered."""
+    @classmethod
+    def read(cls, program: ir.Program, device: GpuProfile) -> GpuSubject:
         whole = merged(program)
-        made = _mapped(whole, DEFAULT, device)
-        return GpuSubject(whole, device, cost_of(program), whole != program, made)
+        default = _mapped(whole, DEFAULT, device)
+        return cls(whole, device, cost_of(program), whole != program, default)
+
+    @staticmethod
+    def space(program: ir.Program, device: GpuProfile) -> GpuMappingSpace:
+        return GpuMappingSpace(program, device)
+
+    def covered_by(self, space: GpuMappingSpace) -> bool:
+        return bool(space.space.knobs) and bool(_timed(self.default))
 
     def choices(self, options: MappingOptions) -> tuple[Mapped, ...]:
-        """The nests with all of their loops, as these options make them, which takes two or three
-        milliseconds.
+        """The nests with all of their loops, as these options make them.
 
         ``OptionsError`` for options that cannot be applied, or do not merge dimensions.
         """
@@ -47,10 +64,37 @@ class GpuSubject(ProgramSubject[tuple[Mapped, ...]]):
             raise OptionsError("dimensions are not merged, so that the nests are others")
         return _mapped(self.program, options, self.device)
 
-    @staticmethod
-    def timed(nests: tuple[Mapped, ...]) -> list[Mapped]:
-        """Those that take time."""
-        return [m for m in nests if m.nest.points and not m.nest.sequential]
+    def extract(self, choices: Sequence[tuple[Mapped, ...]]) -> tuple[Floats, Floats]:
+        schema = self.schema
+        usual, before = self._longest(self.default)
+        rows, seconds = np.zeros((len(choices), len(schema.names))), np.ones(len(choices))
+        for k, nests in enumerate(choices):
+            own, seconds[k] = self._longest(nests)
+            change = own[schema.compared] - usual[schema.compared]
+            rows[k] = *own, *change, math.log2(seconds[k] / before)
+        return rows, seconds
+
+    def extract_rows(self, space: GpuMappingSpace, rows: Rows) -> tuple[Places, Floats]:
+        configs = [(k, rows.config(k)) for k in range(len(rows.places))]
+        valid = [(k, space.to_options(c)) for k, c in configs if space.space.valid(c)]
+        described = self.describable([options for _, options in valid])
+        places = np.array([valid[place][0] for place, _ in described], np.intp)
+        return places, self.extract([choices for _, choices in described])[0]
+
+    def _longest(self, nests: tuple[Mapped, ...]) -> tuple[Floats, float]:
+        """The features of the nest that takes the longest, and the seconds of all of them."""
+        timed = _timed(nests)
+        if not timed:
+            return np.zeros(len(self.schema.features)), 1.0
+        longest = max(timed, key=lambda m: m.seconds)
+        described = Described(self.cost, longest, len({m.kernel[0].name for m in nests}))
+        row = np.array([float(f.of(described)) for f in self.schema.features])
+        return row, sum(m.seconds for m in timed)
+
+
+def _timed(nests: tuple[Mapped, ...]) -> list[Mapped]:
+    """Those that take time."""
+    return [m for m in nests if m.nest.points and not m.nest.sequential]
 
 
 def _mapped(program: ir.Program, options: MappingOptions, device: GpuProfile) -> tuple[Mapped, ...]:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from tcl.codegen.devices.cpu import LINE, CpuProfile
 from tcl.codegen.devices.fragments import fragments
-from tcl.tuner.model.subject import SubjectNest, Touched
+from tcl.tuner.model.cpu_nests import SubjectNest, Touched
 from tcl.tuner.space.columns import Column
 
 Floats: TypeAlias = NDArray[np.float64]
@@ -88,7 +88,7 @@ class Loops:
         object.__setattr__(self, "touched", tuple(self._boxed(t, points) for t in every))
 
     @staticmethod
-    def of(
+    def from_columns(
         subject: SubjectNest, device: CpuProfile, count: int, chosen: Mapping[str, Column[Any]]
     ) -> Loops:
         """Of complete choices for one nest: name of an option in ``READ`` → its values."""

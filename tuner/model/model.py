@@ -54,8 +54,8 @@ class Model:
     high: Floats
     """F: the largest."""
 
-    def of_rows(self, rows: Floats) -> Prediction:
-        """Of features, as ``Description.extract`` gives them."""
+    def predict_rows(self, rows: Floats) -> Prediction:
+        """Of features, as ``Subject.extract`` gives them."""
         members = self.forest.predict(rows)
         # Members may differ in what they say of all candidates, which does not matter to a choice.
         members -= members.mean(axis=1, keepdims=True)
@@ -67,4 +67,4 @@ class Model:
         margin = _MARGIN * (self.high - self.low)
         outside = (row < self.low - margin) | (row > self.high + margin)
         names = self.schema.names
-        return next((name for name in self.schema.alike if outside[names.index(name)]), None)
+        return next((name for name in self.schema.common if outside[names.index(name)]), None)

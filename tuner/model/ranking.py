@@ -11,9 +11,9 @@ import numpy as np
 from tcl.codegen.loopir import ir
 from tcl.codegen.options.options import MappingOptions
 from tcl.tuner.model.candidates import candidates
-from tcl.tuner.model.description import Device, description
 from tcl.tuner.model.loops import Floats
 from tcl.tuner.model.model import Model, Prediction
+from tcl.tuner.model.subjects import Device, subject_type
 from tcl.tuner.space.columns import Rows, different
 from tcl.tuner.space.program_space import ProgramSpace
 
@@ -69,20 +69,19 @@ def ranked(
 
     Half of them are around the default, the others around the best of these.
     """
-    about = description(device.backend)
-    subject = about.subject(program, device)
-    space = about.space(program, subject.device)
+    subject = subject_type(device.backend).read(program, device)
+    space = subject.space(program, subject.device)
     centre = space.from_options(default)
-    if centre is None or not about.covers(space, subject):
+    if centre is None or not subject.covered_by(space):
         return None
-    count = count or about.count
+    count = count or subject.count
 
     def described(rows: Rows) -> tuple[Rows, Floats]:
-        places, features = about.of_rows(subject, space, rows)
+        places, features = subject.extract_rows(space, rows)
         return rows.part(places), features
 
     near, features = described(candidates(space.space, centre, count // 2, seed))
-    first = Ranking(space, near, model.of_rows(features), model.unseen(features[0]))
+    first = Ranking(space, near, model.predict_rows(features), model.unseen(features[0]))
     best = next(first.preferred(), None)
     if best is None:
         return first
@@ -92,5 +91,5 @@ def ranked(
     unique = different(places)
     rows = Rows(space.space, places[unique])
     features = np.vstack([features, more])[unique]
-    expected = model.of_rows(features)
+    expected = model.predict_rows(features)
     return Ranking(space, rows, expected, first.unseen)

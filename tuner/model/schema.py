@@ -51,11 +51,11 @@ class Schema(Generic[DescribedT]):
     @cached_property
     def compared(self) -> NDArray[np.intp]:
         """The places of those that are different for candidates of the same def."""
-        places = [k for k, f in enumerate(self.features) if f.name not in self.alike]
+        places = [k for k, f in enumerate(self.features) if f.name not in self.common]
         return np.array(places, np.intp)
 
     @cached_property
-    def alike(self) -> tuple[str, ...]:
+    def common(self) -> tuple[str, ...]:
         """The names of those that all candidates of a def on a device have in common, or nearly."""
         return tuple(f.name for group in ("problem", "hardware") for f in self.groups[group])
 

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from tcl.codegen.loopir import ir
-from tcl.tuner.model.description import Device, description
 from tcl.tuner.model.model import Model, Prediction
-from tcl.tuner.model.program_subject import ProgramSubject
+from tcl.tuner.model.subject import Subject
+from tcl.tuner.model.subjects import Device, subject_type
 from tcl.tuner.space.columns import Rows
 from tcl.tuner.space.program_space import ProgramSpace
 from tcl.tuner.space.search_space import Config
@@ -22,7 +22,7 @@ class SearchPrior:
     """What a search with this space starts from."""
 
     model: Model
-    subject: ProgramSubject[Any]
+    subject: Subject[Any, Any]
     space: ProgramSpace
     identity: str
     """What stands for the model's contents."""
@@ -33,9 +33,8 @@ class SearchPrior:
         """What the model expects of configurations of the space. Those that cannot be described
         are expected to be as slow as the slowest."""
         rows = Rows.of(self.space.space, configs)
-        about = description(self.model.schema.backend)
-        places, features = about.of_rows(self.subject, self.space, rows)
-        found = self.model.of_rows(features)
+        places, features = self.subject.extract_rows(self.space, rows)
+        found = self.model.predict_rows(features)
         if len(places) == len(configs):
             return found
         if not len(places):
@@ -55,12 +54,11 @@ def search_prior(
 ) -> SearchPrior | None:
     """For a program that has just been lowered, and its search space; None where the model has not
     seen anything like the program or the device, or there is nothing to choose."""
-    about = description(device.backend)
-    subject = about.subject(program, device)
-    if not about.covers(space, subject):
+    subject = subject_type(device.backend).read(program, device)
+    if not subject.covered_by(space):
         return None
     default = Rows.of(space.space, [space.space.default])
-    _, features = about.of_rows(subject, space, default)
+    _, features = subject.extract_rows(space, default)
     if not len(features) or model.unseen(features[0]) is not None:
         return None
     return SearchPrior(model, subject, space, identity, title)

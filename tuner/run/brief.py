@@ -107,12 +107,12 @@ class BriefSearch(Generic[OptionsT]):
             try:
                 with self._stages(watch) as stages:
                     if stages is not None:
-                        self._search(stages, watch, ledger, start, tell)
+                        self._try_near(stages, watch, ledger, start, tell)
             finally:
                 ledger.flush(last=True)
         return ledger.result(watch)
 
-    def _search(
+    def _try_near(
         self,
         stages: Stages,
         watch: Watch,
@@ -122,7 +122,7 @@ class BriefSearch(Generic[OptionsT]):
     ) -> None:
         doubts = Doubts()
         pipeline = Pipeline(self._backend, stages, watch, ahead=_AHEAD, rules=RULES)
-        options = self._candidates(start)
+        options = self._near_candidates(start)
         jobs = [Job(o, self._options.from_options(o), i) for i, o in enumerate(options)]
 
         def done(job: Job[OptionsT], outcome: Outcome) -> None:
@@ -138,7 +138,7 @@ class BriefSearch(Generic[OptionsT]):
         if watch.in_time:
             Finals(ledger, self._options, tell, doubts, RULES).hold(pipeline.race)
 
-    def _candidates(self, start: Sequence[OptionsT]) -> list[OptionsT]:
+    def _near_candidates(self, start: Sequence[OptionsT]) -> list[OptionsT]:
         """What is tried, in this order."""
         config = self._options.from_options(start[0]) if self._neighbours else None
         near = () if config is None else islice(around(self._options.space, config), CANDIDATES)

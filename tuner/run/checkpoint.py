@@ -254,7 +254,7 @@ def _at_work(owner: object) -> bool:
     if not (isinstance(owner, list) and len(owner) == 3 and owner[0] == platform.node()):
         return False
     pid = owner[1]
-    if type(pid) is not int or pid == os.getpid() or os.name != "posix":
+    if type(pid) is not int or pid == os.getpid():
         return False
     try:
         os.kill(pid, 0)

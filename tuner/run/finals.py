@@ -12,7 +12,7 @@ from typing import Generic, TypeAlias
 from tcl.common.number_format import plural
 from tcl.tuner.measure.backend import OptionSpace, OptionsT
 from tcl.tuner.measure.machine_speed import scale, settled
-from tcl.tuner.measure.paired import SURE, Comparison, Sessions, Standing, standing
+from tcl.tuner.measure.paired import SURE, PairedComparison, Sessions, Standing, standing
 from tcl.tuner.measure.race import FEWEST, USUAL, Rules, entering
 from tcl.tuner.measure.reliability import Doubts
 from tcl.tuner.measure.timing import Placed
@@ -125,7 +125,7 @@ class Finals(Generic[OptionsT]):
         if not self._raced:
             self._compare({name: geometric_mean(sessions.seconds(name)) for name in timed})
         known = standing(sessions, timed, incumbent, self._rules.clearly)
-        now = {n: self._timed(sessions, n, incumbent) for n in names if n not in failed}
+        now = {n: self._decided_outcome(sessions, n, incumbent) for n in names if n not in failed}
         self._decide(known.order, now)
         return known
 
@@ -148,7 +148,7 @@ class Finals(Generic[OptionsT]):
         room = self._rules.room(least, placements)
         return entering(own, zip(near, moments, strict=True), room)
 
-    def _timed(self, sessions: Sessions, name: str, incumbent: str) -> Outcome:
+    def _decided_outcome(self, sessions: Sessions, name: str, incumbent: str) -> Outcome:
         """A kernel's time as the decision has it: the incumbent's, times the ratio of both; its
         samples are those of the sessions."""
         own = sessions.seconds(incumbent)
@@ -184,7 +184,7 @@ class Finals(Generic[OptionsT]):
             self._report(Note(text))
 
 
-def _unsure(likely: Comparison, sessions: int) -> str:
+def _unsure(likely: PairedComparison, sessions: int) -> str:
     return (
         f"what the search began with is the result: the fastest found takes {likely.ratio:.2f} ± "
         f"{likely.ratio * SURE * likely.error:.2f} times as long, which is not sure after "

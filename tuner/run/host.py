@@ -22,7 +22,7 @@ _IDLE = 300.0
 """Seconds without a task after which a search is thought to have ended without saying so."""
 
 
-class Role(Enum):
+class TaskRole(Enum):
     """What a task does."""
 
     COMPILE = "compile"
@@ -54,13 +54,13 @@ class _Site:
         self._tasks -= 1
         self._left = time.monotonic()
 
-    def run(self, role: Role, function: Callable[..., Any], args: tuple[Any, ...]) -> Any:
+    def run(self, role: TaskRole, function: Callable[..., Any], args: tuple[Any, ...]) -> Any:
         (compilers,) = self._stages.compilers
-        if role is Role.COMPILE and not compilers.in_turns:
+        if role is TaskRole.COMPILE and not compilers.in_turns:
             return compilers.executor.submit(function, *args).result()
-        executor = compilers.executor if role is Role.COMPILE else self._stages.evaluator
+        executor = compilers.executor if role is TaskRole.COMPILE else self._stages.evaluator
         # Alone on this machine, or beside others that need not be.
-        with locked("tcl-measuring", shared=role is Role.COMPILE):
+        with locked("tcl-measuring", shared=role is TaskRole.COMPILE):
             return executor.submit(function, *args).result()
 
     def kill(self) -> None:
@@ -80,7 +80,7 @@ def token(orders: bytes) -> str:
 def run(
     name: str,
     orders: bytes | None,
-    role: Role,
+    role: TaskRole,
     function: Callable[..., Any],
     args: tuple[Any, ...],
 ) -> tuple[bool, Any] | None:

@@ -106,7 +106,7 @@ class Pipeline(Generic[OptionsT]):
             if level >= FINISH and not must:
                 self._waiting.clear()
                 self._compiled.clear()
-            self._start(done)
+            self._submit_waiting(done)
             futures: list[Future[Any]] = [*self._compiling, *self._evaluating]
             if not futures:
                 return
@@ -154,11 +154,11 @@ class Pipeline(Generic[OptionsT]):
     def _awaited(self, future: Future[_T]) -> _T | None:
         while self._level() < KILL:
             if wait([future], timeout=_POLL).done:
-                found = _result(future, Verdict.RUNTIME)
+                found = _result_or_outcome(future, Verdict.RUNTIME)
                 return None if isinstance(found, Outcome) else found
         return None
 
-    def _start(self, done: Done[OptionsT]) -> None:
+    def _submit_waiting(self, done: Done[OptionsT]) -> None:
         """Submit what there is room for."""
         while self._compiled and len(self._evaluating) < self._evaluators:
             self._take_turns()
@@ -204,7 +204,7 @@ class Pipeline(Generic[OptionsT]):
         """Take over what is finished, in the order of its submission."""
         for measured in [f for f in self._evaluating if f in finished]:
             job, code = self._evaluating.pop(measured)
-            outcome = _result(measured, Verdict.RUNTIME)
+            outcome = _result_or_outcome(measured, Verdict.RUNTIME)
             if self._yardstick is None and outcome.time is not None and not outcome.message:
                 first = next(iter(outcome.placements.values()), outcome.time)
                 self._yardstick = Timed(code, first)
@@ -216,7 +216,7 @@ class Pipeline(Generic[OptionsT]):
                 self._codes_kept[job.options] = code
             done(job, outcome)
         for task in [f for f in self._compiling if f in finished]:
-            (job, _), result = self._compiling.pop(task), _result(task, Verdict.COMPILE)
+            (job, _), result = self._compiling.pop(task), _result_or_outcome(task, Verdict.COMPILE)
             if isinstance(result, Outcome):
                 done(job, result)
             else:
@@ -224,7 +224,7 @@ class Pipeline(Generic[OptionsT]):
                 self._compiled.append((job, result))
 
 
-def _result(future: Future[_T], failure: Verdict) -> _T | Outcome:
+def _result_or_outcome(future: Future[_T], failure: Verdict) -> _T | Outcome:
     """The result, or the outcome that the failure of its process means."""
     try:
         return future.result()

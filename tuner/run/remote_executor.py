@@ -16,7 +16,7 @@ from typing import Any, ParamSpec, TypeVar
 
 from tcl.common.errors import ExecutorLostError
 from tcl.tuner.run import host
-from tcl.tuner.run.host import Role
+from tcl.tuner.run.host import TaskRole
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
@@ -24,7 +24,7 @@ _TRIES = 4
 
 
 @dataclass(slots=True)
-class _Task:
+class _RemoteTask:
     future: Future[Any]
     function: Callable[..., Any]
     args: tuple[Any, ...]
@@ -32,17 +32,17 @@ class _Task:
 
 
 @dataclass(slots=True)
-class Machine:
+class RemoteMachine:
     """An executor, whose tasks may run anywhere that it chooses."""
 
     executor: Executor
     at_work: int = field(default=0)
 
 
-class Spread(Executor):
+class SpreadExecutor(Executor):
     """Gives each task to the machine that has the fewest. ``orders``: pickled ``Orders``."""
 
-    def __init__(self, machines: Sequence[Machine], role: Role, orders: bytes) -> None:
+    def __init__(self, machines: Sequence[RemoteMachine], role: TaskRole, orders: bytes) -> None:
         self._machines = machines
         self._role = role
         self._orders = orders
@@ -57,7 +57,7 @@ class Spread(Executor):
         """See ``Executor``. The future's exceptions are the task's own, or ``ExecutorLostError``
         when no machine can be reached. ``RuntimeError`` after ``shutdown``."""
         function = partial(fn, **kwargs) if kwargs else fn
-        task = _Task(Future(), function, args)
+        task = _RemoteTask(Future(), function, args)
         task.future.set_running_or_notify_cancel()
         with self._lock:  # what ``abandon`` does not find is not sent
             if self._closed:
@@ -84,7 +84,7 @@ class Spread(Executor):
         for future in left:
             future.set_exception(_lost(error))
 
-    def _end(self, task: _Task) -> bool:
+    def _end(self, task: _RemoteTask) -> bool:
         """Whether the task was still waited for."""
         with self._lock:
             if task.future not in self._open:
@@ -92,11 +92,11 @@ class Spread(Executor):
             self._open.remove(task.future)
             return True
 
-    def _fail(self, task: _Task, error: BaseException) -> None:
+    def _fail(self, task: _RemoteTask, error: BaseException) -> None:
         if self._end(task):
             task.future.set_exception(error)
 
-    def _send(self, task: _Task, orders: bytes | None) -> None:
+    def _send(self, task: _RemoteTask, orders: bytes | None) -> None:
         with self._lock:
             machine = min(self._machines, key=lambda m: m.at_work)
             machine.at_work += 1
@@ -110,7 +110,7 @@ class Spread(Executor):
             return
         sent.add_done_callback(lambda done: self._take(task, machine, done))
 
-    def _left(self, machine: Machine) -> None:
+    def _left(self, machine: RemoteMachine) -> None:
         with self._lock:
             machine.at_work -= 1
 
@@ -120,7 +120,7 @@ class Spread(Executor):
         with self._lock:
             return self._closed or self._gone is not None
 
-    def _take(self, task: _Task, machine: Machine, done: Future[Any]) -> None:
+    def _take(self, task: _RemoteTask, machine: RemoteMachine, done: Future[Any]) -> None:
         self._left(machine)
         try:
             found: tuple[bool, Any] | None = done.result()

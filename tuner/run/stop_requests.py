@@ -26,7 +26,7 @@ KILL = 2
 TIME_LIMIT = "time limit"
 """The reason for which a search ends that took as long as it might."""
 
-_MAY_BE_IGNORED = {signal.SIGHUP} if hasattr(signal, "SIGHUP") else set()
+_MAY_BE_IGNORED = {signal.SIGHUP}
 """``nohup`` sets it so, and it has to stay so."""
 COMMAND = (signal.SIGINT, signal.SIGTERM, *_MAY_BE_IGNORED)
 """What asks a command to end."""
@@ -63,12 +63,12 @@ class Interrupts:
 
     def __enter__(self) -> Self:
         if threading.current_thread() is threading.main_thread():
-            for number in self._numbers():
+            for number in self._counted_numbers():
                 if number not in _MAY_BE_IGNORED or signal.getsignal(number) != signal.SIG_IGN:
                     self._previous[number] = signal.signal(number, self._handle)
         return self
 
-    def _numbers(self) -> Sequence[signal.Signals]:
+    def _counted_numbers(self) -> Sequence[signal.Signals]:
         numbers = _counted.get()
         if numbers is not None:
             return numbers

@@ -6,10 +6,11 @@ import itertools
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from random import Random
 from typing import Protocol, TypeAlias, TypeVar
 
+from tcl.common.dataclass import dataclass
 from tcl.tuner.space.knobs import Knob, Value
 
 Config: TypeAlias = tuple[Value, ...]

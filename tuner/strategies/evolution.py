@@ -63,14 +63,14 @@ class Evolution(Strategy):
         """New configurations that differ from it in one knob, those first of whose kind most was
         gained elsewhere."""
 
-        def new(changes: tuple[Change, ...]) -> Config | None:
+        def unseen(changes: tuple[Change, ...]) -> Config | None:
             config = list(best)
             for place, value in changes:
                 config[place] = value
             found = tuple(config)
             return found if found not in self.seen and self.space.valid(found) else None
 
-        return singles(self.space.knobs, best, new)
+        return singles(self.space.knobs, best, unseen)
 
     def _spread(self, found: list[Config], count: int) -> list[Config]:
         """``found``, brought to ``count`` by configurations far from all others."""

@@ -21,7 +21,7 @@ _WORTH = 60
 device: where it is wrong, what it adds is in the way of those who know better."""
 
 
-class Expected(Protocol):
+class Expectation(Protocol):
     """What a model expects of configurations, one after the other (N each)."""
 
     @property
@@ -36,7 +36,7 @@ class Expected(Protocol):
 class Prior(Protocol):
     """A model that was made of other measurements, as of another device or other sizes."""
 
-    def predict(self, configs: Sequence[Config]) -> Expected:
+    def predict(self, configs: Sequence[Config]) -> Expectation:
         """Equal configurations are expected to take equal times, whatever they are asked with, but
         for what all have in common."""
 

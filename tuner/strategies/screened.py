@@ -83,7 +83,7 @@ class Screened(Evolution):
             mean = (expected.logs - expected.logs.mean()) * (math.sqrt(_KNOWN) / scale)
             posterior = self._model.unmeasured(mean, 1 - _KNOWN, self._features.rows(pool))
             mean += _LED * expected.spread / scale
-            found += self._chosen(pool, posterior, mean, _LED, count - few)
+            found += self._most_promising(pool, posterior, mean, _LED, count - few)
             found += self._apart(few)
         return self.fill(found, 1)
 
@@ -172,9 +172,9 @@ class Screened(Evolution):
         posterior = self._model.posterior(rows[kept], values[kept], places)
         for place in range(len(pool), len(places)):
             posterior.chosen(place)
-        return self._chosen(pool, posterior, posterior.mean + known / scale, bold, count)
+        return self._most_promising(pool, posterior, posterior.mean + known / scale, bold, count)
 
-    def _chosen(
+    def _most_promising(
         self, pool: list[Config], posterior: Posterior, mean: Floats, bold: float, count: int
     ) -> list[Config]:
         """The most promising of the pool, from now on in memory; others that ``posterior`` knows

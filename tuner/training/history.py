@@ -21,9 +21,9 @@ from tcl.grammar.tree.checked import CheckedDef
 from tcl.tuner.cache.key import CacheKey
 from tcl.tuner.cache.ranking import Record
 from tcl.tuner.cache.tuning_cache import TuningCache
-from tcl.tuner.model.description import Device, description
 from tcl.tuner.model.loops import Bools, Floats
-from tcl.tuner.model.program_subject import ProgramSubject
+from tcl.tuner.model.subject import Subject
+from tcl.tuner.model.subjects import Device, subject_type
 from tcl.tuner.training.scale import Session, scaled
 
 _FEWEST = 4
@@ -37,7 +37,7 @@ class Problem:
     key: CacheKey
     entry: str
     """The def's name when it was first tuned."""
-    subject: ProgramSubject[Any]
+    subject: Subject[Any, Any]
     options: tuple[MappingOptions, ...]
     rows: Floats
     """N x F: features."""
@@ -141,7 +141,7 @@ def _problem(
         reasons["of searches that measured too little"] += len(described)
         return None
     choices = [each for _, each in described]
-    rows, expected = description(key.backend).extract(subject, choices)
+    rows, expected = subject.extract(choices)
     kept = [known[place] for place, _ in described]
     texts = [text for _, text in kept]
     return Problem(
@@ -168,14 +168,14 @@ def _options(text: str) -> MappingOptions | None:
         return None
 
 
-def subject_of(key: CacheKey, checked: CheckedDef, device: Device) -> Any:
+def subject_of(key: CacheKey, checked: CheckedDef, device: Device) -> Subject[Any, Any]:
     """What candidates of a key are described against. Raises ``TclError`` for sizes that the def
     cannot have."""
     pairs = list(zip(checked.inputs, key.inputs, strict=True))
     sized = infer(checked, {t.name: layout.shape for t, layout in pairs})
     strides = {t.name: layout.strides for t, layout in pairs}
     program = lower(sized, compiler_for(device).layouts(sized, strides))
-    return description(key.backend).subject(program, device)
+    return subject_type(key.backend).read(program, device)
 
 
 def reasons(found: History) -> Iterator[str]:

@@ -6,9 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tcl.tuner.model.description import description
+from tcl.tuner.model.boosting import Boosting, Examples, train
 from tcl.tuner.model.model import Model
-from tcl.tuner.training.boosting import Boosting, Examples, train
 from tcl.tuner.training.evaluate import Predict
 from tcl.tuner.training.history import Problem
 
@@ -41,7 +40,7 @@ def learn(
 ) -> Model:
     """A model of at least one problem, all of one backend; ``before``: one to whose trees others
     are added."""
-    schema = description(problems[0].key.backend).schema
+    schema = problems[0].subject.schema
     data, settings = examples(problems), settings or Boosting()
     forest = train(data, settings, before.forest if before is not None else None)
     low, high = data.rows.min(axis=0), data.rows.max(axis=0)
@@ -52,7 +51,7 @@ def learn(
 
 def predictor(model: Model) -> Predict:
     """A model as evaluations ask it."""
-    return lambda problem: model.of_rows(problem.rows)
+    return lambda problem: model.predict_rows(problem.rows)
 
 
 def importance(model: Model) -> dict[str, float]:

@@ -9,8 +9,8 @@ from dataclasses import asdict
 from pathlib import Path
 
 from tcl.codegen.common.version import CODEGEN_VERSION
+from tcl.tuner.model.boosting import Boosting
 from tcl.tuner.model.model import Model
-from tcl.tuner.training.boosting import Boosting
 from tcl.tuner.training.evaluate import Evaluation
 from tcl.tuner.training.history import History
 from tcl.tuner.training.learn import importance

@@ -4,37 +4,36 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from tcl.codegen.choose.cpu.costs import (
+    BARRIER_CYCLES,
+    CALL_CYCLES,
+    COPY_APART_CYCLES,
+    COPY_FROM_FAR_FACTOR,
+    COPY_IN_ORDER_CYCLES,
+    COPY_TRANSPOSED_CYCLES,
+    DIVISION_CYCLES,
+    EXTREME_CYCLES,
+    OPERATION_CYCLES,
+    PANEL_BEHIND_L2_CYCLES,
+    PANEL_OTHER_L2_CYCLES,
+    PANEL_OWN_L2_CYCLES,
+    PANEL_WRITTEN_CYCLES,
+    SCALAR_LOAD_CYCLES,
+    SHUFFLE_CYCLES,
+    VECTOR_LOAD_CYCLES,
+    WORD_PART_CYCLES,
+)
 from tcl.codegen.devices.cpu import CpuProfile
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.terms import guard, product, terms
 from tcl.codegen.loopir.walk import children, indices, walk
 from tcl.codegen.passes.cpu.stage import overlaps, why_not_copied
 from tcl.codegen.passes.fusion.groups import SHORT
+from tcl.common.dataclass import dataclass
 
-SCALAR_LOAD = 0.5
-_VECTOR_LOAD = 0.75
-"""Cycles to load a vector: some of them cross cache lines."""
 PAGE = 4096
-_APART = 1.0
-"""Cycles to copy an element whose neighbours in the panel are not its neighbours in memory."""
-_TRANSPOSED = 0.5
-"""Likewise, where it has neighbours in memory along another dimension."""
-_IN_ORDER = 0.25
-"""Likewise, where the neighbours are the same."""
-_PUT_TOGETHER = 2.0
-"""Cycles to make an element a part of a word."""
-_FAR = 4.0
-"""Times as long, where a few elements of each row at a time come from behind the second cache."""
-_SHUFFLE = 1.0
-"""Cycles to take the elements of one more vector that are a few apart into another."""
-_DIVISION = 4.0
-"""Cycles of a division of floats, of one or of a vector of them: the unit is not pipelined."""
-_EXTREME = 1.5
-"""Cycles of the smaller or larger of two floats: three instructions, as NaN has to stay NaN."""
-_CALL = 16.0
-"""Cycles of a built-in function."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,15 +68,15 @@ class Access:
         """To read it once, in all lanes."""
         if self.parts > 1:
             element = replace(self, itemsize=self.itemsize // self.parts, parts=1)
-            return self.parts * (element.cycles(lane, lanes) + _PUT_TOGETHER)
+            return self.parts * (element.cycles(lane, lanes) + WORD_PART_CYCLES)
         stride = self.strides.get(lane or "", 0)
         if self.scattered and stride != self.itemsize:
             return float(lanes)
         if stride and stride != self.itemsize:
             # A few apart, they are taken out of the vectors that they lie in.
             apart = abs(stride) / self.itemsize
-            return min(float(lanes), apart * (_VECTOR_LOAD + _SHUFFLE))
-        return _VECTOR_LOAD if stride else SCALAR_LOAD
+            return min(float(lanes), apart * (VECTOR_LOAD_CYCLES + SHUFFLE_CYCLES))
+        return VECTOR_LOAD_CYCLES if stride else SCALAR_LOAD_CYCLES
 
     def in_words(self, dim: str, depth: int, in_place: bool) -> Access:
         """The words of dot products along a dimension, each of so many elements. ``in_place``:
@@ -96,11 +95,11 @@ class Access:
         """Cycles to copy an element to a panel; ``near`` are the bytes of the second cache."""
         far = self.elements * self.itemsize > near
         if self.parts > 1 and lane not in self.strides:
-            return _IN_ORDER
+            return COPY_IN_ORDER_CYCLES
         if self.strides.get(lane or "") == self.itemsize:
-            return _IN_ORDER * _FAR if far else _IN_ORDER
+            return COPY_IN_ORDER_CYCLES * COPY_FROM_FAR_FACTOR if far else COPY_IN_ORDER_CYCLES
         neighbours = self.itemsize in self.strides.values()
-        return _APART if far or not neighbours else _TRANSPOSED
+        return COPY_APART_CYCLES if far or not neighbours else COPY_TRANSPOSED_CYCLES
 
     def in_tile(
         self, lane: str | None, lanes: int, sizes: Mapping[str, int], masked: bool = True
@@ -188,7 +187,7 @@ def arithmetic(nest: ir.Nest) -> dict[frozenset[str], float]:
         # maximum of floats is more.
         condition, added = guard(op, term)
         extreme = op in ("min", "max") and nest.point.type.is_float
-        found[every] = found.get(every, 0.0) + (_EXTREME if extreme else 0.5)
+        found[every] = found.get(every, 0.0) + (EXTREME_CYCLES if extreme else OPERATION_CYCLES)
         both = product(added) if op == "+" else None
         for part in (condition, *((added,) if both is None else (both.left, both.right))):
             if part is not None:
@@ -221,26 +220,16 @@ def _operations(
 def _cycles(value: ir.Value) -> float:
     match value:
         case ir.Call(name=name):
-            return 0.5 if name in SHORT else _CALL
+            return OPERATION_CYCLES if name in SHORT else CALL_CYCLES
         case ir.Binary(op="/", type=type_) if type_.is_float:
-            return _DIVISION
+            return DIVISION_CYCLES
         case ir.Binary(op="min" | "max", type=type_) if type_.is_float:
-            return _EXTREME
+            return EXTREME_CYCLES
         case ir.Unary() | ir.Binary() | ir.Select() | ir.Cast():
-            return 0.5
+            return OPERATION_CYCLES
     return 0.0
 
 
-_WRITTEN = 0.5
-"""Cycles more per element of a panel that does not stay in the second cache."""
-_OWN = 0.1
-"""Cycles per element to read a panel from a core's own second cache once more."""
-_OTHER = 1.0
-"""Likewise, from that of the core that has filled it."""
-_BEHIND = 0.5
-"""Likewise, from behind the second caches."""
-_WAIT = 10_000.0
-"""Cycles in which a thread waits for others before all of them read what they made together."""
 LARGEST = 1 << 24
 """Elements of a panel that may be kept for the whole call."""
 
@@ -263,13 +252,17 @@ class PanelCost:
         if self.access.elements > LARGEST:
             return math.inf
         near = self.access.elements * self.access.itemsize <= self.device.l2_bytes
-        once = self.inside(1) + (0.0 if near else _WRITTEN) * self.access.elements
+        once = self.inside(1) + (0.0 if near else PANEL_WRITTEN_CYCLES) * self.access.elements
         threads = self.device.threads
         if near:
-            again = _OWN if threads == 1 else min(copies, threads) * _OTHER
+            again = (
+                PANEL_OWN_L2_CYCLES
+                if threads == 1
+                else min(copies, threads) * PANEL_OTHER_L2_CYCLES
+            )
         else:
-            again = copies * _BEHIND
-        wait = _WAIT * threads if threads > 1 else 0.0
+            again = copies * PANEL_BEHIND_L2_CYCLES
+        wait = BARRIER_CYCLES * threads if threads > 1 else 0.0
         return once + again * self.access.elements + wait
 
     def more(self, copies: int) -> float:

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Container, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 
 from tcl.codegen.choose.cpu.access_costs import PanelCost
-from tcl.codegen.choose.cpu.core_model import Core
-from tcl.codegen.choose.cpu.register_tiles import fastest
+from tcl.codegen.choose.cpu.register_tiles import Choice, fastest
 from tcl.codegen.devices.cpu import CpuProfile
 from tcl.codegen.loopir import ir
 from tcl.codegen.passes.cpu.stage import dims_of
@@ -33,21 +31,21 @@ def balanced(
     extents = tuple(nest.dim(name).extent for name in dims)
     if device.threads == 1 or not extents:
         return extents
-    work = _Work.of(program, nest, device) if _reuses(nest) else None
+    work = fastest(program, nest, device) if _reuses(nest) else None
     # Rows that are added up are read a piece of each at a time.
     piece = _PIECE // nest.point.type.itemsize if nest.reduces and work is None else 0
-    found = list(_candidates(extents, dims, in_lanes(program, nest), piece, work, device.threads))
+    found = list(_chunkings(extents, dims, in_lanes(program, nest), piece, work, device.threads))
     least = min(takes for takes, _, _ in found)
     good = (c for c in found if c[0] <= least + _NEARLY)
     return min(good, key=lambda c: _SHARES.index(c[1]))[2]
 
 
-def _candidates(
+def _chunkings(
     extents: Sequence[int],
     dims: Sequence[str],
     in_order: Container[str],
     piece: int,
-    work: _Work | None,
+    work: Choice | None,
     threads: int,
 ) -> Iterator[tuple[float, int, tuple[int, ...]]]:
     """What the thread with most work takes, chunks per thread that were asked for, and sizes.
@@ -72,7 +70,7 @@ def _candidates(
             takes = _longest(extents, sizes, threads)
             if work is not None:
                 counts = {d: -(-e // s) for d, e, s in zip(dims, extents, sizes, strict=True)}
-                takes += work.copied(counts)
+                takes += _extra_copy_share(work, counts)
             yield takes, share, tuple(sizes)
 
 
@@ -93,35 +91,16 @@ def _longest(extents: Sequence[int], sizes: Sequence[int], threads: int) -> floa
     return -(-count // threads) * threads * math.prod(sizes) / math.prod(extents)
 
 
-@dataclass(frozen=True, slots=True)
-class _Work:
-    """A nest that reads operands again and again, as one thread would do it."""
-
-    core: Core
-    lane: str | None
-    tile: Mapping[str, int]
-    """Register tile."""
-    cycles: float
-
-    @staticmethod
-    def of(program: ir.Program, nest: ir.Nest, device: CpuProfile) -> _Work:
-        found = fastest(program, nest, device)
-        return _Work(found.core, found.lane, found.sizes, found.cycles)
-
-    def unit(self, dim: str) -> int:
-        """Points of a dimension in a register tile."""
-        return self.tile.get(dim, 1) * (self.core.lanes if dim == self.lane else 1)
-
-    def copied(self, counts: Mapping[str, int]) -> float:
-        """What is copied besides for so many chunks per dimension, as a part of all work."""
-        total = 0.0
-        for access in self.core.reads:
-            if self.lane not in access.strides:
-                continue
-            copies = math.prod(n for dim, n in counts.items() if dim not in access.strides)
-            if copies > 1 and self.core.worth_staging(access, self.lane, self.tile):
-                total += PanelCost(access, self.lane, self.core.device).more(copies)
-        return total / self.cycles
+def _extra_copy_share(work: Choice, counts: Mapping[str, int]) -> float:
+    """What is copied besides for so many chunks per dimension, as a part of all work."""
+    total, core = 0.0, work.core
+    for access in core.reads:
+        if work.lane not in access.strides:
+            continue
+        copies = math.prod(n for dim, n in counts.items() if dim not in access.strides)
+        if copies > 1 and core.worth_staging(access, work.lane, work.sizes):
+            total += PanelCost(access, work.lane, core.device).more(copies)
+    return total / work.cycles
 
 
 def _reuses(nest: ir.Nest) -> bool:

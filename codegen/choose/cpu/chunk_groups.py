@@ -8,16 +8,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
 from tcl.codegen.choose.cpu.access_costs import reach
 from tcl.codegen.choose.cpu.balance import balanced, in_lanes
+from tcl.codegen.choose.cpu.costs import CACHE_BYTES_PER_CYCLE, MEMORY_BYTES_PER_CYCLE
 from tcl.codegen.devices.cpu import CpuProfile
 from tcl.codegen.loopir import ir
 from tcl.codegen.options.nest_options import NestOptions
 from tcl.codegen.passes.cpu.stage import dims_of
 from tcl.codegen.passes.fuse import crossing, refs
 from tcl.codegen.passes.fusion.groups import fusion_groups
+from tcl.common.dataclass import dataclass
 
 _POINTS = 4096
 """Points of a chunk below which loops would cost more than caches save."""
@@ -30,9 +31,6 @@ _HEAVY = 8
 """What is less than one part in so many counts for nothing."""
 _WORTH = 0.03
 """The part of a group's work that chunks have to save."""
-_FROM_MEMORY = 8.0
-_FROM_CACHE = 24.0
-"""Bytes per cycle."""
 _ROOM = 256 << 10
 """Bytes that a chunk may touch, if the second cache is twice as large: in fewer rows the operands
 that all chunks read would be read too often. Of a large cache, a quarter is enough."""
@@ -64,18 +62,18 @@ def groups(program: ir.Program, device: CpuProfile) -> list[Group]:
     """The nests, those together for which it pays to share chunks."""
     fused_with = _fused_with(program)
     found: list[Group] = []
-    for group in _groups(program.nests, fused_with):
+    for group in _joined_groups(program.nests, fused_with):
         if len(group.fused) == 1 or group.pays(program, device):
             found.append(group)
             continue
         for fused_nests in group.fused:
-            found += _groups([n for n in group.nests if n in fused_nests], fused_with)
+            found += _joined_groups([n for n in group.nests if n in fused_nests], fused_with)
     return found
 
 
-def able(program: ir.Program) -> list[Group]:
+def possible_groups(program: ir.Program) -> list[Group]:
     """The nests, those together that can share chunks, whether or not that pays."""
-    return _groups(program.nests, _fused_with(program))
+    return _joined_groups(program.nests, _fused_with(program))
 
 
 def _fused_with(program: ir.Program) -> dict[str, tuple[ir.Nest, ...]]:
@@ -121,12 +119,12 @@ class Group:
             d.name
             for d in nest.dims
             if not d.reduction and (d.first, d.extent) == (first.first, first.extent)
-            if d.name not in taken and self._apart(dims, nest, d.name)
+            if d.name not in taken and self._independent(dims, nest, d.name)
         ]
         fitting.sort(key=lambda name: name.split(".")[-1] != dims[0].split(".")[-1])
         return fitting[0] if fitting else None
 
-    def _apart(self, dims: Sequence[str], nest: ir.Nest, dim: str) -> bool:
+    def _independent(self, dims: Sequence[str], nest: ir.Nest, dim: str) -> bool:
         return not any(
             crossing(n, nest, [(own, dim)]) or crossing(nest, n, [(dim, own)])
             for n, own in zip(self.nests, dims, strict=True)
@@ -137,7 +135,7 @@ class Group:
         everything = self.bytes(program, {})
         each = [{r.tensor: _bytes(program, n, r, {}) for r in refs(n)} for n in self.nests]
         again = sum(sum(sizes.values()) for sizes in each) - everything
-        speed = _FROM_MEMORY if everything > device.l2_bytes else _FROM_CACHE
+        speed = MEMORY_BYTES_PER_CYCLE if everything > device.l2_bytes else CACHE_BYTES_PER_CYCLE
         if everything <= device.l1_bytes:
             return False
         least = self.bytes(program, self._spans([1] * len(self.shared)))
@@ -183,9 +181,11 @@ class Group:
             while sizes[k] < extents[k]:
                 more = [*sizes[:k], min(2 * sizes[k], extents[k]), *sizes[k + 1 :]]
                 spans = self._spans(sizes)
-                again = self._again(program, self.shared[k], spans)
-                again = again and (contracts or self._near(program, more, device))
-                wanted = again or self._along(program, k) or self._points(sizes) < _POINTS
+                again = self._rereads(program, self.shared[k], spans)
+                again = again and (contracts or self._fits_l1(program, more, device))
+                wanted = (
+                    again or self._has_lanes_or_window(program, k) or self._points(sizes) < _POINTS
+                )
                 wanted = wanted or sizes[k] < _ROWS
                 if not wanted or self.bytes(program, self._spans(more)) > room:
                     break
@@ -212,7 +212,7 @@ class Group:
         position = self.nests.index(nest)
         return [dims[position] for dims in self.shared]
 
-    def _again(self, program: ir.Program, dims: Sequence[str], spans: Mapping[str, int]) -> bool:
+    def _rereads(self, program: ir.Program, dims: Sequence[str], spans: Mapping[str, int]) -> bool:
         """Whether a chunk reads much that stays the same along the dimension."""
         for nest, dim in zip(self.nests, dims, strict=True):
             sizes = {r: _bytes(program, nest, r, spans) for r in refs(nest)}
@@ -221,12 +221,12 @@ class Group:
                 return True
         return False
 
-    def _near(self, program: ir.Program, sizes: Sequence[int], device: CpuProfile) -> bool:
+    def _fits_l1(self, program: ir.Program, sizes: Sequence[int], device: CpuProfile) -> bool:
         """Whether the first cache holds what a chunk reads, and what the next one will read."""
         read = self.bytes(program, self._spans(sizes), written=False)
         return 2 * read <= device.l1_bytes
 
-    def _along(self, program: ir.Program, k: int) -> bool:
+    def _has_lanes_or_window(self, program: ir.Program, k: int) -> bool:
         """Whether a nest of much work has its lanes or a window along these dimensions."""
         most = max(n.points for n in self.nests)
         for nest, dim in zip(self.nests, self.shared[k], strict=True):
@@ -269,7 +269,9 @@ def _contracts(program: ir.Program, nest: ir.Nest) -> bool:
     return nest.points > _REUSED * max(elements)
 
 
-def _groups(nests: Iterable[ir.Nest], fused_with: Mapping[str, tuple[ir.Nest, ...]]) -> list[Group]:
+def _joined_groups(
+    nests: Iterable[ir.Nest], fused_with: Mapping[str, tuple[ir.Nest, ...]]
+) -> list[Group]:
     groups: list[Group] = []
     for nest in nests:
         along = fused_with[nest.name]

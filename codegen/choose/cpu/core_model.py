@@ -1,47 +1,51 @@
-"""A small model of a core: what a nest takes with these lanes and this register tile.
-
-Two arithmetic instructions and two loads per cycle, a latency of four cycles between the steps
-of an accumulator.
-"""
+"""A small model of a core: what a nest takes with these lanes and this register tile."""
 
 from __future__ import annotations
 
 import itertools
 import math
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from tcl.codegen.choose.cpu.access_costs import (
     LARGEST,
     PAGE,
-    SCALAR_LOAD,
     Access,
     access_of,
     arithmetic,
 )
+from tcl.codegen.choose.cpu.cache_misses import (
+    cached_bytes,
+    keeps_column,
+    memory_cycles,
+    repeated_pass_cycles,
+)
+from tcl.codegen.choose.cpu.compacted import CONDITION_SHARE
+from tcl.codegen.choose.cpu.costs import (
+    ACCUMULATOR_LATENCY_CYCLES,
+    BROADCAST_CYCLES,
+    CONFLICT_CYCLES,
+    COUNTING_CYCLES,
+    LOOP_END_CYCLES,
+    LOST_LINE_CYCLES,
+    OPERATION_CYCLES,
+    OTHER_LINE_CYCLES,
+    PANEL_LOAD_L1_CYCLES,
+    PANEL_LOAD_L2_CYCLES,
+    SCALAR_LOAD_CYCLES,
+    SERIAL_SHARE,
+    STORE_LOADS,
+)
 from tcl.codegen.choose.cpu.dot_products import DotProducts
-from tcl.codegen.choose.cpu.far_reads import from_memory, keeps_column, kept, passes
-from tcl.codegen.choose.cpu.lists import HELD
-from tcl.codegen.choose.cpu.shared_reads import reading
+from tcl.codegen.choose.cpu.shared_reads import read_cycles
 from tcl.codegen.devices.cpu import LINE, CpuProfile
 from tcl.codegen.devices.features import MASKED_STORES
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.terms import terms
 from tcl.codegen.loopir.walk import operands
 from tcl.codegen.passes.cpu.register import MAX_POINTS
+from tcl.common.dataclass import dataclass
 
-_LATENCY = 4.0
-"""Cycles from one step of an accumulator to the next."""
-_ADDITION = 0.5
-"""Cycles to add two vectors, if nothing waits for their sum."""
-_PANEL_LOAD = 1.25
-"""Cycles to load a vector from a panel in the second cache."""
-_FAR = 0.25
-"""Cycles more to load from a page of its own, or a vector from cache lines of its own."""
-_CONFLICT = 0.5
-"""Cycles more for each page that may push another one out of the first cache."""
-_LOST = 8.0
-"""Cycles more for a line that comes from behind the first cache in each step."""
 _DEPTH = 256
 """Steps after which partial results are stored, as a rule."""
 _WINDOW = 256
@@ -51,16 +55,8 @@ _AHEAD = 128
 """Steps of a register tile from which on memory is read ahead along its rows."""
 _FEW = 8
 """Iterations of a loop whose end the core does not foresee."""
-_TURN = 9.0
-"""Cycles that this costs each time."""
 _WRITTEN_OUT = 48
 """Points up to which all iterations of such a loop are written out."""
-_OVERLAP = 0.15
-"""The part of loads and arithmetic that does not run beside the other."""
-_SPREAD = 0.07
-"""Cycles by which a load that is brought into all lanes holds up the arithmetic."""
-_COUNTING = 0.4
-"""Cycles that counting and jumping back take from the arithmetic of an iteration."""
 _SIMPLE = 2.0
 """Cycles of arithmetic per vector beside which that counts."""
 _UNROLL = (4, 2)
@@ -102,7 +98,7 @@ class Core:
     """Cycles to make the lists."""
 
     @staticmethod
-    def of(program: ir.Program, nest: ir.Nest, device: CpuProfile, sums: int = 1) -> Core:
+    def read(program: ir.Program, nest: ir.Nest, device: CpuProfile, sums: int = 1) -> Core:
         return Core(
             nest,
             device,
@@ -190,7 +186,7 @@ class Core:
         between = self._between_lanes(inner, lane)
         if 1 < between < min(inner.extent, _FEW):
             return between
-        if self._whole(inner, lane, sizes):
+        if self._all_steps_fit(inner, lane, sizes):
             return inner.extent
         if not self._waits_to_count(lane):
             return 1
@@ -207,14 +203,14 @@ class Core:
                 return steps
         return 1
 
-    def _whole(self, inner: ir.Dim, lane: str | None, sizes: Mapping[str, int]) -> bool:
+    def _all_steps_fit(self, inner: ir.Dim, lane: str | None, sizes: Mapping[str, int]) -> bool:
         """Whether all of a few steps are best written out. What several of them read, as in a
         window that moves along a row, is then read once and kept, if there is room for it."""
         points = math.prod(sizes.values())
         if inner.extent >= _FEW or inner.extent * points > _WRITTEN_OUT or inner.name == lane:
             return False
         # What is done to operands before they are multiplied takes a register for its result.
-        spare = _SPARE + (sum(self.arithmetic.values()) > _ADDITION)
+        spare = _SPARE + (sum(self.arithmetic.values()) > OPERATION_CYCLES)
         if self.live(lane, sizes) + spare > self.device.vector_registers:
             return False
         kept = points * self.sums
@@ -227,7 +223,7 @@ class Core:
             )
             size = next(along, 0)
             window = access.count(sizes) // size * (size + inner.extent - 1) if size else 0
-            kept += window or self._held(access, lane, sizes)
+            kept += window or self._operand_registers(access, lane, sizes)
         return kept + _SPARE <= self.device.vector_registers
 
     def _between_lanes(self, inner: ir.Dim, lane: str | None) -> int:
@@ -265,7 +261,7 @@ class Core:
 
     def live(self, lane: str | None, sizes: Mapping[str, int]) -> int:
         """Registers in use: accumulators, and what is held of the operands."""
-        held = sum(self._held(access, lane, sizes) for access in self.reads)
+        held = sum(self._operand_registers(access, lane, sizes) for access in self.reads)
         return math.prod(sizes.values()) + held
 
     def kept_inside(self, lane: str | None, sizes: Mapping[str, int]) -> int:
@@ -282,7 +278,7 @@ class Core:
             default=0,
         )
 
-    def _held(self, access: Access, lane: str | None, sizes: Mapping[str, int]) -> int:
+    def _operand_registers(self, access: Access, lane: str | None, sizes: Mapping[str, int]) -> int:
         """Registers of an operand: what the outermost unrolled loop over results, of which that
         over lanes is the last, uses again."""
         rows = (d.name for d in self.nest.dims if d.name != lane and sizes.get(d.name, 1) > 1)
@@ -306,7 +302,7 @@ class Core:
         along = lane is not None and dims[lane].reduction
         if along:
             steps = -(-steps // self.lanes)
-        share = HELD if self.listed else 1.0
+        share = CONDITION_SHARE if self.listed else 1.0
         steps = math.ceil(steps * share)
         for combination in itertools.product(*kinds):
             cut = {n: size for n, (size, _) in zip(sizes, combination, strict=True)}
@@ -318,13 +314,15 @@ class Core:
         for access in self.reads:
             # Words that are put together come from panels, and what rows of lists read again.
             copied = bool(access.parts > 1 or self.listed) and self.staged(access, lane, sizes)
-            total += from_memory(self, access) if waits and not copied else 0.0
-            if along and not (access.whole < kept(self.device) and self._in_one_piece(access)):
+            total += memory_cycles(self, access) if waits and not copied else 0.0
+            if along and not (
+                access.whole < cached_bytes(self.device) and self._in_one_piece(access)
+            ):
                 # Memory is faster if several rows are read side by side, and so are short pieces
                 # of rows; of a long row in a cache the core reads ahead.
                 rows = access.count({n: s for n, s in sizes.items() if n != lane})
-                total += from_memory(self, access) * _ALONE / rows
-            total += passes(self, access, lane, sizes)
+                total += memory_cycles(self, access) * _ALONE / rows
+            total += repeated_pass_cycles(self, access, lane, sizes)
             if self.staged(access, lane, sizes):
                 each = access.copying(lane, self.device.l2_bytes)
                 total += math.prod(dims[name].extent for name in access.strides) * each
@@ -349,7 +347,7 @@ class Core:
         if self.nest.reduces:
             loads = sum(self._loads(a, lane, sizes, whole) for a in self.reads)
         else:
-            loads = reading(self, lane, sizes)
+            loads = read_cycles(self, lane, sizes)
         work = sum(
             cycles
             / self.turns_inside(dims, lane)
@@ -359,28 +357,32 @@ class Core:
         )
         # What is brought into all lanes is part of the arithmetic, where memory is near.
         spread = sum(a.count(sizes) for a in self.reads if lane not in a.strides)
-        busy = max(work, loads) + _OVERLAP * min(work, loads - spread * SCALAR_LOAD)
+        busy = max(work, loads) + SERIAL_SHARE * min(work, loads - spread * SCALAR_LOAD_CYCLES)
         each = self.target.in_tile(lane, lanes, sizes, self.masked)
-        stored = self.target.count(sizes) * 2 * each
+        stored = self.target.count(sizes) * STORE_LOADS * each
         if not self.nest.reduces:
             return busy + stored
         if lane is not None and self.nest.dim(lane).reduction:
             # The vectors of a row are added up first, beside the next row, then the lanes of
             # their sum.
             vectors = sizes.get(lane, 1)
-            stored += points / vectors * (2.0 * lanes.bit_length() + _ADDITION * (vectors - 1))
+            stored += (
+                points / vectors * (2.0 * lanes.bit_length() + OPERATION_CYCLES * (vectors - 1))
+            )
             steps = max(1, steps // vectors)
         inner = self.innermost
         around = 0.0
         if inner is not None and inner.extent < _FEW and inner.extent * points > _WRITTEN_OUT:
-            around = _TURN / inner.extent
+            around = LOOP_END_CYCLES / inner.extent
         elif self.listed:
-            around = _TURN / steps  # nobody foresees the end of a list
+            around = LOOP_END_CYCLES / steps  # nobody foresees the end of a list
         elif inner is not None and inner.extent >= _FEW and self._keeps_busy(lane):
-            busy += _SPREAD * spread
-            busy += _COUNTING / self.unroll(lane, whole) if self._waits_to_count(lane) else 0.0
+            busy += BROADCAST_CYCLES * spread
+            busy += (
+                COUNTING_CYCLES / self.unroll(lane, whole) if self._waits_to_count(lane) else 0.0
+            )
         steps = min(steps, _DEPTH)
-        return max(busy, _LATENCY) + around + stored / max(1, steps)
+        return max(busy, ACCUMULATOR_LATENCY_CYCLES) + around + stored / max(1, steps)
 
     def turns_inside(self, dims: Collection[str], lane: str | None) -> int:
         """Turns of the loops inside of those that values of these dimensions depend on: without a
@@ -404,17 +406,17 @@ class Core:
             column = whole.get(lane or "", 1) * self.device.vector_bits // 8 * steps
             # Beside a row that reads it once and again, little else wants to be in the first cache.
             first = column <= self.device.l1_bytes * (7 if self.listed else 4) // 8
-            return count * (0.5 if first else _PANEL_LOAD)
+            return count * (PANEL_LOAD_L1_CYCLES if first else PANEL_LOAD_L2_CYCLES)
         near = access.count({n: s for n, s in sizes.items() if access.near(n)})
-        found = count * each + _FAR * (count - near)
+        found = count * each + OTHER_LINE_CYCLES * (count - near)
         # Lines of as many pages may lie in the same place of the first cache.
         ways = self.device.l1_bytes // PAGE - 2
-        found += _CONFLICT * max(0, count // near - ways)
+        found += CONFLICT_CYCLES * max(0, count // near - ways)
         if lane is not None and lane in access.strides:
             # Vectors side by side share cache lines, those of different rows do not.
-            found += _FAR * (count - access.count({lane: sizes.get(lane, 1)}))
+            found += OTHER_LINE_CYCLES * (count - access.count({lane: sizes.get(lane, 1)}))
         elif self._loses(access, lane, whole):
-            found += _LOST
+            found += LOST_LINE_CYCLES
         return found
 
     def _loses(self, access: Access, lane: str | None, whole: Mapping[str, int]) -> bool:

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
+from tcl.codegen.choose.cpu.costs import OPERATION_CYCLES
 from tcl.codegen.devices.cpu import CpuProfile
 from tcl.codegen.devices.fragments import Fragment
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.terms import dot_factors
 from tcl.codegen.loopir.walk import indices
 from tcl.codegen.passes.cpu.dot import depths, products_of
-
-_OPERATION = 0.5
-"""Cycles of an instruction."""
+from tcl.common.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,10 +28,10 @@ class DotProducts:
 
     def arithmetic(self, nest: ir.Nest) -> dict[frozenset[str], float]:
         """Cycles of one step of a vector, by the dimensions that it depends on."""
-        found = {frozenset(d.name for d in nest.dims): _OPERATION * self.fragment.operations}
+        found = {frozenset(d.name for d in nest.dims): OPERATION_CYCLES * self.fragment.operations}
         if self.excess is not None:
             own = {name for index in indices(self.excess) for name, _ in index.terms}
-            found[frozenset(own)] = _OPERATION
+            found[frozenset(own)] = OPERATION_CYCLES
         return found
 
     def registers(self, vectors: int) -> int:

@@ -9,8 +9,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from tcl.codegen.choose.cpu.costs import (
+    COPY_APART_CYCLES,
+    DOT_PRODUCT_CYCLES,
+    FRAGMENT_LINE_CYCLES,
+    FRAGMENT_PRODUCT_CYCLES,
+    INTERLEAVED_LINE_CYCLES,
+    SUMS_ROW_CYCLES,
+)
 from tcl.codegen.devices.cpu import LINE, CpuProfile
 from tcl.codegen.devices.fragments import Fragment
 from tcl.codegen.loopir import ir
@@ -18,20 +26,8 @@ from tcl.codegen.loopir.walk import operands
 from tcl.codegen.options.nest_options import PLAIN, NestOptions
 from tcl.codegen.passes.cpu.matrix import matrix_dots, matrix_fragment, multiplied_along
 from tcl.codegen.passes.cpu.stage import dims_of, natural_level, why_not_copied
+from tcl.common.dataclass import dataclass
 
-_MULTIPLY = 16.0
-"""Cycles of a product of two fragments, if its factors are there (Intel's optimisation manual,
-"Intel AMX": 16 rows, one each cycle)."""
-_VECTOR = 0.75
-"""Cycles of a dot product of vectors, with all that belongs to it."""
-_WHOLE = 4.0
-"""Cycles to copy a cache line that lies in a factor as it will lie in its panel."""
-_INTERLEAVED = 10.0
-"""Likewise, of rows whose points are interleaved."""
-_APART = 1.0
-"""Cycles to copy one element, or word, that lies apart from the next one."""
-_STORED = 3.0
-"""Cycles to hand over a row of sums, and to store it."""
 _SIDE = 2
 """Fragments along each side of a register tile: four sums, four parts of factors."""
 _DEEP = 4096
@@ -42,15 +38,15 @@ again cost more than factors that come from the second cache."""
 def matrix_options(program: ir.Program, nest: ir.Nest, device: CpuProfile) -> NestOptions | None:
     """Choices for an untiled nest, so that the matrix unit computes it; None where that cannot be,
     or does not pay."""
-    found = list(_possible(program, nest, device))
+    found = list(_ways(program, nest, device))
     if not found:
         return None
     best = min(found, key=lambda way: way.cycles)
-    vectors = nest.points / (best.fragment.columns or 1) / best.fragment.depth * _VECTOR
+    vectors = nest.points / (best.fragment.columns or 1) / best.fragment.depth * DOT_PRODUCT_CYCLES
     return best.options() if best.cycles < vectors else None
 
 
-def _possible(program: ir.Program, nest: ir.Nest, device: CpuProfile) -> Iterator[_Way]:
+def _ways(program: ir.Program, nest: ir.Nest, device: CpuProfile) -> Iterator[_Way]:
     if nest.sequential or nest.points == 0 or not nest.reduces:
         return
     fragment = matrix_fragment(nest, device)
@@ -81,11 +77,13 @@ class _Way:
         given = math.prod(d.extent for d in results) / (f.columns or 1)
         layout = self.program.tensor(self.nest.point.target.tensor).layout
         apart = layout.step(self.nest.point.target, columns.name) != 1
-        total = math.prod(blocks.values()) * _MULTIPLY
-        total += given * _STORED * ((f.columns or 1) if apart else 1)
-        return total + sum(self._copied(x, rows, columns, depth) for x in operands(self.nest.point))
+        total = math.prod(blocks.values()) * FRAGMENT_PRODUCT_CYCLES
+        total += given * SUMS_ROW_CYCLES * ((f.columns or 1) if apart else 1)
+        return total + sum(
+            self._copy_cycles(x, rows, columns, depth) for x in operands(self.nest.point)
+        )
 
-    def _copied(self, load: ir.Load, rows: ir.Dim, columns: ir.Dim, depth: ir.Dim) -> float:
+    def _copy_cycles(self, load: ir.Load, rows: ir.Dim, columns: ir.Dim, depth: ir.Dim) -> float:
         """Cycles to copy a factor."""
         layout = self.program.tensor(load.ref.tensor).layout
         dims = dims_of(load.ref)
@@ -94,10 +92,10 @@ class _Way:
         words = points / self.fragment.depth
         deep, wide = (layout.step(load.ref, d.name) for d in (depth, columns))
         if rows.name in dims:
-            return lines * _WHOLE if deep == 1 else points * _APART
+            return lines * FRAGMENT_LINE_CYCLES if deep == 1 else points * COPY_APART_CYCLES
         if wide == 1:
-            return lines * _INTERLEAVED
-        return words * _APART if deep == 1 else points * _APART
+            return lines * INTERLEAVED_LINE_CYCLES
+        return words * COPY_APART_CYCLES if deep == 1 else points * COPY_APART_CYCLES
 
     def options(self) -> NestOptions:
         """The options for it."""

@@ -11,15 +11,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
 from tcl.codegen.choose.cpu.access_costs import reach
+from tcl.codegen.choose.cpu.costs import PRODUCTS_PER_CYCLE, UNASKED_BYTES_PER_CYCLE
 from tcl.codegen.devices.cpu import LINE, CpuProfile
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.walk import children, indices, operands, renamed, values_of
 from tcl.codegen.options.nest_options import NestOptions
 from tcl.codegen.passes.cpu.stage import dims_of
 from tcl.codegen.passes.fusion.groups import fusion_groups
+from tcl.common.dataclass import dataclass
 
 NEAR = 2048
 """Bytes."""
@@ -31,10 +32,6 @@ _PART = 8
 """The part of the second cache that a block may fill."""
 _WORTH = 0.1
 """The part of the arithmetic's time that asking for blocks has to save."""
-_WAITED_FOR = 4.0
-"""Bytes per cycle of blocks from memory that nobody asked for: half of what memory gives."""
-_RATE = 2.0
-"""Products of vectors per cycle, and as many loads."""
 _CALL = 24
 """Operations that a built-in function stands for."""
 
@@ -45,11 +42,11 @@ def prefetching(
     """Bytes ahead, per operand, of the nests that should prefetch. ``plan`` says which nests
     share chunks, and how large these are."""
     found: dict[str, dict[int, int]] = {}
-    for group in _groups(program, plan):
+    for group in _chunk_sharing(program, plan):
         written = {n.point.target.tensor for n in group}
         by_tensor: dict[str, list[Read]] = {}
         for nest in group:
-            for read in from_memory(program, nest, device):
+            for read in streamed_reads(program, nest, device):
                 by_tensor.setdefault(read.ref.tensor, []).append(read)
         for tensor, reads in by_tensor.items():
             if tensor in written:
@@ -57,7 +54,7 @@ def prefetching(
             chosen = reads[0]
             chunk = _next_chunk(program, chosen, plan, device) if len(reads) > 1 else 0
             if chunk:
-                work = _work(group)
+                work = _work_per_point(group)
                 chosen = max(reads, key=lambda read: work[read.nest.name])
             if chunk or _row_after_row(program, chosen):
                 found.setdefault(chosen.nest.name, {})[chosen.position] = chunk or NEAR
@@ -75,7 +72,7 @@ def tiles_ahead(
         return ()
     staged = chosen.stage or ()
     points = nest.points
-    cycles = points / device.lanes(nest.point.type) / _RATE
+    cycles = points / device.lanes(nest.point.type) / PRODUCTS_PER_CYCLE
     tile = _Tile.of(nest, chosen)
     found: dict[int, int] = {}
     asked = 0
@@ -91,7 +88,7 @@ def tiles_ahead(
         if tile.times(load.ref) <= _AGAIN and _in_order(nest, layout, load.ref):
             near.append((position, lines))
         elif size > _LARGE * device.l2_bytes:
-            saved = size / _WAITED_FOR - tile.asking(lines)
+            saved = size / UNASKED_BYTES_PER_CYCLE - tile.asking(lines)
             ahead = next_block(nest, layout, load.ref, device)
             if ahead and saved >= _WORTH * cycles:
                 found[position] = ahead
@@ -161,7 +158,7 @@ class _Tile:
         loads = sum(self._count(dims_of(x.ref)) for x in operands(self.nest.point))
         busy = max(loads, self._count(self.sizes))
         steps = math.prod(self.turns(d) for d in self.nest.dims)
-        return steps * max(0, loads + lines - busy) / _RATE
+        return steps * max(0, loads + lines - busy) / PRODUCTS_PER_CYCLE
 
     def _count(self, dims: Iterable[str]) -> int:
         """Points or vectors of these dimensions in a tile."""
@@ -208,7 +205,7 @@ class Read:
     ref: ir.TensorRef
 
 
-def from_memory(program: ir.Program, nest: ir.Nest, device: CpuProfile) -> list[Read]:
+def streamed_reads(program: ir.Program, nest: ir.Nest, device: CpuProfile) -> list[Read]:
     """The operand of each tensor that is furthest ahead in memory, of tensors that the nest reads
     in order and once, and which the second cache does not hold."""
     found: dict[str, Read] = {}
@@ -236,7 +233,7 @@ def _row_after_row(program: ir.Program, read: Read) -> bool:
     return bool(moving) and layout.step(read.ref, moving[-1]) == 1
 
 
-def _groups(program: ir.Program, plan: Mapping[str, NestOptions]) -> list[list[ir.Nest]]:
+def _chunk_sharing(program: ir.Program, plan: Mapping[str, NestOptions]) -> list[list[ir.Nest]]:
     """The nests, those together that share chunks, but for those that go along with another."""
     found: list[list[ir.Nest]] = []
     for nest in program.nests:
@@ -264,7 +261,7 @@ def _next_chunk(
     return abs(layout.place(read.ref).coefficient(dim.name)) * size
 
 
-def _work(group: Sequence[ir.Nest]) -> dict[str, int]:
+def _work_per_point(group: Sequence[ir.Nest]) -> dict[str, int]:
     """About what a point of each nest costs. Calls that do not change from point to point count
     for nothing, nor do those of an earlier nest, which keeps what it computes."""
     known: set[ir.Value] = set()

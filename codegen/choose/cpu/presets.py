@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from tcl.codegen.choose.cpu.access_costs import LARGEST, PanelCost, access_of
+from tcl.codegen.choose.cpu.cache_misses import cached_bytes
 from tcl.codegen.choose.cpu.chunk_groups import grouping
-from tcl.codegen.choose.cpu.far_reads import kept
 from tcl.codegen.choose.cpu.heuristics import heuristic
 from tcl.codegen.choose.cpu.matrix_unit import matrix_options
 from tcl.codegen.choose.cpu.prefetch_distances import far_alone, prefetching, tiles_ahead
@@ -19,6 +19,7 @@ from tcl.codegen.options.nest_options import OPTIONS, PLAIN, NestOptions
 from tcl.codegen.passes.cpu.stage import dims_of, made_with
 from tcl.codegen.passes.fuse import refs
 from tcl.codegen.passes.vectorize import outputs
+from tcl.common.dataclass import dataclass
 
 _MODELLED = ("mlp", "conv")
 """The presets that go by a model of the device."""
@@ -68,7 +69,7 @@ class CpuPreset:
         stream = _not_kept(program, nest, self.device)
         ahead = self.ahead.get(nest.name, ())
         if self.device.reads_ahead and not stream:
-            ahead = far_alone(program, nest, ahead, kept(self.device))
+            ahead = far_alone(program, nest, ahead, cached_bytes(self.device))
         ahead = ahead or tiles_ahead(program, nest, chosen, self.device)
         peel = stream and _read_in_order(program, one, chosen)
         return replace(chosen, stream=stream, prefetch=ahead, peel=peel)
@@ -120,7 +121,7 @@ def _not_kept(program: ir.Program, nest: ir.Nest, device: CpuProfile) -> bool:
         return False
     target = program.tensor(nest.point.target.tensor)
     written = math.prod(target.layout.extents) * target.layout.itemsize
-    if written < kept(device):
+    if written < cached_bytes(device):
         return False
     readers = (n for n in program.nests if n.name != nest.name)
     return all(load.ref.tensor != target.name for n in readers for load in operands(n.point))

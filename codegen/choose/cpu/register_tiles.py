@@ -5,17 +5,18 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TypeAlias
 
+from tcl.codegen.choose.cpu.compacted import compacted_dims, compaction_cycles
 from tcl.codegen.choose.cpu.core_model import Core
 from tcl.codegen.choose.cpu.dot_products import dot_products
-from tcl.codegen.choose.cpu.lists import listed_dims, listing
-from tcl.codegen.choose.cpu.shared_reads import memory, shared
+from tcl.codegen.choose.cpu.shared_reads import least_memory_cycles, sharing_dims
 from tcl.codegen.devices.cpu import CpuProfile
 from tcl.codegen.loopir import ir
 from tcl.codegen.passes.cpu.fusion_limits import OPERANDS
 from tcl.codegen.passes.cpu.skip import unguarded
+from tcl.common.dataclass import dataclass
 
 Tile: TypeAlias = tuple[str | None, dict[str, int]]
 """Lanes (a dim or none), and the register tile: vectors of them, points of other dimensions."""
@@ -50,19 +51,23 @@ class Choice:
     """The register tile."""
     cycles: float
 
+    def unit(self, dim: str) -> int:
+        """Points of a dimension in a register tile."""
+        return self.sizes.get(dim, 1) * (self.core.lanes if dim == self.lane else 1)
+
 
 def fastest(program: ir.Program, nest: ir.Nest, device: CpuProfile, sums: int = 1) -> Choice:
     """The best way to work on a nest: with dot products, where the device has any, or through
     lists of its points, where it has a condition, if that takes less. ``sums``: as of ``Core``."""
-    plain = Core.of(program, nest, device, sums)
+    plain = Core.read(program, nest, device, sums)
     cores = [plain]
     for dot in dot_products(program, nest, device) if sums == 1 else ():
         core = plain.in_words(dot)
         if any(_may_have_lanes(core, d) and d.extent > 1 for d in core.nest.dims):
             cores.append(core)
-    if sums == 1 and (listed := listed_dims(program, nest)):
-        bare = Core.of(program, replace(nest, point=unguarded(nest.point)), device)
-        cores.append(replace(bare, listed=listed, before=listing(nest, device)))
+    if sums == 1 and (listed := compacted_dims(program, nest)):
+        bare = Core.read(program, replace(nest, point=unguarded(nest.point)), device)
+        cores.append(replace(bare, listed=listed, before=compaction_cycles(nest, device)))
     found = []
     for core in cores:
         lane, sizes = _best(core)
@@ -100,14 +105,17 @@ def _neighbours(core: Core, lane: str | None) -> dict[str, int]:
         extents[lane] = -(-extents[lane] // core.lanes)
     whole = core.cycles(lane, {})
     found: list[tuple[float, dict[str, int]]] = []
-    for dim in shared(core, lane):
+    for dim in sharing_dims(core, lane):
         choices, most = _NEIGHBOURS, extents[dim]
         if any(a.transposed(dim, lane, core.lanes) for a in (*core.reads, core.target)):
-            choices, most = _SIDE_BY_SIDE, min(most, _OF_MEMORY if memory(core) else core.lanes)
+            choices, most = (
+                _SIDE_BY_SIDE,
+                min(most, _OF_MEMORY if least_memory_cycles(core) else core.lanes),
+            )
         tiles = ({dim: size} for size in choices if size <= most)
         found += ((core.cycles(lane, tile), tile) for tile in tiles)
     least = min((cycles for cycles, _ in found), default=whole)
-    if least > whole * _WORTH or whole <= memory(core):
+    if least > whole * _WORTH or whole <= least_memory_cycles(core):
         return {}
     enough = (tile for cycles, tile in found if cycles <= least * _NEARLY)
     return min(enough, key=lambda tile: max(tile.values()))

@@ -14,22 +14,20 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from tcl.codegen.choose.cpu.access_costs import Access
-from tcl.codegen.choose.cpu.far_reads import MEMORY, kept
+from tcl.codegen.choose.cpu.cache_misses import cached_bytes
+from tcl.codegen.choose.cpu.costs import (
+    CHECK_CYCLES,
+    LOST_LANE_LINE_CYCLES,
+    LOST_VECTOR_CYCLES,
+    MEMORY_BYTES_PER_CYCLE,
+)
 from tcl.codegen.devices.cpu import LINE
 
 if TYPE_CHECKING:
     from tcl.codegen.choose.cpu.core_model import Core
 
-_AGAIN = 0.5
-"""Cycles more to read a vector again that other rows have pushed out of the first cache ..."""
-_LINE_AGAIN = 1.0
-"""... and for a line of it, one for each lane."""
-_CHECK = 2.0
-"""Cycles to see that a subscript lies in its tensor, and to find the place: LLVM moves neither out
-of a loop."""
 
-
-def reading(core: Core, lane: str | None, sizes: Mapping[str, int]) -> float:
+def read_cycles(core: Core, lane: str | None, sizes: Mapping[str, int]) -> float:
     """Cycles to read the operands of one register tile."""
     lanes = core.lanes if lane is not None else 1
     seen: set[tuple[str, tuple[tuple[str, int], ...], int]] = set()
@@ -44,11 +42,11 @@ def reading(core: Core, lane: str | None, sizes: Mapping[str, int]) -> float:
             continue
         strides = tuple(sorted(access.strides.items()))
         places = {(access.tensor, strides, p) for p in _places(access, lane, lanes, sizes)}
-        each += _AGAIN if _comes_again(core, access, lane) else 0.0
+        each += LOST_VECTOR_CYCLES if _comes_again(core, access, lane) else 0.0
         each += _lines_again(core, access, lane, sizes)
         total += len(places - seen) * each / core.turns_inside(access.strides, lane)
         seen |= places
-    return total + _CHECK * sum(math.prod(sizes.get(d, 1) for d in dims) for dims in checked)
+    return total + CHECK_CYCLES * sum(math.prod(sizes.get(d, 1) for d in dims) for dims in checked)
 
 
 def _comes_again(core: Core, access: Access, lane: str | None) -> bool:
@@ -73,7 +71,7 @@ def _lines_again(core: Core, access: Access, lane: str | None, sizes: Mapping[st
             inside = {d.name: d.extent for d in dims[k + 1 :] if d.name in access.strides}
             if along in inside and math.prod(inside.values()) * LINE > core.device.l1_bytes:
                 lines = core.lanes if lane is not None else 1
-                return _LINE_AGAIN * lines / sizes.get(dim.name, 1)
+                return LOST_LANE_LINE_CYCLES * lines / sizes.get(dim.name, 1)
     return 0.0
 
 
@@ -89,14 +87,14 @@ def _places(
     return (access.first + sum(steps) for steps in itertools.product(*moving))
 
 
-def memory(core: Core) -> float:
+def least_memory_cycles(core: Core) -> float:
     """Cycles that memory takes at least, if caches do not keep what the nest reads and writes."""
     tensors = {access.tensor: access.whole for access in (*core.reads, core.target)}
     touched = sum(tensors.values())
-    return touched / MEMORY if touched > kept(core.device) else 0.0
+    return touched / MEMORY_BYTES_PER_CYCLE if touched > cached_bytes(core.device) else 0.0
 
 
-def shared(core: Core, lane: str | None) -> list[str]:
+def sharing_dims(core: Core, lane: str | None) -> list[str]:
     """The dimensions along which neighbouring points, or vectors of them, can read or compute the
     same, or what lies side by side. What does not change along the lanes LLVM moves out of the
     loop over them."""

@@ -40,11 +40,6 @@ class Choice:
     def empty(rank: int) -> Choice:
         return Choice(rank, {}, {}, {}, {})
 
-    def unit(self, k: int) -> int:
-        """Points of a dimension that threads hold at once."""
-        width = self.lanes[1] if self.lanes[0] == k else 1
-        return width * self.threads.get(k, 1) * self.register.get(k, 1)
-
     def options(self) -> NestOptions:
         """As options, with nothing left open."""
 
@@ -92,11 +87,6 @@ class Shape:
         """Elements from one point of a dimension to the next one's."""
         layout = self.program.tensor(ref.tensor).layout
         return abs(layout.step(ref, self.nest.dims[k].name))
-
-    @cached_property
-    def itemsize(self) -> int:
-        """Bytes of the elements that are written."""
-        return self.program.tensor(self.nest.point.target.tensor).layout.itemsize
 
     @cached_property
     def largest(self) -> int:

@@ -70,7 +70,7 @@ class GpuPreset:
         for nest in program.nests:
             own = given[nest.name]
             if own.split is None and nest.name not in followers and not chosen[nest.name].fuse:
-                parts = _split(nest, own.over(chosen[nest.name]), self.profile)
+                parts = _split_parts(nest, own.over(chosen[nest.name]), self.profile)
                 if parts:
                     return nest.name, parts
         return None
@@ -80,10 +80,10 @@ class GpuPreset:
     ) -> None:
         position = 0
         while position < len(groups):
-            run = self._run(program, groups[position:]) if self.name != "pointwise" else []
+            run = self._rowwise_run(program, groups[position:]) if self.name != "pointwise" else []
             if len(run) > 1:
                 for group, choice in run:
-                    _note(group, choice, program, found, joined=group is not run[0][0])
+                    _set_choices(group, choice, program, found, joined=group is not run[0][0])
                 position += len(run)
                 continue
             group = groups[position]
@@ -94,7 +94,7 @@ class GpuPreset:
                         found[nest.name] = _one_point_each(nest)
             else:
                 tiled = self._contraction(shape) if self.name in ("mlp", "conv") else None
-                _note(group, tiled or streaming(shape, self.profile), program, found)
+                _set_choices(group, tiled or streaming(shape, self.profile), program, found)
             position += 1
 
     def _contraction(self, shape: Shape) -> Choice | None:
@@ -104,7 +104,7 @@ class GpuPreset:
             self.known[shape.nest.name] = shape.nest, choice
         return choice
 
-    def _run(
+    def _rowwise_run(
         self, program: ir.Program, groups: Sequence[FusionGroup]
     ) -> list[tuple[FusionGroup, Choice]]:
         """The first groups that can share blocks row by row: what one makes of a row the next one
@@ -123,7 +123,7 @@ class GpuPreset:
                 rows = rows or common
                 if not rows or len(common) < len(rows):
                     break
-                if not _worth(run, group, rows, self.profile):
+                if not _enough_rows(run, nest, rows, self.profile):
                     break
             run.append(group)
         while len(run) > 1 and rows:
@@ -147,7 +147,7 @@ def _stretches(groups: Sequence[FusionGroup]) -> Iterator[list[FusionGroup]]:
         yield found
 
 
-def _split(nest: ir.Nest, o: NestOptions, profile: GpuProfile) -> tuple[int, ...]:
+def _split_parts(nest: ir.Nest, o: NestOptions, profile: GpuProfile) -> tuple[int, ...]:
     """Parts of the longest reduction."""
     reductions = [k for k, d in enumerate(nest.dims) if d.reduction]
     if nest.sequential or not reductions or nest.points == 0:
@@ -173,7 +173,7 @@ def _one_point_each(nest: ir.Nest) -> NestOptions:
     return replace(PLAIN, chunk=sizes, threads=sizes)
 
 
-def _note(
+def _set_choices(
     group: FusionGroup,
     choice: Choice,
     program: ir.Program,
@@ -202,14 +202,13 @@ def _common(one: ir.Nest, other: ir.Nest) -> list[int]:
     return found
 
 
-def _worth(
+def _enough_rows(
     run: Sequence[FusionGroup],
-    group: FusionGroup,
+    nest: ir.Nest,
     rows: Sequence[int],
     profile: GpuProfile,
 ) -> bool:
     """Whether blocks are enough for the device, and rows for a block."""
-    nest = group.leader
     blocks = math.prod(nest.dims[k].extent for k in rows)
     inside = max(n.points // max(1, blocks) for n in (nest, *(u.leader for u in run)))
     return 2 * blocks >= profile.multiprocessors and inside >= _LONG_ROW
@@ -223,25 +222,18 @@ def _rows(
     blocks = math.prod(nests[0].dims[k].extent for k in rows)
     points = max(n.points // max(1, blocks) for n in nests)
     made = [(u, rowwise(Shape(program, u.leader), rows, points)) for u in run]
+    first = next(n.name for n in program.nests if n.name in run[0].names)
     for group, choice in made:
-        names = group.names
-        for nest in program.nests:
-            if nest.name in names:
-                sizes = choice.options().of_first(len(nest.dims)).chunk or ()
-                if why_not_chunked(nest, sizes):
+        for nest in [n for n in program.nests if n.name in group.names]:
+            sizes = choice.options().of_first(len(nest.dims)).chunk or ()
+            if why_not_chunked(nest, sizes):
+                return None
+            program = Chunk(nest.name, sizes, clip=False)(program)
+            if nest.name != first:
+                if why_not_fused(program.nests, nest.name):
                     return None
-                program = Chunk(nest.name, sizes, clip=False)(program)
-                if nest.name != next(iter(_names(run[0], program))):
-                    if why_not_fused(program.nests, nest.name):
-                        return None
-                    program = Fuse(nest.name)(program)
+                program = Fuse(nest.name)(program)
     return made
-
-
-def _names(group: FusionGroup, program: ir.Program) -> list[str]:
-    """The nests of a group, in order."""
-    names = group.names
-    return [n.name for n in program.nests if n.name in names]
 
 
 def _going_with(

@@ -10,7 +10,6 @@ from tcl.codegen.devices.gpu import GpuProfile
 
 THREADS = 256
 """Of a block, about."""
-_WARP = 32
 _LONG = 16384
 """Points of a row from which on more threads work on it."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from tcl.codegen.cpu.emit.across import Across, Block, Pointers
 from tcl.codegen.cpu.emit.addresses import Address, Addresses
@@ -11,6 +11,7 @@ from tcl.codegen.cpu.llvm.builder import Builder, Val, memory_type, suffix, vect
 from tcl.codegen.cpu.llvm.convert import from_memory, to_memory
 from tcl.codegen.devices.cpu import LINE, SHORTEST_STREAM
 from tcl.codegen.loopir import ir
+from tcl.common.dataclass import dataclass
 from tcl.grammar.sizes.varying import Size, alike, usual
 from tcl.grammar.syntax.types import INT32
 

@@ -5,13 +5,14 @@ per lane, transposed in registers.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from tcl.codegen.cpu.emit.scope import At, leading, number
 from tcl.codegen.cpu.llvm.builder import Builder, Val, memory_type, suffix, vector
 from tcl.codegen.cpu.llvm.transpose import ROW, joined, mixed, transposed
 from tcl.codegen.devices.features import MASKED_STORES
 from tcl.codegen.loopir import ir
+from tcl.common.dataclass import dataclass
 from tcl.grammar.sizes.varying import alike
 
 

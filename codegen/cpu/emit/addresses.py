@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from tcl.codegen.cpu.emit.across import Pointers
 from tcl.codegen.cpu.emit.scope import At, Scope, affine, i64, lane_values, number
 from tcl.codegen.cpu.llvm.builder import Builder, Val
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.sites import Site
+from tcl.common.dataclass import dataclass
 from tcl.grammar.sizes.varying import alike
 from tcl.grammar.syntax.types import UINT64
 

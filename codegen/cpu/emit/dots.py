@@ -8,7 +8,6 @@ put together point by point elsewhere. Of points that do not exist, factors are 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from tcl.codegen.cpu.emit.accesses import Memory
 from tcl.codegen.cpu.emit.scope import At, Range, Scope, known_span
@@ -20,6 +19,7 @@ from tcl.codegen.devices.cpu import CpuProfile
 from tcl.codegen.devices.fragments import Form, Fragment, fragment_of
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.terms import dot_factors
+from tcl.common.dataclass import dataclass
 from tcl.grammar.syntax.types import ScalarType
 
 _WORD = 32

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from itertools import product
 from typing import assert_never
@@ -33,6 +32,7 @@ from tcl.codegen.loopir.sites import Site
 from tcl.codegen.loopir.terms import guard, terms
 from tcl.codegen.loopir.terms import product as product_of
 from tcl.codegen.loopir.walk import statements
+from tcl.common.dataclass import dataclass
 from tcl.common.recursion import with_room
 
 

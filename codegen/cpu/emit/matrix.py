@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from tcl.codegen.cpu.emit.across import Pointers
 from tcl.codegen.cpu.emit.scope import Accumulators, At, Scope, affine, number
@@ -20,6 +20,7 @@ from tcl.codegen.devices.fragments import MATRIX_REGISTERS, fragments
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.terms import dot_factors
 from tcl.codegen.loopir.walk import statements
+from tcl.common.dataclass import dataclass
 
 _ROWS, _ROW = 16, 64
 """Rows of a register, and bytes of a row."""

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from tcl.codegen.cpu.emit.repeats import repeat
 from tcl.codegen.cpu.emit.scope import At, Lengths, Range, Scope, Span, add, i64, number
 from tcl.codegen.cpu.llvm.builder import Builder, Val
 from tcl.codegen.loopir import ir
+from tcl.common.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,10 +10,11 @@ vectors, or fragments, there are.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.walk import inside, loads, statements, values_in, walk
+from tcl.common.dataclass import dataclass
 from tcl.grammar.sizes.varying import alike
 
 _WORD = 4

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from tcl.codegen.cpu.emit.sizes import named
 from tcl.codegen.cpu.llvm.builder import Builder, Val
 from tcl.codegen.loopir import ir
+from tcl.common.dataclass import dataclass
 from tcl.grammar.sizes.varying import Size, Undecided, alike, limits
 
 

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable
 
 from tcl.codegen.loopir import ir
-from tcl.grammar.sizes.polynomials import Atom, Symbol, Terms, text_of
+from tcl.grammar.sizes.polynomials import Atom, Symbol, Terms, terms_text
 from tcl.grammar.sizes.varying import Size, symbols_of
 
 _NAME = re.compile(r'%"([^"]+)"')
@@ -57,7 +57,7 @@ def definitions(program: ir.Built, body: Iterable[str]) -> list[str]:
         return found
 
     def polynomial(terms: Terms) -> str:
-        key = text_of(terms)
+        key = terms_text(terms)
         if key in known:
             return known[key]
         total = ""

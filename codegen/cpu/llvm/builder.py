@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from tcl.codegen.cpu.abi import stopped
+from tcl.common.dataclass import dataclass
 from tcl.grammar.syntax.types import Kind, ScalarType
 
 

@@ -11,9 +11,8 @@ reciprocal may overflow or be subnormal, and has fewer digits then, go to the di
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from tcl.codegen.cpu.llvm.builder import Builder, Val
+from tcl.common.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

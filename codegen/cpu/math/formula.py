@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from tcl.codegen.cpu.llvm.builder import Builder, Val
 from tcl.codegen.cpu.llvm.expanded import fused, rounded
+from tcl.common.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True, eq=False)

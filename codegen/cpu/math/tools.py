@@ -8,11 +8,11 @@ from __future__ import annotations
 import math
 import struct
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from tcl.codegen.cpu.llvm.builder import Builder, Val
 from tcl.codegen.cpu.llvm.expanded import rounded
 from tcl.codegen.cpu.math.formula import Number, Test
+from tcl.common.dataclass import dataclass
 
 PURE = " nounwind willreturn memory(none)"
 

@@ -11,13 +11,14 @@ import hashlib
 import json
 import os
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 
 import llvmlite
 
 from tcl import codegen, grammar
 from tcl.codegen.common.version import CODEGEN_VERSION
 from tcl.codegen.devices.cpu import CpuProfile
+from tcl.common.dataclass import dataclass
 from tcl.common.interrupts import system_errors_passed_over
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
+from tcl.common.dataclass import dataclass
 from tcl.grammar.sizes.varying import calculator
 
 Scratch: TypeAlias = tuple[tuple[int, ...], str, bool]

@@ -6,12 +6,13 @@ import ctypes
 import os
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from tcl.codegen.cpu.abi import ALONE, ENTRY
 from tcl.codegen.cpu.object_code.compile import new_machine
 from tcl.codegen.devices.cpu import host_cpu
+from tcl.common.dataclass import dataclass
 from tcl.common.errors import CompileError
 from tcl.common.forks import whole
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 import numpy as np
@@ -20,6 +20,7 @@ from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.layouts import cpu_layouts
 from tcl.codegen.options.options import MappingOptions
 from tcl.codegen.schedule.cpu import plan
+from tcl.common.dataclass import dataclass
 from tcl.common.errors import ArgumentError
 from tcl.grammar.ranges.sized import SizedDef
 from tcl.grammar.sizes.varying import formula, usual

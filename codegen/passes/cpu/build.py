@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import groupby
 
 from tcl.codegen.devices.cpu import CpuProfile
@@ -29,6 +29,7 @@ from tcl.codegen.passes.cpu.skip import lists, unguarded
 from tcl.codegen.passes.fusion.groups import FusionGroup
 from tcl.codegen.passes.fusion.siblings import ACCUMULATOR, results, updates
 from tcl.codegen.passes.long_sums import Carried, carried_over, most_points, parts_are_many, times
+from tcl.common.dataclass import dataclass
 from tcl.grammar.sizes.varying import covers
 from tcl.grammar.syntax.types import ScalarType
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 from tcl.codegen.devices.cpu import CpuProfile
 from tcl.codegen.loopir import ir
@@ -11,6 +10,7 @@ from tcl.codegen.passes.cpu.levels import Levels
 from tcl.codegen.passes.fusion.epilogues import same_result_loops
 from tcl.codegen.passes.fusion.groups import FusionGroup
 from tcl.codegen.passes.fusion.siblings import Sibling, same_loops
+from tcl.common.dataclass import dataclass
 
 OPERANDS = 4
 """Registers for what is not accumulated."""

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from tcl.codegen.devices.cpu import CpuProfile
 from tcl.codegen.devices.fragments import MATRIX_REGISTERS, Fragment, fragments
@@ -21,6 +20,7 @@ from tcl.codegen.loopir.walk import loads, operands
 from tcl.codegen.passes.base import map_nest, refuse, why_not_along
 from tcl.codegen.passes.cpu.dot import depths, dotted, why_not_dotted
 from tcl.codegen.passes.cpu.stage import copied_of, dims_of
+from tcl.common.dataclass import dataclass
 from tcl.grammar.sizes.varying import usual
 
 

@@ -4,11 +4,12 @@ two lines of the cache, wherever the array begins."""
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from tcl.codegen.devices.cpu import LINE
 from tcl.codegen.loopir import ir
 from tcl.codegen.passes.base import map_nest, refuse
+from tcl.common.dataclass import dataclass
 from tcl.grammar.sizes.varying import Size, covers, divides
 
 

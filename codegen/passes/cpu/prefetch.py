@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.walk import operands
 from tcl.codegen.passes.base import map_nest, refuse
+from tcl.common.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Set
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.terms import guard
@@ -19,6 +19,7 @@ from tcl.codegen.passes.building import wrap
 from tcl.codegen.passes.cpu.copies import as_kernel, fixed
 from tcl.codegen.passes.cpu.levels import Levels
 from tcl.codegen.passes.cpu.stage import MAX_BYTES, made_with
+from tcl.common.dataclass import dataclass
 from tcl.grammar.syntax.types import INT32, INT64
 
 _SO_FAR = "listed"

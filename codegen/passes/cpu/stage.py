@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence, Set
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from tcl.codegen.devices.cpu import LINE
 from tcl.codegen.loopir import ir
@@ -13,6 +13,7 @@ from tcl.codegen.loopir.terms import dot_factors
 from tcl.codegen.loopir.walk import children, loads, operands, replaced, values_of, walk
 from tcl.codegen.passes.base import refuse
 from tcl.codegen.passes.vectorize import vectorized
+from tcl.common.dataclass import dataclass
 from tcl.grammar.sizes.varying import usual
 from tcl.grammar.syntax.types import ScalarType
 

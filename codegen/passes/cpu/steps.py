@@ -40,30 +40,42 @@ LOOPS: tuple[Step[CpuProfile], ...] = (
     # After vectorising: dot products lie inside of lanes.
     Step(
         "dot",
-        ("dot", "mma"),
+        ("dot", "mma", "vectorize"),
         lambda nest, o, device: (Dot(nest, o.dot or (), _lanes(o), device, bool(o.mma)),),
     ),
     # After dot products, several of which a matrix unit does at once.
-    Step("mma", (), lambda nest, o, device: (Matrix(nest, o.mma or (), _lanes(o), device),)),
+    Step("mma", ("mma",), lambda nest, o, device: (Matrix(nest, o.mma or (), _lanes(o), device),)),
     # After these: a register tile counts vectors, dot products and fragments.
-    Step("register", ("register",), lambda nest, o, d: (Register(nest, o.register or (), d),)),
+    Step(
+        "register",
+        ("register", "vectorize"),
+        lambda nest, o, d: (Register(nest, o.register or (), d),),
+    ),
 )
 MARKS: tuple[Step[CpuProfile], ...] = (
     # After all passes that change loops: panels have an axis per loop.
     Step("stage", ("stage",), lambda nest, o, _: (Stage(nest, o.stage or ()),)),
     # After staging: a matrix unit reads panels alone.
-    Step("feed", (), lambda nest, o, _: (FeedMatrixUnit(nest),) if o.mma else ()),
+    Step("feed", ("stage", "mma"), lambda nest, o, _: (FeedMatrixUnit(nest),) if o.mma else ()),
     # Which loop goes through compacted indices depends on all others.
     Step("skip", ("skip",), lambda nest, o, _: (Skip(nest),) if o.skip else ()),
-    Step("prefetch", ("prefetch",), lambda nest, o, _: (Prefetch(nest, o.prefetch or ()),)),
+    Step(
+        "prefetch",
+        ("prefetch", "stage", "vectorize"),
+        lambda nest, o, _: (Prefetch(nest, o.prefetch or ()),),
+    ),
     # Which loop begins on a boundary depends on all others, and on what is copied.
     Step(
         "peel",
-        ("peel", "stream"),
+        ("peel", "stream", "stage", "vectorize"),
         lambda nest, o, _: (Peel(nest, bool(o.stream)),) if o.peel else (),
     ),
     # Whole vectors go past the caches where a loop begins on boundaries.
-    Step("stream", (), lambda nest, o, _: (Stream(nest),) if o.stream else ()),
+    Step(
+        "stream",
+        ("stream", "peel", "vectorize"),
+        lambda nest, o, _: (Stream(nest),) if o.stream else (),
+    ),
 )
 STEPS = (*DIVIDING, *LOOPS, *MARKS)
 

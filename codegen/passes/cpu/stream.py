@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from tcl.codegen.devices.cpu import SHORTEST_STREAM
 from tcl.codegen.loopir import ir
 from tcl.codegen.passes.base import map_nest, refuse
+from tcl.common.dataclass import dataclass
 from tcl.grammar.sizes.varying import covers, divides
 
 _UNITS = (64, 32, SHORTEST_STREAM)

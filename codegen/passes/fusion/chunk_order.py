@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from tcl.codegen.loopir import ir
 from tcl.codegen.passes.base import refuse
 from tcl.codegen.passes.fuse import groups
 from tcl.codegen.passes.order import ordered, why_not_ordered
+from tcl.common.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,12 +9,13 @@ starts (a *prologue*).
 from __future__ import annotations
 
 from collections.abc import Container, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.identity import identity
 from tcl.codegen.loopir.walk import children, loads, renamed, rewritten, values_of, walk
 from tcl.codegen.passes.vectorize import outputs
+from tcl.common.dataclass import dataclass
 from tcl.grammar.sizes.varying import alike
 from tcl.grammar.syntax.types import FLOAT32
 

@@ -6,7 +6,7 @@ Which nests share the loops over their *chunks* is another question: that of ``f
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import zip_longest
 from typing import Protocol
 
@@ -14,6 +14,7 @@ from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.walk import loads, walk
 from tcl.codegen.passes.fusion.epilogues import Epilogue, epilogue, prologue
 from tcl.codegen.passes.fusion.siblings import Sibling, sibling
+from tcl.common.dataclass import dataclass
 
 SHORT = frozenset("fmin fmax fabs floor ceil trunc round copysign fma".split())
 """Built-in functions of one instruction."""

@@ -12,11 +12,12 @@ left of either side, as a second pass would find nothing.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.identity import identity
 from tcl.codegen.loopir.walk import loads, renamed, values_of, walk
+from tcl.common.dataclass import dataclass
 from tcl.grammar.sizes.varying import alike, covers
 from tcl.grammar.syntax.types import BOOL
 

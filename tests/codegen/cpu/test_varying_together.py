@@ -36,7 +36,7 @@ _T = TypeVar("_T")
 BEST = MappingOptions("mlp")
 SAPPHIRE_RAPIDS = replace(next(d for d in PROFILES if d.name == "sapphirerapids"), threads=1)
 REMEMBERING = (
-    *(polynomials.plus, polynomials.times, polynomials.remembered),
+    *(polynomials.plus, polynomials.multiplied, polynomials.remembered),
     varying.over,
 )
 

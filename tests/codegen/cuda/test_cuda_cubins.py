@@ -42,7 +42,7 @@ def check(module: Module, device: GpuProfile, what: str, *, spills: bool) -> flo
     return seconds
 
 
-def of_rows() -> Iterator[tuple[str, SizedDef]]:
+def predict_rows() -> Iterator[tuple[str, SizedDef]]:
     """The suite for the sizes at which it is measured, each def once for each."""
     seen: dict[tuple[str, str], Row] = {}
     for row in SUITE:
@@ -64,7 +64,7 @@ def test_presets_become_cubins(file: str, name: str) -> None:
 
 @pytest.mark.parametrize("device", DEVICES[::2], ids=lambda d: d.architecture)
 def test_what_is_measured_spills_nothing(device: GpuProfile) -> None:
-    for name, sized in of_rows():
+    for name, sized in predict_rows():
         module = emit_module(sized, MappingOptions("mlp"), device)
         check(module, device, name, spills=False)
 
@@ -96,7 +96,7 @@ def test_times_of_the_suites_cubins() -> None:
     for device in DEVICES:
         seconds = [
             check(emit_module(s, MappingOptions(preset), device), device, name, spills=True)
-            for name, s in of_rows()
+            for name, s in predict_rows()
             for preset in PRESETS
         ]
         print(f"\n{device.architecture}: median {statistics.median(seconds):.3f} s per CUBIN")

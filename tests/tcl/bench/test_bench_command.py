@@ -152,7 +152,7 @@ def test_a_folder_that_cannot_be_written(measured: list[Settings], tmp_path: Pat
     for folder in (tmp_path / "file", tmp_path / "file" / "folder"):
         done = bench("--out", folder)
         assert done.exit_code == 1
-        assert f"the folder {folder} cannot be made" in done.stderr.replace("\n", " ")
+        assert f"the folder {folder} cannot be used" in done.stderr.replace("\n", " ")
         assert "Traceback" not in done.stderr
     assert measured == []
     (tmp_path / "bench.json").write_text("{")

@@ -25,9 +25,9 @@ from tcl.cli.cache_common import named_key
 from tcl.codegen.cuda.emulator import why_not
 from tcl.codegen.devices.cpu import host_cpu
 from tcl.codegen.options.options import MappingOptions
-from tcl.tuner.cache import schema as cache_schema
 from tcl.tuner.cache.merge import results
 from tcl.tuner.cache.ranking import Record
+from tcl.tuner.cache.schema import VERSION
 from tcl.tuner.cache.tuning_cache import CacheKey, TuningCache
 from tcl.tuner.measure.verdict import Outcome, Verdict
 
@@ -80,7 +80,7 @@ def tcl_among_mounts(*steps: str | tuple[str, ...]) -> list[Done]:
 
 
 def key(sizes: str = SIZES, threads: int = 1) -> CacheKey:
-    return named_key("mm.tc", None, sizes, threads, (), "cpu")[0]
+    return named_key(Path("mm.tc"), None, sizes, threads, (), "cpu")[0]
 
 
 def options(*tile: int) -> str:
@@ -96,14 +96,6 @@ def filled(name: str, count: int = 5, sizes: str = SIZES, run: str = "run-of-min
     cache.add(key(sizes), records, entry="mm")
     cache.close()
     return cache
-
-
-def test_help() -> None:
-    done = tcl("--help")
-    names = ("list", "best", "show", "why", "inspect", "analyze", "merge", "export", "import")
-    for name in (*names, "prune"):
-        assert re.search(rf"^  {name} ", done.stdout, re.MULTILINE)
-    assert tcl("prune", "--help").returncode == 0
 
 
 def test_show() -> None:
@@ -153,7 +145,7 @@ def test_show_on_a_terminal_is_as_wide_as_that(width: int, monkeypatch: pytest.M
 @pytest.mark.skipif(bool(why_not()), reason=why_not() or "")
 def test_results_of_another_device() -> None:
     cache = filled("a.db")
-    emulated = named_key("mm.tc", None, SIZES, None, (), "cuda-emulated")[0]
+    emulated = named_key(Path("mm.tc"), None, SIZES, None, (), "cuda-emulated")[0]
     tiles = options(3, 5)
     cache.store(emulated, tiles, Outcome(Verdict.CORRECT, (7e-6,)), run="r", entry="mm")
     there = ("mm.tc", "-s", SIZES, "--cache", "a.db", "--device", "cuda-emulated")
@@ -163,28 +155,6 @@ def test_results_of_another_device() -> None:
     assert tcl("show", *there).stdout.splitlines()[1].startswith("cuda-emulated: ")
     assert "was tuned: best 7.00 µs of 1 result, " in tcl("why", *there).stdout
     assert tcl("best", "mm.tc", "-s", SIZES, "--cache", "a.db").stdout == f"{options(1)}\n"
-
-
-@pytest.mark.parametrize(
-    ("words", "code", "sentence"),
-    [
-        (("best", "mm.tc", "--device", "abacus"), 1, "error: there is no device abacus here; "),
-        (
-            ("why", "mm.tc", "--device", "cuda-emulated", "-t", "2"),
-            2,
-            "error: --threads are those of a CPU; leave it out with --device cuda-emulated\n",
-        ),
-        (
-            ("show", "abcdef", "--device", "cpu"),
-            2,
-            "error: the key abcdef says --device itself; leave it out\n",
-        ),
-    ],
-)
-def test_devices_that_make_no_sense(words: tuple[str, ...], code: int, sentence: str) -> None:
-    done = tcl(*words)
-    assert (done.returncode, done.stdout) == (code, "")
-    assert sentence in done.stderr
 
 
 def test_why() -> None:
@@ -231,7 +201,7 @@ def test_merge() -> None:
     assert errors[1].startswith(
         "error: the tuning cache damaged.db cannot be used: it is damaged ("
     )
-    assert errors[2] == "error: mm.tc is not a tuning cache"
+    assert errors[2] == "error: mm.tc is not a tuning cache; name another file"
     assert errors[3] == "error: new.db cannot be merged into itself"
     assert len(TuningCache("new.db").list()) == 2
     assert Path("mm.tc").read_text() == MM
@@ -278,34 +248,13 @@ def test_prune() -> None:
     ("arguments", "code", "sentence"),
     [
         (("show", "abcd", "--cache", "a.db"), 1, "a.db has no key that begins with abcd"),
-        (("show", "none.tc", "--cache", "a.db"), 1, "none.tc cannot be read"),
-        (("show", "mm.tc", "-s", "M=1", "--cache", "a.db"), 1, "size"),
         (("show", "mm.tc", "-s", "M=1,K=2,N=3", "--cache", "a.db"), 1, "see tcl cache why"),
-        (("show", "mm.tc", "-s", SIZES, "--cache", "none.db"), 1, "nothing was tuned yet"),
-        (("show", "mm.tc", "-s", SIZES, "--cache", "mm.tc"), 1, "is not a tuning cache"),
-        (("show", "mm.tc", "--top", "-1"), 2, "-1 is not in the range"),
-        (("why", "mm.tc", "-s", SIZES, "-t", "0", "--cache", "a.db"), 2, "--threads"),
-        (
-            ("why", "mm.tc", "-s", SIZES, "--cache", "."),
-            1,
-            "cache . cannot be used: it is a folder; name a file",
-        ),
-        (("merge", "--cache", "a.db"), 2, "Missing argument"),
+        (("best", "mm.tc", "-s", "M=1,K=2,N=3", "--cache", "a.db"), 1, "see tcl cache why"),
+        (("best", "mm.tc", "-s", SIZES, "--relax", "clok"), 2, "no field 'clok'; did you mean"),
         (("merge", "a.db", "--cache", "mm.tc"), 1, "mm.tc is not a tuning cache; choose another"),
         (("merge", "a.db", "--cache", "mm.tc/x.db"), 1, "cannot be created: Not a directory"),
-        (("best", "mm.tc", "-s", SIZES, "--cache", "none.db"), 1, "nothing was tuned yet"),
-        (("best", "mm.tc", "-s", SIZES, "--relax", "clok"), 2, "no field 'clok'; did you mean"),
-        (("best", "mm.tc", "-s", "M=1,K=2,N=3", "--cache", "a.db"), 1, "see tcl cache why"),
-        (("export", "x.json", "--cache", "none.db"), 1, "nothing was tuned yet"),
-        (("export", "x.json", "--format", "t3", "--cache", "a.db"), 2, "is not 't4'"),
         (("export", "no/x.json", "--cache", "a.db"), 1, "no/x.json cannot be written: No such"),
-        (("export", "x.json", "-k", "zz", "--cache", "a.db"), 1, "no key that begins with zz"),
-        (("import", "none.json", "--cache", "a.db"), 1, "none.json cannot be read: No such"),
-        (("import", "mm.tc", "--cache", "a.db"), 1, "mm.tc is not JSON"),
         (("import", "a.db", "--cache", "a.db"), 1, "is not UTF-8 text"),
-        (("prune", "--cache", "a.db"), 2, "say what to remove"),
-        (("prune", "--keep", "many", "--cache", "a.db"), 2, "is not a valid integer"),
-        (("prune", "--older-than", "-3", "--cache", "a.db"), 2, "-3.0 is not in the range"),
         (("prune", "--keep", "1", "--cache", "mm.tc"), 1, "is not a tuning cache"),
     ],
 )
@@ -325,7 +274,7 @@ def test_import_refuses_options_that_are_none() -> None:
     filled("a.db")
     tcl("export", "x.json", "--cache", "a.db")
     data = json.loads(Path("x.json").read_text())
-    data["results"][3]["configuration"]["nests.0.tiles"] = 3
+    data["results"][3]["tcl"]["options"] = '{"nests":[{"tiles":3}]}'
     Path("x.json").write_text(json.dumps(data))
     done = tcl("import", "x.json", "--cache", "b.db")
     assert done.returncode == 1
@@ -350,7 +299,7 @@ def test_names_of_others_do_not_reach_the_terminal_as_they_are() -> None:
 
 
 def spoilt(how: str) -> bytes:
-    """A cache ``a.db`` that is damaged, or of a newer version; what is in the file."""
+    """A cache ``a.db`` that is damaged, or of another version; what is in the file."""
     filled("a.db")
     if how == "damaged":
         with open("a.db", "r+b") as file:
@@ -358,20 +307,18 @@ def spoilt(how: str) -> bytes:
             file.seek(0)
             file.write(b"SQLite format 3\0")  # so that it may be one of ours
     else:
-        newer = cache_schema.SCHEMA_VERSION + 1
         cache = TuningCache("a.db")
-        cache.transaction(lambda db: db.execute("INSERT INTO migrations VALUES (?, 0)", (newer,)))
+        cache.transaction(lambda db: db.execute(f"PRAGMA user_version = {VERSION + 1}"))
         cache.close()
     return Path("a.db").read_bytes()
 
 
-@pytest.mark.parametrize("how", ["damaged", "newer"])
+@pytest.mark.parametrize("how", ["damaged", "of another version"])
 def test_a_bad_file_that_is_only_read_stays_where_it_is(how: str) -> None:
     content = spoilt(how)
     why = (
-        f"it has schema version {cache_schema.SCHEMA_VERSION + 1}, this tcl knows up to "
-        f"{cache_schema.SCHEMA_VERSION}"
-        if how == "newer"
+        f"it has schema version {VERSION + 1}, and this tcl has {VERSION}; move it away"
+        if how == "of another version"
         else "it is damaged ("
     )
     sized = ("mm.tc", "-s", SIZES)
@@ -392,7 +339,7 @@ def test_a_bad_file_that_is_only_read_stays_where_it_is(how: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["import", "merge"])
-@pytest.mark.parametrize("how", ["damaged", "newer"])
+@pytest.mark.parametrize("how", ["damaged", "of another version"])
 def test_a_bad_file_that_is_written_is_set_aside_with_one_line(name: str, how: str) -> None:
     filled("good.db")
     tcl("export", "good.json", "--cache", "good.db")

@@ -339,7 +339,7 @@ def test_a_picture_without_matplotlib(monkeypatch: pytest.MonkeyPatch) -> None:
             "error: a.db has nothing to compare: no key that was asked for has two correct "
             "candidates; tune something first",
         ),
-        ("analyze --out no/a.md", 1, "error: no/a.md cannot be written: No such file"),
+        ("analyze --out no/a.md", 1, "error: no/a.md cannot be written: there is no folder no"),
         ("analyze --out home", 1, "error: home is a folder; name a file in it"),
         (
             "analyze --picture a.gif",
@@ -347,7 +347,11 @@ def test_a_picture_without_matplotlib(monkeypatch: pytest.MonkeyPatch) -> None:
             "error: --picture a.gif: the kind of a picture follows from its name's end, .png, "
             ".svg, .pdf",
         ),
-        ("analyze --picture no/a.png", 1, "error: no/a.png cannot be written: No such file"),
+        (
+            "analyze --picture no/a.png",
+            1,
+            "error: no/a.png cannot be written: there is no folder no",
+        ),
     ],
 )
 def test_mistakes(arguments: str, code: int, sentence: str) -> None:

@@ -81,7 +81,7 @@ def test_machine_is_measured_once(
         ("none/page.html", "there is no folder"),
         ("a" * 250 + ".html", "cannot be written: File name too long"),
         ("mm.tc/page.html", "there is no folder"),
-        (".", "is a directory"),
+        (".", "is a folder"),
     ],
 )
 def test_report_that_cannot_be_written_is_refused_first(

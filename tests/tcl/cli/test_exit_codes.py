@@ -111,10 +111,10 @@ OF_INPUT: dict[str, Mistakes] = {
     "--fix": [(("--fix", "nob=3"), "nob")],
     "--key": [(("--key", "zz", "--cache", "empty.db"), "no key that begins with zz")],
     "--report": [
-        (("--report", "folder"), "is a directory"),
-        (("--report", "no/x"), "no folder no"),
+        (("--report", "folder"), "is a folder"),
+        (("--report", "no/x"), "no/x cannot be written: there is no folder no"),
     ],
-    "--out": [(("--out", "mm.tc"), "mm.tc cannot be made")],
+    "--out": [(("--out", "mm.tc"), "mm.tc cannot be used")],
 }
 """What an option of this name may be told that is not there, or not right, with the sentence."""
 
@@ -150,6 +150,8 @@ TOGETHER = [
     (("tune", "mm.tc", *SIZES, "--fix", "a=1", "--fix", "a=2"), "the knob a twice"),
     (("cache", "prune"), "say what to remove"),
     (("cache", "show", "abcdef12", *SIZES), "the key abcdef12 says --sizes itself"),
+    (("cache", "show", "abcdef12", "--device", "cpu"), "the key abcdef12 says --device itself"),
+    (("cache", "why", "mm.tc", "--device", "cuda-emulated", "-t", "2"), "--threads are those of a"),
     (("nothing",), "there is no command 'nothing'; there are: check, show"),
     (("chek", "mm.tc"), r"there is no command 'chek'; did you mean check\?"),
     (("cache", "nothing"), "No such command 'nothing'"),

@@ -269,14 +269,14 @@ def cut_in_half(path: Path) -> None:
     os.truncate(path, path.stat().st_size // 2)
 
 
-def of_a_newer_version(path: Path) -> None:
+def of_another_version(path: Path) -> None:
     with contextlib.closing(sqlite3.connect(path)) as db:
-        db.execute("INSERT INTO migrations VALUES (99, 0)")
+        db.execute("PRAGMA user_version = 99")
         db.commit()
 
 
 @pytest.mark.parametrize(
-    ("spoil", "name"), [(cut_in_half, "damaged"), (of_a_newer_version, "newer-v99")]
+    ("spoil", "name"), [(cut_in_half, "damaged"), (of_another_version, "version-99")]
 )
 def test_a_cache_that_cannot_be_used_is_set_aside(
     path: Path, spoil: Callable[[Path], None], name: str

@@ -201,9 +201,10 @@ def test_plan(make: Make, tmp_path: Path) -> None:
         f"{tmp_path}/grid.toml: [[tune]] 1: scaled N=100 is point 1 again; it is tuned once",
     )
     first = plan.points[0]
-    assert first.candidates == 3 + 4 + 2 + 2  # starts, a population, children of two generations
-    assert first.seconds > 0
-    assert not first.by_experience
+    count, seconds = first.ahead(resume=False)
+    assert count == 3 + 4 + 2 + 2  # starts, a population, children of two generations
+    assert seconds > 0
+    assert not first.cost.by_experience
     assert "has no value for these sizes" in plan.points[2].problem
     assert "B of memory, the machine has" in plan.points[3].problem
     assert not (tmp_path / "t.db").exists()
@@ -233,12 +234,13 @@ def test_time_is_estimated_from_what_was_measured(make: Make, tmp_path: Path) ->
     add(5000.0, 7, 3.0)  # after a break, which does not count
     assert pace(cache, key) == pytest.approx(3.0)
     first, second = planned(path, cache.path).points
-    assert first.by_experience and second.by_experience
+    assert first.cost.by_experience and second.cost.by_experience
     rule = planned(path, tmp_path / "none.db").points[0]
-    assert first.seconds - rule.seconds == pytest.approx(6 * (3.0 - 0.3), abs=0.1)
-    assert second.seconds == pytest.approx(first.seconds, abs=0.1)
     limited = planned(path, cache.path, time_limit=2.0).points[0]
-    assert first.seconds - limited.seconds == pytest.approx(6 * 3.0 - 2.0)
+    one, two, ruled, least = (p.ahead(resume=False)[1] for p in (first, second, rule, limited))
+    assert one - ruled == pytest.approx(6 * (3.0 - 0.3), abs=0.1)
+    assert two == pytest.approx(one, abs=0.1)
+    assert one - least == pytest.approx(6 * 3.0 - 2.0)
 
 
 def test_dry_run_writes_nothing(make: Make, cache: Path) -> None:

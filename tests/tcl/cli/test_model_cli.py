@@ -21,7 +21,6 @@ from tcl.selection.best_options import DEFAULT, layout_key
 from tcl.tuner.cache.ranking import Record
 from tcl.tuner.cache.tuning_cache import TuningCache
 from tcl.tuner.measure.verdict import Outcome, Verdict
-from tcl.tuner.model.description import description
 from tcl.tuner.training.history import subject_of
 
 FEW = ("--trees", "3")
@@ -40,14 +39,13 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     checked, host = check(MM)["mm"], replace(host_cpu(), threads=1)
     cache, rng = TuningCache(found / "tuning.db"), Random(0)
     for m, device in ((32, host), (64, host), (32, GPU), (64, GPU)):
-        about = description(device.backend)
         shapes, layouts = layouts_of(checked, {"M": m, "N": 32, "K": 48})
         key = layout_key(infer(checked, shapes), layouts, device)
         subject = subject_of(key, checked, device)
-        space = about.space(subject.program, device)
+        space = subject.space(subject.program, device)
         drawn = [space.space.sample(rng) for _ in range(8)]
         options = [DEFAULT, *(space.to_options(c) for c in drawn if c is not None)]
-        _, seconds = about.extract(subject, [subject.choices(o) for o in options])
+        _, seconds = subject.extract([subject.choices(o) for o in options])
         outcomes = [Outcome(Verdict.CORRECT, (float(s),)) for s in seconds]
         pairs = zip(options, outcomes, strict=True)
         cache.add(key, [Record.of(o.to_json(), x, 1.0, "run") for o, x in pairs], entry="mm")

@@ -18,8 +18,8 @@ from tcl.codegen.options.nest_options import OPTIONS, PLAIN, NestOptions
 from tcl.codegen.options.options import DEFAULT, MappingOptions
 from tcl.codegen.schedule.cpu import plan_cpu
 from tcl.grammar.ranges.sized import SizedDef
-from tcl.tuner.model.features import NAMES, SCHEMA, extract
-from tcl.tuner.model.subject import Subject
+from tcl.tuner.model.cpu_features import SCHEMA
+from tcl.tuner.model.cpu_subject import CpuSubject
 from tcl.tuner.space.cpu.mapping import MappingSpace
 
 SMALL = replace(NARROW, l1_bytes=1 << 10, l2_bytes=4 << 10, l3_bytes=16 << 10)
@@ -46,19 +46,19 @@ DEFS = {
 
 def candidates(
     def_: SizedDef, device: CpuProfile, count: int, seed: int = 0
-) -> tuple[Subject, list[MappingOptions]]:
+) -> tuple[CpuSubject, list[MappingOptions]]:
     """Random ones."""
     program = lower(def_, cpu_layouts(def_))
     space, rng = MappingSpace(program, device), Random(seed)
     drawn = (space.space.sample(rng) for _ in range(count))
-    return Subject.of(program, device), [space.to_options(c) for c in drawn if c is not None]
+    return CpuSubject.read(program, device), [space.to_options(c) for c in drawn if c is not None]
 
 
 def test_every_feature_is_counted_again() -> None:
-    assert set(RECOUNTED) == {f.name for f in SCHEMA.features}
+    assert set(RECOUNTED) == {f.name for f in SCHEMA.features} - set(SCHEMA.common)
 
 
-def recounts(subject: Subject, options: MappingOptions) -> list[Recount]:
+def recounts(subject: CpuSubject, options: MappingOptions) -> list[Recount]:
     """What is counted of the loops of each nest after all passes."""
     *_, (_, program) = plan_cpu(subject.program, options, subject.device).applied()
     return [
@@ -67,13 +67,13 @@ def recounts(subject: Subject, options: MappingOptions) -> list[Recount]:
     ]
 
 
-def compare(subject: Subject, options: list[MappingOptions]) -> None:
+def compare(subject: CpuSubject, options: list[MappingOptions]) -> None:
     """Features, and what is counted."""
-    rows, seconds = extract(subject, [subject.choices(o) for o in options])
+    rows, seconds = subject.extract([subject.choices(o) for o in options])
     usual = recounts(subject, DEFAULT)
     before = [r.cycles() for r in usual]
     for row, expected, each in zip(rows, seconds, options, strict=True):
-        found = dict(zip(NAMES, row, strict=True))
+        found = dict(zip(SCHEMA.names, row, strict=True))
         counted = recounts(subject, each)
         cycles = [r.cycles() for r in counted]
         differ = [
@@ -82,12 +82,11 @@ def compare(subject: Subject, options: list[MappingOptions]) -> None:
         ]
         among = [k for k, other in enumerate(differ) if other] or range(len(before))
         at = max(among, key=lambda k: before[k])
-        for feature in SCHEMA.features:
-            again = float(RECOUNTED[feature.name](counted[at]))
-            assert found[feature.name] == pytest.approx(again, abs=1e-9), (feature.name, each)
-            if (name := f"{feature.name}.change") in found:
-                change = again - float(RECOUNTED[feature.name](usual[at]))
-                assert found[name] == pytest.approx(change, abs=1e-9), (name, each)
+        for name, feature in RECOUNTED.items():
+            again = float(feature(counted[at]))
+            assert found[name] == pytest.approx(again, abs=1e-9), (name, each)
+            change = again - float(feature(usual[at]))
+            assert found[f"{name}.change"] == pytest.approx(change, abs=1e-9), (name, each)
         whole = {
             "time": math.log2(sum(cycles) / sum(before)),
             "nest_time": math.log2(cycles[at] / before[at]),
@@ -113,15 +112,41 @@ def test_points_that_are_left_out_are_known() -> None:
 def test_one_candidate_has_the_features_that_it_has_among_others(name: str) -> None:
     subject, options = candidates(DEFS[name], NARROW, 12)
     choices = [subject.choices(o) for o in options]
-    rows, seconds = extract(subject, choices)
+    rows, seconds = subject.extract(choices)
     for row, expected, each in zip(rows, seconds, choices, strict=True):
-        alone, time = extract(subject, [each])
+        alone, time = subject.extract([each])
         assert np.array_equal(alone[0], row)
         assert time[0] == expected
 
 
+def test_what_candidates_have_in_common_is_of_the_def_and_the_device() -> None:
+    subject, options = candidates(DEFS["product"], NARROW, 2)
+    found = dict(
+        zip(SCHEMA.names, subject.extract([subject.choices(options[0])])[0][0], strict=True)
+    )
+    assert {name: found[name] for name in SCHEMA.common} == pytest.approx(
+        {
+            "flops": math.log2(2 * 20 * 32 * 48),
+            "bytes": math.log2(4 * (20 * 32 + 32 * 48 + 20 * 48)),
+            "intensity": math.log2(2 * 20 * 32 * 48 / (4 * (20 * 32 + 32 * 48 + 20 * 48))),
+            "reuse": math.log2(20 * 32 * 48 / (4 * (20 * 32 + 32 * 48 + 20 * 48))),
+            **{"nests": 1, "results": math.log2(20 * 48), "depth": 5, "dims": 3, "operands": 2},
+            **{"itemsize": 4, "work": 0.5, "scattered": 0},
+            "l1": math.log2(NARROW.l1_bytes),
+            "l2": math.log2(NARROW.l2_bytes),
+            "l3": math.log2(NARROW.l3_bytes),
+            "vector": math.log2(NARROW.vector_bits),
+            **{
+                "cores": NARROW.cores,
+                "threads": subject.device.threads,
+                "fused": float(NARROW.fused),
+            },
+        }
+    )
+
+
 def test_names_are_different_and_every_feature_says_what_it_is() -> None:
-    assert len(set(NAMES)) == len(NAMES)
+    assert len(set(SCHEMA.names)) == len(SCHEMA.names)
     assert all(f.meaning for f in SCHEMA.features)
     assert list(SCHEMA.groups) == ["problem", "mapping", "interaction", "hardware"]
 
@@ -152,7 +177,7 @@ def test_every_option_makes_a_difference(name: str) -> None:
     subject, _ = candidates(DEFS["product"], SMALL, 0)
     plain = replace(PLAIN, tile=(8, 8, 8))
     changed = NestOptions(**{**plain.made(), name: CHANGED[name]})
-    before, after = extract(subject, [(plain,), (changed,)])[0]
+    before, after = subject.extract([(plain,), (changed,)])[0]
     assert not np.array_equal(before, after)
 
 
@@ -160,5 +185,5 @@ def test_every_option_makes_a_difference(name: str) -> None:
 def test_edges_have_features(shape: tuple[int, int]) -> None:
     def_ = sized("float(M, N) A) -> (B) { B(m) +=! A(m, n) }", shape)
     subject, options = candidates(def_, NARROW, 3)
-    rows, seconds = extract(subject, [subject.choices(o) for o in [*options, MappingOptions()]])
+    rows, seconds = subject.extract([subject.choices(o) for o in [*options, MappingOptions()]])
     assert np.isfinite(rows).all() and (seconds > 0).all()

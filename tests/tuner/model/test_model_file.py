@@ -12,7 +12,7 @@ import pytest
 from liking_models import likes
 
 from tcl.common.errors import ModelError
-from tcl.tuner.model.features import NAMES, SCHEMA
+from tcl.tuner.model.cpu_features import SCHEMA
 from tcl.tuner.model.file import read, text_of
 from tcl.tuner.model.forest import Forest
 from tcl.tuner.model.model import Model
@@ -22,11 +22,11 @@ def model(trees: int = 6, depth: int = 3) -> Model:
     rng = np.random.default_rng(1)
     forest = Forest(
         (trees // 2, trees - trees // 2),
-        rng.integers(0, len(NAMES), (trees, depth)),
+        rng.integers(0, len(SCHEMA.names), (trees, depth)),
         rng.normal(size=(trees, depth)),
         rng.normal(size=(trees, 1 << depth)).round(2),
     )
-    low = rng.normal(size=len(NAMES))
+    low = rng.normal(size=len(SCHEMA.names))
     return Model(SCHEMA, forest, low, low + 1)
 
 
@@ -34,7 +34,7 @@ def test_what_is_written_is_read_again(tmp_path: Path) -> None:
     before, path = model(), tmp_path / "m.json"
     path.write_text(text_of(before))
     after = read(path, "cpu")
-    rows = np.random.default_rng(2).normal(size=(50, len(NAMES)))
+    rows = np.random.default_rng(2).normal(size=(50, len(SCHEMA.names)))
     assert np.array_equal(after.forest.predict(rows), before.forest.predict(rows))
     assert np.array_equal(after.low, before.low) and np.array_equal(after.high, before.high)
     assert text_of(after) == text_of(before)
@@ -42,7 +42,7 @@ def test_what_is_written_is_read_again(tmp_path: Path) -> None:
 
 def test_trees_say_what_going_through_them_says() -> None:
     forest = model().forest
-    rows = np.random.default_rng(3).normal(size=(20, len(NAMES)))
+    rows = np.random.default_rng(3).normal(size=(20, len(SCHEMA.names)))
     for n, row in enumerate(rows):
         expected = [0.0, 0.0]
         for tree in range(6):

@@ -21,10 +21,10 @@ from tcl.tuner.cache.key import ArrayLayout, CacheKey
 from tcl.tuner.cache.ranking import Record
 from tcl.tuner.cache.tuning_cache import TuningCache
 from tcl.tuner.measure.verdict import Outcome, Verdict
-from tcl.tuner.model.features import NAMES, extract
+from tcl.tuner.model.boosting import Boosting
+from tcl.tuner.model.cpu_features import SCHEMA
 from tcl.tuner.model.model import Model, Prediction
 from tcl.tuner.space.cpu.mapping import MappingSpace
-from tcl.tuner.training.boosting import Boosting
 from tcl.tuner.training.evaluate import Score, chosen, evaluate, folds
 from tcl.tuner.training.history import History, history, subject_of
 from tcl.tuner.training.learn import importance, learn, predictor
@@ -54,8 +54,8 @@ def measured(cache: TuningCache, name: str, *shapes: tuple[int, ...], seed: int 
     space, rng = MappingSpace(subject.program, NARROW), Random(seed)
     drawn = [space.space.sample(rng) for _ in range(40)]
     options = [DEFAULT, *(space.to_options(c) for c in drawn if c is not None)]
-    rows, _ = extract(subject, [subject.choices(o) for o in options])
-    times = np.where(rows[:, NAMES.index("lanes_reduced")] > 0, 4e-4, 3e-4)
+    rows, _ = subject.extract([subject.choices(o) for o in options])
+    times = np.where(rows[:, SCHEMA.names.index("lanes_reduced")] > 0, 4e-4, 3e-4)
     cache.add(
         about,
         [
@@ -102,7 +102,7 @@ def test_everything_correct_of_known_defs_and_devices_is_learned_from(tmp_path: 
 def test_what_was_put_into_the_times_is_learned(known: History) -> None:
     model = learn(known.problems, FEW)
     for problem in known.problems:
-        logs = model.of_rows(problem.rows).logs
+        logs = model.predict_rows(problem.rows).logs
         assert np.std(logs - problem.gains) < 0.5 * np.std(problem.gains)
     first, *_ = importance(model)
     assert first in ("lanes_reduced", "lanes_reduced.change")
@@ -158,7 +158,8 @@ def test_a_model_learns_on(known: History) -> None:
 
     def error(model: Model) -> float:
         return sum(
-            float(np.var(model.of_rows(p.rows).logs - np.log(p.seconds))) for p in known.problems
+            float(np.var(model.predict_rows(p.rows).logs - np.log(p.seconds)))
+            for p in known.problems
         )
 
     assert error(after) < error(before)
@@ -168,7 +169,7 @@ def test_a_problem_unlike_all_that_was_learned_from_is_named(known: History) -> 
     model = learn(known.problems, FEW)
     row = known.problems[0].rows[0].copy()
     assert model.unseen(row) is None
-    row[NAMES.index("flops")] += 10
+    row[SCHEMA.names.index("flops")] += 10
     assert model.unseen(row) == "flops"
 
 

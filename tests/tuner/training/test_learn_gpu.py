@@ -19,16 +19,15 @@ from tcl.tuner.cache.key import ArrayLayout, CacheKey
 from tcl.tuner.cache.ranking import Record
 from tcl.tuner.cache.tuning_cache import TuningCache
 from tcl.tuner.measure.verdict import Outcome, Verdict
-from tcl.tuner.model.description import description
+from tcl.tuner.model.boosting import Boosting
 from tcl.tuner.model.file import read, text_of
-from tcl.tuner.training.boosting import Boosting
+from tcl.tuner.model.gpu_subject import GpuSubject
 from tcl.tuner.training.history import History, history, subject_of
 from tcl.tuner.training.learn import importance, learn
 from tcl.tuner.training.manifest import manifest
 
 FEW = Boosting(members=2, trees=15, depth=3, rate=0.3, ridge=0.5)
 ROWS = "def rows(float(M, K) A) -> (C) { C(m) +=! A(m, k) }"
-GPU = description("cuda")
 
 
 def measured(cache: TuningCache, m: int, seed: int) -> None:
@@ -37,12 +36,12 @@ def measured(cache: TuningCache, m: int, seed: int) -> None:
     layout = ArrayLayout((m, 256), (1024, 4), "float32")
     key = CacheKey(canonical_text(checked), "cuda", (layout,), identity, CODEGEN_VERSION)
     subject = subject_of(key, checked, H200)
-    space, rng = GPU.space(subject.program, H200), Random(seed)
+    space, rng = GpuSubject.space(subject.program, H200), Random(seed)
     drawn = [space.space.sample(rng) for _ in range(40)]
     options = [DEFAULT, *(space.to_options(c) for c in drawn if c is not None)]
     described = subject.describable(options)
-    rows, _ = GPU.extract(subject, [choices for _, choices in described])
-    times = np.where(rows[:, GPU.schema.names.index("sharing")] > 0, 4e-4, 3e-4)
+    rows, _ = subject.extract([choices for _, choices in described])
+    times = np.where(rows[:, GpuSubject.schema.names.index("sharing")] > 0, 4e-4, 3e-4)
     records = [
         Record.of(options[k].to_json(), Outcome(Verdict.CORRECT, (float(t),)), 1.0 + n, "run")
         for n, ((k, _), t) in enumerate(zip(described, times, strict=True))
@@ -61,11 +60,11 @@ def known(tmp_path_factory: pytest.TempPathFactory) -> History:
 def test_what_was_put_into_the_times_is_learned(known: History) -> None:
     assert len(known.problems) == 2 and known.candidates > 12
     model = learn(known.problems, FEW)
-    assert model.schema is GPU.schema
+    assert model.schema is GpuSubject.schema
     first = [*importance(model)][:5]
     assert {"sharing", "sharing.change"} & {*first}
     for problem in known.problems:
-        logs = model.of_rows(problem.rows).logs
+        logs = model.predict_rows(problem.rows).logs
         assert np.std(problem.gains) > 0.05
         assert np.std(logs - problem.gains) < 0.5 * np.std(problem.gains)
     assert '"backend": "cuda"' in manifest(known, FEW, model, [])

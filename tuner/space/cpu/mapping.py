@@ -4,7 +4,7 @@ device."""
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Any
 
@@ -29,18 +29,6 @@ _NESTS = 8
 """Nests that get knobs: those with the most points. The rest is mapped by the preset."""
 _GROUPS = 8
 """Groups of nests that get knobs for their chunks."""
-_REFUSING = {
-    "dot": ("dot",),
-    "mma": ("mma",),
-    "register": ("register",),
-    "feed": ("stage", "mma"),
-    "skip": ("skip",),
-    "prefetch": ("prefetch",),
-    "stream": ("stream", "peel"),
-}
-"""Steps of the passes that may refuse, and the options that are drawn again where they do."""
-_EXACT = ("mma", "vectorize", "dot", "register", "stage", "skip", "stream", "peel", "prefetch")
-"""Options of which the knobs may not be able to say everything."""
 
 
 class NestKnobs:
@@ -98,7 +86,8 @@ class NestKnobs:
         if any(known[k.name] not in k.choices for k in self.knobs):
             return None
         said = self.said(known)
-        if any(not self._same(o, getattr(options, o), getattr(said, o)) for o in _EXACT):
+        exact = (name for name, each in self._options.items() if each.exact)
+        if any(not self._same(o, getattr(options, o), getattr(said, o)) for o in exact):
             return None
         return self.normal(known)
 
@@ -132,10 +121,11 @@ class NestKnobs:
     def constraints(self) -> Iterator[Constraint]:
         """What the passes refuse, step by step. Where one does, its own options are drawn again,
         not those that were decided before it."""
-        for step, options in _REFUSING.items():
-            own = frozenset(k.name for o in options for k in self._options[o].knobs)
-            if own:
-                yield partial(self._refused, step, own)
+        for step in (*LOOPS, *MARKS):
+            options = [self._options[o] for o in step.options]
+            own = frozenset(k.name for each in options for k in each.knobs)
+            if own and all(each.exact for each in options):  # others are never refused
+                yield partial(self._refused, step.name, own)
 
     def _refused(self, step: str, own: frozenset[str], values: Values) -> str | None:
         quiet = Quiet(values)
@@ -151,8 +141,9 @@ class NestKnobs:
         """What is not worth trying, in a sentence each."""
         if self._options["vectorize"].knobs:
             yield self._lanes_without_points
-        if self._options["register"].knobs:
-            yield self._too_much_written_out
+        for each in self._options.values():
+            if each.knobs:
+                yield partial(self._said_once, each.redundant)
 
     def _lanes_without_points(self, values: Values) -> str | None:
         said = self.said(values)
@@ -171,13 +162,11 @@ class NestKnobs:
             )
         return None
 
-    def _too_much_written_out(self, values: Values) -> str | None:
-        said = self.said(values)
-        sizes = zip(self.nest.dims, said.register, strict=False)
-        vectors = math.prod(max(1, size) for d, size in sizes if not d.reduction)
-        if vectors > self._device.vector_registers:
-            return f"nest {self.nest.name}: {vectors} vectors have no registers"
-        return None
+    def _said_once(
+        self, redundant: Callable[[Values, Said], str | None], values: Values
+    ) -> str | None:
+        reason = redundant(values, self.said(Quiet(values)))
+        return None if reason is None else f"nest {self.nest.name}: {reason}"
 
 
 class MappingSpace(ProgramSpace):

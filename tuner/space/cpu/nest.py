@@ -25,14 +25,12 @@ from tcl.codegen.passes.cpu.stage import dims_of, natural_level, why_not_copied
 from tcl.codegen.passes.tile import points_inside
 from tcl.codegen.passes.vectorize import outputs
 from tcl.common.errors import OptionsError
+from tcl.tuner.space.cpu.registers import RegisterKnobs
 from tcl.tuner.space.knobs import Knob, Value, first_alike, loop_orders, tile_sizes
 
 _NONE = "none"
 _OPERANDS = 3
 """Operands that get a knob of an option: the first ones that can have it."""
-_ROWS = (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 13, 14, 16, 20, 24, 28)
-"""Points of a register tile along a result, or vectors."""
-_UNROLL = (1, 2, 4, 8)
 _DISTANCES = (0, 1024, 2048, 4096, 16384)
 """Bytes of prefetches; besides, those to the next block that a loop reads."""
 
@@ -106,6 +104,12 @@ class OptionKnobs:
     these cannot say."""
     normal: Callable[[Values, Said], Mapping[str, Value]] = lambda *_: {}
     """Of values that mean the same, those that stand for them, where they are others."""
+    redundant: Callable[[Values, Said], str | None] = lambda *_: None
+    """Why values are no others than those of another configuration, where ``normal`` does not say
+    which. What it reads of them by ``[]`` is drawn again then."""
+    exact: bool = True
+    """Whether the knobs may not be able to say a value, nor the passes to honour it. Tiles and
+    orders are always possible, and those that no knob has mean the same as some that one has."""
 
 
 class Said:
@@ -148,15 +152,17 @@ def tile(on: Subject) -> OptionKnobs:
             for k, knob in knobs.items()
         }
 
-    def normal(values: Values, said: Said) -> dict[str, Value]:
+    def redundant(values: Values, said: Said) -> str | None:
         inside = points_inside(on.nest, said.chunk, ())
-        return {
-            knob.name: dims[k].extent
-            for k, knob in knobs.items()
-            if int(values[knob.name]) >= inside[k]
-        }
+        for k, knob in knobs.items():
+            if dims[k].extent > int(values.get(knob.name, 0)) >= inside[k]:
+                size = values[knob.name]  # which alone is drawn again
+                return f"a tile of {size} points is a whole chunk of {dims[k].name}"
+        return None
 
-    return OptionKnobs("tile", tuple(knobs.values()), said, values, normal)
+    return OptionKnobs(
+        "tile", tuple(knobs.values()), said, values, redundant=redundant, exact=False
+    )
 
 
 def order(on: Subject, option: str) -> OptionKnobs:
@@ -192,8 +198,8 @@ def order(on: Subject, option: str) -> OptionKnobs:
         return {knob.name: first_alike(knob, values[knob.name], tiled)}
 
     if option == "inner_order":
-        return OptionKnobs(option, knobs, said, values)
-    return OptionKnobs(option, knobs, said, values, normal)
+        return OptionKnobs(option, knobs, said, values, exact=False)
+    return OptionKnobs(option, knobs, said, values, normal, exact=False)
 
 
 def mma(on: Subject) -> OptionKnobs:
@@ -244,10 +250,17 @@ def vectorize(on: Subject) -> OptionKnobs:
         )
 
     def normal(values: Values, said: Said) -> dict[str, Value]:
-        unused = said.mma or said.vectorize[1] == 1
-        return {k.name: k.default for k in knobs} if unused else {}
+        return {k.name: k.default for k in knobs} if said.mma else {}
 
-    return OptionKnobs("vectorize", knobs, said, values, normal)
+    def redundant(values: Values, said: Said) -> str | None:
+        if not knobs or said.mma:
+            return None
+        target, lanes = (values[k.name] for k in knobs)
+        if lanes == 1 and target != knobs[0].default:
+            return "without lanes the vectorised dimension is no choice"
+        return None
+
+    return OptionKnobs("vectorize", knobs, said, values, normal, redundant)
 
 
 def dot(on: Subject) -> OptionKnobs:
@@ -284,54 +297,55 @@ def dot(on: Subject) -> OptionKnobs:
 
 
 def register(on: Subject) -> OptionKnobs:
-    """Points of each result, or vectors of the one with the lanes, and how often the last reduction
-    is written out."""
-    dims, own = on.nest.dims, _padded(on.default.register, len(on.nest.dims))
-    results = [k for k in on.movable if not dims[k].reduction]
-    reductions = [k for k in on.movable if dims[k].reduction]
-    knobs: dict[int, Knob] = {}
-    for k in (*results, *reductions[-1:]):
-        name, most = ("unroll", _UNROLL) if dims[k].reduction else ("register", _ROWS)
-        choices = sorted({c for c in (*most, own[k] or 1) if c <= max(dims[k].extent, own[k])})
-        if len(choices) > 1:
-            knobs[k] = Knob(f"{dims[k].name}.{name}", tuple(choices), 1, ordered=True)
+    """The register tile: see ``RegisterKnobs``. In a matrix unit its rows and vectors are of
+    fragments."""
+    dims, default = on.nest.dims, on.default
+    results = tuple(k for k in on.movable if not dims[k].reduction)
+    mma, own = default.mma or (), _padded(default.register, len(dims))
+    target, width = default.vectorize or (-1, 1)
+    fragments = _text(*(own[mma[0]] or 1, 1, own[mma[1]] or 1)) if mma else ""
+    of = RegisterKnobs.of(
+        on.nest, results, on.device, tuple(own), target if width > 1 else -1, fragments
+    )
 
-    def counted(said: Said) -> list[int]:
-        """Points inside of a tile, or vectors of them."""
-        counts = list(points_inside(on.nest, said.chunk, said.tile))
-        target, lanes = said.vectorize
-        if lanes > 1:
-            counts[target] = -(-counts[target] // lanes)
-        return counts
+    def lanes_of(vectorize: tuple[int, int]) -> int:
+        """The dimension that is counted in vectors, or would be if there were lanes."""
+        if vectorize[1] > 1:
+            return vectorize[0] if vectorize[0] >= 0 else on.last_result
+        return on.last_output if on.movable else -1
 
     def said(values: Values, said: Said) -> tuple[int, ...]:
+        if not said.mma:
+            return of.sizes(values, lanes_of(said.vectorize))
         sizes = [0] * len(dims)
-        for k, knob in knobs.items():
-            size = int(values[knob.name])
-            if size > 1 and (not said.mma or k in said.mma[:2]):
-                sizes[k] = size
-        return tuple(sizes) if any(sizes) else ()
+        rows, _, vectors = _numbers(values[of.tile[0].name]) if of.tile else (1, 1, 1)
+        sizes[said.mma[0]], sizes[said.mma[1]] = rows, vectors
+        return tuple(sizes)
 
-    def values(o: NestOptions, _: Values) -> dict[str, Value]:
-        sizes = _padded(o.register, len(dims))
-        return {knob.name: max(1, sizes[k]) for k, knob in knobs.items()}
+    def values(o: NestOptions, _: Values) -> Mapping[str, Value]:
+        sizes = tuple(_padded(o.register, len(dims)))
+        if not o.mma:
+            return of.values(sizes, lanes_of(o.vectorize or (-1, 1)))
+        rows, vectors = (max(1, sizes[k]) for k in o.mma[:2])
+        return {k.name: k.default for k in of.knobs} | {
+            k.name: _text(rows, 1, vectors) for k in of.tile
+        }
 
-    def normal(values: Values, said: Said) -> dict[str, Value]:
-        """No more points are written out than there are."""
-        found: dict[str, Value] = {}
-        counts = counted(said)
-        for k, knob in knobs.items():
-            size = int(values[knob.name])
-            if said.mma:
-                found[knob.name] = size if k in said.mma[:2] else 1
-            elif size > 1:
-                count = max(1, counts[k])
-                found[knob.name] = next(
-                    c for c in knob.choices if min(int(c), count) == min(size, count)
-                )
-        return found
+    def normal(values: Values, said: Said) -> Mapping[str, Value]:
+        if said.mma:
+            alone: dict[str, Value] = {k.name: k.default for k in (*of.row, *of.unroll)}
+            rows, _, vectors = _numbers(values[of.tile[0].name]) if of.tile else (1, 1, 1)
+            return alone | {k.name: _text(rows, 1, vectors) for k in of.tile}
+        counts = list(points_inside(on.nest, said.chunk, said.tile))
+        lanes, width = said.vectorize
+        if width > 1:
+            counts[lanes] = -(-counts[lanes] // width)
+        return of.first_alike(values, lanes_of(said.vectorize), dict(enumerate(counts)))
 
-    return OptionKnobs("register", tuple(knobs.values()), said, values, normal)
+    def redundant(values: Values, said: Said) -> str | None:
+        return None if said.mma else of.redundant(values, lanes_of(said.vectorize))
+
+    return OptionKnobs("register", of.knobs, said, values, normal, redundant)
 
 
 def stage(on: Subject) -> OptionKnobs:
@@ -376,14 +390,12 @@ def stage(on: Subject) -> OptionKnobs:
             for k, knob in knobs.items()
         }
 
-    def normal(values: Values, said: Said) -> dict[str, Value]:
-        return {
-            knob.name: 1
-            for k, knob in knobs.items()
-            if values[knob.name] == 2 and inside(k, said.tile, said.order, said.chunk) == 0
-        }
+    def redundant(values: Values, said: Said) -> str | None:
+        if any(values[knob.name] == 2 for knob in knobs.values()) and not said.chunk:
+            return "there are no chunks before which operands are copied"
+        return None
 
-    return OptionKnobs("stage", tuple(knobs.values()), said, values, normal)
+    return OptionKnobs("stage", tuple(knobs.values()), said, values, redundant=redundant)
 
 
 def prefetch(on: Subject) -> OptionKnobs:

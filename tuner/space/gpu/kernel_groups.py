@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from tcl.codegen.choose.cpu.chunk_groups import able
+from tcl.codegen.choose.cpu.chunk_groups import possible_groups
 from tcl.codegen.devices.gpu import GpuProfile
 from tcl.codegen.loopir import ir
 from tcl.codegen.options.nest_options import NestOptions
@@ -70,7 +70,7 @@ class KernelKnobs:
         chosen: Sequence[str],
     ) -> tuple[KernelKnobs, ...]:
         """The knobs of an untiled program, for the nests that are ``chosen``."""
-        groups = {n.name: g for g in able(program) for n in g.nests}
+        groups = {n.name: g for g in possible_groups(program) for n in g.nests}
         runs: list[list[Member]] = []
         before = None
         for fused in fusion_groups(program.nests):

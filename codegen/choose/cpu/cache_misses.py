@@ -1,23 +1,22 @@
-"""What caches hold, and what a nest waits for that they do not, for the model of a core."""
+"""What caches hold, and how long a nest waits for what they miss, for the model of a core."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from tcl.codegen.choose.cpu.access_costs import PAGE, Access
+from tcl.codegen.choose.cpu.costs import (
+    HIDDEN_BYTES_PER_CYCLE,
+    MEMORY_BYTES_PER_CYCLE,
+    PIECES_BYTES_PER_CYCLE,
+)
 from tcl.codegen.devices.cpu import CpuProfile
 
 if TYPE_CHECKING:
     from tcl.codegen.choose.cpu.core_model import Core
 
-MEMORY = 8.0
-"""Bytes from memory per cycle."""
-_BEHIND = 40.0
-"""Likewise, from behind the second cache, where the arithmetic hides most of it."""
-_IN_PIECES = 10.0
-"""Likewise, where a few elements of each row are read at a time."""
 _HIDING = 10.0
 """Accumulators that are enough to hide it."""
 _KEPT = 8
@@ -27,7 +26,7 @@ _KEPT_BY_L3 = 16 << 20
 """Bytes of results that the last cache, if it is that large, is taken to keep."""
 
 
-def kept(device: CpuProfile) -> int:
+def cached_bytes(device: CpuProfile) -> int:
     """Bytes that caches are taken to keep."""
     return max(_KEPT * device.l2_bytes, min(device.l3_bytes, _KEPT_BY_L3))
 
@@ -43,22 +42,24 @@ def keeps_column(core: Core, access: Access, lane: str | None, sizes: Mapping[st
     return math.prod(d.extent for d in moving) * width <= room // 2
 
 
-def from_memory(core: Core, access: Access) -> float:
+def memory_cycles(core: Core, access: Access) -> float:
     """Cycles in which an operand comes from memory, if nothing reads it twice."""
     points = math.prod(core.nest.dim(name).extent for name in access.strides)
     once = points <= access.elements
     far = access.whole > core.device.l2_bytes
-    return access.elements * access.itemsize / MEMORY if once and far else 0.0
+    return access.elements * access.itemsize / MEMORY_BYTES_PER_CYCLE if once and far else 0.0
 
 
-def passes(core: Core, access: Access, lane: str | None, sizes: Mapping[str, int]) -> float:
+def repeated_pass_cycles(
+    core: Core, access: Access, lane: str | None, sizes: Mapping[str, int]
+) -> float:
     """Cycles in which rows that the second cache does not hold come from behind it again for each
     column of register tiles, where columns are copied, or for each row of these, where they cannot
     be."""
     if lane is None or core.nest.dim(lane).reduction:
         return 0.0
     if lane in access.strides:
-        return _in_place(core, access, lane, sizes)
+        return _window_pass_cycles(core, access, lane, sizes)
     columns = (a for a in core.reads if a.strides.get(lane) == a.itemsize)
     if all(core.near(a, lane) for a in columns):
         return 0.0
@@ -69,24 +70,18 @@ def passes(core: Core, access: Access, lane: str | None, sizes: Mapping[str, int
     read = access.elements * access.itemsize * core.again(access, lane, sizes)
     # Few accumulators hide less of it.
     few = max(0.0, _HIDING - math.prod(sizes.values()))
-    return read / _BEHIND * (1.0 + few)
+    return read / HIDDEN_BYTES_PER_CYCLE * (1.0 + few)
 
 
-def _in_place(core: Core, access: Access, lane: str, sizes: Mapping[str, int]) -> float:
-    """As ``passes``, of an operand that is read through a window, so that pieces of it are not
-    copied: loops are in the order of the dimensions."""
+def _window_pass_cycles(core: Core, access: Access, lane: str, sizes: Mapping[str, int]) -> float:
+    """As ``repeated_pass_cycles``, of an operand that is read through a window, so that pieces of
+    it are not copied: loops are in the order of the dimensions."""
     if not access.overlapping:
         return 0.0
     names = [d.name for d in core.nest.dims if not d.reduction and d.extent > 1]
     first = next((k for k, name in enumerate(names) if name not in access.strides), len(names))
-    if _inside(core, access, names[:first]) <= core.device.l2_bytes // 2:
+    outside = math.prod(core.nest.dim(n).extent for n in names[:first] if n in access.strides)
+    if access.elements * access.itemsize // outside <= core.device.l2_bytes // 2:
         return 0.0
     read = access.elements * access.itemsize * (core.again(access, lane, sizes) - 1)
-    return read / _IN_PIECES
-
-
-def _inside(core: Core, access: Access, outer: Collection[str]) -> int:
-    """Bytes of an operand inside of loops over some dimensions."""
-    apart = (d for d in core.nest.dims if d.name in outer and not d.reduction)
-    times = math.prod(d.extent for d in apart if d.name in access.strides)
-    return access.elements * access.itemsize // times
+    return read / PIECES_BYTES_PER_CYCLE

@@ -9,19 +9,15 @@ bytes are logarithms to base 2.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 import numpy as np
 
-from tcl.codegen.options.nest_options import NestOptions
-from tcl.tuner.model.estimate import Estimate, estimate
-from tcl.tuner.model.loops import READ, Bools, Floats, Loops
+from tcl.codegen.loopir.cost import Cost
+from tcl.tuner.model.estimate import Estimate
+from tcl.tuner.model.loops import Bools, Floats, Loops
 from tcl.tuner.model.schema import Feature, Schema
-from tcl.tuner.model.subject import Subject
-from tcl.tuner.space.columns import Column, alike
 
 _VERSION = 1
 """Of the meanings: a feature that comes to mean something else has another one."""
@@ -31,7 +27,10 @@ _VERSION = 1
 class Described:
     """A nest of some candidates."""
 
-    subject: Subject
+    cost: Cost
+    """Of the def."""
+    nests: int
+    """Of the def, those that are described."""
     loops: Loops
     estimate: Estimate
 
@@ -116,7 +115,7 @@ def _vectors(d: Described, *, reduced: bool) -> Floats:
 def _live(d: Described) -> Floats:
     """Vector registers that accumulators take, a vector of the lanes' operand and one value."""
     loops = d.loops
-    hardware = np.ceil(loops.width / d.subject.device.lanes(loops.subject.nest.point.type))
+    hardware = np.ceil(loops.width / d.loops.device.lanes(loops.subject.nest.point.type))
     at_lanes = np.where(loops.lane >= 0, loops.along(loops.vectors), 1.0)
     found: Floats = (_vectors(d, reduced=False) + at_lanes) * hardware + 1
     return found
@@ -187,15 +186,20 @@ def _least(d: Described) -> float:
     return float(sum(t.access.elements * t.access.itemsize for t in every))
 
 
+def _columns(d: Described) -> Floats:
+    """Vectors along the lanes, if these are results."""
+    return np.where(_lane_reduced(d), 1.0, d.loops.along(d.loops.vectors))
+
+
 _GROUPS: dict[str, tuple[Feature[Described], ...]] = {
     "problem": (
-        Feature("flops", "log2", "operations of a call", lambda d: _log(d.subject.cost.operations)),
-        Feature("bytes", "log2 B", "bytes that have to move", lambda d: _log(d.subject.cost.moved)),
+        Feature("flops", "log2", "operations of a call", lambda d: _log(d.cost.operations)),
+        Feature("bytes", "log2 B", "bytes that have to move", lambda d: _log(d.cost.moved)),
         Feature(
             *("intensity", "log2 1/B", "operations per byte that has to move"),
-            lambda d: _share(d.subject.cost.operations, d.subject.cost.moved),
+            lambda d: _share(d.cost.operations, d.cost.moved),
         ),
-        Feature("nests", "", "nests with loops of their own", lambda d: len(d.subject.nests)),
+        Feature("nests", "", "nests with loops of their own", lambda d: d.nests),
         Feature("results", "log2", "points of results", lambda d: _log(_extents(d, reduced=False))),
         Feature("depth", "log2", "points per result", lambda d: _log(_extents(d, reduced=True))),
         Feature(
@@ -238,7 +242,7 @@ _GROUPS: dict[str, tuple[Feature[Described], ...]] = {
         ),
         Feature(
             *("registers", "", "share of the vector registers in use"),
-            lambda d: _live(d) / d.subject.device.vector_registers,
+            lambda d: _live(d) / d.loops.device.vector_registers,
         ),
         Feature(
             *("tile_points", "log2", "points in a tile"),
@@ -302,7 +306,7 @@ _GROUPS: dict[str, tuple[Feature[Described], ...]] = {
         Feature("waves", "log2", "chunks of one thread", lambda d: _log(d.estimate.waves)),
         Feature(
             *("idle", "", "share of the threads' time without a chunk, in the last wave"),
-            lambda d: 1 - d.estimate.chunks / (d.estimate.waves * d.subject.device.threads),
+            lambda d: 1 - d.estimate.chunks / (d.estimate.waves * d.loops.device.threads),
         ),
         Feature("lost_lanes", "log2", "lanes without a point", _lost_lanes),
         Feature(
@@ -317,23 +321,23 @@ _GROUPS: dict[str, tuple[Feature[Described], ...]] = {
         Feature("chunk_divides", "", "likewise by chunks", lambda d: _divides(d, "chunk")),
         Feature(
             *("unit_in_l1", "log2", "what a register tile touches / first cache"),
-            lambda d: _share(_footprint(d, 0), d.subject.device.l1_bytes),
+            lambda d: _share(_footprint(d, 0), d.loops.device.l1_bytes),
         ),
         Feature(
             *("tile_in_l1", "log2", "what a tile touches / first cache"),
-            lambda d: _share(_footprint(d, 1), d.subject.device.l1_bytes),
+            lambda d: _share(_footprint(d, 1), d.loops.device.l1_bytes),
         ),
         Feature(
             *("tile_in_l2", "log2", "what a tile touches / second cache"),
-            lambda d: _share(_footprint(d, 1), d.subject.device.l2_bytes),
+            lambda d: _share(_footprint(d, 1), d.loops.device.l2_bytes),
         ),
         Feature(
             *("chunk_in_l2", "log2", "what a chunk touches / second cache"),
-            lambda d: _share(_footprint(d, 2), d.subject.device.l2_bytes),
+            lambda d: _share(_footprint(d, 2), d.loops.device.l2_bytes),
         ),
         Feature(
             *("nest_in_l3", "log2", "what the nest touches / third cache"),
-            lambda d: _share(_footprint(d, 3), d.subject.device.l3_bytes),
+            lambda d: _share(_footprint(d, 3), d.loops.device.l3_bytes),
         ),
         *(
             Feature(
@@ -365,13 +369,13 @@ _GROUPS: dict[str, tuple[Feature[Described], ...]] = {
         ),
     ),
     "hardware": (
-        Feature("l1", "log2 B", "first cache", lambda d: _log(d.subject.device.l1_bytes)),
-        Feature("l2", "log2 B", "second cache", lambda d: _log(d.subject.device.l2_bytes)),
-        Feature("l3", "log2 B", "third cache", lambda d: _log(d.subject.device.l3_bytes)),
-        Feature("vector", "log2 bit", "a vector", lambda d: _log(d.subject.device.vector_bits)),
-        Feature("cores", "", "of the machine", lambda d: d.subject.device.cores),
-        Feature("threads", "", "that are woken", lambda d: d.subject.device.threads),
-        Feature("fused", "", "multiplies and adds at once", lambda d: d.subject.device.fused),
+        Feature("l1", "log2 B", "first cache", lambda d: _log(d.loops.device.l1_bytes)),
+        Feature("l2", "log2 B", "second cache", lambda d: _log(d.loops.device.l2_bytes)),
+        Feature("l3", "log2 B", "third cache", lambda d: _log(d.loops.device.l3_bytes)),
+        Feature("vector", "log2 bit", "a vector", lambda d: _log(d.loops.device.vector_bits)),
+        Feature("cores", "", "of the machine", lambda d: d.loops.device.cores),
+        Feature("threads", "", "that are woken", lambda d: d.loops.device.threads),
+        Feature("fused", "", "multiplies and adds at once", lambda d: d.loops.device.fused),
     ),
 }
 _WHOLE = {
@@ -382,92 +386,3 @@ _WHOLE = {
 }
 SCHEMA: Schema[Described] = Schema("cpu", _VERSION, _GROUPS, _WHOLE)
 """Every feature, in their order."""
-NAMES = SCHEMA.names
-"""What the columns are called."""
-
-
-def _columns(d: Described) -> Floats:
-    """Vectors along the lanes, if these are results."""
-    return np.where(_lane_reduced(d), 1.0, d.loops.along(d.loops.vectors))
-
-
-def extract(subject: Subject, choices: Sequence[tuple[NestOptions, ...]]) -> tuple[Floats, Floats]:
-    """Features (N x F) of complete choices for the subject's nests, and what the analytic model
-    expects each to take, in seconds (N)."""
-    return extract_columns(subject, len(choices), _columns_of(choices))
-
-
-def extract_columns(
-    subject: Subject, count: int, columns: Sequence[Mapping[str, Column[Any]]]
-) -> tuple[Floats, Floats]:
-    """The same of N choices that stand in columns: for each nest, name of an option → its values.
-
-    Candidates that are alike in all that is said of a nest are described once for it.
-    """
-    if not count or not subject.nests:
-        return np.zeros((count, len(NAMES))), np.ones(count)
-    rows, every_time = _by_nest(subject, columns)
-    own, usual = rows[:, :, :-1], rows[:, :, -1:]
-    seconds, before = every_time[:, :-1], every_time[:, -1:]
-    # What counts is what changes: the nest of which most time is another one's than the default's.
-    differs = (own != usual).any(axis=1)
-    several = np.where(differs.any(axis=0), differs, True)
-    at = np.where(several, before, -1.0).argmax(axis=0)
-    # F x N, so that each feature lies together.
-    found = np.empty((len(NAMES), count))
-    own_part, about = len(SCHEMA.features), len(NAMES) - len(SCHEMA.whole)
-    for nest in range(len(rows)):
-        taken = slice(None) if len(rows) == 1 else np.flatnonzero(at == nest)
-        row = own[nest][:, taken]
-        found[:own_part, taken] = row
-        found[own_part:about, taken] = row[SCHEMA.compared] - usual[nest][SCHEMA.compared]
-    # One after the other: other orders of adding up have other last digits.
-    total, whole = np.zeros(count), 0.0
-    for each, of_default in zip(seconds, before, strict=True):
-        total += each
-        whole += float(of_default[0])
-    every = np.arange(count)
-    found[about:] = (
-        np.log2(total / whole),
-        np.log2(seconds[at, every] / before[at, 0]),
-        before[at, 0] / whole,
-        differs.sum(axis=0),
-    )
-    return found.T, total
-
-
-def _columns_of(choices: Sequence[tuple[NestOptions, ...]]) -> list[dict[str, Column[Any]]]:
-    """For each nest, name of an option → its values."""
-    return [
-        {name: Column.of([getattr(o, name) for o in own]) for name in READ}
-        for own in zip(*choices, strict=True)
-    ]
-
-
-def _by_nest(
-    subject: Subject, columns: Sequence[Mapping[str, Column[Any]]]
-) -> tuple[Floats, Floats]:
-    """Of each nest: its features (P x F x N + 1), and what it takes (P x N + 1), the
-    default's last."""
-    count = len(columns[0][READ[0]].codes) + 1
-    rows = np.empty((len(subject.nests), len(SCHEMA.features), count))
-    seconds = np.empty((len(subject.nests), count))
-    nests = zip(subject.nests, columns, subject.default, strict=True)
-    for place, (nest, candidates, default) in enumerate(nests):
-        chosen = {name: candidates[name].and_one(getattr(default, name)) for name in READ}
-        same = alike([chosen[name].codes for name in READ])
-        firsts = np.unique(same, return_index=True)[1]
-        own = {name: chosen[name].part(firsts) for name in READ}
-        loops = Loops.of(nest, subject.device, len(firsts), own)
-        described = Described(subject, loops, estimate(loops))
-        _row(described).take(same, axis=1, out=rows[place], mode="clip")
-        seconds[place] = described.estimate.seconds[same]
-    return rows, seconds
-
-
-def _row(described: Described) -> Floats:
-    """F x N, of one nest."""
-    found = np.empty((len(SCHEMA.features), described.loops.count))
-    for k, feature in enumerate(SCHEMA.features):
-        found[k] = feature.of(described)
-    return found

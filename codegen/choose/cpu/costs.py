@@ -1,0 +1,105 @@
+"""What things cost on a core: the numbers of the core model, which chooses options where nobody
+said, and of the analytic model that features of candidates come from.
+
+Two arithmetic instructions and two loads per cycle, as processors of the last ten years have them.
+No profile tells these numbers: they are the same for all devices, and rough, as they have to put
+ways of working in the right order rather than to tell times.
+"""
+
+OPERATION_CYCLES = 0.5
+"""An arithmetic instruction on vectors, if nothing waits for its result."""
+PRODUCTS_PER_CYCLE = 1 / OPERATION_CYCLES
+"""Products of vectors, and as many loads."""
+ACCUMULATOR_LATENCY_CYCLES = 4.0
+"""From one step of an accumulator to the next."""
+SERIAL_SHARE = 0.15
+"""The part of shorter works, as loads or arithmetic, that does not run beside the longest."""
+DIVISION_CYCLES = 4.0
+"""A division of floats, of one or of a vector of them: the unit is not pipelined."""
+EXTREME_CYCLES = 1.5
+"""The smaller or larger of two floats: three instructions, as NaN has to stay NaN."""
+CALL_CYCLES = 16.0
+"""A built-in function."""
+LOOP_END_CYCLES = 9.0
+"""The end of a loop that the core did not foresee."""
+COUNTING_CYCLES = 0.4
+"""What counting and jumping back take from the arithmetic of an iteration."""
+CHECK_CYCLES = 2.0
+"""To see that a subscript lies in its tensor, and to find the place: LLVM moves neither out of a
+loop."""
+LIST_ENTRY_CYCLES = 2.0
+"""To list a point, beside its condition."""
+BARRIER_CYCLES = 10_000.0
+"""In which a thread waits for others before all of them read what they made together."""
+
+SCALAR_LOAD_CYCLES = 0.5
+"""To load one element."""
+VECTOR_LOAD_CYCLES = 0.75
+"""To load a vector: some of them cross cache lines."""
+PANEL_LOAD_L1_CYCLES = 0.5
+"""To load a vector from a panel in the first cache ..."""
+PANEL_LOAD_L2_CYCLES = 1.25
+"""... or in the second one."""
+STORE_LOADS = 2.0
+"""Times as long to store as to load."""
+BROADCAST_CYCLES = 0.07
+"""By which a load that is brought into all lanes holds up the arithmetic."""
+SHUFFLE_CYCLES = 1.0
+"""To take the elements of one more vector that are a few apart into another."""
+WORD_PART_CYCLES = 2.0
+"""To make an element a part of a word."""
+
+OTHER_LINE_CYCLES = 0.25
+"""More to load from a page of its own, or a vector from cache lines of its own."""
+CONFLICT_CYCLES = 0.5
+"""More for each page that may push another one out of the first cache."""
+LOST_LINE_CYCLES = 8.0
+"""More for a line that comes from behind the first cache in each step."""
+LOST_VECTOR_CYCLES = 0.5
+"""More to read a vector again that other rows have pushed out of the first cache ..."""
+LOST_LANE_LINE_CYCLES = 1.0
+"""... and for a line of it, one for each lane."""
+
+COPY_IN_ORDER_CYCLES = 0.25
+"""To copy an element whose neighbours in the panel are its neighbours in memory ..."""
+COPY_TRANSPOSED_CYCLES = 0.5
+"""... or that has neighbours in memory along another dimension ..."""
+COPY_APART_CYCLES = 1.0
+"""... or, as a word, that has none."""
+COPY_FROM_FAR_FACTOR = 4.0
+"""Times as long, where a few elements of each row at a time come from behind the second cache."""
+PANEL_WRITTEN_CYCLES = 0.5
+"""More per element of a panel that does not stay in the second cache."""
+PANEL_OWN_L2_CYCLES = 0.1
+"""Per element to read a panel from a core's own second cache once more ..."""
+PANEL_OTHER_L2_CYCLES = 1.0
+"""... or from that of the core that has filled it ..."""
+PANEL_BEHIND_L2_CYCLES = 0.5
+"""... or from behind the second caches."""
+
+MEMORY_BYTES_PER_CYCLE = 8.0
+"""From memory, read in order."""
+UNASKED_BYTES_PER_CYCLE = MEMORY_BYTES_PER_CYCLE / 2
+"""Likewise, of blocks that nobody asked for ahead."""
+CACHE_BYTES_PER_CYCLE = 24.0
+"""From a cache behind the first."""
+HIDDEN_BYTES_PER_CYCLE = 40.0
+"""From behind the second cache, where the arithmetic hides most of it ..."""
+PIECES_BYTES_PER_CYCLE = 10.0
+"""... or where a few elements of each row are read at a time."""
+CACHE_LEVEL_BYTES_PER_CYCLE = (32.0, 16.0, 6.0)
+"""From behind the first cache, the second and the third, where nothing is known of the order."""
+CLOCK_HERTZ = 3e9
+"""A constant factor changes nothing of what is chosen or learned."""
+
+FRAGMENT_PRODUCT_CYCLES = 16.0
+"""A product of two fragments, if its factors are there (Intel's optimisation manual, "Intel AMX":
+16 rows, one each cycle)."""
+DOT_PRODUCT_CYCLES = 0.75
+"""A dot product of vectors, with all that belongs to it."""
+FRAGMENT_LINE_CYCLES = 4.0
+"""To copy a cache line that lies in a factor as it will lie in its panel ..."""
+INTERLEAVED_LINE_CYCLES = 10.0
+"""... or of rows whose points are interleaved."""
+SUMS_ROW_CYCLES = 3.0
+"""To hand over a row of sums, and to store it."""

@@ -1,0 +1,199 @@
+"""The register tile of a nest as knobs."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+
+from tcl.codegen.devices.cpu import CpuProfile
+from tcl.codegen.loopir import ir
+from tcl.codegen.passes.cpu.register import registers_needed
+from tcl.tuner.space.knobs import Knob, Value
+
+_ROWS = (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 13, 14, 16, 20, 24, 28)
+_SECOND_ROWS = (1, 2, 3, 4)
+_VECTORS = (1, 2, 3, 4, 6)
+_UNROLL = (1, 2, 4, 8)
+
+
+@dataclass(frozen=True, slots=True)
+class RegisterKnobs:
+    """Rows of one or two output dimensions by vectors of the one with the lanes, and how often
+    the innermost reduction is written out.
+
+    A tile is one knob, so that no two of its sizes are chosen which do not fit together.
+    """
+
+    rank: int
+    results: tuple[int, ...]
+    """Positions of the output dimensions with more than one point."""
+    reduction: int
+    """Position of the last reduction; -1 if there is none."""
+    tile: tuple[Knob, ...]
+    """``rows, second rows, vectors``; empty when there are no such dimensions."""
+    row: tuple[Knob, ...]
+    """The dimensions that the rows and the second rows are of."""
+    unroll: tuple[Knob, ...]
+
+    @staticmethod
+    def of(
+        nest: ir.Nest,
+        results: tuple[int, ...],
+        device: CpuProfile,
+        also: tuple[int, ...],
+        lanes: int,
+        fragments: str = "",
+    ) -> RegisterKnobs:
+        """The knobs of an untiled nest; ``results`` are its movable output dimensions. The register
+        tile ``also``, with these lanes, is among the choices, or that of these ``fragments``."""
+        reductions = [i for i, d in enumerate(nest.dims) if d.reduction and d.extent > 1]
+        reduction = reductions[-1] if reductions else -1
+        tile: tuple[Knob, ...] = ()
+        row: tuple[Knob, ...] = ()
+        if results:
+            longest = max(nest.dims[i].extent for i in results)
+            fitting = set(_tiles(len(results) - 1, longest, device.vector_registers))
+            own = (also + (0,) * len(nest.dims))[: len(nest.dims)]
+            fitting.add(fragments or _said(own, results, lanes))
+            texts = tuple(sorted(fitting, key=_order))
+            if len(texts) > 1:
+                tile = (Knob(f"{nest.name}.register", texts, texts[0], ordered=True),)
+        if tile and len(results) > 1:
+            pairs = tuple(f"{i} {j}" for i, j in itertools.permutations(results, 2))
+            row = (Knob(f"{nest.name}.row", pairs, pairs[0], ordered=False),)
+        unroll: tuple[Knob, ...] = ()
+        if reduction >= 0:
+            extent = nest.dims[reduction].extent
+            asked = also[reduction] if reduction < len(also) else 1
+            asked = 1 if tile and lanes == reduction else asked
+            factors = tuple(sorted({u for u in (*_UNROLL, max(1, asked)) if u <= extent}))
+            unroll = (Knob(f"{nest.name}.unroll", factors, 1, ordered=True),)
+        return RegisterKnobs(len(nest.dims), results, reduction, tile, row, unroll)
+
+    @property
+    def knobs(self) -> tuple[Knob, ...]:
+        """All of them."""
+        return self.tile + self.row + self.unroll
+
+    def sizes(self, values: Mapping[str, Value], lanes: int) -> tuple[int, ...]:
+        """The register tile; ``lanes`` is the dimension that has them."""
+        sizes = [0] * self.rank
+        if self.tile:
+            rows, second, vectors = _numbers(values[self.tile[0].name])
+            first, next_ = self._row_dims(values)
+            for position, size in ((lanes, vectors), (first, rows), (next_, second)):
+                if size > 1:
+                    sizes[position] = size
+        if self.unroll:
+            factor = int(values[self.unroll[0].name])
+            if factor > 1:
+                sizes[self.reduction] = factor
+        return tuple(sizes) if any(sizes) else ()
+
+    def values(self, sizes: tuple[int, ...], lanes: int) -> dict[str, Value]:
+        """Knob values for a register tile; others than their choices if they cannot say it."""
+        wanted = tuple(size if size > 1 else 0 for size in sizes + (0,) * (self.rank - len(sizes)))
+        found: dict[str, Value] = {k.name: k.default for k in self.knobs}
+        if self.tile:
+            found[self.tile[0].name] = _said(wanted, self.results, lanes)
+        if self.unroll and not (self.tile and lanes == self.reduction):
+            found[self.unroll[0].name] = max(1, wanted[self.reduction])
+        if self.row:
+            found[self.row[0].name] = self._pair(wanted, lanes)
+        return found
+
+    def _pair(self, sizes: tuple[int, ...], lanes: int) -> Value:
+        """The dimensions that these rows are of: those with most rows first, and without second
+        rows the first one that may have them."""
+        rows = sorted((i for i in self.results if i != lanes and sizes[i]), key=lambda i: -sizes[i])
+        if not rows:
+            return self.row[0].default
+        first, *others = rows
+        others += [i for i in self.results if i != first]
+        return f"{first} {others[0]}"
+
+    def first_alike(
+        self, values: Mapping[str, Value], lanes: int, counts: Mapping[int, int]
+    ) -> dict[str, Value]:
+        """The first values that say the same where dimensions have so many points, or vectors:
+        no more than these are written out."""
+        found = {k.name: values[k.name] for k in self.knobs}
+        if self.unroll:
+            knob, count = self.unroll[0], counts[self.reduction]
+            factor = min(int(found[knob.name]), count)
+            found[knob.name] = next(u for u in knob.choices if min(int(u), count) == factor)
+        sizes = enumerate(self.sizes(found, lanes))
+        if any(size > max(1, counts.get(i, 1)) for i, size in sizes):
+            wanted = self._written_out(found, lanes, counts)
+            knobs = self.tile + self.row
+            for chosen in itertools.product(*(k.choices for k in knobs)):
+                tried = {**found, **{k.name: v for k, v in zip(knobs, chosen, strict=True)}}
+                same = self._written_out(tried, lanes, counts) == wanted
+                if same and self.redundant(tried, lanes) is None:
+                    return tried
+        return found
+
+    def _written_out(
+        self, values: Mapping[str, Value], lanes: int, counts: Mapping[int, int]
+    ) -> dict[int, int]:
+        """How many points of each dimension are, where they are more than one."""
+        sizes = enumerate(self.sizes(values, lanes))
+        written = {i: min(size, counts.get(i, 1)) for i, size in sizes if size > 1}
+        return {i: size for i, size in written.items() if size > 1}
+
+    def redundant(self, values: Mapping[str, Value], lanes: int) -> str | None:
+        """Why this configuration is another one's double, or None; ``lanes`` as in ``sizes``."""
+        if (
+            self.tile
+            and self.unroll
+            and lanes == self.reduction
+            and values[self.unroll[0].name] != 1
+        ):
+            return "the vectors of a reduction are its unroll factor"
+        if not self.tile:
+            return None
+        rows, second, _ = _numbers(values[self.tile[0].name])
+        first, next_ = self._row_dims(values)
+        if (rows > 1 and first == lanes) or (second > 1 and next_ in (first, lanes)):
+            return "rows are of other dimensions than the lanes"
+        if self.row and values[self.row[0].name] != self._pair(
+            self.sizes(values, lanes) or (0,) * self.rank, lanes
+        ):
+            return "these rows can be said in another way"
+        return None
+
+    def _row_dims(self, values: Mapping[str, Value]) -> tuple[int, int]:
+        if not self.row:
+            return self.results[0], self.results[0]
+        first, second = _numbers(values[self.row[0].name])
+        return first, second
+
+
+def _tiles(others: int, longest: int, registers: int) -> Iterator[str]:
+    """Tiles that fit, whatever the nest does."""
+    for vectors in _VECTORS:
+        for rows in _ROWS if others else (1,):
+            for second in _SECOND_ROWS if others > 1 else (1,):
+                fits = registers_needed(rows * second, vectors) <= registers
+                if fits and second <= rows and max(rows, vectors) <= longest:
+                    yield f"{rows} {second} {vectors}"
+
+
+def _order(text: str) -> tuple[int, int, int]:
+    rows, second, vectors = _numbers(text)
+    return vectors, rows * second, rows
+
+
+def _said(sizes: tuple[int, ...], results: tuple[int, ...], lanes: int) -> str:
+    """A register tile as a knob's value."""
+    vectors = sizes[lanes] if lanes >= 0 else 0
+    rows = sorted((sizes[i] for i in results if i != lanes and sizes[i]), reverse=True)
+    first, second, *_ = (*rows, 1, 1)
+    return f"{max(1, first)} {max(1, second)} {max(1, vectors)}"
+
+
+@lru_cache(maxsize=4096)
+def _numbers(text: Value) -> tuple[int, ...]:
+    return tuple(map(int, str(text).split()))
