@@ -42,7 +42,7 @@ from tcl.codegen.cpu.emit.emit import emit
 from tcl.codegen.cpu.run.kernel import kernel_code
 from tcl.codegen.cuda.emit.emit import emit_module
 from tcl.codegen.devices.cpu import CpuProfile
-from tcl.codegen.devices.gpu import GpuProfile, profile
+from tcl.codegen.devices.gpu import A100, H200, T4, GpuProfile
 from tcl.codegen.devices.known_cpus import PROFILES
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.layouts import cpu_layouts, gpu_layouts
@@ -86,7 +86,7 @@ CPUS = {
 KNOWN = {p.title: p for p in PROFILES if p.title in ("Sapphire Rapids", "Graviton3")}
 """CPUs for which a part of the defs is emitted."""
 EVERY_CPU = {**CPUS, **KNOWN}
-GPUS = {name: profile(name) for name in ("H200", "A100", "T4")}
+GPUS = {profile.name: profile for profile in (H200, A100, T4)}
 WAYS = ("plain", "unaligned", "strided", "unchecked")
 """How tensors lie in memory: row-major and aligned; row-major, and aligned to elements or not at
 all; with gaps, or the last two axes exchanged. The last is as the first, with subscripts that are

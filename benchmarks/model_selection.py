@@ -23,6 +23,7 @@ import numpy as np
 from benchmarks.model_data import Task
 from benchmarks.model_problems import PROBLEMS
 from tcl.codegen.devices.cpu import CpuProfile, host_cpu
+from tcl.codegen.loopir.layouts import cpu_layouts
 from tcl.codegen.loopir.lower import lower
 from tcl.codegen.options.options import DEFAULT
 from tcl.executors.call_kernels import size
@@ -42,7 +43,7 @@ def timed(
     """Milliseconds of each part; None where there is nothing to choose."""
     task = Task(name, PROBLEMS[name][0], device.threads)
     sized = size(task.checked, task.inputs)
-    program = lower(sized, CpuSubject.layouts(sized))
+    program = lower(sized, cpu_layouts(sized))
     subject = CpuSubject.read(program, device)
     space = subject.space(program, subject.device)
     centre = space.from_options(DEFAULT)

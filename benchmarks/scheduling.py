@@ -18,7 +18,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from tcl.codegen.devices.cpu import CpuProfile
-from tcl.codegen.devices.gpu import profile
+from tcl.codegen.devices.gpu import H200
 from tcl.codegen.loopir.layouts import cpu_layouts, gpu_layouts
 from tcl.codegen.loopir.lower import lower
 from tcl.codegen.options.options import MappingOptions
@@ -32,7 +32,6 @@ CPU = CpuProfile(
     "skylake-avx512", "+avx2,+fma,+avx512f", "x86_64-unknown-linux-gnu", 512, 2, 32 << 10, 1 << 20,
     32 << 20,
 )  # fmt: skip
-GPU = profile("h200")
 DEFAULT = MappingOptions("mlp")
 CANDIDATE = MappingOptions.from_json(
     '{"preset":"naive","nests":[{"tile":[0,64,256],"order":[1,2,0],"inner_order":[1,0,2],'
@@ -65,9 +64,9 @@ def cases() -> dict[str, Callable[[], object]]:
         "CPU, lowering alone": lambda: lower(square, lies),
         "CPU, complete candidate": lambda: schedule(square, CANDIDATE, CPU, lies),
         "CPU, default": first_default,
-        "GPU, lowering alone": lambda: lower(deep, lies_deep),
-        "GPU, complete candidate in two nests": lambda: schedule_gpu(deep, SPLIT, GPU, lies_deep),
-        "GPU, default in two nests": lambda: schedule_gpu(deep, DEFAULT, GPU, lies_deep),
+        "H200, lowering alone": lambda: lower(deep, lies_deep),
+        "H200, complete candidate in two nests": lambda: schedule_gpu(deep, SPLIT, H200, lies_deep),
+        "H200, default in two nests": lambda: schedule_gpu(deep, DEFAULT, H200, lies_deep),
     }
 
 

@@ -25,7 +25,7 @@ import tcl
 from tcl.codegen.cuda.emit.emit import emit_module
 from tcl.codegen.cuda.emulator import compile_modules
 from tcl.codegen.devices.cpu import host_cpu
-from tcl.codegen.devices.gpu import profile
+from tcl.codegen.devices.gpu import H200
 from tcl.codegen.reference import compile_reference
 from tcl.grammar.check.definitions import check
 from tcl.grammar.ranges.inference import infer
@@ -137,7 +137,7 @@ def contenders(row: str, terms: int) -> Iterator[tuple[str, Callable[[Sequence[A
 
     def emulated(arrays: Sequence[Array]) -> Any:
         sized, made = lowered(arrays)
-        module = emit_module(sized, DEFAULT, profile("H200"))
+        module = emit_module(sized, DEFAULT, H200)
         (kernel,) = compile_modules([module])
         given = {t.name: x for t, x in zip(sized.checked.inputs, arrays, strict=True)}
         kernel.run({**given, **made}, "forward", seed=1)

@@ -22,8 +22,8 @@ from tcl.common.log import logger
 from tcl.common.scratch_folder import workspace
 from tcl.common.warn import warn_once
 from tcl.executors.call_kernels import FirstCall
-from tcl.selection.best_options import DEFAULT, refusal
-from tcl.selection.known_first_use import BEGUN, BUSY_THEN, known_by, nothing
+from tcl.selection.best_options import DEFAULT
+from tcl.selection.known_first_use import BEGUN, BUSY_THEN, default_as_nothing_works, known_by
 from tcl.selection.suggested_options import Chosen
 from tcl.selection.tune_modes import TuneMode
 from tcl.tuner.cache import first_uses
@@ -89,13 +89,13 @@ def _done(cache: TuningCache, call: FirstCall, mode: TuneMode) -> Chosen:
     query, key = call.query, call.query.key
     _log.info("%s on %s: tuning on first use (mode %s)", query.name, key.sizes, mode)
     if not mode.searches:
-        refused = {preset: refusal(query, MappingOptions(preset)) for preset in mode.presets}
+        refused = {preset: query.refusal(MappingOptions(preset)) for preset in mode.presets}
         left = [MappingOptions(preset) for preset, reason in refused.items() if reason is None]
         if len(left) <= 1:
             reasons = "; ".join(f"{preset}: {reason}" for preset, reason in refused.items())
             entry = FirstUse(str(mode), left[0].to_json() if left else None, reasons * (not left))
             first_uses.store(cache, key, entry)
-            return left[0] if left else nothing(query, mode, reasons)
+            return left[0] if left else default_as_nothing_works(query, mode, reasons)
     before = {entry.mode for entry in first_uses.load(cache, key)}
     # Where a signal ends the process, or its handler the search, the next process begins again.
     # And nothing is searched for that could not be kept: each process would do so.
@@ -131,7 +131,7 @@ def _done(cache: TuningCache, call: FirstCall, mode: TuneMode) -> Chosen:
             ("first use", str(error)),
             f"what was found for {query.name} is not kept, and searched for again: {error}",
         )
-    return winner if winner is not None else nothing(query, mode, message)
+    return winner if winner is not None else default_as_nothing_works(query, mode, message)
 
 
 def _searched(

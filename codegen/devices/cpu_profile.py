@@ -22,6 +22,7 @@ class CpuProfile:
 
     backend: ClassVar[Literal["cpu"]] = "cpu"
     """What makes kernels for it, as keys of tuning caches have it."""
+    kind: ClassVar[Literal["CPU"]] = "CPU"
 
     name: str
     """LLVM's name of the model. Features decide, not the name: LLVM mistakes some hosts."""
@@ -51,6 +52,16 @@ class CpuProfile:
     def architecture(self) -> str:
         """``x86_64``, ``aarch64``, or what else the triple begins with."""
         return known_features.architecture(self.triple)
+
+    @property
+    def family(self) -> str:
+        """What it has in common with CPUs that kernels are alike for."""
+        return f"{self.architecture}-{self.vector_bits}"
+
+    @property
+    def model(self) -> str:
+        """What tells it from others, however many threads it may use."""
+        return f"{self.title or self.name}; {self.vector_bits}; {self.cores}"
 
     @property
     def present(self) -> frozenset[str]:

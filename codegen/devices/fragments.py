@@ -125,6 +125,13 @@ def _int8(name: str) -> tuple[Form, ...]:
     )
 
 
+def _neon(
+    name: str, factors: tuple[ScalarType, ScalarType], sums: ScalarType, types: str, feature: str
+) -> Fragment:
+    forms = _forms((128, f"aarch64.neon.{name}.{types}", feature))
+    return Fragment(name, factors, 4 // factors[0].itemsize, sums, forms)
+
+
 MATRIX_REGISTERS = 8
 """Of a matrix unit: each holds the sums of a fragment, or the part of a factor that it takes."""
 
@@ -173,20 +180,8 @@ _X86 = (
     ),
 )
 _ARM = (
-    Fragment(
-        "sdot", (INT8, INT8), 4, INT32, _forms((128, "aarch64.neon.sdot.v4i32.v16i8", "dotprod"))
-    ),
-    Fragment(
-        "udot", (UINT8, UINT8), 4, INT32, _forms((128, "aarch64.neon.udot.v4i32.v16i8", "dotprod"))
-    ),
-    Fragment(
-        "usdot", (UINT8, INT8), 4, INT32, _forms((128, "aarch64.neon.usdot.v4i32.v16i8", "i8mm"))
-    ),
-    Fragment(
-        "bfdot",
-        (BFLOAT16, BFLOAT16),
-        2,
-        FLOAT32,
-        _forms((128, "aarch64.neon.bfdot.v4f32.v8bf16", "bf16")),
-    ),
+    _neon("sdot", (INT8, INT8), INT32, "v4i32.v16i8", "dotprod"),
+    _neon("udot", (UINT8, UINT8), INT32, "v4i32.v16i8", "dotprod"),
+    _neon("usdot", (UINT8, INT8), INT32, "v4i32.v16i8", "i8mm"),
+    _neon("bfdot", (BFLOAT16, BFLOAT16), FLOAT32, "v4f32.v8bf16", "bf16"),
 )

@@ -8,13 +8,11 @@ with CuPy.
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import ClassVar, Literal
 
 from tcl.codegen.devices.cupy_driver import cupy
-from tcl.common.closest import closest
 from tcl.common.dataclass import dataclass
 from tcl.common.errors import ArgumentError
 
@@ -28,6 +26,9 @@ class GpuProfile:
 
     backend: ClassVar[Literal["cuda"]] = "cuda"
     """What makes kernels for it, as keys of tuning caches have it."""
+    kind: ClassVar[Literal["GPU"]] = "GPU"
+    threads: ClassVar[None] = None
+    """A kernel runs on no threads of the host."""
 
     name: str
     capability: tuple[int, int]
@@ -60,6 +61,22 @@ class GpuProfile:
     def architecture(self) -> str:
         """``sm_90``."""
         return f"sm_{self.capability[0]}{self.capability[1]}{'a' * self.specific}"
+
+    @property
+    def title(self) -> str:
+        """What people call it."""
+        return self.name
+
+    @property
+    def family(self) -> str:
+        """What it has in common with GPUs that kernels are alike for."""
+        return self.architecture
+
+    @property
+    def model(self) -> str:
+        """What tells it from others, by its data sheet if it is known."""
+        sheet = known(self.name, self.architecture, self.multiprocessors) or self
+        return f"{sheet.name}; {self.architecture}; {self.multiprocessors}"
 
     @property
     def async_copies(self) -> bool:
@@ -154,22 +171,6 @@ def find(name: str) -> GpuProfile | None:
         if wanted == _plain(known.architecture) + "a" and known.capability >= (9, 0):
             return replace(known, specific=True)
     return None
-
-
-def profile(name: str) -> GpuProfile:
-    """Likewise. Raises ``ArgumentError`` if nothing is called that, too."""
-    found = find(name)
-    if found is not None:
-        return found
-    names = {_plain(known.name): known.name for known in PROFILES}
-    near = closest(_plain(name), names)
-    hint = f"did you mean {names[near]}? " if near else ""
-    raise ArgumentError(
-        f"there is no GPU profile {shlex.quote(name)}; {hint}"
-        f"known are {', '.join(names.values())}, their "
-        f"architectures ({', '.join(dict.fromkeys(p.architecture for p in PROFILES))}), and "
-        "cuda:0 for a device of this machine"
-    )
 
 
 def _plain(name: str) -> str:

@@ -11,6 +11,7 @@ is what one core reaches: on AMD's, that of its complex.
 from __future__ import annotations
 
 import re
+from functools import partial
 
 from tcl.codegen.devices.cpu_profile import CpuProfile, vector_bits
 from tcl.codegen.devices.features import BASELINE, with_needed
@@ -66,10 +67,7 @@ def _known(
     )
 
 
-def _arm(
-    title: str, name: str, features: str, cores: int, caches: tuple[float, float, float]
-) -> CpuProfile:
-    return _known(title, name, features, cores, caches, _TRIPLES["aarch64"])
+_arm = partial(_known, triple=_TRIPLES["aarch64"])
 
 
 def _apple(title: str, name: str, features: str, cores: int, l2_mib: int) -> CpuProfile:

@@ -35,8 +35,8 @@ def merged(program: ir.Program) -> ir.Program:
     axes = {
         name: _runs("tensor", name, len(t.layout.extents), together) for name, t in tensors.items()
     }
-    changed = {name: _tensor(t, axes[name]) for name, t in tensors.items()}
-    nests = tuple(_nest(n, tensors, axes, together) for n in program.nests)
+    changed = {name: _merged_tensor(t, axes[name]) for name, t in tensors.items()}
+    nests = tuple(_merged_nest(n, tensors, axes, together) for n in program.nests)
     return ir.Program(program.name, tuple(changed.values()), nests)
 
 
@@ -82,7 +82,7 @@ def _together(program: ir.Program) -> set[_Place]:
                 else:
                     links[place].add(("nest", nest.name, k))
                     links["nest", nest.name, k].add(place)
-            cannot |= {("nest", nest.name, k) for k in _apart(nest, ref, along)}
+            cannot |= {("nest", nest.name, k) for k in _unpaired(nest, ref, along)}
     pending = list(cannot)
     while pending:
         for other in links.get(pending.pop(), ()):
@@ -136,7 +136,7 @@ def _along(
     return (a, b) if whole else None
 
 
-def _apart(nest: ir.Nest, ref: ir.TensorRef, along: Sequence[int | None]) -> Iterator[int]:
+def _unpaired(nest: ir.Nest, ref: ir.TensorRef, along: Sequence[int | None]) -> Iterator[int]:
     """Pairs of dimensions of which an axis has one without the other one along the next axis.
     Positions -1 and that of the last dimension may be among them: no pair begins there."""
     position = {d.name: k for k, d in enumerate(nest.dims)}
@@ -168,7 +168,7 @@ def _runs(kind: str, name: str, count: int, together: set[_Place]) -> list[range
     return found
 
 
-def _tensor(tensor: ir.Tensor, runs: list[range]) -> ir.Tensor:
+def _merged_tensor(tensor: ir.Tensor, runs: list[range]) -> ir.Tensor:
     layout = tensor.layout
     extents, origin = list(layout.extents), list(layout.origin)
     for run in runs:
@@ -179,7 +179,7 @@ def _tensor(tensor: ir.Tensor, runs: list[range]) -> ir.Tensor:
     return replace(tensor, layout=replace(layout, extents=tuple(extents), origin=tuple(origin)))
 
 
-def _nest(
+def _merged_nest(
     nest: ir.Nest,
     tensors: Mapping[str, ir.Tensor],
     axes: Mapping[str, list[range]],

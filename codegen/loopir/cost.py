@@ -25,7 +25,7 @@ from typing import Any, TypeAlias, assert_never
 import numpy as np
 
 from tcl.codegen.loopir import ir
-from tcl.codegen.loopir.walk import children
+from tcl.codegen.loopir.walk import children, walk
 from tcl.common.recursion import with_room
 
 NARROW = ("bfloat16", "float16", "int16", "int8")
@@ -71,7 +71,7 @@ def cost_of(program: ir.Program) -> Cost:
         operations=round(sum(points for points, _ in operations)) + integers,
         single=max(0.0, sum(points * bits / 32 for points, bits in operations) - floats),
         read=sum(counter.touched(name) for name in counter.boxes),
-        written=sum(_bytes(program.tensor(name).layout) for name in counter.versions),
+        written=sum(_size_of(program.tensor(name).layout) for name in counter.versions),
         products=narrow,
     )
 
@@ -146,8 +146,8 @@ class _Counter:
             seen[kind] += 1
         point = nest.point
         for let in point.lets:
-            self.lets[let.name] = self._value(let.value, 1.0), let.value
-        self._value(point.value, 1.0)
+            self.lets[let.name] = self._number_of(let.value, 1.0), let.value
+        self._number_of(point.value, 1.0)
         if point.op != "=":
             if point.type.is_float:
                 points = nest.points
@@ -160,7 +160,7 @@ class _Counter:
 
     # Values, by number.
 
-    def _value(self, value: ir.Value, share: float) -> int:
+    def _number_of(self, value: ir.Value, share: float) -> int:
         """The number of a value that is computed at this share of all points."""
         match value:
             case ir.Const(value=constant):
@@ -171,31 +171,33 @@ class _Counter:
             case ir.Variable(name=name):
                 return self.lets[name][0]
             case ir.Load(ref=ref):
-                return self._load(ref, share)
+                return self._number_loaded(ref, share)
             case ir.Select(condition=condition, then=then, otherwise=otherwise):
                 values = {name: let for name, (_, let) in self.lets.items()}
                 chosen = share_of_points(condition, self.dims, values)
                 parts = (
-                    self._value(condition, share),
-                    self._value(then, share * (1.0 if chosen is None else chosen)),
-                    self._value(otherwise, share * (1.0 if chosen is None else 1.0 - chosen)),
+                    self._number_of(condition, share),
+                    self._number_of(then, share * (1.0 if chosen is None else chosen)),
+                    self._number_of(otherwise, share * (1.0 if chosen is None else 1.0 - chosen)),
                 )
-                return self._made("select", parts)
+                return self._number_made("select", parts)
             case ir.Unary(op=op) | ir.Binary(op=op) | ir.Call(name=op):
-                number = self._made(op, tuple(self._value(v, share) for v in children(value)))
+                number = self._number_made(
+                    op, tuple(self._number_of(v, share) for v in children(value))
+                )
                 if value.type.is_float and self.about[number].reads:
                     points = self.about[number].points * share
                     before = self.operations.get(number, (0.0, 0))[0]
                     self.operations[number] = max(points, before), value.type.compute.bits
                 return number
             case ir.Cast(operand=operand, type=type_):
-                return self._made(str(type_), (self._value(operand, share),))
+                return self._number_made(str(type_), (self._number_of(operand, share),))
             case ir.Combined():
                 raise ir.IRError("the cost of a program is counted before it is scheduled")
             case _:
                 assert_never(value)
 
-    def _made(self, op: str, parts: tuple[int, ...]) -> int:
+    def _number_made(self, op: str, parts: tuple[int, ...]) -> int:
         about = _About()
         for part in parts:
             about |= self.about[part]
@@ -216,7 +218,7 @@ class _Counter:
 
     # Memory.
 
-    def _load(self, ref: ir.TensorRef, share: float) -> int:
+    def _number_loaded(self, ref: ir.TensorRef, share: float) -> int:
         about = _About(reads=True)
         parts: list[object] = []
         for subscript in ref.subscripts:
@@ -225,7 +227,7 @@ class _Counter:
                 parts.append(index)
                 about |= self._about(index)
             else:
-                number = self._value(subscript.value, share)
+                number = self._number_of(subscript.value, share)
                 parts.append(number)
                 about |= self.about[number]
         version = self.versions.get(ref.tensor, 0)
@@ -250,7 +252,7 @@ class _Counter:
                 count *= min(_reach(self._index(subscript)), len(box[-1]))
             else:
                 box.append(whole)
-                count *= min(self.about[self._value(subscript.value, 0.0)].points, extent)
+                count *= min(self.about[self._number_of(subscript.value, 0.0)].points, extent)
         self.boxes[ref.tensor].append((count, tuple(box)))
 
     def touched(self, name: str) -> int:
@@ -290,7 +292,7 @@ def _reach(index: _Index) -> int:
     return min(spread // step + 1, math.prod(extent for _, extent in terms))
 
 
-def _bytes(layout: ir.Layout) -> int:
+def _size_of(layout: ir.Layout) -> int:
     return math.prod(layout.extents) * layout.itemsize
 
 
@@ -303,34 +305,23 @@ def share_of_points(
 ) -> float | None:
     """The share of the points of these dimensions at which the condition holds; None if it depends
     on data, on more than simple arithmetic, or on too many points to look at each."""
-    names = _names(condition, lets)
-    if names is None or math.prod(dims[n].extent for n in names) > _MOST:
+    names: set[str] = set()
+    pending, seen = [condition], set[str]()
+    while pending:
+        for value in walk(pending.pop()):
+            if isinstance(value, ir.Load | ir.Combined):
+                return None
+            if isinstance(value, ir.Position):
+                names.update(name for name, _ in value.index.terms)
+            elif isinstance(value, ir.Variable) and value.name not in seen:
+                seen.add(value.name)
+                pending.append(lets[value.name])
+    if math.prod(dims[n].extent for n in names) > _MOST:
         return None
-    places = {
-        name: np.arange(dims[name].first, dims[name].first + dims[name].extent).reshape(
-            [-1 if name == other else 1 for other in names]
-        )
-        for name in names
-    }
+    values = (range(dims[n].first, dims[n].first + dims[n].extent) for n in sorted(names))
+    places = dict(zip(sorted(names), np.ix_(*values), strict=True))
     found = _decided(condition, places, lets, {})
     return None if found is None else float(np.mean(found))
-
-
-def _names(value: ir.Value, lets: Mapping[str, ir.Value]) -> list[str] | None:
-    """The dimensions that a value depends on; None if it depends on data."""
-    found: set[str] = set()
-    pending, seen = [value], set[str]()
-    while pending:
-        current = pending.pop()
-        if isinstance(current, ir.Load | ir.Combined):
-            return None
-        if isinstance(current, ir.Variable) and current.name not in seen:
-            seen.add(current.name)
-            pending.append(lets[current.name])
-        if isinstance(current, ir.Position):
-            found.update(name for name, _ in current.index.terms)
-        pending.extend(children(current))
-    return sorted(found)
 
 
 def _decided(

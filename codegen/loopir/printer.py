@@ -10,10 +10,10 @@ from tcl.codegen.loopir import ir
 
 def show(program: ir.Program | ir.Built) -> str:
     """The program as text, one loop or statement per line."""
-    return "\n".join(_program(program)) + "\n"
+    return "\n".join(_program_lines(program)) + "\n"
 
 
-def _program(program: ir.Program | ir.Built) -> Iterator[str]:
+def _program_lines(program: ir.Program | ir.Built) -> Iterator[str]:
     yield f"program {program.name}"
     for tensor in program.tensors:
         layout = tensor.layout
@@ -25,15 +25,15 @@ def _program(program: ir.Program | ir.Built) -> Iterator[str]:
         yield text
     if isinstance(program, ir.Program):
         for nest in program.nests:
-            yield from _nest(nest)
+            yield from _nest_lines(nest)
     else:
         for k, kernel in enumerate(program.kernels):
-            yield from _kernel(k, kernel)
+            yield from _kernel_lines(k, kernel)
 
 
-def _nest(nest: ir.Nest) -> Iterator[str]:
+def _nest_lines(nest: ir.Nest) -> Iterator[str]:
     yield f"nest {nest.name}" + (f"  # in order: {nest.sequential}" if nest.sequential else "")
-    yield from map(_dim, nest.dims)
+    yield from map(_dim_text, nest.dims)
     for staged in nest.staged:
         place = f" inside {staged.inside.name}" if staged.inside else ""
         yield f"  stage {show_value(staged.value)} as {show_ref(staged.panel)}{place}"
@@ -43,7 +43,7 @@ def _nest(nest: ir.Nest) -> Iterator[str]:
         yield f"  writes {nest.streamed} bytes at once past the caches"
     depth = "  "
     for loop in nest.loops:
-        yield depth + _loop(loop)
+        yield depth + _loop_text(loop)
         depth += "  "
     for let in nest.point.lets:
         yield f"{depth}let {let.name} = {show_value(let.value)}"
@@ -57,11 +57,11 @@ def show_point(point: ir.Point) -> str:
     return f"{show_ref(point.target)} {op} {show_value(point.value)}"
 
 
-def _kernel(number: int, kernel: ir.Kernel) -> Iterator[str]:
+def _kernel_lines(number: int, kernel: ir.Kernel) -> Iterator[str]:
     block = f"  # blocks of {kernel.threads} threads" if kernel.threads > 1 else ""
     yield f"kernel {number}{block}"
     for space in kernel.spaces:
-        yield from map(_dim, space.dims)
+        yield from map(_dim_text, space.dims)
     for panel in kernel.panels:
         yield f"  panel {panel.tensor} of {panel.source} at byte {panel.offset}"
     if kernel.exchange is not None:
@@ -69,17 +69,17 @@ def _kernel(number: int, kernel: ir.Kernel) -> Iterator[str]:
     depth = "  "
     for folds in kernel.grid:
         along = "".join(f" with {f.name}" for f in folds[1:])
-        yield depth + _loop(ir.Loop(folds[0], ir.Kind.PARALLEL)) + along
+        yield depth + _loop_text(ir.Loop(folds[0], ir.Kind.PARALLEL)) + along
         depth += "  "
-    yield from _statement(kernel.body, depth)
+    yield from _statement_lines(kernel.body, depth)
 
 
-def _dim(dim: ir.Dim) -> str:
+def _dim_text(dim: ir.Dim) -> str:
     kind = "reduction" if dim.reduction else "dim"
     return f"  {kind} {dim.name} in {dim.first}:{dim.first + dim.extent}"
 
 
-def _loop(loop: ir.Loop) -> str:
+def _loop_text(loop: ir.Loop) -> str:
     fold = loop.fold
     step = f" step {fold.step}" if fold.step != 1 else ""
     kind = "" if loop.kind is ir.Kind.SERIAL else f" {loop.kind.value}"
@@ -93,32 +93,32 @@ def _loop(loop: ir.Loop) -> str:
     return f"for {fold.name} x {fold.count}{step}{kind}{note}"
 
 
-def _statement(statement: ir.Statement, depth: str) -> Iterator[str]:
+def _statement_lines(statement: ir.Statement, depth: str) -> Iterator[str]:
     match statement:
         case ir.Block(body=body):
             for s in body:
-                yield from _statement(s, depth)
+                yield from _statement_lines(s, depth)
         case ir.For(loop=loop, body=inner):
-            yield depth + _loop(loop)
-            yield from _statement(inner, depth + "  ")
-            yield from _pause(statement.pause, depth)
+            yield depth + _loop_text(loop)
+            yield from _statement_lines(inner, depth + "  ")
+            yield from _pause_lines(statement.pause, depth)
         case ir.Fill(panel=panel, body=inner):
             yield f"{depth}fill {panel}"
-            yield from _statement(inner, depth + "  ")
+            yield from _statement_lines(inner, depth + "  ")
         case ir.Pipeline(loop=loop, fills=fills, body=inner, buffers=buffers, ahead=ahead):
             if statement.meet:
                 yield f"{depth}barrier"
-            yield f"{depth}{_loop(loop)}  # {buffers} buffers, filled ahead {ahead.value}"
+            yield f"{depth}{_loop_text(loop)}  # {buffers} buffers, filled ahead {ahead.value}"
             for s in (*fills, inner):
-                yield from _statement(s, depth + "  ")
-            yield from _pause(statement.pause, depth)
+                yield from _statement_lines(s, depth + "  ")
+            yield from _pause_lines(statement.pause, depth)
         case ir.Let(name=name, value=value):
             yield f"{depth}let {name} = {show_value(value)}"
         case ir.First(folds=folds, then=then, otherwise=otherwise):
             yield f"{depth}first of {', '.join(f.name for f in folds)}"
-            yield from _statement(then, depth + "  ")
+            yield from _statement_lines(then, depth + "  ")
             yield f"{depth}later"
-            yield from _statement(otherwise, depth + "  ")
+            yield from _statement_lines(otherwise, depth + "  ")
         case ir.Declare(name=name, type=type_, over=over, start=start):
             each = f"[{', '.join(f.name for f in over)}]" if over else ""
             yield f"{depth}{type_} {name}{each}" + (f" = {show_value(start)}" if start else "")
@@ -134,12 +134,12 @@ def _statement(statement: ir.Statement, depth: str) -> Iterator[str]:
             note += "  # and 0 beyond" if statement.padded else ""
             yield f"{depth}{show_ref(ref)} = {show_value(value)}{note}"
         case ir.Matrix() | ir.Prefetch() | ir.Barrier():
-            yield depth + _order(statement)
+            yield depth + _plain_line(statement)
         case _:
             assert_never(statement)
 
 
-def _order(statement: ir.Matrix | ir.Prefetch | ir.Barrier) -> str:
+def _plain_line(statement: ir.Matrix | ir.Prefetch | ir.Barrier) -> str:
     match statement:
         case ir.Matrix(name=name, action=action):
             return f"matrix unit: {action.value} {name}"
@@ -148,20 +148,20 @@ def _order(statement: ir.Matrix | ir.Prefetch | ir.Barrier) -> str:
     return "barrier"
 
 
-def _pause(pause: ir.Pause | None, depth: str) -> Iterator[str]:
+def _pause_lines(pause: ir.Pause | None, depth: str) -> Iterator[str]:
     if pause is not None:
         yield f"{depth}after every {pause.every} iterations" + ", but the last" * (
             not pause.after_last
         )
-        yield from _statement(pause.then, depth + "  ")
+        yield from _statement_lines(pause.then, depth + "  ")
 
 
 def show_ref(ref: ir.TensorRef) -> str:
     """An element, as ``A(s0.m, s0.k + 1)``; checked subscripts end in ``?``."""
-    return f"{ref.tensor}({', '.join(_subscript(s) for s in ref.subscripts)})"
+    return f"{ref.tensor}({', '.join(_subscript_text(s) for s in ref.subscripts)})"
 
 
-def _subscript(subscript: ir.Subscript) -> str:
+def _subscript_text(subscript: ir.Subscript) -> str:
     if isinstance(subscript, ir.Affine):
         return show_affine(subscript)
     return show_value(subscript.value) + ("?" if subscript.check else "")

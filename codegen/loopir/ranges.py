@@ -13,7 +13,7 @@ from tcl.grammar.syntax.types import ScalarType
 def value_range(value: ir.Value) -> tuple[int, int]:
     """The smallest and the largest value that a bool or an integer may have, as far as its
     operations tell. What may wrap around may be anything of its type."""
-    found = _within(value)
+    found = _unwrapped_range(value)
     low, high = value.type.limits
     return found if low <= found[0] and found[1] <= high else (low, high)
 
@@ -38,7 +38,7 @@ _OPERATIONS: dict[str, Callable[[int, int], int]] = {
 """Those whose extreme values are at the ends of what they are applied to."""
 
 
-def _within(value: ir.Value) -> tuple[int, int]:
+def _unwrapped_range(value: ir.Value) -> tuple[int, int]:
     """As ``value_range``, before anything wraps around."""
     match value:
         case ir.Const(value=constant) if not value.type.is_float:

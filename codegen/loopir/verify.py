@@ -27,10 +27,12 @@ def verify(program: ir.Program | ir.Built) -> None:
             raise ir.IRError(f"tensor {tensor.name}: extents, strides and origin differ in rank")
     if isinstance(program, ir.Program):
         for nest in program.nests:
-            _Checks(program, f"nest {nest.name}", (nest,)).nest(nest, nest is program.nests[0])
+            _Checks(program, f"nest {nest.name}", (nest,)).check_nest(
+                nest, nest is program.nests[0]
+            )
         return
     for k, kernel in enumerate(program.kernels):
-        _Checks(program, f"kernel {k} of {program.name}", kernel.spaces).kernel(kernel)
+        _Checks(program, f"kernel {k} of {program.name}", kernel.spaces).check_kernel(kernel)
 
 
 class _Checks:
@@ -54,22 +56,23 @@ class _Checks:
     def fail(self, reason: str) -> ir.IRError:
         return ir.IRError(f"{self.where}: {reason}")
 
-    def space(self, space: ir.Space) -> None:
+    def check_space(self, space: ir.Space) -> None:
         for dim in space.dims:
             if dim.extent < 0:
                 raise self.fail(f"{dim.name} has a negative extent")
-            self.folds(dim, space.folds(dim.name))
+            self.check_folds(dim, space.folds(dim.name))
 
-    def nest(self, nest: ir.Nest, first: bool) -> None:
-        self.space(nest)
+    def check_nest(self, nest: ir.Nest, first: bool) -> None:
+        self.check_space(nest)
+        inside = [x.fold for x in nest.loops]  # of a point, all of them are
         for loop in nest.loops:
             if loop.fold.dim not in self.dims:
                 raise self.fail(f"it loops over {loop.fold.name}, but lacks that dimension")
-            self.loop(loop, nest)
+            self.check_loop(loop, nest)
             if loop.peel and (loop.kind is not ir.Kind.SERIAL or nest.staged or nest.reduces):
                 raise self.fail(f"{loop.fold.name} cannot begin at another point than the first")
             if loop.listed is not None:
-                self.listed(loop, loop.listed)
+                self.check_listed(loop, loop.listed, inside)
         chunks = [x.kind is ir.Kind.PARALLEL for x in nest.loops]
         if any(b and not a for a, b in pairwise(chunks)):
             raise self.fail("a loop over chunks lies in another loop")
@@ -79,29 +82,29 @@ class _Checks:
             raise self.fail(f"loops were split or reordered although {nest.sequential}")
         variables: _Known = {}
         for let in nest.point.lets:
-            self.value(let.value, variables)
+            self.check_value(let.value, variables, inside)
             variables[let.name] = ()
-        self.value(nest.point.value, variables)
-        if nest.excess is not None:
-            self.value(nest.excess, variables)
-        self.ref(nest.point.target)
+        for value in (nest.point.value, nest.excess):
+            if value is not None:
+                self.check_value(value, variables, inside)
+        self.check_ref(nest.point.target, inside)
         for staged in nest.staged:
-            if staged.inside is not None and staged.inside not in (x.fold for x in nest.loops):
+            if staged.inside is not None and staged.inside not in inside:
                 raise self.fail(f"{staged.panel.tensor} is filled in a loop that it lacks")
             if self.program.tensor(staged.panel.tensor).role is not ir.Role.SCRATCH:
                 raise self.fail(f"{staged.panel.tensor} is no scratch memory")
 
-    def listed(self, loop: ir.Loop, listed: ir.Listed) -> None:
+    def check_listed(self, loop: ir.Loop, listed: ir.Listed, inside: list[ir.Fold]) -> None:
         fold = loop.fold
         if loop.kind is not ir.Kind.SERIAL or (fold,) != self.folds_of[fold.dim]:
             raise self.fail(f"{fold.name} cannot go through some points alone")
-        self.value(listed.condition, {})
-        self.ref(listed.count)
-        self.ref(listed.offset)
+        self.check_value(listed.condition, {}, inside)
+        self.check_ref(listed.count, inside)
+        self.check_ref(listed.offset, inside)
 
-    def kernel(self, kernel: ir.Kernel) -> None:
+    def check_kernel(self, kernel: ir.Kernel) -> None:
         for space in kernel.spaces:
-            self.space(space)
+            self.check_space(space)
         sums = any(isinstance(s, ir.Accumulate) for s in statements(kernel.body))
         for folds in kernel.grid:
             names = ", ".join(f.name for f in folds)
@@ -115,9 +118,9 @@ class _Checks:
             if not self.program.tensor(panel.tensor).shared or panel.offset >= kernel.shared:
                 raise self.fail(f"{panel.tensor} lies in no memory of a block")
         self.panels = {p.tensor for p in kernel.panels}
-        self.statement(kernel.body, [f for folds in kernel.grid for f in folds], {})
+        self.check_statement(kernel.body, [f for folds in kernel.grid for f in folds], {})
 
-    def folds(self, dim: ir.Dim, folds: Sequence[ir.Fold]) -> None:
+    def check_folds(self, dim: ir.Dim, folds: Sequence[ir.Fold]) -> None:
         """The folds of one dimension cover it exactly once. Where none is shared among the threads
         of a block, they nest, outermost first."""
         if self.threads.intersection(folds):
@@ -139,128 +142,115 @@ class _Checks:
     def whole(self, name: str, folds: Sequence[ir.Fold]) -> bool:
         """Whether a copy, which has loops of its own, goes through a whole dimension."""
         try:
-            self.folds(self.dims[name], folds)
+            self.check_folds(self.dims[name], folds)
         except ir.IRError:
             return False
         return True
 
-    def loop(self, loop: ir.Loop, nest: ir.Nest) -> None:
-        match loop.kind:
-            case ir.Kind.SERIAL | ir.Kind.UNROLL:
-                return
-            case ir.Kind.VECTOR:
-                if loop.fold.step != 1:
-                    raise self.fail(f"{loop.fold.name}: lanes must be the innermost fold")
-                if nest.sequential:
-                    raise self.fail(f"{loop.fold.name} cannot be lanes: {nest.sequential}")
-            case ir.Kind.DOT:
-                if loop != nest.loops[-1] or not nest.dim(loop.fold.dim).reduction:
-                    raise self.fail(f"{loop.fold.name}: a dot product is the innermost reduction")
-                if nest.sequential:
-                    raise self.fail(f"{loop.fold.name} is no dot product: {nest.sequential}")
-            case ir.Kind.MMA:
-                if nest.sequential:
-                    raise self.fail(f"{loop.fold.name} is no matrix: {nest.sequential}")
-            case ir.Kind.PARALLEL:
-                if nest.sequential:
-                    raise self.fail(f"{loop.fold.name} cannot be shared: {nest.sequential}")
-                if nest.dim(loop.fold.dim).reduction:
-                    raise self.fail(f"{loop.fold.name} is a reduction, and shared among threads")
-            case ir.Kind.THREAD:
-                if nest.sequential:
-                    raise self.fail(f"{loop.fold.name} cannot be shared: {nest.sequential}")
-            case _:
-                assert_never(loop.kind)
+    def check_loop(self, loop: ir.Loop, nest: ir.Nest) -> None:
+        name, kind, reduction = loop.fold.name, loop.kind, nest.dim(loop.fold.dim).reduction
+        if nest.sequential and kind not in (ir.Kind.SERIAL, ir.Kind.UNROLL):
+            raise self.fail(f"{name} cannot be {kind.value}: {nest.sequential}")
+        if kind is ir.Kind.VECTOR and loop.fold.step != 1:
+            raise self.fail(f"{name}: lanes must be the innermost fold")
+        if kind is ir.Kind.DOT and (loop != nest.loops[-1] or not reduction):
+            raise self.fail(f"{name}: a dot product is the innermost reduction")
+        if kind is ir.Kind.PARALLEL and reduction:
+            raise self.fail(f"{name} is a reduction, and shared among threads")
 
-    def statement(self, statement: ir.Statement, inside: list[ir.Fold], known: _Known) -> None:
+    def check_statement(
+        self, statement: ir.Statement, inside: list[ir.Fold], known: _Known
+    ) -> None:
         """``inside``: the folds of the enclosing loops; ``known``: the names in scope."""
         match statement:
             case ir.Block(body=body):
                 scope = dict(known)
                 for s in body:
-                    self.statement(s, inside, scope)
+                    self.check_statement(s, inside, scope)
             case ir.Fill(body=inner):
                 if statement.panel not in self.panels:
                     raise self.fail(f"{statement.panel} is no panel")
-                self.statement(inner, inside, dict(known))
+                self.check_statement(inner, inside, dict(known))
             case ir.For() | ir.Pipeline():
-                self.all_inside(statement, inside, known)
+                self.check_all_inside(statement, inside, known)
             case ir.First():
-                self.first(statement, inside, known)
+                self.check_first(statement, inside, known)
             case ir.Let(name=name, value=value):
-                self.value(value, known, inside)
+                self.check_value(value, known, inside)
                 known[name] = ()
             case ir.Declare(name=name, over=over):
                 if any(f not in self.fixed or f in inside for f in over):
                     raise self.fail(f"{name} is declared over a loop that has no registers")
                 known[name] = over
             case ir.Accumulate(name=name, value=value):
-                self.own(name, known, inside)
-                self.value(value, known, inside)
+                self.check_own(name, known, inside)
+                self.check_value(value, known, inside)
             case ir.Carry():
-                self.carry(statement, known)
+                self.check_carry(statement, known)
             case ir.Matrix():
-                self.matrix(statement, known)
+                self.check_matrix(statement, known)
             case ir.Store():
-                self.store(statement, inside, known)
+                self.check_store(statement, inside, known)
             case ir.Prefetch(ref=ref):
-                self.ref(ref, inside)
+                self.check_ref(ref, inside)
             case ir.Barrier():
-                self.barrier(inside)
+                self.check_barrier(inside)
             case _:
                 assert_never(statement)
 
-    def first(self, first: ir.First, inside: list[ir.Fold], known: _Known) -> None:
+    def check_first(self, first: ir.First, inside: list[ir.Fold], known: _Known) -> None:
         if any(f not in inside for f in first.folds):
             raise self.fail("it asks for the first iteration of a loop from outside of it")
         for side in (first.then, first.otherwise):
-            self.statement(side, inside, dict(known))
+            self.check_statement(side, inside, dict(known))
 
-    def carry(self, carry: ir.Carry, known: _Known) -> None:
+    def check_carry(self, carry: ir.Carry, known: _Known) -> None:
         for other in (carry.total, carry.lost or carry.total):
             if carry.name not in known or known.get(other) != known[carry.name]:
                 raise self.fail(f"{carry.name} cannot be carried over to {other}")
 
-    def matrix(self, matrix: ir.Matrix, known: _Known) -> None:
+    def check_matrix(self, matrix: ir.Matrix, known: _Known) -> None:
         over = known.get(matrix.name, ())
         rows = [x for x in self.loops if x.fold in over and x.kind is ir.Kind.MMA]
         if len(rows) != 1:
             raise self.fail(f"accumulator {matrix.name} is none of a matrix here")
 
-    def all_inside(self, loop: ir.For | ir.Pipeline, inside: list[ir.Fold], known: _Known) -> None:
+    def check_all_inside(
+        self, loop: ir.For | ir.Pipeline, inside: list[ir.Fold], known: _Known
+    ) -> None:
         fold = loop.loop.fold
         if loop.loop.kind is ir.Kind.PARALLEL:
             raise self.fail(f"the loop over chunks {fold.name} lies in a kernel")
         if fold in inside:
             raise self.fail(f"{fold.name} is looped over twice")
         if loop.loop.listed is not None:
-            self.ref(loop.loop.listed.count, inside)
-            self.ref(loop.loop.listed.offset, inside)
+            self.check_ref(loop.loop.listed.count, inside)
+            self.check_ref(loop.loop.listed.offset, inside)
         if isinstance(loop, ir.Pipeline) and loop.buffers < 2:
             raise self.fail(f"{fold.name}: one buffer cannot be filled ahead")
         for s in directly_inside(loop):
-            self.statement(s, [*inside, fold], dict(known))
+            self.check_statement(s, [*inside, fold], dict(known))
         if loop.pause is not None:
             if loop.loop.kind is not ir.Kind.SERIAL or loop.pause.every < 1:
                 raise self.fail(f"{fold.name} has no stretches of {loop.pause.every} iterations")
-            self.statement(loop.pause.then, inside, dict(known))
+            self.check_statement(loop.pause.then, inside, dict(known))
 
-    def barrier(self, inside: Sequence[ir.Fold]) -> None:
+    def check_barrier(self, inside: Sequence[ir.Fold]) -> None:
         if self.threads.intersection(inside):
             raise self.fail("threads meet at a barrier in a loop that they share")
 
-    def store(self, store: ir.Store, inside: list[ir.Fold], known: _Known) -> None:
+    def check_store(self, store: ir.Store, inside: list[ir.Fold], known: _Known) -> None:
         tensor = store.ref.tensor
-        self.ref(store.ref, inside)
+        self.check_ref(store.ref, inside)
         affine = (s for s in store.ref.subscripts if isinstance(s, ir.Affine))
         named = {name for s in affine for name, _ in s.terms}
         if any(not {f.dim, f.name} & named for f in self.reduced_lanes(inside)):
             raise self.fail(f"lanes that are reduced write the same element of {tensor}")
         if self.program.tensor(tensor).role is ir.Role.INPUT:
             raise self.fail(f"it writes the input {tensor}")
-        self.value(store.value, known, inside)
+        self.check_value(store.value, known, inside)
 
-    def own(self, name: str, known: _Known, inside: Sequence[ir.Fold]) -> None:
+    def check_own(self, name: str, known: _Known, inside: Sequence[ir.Fold]) -> None:
         """Which accumulator the name means is decided here."""
         if name not in known:
             raise self.fail(f"accumulator {name} is not declared here")
@@ -273,27 +263,23 @@ class _Checks:
         """The loops around this place whose iterations run at once and are combined."""
         return [f for f in inside if f in self.at_once and self.dims[f.dim].reduction]
 
-    def value(
-        self, value: ir.Value, known: _Known, inside: Sequence[ir.Fold] | None = None
-    ) -> None:
+    def check_value(self, value: ir.Value, known: _Known, inside: Sequence[ir.Fold]) -> None:
         for v in walk(value):
             match v:
                 case ir.Variable(name=name):
                     if name not in known:
                         raise self.fail(f"{name} is used before it has a value")
-                    if inside is not None and any(f not in inside for f in known[name]):
+                    if any(f not in inside for f in known[name]):
                         raise self.fail(f"accumulator {name} is used outside of its loops")
                 case ir.Combined(value=each, folds=folds):
-                    if inside is None:
-                        raise self.fail("accumulators are combined before there are any")
-                    self.value(each, known, [*inside, *folds])
-                    self.combined(each, known, folds)
+                    self.check_value(each, known, [*inside, *folds])
+                    self.check_combined(each, known, folds)
                 case ir.Position(index=index):
-                    self.affine(index, inside)
+                    self.check_affine(index, inside)
                 case ir.Load(ref=ref):
-                    self.ref(ref, inside)
+                    self.check_ref(ref, inside)
 
-    def combined(self, value: ir.Value, known: _Known, folds: Sequence[ir.Fold]) -> None:
+    def check_combined(self, value: ir.Value, known: _Known, folds: Sequence[ir.Fold]) -> None:
         """Lanes that are reduced have values of their own to be combined, not one that they
         share."""
         named = {f for v in walk(value) if isinstance(v, ir.Variable) for f in known[v.name]}
@@ -301,28 +287,26 @@ class _Checks:
             if fold not in named:
                 raise self.fail(f"lanes of {fold.name} are combined, which share one value")
 
-    def ref(self, ref: ir.TensorRef, inside: Sequence[ir.Fold] | None = None) -> None:
+    def check_ref(self, ref: ir.TensorRef, inside: Sequence[ir.Fold]) -> None:
         layout = self.program.tensor(ref.tensor).layout
         if len(ref.subscripts) != len(layout.extents):
             raise self.fail(f"{ref.tensor} has {len(layout.extents)} dimensions")
         for subscript in ref.subscripts:
             if isinstance(subscript, ir.Affine):
-                self.affine(subscript, inside)
+                self.check_affine(subscript, inside)
             elif subscript.value.type not in (INT64, UINT64):
                 raise self.fail(f"a subscript of {ref.tensor} is not int64 or uint64")
 
-    def affine(self, index: ir.Affine, inside: Sequence[ir.Fold] | None) -> None:
+    def check_affine(self, index: ir.Affine, inside: Sequence[ir.Fold]) -> None:
         """Every name is a fold, or a dim with all of its folds, of the loops around this place."""
+        around = {f.name for f in inside}
         for name, _ in index.terms:
-            around = {f.name for f in inside or ()}
-            if name in self.names or name in around:
-                if inside is not None and name not in around:
-                    raise self.fail(f"{name} is used outside of its loop")
+            if name in around:
                 continue
+            if name in self.names:
+                raise self.fail(f"{name} is used outside of its loop")
             if name not in self.dims:
                 raise self.fail(f"it has no dimension {name}")
-            if inside is None:
-                continue
             here = tuple(f for f in inside if f.dim == name)
             if set(here) != set(self.folds_of[name]) and not self.whole(name, here):
                 raise self.fail(f"{name} is used outside of its loops")

@@ -4,29 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
-from typing import assert_never
+from typing import Any
 
 from tcl.codegen.loopir import ir
+
+_PARTS: Mapping[type, tuple[str, ...]] = {
+    ir.Unary: ("operand",),
+    ir.Cast: ("operand",),
+    ir.Binary: ("left", "right"),
+    ir.Select: ("condition", "then", "otherwise"),
+}
+"""The fields of a value that are values."""
 
 
 def children(value: ir.Value) -> tuple[ir.Value, ...]:
     """The values directly inside a value, those of computed subscripts included; what is combined
     is at another place, and not."""
-    match value:
-        case ir.Const() | ir.Position() | ir.Variable() | ir.Combined():
-            return ()
-        case ir.Load(ref=ref):
-            return tuple(s.value for s in ref.subscripts if isinstance(s, ir.Computed))
-        case ir.Unary(operand=operand) | ir.Cast(operand=operand):
-            return (operand,)
-        case ir.Binary(left=left, right=right):
-            return left, right
-        case ir.Select(condition=condition, then=then, otherwise=otherwise):
-            return condition, then, otherwise
-        case ir.Call(arguments=arguments):
-            return arguments
-        case _:
-            assert_never(value)
+    if isinstance(value, ir.Load):
+        return tuple(s.value for s in value.ref.subscripts if isinstance(s, ir.Computed))
+    if isinstance(value, ir.Call):
+        return value.arguments
+    return tuple(getattr(value, part) for part in _PARTS.get(type(value), ()))
 
 
 def walk(value: ir.Value) -> Iterator[ir.Value]:
@@ -45,19 +43,12 @@ def loads(value: ir.Value) -> Iterator[ir.Load]:
 
 def rebuilt(value: ir.Value, change: Callable[[ir.Value], ir.Value]) -> ir.Value:
     """``value`` with the values directly inside it changed, subscripts left as they are."""
-    match value:
-        case ir.Const() | ir.Position() | ir.Variable() | ir.Combined() | ir.Load():
-            return value
-        case ir.Unary(operand=operand) | ir.Cast(operand=operand):
-            return replace(value, operand=change(operand))
-        case ir.Binary(left=left, right=right):
-            return replace(value, left=change(left), right=change(right))
-        case ir.Select(condition=condition, then=then, otherwise=otherwise):
-            return ir.Select(change(condition), change(then), change(otherwise), value.type)
-        case ir.Call(arguments=arguments):
-            return replace(value, arguments=tuple(map(change, arguments)))
-        case _:
-            assert_never(value)
+    if isinstance(value, ir.Call):
+        return replace(value, arguments=tuple(map(change, value.arguments)))
+    parts: dict[str, Any] = {
+        part: change(getattr(value, part)) for part in _PARTS.get(type(value), ())
+    }
+    return replace(value, **parts) if parts else value
 
 
 def rewritten(value: ir.Value, change: Callable[[ir.Load], ir.Value]) -> ir.Value:
@@ -75,11 +66,15 @@ def replaced(value: ir.Value, part: ir.Value, by: ir.Value) -> ir.Value:
 def renamed(value: ir.Value, names: Mapping[str, str]) -> ir.Value:
     """``value`` with the names of dimensions replaced."""
 
-    def again(inner: ir.Value) -> ir.Value:
+    def inside_renamed(inner: ir.Value) -> ir.Value:
         return renamed(inner, names)
 
     def subscript(s: ir.Subscript) -> ir.Subscript:
-        return moved(s, names) if isinstance(s, ir.Affine) else replace(s, value=again(s.value))
+        return (
+            moved(s, names)
+            if isinstance(s, ir.Affine)
+            else replace(s, value=inside_renamed(s.value))
+        )
 
     match value:
         case ir.Position(index=index):
@@ -87,7 +82,7 @@ def renamed(value: ir.Value, names: Mapping[str, str]) -> ir.Value:
         case ir.Load(ref=ref):
             subscripts = tuple(map(subscript, ref.subscripts))
             return replace(value, ref=replace(ref, subscripts=subscripts))
-    return rebuilt(value, again)
+    return rebuilt(value, inside_renamed)
 
 
 def moved(index: ir.Affine, names: Mapping[str, str]) -> ir.Affine:

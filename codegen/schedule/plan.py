@@ -276,9 +276,8 @@ def with_chunks(
 
 def plan_text(plan: Plan[Target]) -> str:
     """The plan as text."""
-    device: Device = "CPU" if isinstance(plan.target, CpuProfile) else "GPU"
     lines = [f"{plan.program.name} on {plan.target.name}"]
-    if isinstance(plan.target, CpuProfile):
+    if plan.target.threads is not None:
         lines[0] += f", {plan.target.threads} thread{'s' * (plan.target.threads > 1)}"
     for kernel in plan.kernels:
         for name in kernel:
@@ -288,7 +287,7 @@ def plan_text(plan: Plan[Target]) -> str:
             made = {
                 key: json.dumps(value)
                 for key, value in nest.options.made().items()
-                if device not in OPTIONS[key].refused
+                if plan.target.kind not in OPTIONS[key].refused
             }
             wide, width = max(map(len, made)), max(map(len, made.values()))
             lines += [

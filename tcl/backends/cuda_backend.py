@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from numpy.lib.stride_tricks import as_strided
@@ -12,24 +12,19 @@ from tcl.backends.cuda_harness import CudaBench, DeviceArray
 from tcl.backends.program_backend import ProgramBackend
 from tcl.backends.sent import arrived
 from tcl.codegen.common.envelope import seal
-from tcl.codegen.cuda.emit.emit import emit
+from tcl.codegen.compiler import GpuCompiler
 from tcl.codegen.cuda.emit.module import Module
 from tcl.codegen.cuda.emulator import compile_modules
 from tcl.codegen.cuda.run.compile import Cubin
 from tcl.codegen.cuda.run.cubin_store import cubin
 from tcl.codegen.cuda.run.launch import Launcher
 from tcl.codegen.cuda.run.occupancy import occupancy
-from tcl.codegen.cuda.run.varying import ModuleForAll, emitted_for_all
+from tcl.codegen.cuda.run.varying import ModuleForAll
 from tcl.codegen.devices.gpu import GpuProfile
 from tcl.codegen.loopir import ir
-from tcl.codegen.loopir.layouts import gpu_layouts
-from tcl.codegen.loopir.printer import show
 from tcl.codegen.options.options import MappingOptions
-from tcl.codegen.schedule.gpu import schedule
 from tcl.common.errors import OptionsError
-from tcl.common.recursion import with_room
 from tcl.executors import machine
-from tcl.grammar.ranges.sized import SizedDef
 from tcl.tuner.measure.backend import Kernel
 from tcl.tuner.measure.harness import Bench
 from tcl.tuner.measure.placement import ALIGNED
@@ -44,38 +39,18 @@ class GpuBackend(ProgramBackend):
 
     profile: GpuProfile
 
-    def layouts(
-        self, sized: SizedDef, strides: Mapping[str, tuple[int, ...]] | None = None
-    ) -> dict[str, ir.Layout]:
-        return gpu_layouts(sized, strides)
-
-    def explained(self, options: MappingOptions) -> dict[str, str]:
-        """What becomes of the def with these options, as texts by title."""
-        program, module = self._made(options)
-        return {"Loop program": show(program), "CUDA C++": module.source}
+    @property
+    def compiler(self) -> GpuCompiler:
+        return GpuCompiler(self.profile, asked=False)
 
     def module(self, options: MappingOptions) -> Module:
         """The kernels; where sizes vary those for all of them, as they are launched for these.
         Raises ``OptionsError``."""
-        _, module = self._made(options)
+        module = self.built(options, self.compiler.module)
         if not self.classes:
             return module
         sizes = {name: self.sized.sizes[name] for name, _ in self.classes}
         return ModuleForAll.of(module).at(sizes)
-
-    def _made(self, options: MappingOptions) -> tuple[ir.Built, Module]:
-        if not self.classes:
-            return self._emitted(self.sized, options, self.layouts(self.sized, self.strides()))
-        all_ = self.all_
-        layouts = self.layouts(all_.symbolic)
-        with all_.refusing():
-            return emitted_for_all(options, lambda o: self._emitted(all_.symbolic, o, layouts))
-
-    def _emitted(
-        self, sized: SizedDef, options: MappingOptions, layouts: Mapping[str, ir.Layout]
-    ) -> tuple[ir.Built, Module]:
-        program = schedule(sized, options, self.profile, layouts)
-        return program, with_room(lambda: emit(program, self.profile))
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
 from tcl.arrays.arguments import Array
 from tcl.codegen.devices.cupy_driver import Memory
@@ -41,33 +41,87 @@ _FATAL = 70
 """The exit code of a process whose device is lost."""
 
 
-class Device(Protocol):
-    """What is asked of a GPU."""
+class Device:
+    """A device by CuPy's bindings."""
+
+    def __init__(self, number: int, profile: GpuProfile) -> None:
+        import cupy
+
+        self._runtime: Any = cupy.cuda.runtime
+        self._cuda: Any = cupy.cuda
+        self._runtime.setDevice(number)
+        self._stream = cupy.cuda.Stream(non_blocking=True)
+        self._start, self._stop = cupy.cuda.Event(), cupy.cuda.Event()
+        written = int(_FLUSHING * profile.memory_bytes_per_second)
+        self._flushed = cupy.cuda.alloc(max(2 * profile.l2_bytes, written))
+        self._captured: list[Memory] | None = None
+        """What was allocated since a capture began."""
 
     @property
     def stream(self) -> int:
         """Where kernels are launched."""
+        return int(self._stream.ptr)
 
     def memory(self, size: int) -> Memory:
         """New memory."""
+        with self._stream:
+            found: Memory = self._cuda.alloc(size)
+        if self._captured is not None:
+            self._captured.append(found)
+        return found
 
     def upload(self, address: int, values: Array) -> None:
         """Copy bytes to the device."""
+        kind = self._runtime.memcpyHostToDevice
+        self._copy(address, values.ctypes.data, values.nbytes, kind)
 
     def download(self, address: int, values: Array) -> None:
         """Copy bytes from the device, once all that was launched has ended."""
+        kind = self._runtime.memcpyDeviceToHost
+        self._copy(values.ctypes.data, address, values.nbytes, kind)
+
+    def _copy(self, to: int, of: int, size: int, kind: int) -> None:
+        """In the stream's order. CUDA's ``memcpy`` is not: it may return while the bytes are still
+        on their way to the device, and this stream does not wait for it."""
+        self._runtime.memcpyAsync(to, of, size, kind, self.stream)
+        self._stream.synchronize()
 
     def flush(self) -> None:
         """Fill the second-level cache with something else; returns at once."""
+        size = self._flushed.mem.size
+        self._runtime.memsetAsync(self._flushed.ptr, 0, size, self.stream)
 
     def timed(self, launch: Run) -> float:
         """Seconds from the start of what is launched to its end; both are waited for."""
+        self._start.record(self._stream)
+        launch()
+        self._stop.record(self._stream)
+        self._stop.synchronize()
+        return float(self._cuda.get_elapsed_time(self._start, self._stop)) * 1e-3
 
     def graph(self, launches: Sequence[Run]) -> Run | None:
         """These launches as one; None if they cannot be captured."""
+        kept = self._captured = []
+        try:
+            self._stream.begin_capture()
+            try:
+                for launch in launches:
+                    launch()
+            finally:
+                graph = self._stream.end_capture()
+        except RuntimeError:  # of launches that cannot be captured
+            return None
+        finally:
+            self._captured = None
+        return partial(self._launch, graph, kept)
+
+    def _launch(self, graph: Any, kept: object) -> None:
+        """``kept``: memory that the graph's kernels write to."""
+        graph.launch(self._stream)
 
     def check(self) -> None:
         """Raises if the device is lost to this process."""
+        self._stream.synchronize()
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +225,7 @@ class CudaBench(Bench):
         device: Callable[[int, GpuProfile], Device] | None = None,
     ) -> None:
         self._number, self._profile = number, profile
-        self._make = device or CupyDevice
+        self._make = device or Device
         self._made: Device | None = None
 
     @property
@@ -221,78 +275,3 @@ class CudaBench(Bench):
         except Exception:
             print(" ".join(str(error).split()), file=sys.stderr, flush=True)
             os._exit(_FATAL)
-
-
-class CupyDevice:
-    """A device by CuPy's bindings."""
-
-    def __init__(self, number: int, profile: GpuProfile) -> None:
-        import cupy
-
-        self._runtime: Any = cupy.cuda.runtime
-        self._cuda: Any = cupy.cuda
-        self._runtime.setDevice(number)
-        self._stream = cupy.cuda.Stream(non_blocking=True)
-        self._start, self._stop = cupy.cuda.Event(), cupy.cuda.Event()
-        written = int(_FLUSHING * profile.memory_bytes_per_second)
-        self._flushed = cupy.cuda.alloc(max(2 * profile.l2_bytes, written))
-        self._captured: list[Memory] | None = None
-        """What was allocated since a capture began."""
-
-    @property
-    def stream(self) -> int:
-        return int(self._stream.ptr)
-
-    def memory(self, size: int) -> Memory:
-        with self._stream:
-            found: Memory = self._cuda.alloc(size)
-        if self._captured is not None:
-            self._captured.append(found)
-        return found
-
-    def upload(self, address: int, values: Array) -> None:
-        kind = self._runtime.memcpyHostToDevice
-        self._copy(address, values.ctypes.data, values.nbytes, kind)
-
-    def download(self, address: int, values: Array) -> None:
-        kind = self._runtime.memcpyDeviceToHost
-        self._copy(values.ctypes.data, address, values.nbytes, kind)
-
-    def _copy(self, to: int, of: int, size: int, kind: int) -> None:
-        """In the stream's order. CUDA's ``memcpy`` is not: it may return while the bytes are still
-        on their way to the device, and this stream does not wait for it."""
-        self._runtime.memcpyAsync(to, of, size, kind, self.stream)
-        self._stream.synchronize()
-
-    def flush(self) -> None:
-        size = self._flushed.mem.size
-        self._runtime.memsetAsync(self._flushed.ptr, 0, size, self.stream)
-
-    def timed(self, launch: Run) -> float:
-        self._start.record(self._stream)
-        launch()
-        self._stop.record(self._stream)
-        self._stop.synchronize()
-        return float(self._cuda.get_elapsed_time(self._start, self._stop)) * 1e-3
-
-    def graph(self, launches: Sequence[Run]) -> Run | None:
-        kept = self._captured = []
-        try:
-            self._stream.begin_capture()
-            try:
-                for launch in launches:
-                    launch()
-            finally:
-                graph = self._stream.end_capture()
-        except RuntimeError:  # of launches that cannot be captured
-            return None
-        finally:
-            self._captured = None
-        return partial(self._launch, graph, kept)
-
-    def _launch(self, graph: Any, kept: object) -> None:
-        """``kept``: memory that the graph's kernels write to."""
-        graph.launch(self._stream)
-
-    def check(self) -> None:
-        self._stream.synchronize()

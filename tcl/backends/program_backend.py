@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -14,28 +14,30 @@ from tcl.backends.sent import Like, SentProblem, file_of
 from tcl.backends.sized import sized_once
 from tcl.codegen.common.dtypes import numpy_dtype
 from tcl.codegen.common.rounding import Rounding
+from tcl.codegen.compiler import Compiler
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.lower import lower
+from tcl.codegen.loopir.printer import show
+from tcl.codegen.options.options import MappingOptions
+from tcl.common.lazy import Lazy
 from tcl.executors.size_classes import ForAll
 from tcl.grammar.ranges.sized import SizedDef
 from tcl.grammar.sizes.size_classes import SizeClass
+from tcl.selection.best_options import array_layouts
 from tcl.tuner.cache.key import ArrayLayout
 from tcl.tuner.measure.backend import Kernel, Problem, Runner
 from tcl.tuner.measure.correctness import accumulation_depths
 from tcl.tuner.measure.harness import Bench
 
 if TYPE_CHECKING:
+    from tcl.codegen import reference
     from tcl.codegen.reference import Computed
+    from tcl.codegen.schedule.plan import Plan
+else:
+    reference = Lazy("tcl.codegen.reference")
 
+_T = TypeVar("_T")
 _B = TypeVar("_B", bound="ProgramBackend")
-
-
-@dataclass(frozen=True, slots=True)
-class Layout:
-    """An input's shape, and strides in bytes."""
-
-    shape: tuple[int, ...]
-    strides: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +47,7 @@ class ProgramBackend:
 
     source: str
     entry: str
-    inputs: tuple[Layout, ...]
+    inputs: tuple[ArrayLayout, ...]
     folder: str
 
     values: tuple[bytes, ...] = field(default=(), repr=False, kw_only=True)
@@ -60,8 +62,7 @@ class ProgramBackend:
     ) -> _B:
         """A backend that knows what these inputs are like and not their values: it can say how
         options map the def, and compile, but run nothing. ``device``: the class's own fields."""
-        layouts = tuple(Layout(a.shape, a.strides) for a in arrays)
-        return cls(source, entry, layouts, "", *device)
+        return cls(source, entry, array_layouts(arrays), "", *device)
 
     def holding(self: _B, arrays: Sequence[Array], folder: str) -> _B:
         """The same with these inputs' values, which are saved in ``folder``."""
@@ -85,19 +86,38 @@ class ProgramBackend:
         shapes = tuple(i.shape for i in self.inputs)
         return _for_all(self.source, self.entry, shapes, self.classes)
 
-    def layouts(
-        self, sized: SizedDef, strides: Mapping[str, tuple[int, ...]] | None = None
-    ) -> dict[str, ir.Layout]:
-        """How all tensors lie in memory, of inputs with these strides in bytes."""
+    @property
+    def compiler(self) -> Compiler:
+        """What makes the kernels."""
         raise NotImplementedError
+
+    def built(self, options: MappingOptions, make: Callable[[Plan[Any], ir.Built], _T]) -> _T:
+        """What is made of the plan for these options and of its kernels. Raises
+        ``OptionsError``."""
+        if not self.classes:
+            layouts = self.compiler.layouts(self.sized, self.strides())
+            return self.compiler.built(self.sized, options, make, layouts)
+        all_ = self.all_
+        with all_.refusing():
+            return self.compiler.built(all_.symbolic, options, make)
+
+    def explained(self, options: MappingOptions) -> dict[str, str]:
+        """What becomes of the def with these options, as texts by title."""
+        compiler = self.compiler
+
+        def texts(plan: Plan[Any], program: ir.Built) -> dict[str, str]:
+            source = compiler.source(plan, program)
+            return {"Loop program": show(program), compiler.language: source}
+
+        return self.built(options, texts)
 
     def program(self) -> ir.Program:
         """The loop nests that options map, before anything is done to them; for the usual sizes
         of classes."""
         if not self.classes:
-            return lower(self.sized, self.layouts(self.sized, self.strides()))
+            return lower(self.sized, self.compiler.layouts(self.sized, self.strides()))
         usual, _ = self.all_.usual()
-        return lower(usual, self.layouts(usual))
+        return lower(usual, self.compiler.layouts(usual))
 
     def strides(self) -> dict[str, tuple[int, ...]]:
         """Of the inputs, by name."""
@@ -148,22 +168,16 @@ class ProgramBackend:
 
     def reference(self, inputs: Sequence[Array], outputs: Sequence[Array]) -> Computed:
         """Compute the outputs with the reference backend, of large ones a sample."""
-        from tcl.codegen.reference import compute
-
-        return compute(self.sized, inputs, outputs)
+        return reference.compute(self.sized, inputs, outputs)
 
     def roundings(self, inputs: Sequence[Array]) -> Sequence[Rounding]:
         """See ``tcl.tuner.measure.backend.Runner``."""
-        from tcl.codegen.reference import roundings
-
-        return roundings(self.sized, inputs, self.problem().outputs)
+        return reference.roundings(self.sized, inputs, self.problem().outputs)
 
     def brief_reference(self, inputs: Sequence[Array], outputs: Sequence[Array]) -> Computed | None:
         """``reference`` of a small sample, in a tenth of a second and without Numba; None if that
         cannot be done."""
-        from tcl.codegen.reference import compute_briefly
-
-        return compute_briefly(self.sized, inputs, outputs)
+        return reference.compute_briefly(self.sized, inputs, outputs)
 
 
 @functools.lru_cache(maxsize=8)

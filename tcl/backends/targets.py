@@ -13,28 +13,35 @@ from typing import TYPE_CHECKING, Any
 
 from tcl.arrays.arguments import Array
 from tcl.backends.cpu_backend import CpuBackend
+from tcl.codegen.compiler import Device
 from tcl.codegen.cpu.run.memory import check_variable
 from tcl.codegen.devices.cpu import CpuProfile, host_cpu
 from tcl.common.errors import ArgumentError
+from tcl.common.lazy import Lazy
 from tcl.common.shown import shown
 from tcl.executors.call_inputs import Inputs
 from tcl.executors.size_classes import for_all
 from tcl.grammar.ranges.sized import SizedDef
-from tcl.selection.best_options import (
-    Device,
-    Query,
-    array_layouts,
-    layout_key,
-)
+from tcl.selection.best_options import Query
 from tcl.tuner.cache.fingerprint import device_identity
-from tcl.tuner.cache.key import ArrayLayout, CacheKey
+from tcl.tuner.cache.key import ArrayLayout
 from tcl.tuner.measure.timing import MeasureSettings
 from tcl.tuner.space.cpu.mapping import MappingSpace
 from tcl.tuner.space.knobs import Value
 from tcl.tuner.space.program_space import ProgramSpace
 
 if TYPE_CHECKING:
-    from tcl.codegen.devices.gpu import GpuProfile
+    from tcl.backends import cuda_backend, cuda_harness
+    from tcl.codegen.cuda import emulator
+    from tcl.codegen.devices import gpu, named
+    from tcl.tuner.space.gpu import mapping as gpu_mapping
+else:
+    cuda_backend, cuda_harness = (
+        Lazy("tcl.backends.cuda_backend"),
+        Lazy("tcl.backends.cuda_harness"),
+    )
+    emulator, gpu = Lazy("tcl.codegen.cuda.emulator"), Lazy("tcl.codegen.devices.gpu")
+    gpu_mapping, named = Lazy("tcl.tuner.space.gpu.mapping"), Lazy("tcl.codegen.devices.named")
 
 EMULATED = "cuda-emulated"
 EMULATED_POINTS = 20_000_000
@@ -50,11 +57,6 @@ class Target(ABC):
         """As users say it."""
 
     @property
-    def cores(self) -> int:
-        """Of the host, that kernels are measured on."""
-        return 1
-
-    @property
     @abstractmethod
     def device(self) -> Device:
         """What it is like."""
@@ -63,6 +65,11 @@ class Target(ABC):
     def identity(self) -> str:
         """What measured times depend on."""
         return device_identity(self.device)
+
+    @property
+    def cores(self) -> int:
+        """Of the host, that kernels are measured on."""
+        return self.device.threads or 1
 
     @property
     def timing(self) -> MeasureSettings:
@@ -77,14 +84,6 @@ class Target(ABC):
     def space(self, backend: Any, fixed: Mapping[str, Value] | None = None) -> ProgramSpace:
         """What is searched. ``ValueError`` for a fixed knob that there is not."""
 
-    def layout_key(self, sized: SizedDef, inputs: tuple[ArrayLayout, ...]) -> CacheKey:
-        """What measured times of a def on inputs of these layouts depend on."""
-        return layout_key(sized, inputs, self.device)
-
-    def key(self, sized: SizedDef, arrays: Sequence[Array | ArrayLayout]) -> CacheKey:
-        """What measured times of a def on these inputs depend on."""
-        return self.layout_key(sized, array_layouts(arrays))
-
     def query(
         self, sized: SizedDef, arrays: Sequence[Array | ArrayLayout], varying: Sequence[str] = ()
     ) -> Query:
@@ -92,10 +91,7 @@ class Target(ABC):
         that vary. Where one kernel can be for their classes, it is asked for these."""
         names = [name for name in varying if name in sized.checked.sizes]
         found = for_all(sized.checked, sized.sizes, names, self.device) if names else None
-        if found is None:
-            return Query(sized, self.key(sized, arrays), self.device)
-        usual, layouts = found.usual()
-        return Query(usual, self.layout_key(usual, layouts), self.device, found.classes)
+        return Query.of(sized, arrays, self.device) if found is None else found.query(self.device)
 
 
 @dataclass(frozen=True)
@@ -103,14 +99,7 @@ class CpuTarget(Target):
     """This CPU, with that many threads."""
 
     threads: int
-
-    @property
-    def name(self) -> str:
-        return "cpu"
-
-    @property
-    def cores(self) -> int:
-        return self.threads
+    name = "cpu"
 
     @property
     def device(self) -> CpuProfile:
@@ -129,40 +118,32 @@ class CudaTarget(Target):
     """A GPU of this machine."""
 
     number: int
-    profile: GpuProfile
+    profile: gpu.GpuProfile
 
     @property
     def name(self) -> str:
         return f"cuda:{self.number}"
 
     @property
-    def device(self) -> GpuProfile:
+    def device(self) -> gpu.GpuProfile:
         return self.profile
 
     @property
     def timing(self) -> MeasureSettings:
-        from tcl.backends.cuda_harness import TIMING
-
-        return TIMING
+        return cuda_harness.TIMING
 
     def backend(self, source: str, entry: str, arrays: Sequence[Array | ArrayLayout]) -> Any:
-        from tcl.backends.cuda_backend import CudaBackend
-
-        return CudaBackend.described(source, entry, arrays, self.profile, self.number)
+        return cuda_backend.CudaBackend.described(source, entry, arrays, self.profile, self.number)
 
     def space(self, backend: Any, fixed: Mapping[str, Value] | None = None) -> ProgramSpace:
-        from tcl.tuner.space.gpu.mapping import GpuMappingSpace
-
-        return GpuMappingSpace(backend.program(), self.profile, fixed)
+        return gpu_mapping.GpuMappingSpace(backend.program(), self.profile, fixed)
 
 
 @dataclass(frozen=True)
 class EmulatedTarget(CudaTarget):
     """A GPU that the CPU emulates: what is right there is right, but times mean nothing."""
 
-    @property
-    def name(self) -> str:
-        return EMULATED
+    name = EMULATED
 
     @property
     def identity(self) -> str:
@@ -173,13 +154,13 @@ class EmulatedTarget(CudaTarget):
         return MeasureSettings()
 
     def backend(self, source: str, entry: str, arrays: Sequence[Array | ArrayLayout]) -> Any:
-        from tcl.backends.cuda_backend import EmulatedBackend
+        return cuda_backend.EmulatedBackend.described(source, entry, arrays, self.profile)
 
-        return EmulatedBackend.described(source, entry, arrays, self.profile)
-
-    def layout_key(self, sized: SizedDef, inputs: tuple[ArrayLayout, ...]) -> CacheKey:
-        key = super().layout_key(sized, inputs)
-        return replace(key, backend=EMULATED, device=self.identity)
+    def query(
+        self, sized: SizedDef, arrays: Sequence[Array | ArrayLayout], varying: Sequence[str] = ()
+    ) -> Query:
+        query = super().query(sized, arrays, varying)
+        return replace(query, key=replace(query.key, backend=EMULATED, device=self.identity))
 
 
 def target(device: str, threads: int) -> Target:
@@ -192,22 +173,17 @@ def target(device: str, threads: int) -> Target:
     if device == "cpu":
         return CpuTarget(threads)
     if device == EMULATED:
-        from tcl.codegen.cuda.emulator import why_not
-        from tcl.codegen.devices.gpu import A100
-
-        if reason := why_not():
+        if reason := emulator.why_not():
             raise ArgumentError(reason)
-        return EmulatedTarget(0, A100)
+        return EmulatedTarget(0, gpu.A100)
     found = re.fullmatch(r"cuda(?::(\d+))?", device)
     if found is None:
         raise ArgumentError(
             f"there is no device {shlex.quote(device)} here; "
             f"there can be cpu, cuda:0 and {EMULATED}{_shown(device)}"
         )
-    from tcl.codegen.devices.gpu import of_device
-
     number = int(found[1] or 0)
-    return CudaTarget(number, of_device(number))
+    return CudaTarget(number, gpu.of_device(number))
 
 
 def target_of(inputs: Inputs, chosen: Target | None, threads: int) -> Target:
@@ -239,15 +215,12 @@ def timed_target(device: str, threads: int, *, here: bool) -> Target:
 
 def _shown(name: str) -> str:
     """What can be done with a device that is known by this name and not here."""
-    from tcl.codegen.devices.named import device_named
-
     try:
-        known = device_named(name)
+        known = named.device_named(name)
     except ArgumentError:
         return ""
-    title = known.title if isinstance(known, CpuProfile) else known.name
-    plain = shlex.quote(title.lower())
-    return f"; the kernels for any {title} are shown by tcl show --device {plain}"
+    plain = shlex.quote(known.title.lower())
+    return f"; the kernels for any {known.title} are shown by tcl show --device {plain}"
 
 
 def check_emulated(sized: SizedDef) -> None:

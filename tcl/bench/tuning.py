@@ -67,5 +67,5 @@ def tuned_options(
         return ""
     lying = tuple(aligned(a.shape, a.dtype, past) for a in arrays)
     sized = size(row.checked, lying)
-    record = TuningCache(cache).best(target(device, threads).key(sized, lying))
+    record = TuningCache(cache).best(target(device, threads).query(sized, lying).key)
     return "" if record is None else record.options

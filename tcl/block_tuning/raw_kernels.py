@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from tcl.backends.cuda_harness import TIMING, CupyDevice
+from tcl.backends.cuda_harness import TIMING, Device
 from tcl.block_tuning.candidates import Block, LaunchShape, default_blocks, sizes_of
 from tcl.block_tuning.target import LaunchTarget
 from tcl.codegen.cuda.emit.module import Launch
@@ -40,7 +40,7 @@ _NOTHING = 'extern "C" __global__ void nothing() {}'
 _IN_BLOCK = {"block.x": 0, "block.y": 1, "block.z": 2}
 
 
-class KernelDevice(CupyDevice):
+class KernelDevice(Device):
     """A device on which users' kernels are measured."""
 
     def launch(

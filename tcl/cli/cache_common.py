@@ -120,7 +120,6 @@ def how_to_load(work: Work, query: Query, cache: Path | None, device: str) -> tu
     """What results are for, and what to type to use them: in Python, and on the command line.
     ``cache``: the file that they are in if it is not the user's own."""
     from tcl.codegen.cpu.thread_count import thread_count
-    from tcl.codegen.devices.cpu import CpuProfile
     from tcl.selection.best_options import defined
     from tcl.tuner.cache.tuning_cache import default_path
 
@@ -132,7 +131,7 @@ def how_to_load(work: Work, query: Query, cache: Path | None, device: str) -> tu
         command += f" --varying {','.join(work.varying)}"
     if device != "cpu":
         command += f" --device {device}"
-    elif isinstance(query.device, CpuProfile) and query.device.threads != thread_count(None):
+    elif query.device.threads not in (None, thread_count(None)):
         command += f" --threads {query.device.threads}"
     if cache is not None:
         command += f" --cache {shlex.quote(str(cache))}"

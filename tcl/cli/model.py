@@ -173,6 +173,7 @@ def predict(
 
     from tcl.arrays.annotations import sizes_of
     from tcl.cli.cache_common import layouts_of
+    from tcl.codegen.compiler import compiler_for
     from tcl.codegen.cpu.thread_count import thread_count
     from tcl.codegen.devices.cpu import CpuProfile
     from tcl.codegen.devices.named import device_named
@@ -181,7 +182,6 @@ def predict(
     from tcl.grammar.ranges.inference import infer
     from tcl.selection.suggested_options import DEFAULT
     from tcl.tuner.model.ranking import ranked
-    from tcl.tuner.model.subjects import subject_type
 
     _, checked = choose(file, entry)
     shapes, _ = layouts_of(checked, sizes_of(checked, sizes))
@@ -192,7 +192,7 @@ def predict(
     else:
         without_threads(device, threads)
     model, where = _model(path, target, device)
-    layouts = subject_type(target.backend).layouts(sized)
+    layouts = compiler_for(target).layouts(sized)
     count = candidates or (1000 if isinstance(target, CpuProfile) else 200)
     ranking = ranked(model, lower(sized, layouts), target, DEFAULT, count, seed)
     if ranking is None:

@@ -111,21 +111,11 @@ def command(
 
         click.echo(compile_reference(sized, jit=False).source)
         return
-    from tcl.codegen.devices.cpu import CpuProfile
-    from tcl.selection.best_options import DEFAULT
+    from tcl.backends.stages import stage_text
+    from tcl.selection.suggested_options import DEFAULT
 
     chosen = parse_options(options) or DEFAULT
-    profile = _device(device, threads)
-    if isinstance(profile, CpuProfile):
-        if stage == "resources":
-            raise click.UsageError(_OF_A_GPU)
-        from tcl.backends.cpu_stages import cpu_stage
-
-        click.echo(cpu_stage(stage, sized, chosen, profile))
-    else:
-        from tcl.backends.gpu_stages import gpu_stage
-
-        click.echo(gpu_stage(stage, sized, chosen, profile))
+    click.echo(stage_text(stage, sized, chosen, _device(device, threads, stage)))
 
 
 def _for_all(
@@ -140,18 +130,16 @@ def _for_all(
 ) -> str:
     """A stage of a def for the class of its sizes."""
     from tcl.arrays.annotations import sizes_of
+    from tcl.backends.stages import stage_for_all
     from tcl.cli.kernels import parse_options
-    from tcl.codegen.devices.cpu import CpuProfile
     from tcl.executors.size_classes import for_all
     from tcl.grammar.ranges.findings import size
     from tcl.grammar.ranges.ranges_text import ranges_text
-    from tcl.selection.best_options import DEFAULT
+    from tcl.selection.suggested_options import DEFAULT
 
     if stage in ("ast", "canonical", "reference"):
         raise click.UsageError(f"--varying makes no difference to --stage {stage}; leave it out")
-    profile = _device(device, threads)
-    if stage == "resources" and isinstance(profile, CpuProfile):
-        raise click.UsageError(_OF_A_GPU)
+    profile = _device(device, threads, stage)
     _, checked = choose(file, entry)
     check_varying(checked, varying)
     sized = size(checked, sizes_of(checked, sizes))
@@ -165,14 +153,7 @@ def _for_all(
     if stage == "ranges":
         return f"for all of {found}\n{ranges_text(found.symbolic)}"
     chosen = parse_options(options)
-    asked = chosen is not None
-    if isinstance(profile, CpuProfile):
-        from tcl.backends.cpu_stages import cpu_stage_for_all
-
-        return cpu_stage_for_all(stage, found, chosen or DEFAULT, profile, asked=asked)
-    from tcl.backends.gpu_stages import gpu_stage_for_all
-
-    return gpu_stage_for_all(stage, found, chosen or DEFAULT, profile)
+    return stage_for_all(stage, found, chosen or DEFAULT, profile, asked=chosen is not None)
 
 
 def _check(options: str | None, device: str, threads: int | None) -> None:
@@ -182,11 +163,11 @@ def _check(options: str | None, device: str, threads: int | None) -> None:
 
         parse_options(options)
     if device != "cpu":
-        _device(device, threads)
+        _device(device, threads, "")
 
 
-def _device(name: str, threads: int | None) -> CpuProfile | GpuProfile:
-    """What to show kernels for."""
+def _device(name: str, threads: int | None, stage: str) -> CpuProfile | GpuProfile:
+    """What to show a stage of kernels for."""
     from tcl.backends.targets import EMULATED
     from tcl.codegen.cpu.thread_count import thread_count
     from tcl.codegen.devices.cpu import CpuProfile
@@ -199,6 +180,8 @@ def _device(name: str, threads: int | None) -> CpuProfile | GpuProfile:
         )
     found = device_named(name)
     if isinstance(found, CpuProfile):
+        if stage == "resources":
+            raise click.UsageError(_OF_A_GPU)
         return replace(found, threads=thread_count(threads, None if name == "cpu" else found.cores))
     without_threads(name, threads)
     return found

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from tcl.arrays.arguments import Wanted
 from tcl.arrays.libraries import HOST
+from tcl.codegen.compiler import Device
 from tcl.codegen.devices.cpu import host_cpu
 from tcl.codegen.options.options import MappingOptions
 from tcl.common.lazy import Lazy
@@ -18,7 +19,6 @@ from tcl.executors.size_classes import NOT_FOR_ALL, ForAll, tell
 from tcl.executors.varying import Class
 from tcl.grammar.sizes.size_classes import SizeClass, classes_of
 from tcl.grammar.tree.checked import CheckedDef
-from tcl.selection.best_options import Device
 from tcl.selection.suggested_options import DEFAULT, Chosen, applied
 
 if TYPE_CHECKING:

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 
 from tcl.arrays.random_inputs import input_shape
 from tcl.codegen.common.dtypes import numpy_dtype
-from tcl.codegen.cpu.run.varying import scheduled_for_all
-from tcl.codegen.devices.cpu import CpuProfile
+from tcl.codegen.compiler import Device, compiler_for
 from tcl.common.dataclass import dataclass
 from tcl.common.errors import CompileError, OptionsError
 from tcl.common.lazy import Lazy
@@ -21,8 +20,7 @@ from tcl.grammar.sizes.size_classes import SizeClass, classes_of
 from tcl.grammar.sizes.varying import Undecided
 from tcl.grammar.syntax.errors import SourceError
 from tcl.grammar.tree.checked import CheckedDef, Tensor
-from tcl.selection.best_options import Device, Query, layout_key
-from tcl.selection.suggested_options import DEFAULT
+from tcl.selection.best_options import Query, layout_key
 from tcl.tuner.cache.key import ArrayLayout
 
 if TYPE_CHECKING:
@@ -65,12 +63,7 @@ class ForAll:
     def check(self, device: Device) -> None:
         """Raises one of ``NOT_FOR_ALL`` unless there can be a kernel for all of these sizes, which
         does not depend on options: those that nobody asked for are made to fit."""
-        if isinstance(device, CpuProfile):
-            scheduled_for_all(self.symbolic, DEFAULT, device, asked=False)
-            return
-        cuda_varying.emitted_for_all(
-            DEFAULT, lambda options: cuda_emit.emit_module(self.symbolic, options, device)
-        )
+        compiler_for(device, asked=False).check(self.symbolic)
 
     @contextmanager
     def refusing(self) -> Iterator[None]:

@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import field, replace
 from itertools import chain, islice
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 from tcl.arrays.arguments import Array
 from tcl.codegen.common.version import CODEGEN_VERSION
+from tcl.codegen.compiler import Device, compiler_for
 from tcl.codegen.cpu.thread_count import thread_count
-from tcl.codegen.devices.cpu import CpuProfile, host_cpu
+from tcl.codegen.devices.cpu import host_cpu
 from tcl.codegen.options.options import MappingOptions
 from tcl.common.dataclass import dataclass
 from tcl.common.errors import CacheError, OptionsError
 from tcl.common.folder import cache_folder
-from tcl.common.lazy import Lazy
 from tcl.common.warn import tell, warn, warn_once, was_told
 from tcl.grammar.ranges.sized import SizedDef
 from tcl.grammar.sizes.size_classes import SizeClass
@@ -37,16 +38,7 @@ from tcl.tuner.cache.nearby import Near, explain, nearby
 from tcl.tuner.cache.tuning_cache import ArrayLayout, CacheKey, TuningCache
 
 if TYPE_CHECKING:
-    from tcl.codegen.devices.gpu import GpuProfile
-    from tcl.codegen.loopir import layouts
-    from tcl.codegen.schedule import cpu, gpu
-else:
-    layouts = Lazy("tcl.codegen.loopir.layouts")
-    cpu = Lazy("tcl.codegen.schedule.cpu")
-    gpu = Lazy("tcl.codegen.schedule.gpu")
-
-Device: TypeAlias = "CpuProfile | GpuProfile"
-"""What a kernel is for; of a CPU, with as many threads as it may use."""
+    from tcl.codegen.loopir import ir
 
 _TRIES = 10
 """Cached options that are tried before the default is taken: some may not apply."""
@@ -89,7 +81,7 @@ class Query:
     """Of the sizes that vary, by their names; ``sized`` has the usual ones."""
 
     @classmethod
-    def of(cls, sized: SizedDef, arrays: Sequence[Array], device: Device) -> Query:
+    def of(cls, sized: SizedDef, arrays: Sequence[Array | ArrayLayout], device: Device) -> Query:
         """On these inputs."""
         return cls(sized, layout_key(sized, array_layouts(arrays), device), device)
 
@@ -97,6 +89,21 @@ class Query:
     def name(self) -> str:
         """The def's."""
         return self.sized.checked.name
+
+    def layouts(self) -> dict[str, ir.Layout]:
+        """How all tensors lie in memory."""
+        pairs = zip(self.sized.checked.inputs, self.key.inputs, strict=True)
+        strides = {tensor.name: layout.strides for tensor, layout in pairs}
+        return compiler_for(self.device).layouts(self.sized, strides)
+
+    def refusal(self, options: MappingOptions) -> str | None:
+        """Why options cannot be applied to these sizes, in a sentence; None if they can."""
+        compiler = compiler_for(self.device)
+        try:
+            compiler.built(self.sized, options, lambda plan, program: None, self.layouts())
+        except OptionsError as error:
+            return str(error)
+        return None
 
 
 def best_known(query: Query, *, nearest: bool = False, relax: Collection[str] = ()) -> Chosen:
@@ -124,7 +131,7 @@ def _tell_of_other_threads(cache: TuningCache, query: Query) -> None:
     """Warn where a cache that has nothing for this has it for other numbers of threads: once for a
     def in a process, after one look at the file at most for each of its sizes."""
     key, about = query.key, ("threads", str(cache.path), query.key.definition)
-    if not isinstance(query.device, CpuProfile) or was_told(about):
+    if query.device.threads is None or was_told(about):
         return
     device, own = split_threads(key.device)
     found = map(split_threads, cache.devices(key))
@@ -159,7 +166,7 @@ def known_options(
     if nearest or relax:
         alike = nearby(cache, query.key, sizes=nearest, relax=relax)
         try:
-            near = _near(alike, query, first=found.preferred is None)
+            near = _nearest_entries(alike, query, first=found.preferred is None)
         except CacheError as error:
             what = "near sizes" if nearest else "other devices"
             warn_once((found.cache, str(error)), f"cached options for {what} are not used: {error}")
@@ -229,7 +236,7 @@ def suggestions(cache: TuningCache, key: CacheKey, name: str, count: int = _TRIE
     return Choices(name, file, tuple(entries))
 
 
-def _near(found: Iterator[Near], query: Query, *, first: bool) -> list[Suggested]:
+def _nearest_entries(found: Iterator[Near], query: Query, *, first: bool) -> list[Suggested]:
     """Entries for the nearest sizes and devices. ``first``: nothing is tried before them, so that
     the first one has to apply to these sizes, and it is said that it is used."""
     if first:
@@ -262,7 +269,7 @@ def defined(source: str, cache: Path, query: Query, varying: Sequence[str]) -> s
     given = [source]
     if folder is None or cache != folder / FILE_NAME:
         given.append(f"tcl.make_load_from_cache_options_factory({str(cache)!r})")
-    if isinstance(query.device, CpuProfile) and query.device.threads != thread_count(None):
+    if query.device.threads not in (None, thread_count(None)):
         given.append(f"threads={query.device.threads}")
     if varying:
         given.append(f"varying={tuple(varying)}")
@@ -297,32 +304,8 @@ def _values_apart(device: str, other: str) -> str:
 
 def _applicable(found: Iterator[Near], query: Query) -> Near | None:
     """The first whose options can be applied to these sizes; None if there is none."""
-    apply = _scheduling(query)
     for near in found:
-        try:
-            apply(MappingOptions.from_json(near.record.options))
-        except OptionsError:  # it does not fit these sizes
-            continue
-        return near
-    return None
-
-
-def _scheduling(query: Query) -> Callable[[MappingOptions], object]:
-    """What raises ``OptionsError`` for options that cannot be applied."""
-    sized, device = query.sized, query.device
-    pairs = zip(sized.checked.inputs, query.key.inputs, strict=True)
-    strides = {tensor.name: layout.strides for tensor, layout in pairs}
-    if isinstance(device, CpuProfile):
-        host, on_cpu = device, layouts.cpu_layouts(sized, strides)
-        return lambda options: cpu.schedule(sized, options, host, on_cpu, all_threads=False)
-    on_gpu = layouts.gpu_layouts(sized, strides)
-    return lambda options: gpu.schedule(sized, options, device, on_gpu)
-
-
-def refusal(query: Query, options: MappingOptions) -> str | None:
-    """Why options cannot be applied to these sizes, in a sentence; None if they can."""
-    try:
-        _scheduling(query)(options)
-    except OptionsError as error:
-        return str(error)
+        with suppress(OptionsError):
+            if query.refusal(MappingOptions.from_json(near.record.options)) is None:
+                return near
     return None

@@ -32,14 +32,14 @@ def known_by(cache: TuningCache, query: Query, mode: TuneMode) -> Chosen | None:
     if done is None:
         return None
     if done.winner is None:
-        return nothing(query, mode, done.message)
+        return default_as_nothing_works(query, mode, done.message)
     try:
         return MappingOptions.from_json(done.winner)
     except OptionsError:  # of another version: it is found again
         return None
 
 
-def nothing(query: Query, mode: TuneMode, message: str) -> Chosen:
+def default_as_nothing_works(query: Query, mode: TuneMode, message: str) -> Chosen:
     """The default, with one warning."""
     warn_once(
         ("first use", query.key.digest, str(mode)),

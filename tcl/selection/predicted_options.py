@@ -11,20 +11,19 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
-from tcl.codegen.options.options import MappingOptions
 from tcl.common.dataclass import dataclass
-from tcl.common.errors import CacheError, CompileError, ModelError, OptionsError
+from tcl.common.errors import CacheError, ModelError
 from tcl.common.folder import cache_folder
 from tcl.common.lazy import Lazy
 from tcl.common.log import logger
 from tcl.common.warn import warn_once
 from tcl.selection.best_options import Query, best_known
-from tcl.selection.suggested_options import DEFAULT, Choices, Chosen, Suggested, applied
+from tcl.selection.suggested_options import DEFAULT, Choices, Chosen, Suggested
 from tcl.selection.tune_modes import TuneMode
 from tcl.tuner.cache import first_uses
 from tcl.tuner.cache.file import FILE_NAME
@@ -33,15 +32,12 @@ from tcl.tuner.cache.tuning_cache import TuningCache
 
 if TYPE_CHECKING:
     from tcl.codegen.loopir import lower
-    from tcl.tuner.model import lookup, ranking, subjects
+    from tcl.tuner.model import lookup, ranking
 else:
-    lower = Lazy("tcl.codegen.loopir.lower")
-    lookup = Lazy("tcl.tuner.model.lookup")
+    lower, lookup = Lazy("tcl.codegen.loopir.lower"), Lazy("tcl.tuner.model.lookup")
     ranking = Lazy("tcl.tuner.model.ranking")
-    subjects = Lazy("tcl.tuner.model.subjects")
 
 _log = logger("executors")
-_T = TypeVar("_T")
 _TRIES = 3
 """Candidates that are compiled before the default is taken."""
 
@@ -103,45 +99,38 @@ class Predicted(Choices):
     now: bool = False
     """Whether the model has just been asked, so that what is made is to be remembered."""
 
-    def applied(self, make: Callable[[MappingOptions], _T]) -> tuple[MappingOptions, _T]:
-        """The first options of which something can be made; else, where they are of earlier, what
-        the model says now; else the default."""
-        for entry in self.entries:
-            try:
-                options = MappingOptions.from_json(entry.options)
-                made = make(options)
-            except (OptionsError, CompileError) as error:
-                about = self.name, entry.options, error
-                _log.info("%s: predicted options are passed over: %s: %s", *about)
-                continue
-            if self.now:
-                _remember(self.query, self.model, entry.options, "")
-            return options, made
-        if not self.now:
-            return applied(_asked_now(self.query, self.model), make)
-        _remember(self.query, self.model, None, "nothing that is preferred can be compiled")
-        return DEFAULT, make(DEFAULT)
+    def note(self, refused: list[tuple[Suggested, str]], used: Suggested | None) -> None:
+        for entry, reason in refused:
+            about = self.name, entry.options, reason
+            _log.info("%s: predicted options are passed over: %s: %s", *about)
+        if self.now:
+            why = "" if used else "nothing that is preferred can be compiled"
+            _remember(self.query, self.model, used.options if used else None, why)
+
+    def otherwise(self) -> Chosen:
+        """Where options are of earlier, what the model says now."""
+        return DEFAULT if self.now else _asked_now(self.query, self.model)
 
 
 def _asked_now(query: Query, model: str) -> Chosen:
     """The most promising candidates; the default where that is the better choice, which is
     remembered."""
     try:
-        ranking = rank(query)
+        ranked = rank_candidates(query)
     except ModelError as error:
         warn_once(("predict", str(error)), f"nothing is predicted: {error}")
         return DEFAULT
-    preferred = list(islice(ranking.preferred(), _TRIES)) if ranking is not None else []
-    if ranking is not None and preferred:
-        best = ranking.ratio(preferred[0])
-        about = query.name, query.key.sizes, len(ranking), best
+    preferred = list(islice(ranked.preferred(), _TRIES)) if ranked is not None else []
+    if ranked is not None and preferred:
+        best = ranked.ratio(preferred[0])
+        about = query.name, query.key.sizes, len(ranked), best
         _log.debug("%s on %s: of %d candidates the best promises %.2f of the time", *about)
-        texts = [ranking.options(place).to_json() for place in preferred]
+        texts = [ranked.options(place).to_json() for place in preferred]
         entries = _entries(query, texts)
         return Predicted(query.name, "", entries, query=query, model=model, now=True)
     why = "there is nothing to choose"
-    if ranking is not None:
-        why = f"unknown {ranking.unseen}" if ranking.unseen else "nothing promises 3 % over it"
+    if ranked is not None:
+        why = f"unknown {ranked.unseen}" if ranked.unseen else "nothing promises 3 % over it"
     _log.debug("%s on %s: the default stands: %s", query.name, query.key.sizes, why)
     _remember(query, model, None, why)
     return DEFAULT
@@ -171,7 +160,7 @@ def _remember(query: Query, model: str, winner: str | None, message: str) -> Non
         )
 
 
-def rank(query: Query) -> ranking.Ranking | None:
+def rank_candidates(query: Query) -> ranking.Ranking | None:
     """What the best model for the query's device expects of candidates around the default; None
     where there is nothing to choose. Files that cannot be read are passed over with a warning;
     raises ``ModelError`` if that is all of them."""
@@ -182,11 +171,9 @@ def rank(query: Query) -> ranking.Ranking | None:
     model, path, wrong = found
     for sentence in wrong:
         warn_once(("predict", sentence), f"{sentence}; {path} is asked instead")
-    pairs = zip(query.sized.checked.inputs, query.key.inputs, strict=True)
-    strides = {tensor.name: layout.strides for tensor, layout in pairs}
-    layouts = subjects.subject_type(device.backend).layouts(query.sized, strides)
-    chosen = ranking.ranked(model, lower.lower(query.sized, layouts), device, DEFAULT)
+    program = lower.lower(query.sized, query.layouts())
+    candidates = ranking.ranked(model, program, device, DEFAULT)
     taken = 1e3 * (time.perf_counter() - began)
     about = query.name, query.key.sizes, path, taken
     _log.debug("%s on %s: candidates are ranked by %s in %.1f ms", *about)
-    return chosen
+    return candidates

@@ -14,17 +14,15 @@ from tcl.tuner.space.program_space import ProgramSpace
 
 if TYPE_CHECKING:
     from tcl.tuner.model import lookup, search_prior
-    from tcl.tuner.model.search_prior import SearchPrior
 else:
-    lookup = Lazy("tcl.tuner.model.lookup")
-    search_prior = Lazy("tcl.tuner.model.search_prior")
+    lookup, search_prior = Lazy("tcl.tuner.model.lookup"), Lazy("tcl.tuner.model.search_prior")
 
 _log = logger("tuning")
 
 
 def model_to_start_from(
     query: Query, backend: Any, space: ProgramSpace, warn: Callable[[str], object]
-) -> SearchPrior | None:
+) -> search_prior.SearchPrior | None:
     """The best model for the query's device, as a search of ``space`` asks it; None where there is
     none, where it has not seen anything like this def or device, and for kernels of varying sizes,
     which models do not know. ``warn`` is told of files that cannot be read."""

@@ -73,14 +73,19 @@ class Choices:
             except (OptionsError, CompileError) as error:
                 refused.append((entry, str(error)))
                 continue
-            self._warn(refused, entry)
+            self.note(refused, entry)
             return options, made
-        self._warn(refused, None)
+        self.note(refused, None)
+        return applied(self.otherwise(), make)
+
+    def otherwise(self) -> Chosen:
+        """What is used where no entry applies."""
         if self.nothing and not self.entries:
             warn_once((self.cache, self.name, self.nothing), self.nothing)
-        return DEFAULT, make(DEFAULT)
+        return DEFAULT
 
-    def _warn(self, refused: list[tuple[Suggested, str]], used: Suggested | None) -> None:
+    def note(self, refused: list[tuple[Suggested, str]], used: Suggested | None) -> None:
+        """Called with what was passed over, and why, and with what is used instead."""
         new = {(self.cache, r[0].key, r[0].options): r for r in refused}
         new = {about: r for about, r in new.items() if not was_told(about)}
         if not new:

@@ -14,6 +14,7 @@ from typing import Any
 import tcl
 from tcl.arrays.given import new_array
 from tcl.arrays.libraries import HOST
+from tcl.codegen.compiler import Device
 from tcl.common.errors import ArgumentError
 from tcl.common.shown import kind_of
 from tcl.executors.call_inputs import inputs_of
@@ -256,17 +257,15 @@ def _stage(stage: str, calls: Calls[Any]) -> str:
         from tcl.grammar.ranges.ranges_text import ranges_text
 
         return ranges_text(calls.sized)
-    if isinstance(calls, CudaExecutor):
-        from tcl.backends.gpu_stages import gpu_stage
-
-        profile = this_machine().profile(calls.device)
-        return gpu_stage(stage, calls.sized, calls.options, profile)
-    from tcl.backends.cpu_stages import cpu_stage
+    from tcl.backends.stages import stage_text
     from tcl.codegen.cpu.thread_count import thread_count
     from tcl.codegen.devices.cpu import host_cpu
 
-    device = replace(host_cpu(), threads=thread_count())
-    return cpu_stage(stage, calls.sized, calls.options, device)
+    if isinstance(calls, CudaExecutor):
+        device: Device = this_machine().profile(calls.device)
+    else:
+        device = replace(host_cpu(), threads=thread_count())
+    return stage_text(stage, calls.sized, calls.options, device)
 
 
 sys.modules[__name__].__class__ = SwitchedModule

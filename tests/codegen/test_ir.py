@@ -48,6 +48,9 @@ def matmul() -> ir.Program:
     return lower(sized_of(MATMUL, A=(5, 7), B=(7, 9)))
 
 
+LOOPS = matmul().nests[0].loops
+ZERO = ir.Const(0.0, FLOAT32)
+
 # Names and index expressions.
 
 affines = st.builds(
@@ -103,7 +106,7 @@ def built(
     body: ir.Statement, *chunks: tuple[ir.Fold, ...], loops: tuple[ir.Loop, ...] | None = None
 ) -> ir.Built:
     program = matmul()
-    space = replace(program.nests[0].space, loops=loops or program.nests[0].loops)
+    space = replace(program.nests[0].space, loops=loops or LOOPS)
     return ir.Built(program.name, program.tensors, (ir.Kernel(chunks, body, (space,), ()),))
 
 
@@ -112,7 +115,7 @@ def value_of(value: ir.Value) -> ir.Program:
 
 
 def _loops(*changes: tuple[int, ir.Loop]) -> tuple[ir.Loop, ...]:
-    loops = list(matmul().nests[0].loops)
+    loops = list(LOOPS)
     for position, loop in changes:
         loops[position] = loop
     return tuple(loops)
@@ -122,13 +125,18 @@ def _load(tensor: str, *names: str) -> ir.Load:
     return ir.Load(ir.TensorRef(tensor, tuple(map(ir.Affine.of, names))), FLOAT32, True)
 
 
+def loop(name: str, step: int, count: int, kind: ir.Kind = ir.Kind.SERIAL) -> ir.Loop:
+    dim, _, level = name.partition("-")
+    return ir.Loop(ir.Fold(f"s0.{dim}", level or "point", step, count), kind)
+
+
 NARROW = ir.Computed(ir.Const(1, INT32), True)
-UNROLLED = ir.Loop(ir.Fold("s0.m", "point", 1, 5), ir.Kind.UNROLL)
-M_CHUNKS = ir.Loop(ir.Fold("s0.m", "point", 1, 5), ir.Kind.PARALLEL)
-N_CHUNKS = ir.Loop(ir.Fold("s0.n", "point", 1, 9), ir.Kind.PARALLEL)
-K_CHUNKS = ir.Loop(ir.Fold("s0.k", "point", 1, 7), ir.Kind.PARALLEL)
-K_LANES = ir.Loop(ir.Fold("s0.k", "point", 1, 7), ir.Kind.VECTOR)
+UNROLLED, M_CHUNKS = loop("m", 1, 5, ir.Kind.UNROLL), loop("m", 1, 5, ir.Kind.PARALLEL)
+N_CHUNKS, K_CHUNKS = loop("n", 1, 9, ir.Kind.PARALLEL), loop("k", 1, 7, ir.Kind.PARALLEL)
+K_LANES = loop("k", 1, 7, ir.Kind.VECTOR)
 PANEL = ir.Panel("P", "A", "s0.fill0", 0, 128, ())
+ADD, FIRST = ir.Accumulate("a", "+", ZERO), ir.Accumulate("a", "=", ZERO)
+CORNER = ir.TensorRef("C", (ir.Affine(), ir.Affine()))
 BAD: dict[str, ir.Program | ir.Built] = {
     "has no dimension s0.z": value_of(_load("A", "s0.z", "s0.k")),
     "has no dimension s1.m": value_of(_load("A", "s1.m", "s0.k")),
@@ -136,87 +144,47 @@ BAD: dict[str, ir.Program | ir.Built] = {
     "no tensor Z": value_of(_load("Z", "s0.k")),
     "not int64": value_of(ir.Load(ir.TensorRef("A", (ir.Affine(), NARROW)), FLOAT32, False)),
     "before it has a value": value_of(ir.Variable("x", FLOAT32)),
-    "does not cover": changed(
-        loops=_loops((0, ir.Loop(ir.Fold("s0.m", "point", 1, 4)))),
-    ),
-    "do not reach single points": changed(
-        loops=_loops((0, ir.Loop(ir.Fold("s0.m", "point", 5, 1)))),
-    ),
-    "do not reach": changed(loops=matmul().nests[0].loops[1:]),
-    "lacks that dimension": changed(
-        loops=(*matmul().nests[0].loops, ir.Loop(ir.Fold("s0.q", "point", 1, 4))),
-    ),
+    "does not cover": changed(loops=_loops((0, loop("m", 1, 4)))),
+    "do not reach single points": changed(loops=_loops((0, loop("m", 5, 1)))),
+    "do not reach": changed(loops=LOOPS[1:]),
+    "lacks that dimension": changed(loops=(*LOOPS, loop("q", 1, 4))),
     "lanes that are reduced share the accumulator a": built(
-        ir.Block(
-            (
-                ir.Declare("a", FLOAT32),
-                ir.For(K_LANES, ir.Accumulate("a", "+", ir.Const(0.0, FLOAT32))),
-            )
-        ),
-        loops=_loops((2, K_LANES)),
+        ir.Block((ir.Declare("a", FLOAT32), ir.For(K_LANES, ADD))), loops=_loops((2, K_LANES))
     ),
     "lanes that are reduced write the same element": built(
-        ir.For(
-            K_LANES,
-            ir.Store(ir.TensorRef("C", (ir.Affine(), ir.Affine())), ir.Const(0.0, FLOAT32)),
-        ),
-        loops=_loops((2, K_LANES)),
+        ir.For(K_LANES, ir.Store(CORNER, ZERO)), loops=_loops((2, K_LANES))
     ),
     "a serial loop over s0.m lies in": changed(
-        loops=(
-            *_loops((0, ir.Loop(ir.Fold("s0.m", "a", 2, 3), ir.Kind.UNROLL))),
-            ir.Loop(ir.Fold("s0.m", "b", 1, 2)),
-        ),
+        loops=(*_loops((0, loop("m-a", 2, 3, ir.Kind.UNROLL))), loop("m-b", 1, 2)),
     ),
-    "declared over a loop that has no registers": built(
-        ir.Declare("a", FLOAT32, (matmul().nests[0].loops[0].fold,))
-    ),
+    "declared over a loop that has no registers": built(ir.Declare("a", FLOAT32, (LOOPS[0].fold,))),
     "accumulator a is used outside of its loops": built(
-        ir.Block(
-            (
-                ir.Declare("a", FLOAT32, (UNROLLED.fold,)),
-                ir.Accumulate("a", "=", ir.Const(0.0, FLOAT32)),
-            )
-        ),
-        loops=_loops((0, UNROLLED)),
+        ir.Block((ir.Declare("a", FLOAT32, (UNROLLED.fold,)), FIRST)), loops=_loops((0, UNROLLED))
     ),
-    "accumulator a is not declared": built(ir.Accumulate("a", "=", ir.Const(0.0, FLOAT32))),
+    "accumulator a is not declared": built(FIRST),
     "first iteration of a loop from outside": built(
-        ir.First((matmul().nests[0].loops[2].fold,), ir.Block(()), ir.Block(()))
+        ir.First((LOOPS[2].fold,), ir.Block(()), ir.Block(()))
     ),
-    "cannot be lanes: reasons": changed(
-        loops=_loops((1, ir.Loop(ir.Fold("s0.n", "point", 1, 9), ir.Kind.VECTOR))),
-        sequential="reasons",
+    "cannot be vector: reasons": changed(
+        loops=_loops((1, loop("n", 1, 9, ir.Kind.VECTOR))), sequential="reasons"
     ),
-    "split or reordered": changed(loops=matmul().nests[0].loops[::-1], sequential="reasons"),
+    "split or reordered": changed(loops=LOOPS[::-1], sequential="reasons"),
     "used outside of its loops": built(
-        ir.Store(
-            ir.TensorRef("C", (ir.Affine.of("s0.m"), ir.Affine.of("s0.n"))),
-            ir.Const(0.0, FLOAT32),
-        )
+        ir.Store(ir.TensorRef("C", (ir.Affine.of("s0.m"), ir.Affine.of("s0.n"))), ZERO)
     ),
-    "writes the input A": built(
-        ir.Store(ir.TensorRef("A", (ir.Affine(), ir.Affine())), ir.Const(0.0, FLOAT32))
-    ),
-    "not declared": built(ir.Accumulate("acc", "+", ir.Const(0.0, FLOAT32))),
-    "looped over twice": built(
-        ir.For(matmul().nests[0].loops[0], ir.For(matmul().nests[0].loops[0], ir.Block(())))
-    ),
+    "writes the input A": built(ir.Store(ir.TensorRef("A", (ir.Affine(), ir.Affine())), ZERO)),
+    "looped over twice": built(ir.For(LOOPS[0], ir.For(LOOPS[0], ir.Block(())))),
     "a loop over chunks lies in another loop": changed(loops=_loops((1, N_CHUNKS))),
-    "is a reduction, and shared": changed(
-        loops=(K_CHUNKS, *matmul().nests[0].loops[:2]),
-    ),
-    "cannot be shared: reasons": changed(loops=_loops((0, M_CHUNKS)), sequential="reasons"),
+    "is a reduction, and shared": changed(loops=(K_CHUNKS, *LOOPS[:2])),
+    "cannot be parallel: reasons": changed(loops=_loops((0, M_CHUNKS)), sequential="reasons"),
     "over chunks s0.m.point lies in a kernel": built(
-        ir.For(matmul().nests[0].loops[1], ir.For(M_CHUNKS, ir.Block(())))
+        ir.For(LOOPS[1], ir.For(M_CHUNKS, ir.Block(())))
     ),
     "are not alike": built(ir.Block(()), (M_CHUNKS.fold, N_CHUNKS.fold)),
-    "a reduction is shared": built(
-        ir.Accumulate("a", "=", ir.Const(0.0, FLOAT32)), (K_CHUNKS.fold,)
-    ),
+    "a reduction is shared": built(FIRST, (K_CHUNKS.fold,)),
     "P is no panel": built(ir.Fill("P", ir.Block(()))),
     "one buffer cannot be filled ahead": built(
-        ir.Pipeline(matmul().nests[0].loops[2], (), ir.Block(()), 1, ir.Ahead.DIRECT, False)
+        ir.Pipeline(LOOPS[2], (), ir.Block(()), 1, ir.Ahead.DIRECT, False)
     ),
     "filled by s0.fill0, which it lacks": replace(
         built(ir.Block(())), kernels=(replace(built(ir.Block(())).kernels[0], panels=(PANEL,)),)
@@ -309,33 +277,6 @@ def test_naive_is_the_obvious_loop_nest() -> None:
     )
 
 
-def test_text_of_a_register_tile() -> None:
-    options = MappingOptions().vectorize(4).register(2, 3, 2)
-    text = show(schedule(sized_of(MATMUL, A=(5, 7), B=(7, 29)), options, DEVICE))
-    assert (
-        text.split("reduction s0.k in 0:7\n")[1]
-        == """\
-  for s0.m.point x 3 step 2
-    for s0.n.point x 3 step 12
-      float32 accumulator[s0.m.register, s0.n.register, s0.n.lane]
-      for s0.m.register x 2 unroll
-        for s0.n.register x 3 step 4 unroll
-          for s0.n.lane x 4 vector
-            accumulator = 0.0
-      for s0.k.point x 4 step 2
-        for s0.k.register x 2 unroll
-          for s0.m.register x 2 unroll
-            for s0.n.register x 3 step 4 unroll
-              for s0.n.lane x 4 vector
-                accumulator += (A(s0.m, s0.k) * B(s0.k, s0.n))
-      for s0.m.register x 2 unroll
-        for s0.n.register x 3 step 4 unroll
-          for s0.n.lane x 4 vector
-            C(s0.m, s0.n) = accumulator
-"""
-    )
-
-
 def test_text_of_lanes_of_a_reduction() -> None:
     options = MappingOptions().tile(0, 0, 32).vectorize(4, 2).register(2, 0, 3)
     text = show(schedule(sized_of(MATMUL, A=(5, 70), B=(70, 9)), options, DEVICE))
@@ -358,29 +299,6 @@ def test_text_of_lanes_of_a_reduction() -> None:
           for s0.m.register x 2 unroll
             C(s0.m, s0.n) = (C(s0.m, s0.n) + + of accumulator over s0.k.register, s0.k.lane)
 """
-    )
-
-
-def test_text_of_panels() -> None:
-    options = MappingOptions().tile(4, 8, 3).order(1, 2, 0).vectorize(4).stage(3, 2)
-    text = show(schedule(sized_of(MATMUL, A=(5, 7), B=(7, 9)), options, DEVICE))
-    assert (
-        text.split("first of")[0].split("in 0:7\n")[1]
-        == """\
-  for s0.n.tile x 2 step 8
-    for s0.k.tile x 3 step 3
-      for s0.n.point x 2 step 4
-        for s0.k.point x 3
-          for s0.n.lane x 4 vector
-            s0.panel1(4*s0.k.point + s0.n.lane + 3*s0.n.point) = B(s0.k, s0.n)
-      for s0.m.tile x 2 step 4
-        for s0.m.point x 4
-          for s0.k.point x 3
-            s0.panel0(s0.k.point + 3*s0.m.point) = A(s0.m, s0.k)
-        for s0.m.point x 4
-          for s0.n.point x 2 step 4
-            float32 accumulator[s0.n.lane]
-            """
     )
 
 

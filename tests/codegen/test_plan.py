@@ -14,7 +14,7 @@ from tcl.codegen.choose.cpu import presets as cpu_presets
 from tcl.codegen.choose.gpu import contraction as gpu_contraction
 from tcl.codegen.choose.gpu import presets as gpu_presets
 from tcl.codegen.choose.gpu.nest_shape import Shape
-from tcl.codegen.devices.gpu import GpuProfile, profile
+from tcl.codegen.devices.gpu import H200, GpuProfile
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.layouts import gpu_layouts
 from tcl.codegen.options.nest_options import OPTIONS, NestOptions
@@ -37,7 +37,6 @@ from tcl.codegen.passes.vectorize import Vectorize
 from tcl.codegen.schedule import cpu, gpu
 from tcl.common.errors import NoNestError
 
-H200 = profile("h200")
 LAYER = """float(M,K) A, float(K,N) B, float(N) b) -> (C) {
   C(m,n) +=! A(m,k) * B(k,n)
   C(m,n) = fmax(C(m,n) + b(n), 0.0)

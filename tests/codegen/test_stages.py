@@ -17,9 +17,9 @@ from click.testing import CliRunner
 from golden import Golden
 from places import ROOT
 
-from tcl.backends import cpu_stages
 from tcl.cli import main
-from tcl.codegen.cuda.emit import emit
+from tcl.codegen.cpu.emit import emit as cpu_emit
+from tcl.codegen.cuda.emit import emit as cuda_emit
 from tcl.codegen.devices.cpu import CpuProfile
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.printer import show
@@ -86,7 +86,7 @@ def test_the_schedule_shown_is_what_the_source_is_emitted_from(
 ) -> None:
     needs_x86(device)
     emitted: list[ir.Program] = []
-    module = cpu_stages if device == "cpu" else emit
+    module = cpu_emit if device == "cpu" else cuda_emit
     original = module.emit
 
     def noting(program: ir.Program, *given: Any, **named: Any) -> Any:

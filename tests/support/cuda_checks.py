@@ -21,7 +21,7 @@ from tcl.arrays.random_inputs import input_shape, random_inputs
 from tcl.codegen.cuda.emit.emit import emit_module
 from tcl.codegen.cuda.emit.module import Module
 from tcl.codegen.cuda.emulator import ORDERS, Emulated, EmulationError, Order, compile_modules
-from tcl.codegen.devices.gpu import GpuProfile, profile
+from tcl.codegen.devices.gpu import A100, H100, H200, RTX_5090, T4, GpuProfile
 from tcl.codegen.loopir import ir
 from tcl.codegen.options.options import MappingOptions
 from tcl.codegen.reference import compile_reference
@@ -33,8 +33,7 @@ from tcl.grammar.tree.checked import CheckedDef
 
 Array = npt.NDArray[Any]
 
-ARCHITECTURES = ("sm_75", "sm_80", "sm_90", "sm_120")
-H200, T4 = profile("H200"), profile("T4")
+DEVICES = (T4, A100, H100, RTX_5090)
 BATCH = 32
 """Modules that are compiled together."""
 

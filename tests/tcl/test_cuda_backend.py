@@ -24,7 +24,7 @@ from tcl.backends.cuda_backend import (
     Loadable,
     check_resources,
 )
-from tcl.backends.cuda_harness import Bound, CudaBench, CupyDevice, DeviceArray, DeviceGuarded
+from tcl.backends.cuda_harness import Bound, CudaBench, Device, DeviceArray, DeviceGuarded
 from tcl.backends.targets import CpuTarget, check_emulated, target
 from tcl.cli.grid import Wishes, tune_grid
 from tcl.cli.grid_file import read_grid
@@ -241,7 +241,7 @@ class Block:
 
 
 @dataclass
-class FakeDevice:
+class FakeDevice(Device):
     """Notes what is done; every launch takes ``each`` seconds."""
 
     each: float = 1e-3
@@ -352,7 +352,7 @@ def test_copies_take_their_turn_on_the_stream_of_the_kernels(
     stream that does not wait for it."""
     bindings = Bindings()
     monkeypatch.setitem(sys.modules, "cupy", bindings)
-    device = CupyDevice(0, replace(A100, l2_bytes=100, memory_bytes_per_second=1e9))
+    device = Device(0, replace(A100, l2_bytes=100, memory_bytes_per_second=1e9))
     values = np.zeros(5, np.uint8)
     place = values.ctypes.data
     device.upload(0x2000, values)

@@ -60,7 +60,7 @@ def no_ranking(monkeypatch: pytest.MonkeyPatch) -> None:
     def rank(query: object) -> None:
         raise AssertionError("candidates are ranked")
 
-    monkeypatch.setattr(predicted_options, "rank", rank)
+    monkeypatch.setattr(predicted_options, "rank_candidates", rank)
 
 
 @pytest.mark.parametrize("said", ["nothing", "options", "argument", "environment"])

@@ -61,7 +61,7 @@ def test_what_the_model_likes_is_used_and_remembered(
     def rank(query: object) -> None:
         raise AssertionError("candidates are ranked")
 
-    monkeypatch.setattr(predicted_options, "rank", rank)
+    monkeypatch.setattr(predicted_options, "rank_candidates", rank)
     assert chosen() == first
 
 

@@ -24,8 +24,8 @@ import tcl
 from tcl import first_use
 from tcl.codegen.options.options import MappingOptions
 from tcl.common import warn
-from tcl.selection.best_options import DEFAULT
-from tcl.selection.tune_modes import TuneMode, tune_modes
+from tcl.selection.best_options import DEFAULT, Query
+from tcl.selection.tune_modes import VARIABLE, TuneMode, tune_modes
 from tcl.tuner.cache import first_uses
 from tcl.tuner.cache.first_uses import FirstUse
 from tcl.tuner.cache.key import CacheKey
@@ -160,57 +160,45 @@ def test_modes_of_the_environment(
     assert str(tune_modes("trimmed", ("mm",)).of("mm")) == "trimmed"  # the argument says more
 
 
+_NO_MODE = "there is no tune mode"
+
+
+class Env(str):
+    """A mode that the environment gives."""
+
+
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ("atuo", f"there is no tune mode 'atuo', as tune_mode says; did you mean auto? {CHOICES}"),
-        ("", f"there is no tune mode '', as tune_mode says; {CHOICES}"),
-        (3, f"there is no tune mode 3, as tune_mode says; {CHOICES}"),
+        ("atuo", f"{_NO_MODE} 'atuo', as tune_mode says; did you mean auto? {CHOICES}"),
+        ("", f"{_NO_MODE} '', as tune_mode says; {CHOICES}"),
+        (3, f"{_NO_MODE} 3, as tune_mode says; {CHOICES}"),
         ([], f"tune_mode gives an empty list; {CHOICES}"),
-        (
-            ["mlp", "cnov"],
-            f"there is no tune mode 'cnov', as tune_mode says; did you mean conv? {CHOICES}",
-        ),
+        (["mlp", "cnov"], f"{_NO_MODE} 'cnov', as tune_mode says; did you mean conv? {CHOICES}"),
         ("mlp,auto", f"'auto' in the list that tune_mode gives is no preset; {CHOICES}"),
-        (
-            {"mm": "of"},
-            f"there is no tune mode 'of', as tune_mode says for mm; did you mean off? {CHOICES}",
-        ),
+        ({"mm": "of"}, f"{_NO_MODE} 'of', as tune_mode says for mm; did you mean off? {CHOICES}"),
         ({"mm": ()}, f"tune_mode gives an empty list for mm; {CHOICES}"),
+        (Env("autoo"), f"{_NO_MODE} 'autoo', as {VARIABLE} says; did you mean auto? {CHOICES}"),
+        (Env("mm=fast"), f"{_NO_MODE} 'fast', as {VARIABLE} says for mm; {CHOICES}"),
+        (Env("off;all"), f"{VARIABLE} gives two modes for all defs: 'off;all'"),
+        (Env("mm=off;mm=all"), f"{VARIABLE} gives two modes for mm: 'mm=off;mm=all'"),
+        (
+            Env("m m=off"),
+            f"{VARIABLE}: 'm m' is no name of a def; write MODE, or DEF=MODE, with "
+            "semicolons between",
+        ),
+        (Env("off;"), f"{_NO_MODE} '', as {VARIABLE} says; {CHOICES}"),
     ],
 )
-def test_an_unknown_mode_is_a_value_error(given: Any, message: str) -> None:
+def test_an_unknown_mode_is_a_value_error(
+    given: Any, message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if isinstance(given, Env):
+        monkeypatch.setenv(VARIABLE, given)
     with pytest.raises(ValueError) as error:  # noqa: PT011 - compared as a whole
-        tcl.define(MM, tune_mode=given)
+        tcl.define(MM, tune_mode=None if isinstance(given, Env) else given)
     assert str(error.value) == message
     assert isinstance(error.value, tcl.ArgumentError)
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        (
-            "autoo",
-            f"there is no tune mode 'autoo', as TCL_TUNE_MODE says; did you mean auto? {CHOICES}",
-        ),
-        ("mm=fast", f"there is no tune mode 'fast', as TCL_TUNE_MODE says for mm; {CHOICES}"),
-        ("off;all", "TCL_TUNE_MODE gives two modes for all defs: 'off;all'"),
-        ("mm=off;mm=all", "TCL_TUNE_MODE gives two modes for mm: 'mm=off;mm=all'"),
-        (
-            "m m=off",
-            "TCL_TUNE_MODE: 'm m' is no name of a def; write MODE, or DEF=MODE, with semicolons "
-            "between",
-        ),
-        ("off;", f"there is no tune mode '', as TCL_TUNE_MODE says; {CHOICES}"),
-    ],
-)
-def test_an_unknown_mode_of_the_environment(
-    text: str, message: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("TCL_TUNE_MODE", text)
-    with pytest.raises(ValueError) as error:  # noqa: PT011 - compared as a whole
-        tcl.define(MM)
-    assert str(error.value) == message
 
 
 def test_a_def_that_is_mistyped_in_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -341,7 +329,7 @@ def test_a_pinned_choice_that_does_not_apply_is_remembered(
         asked.append(options)
         return f"{options.preset} is not for this"
 
-    monkeypatch.setattr(first_use, "refusal", refusal)
+    monkeypatch.setattr(Query, "refusal", refusal)
     for mode, said in (
         (["conv", "naive"], "conv,naive works for mm on float32[8,8] float32[8,8], so the default "
          "is used: conv: conv is not for this; naive: naive is not for this"),

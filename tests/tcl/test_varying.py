@@ -131,7 +131,6 @@ def test_a_mistake_in_a_pass_is_heard(
     b = np.ones((5, 4), np.float32)
     with monkeypatch.context() as patch:
         patch.setattr("tcl.codegen.cpu.run.varying.scheduled_for_all", mistaken)
-        patch.setattr("tcl.executors.size_classes.scheduled_for_all", mistaken)
         with pytest.raises(IRError, match="a loop without a dimension"):
             t.mm(np.ones((20, 5), np.float32), b)
     np.testing.assert_array_equal(t.mm(np.ones((20, 5), np.float32), b), np.full((20, 4), 5))

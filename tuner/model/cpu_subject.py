@@ -13,13 +13,11 @@ from tcl.codegen.devices.cpu import CpuProfile
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.collapse import merged
 from tcl.codegen.loopir.cost import Cost, cost_of
-from tcl.codegen.loopir.layouts import cpu_layouts
 from tcl.codegen.options.nest_options import NestOptions
 from tcl.codegen.options.options import DEFAULT, MappingOptions
 from tcl.codegen.passes.fusion.groups import fusion_groups
 from tcl.codegen.schedule.cpu import plan_cpu
 from tcl.common.errors import OptionsError
-from tcl.grammar.ranges.sized import SizedDef
 from tcl.tuner.model.cpu_features import SCHEMA, Described
 from tcl.tuner.model.cpu_nests import SubjectNest, read_nest
 from tcl.tuner.model.estimate import estimate
@@ -63,12 +61,6 @@ class CpuSubject(Subject[tuple[NestOptions, ...], MappingSpace]):
         planned = plan_cpu(whole, DEFAULT, used).options
         default = tuple(planned[n.nest.name] for n in nests)
         return cls(whole, used, nests, cost_of(program), whole != program, default)
-
-    @staticmethod
-    def layouts(
-        sized: SizedDef, strides: Mapping[str, tuple[int, ...]] | None = None
-    ) -> dict[str, ir.Layout]:
-        return cpu_layouts(sized, strides)
 
     @staticmethod
     def space(program: ir.Program, device: CpuProfile) -> MappingSpace:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,13 +12,11 @@ from tcl.codegen.devices.gpu import GpuProfile
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.collapse import merged
 from tcl.codegen.loopir.cost import Cost, cost_of
-from tcl.codegen.loopir.layouts import gpu_layouts
 from tcl.codegen.options.options import DEFAULT, MappingOptions
 from tcl.codegen.passes.fuse import groups
 from tcl.codegen.passes.fusion.groups import fusion_groups
 from tcl.codegen.schedule.gpu import plan_gpu
 from tcl.common.errors import OptionsError
-from tcl.grammar.ranges.sized import SizedDef
 from tcl.tuner.model.gpu_features import SCHEMA, Described
 from tcl.tuner.model.gpu_mapped import Mapped
 from tcl.tuner.model.loops import Floats
@@ -49,12 +47,6 @@ class GpuSubject(Subject[tuple[Mapped, ...], GpuMappingSpace]):
         whole = merged(program)
         default = _mapped(whole, DEFAULT, device)
         return cls(whole, device, cost_of(program), whole != program, default)
-
-    @staticmethod
-    def layouts(
-        sized: SizedDef, strides: Mapping[str, tuple[int, ...]] | None = None
-    ) -> dict[str, ir.Layout]:
-        return gpu_layouts(sized, strides)
 
     @staticmethod
     def space(program: ir.Program, device: GpuProfile) -> GpuMappingSpace:

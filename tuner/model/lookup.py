@@ -9,12 +9,12 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tcl.codegen.devices.cpu import CpuProfile
 from tcl.common.errors import ModelError
 from tcl.common.files import open_plain
 from tcl.common.interrupts import of_system
 
 if TYPE_CHECKING:
+    from tcl.codegen.devices.cpu import CpuProfile
     from tcl.codegen.devices.gpu import GpuProfile
     from tcl.tuner.model.model import Model
 
@@ -28,18 +28,10 @@ def file_name(scope: str, device: CpuProfile | GpuProfile) -> str:
     for any CPU, or GPU."""
     if scope == "generic":
         return f"{device.backend}.json"
-    if isinstance(device, CpuProfile):
-        about = f"{device.title or device.name}; {device.vector_bits}; {device.cores}"
-        architecture = f"{device.architecture}-{device.vector_bits}"
-    else:
-        from tcl.codegen.devices.gpu import known
-
-        same = device.architecture, device.multiprocessors
-        sheet = known(device.name, *same)
-        about = "; ".join(map(str, (device.name if sheet is None else sheet.name, *same)))
-        architecture = device.architecture
-    digits = hashlib.sha256(about.encode()).hexdigest()[:10]
-    return f"{device.backend}-{architecture if scope == 'architecture' else digits}.json"
+    if scope == "architecture":
+        return f"{device.backend}-{device.family}.json"
+    digits = hashlib.sha256(device.model.encode()).hexdigest()[:10]
+    return f"{device.backend}-{digits}.json"
 
 
 def files(device: CpuProfile | GpuProfile, folder: Path | None) -> Iterator[Path]:

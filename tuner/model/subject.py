@@ -4,13 +4,12 @@ subclass; ``subjects`` knows all of them."""
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, ClassVar, Generic, Self, TypeVar
 
 from tcl.codegen.loopir import ir
 from tcl.codegen.options.options import MappingOptions
 from tcl.common.errors import OptionsError
-from tcl.grammar.ranges.sized import SizedDef
 from tcl.tuner.model.loops import Floats
 from tcl.tuner.model.schema import Schema
 from tcl.tuner.space.columns import Places, Rows
@@ -38,13 +37,6 @@ class Subject(ABC, Generic[ChoicesT, SpaceT]):
     @abstractmethod
     def read(cls, program: ir.Program, device: Any) -> Self:
         """Of a program that has just been lowered."""
-
-    @staticmethod
-    @abstractmethod
-    def layouts(
-        sized: SizedDef, strides: Mapping[str, tuple[int, ...]] | None = None
-    ) -> dict[str, ir.Layout]:
-        """How tensors lie in memory, of inputs with these strides in bytes."""
 
     @staticmethod
     @abstractmethod

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from tcl.codegen.common.version import CODEGEN_VERSION
+from tcl.codegen.compiler import compiler_for
 from tcl.codegen.loopir.lower import lower
 from tcl.codegen.options.options import DEFAULT, MappingOptions
 from tcl.common.errors import OptionsError, TclError
@@ -173,8 +174,8 @@ def subject_of(key: CacheKey, checked: CheckedDef, device: Device) -> Subject[An
     pairs = list(zip(checked.inputs, key.inputs, strict=True))
     sized = infer(checked, {t.name: layout.shape for t, layout in pairs})
     strides = {t.name: layout.strides for t, layout in pairs}
-    about = subject_type(key.backend)
-    return about.read(lower(sized, about.layouts(sized, strides)), device)
+    program = lower(sized, compiler_for(device).layouts(sized, strides))
+    return subject_type(key.backend).read(program, device)
 
 
 def reasons(found: History) -> Iterator[str]:

@@ -10,7 +10,6 @@ from typing import Any
 
 import tcl
 from tcl.backends.cpu_backend import CpuBackend
-from tcl.backends.program_backend import Layout
 from tcl.bench.arrays import Array
 from tcl.bench.peers.names import DEFAULT_FORM, TUNED_FORM
 from tcl.bench.task import Form, Task
@@ -21,7 +20,7 @@ from tcl.executors.call_kernels import size
 from tcl.executors.executor import Executor
 from tcl.grammar.check.definitions import check
 from tcl.grammar.ranges.sized import SizedDef
-from tcl.selection.best_options import DEFAULT
+from tcl.selection.best_options import DEFAULT, array_layouts
 from tcl.tuner.measure.placement import aligned
 from tcl.tuner.space.cpu.mapping import MappingSpace
 
@@ -55,7 +54,7 @@ class _Ours:
         if task.tuned:
             return {"tuned": self._used.to_json()}
         sized = size(check(task.text)[task.entry], self._arrays)
-        layouts = tuple(Layout(a.shape, a.strides) for a in self._arrays)
+        layouts = array_layouts(self._arrays)
         backend = CpuBackend(task.text, task.entry, layouts, folder="", threads=self._threads)
         space = MappingSpace(backend.program(), backend.device)
         rng = random.Random(len(sized.statements))

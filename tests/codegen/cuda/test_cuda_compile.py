@@ -15,7 +15,7 @@ from cuda_modules import ADDING, GATHERING, REVERSING, SPILL, needs_nvrtc
 from tcl.codegen.cuda.emit.module import Module
 from tcl.codegen.cuda.run.compile import SIMPLER, _compiled, compile_cubin, ptx
 from tcl.codegen.devices.cupy_driver import cupy, nvrtc
-from tcl.codegen.devices.gpu import A100, B200, H200, PROFILES, T4, GpuProfile, of_device, profile
+from tcl.codegen.devices.gpu import A100, B200, H100, H200, PROFILES, T4, GpuProfile, of_device
 from tcl.common.errors import ArgumentError, CompileError
 
 
@@ -41,9 +41,9 @@ def test_one_architecture_alone() -> None:
     """Only code for sm_90a may hold instructions of warp groups."""
     source = 'extern "C" __global__ void f() { asm volatile("wgmma.fence.sync.aligned;"); }'
     module = Module(source, (replace(ADDING.launches[0], name="f"),), ())
-    assert compile_cubin(module, profile("sm_90a")).resources[0].kernel == "f"
+    assert compile_cubin(module, replace(H100, specific=True)).resources[0].kernel == "f"
     with pytest.raises(CompileError, match="wgmma"):
-        compile_cubin(module, profile("sm_90"))
+        compile_cubin(module, H100)
 
 
 @needs_nvrtc

@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterator
 
 import pytest
-from cuda_checks import ARCHITECTURES, FILES, definitions, example_sizes, sized_for
+from cuda_checks import DEVICES, FILES, definitions, example_sizes, sized_for
 from cuda_modules import needs_nvrtc
 from cuda_options import random_gpu_options
 
@@ -18,12 +18,11 @@ from tcl.bench.rows import SUITE, Row
 from tcl.codegen.cuda.emit.emit import emit_module
 from tcl.codegen.cuda.emit.module import Module
 from tcl.codegen.cuda.run.compile import compile_cubin
-from tcl.codegen.devices.gpu import GpuProfile, profile
+from tcl.codegen.devices.gpu import GpuProfile
 from tcl.codegen.options.options import MappingOptions
 from tcl.grammar.ranges.sized import SizedDef
 
 pytestmark = needs_nvrtc
-DEVICES = tuple(map(profile, ARCHITECTURES))
 PRESETS = ("naive", "pointwise", "mlp")
 RANDOM = 20
 each_file = pytest.mark.parametrize("file", FILES)
@@ -63,7 +62,7 @@ def test_presets_become_cubins(file: str, name: str) -> None:
         check(module, device, f"{file}.{entry} {name}", spills=False)
 
 
-@pytest.mark.parametrize("device", DEVICES[::2], ids=ARCHITECTURES[::2])
+@pytest.mark.parametrize("device", DEVICES[::2], ids=lambda d: d.architecture)
 def test_what_is_measured_spills_nothing(device: GpuProfile) -> None:
     for name, sized in predict_rows():
         module = emit_module(sized, MappingOptions("mlp"), device)
@@ -104,7 +103,7 @@ def test_times_of_the_suites_cubins() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("device", DEVICES, ids=ARCHITECTURES)
+@pytest.mark.parametrize("device", DEVICES, ids=lambda d: d.architecture)
 def test_all_sizes_of_the_examples_spill_nothing(device: GpuProfile) -> None:
     for file in FILES:
         for entry, checked in definitions(file).items():

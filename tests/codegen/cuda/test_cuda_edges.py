@@ -11,9 +11,7 @@ from itertools import cycle, product
 import numpy as np
 import pytest
 from cuda_checks import (
-    ARCHITECTURES,
-    H200,
-    T4,
+    DEVICES,
     Array,
     Case,
     Work,
@@ -31,7 +29,7 @@ from sampling import sampled
 from tcl.codegen.cuda.emit.emit import emit_module
 from tcl.codegen.cuda.emulator import ORDERS, compile_modules, why_not
 from tcl.codegen.cuda.run.compile import compile_cubin
-from tcl.codegen.devices.gpu import profile
+from tcl.codegen.devices.gpu import H200, T4
 from tcl.codegen.loopir.layouts import WIDEST, gpu_layouts
 from tcl.codegen.options.nest_options import NestOptions
 from tcl.codegen.options.options import MappingOptions
@@ -302,8 +300,7 @@ def test_tensors_of_more_elements_than_32_bits_count(case: str) -> None:
     text, shapes = HUGE[case]
     (checked,) = check(text).values()
     sized = infer(checked, shapes)
-    for name, architecture in product(PRESETS, ARCHITECTURES):
-        device = profile(architecture)
+    for name, device in product(PRESETS, DEVICES):
         module = emit_module(sized, MappingOptions(name), device)
         kernels = module.source.partition('extern "C"')[2]  # without the helper functions
         assert "long long " in kernels

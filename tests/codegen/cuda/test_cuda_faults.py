@@ -10,10 +10,10 @@ from functools import cache
 import numpy as np
 import pytest
 from comparing import check_equal
-from cuda_checks import H200, T4, Case, case_of, check_cases, run_case, work_of_text
+from cuda_checks import Case, case_of, check_cases, run_case, work_of_text
 
 from tcl.codegen.cuda.emulator import ORDERS, EmulationError, compile_modules, why_not
-from tcl.codegen.devices.gpu import GpuProfile
+from tcl.codegen.devices.gpu import H200, T4, GpuProfile
 from tcl.codegen.options.nest_options import NestOptions
 from tcl.codegen.options.options import MappingOptions
 

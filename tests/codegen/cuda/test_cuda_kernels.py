@@ -11,20 +11,12 @@ import time
 from collections.abc import Iterator
 
 import pytest
-from cuda_checks import (
-    FILES,
-    H200,
-    T4,
-    Case,
-    case_of,
-    check_cases,
-    definitions,
-    example_work,
-)
+from cuda_checks import FILES, Case, case_of, check_cases, definitions, example_work
 from cuda_options import random_gpu_options, space_options
 
 from tcl.bench.rows import SUITE
 from tcl.codegen.cuda.emulator import why_not
+from tcl.codegen.devices.gpu import H200, T4
 from tcl.codegen.options.options import MappingOptions
 
 if why_not():

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from cuda_checks import FILES, H200, T4, definitions, points_of, sized_for
+from cuda_checks import FILES, definitions, points_of, sized_for
 from cuda_checks import example_sizes as sizes_of
 from cuda_options import random_gpu_options
 from interpreted_stages import check_stages
@@ -19,6 +19,7 @@ from strategies import random_program
 
 from tcl.arrays.annotations import parse_sizes, read_annotations
 from tcl.codegen.devices.cpu import host_cpu
+from tcl.codegen.devices.gpu import H200, T4
 from tcl.codegen.options.nest_options import NestOptions
 from tcl.codegen.options.options import MappingOptions
 from tcl.codegen.schedule.cpu import schedule as schedule_cpu

@@ -7,11 +7,12 @@ import time
 from collections.abc import Iterable, Iterator
 
 import pytest
-from cuda_checks import H200, T4, Case, case_of, check_cases, layout_of, strided, work_of_program
+from cuda_checks import Case, case_of, check_cases, layout_of, strided, work_of_program
 from cuda_options import random_gpu_options
 from strategies import random_program
 
 from tcl.codegen.cuda.emulator import why_not
+from tcl.codegen.devices.gpu import H200, T4
 from tcl.codegen.loopir.layouts import gpu_layouts
 from tcl.codegen.options.options import MappingOptions
 

@@ -6,10 +6,10 @@ from itertools import product
 
 import numpy as np
 import pytest
-from cuda_checks import H200, T4, case_of, check_cases, work_of_text
+from cuda_checks import case_of, check_cases, work_of_text
 
 from tcl.codegen.cuda.emulator import why_not
-from tcl.codegen.devices.gpu import GpuProfile
+from tcl.codegen.devices.gpu import H200, T4, GpuProfile
 from tcl.codegen.options.nest_options import NestOptions
 from tcl.codegen.options.options import MappingOptions
 from tcl.common.errors import OptionsError

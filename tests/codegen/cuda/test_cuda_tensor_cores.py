@@ -8,14 +8,14 @@ from itertools import product
 
 import numpy as np
 import pytest
-from cuda_checks import ARCHITECTURES, H200, Array, Case, Work, case_of, check_cases, work_of_text
+from cuda_checks import DEVICES, Array, Case, Work, case_of, check_cases, work_of_text
 from cuda_modules import needs_nvrtc
 from program_builder import numpy_type
 
 from tcl.codegen.cuda.emit.emit import emit_module
 from tcl.codegen.cuda.emulator import why_not
 from tcl.codegen.cuda.run.compile import compile_cubin
-from tcl.codegen.devices.gpu import profile
+from tcl.codegen.devices.gpu import H200
 from tcl.codegen.options.nest_options import NestOptions
 from tcl.codegen.options.options import MappingOptions
 from tcl.codegen.schedule.gpu import schedule
@@ -116,8 +116,7 @@ def test_many_products_on_tensor_cores_agree_with_the_reference(type_: str) -> N
 @pytest.mark.parametrize("type_", DEPTH)
 def test_products_on_tensor_cores_become_cubins(type_: str) -> None:
     one = next(cases(type_, range(8)))
-    for architecture in ARCHITECTURES:
-        device = profile(architecture)
+    for device in DEVICES:
         if device.capability < (8, 0):
             with pytest.raises(OptionsError, match=r"^mma: nest s0: T4 multiplies no such"):
                 emit_module(one.work.sized, one.options, device)
