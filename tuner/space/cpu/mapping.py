@@ -118,24 +118,21 @@ class NestKnobs:
                 known.update(each.normal(known, self.said(known)))
         return {k.name: known[k.name] for k in self.knobs}
 
-    def constraints(self) -> Iterator[Constraint]:
-        """What the passes refuse, step by step. Where one does, its own options are drawn again,
-        not those that were decided before it."""
-        for step in (*LOOPS, *MARKS):
-            options = [self._options[o] for o in step.options]
-            own = frozenset(k.name for each in options for k in each.knobs)
-            if own and all(each.exact for each in options):  # others are never refused
-                yield partial(self._refused, step.name, own)
-
-    def _refused(self, step: str, own: frozenset[str], values: Values) -> str | None:
+    def refused(self, values: Values) -> str | None:
+        """What the first pass says that refuses. Its own options are drawn again, not those that
+        were decided before it."""
         quiet = Quiet(values)
         trials = self._chunks.trials(quiet) if self._chunks else self._trials
         if isinstance(trials, OptionsError):
             return None  # refused for that
-        found = trials.through(step, self.nest.name, self.said(quiet))
-        for name in own:
-            values[name]
-        return str(found) if isinstance(found, OptionsError) else None
+        found = trials.refused(self.nest.name, self.said(quiet))
+        if found is None:
+            return None
+        step, error = found
+        for option in step.options:
+            for knob in self._options[option].knobs:
+                values[knob.name]
+        return str(error)
 
     def heuristics(self) -> Iterator[Constraint]:
         """What is not worth trying, in a sentence each."""
@@ -210,7 +207,7 @@ class MappingSpace(ProgramSpace):
             knobs,
             (
                 *(partial(_not_shared, chunks) for chunks in self._chunks),
-                *(each for nest in nests for each in nest.constraints()),
+                *(nest.refused for nest in nests),
             ),
             (each for nest in nests for each in nest.heuristics()),
         )

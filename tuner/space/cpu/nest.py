@@ -152,17 +152,16 @@ def tile(on: Subject) -> OptionKnobs:
             for k, knob in knobs.items()
         }
 
-    def redundant(values: Values, said: Said) -> str | None:
+    def normal(values: Values, said: Said) -> dict[str, Value]:
+        """A tile that is no smaller than the chunk is none."""
         inside = points_inside(on.nest, said.chunk, ())
-        for k, knob in knobs.items():
-            if dims[k].extent > int(values.get(knob.name, 0)) >= inside[k]:
-                size = values[knob.name]  # which alone is drawn again
-                return f"a tile of {size} points is a whole chunk of {dims[k].name}"
-        return None
+        whole = {knob.name: dims[k].extent for k, knob in knobs.items()}
+        return {
+            knob.name: values[knob.name] if int(values[knob.name]) < inside[k] else whole[knob.name]
+            for k, knob in knobs.items()
+        }
 
-    return OptionKnobs(
-        "tile", tuple(knobs.values()), said, values, redundant=redundant, exact=False
-    )
+    return OptionKnobs("tile", tuple(knobs.values()), said, values, normal, exact=False)
 
 
 def order(on: Subject, option: str) -> OptionKnobs:
