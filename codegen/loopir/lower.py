@@ -95,7 +95,7 @@ class _StatementLowering:
             case ck.LetRef(name=name, type=type_):
                 return ir.Variable(name, type_)
             case ck.Read():
-                return self._read(expr)
+                return self._lower_read(expr)
             case ck.Unary(op=op, operand=operand, type=type_):
                 return ir.Unary(op, self.value(operand), type_)
             case ck.Binary(op=op, left=left, right=right, type=type_):
@@ -114,7 +114,7 @@ class _StatementLowering:
             return self.sized.sizes[expr.name]
         return self.sized.shapes[expr.tensor][expr.axis]
 
-    def _read(self, read: ck.Read) -> ir.Load:
+    def _lower_read(self, read: ck.Read) -> ir.Load:
         subscripts: list[ir.Subscript] = []
         total = True
         layout = self.tensors[read.tensor].layout

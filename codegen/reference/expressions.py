@@ -81,13 +81,13 @@ class Emitter:
 
     def value(self, node: Expr) -> str:
         """Text of ``node`` computed in its type; its steps are appended to ``block``."""
-        return self._run(node, exact=False).text
+        return self._emit_tree(node, exact=False).text
 
     def exact(self, node: Expr) -> str:
         """Text of an integral ``node`` without wrapping: int64, or uint64 for a uint64 node."""
-        return self._run(node, exact=True).text
+        return self._emit_tree(node, exact=True).text
 
-    def _run(self, node: Expr, exact: bool) -> Code:
+    def _emit_tree(self, node: Expr, exact: bool) -> Code:
         # An own stack instead of recursion: expressions may nest thousands deep.
         stack = [self._emit(node, exact)]
         result: Code | None = None
@@ -213,12 +213,12 @@ class Emitter:
         places: list[Code] = []
         for axis, subscript in enumerate(node.subscripts):
             code = yield subscript, True
-            places.append(self._place(node, axis, subscript, code))
+            places.append(self._checked_subscript(node, axis, subscript, code))
         text = f"{self.names.tensor(node.tensor)}[{', '.join(p.text for p in places) or '()'}]"
         depth = 1 + max((p.depth for p in places), default=0)
         return _apply(loaded(node.type), Code(text, depth))
 
-    def _place(self, node: Read, axis: int, subscript: Expr, code: Code) -> Code:
+    def _checked_subscript(self, node: Read, axis: int, subscript: Expr, code: Code) -> Code:
         """Where in the array a subscript stands, after its check if it needs one."""
         first = self._sized.origins[node.tensor][axis]
         unsigned = subscript.type == UINT64

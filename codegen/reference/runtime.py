@@ -24,7 +24,7 @@ _TYPES = [t.name for t in SCALAR_TYPES.values() if not t.is_bool and t.name != "
 def namespace(jit: bool) -> dict[str, Any]:
     """Global names of generated code: ``float32`` and its like, ``b_`` with the name of a
     built-in for its float64 function, ``s_`` for the float32 ones, and the number helpers."""
-    helpers = _compiled() if jit else {**vars(numbers), **vars(special)}
+    helpers = _compile_helpers() if jit else {**vars(numbers), **vars(special)}
     public = (name for name in _functions(numbers) if not name.startswith("_"))
     names: dict[str, Any] = {name: helpers[name] for name in public}
     names |= {"nan": np.nan, "inf": np.inf}
@@ -53,7 +53,7 @@ def _functions(module: ModuleType) -> dict[str, FunctionType]:
     }
 
 
-def _compiled() -> dict[str, Any]:
+def _compile_helpers() -> dict[str, Any]:
     """Numba-compiled copies of all helpers, which call each other's copies."""
     import numba
 

@@ -139,12 +139,12 @@ def plan_gpu(program: ir.Program, options: MappingOptions, profile: GpuProfile) 
         parts = nests[nest.name].options.split
         if parts:
             reason = nests[nest.name].reason("split")
-            program, nests = _split(program, nests, nest.name, parts, reason)
+            program, nests = _split_reduction(program, nests, nest.name, parts, reason)
     preset, name = GpuPreset(options.preset, profile), f"preset {options.preset}"
     chosen = preset.choices(program, {n: o.options for n, o in nests.items()})
     while split := preset.split(program, {n: o.options for n, o in nests.items()}, chosen):
         # What followed a nest that is split has loops of its own now, and may be split as well.
-        program, nests = _split(program, nests, *split, name)
+        program, nests = _split_reduction(program, nests, *split, name)
         chosen = preset.choices(program, {n: o.options for n, o in nests.items()})
     found = {n: nests[n].or_else(name, o) for n, o in chosen.items()}
     nests = {n.name: found.get(n.name, nests[n.name]) for n in program.nests}
@@ -162,7 +162,7 @@ def _refuse(nest: ir.Nest, given: NestOptions) -> None:
             )
 
 
-def _split(
+def _split_reduction(
     program: ir.Program,
     nests: dict[str, NestPlan],
     name: str,

@@ -97,7 +97,7 @@ def given_inputs(
             for tensor, argument in zip(checked.inputs, arguments, strict=True)
         ]
         if any(map(_is_other, found)):
-            return _given(checked, arguments, found, driver)
+            return _foreign_inputs(checked, arguments, found, driver)
         arguments = [  # what handed its memory over to NumPy
             argument if one is None else one.array
             for argument, one in zip(arguments, found, strict=True)
@@ -111,7 +111,7 @@ def _is_other(one: Adopted | None) -> bool:
     return one is not None and (one.library is not NUMPY or one.foreign is not None)
 
 
-def _given(
+def _foreign_inputs(
     checked: CheckedDef,
     arguments: Sequence[Any],
     found: Sequence[Adopted | None],

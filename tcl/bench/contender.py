@@ -98,7 +98,7 @@ class Contender:
             )
         self._lines: queue.SimpleQueue[str] = queue.SimpleQueue()
         reading = (self._process.stdout, self._lines)
-        threading.Thread(target=_read, args=reading, daemon=True).start()
+        threading.Thread(target=_read_lines, args=reading, daemon=True).start()
         self.versions = self.ask(timeout, do="hello")["versions"]
 
     @property
@@ -145,7 +145,7 @@ class Contender:
             self._process.wait()
 
 
-def _read(stdout: IO[str], lines: queue.SimpleQueue[str]) -> None:
+def _read_lines(stdout: IO[str], lines: queue.SimpleQueue[str]) -> None:
     for line in stdout:
         lines.put(line)
     lines.put("")

@@ -55,7 +55,7 @@ class Known:
 def kept_ceilings(threads: int, folder: Path | None = None) -> Known | None:
     """What this machine can do with so many threads, if it was measured before."""
     folder = folder or cache_folder()
-    found = _read(folder).get(_identity(threads)) if folder is not None else None
+    found = _read_kept(folder).get(_identity(threads)) if folder is not None else None
     try:
         rates = [float(found[name]) for name in (*_RATES, "when")]  # type: ignore[index]
         narrow = {str(k): float(v) for k, v in found["products"].items()}  # type: ignore[index]
@@ -73,7 +73,7 @@ def failed_lately(threads: int, folder: Path | None = None) -> bool:
     folder = folder or cache_folder()
     if folder is None:
         return False
-    when = _read(folder).get(_FAILED + _identity(threads))
+    when = _read_kept(folder).get(_FAILED + _identity(threads))
     return isinstance(when, int | float) and 0 <= time.time() - when < _HOUR
 
 
@@ -107,7 +107,7 @@ def measure_ceilings(
 def _keep(folder: Path | None, found: Mapping[str, object]) -> None:
     """Add this to what the file holds, and take out what is None, where that can be written."""
     if folder is not None:
-        machines = {k: v for k, v in {**_read(folder), **found}.items() if v is not None}
+        machines = {k: v for k, v in {**_read_kept(folder), **found}.items() if v is not None}
         content = json.dumps({"schema": _SCHEMA, "machines": machines}, indent=1)
         with contextlib.suppress(OSError):
             folder.mkdir(parents=True, exist_ok=True)
@@ -252,7 +252,7 @@ def _identity(threads: int) -> str:
     return device_identity(replace(host_cpu(), threads=threads))
 
 
-def _read(folder: Path) -> dict[str, object]:
+def _read_kept(folder: Path) -> dict[str, object]:
     """What is kept; nothing if the file is not there, or not ours."""
     try:
         data = json.loads((folder / _FILE).read_text("utf-8"))

@@ -109,7 +109,7 @@ def _columns(report: Report, threads: int) -> Iterator[_Column]:
 
     yield _Column("share", lambda row: _middle(row, first, lambda r: share(r, True)))
     yield _Column("peer's", lambda row: _middle(row, first, lambda r: share(r, False)))
-    yield _Column("compile", lambda row: _compiled(row, first))
+    yield _Column("compile", lambda row: _compile_seconds(row, first))
 
 
 def _ratio_column(heading: str, quantity: Quantity, needed: Quantity | None) -> _Column:
@@ -137,7 +137,7 @@ def _threads(row: Line, placement: str) -> str:
     return str(used[0]) if used else "-"
 
 
-def _compiled(row: Line, placement: str) -> str:
+def _compile_seconds(row: Line, placement: str) -> str:
     found = [t for r in row.all(placement) if (t := r.compile_seconds) is not None]
     return duration(median(found)) if found else "-"
 

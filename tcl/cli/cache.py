@@ -237,12 +237,12 @@ def import_(file: Path, form: str, path: Path | None) -> None:
     from tcl.tuner.cache.t4_format import from_t4
     from tcl.tuner.cache.tuning_cache import TuningCache
 
-    found = from_t4(read(file, MOST_DATA), str(file), _canonical)
+    found = from_t4(read(file, MOST_DATA), str(file), _canonical_options)
     cache = TuningCache(named_cache(path))
     click.echo(f"{file}: {_added_text(merging.add(cache, found))} to {cache.path}")
 
 
-def _canonical(key: CacheKey, options: str) -> str:
+def _canonical_options(key: CacheKey, options: str) -> str:
     """Options as our own are stored; those of backends that we do not know are taken as they
     are."""
     from tcl.codegen.options.options import MappingOptions

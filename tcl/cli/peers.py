@@ -79,11 +79,11 @@ def _forms(spec: Spec, work: Work, threads: int) -> tuple[Sequence[str], list[Ca
         if makers:
             return row.results, makers
     if spec is _NUMPY:
-        return [t.name for t in checked.outputs], [partial(_whole, work)]
+        return [t.name for t in checked.outputs], [partial(_by_reference, work)]
     return (), []
 
 
-def _whole(work: Work) -> Form:
+def _by_reference(work: Work) -> Form:
     compute = whole_array(work.sized)
 
     def results() -> Sequence[Array]:

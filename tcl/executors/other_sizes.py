@@ -110,7 +110,7 @@ class OtherSizes:
         if outputs is None:
             results = self._new(new)
         else:
-            results = self._given(class_.sized(sizes)[0], inputs, outputs)
+            results = self._row_major(class_.sized(sizes)[0], inputs, outputs)
         if results is None:
             return None
         code.run(sizes, inputs + results, *more)
@@ -163,7 +163,7 @@ class OtherSizes:
                 return None
         return tuple(results)
 
-    def _given(
+    def _row_major(
         self, sized: SizedDef, inputs: tuple[Any, ...], outputs: Any
     ) -> tuple[Any, ...] | None:
         """The caller's arrays; None for other ones than NumPy's row-major ones."""

@@ -104,14 +104,14 @@ class CpuKernels:
         key = tuple([(t.dtype, t.shape, t.stride()) for t in inputs])
         found = self._rows.get(key)
         if found is None:
-            found = self._rows.setdefault(key, self._made(inputs))
+            found = self._rows.setdefault(key, self._make_kernel(inputs))
             if self.varying:
                 self._varied.append(key)
                 if len(self._varied) > MOST_VARIED:
                     self._rows.pop(self._varied.popleft(), None)
         return found
 
-    def _made(self, inputs: Sequence[Any]) -> Row:
+    def _make_kernel(self, inputs: Sequence[Any]) -> Row:
         checked = self._checked
         check_inputs(checked, inputs)
         standing = [

@@ -83,12 +83,12 @@ class Yardstick:
         measured, reading = take(self.pace), None
         self._measuring += self._clock() - began
         if not measured.dropped and self._spent + self._cost <= SHARE * self._measuring:
-            reading = self._read()
+            reading = self._time_reading()
             if clear(max(reading / before, before / reading)) > 1:
                 measured = take(self.pace)
         return measured, reading
 
-    def _read(self) -> float:
+    def _time_reading(self) -> float:
         began = self._clock()
         self._reset()
         self._run()  # the candidate has filled the caches

@@ -56,7 +56,7 @@ def lookup(
     wrong: list[str] = []
     for path in files(device, folder):
         try:
-            return _read(path, _digest(path), device.backend), path, wrong
+            return _read_model(path, _digest(path), device.backend), path, wrong
         except ModelError as error:
             wrong.append(str(error))
     if wrong:
@@ -81,7 +81,7 @@ def _digest_of(path: Path, *_: int) -> str:
 
 
 @lru_cache(maxsize=8)
-def _read(path: Path, digest: str, backend: str) -> Model:
+def _read_model(path: Path, digest: str, backend: str) -> Model:
     """Once for each contents."""
     # Only here: most first calls learn that there is no model.
     from tcl.tuner.model.file import read

@@ -71,7 +71,7 @@ class SavedSearch:
                 continue
             owner = _worker(name, found[1])
             if owner is None:
-                return _read(name, *found, cache.of_run(key, name))
+                return _checked_state(name, *found, cache.of_run(key, name))
             busy = busy or owner
         if busy is not None:
             raise _going_on(cache, busy)
@@ -86,7 +86,7 @@ class SavedSearch:
             found = cache.load_run(name)
             if found is not None and _worker(name, found[1]) is None:
                 with contextlib.suppress(CacheError):  # of another version
-                    searches.append(_read(name, *found, cache.of_run(key, name)))
+                    searches.append(_checked_state(name, *found, cache.of_run(key, name)))
         return tuple(searches)
 
     def complete(self, settings: TunerSettings) -> bool:
@@ -152,7 +152,7 @@ class SavedSearch:
         return 1 + max((r.heat for r in self.records if r.heat is not None), default=-1)
 
 
-def _read(
+def _checked_state(
     name: str, config: Mapping[str, Any], state: Mapping[str, Any], records: Sequence[Record]
 ) -> SavedSearch:
     try:
@@ -221,7 +221,7 @@ def kept(
             cache.change_run(name, claim)
             try:
                 found = cache.load_run(name)
-                yield _read(name, *found, cache.of_run(key, name)) if found else resume
+                yield _checked_state(name, *found, cache.of_run(key, name)) if found else resume
             finally:
                 with contextlib.suppress(CacheError):
                     cache.change_run(name, lambda state: {**state, OWNER: None})

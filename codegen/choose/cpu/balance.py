@@ -56,7 +56,7 @@ def _chunkings(
     def whole(size: int, k: int) -> int:
         return min(extents[k], -(-size // units[k]) * units[k])
 
-    for outer, parts, k in _divided(units, threads):
+    for outer, parts, k in _divisions(units, threads):
         sizes = list(extents)
         if outer is not None:
             sizes[outer] = whole(-(-extents[outer] // parts), outer) if parts else 1
@@ -74,7 +74,7 @@ def _chunkings(
             yield takes, share, tuple(sizes)
 
 
-def _divided(units: Sequence[int], threads: int) -> Iterator[tuple[int | None, int, int]]:
+def _divisions(units: Sequence[int], threads: int) -> Iterator[tuple[int | None, int, int]]:
     """Which dimensions are divided among threads: the last of each three. The first, if there is
     one, is divided into so many parts, or where that is 0 into single points."""
     yield from ((None, 0, k) for k in range(len(units)))

@@ -107,7 +107,7 @@ class Group:
             if partner is not None:
                 taken.add(partner)
                 shared.append((*dims, partner))
-        if not _in_order(nest, shared):
+        if not _keeps_order(nest, shared):
             return None
         fused = self.fused if along in self.fused else (*self.fused, along)
         return Group((*self.nests, nest), tuple(shared), fused)
@@ -184,7 +184,9 @@ class Group:
                 again = self._rereads(program, self.shared[k], spans)
                 again = again and (contracts or self._fits_l1(program, more, device))
                 wanted = (
-                    again or self._has_lanes_or_window(program, k) or self._points(sizes) < _POINTS
+                    again
+                    or self._has_lanes_or_window(program, k)
+                    or self._most_points(sizes) < _POINTS
                 )
                 wanted = wanted or sizes[k] < _ROWS
                 if not wanted or self.bytes(program, self._spans(more)) > room:
@@ -243,7 +245,7 @@ class Group:
     def _spans(self, sizes: Sequence[int]) -> dict[str, int]:
         return {d: s for dims, s in zip(self.shared, sizes, strict=True) for d in dims}
 
-    def _points(self, sizes: Sequence[int]) -> int:
+    def _most_points(self, sizes: Sequence[int]) -> int:
         """Points of a chunk of the nest that has most."""
         spans = self._spans(sizes)
         counts = (math.prod(spans.get(d.name, d.extent) for d in n.dims) for n in self.nests)
@@ -285,7 +287,7 @@ def _joined_groups(
     return groups
 
 
-def _in_order(nest: ir.Nest, shared: Sequence[tuple[str, ...]]) -> bool:
+def _keeps_order(nest: ir.Nest, shared: Sequence[tuple[str, ...]]) -> bool:
     """Whether a nest has its shared dimensions in the group's order, and any at all."""
     order = [d.name for d in nest.dims]
     places = [order.index(dims[-1]) for dims in shared]

@@ -135,7 +135,7 @@ class _Tile:
 
     def turns(self, dim: ir.Dim) -> int:
         """How many tiles there are along a dimension."""
-        return -(-dim.extent // (self.sizes.get(dim.name, 1) * self._lanes(dim.name)))
+        return -(-dim.extent // (self.sizes.get(dim.name, 1) * self._lanes_along(dim.name)))
 
     def times(self, ref: ir.TensorRef) -> int:
         """How often register tiles come back to an element."""
@@ -148,7 +148,7 @@ class _Tile:
         for name in dims_of(ref):
             size = self.sizes.get(name, 1)
             if name in along:
-                size = -(-size * self._lanes(name) * layout.itemsize // LINE)
+                size = -(-size * self._lanes_along(name) * layout.itemsize // LINE)
             found *= size
         return found
 
@@ -164,7 +164,7 @@ class _Tile:
         """Points or vectors of these dimensions in a tile."""
         return math.prod(self.sizes.get(name, 1) for name in dims)
 
-    def _lanes(self, dim: str) -> int:
+    def _lanes_along(self, dim: str) -> int:
         return self.lanes if dim == self.lane else 1
 
 

@@ -101,7 +101,7 @@ class Memory:
         at = self.addresses.of(ref, scope)
         raw = to_memory(self.b, value, layout.type, self.native_half)
         if padded and scope.ragged:
-            raw, scope = self._whole(raw, scope)
+            raw, scope = self._zero_filled(raw, scope)
         self._write(ref, layout, at, raw, scope, streamed)
 
     def copy(self, ref: ir.TensorRef, load: ir.Load, scope: Scope, padded: bool) -> bool:
@@ -112,11 +112,11 @@ class Memory:
         raw = self.bits(load, scope)
         at = self.addresses.of(ref, scope)
         if padded and scope.ragged:
-            raw, scope = self._whole(raw, scope)
+            raw, scope = self._zero_filled(raw, scope)
         self._write(ref, to.layout, at, raw, scope)
         return True
 
-    def _whole(self, raw: Val, scope: Scope) -> tuple[Val, Scope]:
+    def _zero_filled(self, raw: Val, scope: Scope) -> tuple[Val, Scope]:
         """All lanes, with 0 in those that do not exist."""
         assert scope.there is not None
         raw = self.b.select(scope.there, raw, Val("0", raw.type))

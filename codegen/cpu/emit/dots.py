@@ -106,7 +106,7 @@ class Dots:
                 made = b.call(form.intrinsic, sums.type, form.lanes, *operands)
                 made = arithmetic(b, "+", sums, made, fragment.sums)
             parts.append(made)
-        return self._joined(parts, lanes)
+        return self._concatenated(parts, lanes)
 
     def _part(self, value: Val, start: int, form: Form) -> Val:
         """As many lanes as a vector of this form has, from ``start`` on; one for all is spread."""
@@ -126,7 +126,7 @@ class Dots:
         lanes = words.lanes * depth
         return self.b.op(f"bitcast {words} to <{lanes} x {name}>", name, lanes)
 
-    def _joined(self, parts: list[Val], lanes: int) -> Val:
+    def _concatenated(self, parts: list[Val], lanes: int) -> Val:
         """The lanes of several vectors as one vector."""
         b = self.b
         if parts[0].lanes > lanes:

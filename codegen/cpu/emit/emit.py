@@ -53,7 +53,7 @@ def emit(program: ir.Built, device: CpuProfile, *, unchecked: bool = False) -> S
     return with_room(lambda: _emit(program, device, unchecked))
 
 
-def _size(tensor: ir.Tensor) -> int:
+def _tensor_bytes(tensor: ir.Tensor) -> int:
     return math.prod(tensor.layout.extents) * tensor.layout.itemsize
 
 
@@ -70,7 +70,7 @@ def _emit(program: ir.Built, device: CpuProfile, unchecked: bool) -> Source:
         at = b.op(f"getelementptr ptr, ptr %tensors, i64 {k}", "ptr")
         pointers[tensor.name] = b.op(f"load ptr, {at}, align 8", "ptr")
         if tensor.private:
-            own = b.op(f"mul i64 %thread, {number(apart(_size(tensor))).text}", "i64")
+            own = b.op(f"mul i64 %thread, {number(apart(_tensor_bytes(tensor))).text}", "i64")
             pointers[tensor.name] = b.op(f"getelementptr i8, {pointers[tensor.name]}, {own}", "ptr")
         if tensor.role is ir.Role.SCRATCH and tensor.layout.base > 1:
             pointers[tensor.name] = _aligned(b, pointers[tensor.name], tensor.layout.base)

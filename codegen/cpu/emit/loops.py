@@ -71,7 +71,7 @@ class Loops:
         self.straight: dict[int, bool] = {}
         """By identity of a body: whether nothing branches in it."""
         self.works: dict[int, int] = {}
-        """By identity of a body: what ``_work`` says of it."""
+        """By identity of a body: what ``_statements_at_most`` says of it."""
 
     def loop(self, loop: ir.Loop, body: ir.Statement, scope: Scope) -> None:
         """The loop, from where the loops around it stand."""
@@ -83,7 +83,7 @@ class Loops:
             case ir.Kind.SERIAL:
                 self._serial(loop.fold, body, scope)
             case ir.Kind.UNROLL | ir.Kind.VECTOR if dim := self._unknown(loop, body, scope):
-                self._apart(dim, loop, body, scope)
+                self._each_length(dim, loop, body, scope)
             case ir.Kind.UNROLL:
                 self._unrolled(loop.fold, body, scope)
             case ir.Kind.VECTOR:
@@ -140,19 +140,21 @@ class Loops:
             self.emit(kernel.body, scope.moved(ranges, offsets))
 
         count = math.prod(folds[0].count for folds in kernel.grid)
-        threads.share(count, self._work(kernel.body), each)
+        threads.share(count, self._statements_at_most(kernel.body), each)
 
-    def _work(self, body: ir.Statement) -> int:
+    def _statements_at_most(self, body: ir.Statement) -> int:
         """How many statements it does, at most."""
         match body:
             case ir.For(loop=loop, body=inner):
                 at_once = loop.kind in (ir.Kind.VECTOR, ir.Kind.DOT, ir.Kind.MMA)
                 times = 1 if at_once else usual(loop.fold.count)
-                found = self.works.get(id(body)) or max(1, times * self._work(inner))
+                found = self.works.get(id(body)) or max(1, times * self._statements_at_most(inner))
             case ir.Block(body=several):
-                found = self.works.get(id(body)) or max(1, sum(map(self._work, several)))
+                found = self.works.get(id(body)) or max(
+                    1, sum(map(self._statements_at_most, several))
+                )
             case ir.First(then=then, otherwise=otherwise):
-                found = max(self._work(then), self._work(otherwise))
+                found = max(self._statements_at_most(then), self._statements_at_most(otherwise))
             case _:
                 return 1
         self.works[id(body)] = found
@@ -160,7 +162,7 @@ class Loops:
 
     def _chunk(self, fold: ir.Fold, span: Span | int, own: Val) -> Span | int:
         """The points of the chunk that begins at ``own``."""
-        parts = _parts(fold, span)
+        parts = _lengths(fold, span)
         if not isinstance(parts, Lengths) and len(parts) == 1:
             return parts[0]
         left = self.b.binary("sub nsw", _value(span), own)
@@ -285,7 +287,7 @@ class Loops:
             part: Span | int | None = inner
             if part is None:
                 left = b.intrinsic("smin", b.binary("sub nsw", span, own), number(fold.step))
-                part = Span(left, _parts(fold, range_.span))
+                part = Span(left, _lengths(fold, range_.span))
             offset = At(add(b, range_.offset.base, own), range_.offset.constant)
             self._iteration(fold, body, scope, offset, part, At(own))
 
@@ -317,7 +319,7 @@ class Loops:
         empty: bool,
     ) -> None:
         """``each`` iteration over ``span`` points, with looks whether to go on."""
-        b, work, count, step = self.b, self._work(body), usual(fold.count), fold.step
+        b, work, count, step = self.b, self._statements_at_most(body), usual(fold.count), fold.step
         pause = self.pauses.get(id(body))
         if pause is None:
             stoppable_repeat(b, span, step, count, work, each, empty)
@@ -376,7 +378,7 @@ class Loops:
         several = (dim for dim, x in spans if isinstance(x, Span) and isinstance(x.choices, tuple))
         return next(several, None)
 
-    def _apart(self, dim: str, loop: ir.Loop, body: ir.Statement, scope: Scope) -> None:
+    def _each_length(self, dim: str, loop: ir.Loop, body: ir.Statement, scope: Scope) -> None:
         """The loop once for each length of a dimension."""
         range_ = scope.ranges[dim]
         assert isinstance(range_.span, Span)
@@ -463,7 +465,7 @@ _APART_OF_MANY = 31
 of it would read the other operands once more."""
 
 
-def _parts(fold: ir.Fold, span: Span | int) -> tuple[int, ...] | Lengths:
+def _lengths(fold: ir.Fold, span: Span | int) -> tuple[int, ...] | Lengths:
     """The numbers of points that iterations of the loop may have."""
     whole = (span,) if isinstance(span, int) else span.choices
     if isinstance(whole, Lengths):

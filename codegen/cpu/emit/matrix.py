@@ -97,7 +97,7 @@ class MatrixUnit:
 
     def _moves(self, side: ir.Value, rows: ir.Fold) -> bool:
         """Whether a factor depends on the rows."""
-        return self._stride(_read(side), rows) != 0
+        return self._stride(_side_load(side), rows) != 0
 
     def _stride(self, load: ir.Load, fold: ir.Fold) -> int:
         """Bytes from one iteration to the next."""
@@ -106,7 +106,7 @@ class MatrixUnit:
 
     def _operand(self, side: ir.Value, rows: ir.Fold, scope: Scope) -> int:
         """The register that has a factor, whose rows these are."""
-        b, load = self.b, _read(side)
+        b, load = self.b, _side_load(side)
         layout = self.program.tensor(load.ref.tensor).layout
         at, _ = affine(b, layout.place(load.ref), self.dims, scope)
         pointer = self.pointers.at(load.ref.tensor, at)
@@ -130,7 +130,7 @@ class MatrixUnit:
         self.b.do(self.b.call_text(f"llvm.x86.{name}", "void", *arguments))
 
 
-def _read(side: ir.Value) -> ir.Load:
+def _side_load(side: ir.Value) -> ir.Load:
     if not isinstance(side, ir.Load):
         raise ir.IRError("a matrix unit multiplies what lies in panels")
     return side

@@ -53,7 +53,7 @@ class Memory:
                 text = f"-{factor}" if c < 0 else factor
             else:
                 text += f" - {factor}" if c < 0 else f" + {factor}"
-        number += index.constant + self._known(index, scope)
+        number += index.constant + self._constant_part(index, scope)
         if not text:
             return self.sizes.index(number)
         if isinstance(number, Size):
@@ -64,11 +64,11 @@ class Memory:
         """Variables and their factors."""
         found: dict[str, int] = {}
         for name, c in index.terms:
-            for text, factor in self._parts(name, scope):
+            for text, factor in self._summands(name, scope):
                 found[text] = found.get(text, 0) + c * factor
         return [(text, c) for text, c in found.items() if c]
 
-    def _parts(self, name: str, scope: Scope) -> list[tuple[str, int]]:
+    def _summands(self, name: str, scope: Scope) -> list[tuple[str, int]]:
         """What a dimension or a fold is the sum of."""
         if name in scope.dims:
             return [(scope.dims[name], 1)]
@@ -78,7 +78,7 @@ class Memory:
         texts = (scope.folds[f.name] for f in folds)
         return [part for text in texts for part in _parts_of(text)]
 
-    def _known(self, index: ir.Affine, scope: Scope) -> int:
+    def _constant_part(self, index: ir.Affine, scope: Scope) -> int:
         """The constant part of dimensions that have no variable yet."""
         dims = self.geometry.dims
         return sum(

@@ -25,7 +25,7 @@ class Fills:
     def fill(self, fill: ir.Fill, scope: Scope) -> None:
         """Copies a box."""
         with self._each(fill, scope) as (store, width, inner, _):
-            to, element, there = self._parts(store, inner)
+            to, element, there = self._copied_parts(store, inner)
             if width > 1:
                 self.writer.used.add("copy")
                 self.lines.add(f"copy<{width}>(&{to}, &{element}, {there or 'true'});")
@@ -35,7 +35,7 @@ class Fills:
     def fill_async(self, fill: ir.Fill, scope: Scope) -> None:
         """Begins to copy a box; nobody waits."""
         with self._each(fill, scope) as (store, width, inner, _):
-            to, element, there = self._parts(store, inner)
+            to, element, there = self._copied_parts(store, inner)
             size = width * self.memory.layout(store.ref).itemsize
             self.writer.used |= {"copy_async", "commit_copies", "wait_copies"}
             self.lines.add(f"copy_async<{size}>(&{to}, &{element}, {there or 'true'});")
@@ -52,7 +52,7 @@ class Fills:
     def fetch(self, fill: ir.Fill, scope: Scope) -> None:
         """Reads what a thread copies to its registers."""
         with self._each(fill, scope) as (store, width, inner, step):
-            _, element, there = self._parts(store, inner)
+            _, element, there = self._copied_parts(store, inner)
             to = f"{self.held[store.ref.tensor]}[{step}]"
             if width > 1:
                 self.writer.used.add("load")
@@ -76,7 +76,7 @@ class Fills:
         zero = f"({self.memory.element_type(store.ref.tensor)})0"
         self.lines.add(f"{to} = {f'{there} ? {element} : {zero}' if there else element};")
 
-    def _parts(self, store: ir.Store, scope: Scope) -> tuple[str, str, str]:
+    def _copied_parts(self, store: ir.Store, scope: Scope) -> tuple[str, str, str]:
         """Where to, what, and on which condition; else a zero."""
         to = self.memory.element(store.ref, scope)
         value = store.value

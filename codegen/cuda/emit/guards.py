@@ -33,16 +33,16 @@ def _touching(
     around = [x.fold.dim for x in loops]
     if isinstance(statement, ir.Store):
         yield from around
-        yield from _named(geometry, statement.ref)
+        yield from _named_dims(geometry, statement.ref)
     for value in values_in(statement):
         for v in walk(value):
             if isinstance(v, ir.Load) and not (hoistable(v) and loops):
-                yield from _named(geometry, v.ref)
+                yield from _named_dims(geometry, v.ref)
                 if not hoistable(v):
                     yield from around
 
 
-def _named(geometry: Geometry, ref: ir.TensorRef) -> Iterator[str]:
+def _named_dims(geometry: Geometry, ref: ir.TensorRef) -> Iterator[str]:
     for s in ref.subscripts:
         if isinstance(s, ir.Affine):
             yield from (geometry.dim_of(name) for name, _ in s.terms)

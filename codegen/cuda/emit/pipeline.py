@@ -51,7 +51,7 @@ class _Pipeline:
         return self.fills.writer.geometry.iterations(self.pipeline.loop.fold)
 
     @property
-    def _end(self) -> str:
+    def _end_offset(self) -> str:
         """The offset at which the loop ends."""
         return self.fills.writer.sizes.index(self.pipeline.loop.fold.step * self.count)
 
@@ -64,7 +64,7 @@ class _Pipeline:
             if covers(self.count, k + 1):
                 self._into(str(k), at, copy)
             elif not surely(lambda k=k: k >= self.count):
-                with lines.block(f"if ({k * fold.step} < {self._end}) {{"):
+                with lines.block(f"if ({k * fold.step} < {self._end_offset}) {{"):
                     self._into(str(k), at, copy)
             lines.add("commit_copies();")
         with self.fills.threads.serial(fold, scope, self.pipeline.pause) as inner:
@@ -108,7 +108,7 @@ class _Pipeline:
         """The place so many iterations further, and the test that there is one."""
         fold = self.pipeline.loop.fold
         further = f"{scope.folds[fold.name]} + {ahead * fold.step}"
-        return scope.with_fold(fold, further), f"{further} < {self._end}"
+        return scope.with_fold(fold, further), f"{further} < {self._end_offset}"
 
     def _work(self, scope: Scope) -> None:
         self._at(self._buffer(scope, 0))

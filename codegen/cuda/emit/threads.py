@@ -31,7 +31,7 @@ class Threads:
         counts = [folds[0].count for folds in self.kernel.grid]
         for k, folds in enumerate(self.kernel.grid):
             after = math.prod(counts[k + 1 :])
-            text = self._place("blockIdx.x", after, counts[k], outermost=k == 0)
+            text = self._iteration("blockIdx.x", after, counts[k], outermost=k == 0)
             name = self._offset(folds[0], text, "block")
             for fold in folds:
                 scope = scope.with_fold(fold, name)
@@ -40,7 +40,7 @@ class Threads:
             whole = after == self.kernel.threads
             for k, fold in enumerate(space.threads):
                 after //= fold.count
-                text = self._place("threadIdx.x", after, fold.count, outermost=whole and k == 0)
+                text = self._iteration("threadIdx.x", after, fold.count, outermost=whole and k == 0)
                 scope = scope.with_fold(fold, self._offset(fold, text, fold.level))
         return scope
 
@@ -122,7 +122,7 @@ class Threads:
                 self.lines.open(f"if ({' && '.join(tests)}) {{")
             yield
 
-    def _place(self, of: str, after: int, count: int, *, outermost: bool) -> str:
+    def _iteration(self, of: str, after: int, count: int, *, outermost: bool) -> str:
         """The iteration of a fold, each of which goes through ``after`` others."""
         sizes = self.writer.sizes
         text = of if alike(after, 1) else f"{of} / {sizes.index(after)}"

@@ -112,13 +112,13 @@ class Expressions:
             if ready or not inside:
                 first = len(done) - len(inside)
                 operands = done[first:]
-                done[first:] = [self._joined(current, operands)]
+                done[first:] = [self._node(current, operands)]
             else:
                 pending.append((current, True))
                 pending += ((v, False) for v in reversed(inside))
         return done[0]
 
-    def _joined(self, value: ir.Value, operands: list[Piece]) -> Piece:
+    def _node(self, value: ir.Value, operands: list[Piece]) -> Piece:
         """A node, by the pieces of the values directly inside it."""
         match value:
             case ir.Const(value=number, type=type_):

@@ -97,7 +97,7 @@ def arena_of(module: Module, arrays: Mapping[str, Array]) -> Arena:
         if tensor.role is ir.Role.SCRATCH:
             step = SCRATCH_ALIGNMENT
         else:
-            _check(tensor, arrays)
+            _check_array(tensor, arrays)
         first = -(-(end - low) // (2 * step)) * 2 * step + step
         places[tensor.name] = Place(tensor.name, first + low, first + high, first, tensor.layout)
         end = first + high + GAP
@@ -121,7 +121,7 @@ def reach(layout: ir.Layout) -> tuple[int, int]:
     return sum(min(end, 0) for end in ends), sum(max(end, 0) for end in ends) + layout.itemsize
 
 
-def _check(tensor: ir.Tensor, arrays: Mapping[str, Array]) -> None:
+def _check_array(tensor: ir.Tensor, arrays: Mapping[str, Array]) -> None:
     layout, array = tensor.layout, arrays.get(tensor.name)
     if array is None:
         raise EmulationError(f"no array for tensor {tensor.name}")

@@ -92,17 +92,17 @@ def _ahead(architecture: str) -> tuple[str, tuple[str, ...]]:
 def _survived(
     source: str, profile: GpuProfile, architecture: str, options: tuple[str, ...]
 ) -> tuple[bytes, str]:
-    """``_compiled``, in another process where this one might not survive it."""
+    """``_compile_source``, in another process where this one might not survive it."""
     if profile.capability < CRASHES:
-        return _compiled(source, architecture, options)
+        return _compile_source(source, architecture, options)
     elsewhere = _processes(os.getpid())
     try:
         try:
-            return elsewhere.submit(_compiled, source, architecture, options).result()
+            return elsewhere.submit(_compile_source, source, architecture, options).result()
         except WorkerCrashedError:
             simpler = (*options, SIMPLER)
         try:
-            return elsewhere.submit(_compiled, source, architecture, simpler).result()
+            return elsewhere.submit(_compile_source, source, architecture, simpler).result()
         except (WorkerCrashedError, CompileError):
             raise CompileError(
                 f"NVRTC crashes on this kernel for {architecture}; map it by other options"
@@ -119,7 +119,7 @@ def _processes(parent: int) -> WorkerPool:
     return WorkerPool(os.cpu_count() or 1)
 
 
-def _compiled(source: str, architecture: str, options: tuple[str, ...]) -> tuple[bytes, str]:
+def _compile_source(source: str, architecture: str, options: tuple[str, ...]) -> tuple[bytes, str]:
     """Code and log: machine code for ``sm_90``, PTX for ``compute_90``."""
     binding = nvrtc()
     program = binding.createProgram(source, FILE, (), ())
@@ -167,7 +167,7 @@ def _explained(log: str, source: str, architecture: str) -> str:
             errors.append(f"{found[2]}\n{_quoted('line', int(found[1]), source.splitlines())}")
         elif found := _ASSEMBLER.match(line):
             if lines is None:
-                lines = _compiled(source, *_ahead(architecture))[0].decode().splitlines()
+                lines = _compile_source(source, *_ahead(architecture))[0].decode().splitlines()
             errors.append(f"{found[2]}\n{_quoted('line of PTX', int(found[1]), lines)}")
         elif (found := _WHOLE.match(line)) and not found[1].startswith("Ptx assembly aborted"):
             errors.append(found[1])

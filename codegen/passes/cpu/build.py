@@ -180,7 +180,7 @@ class _Sums:
         more = self.end(ir.Binary(point.op, stored, own, self.type))
         first = self.end(own) if point.initialise else more
         if parts_are_many(self.parts):
-            lost = _results(self.group.leader, "lost", scratch)
+            lost = _scratch_results(self.group.leader, "lost", scratch)
             kept, value = carried_over(stored, own, lost, self.type)
             first = ir.Block((first, ir.Store(lost, self.start)))
             more = ir.Block((*kept, self.end(value)))
@@ -204,7 +204,7 @@ def _reduce(
     nest, point = group.leader, group.leader.point
     points = {} if nest.sequential else {ACCUMULATOR: point}
     points |= {s.accumulator: s.point for s in group.siblings if s.always}
-    sums = _Sums(group, loops, into, _parts(loops, most_points(points.values())))
+    sums = _Sums(group, loops, into, _parts_in_memory(loops, most_points(points.values())))
     type_ = sums.type
     stored: ir.Value = ir.Load(into, type_, total=True)
     if group.start is not None:
@@ -234,7 +234,7 @@ def _reduce(
     return wrap(loops.outer, ir.Block((*declared, total, *given, *carried.last, last)), fills)
 
 
-def _parts(loops: Levels, most: int | None) -> int:
+def _parts_in_memory(loops: Levels, most: int | None) -> int:
     """The parts of a sum that are added up in memory: 1 where accumulators may resume it, as they
     take no more than ``most`` points altogether."""
     before = times(x for x in loops.outer if x.fold in loops.before)
@@ -265,7 +265,7 @@ def _in_scratch(
     """Partial results of a 16-bit float in float32, so that it is rounded once."""
     point = nest.point
     wide = point.type.compute
-    at = _results(nest, "partial", scratch)
+    at = _scratch_results(nest, "partial", scratch)
     own = result_loops(nest)
     parts: list[ir.Statement] = []
     if not point.initialise:
@@ -275,7 +275,7 @@ def _in_scratch(
     return ir.Block(tuple(parts))
 
 
-def _results(nest: ir.Nest, name: str, scratch: list[ir.Tensor]) -> ir.TensorRef:
+def _scratch_results(nest: ir.Nest, name: str, scratch: list[ir.Tensor]) -> ir.TensorRef:
     """Scratch memory in which each result has an element to compute with."""
     dims = [d for d in nest.dims if not d.reduction]
     layout = ir.contiguous(

@@ -87,7 +87,7 @@ def _why_no_fragment(point: ir.Point, depth: int, device: CpuProfile, matrix: bo
     if there:
         able = " or ".join(map(str, sorted(there)))
         return f"{device.name} adds up {able} such products at once, not {depth}"
-    types = " and ".join(str(_plain(side).type) for side in _sides(point.value) or ())
+    types = " and ".join(str(_before_widening(side).type) for side in _sides(point.value) or ())
     return f"{device.name} has no instruction that sums up products of {types} in {sums}"
 
 
@@ -196,11 +196,11 @@ def _fits(side: ir.Value, type_: ScalarType) -> bool:
 
 def _as(side: ir.Value, type_: ScalarType) -> ir.Value:
     """A factor as a type that holds it."""
-    plain = _plain(side)
+    plain = _before_widening(side)
     return plain if plain.type == type_ else ir.Cast(plain, type_)
 
 
-def _plain(side: ir.Value) -> ir.Value:
+def _before_widening(side: ir.Value) -> ir.Value:
     """A factor before it was made wider."""
     while isinstance(side, ir.Cast) and (
         (side.operand.type == BFLOAT16 and side.type.is_float)

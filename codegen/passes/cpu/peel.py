@@ -27,14 +27,14 @@ class Peel:
 
     def __call__(self, program: ir.Program) -> ir.Program:
         nest = program.nest(self.nest)
-        refuse("peel", self.nest, _why_not(program, nest, self.stream))
+        refuse("peel", self.nest, _why_not_peeled(program, nest, self.stream))
         peel = _peel(program, nest, self.stream)
         fold = _fold(program, nest, peel)
         loops = [replace(x, peel=peel) if x.fold == fold else x for x in nest.loops]
         return map_nest(program, self.nest, lambda n: n.with_loops(loops))
 
 
-def _why_not(program: ir.Program, nest: ir.Nest, stream: bool) -> str | None:
+def _why_not_peeled(program: ir.Program, nest: ir.Nest, stream: bool) -> str | None:
     target = nest.point.target
     layout = program.tensor(target.tensor).layout
     if nest.point.op != "=":

@@ -33,9 +33,9 @@ def with_shared_values(
             value = pending.pop()
             if not any(isinstance(v, ir.Call) for v in walk(value)):
                 continue
-            makers = range(later) if _plain(value) else ()
+            makers = range(later) if _may_be_shared(value) else ()
             if not any(_share(program, shared, k, later, value, device) for k in makers):
-                pending += _parts(value)
+                pending += _direct_operands(value)
     return shared
 
 
@@ -74,7 +74,7 @@ def _share(
     ):
         ref = maker.point.target
     else:
-        place = _place(maker, wanted)
+        place = _place_in_chunk(maker, wanted)
         if place is None or math.prod(place[1]) * value.type.itemsize > device.l2_bytes // _PART:
             return False
         ref = _memory(shared, earlier, wanted, *place)
@@ -114,12 +114,12 @@ def _memory(
     return ref
 
 
-def _parts(value: ir.Value) -> tuple[ir.Value, ...]:
+def _direct_operands(value: ir.Value) -> tuple[ir.Value, ...]:
     """The values directly inside a value, but for subscripts."""
     return () if isinstance(value, ir.Load) else children(value)
 
 
-def _plain(value: ir.Value) -> bool:
+def _may_be_shared(value: ir.Value) -> bool:
     """Whether it can be kept as it is, and is the same value wherever it stands."""
     if not value.type.is_float or value.type.compute != value.type:
         return False
@@ -143,7 +143,7 @@ def _always(value: ir.Value) -> list[ir.Value]:
             case ir.Binary(op="&&" | "||", left=left):
                 pending.append(left)
             case _:
-                pending += _parts(current)
+                pending += _direct_operands(current)
     return found
 
 
@@ -175,7 +175,9 @@ def _is_stored(
     return point.op == "=" and point.value == value and exact and target not in written
 
 
-def _place(nest: ir.Nest, value: ir.Value) -> tuple[tuple[ir.Affine, ...], tuple[int, ...]] | None:
+def _place_in_chunk(
+    nest: ir.Nest, value: ir.Value
+) -> tuple[tuple[ir.Affine, ...], tuple[int, ...]] | None:
     """Subscripts and extents of one chunk of a value that has one for each point of the nest."""
     names = {n for index in indices(value) for n, _ in index.terms}
     if names != {d.name for d in nest.dims if not covers(1, d.extent)} and names != {

@@ -36,15 +36,17 @@ LOOPS: tuple[Step[CpuProfile], ...] = (
             Order(nest, "point", o.inner_order or ()),
         ),
     ),
-    Step("vectorize", ("vectorize",), lambda nest, o, _: (Vectorize(nest, *_lanes(o)),)),
+    Step("vectorize", ("vectorize",), lambda nest, o, _: (Vectorize(nest, *_lanes_of(o)),)),
     # After vectorising: dot products lie inside of lanes.
     Step(
         "dot",
         ("dot", "mma", "vectorize"),
-        lambda nest, o, device: (Dot(nest, o.dot or (), _lanes(o), device, bool(o.mma)),),
+        lambda nest, o, device: (Dot(nest, o.dot or (), _lanes_of(o), device, bool(o.mma)),),
     ),
     # After dot products, several of which a matrix unit does at once.
-    Step("mma", ("mma",), lambda nest, o, device: (Matrix(nest, o.mma or (), _lanes(o), device),)),
+    Step(
+        "mma", ("mma",), lambda nest, o, device: (Matrix(nest, o.mma or (), _lanes_of(o), device),)
+    ),
     # After these: a register tile counts vectors, dot products and fragments.
     Step(
         "register",
@@ -80,5 +82,5 @@ MARKS: tuple[Step[CpuProfile], ...] = (
 STEPS = (*DIVIDING, *LOOPS, *MARKS)
 
 
-def _lanes(o: NestOptions) -> tuple[int, int]:
+def _lanes_of(o: NestOptions) -> tuple[int, int]:
     return o.vectorize or (-1, 1)

@@ -28,12 +28,12 @@ class Stream:
     def __call__(self, program: ir.Program) -> ir.Program:
         nest = program.nest(self.nest)
         peel = any(x.peel for x in nest.loops)
-        refuse("stream", self.nest, _why_not(program, nest, peel))
+        refuse("stream", self.nest, _why_not_streamed(program, nest, peel))
         unit = _longest(program, nest) if peel else _boundary(program, nest)
         return map_nest(program, self.nest, lambda nest: replace(nest, streamed=unit))
 
 
-def _why_not(program: ir.Program, nest: ir.Nest, peel: bool) -> str | None:
+def _why_not_streamed(program: ir.Program, nest: ir.Nest, peel: bool) -> str | None:
     target = nest.point.target
     layout = program.tensor(target.tensor).layout
     if nest.point.op != "=":

@@ -115,7 +115,7 @@ def _longer(
     if following is not None and _start(nest, following, limits) is not None:
         return None
     other = sibling(leader, nest)
-    if other is not None and _apart(group, other) and limits.fits_points(group, other, nest):
+    if other is not None and _independent(group, other) and limits.fits_points(group, other, nest):
         return replace(group, siblings=(*group.siblings, other))
     after = epilogue(leader, group.stores, group.start[1] if group.start else None, nest)
     # A store that is to go past the caches would be left out.
@@ -143,7 +143,7 @@ def _calls(values: Iterable[ir.Value]) -> int:
     return sum(call.name not in SHORT for call in calls)
 
 
-def _apart(group: FusionGroup, other: Sibling) -> bool:
+def _independent(group: FusionGroup, other: Sibling) -> bool:
     """Whether a reduction does not touch what those write that go along already, nor they what it
     writes."""
     target = other.point.target.tensor

@@ -176,7 +176,7 @@ def sibling(first: ir.Nest, second: ir.Nest) -> Sibling | None:
     if not isinstance(otherwise, ir.Const):
         return None
     # What a reduction resumes from may be a value that points have, which it would not notice.
-    earliest = _first(then, b.op, first) if a.initialise else None
+    earliest = _earliest_wins(then, b.op, first) if a.initialise else None
     if otherwise.value == start.value:
         return Sibling(second.name, point, False, None, earliest)
     if not _never_better(otherwise, then, b.op, first):
@@ -254,7 +254,7 @@ def _never_better(constant: ir.Const, value: ir.Value, op: str, nest: ir.Nest) -
     )
 
 
-def _first(value: ir.Value, op: str, nest: ir.Nest) -> First | None:
+def _earliest_wins(value: ir.Value, op: str, nest: ir.Nest) -> First | None:
     """That min or max of a value at one point and at a later one is always the earlier one; None if
     that is not known. Loops go through the points of one dimension in order, whatever folds it
     has, but may have those of several in any order."""

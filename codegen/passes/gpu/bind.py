@@ -50,7 +50,7 @@ class Bind:
 
     def __call__(self, program: ir.Program) -> ir.Program:
         nest = program.nest(self.nest)
-        reason = self._why_not(nest)
+        reason = self._why_not_bound(nest)
         if reason:
             raise OptionsError(reason)
         return map_nest(program, self.nest, lambda n: self._bound(program, n))
@@ -89,7 +89,7 @@ class Bind:
             found[dim.name] = self.lanes[1] if dim == vector else 1, max(1, threads), max(1, held)
         return found
 
-    def _why_not(self, nest: ir.Nest) -> str | None:
+    def _why_not_bound(self, nest: ir.Nest) -> str | None:
         """The option that cannot be honoured, and why."""
         for key, given in (("threads", self.threads), ("register", self.register)):
             if len(given) > len(nest.dims):

@@ -34,7 +34,7 @@ class BlockResults:
         nest = group.leader
 
         def here(load: ir.Load) -> ir.Value:
-            place = _place(load.ref, nest)
+            place = _place_in_block(load.ref, nest)
             return load if place is None else self.places.get(place, load)
 
         def value(one: ir.Value) -> ir.Value:
@@ -61,7 +61,7 @@ class BlockResults:
         """What all threads compute, and then what is stored, for the end of a nest whose loops over
         results are these; None if a block has several results, or they are rounded."""
         stores = [s for s in ended if isinstance(s, ir.Store)]
-        places = [_place(s.ref, nest) for s in stores]
+        places = [_place_in_block(s.ref, nest) for s in stores]
         if not all(alike(x.fold.count, 1) for x in loops) or None in places:
             return None
         if self.threads == 1 or nest.thread_count != self.threads:
@@ -80,7 +80,7 @@ class BlockResults:
         return [tuple(values), tuple(kept)]
 
 
-def _place(ref: ir.TensorRef, nest: ir.Nest) -> Place | None:
+def _place_in_block(ref: ir.TensorRef, nest: ir.Nest) -> Place | None:
     """An element that is the same for all of a block; None for one that is not."""
     axes = []
     for s in ref.subscripts:

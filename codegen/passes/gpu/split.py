@@ -33,7 +33,7 @@ class Split:
         chosen = [k for k, n in enumerate(self.parts) if n > 1]
         if not chosen:
             return program
-        reason = self._why_not(nest, chosen)
+        reason = self._why_not_split(nest, chosen)
         if reason:
             raise OptionsError(f"split: nest {nest.name}: {reason}")
         k = chosen[0]
@@ -46,7 +46,7 @@ class Split:
         nests = [m for n in program.nests for m in ((first, second) if n is nest else (n,))]
         return ir.Program(program.name, (*program.tensors, memory), tuple(nests))
 
-    def _why_not(self, nest: ir.Nest, chosen: list[int]) -> str | None:
+    def _why_not_split(self, nest: ir.Nest, chosen: list[int]) -> str | None:
         if len(self.parts) > len(nest.dims):
             return f"it has {len(nest.dims)} dimensions, {len(self.parts)} numbers were given"
         if nest.sequential:

@@ -263,7 +263,7 @@ def _shared_loops(dims: list[ir.Dim], width: int, threads: int) -> Iterator[ir.L
     counts = [d.extent for d in dims]
     if counts:
         counts[-1] //= width
-    shares = _divided(tuple(counts), threads)
+    shares = _threads_per_axis(tuple(counts), threads)
     steps = [width if k == len(dims) - 1 else 1 for k in range(len(dims))]
     for dim, share, step in zip(dims, shares, steps, strict=True):
         if share > 1:
@@ -279,7 +279,7 @@ def _shared_loops(dims: list[ir.Dim], width: int, threads: int) -> Iterator[ir.L
         yield ir.Loop(ir.Fold(dims[-1].name, "lane", 1, width), ir.Kind.VECTOR)
 
 
-def _divided(counts: tuple[int, ...], threads: int) -> tuple[int, ...]:
+def _threads_per_axis(counts: tuple[int, ...], threads: int) -> tuple[int, ...]:
     """Threads per axis: the fewest steps, and of these with the most threads along the last axes,
     where memory is contiguous."""
 

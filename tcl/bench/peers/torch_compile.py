@@ -48,9 +48,9 @@ class _Compiled(Torch):
         for name, builder in plain.builders(task.entry, element_type(inputs)):
             kinds = ("",) if task.entry in LIBRARY else (" into outputs", "")
             for kind in kinds:
-                yield name + kind, partial(self._compiled, builder, tensors, given, kind, name)
+                yield name + kind, partial(self._compile_kind, builder, tensors, given, kind, name)
 
-    def _compiled(
+    def _compile_kind(
         self, builder: Builder, tensors: dict[str, Any], given: Values, kind: str, name: str
     ) -> Form:
         first = next(iter(tensors.values()))

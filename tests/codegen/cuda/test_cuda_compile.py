@@ -13,7 +13,7 @@ import pytest
 from cuda_modules import ADDING, GATHERING, REVERSING, SPILL, needs_nvrtc
 
 from tcl.codegen.cuda.emit.module import Module
-from tcl.codegen.cuda.run.compile import SIMPLER, _compiled, compile_cubin, ptx
+from tcl.codegen.cuda.run.compile import SIMPLER, _compile_source, compile_cubin, ptx
 from tcl.codegen.devices.cupy_driver import cupy, nvrtc
 from tcl.codegen.devices.gpu import A100, B200, H100, H200, PROFILES, T4, GpuProfile, of_device
 from tcl.common.errors import ArgumentError, CompileError
@@ -133,15 +133,15 @@ def dies_unless_simpler(
 ) -> tuple[bytes, str]:
     if SIMPLER not in options:
         dies(source, architecture, options)
-    return _compiled(source, architecture, options)
+    return _compile_source(source, architecture, options)
 
 
 @needs_nvrtc
 def test_a_crash_of_nvrtc_is_survived(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tcl.codegen.cuda.run.compile._compiled", dies_unless_simpler)
+    monkeypatch.setattr("tcl.codegen.cuda.run.compile._compile_source", dies_unless_simpler)
     assert compile_cubin(ADDING, B200).code.startswith(b"\x7fELF")
     assert ".target sm_100" in ptx(ADDING.source, B200)
-    monkeypatch.setattr("tcl.codegen.cuda.run.compile._compiled", dies)
+    monkeypatch.setattr("tcl.codegen.cuda.run.compile._compile_source", dies)
     with pytest.raises(CompileError, match="NVRTC crashes on this kernel for sm_100; map it by"):
         compile_cubin(ADDING, B200)
 
@@ -154,7 +154,7 @@ def killed(source: str, architecture: str, options: tuple[str, ...]) -> NoReturn
 
 @needs_nvrtc
 def test_nvrtc_is_not_blamed_for_what_others_did(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tcl.codegen.cuda.run.compile._compiled", killed)
+    monkeypatch.setattr("tcl.codegen.cuda.run.compile._compile_source", killed)
     with pytest.raises(CompileError, match=r"did not get to compile .* sm_100: .* by SIGKILL"):
         compile_cubin(ADDING, B200)
 

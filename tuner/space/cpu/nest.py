@@ -168,10 +168,10 @@ def order(on: Subject, option: str) -> OptionKnobs:
     """The order of the loops over tiles, or of those inside: a permutation of the movable
     dimensions."""
     movable, dims = on.movable, on.nest.dims
-    texts = tuple(_text(*o) for o in loop_orders([dims[k].reduction for k in movable]))
+    texts = tuple(_joined_numbers(*o) for o in loop_orders([dims[k].reduction for k in movable]))
 
     def text(permutation: Sequence[int] | None) -> str:
-        return _text(*(movable.index(k) for k in permutation or () if k in movable))
+        return _joined_numbers(*(movable.index(k) for k in permutation or () if k in movable))
 
     own = text(getattr(on.default, option))
     knob = Knob(f"{on.nest.name}.{option}", _and(texts, own), texts[0], ordered=False)
@@ -206,8 +206,8 @@ def mma(on: Subject) -> OptionKnobs:
     and dot products follow from them."""
     fragment = matrix_fragment(on.nest, on.device)
     able = multiplied_along(on.nest, fragment, on.device) if fragment else ()
-    texts = [_text(*along) for along in able if on.nest.dims[along[2]].extent > 1]
-    texts += [_text(*on.default.mma)] if on.default.mma else []
+    texts = [_joined_numbers(*along) for along in able if on.nest.dims[along[2]].extent > 1]
+    texts += [_joined_numbers(*on.default.mma)] if on.default.mma else []
     knob = Knob(f"{on.nest.name}.mma", tuple(dict.fromkeys((_NONE, *texts))), _NONE, ordered=False)
     knobs = (knob,) if texts else ()
 
@@ -215,7 +215,7 @@ def mma(on: Subject) -> OptionKnobs:
         return () if not knobs or values[knob.name] == _NONE else _numbers(values[knob.name])
 
     def encode(o: NestOptions, _: Values) -> dict[str, Value]:
-        return {knob.name: _text(*o.mma) if o.mma else _NONE}
+        return {knob.name: _joined_numbers(*o.mma) if o.mma else _NONE}
 
     return OptionKnobs("mma", knobs, decode, encode)
 
@@ -266,13 +266,13 @@ def dot(on: Subject) -> OptionKnobs:
     """A reduction, and how many of its points an instruction adds up."""
     dims = on.nest.dims
     texts = [
-        _text(k, depth)
+        _joined_numbers(k, depth)
         for k in on.movable
         if dims[k].reduction
         for depth in depths(on.nest, on.device)
     ]
     own = () if on.default.mma else _padded(on.default.dot, len(dims))
-    texts += [_text(k, size) for k, size in enumerate(own) if size > 1]
+    texts += [_joined_numbers(k, size) for k, size in enumerate(own) if size > 1]
     knob = Knob(f"{on.nest.name}.dot", tuple(dict.fromkeys((_NONE, *texts))), _NONE, ordered=False)
     knobs = (knob,) if texts else ()
     unit = matrix_fragment(on.nest, on.device) or next(fragments(on.device, matrix=True), None)
@@ -286,7 +286,11 @@ def dot(on: Subject) -> OptionKnobs:
         return tuple(depth if k == position else 0 for k in range(len(dims)))
 
     def encode(o: NestOptions, _: Values) -> dict[str, Value]:
-        texts = [] if o.mma else [_text(k, size) for k, size in enumerate(o.dot or ()) if size > 1]
+        texts = (
+            []
+            if o.mma
+            else [_joined_numbers(k, size) for k, size in enumerate(o.dot or ()) if size > 1]
+        )
         return {knob.name: " ".join(texts) or _NONE}
 
     def canonical(values: Values, decoded: Decoded) -> dict[str, Value]:
@@ -302,7 +306,7 @@ def register(on: Subject) -> OptionKnobs:
     results = tuple(k for k in on.movable if not dims[k].reduction)
     mma, own = default.mma or (), _padded(default.register, len(dims))
     target, width = default.vectorize or (-1, 1)
-    fragments = _text(*(own[mma[0]] or 1, 1, own[mma[1]] or 1)) if mma else ""
+    fragments = _joined_numbers(*(own[mma[0]] or 1, 1, own[mma[1]] or 1)) if mma else ""
     of = RegisterKnobs.from_nest(
         on.nest, results, on.device, tuple(own), target if width > 1 else -1, fragments
     )
@@ -327,14 +331,14 @@ def register(on: Subject) -> OptionKnobs:
             return of.encode(sizes, lanes_of(o.vectorize or (-1, 1)))
         rows, vectors = (max(1, sizes[k]) for k in o.mma[:2])
         return {k.name: k.default for k in of.knobs} | {
-            k.name: _text(rows, 1, vectors) for k in of.tile
+            k.name: _joined_numbers(rows, 1, vectors) for k in of.tile
         }
 
     def canonical(values: Values, decoded: Decoded) -> Mapping[str, Value]:
         if decoded.mma:
             alone: dict[str, Value] = {k.name: k.default for k in (*of.row, *of.unroll)}
             rows, _, vectors = _numbers(values[of.tile[0].name]) if of.tile else (1, 1, 1)
-            return alone | {k.name: _text(rows, 1, vectors) for k in of.tile}
+            return alone | {k.name: _joined_numbers(rows, 1, vectors) for k in of.tile}
         counts = list(points_inside(on.nest, decoded.chunk, decoded.tile))
         lanes, width = decoded.vectorize
         if width > 1:
@@ -470,7 +474,7 @@ def _and(choices: tuple[Value, ...], one: Value) -> tuple[Value, ...]:
     return tuple(sorted(more, key=int)) if isinstance(one, int) else more
 
 
-def _text(*numbers: int) -> str:
+def _joined_numbers(*numbers: int) -> str:
     return " ".join(map(str, numbers))
 
 

@@ -76,7 +76,7 @@ class BlockKnobs:
         choices = tuple(sorted({*blocks, own_block}))
         block = Knob(f"{nest.name}.block", choices, own_block, ordered=True)
         use = (Knob(f"{nest.name}.mma", (0, 1), 1, ordered=False),) if cores else ()
-        split = _split(nest, own)
+        split = _split_knob(nest, own)
         divided = Divider(nest, tuple(dims), in_order, block, vector, split, cores, use)
         panels = PanelKnobs.from_nest(nest, own)
         found = (factors(nest.point.value) if cores else None) or ()
@@ -259,7 +259,7 @@ def _vector(
     )
 
 
-def _split(nest: ir.Nest, own: Mapping[str, Value]) -> tuple[Knob, ...]:
+def _split_knob(nest: ir.Nest, own: Mapping[str, Value]) -> tuple[Knob, ...]:
     """Parts of the longest reduction."""
     name = f"{nest.name}.split"
     if name not in own:
