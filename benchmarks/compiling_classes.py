@@ -57,7 +57,7 @@ def taken(definition: CheckedDef, sizes: Mapping[str, int]) -> dict[str, float]:
     device, start = replace(host_cpu(), threads=1), time.thread_time()
     for classes in classes_of(sizes, definition.sizes):
         try:
-            all_ = ForAll.of(definition, sizes, classes)
+            all_ = ForAll.for_sizes(definition, sizes, classes)
             options = MappingOptions("mlp")
             made, built = scheduled_for_all(all_.symbolic, options, device, asked=False)
             scheduled = time.thread_time()

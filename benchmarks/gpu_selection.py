@@ -193,7 +193,7 @@ def main() -> None:
         space = load_space(known[name])
         for who, settings in (("knobs", Boosting()), ("counted", SETTINGS)):
             ratios = selected(space, settings, counted=who == "counted")
-            score = Score.of(ratios)
+            score = Score.from_ratios(ratios)
             print(
                 f"{name:<22} {who:<8} mean {score.mean:.3f}  10th percentile {score.tenth:.3f}  "
                 f"least {score.least:.3f}",

@@ -125,7 +125,9 @@ def main() -> None:
         choices = {held_out: each.choices[place].used for held_out, each in chosen.items()}
         rows.append(timed(by_key[problems[place].key], problems[place], choices))
         print(rows[-1].as_data(), flush=True)
-    scores = {name: Score.of([row.shares[name] for row in rows]) for name in rows[0].shares}
+    scores = {
+        name: Score.from_ratios([row.shares[name] for row in rows]) for name in rows[0].shares
+    }
     for name, score in scores.items():
         print(f"{name:26} mean {score.mean:.3f} P10 {score.tenth:.3f} least {score.least:.3f}")
     data = {

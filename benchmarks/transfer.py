@@ -165,7 +165,9 @@ def held_out(space: RecordedSpace, trees: int) -> Selected:
         best = _best(space, part)
         model.append(_ratio(space, part[expected.best], best))
         luck.append(fmean(_ratio(space, c, best) for c in part))
-    return Selected(space.name, space.name, {"model": Score.of(model), "any": Score.of(luck)})
+    return Selected(
+        space.name, space.name, {"model": Score.from_ratios(model), "any": Score.from_ratios(luck)}
+    )
 
 
 def transferred(source: RecordedSpace, target: RecordedSpace, prior: Opinion) -> Selected:
@@ -180,7 +182,7 @@ def transferred(source: RecordedSpace, target: RecordedSpace, prior: Opinion) ->
         by["model"].append(_ratio(target, drawn[prior.predict(drawn).best], best))
         by["copied"].append(_ratio(target, copied, best))
         by["any"].append(fmean(_ratio(target, c, best) for c in drawn))
-    return Selected(target.name, source.name, {k: Score.of(v) for k, v in by.items()})
+    return Selected(target.name, source.name, {k: Score.from_ratios(v) for k, v in by.items()})
 
 
 def pooled(found: Sequence[Warm], kernel: str, *, model: bool) -> tuple[float, ...]:

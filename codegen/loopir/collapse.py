@@ -207,8 +207,8 @@ def _merged_nest(
                 before = low.constant + nest.dim(name).first - layout.origin[k]
                 place = place * layout.extents[k] + before
                 shift = layout.origin[k] - nest.dim(name).first
-                subscripts[k] = ir.Affine.of(name) + ir.Affine((), shift)
-            subscripts[run[-1]] = ir.Affine.of(name) + ir.Affine((), place)
+                subscripts[k] = ir.Affine.variable(name) + ir.Affine((), shift)
+            subscripts[run[-1]] = ir.Affine.variable(name) + ir.Affine((), place)
         return _changed(old, subscripts)
 
     changed = _rewritten(nest, lambda load: replace(load, ref=ref(load.ref)))

@@ -62,7 +62,7 @@ class Affine:
     constant: int = 0
 
     @staticmethod
-    def of(name: str) -> Affine:
+    def variable(name: str) -> Affine:
         """The value of one dim or fold."""
         return Affine(((name, 1),), 0)
 

@@ -108,7 +108,7 @@ def _sample(
     if why_not_sampled(sized) is not None:
         return None
     for wanted in _samples(sized, operations):
-        found = _Plan.of(sized, wanted, operations, jit)
+        found = _Plan.for_elements(sized, wanted, operations, jit)
         if found is not None:
             found.run(inputs, outputs)
             positions = tuple(found.positions[t.name] for t in sized.checked.outputs)
@@ -218,7 +218,7 @@ class _Plan:
     jit: bool
 
     @classmethod
-    def of(
+    def for_elements(
         cls, sized: SizedDef, wanted: Mapping[str, Points], most: int, jit: bool
     ) -> _Plan | None:
         """For these elements; None if what they depend on takes more than ``most`` operations."""

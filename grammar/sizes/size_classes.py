@@ -59,7 +59,7 @@ class SizeClass:
     def symbol(self, name: str) -> int:
         """The size of this name, as what compilers work with."""
         least, most, multiple = self.least, self.most, self.multiple
-        return Size.of(name, least=least, most=most, multiple=multiple, value=self.usual)
+        return Size.named(name, least=least, most=most, multiple=multiple, value=self.usual)
 
 
 def class_of(size: int, *, narrow: bool = False) -> SizeClass | None:

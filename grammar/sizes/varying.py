@@ -63,7 +63,7 @@ class Size(_Integer):
         return size
 
     @staticmethod
-    def of(name: str, *, least: int, most: int, multiple: int = 1, value: int) -> int:
+    def named(name: str, *, least: int, most: int, multiple: int = 1, value: int) -> int:
         """The size of this name: a multiple of ``multiple`` from ``least`` to ``most``; choices are
         made as if it were ``value``."""
         first, last = -(-least // multiple), most // multiple

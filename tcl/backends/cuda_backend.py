@@ -50,7 +50,7 @@ class GpuBackend(ProgramBackend):
         if not self.classes:
             return module
         sizes = {name: self.sized.sizes[name] for name, _ in self.classes}
-        return ModuleForAll.of(module).at(sizes)
+        return ModuleForAll.from_module(module).at(sizes)
 
 
 @dataclass(frozen=True, slots=True)

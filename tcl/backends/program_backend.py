@@ -188,4 +188,4 @@ def _for_all(
     classes: tuple[tuple[str, SizeClass], ...],
 ) -> ForAll:
     sized = sized_once(source, entry, shapes)
-    return ForAll.of(sized.checked, sized.sizes, dict(classes))
+    return ForAll.for_sizes(sized.checked, sized.sizes, dict(classes))

@@ -125,7 +125,7 @@ class Yardstick:
     """Bytes that stay in the caches of the cores from one call to the next."""
 
     @staticmethod
-    def of(cost: Cost, known: Known | None, threads: int) -> Yardstick:
+    def for_cost(cost: Cost, known: Known | None, threads: int) -> Yardstick:
         """The yardstick for a def with this cost, on this machine with so many threads."""
         ceilings = None if known is None else known.ceilings
         return Yardstick(cost, ceilings, host_cpu().l2_bytes * threads)

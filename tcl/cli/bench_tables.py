@@ -63,7 +63,7 @@ class _Column:
 
 
 def _rows(report: Report, threads: int) -> Table:
-    rows = lines(report.of(threads))
+    rows = lines(report.results_of(threads))
     columns = [
         c
         for c in _columns(report, threads)
@@ -90,7 +90,7 @@ def _rows(report: Report, threads: int) -> Table:
 
 def _columns(report: Report, threads: int) -> Iterator[_Column]:
     first, ceiling = report.placements[0], report.ceiling(threads)
-    results = report.of(threads)
+    results = report.results_of(threads)
     for name in dict.fromkeys(n for r in results for n in r.entries if n not in OURS):
         yield _Column(name, lambda row, name=name: _peer(row, name, first))  # type: ignore[misc]
     yield _Column("tcl", lambda row: _own(row, first))
@@ -143,7 +143,7 @@ def _compile_seconds(row: Line, placement: str) -> str:
 
 
 def _middle(row: Line, placement: str, value: Callable[[Result], float | None]) -> str:
-    return _number(Spread.of(map(value, row.all(placement))))
+    return _number(Spread.over(map(value, row.all(placement))))
 
 
 def _number(found: Spread | None) -> str:
@@ -173,7 +173,7 @@ def _ceilings(report: Report, threads: int) -> str:
 
 def _means(report: Report) -> RenderableType:
     """One table of all numbers of threads and placements."""
-    by_threads = {threads: lines(report.of(threads)) for threads in report.ceilings}
+    by_threads = {threads: lines(report.results_of(threads)) for threads in report.ceilings}
     columns: list[tuple[str, int, Quantity, bool]] = []
     for threads in by_threads:
         for p in report.placements:

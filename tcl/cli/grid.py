@@ -142,7 +142,7 @@ class _Grid:
             config = config.going_on(last.settings)
         config = config.with_defaults(seed=random.SystemRandom().getrandbits(32))
         seed = config.settings.seed or 0
-        work = Work.of(about.text, about.checked, about.sizes, seed, about.varying)
+        work = Work.from_def(about.text, about.checked, about.sizes, seed, about.varying)
         name = re.sub(r"[^\w=]+", "-", f"{point.number:03} {point.title}").strip("-")
         page = None if wishes.pages is None else wishes.pages / f"{name}.html"
         session = Session(

@@ -51,10 +51,10 @@ class Work:
         text, checked = choose(file, entry)
         check_varying(checked, varying)
         values = sizes_of(checked, sizes)
-        return cls.of(text, checked, values, seed, varying)
+        return cls.from_def(text, checked, values, seed, varying)
 
     @classmethod
-    def of(
+    def from_def(
         cls,
         text: str,
         checked: CheckedDef,
@@ -86,7 +86,9 @@ class Work:
             found = family.executor(self.sizes, None, lambda all_: choose(all_.query(device)))
             if isinstance(found, Executor):
                 return found
-        return Executor(self.sized, choose(Query.of(self.sized, self.inputs, device)), threads)
+        return Executor(
+            self.sized, choose(Query.on_inputs(self.sized, self.inputs, device)), threads
+        )
 
     @contextmanager
     def indexing(self) -> Iterator[None]:

@@ -120,7 +120,7 @@ def _chosen(
     query: Query, options: str | None, path: Path | None, relax: frozenset[str], title: str
 ) -> Chosen:
     """What to run with: what was given, else what a cache has, else the default."""
-    mode = tune_modes(None, (query.name,)).of(query.name)
+    mode = tune_modes(None, (query.name,)).mode_of(query.name)
     if options is not None and was_given("relax"):
         raise click.UsageError("--relax is for options of a cache, and --options gives some")
     if path is None:

@@ -221,12 +221,14 @@ def _tune(
     cache = writable_cache(path).path
     if resume:
         with own_names(options=True):
-            config = resumed(config, Work.of(text, checked, values, 0, varying), chosen, cache)
+            config = resumed(
+                config, Work.from_def(text, checked, values, 0, varying), chosen, cache
+            )
     # One seed for the search and the inputs, so that a resumed search knows both.
     config = config.with_defaults(generations=10, seed=random.SystemRandom().getrandbits(32))
     with own_names(usage=True):
         config.settings.check()  # now, before anything is measured
-    work = Work.of(text, checked, values, config.settings.seed or 0, varying)
+    work = Work.from_def(text, checked, values, config.settings.seed or 0, varying)
     with workplace(executor, chosen.cores, lambda line: click.echo(line, err=as_json)) as place:
         session = Session(
             work, chosen, config, cache, page, place,

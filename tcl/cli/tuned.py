@@ -166,8 +166,8 @@ class Session:
         """What the def has to do and the machine can, measured if it never was."""
         cost = cost_of(lower(self.work.sized))
         if self.target.name != "cpu":  # nothing of it is known but its data sheet
-            return Yardstick.of(cost, None, 1)
-        yardstick = Yardstick.of(cost, kept_ceilings(self.threads), self.threads)
+            return Yardstick.for_cost(cost, None, 1)
+        yardstick = Yardstick.for_cost(cost, kept_ceilings(self.threads), self.threads)
         known = yardstick.ceilings is not None or failed_lately(self.threads)
         if not known and self.threads <= len(available_cores()):
             self._say("measuring what this machine can do (once: it is kept)")
@@ -185,7 +185,7 @@ class Session:
                 "what this machine can do could not be measured now: shares are left out for an "
                 "hour (tcl devices --measure tries again)"
             )
-        return Yardstick.of(yardstick.cost, known, self.threads)
+        return Yardstick.for_cost(yardstick.cost, known, self.threads)
 
     def _progress(self, yardstick: Yardstick) -> Progress | JsonProgress:
         work, settings = self.work, self.config.settings

@@ -78,7 +78,7 @@ class Family:
         choose: Callable[[ForAll], Chosen],
     ) -> Class | None:
         try:
-            all_ = ForAll.of(self._definition, sizes, classes)
+            all_ = ForAll.for_sizes(self._definition, sizes, classes)
             # Before anything is looked up for them, or measured.
             if not self._asked:
                 all_.check(self._profile())

@@ -50,7 +50,7 @@ class ForAll:
     """The definition with formulas for sizes."""
 
     @classmethod
-    def of(
+    def for_sizes(
         cls, definition: CheckedDef, sizes: Mapping[str, int], classes: Mapping[str, SizeClass]
     ) -> ForAll:
         """``sizes``: some that the classes hold. Raises what ``infer`` raises, and ``Undecided``
@@ -119,7 +119,7 @@ def for_all(
     none, and these sizes have a kernel of their own."""
     for classes in classes_of(sizes, varying):
         try:
-            found = ForAll.of(definition, sizes, classes)
+            found = ForAll.for_sizes(definition, sizes, classes)
             found.check(device)
         except NOT_FOR_ALL as reason:
             tell(definition, classes, reason)

@@ -81,6 +81,8 @@ def _file(page: Page) -> str:
         kept = candidate.outcome.conditions
         when = now if kept is None or candidate.outcome.heat is not None else kept.at
         options = candidate.options.to_json()
-        records.append(Record.of(options, candidate.outcome, when, page.run, candidate.generation))
+        records.append(
+            Record.from_outcome(options, candidate.outcome, when, page.run, candidate.generation)
+        )
     text = to_t4([Results(page.key, page.entry, tuple(records))])
     return base64.b64encode(text.encode()).decode("ascii")

@@ -81,7 +81,9 @@ class Query:
     """Of the sizes that vary, by their names; ``sized`` has the usual ones."""
 
     @classmethod
-    def of(cls, sized: SizedDef, arrays: Sequence[Array | ArrayLayout], device: Device) -> Query:
+    def on_inputs(
+        cls, sized: SizedDef, arrays: Sequence[Array | ArrayLayout], device: Device
+    ) -> Query:
         """On these inputs."""
         return cls(sized, layout_key(sized, array_layouts(arrays), device), device)
 

@@ -40,8 +40,8 @@ COMPARISONS = [operator.lt, operator.le, operator.gt, operator.ge, operator.eq, 
 
 
 def sizes(least: int = 1, multiple: int = 1) -> tuple[int, int]:
-    m = Size.of("M", least=least, most=9 * multiple, multiple=multiple, value=5 * multiple)
-    return m, Size.of("N", least=2, most=7, value=3)
+    m = Size.named("M", least=least, most=9 * multiple, multiple=multiple, value=5 * multiple)
+    return m, Size.named("N", least=2, most=7, value=3)
 
 
 def expression(rng: random.Random, names: tuple[int, int], level: int = 3) -> int:
@@ -57,7 +57,7 @@ def expression(rng: random.Random, names: tuple[int, int], level: int = 3) -> in
 
 
 def test_what_is_left_of_a_quotient() -> None:
-    n, m = Size.of("N", least=1, most=255, value=65), Size.of("M", least=1, most=9, value=3)
+    n, m = Size.named("N", least=1, most=255, value=65), Size.named("M", least=1, most=9, value=3)
     assert n >= n // 2 * 2 and n < n // 2 * 2 + 2
     assert limits(n - n // 3 * 3) == limits(n % 3) == (0, 2)
     assert n // 2 // 3 * 6 <= n

@@ -462,7 +462,7 @@ class OnFake(EmulatedBackend):
 def test_verdicts_on_a_device(tmp_path: Path, code: bytes, verdict: Verdict, said: str) -> None:
     arrays = inputs()
     backend = OnFake.described(MATMUL, "f", arrays, A100).holding(arrays, str(tmp_path))
-    expected = Expected.of("C", arrays[0] @ arrays[1], 8)
+    expected = Expected.from_array("C", arrays[0] @ arrays[1], 8)
     evaluator = Evaluator(backend, [expected], MeasureSettings(budget=0.05))
     outcome = evaluator.evaluate(code, None)
     assert outcome.verdict is verdict and said in outcome.message

@@ -139,7 +139,7 @@ def test_empty_arrays_are_not_tuned(
 )
 def test_modes(given: Any, modes: dict[str, str]) -> None:
     found = tune_modes(given, ("mm", "mm_grad"))
-    assert {name: str(found.of(name)) for name in modes} == modes
+    assert {name: str(found.mode_of(name)) for name in modes} == modes
 
 
 @pytest.mark.parametrize(
@@ -156,8 +156,8 @@ def test_modes_of_the_environment(
 ) -> None:
     monkeypatch.setenv("TCL_TUNE_MODE", text)
     found = tune_modes(None, ("mm", "mm_grad"))
-    assert {name: str(found.of(name)) for name in modes} == modes
-    assert str(tune_modes("trimmed", ("mm",)).of("mm")) == "trimmed"  # the argument says more
+    assert {name: str(found.mode_of(name)) for name in modes} == modes
+    assert str(tune_modes("trimmed", ("mm",)).mode_of("mm")) == "trimmed"  # the argument says more
 
 
 _NO_MODE = "there is no tune mode"
@@ -524,7 +524,7 @@ def test_a_copy_has_the_mode() -> None:
     definitions = tcl.define(MM, tune_mode={"mm": ["naive"]})
     for each in (definitions, definitions.mm):
         copied = pickle.loads(pickle.dumps(each))
-        assert copied._kernels.modes.of("mm") == TuneMode("", ("naive",))
+        assert copied._kernels.modes.mode_of("mm") == TuneMode("", ("naive",))
 
 
 def test_a_real_list() -> None:

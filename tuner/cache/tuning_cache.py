@@ -102,7 +102,7 @@ class TuningCache:
         self, key: CacheKey, options: str, outcome: Outcome, *, run: str, entry: str = ""
     ) -> None:
         """Add one measurement of ``options`` (JSON), made now."""
-        self.add(key, [Record.of(options, outcome, time.time(), run)], entry=entry)
+        self.add(key, [Record.from_outcome(options, outcome, time.time(), run)], entry=entry)
 
     def add(self, key: CacheKey, records: Sequence[Record], *, entry: str = "") -> None:
         """Add measurements: all of them, committed when this returns, or none."""
@@ -332,7 +332,7 @@ class TuningCache:
         if self._owner != os.getpid():  # SQLite connections do not survive a fork
             self._connection, self._owner = None, os.getpid()
         before = self._standing
-        changed = before is not None and not Standing.of(self.path).continues(before)
+        changed = before is not None and not Standing.at_path(self.path).continues(before)
         if changed:
             self.close()
         # Who has just waited in vain does not wait again, as for the next step of the same call.
@@ -347,7 +347,7 @@ class TuningCache:
                 self._set_aside("a part of it is missing")
                 self._connection = cache_file.open_file(self.path, patience)
             self.files += changed or before is None
-        self._standing = Standing.of(self.path)
+        self._standing = Standing.at_path(self.path)
         return self._connection
 
     def _set_aside(self, detail: str) -> None:

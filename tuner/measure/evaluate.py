@@ -68,7 +68,7 @@ def _reference(
     share = 1.0 if computed is None else computed.share
     positions = [None] * len(outputs) if computed is None else computed.positions
     expected = tuple(
-        Expected.of(*each)
+        Expected.from_array(*each)
         for each in zip(problem.names, outputs, problem.depths, positions, strict=True)
     )
     size = sum(a.nbytes for a in (*problem.inputs, *outputs))
@@ -181,7 +181,7 @@ class Evaluator:
         """What other results are compared with from now on. Both may differ from what is exact:
         by rounding twice as much as one of them."""
         return [
-            Expected.of(name, values, 4 * depth, than=than)
+            Expected.from_array(name, values, 4 * depth, than=than)
             for name, values, depth in zip(
                 self._problem.names, place.values(), self._problem.depths, strict=True
             )

@@ -44,7 +44,7 @@ class Score:
     least: float
 
     @staticmethod
-    def of(ratios: Sequence[float]) -> Score:
+    def from_ratios(ratios: Sequence[float]) -> Score:
         """1 is the best that there is."""
         return Score(
             float(np.mean(ratios)), float(np.percentile(ratios, 10)), float(np.min(ratios))
@@ -63,11 +63,11 @@ class Evaluation:
         """By who chooses: what is used, the model alone, the heuristic default, the analytic
         model."""
         found = {
-            name: Score.of([min(1.0, c.best / getattr(c, name)) for c in self.choices])
+            name: Score.from_ratios([min(1.0, c.best / getattr(c, name)) for c in self.choices])
             for name in ("chosen", "model", "expected")
         }
         known = [min(1.0, c.best / c.default) for c in self.choices if c.default is not None]
-        return {**found, **({"default": Score.of(known)} if known else {})}
+        return {**found, **({"default": Score.from_ratios(known)} if known else {})}
 
     def as_data(self) -> dict[str, Any]:
         """For a manifest."""

@@ -62,7 +62,7 @@ class Memory:
     def store_words(self, ref: ir.TensorRef, words: Val, scope: Scope) -> None:
         """Writes the words that begin at an element."""
         layout = replace(self.program.tensor(ref.tensor).layout, type=_WORD)
-        self._write(ref, layout, self.addresses.of(ref, scope), words, scope)
+        self._write(ref, layout, self.addresses.address_of(ref, scope), words, scope)
 
     def _raw(self, load: ir.Load, layout: ir.Layout, scope: Scope) -> Val:
         """What lies at an element, as the type of the layout."""
@@ -72,7 +72,7 @@ class Memory:
             # Of lanes that are not written, subscripts may come from what has been overwritten.
             inside = self._inside(scope)
             mask = inside if mask is None else self.b.binary("and", mask, inside)
-        at = self.addresses.of(load.ref, scope, None if load.total else mask)
+        at = self.addresses.address_of(load.ref, scope, None if load.total else mask)
         if any(x == 0 for x in layout.extents):
             return self.b.constant(0, memory_type(layout.type))  # nothing that could be touched
         if load.total and (block := self._block(load.ref, layout, at, scope)):
@@ -98,7 +98,7 @@ class Memory:
         """Writes an element, or one per lane that exists. ``streamed`` vectors go past the caches,
         if they lie where the processor can do that; ``padded`` ones have 0 in other lanes."""
         layout = self.program.tensor(ref.tensor).layout
-        at = self.addresses.of(ref, scope)
+        at = self.addresses.address_of(ref, scope)
         raw = to_memory(self.b, value, layout.type, self.native_half)
         if padded and scope.ragged:
             raw, scope = self._zero_filled(raw, scope)
@@ -110,7 +110,7 @@ class Memory:
         if to.role is not ir.Role.SCRATCH or to.layout.type != source.layout.type:
             return False
         raw = self.bits(load, scope)
-        at = self.addresses.of(ref, scope)
+        at = self.addresses.address_of(ref, scope)
         if padded and scope.ragged:
             raw, scope = self._zero_filled(raw, scope)
         self._write(ref, to.layout, at, raw, scope)
@@ -161,7 +161,7 @@ class Memory:
     def prefetch(self, ref: ir.TensorRef, ahead: int, scope: Scope) -> None:
         """Asks for the lines of memory that lie ``ahead`` bytes after those of all lanes; for one
         that code which is written out has asked for already, not again."""
-        at = self.addresses.of(ref, scope)
+        at = self.addresses.address_of(ref, scope)
         base = "" if at.offset.base is None else at.offset.base.text
         for byte in range(0, max(1, scope.lanes * usual(at.step)), LINE):
             offset = at.offset + (ahead + byte)
@@ -232,7 +232,7 @@ class Memory:
 
     def soon(self, ref: ir.TensorRef, scope: Scope) -> None:
         """Asks for the line of an element that is to be written."""
-        at = self.addresses.of(ref, scope)
+        at = self.addresses.address_of(ref, scope)
         there = self.pointers.at(ref.tensor, at.offset)
         write, near, data = Val("1", "i32"), Val("3", "i32"), Val("1", "i32")
         self.b.do(self.b.call_text("llvm.prefetch.p0", "void", there, write, near, data))

@@ -125,7 +125,7 @@ class Statements:
     def emit(self) -> int:
         """All kernels. Threads share the chunks of those that have some; the first one does what
         lies between. Returns the number of kernels that are shared."""
-        scope = Scope({d.name: Range(At(), Span.of(d.extent)) for d in self.dims.values()})
+        scope = Scope({d.name: Range(At(), Span.for_extent(d.extent)) for d in self.dims.values()})
         threads = Sharing(self.b)
         alone = not any(k.grid for k in self.program.kernels)
         for kernel in self.program.kernels:

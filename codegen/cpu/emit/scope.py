@@ -53,7 +53,7 @@ class Span:
         return max(self.choices) >= points
 
     @staticmethod
-    def of(extent: int) -> Span | int:
+    def for_extent(extent: int) -> Span | int:
         """The points of a dimension."""
         if not isinstance(extent, Size):
             return extent

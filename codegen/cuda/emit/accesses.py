@@ -39,7 +39,7 @@ class Memory:
 
     def name(self, tensor: str) -> str:
         """The pointer to the first element."""
-        return self.names.of(f"tensor {tensor}")
+        return self.names.name_of(f"tensor {tensor}")
 
     def index(self, index: ir.Affine, scope: Scope) -> str:
         """An index expression; ``int``, or ``long long`` where offsets are."""
@@ -147,7 +147,7 @@ class Memory:
         tests = []
         for name in dims:
             dim = self.geometry.dims[name]
-            text = self.index(ir.Affine.of(name), scope)
+            text = self.index(ir.Affine.variable(name), scope)
             tests.append(f"{text} < {self.sizes.index(dim.first + dim.extent)}")
         return " && ".join(tests)
 

@@ -98,9 +98,9 @@ def _kernel(
     tensors = [t for t in program.tensors if t.name in touched and not t.shared]
     names = Names(RESERVED | symbols(program))
     for tensor in tensors:
-        names.of(f"tensor {tensor.name}", tensor.name)
+        names.name_of(f"tensor {tensor.name}", tensor.name)
     for panel in kernel.panels:
-        names.of(f"tensor {panel.tensor}", f"{panel.source}_tile")
+        names.name_of(f"tensor {panel.tensor}", f"{panel.source}_tile")
     writer = _writer(program, kernel, names, sites, unchecked)
     for point in kernel.points:
         for part in _comment(show_point(point)):

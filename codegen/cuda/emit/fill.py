@@ -105,7 +105,7 @@ class Fills:
                 elif loop.kind is not ir.Kind.THREAD and fold.count == 1:
                     scope = scope.with_fold(fold, "0")
                 elif loop.kind is not ir.Kind.THREAD:
-                    name = self.writer.names.of(f"step {depth}", "step")
+                    name = self.writer.names.name_of(f"step {depth}", "step")
                     depth += 1
                     if loop.kind is ir.Kind.UNROLL:
                         self.lines.add("#pragma unroll", margin=True)

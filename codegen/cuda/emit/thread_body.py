@@ -43,7 +43,7 @@ def write_thread_body(
     if covers(reach, dim.extent):  # there is no whole vector
         inner.write(scope)
         return
-    first = writer.memory.index(ir.Affine.of(lane.dim), scope)
+    first = writer.memory.index(ir.Affine.variable(lane.dim), scope)
     end = writer.sizes.index(dim.first + dim.extent)
     with writer.lines.block(f"if ({first} + {reach} < {end}) {{"):
         rest = tuple(d for d in guarded if d != lane.dim)

@@ -89,7 +89,7 @@ class Writer:
         count = self.geometry.iterations(fold)
         if count == 1:
             return scope.with_fold(fold, "0")
-        name = self.names.of(f"iteration {fold.name}", fold.name.partition(".")[2])
+        name = self.names.name_of(f"iteration {fold.name}", fold.name.partition(".")[2])
         self.lines.add("#pragma unroll", margin=True)
         self.lines.open(f"for (int {name} = 0; {name} < {count}; ++{name}) {{")
         return scope.with_fold(fold, name if fold.step == 1 else f"{name} * {fold.step}")
@@ -113,7 +113,7 @@ class Writer:
                 if parts and scope.folds[parts[0].name].isidentifier():
                     scope = scope.with_dim(name, scope.folds[parts[0].name])
                 continue
-            text = self.memory.index(ir.Affine.of(name), scope)
+            text = self.memory.index(ir.Affine.variable(name), scope)
             variable = self.names.new(name.rpartition(".")[2])
             self.lines.add(f"const {self.integer} {variable} = {text};")
             scope = scope.with_dim(name, variable)

@@ -85,7 +85,7 @@ class Launcher:
         self._launches(module, loaded_module(module, code, driver, device), driver, device)
 
     @staticmethod
-    def of(module: Module, loaded: Loaded, driver: Driver, device: int) -> Launcher:
+    def from_loaded(module: Module, loaded: Loaded, driver: Driver, device: int) -> Launcher:
         """Of kernels that are loaded already, which may serve several modules."""
         made = object.__new__(Launcher)
         made._launches(module, loaded, driver, device)

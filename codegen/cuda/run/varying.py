@@ -29,7 +29,7 @@ class ModuleForAll:
     tensor, its extents, strides and first indices; per site, the first index and the extent."""
 
     @staticmethod
-    def of(module: Module) -> ModuleForAll:
+    def from_module(module: Module) -> ModuleForAll:
         """The formulas of a module."""
         layouts = (t.layout for t in module.tensors)
         launches = tuple((formula(x.blocks), _formulas(x.sizes)) for x in module.launches)
@@ -86,8 +86,8 @@ def ready_for_all(
     )
     driver = machine.driver
     loaded = loaded_module(module, cubin(module, profile).code, driver, device)
-    found = ModuleForAll.of(module)
-    return lambda sizes: Launcher.of(found.at(sizes), loaded, driver, device)
+    found = ModuleForAll.from_module(module)
+    return lambda sizes: Launcher.from_loaded(found.at(sizes), loaded, driver, device)
 
 
 def emitted_for_all(options: MappingOptions, emit: Callable[[MappingOptions], _T]) -> _T:

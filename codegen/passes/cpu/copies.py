@@ -52,7 +52,11 @@ def _along(
     vectors = ir.Fold(dot.dim, own[0].level, lanes, -(-whole // lanes))
     part = ir.Fold(dot.dim, "along", 1, lanes)
     kept = tuple((name, c) for name, c in place.terms if name not in {f.name for f in own})
-    place = ir.Affine(kept, place.constant) + ir.Affine.of(vectors.name) + ir.Affine.of(part.name)
+    place = (
+        ir.Affine(kept, place.constant)
+        + ir.Affine.variable(vectors.name)
+        + ir.Affine.variable(part.name)
+    )
     # Rows are not written out: each is a loop of its own.
     serial = ir.Kind.SERIAL
     rest = [x for x in loops if x.fold not in own]
@@ -79,7 +83,7 @@ def _several_at_once(
         serial = [ir.Loop(longer) if x.fold == fold else x for x in serial]
         part = ir.Fold(fold.dim, "across", fold.step, count)
         held.insert(0, ir.Loop(part, ir.Kind.UNROLL))
-        place = place + ir.Affine.of(part.name).scaled(place.coefficient(fold.name))
+        place = place + ir.Affine.variable(part.name).scaled(place.coefficient(fold.name))
     own = [x for x in held if x.fold.dim == staged.across and x.kind is ir.Kind.UNROLL]
     rest = [x for x in held if x not in own]
     lanes = [x for x in rest if x.kind in (ir.Kind.VECTOR, ir.Kind.DOT)]

@@ -189,9 +189,9 @@ def _place_in_chunk(
     for dim in nest.dims:
         if dim.name not in names:
             continue
-        index = ir.Affine.of(dim.name) + ir.Affine((), -dim.first)
+        index = ir.Affine.variable(dim.name) + ir.Affine((), -dim.first)
         if dim.name in steps:
-            index = index + ir.Affine.of(steps[dim.name].name).scaled(-1)
+            index = index + ir.Affine.variable(steps[dim.name].name).scaled(-1)
         subscripts.append(index)
         extents.append(steps[dim.name].step if dim.name in steps else dim.extent)
     return tuple(subscripts), tuple(extents)

@@ -40,7 +40,7 @@ class Skip:
         assert condition is not None
         *rows, own = _in_turn(nest, condition)
         extents, origin = [d.extent for d in rows], [d.first for d in rows]
-        at = tuple(ir.Affine.of(d.name) for d in rows)
+        at = tuple(ir.Affine.variable(d.name) for d in rows)
         turn = ir.Computed(ir.Variable(ir.TURN, INT64), check=False)
         count = ir.Tensor(
             f"{nest.name}.count", ir.Role.SCRATCH, ir.contiguous(INT32, extents, origin)
@@ -130,7 +130,7 @@ def lists(nest: ir.Nest) -> tuple[ir.Grid, ir.Statement] | None:
         for s in listed.offset.subscripts
     )
     # Every offset is written to where the next one goes that is to stay.
-    offset = ir.Position(ir.Affine.of(fold.name), INT32)
+    offset = ir.Position(ir.Affine.variable(fold.name), INT32)
     holds = ir.Select(listed.condition, ir.Const(1, INT32), ir.Const(0, INT32), INT32)
     each = ir.Block(
         (

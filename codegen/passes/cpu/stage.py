@@ -136,7 +136,7 @@ def _box(
     panel = ir.Tensor(name, ir.Role.SCRATCH, replace(layout, base=LINE))
 
     def at(tensor: str, axes: Iterable[ir.Dim]) -> ir.TensorRef:
-        return ir.TensorRef(tensor, tuple(ir.Affine.of(d.name) for d in axes))
+        return ir.TensorRef(tensor, tuple(ir.Affine.variable(d.name) for d in axes))
 
     element = replace(load, ref=at(load.ref.tensor, shape))
     point = ir.Point((), at(name, dims), type_, "=", False, replaced(value, load, element))

@@ -268,7 +268,7 @@ def _earliest_wins(value: ir.Value, op: str, nest: ir.Nest) -> First | None:
     if not (by_point > 0 if op == "min" else by_point < 0):
         return None
     start = ir.Affine((), by_point * dim.first)
-    rest = value.index + ir.Affine.of(dim.name).scaled(-by_point)
+    rest = value.index + ir.Affine.variable(dim.name).scaled(-by_point)
     leader = nest.point
     return First(replace(value, index=rest + start), identity(leader.op, leader.type))
 

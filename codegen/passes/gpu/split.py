@@ -106,17 +106,17 @@ def _of_parts(nest: ir.Nest, dim: ir.Dim, size: int, count: int, memory: ir.Tens
     part = ir.Dim(f"{nest.name}.part", 0, count, False)
     dims = (part, *(replace(d, extent=size) if d is dim else d for d in nest.dims))
     whole = alike(size * count, dim.extent)
-    moved = _Moved(dim.name, ir.Affine.of(part.name).scaled(size), total=whole)
+    moved = _Moved(dim.name, ir.Affine.variable(part.name).scaled(size), total=whole)
     point = nest.point
     value = moved.value(point.value)
     lets = tuple(replace(x, value=moved.value(x.value)) for x in point.lets)
     if not whole:
         # The last part is shorter.
-        place = ir.Position(moved.index(ir.Affine.of(dim.name)), INT64)
+        place = ir.Position(moved.index(ir.Affine.variable(dim.name)), INT64)
         there = ir.Binary("<", place, ir.Const(dim.first + dim.extent, INT64), BOOL)
         value = ir.Select(there, value, identity(point.op, value.type), value.type)
         lets = tuple(replace(x, value=_only_if(there, x.value)) for x in lets)
-    results = (ir.Affine.of(d.name) for d in dims if not d.reduction)
+    results = (ir.Affine.variable(d.name) for d in dims if not d.reduction)
     target = ir.TensorRef(memory.name, tuple(results))
     made = ir.Point(lets, target, memory.layout.type, point.op, True, value)
     loops = tuple(ir.Loop(ir.Fold(d.name, "point", 1, d.extent)) for d in dims)
@@ -137,7 +137,7 @@ def _of_whole(nest: ir.Nest, count: int, memory: ir.Tensor) -> ir.Nest:
     names = {d.name: f"{name}.{d.name.rpartition('.')[2]}" for d in nest.dims}
     results = [replace(d, name=names[d.name]) for d in nest.dims if not d.reduction]
     part = ir.Dim(f"{name}.part", 0, count, True)
-    places = (ir.Affine.of(d.name) for d in (part, *results))
+    places = (ir.Affine.variable(d.name) for d in (part, *results))
     parts = ir.Load(ir.TensorRef(memory.name, tuple(places)), memory.layout.type, total=True)
     point = nest.point
     subscripts = tuple(_renamed(s, names) for s in point.target.subscripts)

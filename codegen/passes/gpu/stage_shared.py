@@ -133,7 +133,7 @@ class _Box:
             for name, c in subscript.terms:
                 base = base + ir.Affine((), c * self.nest.dim(name).first)
                 for fold in self.nest.folds(name):
-                    step = ir.Affine.of(fold.name).scaled(c)
+                    step = ir.Affine.variable(fold.name).scaled(c)
                     if fold in outer:
                         base = base + step
                     else:
@@ -174,7 +174,7 @@ class _Box:
         source = self.program.tensor(self.load.ref.tensor).layout
         name = f"{self.nest.name}.fill{position}"
         dims = {k: ir.Dim(f"{name}.{k}", 0, axes[k][2], False) for k in order}
-        at = [axes[k][0] + ir.Affine.of(dims[k].name) for k in range(len(axes))]
+        at = [axes[k][0] + ir.Affine.variable(dims[k].name) for k in range(len(axes))]
         conditions: list[ir.Value] = []
         width = self._width(axes, order, panel)
         for k in range(len(axes)):
@@ -197,7 +197,7 @@ class _Box:
                 there = ir.Binary("&&", there, c, BOOL)
             zero = ir.Const(False if source.type.is_bool else 0, source.type)
             value = ir.Select(there, value, zero, source.type)
-        target = ir.TensorRef(panel.name, tuple(ir.Affine.of(dims[k].name) for k in order))
+        target = ir.TensorRef(panel.name, tuple(ir.Affine.variable(dims[k].name) for k in order))
         point = ir.Point((), target, source.type, "=", False, value)
         shape = [dims[k] for k in order]
         return ir.Nest(name, tuple(shape), tuple(_shared_loops(shape, width, threads)), point)

@@ -227,7 +227,9 @@ def test_time_is_estimated_from_what_was_measured(make: Make, tmp_path: Path) ->
 
     def add(first: float, count: int, step: float) -> None:
         outcome = Outcome(Verdict.CORRECT, (1e-6,))
-        cache.add(key, [Record.of("{}", outcome, first + step * i, "r") for i in range(count)])
+        cache.add(
+            key, [Record.from_outcome("{}", outcome, first + step * i, "r") for i in range(count)]
+        )
 
     add(1000.0, 4, 3.0)
     assert pace(cache, key) is None  # too few

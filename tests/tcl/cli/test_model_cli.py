@@ -48,7 +48,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         _, seconds = subject.extract([subject.choices(o) for o in options])
         outcomes = [Outcome(Verdict.CORRECT, (float(s),)) for s in seconds]
         pairs = zip(options, outcomes, strict=True)
-        cache.add(key, [Record.of(o.to_json(), x, 1.0, "run") for o, x in pairs], entry="mm")
+        cache.add(
+            key, [Record.from_outcome(o.to_json(), x, 1.0, "run") for o, x in pairs], entry="mm"
+        )
     return found
 
 

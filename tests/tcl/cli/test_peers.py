@@ -55,14 +55,14 @@ def test_a_def_of_the_suite_has_the_suites_formulation(monkeypatch: pytest.Monke
 def test_another_def_of_that_name_has_not(monkeypatch: pytest.MonkeyPatch) -> None:
     text = "def layernorm(float(N) I) -> (O) { O(n) = 2 * I(n) }"
     monkeypatch.setattr(numpy_peer.forms, "builders", lambda *given: pytest.fail(given[0]))
-    work = Work.of(text, check(text)["layernorm"], {"N": 5}, 0)
+    work = Work.from_def(text, check(text)["layernorm"], {"N": 5}, 0)
     (run,) = peers(work, right(work), 1, pytest.fail).values()
     run()
 
 
 def test_sums_that_go_on_are_compared_from_zero() -> None:
     text = "def add(float(N, K) A) -> (O) { O(n) += A(n, k) }"
-    work = Work.of(text, check(text)["add"], {"N": 5, "K": 3}, 0)
+    work = Work.from_def(text, check(text)["add"], {"N": 5, "K": 3}, 0)
     assert len(peers(work, right(work), 1, pytest.fail)) == 1
 
 
