@@ -29,7 +29,7 @@ from tcl.codegen.options.options import DEFAULT
 from tcl.tuner.cache.fingerprint import device_identity
 from tcl.tuner.cache.tuning_cache import TuningCache
 from tcl.tuner.model.cpu_subject import CpuSubject
-from tcl.tuner.space.around import PAID, Change, Kind, kind_of, singles
+from tcl.tuner.space.around import PAID, Change, Kind, change_kind, singles
 from tcl.tuner.space.cpu.mapping import MappingSpace
 from tcl.tuner.space.search_space import Config, SearchSpace
 from tcl.tuner.training.history import Problem, history
@@ -71,7 +71,7 @@ class Measured:
     def kind(self, config: Config) -> Kind:
         """Of the change."""
         (place,) = (k for k, value in enumerate(config) if value != self.default[k])
-        return kind_of(self.space.knobs[place], self.default[place], config[place])
+        return change_kind(self.space.knobs[place], self.default[place], config[place])
 
     def best(self, order: Sequence[Config], count: int) -> float:
         """Time of the best of the first ``count`` and the default, over the default's."""

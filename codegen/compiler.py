@@ -105,7 +105,7 @@ class CpuCompiler(Compiler):
         return make(plan, plan.scheduled())
 
     def source(self, plan: Plan[Any], program: ir.Built) -> str:
-        return cpu_emit.emit(program, plan.target).text
+        return cpu_emit.emit_program(program, plan.target).text
 
     def assembly(self, plan: Plan[Any], program: ir.Built) -> str:
         return cpu_compile.assembly(self.source(plan, program), plan.target)
@@ -131,7 +131,7 @@ class GpuCompiler(Compiler):
 
     def module(self, plan: Plan[Any], program: ir.Built) -> Module:
         """The source and what launches its kernels."""
-        return with_room(lambda: cuda_emit.emit(program, self.device))
+        return with_room(lambda: cuda_emit.emit_program(program, self.device))
 
     def source(self, plan: Plan[Any], program: ir.Built) -> str:
         return self.module(plan, program).source

@@ -208,7 +208,7 @@ def of_device(number: int = 0) -> GpuProfile:
         for name in _ATTRIBUTES
     }
     major, minor = (runtime.deviceGetAttribute(which, number) for which in _CAPABILITY)
-    return described(title, (major, minor), attributes)
+    return device_line(title, (major, minor), attributes)
 
 
 _CAPABILITY = (75, 76)
@@ -230,7 +230,9 @@ def known(title: str, architecture: str, multiprocessors: int) -> GpuProfile | N
     return next((p for p in alike if words.issuperset(p.name.upper().split())), None)
 
 
-def described(title: str, capability: tuple[int, int], attributes: Mapping[str, int]) -> GpuProfile:
+def device_line(
+    title: str, capability: tuple[int, int], attributes: Mapping[str, int]
+) -> GpuProfile:
     """A device by its name, compute capability and attributes, as the driver gives them. Raises
     ``ArgumentError`` for one that is too old."""
     if capability < PROFILES[0].capability:

@@ -114,7 +114,7 @@ class Trials(Generic[Target]):
                 return made
         raise ValueError(f"there is no step {last}")
 
-    def refused(self, nest: str, o: Any) -> tuple[Step[Target], OptionsError] | None:
+    def first_refusal(self, nest: str, o: Any) -> tuple[Step[Target], OptionsError] | None:
         """The first step that refuses an option of a nest, and how; None if all let them through.
         ``o`` as in ``through``."""
         for step, made in self._each(nest, o):

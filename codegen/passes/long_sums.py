@@ -28,7 +28,7 @@ def most_points(points: Iterable[ir.Point]) -> int | None:
     return min(found, default=None)
 
 
-def times(loops: Iterable[ir.Loop]) -> int:
+def iterations(loops: Iterable[ir.Loop]) -> int:
     """The iterations of loops in each other."""
     return math.prod(x.fold.count for x in loops)
 
@@ -64,7 +64,7 @@ class Carried:
             return Carried()
         at, every = found
         fold = loops[at].fold
-        parts = -(-fold.count // every) * times(loops[:at])
+        parts = -(-fold.count // every) * iterations(loops[:at])
         exact = parts_are_many(parts)
         declared: list[ir.Statement] = []
         then: list[ir.Statement] = []

@@ -49,7 +49,7 @@ class _Text:
     text: str
 
 
-def render(block: Block, depth: int) -> list[str]:
+def render_source(block: Block, depth: int) -> list[str]:
     """The lines of ``block`` at ``depth`` levels of indentation."""
     lines: list[str] = []
     guards = 0

@@ -16,9 +16,9 @@ from tcl.codegen.reference.blocks import Assign, Block, Branch, Leave
 from tcl.codegen.reference.names import Names
 from tcl.codegen.reference.scalars import (
     arithmetic,
-    constant,
     convert,
     integer_constant,
+    literal,
     loaded,
     negative,
 )
@@ -117,7 +117,7 @@ class Emitter:
             return code if node.type == UINT64 else _apply("int64({})", code)
         match node:
             case Const(value, type_):
-                return Code(str(int(value)) if exact else constant(value, type_))
+                return Code(str(int(value)) if exact else literal(value, type_))
             case Index(name):
                 index = self.names.index(name)
                 return Code(index) if exact else Code(f"int32({index})", 1)

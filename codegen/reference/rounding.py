@@ -86,7 +86,7 @@ def _moving(errors: Mapping[str, float], sign: int) -> Moved:
     """Moves all that float32 rounds, in one direction. ``errors``: of tensors that are computed."""
     count = itertools.count()
 
-    def moved(node: c.Expr) -> c.Expr:
+    def moved_by(node: c.Expr) -> c.Expr:
         match node:
             case c.Read(tensor=name) if errors.get(name):
                 by = c.Const(sign * _MOVED * errors[name], FLOAT64, node.span)
@@ -97,7 +97,7 @@ def _moving(errors: Mapping[str, float], sign: int) -> Moved:
             case _:
                 return node
 
-    return moved
+    return moved_by
 
 
 def roundings(

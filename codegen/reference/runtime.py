@@ -68,7 +68,7 @@ def _compile_helpers() -> dict[str, Any]:
 def _wrapping(scalar: type[np.generic]) -> Callable[[Any], Any]:
     """A conversion that wraps where NumPy's own would refuse a Python int."""
 
-    def convert(value: Any) -> Any:
+    def convert_scalar(value: Any) -> Any:
         if type(value) is scalar:  # most are, and the rest takes ten times as long
             return value
         if isinstance(value, int) and issubclass(scalar, np.integer):
@@ -76,7 +76,7 @@ def _wrapping(scalar: type[np.generic]) -> Callable[[Any], Any]:
             return np.uint64(value).astype(scalar)
         return np.asarray(value).astype(scalar)[()]
 
-    return convert
+    return convert_scalar
 
 
 def _on_floats(function: Any) -> Callable[..., Any]:

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from math import prod
 
 from tcl.codegen.common.sums import TERMS
-from tcl.codegen.reference.blocks import INDENT, Assign, render
+from tcl.codegen.reference.blocks import INDENT, Assign, render_source
 from tcl.codegen.reference.expressions import Code, Emitter, Site, shifted
 from tcl.codegen.reference.names import Names
-from tcl.codegen.reference.scalars import arithmetic, constant, identity, loaded, stored
+from tcl.codegen.reference.scalars import arithmetic, identity_value, literal, loaded, stored
 from tcl.grammar.ranges.sized import SizedDef, SizedStatement
 from tcl.grammar.tree.checked import (
     Binary,
@@ -78,15 +78,15 @@ def emit_statement(
         lines, depth = _loops(statement.indices, sized_statement, names, 1, "p")
     if statement.op == "=":
         result = _evaluate(statement, emitter)
-        lines += render(emitter.block, depth)
+        lines += render_source(emitter.block, depth)
     else:
-        start = identity(statement.op, target.type)
+        start = identity_value(statement.op, target.type)
         if not statement.initialise:
             start = loaded(target.type).format(element)
         result = "acc"
         lines.append(f"{INDENT * depth}acc = {start}")
         points = prod(max(0, sized_statement.extent(index)) for index in statement.reduction)
-        zero = constant(0, target.type)
+        zero = literal(0, target.type)
         long = statement.op == "+" and target.type.is_float and points > TERMS
         if long:
             lines.append(f"{INDENT * depth}total, lost, terms = {zero}, {zero}, 0")
@@ -94,7 +94,7 @@ def emit_statement(
         value = _evaluate(statement, emitter)
         step = arithmetic(statement.op, target.type).format("acc", value)
         emitter.block.append(Assign("acc", step))
-        lines += inner + render(emitter.block, deeper)
+        lines += inner + render_source(emitter.block, deeper)
         if long:
             result = "(total + acc)"
             lines += [INDENT * deeper + line for line in _PART.format(zero=zero).splitlines()]
@@ -128,7 +128,7 @@ def emit_marks(
         for axis, subscript in enumerate(read.subscripts):
             place = f"s{number}_{axis}"
             value = emitter.exact(subscript)
-            lines += render(emitter.block, depth)
+            lines += render_source(emitter.block, depth)
             emitter.block.clear()
             lines.append(f"{pad}{place} = {value} - {sized.origins[read.tensor][axis]}")
             inside.append(f"0 <= {place} < {sized.shapes[read.tensor][axis]}")

@@ -92,7 +92,7 @@ class CudaBackend(GpuBackend):
             arrays = (*inputs, *outputs)
             if arrays:
                 held = arrays[0].device
-                launcher([a.address for a in arrays], held.stream, held.memory, wait=False)
+                launcher([a.address for a in arrays], held.stream, held.allocate, wait=False)
 
         return run
 

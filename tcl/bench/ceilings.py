@@ -221,7 +221,7 @@ def _kernels(lanes: int) -> dict[str, str]:
         for k in range(CHAINS)
     ]
 
-    def loop(step: int, body: list[str], end: list[str]) -> str:
+    def timed_loop(step: int, body: list[str], end: list[str]) -> str:
         lines = {"body": "\n".join(body), "end": "\n".join(end)}
         return (_DECLARED + _FRAME).format(step=step, type=type_, lanes=lanes, **lines)
 
@@ -238,12 +238,12 @@ def _kernels(lanes: int) -> dict[str, str]:
             f"float 0.0, {type_} %all{chains - 1})",
             "ret float %result",
         ]
-        return loop(step, values + body, end)
+        return timed_loop(step, values + body, end)
 
     step = unrolled * lanes * 4
     return {
         "read": chained(step // STREAMS, reads, unrolled, "zeroinitializer"),
-        "copy": loop(step, copies, ["fence seq_cst", "ret float 0.0"]),
+        "copy": timed_loop(step, copies, ["fence seq_cst", "ret float 0.0"]),
         "fma": chained(1, fmas, CHAINS, "%x"),
     }
 
@@ -274,7 +274,7 @@ def products_loop(dot: Dot) -> str:
     arguments = "float, " if floats else ""
     return (
         f"{dot.declaration}\ndeclare {number} @{reduce}({arguments}{dot.total})\n"
-        + _FRAME.format(type=dot.numbers, step=1, body="\n".join(body), end="\n".join(end))
+        + _FRAME.format(type=dot.operand_types, step=1, body="\n".join(body), end="\n".join(end))
     )
 
 

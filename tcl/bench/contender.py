@@ -99,14 +99,14 @@ class Contender:
         self._lines: queue.SimpleQueue[str] = queue.SimpleQueue()
         reading = (self._process.stdout, self._lines)
         threading.Thread(target=_read_lines, args=reading, daemon=True).start()
-        self.versions = self.ask(timeout, do="hello")["versions"]
+        self.versions = self.request(timeout, do="hello")["versions"]
 
     @property
     def alive(self) -> bool:
         """Whether it can still be asked."""
         return self._process.poll() is None
 
-    def ask(self, timeout: float, **request: Any) -> dict[str, Any]:
+    def request(self, timeout: float, **request: Any) -> dict[str, Any]:
         """The reply to a request. A process that takes longer than ``timeout`` seconds is killed.
 
         Raises ``ContenderError``.

@@ -31,7 +31,7 @@ class Expected:
     full: int
     """Extent of dimension 0 when only some positions were picked."""
 
-    def problem(self, folder: Path) -> str | None:
+    def why_wrong(self, folder: Path) -> str | None:
         """What is wrong with the results in a contender's folder; None if nothing is."""
         checks = zip(self.names, self.arrays, self.depths, strict=True)
         for position, (name, wanted, depth) in enumerate(checks):

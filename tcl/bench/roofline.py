@@ -133,7 +133,7 @@ class Yardstick:
     @property
     def from_memory(self) -> bool:
         """Whether the data is too large for the cores' own caches."""
-        return self.cost.moved > self.cached
+        return self.cost.bytes_moved > self.cached
 
     @property
     def limited_by_memory(self) -> bool:
@@ -141,7 +141,7 @@ class Yardstick:
         if not self.cost.operations:
             return True
         if self.ceilings is None:
-            return self.from_memory and self.cost.operations < _INTENSE * self.cost.moved
+            return self.from_memory and self.cost.operations < _INTENSE * self.cost.bytes_moved
         return self.from_memory and self._moving > self._computing
 
     @property
@@ -173,8 +173,8 @@ class Yardstick:
         """What is done per second, of what limits the def: ``12.3 GFLOP/s`` (``GOP/s`` of integers)
         or ``4.5 GB/s``."""
         if self.limited_by_memory:
-            return quantity(self.cost.moved / seconds, "B/s")
-        return quantity(self.cost.operations / seconds, f"{self.cost.unit}/s")
+            return quantity(self.cost.bytes_moved / seconds, "B/s")
+        return quantity(self.cost.operations / seconds, f"{self.cost.operation_unit}/s")
 
     def describe(self, seconds: float) -> str:
         """The rate, and the share of the roofline where it is known."""

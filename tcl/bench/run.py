@@ -304,7 +304,7 @@ def _placed(
     for contender in running:
         if contender.alive:
             with contextlib.suppress(ContenderError):
-                contender.ask(60, do="close")
+                contender.request(60, do="close")
     return entries, facts
 
 
@@ -313,7 +313,7 @@ def _open(
 ) -> tuple[_Lane | Entry | None, dict[str, Any]]:
     """A lane for the fastest form of a contender; what is wrong, if it or its results are; or
     nothing, if there is no form. And facts about it."""
-    opened = contender.ask(_OPEN_TIMEOUT, do="open", task=task.as_json(), inputs=str(inputs))
+    opened = contender.request(_OPEN_TIMEOUT, do="open", task=task.as_json(), inputs=str(inputs))
     forms = {form["name"]: form for form in opened["forms"]}
     others: dict[str, float | str] = {n: f["seconds"] for n, f in forms.items()} | opened["failed"]
     if not others:
@@ -325,8 +325,8 @@ def _open(
         return entry, opened["facts"]
     about = forms[form]
     entry = Entry(form, about["threads"], (), about["setup"], "", rest)
-    contender.ask(_OPEN_TIMEOUT, do="results", form=form)
-    problem = wanted.problem(contender.folder)
+    contender.request(_OPEN_TIMEOUT, do="results", form=form)
+    problem = wanted.why_wrong(contender.folder)
     if problem is not None:
         return replace(entry, error=problem), opened["facts"]
     lane = _Lane(contender.spec.name, contender, form, about["seconds"], entry)
@@ -348,7 +348,7 @@ def _rounds(lanes: Sequence[_Lane], settings: Settings) -> dict[str, Entry]:
             calls = max(1, math.ceil(settings.sample / max(lane.seconds, 1e-9)))
             begin = time.perf_counter()
             try:
-                seconds = lane.contender.ask(
+                seconds = lane.contender.request(
                     60 + 20 * lane.seconds * calls,
                     do="sample",
                     form=lane.form,

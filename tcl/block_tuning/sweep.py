@@ -86,7 +86,7 @@ class Sweep:
         if not bound:
             self._try_all(space, most, seed)
             chosen, notes = self._race(first)
-        share = others.share() if others is not None else None
+        share = others.busy_share() if others is not None else None
         if share is not None and share > BUSY and time.monotonic() - began >= _JUDGED:
             notes = [
                 f"the device is busy: other processes used {share:.0%} of its cores meanwhile, so "

@@ -231,13 +231,13 @@ def _progress() -> Callable[[str], None]:
     """Shows the last sentence on a terminal; elsewhere prints them all."""
     terminal = sys.stderr.isatty()
 
-    def say(text: str) -> None:
+    def say_progress(text: str) -> None:
         if terminal:
             write_over(text)
         elif text:
             click.echo(text, err=True)
 
-    return say
+    return say_progress
 
 
 def _before(folder: Path | None) -> Report | None:

@@ -103,12 +103,12 @@ def _columns(report: Report, threads: int) -> Iterator[_Column]:
         yield _ratio_column(f"def/tuned{PLACEMENTS[p].heading}", gain(p), gain(p))
     yield _Column("+16/64", lambda row: _number(row.spread(shift)), shift)
 
-    def share(result: Result, ours: bool) -> float | None:
+    def shown_share(result: Result, ours: bool) -> float | None:
         found = result.ours if ours else result.best_peer
         return None if found is None else result.share(found[1], ceiling)
 
-    yield _Column("share", lambda row: _middle(row, first, lambda r: share(r, True)))
-    yield _Column("peer's", lambda row: _middle(row, first, lambda r: share(r, False)))
+    yield _Column("shown_share", lambda row: _middle(row, first, lambda r: shown_share(r, True)))
+    yield _Column("peer's", lambda row: _middle(row, first, lambda r: shown_share(r, False)))
     yield _Column("compile", lambda row: _compile_seconds(row, first))
 
 

@@ -82,7 +82,7 @@ class GridPoint:
 def read_grid(path: Path) -> list[GridPoint]:
     """The points of a grid's file, in its order; ``GridError`` unless all of it is right."""
     reader = _Reader(path)
-    points = reader.points()
+    points = reader.read_points()
     if reader.problems:
         raise GridError(dict.fromkeys(reader.problems))
     return points
@@ -108,7 +108,7 @@ class _Reader:
         self._loaded: dict[Path, tuple[str, dict[str, CheckedDef]] | None] = {}
         self.problems: list[str] = []
 
-    def points(self) -> list[GridPoint]:
+    def read_points(self) -> list[GridPoint]:
         """All points that are right."""
         text = read(self._path)
         for number, line in enumerate(text.split("\n"), start=1):

@@ -288,6 +288,6 @@ def _cost(sized: SizedDef, own: float | None, typical: Callable[[], float | None
     if own is not None:
         return PointCost(each=own, around=around, by_experience=True)
     base, calls = typical(), _CALLS * _PER_OPERATION * cost.operations
-    by_size = max(0.0, calls - _MEASURE) + _PER_BYTE * cost.moved
+    by_size = max(0.0, calls - _MEASURE) + _PER_BYTE * cost.bytes_moved
     each = (base or _BASE) + by_size
     return PointCost(each=each, around=around, by_experience=base is not None)

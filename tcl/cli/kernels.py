@@ -73,7 +73,7 @@ class Work:
         return tuple(new_output(self.sized, t, np.zeros) for t in self.checked.outputs)
 
     @property
-    def title(self) -> str:
+    def heading(self) -> str:
         """The def and its sizes, for people."""
         return title_of(self.checked, self.sizes, self.varying)
 

@@ -128,7 +128,7 @@ def won(yardstick: Yardstick, seconds: float, beside: Mapping[str, float]) -> st
     share, by_memory = yardstick.share(seconds), yardstick.limited_by_memory
     if share is not None and by_memory:
         passes = [f"{name} {ratio / share:.1f}" for name, ratio in ratios.items()]
-        moved = quantity(yardstick.cost.moved, "B")
+        moved = quantity(yardstick.cost.bytes_moved, "B")
         why = f"counted in passes over the {moved} that have to move: {', '.join(passes)}"
     else:
         rates = [f"{name} {yardstick.rate(ratio * seconds)}" for name, ratio in ratios.items()]

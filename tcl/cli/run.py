@@ -100,7 +100,7 @@ def command(
         work = Work.load(file, entry, sizes, seed, varying)
 
         def choose(query: Query) -> Chosen:
-            return _chosen(query, options, path, relax, work.title)
+            return _chosen(query, options, path, relax, work.heading)
 
         executor = work.executor(choose, count, asked=options is not None)
         _run_on_cpu(said, work, executor, compare=compare)
@@ -111,7 +111,7 @@ def command(
     work = Work.load(file, entry, sizes, seed, varying)
     query = where.query(work.sized, work.inputs, varying)
     with work.indexing():
-        chosen = _chosen(query, options, path, relax, work.title)
+        chosen = _chosen(query, options, path, relax, work.heading)
         _run_on_gpu(said, work, chosen, where, query, compare=compare)
     said.end()
 
@@ -200,7 +200,7 @@ def _show_results(said: Said, work: Work, outputs: Sequence[Array], *, compare: 
     """Say what was computed, and whether it is right; exit if it is not."""
     named = list(zip(work.checked.outputs, outputs, strict=True))
     said.say(
-        work.title,
+        work.heading,
         *(f"  {tensor.name}: {tensor.type}{array.shape}" for tensor, array in named),
         entry=work.checked.name,
         sizes=work.sizes,

@@ -95,11 +95,11 @@ def command(
         return
     from tcl.arrays.annotations import sizes_of
     from tcl.cli.kernels import parse_options
-    from tcl.grammar.ranges.findings import size, size_findings
+    from tcl.grammar.ranges.findings import size_finding, size_findings
 
     _, checked = choose(file, entry)
     values = sizes_of(checked, sizes)
-    sized = size(checked, values)
+    sized = size_finding(checked, values)
     tell(checked, size_findings(sized))
     if stage == "ranges":
         from tcl.grammar.ranges.ranges_text import ranges_text
@@ -133,7 +133,7 @@ def _for_all(
     from tcl.backends.stages import stage_for_all
     from tcl.cli.kernels import parse_options
     from tcl.executors.size_classes import for_all
-    from tcl.grammar.ranges.findings import size
+    from tcl.grammar.ranges.findings import size_finding
     from tcl.grammar.ranges.ranges_text import ranges_text
     from tcl.selection.suggested_options import DEFAULT
 
@@ -142,7 +142,7 @@ def _for_all(
     profile = _device(device, threads, stage)
     _, checked = choose(file, entry)
     check_varying(checked, varying)
-    sized = size(checked, sizes_of(checked, sizes))
+    sized = size_finding(checked, sizes_of(checked, sizes))
     found = for_all(checked, sized.sizes, varying, profile)
     if found is None:
         values = ", ".join(f"{name}={sized.sizes[name]}" for name in varying)

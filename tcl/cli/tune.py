@@ -234,7 +234,7 @@ def _tune(
             work, chosen, config, cache, page, place,
             threads=count, fixed=fixed, resume=resume, as_json=as_json,
         )  # fmt: skip
-        return session.run(start, default=path is None).code
+        return session.run(start, default=path is None).exit_code
 
 
 def _fixed(given: tuple[str, ...]) -> dict[str, int | str]:

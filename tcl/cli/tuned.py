@@ -74,7 +74,7 @@ class Ended:
     """The exit code that tells of a signal; 0 if there was none."""
 
     @property
-    def code(self) -> int:
+    def exit_code(self) -> int:
         """The exit code."""
         if self.signalled:
             return self.signalled
@@ -190,7 +190,7 @@ class Session:
     def _progress(self, yardstick: Yardstick) -> Progress | JsonProgress:
         work, settings = self.work, self.config.settings
         if not self.as_json:
-            return Progress(work.title, yardstick, settings.time_limit)
+            return Progress(work.heading, yardstick, settings.time_limit)
         ceilings = yardstick.ceilings
         about = {
             "tcl": __version__,
@@ -250,7 +250,7 @@ class Session:
             said |= {"cache": str(self.cache), "unsaved": result.unsaved}
             progress.write("result", said)
         elif result.options is not None:
-            Console().print(_table(self.work.title, result.decision))
+            Console().print(_table(self.work.heading, result.decision))
             if beside:
                 others = plain_table(BESIDE, ">as long")
                 for name, ratio in beside.items():
@@ -281,7 +281,7 @@ class Session:
         page = collect(
             work.text, work.checked, work.inputs, self.target, self.log,
             varying=work.varying,
-            title=work.title, facts=facts, yardstick=yardstick, beside=beside, run=run,
+            title=work.heading, facts=facts, yardstick=yardstick, beside=beside, run=run,
         )  # fmt: skip
         try:
             write_page(page, self.page)

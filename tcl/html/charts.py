@@ -120,7 +120,7 @@ def _time_axis(y: Axis, size: Size) -> Markup:
     unit, scale = unit_of(y.low)  # the fastest matter, however slow others are
     pieces = []
     for value in y.ticks(6 if size is WIDE else 4):
-        at = y.place(value)
+        at = y.position(value)
         pieces.append(tag("line", x1=_LEFT, x2=size.right, y1=at, y2=at, class_="grid"))
         label = f"{value / scale:,.6g}"
         pieces.append(tag("text", label, x=_LEFT - 8, y=at + 4, text_anchor="end"))
@@ -144,7 +144,7 @@ def _place_axis(x: Axis, ticks: Ticks, size: Size) -> Markup:
         labels = [(v, f"{v:,.6g}") for v in x.ticks(9 if size is WIDE else 5)]
     free = 0.0
     for value, label in labels:
-        at, half = x.place(value), _LETTER * len(label) / 2
+        at, half = x.position(value), _LETTER * len(label) / 2
         pieces.append(tag("line", x1=at, x2=at, y1=floor, y2=floor + 4, class_="base"))
         if free <= at - half and at + half <= size.width:
             pieces.append(tag("text", label, x=at, y=floor + 20, text_anchor="middle"))
@@ -158,12 +158,12 @@ def _dot(dot: Dot, x: Axis, y: Axis, among: int) -> Markup | None:
     if dot.time is None:
         return None
     radius = 5.0 if dot.kind == "winner" else 3.0 if among <= _MANY else 2.0
-    place = {"cx": x.place(dot.x), "cy": y.place(dot.time)}
+    place = {"cx": x.position(dot.x), "cy": y.position(dot.time)}
     return _drawn(dot, among, "circle", r=radius, class_=dot.kind, **place)
 
 
 def _cross(dot: Dot, x: Axis, at: float, among: int) -> Markup:
-    path = f"M{x.place(dot.x) - 3:.1f} {at - 3:.1f}l6 6m0 -6l-6 6"
+    path = f"M{x.position(dot.x) - 3:.1f} {at - 3:.1f}l6 6m0 -6l-6 6"
     return _drawn(dot, among, "path", d=path)
 
 
@@ -177,7 +177,7 @@ def _drawn(dot: Dot, among: int, shape: str, **attributes: str | float) -> Marku
 def _line(line: Line, x: Axis, y: Axis) -> Markup:
     path = ""
     for place, time in line.points:
-        px, py = x.place(place), y.place(time)
+        px, py = x.position(place), y.position(time)
         if path and line.steps:
             path += f"H{px:.1f}V{py:.1f}"
         else:

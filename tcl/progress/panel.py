@@ -87,7 +87,7 @@ class Progress:
         torn = self._drawn > columns
         self._drawn = max(1, min(_WIDTH, columns - _ROOM))
         grid = Table.grid(padding=(0, 2))
-        for name, value in self._state.facts():
+        for name, value in self._state.settings_shown():
             grid.add_row(Text(name, style="dim"), Text(value))
         whole = Table.grid()
         whole.add_row(ProgressBar(total=1.0, completed=self._state.progress, width=40))

@@ -7,7 +7,7 @@ import time
 
 from tcl.common.number_format import duration, plural
 from tcl.html.markup import Markup, tag
-from tcl.html.tables import row, table
+from tcl.html.tables import table, table_row
 from tcl.progress.words import FIRST
 from tcl.report.data import Page
 from tcl.report.log import Candidate, Try
@@ -61,11 +61,11 @@ def _candidate_row(page: Page, number: int, each: Try, raced: Candidate | None) 
     best = page.log.best
     won = best is not None and candidate.options == best.options
     finals = "" if raced is None or raced.time is None else duration(raced.time)
-    return row(
+    return table_row(
         str(number),
         str(candidate.generation),
         candidate.outcome.verdict.value,
-        "-" if each.time is None else duration(each.time),
+        "-" if each.best_time is None else duration(each.best_time),
         finals,
         tag("code", candidate.options.to_json()),
         numbers=(1, 3, 4),

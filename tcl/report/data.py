@@ -72,8 +72,8 @@ def collect(
     space = target.space(backend).space
     measured: dict[Config, float] = {}
     for each in log.tries:
-        if each.candidate.config is not None and each.time is not None:
-            measured[each.candidate.config] = each.time
+        if each.candidate.config is not None and each.best_time is not None:
+            measured[each.candidate.config] = each.best_time
     return Page(
         title=title,
         definition=next(to_text(d) for d in parse(source).defs if d.name == checked.name),

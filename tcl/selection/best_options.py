@@ -19,7 +19,7 @@ from tcl.codegen.options.options import MappingOptions
 from tcl.common.dataclass import dataclass
 from tcl.common.errors import CacheError, OptionsError
 from tcl.common.folder import cache_folder
-from tcl.common.warn import tell, warn, warn_once, was_told
+from tcl.common.warn import warn, warn_once, warn_user, was_told
 from tcl.grammar.ranges.sized import SizedDef
 from tcl.grammar.sizes.size_classes import SizeClass
 from tcl.grammar.tree.canonical import canonical_text
@@ -140,7 +140,7 @@ def _tell_of_other_threads(cache: TuningCache, query: Query) -> None:
     others = sorted(threads for other, threads in found if other == device and threads != own)
     if others:
         counts = " and ".join(map(str, others))
-        tell(
+        warn_user(
             f"{query.name} on {key.sizes} was tuned for {counts} thread{'s' * (others != [1])} "
             f"and not for the {own} that it may use here, so what was found is not used; give "
             f"threads={others[-1]} (or TCL_NUM_THREADS) to use it, or tune it for {own}",

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from tcl.codegen.choose.cpu.access_costs import Access, access_of, arithmetic
+from tcl.codegen.choose.cpu.access_costs import Access, access_of, arithmetic_cycles
 from tcl.codegen.devices.cpu import CpuProfile
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.walk import operands
@@ -144,7 +144,7 @@ class Recount:
 
     def arithmetic(self) -> float:
         plain = next(n for n in self.lowered.nests if n.name == self.nest.name)
-        once = sum(c * self.unrolled(dims) for dims, c in arithmetic(plain).items())
+        once = sum(c * self.unrolled(dims) for dims, c in arithmetic_cycles(plain).items())
         return self.steps() * once * self.hardware()
 
     def load_cycles(self) -> float:

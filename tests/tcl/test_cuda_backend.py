@@ -119,7 +119,7 @@ def test_a_search_of_the_command_line(tmp_path: Path) -> None:
         *(work, where, config, cache, page), threads=1, fixed={}, resume=False, as_json=False
     )
     ended = session.run(None, default=False)
-    assert ended.code == 0 and not ended.problems
+    assert ended.exit_code == 0 and not ended.problems
     assert "CUDA C++" in page.read_text()
     query = where.query(work.sized, work.inputs)
     assert query.key.backend == "cuda-emulated" and "A100" in query.key.device

@@ -127,7 +127,7 @@ def test_a_search_is_for_the_class(tmp_path: Path) -> None:
         *(work, where, config, cache, None), threads=1, fixed={}, resume=False, as_json=False
     )
     ended = session.run(None, default=False)
-    assert ended.code == 0 and not ended.problems
+    assert ended.exit_code == 0 and not ended.problems
     (found,) = TuningCache(cache).list()
     assert found.key == query.key and found.key.sizes == "float32[16..255,20] float32[20,24]"
 

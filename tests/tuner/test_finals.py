@@ -243,7 +243,7 @@ class Held:
                 for o, found in zip(options, outcomes, strict=True)
             ]
 
-        self._finals.hold(timed)
+        self._finals.hold_race(timed)
         assert self.ledger.best is not None
         return self.ledger.best.options
 
@@ -309,7 +309,7 @@ def test_the_table_agrees_with_itself_and_with_the_decision() -> None:
             for o in options
         ]
 
-    held._finals.hold(timed)
+    held._finals.hold_race(timed)
     decision = held.ledger.decision
     assert decision.winner is not None and decision.start is not None
     for candidate in (decision.winner, decision.start):
@@ -328,7 +328,7 @@ def test_what_is_not_sure_is_said() -> None:
         found = [9e-4 * (1.0 if o.micros == 900 else factor) for o in options]
         return [(("here", (t,) * 5),) for t in found]
 
-    held._finals.hold(timed)
+    held._finals.hold_race(timed)
     assert held.ledger.decision.kept
     (note,) = held.notes
     assert note.startswith("what the search began with is the result: the fastest found takes 0.96")

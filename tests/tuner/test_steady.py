@@ -235,12 +235,12 @@ def test_the_share_of_others() -> None:
     assert count
     busy, own, now = 5.0, 2.0, 100.0
     others = Others(lambda: busy, lambda: own, lambda: now)
-    assert others.share() is None
+    assert others.busy_share() is None
     busy, own, now = 5 + 2.0 * count, 2 + 1.5 * count, 102.0
-    assert others.share() == pytest.approx(0.25)
+    assert others.busy_share() == pytest.approx(0.25)
     others.start()
-    assert others.share() is None
-    assert Others(lambda: None).share() is None
+    assert others.busy_share() is None
+    assert Others(lambda: None).busy_share() is None
 
 
 def test_evaluating_says_what_the_machine_was_like() -> None:

@@ -33,7 +33,7 @@ class Rules:
             return None
         return time.time() - self.older_than
 
-    def names(self, key: CacheKey) -> bool:
+    def rule_names(self, key: CacheKey) -> bool:
         """Whether results of this key may go."""
         version = key.codegen_version
         return (self.versions is None or version in self.versions) and (
@@ -99,7 +99,7 @@ def _doomed(
     for problem, key, _ in cache_rows.problems(db):
         rows = list(cache_rows.records(db, problem, cache_rows.BRIEF))
         total, keys = total + len(rows), keys + bool(rows)
-        if not rules.names(key):
+        if not rules.rule_names(key):
             continue
         best = ranking.ranked(record for _, record in rows)[: rules.keep or 0]
         kept = {record.options for record in best}

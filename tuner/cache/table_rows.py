@@ -95,7 +95,7 @@ def records(
         yield row, _record(*values)
 
 
-def record(db: sqlite3.Connection, row: int) -> Record:
+def record_from_row(db: sqlite3.Connection, row: int) -> Record:
     """The result of a row."""
     found = db.execute(f"SELECT {RESULT} FROM results WHERE id = ?", (row,)).fetchone()
     if found is None:

@@ -184,7 +184,7 @@ class TuningCache:
         def read(db: sqlite3.Connection, problem: int) -> tuple[Record, ...]:
             rows = {record: row for row, record in cache_rows.deciding(db, problem)}
             best = ranking.ranked(rows)[:count]
-            return tuple(cache_rows.record(db, rows[each]) for each in best)
+            return tuple(cache_rows.record_from_row(db, rows[each]) for each in best)
 
         return self._looked_up(key, read, (), self._patience)
 

@@ -152,7 +152,7 @@ class Evaluator:
             self._others.start()
             outcome = self._evaluated(code, best)
             seconds = time.monotonic() - began
-            others = self._others.share()
+            others = self._others.busy_share()
             at = time.time()
         reading = outcome.conditions.yardstick if outcome.conditions is not None else None
         conditions = Conditions(at, seconds, others, reading, self._place, self._kernel)

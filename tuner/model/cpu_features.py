@@ -35,7 +35,7 @@ class Described:
     estimate: Estimate
 
 
-def _log2(values: Floats | float) -> Floats:
+def _log_base_2(values: Floats | float) -> Floats:
     """To base 2, of what is at least 1 or counts as that."""
     found: Floats = np.log2(np.maximum(values, 1.0))
     return found
@@ -43,7 +43,7 @@ def _log2(values: Floats | float) -> Floats:
 
 def _share(part: Floats | float, whole: Floats | float) -> Floats:
     """log2 of a ratio, of which neither side counts as less than 1."""
-    return _log2(part) - _log2(whole)
+    return _log_base_2(part) - _log_base_2(whole)
 
 
 def _reads(d: Described) -> list[int]:
@@ -193,17 +193,24 @@ def _columns(d: Described) -> Floats:
 
 _GROUPS: dict[str, tuple[Feature[Described], ...]] = {
     "problem": (
-        Feature("flops", "log2", "operations of a call", lambda d: _log2(d.cost.operations)),
-        Feature("bytes", "log2 B", "bytes that have to move", lambda d: _log2(d.cost.moved)),
+        Feature("flops", "log2", "operations of a call", lambda d: _log_base_2(d.cost.operations)),
+        Feature(
+            "bytes", "log2 B", "bytes that have to move", lambda d: _log_base_2(d.cost.bytes_moved)
+        ),
         Feature(
             *("intensity", "log2 1/B", "operations per byte that has to move"),
-            lambda d: _share(d.cost.operations, d.cost.moved),
+            lambda d: _share(d.cost.operations, d.cost.bytes_moved),
         ),
         Feature("nests", "", "nests with loops of their own", lambda d: d.nests),
         Feature(
-            "results", "log2", "points of results", lambda d: _log2(_extents(d, reduced=False))
+            "results",
+            "log2",
+            "points of results",
+            lambda d: _log_base_2(_extents(d, reduced=False)),
         ),
-        Feature("depth", "log2", "points per result", lambda d: _log2(_extents(d, reduced=True))),
+        Feature(
+            "depth", "log2", "points per result", lambda d: _log_base_2(_extents(d, reduced=True))
+        ),
         Feature(
             "dims", "", "dimensions of more than a point", lambda d: (d.loops.extents > 1).sum()
         ),
@@ -226,13 +233,13 @@ _GROUPS: dict[str, tuple[Feature[Described], ...]] = {
         ),
     ),
     "mapping": (
-        Feature("width", "log2", "lanes", lambda d: _log2(d.loops.width.astype(float))),
+        Feature("width", "log2", "lanes", lambda d: _log_base_2(d.loops.width.astype(float))),
         Feature("lanes_reduced", "", "lanes are of a reduction", _lane_reduced),
         Feature("in_order", "", "share of operands that lanes read in order", _share_in_order),
         Feature("writes_in_order", "", "lanes write in order", _target_in_order),
         Feature(
             *("accumulators", "log2", "results in a register tile, vectors as one"),
-            lambda d: _log2(_vectors(d, reduced=False)),
+            lambda d: _log_base_2(_vectors(d, reduced=False)),
         ),
         Feature(
             *("rows", "log2", "those that lie not along the lanes"),
@@ -240,7 +247,7 @@ _GROUPS: dict[str, tuple[Feature[Described], ...]] = {
         ),
         Feature(
             *("unroll", "log2", "reduction steps that are written out"),
-            lambda d: _log2(_vectors(d, reduced=True)),
+            lambda d: _log_base_2(_vectors(d, reduced=True)),
         ),
         Feature(
             *("registers", "", "share of the vector registers in use"),
@@ -248,38 +255,41 @@ _GROUPS: dict[str, tuple[Feature[Described], ...]] = {
         ),
         Feature(
             *("tile_points", "log2", "points in a tile"),
-            lambda d: _log2(d.loops.inside[d.loops.rank].prod(axis=1)),
+            lambda d: _log_base_2(d.loops.inside[d.loops.rank].prod(axis=1)),
         ),
         Feature(
             *("tile_lanes", "log2", "points of a tile along the lanes, 1 without these"),
-            lambda d: _log2(d.loops.along(d.loops.tile)),
+            lambda d: _log_base_2(d.loops.along(d.loops.tile)),
         ),
         Feature(
             *("tile_reduced", "log2", "points of a tile along reductions"),
-            lambda d: _log2(np.where(d.loops.reduced, d.loops.tile, 1).prod(axis=1)),
+            lambda d: _log_base_2(np.where(d.loops.reduced, d.loops.tile, 1).prod(axis=1)),
         ),
         Feature(
             *("stride", "log2 B", "from turn to turn of the innermost loop, where that is most"),
-            lambda d: _log2(_stride(d)),
+            lambda d: _log_base_2(_stride(d)),
         ),
-        Feature("turns", "log2", "turns of the innermost loop", lambda d: _log2(_turns(d))),
+        Feature("turns", "log2", "turns of the innermost loop", lambda d: _log_base_2(_turns(d))),
         Feature(
             *("chunk_points", "log2", "points in a chunk"),
-            lambda d: _log2(d.loops.inside[2 * d.loops.rank].prod(axis=1)),
+            lambda d: _log_base_2(d.loops.inside[2 * d.loops.rank].prod(axis=1)),
         ),
         Feature("innermost_reduced", "", "the innermost loop is a reduction", _innermost_reduced),
         Feature(
             *("outermost_reduced", "", "the outermost loop over tiles is a reduction"),
             _outermost_reduced,
         ),
-        Feature("held", "log2", "steps between two stores", lambda d: _log2(d.estimate.held)),
+        Feature("held", "log2", "steps between two stores", lambda d: _log_base_2(d.estimate.held)),
         Feature("staged", "", "operands copied", lambda d: (d.loops.stage >= 0).sum(axis=1)),
         Feature(
             *("stage_level", "", "loops outside of the innermost copying, -1 without any"),
             lambda d: d.loops.stage.max(axis=1, initial=-1),
         ),
         Feature(
-            "panel", "log2 B", "the largest panel, of a tile", lambda d: _log2(_widest_panel(d))
+            "panel",
+            "log2 B",
+            "the largest panel, of a tile",
+            lambda d: _log_base_2(_widest_panel(d)),
         ),
         Feature("stream", "", "results go past the caches", lambda d: d.loops.flags["stream"]),
         Feature("peel", "", "loops begin on boundaries", lambda d: d.loops.flags["peel"]),
@@ -291,21 +301,26 @@ _GROUPS: dict[str, tuple[Feature[Described], ...]] = {
         ),
         Feature(
             *("prefetch", "log2 B", "how far ahead memory is asked for, at most"),
-            lambda d: _log2(d.loops.prefetch.max(axis=1, initial=0)),
+            lambda d: _log_base_2(d.loops.prefetch.max(axis=1, initial=0)),
         ),
         Feature(
-            "dot", "log2", "steps in an instruction", lambda d: _log2(d.loops.dot.astype(float))
+            "dot",
+            "log2",
+            "steps in an instruction",
+            lambda d: _log_base_2(d.loops.dot.astype(float)),
         ),
         Feature("mma", "", "the matrix unit computes it", lambda d: d.loops.flags["mma"]),
     ),
     "interaction": (
-        Feature("steps", "log2", "register tiles in all", lambda d: _log2(d.estimate.steps)),
+        Feature("steps", "log2", "register tiles in all", lambda d: _log_base_2(d.estimate.steps)),
         Feature(
             *("tiles", "log2", "tiles in a chunk, parts counted as such"),
-            lambda d: _log2((d.loops.chunk / d.loops.tile).prod(axis=1)),
+            lambda d: _log_base_2((d.loops.chunk / d.loops.tile).prod(axis=1)),
         ),
-        Feature("chunks", "log2", "pieces that threads share", lambda d: _log2(d.estimate.chunks)),
-        Feature("waves", "log2", "chunks of one thread", lambda d: _log2(d.estimate.waves)),
+        Feature(
+            "chunks", "log2", "pieces that threads share", lambda d: _log_base_2(d.estimate.chunks)
+        ),
+        Feature("waves", "log2", "chunks of one thread", lambda d: _log_base_2(d.estimate.waves)),
         Feature(
             *("idle", "", "share of the threads' time without a chunk, in the last wave"),
             lambda d: 1 - d.estimate.chunks / (d.estimate.waves * d.loops.device.threads),
@@ -371,10 +386,12 @@ _GROUPS: dict[str, tuple[Feature[Described], ...]] = {
         ),
     ),
     "hardware": (
-        Feature("l1", "log2 B", "first cache", lambda d: _log2(d.loops.device.l1_bytes)),
-        Feature("l2", "log2 B", "second cache", lambda d: _log2(d.loops.device.l2_bytes)),
-        Feature("l3", "log2 B", "third cache", lambda d: _log2(d.loops.device.l3_bytes)),
-        Feature("vector", "log2 bit", "a vector", lambda d: _log2(d.loops.device.vector_bits)),
+        Feature("l1", "log2 B", "first cache", lambda d: _log_base_2(d.loops.device.l1_bytes)),
+        Feature("l2", "log2 B", "second cache", lambda d: _log_base_2(d.loops.device.l2_bytes)),
+        Feature("l3", "log2 B", "third cache", lambda d: _log_base_2(d.loops.device.l3_bytes)),
+        Feature(
+            "vector", "log2 bit", "a vector", lambda d: _log_base_2(d.loops.device.vector_bits)
+        ),
         Feature("cores", "", "of the machine", lambda d: d.loops.device.cores),
         Feature("threads", "", "that are woken", lambda d: d.loops.device.threads),
         Feature("fused", "", "multiplies and adds at once", lambda d: d.loops.device.fused),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tcl.codegen.choose.cpu.access_costs import Access, access_of, arithmetic
+from tcl.codegen.choose.cpu.access_costs import Access, access_of, arithmetic_cycles
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.walk import operands
 
@@ -49,7 +49,9 @@ def read_nest(program: ir.Program, position: int) -> SubjectNest:
     nest = program.nests[position]
     target = ir.Load(nest.point.target, nest.point.type, total=True)
     names = [d.name for d in nest.dims]
-    work = tuple((tuple(n in dims for n in names), c) for dims, c in arithmetic(nest).items())
+    work = tuple(
+        (tuple(n in dims for n in names), c) for dims, c in arithmetic_cycles(nest).items()
+    )
     reads = tuple(_touched(program, nest, load) for load in operands(nest.point))
     return SubjectNest(position, nest, reads, _touched(program, nest, target), work)
 

@@ -42,7 +42,7 @@ def files(device: CpuProfile | GpuProfile, folder: Path | None) -> Iterator[Path
                 yield path
 
 
-def identity(paths: Sequence[Path]) -> str:
+def contents_identity(paths: Sequence[Path]) -> str:
     """What stands for the contents of these files: other models, or other files in their places,
     have another one."""
     return hashlib.sha256(" ".join(map(_digest, paths)).encode()).hexdigest()[:16]

@@ -136,7 +136,7 @@ class BriefSearch(Generic[OptionsT]):
         tell(GenerationStarted(1, 1, len(jobs)))
         pipeline.run(jobs, done, lambda job: tell(CandidateCompiled(min(job.position, 1))))
         if watch.in_time:
-            Finals(ledger, self._options, tell, doubts, RULES).hold(pipeline.race)
+            Finals(ledger, self._options, tell, doubts, RULES).hold_race(pipeline.race)
 
     def _near_candidates(self, start: Sequence[OptionsT]) -> list[OptionsT]:
         """What is tried, in this order."""

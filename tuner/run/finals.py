@@ -52,7 +52,7 @@ class Finals(Generic[OptionsT]):
         self._heat = 0
         """The number of the next verdict."""
 
-    def hold(
+    def hold_race(
         self,
         race: Race[OptionsT],
         first: int = 0,

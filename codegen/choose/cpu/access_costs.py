@@ -123,7 +123,7 @@ class Access:
         return self.cycles(lane, lanes) >= lanes
 
     @property
-    def apart(self) -> bool:
+    def has_gaps(self) -> bool:
         """Whether there is memory between what the nest touches that it does not."""
         return self.span > self.elements * self.itemsize
 
@@ -171,7 +171,7 @@ def reach(layout: ir.Layout, ref: ir.TensorRef, points: Mapping[str, int]) -> in
     return found
 
 
-def arithmetic(nest: ir.Nest) -> dict[frozenset[str], float]:
+def arithmetic_cycles(nest: ir.Nest) -> dict[frozenset[str], float]:
     """Cycles per point, by the dimensions that the operations depend on."""
     found: dict[frozenset[str], float] = {}
     variables: dict[str, frozenset[str]] = {}
@@ -242,7 +242,7 @@ class PanelCost:
     lane: str | None
     device: CpuProfile
 
-    def inside(self, copies: int) -> float:
+    def cycles_inside(self, copies: int) -> float:
         """Every chunk copies its part; ``copies`` is how many chunks share an element."""
         each = self.access.copying(self.lane, self.device.l2_bytes)
         return copies * self.access.elements * each
@@ -252,7 +252,9 @@ class PanelCost:
         if self.access.elements > LARGEST:
             return math.inf
         near = self.access.elements * self.access.itemsize <= self.device.l2_bytes
-        once = self.inside(1) + (0.0 if near else PANEL_WRITTEN_CYCLES) * self.access.elements
+        once = (
+            self.cycles_inside(1) + (0.0 if near else PANEL_WRITTEN_CYCLES) * self.access.elements
+        )
         threads = self.device.threads
         if near:
             again = (
@@ -267,4 +269,4 @@ class PanelCost:
 
     def more(self, copies: int) -> float:
         """The cheaper of both, beyond a single copy."""
-        return min(self.inside(copies), self.before(copies)) - self.inside(1)
+        return min(self.cycles_inside(copies), self.before(copies)) - self.cycles_inside(1)

@@ -12,7 +12,7 @@ from tcl.codegen.choose.cpu.access_costs import (
     PAGE,
     Access,
     access_of,
-    arithmetic,
+    arithmetic_cycles,
 )
 from tcl.codegen.choose.cpu.cache_misses import (
     cached_bytes,
@@ -105,7 +105,7 @@ class Core:
             device.lanes(nest.point.type),
             tuple(access_of(program, nest, load) for load in operands(nest.point)),
             access_of(program, nest, ir.Load(nest.point.target, nest.point.type, total=True)),
-            arithmetic(nest),
+            arithmetic_cycles(nest),
             device.has(MASKED_STORES),
             sums,
         )
@@ -125,7 +125,7 @@ class Core:
             self,
             nest=replace(self.nest, dims=tuple(shorter)),
             reads=tuple(reads),
-            arithmetic=dot.arithmetic(self.nest),
+            arithmetic=dot.arithmetic_cycles(self.nest),
             dot=dot,
         )
 

@@ -209,7 +209,7 @@ def _panels(
         elif lane not in access.strides:
             # All of it, as each column of tiles reads it: converted once, if it has to be.
             levels.append(0 if far or (worth and converted) else -1)
-        elif far or (worth and (tile or access.apart)):
+        elif far or (worth and (tile or access.has_gaps)):
             levels.append(natural_level(tiles, load.ref))
         else:
             levels.append(-1)

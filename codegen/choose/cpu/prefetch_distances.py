@@ -85,7 +85,7 @@ def tiles_ahead(
         if copied or size <= device.l2_bytes or points <= _AGAIN * elements:
             continue
         lines = tile.lines(layout, load.ref)
-        if tile.times(load.ref) <= _AGAIN and _in_order(nest, layout, load.ref):
+        if tile.reads_per_element(load.ref) <= _AGAIN and _in_order(nest, layout, load.ref):
             near.append((position, lines))
         elif size > _LARGE * device.l2_bytes:
             saved = size / UNASKED_BYTES_PER_CYCLE - tile.asking(lines)
@@ -137,7 +137,7 @@ class _Tile:
         """How many tiles there are along a dimension."""
         return -(-dim.extent // (self.sizes.get(dim.name, 1) * self._lanes_along(dim.name)))
 
-    def times(self, ref: ir.TensorRef) -> int:
+    def reads_per_element(self, ref: ir.TensorRef) -> int:
         """How often register tiles come back to an element."""
         return math.prod(self.turns(d) for d in self.nest.dims if d.name not in dims_of(ref))
 

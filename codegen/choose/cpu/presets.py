@@ -105,7 +105,7 @@ def _levels(
         elif access.overlapping:
             found.append(0 if access.elements <= LARGEST else -1)
         else:
-            found.append(0 if cost.before(copies) < cost.inside(copies) else level + 1)
+            found.append(0 if cost.before(copies) < cost.cycles_inside(copies) else level + 1)
     return tuple(found)
 
 

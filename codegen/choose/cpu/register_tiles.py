@@ -150,7 +150,7 @@ def _tiles(core: Core, lane: str | None, rows: tuple[str, ...]) -> Iterator[dict
                 whole = {**tile, lane: v} if lane is not None else tile
                 others = (v if tile or not core.listed else 1) + 1
                 others = others if core.sums == 1 else OPERANDS
-                others += core.dot.registers(v) if core.dot is not None else 0
+                others += core.dot.extra_registers(v) if core.dot is not None else 0
                 others += core.kept_inside(lane, whole)
                 points = math.prod(sizes) * v
                 fits = points * core.sums + others <= registers >= core.live(lane, whole)

@@ -94,7 +94,7 @@ class Shape:
         layouts = (self.program.tensor(r.tensor).layout for r in refs(self.nest))
         return max(x.itemsize for x in layouts)
 
-    def lane(self) -> int | None:
+    def lane_dim(self) -> int | None:
         """The dimension along which most of what is touched lies in memory in order."""
         best: tuple[tuple[int, int], int] | None = None
         for k, dim in enumerate(self.nest.dims):

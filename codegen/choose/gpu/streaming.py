@@ -16,7 +16,7 @@ _LONG = 16384
 
 def streaming(shape: Shape, profile: GpuProfile) -> Choice:
     """Choices for a nest that shares its blocks with none."""
-    lane = shape.lane()
+    lane = shape.lane_dim()
     if lane is not None and lane in shape.reductions:
         rows = [k for k in shape.results if shape.extent(k) > 1]
         return rowwise(shape, rows)
@@ -69,7 +69,7 @@ def rowwise(shape: Shape, rows: Sequence[int], points: int = 0) -> Choice:
         several = min(THREADS // 2 // threads, power_below(shape.extent(last)))
         if several > 1:
             made.threads[last] = made.chunk[last] = several
-    lane = shape.lane()
+    lane = shape.lane_dim()
     if lane not in inside:
         lane = inside[-1] if inside else None
     if lane is None:

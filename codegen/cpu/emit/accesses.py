@@ -104,7 +104,7 @@ class Memory:
             raw, scope = self._zero_filled(raw, scope)
         self._write(ref, layout, at, raw, scope, streamed)
 
-    def copy(self, ref: ir.TensorRef, load: ir.Load, scope: Scope, padded: bool) -> bool:
+    def copy_elements(self, ref: ir.TensorRef, load: ir.Load, scope: Scope, padded: bool) -> bool:
         """Writes an element of the same type to a panel, bit by bit; whether it is such a one."""
         to, source = (self.program.tensor(r.tensor) for r in (ref, load.ref))
         if to.role is not ir.Role.SCRATCH or to.layout.type != source.layout.type:

@@ -47,7 +47,7 @@ class Source:
     """Loops whose iterations threads share; a kernel that has none runs on one thread."""
 
 
-def emit(program: ir.Built, device: CpuProfile, *, unchecked: bool = False) -> Source:
+def emit_program(program: ir.Built, device: CpuProfile, *, unchecked: bool = False) -> Source:
     """The LLVM IR of a built program. ``unchecked`` leaves out the checks of data-dependent
     subscripts. Raises ``CompileError`` for a built-in that this machine's C library lacks."""
     return with_room(lambda: _emit(program, device, unchecked))
@@ -189,7 +189,9 @@ class Statements:
 
     def _store(self, store: ir.Store, scope: Scope) -> None:
         ref, value = store.ref, store.value
-        if isinstance(value, ir.Load) and self.memory.copy(ref, value, scope, store.padded):
+        if isinstance(value, ir.Load) and self.memory.copy_elements(
+            ref, value, scope, store.padded
+        ):
             return
         made = self.values.value(value, scope)
         self.memory.store(ref, made, scope, store.streamed, store.padded)

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import field, replace
 
-from tcl.codegen.cpu.emit.sizes import named
+from tcl.codegen.cpu.emit.sizes import named_sizes
 from tcl.codegen.cpu.llvm.builder import Builder, Val
 from tcl.codegen.loopir import ir
 from tcl.common.dataclass import dataclass
@@ -205,7 +205,7 @@ def scale(b: Builder, value: Val | None, factor: int) -> Val | None:
 
 def number(value: int) -> Val:
     """An index value that is known now, or as soon as the sizes are."""
-    return Val(named(value) if isinstance(value, Size) else str(value), "i64")
+    return Val(named_sizes(value) if isinstance(value, Size) else str(value), "i64")
 
 
 def i64(b: Builder, at: At) -> Val:

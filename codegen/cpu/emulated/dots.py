@@ -14,7 +14,7 @@ _INTEGERS = re.compile(r"llvm\.x86\.avx(?:2|512|10)\.vpdp(b|w(?=ss))([us])([us])
 _BFLOAT16 = re.compile(r"llvm\.x86\.avx512bf16\.dpbf16ps\.(128|256|512)")
 
 
-def definition(name: str, function: str) -> str | None:
+def dot_definition(name: str, function: str) -> str | None:
     """The function that stands for an intrinsic, with the types that LLVM 22 gives it; None for
     one that is none of these."""
     if found := _INTEGERS.fullmatch(name):

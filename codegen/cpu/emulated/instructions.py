@@ -43,5 +43,5 @@ def _function_name(name: str) -> str:
 def _of(name: str) -> str | None:
     """The function that stands for an intrinsic; None for one that is no instruction of ours."""
     if name in tiles.NAMES:
-        return tiles.definition(name, _function_name(name))
-    return dots.definition(name, _function_name(name))
+        return tiles.tile_definition(name, _function_name(name))
+    return dots.dot_definition(name, _function_name(name))

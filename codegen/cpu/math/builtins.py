@@ -81,7 +81,7 @@ def _norm(*xs: Number) -> Number:
         scaled = [x / scale for x in xs]
         total = sum((x * x for x in scaled[1:]), scaled[0] * scaled[0])
         result = total.sqrt() * scale
-    infinity = xs[0].like(float("inf"))
+    infinity = xs[0].constant_like(float("inf"))
     for x in xs:
         result = (x.abs() == infinity).choose(infinity, result)
     return result
@@ -89,18 +89,18 @@ def _norm(*xs: Number) -> Number:
 
 def _rnorm(*xs: Number) -> Number:
     if xs[0].type == "float":
-        infinity = xs[0].to("double").like(float("inf"))
+        infinity = xs[0].to("double").constant_like(float("inf"))
         wide = [x.to("double") for x in xs]
         total = sum((x * x for x in wide[1:]), wide[0] * wide[0])
-        result = total.like(1.0) / total.sqrt()
+        result = total.constant_like(1.0) / total.sqrt()
         for x in wide:
-            result = (x.abs() == infinity).choose(infinity.like(0.0), result)
+            result = (x.abs() == infinity).choose(infinity.constant_like(0.0), result)
         return result.to("float")
-    return xs[0].like(1.0) / _norm(*xs)
+    return xs[0].constant_like(1.0) / _norm(*xs)
 
 
 _INLINE: dict[str, Callable[..., Number]] = {
-    "fdim": lambda x, y: (x <= y).choose(x.like(0.0), x - y),
+    "fdim": lambda x, y: (x <= y).choose(x.constant_like(0.0), x - y),
     "fdivide": lambda x, y: x / y,
     "fmod": lambda x, y: x % y,
     "hypot": _norm,

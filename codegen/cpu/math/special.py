@@ -59,17 +59,17 @@ def _either(test: Test, then: Callable[[], Number], otherwise: Callable[[], Numb
 def _chebyshev(t: Number, coefficients: Sequence[float]) -> Number:
     """Clenshaw's recurrence."""
     twice = t + t
-    before, last = t.like(0.0), t.like(coefficients[-1])
+    before, last = t.constant_like(0.0), t.constant_like(coefficients[-1])
     for c in reversed(coefficients[1:-1]):
-        before, last = last, twice.fma(last, t.like(c) - before)
-    return t.fma(last, t.like(coefficients[0]) - before)
+        before, last = last, twice.fma(last, t.constant_like(c) - before)
+    return t.fma(last, t.constant_like(coefficients[0]) - before)
 
 
 def _rcbrt(x: Number) -> Number:
-    y = x.like(1.0) / _libm("cbrt", x)
-    residual = (-(x * y * y)).fma(y, x.like(1.0))
+    y = x.constant_like(1.0) / _libm("cbrt", x)
+    residual = (-(x * y * y)).fma(y, x.constant_like(1.0))
     refined = (y * (1 / 3)).fma(residual, y)
-    return ((y.abs() == x.like(_INF)) | (y == x.like(0.0))).choose(y, refined)
+    return ((y.abs() == x.constant_like(_INF)) | (y == x.constant_like(0.0))).choose(y, refined)
 
 
 # Trigonometry in units of pi.
@@ -80,8 +80,8 @@ def _reduced(x: Number) -> tuple[Number, Number, Val]:
     b = x.b
     turn = x % 2.0  # exact
     quarters = (turn + turn).rint()
-    rest = quarters.fma(x.like(-0.5), turn)
-    angle = rest.fma(x.like(math.pi), rest * 1.2246467991473532e-16)  # pi in two parts
+    rest = quarters.fma(x.constant_like(-0.5), turn)
+    angle = rest.fma(x.constant_like(math.pi), rest * 1.2246467991473532e-16)  # pi in two parts
     count = b.intrinsic("fptosi.sat", quarters.value, of="i64")
     quadrant = b.binary("and", count, b.constant(3, "i64"))
     return _libm("sin", angle), _libm("cos", angle), quadrant
@@ -99,13 +99,13 @@ def _by_quadrant(quadrant: Val, values: Sequence[Number]) -> Number:
 def _sinpi(x: Number) -> Number:
     sin, cos, quadrant = _reduced(x)
     result = _by_quadrant(quadrant, (sin, cos, -sin, -cos))
-    zero = x.like(0.0)
+    zero = x.constant_like(0.0)
     return (result == zero).choose(zero.copysign(x), result)
 
 
 def _cospi(x: Number) -> Number:
     sin, cos, quadrant = _reduced(x)
-    zero = x.like(0.0)
+    zero = x.constant_like(0.0)
     return _by_quadrant(quadrant, (cos, zero - sin, -cos, sin)) + zero  # no negative zero
 
 
@@ -122,13 +122,13 @@ def _exp_of_square(x: Number, factor: float) -> Number:
 
 def _erfcx(x: Number) -> Number:
     a = x.abs()
-    near = (a > 1e300).choose(x.like(1e300), a)
+    near = (a > 1e300).choose(x.constant_like(1e300), a)
     t = (near - 3.75) / (near + 3.75)
     positive = _chebyshev(t, tables.ERFCX) / (a + a + 1.0)
 
     def negative() -> Number:
         e = _exp_of_square(x, 1.0)
-        return (x < -26.7).choose(x.like(_INF), e + e - positive)
+        return (x < -26.7).choose(x.constant_like(_INF), e + e - positive)
 
     return _either(x < 0.0, negative, lambda: positive)
 
@@ -138,7 +138,7 @@ def _normcdf(x: Number) -> Number:
 
     def left_tail() -> Number:
         p = _special("erfcx", x * -half_root) * 0.5 * _exp_of_square(x, -0.5)
-        return (x < -39.0).choose(x.like(0.0), p)
+        return (x < -39.0).choose(x.constant_like(0.0), p)
 
     return _either(x < -1.0, left_tail, lambda: _libm("erfc", x * -half_root) * 0.5)
 
@@ -149,8 +149,10 @@ _HALF_ROOT_PI = 0.886226925452758
 def _erfinv_central(x: Number) -> Number:
     """erfinv for |x| <= 1/2: its power series, then Newton's method on erf."""
     s = x * x
-    series = s.fma(x.like(0.0867072), x.like(0.1276)).fma(s, x.like(0.2320136665))
-    y = x * series.fma(s, x.like(_HALF_ROOT_PI))
+    series = s.fma(x.constant_like(0.0867072), x.constant_like(0.1276)).fma(
+        s, x.constant_like(0.2320136665)
+    )
+    y = x * series.fma(s, x.constant_like(_HALF_ROOT_PI))
     for _ in range(3):
         y = y - (_libm("erf", y) - x) * (_libm("exp", y * y) * _HALF_ROOT_PI)
     return y
@@ -177,8 +179,8 @@ def _erfinv(x: Number) -> Number:
 
     def tail() -> Number:
         y = _special("erfcinv_tail", -a + 1.0)
-        y = (a == x.like(1.0)).choose(x.like(_INF), y)
-        return (a > 1.0).choose(x.like(_NAN), y).copysign(x)
+        y = (a == x.constant_like(1.0)).choose(x.constant_like(_INF), y)
+        return (a > 1.0).choose(x.constant_like(_NAN), y).copysign(x)
 
     return _either(a > 0.5, tail, lambda: _special("erfinv_central", x))
 
@@ -188,8 +190,8 @@ def _erfcinv(c: Number) -> Number:
 
     def tail() -> Number:
         y = _special("erfcinv_tail", low)
-        y = (low == c.like(0.0)).choose(c.like(_INF), y)
-        y = (low < 0.0).choose(c.like(_NAN), y)
+        y = (low == c.constant_like(0.0)).choose(c.constant_like(_INF), y)
+        y = (low < 0.0).choose(c.constant_like(_NAN), y)
         return (c > 1.0).choose(-y, y)
 
     return _either(low < 0.5, tail, lambda: _special("erfinv_central", -c + 1.0))
@@ -206,7 +208,7 @@ def _normcdfinv(p: Number) -> Number:
 def _bessel(x: Number, small: Sequence[float], large: Sequence[float], odd: bool) -> Number:
     # Beyond 800 the result is infinite; infinity itself would make NaNs on the way.
     a = x.abs()
-    a = (a > 800.0).choose(x.like(800.0), a)
+    a = (a > 800.0).choose(x.constant_like(800.0), a)
 
     def near() -> Number:
         value = _chebyshev(a * 0.25 - 1.0, small) * _libm("exp", a)
@@ -214,7 +216,7 @@ def _bessel(x: Number, small: Sequence[float], large: Sequence[float], odd: bool
 
     def far() -> Number:
         e = _libm("exp", a * 0.5)  # squared below: exp(a) overflows before the function does
-        return _chebyshev(x.like(16.0) / a - 1.0, large) / a.sqrt() * e * e
+        return _chebyshev(x.constant_like(16.0) / a - 1.0, large) / a.sqrt() * e * e
 
     value = _either(a <= 8.0, near, far)
     return value.copysign(x) if odd else value

@@ -90,9 +90,9 @@ def bits_of(value: float, type_: str) -> int:
 
 def polynomial(x: Number, coefficients: Sequence[float]) -> Number:
     """Horner's rule; the constant term comes first."""
-    result = x.like(coefficients[-1])
+    result = x.constant_like(coefficients[-1])
     for c in reversed(coefficients[:-1]):
-        result = result.fma(x, x.like(c))
+        result = result.fma(x, x.constant_like(c))
     return result
 
 
@@ -120,12 +120,12 @@ def negative(x: Number) -> Test:
 
 def at_least(x: Number, limit: float) -> Number:
     """The larger of both; a NaN stays."""
-    return (x < limit).choose(x.like(limit), x)
+    return (x < limit).choose(x.constant_like(limit), x)
 
 
 def at_most(x: Number, limit: float) -> Number:
     """The smaller of both; a NaN stays."""
-    return (x > limit).choose(x.like(limit), x)
+    return (x > limit).choose(x.constant_like(limit), x)
 
 
 def with_sign(magnitude: Number, sign: Number) -> Number:
@@ -141,8 +141,8 @@ def round_shifted(x: Number, factor: float, base: int = 0) -> tuple[Number, Bits
     The sum with 1.5 times 2**digits rounds at the units; the product must stay under
     2**(digits - 2). The bits that come with it are zero under shifts by ``digits``.
     """
-    magic = x.like(1.5 * 2.0 ** layout(x).digits + base)
-    shifted = x.fma(x.like(factor), magic)
+    magic = x.constant_like(1.5 * 2.0 ** layout(x).digits + base)
+    shifted = x.fma(x.constant_like(factor), magic)
     return shifted - magic, bits(shifted)
 
 
@@ -161,16 +161,16 @@ def split(x: Number) -> tuple[Number, Number]:
 
 def log_edges(x: Number, result: Number) -> Number:
     """The logarithm of x, made right where x is not a positive number."""
-    result = (x > 0.0).choose(result, x.like(math.nan))
-    result = (x == x.like(0.0)).choose(x.like(-math.inf), result)
-    return (x == x.like(math.inf)).choose(x, result)
+    result = (x > 0.0).choose(result, x.constant_like(math.nan))
+    result = (x == x.constant_like(0.0)).choose(x.constant_like(-math.inf), result)
+    return (x == x.constant_like(math.inf)).choose(x, result)
 
 
 def log_times(f: Number, rest: Number, whole: Number, parts: tuple[float, float]) -> Number:
     """``whole + (f + rest) * factor`` for a factor in two parts, with one rounding that counts."""
-    high = f.fma(f.like(parts[0]), whole)
-    lost = f.fma(f.like(parts[0]), whole - high)
-    return f.fma(f.like(parts[1]), rest.fma(f.like(parts[0]), lost)) + high
+    high = f.fma(f.constant_like(parts[0]), whole)
+    lost = f.fma(f.constant_like(parts[0]), whole - high)
+    return f.fma(f.constant_like(parts[1]), rest.fma(f.constant_like(parts[0]), lost)) + high
 
 
 def normal(x: Number) -> tuple[Number, Number]:
@@ -178,8 +178,8 @@ def normal(x: Number) -> tuple[Number, Number]:
     form = layout(x)
     tiny = x < 2.0 ** (1 - form.bias)
     up = form.digits + 2
-    zero = x.like(0.0)
-    return tiny.choose(x * 2.0**up, x), tiny.choose(x.like(-float(up)), zero)
+    zero = x.constant_like(0.0)
+    return tiny.choose(x * 2.0**up, x), tiny.choose(x.constant_like(-float(up)), zero)
 
 
 def any_lane(test: Test) -> Val:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from tcl.codegen.common.dtypes import storage_dtype
-from tcl.codegen.cpu.emit.emit import Source, emit
+from tcl.codegen.cpu.emit.emit import Source, emit_program
 from tcl.codegen.cpu.emit.sizes import sizes_of
 from tcl.codegen.cpu.object_code.compile import assembly, compile_object
 from tcl.codegen.cpu.object_code.kernel_code import KernelCode, NumberedSite
@@ -94,7 +94,7 @@ def compile_cpu(
     given = cpu_layouts(sized, strides)
     made = plan(sized, options, device or host_cpu(), given, all_threads=all_threads)
     program, device = made.scheduled(), made.target
-    source = emit(program, device, unchecked=unchecked)
+    source = emit_program(program, device, unchecked=unchecked)
     code = kernel_code(program, source, compile_object(source.text, device), device)
     outer = (t for t in program.tensors if t.role is not ir.Role.SCRATCH)
     arguments = tuple(replace(t, layout=given[t.name]) for t in outer)

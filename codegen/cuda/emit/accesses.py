@@ -48,16 +48,16 @@ class Memory:
             if not name:
                 number = c
                 continue
-            factor = name if alike(abs(c), 1) else f"{name} * {self.sizes.index(abs(c))}"
+            factor = name if alike(abs(c), 1) else f"{name} * {self.sizes.index_number(abs(c))}"
             if not text:
                 text = f"-{factor}" if c < 0 else factor
             else:
                 text += f" - {factor}" if c < 0 else f" + {factor}"
         number += index.constant + self._constant_part(index, scope)
         if not text:
-            return self.sizes.index(number)
+            return self.sizes.index_number(number)
         if isinstance(number, Size):
-            return f"{text} + {self.sizes.index(number)}"
+            return f"{text} + {self.sizes.index_number(number)}"
         return text + (f" + {number}" if number > 0 else f" - {-number}" if number else "")
 
     def _terms(self, index: ir.Affine, scope: Scope) -> list[tuple[str, int]]:
@@ -142,13 +142,13 @@ class Memory:
         """The type of its elements."""
         return self.geometry.program.tensor(tensor).layout.type
 
-    def inside(self, dims: Iterable[str], scope: Scope) -> str:
+    def bounds_test(self, dims: Iterable[str], scope: Scope) -> str:
         """The condition that these dimensions are at points that they have."""
         tests = []
         for name in dims:
             dim = self.geometry.dims[name]
             text = self.index(ir.Affine.variable(name), scope)
-            tests.append(f"{text} < {self.sizes.index(dim.first + dim.extent)}")
+            tests.append(f"{text} < {self.sizes.index_number(dim.first + dim.extent)}")
         return " && ".join(tests)
 
 

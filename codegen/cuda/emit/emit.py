@@ -49,13 +49,13 @@ def emit_module(
     """
     seen = layouts or gpu_layouts(sized)
     program = schedule(sized, options, profile, seen)
-    module = with_room(lambda: emit(program, profile, unchecked))
+    module = with_room(lambda: emit_program(program, profile, unchecked))
     # As callers see them: dimensions may have been merged.
     tensors = (replace(t, layout=seen.get(t.name, t.layout)) for t in module.tensors)
     return replace(module, tensors=tuple(tensors))
 
 
-def emit(program: ir.Built, profile: GpuProfile, unchecked: bool = False) -> Module:
+def emit_program(program: ir.Built, profile: GpuProfile, unchecked: bool = False) -> Module:
     """A program that is built, as a module."""
     sites: list[Site] = []
     used: set[str] = set()

@@ -117,5 +117,5 @@ class Fills:
             if not isinstance(statement, ir.Store):
                 raise ir.IRError("a panel is filled by one store")
             if guarded:
-                self.lines.open(f"if ({self.memory.inside(guarded, scope)}) {{")
+                self.lines.open(f"if ({self.memory.bounds_test(guarded, scope)}) {{")
             yield statement, width, scope, step

@@ -37,18 +37,18 @@ class Fragment:
         with writer.unrolled(moved, scope) as inner:
             to = name + "".join(f"[{iteration(f, inner)}]" for f in moved)
             if self.along is None:
-                test, element = memory.inside(self.guarded, inner), memory.element(ref, inner)
+                test, element = memory.bounds_test(self.guarded, inner), memory.element(ref, inner)
                 lines.add(f"{to} = {f'{test} ? {element} : ({type_})0' if test else element};")
                 return name
             writer.used.add("load")
             for k in range(0, self.along.count, self.width):
                 at = inner.with_fold(self.along, str(k))
-                test = memory.inside(self.guarded, at)
+                test = memory.bounds_test(self.guarded, at)
                 parts = [f"{to} + {k}" if k else to, memory.pointer(ref, at), *filter(None, [test])]
                 lines.add(f"load<{self.width}>({', '.join(parts)});")
         return name
 
-    def element(self, variable: str, scope: Scope) -> str:
+    def register_of(self, variable: str, scope: Scope) -> str:
         """The register of an element, of what was read to a variable."""
         return variable + "".join(f"[{iteration(f, scope)}]" for f in self.over)
 

@@ -53,7 +53,7 @@ class _Pipeline:
     @property
     def _end_offset(self) -> str:
         """The offset at which the loop ends."""
-        return self.fills.writer.sizes.index(self.pipeline.loop.fold.step * self.count)
+        return self.fills.writer.sizes.index_number(self.pipeline.loop.fold.step * self.count)
 
     def asynchronous(self, scope: Scope) -> None:
         """Copies that nobody waits for, as many iterations ahead as there are buffers."""

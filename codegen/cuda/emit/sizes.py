@@ -22,7 +22,7 @@ class Sizes:
         self._names, self._index = names, index
         self._known: dict[tuple[Terms, str], tuple[str, Size]] = {}
 
-    def index(self, number: int) -> str:
+    def index_number(self, number: int) -> str:
         """A number in index expressions. Raises ``Undecided`` if it may not fit their type."""
         return self._written(number, self._index)
 

@@ -44,7 +44,7 @@ def write_thread_body(
         inner.write(scope)
         return
     first = writer.memory.index(ir.Affine.variable(lane.dim), scope)
-    end = writer.sizes.index(dim.first + dim.extent)
+    end = writer.sizes.index_number(dim.first + dim.extent)
     with writer.lines.block(f"if ({first} + {reach} < {end}) {{"):
         rest = tuple(d for d in guarded if d != lane.dim)
         replace(inner, geometry=writer.geometry.all_there(lane.dim), guarded=rest).write(scope)
@@ -118,7 +118,9 @@ class _Body:
 
     def _with(self, read: Mapping[Fragment, str], scope: Scope) -> Scope:
         """The place, where these fragments are known."""
-        return scope.with_loaded({f.load.ref: f.element(name, scope) for f, name in read.items()})
+        return scope.with_loaded(
+            {f.load.ref: f.register_of(name, scope) for f, name in read.items()}
+        )
 
     def _gathered(self, lane: ir.Fold) -> dict[ir.TensorRef, tuple[str, int]]:
         """Elements that are written in vectors: the registers that they are gathered in, and how

@@ -73,7 +73,7 @@ class Threads:
             index = fold.dim.rpartition(".")[2]
             wish = index if fold.step == 1 and fold.level == "point" else f"{index}_{fold.level}"
             name = self.writer.names.new(wish)
-            begin, end = "0", self.writer.sizes.index(fold.step * count)
+            begin, end = "0", self.writer.sizes.index_number(fold.step * count)
             further = last = ""
             if pause is not None:
                 begin, stretch = self.writer.names.new(f"{name}_part"), fold.step * pause.every
@@ -125,5 +125,5 @@ class Threads:
     def _iteration(self, of: str, after: int, count: int, *, outermost: bool) -> str:
         """The iteration of a fold, each of which goes through ``after`` others."""
         sizes = self.writer.sizes
-        text = of if alike(after, 1) else f"{of} / {sizes.index(after)}"
-        return text if outermost else f"{text} % {sizes.index(count)}"
+        text = of if alike(after, 1) else f"{of} / {sizes.index_number(after)}"
+        return text if outermost else f"{text} % {sizes.index_number(count)}"

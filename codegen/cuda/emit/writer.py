@@ -125,7 +125,7 @@ class Writer:
         if not dims:
             yield
             return
-        with self.lines.block(f"if ({self.memory.inside(dims, scope)}) {{"):
+        with self.lines.block(f"if ({self.memory.bounds_test(dims, scope)}) {{"):
             yield
 
 

@@ -66,7 +66,7 @@ class Arena:
         shape, strides = (*layout.extents, size), (*layout.strides, 1)
         as_strided(self.inside[place.first :], shape, strides)[...] = rights
 
-    def record(self) -> tuple[int, int]:
+    def record_access(self) -> tuple[int, int]:
         """The error record: 0 or 1 + the site, and the value."""
         place = self.places[ERRORS]
         site, value = self.memory[place.start : place.end].view(np.int64)

@@ -11,7 +11,7 @@ from typing import Literal, TypeAlias
 
 from tcl.codegen.cuda.emit.module import SHARED, Module
 from tcl.codegen.cuda.emulator.arena import ERRORS, Arena, Array, arena_of
-from tcl.codegen.cuda.emulator.compiler import CompilerError, EmulationError, build
+from tcl.codegen.cuda.emulator.compiler import CompilerError, EmulationError, build_library
 from tcl.codegen.cuda.emulator.findings import describe
 from tcl.codegen.cuda.emulator.native import LaunchRequest, Library
 from tcl.codegen.loopir import ir
@@ -34,7 +34,7 @@ def compile_modules(modules: Sequence[Module], *, checked: bool = True) -> list[
     if not modules:
         return []
     try:
-        library = Library(build(unit(modules), checked=checked))
+        library = Library(build_library(emulated_unit(modules), checked=checked))
     except CompilerError as error:
         raise refusal(str(error), modules) from None
     lock = threading.Lock()
@@ -80,7 +80,7 @@ class Emulated:
         if problems:
             raise EmulationError("\n".join(problems))
         if self.module.sites:
-            site, value = arena.record()
+            site, value = arena.record_access()
             if site:
                 raise IndexError(self.module.sites[site - 1].message(value))
         for tensor in self.module.tensors:
@@ -130,7 +130,7 @@ _ERROR = re.compile(r"^module(\d+)\.cu:(\d+):(?:\d+:)? (?:fatal )?error: (.*)$",
 _MENTION = re.compile(r"^module(\d+)\.cu:(\d+):()", re.MULTILINE)
 
 
-def unit(modules: Sequence[Module]) -> str:
+def emulated_unit(modules: Sequence[Module]) -> str:
     """The text: each module's own source, in a namespace of its own."""
     parts = ['#include "intrinsics.h"\n#include "ptx.h"\n']
     parts += [_namespace(number, module) for number, module in enumerate(modules)]

@@ -17,7 +17,7 @@ def cubin(module: Module, profile: GpuProfile) -> Cubin:
 
     Raises what ``compile_cubin`` raises.
     """
-    name = digest(module, profile)
+    name = cubin_digest(module, profile)
     store = Store()
     found = store.get(name, Cubin)
     if found is None:
@@ -26,7 +26,7 @@ def cubin(module: Module, profile: GpuProfile) -> Cubin:
     return found
 
 
-def digest(module: Module, profile: GpuProfile) -> str:
+def cubin_digest(module: Module, profile: GpuProfile) -> str:
     """SHA-256 of everything that the code and its description depend on, in hex."""
     made_of = {
         "source": module.source,

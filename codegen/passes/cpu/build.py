@@ -21,14 +21,20 @@ from tcl.codegen.passes.building import (
     result_loops,
     wrap,
 )
-from tcl.codegen.passes.cpu.copies import copy, filled
+from tcl.codegen.passes.cpu.copies import copy_loops, filled
 from tcl.codegen.passes.cpu.fusion_limits import CpuFusionLimits
 from tcl.codegen.passes.cpu.levels import Levels
 from tcl.codegen.passes.cpu.shared_values import with_shared_values
 from tcl.codegen.passes.cpu.skip import lists, unguarded
 from tcl.codegen.passes.fusion.groups import FusionGroup
 from tcl.codegen.passes.fusion.siblings import ACCUMULATOR, results, updates
-from tcl.codegen.passes.long_sums import Carried, carried_over, most_points, parts_are_many, times
+from tcl.codegen.passes.long_sums import (
+    Carried,
+    carried_over,
+    iterations,
+    most_points,
+    parts_are_many,
+)
 from tcl.common.dataclass import dataclass
 from tcl.grammar.sizes.varying import covers
 from tcl.grammar.syntax.types import ScalarType
@@ -94,7 +100,7 @@ def _kernels(
 def _in_chunk(group: FusionGroup, scratch: list[ir.Tensor]) -> ir.Statement:
     nest, chunks = reading_panels(group.leader), group.leader.chunks
     pieces = replace(nest, staged=tuple(s for s in nest.staged if s.inside is not None))
-    fills = fills_of(pieces, lambda staged: copy(nest, staged))
+    fills = fills_of(pieces, lambda staged: copy_loops(nest, staged))
     inner = nest.with_loops(x for x in nest.loops if x.fold not in chunks)
     rest = _body(replace(group, leader=inner), fills, scratch)
     first = fills.get(chunks[-1], ()) if chunks else ()
@@ -143,7 +149,7 @@ class _Sums:
         return identity(self.group.leader.point.op, self.type)
 
     @property
-    def apart(self) -> tuple[ir.Loop, ...]:
+    def uncombined(self) -> tuple[ir.Loop, ...]:
         """The loops over the accumulators that are not combined."""
         return tuple(x for x in self.loops.registers if x.fold not in self.loops.combined)
 
@@ -151,13 +157,13 @@ class _Sums:
         """For the matrix unit, if there is one."""
         if not self.group.leader.mma:
             return ()
-        outside = tuple(x for x in self.apart if x.kind is ir.Kind.UNROLL)
+        outside = tuple(x for x in self.uncombined if x.kind is ir.Kind.UNROLL)
         return (wrap(outside, ir.Matrix(ACCUMULATOR, action)),)
 
     def begin(self, stored: ir.Value) -> ir.Statement:
         """The first values, where accumulators are not combined."""
         fresh, resumed = (
-            wrap(self.apart, ir.Accumulate(ACCUMULATOR, "=", v)) for v in (self.start, stored)
+            wrap(self.uncombined, ir.Accumulate(ACCUMULATOR, "=", v)) for v in (self.start, stored)
         )
         if self.group.leader.mma:
             fresh = ir.Block(self.matrix(ir.Action.CLEAR))
@@ -167,7 +173,7 @@ class _Sums:
         initialise = self.group.leader.point.initialise
         return self.first_or_later(fresh, resumed) if initialise else resumed
 
-    def end(self, value: ir.Value) -> ir.Statement:
+    def store_results(self, value: ir.Value) -> ir.Statement:
         """Stores the result."""
         store = ir.Store(self.into, value, self.group.leader.streamed)
         return ir.Block(
@@ -177,14 +183,14 @@ class _Sums:
     def add(self, stored: ir.Value, own: ir.Value, scratch: list[ir.Tensor]) -> ir.Statement:
         """Adds to what there was before: no accumulator takes more than its part."""
         point = self.group.leader.point
-        more = self.end(ir.Binary(point.op, stored, own, self.type))
-        first = self.end(own) if point.initialise else more
+        more = self.store_results(ir.Binary(point.op, stored, own, self.type))
+        first = self.store_results(own) if point.initialise else more
         if parts_are_many(self.parts):
             lost = _scratch_results(self.group.leader, "lost", scratch)
             kept, value = carried_over(stored, own, lost, self.type)
             first = ir.Block((first, ir.Store(lost, self.start)))
-            more = ir.Block((*kept, self.end(value)))
-        both = wrap(self.apart, first), wrap(self.apart, more)
+            more = ir.Block((*kept, self.store_results(value)))
+        both = wrap(self.uncombined, first), wrap(self.uncombined, more)
         return both[0] if first == more else self.first_or_later(*both)
 
     def first_or_later(self, first: ir.Statement, later: ir.Statement) -> ir.Statement:
@@ -229,7 +235,11 @@ def _reduce(
         last = sums.add(stored, own, scratch)
     else:
         declared += (ir.Declare(ACCUMULATOR, type_, over), sums.begin(stored))
-        last = sums.add(stored, own, scratch) if sums.parts > 1 else wrap(sums.apart, sums.end(own))
+        last = (
+            sums.add(stored, own, scratch)
+            if sums.parts > 1
+            else wrap(sums.uncombined, sums.store_results(own))
+        )
     given = sums.matrix(ir.Action.GIVE)
     return wrap(loops.outer, ir.Block((*declared, total, *given, *carried.last, last)), fills)
 
@@ -237,8 +247,8 @@ def _reduce(
 def _parts_in_memory(loops: Levels, most: int | None) -> int:
     """The parts of a sum that are added up in memory: 1 where accumulators may resume it, as they
     take no more than ``most`` points altogether."""
-    before = times(x for x in loops.outer if x.fold in loops.before)
-    return 1 if most is None or covers(most, before * times(loops.inner)) else before
+    before = iterations(x for x in loops.outer if x.fold in loops.before)
+    return 1 if most is None or covers(most, before * iterations(loops.inner)) else before
 
 
 def _excess(nest: ir.Nest, loops: Levels) -> tuple[ir.Statement, ...]:

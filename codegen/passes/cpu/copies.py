@@ -21,7 +21,7 @@ def fixed(loop: ir.Loop) -> bool:
     return loop.kind in (ir.Kind.UNROLL, ir.Kind.VECTOR, ir.Kind.DOT, ir.Kind.MMA)
 
 
-def copy(nest: ir.Nest, staged: ir.Staged) -> ir.Statement:
+def copy_loops(nest: ir.Nest, staged: ir.Staged) -> ir.Statement:
     """Fills a panel: every point of the loops that its subscript names."""
     (subscript,) = staged.panel.subscripts
     if not isinstance(subscript, ir.Affine):
@@ -93,7 +93,7 @@ def _several_at_once(
 def filled(nest: ir.Nest, staged: ir.Staged) -> ir.Kernel:
     """What fills a panel before all loops."""
     if staged.fill is None:
-        return ir.Kernel(*as_kernel(nest, copy(nest, staged)), (nest.space,), ())
+        return ir.Kernel(*as_kernel(nest, copy_loops(nest, staged)), (nest.space,), ())
     fill = staged.fill
     made = wrap(fill.loops, ir.Store(fill.point.target, fill.point.value))
     return ir.Kernel(*as_kernel(nest, made, fill.dims), (fill.space,), ())

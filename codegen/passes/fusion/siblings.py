@@ -62,7 +62,7 @@ class Sibling:
         """The first value of the accumulator."""
         return identity(self.point.op, self.point.type)
 
-    def held(self) -> ir.Variable:
+    def held_value(self) -> ir.Variable:
         """What the accumulator holds."""
         return ir.Variable(self.accumulator, self.point.type)
 
@@ -73,19 +73,21 @@ class Sibling:
         type_ = self.point.type
         stays = ir.Binary(_NO_WORSE[op], best, new, BOOL)
         if self.first is not None:
-            kept = ir.Select(stays, self.held(), self.point.value, type_)
+            kept = ir.Select(stays, self.held_value(), self.point.value, type_)
             return ir.Accumulate(self.accumulator, "=", kept)
         comes = ir.Binary(_NO_WORSE[op], new, best, BOOL)
-        before = ir.Select(stays, self.held(), self.start, type_)
+        before = ir.Select(stays, self.held_value(), self.start, type_)
         now = ir.Select(comes, self.point.value, self.start, type_)
         both = ir.Binary(self.point.op, before, now, type_)
         return ir.Accumulate(self.accumulator, "=", both)
 
-    def end(self, best: ir.Variable, held: ir.Variable, folds: tuple[ir.Fold, ...]) -> ir.Store:
+    def store_result(
+        self, best: ir.Variable, held: ir.Variable, folds: tuple[ir.Fold, ...]
+    ) -> ir.Store:
         """Stores the result. ``best`` is the extreme value of all, ``held`` that of an iteration
         of these folds, which are to be combined."""
         point, type_ = self.point, self.point.type
-        value: ir.Value = self.held()
+        value: ir.Value = self.held_value()
         if folds and self.always:
             value = ir.Combined(value, point.op, folds, type_)
         elif folds or self.first is not None:
@@ -110,7 +112,7 @@ def updates(point: ir.Point, siblings: Sequence[Sibling]) -> tuple[ir.Statement,
         own = ir.Accumulate(ACCUMULATOR, point.op, point.value)
         return (
             own,
-            *(b.update(ir.Variable(ACCUMULATOR, point.type), b.held(), "") for b in siblings),
+            *(b.update(ir.Variable(ACCUMULATOR, point.type), b.held_value(), "") for b in siblings),
         )
     best, new = ir.Variable(ACCUMULATOR, point.type), ir.Variable(_VALUE, point.type)
     own = ir.Accumulate(ACCUMULATOR, point.op, new)
@@ -135,7 +137,7 @@ def results(
     if not siblings:
         return [], [first]
     best, held = (ir.Variable(name, first.value.type) for name in (_BEST, ACCUMULATOR))
-    ends = (s.end(best, held, folds) for s in siblings)
+    ends = (s.store_result(best, held, folds) for s in siblings)
     return [ir.Let(_BEST, first.value)], [replace(first, value=best), *ends]
 
 

@@ -112,7 +112,7 @@ def _of_parts(nest: ir.Nest, dim: ir.Dim, size: int, count: int, memory: ir.Tens
     lets = tuple(replace(x, value=moved.value(x.value)) for x in point.lets)
     if not whole:
         # The last part is shorter.
-        place = ir.Position(moved.index(ir.Affine.variable(dim.name)), INT64)
+        place = ir.Position(moved.moved_index(ir.Affine.variable(dim.name)), INT64)
         there = ir.Binary("<", place, ir.Const(dim.first + dim.extent, INT64), BOOL)
         value = ir.Select(there, value, identity(point.op, value.type), value.type)
         lets = tuple(replace(x, value=_only_if(there, x.value)) for x in lets)
@@ -163,13 +163,13 @@ class _Moved:
     total: bool
     """Whether all points of all parts are points of the dimension."""
 
-    def index(self, index: ir.Affine) -> ir.Affine:
+    def moved_index(self, index: ir.Affine) -> ir.Affine:
         return index + self.offset.scaled(index.coefficient(self.dim))
 
     def value(self, value: ir.Value) -> ir.Value:
         match value:
             case ir.Position(index=index):
-                return replace(value, index=self.index(index))
+                return replace(value, index=self.moved_index(index))
             case ir.Load(ref=ref, total=total):
                 subscripts = tuple(map(self.subscript, ref.subscripts))
                 moves = any(
@@ -180,7 +180,11 @@ class _Moved:
         return rebuilt(value, self.value)
 
     def subscript(self, s: ir.Subscript) -> ir.Subscript:
-        return self.index(s) if isinstance(s, ir.Affine) else replace(s, value=self.value(s.value))
+        return (
+            self.moved_index(s)
+            if isinstance(s, ir.Affine)
+            else replace(s, value=self.value(s.value))
+        )
 
 
 def parts_of(extent: int, wanted: int, least: int) -> int:

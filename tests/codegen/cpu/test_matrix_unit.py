@@ -24,7 +24,7 @@ from matrix_unit import (
 )
 from nests import WIDE
 
-from tcl.codegen.cpu.emit.emit import emit
+from tcl.codegen.cpu.emit.emit import emit_program
 from tcl.codegen.cpu.object_code.compile import assembly
 from tcl.codegen.cpu.run.kernel import compile_cpu
 from tcl.codegen.options.nest_options import NestOptions
@@ -160,7 +160,7 @@ def test_the_inner_loop_is_four_loads_and_four_products(type_: str, depth: int) 
     sized = sized_of(text, np.zeros((256, 2048), np.int8), np.zeros((2048, 256), np.int8))
     own = replace(TWO_BY_TWO, dot=(0, 0, depth), tile=(), order=(), stage=(0, 0))
     options = MappingOptions(nests=(own,))
-    source = emit(schedule(sized, options, SAPPHIRE_RAPIDS), SAPPHIRE_RAPIDS)
+    source = emit_program(schedule(sized, options, SAPPHIRE_RAPIDS), SAPPHIRE_RAPIDS)
     text = assembly(source.text, SAPPHIRE_RAPIDS)
     loops = re.split(r"(?m)^\.L\w+:", text)
     (inner,) = (x for x in loops if re.search(r"\btdp", x))

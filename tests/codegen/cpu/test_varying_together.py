@@ -16,7 +16,7 @@ from sampling import sampled
 
 from tcl.arrays.annotations import parse_sizes, read_annotations
 from tcl.arrays.random_inputs import input_shape, random_inputs
-from tcl.codegen.cpu.emit.emit import emit
+from tcl.codegen.cpu.emit.emit import emit_program
 from tcl.codegen.cpu.run.kernel import compile_cpu
 from tcl.codegen.cpu.run.launch import Launcher
 from tcl.codegen.cpu.run.varying import ready_for_all, scheduled_for_all
@@ -136,7 +136,7 @@ def taken(all_: ForAll) -> tuple[int, int]:
     for function in REMEMBERING:
         function.cache_clear()
     made, built = scheduled_for_all(all_.symbolic, BEST, SAPPHIRE_RAPIDS, asked=False)
-    lines = emit(built, made.target).text.count("\n")
+    lines = emit_program(built, made.target).text.count("\n")
     return lines, sum(function.cache_info().misses for function in REMEMBERING)
 
 

@@ -442,13 +442,13 @@ def test_its_own_code_is_compiled_once_for_all_processes(
 def test_without_a_compiler_there_is_one_reason(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/nowhere")
     monkeypatch.delenv("CXX", raising=False)
-    compiler.compiler.cache_clear()
+    compiler.host_compiler.cache_clear()
     try:
         assert why_not() == (
             "emulating CUDA kernels needs a C++ compiler: $CXX, c++, g++ or clang++"
         )
     finally:
-        compiler.compiler.cache_clear()
+        compiler.host_compiler.cache_clear()
 
 
 def test_built_ins_agree_with_the_reference() -> None:

@@ -209,10 +209,10 @@ def test_a_process_that_hangs_is_killed(tmp_path: Path, monkeypatch: pytest.Monk
     one = Contender(spec, 1, (), tmp_path)
     one.start()
     with pytest.raises(ContenderError, match="there is no request 'dance'"):
-        one.ask(10, do="dance")
+        one.request(10, do="dance")
     os.kill(one._process.pid, signal.SIGSTOP)
     with pytest.raises(ContenderError, match="no answer in 0 s"):
-        one.ask(0.1, do="hello")
+        one.request(0.1, do="hello")
     assert not one.alive
     one.start()
     assert one.versions == {"fake": "7"}

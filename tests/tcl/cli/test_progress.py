@@ -52,7 +52,7 @@ def until(found: Iterator[Event], *place: int) -> Iterator[Event]:
 
 
 def facts(state: SearchState) -> dict[str, str]:
-    return dict(state.facts())
+    return dict(state.settings_shown())
 
 
 def test_panel_has_all_that_was_asked_for() -> None:

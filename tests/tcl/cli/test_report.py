@@ -27,7 +27,7 @@ from tcl.html.markup import Markup, join, tag
 from tcl.report.data import Page, collect
 from tcl.report.log import SearchLog
 from tcl.report.page import render, write_page
-from tcl.report.search import KNOBS, kind_of
+from tcl.report.search import KNOBS, point_kind
 from tcl.tuner.cache.ranking import ranked
 from tcl.tuner.cache.t4_format import from_t4
 
@@ -135,7 +135,7 @@ def test_drawings_show_every_candidate() -> None:
     page = page_of(search(3, 20))
     charts = [d for d in drawings(render(page)) if (d.get("class") or "").startswith("chart")]
     tries = page.log.tries
-    correct = [t for t in tries if t.time is not None]
+    correct = [t for t in tries if t.best_time is not None]
     for chart in charts[:3]:
         assert len(chart.findall(f".//{SVG}circle")) == len(correct)
         failed = chart.find(f".//{SVG}g[@class='failed']")
@@ -151,7 +151,7 @@ def test_drawings_show_every_candidate() -> None:
     by_place = sorted(circles, key=lambda c: float(c.get("cx", "")))
     heights = [float(c.get("cy", "")) for c in by_place]
     for a, b in zip(range(len(correct)), range(1, len(correct)), strict=False):
-        faster = (correct[b].time or 0) < (correct[a].time or 0)
+        faster = (correct[b].best_time or 0) < (correct[a].best_time or 0)
         assert faster == (heights[b] > heights[a])
 
 
@@ -195,7 +195,7 @@ def test_every_knob_is_in_the_glossary() -> None:
     page = page_of(search())
     text = render(page)
     for knob in page.space.knobs:
-        assert KNOBS[kind_of(knob.name)] in text
+        assert KNOBS[point_kind(knob.name)] in text
     # Those of other defs and of GPUs, by the names that the sources give them.
     folder = Path(tcl.tuner.__file__).parent
     sources = (folder / "space").rglob("*.py")
@@ -351,7 +351,7 @@ def test_markup() -> None:
 def test_axes(low: float, high: float, logarithmic: bool) -> None:
     axis = of_times([low, high], 200.0, 0.0)
     assert axis.logarithmic == logarithmic
-    assert 0 <= axis.place(high) <= axis.place(low) <= 200
+    assert 0 <= axis.position(high) <= axis.position(low) <= 200
     ticks = axis.ticks()
     assert 2 <= len(ticks) <= 8
     assert all(axis.low * 0.999 <= t <= axis.high * 1.001 for t in ticks)
@@ -359,4 +359,4 @@ def test_axes(low: float, high: float, logarithmic: bool) -> None:
 
 def test_axis_of_small_numbers() -> None:
     assert Axis(0.0, 2.0, 0, 100).ticks() == [0.0, 0.5, 1.0, 1.5, 2.0]
-    assert Axis(0.0, 100.0, 0, 100).place(1e9) == 100
+    assert Axis(0.0, 100.0, 0, 100).position(1e9) == 100

@@ -63,7 +63,7 @@ class NestKnobs:
         """The options that knob values encode, by name."""
         return Decoded(self._decoders, values)
 
-    def to_options(self, values: Values) -> NestOptions:
+    def nest_options(self, values: Values) -> NestOptions:
         """The options of the nest, its chunks included."""
         decoded = self.decode(values)
         return NestOptions(**{option: getattr(decoded, option) for option in self._decoders})
@@ -118,14 +118,14 @@ class NestKnobs:
                 known.update(each.canonical(known, self.decode(known)))
         return {k.name: known[k.name] for k in self.knobs}
 
-    def refused(self, values: Values) -> str | None:
+    def why_refused(self, values: Values) -> str | None:
         """The reason of the first pass that refuses. Its own options are drawn again, not those
         that were decided before it."""
         quiet = Quiet(values)
         trials = self._chunks.trials(quiet) if self._chunks else self._trials
         if isinstance(trials, OptionsError):
             return None  # refused for that
-        found = trials.refused(self.nest.name, self.decode(quiet))
+        found = trials.first_refusal(self.nest.name, self.decode(quiet))
         if found is None:
             return None
         step, error = found
@@ -207,7 +207,7 @@ class MappingSpace(ProgramSpace):
             knobs,
             (
                 *(partial(_not_shared, chunks) for chunks in self._chunks),
-                *(nest.refused for nest in nests),
+                *(nest.why_refused for nest in nests),
             ),
             (each for nest in nests for each in nest.heuristics()),
         )
@@ -219,7 +219,7 @@ class MappingSpace(ProgramSpace):
             for fused in [chunks.fused(values)]
             for n in chunks.group.nests
         }
-        return found | {k.nest.name: k.to_options(values) for k in self._nests.values()}
+        return found | {k.nest.name: k.nest_options(values) for k in self._nests.values()}
 
     @property
     def positions(self) -> frozenset[int]:

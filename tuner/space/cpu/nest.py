@@ -55,7 +55,7 @@ class Subject:
         return tuple(k for k, d in enumerate(self.nest.dims) if d.extent > 1)
 
     @property
-    def lanes(self) -> tuple[int, ...]:
+    def lane_choices(self) -> tuple[int, ...]:
         """Lanes that a vector may have."""
         longest = max((d.extent for d in self.nest.dims), default=0)
         most = min(self.device.lanes(self.nest.point.type), longest)
@@ -74,7 +74,7 @@ class Subject:
 
     def may_have(self, **options: Any) -> bool:
         """Whether the passes let the nest have options, with some lanes or without."""
-        pairs = [(-1, 1), *((k, w) for k in self.movable for w in self.lanes if w > 1)]
+        pairs = [(-1, 1), *((k, w) for k in self.movable for w in self.lane_choices if w > 1)]
         return any(
             not isinstance(
                 self.trials.through(
@@ -223,10 +223,10 @@ def mma(on: Subject) -> OptionKnobs:
 def vectorize(on: Subject) -> OptionKnobs:
     """A dimension, and how many of its points are lanes."""
     knobs: tuple[Knob, ...] = ()
-    if on.movable and len(on.lanes) > 1:
+    if on.movable and len(on.lane_choices) > 1:
         knobs = (
             Knob(f"{on.nest.name}.vector", on.movable, on.last_output, ordered=False),
-            Knob(f"{on.nest.name}.lanes", on.lanes, 1, ordered=True),
+            Knob(f"{on.nest.name}.lane_choices", on.lane_choices, 1, ordered=True),
         )
     unit = next(fragments(on.device, matrix=True), None)
 

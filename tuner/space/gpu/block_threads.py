@@ -103,7 +103,7 @@ class Division:
     """Points of a dimension, or of a part of it."""
 
     @property
-    def threads(self) -> int:
+    def block_threads(self) -> int:
         """Of the block."""
         return math.prod(count for _, count, _ in self.sizes.values())
 

@@ -76,7 +76,7 @@ class _Kernel:
 
     def _options(self, values: Values) -> dict[str, NestOptions]:
         """By nest of the kernel; of one that is split, those of its parts."""
-        kernel, found = self.knobs.kernel(self.position, values), {}
+        kernel, found = self.knobs.kernel_of(self.position, values), {}
         for member, chunks in zip(kernel, chunks_of(kernel, values) if kernel else (), strict=True):
             own = member.options(values, chunks, joined=member is not kernel[0])
             if own[member.nest.name].split:
@@ -119,7 +119,7 @@ class _Kernel:
 
     def _refused(self, error: OptionsError, values: Values, *, panels: bool) -> str:
         """The sentence; what is to be drawn again is looked at."""
-        for member in self.knobs.kernel(self.position, Quiet(values)):
+        for member in self.knobs.kernel_of(self.position, Quiet(values)):
             knobs, divided = member.knobs, member.knobs.divided
             again: list[Knob] = [k.steps for k in knobs.dims]
             if panels:

@@ -146,7 +146,7 @@ class BlockKnobs:
         sizes, tiles = self.divided(values).sizes, self.tiles(values)
         return uniform_dims(self.nest.dims, sizes, chunks, tiles)
 
-    def to_options(self, values: Mapping[str, Value], chunks: Mapping[str, int]) -> NestOptions:
+    def nest_options(self, values: Mapping[str, Value], chunks: Mapping[str, int]) -> NestOptions:
         """The options that the knobs encode."""
         nest, tiles, divided = self.nest, self.tiles(values), self.divided(values)
         threads = tuple(count for _, count, _ in divided.sizes.values())
@@ -206,7 +206,7 @@ class BlockKnobs:
             if len(each.register.choices) > 1:
                 known[each.register.name] = divided.sizes[each.dim.name][2]
         if self.divided.block.name in known:
-            known[self.divided.block.name] = block_of([divided.threads])
+            known[self.divided.block.name] = block_of([divided.block_threads])
         if vector := self.divided.vector:
             target, lanes = self._vectorize(values)
             known[vector[0].name] = target if lanes > 1 else vector[0].choices[0]
