@@ -50,7 +50,7 @@ from tcl.tuner.measure.verdict import Outcome, Verdict
 from tcl.tuner.model.cpu_subject import CpuSubject
 from tcl.tuner.model.model import Model
 from tcl.tuner.run.finals import IN_FINALS
-from tcl.tuner.run.pipeline import Job, Pipeline
+from tcl.tuner.run.pipeline import CandidatePipeline, Job
 from tcl.tuner.run.workplace import Here, Orders
 from tcl.tuner.space.cpu.mapping import MappingSpace
 from tcl.tuner.space.search_space import Config, SearchSpace
@@ -229,7 +229,7 @@ def measure(
         )
         stages = Here().open(orders)
         try:
-            pipeline = Pipeline(backend, stages, lambda: 0)
+            pipeline = CandidatePipeline(backend, stages, lambda: 0)
             found: dict[str, Outcome] = {}
 
             def done(job: Job[MappingOptions], outcome: Outcome) -> None:

@@ -29,10 +29,10 @@ from tcl.codegen.options.options import DEFAULT, MappingOptions
 from tcl.common.scratch_folder import workspace
 from tcl.tuner.cache.fingerprint import device_identity
 from tcl.tuner.cache.tuning_cache import TuningCache
-from tcl.tuner.run.pipeline import Pipeline
+from tcl.tuner.run.pipeline import CandidatePipeline
 from tcl.tuner.run.workplace import Here, Orders
 from tcl.tuner.training.evaluate import Score, evaluate
-from tcl.tuner.training.history import Problem, history
+from tcl.tuner.training.history import MeasuredProblem, history
 from tcl.tuner.training.learn import learn, predictor
 
 _BEST = 4
@@ -45,7 +45,7 @@ def raced(task: Task, options: Sequence[MappingOptions]) -> list[float]:
         backend = CpuBackend.create(task.source, task.name, task.inputs, folder, task.threads)
         stages = Here().open(Orders(backend, None, TIMING, PATIENCE, 60.0, 0, task.threads))
         try:
-            times = Pipeline(backend, stages, lambda: 0).race(options)
+            times = CandidatePipeline(backend, stages, lambda: 0).race(options)
         finally:
             stages.close()
     if times is None:
@@ -53,7 +53,7 @@ def raced(task: Task, options: Sequence[MappingOptions]) -> list[float]:
     return [geometric_mean(min(samples) for _, samples in placed) for placed in times]
 
 
-def fastest(problem: Problem) -> list[MappingOptions]:
+def fastest(problem: MeasuredProblem) -> list[MappingOptions]:
     """The fastest of those that were timed in turns."""
     order = np.where(problem.raced, problem.seconds, np.inf).argsort()[:_BEST]
     return [problem.options[k] for k in order if problem.raced[k]]
@@ -84,7 +84,7 @@ class Row:
         }
 
 
-def timed(task: Task, problem: Problem, choices: Mapping[str, MappingOptions]) -> Row:
+def timed(task: Task, problem: MeasuredProblem, choices: Mapping[str, MappingOptions]) -> Row:
     """The default, what was chosen with which problems held out, and the fastest, in two races."""
     pool = dict.fromkeys([DEFAULT, *choices.values(), *fastest(problem)])
     first, second = (raced(task, [*pool]) for _ in range(2))

@@ -38,7 +38,7 @@ from tcl.tuner.strategies import make_strategy
 from tcl.tuner.strategies.prior import Prior
 from tcl.tuner.strategies.strategy import SearchSettings
 from tcl.tuner.training.evaluate import folds
-from tcl.tuner.training.history import Problem, history
+from tcl.tuner.training.history import MeasuredProblem, history
 from tcl.tuner.training.learn import learn, predictor
 
 GOOD = 0.97
@@ -67,14 +67,14 @@ class Expectations:
 class Table:
     """The candidates of a problem as a recorded space."""
 
-    problem: Problem
+    problem: MeasuredProblem
     space: RecordedSpace
     places: dict[Config, int]
     """Of configurations, among the problem's candidates."""
     default: Config
 
     @staticmethod
-    def of(problem: Problem) -> Table | None:
+    def of(problem: MeasuredProblem) -> Table | None:
         """None where few candidates are known, or the default is not among them, or good enough."""
         subject = problem.subject
         if not isinstance(subject, CpuSubject) or problem.default is None:
@@ -144,7 +144,7 @@ class Row:
     """Evaluations in the order of that model, without a search."""
 
 
-def parted(problems: Sequence[Problem], held_out: str) -> list[list[int]]:
+def parted(problems: Sequence[MeasuredProblem], held_out: str) -> list[list[int]]:
     """Places of problems that are held out together: whole defs, some to a part, or sizes."""
     if held_out == "sizes":
         return folds(problems, held_out, PARTS)
@@ -152,7 +152,7 @@ def parted(problems: Sequence[Problem], held_out: str) -> list[list[int]]:
     return [[k for group in groups[n::PARTS] for k in group] for n in range(PARTS)]
 
 
-def expectations(problems: Sequence[Problem], held_out: str) -> dict[int, Prediction]:
+def expectations(problems: Sequence[MeasuredProblem], held_out: str) -> dict[int, Prediction]:
     """What models expect of problems that they have not learned from."""
     found = {}
     for part in filter(None, parted(problems, held_out)):

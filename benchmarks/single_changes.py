@@ -32,7 +32,7 @@ from tcl.tuner.model.cpu_subject import CpuSubject
 from tcl.tuner.space.around import PAID, Change, Kind, change_kind, singles
 from tcl.tuner.space.cpu.mapping import MappingSpace
 from tcl.tuner.space.search_space import Config, SearchSpace
-from tcl.tuner.training.history import Problem, history
+from tcl.tuner.training.history import MeasuredProblem, history
 
 FIRST = (10, 20, 40)
 _ALL = 1000
@@ -53,7 +53,7 @@ class Measured:
     """Over the default's."""
 
     @staticmethod
-    def of(problem: Problem) -> Measured | None:
+    def of(problem: MeasuredProblem) -> Measured | None:
         """None where too few were measured."""
         subject = problem.subject
         if not isinstance(subject, CpuSubject) or problem.default is None:

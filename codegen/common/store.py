@@ -38,7 +38,7 @@ def default_folder() -> Path | None:
     return None if folder is None else folder / "objects"
 
 
-class Store:
+class FolderStore:
     """Contents by name in a folder of this user's own. Many processes may use it at once.
 
     Kept only where the system says whose a file is (POSIX). No method raises: a folder or file

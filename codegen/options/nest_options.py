@@ -18,8 +18,8 @@ from tcl.codegen.options.kinds import (
     Count,
     Dimensions,
     Flag,
-    Kind,
     Lanes,
+    OptionKind,
     Permutation,
     Sizes,
 )
@@ -36,7 +36,7 @@ _NOT_ON_A_CPU: dict[Device, str] = {"CPU": "only a GPU has a use for it, this is
 class Option:
     """What there is to know of an option, beside its name, type and meaning."""
 
-    kind: Kind
+    kind: OptionKind
     """Its values."""
     by_dimension: bool
     """Whether a value means other points where dimensions are merged."""
@@ -50,7 +50,7 @@ class Option:
 
 
 def _option(
-    kind: Kind,
+    kind: OptionKind,
     *,
     by_dimension: bool = True,
     followed: bool = False,

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from tcl.codegen.common.dtypes import storage_dtype
-from tcl.codegen.reference.expressions import Site
+from tcl.codegen.reference.expressions import CheckedSite
 from tcl.codegen.reference.runtime import jit_options, namespace
 from tcl.codegen.reference.statements import emit_statement
 from tcl.common.errors import ArgumentError, CompileError
@@ -67,7 +67,7 @@ class _Step:
 
     run: Callable[..., None]
     tensors: tuple[str, ...]
-    sites: tuple[Site, ...]
+    sites: tuple[CheckedSite, ...]
 
 
 _INTERPRETED = 60_000

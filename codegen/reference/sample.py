@@ -48,7 +48,7 @@ share values of indices share what they depend on."""
 
 
 @dataclass(frozen=True, slots=True)
-class Computed:
+class ComputedElements:
     """What was computed."""
 
     positions: tuple[Points | None, ...]
@@ -65,7 +65,7 @@ def compute(
     whole: int = WHOLE,
     sampled: int = SAMPLED,
     jit: bool = True,
-) -> Computed:
+) -> ComputedElements:
     """Write all elements of ``outputs``, or those of a sample where all would take more than
     ``whole`` operations. Of other elements nothing is known then.
 
@@ -78,18 +78,18 @@ def compute(
         if computed is not None:
             return computed
     compile_reference(sized)(inputs, outputs)
-    return Computed((None,) * len(outputs), 1.0)
+    return ComputedElements((None,) * len(outputs), 1.0)
 
 
 def compute_briefly(
     sized: SizedDef, inputs: Sequence[_Array], outputs: Sequence[_Array]
-) -> Computed | None:
+) -> ComputedElements | None:
     """``compute`` of so few elements that the interpreter has done it before Numba is loaded; None,
     and nothing written, for a def of which no so small a sample can be computed."""
     if _everything(sized) > BRIEF:
         return _sample(sized, inputs, outputs, BRIEF, jit=False)
     compile_reference(sized, jit=False)(inputs, outputs)
-    return Computed((None,) * len(outputs), 1.0)
+    return ComputedElements((None,) * len(outputs), 1.0)
 
 
 def _everything(sized: SizedDef) -> int:
@@ -103,7 +103,7 @@ def _sample(
     outputs: Sequence[_Array],
     operations: int,
     jit: bool,
-) -> Computed | None:
+) -> ComputedElements | None:
     """Compute a sample in so many operations; None if that cannot be done."""
     if why_not_sampled(sized) is not None:
         return None
@@ -112,7 +112,7 @@ def _sample(
         if found is not None:
             found.run(inputs, outputs)
             positions = tuple(found.positions[t.name] for t in sized.checked.outputs)
-            return Computed(positions, found.operations / _everything(sized))
+            return ComputedElements(positions, found.operations / _everything(sized))
     return None
 
 

@@ -25,7 +25,7 @@ from tcl.codegen.passes.gpu.limits import WithinLimits
 from tcl.codegen.passes.gpu.split import Split, is_whole, shifted
 from tcl.codegen.passes.gpu.stage_shared import uniform_loops, why_no_panel
 from tcl.codegen.passes.gpu.steps import DIVIDING, STEPS, alone
-from tcl.codegen.schedule.plan import NestPlan, Plan, Source, asked_for, planned, with_chunks
+from tcl.codegen.schedule.plan import NestPlan, OptionSource, Plan, asked_for, planned, with_chunks
 from tcl.common.errors import OptionsError
 from tcl.grammar.ranges.inference import infer
 from tcl.grammar.ranges.sized import SizedDef
@@ -177,11 +177,11 @@ def _split_reduction(
     own = nests[name]
     of_parts = NestPlan(
         shifted(own.options),
-        tuple(Source(s.name, shifted(s.options)) for s in own.sources),
+        tuple(OptionSource(s.name, shifted(s.options)) for s in own.sources),
         {"split": f"done: into {max(parts)} parts, {reason}"},
         own.left_off,
     )
-    of_whole = NestPlan(UNSPLIT, (Source(f"reduces the parts of {name}", UNSPLIT),))
+    of_whole = NestPlan(UNSPLIT, (OptionSource(f"reduces the parts of {name}", UNSPLIT),))
     return divided, {**nests, name: of_parts, whole: of_whole}
 
 

@@ -17,7 +17,7 @@ from tcl.codegen.devices.cpu import CpuProfile, host_cpu
 from tcl.codegen.loopir import ir
 from tcl.codegen.options.options import MappingOptions
 from tcl.codegen.schedule.plan import Plan
-from tcl.tuner.measure.backend import Kernel
+from tcl.tuner.measure.backend import CompiledKernel
 from tcl.tuner.measure.harness import Bench
 
 
@@ -57,7 +57,7 @@ class CpuBackend(ProgramBackend):
 
         return self.built(options, code)
 
-    def load(self, code: bytes) -> Kernel:
+    def load(self, code: bytes) -> CompiledKernel:
         """The kernel in this process."""
         return self.runner().load(code)
 

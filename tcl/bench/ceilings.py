@@ -17,7 +17,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
-from tcl.bench.peaks import CHAINS, Dot, dots
+from tcl.bench.peaks import CHAINS, DotInstruction, dots
 from tcl.codegen.cpu.emit.matrix import CONFIGURATION
 from tcl.codegen.cpu.object_code.compile import compile_object, new_machine
 from tcl.codegen.devices.cpu import CpuProfile, host_cpu
@@ -174,7 +174,9 @@ def _work(function: Callable[..., float], core: int, source: Any, target: Any, c
     function(source.ctypes.data, target.ctypes.data, count)
 
 
-def _compile(device: CpuProfile, extra: Sequence[Dot]) -> dict[str, Callable[..., float]]:
+def _compile(
+    device: CpuProfile, extra: Sequence[DotInstruction]
+) -> dict[str, Callable[..., float]]:
     import llvmlite.binding as llvm
 
     prototype = ctypes.CFUNCTYPE(ctypes.c_float, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64)
@@ -248,7 +250,7 @@ def _kernels(lanes: int) -> dict[str, str]:
     }
 
 
-def products_loop(dot: Dot) -> str:
+def products_loop(dot: DotInstruction) -> str:
     """LLVM IR of the function that only adds up products of narrow numbers."""
     if dot.tiles:
         return _tiles_loop(dot)
@@ -278,7 +280,7 @@ def products_loop(dot: Dot) -> str:
     )
 
 
-def _tiles_loop(dot: Dot) -> str:
+def _tiles_loop(dot: DotInstruction) -> str:
     """The same in the registers of a matrix unit: all but two hold sums, and two hold zeros."""
     sums = MATRIX_REGISTERS - 2
     factors = f"i8 {sums}, i8 {sums + 1}"

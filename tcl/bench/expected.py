@@ -20,7 +20,7 @@ _POINTS = 100_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Expected:
+class ExpectedResults:
     """Names, right values and depths of accumulation of a row's results."""
 
     names: tuple[str, ...]
@@ -55,7 +55,7 @@ class Expected:
         return None
 
 
-def expected(row: Row, sizes: Mapping[str, int], arrays: Sequence[Array]) -> Expected:
+def expected(row: Row, sizes: Mapping[str, int], arrays: Sequence[Array]) -> ExpectedResults:
     """The right results of a row for these inputs."""
     from tcl.codegen.reference import compile_reference
 
@@ -81,7 +81,7 @@ def expected(row: Row, sizes: Mapping[str, int], arrays: Sequence[Array]) -> Exp
         if tensor.type.is_float and tensor.type.bits == 16:
             # Sums are in float32 and rounded once: their depth explains no error.
             depths[tensor.name] = 1
-    return Expected(
+    return ExpectedResults(
         row.results,
         tuple(outputs[name] for name in row.results),
         tuple(depths[name] for name in row.results),

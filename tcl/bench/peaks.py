@@ -35,7 +35,7 @@ _TWO_BY_TWO = (
 
 
 @dataclass(frozen=True, slots=True)
-class Dot:
+class DotInstruction:
     """An instruction that adds products of narrow numbers to the lanes of a wider vector."""
 
     fragment: Fragment
@@ -99,9 +99,9 @@ class Dot:
         ]
 
 
-def dots(device: CpuProfile) -> list[Dot]:
+def dots(device: CpuProfile) -> list[DotInstruction]:
     """The instructions that a machine has, in its longest vectors."""
     own = _TWO_BY_TWO if device.architecture == "aarch64" else ()
     every = (*fragments(device), *fragments(device, matrix=True), *own)
     found = [(each, each.forms_of(device)) for each in every]
-    return [Dot(fragment, forms[0]) for fragment, forms in found if forms]
+    return [DotInstruction(fragment, forms[0]) for fragment, forms in found if forms]

@@ -44,7 +44,7 @@ _ROUNDING = 1.02
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class MeasuredMachine:
     """What was measured, and when."""
 
     ceilings: Ceilings
@@ -52,7 +52,7 @@ class Known:
     """Seconds since the epoch."""
 
 
-def kept_ceilings(threads: int, folder: Path | None = None) -> Known | None:
+def kept_ceilings(threads: int, folder: Path | None = None) -> MeasuredMachine | None:
     """What this machine can do with so many threads, if it was measured before."""
     folder = folder or cache_folder()
     found = _read_kept(folder).get(_identity(threads)) if folder is not None else None
@@ -64,7 +64,7 @@ def kept_ceilings(threads: int, folder: Path | None = None) -> Known | None:
     if not all(math.isfinite(r) and r > 0 for r in (*rates, *narrow.values())):
         return None
     read, copy, flops, when = rates
-    return Known(Ceilings(read, copy, flops, narrow), when)
+    return MeasuredMachine(Ceilings(read, copy, flops, narrow), when)
 
 
 def failed_lately(threads: int, folder: Path | None = None) -> bool:
@@ -81,7 +81,7 @@ def measure_ceilings(
     threads: int,
     folder: Path | None = None,
     sample: Callable[[int], list[Ceilings]] | None = None,
-) -> Known | None:
+) -> MeasuredMachine | None:
     """Measure what this machine can do with so many threads (some seconds), and keep it.
 
     Whatever else the machine does makes it look slower, so the best sample of each rate counts,
@@ -98,7 +98,7 @@ def measure_ceilings(
     before = kept_ceilings(threads, folder)
     if before is not None:
         samples = [*samples, before.ceilings]
-    known = Known(Ceilings.best(samples), time.time())
+    known = MeasuredMachine(Ceilings.best(samples), time.time())
     data = {**dataclasses.asdict(known.ceilings), "when": known.when}
     _keep(folder, {identity: data, _FAILED + identity: None})
     return known
@@ -115,7 +115,7 @@ def _keep(folder: Path | None, found: Mapping[str, object]) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Yardstick:
+class Roofline:
     """What a def has to do, and what the machine can."""
 
     cost: Cost
@@ -125,10 +125,10 @@ class Yardstick:
     """Bytes that stay in the caches of the cores from one call to the next."""
 
     @staticmethod
-    def for_cost(cost: Cost, known: Known | None, threads: int) -> Yardstick:
+    def for_cost(cost: Cost, known: MeasuredMachine | None, threads: int) -> Roofline:
         """The yardstick for a def with this cost, on this machine with so many threads."""
         ceilings = None if known is None else known.ceilings
-        return Yardstick(cost, ceilings, host_cpu().l2_bytes * threads)
+        return Roofline(cost, ceilings, host_cpu().l2_bytes * threads)
 
     @property
     def from_memory(self) -> bool:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from tcl.bench.contender import Spec
     from tcl.bench.report import Report
     from tcl.bench.rows import Row
-    from tcl.bench.run import Settings
+    from tcl.bench.run import BenchSettings
 
 _JSON = "bench.json"
 _HELP = {"help_option_names": ["-h", "--help"]}
@@ -103,7 +103,7 @@ def cpu(
     from dataclasses import replace
 
     from tcl.bench.rows import select
-    from tcl.bench.run import Settings, run
+    from tcl.bench.run import BenchSettings, run
     from tcl.tuner.measure.placement import PLACEMENTS
 
     try:
@@ -114,7 +114,7 @@ def cpu(
         for row in chosen:
             click.echo(f"{row.name:<34} {row.kind:<26} {row.file}.tc {row.entry} {row.sizes}")
         return
-    settings = Settings.quick() if quick else Settings()
+    settings = BenchSettings.quick() if quick else BenchSettings()
     settings = replace(
         settings,
         threads=_threads(threads),
@@ -175,7 +175,11 @@ def _check(report: Report) -> None:
 
 
 def _tune(
-    rows: Sequence[Row], settings: Settings, seconds: float, cache: Path, say: Callable[[str], None]
+    rows: Sequence[Row],
+    settings: BenchSettings,
+    seconds: float,
+    cache: Path,
+    say: Callable[[str], None],
 ) -> None:
     from tcl.bench.tuning import tune
 

@@ -147,7 +147,7 @@ def prune(
     cache = existing(path)
     if cache is None:
         return
-    rules = pruning.Rules(
+    rules = pruning.PruneRules(
         older_than=None if older_than is None else older_than * _DAY,
         versions=frozenset(versions) if versions else None,
         except_version=CODEGEN_VERSION if outdated else None,

@@ -205,7 +205,7 @@ def _tune(
     from tcl.backends.targets import timed_target
     from tcl.cli.kernels import Work, parse_options
     from tcl.cli.settings import check_executor, own_names, search_config
-    from tcl.cli.tuned import Session, resumed
+    from tcl.cli.tuned import TuneSession, resumed
     from tcl.cluster import LOCAL, workplace
 
     check_executor(executor)
@@ -230,7 +230,7 @@ def _tune(
         config.settings.check()  # now, before anything is measured
     work = Work.from_def(text, checked, values, config.settings.seed or 0, varying)
     with workplace(executor, chosen.cores, lambda line: click.echo(line, err=as_json)) as place:
-        session = Session(
+        session = TuneSession(
             work, chosen, config, cache, page, place,
             threads=count, fixed=fixed, resume=resume, as_json=as_json,
         )  # fmt: skip

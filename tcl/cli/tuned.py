@@ -17,7 +17,7 @@ from rich.table import Table
 from tcl import __version__
 from tcl.backends.targets import Target
 from tcl.bench.roofline import (
-    Yardstick,
+    Roofline,
     describe_ceilings,
     failed_lately,
     kept_ceilings,
@@ -82,7 +82,7 @@ class Ended:
 
 
 @dataclass(slots=True)
-class Session:
+class TuneSession:
     """A search from its first line to its last."""
 
     work: Work
@@ -162,12 +162,12 @@ class Session:
 
     # Before.
 
-    def _yardstick(self) -> Yardstick:
+    def _yardstick(self) -> Roofline:
         """What the def has to do and the machine can, measured if it never was."""
         cost = cost_of(lower(self.work.sized))
         if self.target.name != "cpu":  # nothing of it is known but its data sheet
-            return Yardstick.for_cost(cost, None, 1)
-        yardstick = Yardstick.for_cost(cost, kept_ceilings(self.threads), self.threads)
+            return Roofline.for_cost(cost, None, 1)
+        yardstick = Roofline.for_cost(cost, kept_ceilings(self.threads), self.threads)
         known = yardstick.ceilings is not None or failed_lately(self.threads)
         if not known and self.threads <= len(available_cores()):
             self._say("measuring what this machine can do (once: it is kept)")
@@ -177,7 +177,7 @@ class Session:
             self._say(f"this machine, {count}: {describe_ceilings(yardstick.ceilings)}")
         return yardstick
 
-    def _measured(self, yardstick: Yardstick) -> Yardstick:
+    def _measured(self, yardstick: Roofline) -> Roofline:
         """The same with the machine measured, or measured again: it was busy, and looked slow."""
         known = measure_ceilings(self.threads)
         if known is None:
@@ -185,9 +185,9 @@ class Session:
                 "what this machine can do could not be measured now: shares are left out for an "
                 "hour (tcl devices --measure tries again)"
             )
-        return Yardstick.for_cost(yardstick.cost, known, self.threads)
+        return Roofline.for_cost(yardstick.cost, known, self.threads)
 
-    def _progress(self, yardstick: Yardstick) -> Progress | JsonProgress:
+    def _progress(self, yardstick: Roofline) -> Progress | JsonProgress:
         work, settings = self.work, self.config.settings
         if not self.as_json:
             return Progress(work.heading, yardstick, settings.time_limit)
@@ -240,7 +240,7 @@ class Session:
         self,
         result: TuningResult[MappingOptions],
         beside: dict[str, float],
-        yardstick: Yardstick,
+        yardstick: Roofline,
         progress: Progress | JsonProgress,
     ) -> None:
         if isinstance(progress, JsonProgress):
@@ -261,7 +261,7 @@ class Session:
                 click.echo(gain)
             click.echo(f"options: {result.options}")
 
-    def _write_page(self, run: str, yardstick: Yardstick, beside: dict[str, float]) -> list[str]:
+    def _write_page(self, run: str, yardstick: Roofline, beside: dict[str, float]) -> list[str]:
         """Write the page, if one is wanted; what went wrong."""
         if self.page is None:
             return []

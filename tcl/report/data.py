@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from tcl.arrays.arguments import Array
 from tcl.backends.targets import Target
-from tcl.bench.roofline import Yardstick
+from tcl.bench.roofline import Roofline
 from tcl.executors.call_kernels import size
 from tcl.grammar.syntax.parser import parse
 from tcl.grammar.syntax.printer import to_text
@@ -29,7 +29,7 @@ class Page:
     facts: Sequence[tuple[str, str]]
     """Names and values: device, sizes, settings."""
     log: SearchLog
-    yardstick: Yardstick | None
+    yardstick: Roofline | None
     beside: Mapping[str, float]
     """How many times as long as the winner others take, measured in turns with it after the search;
     empty if there was no time for that."""
@@ -56,7 +56,7 @@ def collect(
     varying: Sequence[str] = (),
     title: str,
     facts: Sequence[tuple[str, str]] = (),
-    yardstick: Yardstick | None = None,
+    yardstick: Roofline | None = None,
     beside: Mapping[str, float] | None = None,
     run: str = "",
 ) -> Page:

@@ -9,7 +9,7 @@ from statistics import median
 
 from tcl.codegen.options.nest_options import OPTIONS
 from tcl.common.number_format import duration
-from tcl.html.charts import HALF, Dot, Line, Ticks, bar, legend, times_chart
+from tcl.html.charts import HALF, ChartDot, ChartLine, Ticks, bar, legend, times_chart
 from tcl.html.markup import Markup, tag
 from tcl.html.tables import table, table_row
 from tcl.progress.words import FIRST
@@ -102,7 +102,7 @@ def _best_so_far(
 ) -> Markup:
     """The tries at these places, of which the axis shows so many at least, and the best so far."""
     dots = [
-        Dot(place, each.best_time, _title(number, each), _kind(log, each), place_of(number))
+        ChartDot(place, each.best_time, _title(number, each), _kind(log, each), place_of(number))
         for number, (place, each) in enumerate(zip(places, log.tries, strict=True), 1)
     ]
     points: list[tuple[float, float]] = []
@@ -112,7 +112,7 @@ def _best_so_far(
     if points:  # the last value holds to the end
         points.append((places[-1], points[-1][1]))
     ticks = Ticks(label, max(places[-1], least), 0.0)
-    return times_chart(name, ticks, dots, [Line(points, "best", steps=True)])
+    return times_chart(name, ticks, dots, [ChartLine(points, "best", steps=True)])
 
 
 def _by_generation(log: SearchLog) -> Markup:
@@ -125,7 +125,7 @@ def _by_generation(log: SearchLog) -> Markup:
             # Beside each other in the order in which they came, so that equal times are all seen.
             place = generation + 0.5 * ((k + 0.5) / len(tries) - 0.5)
             title, kind = _title(number, each), _kind(log, each)
-            dots.append(Dot(place, each.best_time, title, kind, place_of(number)))
+            dots.append(ChartDot(place, each.best_time, title, kind, place_of(number)))
         if times := [each.best_time for _, each in tries if each.best_time is not None]:
             bests.append((float(generation), min(times)))
             medians.append((float(generation), median(times)))
@@ -134,7 +134,10 @@ def _by_generation(log: SearchLog) -> Markup:
     named = [str(g) for g in range(last + 1)] if last <= 20 else ()
     ticks = Ticks("generation", last + 0.5, -0.5, named)
     chart = times_chart(
-        "Times of each generation", ticks, dots, [Line(medians, "median"), Line(bests, "best")]
+        "Times of each generation",
+        ticks,
+        dots,
+        [ChartLine(medians, "median"), ChartLine(bests, "best")],
     )
     return tag("div", chart, legend(("best", "its best"), ("median", "its median")))
 
@@ -196,10 +199,10 @@ def _values_chart(page: Page, influence: Influence) -> Markup:
         for k, each in enumerate(own):
             spread = 0.5 * ((k + 0.5) / len(own) - 0.5)
             title = f"{influence.knob.name} = {value}: {FIRST} {duration(each.best_time or 0.0)}"
-            dots.append(Dot(place + spread, each.best_time, title, _kind(page.log, each)))
+            dots.append(ChartDot(place + spread, each.best_time, title, _kind(page.log, each)))
         bests.append((float(place), min(t.best_time or 0.0 for t in own)))
     ticks = Ticks(influence.knob.name, len(values) - 0.5, -0.5, [str(v) for v in values])
-    lines = [Line(bests, "best")] if influence.knob.ordered else []
+    lines = [ChartLine(bests, "best")] if influence.knob.ordered else []
     return _figure(influence.knob.name, times_chart("Times by value", ticks, dots, lines, HALF))
 
 

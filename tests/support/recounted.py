@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from tcl.codegen.choose.cpu.access_costs import Access, access_of, arithmetic_cycles
+from tcl.codegen.choose.cpu.access_costs import OperandAccess, access_of, arithmetic_cycles
 from tcl.codegen.devices.cpu import CpuProfile
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.walk import operands
@@ -45,7 +45,7 @@ class Recount:
         plain = next(n for n in self.lowered.nests if n.name == self.nest.name)
         return list(operands(plain.point))
 
-    def accesses(self) -> list[Access]:
+    def accesses(self) -> list[OperandAccess]:
         plain = next(n for n in self.lowered.nests if n.name == self.nest.name)
         target = ir.Load(plain.point.target, plain.point.type, total=True)
         return [access_of(self.lowered, plain, x) for x in (*operands(plain.point), target)]

@@ -29,7 +29,7 @@ from tcl.selection.tune_modes import VARIABLE, TuneMode, tune_modes
 from tcl.tuner.cache import first_uses
 from tcl.tuner.cache.first_uses import FirstUse
 from tcl.tuner.cache.key import CacheKey
-from tcl.tuner.cache.prune import Rules, prune
+from tcl.tuner.cache.prune import PruneRules, prune
 from tcl.tuner.cache.tuning_cache import TuningCache, default_path
 from tcl.tuner.measure.reliability import share_of_others
 from tcl.tuner.measure.verdict import Conditions, Outcome, Verdict
@@ -316,7 +316,7 @@ def test_what_is_tuned_by_hand_after_nothing_worked(searches: Searches) -> None:
 
 def test_what_is_pruned_is_searched_again(searches: Searches) -> None:
     options_of("auto")
-    prune(TuningCache(default_path()), Rules())
+    prune(TuningCache(default_path()), PruneRules())
     assert options_of("auto") == OTHER and len(searches.keys) == 2
 
 

@@ -14,7 +14,7 @@ import pytest
 from decisions import Noise, decided, recorded, rough, summary
 from tuner_fakes import QUICK, FakeBackend, FakeOptions, FakeSpace
 
-from tcl.tuner.measure.backend import Kernel
+from tcl.tuner.measure.backend import CompiledKernel
 from tcl.tuner.measure.evaluate import set_up
 from tcl.tuner.measure.paired import Sessions, standing
 from tcl.tuner.measure.placement import ALIGNED, NUMPY
@@ -25,7 +25,7 @@ from tcl.tuner.measure.verdict import Conditions, Outcome, Verdict
 from tcl.tuner.run.events import Candidate, Event, Note, Raced
 from tcl.tuner.run.finals import Finals
 from tcl.tuner.run.ledger import Ledger
-from tcl.tuner.run.pipeline import Pipeline
+from tcl.tuner.run.pipeline import CandidatePipeline
 from tcl.tuner.run.workplace import Compilers, Stages
 from tcl.workers.pool import WorkerPool
 
@@ -40,7 +40,7 @@ class Noting(FakeBackend):
         super().__init__()
         object.__setattr__(self, "noted", noted)
 
-    def load(self, code: bytes) -> Kernel:
+    def load(self, code: bytes) -> CompiledKernel:
         kernel = super().load(code)
 
         def run(inputs: Sequence[Any], outputs: Sequence[Any]) -> None:
@@ -348,7 +348,7 @@ def test_the_check_is_done_by_a_process_that_has_run_nothing(tmp_path: Path) -> 
     backend = Noting(noted)
     try:
         stages = Stages((Compilers(pool, 1),), pool, 1, pool.kill)
-        pipeline = Pipeline(backend, stages, lambda: 0)
+        pipeline = CandidatePipeline(backend, stages, lambda: 0)
         options = [FakeOptions(10), FakeOptions(20)]
         assert pipeline.race(options) is not None
         before = set(Path(noted).read_text().split())

@@ -16,7 +16,7 @@ import numpy as np
 
 from tcl.codegen.loopir.cost import Cost
 from tcl.tuner.model.estimate import Estimate
-from tcl.tuner.model.loops import Bools, Floats, Loops
+from tcl.tuner.model.loops import Bools, Floats, LoopColumns
 from tcl.tuner.model.schema import Feature, Schema
 
 _VERSION = 1
@@ -24,14 +24,14 @@ _VERSION = 1
 
 
 @dataclass(frozen=True, slots=True)
-class Described:
+class DescribedNest:
     """A nest of some candidates."""
 
     cost: Cost
     """Of the def."""
     nests: int
     """Of the def, those that are described."""
-    loops: Loops
+    loops: LoopColumns
     estimate: Estimate
 
 
@@ -46,11 +46,11 @@ def _share(part: Floats | float, whole: Floats | float) -> Floats:
     return _log_base_2(part) - _log_base_2(whole)
 
 
-def _reads(d: Described) -> list[int]:
+def _reads(d: DescribedNest) -> list[int]:
     return list(range(len(d.loops.subject.reads)))
 
 
-def _share_in_order(d: Described) -> Floats:
+def _share_in_order(d: DescribedNest) -> Floats:
     """The share of operands that the lanes read one after the other, or all of which read one."""
     loops, found = d.loops, np.zeros(d.loops.count)
     for k, touched in enumerate(loops.subject.reads):
@@ -60,19 +60,19 @@ def _share_in_order(d: Described) -> Floats:
     return found / max(1, len(loops.subject.reads))
 
 
-def _target_in_order(d: Described) -> Bools:
+def _target_in_order(d: DescribedNest) -> Bools:
     loops, access = d.loops, d.loops.subject.target.access
     strides = [access.strides.get(x.name, 0) for x in loops.subject.nest.dims]
     found: Bools = np.array([*strides, 0])[loops.lane] == access.itemsize
     return found
 
 
-def _innermost_reduced(d: Described) -> Bools:
+def _innermost_reduced(d: DescribedNest) -> Bools:
     found: Bools = d.loops.reduced[d.loops.point_order[:, -1]]
     return found
 
 
-def _outermost_reduced(d: Described) -> Bools:
+def _outermost_reduced(d: DescribedNest) -> Bools:
     loops = d.loops
     several = np.take_along_axis(loops.tile < loops.chunk, loops.tile_order, axis=1)
     first = np.take_along_axis(loops.tile_order, several.argmax(axis=1)[:, None], axis=1)[:, 0]
@@ -80,7 +80,7 @@ def _outermost_reduced(d: Described) -> Bools:
     return found
 
 
-def _turns(d: Described) -> Floats:
+def _turns(d: DescribedNest) -> Floats:
     """Of the innermost loop, in a tile that is not cut short."""
     loops = d.loops
     at = loops.point_order[:, -1:]
@@ -89,7 +89,7 @@ def _turns(d: Described) -> Floats:
     return found
 
 
-def _stride(d: Described) -> Floats:
+def _stride(d: DescribedNest) -> Floats:
     """Bytes between what two turns of the innermost loop touch, where that is most."""
     loops = d.loops
     every = (*loops.subject.reads, loops.subject.target)
@@ -101,18 +101,18 @@ def _stride(d: Described) -> Floats:
     return found
 
 
-def _lane_reduced(d: Described) -> Bools:
+def _lane_reduced(d: DescribedNest) -> Bools:
     found: Bools = d.loops.reduced[d.loops.lane] & (d.loops.lane >= 0)
     return found
 
 
-def _vectors(d: Described, *, reduced: bool) -> Floats:
+def _vectors(d: DescribedNest, *, reduced: bool) -> Floats:
     loops = d.loops
     found: Floats = np.where(loops.reduced == reduced, loops.vectors, 1).prod(axis=1).astype(float)
     return found
 
 
-def _live(d: Described) -> Floats:
+def _live(d: DescribedNest) -> Floats:
     """Vector registers that accumulators take, a vector of the lanes' operand and one value."""
     loops = d.loops
     hardware = np.ceil(loops.width / d.loops.device.lanes(loops.subject.nest.point.type))
@@ -121,7 +121,7 @@ def _live(d: Described) -> Floats:
     return found
 
 
-def _lost(d: Described, unit: str) -> Floats:
+def _lost(d: DescribedNest, unit: str) -> Floats:
     """log2 of (points with those that pieces at the ends lack / points), over all dimensions."""
     size = getattr(d.loops, unit)
     whole = (np.ceil(d.loops.extents / size) * size / d.loops.extents).prod(axis=1)
@@ -129,26 +129,26 @@ def _lost(d: Described, unit: str) -> Floats:
     return found
 
 
-def _lost_lanes(d: Described) -> Floats:
+def _lost_lanes(d: DescribedNest) -> Floats:
     loops = d.loops
     unit = np.where(loops.along_lanes, loops.width[:, None], 1)
     found: Floats = np.log2((loops.pieces(unit) * unit / loops.extents).prod(axis=1))
     return found
 
 
-def _divides(d: Described, unit: str) -> Floats:
+def _divides(d: DescribedNest, unit: str) -> Floats:
     """The share of dimensions whose extent these sizes divide."""
     found: Floats = (d.loops.extents % getattr(d.loops, unit) == 0).mean(axis=1)
     return found
 
 
-def _footprint(d: Described, level: int) -> Floats:
+def _footprint(d: DescribedNest, level: int) -> Floats:
     """Bytes inside of 0: register tiles, 1: tiles, 2: chunks, 3: the nest."""
     found: Floats = d.estimate.footprints[level * d.loops.rank]
     return found
 
 
-def _widest_panel(d: Described) -> Floats:
+def _widest_panel(d: DescribedNest) -> Floats:
     """Bytes of the largest operand that is copied, of what is touched inside of a tile."""
     found = np.zeros(d.loops.count)
     for k in _reads(d):
@@ -158,40 +158,40 @@ def _widest_panel(d: Described) -> Floats:
     return found
 
 
-def _per_point(d: Described, cycles: Floats) -> Floats:
+def _per_point(d: DescribedNest, cycles: Floats) -> Floats:
     """log2 of cycles for each point of the nest."""
     points = float(d.loops.extents.prod())
     found: Floats = np.log2(np.maximum(cycles / points, 1e-4))
     return found
 
 
-def _cycles(name: str, d: Described) -> Floats:
+def _cycles(name: str, d: DescribedNest) -> Floats:
     """Of a part of the estimate, by its name, for each point of the nest."""
     return _per_point(d, getattr(d.estimate, name))
 
 
-def _beyond(cache: int, d: Described) -> Floats:
+def _beyond(cache: int, d: DescribedNest) -> Floats:
     """Bytes from behind a cache over those that have to be touched."""
     return _share(d.estimate.traffic[cache], _least(d))
 
 
-def _extents(d: Described, *, reduced: bool) -> float:
+def _extents(d: DescribedNest, *, reduced: bool) -> float:
     return float(np.where(d.loops.reduced == reduced, d.loops.extents, 1).prod())
 
 
-def _least(d: Described) -> float:
+def _least(d: DescribedNest) -> float:
     """Bytes that all accesses touch, each element once."""
     loops = d.loops.subject
     every = (*loops.reads, loops.target)
     return float(sum(t.access.elements * t.access.itemsize for t in every))
 
 
-def _columns(d: Described) -> Floats:
+def _columns(d: DescribedNest) -> Floats:
     """Vectors along the lanes, if these are results."""
     return np.where(_lane_reduced(d), 1.0, d.loops.along(d.loops.vectors))
 
 
-_GROUPS: dict[str, tuple[Feature[Described], ...]] = {
+_GROUPS: dict[str, tuple[Feature[DescribedNest], ...]] = {
     "problem": (
         Feature("flops", "log2", "operations of a call", lambda d: _log_base_2(d.cost.operations)),
         Feature(
@@ -403,5 +403,5 @@ _WHOLE = {
     "share": "part of the default's time that is the nest's",
     "nests_changed": "nests that are not as in the default",
 }
-SCHEMA: Schema[Described] = Schema("cpu", _VERSION, _GROUPS, _WHOLE)
+SCHEMA: Schema[DescribedNest] = Schema("cpu", _VERSION, _GROUPS, _WHOLE)
 """Every feature, in their order."""

@@ -18,10 +18,10 @@ from tcl.codegen.options.options import DEFAULT, MappingOptions
 from tcl.codegen.passes.fusion.groups import fusion_groups
 from tcl.codegen.schedule.cpu import plan_cpu
 from tcl.common.errors import OptionsError
-from tcl.tuner.model.cpu_features import SCHEMA, Described
+from tcl.tuner.model.cpu_features import SCHEMA, DescribedNest
 from tcl.tuner.model.cpu_nests import SubjectNest, read_nest
 from tcl.tuner.model.estimate import estimate
-from tcl.tuner.model.loops import READ, Floats, Loops
+from tcl.tuner.model.loops import READ, Floats, LoopColumns
 from tcl.tuner.model.subject import Subject
 from tcl.tuner.space.columns import Column, Places, Rows, alike
 from tcl.tuner.space.cpu.mapping import MappingSpace
@@ -146,8 +146,8 @@ class CpuSubject(Subject[tuple[NestOptions, ...], MappingSpace]):
             same = alike([chosen[name].codes for name in READ])
             firsts = np.unique(same, return_index=True)[1]
             own = {name: chosen[name].part(firsts) for name in READ}
-            loops = Loops.from_columns(nest, self.device, len(firsts), own)
-            described = Described(self.cost, len(self.nests), loops, estimate(loops))
+            loops = LoopColumns.from_columns(nest, self.device, len(firsts), own)
+            described = DescribedNest(self.cost, len(self.nests), loops, estimate(loops))
             row = np.empty((len(self.schema.features), loops.count))
             for k, feature in enumerate(self.schema.features):
                 row[k] = feature.of(described)

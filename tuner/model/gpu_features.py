@@ -18,7 +18,7 @@ from tcl.tuner.model.schema import Feature, Schema
 
 
 @dataclass(frozen=True, slots=True)
-class Described:
+class DescribedCandidate:
     """The nest of a candidate that takes the longest."""
 
     cost: Cost
@@ -38,15 +38,15 @@ def _share(part: float, whole: float) -> float:
     return _log_base_2(part) - _log_base_2(whole)
 
 
-def _extent(d: Described, *, reduced: bool) -> int:
+def _extent(d: DescribedCandidate, *, reduced: bool) -> int:
     return math.prod(x.extent for x in d.at.nest.dims if x.reduction == reduced)
 
 
-def _copies(d: Described) -> int:
+def _copies(d: DescribedCandidate) -> int:
     return max((s.buffers for s in d.at.nest.staged), default=0)
 
 
-def _tile(d: Described) -> int:
+def _tile(d: DescribedCandidate) -> int:
     """Points of the reductions that a block goes through between two copies, or at once."""
     at = d.at
     outer = at.folds(ir.Kind.PARALLEL)
@@ -55,27 +55,27 @@ def _tile(d: Described) -> int:
     return math.prod(inside[x.name] for x in at.nest.dims if x.reduction)
 
 
-def _divides(d: Described, points: dict[str, int]) -> float:
+def _divides(d: DescribedCandidate, points: dict[str, int]) -> float:
     """The share of dimensions whose extents these points divide."""
     dims = d.at.nest.dims
     return sum(x.extent % max(1, points[x.name]) == 0 for x in dims) / max(1, len(dims))
 
 
-def _copied_bytes(d: Described) -> int:
+def _copied_bytes(d: DescribedCandidate) -> int:
     return sum(d.at.copied(s) for s in d.at.nest.staged)
 
 
-def _write_spread(d: Described) -> float:
+def _write_spread(d: DescribedCandidate) -> float:
     return d.at.spread(d.at.nest, d.at.nest.point.target)
 
 
-def _idle(d: Described) -> float:
+def _idle(d: DescribedCandidate) -> float:
     waves = d.at.waves
     return 1 - waves / max(1, math.ceil(waves))
 
 
-Row = Feature[Described]
-SCHEMA: Schema[Described] = Schema(
+Row = Feature[DescribedCandidate]
+SCHEMA: Schema[DescribedCandidate] = Schema(
     "cuda",
     2,
     {

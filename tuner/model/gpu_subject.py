@@ -17,7 +17,7 @@ from tcl.codegen.passes.fuse import groups
 from tcl.codegen.passes.fusion.groups import fusion_groups
 from tcl.codegen.schedule.gpu import plan_gpu
 from tcl.common.errors import OptionsError
-from tcl.tuner.model.gpu_features import SCHEMA, Described
+from tcl.tuner.model.gpu_features import SCHEMA, DescribedCandidate
 from tcl.tuner.model.gpu_mapped import Mapped
 from tcl.tuner.model.loops import Floats
 from tcl.tuner.model.subject import Subject
@@ -87,7 +87,7 @@ class GpuSubject(Subject[tuple[Mapped, ...], GpuMappingSpace]):
         if not timed:
             return np.zeros(len(self.schema.features)), 1.0
         longest = max(timed, key=lambda m: m.seconds)
-        described = Described(self.cost, longest, len({m.kernel[0].name for m in nests}))
+        described = DescribedCandidate(self.cost, longest, len({m.kernel[0].name for m in nests}))
         row = np.array([float(f.of(described)) for f in self.schema.features])
         return row, sum(m.seconds for m in timed)
 

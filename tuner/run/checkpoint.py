@@ -19,7 +19,7 @@ from typing import Any
 from tcl.common.errors import CacheError, OptionsError
 from tcl.tuner.cache.tuning_cache import CacheKey, Record, TuningCache
 from tcl.tuner.config import TunerSettings
-from tcl.tuner.space.search_space import Config, Space
+from tcl.tuner.space.search_space import Config, ConfigSpace
 from tcl.tuner.strategies.strategy import State, Strategy
 
 OWNER = "owner"
@@ -100,11 +100,11 @@ class SavedSearch:
         """Whether anything worked."""
         return any(record.time is not None for record in self.records)
 
-    def suits(self, space: Space) -> bool:
+    def suits(self, space: ConfigSpace) -> bool:
         """Whether it searches this space, with the same knobs fixed in it."""
         return self.knobs == knobs_of(space)
 
-    def restore(self, strategy: Strategy, space: Space) -> None:
+    def restore(self, strategy: Strategy, space: ConfigSpace) -> None:
         """Bring the strategy to where it was; ``CacheError`` if the state does not fit."""
         if not self.suits(space):
             raise CacheError(
@@ -175,7 +175,7 @@ def _checked_state(
         raise _not_ours(name) from None
 
 
-def knobs_of(space: Space) -> list[object]:
+def knobs_of(space: ConfigSpace) -> list[object]:
     """What a search that goes on has to find again."""
     return [[knob.name, len(knob.choices)] for knob in space.knobs]
 

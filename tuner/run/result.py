@@ -9,7 +9,7 @@ from typing import Generic
 
 from tcl.common.number_format import duration, plural, ratio_text
 from tcl.html import notebook
-from tcl.html.charts import Dot, Line, Ticks, times_chart
+from tcl.html.charts import ChartDot, ChartLine, Ticks, times_chart
 from tcl.html.markup import Markup, tag
 from tcl.html.tables import table, table_row
 from tcl.tuner.measure.backend import OptionsT
@@ -74,7 +74,7 @@ class TuningResult(Generic[OptionsT]):
 
 def _curve(decision: Decision[OptionsT], history: Sequence[Candidate[OptionsT]]) -> Markup:
     """The times of the candidates in the order in which they got them, and the best so far."""
-    dots: list[Dot] = []
+    dots: list[ChartDot] = []
     best: list[tuple[float, float]] = []
     for number, candidate in enumerate(history, 1):
         what = candidate.outcome.verdict.value
@@ -83,9 +83,9 @@ def _curve(decision: Decision[OptionsT], history: Sequence[Candidate[OptionsT]])
             if not best or candidate.time < best[-1][1]:
                 best.append((number, candidate.time))
         won = decision.winner is not None and candidate.options == decision.winner.options
-        dots.append(Dot(number, candidate.time, what, "winner" if won else "dot"))
+        dots.append(ChartDot(number, candidate.time, what, "winner" if won else "dot"))
     if best:  # the last value holds to the end
         best.append((len(history), best[-1][1]))
     name = f"Time a call of {plural(len(history), 'candidate')}, and the best so far"
     ticks = Ticks("evaluations", max(len(history), 2.0))
-    return times_chart(name, ticks, dots, [Line(best, "best", steps=True)])
+    return times_chart(name, ticks, dots, [ChartLine(best, "best", steps=True)])

@@ -29,7 +29,7 @@ _PATIENCE = 150
 """Times that a constraint may not be met before its knobs are all at their defaults."""
 
 
-class Space(Protocol):
+class ConfigSpace(Protocol):
     """What a search asks of its space: ours, derived from a def, or a recorded one."""
 
     @property

@@ -15,7 +15,7 @@ from random import Random
 
 import numpy as np
 
-from tcl.tuner.space.search_space import Config, Space
+from tcl.tuner.space.search_space import Config, ConfigSpace
 from tcl.tuner.strategies.breeding import ENOUGH_TO_BREED, Breeder
 from tcl.tuner.strategies.evolution import Evolution
 from tcl.tuner.strategies.features import Features, Floats
@@ -57,7 +57,7 @@ class Screened(Evolution):
 
     def __init__(
         self,
-        space: Space,
+        space: ConfigSpace,
         rng: Random,
         settings: SearchSettings,
         seeds: Sequence[Config],

@@ -37,7 +37,7 @@ PAGE = 4096
 
 
 @dataclass(frozen=True, slots=True)
-class Access:
+class OperandAccess:
     """An operand or the target, by what moving along each dimension does to its address."""
 
     tensor: str
@@ -78,7 +78,7 @@ class Access:
             return min(float(lanes), apart * (VECTOR_LOAD_CYCLES + SHUFFLE_CYCLES))
         return VECTOR_LOAD_CYCLES if stride else SCALAR_LOAD_CYCLES
 
-    def in_words(self, dim: str, depth: int, in_place: bool) -> Access:
+    def in_words(self, dim: str, depth: int, in_place: bool) -> OperandAccess:
         """The words of dot products along a dimension, each of so many elements. ``in_place``:
         they can be read as they lie in memory, where their elements are neighbours."""
         stride = self.strides.get(dim, 0)
@@ -140,7 +140,7 @@ class Access:
         return found
 
 
-def access_of(program: ir.Program, nest: ir.Nest, load: ir.Load) -> Access:
+def access_of(program: ir.Program, nest: ir.Nest, load: ir.Load) -> OperandAccess:
     layout = program.tensor(load.ref.tensor).layout
     total = layout.place(load.ref)
     affine = [s for s in load.ref.subscripts if isinstance(s, ir.Affine)]
@@ -153,7 +153,7 @@ def access_of(program: ir.Program, nest: ir.Nest, load: ir.Load) -> Access:
     strides = dict(total.terms)
     computed = [s.value for s in load.ref.subscripts if isinstance(s, ir.Computed) and s.check]
     checked = frozenset(name for v in computed for x in indices(v) for name, _ in x.terms)
-    return Access(
+    return OperandAccess(
         load.ref.tensor, total.constant, strides, layout.itemsize, scattered,
         checked if computed else None, elements, span, whole,
         stageable=copied and apart, overlapping=copied and not apart,
@@ -238,7 +238,7 @@ LARGEST = 1 << 24
 class PanelCost:
     """An operand of a nest with these lanes, in cycles of all threads together."""
 
-    access: Access
+    access: OperandAccess
     lane: str | None
     device: CpuProfile
 

@@ -58,10 +58,10 @@ def grouping(program: ir.Program, device: CpuProfile) -> dict[str, NestOptions]:
     return found
 
 
-def groups(program: ir.Program, device: CpuProfile) -> list[Group]:
+def groups(program: ir.Program, device: CpuProfile) -> list[ChunkGroup]:
     """The nests, those together for which it pays to share chunks."""
     fused_with = _fused_with(program)
-    found: list[Group] = []
+    found: list[ChunkGroup] = []
     for group in _joined_groups(program.nests, fused_with):
         if len(group.fused) == 1 or group.pays(program, device):
             found.append(group)
@@ -71,7 +71,7 @@ def groups(program: ir.Program, device: CpuProfile) -> list[Group]:
     return found
 
 
-def possible_groups(program: ir.Program) -> list[Group]:
+def possible_groups(program: ir.Program) -> list[ChunkGroup]:
     """The nests, those together that can share chunks, whether or not that pays."""
     return _joined_groups(program.nests, _fused_with(program))
 
@@ -86,7 +86,7 @@ def _fused_with(program: ir.Program) -> dict[str, tuple[ir.Nest, ...]]:
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class ChunkGroup:
     """Nests that can share chunks of some of their dimensions."""
 
     nests: tuple[ir.Nest, ...]
@@ -95,7 +95,7 @@ class Group:
     fused: tuple[tuple[ir.Nest, ...], ...]
     """Nests that go along with each other."""
 
-    def joined(self, nest: ir.Nest, along: tuple[ir.Nest, ...]) -> Group | None:
+    def joined(self, nest: ir.Nest, along: tuple[ir.Nest, ...]) -> ChunkGroup | None:
         """The group with one more nest, fused with these; None if they have no chunks in common."""
         near = along in self.fused or any(_touching(n, f) for n in self.nests for f in along)
         if len(self.nests) >= _MOST or nest.sequential or not near:
@@ -110,7 +110,7 @@ class Group:
         if not _keeps_order(nest, shared):
             return None
         fused = self.fused if along in self.fused else (*self.fused, along)
-        return Group((*self.nests, nest), tuple(shared), fused)
+        return ChunkGroup((*self.nests, nest), tuple(shared), fused)
 
     def _partner(self, dims: Sequence[str], nest: ir.Nest, taken: Iterable[str]) -> str | None:
         """The dimension of a nest whose chunks need nothing of others' chunks of these."""
@@ -273,8 +273,8 @@ def _contracts(program: ir.Program, nest: ir.Nest) -> bool:
 
 def _joined_groups(
     nests: Iterable[ir.Nest], fused_with: Mapping[str, tuple[ir.Nest, ...]]
-) -> list[Group]:
-    groups: list[Group] = []
+) -> list[ChunkGroup]:
+    groups: list[ChunkGroup] = []
     for nest in nests:
         along = fused_with[nest.name]
         joined = groups[-1].joined(nest, along) if groups else None
@@ -283,7 +283,7 @@ def _joined_groups(
             continue
         results = [d for d in nest.dims if not d.reduction and d.extent > 1]
         shared = tuple((d.name,) for d in results) if not nest.sequential else ()
-        groups.append(Group((nest,), shared, (along,)))
+        groups.append(ChunkGroup((nest,), shared, (along,)))
     return groups
 
 

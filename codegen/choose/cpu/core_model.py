@@ -10,7 +10,7 @@ from dataclasses import replace
 from tcl.codegen.choose.cpu.access_costs import (
     LARGEST,
     PAGE,
-    Access,
+    OperandAccess,
     access_of,
     arithmetic_cycles,
 )
@@ -79,8 +79,8 @@ class Core:
     nest: ir.Nest
     device: CpuProfile
     lanes: int
-    reads: tuple[Access, ...]
-    target: Access
+    reads: tuple[OperandAccess, ...]
+    target: OperandAccess
     arithmetic: Mapping[frozenset[str], float]
     """Cycles of the operations of one point, or one vector of points, by the dimensions that
     they depend on: points that differ in others share them."""
@@ -133,7 +133,7 @@ class Core:
         """Points of a dimension that one instruction adds up."""
         return self.dot.depth if self.dot is not None and dim == self.dot.dim else 1
 
-    def again(self, access: Access, lane: str | None, sizes: Mapping[str, int]) -> int:
+    def again(self, access: OperandAccess, lane: str | None, sizes: Mapping[str, int]) -> int:
         """How often each element of an operand is read by register tiles."""
         found = 1
         for dim in self.nest.dims:
@@ -143,7 +143,7 @@ class Core:
             found *= -(-dim.extent // size)
         return found
 
-    def staged(self, access: Access, lane: str | None, sizes: Mapping[str, int]) -> bool:
+    def staged(self, access: OperandAccess, lane: str | None, sizes: Mapping[str, int]) -> bool:
         """Whether an operand should be copied that has the lanes apart from each other, or whose
         vectors a single row reads, each for one product. With the lanes along a reduction none
         is."""
@@ -153,13 +153,17 @@ class Core:
         apart = stride not in (0, access.itemsize) or access.parts > 1
         return (apart or bool(self.listed and stride)) and self.worth_staging(access, lane, sizes)
 
-    def worth_staging(self, access: Access, lane: str | None, sizes: Mapping[str, int]) -> bool:
+    def worth_staging(
+        self, access: OperandAccess, lane: str | None, sizes: Mapping[str, int]
+    ) -> bool:
         """Whether an operand is read often enough for a copy to pay."""
         near = self.near(access, lane) and keeps_column(self, access, lane, sizes)
         least = _REUSE_NEAR if near else _REUSE
         return access.stageable and self.again(access, lane, sizes) >= least
 
-    def worth_widening(self, access: Access, lane: str | None, sizes: Mapping[str, int]) -> bool:
+    def worth_widening(
+        self, access: OperandAccess, lane: str | None, sizes: Mapping[str, int]
+    ) -> bool:
         """Whether 16-bit floats that are read through a window should be made wider beforehand. In
         lanes that takes little where they are read; for one element at a time it counts."""
         times = self.again(access, lane, sizes)
@@ -168,7 +172,7 @@ class Core:
             times //= access.elements
         return access.overlapping and times >= _REUSE and access.elements <= LARGEST
 
-    def near(self, access: Access, lane: str | None) -> bool:
+    def near(self, access: OperandAccess, lane: str | None) -> bool:
         """Whether the second cache keeps an operand, which has the lanes in order, where it lies:
         all of it, and with room to spare what results read in turns, of a batch one matrix. Rows
         that are far apart push each other out of it even if there are few of them."""
@@ -278,7 +282,9 @@ class Core:
             default=0,
         )
 
-    def _operand_registers(self, access: Access, lane: str | None, sizes: Mapping[str, int]) -> int:
+    def _operand_registers(
+        self, access: OperandAccess, lane: str | None, sizes: Mapping[str, int]
+    ) -> int:
         """Registers of an operand: what the outermost unrolled loop over results, of which that
         over lanes is the last, uses again."""
         rows = (d.name for d in self.nest.dims if d.name != lane and sizes.get(d.name, 1) > 1)
@@ -328,7 +334,7 @@ class Core:
                 total += math.prod(dims[name].extent for name in access.strides) * each
         return total
 
-    def _in_one_piece(self, access: Access) -> bool:
+    def _in_one_piece(self, access: OperandAccess) -> bool:
         """Whether all that the reductions read of an operand for one result is one row."""
         step = access.itemsize
         moving = [d for d in self.nest.dims if d.reduction and d.extent > 1]
@@ -396,7 +402,11 @@ class Core:
         return found
 
     def _loads(
-        self, access: Access, lane: str | None, sizes: Mapping[str, int], whole: Mapping[str, int]
+        self,
+        access: OperandAccess,
+        lane: str | None,
+        sizes: Mapping[str, int],
+        whole: Mapping[str, int],
     ) -> float:
         """Cycles to read an operand for one step of a register tile."""
         each = access.cycles(lane, self.lanes if lane is not None else 1)
@@ -419,7 +429,7 @@ class Core:
             found += LOST_LINE_CYCLES
         return found
 
-    def _loses(self, access: Access, lane: str | None, whole: Mapping[str, int]) -> bool:
+    def _loses(self, access: OperandAccess, lane: str | None, whole: Mapping[str, int]) -> bool:
         """Whether each step reads from another page, and there are so many of them that the first
         cache has lost their lines when the next register tile reads the values beside."""
         inner = self.innermost

@@ -44,7 +44,7 @@ def prefetching(
     found: dict[str, dict[int, int]] = {}
     for group in _chunk_sharing(program, plan):
         written = {n.point.target.tensor for n in group}
-        by_tensor: dict[str, list[Read]] = {}
+        by_tensor: dict[str, list[StreamedRead]] = {}
         for nest in group:
             for read in streamed_reads(program, nest, device):
                 by_tensor.setdefault(read.ref.tensor, []).append(read)
@@ -197,7 +197,7 @@ def next_block(nest: ir.Nest, layout: ir.Layout, ref: ir.TensorRef, device: CpuP
 
 
 @dataclass(frozen=True, slots=True)
-class Read:
+class StreamedRead:
     """The operand of a tensor that is first to come to what a nest reads of it."""
 
     nest: ir.Nest
@@ -205,10 +205,10 @@ class Read:
     ref: ir.TensorRef
 
 
-def streamed_reads(program: ir.Program, nest: ir.Nest, device: CpuProfile) -> list[Read]:
+def streamed_reads(program: ir.Program, nest: ir.Nest, device: CpuProfile) -> list[StreamedRead]:
     """The operand of each tensor that is furthest ahead in memory, of tensors that the nest reads
     in order and once, and which the second cache does not hold."""
-    found: dict[str, Read] = {}
+    found: dict[str, StreamedRead] = {}
     places: dict[str, int] = {}
     points = nest.points
     for position, load in enumerate(operands(nest.point)):
@@ -221,11 +221,11 @@ def streamed_reads(program: ir.Program, nest: ir.Nest, device: CpuProfile) -> li
             continue
         name, place = load.ref.tensor, layout.place(load.ref).constant
         if name not in found or place > places[name]:
-            found[name], places[name] = Read(nest, position, load.ref), place
+            found[name], places[name] = StreamedRead(nest, position, load.ref), place
     return list(found.values())
 
 
-def _row_after_row(program: ir.Program, read: Read) -> bool:
+def _row_after_row(program: ir.Program, read: StreamedRead) -> bool:
     """Whether the innermost dimension goes along rows. Where it goes across them, many rows are
     read side by side: then processors ask for what comes next, and do it better."""
     moving = [d.name for d in read.nest.dims if d.extent > 1]
@@ -245,7 +245,7 @@ def _chunk_sharing(program: ir.Program, plan: Mapping[str, NestOptions]) -> list
 
 
 def _next_chunk(
-    program: ir.Program, read: Read, plan: Mapping[str, NestOptions], device: CpuProfile
+    program: ir.Program, read: StreamedRead, plan: Mapping[str, NestOptions], device: CpuProfile
 ) -> int:
     """Bytes from a chunk to the next one; 0 where there is none, or it would leave the second
     cache before it is used."""

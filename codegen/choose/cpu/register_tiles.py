@@ -42,7 +42,7 @@ _LANES = 2
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class TileChoice:
     """The way of working on a nest that takes the fewest cycles."""
 
     core: Core
@@ -56,7 +56,7 @@ class Choice:
         return self.sizes.get(dim, 1) * (self.core.lanes if dim == self.lane else 1)
 
 
-def fastest(program: ir.Program, nest: ir.Nest, device: CpuProfile, sums: int = 1) -> Choice:
+def fastest(program: ir.Program, nest: ir.Nest, device: CpuProfile, sums: int = 1) -> TileChoice:
     """The best way to work on a nest: with dot products, where the device has any, or through
     lists of its points, where it has a condition, if that takes less. ``sums``: as of ``Core``."""
     plain = Core.read(program, nest, device, sums)
@@ -71,7 +71,7 @@ def fastest(program: ir.Program, nest: ir.Nest, device: CpuProfile, sums: int = 
     found = []
     for core in cores:
         lane, sizes = _best(core)
-        found.append(Choice(core, lane, sizes, core.cycles(lane, sizes)))
+        found.append(TileChoice(core, lane, sizes, core.cycles(lane, sizes)))
     return min(found, key=lambda choice: choice.cycles)
 
 

@@ -23,7 +23,7 @@ def power_above(number: int) -> int:
 
 
 @dataclass(slots=True)
-class Choice:
+class OptionsDraft:
     """Options that are being chosen, by position of the dimension."""
 
     rank: int
@@ -37,8 +37,8 @@ class Choice:
     mma: tuple[int, ...] = ()
 
     @staticmethod
-    def empty(rank: int) -> Choice:
-        return Choice(rank, {}, {}, {}, {})
+    def empty(rank: int) -> OptionsDraft:
+        return OptionsDraft(rank, {}, {}, {}, {})
 
     def options(self) -> NestOptions:
         """As options, with nothing left open."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import field, replace
 
-from tcl.codegen.cpu.emit.across import Across, Block, Pointers
+from tcl.codegen.cpu.emit.across import Across, Pointers, TransposedBlock
 from tcl.codegen.cpu.emit.addresses import Address, Addresses
 from tcl.codegen.cpu.emit.scope import Scope, i64, lane_values, number
 from tcl.codegen.cpu.llvm.builder import Builder, Val, memory_type, suffix, vector
@@ -20,7 +20,7 @@ _WORD = INT32
 
 
 @dataclass(slots=True)
-class Memory:
+class AccessEmitter:
     """Emits accesses to tensors."""
 
     b: Builder
@@ -312,7 +312,7 @@ class Memory:
 
     def _block(
         self, ref: ir.TensorRef, layout: ir.Layout, at: Address, scope: Scope
-    ) -> Block | None:
+    ) -> TransposedBlock | None:
         """The neighbours in memory that unrolled loops go through, where lanes lie apart."""
         if at.spread or any(map(at.apart, (0, layout.itemsize, -layout.itemsize))):
             return None
@@ -322,5 +322,7 @@ class Memory:
             if in_order and isinstance(whole.span, int) and whole.span > 1:
                 place = scope.ranges[dim].offset.constant - whole.offset.constant
                 start = at.offset + -place * layout.itemsize
-                return Block(ref.tensor, layout, start, at.step, scope.active, place, whole.span)
+                return TransposedBlock(
+                    ref.tensor, layout, start, at.step, scope.active, place, whole.span
+                )
         return None

@@ -20,9 +20,9 @@ from tcl.codegen.cpu.emit.repeats import repeat, stoppable_repeat
 from tcl.codegen.cpu.emit.scope import (
     At,
     Lengths,
-    Range,
+    PointCount,
+    PointRange,
     Scope,
-    Span,
     add,
     fewer,
     i64,
@@ -38,7 +38,7 @@ from tcl.grammar.sizes.varying import usual
 from tcl.grammar.syntax.types import INT32, INT64
 
 
-class Loops:
+class LoopEmitter:
     """Emits loops around what ``emit`` does in them."""
 
     def __init__(
@@ -127,7 +127,7 @@ class Loops:
 
         def each(index: Val) -> None:
             b, rest = self.b, index
-            ranges: dict[str, Range] = {}
+            ranges: dict[str, PointRange] = {}
             offsets: dict[str, At] = {}
             for folds in reversed(kernel.grid):
                 count = number(folds[0].count)
@@ -135,7 +135,7 @@ class Loops:
                 rest = b.binary("udiv", rest, count)
                 for fold in folds:
                     span = scope.ranges[fold.dim].span
-                    ranges[fold.dim] = Range(At(own), self._chunk(fold, span, own))
+                    ranges[fold.dim] = PointRange(At(own), self._chunk(fold, span, own))
                     offsets[fold.name] = At(own)
             self.emit(kernel.body, scope.moved(ranges, offsets))
 
@@ -160,13 +160,13 @@ class Loops:
         self.works[id(body)] = found
         return found
 
-    def _chunk(self, fold: ir.Fold, span: Span | int, own: Val) -> Span | int:
+    def _chunk(self, fold: ir.Fold, span: PointCount | int, own: Val) -> PointCount | int:
         """The points of the chunk that begins at ``own``."""
         parts = _lengths(fold, span)
         if not isinstance(parts, Lengths) and len(parts) == 1:
             return parts[0]
         left = self.b.binary("sub nsw", _value(span), own)
-        return Span(self.b.intrinsic("smin", left, number(fold.step)), parts)
+        return PointCount(self.b.intrinsic("smin", left, number(fold.step)), parts)
 
     # Serial loops.
 
@@ -188,7 +188,9 @@ class Loops:
         else:
             self._counted(fold, body, scope, _value(span), None)
 
-    def _full_and_rests(self, fold: ir.Fold, body: ir.Statement, scope: Scope, span: Span) -> None:
+    def _full_and_rests(
+        self, fold: ir.Fold, body: ir.Statement, scope: Scope, span: PointCount
+    ) -> None:
         b = self.b
         rests = sorted(span.remainders(fold.step) - {0})
         if not rests:
@@ -215,7 +217,7 @@ class Loops:
         if many:
             scope = replace(scope, rest=True)
         for lengths in groups:
-            points = Span(rest, lengths) if len(lengths) > 1 else lengths[0]
+            points = PointCount(rest, lengths) if len(lengths) > 1 else lengths[0]
             each = partial(self._iteration, fold, body, scope, tail, points, At(full))
             self._where(partial(self._among, rest, lengths), "rest", each)
 
@@ -256,7 +258,9 @@ class Loops:
 
             def each(begun: Val = begun, piece: int = piece) -> None:
                 offset = At(add(b, tail.base, begun), tail.constant)
-                self.emit(body, self._inside(fold, scope, Range(offset, piece, At(begun)), own))
+                self.emit(
+                    body, self._inside(fold, scope, PointRange(offset, piece, At(begun)), own)
+                )
 
             def is_there(there: Val = there) -> Val:
                 return there
@@ -284,10 +288,10 @@ class Loops:
             return
 
         def each(own: Val) -> None:
-            part: Span | int | None = inner
+            part: PointCount | int | None = inner
             if part is None:
                 left = b.intrinsic("smin", b.binary("sub nsw", span, own), number(fold.step))
-                part = Span(left, _lengths(fold, range_.span))
+                part = PointCount(left, _lengths(fold, range_.span))
             offset = At(add(b, range_.offset.base, own), range_.offset.constant)
             self._iteration(fold, body, scope, offset, part, At(own))
 
@@ -341,7 +345,7 @@ class Loops:
     def padded(self, fold: ir.Fold, body: ir.Statement, scope: Scope) -> None:
         """A loop whose iterations beyond the end of the dimension run, too, with no points."""
         range_, whole = scope.ranges[fold.dim], fold.step * fold.count
-        if isinstance(range_.span, Span):
+        if isinstance(range_.span, PointCount):
             self._padded(fold, body, scope, range_.span)
             return
         span = known_span(fold, scope)
@@ -351,7 +355,7 @@ class Loops:
             points = min(rest, fold.step) if own == span - rest else 0
             self._iteration(fold, body, scope, range_.offset + own, points, At(None, own))
 
-    def _padded(self, fold: ir.Fold, body: ir.Statement, scope: Scope, span: Span) -> None:
+    def _padded(self, fold: ir.Fold, body: ir.Statement, scope: Scope, span: PointCount) -> None:
         """As ``padded``, of a number of points that is known only when the code runs."""
         b, offset = self.b, scope.ranges[fold.dim].offset
 
@@ -375,13 +379,15 @@ class Loops:
     def _unknown(self, loop: ir.Loop, body: ir.Statement, scope: Scope) -> str | None:
         """A dimension whose length has to be known in a loop, and is one of several."""
         spans = ((dim, scope.ranges[dim].span) for dim in self.ragged.exact(loop, body))
-        several = (dim for dim, x in spans if isinstance(x, Span) and isinstance(x.choices, tuple))
+        several = (
+            dim for dim, x in spans if isinstance(x, PointCount) and isinstance(x.choices, tuple)
+        )
         return next(several, None)
 
     def _each_length(self, dim: str, loop: ir.Loop, body: ir.Statement, scope: Scope) -> None:
         """The loop once for each length of a dimension."""
         range_ = scope.ranges[dim]
-        assert isinstance(range_.span, Span)
+        assert isinstance(range_.span, PointCount)
         assert isinstance(range_.span.choices, tuple)
         for points in range_.span.choices:
             there = partial(self._among, range_.span.value, (points,))
@@ -391,7 +397,7 @@ class Loops:
     def _unrolled(self, fold: ir.Fold, body: ir.Statement, scope: Scope) -> None:
         offset, span = scope.ranges[fold.dim].offset, scope.ranges[fold.dim].span
         lengths: tuple[int, ...] = ()
-        if isinstance(span, Span) and not isinstance(span.choices, Lengths):
+        if isinstance(span, PointCount) and not isinstance(span.choices, Lengths):
             lengths = span.choices
         known = max(lengths) if lengths else known_span(fold, scope)
         full = known > fold.step and known % fold.step == 0
@@ -404,16 +410,16 @@ class Loops:
             whole = {fold.dim: scope.ranges[fold.dim], **scope.written_out}
             scope = replace(scope, written_out=whole)
         for own in range(0, known, fold.step):
-            part: Span | int = min(fold.step, known - own)
-            if isinstance(span, Span) and min(lengths) < own + fold.step:
+            part: PointCount | int = min(fold.step, known - own)
+            if isinstance(span, PointCount) and min(lengths) < own + fold.step:
                 left = self.b.binary("sub nsw", span.value, number(own))
-                part = Span(left, tuple(length - own for length in lengths))
+                part = PointCount(left, tuple(length - own for length in lengths))
             self._iteration(fold, body, scope, offset + own, part, At(None, own))
 
     def _lanes(self, fold: ir.Fold, body: ir.Statement, scope: Scope) -> None:
         """All lanes at once; those behind the end of the dimension switched off."""
         span, lanes, there = scope.ranges[fold.dim].span, fold.count, None
-        if isinstance(span, Span) and self.ragged.masks:
+        if isinstance(span, PointCount) and self.ragged.masks:
             there, active = fewer(self.b, lanes, span.value), lanes
         else:
             active = min(known_span(fold, scope), lanes)
@@ -439,14 +445,14 @@ class Loops:
         body: ir.Statement,
         scope: Scope,
         offset: At,
-        span: Span | int,
+        span: PointCount | int,
         own: At,
     ) -> None:
         """The body once. ``offset`` is from the start of the dim, ``own`` from where the loop
         begins, ``span`` what is handed on."""
-        self.emit(body, self._inside(fold, scope, Range(offset, span), own))
+        self.emit(body, self._inside(fold, scope, PointRange(offset, span), own))
 
-    def _inside(self, fold: ir.Fold, scope: Scope, range_: Range, own: At) -> Scope:
+    def _inside(self, fold: ir.Fold, scope: Scope, range_: PointRange, own: At) -> Scope:
         """The place that an iteration hands on: the points before it are this loop's as far as it
         steps over them, and the next one's else."""
         b, begun = self.b, scope.ranges[fold.dim].begun.base
@@ -465,7 +471,7 @@ _APART_OF_MANY = 31
 of it would read the other operands once more."""
 
 
-def _lengths(fold: ir.Fold, span: Span | int) -> tuple[int, ...] | Lengths:
+def _lengths(fold: ir.Fold, span: PointCount | int) -> tuple[int, ...] | Lengths:
     """The numbers of points that iterations of the loop may have."""
     whole = (span,) if isinstance(span, int) else span.choices
     if isinstance(whole, Lengths):
@@ -479,5 +485,5 @@ def _lengths(fold: ir.Fold, span: Span | int) -> tuple[int, ...] | Lengths:
     return tuple(sorted(parts))
 
 
-def _value(span: Span | int) -> Val:
+def _value(span: PointCount | int) -> Val:
     return number(span) if isinstance(span, int) else span.value

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import field
 
 from tcl.codegen.cpu.emit.across import Pointers
-from tcl.codegen.cpu.emit.scope import Accumulators, At, Scope, affine, number
+from tcl.codegen.cpu.emit.scope import AccumulatorRegisters, At, Scope, affine, number
 from tcl.codegen.cpu.llvm.builder import Builder, Val
 from tcl.codegen.devices.cpu import CpuProfile
 from tcl.codegen.devices.fragments import MATRIX_REGISTERS, fragments
@@ -58,13 +58,13 @@ class MatrixUnit:
         b.leaving.remove(release)
         b.do(release)
 
-    def declare(self, own: Accumulators, keys: list[tuple[int, ...]]) -> None:
+    def declare(self, own: AccumulatorRegisters, keys: list[tuple[int, ...]]) -> None:
         """Gives a matrix of accumulators its registers, one for each of the unrolled iterations."""
         own.registers.update({key: k for k, key in enumerate(keys)})
         self.free = list(range(len(keys), MATRIX_REGISTERS))
         self.held.clear()
 
-    def move(self, action: ir.Action, own: Accumulators, scope: Scope, home: str) -> None:
+    def move(self, action: ir.Action, own: AccumulatorRegisters, scope: Scope, home: str) -> None:
         """Sums at this place: cleared, or between their register and their ``home`` in memory."""
         register = _register(own.registers[tuple(scope.folds[f.name].constant for f in own.over)])
         match action:

@@ -18,7 +18,7 @@ PURE = " nounwind willreturn memory(none)"
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class FloatFields:
     """Where the fields of a float type are."""
 
     integer: str
@@ -33,7 +33,7 @@ class Layout:
         return (1 << self.digits) - 1
 
 
-LAYOUTS = {"float": Layout("i32", 23, 127), "double": Layout("i64", 52, 1023)}
+LAYOUTS = {"float": FloatFields("i32", 23, 127), "double": FloatFields("i64", 52, 1023)}
 
 
 def _operate(name: str) -> Callable[[Bits, Bits | int], Bits]:
@@ -72,7 +72,7 @@ class Bits:
         return Number(self.b, self.b.convert("bitcast", self.value, type_))
 
 
-def layout(x: Number) -> Layout:
+def layout(x: Number) -> FloatFields:
     return LAYOUTS[x.type]
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from tcl.codegen.common.dtypes import storage_dtype
-from tcl.codegen.cpu.emit.emit import Source, emit_program
+from tcl.codegen.cpu.emit.emit import KernelSource, emit_program
 from tcl.codegen.cpu.emit.sizes import sizes_of
 from tcl.codegen.cpu.object_code.compile import assembly, compile_object
 from tcl.codegen.cpu.object_code.kernel_code import KernelCode, NumberedSite
@@ -35,7 +35,7 @@ class CpuKernel:
     program: ir.Built
     arguments: tuple[ir.Tensor, ...]
     """The def's tensors, as callers see them."""
-    source: Source
+    source: KernelSource
     code: KernelCode = field(repr=False)
     """All that a run needs."""
     device: CpuProfile
@@ -103,7 +103,7 @@ def compile_cpu(
 
 
 def kernel_code(
-    program: ir.Built, source: Source, object_code: bytes, device: CpuProfile
+    program: ir.Built, source: KernelSource, object_code: bytes, device: CpuProfile
 ) -> KernelCode:
     """What a run of a compiled kernel needs."""
     arguments = [t.name for t in program.tensors if t.role is not ir.Role.SCRATCH]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from tcl.codegen.common.store import Store
+from tcl.codegen.common.store import FolderStore
 from tcl.codegen.cpu.object_code.ingredients import Ingredients, versions
 from tcl.codegen.cpu.object_code.kernel_code import KernelCode
 from tcl.codegen.devices.cpu import CpuProfile, host_cpu
@@ -53,7 +53,7 @@ def ready_for_all(
         device=device,
         versions=versions(),
     )
-    store = Store()
+    store = FolderStore()
     code = store.get(made_of.digest, KernelCode)
     if code is None:
         code = with_room(lambda: _compiled(sized, options, device, unchecked, asked))

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tcl.codegen.cuda.emit.scope import Geometry, Scope
+from tcl.codegen.cuda.emit.scope import CudaScope, Geometry
 from tcl.codegen.cuda.emit.writer import Writer, iteration
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.walk import loads, values_in
@@ -14,7 +14,7 @@ from tcl.grammar.sizes.varying import alike
 
 
 @dataclass(frozen=True, slots=True)
-class Fragment:
+class LoadedFragment:
     """An operand, as it is read in some unrolled loops and lanes."""
 
     load: ir.Load
@@ -26,7 +26,7 @@ class Fragment:
     guarded: tuple[str, ...]
     """Dimensions whose points have to be there; elsewhere it is zero."""
 
-    def read(self, writer: Writer, scope: Scope) -> str:
+    def read(self, writer: Writer, scope: CudaScope) -> str:
         """Reads it; the variable that has it then."""
         ref, memory, lines = self.load.ref, writer.memory, writer.lines
         name = writer.names.new(f"{memory.name(ref.tensor).removesuffix('_tile')}_read")
@@ -48,7 +48,7 @@ class Fragment:
                 lines.add(f"load<{self.width}>({', '.join(parts)});")
         return name
 
-    def register_of(self, variable: str, scope: Scope) -> str:
+    def register_of(self, variable: str, scope: CudaScope) -> str:
         """The register of an element, of what was read to a variable."""
         return variable + "".join(f"[{iteration(f, scope)}]" for f in self.over)
 
@@ -60,7 +60,7 @@ def hoistable(load: ir.Load) -> bool:
 
 def fragments(
     geometry: Geometry, loops: Sequence[ir.Loop], body: Sequence[ir.Statement]
-) -> list[Fragment]:
+) -> list[LoadedFragment]:
     """What can be read before unrolled loops and lanes around a body."""
     if not loops:
         return []
@@ -69,7 +69,7 @@ def fragments(
     return [_fragment(geometry, load, loops) for load in found.values()]
 
 
-def _fragment(geometry: Geometry, load: ir.Load, loops: Sequence[ir.Loop]) -> Fragment:
+def _fragment(geometry: Geometry, load: ir.Load, loops: Sequence[ir.Loop]) -> LoadedFragment:
     tensor = geometry.program.tensor(load.ref.tensor)
     place = tensor.layout.place(load.ref)
     over = [x.fold for x in loops if not alike(geometry.stride(place, x.fold), 0)]
@@ -82,4 +82,4 @@ def _fragment(geometry: Geometry, load: ir.Load, loops: Sequence[ir.Loop]) -> Fr
     dims = {f.dim for f, _ in geometry.strides(place)}
     guarded = [d for d in geometry.dims if d in dims and geometry.ragged[d] and not tensor.shared]
     width = 1 if along is None else widths[along]
-    return Fragment(load, tuple(over), along, width, tuple(guarded))
+    return LoadedFragment(load, tuple(over), along, width, tuple(guarded))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tcl.codegen.cuda.emit.scope import Scope
+from tcl.codegen.cuda.emit.scope import CudaScope
 from tcl.codegen.cuda.emit.writer import Writer, iteration
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.terms import factors, mma_type
@@ -22,7 +22,7 @@ class TensorCores:
     loops: tuple[ir.Loop, ...]
     accumulate: ir.Accumulate
 
-    def write(self, scope: Scope) -> None:
+    def write(self, scope: CudaScope) -> None:
         writer, lines = self.writer, self.writer.lines
         own = writer.accumulators[self.accumulate.name]
         rows, columns = self._dims()
@@ -63,7 +63,7 @@ class TensorCores:
         other: str,
         depth: ir.Fold,
         kept: ir.Fold | None,
-        scope: Scope,
+        scope: CudaScope,
         count: int,
     ) -> str:
         """Reads the fragments of a factor; the variable that has them."""
@@ -83,7 +83,7 @@ class TensorCores:
         return name
 
     def _pairs(
-        self, load: ir.Load, dim: str, depth: ir.Fold, kept: ir.Fold, scope: Scope, name: str
+        self, load: ir.Load, dim: str, depth: ir.Fold, kept: ir.Fold, scope: CudaScope, name: str
     ) -> None:
         """Two fragments of columns at once."""
         writer = self.writer
@@ -106,7 +106,7 @@ class TensorCores:
         return layout.step(load.ref, depth.name) == 1
 
     def _matrices(
-        self, load: ir.Load, dim: str, depth: ir.Fold, scope: Scope, to: str, count: int
+        self, load: ir.Load, dim: str, depth: ir.Fold, scope: CudaScope, to: str, count: int
     ) -> None:
         """16-bit factors: matrices of 8 x 8, a row's address from each thread."""
         writer = self.writer
@@ -128,7 +128,7 @@ class TensorCores:
         dim: str,
         other: str,
         depth: ir.Fold,
-        scope: Scope,
+        scope: CudaScope,
         to: str,
         count: int,
     ) -> None:
@@ -143,8 +143,8 @@ class TensorCores:
             writer.lines.add(f"{to}[{k}] = to_tf32({element});")
 
     def _fragment_place(
-        self, scope: Scope, dim: str, row: str, depth: ir.Fold, point: str
-    ) -> Scope:
+        self, scope: CudaScope, dim: str, row: str, depth: ir.Fold, point: str
+    ) -> CudaScope:
         """The place with these texts for what a thread has of a dimension and of the reduction."""
         for fold in self.writer.geometry.folds[dim]:
             if fold.level in ("thread", "half", "lane"):

@@ -11,7 +11,7 @@ from tcl.grammar.sizes.varying import Size, alike, covers, divides, largest
 
 
 @dataclass(frozen=True, slots=True)
-class Scope:
+class CudaScope:
     """What is known at a place."""
 
     folds: Mapping[str, str]
@@ -23,16 +23,16 @@ class Scope:
     loaded: Mapping[ir.TensorRef, str] = field(default_factory=dict)
     """Element → the variable that it was read to."""
 
-    def with_fold(self, fold: ir.Fold, text: str) -> Scope:
+    def with_fold(self, fold: ir.Fold, text: str) -> CudaScope:
         return replace(self, folds={**self.folds, fold.name: text})
 
-    def with_dim(self, dim: str, text: str) -> Scope:
+    def with_dim(self, dim: str, text: str) -> CudaScope:
         return replace(self, dims={**self.dims, dim: text})
 
-    def with_variable(self, name: str, text: str) -> Scope:
+    def with_variable(self, name: str, text: str) -> CudaScope:
         return replace(self, variables={**self.variables, name: text})
 
-    def with_loaded(self, loaded: Mapping[ir.TensorRef, str]) -> Scope:
+    def with_loaded(self, loaded: Mapping[ir.TensorRef, str]) -> CudaScope:
         return replace(self, loaded={**self.loaded, **loaded})
 
 

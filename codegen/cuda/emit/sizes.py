@@ -14,7 +14,7 @@ _MOST = 2**31 - 1
 """The largest ``int``."""
 
 
-class Sizes:
+class SizeParameters:
     """Writes numbers. One that is known only at the launch becomes a parameter of the kernel, of
     type ``index``, that of index expressions, or ``long long``."""
 

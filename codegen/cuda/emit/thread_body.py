@@ -10,9 +10,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from tcl.codegen.cuda.cpp.types import c_type
-from tcl.codegen.cuda.emit.fragments import Fragment, fragments
+from tcl.codegen.cuda.emit.fragments import LoadedFragment, fragments
 from tcl.codegen.cuda.emit.mma import tensor_cores
-from tcl.codegen.cuda.emit.scope import Geometry, Scope
+from tcl.codegen.cuda.emit.scope import CudaScope, Geometry
 from tcl.codegen.cuda.emit.writer import Writer, iteration
 from tcl.codegen.loopir import ir
 from tcl.grammar.sizes.varying import covers, divides
@@ -23,7 +23,7 @@ def write_thread_body(
     loops: Sequence[ir.Loop],
     body: ir.Statement,
     guarded: tuple[str, ...],
-    scope: Scope,
+    scope: CudaScope,
 ) -> None:
     """Unrolled loops and lanes around a body. ``guarded``: dimensions at whose points it may do
     what it does only where these are."""
@@ -75,7 +75,7 @@ class _Body:
             return False
         return not divides(lane.count, self.geometry.dims[lane.dim].extent)
 
-    def write(self, scope: Scope) -> None:
+    def write(self, scope: CudaScope) -> None:
         """What is read, then the loops."""
         writer, lane = self.writer, self.lane
         read = {f: f.read(writer, scope) for f in fragments(self.geometry, self.loops, self.body)}
@@ -91,7 +91,9 @@ class _Body:
                 within = [d for d in self.guarded if d not in outside]
                 self._lanes(within, inner, read)
 
-    def _lanes(self, guarded: Sequence[str], scope: Scope, read: Mapping[Fragment, str]) -> None:
+    def _lanes(
+        self, guarded: Sequence[str], scope: CudaScope, read: Mapping[LoadedFragment, str]
+    ) -> None:
         """The statements, in lanes if there are any."""
         writer, lane = self.writer, self.lane
         if lane is None:
@@ -116,7 +118,7 @@ class _Body:
                 made = f"{name} + {k}" if k else name
                 writer.lines.add(f"store<{width}>({place}, {made});")
 
-    def _with(self, read: Mapping[Fragment, str], scope: Scope) -> Scope:
+    def _with(self, read: Mapping[LoadedFragment, str], scope: CudaScope) -> CudaScope:
         """The place, where these fragments are known."""
         return scope.with_loaded(
             {f.load.ref: f.register_of(name, scope) for f, name in read.items()}
@@ -139,7 +141,7 @@ class _Body:
     def _each(
         self,
         body: Sequence[ir.Statement],
-        scope: Scope,
+        scope: CudaScope,
         places: Mapping[ir.TensorRef, str],
     ) -> None:
         """The statements of one point. ``places``: where elements are written that are gathered."""

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from tcl.codegen.cuda.emit.scope import Scope
+from tcl.codegen.cuda.emit.scope import CudaScope
 from tcl.codegen.cuda.emit.writer import Writer, write_carry
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.walk import statements
@@ -25,9 +25,9 @@ class Threads:
         self.offsets: dict[str, str] = {}
         """Expression of a block's or thread's offset → its variable."""
 
-    def bind(self) -> Scope:
+    def bind(self) -> CudaScope:
         """The offsets of blocks and threads, as variables."""
-        scope = Scope({})
+        scope = CudaScope({})
         counts = [folds[0].count for folds in self.kernel.grid]
         for k, folds in enumerate(self.kernel.grid):
             after = math.prod(counts[k + 1 :])
@@ -61,8 +61,8 @@ class Threads:
 
     @contextmanager
     def serial(
-        self, fold: ir.Fold, scope: Scope, pause: ir.Pause | None = None, unroll: str = ""
-    ) -> Iterator[Scope]:
+        self, fold: ir.Fold, scope: CudaScope, pause: ir.Pause | None = None, unroll: str = ""
+    ) -> Iterator[CudaScope]:
         """Inside of a serial loop, with what is done between stretches of its iterations.
         ``unroll``: a line before it."""
         count = self.geometry.iterations(fold)
@@ -103,7 +103,7 @@ class Threads:
         )
 
     @contextmanager
-    def taking_part(self, statement: ir.Statement, scope: Scope) -> Iterator[None]:
+    def taking_part(self, statement: ir.Statement, scope: CudaScope) -> Iterator[None]:
         """Inside of a test that a thread has a part in what each one does on its own."""
         inside = list(statements(statement))
         bound = [s.loop.fold for s in inside if isinstance(s, ir.For)]

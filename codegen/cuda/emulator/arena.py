@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
-from tcl.codegen.cuda.emit.module import Module
+from tcl.codegen.cuda.emit.module import CudaModule
 from tcl.codegen.cuda.emulator.compiler import EmulationError
 from tcl.codegen.loopir import ir
 
@@ -84,7 +84,7 @@ class Arena:
         return self.at(int(changed[0])) if changed.size else None
 
 
-def arena_of(module: Module, arrays: Mapping[str, Array]) -> Arena:
+def arena_of(module: CudaModule, arrays: Mapping[str, Array]) -> Arena:
     """An arena that holds copies of these arrays; scratch and gaps are poisoned.
 
     The first elements of arguments lie at odd multiples of what their layouts promise, so that
@@ -138,7 +138,7 @@ def _check_array(tensor: ir.Tensor, arrays: Mapping[str, Array]) -> None:
         )
 
 
-def _fill(arena: Arena, module: Module, arrays: Mapping[str, Array]) -> None:
+def _fill(arena: Arena, module: CudaModule, arrays: Mapping[str, Array]) -> None:
     for tensor in module.tensors:
         place = arena.places[tensor.name]
         rights = _READABLE if tensor.role is ir.Role.INPUT else _READABLE | _WRITABLE

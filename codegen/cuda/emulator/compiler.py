@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 
-from tcl.codegen.common.store import Store
+from tcl.codegen.common.store import FolderStore
 from tcl.common.errors import TclError
 from tcl.common.scratch_folder import workspace
 
@@ -102,7 +102,7 @@ def _runtime() -> tuple[Path, ...]:
     """The emulator's own object files, compiled once: to be called under the lock."""
     if reason := why_not():
         raise EmulationError(reason)
-    folder, name, store = _folder(), _made_of(), Store()
+    folder, name, store = _folder(), _made_of(), FolderStore()
     names = [f.name for f in fields(Runtime)]
     objects = tuple(folder / f"{each}.o" for each in names)
     kept = store.get(name, Runtime)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
-from tcl.codegen.cuda.emit.module import Launch, Module
+from tcl.codegen.cuda.emit.module import CudaModule, Launch
 from tcl.codegen.cuda.run.occupancy import Resources, occupancy, read_resources
 from tcl.codegen.devices.cupy_driver import nvrtc
 from tcl.codegen.devices.gpu import GpuProfile
@@ -49,7 +49,7 @@ def version() -> tuple[int, int]:
     return int(major), int(minor)
 
 
-def compile_cubin(module: Module, profile: GpuProfile) -> Cubin:
+def compile_cubin(module: CudaModule, profile: GpuProfile) -> Cubin:
     """Machine code for the architecture of ``profile``.
 
     Raises ``CompileError`` for a source that NVRTC refuses, ``ArgumentError`` if CuPy or NVRTC is
@@ -64,7 +64,7 @@ def compile_cubin(module: Module, profile: GpuProfile) -> Cubin:
     return found
 
 
-def _assembled(module: Module, source: str, profile: GpuProfile) -> Cubin:
+def _assembled(module: CudaModule, source: str, profile: GpuProfile) -> Cubin:
     """Machine code of a module by this source."""
     code, log = _survived(source, profile, profile.architecture, OPTIONS)
     found = {entry.kernel: entry for entry in read_resources(log)}
@@ -186,7 +186,7 @@ _CROWDED = 2
 """Blocks on a multiprocessor from which on one more is no longer half as many again."""
 
 
-def fuller(module: Module, taken: Sequence[Resources], profile: GpuProfile) -> str | None:
+def fuller(module: CudaModule, taken: Sequence[Resources], profile: GpuProfile) -> str | None:
     """The source, with bounds for the kernels that are short of a few registers; None if none
     is.
 

@@ -20,7 +20,7 @@ _SIGN = 128
 
 
 @dataclass(frozen=True, slots=True)
-class Dot:
+class UseDotProducts:
     """Splits the innermost loop of a reduction into loops over groups of neighbouring points and
     one inside of a group, which an instruction does at once.
 
@@ -94,7 +94,7 @@ def _why_no_fragment(point: ir.Point, depth: int, device: CpuProfile, matrix: bo
 def dotted(
     nest: ir.Nest, sizes: tuple[int, ...], device: CpuProfile, matrix: bool = False
 ) -> ir.Nest:
-    """A nest that can have these dot products, with the loop over them. As ``Dot``."""
+    """A nest that can have these dot products, with the loop over them. As ``UseDotProducts``."""
     chosen = [(d.name, size) for d, size in zip(nest.dims, sizes, strict=False) if size > 1]
     if not chosen:
         return nest

@@ -25,7 +25,7 @@ from tcl.grammar.sizes.varying import usual
 
 
 @dataclass(frozen=True, slots=True)
-class Matrix:
+class UseMatrixUnit:
     """Splits the innermost loops of the rows and of the reduction into loops over fragments and
     those that an instruction does at once.
 
@@ -122,7 +122,7 @@ def multiplied_along(
 
 def with_matrix(nest: ir.Nest, mma: tuple[int, ...], device: CpuProfile) -> ir.Nest:
     """A nest that can have it, with the loops over what the matrix unit does at once. As
-    ``Matrix``."""
+    ``UseMatrixUnit``."""
     if not mma:
         return nest
     fragment = next(fragments(device, matrix=True))

@@ -14,7 +14,7 @@ from tcl.grammar.sizes.varying import Size, covers, divides
 
 
 @dataclass(frozen=True, slots=True)
-class Peel:
+class PeelLoops:
     """Marks the loop along the lanes whose iterations begin on a boundary: of a vector, or of a
     line of the cache where a nest writes past the caches.
 

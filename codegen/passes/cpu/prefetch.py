@@ -11,7 +11,7 @@ from tcl.common.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Prefetch:
+class PrefetchOperands:
     """Marks operands of which every point asks for what it will need later.
 
     Processors find out by themselves that memory is read in order, but not where the next row or

@@ -28,7 +28,7 @@ _NO_WORSE = {"min": "<=", "max": ">="}
 
 
 @dataclass(frozen=True, slots=True)
-class First:
+class EarlierPointWins:
     """That the value of each later point is worse than that of the one before."""
 
     value: ir.Value
@@ -48,7 +48,7 @@ class Sibling:
     """All points count; else those that have the extreme value of the other one."""
     otherwise: ir.Const | None
     """What the points that do not count have. None where that changes nothing."""
-    first: First | None = None
+    first: EarlierPointWins | None = None
     """Where of points that have the same extreme value the first one decides; None where that is
     not known."""
 
@@ -256,7 +256,7 @@ def _never_better(constant: ir.Const, value: ir.Value, op: str, nest: ir.Nest) -
     )
 
 
-def _earliest_wins(value: ir.Value, op: str, nest: ir.Nest) -> First | None:
+def _earliest_wins(value: ir.Value, op: str, nest: ir.Nest) -> EarlierPointWins | None:
     """That min or max of a value at one point and at a later one is always the earlier one; None if
     that is not known. Loops go through the points of one dimension in order, whatever folds it
     has, but may have those of several in any order."""
@@ -272,7 +272,7 @@ def _earliest_wins(value: ir.Value, op: str, nest: ir.Nest) -> First | None:
     start = ir.Affine((), by_point * dim.first)
     rest = value.index + ir.Affine.variable(dim.name).scaled(-by_point)
     leader = nest.point
-    return First(replace(value, index=rest + start), identity(leader.op, leader.type))
+    return EarlierPointWins(replace(value, index=rest + start), identity(leader.op, leader.type))
 
 
 def _interval(value: ir.Value, dims: dict[str, ir.Dim]) -> tuple[int, int] | None:

@@ -16,7 +16,7 @@ from tcl.codegen.loopir.walk import operands
 from tcl.codegen.passes.cpu.stage import why_not_copied
 from tcl.codegen.passes.fuse import groups
 from tcl.codegen.passes.gpu.bind import BlockFolds
-from tcl.codegen.passes.gpu.panel import Panel, extent
+from tcl.codegen.passes.gpu.panel import Footprint, extent
 from tcl.common.errors import OptionsError
 from tcl.grammar.sizes.varying import alike, covers, divides, largest, smallest, surely
 from tcl.grammar.syntax.types import BOOL, INT32, INT64
@@ -156,7 +156,7 @@ class _Box:
         name = f"{self.nest.name}.panel{position}"
         places = ir.TensorRef(name, tuple(axes[k][1] for k in order))
         folds = BlockFolds.of_bound(self.nest)
-        layout = Panel.from_layout(source, self.load.ref, self.points, folds).layout
+        layout = Footprint.from_layout(source, self.load.ref, self.points, folds).layout
         tensor = ir.Tensor(name, ir.Role.SCRATCH, layout, shared=True)
         fill = self._fill(position, axes, order, tensor, threads)
         staged = ir.Staged(self.load, self.load, places, self.inside, "", fill, self.buffers)

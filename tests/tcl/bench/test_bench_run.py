@@ -21,7 +21,7 @@ from tcl.bench.peers import numpy_peer
 from tcl.bench.peers.names import DEFAULT, OURS, TUNED
 from tcl.bench.report import Report
 from tcl.bench.rows import ROWS, Row
-from tcl.bench.run import Settings, run
+from tcl.bench.run import BenchSettings, run
 from tcl.bench.tuning import tune
 from tcl.common.errors import ArgumentError
 from tcl.tuner.config import TunerConfig
@@ -61,7 +61,7 @@ def make(threads):
     if KIND == "no start": raise RuntimeError("no way")
     return Fake()
 """
-QUICK = Settings(rounds=3, sample=0.0005)
+QUICK = BenchSettings(rounds=3, sample=0.0005)
 
 
 def fakes(folder: Path, *kinds: str) -> tuple[Spec, ...]:

@@ -20,7 +20,7 @@ from places import ROOT
 from tcl.bench.ceilings import Ceilings
 from tcl.bench.roofline import measure_ceilings
 from tcl.cli.grid_file import GridError, read_grid
-from tcl.cli.grid_plan import Plan, make_plan
+from tcl.cli.grid_plan import GridPlan, make_plan
 from tcl.tuner.cache.ranking import Record
 from tcl.tuner.cache.tuning_cache import TuningCache
 from tcl.tuner.config import TunerConfig
@@ -161,7 +161,7 @@ def test_the_readme_has_a_grid(tmp_path: Path) -> None:
 # The plan.
 
 
-def planned(path: Path, cache: Path, **given: Any) -> Plan:
+def planned(path: Path, cache: Path, **given: Any) -> GridPlan:
     return make_plan(read_grid(path), given, str(path.parent), TuningCache(cache))
 
 

@@ -18,11 +18,11 @@ from fake_search import CHECKED, INPUTS, MM, Event, Race, failing, search, take
 import tcl.tuner
 from tcl.backends.targets import CpuTarget
 from tcl.bench.ceilings import Ceilings
-from tcl.bench.roofline import Yardstick
+from tcl.bench.roofline import Roofline
 from tcl.codegen.loopir.cost import Cost
 from tcl.common.files import write_whole
 from tcl.html.axes import Axis, of_times
-from tcl.html.charts import HALF, Dot, Ticks, times_chart
+from tcl.html.charts import HALF, ChartDot, Ticks, times_chart
 from tcl.html.markup import Markup, join, tag
 from tcl.report.data import Page, collect
 from tcl.report.log import SearchLog
@@ -32,7 +32,7 @@ from tcl.tuner.cache.ranking import ranked
 from tcl.tuner.cache.t4_format import from_t4
 
 SVG = "{http://www.w3.org/2000/svg}"
-YARDSTICK = Yardstick(Cost(10_000_000, 1e7, 1000, 1000), Ceilings(1e10, 1e10, 1e12), 1 << 20)
+YARDSTICK = Roofline(Cost(10_000_000, 1e7, 1000, 1000), Ceilings(1e10, 1e10, 1e12), 1 << 20)
 
 
 class Reader(HTMLParser):
@@ -91,7 +91,7 @@ def test_labels_below_a_chart_have_room() -> None:
     """As many as there is room for, the first among them."""
     for names in (["0 1 2 3 4 5 6", "6 5 4 3 2 1 0"] * 6, ["1"] * 40, ["1", "128"]):
         ticks = Ticks("knob", len(names) - 0.5, -0.5, names)
-        dots = [Dot(float(k), 1e-3, "") for k in range(len(names))]
+        dots = [ChartDot(float(k), 1e-3, "") for k in range(len(names))]
         chart = ElementTree.fromstring(times_chart("it", ticks, dots, size=HALF))
         placed = [
             (float(t.get("x", "")), t.text or "")

@@ -20,7 +20,7 @@ from tcl.codegen.schedule.cpu import plan_cpu
 from tcl.common.errors import OptionsError
 from tcl.tuner.space.columns import Column, Rows
 from tcl.tuner.space.cpu.chunks import ChunkKnobs
-from tcl.tuner.space.cpu.nest import Decoded, Subject, Values, options_of
+from tcl.tuner.space.cpu.nest import Decoded, KnobSubject, Values, options_of
 from tcl.tuner.space.knobs import Knob, Value
 from tcl.tuner.space.program_space import ProgramSpace
 from tcl.tuner.space.search_space import Constraint, Quiet
@@ -45,7 +45,7 @@ class NestKnobs:
         self.nest, self._device, self._chunks = nest, device, chunks
         self._default_lanes = default.vectorize or (-1, 1)
         self._trials = Trials(program, (*LOOPS, *MARKS), device)
-        self._subject = Subject(program, nest, device, default, self._trials)
+        self._subject = KnobSubject(program, nest, device, default, self._trials)
         self._options = {each.option: each for each in options_of(self._subject)}
         self._decoders = {name: each.decode for name, each in self._options.items()}
         chunk = partial(chunks.chunk, nest.name) if chunks else lambda values: ()

@@ -38,7 +38,7 @@ Values = Mapping[str, Value]
 
 
 @dataclass(frozen=True, slots=True)
-class Subject:
+class KnobSubject:
     """What knobs are made for."""
 
     program: ir.Program
@@ -124,7 +124,7 @@ class Decoded:
         return value
 
 
-def tile(on: Subject) -> OptionKnobs:
+def tile(on: KnobSubject) -> OptionKnobs:
     """A size for each dimension; its extent leaves it untiled."""
     dims, own = on.nest.dims, _padded(on.default.tile, len(on.nest.dims))
     knobs = {
@@ -164,7 +164,7 @@ def tile(on: Subject) -> OptionKnobs:
     return OptionKnobs("tile", tuple(knobs.values()), decode, encode, canonical, exact=False)
 
 
-def order(on: Subject, option: str) -> OptionKnobs:
+def order(on: KnobSubject, option: str) -> OptionKnobs:
     """The order of the loops over tiles, or of those inside: a permutation of the movable
     dimensions."""
     movable, dims = on.movable, on.nest.dims
@@ -201,7 +201,7 @@ def order(on: Subject, option: str) -> OptionKnobs:
     return OptionKnobs(option, knobs, decode, encode, canonical, exact=False)
 
 
-def mma(on: Subject) -> OptionKnobs:
+def mma(on: KnobSubject) -> OptionKnobs:
     """The dimensions of rows, columns and the reduction that a matrix unit multiplies along. Lanes
     and dot products follow from them."""
     fragment = matrix_fragment(on.nest, on.device)
@@ -220,7 +220,7 @@ def mma(on: Subject) -> OptionKnobs:
     return OptionKnobs("mma", knobs, decode, encode)
 
 
-def vectorize(on: Subject) -> OptionKnobs:
+def vectorize(on: KnobSubject) -> OptionKnobs:
     """A dimension, and how many of its points are lanes."""
     knobs: tuple[Knob, ...] = ()
     if on.movable and len(on.lane_choices) > 1:
@@ -262,7 +262,7 @@ def vectorize(on: Subject) -> OptionKnobs:
     return OptionKnobs("vectorize", knobs, decode, encode, canonical, redundant)
 
 
-def dot(on: Subject) -> OptionKnobs:
+def dot(on: KnobSubject) -> OptionKnobs:
     """A reduction, and how many of its points an instruction adds up."""
     dims = on.nest.dims
     texts = [
@@ -299,7 +299,7 @@ def dot(on: Subject) -> OptionKnobs:
     return OptionKnobs("dot", knobs, decode, encode, canonical)
 
 
-def register(on: Subject) -> OptionKnobs:
+def register(on: KnobSubject) -> OptionKnobs:
     """The register tile: see ``RegisterKnobs``. In a matrix unit its rows and vectors are of
     fragments."""
     dims, default = on.nest.dims, on.default
@@ -351,7 +351,7 @@ def register(on: Subject) -> OptionKnobs:
     return OptionKnobs("register", of.knobs, decode, encode, canonical, redundant)
 
 
-def stage(on: Subject) -> OptionKnobs:
+def stage(on: KnobSubject) -> OptionKnobs:
     """For each operand: 0 leaves it; 1 copies it inside of all loops over chunks and tiles that
     move it (further out a panel would be larger, further in it would be copied more often); 2
     copies all of it once, before the loops over chunks."""
@@ -403,7 +403,7 @@ def stage(on: Subject) -> OptionKnobs:
     return OptionKnobs("stage", tuple(knobs.values()), decode, encode, redundant=redundant)
 
 
-def prefetch(on: Subject) -> OptionKnobs:
+def prefetch(on: KnobSubject) -> OptionKnobs:
     """Bytes for each operand that the second cache does not hold; 0 asks for nothing."""
     own = _padded(on.default.prefetch, len(operands(on.nest.point)))
     knobs: dict[int, Knob] = {}
@@ -431,7 +431,7 @@ def prefetch(on: Subject) -> OptionKnobs:
     return OptionKnobs("prefetch", tuple(knobs.values()), decode, encode)
 
 
-def flag(on: Subject, option: str) -> OptionKnobs:
+def flag(on: KnobSubject, option: str) -> OptionKnobs:
     """An option that is on or off."""
     able = option == "skip" or on.past_second_cache(on.nest.point.target.tensor)
     also = {"peel": True} if option == "stream" and on.may_have(peel=True) else {}
@@ -447,7 +447,7 @@ def flag(on: Subject, option: str) -> OptionKnobs:
     return OptionKnobs(option, (knob,) if able else (), decode, encode)
 
 
-def options_of(on: Subject) -> Iterator[OptionKnobs]:
+def options_of(on: KnobSubject) -> Iterator[OptionKnobs]:
     """All options of a nest but its chunks, each after those that its knobs look at."""
     yield tile(on)
     yield order(on, "order")

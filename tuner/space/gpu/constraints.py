@@ -26,14 +26,14 @@ def constraints(
     knobs: KernelKnobs, program: ir.Program, profile: GpuProfile
 ) -> Iterator[Constraint]:
     """Of the kernels of some nests; each gives the sentence with which options are refused."""
-    kernels = [_Kernel(knobs, k, program, profile) for k in range(len(knobs.members))]
+    kernels = [_KernelConstraints(knobs, k, program, profile) for k in range(len(knobs.members))]
     for kernel in kernels:
         yield kernel.bound
         yield kernel.panels
 
 
 @dataclass(frozen=True, slots=True)
-class _Kernel:
+class _KernelConstraints:
     """The nests that share a kernel with a member, if it is the first of them."""
 
     knobs: KernelKnobs

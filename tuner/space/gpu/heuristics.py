@@ -34,7 +34,7 @@ def heuristics(knobs: KernelKnobs, profile: GpuProfile, default: Values) -> list
         if member.knobs.reductions and member.knobs.panels.knobs:
             found.append(nest.tiles)
     for position in range(len(knobs.members)):
-        kernel = _Kernel(knobs, position, profile, default)
+        kernel = _KernelHeuristics(knobs, position, profile, default)
         found += [kernel.joined, kernel.why_idle] if knobs.joins else [kernel.why_idle]
     own = {k.name: default[k.name] for k in knobs.knobs}
     return [partial(_unless_default, own, c) for c in found]
@@ -122,7 +122,7 @@ def _words(bits: int) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class _Kernel:
+class _KernelHeuristics:
     """What nests that share a kernel have together."""
 
     knobs: KernelKnobs
