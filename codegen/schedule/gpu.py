@@ -29,7 +29,7 @@ from tcl.codegen.schedule.plan import NestPlan, OptionSource, Plan, asked_for, p
 from tcl.common.errors import OptionsError
 from tcl.grammar.ranges.inference import infer
 from tcl.grammar.ranges.sized import SizedDef
-from tcl.grammar.sizes.varying import Size, Undecided, usual
+from tcl.grammar.sizes.varying import Size, Undecided, representative
 
 
 def plan(
@@ -47,7 +47,9 @@ def plan(
     if not any(isinstance(n, Size) for x in lies.values() for n in (*x.extents, *x.strides)):
         return planned(sized, options, lies, lambda program: plan_gpu(program, options, profile))
     # Choices are made by the usual sizes, and applied to all of them.
-    shapes = {t.name: tuple(map(usual, sized.shapes[t.name])) for t in sized.checked.inputs}
+    shapes = {
+        t.name: tuple(map(representative, sized.shapes[t.name])) for t in sized.checked.inputs
+    }
     at = infer(sized.checked, shapes)
     found = {name: _usual(layout) for name, layout in lies.items()}
     made = planned(at, options, found, lambda program: plan_gpu(program, options, profile))
@@ -55,9 +57,12 @@ def plan(
 
 
 def _usual(layout: ir.Layout) -> ir.Layout:
-    extents, strides = tuple(map(usual, layout.extents)), tuple(map(usual, layout.strides))
+    extents, strides = (
+        tuple(map(representative, layout.extents)),
+        tuple(map(representative, layout.strides)),
+    )
     return replace(
-        layout, extents=extents, strides=strides, origin=tuple(map(usual, layout.origin))
+        layout, extents=extents, strides=strides, origin=tuple(map(representative, layout.origin))
     )
 
 
@@ -72,7 +77,8 @@ def _for_all(made: GpuPlan, program: ir.Program, at: ir.Program) -> GpuPlan:
     """A plan that was made by the usual sizes, for a program of which that one, ``at``, is one
     case. Raises ``Undecided`` if the two may differ in their dimensions."""
     own, its = (
-        [[(d.name, usual(d.extent)) for d in n.dims] for n in p.nests] for p in (program, at)
+        [[(d.name, representative(d.extent)) for d in n.dims] for n in p.nests]
+        for p in (program, at)
     )
     if own != its:
         raise Undecided("which dimensions can be merged is known only when the kernel runs")

@@ -20,14 +20,14 @@ from tcl.grammar.sizes.varying import (
     Undecided,
     calculator,
     common_divisor,
-    covers,
     formula,
     largest,
     limits,
     over,
+    provably_at_least,
+    representative,
     smallest,
     terms_of,
-    usual,
 )
 
 
@@ -94,7 +94,7 @@ def test_arithmetic_is_that_of_integers(seed: int) -> None:
     symbolic = expression(random.Random(seed), sizes())
     plain = expression(random.Random(seed), (6, 5))
     assert value_of(formula(symbolic), at) == plain
-    assert usual(expression(random.Random(seed), sizes())) == expression(
+    assert representative(expression(random.Random(seed), sizes())) == expression(
         random.Random(seed), (5, 3)
     )
 
@@ -127,8 +127,8 @@ def test_largest_and_smallest_where_they_are_known() -> None:
     assert largest(0, m - 1) == m - 1
     assert smallest(1, m) == 1
     assert largest(m, 2 * m, m + 1) is not m
-    assert covers(9, m)
-    assert not covers(8, m)
+    assert provably_at_least(9, m)
+    assert not provably_at_least(8, m)
 
 
 def test_a_copy_is_the_same() -> None:

@@ -23,7 +23,7 @@ from tcl.tuner.model.cpu_nests import SubjectNest, read_nest
 from tcl.tuner.model.estimate import estimate
 from tcl.tuner.model.loops import READ, Floats, LoopColumns
 from tcl.tuner.model.subject import Subject
-from tcl.tuner.space.columns import Column, Places, Rows, alike
+from tcl.tuner.space.columns import Column, Places, Rows, equal_row_codes
 from tcl.tuner.space.cpu.mapping import MappingSpace
 
 _OPEN = NestOptions()
@@ -143,7 +143,7 @@ class CpuSubject(Subject[tuple[NestOptions, ...], MappingSpace]):
         nests = zip(self.nests, columns, self.default, strict=True)
         for place, (nest, candidates, default) in enumerate(nests):
             chosen = {name: candidates[name].and_one(getattr(default, name)) for name in READ}
-            same = alike([chosen[name].codes for name in READ])
+            same = equal_row_codes([chosen[name].codes for name in READ])
             firsts = np.unique(same, return_index=True)[1]
             own = {name: chosen[name].part(firsts) for name in READ}
             loops = LoopColumns.from_columns(nest, self.device, len(firsts), own)

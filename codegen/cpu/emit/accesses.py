@@ -12,7 +12,7 @@ from tcl.codegen.cpu.llvm.convert import from_memory, to_memory
 from tcl.codegen.devices.cpu import LINE, SHORTEST_STREAM
 from tcl.codegen.loopir import ir
 from tcl.common.dataclass import dataclass
-from tcl.grammar.sizes.varying import Size, alike, usual
+from tcl.grammar.sizes.varying import Size, provably_equal, representative
 from tcl.grammar.syntax.types import INT32
 
 _WORD = INT32
@@ -48,7 +48,7 @@ class AccessEmitter:
         tensor = self.program.tensor(load.ref.tensor)
         index = self.addresses.place(load.ref)
         step = index.coefficient(fold.dim) + index.coefficient(fold.name)
-        in_order = alike(step, tensor.layout.itemsize)
+        in_order = provably_equal(step, tensor.layout.itemsize)
         empty = any(x == 0 for x in tensor.layout.extents)
         # Panels have room behind the last point.
         whole = points == fold.count or tensor.role is ir.Role.SCRATCH
@@ -163,7 +163,7 @@ class AccessEmitter:
         that code which is written out has asked for already, not again."""
         at = self.addresses.address_of(ref, scope)
         base = "" if at.offset.base is None else at.offset.base.text
-        for byte in range(0, max(1, scope.lanes * usual(at.step)), LINE):
+        for byte in range(0, max(1, scope.lanes * representative(at.step)), LINE):
             offset = at.offset + (ahead + byte)
             line = self.b.block, ref.tensor, base, offset.constant // LINE
             if line in self.asked:
@@ -318,7 +318,9 @@ class AccessEmitter:
             return None
         index = self.addresses.place(ref)
         for dim, whole in scope.written_out.items():
-            in_order = dim != scope.lane_dim and alike(index.coefficient(dim), layout.itemsize)
+            in_order = dim != scope.lane_dim and provably_equal(
+                index.coefficient(dim), layout.itemsize
+            )
             if in_order and isinstance(whole.span, int) and whole.span > 1:
                 place = scope.ranges[dim].offset.constant - whole.offset.constant
                 start = at.offset + -place * layout.itemsize

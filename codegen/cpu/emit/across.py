@@ -13,7 +13,7 @@ from tcl.codegen.cpu.llvm.transpose import ROW, joined, mixed, transposed
 from tcl.codegen.devices.features import MASKED_STORES
 from tcl.codegen.loopir import ir
 from tcl.common.dataclass import dataclass
-from tcl.grammar.sizes.varying import alike
+from tcl.grammar.sizes.varying import provably_equal
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class Pointers:
 
     def advance(self, pointer: Val, offset: int) -> Val:
         """An address some bytes further."""
-        if alike(offset, 0):
+        if provably_equal(offset, 0):
             return pointer
         index = self.b.spread(number(offset), pointer.lanes)
         return self.b.op(f"getelementptr i8, {pointer}, {index}", "ptr", pointer.lanes)

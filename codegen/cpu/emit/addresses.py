@@ -11,7 +11,7 @@ from tcl.codegen.cpu.llvm.builder import Builder, Val
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.sites import Site
 from tcl.common.dataclass import dataclass
-from tcl.grammar.sizes.varying import alike
+from tcl.grammar.sizes.varying import provably_equal
 from tcl.grammar.syntax.types import UINT64
 
 Evaluate = Callable[[ir.Value, Scope], Val]
@@ -28,7 +28,7 @@ class Address:
 
     def apart(self, size: int) -> bool:
         """Whether lanes are known to add so many bytes each."""
-        return alike(self.step, size)
+        return provably_equal(self.step, size)
 
     @property
     def spread(self) -> bool:

@@ -34,7 +34,7 @@ from tcl.codegen.cpu.emit.sharing import Sharing
 from tcl.codegen.cpu.llvm.builder import Builder, Val
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.walk import statements, straight
-from tcl.grammar.sizes.varying import usual
+from tcl.grammar.sizes.varying import representative
 from tcl.grammar.syntax.types import INT32, INT64
 
 
@@ -147,7 +147,7 @@ class LoopEmitter:
         match body:
             case ir.For(loop=loop, body=inner):
                 at_once = loop.kind in (ir.Kind.VECTOR, ir.Kind.DOT, ir.Kind.MMA)
-                times = 1 if at_once else usual(loop.fold.count)
+                times = 1 if at_once else representative(loop.fold.count)
                 found = self.works.get(id(body)) or max(1, times * self._statements_at_most(inner))
             case ir.Block(body=several):
                 found = self.works.get(id(body)) or max(
@@ -323,7 +323,12 @@ class LoopEmitter:
         empty: bool,
     ) -> None:
         """``each`` iteration over ``span`` points, with looks whether to go on."""
-        b, work, count, step = self.b, self._statements_at_most(body), usual(fold.count), fold.step
+        b, work, count, step = (
+            self.b,
+            self._statements_at_most(body),
+            representative(fold.count),
+            fold.step,
+        )
         pause = self.pauses.get(id(body))
         if pause is None:
             stoppable_repeat(b, span, step, count, work, each, empty)

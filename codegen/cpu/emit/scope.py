@@ -10,7 +10,7 @@ from tcl.codegen.cpu.emit.sizes import named_sizes
 from tcl.codegen.cpu.llvm.builder import Builder, Val
 from tcl.codegen.loopir import ir
 from tcl.common.dataclass import dataclass
-from tcl.grammar.sizes.varying import Size, Undecided, alike, limits
+from tcl.grammar.sizes.varying import Size, Undecided, limits, provably_equal
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,9 +200,9 @@ def add(b: Builder, left: Val | None, right: Val | None) -> Val | None:
 
 def scale(b: Builder, value: Val | None, factor: int) -> Val | None:
     """An index value times a constant."""
-    if value is None or alike(factor, 1):
+    if value is None or provably_equal(factor, 1):
         return value
-    return None if alike(factor, 0) else b.binary("mul nsw", value, number(factor))
+    return None if provably_equal(factor, 0) else b.binary("mul nsw", value, number(factor))
 
 
 def number(value: int) -> Val:
@@ -214,7 +214,11 @@ def i64(b: Builder, at: At) -> Val:
     """An index value as an operand."""
     if at.base is None:
         return number(at.constant)
-    return at.base if alike(at.constant, 0) else b.binary("add nsw", at.base, number(at.constant))
+    return (
+        at.base
+        if provably_equal(at.constant, 0)
+        else b.binary("add nsw", at.base, number(at.constant))
+    )
 
 
 def affine(

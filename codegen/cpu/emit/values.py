@@ -26,7 +26,7 @@ from tcl.codegen.cpu.llvm.convert import cast
 from tcl.codegen.cpu.math import builtins as math
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.walk import walk
-from tcl.grammar.sizes.varying import Size, alike
+from tcl.grammar.sizes.varying import Size, provably_equal
 from tcl.grammar.syntax.types import BOOL
 
 _CHEAP = 12
@@ -52,7 +52,9 @@ class Values:
                 return b.constant(constant, register_type(type_))
             case ir.Position(index=index, type=type_):
                 first, step = affine(b, index, self.dims, scope)
-                apart = first.constant if first.base is not None and not alike(step, 0) else 0
+                apart = (
+                    first.constant if first.base is not None and not provably_equal(step, 0) else 0
+                )
                 own = b.convert("trunc", i64(b, first + -apart), register_type(type_))
                 return lane_values(b, own, step, scope.lanes, apart)
             case ir.Variable(name=name):

@@ -23,7 +23,7 @@ from tcl.codegen.schedule.cpu import plan
 from tcl.common.dataclass import dataclass
 from tcl.common.errors import ArgumentError
 from tcl.grammar.ranges.sized import SizedDef
-from tcl.grammar.sizes.varying import formula, usual
+from tcl.grammar.sizes.varying import formula, representative
 
 _Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -115,12 +115,20 @@ def kernel_code(
         object_code=object_code,
         sites=tuple(
             NumberedSite(
-                arguments.index(s.tensor), s.axis, usual(s.first), usual(s.extent), s.unsigned
+                arguments.index(s.tensor),
+                s.axis,
+                representative(s.first),
+                representative(s.extent),
+                s.unsigned,
             )
             for s in source.sites
         ),
         scratch=tuple(
-            (tuple(map(usual, t.layout.extents)), storage_dtype(t.layout.type).name, t.private)
+            (
+                tuple(map(representative, t.layout.extents)),
+                storage_dtype(t.layout.type).name,
+                t.private,
+            )
             for t in scratch
         ),
         regions=source.regions,

@@ -14,7 +14,7 @@ from tcl.common.errors import OptionsError
 from tcl.common.recursion import with_room
 from tcl.grammar.ranges.inference import infer
 from tcl.grammar.ranges.sized import SizedDef
-from tcl.grammar.sizes.varying import Undecided, symbols_of, usual
+from tcl.grammar.sizes.varying import Undecided, representative, symbols_of
 from tcl.grammar.tree.canonical import canonical_text
 
 if TYPE_CHECKING:
@@ -84,11 +84,13 @@ def scheduled_for_all(
     from tcl.codegen.schedule.cpu import plan
 
     # Choices are made by the usual sizes, and applied to all of them.
-    inputs = {t.name: tuple(map(usual, sized.shapes[t.name])) for t in sized.checked.inputs}
+    inputs = {
+        t.name: tuple(map(representative, sized.shapes[t.name])) for t in sized.checked.inputs
+    }
     made = plan(infer(sized.checked, inputs), options, device, all_threads=False)
     program = lower(sized, cpu_layouts(sized))
     program = merged(program) if options.merges else program
-    dims = [[(d.name, usual(d.extent)) for d in n.dims] for n in program.nests]
+    dims = [[(d.name, representative(d.extent)) for d in n.dims] for n in program.nests]
     if dims != [[(d.name, d.extent) for d in n.dims] for n in made.program.nests]:
         raise Undecided("which dimensions can be merged is known only when the kernel runs")
     made = replace(made, program=program)

@@ -10,7 +10,7 @@ from tcl.codegen.cuda.emit.scope import CudaScope, Geometry
 from tcl.codegen.cuda.emit.sizes import SizeParameters
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.sites import Site
-from tcl.grammar.sizes.varying import Size, alike, divides
+from tcl.grammar.sizes.varying import Size, provably_divides, provably_equal
 from tcl.grammar.syntax.types import INT64, UINT64, ScalarType
 
 
@@ -48,7 +48,9 @@ class AccessWriter:
             if not name:
                 number = c
                 continue
-            factor = name if alike(abs(c), 1) else f"{name} * {self.sizes.index_number(abs(c))}"
+            factor = (
+                name if provably_equal(abs(c), 1) else f"{name} * {self.sizes.index_number(abs(c))}"
+            )
             if not text:
                 text = f"-{factor}" if c < 0 else factor
             else:
@@ -105,9 +107,14 @@ class AccessWriter:
         )
         place = place + ir.Affine((), shift)
         whole = ir.Affine(tuple((n, c // size) for n, c in place.terms), place.constant // size)
-        if not all(divides(size, c) for c in (place.constant, *(c for _, c in place.terms))):
+        if not all(
+            provably_divides(size, c) for c in (place.constant, *(c for _, c in place.terms))
+        ):
             raise ir.IRError(f"elements of {ref.tensor} lie between others")
-        texts = [*extra, *([self.index(whole, scope)] if not alike(whole, ir.Affine()) else [])]
+        texts = [
+            *extra,
+            *([self.index(whole, scope)] if not provably_equal(whole, ir.Affine()) else []),
+        ]
         if self.buffer.get(ref.tensor, "0") != "0":
             texts.insert(0, self.buffer[ref.tensor])
         return f"{name}[{' + '.join(texts) or '0'}]".replace("+ -", "- ")

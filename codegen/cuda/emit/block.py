@@ -16,7 +16,7 @@ from tcl.codegen.cuda.emit.threads import Threads
 from tcl.codegen.cuda.emit.writer import Accumulators, Writer, chain, iteration, write_carry
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.walk import alone, branches, statements, uniform
-from tcl.grammar.sizes.varying import Size, usual
+from tcl.grammar.sizes.varying import Size, representative
 
 UNROLLED = 1024
 """Points that may be written out one after the other."""
@@ -120,11 +120,13 @@ class BlockWriter:
     def _unroll(self, loop: ir.For) -> str:
         """What lets a loop of one thread be written out, or some of its iterations, so that what
         one of them reads comes while another one computes; empty for a loop that stays."""
-        count = usual(loop.loop.fold.count)
+        count = representative(loop.loop.fold.count)
         inside = [s.loop for s in statements(loop.body) if isinstance(s, ir.For)]
         if any(x.fold.level == "mma" for x in inside):  # an instruction for many points
             inside = [x for x in inside if x.fold.level == "register"]
-        points = math.prod(usual(x.fold.count) for x in inside if x.kind is not ir.Kind.THREAD)
+        points = math.prod(
+            representative(x.fold.count) for x in inside if x.kind is not ir.Kind.THREAD
+        )
         if branches(loop.body):
             points *= BRANCHING
         if count < 2 or points > UNROLLED:

@@ -27,7 +27,7 @@ from tcl.codegen.options.options import MappingOptions
 from tcl.codegen.schedule.gpu import schedule
 from tcl.common.recursion import with_room
 from tcl.grammar.ranges.sized import SizedDef
-from tcl.grammar.sizes.varying import surely
+from tcl.grammar.sizes.varying import provably
 
 FEW = 128
 """Threads of a block that is a small one."""
@@ -178,4 +178,4 @@ def _near(layout: ir.Layout) -> bool:
     reach = sum(
         abs(s) // layout.itemsize * n for s, n in zip(layout.strides, layout.extents, strict=True)
     )
-    return all(surely(lambda n=n: n < _WIDE) for n in (reach, *layout.extents))
+    return all(provably(lambda n=n: n < _WIDE) for n in (reach, *layout.extents))

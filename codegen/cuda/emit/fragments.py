@@ -10,7 +10,7 @@ from tcl.codegen.cuda.emit.scope import CudaScope, Geometry
 from tcl.codegen.cuda.emit.writer import Writer, iteration
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.walk import loads, values_in
-from tcl.grammar.sizes.varying import alike
+from tcl.grammar.sizes.varying import provably_equal
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +72,7 @@ def fragments(
 def _fragment(geometry: Geometry, load: ir.Load, loops: Sequence[ir.Loop]) -> LoadedFragment:
     tensor = geometry.program.tensor(load.ref.tensor)
     place = tensor.layout.place(load.ref)
-    over = [x.fold for x in loops if not alike(geometry.stride(place, x.fold), 0)]
+    over = [x.fold for x in loops if not provably_equal(geometry.stride(place, x.fold), 0)]
     widths = {f: geometry.width(tensor.layout, place, f) for f in over}
     along = max(over, key=lambda f: widths[f], default=None)
     if along is None or widths[along] == 1:

@@ -9,7 +9,7 @@ from typing import assert_never
 from tcl.codegen.cuda.emit.fill import Fills
 from tcl.codegen.cuda.emit.scope import CudaScope
 from tcl.codegen.loopir import ir
-from tcl.grammar.sizes.varying import covers, surely
+from tcl.grammar.sizes.varying import provably, provably_at_least
 
 Write = Callable[[ir.Fill, CudaScope], None]
 
@@ -61,9 +61,9 @@ class _Pipeline:
         copy = self.fills.fill_async
         for k in range(ahead):
             at = scope.with_fold(fold, str(k * fold.step))
-            if covers(self.count, k + 1):
+            if provably_at_least(self.count, k + 1):
                 self._into(str(k), at, copy)
-            elif not surely(lambda k=k: k >= self.count):
+            elif not provably(lambda k=k: k >= self.count):
                 with lines.block(f"if ({k * fold.step} < {self._end_offset}) {{"):
                     self._into(str(k), at, copy)
             lines.add("commit_copies();")

@@ -15,7 +15,7 @@ from tcl.codegen.cuda.emit.mma import tensor_cores
 from tcl.codegen.cuda.emit.scope import CudaScope, Geometry
 from tcl.codegen.cuda.emit.writer import Writer, iteration
 from tcl.codegen.loopir import ir
-from tcl.grammar.sizes.varying import covers, divides
+from tcl.grammar.sizes.varying import provably_at_least, provably_divides
 
 
 def write_thread_body(
@@ -40,7 +40,7 @@ def write_thread_body(
     # Whole vectors where there are any, single elements at the edge.
     reach = sum(x.fold.step * (x.fold.count - 1) for x in loops if x.fold.dim == lane.dim)
     dim = writer.geometry.dims[lane.dim]
-    if covers(reach, dim.extent):  # there is no whole vector
+    if provably_at_least(reach, dim.extent):  # there is no whole vector
         inner.write(scope)
         return
     first = writer.memory.index(ir.Affine.variable(lane.dim), scope)
@@ -73,7 +73,7 @@ class _Body:
         lane = self.lane
         if lane is None or lane.dim not in self.guarded:
             return False
-        return not divides(lane.count, self.geometry.dims[lane.dim].extent)
+        return not provably_divides(lane.count, self.geometry.dims[lane.dim].extent)
 
     def write(self, scope: CudaScope) -> None:
         """What is read, then the loops."""

@@ -10,7 +10,7 @@ from tcl.codegen.cuda.emit.scope import CudaScope
 from tcl.codegen.cuda.emit.writer import Writer, write_carry
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.walk import statements
-from tcl.grammar.sizes.varying import alike
+from tcl.grammar.sizes.varying import provably_equal
 
 
 class Threads:
@@ -46,7 +46,7 @@ class Threads:
 
     def _offset(self, fold: ir.Fold, text: str, what: str) -> str:
         """The variable of a fold's offset, from its iteration."""
-        if alike(fold.count, 1):
+        if provably_equal(fold.count, 1):
             return "0"
         index = fold.dim.rpartition(".")[2]
         if self.geometry.space_of[fold.dim].name in self.copies:
@@ -67,7 +67,7 @@ class Threads:
         ``unroll``: a line before it."""
         count = self.geometry.iterations(fold)
         with self.lines.nested():
-            if alike(count, 1):
+            if provably_equal(count, 1):
                 yield scope.with_fold(fold, "0")
                 return
             index = fold.dim.rpartition(".")[2]
@@ -125,5 +125,5 @@ class Threads:
     def _iteration(self, of: str, after: int, count: int, *, outermost: bool) -> str:
         """The iteration of a fold, each of which goes through ``after`` others."""
         sizes = self.writer.sizes
-        text = of if alike(after, 1) else f"{of} / {sizes.index_number(after)}"
+        text = of if provably_equal(after, 1) else f"{of} / {sizes.index_number(after)}"
         return text if outermost else f"{text} % {sizes.index_number(count)}"

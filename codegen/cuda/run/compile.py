@@ -14,7 +14,7 @@ from tcl.codegen.cuda.run.occupancy import Resources, occupancy, read_resources
 from tcl.codegen.devices.cupy_driver import nvrtc
 from tcl.codegen.devices.gpu import GpuProfile
 from tcl.common.errors import ArgumentError, CompileError
-from tcl.grammar.sizes.varying import usual
+from tcl.grammar.sizes.varying import representative
 from tcl.workers.pool import WorkerCrashedError, WorkerDiedError, WorkerPool
 
 OPTIONS = (
@@ -206,7 +206,7 @@ def fuller(module: CudaModule, taken: Sequence[Resources], profile: GpuProfile) 
 def _wanted(launch: Launch, taken: Resources, profile: GpuProfile) -> int:
     """The blocks that fit with a few registers less, if that is worth it; else 0."""
     now = occupancy(taken, launch, profile).blocks
-    if not 0 < now <= _CROWDED or usual(launch.blocks) <= now * profile.multiprocessors:
+    if not 0 < now <= _CROWDED or representative(launch.blocks) <= now * profile.multiprocessors:
         return 0
     least = replace(taken, registers=taken.registers - taken.registers // _FEW)
     return now + 1 if occupancy(least, launch, profile).blocks > now else 0

@@ -36,7 +36,7 @@ from tcl.codegen.passes.long_sums import (
     parts_are_many,
 )
 from tcl.common.dataclass import dataclass
-from tcl.grammar.sizes.varying import covers
+from tcl.grammar.sizes.varying import provably_at_least
 from tcl.grammar.syntax.types import ScalarType
 
 _EXCESS = "excess"
@@ -248,7 +248,9 @@ def _parts_in_memory(loops: Levels, most: int | None) -> int:
     """The parts of a sum that are added up in memory: 1 where accumulators may resume it, as they
     take no more than ``most`` points altogether."""
     before = iterations(x for x in loops.outer if x.fold in loops.before)
-    return 1 if most is None or covers(most, before * iterations(loops.inner)) else before
+    return (
+        1 if most is None or provably_at_least(most, before * iterations(loops.inner)) else before
+    )
 
 
 def _excess(nest: ir.Nest, loops: Levels) -> tuple[ir.Statement, ...]:

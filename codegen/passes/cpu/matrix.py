@@ -21,7 +21,7 @@ from tcl.codegen.passes.base import map_nest, refuse, why_not_along
 from tcl.codegen.passes.cpu.dot import depths, dotted, why_not_dotted
 from tcl.codegen.passes.cpu.stage import copied_of, dims_of
 from tcl.common.dataclass import dataclass
-from tcl.grammar.sizes.varying import usual
+from tcl.grammar.sizes.varying import representative
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +109,9 @@ def multiplied_along(
     nest: ir.Nest, fragment: Fragment, device: CpuProfile
 ) -> Iterator[tuple[int, int, int]]:
     """Rows, columns and a reduction of an untiled nest that the matrix unit can multiply along."""
-    results = [k for k, d in enumerate(nest.dims) if not d.reduction and usual(d.extent) > 1]
+    results = [
+        k for k, d in enumerate(nest.dims) if not d.reduction and representative(d.extent) > 1
+    ]
     reductions = [k for k, d in enumerate(nest.dims) if d.reduction]
     for (rows, columns), depth in itertools.product(itertools.permutations(results, 2), reductions):
         mma = rows, columns, depth

@@ -10,7 +10,7 @@ from tcl.codegen.devices.cpu import LINE
 from tcl.codegen.loopir import ir
 from tcl.codegen.passes.base import map_nest, refuse
 from tcl.common.dataclass import dataclass
-from tcl.grammar.sizes.varying import Size, covers, divides
+from tcl.grammar.sizes.varying import Size, provably_at_least, provably_divides
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +83,7 @@ def _fold(program: ir.Program, nest: ir.Nest, peel: ir.Peel) -> ir.Fold | None:
                 break
             if loop.kind is ir.Kind.SERIAL:
                 found = fold
-        elif not covers(1, fold.count) and not divides(
+        elif not provably_at_least(1, fold.count) and not provably_divides(
             peel.boundary, place.coefficient(fold.dim) * fold.step
         ):
             break

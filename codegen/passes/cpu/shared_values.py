@@ -16,7 +16,7 @@ from tcl.codegen.loopir.walk import children, indices, moved, renamed, replaced,
 from tcl.codegen.passes.cpu.stage import dims_of
 from tcl.codegen.passes.fusion.groups import FusionGroup
 from tcl.common.dataclass import dataclass
-from tcl.grammar.sizes.varying import alike, covers
+from tcl.grammar.sizes.varying import provably_at_least, provably_equal
 
 _PART = 4
 """The part of the second cache that may be filled."""
@@ -155,7 +155,7 @@ def _same_dims(maker: ir.Nest, user: ir.Nest) -> dict[str, str]:
         for own in maker.dims:
             same = _index(own.name) == _index(dim.name) and own.first == dim.first
             apart = not {dim.name, own.name} & divided
-            if same and apart and alike(own.extent, dim.extent):
+            if same and apart and provably_equal(own.extent, dim.extent):
                 names[dim.name] = own.name
     return names
 
@@ -180,7 +180,7 @@ def _place_in_chunk(
 ) -> tuple[tuple[ir.Affine, ...], tuple[int, ...]] | None:
     """Subscripts and extents of one chunk of a value that has one for each point of the nest."""
     names = {n for index in indices(value) for n, _ in index.terms}
-    if names != {d.name for d in nest.dims if not covers(1, d.extent)} and names != {
+    if names != {d.name for d in nest.dims if not provably_at_least(1, d.extent)} and names != {
         d.name for d in nest.dims
     }:
         return None

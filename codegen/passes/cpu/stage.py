@@ -14,7 +14,7 @@ from tcl.codegen.loopir.walk import children, loads, operands, replaced, values_
 from tcl.codegen.passes.base import refuse
 from tcl.codegen.passes.vectorize import vectorized
 from tcl.common.dataclass import dataclass
-from tcl.grammar.sizes.varying import usual
+from tcl.grammar.sizes.varying import representative
 from tcl.grammar.syntax.types import ScalarType
 
 MAX_BYTES = 1 << 28
@@ -92,8 +92,10 @@ def why_not_staged(nest: ir.Nest, levels: tuple[int, ...], made: Set[str]) -> st
         # What is made of an operand is no wider than what is computed with, or dot products take:
         # most of the time it need not be known.
         if (
-            usual(size) * max(_panel_type(nest, load).itemsize, _DOT_BYTES) + LINE > MAX_BYTES
-            and usual(size) * _panel_type(nest, copied_of(nest, load)).itemsize + LINE > MAX_BYTES
+            representative(size) * max(_panel_type(nest, load).itemsize, _DOT_BYTES) + LINE
+            > MAX_BYTES
+            and representative(size) * _panel_type(nest, copied_of(nest, load)).itemsize + LINE
+            > MAX_BYTES
         ):
             return f"{operand}: its panel would need {size} elements"
     return None
@@ -260,8 +262,8 @@ def _across(program: ir.Program, nest: ir.Nest, load: ir.Load) -> str:
     # Along a dot product words of several elements are copied.
     names = (name for name in layout.in_order(load.ref) if nest.dot is None or name != nest.dot.dim)
     in_order = map(nest.dim, names)
-    longest = max(in_order, key=lambda d: usual(d.extent), default=None)
-    return longest.name if longest is not None and usual(longest.extent) > 1 else ""
+    longest = max(in_order, key=lambda d: representative(d.extent), default=None)
+    return longest.name if longest is not None and representative(longest.extent) > 1 else ""
 
 
 def _axes(nest: ir.Nest, load: ir.Load, inside: ir.Fold | None) -> tuple[dict[str, int], int]:

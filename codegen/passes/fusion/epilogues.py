@@ -16,7 +16,7 @@ from tcl.codegen.loopir.identity import identity
 from tcl.codegen.loopir.walk import children, loads, renamed, rewritten, values_of, walk
 from tcl.codegen.passes.vectorize import outputs
 from tcl.common.dataclass import dataclass
-from tcl.grammar.sizes.varying import alike
+from tcl.grammar.sizes.varying import provably_equal
 from tcl.grammar.syntax.types import FLOAT32
 
 
@@ -119,7 +119,9 @@ def same_result_loops(leader: ir.Nest, nest: ir.Nest) -> bool:
 def _same_results(leader: ir.Nest, nest: ir.Nest) -> dict[str, str] | None:
     """Dimensions of a nest without reductions → those of the leader's results, if alike."""
     own = outputs(leader)
-    if not alike([(d.first, d.extent) for d in own], [(d.first, d.extent) for d in nest.dims]):
+    if not provably_equal(
+        [(d.first, d.extent) for d in own], [(d.first, d.extent) for d in nest.dims]
+    ):
         return None
     if nest.reduces:
         return None

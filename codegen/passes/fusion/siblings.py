@@ -18,7 +18,7 @@ from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.identity import identity
 from tcl.codegen.loopir.walk import loads, renamed, values_of, walk
 from tcl.common.dataclass import dataclass
-from tcl.grammar.sizes.varying import alike, covers
+from tcl.grammar.sizes.varying import provably_at_least, provably_equal
 from tcl.grammar.syntax.types import BOOL
 
 ACCUMULATOR = "accumulator"
@@ -209,7 +209,7 @@ def _same_dims(first: ir.Nest, second: ir.Nest) -> dict[str, str] | None:
     that has points."""
     own, its = ([(d.first, d.extent, d.reduction) for d in nest.dims] for nest in (first, second))
     reduced = [d.extent for d in first.dims if d.reduction]
-    if not alike(own, its) or not reduced or any(n == 0 for n in reduced):
+    if not provably_equal(own, its) or not reduced or any(n == 0 for n in reduced):
         return None
     return {b.name: a.name for a, b in zip(first.dims, second.dims, strict=True)}
 
@@ -260,7 +260,7 @@ def _earliest_wins(value: ir.Value, op: str, nest: ir.Nest) -> EarlierPointWins 
     """That min or max of a value at one point and at a later one is always the earlier one; None if
     that is not known. Loops go through the points of one dimension in order, whatever folds it
     has, but may have those of several in any order."""
-    reduced = [d for d in nest.dims if d.reduction and not covers(1, d.extent)]
+    reduced = [d for d in nest.dims if d.reduction and not provably_at_least(1, d.extent)]
     if op not in _NO_WORSE or not isinstance(value, ir.Position) or len(reduced) != 1:
         return None
     (dim,) = reduced

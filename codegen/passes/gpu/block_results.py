@@ -14,7 +14,7 @@ from typing import TypeAlias
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.walk import rewritten
 from tcl.codegen.passes.fusion.groups import FusionGroup
-from tcl.grammar.sizes.varying import alike
+from tcl.grammar.sizes.varying import provably_equal
 
 Place: TypeAlias = tuple[str, tuple[tuple[int, tuple[tuple[int, int], ...]], ...]]
 """An element by its tensor and, per axis, a constant and factors of the chunks' offsets."""
@@ -62,7 +62,7 @@ class BlockResults:
         results are these; None if a block has several results, or they are rounded."""
         stores = [s for s in ended if isinstance(s, ir.Store)]
         places = [_place_in_block(s.ref, nest) for s in stores]
-        if not all(alike(x.fold.count, 1) for x in loops) or None in places:
+        if not all(provably_equal(x.fold.count, 1) for x in loops) or None in places:
             return None
         if self.threads == 1 or nest.thread_count != self.threads:
             return None  # the others have sums of nothing
@@ -94,7 +94,7 @@ def _place_in_block(ref: ir.TensorRef, nest: ir.Nest) -> Place | None:
             for fold in nest.folds(name):
                 if fold in nest.chunks:
                     factors.append((nest.chunks.index(fold), c))
-                elif not alike(fold.count, 1):
+                elif not provably_equal(fold.count, 1):
                     return None
         axes.append((constant, tuple(sorted(factors))))
     return ref.tensor, tuple(axes)

@@ -12,7 +12,7 @@ from tcl.codegen.loopir.identity import identity
 from tcl.codegen.loopir.walk import loads, rebuilt
 from tcl.codegen.options.nest_options import NestOptions
 from tcl.common.errors import OptionsError
-from tcl.grammar.sizes.varying import Size, alike, surely
+from tcl.grammar.sizes.varying import Size, provably, provably_equal
 from tcl.grammar.syntax.types import BOOL, INT64
 
 
@@ -59,7 +59,7 @@ class Split:
         if nest.points == 0:
             return "there is nothing to reduce"
         parts = self.parts[chosen[0]]
-        if surely(lambda: parts > dim.extent):
+        if provably(lambda: parts > dim.extent):
             return f"{dim.name} has {dim.extent} points, no {parts} parts"
         if isinstance(dim.extent, Size):
             return None  # the last parts may be empty
@@ -105,7 +105,7 @@ def _of_parts(nest: ir.Nest, dim: ir.Dim, size: int, count: int, memory: ir.Tens
     """The nest that reduces each part: its dimension has the points of one."""
     part = ir.Dim(f"{nest.name}.part", 0, count, False)
     dims = (part, *(replace(d, extent=size) if d is dim else d for d in nest.dims))
-    whole = alike(size * count, dim.extent)
+    whole = provably_equal(size * count, dim.extent)
     moved = _Moved(dim.name, ir.Affine.variable(part.name).scaled(size), total=whole)
     point = nest.point
     value = moved.value(point.value)

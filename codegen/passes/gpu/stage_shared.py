@@ -18,7 +18,14 @@ from tcl.codegen.passes.fuse import groups
 from tcl.codegen.passes.gpu.bind import BlockFolds
 from tcl.codegen.passes.gpu.panel import Footprint, extent
 from tcl.common.errors import OptionsError
-from tcl.grammar.sizes.varying import alike, covers, divides, largest, smallest, surely
+from tcl.grammar.sizes.varying import (
+    largest,
+    provably,
+    provably_at_least,
+    provably_divides,
+    provably_equal,
+    smallest,
+)
 from tcl.grammar.syntax.types import BOOL, INT32, INT64
 
 VECTOR = 16
@@ -70,7 +77,7 @@ def uniform_loops(nest: ir.Nest) -> list[ir.Fold]:
         if loop.kind is not ir.Kind.PARALLEL:
             if loop.kind is not ir.Kind.SERIAL:
                 break
-            if not alike(loop.fold.count, 1):
+            if not provably_equal(loop.fold.count, 1):
                 found.append(loop.fold)
     return found
 
@@ -182,8 +189,13 @@ class _Box:
             low, high = self._wanted(k)
             least, most = self._interval(base)
             step = width if k == order[-1] else 1
-            below, above = not covers(least, low), not covers(high, most + extent)
-            if (below and not divides(step, low - least)) or not divides(step, high - least):
+            below, above = (
+                not provably_at_least(least, low),
+                not provably_at_least(high, most + extent),
+            )
+            if (below and not provably_divides(step, low - least)) or not provably_divides(
+                step, high - least
+            ):
                 width = 1
             if below:
                 conditions.append(_compare(">=", at[k], low))
@@ -230,7 +242,7 @@ class _Box:
         at multiples of their size."""
         source = self.program.tensor(self.load.ref.tensor).layout
         last, size = order[-1] if order else -1, source.itemsize
-        if last < 0 or not alike(source.strides[last], size) or source.base < size:
+        if last < 0 or not provably_equal(source.strides[last], size) or source.base < size:
             return 1
         steps = [panel.layout.strides[k] for k in range(len(order) - 1)]
         steps += [source.strides[k] for k in order[:-1] if axes[k][2] > 1]
@@ -242,7 +254,7 @@ class _Box:
         while width > 1 and (
             axes[last][2] % width
             or source.base % (width * size)
-            or not all(divides(width * size, s) for s in steps)
+            or not all(provably_divides(width * size, s) for s in steps)
         ):
             width //= 2
         return max(1, width)
@@ -253,7 +265,7 @@ class _Box:
 
 def _compare(op: str, index: ir.Affine, bound: int) -> ir.Value:
     # Indices of a box lie near those of its tensor.
-    type_ = INT32 if surely(lambda: abs(bound) < 1 << 30) else INT64
+    type_ = INT32 if provably(lambda: abs(bound) < 1 << 30) else INT64
     return ir.Binary(op, ir.Position(index, type_), ir.Const(bound, type_), BOOL)
 
 
