@@ -268,7 +268,7 @@ class Panel:
 
 
 Grid: TypeAlias = tuple[tuple[Fold, ...], ...]
-"""Loops over chunks, outermost first, each with the folds that go along with each other."""
+"""Loops over chunks, outermost first, each with the folds that advance together."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -264,7 +264,7 @@ class NestOptions:
 
     def of_first(self, count: int) -> NestOptions:
         """The same choices for a nest that has the first so many of the dimensions alone, as one
-        has that goes along with another one's results."""
+        has that is fused with another one's results."""
         made = self.made().items()
         return NestOptions(**{key: OPTIONS[key].kind.of_first(value, count) for key, value in made})
 

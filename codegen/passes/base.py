@@ -65,7 +65,7 @@ def why_not_along(nest: ir.Nest, mma: tuple[int, ...]) -> str | None:
     if [nest.dims[k].reduction for k in mma] != [False, False, True][: len(mma)]:
         return "rows and columns are results, and the third dimension is a reduction"
     if nest.reduces != (len(mma) == 3):
-        return "a reduction needs three dimensions, and what goes along with one two"
+        return "a reduction needs three dimensions, and what is fused with one two"
     return None
 
 

@@ -137,7 +137,7 @@ def _new_plan(program: ir.Program, options: MappingOptions, device: CpuProfile) 
 @dataclass(frozen=True, slots=True)
 class _Leaders:
     """As ``FusionLimits``: nests that have their chunks, and get all other loops when they are
-    asked for. What goes along with one has to have the same."""
+    asked for. What is fused with one has to have the same."""
 
     program: ir.Program
     nests: Mapping[str, NestPlan]
@@ -161,7 +161,7 @@ class _Leaders:
         """Whether the nest of a reduction can get the leader's loops."""
         plan, loops = self._planned(group.leader)
         if plan.options.skip or self.nests[nest.name].options.skip:
-            return False  # nor does what goes along leave out the same points
+            return False  # nor does what is fused with it leave out the same points
         if loops is None or not results_at_once(loops) or loops.dot is not None:
             return False
         # Without lanes, two values per point take longer than a second pass with them.

@@ -46,17 +46,17 @@ def plan(
     lies = layouts or gpu_layouts(sized)
     if not any(isinstance(n, Size) for x in lies.values() for n in (*x.extents, *x.strides)):
         return planned(sized, options, lies, lambda program: plan_gpu(program, options, profile))
-    # Choices are made by the usual sizes, and applied to all of them.
+    # Choices are made by the representative sizes, and applied to all of them.
     shapes = {
         t.name: tuple(map(representative, sized.shapes[t.name])) for t in sized.checked.inputs
     }
     at = infer(sized.checked, shapes)
-    found = {name: _usual(layout) for name, layout in lies.items()}
+    found = {name: _representative(layout) for name, layout in lies.items()}
     made = planned(at, options, found, lambda program: plan_gpu(program, options, profile))
     return _for_all(made, _lowered(sized, options, lies), _lowered(at, options, found))
 
 
-def _usual(layout: ir.Layout) -> ir.Layout:
+def _representative(layout: ir.Layout) -> ir.Layout:
     extents, strides = (
         tuple(map(representative, layout.extents)),
         tuple(map(representative, layout.strides)),
@@ -74,8 +74,8 @@ def _lowered(
 
 
 def _for_all(made: GpuPlan, program: ir.Program, at: ir.Program) -> GpuPlan:
-    """A plan that was made by the usual sizes, for a program of which that one, ``at``, is one
-    case. Raises ``Undecided`` if the two may differ in their dimensions."""
+    """A plan that was made by the representative sizes, for a program of which that one, ``at``, is
+    one case. Raises ``Undecided`` if the two may differ in their dimensions."""
     own, its = (
         [[(d.name, representative(d.extent)) for d in n.dims] for n in p.nests]
         for p in (program, at)

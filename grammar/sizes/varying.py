@@ -221,7 +221,7 @@ def linear(value: int) -> tuple[int, int] | None:
 
 def representative(value: int) -> int:
     """The value by which choices are made, each of which is right."""
-    return value._polynomial.usual + value._constant if isinstance(value, Size) else value
+    return value._polynomial.representative + value._constant if isinstance(value, Size) else value
 
 
 def provably(answer: Any) -> bool:

@@ -112,12 +112,12 @@ class ProgramBackend:
         return self.built(options, texts)
 
     def program(self) -> ir.Program:
-        """The loop nests that options map, before anything is done to them; for the usual sizes
-        of classes."""
+        """The loop nests that options map, before anything is done to them; for the representative
+        sizes of classes."""
         if not self.classes:
             return lower(self.sized, self.compiler.layouts(self.sized, self.strides()))
-        usual, _ = self.all_.usual()
-        return lower(usual, self.compiler.layouts(usual))
+        representative, _ = self.all_.representative()
+        return lower(representative, self.compiler.layouts(representative))
 
     def strides(self) -> dict[str, tuple[int, ...]]:
         """Of the inputs, by name."""

@@ -226,8 +226,8 @@ def listed_key(cache: TuningCache, digits: str) -> Summary:
 
 
 def key_data(key: CacheKey, entry: str) -> dict[str, object]:
-    """What a key stands for, as JSON has it. Of sizes that vary, ``shape`` has the usual ones, and
-    ``extents`` the classes."""
+    """What a key stands for, as JSON has it. Of sizes that vary, ``shape`` has the representative
+    ones, and ``extents`` the classes."""
     inputs = []
     for each in key.inputs:
         about = {"shape": each.shape, "strides": each.strides, "dtype": each.dtype}

@@ -78,7 +78,7 @@ class Query:
     key: CacheKey
     device: Device
     classes: Mapping[str, SizeClass] = field(default_factory=dict)
-    """Of the sizes that vary, by their names; ``sized`` has the usual ones."""
+    """Of the sizes that vary, by their names; ``sized`` has the representative ones."""
 
     @classmethod
     def on_inputs(

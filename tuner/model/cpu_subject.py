@@ -43,7 +43,7 @@ class CpuSubject(Subject[tuple[NestOptions, ...], MappingSpace]):
     """Dimensions that lie together are one."""
     device: CpuProfile
     nests: tuple[SubjectNest, ...]
-    """Those that do not go along with others; at least one if the program has any."""
+    """Those that are not fused with others; at least one if the program has any."""
     cost: Cost
     merges: bool
     """Whether options have to merge dimensions to be described."""

@@ -77,7 +77,7 @@ def possible_groups(program: ir.Program) -> list[ChunkGroup]:
 
 
 def _fused_with(program: ir.Program) -> dict[str, tuple[ir.Nest, ...]]:
-    """The nests that go along with each other, by each of their names."""
+    """The nests that are fused with each other, by each of their names."""
     fused_with: dict[str, tuple[ir.Nest, ...]] = {}
     for fused in fusion_groups(program.nests):
         names = fused.names
@@ -93,7 +93,7 @@ class ChunkGroup:
     shared: tuple[tuple[str, ...], ...]
     """Dimensions that go together, one of each nest."""
     fused: tuple[tuple[ir.Nest, ...], ...]
-    """Nests that go along with each other."""
+    """Nests that are fused with each other."""
 
     def joined(self, nest: ir.Nest, along: tuple[ir.Nest, ...]) -> ChunkGroup | None:
         """The group with one more nest, fused with these; None if they have no chunks in common."""
@@ -162,7 +162,7 @@ class ChunkGroup:
     def chunk(self, program: ir.Program, device: CpuProfile) -> tuple[int, ...]:
         """Points per chunk of the shared dimensions.
 
-        A nest that is alone, but for those that go along with it, needs chunks for threads only.
+        A nest that is alone, but for those that are fused with it, needs chunks for threads only.
         Others have as few as loops stay worth their while; more of those along which operands are
         used again or lanes or windows go, as long as a chunk fits into a part of the second cache.
         """

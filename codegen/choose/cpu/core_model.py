@@ -87,7 +87,8 @@ class Core:
     masked: bool
     """Whether one plain instruction writes some lanes of a vector."""
     sums: int = 1
-    """Registers of each result: its accumulator, and what reductions that go along need."""
+    """Registers of each result: its accumulator, and what reductions that are fused with it
+    need."""
     dot: DotProducts | None = None
     """What one instruction adds up: of the dimension along it, points are such groups here."""
     listed: frozenset[str] = frozenset()

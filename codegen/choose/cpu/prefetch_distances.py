@@ -234,7 +234,7 @@ def _row_after_row(program: ir.Program, read: StreamedRead) -> bool:
 
 
 def _chunk_sharing(program: ir.Program, plan: Mapping[str, NestOptions]) -> list[list[ir.Nest]]:
-    """The nests, those together that share chunks, but for those that go along with another."""
+    """The nests, those together that share chunks, but for those that are fused with another."""
     found: list[list[ir.Nest]] = []
     for nest in program.nests:
         if found and plan.get(nest.name, NestOptions()).fuse:

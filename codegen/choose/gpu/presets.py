@@ -181,7 +181,7 @@ def _set_choices(
     *,
     joined: bool = False,
 ) -> None:
-    """The choices of a nest, and those of nests that go along with it: the same loops."""
+    """The choices of a nest, and those of nests that are fused with it: the same loops."""
     own = group.leader
     names = [n for n in program.nests if n.name in group.names]
     for k, nest in enumerate(names):

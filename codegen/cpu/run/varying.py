@@ -44,7 +44,7 @@ def ready_for_all(
         definition=canonical_text(sized.checked),
         shapes=(
             *(tuple(map(str, sized.shapes[t.name])) for t in tensors),
-            *((s.name, s.multiple, s.least, s.most, s.usual) for s in sizes.values()),
+            *((s.name, s.multiple, s.least, s.most, s.representative) for s in sizes.values()),
             ("asked" if asked else "chosen",),
         ),
         strides=(),
@@ -83,7 +83,7 @@ def scheduled_for_all(
     from tcl.codegen.loopir.lower import lower
     from tcl.codegen.schedule.cpu import plan
 
-    # Choices are made by the usual sizes, and applied to all of them.
+    # Choices are made by the representative sizes, and applied to all of them.
     inputs = {
         t.name: tuple(map(representative, sized.shapes[t.name])) for t in sized.checked.inputs
     }

@@ -52,7 +52,7 @@ class Build:
     partial results in between; a 16-bit float target has them in float32 scratch memory, so that
     it is rounded once. Long sums of floats are made of parts, see ``tcl.codegen.common.sums``.
 
-    A nest that can go along with the one before it does, where both have the same loops and
+    A nest that can be fused with the one before it does, where both have the same loops and
     nothing else says that they are apart.
     """
 

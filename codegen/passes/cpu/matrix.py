@@ -31,7 +31,7 @@ class UseMatrixUnit:
 
     These go around the lanes, rows first: so a panel of the rows' factor has the points of a
     reduction next to each other, and one of the other factor the columns, as the instruction wants
-    them. What goes along with results has the rows alone.
+    them. What is fused with results has the rows alone.
     """
 
     nest: str

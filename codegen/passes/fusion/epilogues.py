@@ -56,8 +56,8 @@ def prologue(first: ir.Nest, second: ir.Nest) -> ir.Value | None:
 def epilogue(
     leader: ir.Nest, made: Sequence[ir.Store], start: ir.Value | None, nest: ir.Nest
 ) -> Epilogue | None:
-    """The nest as one that works on results of the leader, right after it and those that go along
-    already; None if it cannot be that. ``made`` is what these write, ``start`` that of the
+    """The nest as one that works on results of the leader, right after it and those that are fused
+    with it already; None if it cannot be that. ``made`` is what these write, ``start`` that of the
     leader's sums. Loops are not looked at."""
     names = _same_results(leader, nest)
     if names is None or not _is_plain(nest) or leader.sequential:

@@ -1,4 +1,4 @@
-"""Reductions that go along with the one before them, in the same loops.
+"""Reductions that are fused with the one before them, in the same loops.
 
 Either over the same points, where both read the same memory: ``S +=! A(n); Q +=! A(n) * A(n)``.
 Or over those points that have the extreme value of the first one. The second statement of
@@ -107,7 +107,7 @@ class Sibling:
 
 
 def updates(point: ir.Point, siblings: Sequence[Sibling]) -> tuple[ir.Statement, ...]:
-    """What one point of a reduction does to its accumulator and to those that go along."""
+    """What one point of a reduction does to its accumulator and to those that are fused with it."""
     if all(b.always for b in siblings):
         own = ir.Accumulate(ACCUMULATOR, point.op, point.value)
         return (
@@ -132,8 +132,8 @@ def updates(point: ir.Point, siblings: Sequence[Sibling]) -> tuple[ir.Statement,
 def results(
     first: ir.Store, siblings: Sequence[Sibling], folds: tuple[ir.Fold, ...]
 ) -> tuple[list[ir.Let], list[ir.Store]]:
-    """Stores of the result of a reduction and of those that go along, and what they need before.
-    ``folds`` are combined."""
+    """Stores of the result of a reduction and of those that are fused with it, and what they need
+    before. ``folds`` are combined."""
     if not siblings:
         return [], [first]
     best, held = (ir.Variable(name, first.value.type) for name in (_BEST, ACCUMULATOR))
@@ -142,7 +142,7 @@ def results(
 
 
 def sibling(first: ir.Nest, second: ir.Nest) -> Sibling | None:
-    """The second nest as a reduction that can go along with the first, right before it; None if it
+    """The second nest as a reduction that can be fused with the first, right before it; None if it
     cannot. Their loops are not looked at."""
     a, b = first.point, second.point
     names = _same_dims(first, second)

@@ -107,7 +107,7 @@ def _fill(staged: ir.Staged) -> ir.Statement:
 
 
 def _group(group: FusionGroup, known: BlockResults) -> list[ir.Statement]:
-    """What a block does for a nest, and for those that go along with it."""
+    """What a block does for a nest, and for those that are fused with it."""
     nest = reading_panels(group.leader)
     group = replace(group, leader=nest)
     inner = tuple(x for x in nest.loops if x.kind is not ir.Kind.PARALLEL)

@@ -178,7 +178,7 @@ REFUSED: dict[str, dict[str, Any]] = {
     "columns are lanes: vectorize 16 points of s0.n": {"vectorize": (1, 8)},
     "it multiplies dot products: s0.k needs them, by the option dot": {"dot": ()},
     "rows and columns are results, and the third dimension is a reduction": {"mma": (0, 2, 1)},
-    "a reduction needs three dimensions, and what goes along with one two": {"mma": (0, 1)},
+    "a reduction needs three dimensions, and what is fused with one two": {"mma": (0, 1)},
     "it has 3 dimensions, there is no dimension 5": {"mma": (0, 1, 5)},
     "operand 1, B, is not staged: it reads panels alone": {"stage": (2,)},
     "3 x 2 fragments need 9 registers of the matrix unit, which has 8": {

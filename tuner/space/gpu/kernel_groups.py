@@ -17,7 +17,7 @@ from tcl.tuner.space.knobs import Knob, Value
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A nest with knobs, and those that go along with it."""
+    """A nest with knobs, and those that are fused with it."""
 
     knobs: BlockKnobs
     nests: tuple[ir.Nest, ...]
@@ -39,7 +39,7 @@ class Member:
         before."""
         led = self.knobs.nest_options(values, chunks)
         if led.split:
-            # The parts have loops of their own; what goes along with their sum is left open.
+            # The parts have loops of their own; what is fused with their sum is left open.
             first = {self.nests[0].name: NestOptions(fuse=False)}
             return first | {self.nest.name: led}
         found = {}
