@@ -97,7 +97,7 @@ def terms_text(terms: Terms) -> str:
 class Polynomial:
     """What sizes share that differ by a constant: terms without one. Compared by them."""
 
-    __slots__ = ("_hash", "_limits", "_text", "_representative", "terms")
+    __slots__ = ("_hash", "_limits", "_representative", "_text", "terms")
 
     def __init__(self, terms: Terms) -> None:
         self.terms = terms

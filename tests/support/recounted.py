@@ -350,7 +350,7 @@ RECOUNTED: dict[str, Callable[[Recount], float]] = {
     "panel": _panel,
     "stream": lambda r: r.nest.streamed > 0,
     "peel": lambda r: any(x.peel is not None for x in r.nest.loops),
-    "skip": lambda r: r.nest.listed is not None,
+    "skip": lambda r: r.nest.compacted is not None,
     "fuse": lambda r: r.nest.joined,
     "prefetched": lambda r: len(r.nest.prefetched),
     "prefetch": lambda r: _log(max((p.ahead for p in r.nest.prefetched), default=1)),

@@ -91,8 +91,8 @@ class Core:
     need."""
     dot: DotProducts | None = None
     """What one instruction adds up: of the dimension along it, points are such groups here."""
-    listed: frozenset[str] = frozenset()
-    """The dimensions of the condition of a reduction that goes through lists of its points, which
+    compacted: frozenset[str] = frozenset()
+    """The dimensions of the condition of a reduction that goes through the compacted indices of its points, which
     are the same for all points of a register tile; none if it goes through all points. The nest
     has no condition here."""
     before: float = 0.0
@@ -152,7 +152,9 @@ class Core:
             return False
         stride = access.strides.get(lane, 0)
         apart = stride not in (0, access.itemsize) or access.parts > 1
-        return (apart or bool(self.listed and stride)) and self.worth_staging(access, lane, sizes)
+        return (apart or bool(self.compacted and stride)) and self.worth_staging(
+            access, lane, sizes
+        )
 
     def worth_staging(
         self, access: OperandAccess, lane: str | None, sizes: Mapping[str, int]
@@ -186,7 +188,7 @@ class Core:
     def unroll(self, lane: str | None, sizes: Mapping[str, int]) -> int:
         """How many steps of the innermost reduction are best written out."""
         inner = self.innermost
-        if inner is None or inner.name in self.listed:
+        if inner is None or inner.name in self.compacted:
             return 1
         between = self._between_lanes(inner, lane)
         if 1 < between < min(inner.extent, _FEW):
@@ -309,7 +311,7 @@ class Core:
         along = lane is not None and dims[lane].reduction
         if along:
             steps = -(-steps // self.lanes)
-        share = CONDITION_SHARE if self.listed else 1.0
+        share = CONDITION_SHARE if self.compacted else 1.0
         steps = math.ceil(steps * share)
         for combination in itertools.product(*kinds):
             cut = {n: size for n, (size, _) in zip(sizes, combination, strict=True)}
@@ -320,7 +322,7 @@ class Core:
         waits = steps < _AHEAD and steps * apart > _WINDOW
         for access in self.reads:
             # Words that are put together come from panels, and what rows of lists read again.
-            copied = bool(access.parts > 1 or self.listed) and self.staged(access, lane, sizes)
+            copied = bool(access.parts > 1 or self.compacted) and self.staged(access, lane, sizes)
             total += memory_cycles(self, access) if waits and not copied else 0.0
             if along and not (
                 access.whole < cached_bytes(self.device) and self._in_one_piece(access)
@@ -381,7 +383,7 @@ class Core:
         around = 0.0
         if inner is not None and inner.extent < _FEW and inner.extent * points > _WRITTEN_OUT:
             around = LOOP_END_CYCLES / inner.extent
-        elif self.listed:
+        elif self.compacted:
             around = LOOP_END_CYCLES / steps  # nobody foresees the end of a list
         elif inner is not None and inner.extent >= _FEW and self._keeps_busy(lane):
             busy += BROADCAST_CYCLES * spread
@@ -416,7 +418,7 @@ class Core:
             steps = math.prod(d.extent for d in self.nest.dims if d.reduction)
             column = whole.get(lane or "", 1) * self.device.vector_bits // 8 * steps
             # Beside a row that reads it once and again, little else wants to be in the first cache.
-            first = column <= self.device.l1_bytes * (7 if self.listed else 4) // 8
+            first = column <= self.device.l1_bytes * (7 if self.compacted else 4) // 8
             return count * (PANEL_LOAD_L1_CYCLES if first else PANEL_LOAD_L2_CYCLES)
         near = access.count({n: s for n, s in sizes.items() if access.near(n)})
         found = count * each + OTHER_LINE_CYCLES * (count - near)

@@ -57,7 +57,7 @@ def heuristic(program: ir.Program, nest: ir.Nest, device: CpuProfile, sums: int 
         vectorize=vectorize,
         register=register,
         stage=stage,
-        skip=bool(core.listed),
+        skip=bool(core.compacted),
     )
 
 
@@ -78,7 +78,7 @@ def _blocking(
         k
         for k in rank
         if nest.dims[k].name != lane
-        and (nest.dims[k].name in sizes or nest.dims[k].name in core.listed)
+        and (nest.dims[k].name in sizes or nest.dims[k].name in core.compacted)
         and not nest.dims[k].reduction
     ]
     lanes = [k for k in rank if nest.dims[k].name == lane and not nest.dims[k].reduction]
@@ -97,7 +97,7 @@ def _blocking(
     tile = [0] * len(nest.dims)
     depth = math.prod(nest.dims[k].extent for k in reductions)
     itemsize = core.target.itemsize
-    if lanes and not core.listed:  # results of lists never wait in memory
+    if lanes and not core.compacted:  # results of lists never wait in memory
         widest = max(reductions, key=lambda k: nest.dims[k].extent)
         tile[widest] = _depth(core, lane, sizes, nest.dims[widest].extent, depth)
         depth = depth // nest.dims[widest].extent * (tile[widest] or nest.dims[widest].extent)
@@ -148,7 +148,7 @@ def _by_columns(
     widest = max(reductions, key=lambda k: nest.dims[k].extent)
     rest = depth // nest.dims[widest].extent
     room = max(16, core.device.l2_bytes // 2 // (rest * width * itemsize))
-    whole = core.listed or nest.point.type.compute != nest.point.type
+    whole = core.compacted or nest.point.type.compute != nest.point.type
     if nest.dims[widest].extent > room and not whole:
         tile[widest] = 1 << (room.bit_length() - 1)
     if not any(tile):

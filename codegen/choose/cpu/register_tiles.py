@@ -65,9 +65,9 @@ def fastest(program: ir.Program, nest: ir.Nest, device: CpuProfile, sums: int = 
         core = plain.in_words(dot)
         if any(_may_have_lanes(core, d) and d.extent > 1 for d in core.nest.dims):
             cores.append(core)
-    if sums == 1 and (listed := compacted_dims(program, nest)):
+    if sums == 1 and (compacted := compacted_dims(program, nest)):
         bare = Core.read(program, replace(nest, point=unguarded(nest.point)), device)
-        cores.append(replace(bare, listed=listed, before=compaction_cycles(nest, device)))
+        cores.append(replace(bare, compacted=compacted, before=compaction_cycles(nest, device)))
     found = []
     for core in cores:
         lane, sizes = _best(core)
@@ -77,7 +77,7 @@ def fastest(program: ir.Program, nest: ir.Nest, device: CpuProfile, sums: int = 
 
 def _best(core: Core) -> Tile:
     """Lanes (a dim or none) and the register tile that take the fewest cycles."""
-    moving = [d for d in core.nest.dims if d.extent > 1 and d.name not in core.listed]
+    moving = [d for d in core.nest.dims if d.extent > 1 and d.name not in core.compacted]
     lanes = [d.name for d in moving if core.lanes > 1 and _may_have_lanes(core, d)]
     # The last ones first, whose points tend to lie closer to each other.
     results = [d.name for d in reversed(moving) if not d.reduction]
@@ -138,7 +138,7 @@ def _may_have_lanes(core: Core, dim: ir.Dim) -> bool:
 def _tiles(core: Core, lane: str | None, rows: tuple[str, ...]) -> Iterator[dict[str, int]]:
     extents = {d.name: d.extent for d in core.nest.dims}
     registers = core.device.vector_registers
-    vectors = (1,) if lane is None else (*_VECTORS, *(_LONG_ROWS if core.listed else ()))
+    vectors = (1,) if lane is None else (*_VECTORS, *(_LONG_ROWS if core.compacted else ()))
     for v in vectors:
         if lane is not None and v > 1 and v > -(-extents[lane] // core.lanes):
             continue
@@ -148,7 +148,7 @@ def _tiles(core: Core, lane: str | None, rows: tuple[str, ...]) -> Iterator[dict
                 if any(s > extents[n] for n, s in tile.items()):
                     continue
                 whole = {**tile, lane: v} if lane is not None else tile
-                others = (v if tile or not core.listed else 1) + 1
+                others = (v if tile or not core.compacted else 1) + 1
                 others = others if core.sums == 1 else OPERANDS
                 others += core.dot.extra_registers(v) if core.dot is not None else 0
                 others += core.kept_inside(lane, whole)

@@ -78,8 +78,8 @@ class LoopEmitter:
         match loop.kind:
             case ir.Kind.SERIAL if loop.peel is not None:
                 self.peeled.loop(loop.fold, loop.peel, body, scope)
-            case ir.Kind.SERIAL if loop.listed is not None:
-                self._listed(loop.fold, loop.listed, body, scope)
+            case ir.Kind.SERIAL if loop.compacted is not None:
+                self._compacted(loop.fold, loop.compacted, body, scope)
             case ir.Kind.SERIAL:
                 self._serial(loop.fold, body, scope)
             case ir.Kind.UNROLL | ir.Kind.VECTOR if dim := self._unknown(loop, body, scope):
@@ -297,7 +297,9 @@ class LoopEmitter:
 
         self._repeat(fold, body, scope, span, each, empty)
 
-    def _listed(self, fold: ir.Fold, listed: ir.Listed, body: ir.Statement, scope: Scope) -> None:
+    def _compacted(
+        self, fold: ir.Fold, compacted: ir.Compacted, body: ir.Statement, scope: Scope
+    ) -> None:
         """The loop over the iterations in a list, which may be empty."""
         b, range_ = self.b, scope.ranges[fold.dim]
 
@@ -307,11 +309,11 @@ class LoopEmitter:
         def each(turn: Val) -> None:
             inner = scope.copied()
             inner.variables[ir.TURN] = turn
-            own = known(listed.offset, inner)
+            own = known(compacted.offset, inner)
             offset = At(add(b, range_.offset.base, own), range_.offset.constant)
             self._iteration(fold, body, scope, offset, 1, At(own))
 
-        self._repeat(fold, body, scope, known(listed.count, scope), each, empty=True)
+        self._repeat(fold, body, scope, known(compacted.count, scope), each, empty=True)
 
     def _repeat(
         self,

@@ -25,7 +25,7 @@ from tcl.codegen.passes.cpu.copies import copy_loops, filled
 from tcl.codegen.passes.cpu.fusion_limits import CpuFusionLimits
 from tcl.codegen.passes.cpu.levels import Levels
 from tcl.codegen.passes.cpu.shared_values import with_shared_values
-from tcl.codegen.passes.cpu.skip import lists, unguarded
+from tcl.codegen.passes.cpu.skip import compaction, unguarded
 from tcl.codegen.passes.fusion.groups import FusionGroup
 from tcl.codegen.passes.fusion.siblings import ACCUMULATOR, results, updates
 from tcl.codegen.passes.long_sums import (
@@ -87,7 +87,7 @@ def _kernels(
     """Panels that are filled at once, then the nests inside of the loops over their chunks."""
     nests = [g.leader for g in together]
     for nest in nests:
-        if made := lists(nest):
+        if made := compaction(nest):
             yield ir.Kernel(*made, (nest.space,), ())
         for staged in nest.staged:
             if staged.inside is None:
@@ -216,7 +216,7 @@ def _reduce(
     if group.start is not None:
         stored = group.start[1]
     over = tuple(x.fold for x in loops.registers)
-    own_point = point if nest.listed is None else unguarded(point)
+    own_point = point if nest.compacted is None else unguarded(point)
     steps = (*nest.prefetched, *point.lets, *point.kept, *updates(own_point, group.siblings))
     step = ir.Block((wrap(loops.dots, ir.Block(steps)), *_excess(nest, loops)))
     around = sums.matrix(ir.Action.GIVE), sums.matrix(ir.Action.CLEAR)

@@ -28,7 +28,7 @@ def copy_loops(nest: ir.Nest, staged: ir.Staged) -> ir.Statement:
         raise ir.IRError(f"the place in {staged.panel.tensor} depends on data")
     names = {name for name, _ in subscript.terms}
     # All that may be read is copied, whatever is left out.
-    loops = [replace(x, listed=None) for x in nest.loops if x.fold.name in names]
+    loops = [replace(x, compacted=None) for x in nest.loops if x.fold.name in names]
     own = [x.fold for x in loops]
     if staged.across:
         loops, subscript = _several_at_once(loops, staged, subscript)

@@ -55,7 +55,7 @@ def _share(
 ) -> bool:
     """Let a nest read a value that an earlier one computes, if it does."""
     maker, user = shared.groups[earlier].leader, shared.groups[later].leader
-    if maker.listed is not None:
+    if maker.compacted is not None:
         return False  # it is not at all of its points
     names = _same_dims(maker, user)
     if not {n for index in indices(value) for n, _ in index.terms} <= names.keys():

@@ -201,7 +201,7 @@ def same_loops(first: ir.Nest, second: ir.Nest) -> bool:
         folds = ((x.fold, x.kind) for x in nest.loops)
         return [(at[f.dim], f.level, f.step, f.count, kind) for f, kind in folds]
 
-    return first.listed is second.listed is None and shapes(first) == shapes(second)
+    return first.compacted is second.compacted is None and shapes(first) == shapes(second)
 
 
 def _same_dims(first: ir.Nest, second: ir.Nest) -> dict[str, str] | None:
