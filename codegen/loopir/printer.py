@@ -89,7 +89,9 @@ def _loop_text(loop: ir.Loop) -> str:
             f"  # from where {loop.peel.ref.tensor} is at a multiple of {loop.peel.boundary} bytes"
         )
     if loop.compacted is not None:
-        note = f"  # those {show_ref(loop.compacted.count)} listed in {loop.compacted.offset.tensor}"
+        note = (
+            f"  # those {show_ref(loop.compacted.count)} listed in {loop.compacted.offset.tensor}"
+        )
     return f"for {fold.name} x {fold.count}{step}{kind}{note}"
 
 

@@ -92,9 +92,9 @@ class Core:
     dot: DotProducts | None = None
     """What one instruction adds up: of the dimension along it, points are such groups here."""
     compacted: frozenset[str] = frozenset()
-    """The dimensions of the condition of a reduction that goes through the compacted indices of its points, which
-    are the same for all points of a register tile; none if it goes through all points. The nest
-    has no condition here."""
+    """The dimensions of the condition of a reduction that goes through the compacted indices of its
+    points, which are the same for all points of a register tile; none if it goes through all
+    points. The nest has no condition here."""
     before: float = 0.0
     """Cycles to make the lists."""
 

@@ -28,8 +28,8 @@ _SO_FAR = "listed"
 
 @dataclass(frozen=True, slots=True)
 class Skip:
-    """Marks the loop of a reduction that goes through the compacted indices of its points. Runs after all passes
-    that change loops."""
+    """Marks the loop of a reduction that goes through the compacted indices of its points. Runs
+    after all passes that change loops."""
 
     nest: str
 
