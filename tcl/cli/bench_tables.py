@@ -107,7 +107,7 @@ def _columns(report: Report, threads: int) -> Iterator[_Column]:
         found = result.ours if ours else result.best_peer
         return None if found is None else result.share(found[1], ceiling)
 
-    yield _Column("shown_share", lambda row: _middle(row, first, lambda r: shown_share(r, True)))
+    yield _Column("share", lambda row: _middle(row, first, lambda r: shown_share(r, True)))
     yield _Column("peer's", lambda row: _middle(row, first, lambda r: shown_share(r, False)))
     yield _Column("compile", lambda row: _compile_seconds(row, first))
 

@@ -15,7 +15,7 @@ from tcl.common.extras import installing
 if find_spec("jax") is None:
     raise ImportError(f"tcl.jax needs the package jax; install it with {installing('jax')}")
 
-from tcl.jax.function import JaxFunction as JaxFunction
+from tcl.jax.function import Function as Function
 from tcl.jax.function import call as call
 
-__all__ = ["JaxFunction", "call"]
+__all__ = ["Function", "call"]

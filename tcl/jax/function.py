@@ -37,7 +37,7 @@ def call(
     strict: bool = False,
     relax: str | Iterable[str] | None = None,
     varying: Sequence[str] = (),
-) -> JaxFunction:
+) -> Function:
     """A def as a function of JAX's arrays on a CPU, which returns new ones.
 
     It works as it is, under ``jax.jit``, ``jax.vmap`` (a call for each element of the batch),
@@ -56,10 +56,10 @@ def call(
     """
     check_flag("unchecked", unchecked)
     settings = Settings(options, threads, nearest, strict, relax, None, varying)
-    return JaxFunction(source, entry_point, settings, backward, wanted, unchecked)
+    return Function(source, entry_point, settings, backward, wanted, unchecked)
 
 
-class JaxFunction:
+class Function:
     """A def as a function of JAX's arrays. Safe to call from several threads at once."""
 
     def __init__(
@@ -141,7 +141,7 @@ class JaxFunction:
         return f"<tcl function of JAX's arrays: {self.__doc__}>"
 
     def __reduce__(self) -> tuple[object, ...]:
-        return JaxFunction, self._given
+        return Function, self._given
 
 
 def _check_types(checked: CheckedDef) -> None:

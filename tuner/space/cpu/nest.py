@@ -226,7 +226,7 @@ def vectorize(on: KnobSubject) -> OptionKnobs:
     if on.movable and len(on.lane_choices) > 1:
         knobs = (
             Knob(f"{on.nest.name}.vector", on.movable, on.last_output, ordered=False),
-            Knob(f"{on.nest.name}.lane_choices", on.lane_choices, 1, ordered=True),
+            Knob(f"{on.nest.name}.lanes", on.lane_choices, 1, ordered=True),
         )
     unit = next(fragments(on.device, matrix=True), None)
 
