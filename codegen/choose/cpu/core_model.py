@@ -26,6 +26,7 @@ from tcl.codegen.choose.cpu.costs import (
     BROADCAST_CYCLES,
     CONFLICT_CYCLES,
     COUNTING_CYCLES,
+    EXTREME_LATENCY_CYCLES,
     LOOP_END_CYCLES,
     LOST_LINE_CYCLES,
     OPERATION_CYCLES,
@@ -391,7 +392,13 @@ class Core:
                 COUNTING_CYCLES / self.unroll(lane, whole) if self._waits_to_count(lane) else 0.0
             )
         steps = min(steps, _DEPTH)
-        return max(busy, ACCUMULATOR_LATENCY_CYCLES) + around + stored / max(1, steps)
+        latency = EXTREME_LATENCY_CYCLES if self.extreme else ACCUMULATOR_LATENCY_CYCLES
+        return max(busy, latency) + around + stored / max(1, steps)
+
+    @property
+    def extreme(self) -> bool:
+        """Whether the nest keeps the smallest or largest of floats."""
+        return self.nest.point.op in ("min", "max") and self.nest.point.type.is_float
 
     def turns_inside(self, dims: Collection[str], lane: str | None) -> int:
         """Turns of the loops inside of those that values of these dimensions depend on: without a

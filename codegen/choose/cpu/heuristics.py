@@ -10,6 +10,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import replace
 
+from tcl.codegen.choose.cpu.cache_misses import cached_bytes
 from tcl.codegen.choose.cpu.core_model import Core
 from tcl.codegen.choose.cpu.register_tiles import fastest
 from tcl.codegen.devices.cpu import CpuProfile
@@ -42,7 +43,8 @@ def heuristic(program: ir.Program, nest: ir.Nest, device: CpuProfile, sums: int 
     if lane is not None:
         vectorize = (next(k for k, d in enumerate(nest.dims) if d.name == lane), core.lanes)
     if not nest.reduces:
-        return replace(PLAIN, vectorize=vectorize, register=register)
+        inner = _transposed_order(core, lane, sizes)
+        return replace(PLAIN, vectorize=vectorize, register=register, inner_order=inner)
     tile, order, inner = _blocking(core, lane, sizes)
     copied = _panels(core, lane, sizes, tile, order)
     levels = dict(zip(operands(core.nest.point), copied, strict=False))
@@ -59,6 +61,20 @@ def heuristic(program: ir.Program, nest: ir.Nest, device: CpuProfile, sums: int 
         stage=stage,
         skip=bool(core.compacted),
     )
+
+
+def _transposed_order(core: Core, lane: str | None, sizes: Mapping[str, int]) -> tuple[int, ...]:
+    """The order of loops where vectors are transposed: the dimensions of the lanes and of the rows
+    innermost, so that lines of which a tile touches a part are done before the others move on."""
+    accesses = (*core.reads, core.target)
+    rows = [
+        d for d in sizes if d != lane and any(a.transposed(d, lane, core.lanes) for a in accesses)
+    ]
+    if not rows:
+        return ()
+    dims = core.nest.dims
+    ordered = sorted(range(len(dims)), key=lambda k: dims[k].name in (lane, *rows))
+    return _unless_natural(tuple(ordered))
 
 
 def _vectors(core: Core, lane: str, most: int) -> int:
@@ -171,16 +187,26 @@ def _streamed(
     """
     nest, first = core.nest, reductions[0]
     inner = _unless_natural((*others, lane, *reductions))
+    if core.sums > 1 and not (core.extreme and _from_memory(core)):
+        # Partial results in memory would keep the other reductions from being fused: in pieces of
+        # rows all of them take one pass. Extremes take so many instructions that they wait for
+        # pieces that come from memory.
+        return (), (), inner
     most = steps = _STREAMS
     if any(a.scattered for a in core.reads):
         moving = nest.dims[lane]
         row = sum(moving.extent * a.strides.get(moving.name, 0) for a in core.reads)
         most = steps = max(_STREAMS, core.device.l1_bytes // 2 // max(1, row))
-    if nest.dims[first].extent <= most or nest.point.type.compute != nest.point.type:
+    if nest.dims[first].extent <= 2 * most or nest.point.type.compute != nest.point.type:
         return (), (), inner
     tile = [0] * len(nest.dims)
     tile[first] = steps
     return tuple(tile), _unless_natural((*reductions, *others, lane)), inner
+
+
+def _from_memory(core: Core) -> bool:
+    """Whether caches do not keep some operand."""
+    return any(a.whole > cached_bytes(core.device) for a in core.reads)
 
 
 def _unless_natural(order: tuple[int, ...]) -> tuple[int, ...]:
