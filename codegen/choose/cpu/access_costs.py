@@ -15,6 +15,7 @@ from tcl.codegen.choose.cpu.costs import (
     COPY_TRANSPOSED_CYCLES,
     DIVISION_CYCLES,
     EXTREME_CYCLES,
+    GATHERED_LANE_CYCLES,
     OPERATION_CYCLES,
     PANEL_BEHIND_L2_CYCLES,
     PANEL_OTHER_L2_CYCLES,
@@ -71,7 +72,7 @@ class OperandAccess:
             return self.parts * (element.cycles(lane, lanes) + WORD_PART_CYCLES)
         stride = self.strides.get(lane or "", 0)
         if self.scattered and stride != self.itemsize:
-            return float(lanes)
+            return GATHERED_LANE_CYCLES * lanes if lanes > 1 else 2 * SCALAR_LOAD_CYCLES
         if stride and stride != self.itemsize:
             # A few apart, they are taken out of the vectors that they lie in.
             apart = abs(stride) / self.itemsize

@@ -38,6 +38,9 @@ _LONGEST = 1 << 30
 """Points of a dimension in a chunk at most; options take no more than twice as many."""
 _REUSED = 2
 """Points for each element that a nest touches, up to which it waits for caches."""
+_PIECE = 4096
+"""Bytes of a row of memory that are worth reading on their own: processors read ahead within a page,
+and once they have seen where it goes."""
 _LINES = 4
 """Vectors that a chunk has at least of a dimension along which memory lies in order."""
 
@@ -138,11 +141,28 @@ class ChunkGroup:
         speed = MEMORY_BYTES_PER_CYCLE if everything > device.l2_bytes else CACHE_BYTES_PER_CYCLE
         if everything <= device.l1_bytes:
             return False
+        if everything > device.l2_bytes and self._in_pieces(program, device):
+            return False
         least = self.bytes(program, self._spans([1] * len(self.shared)))
         if least > device.l2_bytes and self._affine:
             return False  # what the least chunk touches is gone before the next nest reads it
         work = sum(n.points / device.lanes(n.point.type) / 2 for n in self.nests)
         return again / speed > _WORTH * work
+
+    def _in_pieces(self, program: ir.Program, device: CpuProfile) -> bool:
+        """Whether chunks would cut the rows of a tensor that the second cache does not hold, so
+        that it is read in short pieces which are far apart."""
+        sizes = self.chunk(program, device)
+        for dims, size, extent in zip(self.shared, sizes, self.extents, strict=True):
+            if size == extent:
+                continue
+            for nest, dim in zip(self.nests, dims, strict=True):
+                for ref in refs(nest):
+                    layout = program.tensor(ref.tensor).layout
+                    far = _bytes(program, nest, ref, {}) > device.l2_bytes
+                    if far and size * layout.itemsize < _PIECE and dim in layout.in_order(ref):
+                        return True
+        return False
 
     @property
     def _affine(self) -> bool:

@@ -47,6 +47,8 @@ STORE_LOADS = 2.0
 """Times as long to store as to load."""
 BROADCAST_CYCLES = 0.07
 """By which a load that is brought into all lanes holds up the arithmetic."""
+GATHERED_LANE_CYCLES = 1.5
+"""To find an element whose place depends on data, to load it, and to put it into a lane."""
 SHUFFLE_CYCLES = 1.0
 """To take the elements of one more vector that are a few apart into another."""
 WORD_PART_CYCLES = 2.0

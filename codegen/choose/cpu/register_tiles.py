@@ -84,8 +84,8 @@ def _best(core: Core) -> Tile:
     if not core.nest.reduces:
         lane, _ = _cheapest(core, ((x, {}) for x in (None, *lanes)))
         # Lanes that are apart may only pay beside each other, where they are transposed.
-        tried = (None, *lanes) if lane is None else (lane,)
-        return _cheapest(core, ((x, _neighbours(core, x)) for x in tried))
+        beside = (None, *lanes) if lane is None else (lane,)
+        return _cheapest(core, ((x, _neighbours(core, x)) for x in beside))
     # Rows of one dimension first; then rows of two, for the most promising lanes.
     singles = []
     for lane in (None, *lanes) if core.dot is None else lanes:
