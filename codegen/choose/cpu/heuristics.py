@@ -107,7 +107,10 @@ def _blocking(
     if not rows or lane is None:
         return (), (), _unless_natural(inner)
     columns = [a for a in core.reads if lane in a.strides and core.worth_staging(a, lane, sizes)]
-    if lanes and columns:
+    # One column after the other would tear the rows of an operand that has all of these dimensions.
+    own = {nest.dims[k].name for k in rows}
+    streamed = any(lane in a.strides and own <= a.strides.keys() for a in core.reads)
+    if lanes and columns and not streamed:
         apart = [k for k in others if any(nest.dims[k].name in a.strides for a in columns)]
         return _by_columns(core, sizes, (lanes[0], reductions, apart), order, inner)
     tile = [0] * len(nest.dims)
