@@ -215,7 +215,7 @@ class Core:
         """Whether all of a few steps are best written out. What several of them read, as in a
         window that moves along a row, is then read once and kept, if there is room for it."""
         points = math.prod(sizes.values())
-        if inner.extent >= _FEW or inner.extent * points > _WRITTEN_OUT or inner.name == lane:
+        if inner.extent >= _FEW or inner.extent * points > MAX_POINTS or inner.name == lane:
             return False
         # What is done to operands before they are multiplied takes a register for its result.
         spare = _SPARE + (sum(self.arithmetic.values()) > OPERATION_CYCLES)
@@ -383,7 +383,8 @@ class Core:
         inner = self.innermost
         around = 0.0
         if inner is not None and inner.extent < _FEW and inner.extent * points > _WRITTEN_OUT:
-            around = LOOP_END_CYCLES / inner.extent
+            if self.unroll(lane, whole) < inner.extent:
+                around = LOOP_END_CYCLES / inner.extent
         elif self.compacted:
             around = LOOP_END_CYCLES / steps  # nobody foresees the end of a list
         elif inner is not None and inner.extent >= _FEW and self._keeps_busy(lane):
