@@ -59,7 +59,7 @@ from tcl.tuner.space.cpu.mapping import MappingSpace
 from tcl.tuner.space.gpu.mapping import GpuMappingSpace
 
 HERE = Path(__file__).parent
-TEXTS = {p.stem: p for folder in (HERE.parent / "examples", HERE) for p in folder.glob("*.tc")}
+TEXTS = {p.stem: p for p in (*(HERE.parent / "examples").glob("*.tc"), HERE / "emitted.tc")}
 """By name, all files with defs."""
 KEPT = HERE / "results" / "emitted.json.gz"
 

@@ -251,7 +251,7 @@ class FakeDevice(Device):
     launched: int = 0
     stream: int = 0
 
-    def memory(self, size: int) -> Block:
+    def allocate(self, size: int) -> Block:
         return Block(size)
 
     def upload(self, address: int, values: Array) -> None:

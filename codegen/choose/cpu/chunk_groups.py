@@ -39,8 +39,8 @@ _LONGEST = 1 << 30
 _REUSED = 2
 """Points for each element that a nest touches, up to which it waits for caches."""
 _PIECE = 4096
-"""Bytes of a row of memory that are worth reading on their own: processors read ahead within a page,
-and once they have seen where it goes."""
+"""Bytes of a row of memory that are worth reading on their own: processors read ahead within a
+page, and once they have seen where it goes."""
 _LINES = 4
 """Vectors that a chunk has at least of a dimension along which memory lies in order."""
 

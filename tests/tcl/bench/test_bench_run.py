@@ -31,7 +31,7 @@ from tcl.tuner.config import TunerConfig
 FAKE = """
 import os, sys, time
 import numpy as np
-from tcl.bench.task import Form
+from tcl.bench.task import PeerForm
 class Fake:
     def versions(self): return {"fake": "7"}
     def facts(self, task): return {}
@@ -50,7 +50,7 @@ class Fake:
             if later.calls > 8 and kind == "dies": os._exit(3)
             later.calls += 1
         later.calls = 0
-        def form(f): return lambda: Form(f, lambda: (f(), [out])[1], 1)
+        def form(f): return lambda: PeerForm(f, lambda: (f(), [out])[1], 1)
         def refuse(): raise RuntimeError("not today")
         if kind != "nothing":
             yield "slow", form(lambda: run(0.01))
