@@ -69,6 +69,8 @@ _ALONE = 0.5
 """How much longer memory takes for a single row."""
 _REUSE = 4
 """Register tiles that have to read a panel for copying it to pay."""
+_REUSE_CONVERTED = 2
+"""Likewise, where the copy is of a wider type."""
 _REUSE_NEAR = 32
 """Likewise, where it would come from the second cache without a copy, too."""
 
@@ -158,11 +160,16 @@ class Core:
         )
 
     def worth_staging(
-        self, access: OperandAccess, lane: str | None, sizes: Mapping[str, int]
+        self,
+        access: OperandAccess,
+        lane: str | None,
+        sizes: Mapping[str, int],
+        converted: bool = False,
     ) -> bool:
-        """Whether an operand is read often enough for a copy to pay."""
+        """Whether an operand is read often enough for a copy to pay. One that is ``converted`` saves
+        a conversion each time."""
         near = self.near(access, lane) and keeps_column(self, access, lane, sizes)
-        least = _REUSE_NEAR if near else _REUSE
+        least = _REUSE_CONVERTED if converted else _REUSE_NEAR if near else _REUSE
         return access.stageable and self.again(access, lane, sizes) >= least
 
     def worth_widening(

@@ -231,14 +231,14 @@ def _panels(
     levels = []
     for load, access in zip(operands(nest.point), core.reads, strict=True):
         far = core.staged(access, lane, sizes)
-        worth = core.worth_staging(access, lane, sizes)
         converted = core.dot is None and load.type.compute != load.type
+        worth = core.worth_staging(access, lane, sizes, converted)
         if access.overlapping:
             levels.append(0 if converted and core.worth_widening(access, lane, sizes) else -1)
         elif lane not in access.strides:
             # All of it, as each column of tiles reads it: converted once, if it has to be.
             levels.append(0 if far or (worth and converted) else -1)
-        elif far or (worth and (tile or access.has_gaps)):
+        elif far or (worth and (tile or access.has_gaps or converted)):
             levels.append(natural_level(tiles, load.ref))
         else:
             levels.append(-1)
