@@ -166,8 +166,8 @@ class Core:
         sizes: Mapping[str, int],
         converted: bool = False,
     ) -> bool:
-        """Whether an operand is read often enough for a copy to pay. One that is ``converted`` saves
-        a conversion each time."""
+        """Whether an operand is read often enough for a copy to pay. One that is ``converted``
+        saves a conversion each time."""
         near = self.near(access, lane) and keeps_column(self, access, lane, sizes)
         least = _REUSE_CONVERTED if converted else _REUSE_NEAR if near else _REUSE
         return access.stageable and self.again(access, lane, sizes) >= least
