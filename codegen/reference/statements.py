@@ -3,7 +3,7 @@ accumulator, loops over its reduction points, one store."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 
@@ -13,18 +13,8 @@ from tcl.codegen.reference.expressions import CheckedSite, Emitter, ExpressionCo
 from tcl.codegen.reference.names import PythonNames
 from tcl.codegen.reference.scalars import arithmetic, identity_value, literal, loaded, stored
 from tcl.grammar.ranges.sized import SizedDef, SizedStatement
-from tcl.grammar.tree.checked import (
-    Binary,
-    Call,
-    Cast,
-    Expr,
-    LetRef,
-    Read,
-    Select,
-    Statement,
-    Unary,
-)
-from tcl.grammar.tree.traverse import reads
+from tcl.grammar.tree.checked import LetRef, Statement
+from tcl.grammar.tree.traverse import reads, walk
 
 _PART = f"""\
 terms += 1
@@ -191,36 +181,10 @@ def _exact_lets(statement: Statement) -> set[str]:
     """Integral lets that some subscript uses, directly or through another let."""
     integral = {let.name: let.value for let in statement.lets if let.value.type.is_integral}
     used: set[str] = set()
-    roots = [statement.rhs, *(let.value for let in statement.lets)]
-    pending = [
-        n.name
-        for read in _nodes(roots)
-        if isinstance(read, Read)
-        for n in _nodes(read.subscripts)
-        if isinstance(n, LetRef)
-    ]
+    pending = [subscript for read in reads(statement) for subscript in read.subscripts]
     while pending:
-        name = pending.pop()
-        if name in integral and name not in used:
-            used.add(name)
-            pending += [n.name for n in _nodes([integral[name]]) if isinstance(n, LetRef)]
+        for node in walk(pending.pop()):
+            if isinstance(node, LetRef) and node.name in integral and node.name not in used:
+                used.add(node.name)
+                pending.append(integral[node.name])
     return used
-
-
-def _nodes(roots: Iterable[Expr]) -> Iterable[Expr]:
-    """Every node below ``roots``, roots included."""
-    waiting = list(roots)
-    while waiting:
-        node = waiting.pop()
-        yield node
-        match node:
-            case Read(subscripts=children) | Call(arguments=children):
-                waiting += children
-            case Unary(operand=operand) | Cast(operand=operand):
-                waiting.append(operand)
-            case Binary():
-                waiting += (node.left, node.right)
-            case Select():
-                waiting += (node.condition, node.then, node.otherwise)
-            case _:
-                pass

@@ -55,10 +55,8 @@ def call(b: Builder, name: str, arguments: Sequence[Val], type_: ScalarType) -> 
             results.append(b.call(f"{name}f", real, 1, *each, note=PURE))
             continue
         wide = [b.convert("fpext", a, "double") for a in each]
-        if name in _LIBM:
-            result = b.call(name, "double", 1, *wide, note=PURE)
-        else:
-            result = special.call(b, name, wide)
+        own = name not in _LIBM
+        result = special.call(b, name, wide) if own else b.call(name, "double", 1, *wide, note=PURE)
         results.append(b.convert("fptrunc", result, real))
     return b.gather_lanes(results)
 
@@ -81,7 +79,7 @@ def _norm(*xs: Number) -> Number:
         scaled = [x / scale for x in xs]
         total = sum((x * x for x in scaled[1:]), scaled[0] * scaled[0])
         result = total.sqrt() * scale
-    infinity = xs[0].constant_like(float("inf"))
+    infinity = xs[0].like(float("inf"))
     for x in xs:
         result = (x.abs() == infinity).choose(infinity, result)
     return result
@@ -89,18 +87,18 @@ def _norm(*xs: Number) -> Number:
 
 def _rnorm(*xs: Number) -> Number:
     if xs[0].type == "float":
-        infinity = xs[0].to("double").constant_like(float("inf"))
+        infinity = xs[0].to("double").like(float("inf"))
         wide = [x.to("double") for x in xs]
         total = sum((x * x for x in wide[1:]), wide[0] * wide[0])
-        result = total.constant_like(1.0) / total.sqrt()
+        result = total.like(1.0) / total.sqrt()
         for x in wide:
-            result = (x.abs() == infinity).choose(infinity.constant_like(0.0), result)
+            result = (x.abs() == infinity).choose(infinity.like(0.0), result)
         return result.to("float")
-    return xs[0].constant_like(1.0) / _norm(*xs)
+    return xs[0].like(1.0) / _norm(*xs)
 
 
 _INLINE: dict[str, Callable[..., Number]] = {
-    "fdim": lambda x, y: (x <= y).choose(x.constant_like(0.0), x - y),
+    "fdim": lambda x, y: (x <= y).choose(x.like(0.0), x - y),
     "fdivide": lambda x, y: x / y,
     "fmod": lambda x, y: x % y,
     "hypot": _norm,

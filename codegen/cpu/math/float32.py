@@ -45,14 +45,14 @@ _EXP = (0.4999999403953552, 0.16666516661643982, 0.04166809841990471, 0.00836919
 def _exp(x: Number) -> Number:
     x = in_range(x, -104.0, 89.0)
     n, shifted = round_shifted(x, _LOG2_E, 254)
-    r = n.fma(x.constant_like(-_LN2_LOW), n.fma(x.constant_like(-_LN2_HIGH), x))
+    r = n.fma(x.like(-_LN2_LOW), n.fma(x.like(-_LN2_HIGH), x))
     return times_power(polynomial(r, (1.0, 1.0, *_EXP)), n, shifted)
 
 
 def _exp_within(x: Number) -> Number:
     """The same for -87 <= x <= 88."""
     n, shifted = round_shifted(x, _LOG2_E, 127)
-    r = n.fma(x.constant_like(-_LN2_LOW), n.fma(x.constant_like(-_LN2_HIGH), x))
+    r = n.fma(x.like(-_LN2_LOW), n.fma(x.like(-_LN2_HIGH), x))
     return times_normal_power(polynomial(r, (1.0, 1.0, *_EXP)), n, shifted)
 
 
@@ -73,9 +73,9 @@ def _exp2(x: Number) -> Number:
 def _exp10(x: Number) -> Number:
     x = in_range(x, -46.0, 39.0)
     n, shifted = round_shifted(x, math.log2(10), 254)
-    r = n.fma(x.constant_like(-_LOG10_2_LOW), n.fma(x.constant_like(-_LOG10_2_HIGH), x))
+    r = n.fma(x.like(-_LOG10_2_LOW), n.fma(x.like(-_LOG10_2_HIGH), x))
     low = (r * r).fma(polynomial(r, _EXP10), r * _LN10_LOW)
-    return times_power(r.fma(x.constant_like(_LN10_HIGH), low) + 1.0, n, shifted)
+    return times_power(r.fma(x.like(_LN10_HIGH), low) + 1.0, n, shifted)
 
 
 _EXPM1 = (0.4999999701976776, 0.16666539013385773, 0.04166775569319725, 0.008367122150957584,
@@ -91,7 +91,7 @@ _TANH_NEAR = (-0.33333316445350647, 0.13332544267177582, -0.05384804680943489,
 def _expm1(x: Number) -> Number:
     kept = at_least(at_most(x, 89.0), -20.0)
     n, shifted = round_shifted(kept, _LOG2_E, 126)
-    r = n.fma(x.constant_like(-_LN2_LOW), n.fma(x.constant_like(-_LN2_HIGH), kept))
+    r = n.fma(x.like(-_LN2_LOW), n.fma(x.like(-_LN2_HIGH), kept))
     p = (r * r).fma(polynomial(r, _EXPM1), r)
     # Half of it, as 2**128 is no float32.
     half = (shifted << 23).number()
@@ -103,7 +103,7 @@ def _tanh(x: Number) -> Number:
     square = x * x
     near = (x * square).fma(polynomial(square, _TANH_NEAR), x)
     e = _exp_within(up_to(x.abs() * 2.0, 20.0))
-    far = x.constant_like(1.0) - x.constant_like(2.0) / (e + 1.0)
+    far = x.like(1.0) - x.like(2.0) / (e + 1.0)
     return with_sign((x.abs() > 0.55).choose(far, near), x)
 
 
@@ -121,13 +121,13 @@ def _log_parts(x: Number) -> tuple[Number, Number, Number]:
     m, e = split(scaled)
     f = m - 1.0
     square = f * f
-    return f, square.fma(x.constant_like(-0.5), square * f * polynomial(f, _LOG)), e + less
+    return f, square.fma(x.like(-0.5), square * f * polynomial(f, _LOG)), e + less
 
 
 def _log(x: Number) -> Number:
     f, rest, e = _log_parts(x)
-    low = e.fma(x.constant_like(_LN2_LOW), rest) + f
-    return log_edges(x, e.fma(x.constant_like(_LN2_HIGH), low))
+    low = e.fma(x.like(_LN2_LOW), rest) + f
+    return log_edges(x, e.fma(x.like(_LN2_HIGH), low))
 
 
 _LOG2_E_PARTS = 1.4426950216293335, _LOG2_E - 1.4426950216293335
@@ -141,7 +141,7 @@ def _log2(x: Number) -> Number:
 
 def _log10(x: Number) -> Number:
     f, rest, e = _log_parts(x)
-    rest = e.fma(x.constant_like(_LOG10_2_LOW * math.log(10)), rest)
+    rest = e.fma(x.like(_LOG10_2_LOW * math.log(10)), rest)
     return log_edges(x, log_times(f, rest, e * _LOG10_2_HIGH, _LOG10_E_PARTS))
 
 
@@ -160,7 +160,7 @@ def _erf(x: Number) -> Number:
     near = x.fma(polynomial(x * x, _ERF_NEAR), x)
     t = at_most(x.abs(), 3.95)
     exponent = t.fma(polynomial(t, _ERF_FAR), -t)
-    far = with_sign(x.constant_like(1.0) - _exp_within(exponent), x)
+    far = with_sign(x.like(1.0) - _exp_within(exponent), x)
     return (x.abs() > 0.93).choose(far, near)
 
 
@@ -173,6 +173,6 @@ FORMULAS: dict[str, Callable[..., Number]] = {
     "log": _log,
     "log10": _log10,
     "log2": _log2,
-    "rsqrt": lambda x: x.constant_like(1.0) / x.sqrt(),
+    "rsqrt": lambda x: x.like(1.0) / x.sqrt(),
     "tanh": _tanh,
 }

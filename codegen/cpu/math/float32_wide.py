@@ -13,11 +13,9 @@ from tcl.codegen.cpu.math.tools import (
     at_least,
     at_most,
     bits,
-    both,
     floor,
     is_nan,
     log_edges,
-    negated,
     negative,
     polynomial,
     rarely,
@@ -42,7 +40,7 @@ def wide(formula: Callable[..., Number]) -> Callable[..., Number]:
 def _exp_pieces(x: Number) -> tuple[Number, Number, Number, Number]:
     """For x = n log(2) + r and |x| < 700: cosh(r) - 1, sinh(r), 2**n and 2**-n."""
     n, shifted = round_shifted(x, math.log2(math.e), 1023)
-    r = n.fma(x.constant_like(-_LN2_LOW), n.fma(x.constant_like(-_LN2_HIGH), x))
+    r = n.fma(x.like(-_LN2_LOW), n.fma(x.like(-_LN2_HIGH), x))
     square = r * r
     sinh = (r * square).fma(polynomial(square, tables.WIDE_SINH), r)
     up = (shifted << 52).number()
@@ -74,23 +72,23 @@ def _log1p(t: Number) -> Number:
     """log(1 + t); exact to the last digits however small t is."""
     u = t + 1.0
     m, e = split(u)
-    inside = e == t.constant_like(0.0)
+    inside = e == t.like(0.0)
     f = inside.choose(t, m - 1.0)
     log = f * polynomial(f, tables.WIDE_LOG)
-    return log_edges(u, inside.choose(log, e.fma(t.constant_like(math.log(2)), log)))
+    return log_edges(u, inside.choose(log, e.fma(t.like(math.log(2)), log)))
 
 
 def _asinh(x: Number) -> Number:
     a = x.abs()
     square = a * a
     log = _log1p(square / ((square + 1.0).sqrt() + 1.0) + a)
-    return with_sign((a == x.constant_like(_INF)).choose(a, log), x)
+    return with_sign((a == x.like(_INF)).choose(a, log), x)
 
 
 def _acosh(x: Number) -> Number:
     t = x - 1.0
     log = _log1p((t * (t + 2.0)).sqrt() + t)
-    return (x < 1.0).choose(x.constant_like(_NAN), log)
+    return (x < 1.0).choose(x.like(_NAN), log)
 
 
 def _atanh(x: Number) -> Number:
@@ -102,7 +100,7 @@ def _pow(x: Number, y: Number) -> Number:
     a = x.abs().to("double")
     m, e = split(a)
     f = m - 1.0
-    log = e.fma(a.constant_like(math.log(2)), f * polynomial(f, tables.WIDE_LOG))
+    log = e.fma(a.like(math.log(2)), f * polynomial(f, tables.WIDE_LOG))
     return pow_edges(x, y, _exp(y.to("double") * log).to("float"))
 
 
@@ -111,11 +109,11 @@ def pow_edges(x: Number, y: Number, power: Number) -> Number:
     is the result, and nothing else is computed."""
     a, zero, one, infinity = (
         x.abs(),
-        x.constant_like(0.0),
-        x.constant_like(1.0),
-        x.constant_like(_INF),
+        x.like(0.0),
+        x.like(1.0),
+        x.like(_INF),
     )
-    plain = both(both(x > 0.0, x < _INF), y.abs() < _INF)
+    plain = (x > 0.0) & (x < _INF) & (y.abs() < _INF)
 
     def edges() -> Number:
         # Powers of 0 and infinity; those with y = 0 and NaN come last.
@@ -124,15 +122,15 @@ def pow_edges(x: Number, y: Number, power: Number) -> Number:
         # Infinite powers count as even.
         half = y * 0.5
         whole = floor(y) == y
-        odd = both(whole, Test(y.b, y.b.compare("fcmp one", floor(half).value, half.value)))
+        odd = whole & Test(y.b, y.b.compare("fcmp one", floor(half).value, half.value))
         result = with_sign(result, odd.choose(x, one))
-        bad = both(both(x < 0.0, x > -_INF), negated(whole))
-        result = bad.choose(x.constant_like(_NAN), result)
-        result = both(a == one, y.abs() == infinity).choose(one, result)
+        bad = (x < 0.0) & (x > -_INF) & ~whole
+        result = bad.choose(x.like(_NAN), result)
+        result = ((a == one) & (y.abs() == infinity)).choose(one, result)
         result = (is_nan(x) | is_nan(y)).choose(x + y, result)
         return ((x == one) | (y == zero)).choose(one, result)
 
-    return rarely(negated(plain), power, edges)
+    return rarely(~plain, power, edges)
 
 
 # Inverse trigonometric functions.
@@ -142,35 +140,35 @@ def _asin_parts(x: Number) -> tuple[Test, Number]:
     """For |x| > 1/2, which is the test: asin(sqrt((1 - |x|) / 2)); asin(|x|) elsewhere."""
     a = x.abs()
     large = a > 0.5
-    square = large.choose((x.constant_like(1.0) - a) * 0.5, a * a)
+    square = large.choose((x.like(1.0) - a) * 0.5, a * a)
     w = large.choose(square.sqrt(), a)
     return large, (w * square).fma(polynomial(square, tables.WIDE_ASIN), w)
 
 
 def _asin(x: Number) -> Number:
     large, p = _asin_parts(x)
-    return with_sign(large.choose(p.fma(x.constant_like(-2.0), x.constant_like(math.pi / 2)), p), x)
+    return with_sign(large.choose(p.fma(x.like(-2.0), x.like(math.pi / 2)), p), x)
 
 
 def _acos(x: Number) -> Number:
     large, p = _asin_parts(x)
     twice = p + p
-    outer = (x < 0.0).choose(x.constant_like(math.pi) - twice, twice)
-    return large.choose(outer, x.constant_like(math.pi / 2) - p.copysign(x))
+    outer = (x < 0.0).choose(x.like(math.pi) - twice, twice)
+    return large.choose(outer, x.like(math.pi / 2) - p.copysign(x))
 
 
 def _atan_of_ratio(y: Number, x: Number) -> Number:
     """atan(y / x) for y >= 0 and x >= 0, where 0 / 0 is 0 and inf / inf is 1."""
     steep = y > x
     q = steep.choose(x, y) / steep.choose(y, x)
-    q = (x == y).choose((x == x.constant_like(0.0)).choose(x, x.constant_like(1.0)), q)
+    q = (x == y).choose((x == x.like(0.0)).choose(x, x.like(1.0)), q)
     p = q * polynomial(q * q, tables.WIDE_ATAN)
-    return steep.choose(x.constant_like(math.pi / 2) - p, p)
+    return steep.choose(x.like(math.pi / 2) - p, p)
 
 
 def _atan2(y: Number, x: Number) -> Number:
     angle = _atan_of_ratio(y.abs(), x.abs())
-    return with_sign(negative(x).choose(x.constant_like(math.pi) - angle, angle), y)
+    return with_sign(negative(x).choose(x.like(math.pi) - angle, angle), y)
 
 
 # The rest.
@@ -179,7 +177,7 @@ def _atan2(y: Number, x: Number) -> Number:
 def erfc_pieces(a: Number) -> tuple[Number, Number]:
     """``(a - 3) / (a + 3)`` and ``1 / (1 + 2a)`` by one division."""
     sum_, twice = a + 3.0, a + a + 1.0
-    inverse = a.constant_like(1.0) / (sum_ * twice)
+    inverse = a.like(1.0) / (sum_ * twice)
     return (a - 3.0) * twice * inverse, sum_ * inverse
 
 
@@ -188,7 +186,7 @@ def _erfc(x: Number) -> Number:
     t, factor = erfc_pieces(a)
     scaled = polynomial(t, tables.WIDE_ERFCX) * factor
     tail = scaled * _exp(-(a * a))
-    return (x < 0.0).choose(x.constant_like(2.0) - tail, tail)
+    return (x < 0.0).choose(x.like(2.0) - tail, tail)
 
 
 def cbrt_pieces(x: Number, steps: int) -> tuple[Number, Number, Number]:
@@ -199,22 +197,20 @@ def cbrt_pieces(x: Number, steps: int) -> tuple[Number, Number, Number]:
     significand, e = split(x)
     # The third of an integer, rounded down; the summand keeps multiples of 3 whole.
     third = floor((e + 0.5) * (1 / 3))
-    k = third.fma(x.constant_like(-3.0), e)
-    one, two = k == x.constant_like(1.0), k == x.constant_like(2.0)
+    k = third.fma(x.like(-3.0), e)
+    one, two = k == x.like(1.0), k == x.like(2.0)
     # From sqrt(1/2) .. sqrt(2) to 1 .. 2, where the polynomial holds.
     low = significand < 1.0
     y = polynomial(low.choose(significand + significand, significand), tables.RCBRT)
-    y = y * low.choose(x.constant_like(2 ** (1 / 3)), x.constant_like(1.0))
+    y = y * low.choose(x.like(2 ** (1 / 3)), x.like(1.0))
     y = y * one.choose(
-        x.constant_like(2 ** (-1 / 3)),
-        two.choose(x.constant_like(2 ** (-2 / 3)), x.constant_like(1.0)),
+        x.like(2 ** (-1 / 3)),
+        two.choose(x.like(2 ** (-2 / 3)), x.like(1.0)),
     )
-    m = significand * one.choose(
-        x.constant_like(2.0), two.choose(x.constant_like(4.0), x.constant_like(1.0))
-    )
+    m = significand * one.choose(x.like(2.0), two.choose(x.like(4.0), x.like(1.0)))
     for _ in range(steps):
-        error = (m * y * y).fma(-y, x.constant_like(1.0))
-        y = (y * error).fma(error.fma(x.constant_like(2 / 9), x.constant_like(1 / 3)), y)
+        error = (m * y * y).fma(-y, x.like(1.0))
+        y = (y * error).fma(error.fma(x.like(2 / 9), x.like(1 / 3)), y)
     return m, y, third
 
 
@@ -223,7 +219,7 @@ def _power_of_two(n: Number) -> Number:
 
 
 def _cbrt_edge(x: Number) -> Test:
-    return (x == x.constant_like(0.0)) | (x.abs() == x.constant_like(_INF)) | is_nan(x)
+    return (x == x.like(0.0)) | (x.abs() == x.like(_INF)) | is_nan(x)
 
 
 def _cbrt(x: Number) -> Number:
@@ -233,11 +229,11 @@ def _cbrt(x: Number) -> Number:
 
 def _rcbrt(x: Number) -> Number:
     _, y, third = cbrt_pieces(x.abs(), 1)
-    return _cbrt_edge(x).choose(x.constant_like(1.0) / x, with_sign(y * _power_of_two(-third), x))
+    return _cbrt_edge(x).choose(x.like(1.0) / x, with_sign(y * _power_of_two(-third), x))
 
 
 def _hypot(x: Number, y: Number) -> Number:
-    infinity = x.constant_like(_INF)
+    infinity = x.like(_INF)
     either = (x.abs() == infinity) | (y.abs() == infinity)
     return either.choose(infinity, x.fma(x, y * y).sqrt())
 
@@ -247,7 +243,7 @@ _WIDE: dict[str, Callable[..., Number]] = {
     "acosh": _acosh,
     "asin": _asin,
     "asinh": _asinh,
-    "atan": lambda x: with_sign(_atan_of_ratio(x.abs(), x.constant_like(1.0)), x),
+    "atan": lambda x: with_sign(_atan_of_ratio(x.abs(), x.like(1.0)), x),
     "atan2": _atan2,
     "atanh": _atanh,
     "cbrt": _cbrt,

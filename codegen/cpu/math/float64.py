@@ -44,7 +44,7 @@ _INF = math.inf
 def _reduced(x: Number, base: int) -> tuple[Number, Number, Bits]:
     """r and n of x = n log(2) + r, and bits with ``n + base`` in the low half."""
     n, shifted = round_shifted(x, _LOG2_E, base)
-    return n.fma(x.constant_like(-_LN2_LOW), n.fma(x.constant_like(-_LN2_HIGH), x)), n, shifted
+    return n.fma(x.like(-_LN2_LOW), n.fma(x.like(-_LN2_HIGH), x)), n, shifted
 
 
 def _exp(x: Number) -> Number:
@@ -55,7 +55,7 @@ def _exp(x: Number) -> Number:
 def _power(r: Number, parts: tuple[float, float]) -> Number:
     """exp(r * factor) for a factor in two parts and a result from sqrt(1/2) to sqrt(2)."""
     s = r * parts[0]
-    lost = r.fma(r.constant_like(parts[1]), r.fma(r.constant_like(parts[0]), -s))
+    lost = r.fma(r.like(parts[1]), r.fma(r.like(parts[0]), -s))
     return (s * s).fma(polynomial(s, tables.EXP), lost) + s + 1.0
 
 
@@ -68,7 +68,7 @@ def _exp2(x: Number) -> Number:
 def _exp10(x: Number) -> Number:
     x = at_least(at_most(x, 309.0), -324.0)
     n, shifted = round_shifted(x, math.log2(10), 2046)
-    r = n.fma(x.constant_like(-_LOG10_2_LOW), n.fma(x.constant_like(-_LOG10_2_HIGH), x))
+    r = n.fma(x.like(-_LOG10_2_LOW), n.fma(x.like(-_LOG10_2_HIGH), x))
     return times_power(_power(r, _LN10_PARTS), n, shifted)
 
 
@@ -87,12 +87,12 @@ def _hyperbolic_pieces(x: Number) -> tuple[Number, Number, Number, Number]:
     r, _, shifted = _reduced(x, 1021)
     square = r * r
     sinh = (r * square).fma(polynomial(square, tables.SINH), r)
-    cosh = square.fma(polynomial(square, tables.COSH), x.constant_like(1.0))
+    cosh = square.fma(polynomial(square, tables.COSH), x.like(1.0))
     head = shifted << 52
     up = head.number()
     # Exponents of reciprocals add to twice the bias; large x would leave the range.
     down = (head ^ (0x7FF << 52)).number() * 2.0**-5
-    down = (x > 300.0).choose(x.constant_like(0.0), down)
+    down = (x > 300.0).choose(x.like(0.0), down)
     return cosh, sinh, up + down, up - down
 
 
@@ -115,7 +115,7 @@ def _tanh(x: Number) -> Number:
     near = (x * square).fma(polynomial(square, tables.TANH), x)
     r, n, shifted = _reduced(at_most(x.abs() * 2.0, 40.0), 1023)
     e = times_normal_power(polynomial(r, (1.0, 1.0, *tables.EXP)), n, shifted)
-    far = x.constant_like(1.0) - x.constant_like(2.0) / (e + 1.0)
+    far = x.like(1.0) - x.like(2.0) / (e + 1.0)
     return with_sign((x.abs() > 0.55).choose(far, near), x)
 
 
@@ -134,8 +134,8 @@ def _log(x: Number) -> Number:
     scaled, less = normal(x)
     m, e = split(scaled)
     f, e = m - 1.0, e + less
-    low = e.fma(x.constant_like(_LN2_LOW), _log_rest(f)) + f
-    return log_edges(x, e.fma(x.constant_like(_LN2_HIGH), low))
+    low = e.fma(x.like(_LN2_LOW), _log_rest(f)) + f
+    return log_edges(x, e.fma(x.like(_LN2_HIGH), low))
 
 
 def _log2(x: Number) -> Number:
@@ -149,18 +149,18 @@ def _log10(x: Number) -> Number:
     scaled, less = normal(x)
     m, e = split(scaled)
     f, e = m - 1.0, e + less
-    rest = e.fma(x.constant_like(_LOG10_2_LOW * math.log(10)), _log_rest(f))
+    rest = e.fma(x.like(_LOG10_2_LOW * math.log(10)), _log_rest(f))
     return log_edges(x, log_times(f, rest, e * _LOG10_2_HIGH, _LOG10_E_PARTS))
 
 
 def _log1p(x: Number) -> Number:
     u = x + 1.0
     x_in_u = u - 1.0
-    lost = (x.constant_like(1.0) - (u - x_in_u)) + (x - x_in_u)
+    lost = (x.like(1.0) - (u - x_in_u)) + (x - x_in_u)
     m, e = split(u)
     f = m - 1.0
-    low = e.fma(x.constant_like(_LN2_LOW), _log_rest(f) + lost / u) + f
-    result = log_edges(u, e.fma(x.constant_like(_LN2_HIGH), low))
+    low = e.fma(x.like(_LN2_LOW), _log_rest(f) + lost / u) + f
+    result = log_edges(u, e.fma(x.like(_LN2_HIGH), low))
     return (x.abs() < 1e-20).choose(x, result)
 
 
@@ -181,7 +181,7 @@ def _long_log(a: Number) -> tuple[Number, Number]:
     # log(m) = 2s + s**3 * (2/3 + z * p(z))
     tail = z * polynomial(z, tables.LOG_TAIL)
     factor = tail + 0.6666666666666666
-    factor_low = (tail.constant_like(0.6666666666666666) - factor) + tail + 3.700743415417188e-17
+    factor_low = (tail.like(0.6666666666666666) - factor) + tail + 3.700743415417188e-17
     product = cube * factor
     product_low = cube.fma(factor, -product) + cube.fma(factor_low, cube_low * factor)
     twice = s + s
@@ -189,7 +189,7 @@ def _long_log(a: Number) -> tuple[Number, Number]:
     log_low = ((twice - log) + product) + (s_low + s_low + product_low)
     whole = e * _LN2_HIGH
     high = whole + log
-    return high, ((whole - high) + log) + e.fma(a.constant_like(_LN2_LOW), log_low)
+    return high, ((whole - high) + log) + e.fma(a.like(_LN2_LOW), log_low)
 
 
 def _pow(x: Number, y: Number) -> Number:
@@ -198,7 +198,7 @@ def _pow(x: Number, y: Number) -> Number:
     high = y * log
     low = y.fma(log, -high) + y * low
     # exp(high + low), where low is far smaller than high.
-    low = (high.abs() < 800.0).choose(low, high.constant_like(0.0))
+    low = (high.abs() < 800.0).choose(low, high.like(0.0))
     r, n, shifted = _reduced(at_least(at_most(high, 710.0), -746.0), 2046)
     return pow_edges(x, y, times_power(polynomial(r + low, (1.0, 1.0, *tables.EXP)), n, shifted))
 
@@ -214,15 +214,13 @@ def _periodic(x: Number, quarters: int, name: str) -> Number:
     n, shifted = round_shifted(x, 2 / math.pi)
     r = x
     for part in _HALF_PI_PARTS:
-        r = n.fma(x.constant_like(-part), r)
+        r = n.fma(x.like(-part), r)
     square = r * r
     sin = (r * square).fma(polynomial(square, tables.SIN), r)
     # 1 - square/2 is rounded, and what that lost is put back.
     half = square * 0.5
-    most = x.constant_like(1.0) - half
-    cos = (square * square).fma(
-        polynomial(square, tables.COS), (x.constant_like(1.0) - most) - half
-    ) + most
+    most = x.like(1.0) - half
+    cos = (square * square).fma(polynomial(square, tables.COS), (x.like(1.0) - most) - half) + most
     usual = turned(sin, cos, shifted + quarters)
     return rarely(x.abs() >= _PERIODIC_LIMIT, usual, lambda: lane_by_lane(name, x))
 
@@ -233,7 +231,7 @@ def _erf(x: Number) -> Number:
     t, factor = erfc_pieces(a)
     r, n, shifted = _reduced(-(a * a), 1023)
     e = times_normal_power(polynomial(r, (1.0, 1.0, *tables.EXP)), n, shifted)
-    far = x.constant_like(1.0) - e * (polynomial(t, tables.ERF_FAR) * factor)
+    far = x.like(1.0) - e * (polynomial(t, tables.ERF_FAR) * factor)
     return (x.abs() > 1.0).choose(with_sign(far, x), near)
 
 
@@ -245,10 +243,10 @@ def _cbrt(x: Number) -> Number:
     root = m * y * y
     square = root * root
     lacking = (-square).fma(root, m) - root * root.fma(root, -square)
-    root = (lacking * (y * y)).fma(x.constant_like(1 / 3), root)
-    third = less.fma(x.constant_like(1 / 3), third)  # less is 0 or -54, so the product is whole
+    root = (lacking * (y * y)).fma(x.like(1 / 3), root)
+    third = less.fma(x.like(1 / 3), third)  # less is 0 or -54, so the product is whole
     scale = (bits(third + (1.5 * 2.0**52 + 1023.0)) << 52).number()
-    edge = (a == x.constant_like(0.0)) | (a == x.constant_like(_INF)) | is_nan(x)
+    edge = (a == x.like(0.0)) | (a == x.like(_INF)) | is_nan(x)
     return edge.choose(x, with_sign(root * scale, x))
 
 
@@ -266,8 +264,8 @@ FORMULAS: dict[str, Callable[..., Number]] = {
     "log1p": _log1p,
     "log2": _log2,
     "pow": _pow,
-    "rsqrt": lambda x: x.constant_like(1.0) / x.sqrt(),
-    "sin": lambda x: (x == x.constant_like(0.0)).choose(x, _periodic(x, 0, "sin")),
+    "rsqrt": lambda x: x.like(1.0) / x.sqrt(),
+    "sin": lambda x: (x == x.like(0.0)).choose(x, _periodic(x, 0, "sin")),
     "sinh": _sinh,
     "tanh": _tanh,
 }

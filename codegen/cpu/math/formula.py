@@ -23,10 +23,16 @@ class Test:
     def __or__(self, other: Test) -> Test:
         return Test(self.b, self.b.binary("or", self.value, other.value))
 
+    def __and__(self, other: Test) -> Test:
+        return Test(self.b, self.b.binary("and", self.value, other.value))
+
+    def __invert__(self) -> Test:
+        return Test(self.b, self.b.negation(self.value))
+
 
 def _operate(name: str) -> Callable[[Number, Number | float], Number]:
     def operator(left: Number, other: Number | float) -> Number:
-        right = other if isinstance(other, Number) else left.constant_like(other)
+        right = other if isinstance(other, Number) else left.like(other)
         return Number(left.b, left.b.binary(name, left.value, right.value))
 
     return operator
@@ -34,7 +40,7 @@ def _operate(name: str) -> Callable[[Number, Number | float], Number]:
 
 def _compare(name: str) -> Callable[[Number, Number | float], Test]:
     def operator(left: Number, other: Number | float) -> Test:
-        right = other if isinstance(other, Number) else left.constant_like(other)
+        right = other if isinstance(other, Number) else left.like(other)
         return Test(left.b, left.b.compare(f"fcmp {name}", left.value, right.value))
 
     return operator
@@ -52,7 +58,7 @@ class Number:
         """LLVM type of one lane."""
         return self.value.type
 
-    def constant_like(self, constant: float) -> Number:
+    def like(self, constant: float) -> Number:
         """A constant of the same type."""
         return Number(self.b, self.b.constant(constant, self.type))
 
@@ -108,7 +114,7 @@ class Number:
     def power_of_two(self) -> Number:
         """The power of two that a positive float64 starts with, kept to 2**-1000 .. 2**1000."""
         b = self.b
-        low, high = self.constant_like(2.0**-1000), self.constant_like(2.0**1000)
+        low, high = self.like(2.0**-1000), self.like(2.0**1000)
         kept = (self < low).choose(low, (self > high).choose(high, self))
         bits = b.convert("bitcast", kept.value, "i64")
         head = b.binary("and", bits, b.constant(0x7FF << 52, "i64"))

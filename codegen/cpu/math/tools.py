@@ -90,18 +90,10 @@ def bits_of(value: float, type_: str) -> int:
 
 def polynomial(x: Number, coefficients: Sequence[float]) -> Number:
     """Horner's rule; the constant term comes first."""
-    result = x.constant_like(coefficients[-1])
+    result = x.like(coefficients[-1])
     for c in reversed(coefficients[:-1]):
-        result = result.fma(x, x.constant_like(c))
+        result = result.fma(x, x.like(c))
     return result
-
-
-def both(left: Test, right: Test) -> Test:
-    return Test(left.b, left.b.binary("and", left.value, right.value))
-
-
-def negated(test: Test) -> Test:
-    return Test(test.b, test.b.negation(test.value))
 
 
 def floor(x: Number) -> Number:
@@ -120,12 +112,12 @@ def negative(x: Number) -> Test:
 
 def at_least(x: Number, limit: float) -> Number:
     """The larger of both; a NaN stays."""
-    return (x < limit).choose(x.constant_like(limit), x)
+    return (x < limit).choose(x.like(limit), x)
 
 
 def at_most(x: Number, limit: float) -> Number:
     """The smaller of both; a NaN stays."""
-    return (x > limit).choose(x.constant_like(limit), x)
+    return (x > limit).choose(x.like(limit), x)
 
 
 def with_sign(magnitude: Number, sign: Number) -> Number:
@@ -141,8 +133,8 @@ def round_shifted(x: Number, factor: float, base: int = 0) -> tuple[Number, Bits
     The sum with 1.5 times 2**digits rounds at the units; the product must stay under
     2**(digits - 2). The bits that come with it are zero under shifts by ``digits``.
     """
-    magic = x.constant_like(1.5 * 2.0 ** layout(x).digits + base)
-    shifted = x.fma(x.constant_like(factor), magic)
+    magic = x.like(1.5 * 2.0 ** layout(x).digits + base)
+    shifted = x.fma(x.like(factor), magic)
     return shifted - magic, bits(shifted)
 
 
@@ -161,16 +153,16 @@ def split(x: Number) -> tuple[Number, Number]:
 
 def log_edges(x: Number, result: Number) -> Number:
     """The logarithm of x, made right where x is not a positive number."""
-    result = (x > 0.0).choose(result, x.constant_like(math.nan))
-    result = (x == x.constant_like(0.0)).choose(x.constant_like(-math.inf), result)
-    return (x == x.constant_like(math.inf)).choose(x, result)
+    result = (x > 0.0).choose(result, x.like(math.nan))
+    result = (x == x.like(0.0)).choose(x.like(-math.inf), result)
+    return (x == x.like(math.inf)).choose(x, result)
 
 
 def log_times(f: Number, rest: Number, whole: Number, parts: tuple[float, float]) -> Number:
     """``whole + (f + rest) * factor`` for a factor in two parts, with one rounding that counts."""
-    high = f.fma(f.constant_like(parts[0]), whole)
-    lost = f.fma(f.constant_like(parts[0]), whole - high)
-    return f.fma(f.constant_like(parts[1]), rest.fma(f.constant_like(parts[0]), lost)) + high
+    high = f.fma(f.like(parts[0]), whole)
+    lost = f.fma(f.like(parts[0]), whole - high)
+    return f.fma(f.like(parts[1]), rest.fma(f.like(parts[0]), lost)) + high
 
 
 def normal(x: Number) -> tuple[Number, Number]:
@@ -178,8 +170,8 @@ def normal(x: Number) -> tuple[Number, Number]:
     form = layout(x)
     tiny = x < 2.0 ** (1 - form.bias)
     up = form.digits + 2
-    zero = x.constant_like(0.0)
-    return tiny.choose(x * 2.0**up, x), tiny.choose(x.constant_like(-float(up)), zero)
+    zero = x.like(0.0)
+    return tiny.choose(x * 2.0**up, x), tiny.choose(x.like(-float(up)), zero)
 
 
 def any_lane(test: Test) -> Val:
@@ -202,6 +194,28 @@ def rarely(test: Test, usual: Number, otherwise: Callable[[], Number]) -> Number
     b.branch(after)
     b.start(after)
     return Number(b, b.phi([(usual.value, before), (mixed.value, last)]))
+
+
+def call_formula(
+    b: Builder,
+    symbol: str,
+    formula: Callable[..., Number],
+    arguments: Sequence[Val],
+    inlined: int = 0,
+) -> Val:
+    """The formula on arguments of one type, as a function ``symbol`` that is added to the module
+    when first needed. One with fewer instructions than ``inlined`` is inlined always."""
+    real, lanes = arguments[0].type, arguments[0].lanes
+    if symbol not in b.defined:
+        b.defined[symbol] = ""  # claims the name while the body asks for others
+        inner = b.inner()
+        parameters = [Val(f"%a{k}", real, lanes) for k in range(len(arguments))]
+        result = formula(*(Number(inner, p) for p in parameters)).value
+        inline = " alwaysinline" if len(inner.lines) < inlined else ""
+        head = f"define internal {result.ty} @{symbol}({', '.join(map(str, parameters))})"
+        body = ["entry:", *inner.entry, *inner.lines, f"  ret {result}", "}", ""]
+        b.defined[symbol] = "\n".join([f"{head}{PURE}{inline} {{", *body])
+    return b.call(symbol, real, lanes, *arguments)
 
 
 def lane_by_lane(name: str, *arguments: Number) -> Number:

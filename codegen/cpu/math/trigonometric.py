@@ -15,7 +15,6 @@ from tcl.codegen.cpu.math.formula import Number, Test
 from tcl.codegen.cpu.math.tools import (
     Bits,
     bits,
-    negated,
     polynomial,
     rarely,
     round_shifted,
@@ -45,9 +44,9 @@ in float64, and 53 more."""
 
 
 def _window(a: Number, part: int) -> Number:
-    result = a.constant_like(_WINDOWS[0][part])
+    result = a.like(_WINDOWS[0][part])
     for k, row in enumerate(_WINDOWS[1:], 1):
-        result = (a >= 2.0 ** (15 + 26 * k)).choose(a.constant_like(row[part]), result)
+        result = (a >= 2.0 ** (15 + 26 * k)).choose(a.like(row[part]), result)
     return result
 
 
@@ -66,12 +65,12 @@ def _reduce_large(x: Number) -> tuple[Number, Bits]:
 def _reduce_wide(x: Number) -> tuple[Number, Bits]:
     """r and n, in the low bits, for a float32 x = n * pi/2 + r in float64, below 2**40."""
     n, shifted = round_shifted(x, _TWO_OVER_PI)
-    r = n.fma(x.constant_like(-_WIDE_PARTS[0]), x)  # exact
-    return n.fma(x.constant_like(-_WIDE_PARTS[1]), r), shifted
+    r = n.fma(x.like(-_WIDE_PARTS[0]), x)  # exact
+    return n.fma(x.like(-_WIDE_PARTS[1]), r), shifted
 
 
 def _odd(n: Bits) -> Test:
-    return negated((n & 1).is_zero())
+    return ~(n & 1).is_zero()
 
 
 def _wide_parts(r: Number) -> tuple[Number, Number]:
@@ -92,7 +91,7 @@ def _periodic(x: Number, quarters: int) -> Number:
     n, shifted = round_shifted(x, _TWO_OVER_PI)
     r = x
     for part in _SINGLE_PARTS:
-        r = n.fma(x.constant_like(-part), r)
+        r = n.fma(x.like(-part), r)
     square = r * r
     sin = (r * square).fma(polynomial(square, tables.SINGLE_SIN), r)
     cos = polynomial(square, (1.0, -0.5, *tables.SINGLE_COS))
@@ -115,7 +114,7 @@ def _tan(x: Number) -> Number:
     wide = x.to("double")
     usual = _ratio(*_reduce_wide(wide))
     result = rarely(x.abs() >= _WIDE_LIMIT, usual, lambda: _ratio(*_reduce_large(wide)))
-    return (x == x.constant_like(0.0)).choose(x, result)
+    return (x == x.like(0.0)).choose(x, result)
 
 
 # In units of pi.
@@ -125,19 +124,19 @@ _PI_HIGH, _PI_LOW = 3.1415927410125732, -8.742278000372485e-08
 
 def _half_turns(x: Number) -> tuple[Number, Number, Bits]:
     """sin and cos of pi * r and n, in the low bits, for x = n/2 + r modulo 2."""
-    x = (x * 0.5).rint().fma(x.constant_like(-2.0), x)  # exact
+    x = (x * 0.5).rint().fma(x.like(-2.0), x)  # exact
     n, shifted = round_shifted(x, 2.0)
-    r = n.fma(x.constant_like(-0.5), x)
+    r = n.fma(x.like(-0.5), x)
     square = r * r
     low = (r * square).fma(polynomial(square, tables.SINPI), r * _PI_LOW)
-    sin = r.fma(x.constant_like(_PI_HIGH), low)
-    return sin, square.fma(polynomial(square, tables.COSPI), x.constant_like(1.0)), shifted
+    sin = r.fma(x.like(_PI_HIGH), low)
+    return sin, square.fma(polynomial(square, tables.COSPI), x.like(1.0)), shifted
 
 
 def _sinpi(x: Number) -> Number:
     # A zero has the sign of x, as C23 has it and CUDA does.
     result = turned(*_half_turns(x))
-    zero = x.constant_like(0.0)
+    zero = x.like(0.0)
     return (result == zero).choose(zero.copysign(x), result)
 
 
@@ -149,7 +148,7 @@ def _cospi(x: Number) -> Number:
 FORMULAS: dict[str, Callable[..., Number]] = {
     "cos": lambda x: _periodic(x, 1),
     "cospi": _cospi,
-    "sin": lambda x: (x == x.constant_like(0.0)).choose(x, _periodic(x, 0)),
+    "sin": lambda x: (x == x.like(0.0)).choose(x, _periodic(x, 0)),
     "sinpi": _sinpi,
     "tan": _tan,
 }
