@@ -140,7 +140,7 @@ def _may_have_lanes(core: Core, dim: ir.Dim) -> bool:
 def _tiles(core: Core, lane: str | None, rows: tuple[str, ...]) -> Iterator[dict[str, int]]:
     extents = {d.name: d.extent for d in core.nest.dims}
     registers = core.device.vector_registers
-    vectors = (1,) if lane is None else (*_VECTORS, *(_LONG_ROWS if core.compacted else ()))
+    vectors = (1,) if lane is None else (*_VECTORS, *(_LONG_ROWS if core.compacted else (8,)))
     for v in vectors:
         if lane is not None and v > 1 and v > -(-extents[lane] // core.lanes):
             continue
@@ -148,6 +148,8 @@ def _tiles(core: Core, lane: str | None, rows: tuple[str, ...]) -> Iterator[dict
             for names in dict.fromkeys((rows, rows[::-1])):
                 tile = {n: s for n, s in zip(names, sizes, strict=True) if s > 1}
                 if any(s > extents[n] for n, s in tile.items()):
+                    continue
+                if tile and v > _VECTORS[-1]:
                     continue
                 whole = {**tile, lane: v} if lane is not None else tile
                 others = (v if tile or not core.compacted else 1) + 1
