@@ -222,7 +222,7 @@ class Core:
         """Whether all of a few steps are best written out. What several of them read, as in a
         window that moves along a row, is then read once and kept, if there is room for it."""
         points = math.prod(sizes.values())
-        if inner.extent >= _FEW or inner.extent * points > MAX_POINTS or inner.name == lane:
+        if inner.extent > 2 * _FEW or inner.extent * points > MAX_POINTS or inner.name == lane:
             return False
         # What is done to operands before they are multiplied takes a register for its result.
         spare = _SPARE + (sum(self.arithmetic.values()) > OPERATION_CYCLES)
