@@ -65,14 +65,8 @@ class CpuProfile:
 
     @property
     def present(self) -> frozenset[str]:
-        """The LLVM features that are there, with those that they need, or emulated. What needs one
-        that is said to be missing is missing, too, as it is for LLVM."""
-        there, missing, emulated = (
-            [f[1:] for f in text.split(",") if f.startswith(sign)]
-            for text, sign in ((self.features, "+"), (self.features, "-"), (self.emulated, "+"))
-        )
-        found = known_features.without(known_features.with_needed(there), frozenset(missing))
-        return found.union(emulated)
+        """The LLVM features that are there, or emulated."""
+        return known_features.present(self.features, self.emulated)
 
     def has(self, feature: str) -> bool:
         """Whether an LLVM feature is there."""

@@ -7,6 +7,7 @@ every processor has that has the feature.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
+from functools import lru_cache
 
 BASELINE = {
     "x86_64": frozenset("64bit cmov cx8 fxsr mmx sse sse2".split()),
@@ -85,6 +86,18 @@ def with_needed(features: Iterable[str]) -> frozenset[str]:
 def without(features: Iterable[str], left_out: Collection[str]) -> frozenset[str]:
     """Those of some features that need none that is left out."""
     return frozenset(f for f in features if with_needed((f,)).isdisjoint(left_out))
+
+
+@lru_cache(maxsize=64)
+def present(features: str, emulated: str) -> frozenset[str]:
+    """The features that are there by a list such as ``+avx2,-fma``, with those that they need, and
+    the emulated ones. What needs one that is said to be missing is missing, too, as it is for
+    LLVM."""
+    there, missing, added = (
+        [f[1:] for f in text.split(",") if f.startswith(sign)]
+        for text, sign in ((features, "+"), (features, "-"), (emulated, "+"))
+    )
+    return without(with_needed(there), frozenset(missing)).union(added)
 
 
 def named(architecture: str) -> frozenset[str]:

@@ -7,9 +7,7 @@ draws what they let through.
 
 from __future__ import annotations
 
-import itertools
-import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -82,6 +80,17 @@ class Step(Generic[Target]):
     """Of a nest with these options, on a device."""
 
 
+class _Tried:
+    """What the first steps have made of a nest with some options, or the error of the one that
+    refused; and what the next step makes of that, by its options."""
+
+    __slots__ = ("made", "then")
+
+    def __init__(self, made: ir.Program | OptionsError) -> None:
+        self.made = made
+        self.then: dict[tuple[Any, ...], _Tried] = {}
+
+
 class Trials(Generic[Target]):
     """A device's passes, tried on the nests of a program. What a step has made is cached: trying
     another value of an option begins where that option is first looked at."""
@@ -90,30 +99,50 @@ class Trials(Generic[Target]):
 
     def __init__(self, program: ir.Program, steps: Sequence[Step[Target]], device: Target) -> None:
         self.program, self._steps, self._device = program, steps, device
-        self._places = {step.name: k for k, step in enumerate(steps)}
-        options = itertools.accumulate((step.options for step in steps), operator.add)
-        self._options = [tuple(dict.fromkeys(own)) for own in options]
-        """Of each step, with those before it."""
-        self._made: dict[tuple[Any, ...], ir.Program | OptionsError] = {}
+        first = {o: step for step in reversed(steps) for o in step.options}
+        self._new = [(step, [o for o in step.options if first[o] is step]) for step in steps]
+        """Each step, and the options that no step before it looks at."""
+        self._first: dict[str, _Tried] = {}
+        self._count = 0
 
     def through(self, last: str, nest: str, o: Any) -> ir.Program | OptionsError:
         """The program after the passes of one nest, up to those of the step ``last``; or the
         error with which one of them refused its option. ``o``: ``NestOptions``, or what has the
         same attributes, which need not be known before a step asks for them."""
-        place = self._places[last]
-        chosen = [getattr(o, name) for name in self._options[place]]
-        keys = [(k, nest, *chosen[: len(self._options[k])]) for k in range(place + 1)]
-        known = (k for k in range(place, -1, -1) if keys[k] in self._made)
-        begin = next(known, -1)
-        found = self.program if begin < 0 else self._made[keys[begin]]
-        for k in range(begin + 1, place + 1):
-            try:
-                if not isinstance(found, OptionsError):
-                    for each in self._steps[k].passes(nest, o, self._device):
-                        found = each(found)
-            except OptionsError as refused:
-                found = refused.with_traceback(None)
-            if len(self._made) >= self._MOST:
-                self._made.clear()
-            self._made[keys[k]] = found
-        return found
+        for step, made in self._each(nest, o):
+            if isinstance(made, OptionsError) or step.name == last:
+                return made
+        raise ValueError(f"there is no step {last}")
+
+    def refused(self, nest: str, o: Any) -> tuple[Step[Target], OptionsError] | None:
+        """The first step that refuses an option of a nest, and how; None if all let them through.
+        ``o`` as in ``through``."""
+        for step, made in self._each(nest, o):
+            if isinstance(made, OptionsError):
+                return step, made
+        return None
+
+    def _each(self, nest: str, o: Any) -> Iterator[tuple[Step[Target], ir.Program | OptionsError]]:
+        if self._count >= self._MOST:
+            self._first.clear()
+            self._count = 0
+        node = self._first.setdefault(nest, _Tried(self.program))
+        for step, options in self._new:
+            values = tuple([getattr(o, name) for name in options])
+            tried = node.then.get(values)
+            if tried is None:
+                assert not isinstance(node.made, OptionsError)
+                tried = node.then[values] = _Tried(self._try(step, node.made, nest, o))
+                self._count += 1
+            node = tried
+            yield step, node.made
+
+    def _try(
+        self, step: Step[Target], program: ir.Program, nest: str, o: Any
+    ) -> ir.Program | OptionsError:
+        try:
+            for each in step.passes(nest, o, self._device):
+                program = each(program)
+        except OptionsError as refused:
+            return refused.with_traceback(None)
+        return program

@@ -50,7 +50,7 @@ class Carried:
     """After them: accumulators get their totals."""
 
     @staticmethod
-    def of(
+    def from_loops(
         loops: Sequence[ir.Loop],
         points: Mapping[str, ir.Point],
         over: tuple[ir.Fold, ...],

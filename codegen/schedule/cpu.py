@@ -118,7 +118,7 @@ def _made(program: ir.Program, options: MappingOptions, device: CpuProfile) -> C
         own.check_on("CPU", f"nest {nest.name}")
     if all(nest.complete_on("CPU") for nest in nests.values()):
         return CpuPlan(device, program, nests)
-    preset = CpuPreset.of(options.preset, program, device)
+    preset = CpuPreset.named(options.preset, program, device)
     nests = {
         name: asked.or_else(preset.reason, preset.chunks.get(name, NestOptions()))
         for name, asked in nests.items()

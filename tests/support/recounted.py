@@ -156,7 +156,7 @@ class Recount:
         return total
 
     def held(self) -> float:
-        levels = Levels.of(self.nest)
+        levels = Levels.from_nest(self.nest)
         inside = [*levels.inner, *levels.registers, *levels.dots]
         points = self.points(self.nest.loops[len(self.nest.loops) - len(inside) :])
         return math.prod(points[name] for name in self.names(reduced=True))

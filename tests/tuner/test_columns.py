@@ -57,7 +57,7 @@ def test_columns_say_what_each_configuration_does(name: str, device: CpuProfile)
     drawn = candidates(space.space, default, 40)
     anywhere = [c for _ in range(10) if (c := space.space.sample(rng)) is not None]
     configs = [*map(drawn.config, range(len(drawn.places))), *anywhere]
-    rows = Rows.of(space.space, configs)
+    rows = Rows.from_configs(space.space, configs)
     assert [rows.config(k) for k in range(len(configs))] == configs
     columns = space.columns(rows)
     choices = [subject.choices(space.to_options(c)) for c in configs]
@@ -75,13 +75,13 @@ def test_columns_say_what_each_configuration_does(name: str, device: CpuProfile)
 
 def test_who_chooses_plans_the_default_once(monkeypatch: pytest.MonkeyPatch) -> None:
     made_for: list[str] = []
-    plain = CpuPreset.of
+    plain = CpuPreset.named
 
     def of(name: str, program: ir.Program, device: CpuProfile) -> CpuPreset:
         made_for.append(name)
         return plain(name, program, device)
 
-    monkeypatch.setattr(CpuPreset, "of", of)
+    monkeypatch.setattr(CpuPreset, "named", of)
     default_plan.cache_clear()
     _, space = made("two", WIDE)
     assert space.from_options(DEFAULT) is not None
@@ -130,7 +130,7 @@ def test_what_columns_give_is_asked_once_for_rows_that_are_alike() -> None:
         asked.append((letter, number))
         return f"{letter}{number}"
 
-    letters, numbers = Column.of(["a", "b", "a", "a"]), Column.of([1, 1, 2, 1])
+    letters, numbers = Column.from_values(["a", "b", "a", "a"]), Column.from_values([1, 1, 2, 1])
     found = combined(joined, [letters, numbers])
     assert [found.values[code] for code in found.codes] == ["a1", "b1", "a2", "a1"]
     assert sorted(asked) == [("a", 1), ("a", 2), ("b", 1)]

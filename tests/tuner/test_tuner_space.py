@@ -113,16 +113,16 @@ def kernel(name: str, options: MappingOptions) -> str:
 @pytest.mark.parametrize("name", ["matmul", "convolution", "row"])
 def test_configurations_that_are_not_normal_are_kernels_of_others(name: str) -> None:
     space = space_of(CASES[name])
-    all_ = replace(space.space, normal=dict)
+    all_ = replace(space.space, canonical=dict)
     rng = Random(1)
     changed: set[str] = set()
     for _ in range(60):
         config = all_.sample(rng)
         assert config is not None
         values = all_.values(config)
-        normal = space.space.normal(values)
-        if different := {k for k, v in normal.items() if values[k] != v}:
-            one = all_.config({**values, **normal})
+        canonical = space.space.canonical(values)
+        if different := {k for k, v in canonical.items() if values[k] != v}:
+            one = all_.config({**values, **canonical})
             assert space.space.reason(config) and space.space.valid(one)
             assert kernel(name, space.to_options(config)) == kernel(name, space.to_options(one))
             assert space.from_options(space.to_options(config)) == one

@@ -19,7 +19,7 @@ def candidates(space: SearchSpace, centre: Config, count: int, seed: int = 0) ->
     All of them are worth trying, as far as the space's heuristics say; whether they can be
     scheduled takes longer to tell, and is asked of those that are taken.
     """
-    start = Rows.of(space, [centre]).places[0]
+    start = Rows.from_configs(space, [centre]).places[0]
     choice = [{value: k for k, value in enumerate(knob.choices)} for knob in space.knobs]
     single = [c for same in changes(space.knobs, centre) for c in same]
     knobs = np.array([place for place, _ in single], np.intp)

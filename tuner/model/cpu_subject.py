@@ -85,7 +85,7 @@ class CpuSubject(Subject[tuple[NestOptions, ...], MappingSpace]):
 
     def extract(self, choices: Sequence[tuple[NestOptions, ...]]) -> tuple[Floats, Floats]:
         columns = [
-            {name: Column.of([getattr(o, name) for o in own]) for name in READ}
+            {name: Column.from_values([getattr(o, name) for o in own]) for name in READ}
             for own in zip(*choices, strict=True)
         ]
         return self.extract_columns(len(choices), columns)

@@ -32,7 +32,7 @@ class SearchPrior:
     def predict(self, configs: Sequence[Config]) -> Prediction:
         """What the model expects of configurations of the space. Those that cannot be described
         are expected to be as slow as the slowest."""
-        rows = Rows.of(self.space.space, configs)
+        rows = Rows.from_configs(self.space.space, configs)
         places, features = self.subject.extract_rows(self.space, rows)
         found = self.model.predict_rows(features)
         if len(places) == len(configs):
@@ -57,7 +57,7 @@ def search_prior(
     subject = subject_type(device.backend).read(program, device)
     if not subject.covered_by(space):
         return None
-    default = Rows.of(space.space, [space.space.default])
+    default = Rows.from_configs(space.space, [space.space.default])
     _, features = subject.extract_rows(space, default)
     if not len(features) or model.unseen(features[0]) is not None:
         return None

@@ -137,4 +137,4 @@ class _Near:
         for check, read in self._checks:
             if not names.isdisjoint(read) and check(values) is not None:
                 return None
-        return tuple(config) if self._space.stands(values) else None
+        return tuple(config) if self._space.is_canonical(values) else None

@@ -28,7 +28,7 @@ class Column(Generic[_T]):
     """N: the place of each row's among them."""
 
     @staticmethod
-    def of(values: Sequence[_T]) -> Column[_T]:
+    def from_values(values: Sequence[_T]) -> Column[_T]:
         """Hashable values, one for each row. Rows have few different ones."""
         codes = {value: code for code, value in enumerate(dict.fromkeys(values))}
         return Column(tuple(codes), np.array([*map(codes.__getitem__, values)], np.intp))
@@ -58,7 +58,7 @@ class Rows:
         object.__setattr__(self, "_order", order)
 
     @staticmethod
-    def of(space: SearchSpace, configs: Sequence[Config]) -> Rows:
+    def from_configs(space: SearchSpace, configs: Sequence[Config]) -> Rows:
         """Of configurations."""
         tables = [{v: k for k, v in enumerate(knob.choices)} for knob in space.knobs]
         found = [[t[v] for t, v in zip(tables, config, strict=True)] for config in configs]

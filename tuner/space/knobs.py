@@ -112,7 +112,7 @@ def loop_orders(reduction: list[bool]) -> Iterator[tuple[int, ...]]:
     yield from dict.fromkeys(moved)
 
 
-def first_alike(knob: Knob, order: Value, moved: Iterable[int]) -> Value:
+def first_equivalent(knob: Knob, order: Value, moved: Iterable[int]) -> Value:
     """The first choice that has these places in the same order; ``order`` if there is none."""
     kept = {str(k) for k in moved}
 

@@ -14,7 +14,7 @@ from tcl.tuner.space.search_space import Config, Constraint, SearchSpace
 
 
 class ProgramSpace(ABC):
-    """Configurations that stand for ``MappingOptions`` of one program.
+    """Configurations that encode ``MappingOptions`` of one program.
 
     A machine's space says which knobs there are, and what they and options mean for each other;
     what is done with fixed knobs, merged dimensions and nests without knobs is the same for all.
@@ -23,7 +23,7 @@ class ProgramSpace(ABC):
     """
 
     _preset: str
-    """What maps the nests that the knobs say nothing about."""
+    """The preset of the nests without knobs."""
 
     def __init__(self, program: ir.Program, fixed: Mapping[str, Value] | None) -> None:
         self._merge = True if merged(program) != program else None
@@ -37,7 +37,9 @@ class ProgramSpace(ABC):
         heuristics: Iterable[Constraint] = (),
     ) -> None:
         """To be called once, by the machine's space."""
-        self._whole = SearchSpace(tuple(knobs), tuple(constraints), tuple(heuristics), self._normal)
+        self._whole = SearchSpace(
+            tuple(knobs), tuple(constraints), tuple(heuristics), self._canonical
+        )
         self._space = self._whole.fix(self.fixed)
 
     @property
@@ -46,16 +48,16 @@ class ProgramSpace(ABC):
         return self._space
 
     @abstractmethod
-    def _normal(self, values: Mapping[str, Value]) -> dict[str, Value]:
-        """The values that stand for all those that mean the same."""
+    def _canonical(self, values: Mapping[str, Value]) -> dict[str, Value]:
+        """The canonical values, among all that mean the same."""
 
     @abstractmethod
-    def _choices(self, values: Mapping[str, Value]) -> dict[str, NestOptions]:
-        """What the knobs say, by nest."""
+    def _decode(self, values: Mapping[str, Value]) -> dict[str, NestOptions]:
+        """The options that the knobs encode, by nest."""
 
     @abstractmethod
-    def _said(self, resolved: Mapping[str, NestOptions]) -> dict[str, Value] | None:
-        """Knob values for choices with nothing left open; None if the knobs cannot say it."""
+    def _encode(self, resolved: Mapping[str, NestOptions]) -> dict[str, Value] | None:
+        """Knob values for choices with nothing left open; None if the knobs cannot encode them."""
 
     @abstractmethod
     def _resolved(self, options: MappingOptions) -> dict[str, NestOptions]:
@@ -66,15 +68,15 @@ class ProgramSpace(ABC):
         """The nests without knobs, with all of their loops."""
 
     def to_options(self, config: Config) -> MappingOptions:
-        """The options that a configuration stands for."""
-        choices = self._choices(self._space.values(config))
+        """The options that a configuration encodes."""
+        choices = self._decode(self._space.values(config))
         options = MappingOptions(self._preset, merge=self._merge)
         for position, nest in enumerate(self._program.nests):
             options = options.with_nest(position, choices.get(nest.name, NestOptions()))
         return options
 
     def from_options(self, options: MappingOptions) -> Config | None:
-        """The configuration that stands for these options; None if there is none.
+        """The configuration that encodes these options; None if there is none.
 
         ``OptionsError`` for choices for a nest that the program lacks.
         """
@@ -94,7 +96,7 @@ class ProgramSpace(ABC):
         if self._merge and not options.merges:
             return None
         resolved = self._resolved(options)
-        values = self._said(resolved)
+        values = self._encode(resolved)
         if values is None or any(o.beyond_knobs for o in resolved.values()):
             return None
         config = tuple(values[k.name] for k in self._whole.knobs)

@@ -20,8 +20,8 @@ Constraint: TypeAlias = Callable[[Mapping[str, Value]], str | None]
 """Knob name → value, to the reason against it; None when there is none. Where it
 is not met, those values are drawn again that it has read by ``[]``, not by ``get``."""
 
-Normal: TypeAlias = Callable[[Mapping[str, Value]], Mapping[str, Value]]
-"""Knob name → value, to those values among all that mean the same which stand for them."""
+Canonical: TypeAlias = Callable[[Mapping[str, Value]], Mapping[str, Value]]
+"""Knob name → value, to the canonical ones among all values that mean the same."""
 
 _T = TypeVar("_T")
 _TRIES = 300
@@ -63,7 +63,7 @@ class SearchSpace:
     refused."""
     heuristics: tuple[Constraint, ...] = ()
     """What is worth trying, of that which can be scheduled."""
-    normal: Normal = dict
+    canonical: Canonical = dict
     """Of configurations that mean the same, only the one that this gives is proposed."""
 
     def __post_init__(self) -> None:
@@ -121,25 +121,24 @@ class SearchSpace:
         """Why the configuration is not proposed; None when it may be."""
         values = self.values(config)
         reason = _first((*self.constraints, *self.heuristics), values)
-        return self._double(values) if reason is None else reason
+        return self._why_not_canonical(values) if reason is None else reason
 
-    def _double(self, values: Mapping[str, Value]) -> str | None:
-        """In what another configuration stands for this one; None if this one stands for all that
-        mean the same."""
-        for name, value in self._freely(values).items():
+    def _why_not_canonical(self, values: Mapping[str, Value]) -> str | None:
+        """Which other configuration means the same and is canonical; None if this one is."""
+        for name, value in self._canonical_where_free(values).items():
             if values[name] != value:
                 return f"{name} {values[name]} means the same as {value} here"
         return None
 
-    def stands(self, values: Mapping[str, Value]) -> bool:
-        """Whether values that meet everything stand for all that mean the same."""
-        return self._double(values) is None
+    def is_canonical(self, values: Mapping[str, Value]) -> bool:
+        """Whether values that meet all constraints are canonical among those that mean the same."""
+        return self._why_not_canonical(values) is None
 
-    def _freely(self, values: Mapping[str, Value]) -> Mapping[str, Value]:
-        """What ``normal`` gives; the values themselves where that needs a choice that is fixed."""
-        normal = self.normal(values)
+    def _canonical_where_free(self, values: Mapping[str, Value]) -> Mapping[str, Value]:
+        """What ``canonical`` gives, or ``values`` where that needs a choice that is fixed."""
+        canonical = self.canonical(values)
         fixed = (k.name for k in self.knobs if len(k.choices) == 1)
-        return values if any(normal.get(n, values[n]) != values[n] for n in fixed) else normal
+        return values if any(canonical.get(n, values[n]) != values[n] for n in fixed) else canonical
 
     def valid(self, config: Config) -> bool:
         """Whether all constraints and heuristics are met."""
@@ -161,7 +160,7 @@ class SearchSpace:
         for _ in range(_TRIES):
             place, again = self._unmet(values, met)
             if place is None:
-                values.update(self._freely(values))
+                values.update(self._canonical_where_free(values))
                 return tuple(values[k.name] for k in self.knobs)
             failed[place] += 1
             for name in sorted(again):

@@ -73,7 +73,7 @@ def tiles_ahead(
     staged = chosen.stage or ()
     points = nest.points
     cycles = points / device.lanes(nest.point.type) / PRODUCTS_PER_CYCLE
-    tile = _Tile.of(nest, chosen)
+    tile = _Tile.from_options(nest, chosen)
     found: dict[int, int] = {}
     asked = 0
     near = []
@@ -126,7 +126,7 @@ class _Tile:
     lanes: int
 
     @staticmethod
-    def of(nest: ir.Nest, chosen: NestOptions) -> _Tile:
+    def from_options(nest: ir.Nest, chosen: NestOptions) -> _Tile:
         """That of these options."""
         position, lanes = chosen.vectorize or (-1, 1)
         lane = nest.dims[position].name if position >= 0 else None

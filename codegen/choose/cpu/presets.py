@@ -38,7 +38,7 @@ class CpuPreset:
     """What is prefetched how far ahead, for these chunks, by nest."""
 
     @staticmethod
-    def of(name: str, program: ir.Program, device: CpuProfile) -> CpuPreset:
+    def named(name: str, program: ir.Program, device: CpuProfile) -> CpuPreset:
         """For a program without any loops."""
         if name not in _MODELLED:
             return CpuPreset(name, device, {}, {})

@@ -110,7 +110,7 @@ def _body(group: FusionGroup, fills: Fills, scratch: list[ir.Tensor]) -> ir.Stat
         return wrap(nest.loops, each, fills)
     if any(d.reduction and d.extent == 0 for d in nest.dims):
         return cleared(nest)
-    loops = Levels.of(nest)
+    loops = Levels.from_nest(nest)
     if nest.sequential and loops.before and point.initialise:
         # It may read elements before it comes to them: all start from the identity at once.
         resumed = replace(nest, point=replace(point, initialise=False))
@@ -214,7 +214,7 @@ def _reduce(
     steps = (*nest.prefetched, *point.lets, *point.kept, *updates(own_point, group.siblings))
     step = ir.Block((wrap(loops.dots, ir.Block(steps)), *_excess(nest, loops)))
     around = sums.matrix(ir.Action.GIVE), sums.matrix(ir.Action.CLEAR)
-    carried = Carried.of(loops.inner, points, over, around)
+    carried = Carried.from_loops(loops.inner, points, over, around)
     total = wrap((*loops.inner, *loops.registers), step, fills, dict(carried.pauses))
     declared: list[ir.Statement] = [*carried.declared]
     declared += [ir.Declare(s.accumulator, s.point.type, over, s.start) for s in group.siblings]

@@ -29,7 +29,7 @@ class CpuFusionLimits:
             return False
         if group.leader.dot is not None:
             return False  # what one instruction does is for one sum
-        over = Levels.of(group.leader).registers
+        over = Levels.from_nest(group.leader).registers
         lanes = math.prod(x.fold.count for x in over if x.kind is ir.Kind.VECTOR)
         points = math.prod(x.fold.count for x in over if x.kind is ir.Kind.UNROLL)
         held = (group.sums + 1) * points * -(-lanes // self.device.lanes(group.leader.point.type))
@@ -41,7 +41,7 @@ class CpuFusionLimits:
 
 def results_at_once(nest: ir.Nest) -> bool:
     """Whether each result of a nest with its loops is finished once it is stored."""
-    return not Levels.of(nest).before
+    return not Levels.from_nest(nest).before
 
 
 def may_have_epilogues(nest: ir.Nest, calls: int) -> bool:

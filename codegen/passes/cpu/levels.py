@@ -25,7 +25,7 @@ class Levels:
     """Reductions among the outer loops: after their first iteration, there are partial results."""
 
     @staticmethod
-    def of(nest: ir.Nest) -> Levels:
+    def from_nest(nest: ir.Nest) -> Levels:
         reduced = {d.name for d in nest.dims if d.reduction}
         # Lanes of a reduction have accumulators anyway; then its unrolled loop has some, too.
         own = {x.fold.dim for x in nest.loops if x.kind is ir.Kind.VECTOR}

@@ -78,7 +78,7 @@ def why_not_skipped(nest: ir.Nest, made: Set[str]) -> str | None:
         return f"its condition changes along the results of {own.name} inside of the reduction"
     if len(nest.folds(own.name)) > 1:
         return f"its condition changes along {own.name}, which is tiled"
-    if all(x.fold.dim != own.name for x in Levels.of(nest).inner):
+    if all(x.fold.dim != own.name for x in Levels.from_nest(nest).inner):
         return f"results lie in memory between the turns of the reduction over {own.name}"
     if nest.dot is not None or nest.mma:
         return "an instruction that adds up several points leaves none out"

@@ -43,7 +43,7 @@ class Bind:
     """Dimensions of tensor cores: rows, columns, reduction."""
 
     @staticmethod
-    def of(nest: str, o: NestOptions, profile: GpuProfile) -> Bind:
+    def from_options(nest: str, o: NestOptions, profile: GpuProfile) -> Bind:
         """By the choices for a nest."""
         lanes, mma = o.vectorize or (-1, 1), o.mma or ()
         return Bind(nest, lanes, o.threads or (), o.register or (), profile, mma)
@@ -74,7 +74,7 @@ class Bind:
                 "reductions, whose sums stay in registers"
             )
         order = contiguity(program, nest)
-        folds = BlockFolds.of(nest, [f.dim for f in inside], sizes, self.mma, order)
+        folds = BlockFolds.from_sizes(nest, [f.dim for f in inside], sizes, self.mma, order)
         threads = [ir.Loop(f, ir.Kind.THREAD) for f in folds.threads]
         registers = [ir.Loop(f, ir.Kind.UNROLL) for f in folds.registers]
         lanes = [ir.Loop(f, ir.Kind.VECTOR) for f in folds.lanes]
@@ -139,7 +139,7 @@ class BlockFolds:
     lanes: tuple[ir.Fold, ...]
 
     @staticmethod
-    def of(
+    def from_sizes(
         nest: ir.Nest,
         dims: Iterable[str],
         sizes: Sizes,

@@ -64,7 +64,7 @@ class BuildBlocks:
             made.forget(group.written)
             parts += _group(reading, made)
         met = with_barriers(ir.Block((*made.declared, *parts)), program)
-        body = Pipelining.of(program, copies, met, self.profile)(met)
+        body = Pipelining.from_copies(program, copies, met, self.profile)(met)
         warps = -(-busy // self.profile.warp)
         panels, end = _panels(program, copies)
         exchange = exchange_bytes(nests)
@@ -157,7 +157,7 @@ def _reduction(
     sums = {ACCUMULATOR: point, **{s.accumulator: s.point for s in group.siblings if s.always}}
     # What a tensor core adds up at once counts as one point.
     in_turn = [x for x in rest if x not in own and x not in apart and x.fold.level != "mma"]
-    carried = Carried.of(in_turn, sums, over)
+    carried = Carried.from_loops(in_turn, sums, over)
     total = wrap(rest, update, fills, dict(carried.pauses))
     value: ir.Value = ir.Variable(ACCUMULATOR, type_)
     hoisted = _Hoisted(own)

@@ -27,7 +27,7 @@ class Panel:
     """Bytes before the first point's element: subscripts may go downwards."""
 
     @staticmethod
-    def of(
+    def from_layout(
         source: ir.Layout, ref: ir.TensorRef, inside: Mapping[str, int], folds: BlockFolds
     ) -> Panel:
         """The panel of an operand that is affine, in a tensor that lies in memory like ``source``.

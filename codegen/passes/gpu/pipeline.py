@@ -36,7 +36,7 @@ class Pipelining:
     asynchronous: bool
 
     @staticmethod
-    def of(
+    def from_copies(
         program: ir.Program, copies: Sequence[ir.Staged], body: ir.Statement, profile: GpuProfile
     ) -> Pipelining:
         """For the panels of a block."""

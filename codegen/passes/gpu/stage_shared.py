@@ -156,7 +156,7 @@ class _Box:
         name = f"{self.nest.name}.panel{position}"
         places = ir.TensorRef(name, tuple(axes[k][1] for k in order))
         folds = BlockFolds.of_bound(self.nest)
-        layout = Panel.of(source, self.load.ref, self.points, folds).layout
+        layout = Panel.from_layout(source, self.load.ref, self.points, folds).layout
         tensor = ir.Tensor(name, ir.Role.SCRATCH, layout, shared=True)
         fill = self._fill(position, axes, order, tensor, threads)
         staged = ir.Staged(self.load, self.load, places, self.inside, "", fill, self.buffers)

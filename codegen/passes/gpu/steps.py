@@ -41,7 +41,7 @@ LOOPS: tuple[Step[GpuProfile], ...] = (
     Step(
         "bind",
         ("vectorize", "threads", "register", "mma"),
-        lambda nest, o, profile: (Bind.of(nest, o, profile),),
+        lambda nest, o, profile: (Bind.from_options(nest, o, profile),),
     ),
     # After all passes that change loops: footprints are those of folds.
     Step(

@@ -42,7 +42,7 @@ class ChunkKnobs:
     def all_of(
         program: ir.Program, device: CpuProfile, default: Mapping[str, NestOptions]
     ) -> tuple[ChunkKnobs, ...]:
-        """The knobs of an untiled program, which can say what ``default`` says of sizes."""
+        """The knobs of an untiled program, which can encode the sizes of ``default``."""
         found = []
         # Only neighbours can be joined.
         pairs = set(itertools.pairwise(n.name for n in program.nests))
@@ -87,8 +87,8 @@ class ChunkKnobs:
         chunk = tuple(n if (n := sizes.get(d, e)) < e else 0 for d, e in whole.items())
         return chunk if any(chunk) else ()
 
-    def values(self, options: Mapping[str, NestOptions]) -> dict[str, Value] | None:
-        """Knob values for options of the nests; None if the knobs cannot say it."""
+    def from_options(self, options: Mapping[str, NestOptions]) -> dict[str, Value] | None:
+        """Knob values for options of the nests; None if the knobs cannot encode them."""
         found: dict[str, Value] = {}
         for position, nest in enumerate(self.group.nests):
             for dims, knob in zip(self.group.shared, self.sizes, strict=True):

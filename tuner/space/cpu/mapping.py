@@ -20,7 +20,7 @@ from tcl.codegen.schedule.cpu import plan_cpu
 from tcl.common.errors import OptionsError
 from tcl.tuner.space.columns import Column, Rows
 from tcl.tuner.space.cpu.chunks import ChunkKnobs
-from tcl.tuner.space.cpu.nest import Said, Subject, Values, options_of
+from tcl.tuner.space.cpu.nest import Decoded, Subject, Values, options_of
 from tcl.tuner.space.knobs import Knob, Value
 from tcl.tuner.space.program_space import ProgramSpace
 from tcl.tuner.space.search_space import Constraint, Quiet
@@ -47,7 +47,7 @@ class NestKnobs:
         self._trials = Trials(program, (*LOOPS, *MARKS), device)
         self._subject = Subject(program, nest, device, default, self._trials)
         self._options = {each.option: each for each in options_of(self._subject)}
-        self._decoders = {name: each.said for name, each in self._options.items()}
+        self._decoders = {name: each.decode for name, each in self._options.items()}
         chunk = partial(chunks.chunk, nest.name) if chunks else lambda values: ()
         self._decoders["chunk"] = lambda values, _: chunk(values)
         self._decoders["fuse"] = lambda values, _: bool(
@@ -59,37 +59,37 @@ class NestKnobs:
         """All of them."""
         return tuple(knob for each in self._options.values() for knob in each.knobs)
 
-    def said(self, values: Values) -> Said:
-        """What knob values say, by option."""
-        return Said(self._decoders, values)
+    def decode(self, values: Values) -> Decoded:
+        """The options that knob values encode, by name."""
+        return Decoded(self._decoders, values)
 
     def to_options(self, values: Values) -> NestOptions:
-        """What the knobs say of the nest, its chunks included."""
-        said = self.said(values)
-        return NestOptions(**{option: getattr(said, option) for option in self._decoders})
+        """The options of the nest, its chunks included."""
+        decoded = self.decode(values)
+        return NestOptions(**{option: getattr(decoded, option) for option in self._decoders})
 
     def columns(self, rows: Rows) -> dict[str, Column[Any]]:
-        """What the knobs say of many configurations at once, by option."""
+        """The options of many configurations at once, by name."""
 
         def column(option: str) -> Column[Any]:
-            return rows.column(lambda values: getattr(self.said(values), option))
+            return rows.column(lambda values: getattr(self.decode(values), option))
 
         return {option: column(option) for option in self._decoders}
 
     def from_options(self, options: NestOptions, chunks: Values) -> dict[str, Value] | None:
-        """Knob values, where those of chunks are known; None if the options say something that
-        the knobs cannot."""
+        """Knob values, where those of chunks are known; None if the knobs
+        cannot encode the options."""
         known = dict(chunks)
         for each in self._options.values():
-            own = each.values(options, known)
+            own = each.encode(options, known)
             known.update({k.name: own[k.name] for k in each.knobs})
         if any(known[k.name] not in k.choices for k in self.knobs):
             return None
-        said = self.said(known)
+        decoded = self.decode(known)
         exact = (name for name, each in self._options.items() if each.exact)
-        if any(not self._same(o, getattr(options, o), getattr(said, o)) for o in exact):
+        if any(not self._same(o, getattr(options, o), getattr(decoded, o)) for o in exact):
             return None
-        return self.normal(known)
+        return self.canonical(known)
 
     def _same(self, option: str, one: Any, other: Any) -> bool:
         """Whether two values of an option ask for the same."""
@@ -110,32 +110,29 @@ class NestKnobs:
 
         return bool(plain(one) == plain(other))
 
-    def normal(self, values: Values) -> dict[str, Value]:
-        """The values of these knobs that stand for all that mean the same."""
+    def canonical(self, values: Values) -> dict[str, Value]:
+        """The canonical values of these knobs, among all that mean the same."""
         known = dict(values)
         for each in self._options.values():
             if each.knobs:
-                known.update(each.normal(known, self.said(known)))
+                known.update(each.canonical(known, self.decode(known)))
         return {k.name: known[k.name] for k in self.knobs}
 
-    def constraints(self) -> Iterator[Constraint]:
-        """What the passes refuse, step by step. Where one does, its own options are drawn again,
-        not those that were decided before it."""
-        for step in (*LOOPS, *MARKS):
-            options = [self._options[o] for o in step.options]
-            own = frozenset(k.name for each in options for k in each.knobs)
-            if own and all(each.exact for each in options):  # others are never refused
-                yield partial(self._refused, step.name, own)
-
-    def _refused(self, step: str, own: frozenset[str], values: Values) -> str | None:
+    def refused(self, values: Values) -> str | None:
+        """The reason of the first pass that refuses. Its own options are drawn again, not those
+        that were decided before it."""
         quiet = Quiet(values)
         trials = self._chunks.trials(quiet) if self._chunks else self._trials
         if isinstance(trials, OptionsError):
             return None  # refused for that
-        found = trials.through(step, self.nest.name, self.said(quiet))
-        for name in own:
-            values[name]
-        return str(found) if isinstance(found, OptionsError) else None
+        found = trials.refused(self.nest.name, self.decode(quiet))
+        if found is None:
+            return None
+        step, error = found
+        for option in step.options:
+            for knob in self._options[option].knobs:
+                values[knob.name]
+        return str(error)
 
     def heuristics(self) -> Iterator[Constraint]:
         """What is not worth trying, in a sentence each."""
@@ -143,16 +140,16 @@ class NestKnobs:
             yield self._lanes_without_points
         for each in self._options.values():
             if each.knobs:
-                yield partial(self._said_once, each.redundant)
+                yield partial(self._unless_redundant, each.redundant)
 
     def _lanes_without_points(self, values: Values) -> str | None:
-        said = self.said(values)
-        target, lanes = said.vectorize
-        if said.mma or lanes == 1:
+        decoded = self.decode(values)
+        target, lanes = decoded.vectorize
+        if decoded.mma or lanes == 1:
             return None
-        points = points_inside(self.nest, said.chunk, said.tile)[target]
+        points = points_inside(self.nest, decoded.chunk, decoded.tile)[target]
         own = self._default_lanes
-        as_default = points == self.nest.dims[target].extent and said.vectorize == (
+        as_default = points == self.nest.dims[target].extent and decoded.vectorize == (
             self._subject.last_result if own[0] < 0 else own[0],
             own[1],
         )
@@ -162,15 +159,15 @@ class NestKnobs:
             )
         return None
 
-    def _said_once(
-        self, redundant: Callable[[Values, Said], str | None], values: Values
+    def _unless_redundant(
+        self, redundant: Callable[[Values, Decoded], str | None], values: Values
     ) -> str | None:
-        reason = redundant(values, self.said(Quiet(values)))
+        reason = redundant(values, self.decode(Quiet(values)))
         return None if reason is None else f"nest {self.nest.name}: {reason}"
 
 
 class MappingSpace(ProgramSpace):
-    """Configurations that stand for ``MappingOptions`` of one program on a CPU.
+    """Configurations that encode ``MappingOptions`` of one program on a CPU.
 
     Per nest: a tile size for each dimension (powers of two, and the extent divided by 2 to 8,
     rounded up; the extent itself leaves it untiled), the order of the loops over tiles and of
@@ -210,12 +207,12 @@ class MappingSpace(ProgramSpace):
             knobs,
             (
                 *(partial(_not_shared, chunks) for chunks in self._chunks),
-                *(each for nest in nests for each in nest.constraints()),
+                *(nest.refused for nest in nests),
             ),
             (each for nest in nests for each in nest.heuristics()),
         )
 
-    def _choices(self, values: Mapping[str, Value]) -> dict[str, NestOptions]:
+    def _decode(self, values: Mapping[str, Value]) -> dict[str, NestOptions]:
         found = {
             n.name: NestOptions(chunk=chunks.chunk(n.name, values), fuse=n.name in fused)
             for chunks in self._chunks
@@ -230,20 +227,22 @@ class MappingSpace(ProgramSpace):
         return frozenset(self._nests)
 
     def columns(self, rows: Rows) -> dict[int, dict[str, Column[Any]]]:
-        """What each row of this space's configurations says, by position of the nest and name of
+        """The options of each row of configurations, by position of the nest and name of
         the option, of nests with knobs: as ``to_options`` does it for one."""
         return {position: knobs.columns(rows) for position, knobs in self._nests.items()}
 
-    def _normal(self, values: Mapping[str, Value]) -> dict[str, Value]:
-        return {name: v for nest in self._nests.values() for name, v in nest.normal(values).items()}
+    def _canonical(self, values: Mapping[str, Value]) -> dict[str, Value]:
+        return {
+            name: v for nest in self._nests.values() for name, v in nest.canonical(values).items()
+        }
 
     def _resolved(self, options: MappingOptions) -> dict[str, NestOptions]:
         return plan_cpu(self._program, options, self._device).options
 
-    def _said(self, resolved: Mapping[str, NestOptions]) -> dict[str, Value] | None:
+    def _encode(self, resolved: Mapping[str, NestOptions]) -> dict[str, Value] | None:
         values: dict[str, Value] = {}
         for group in self._chunks:
-            sizes = group.values(resolved)
+            sizes = group.from_options(resolved)
             if sizes is None:
                 return None
             values.update(sizes)

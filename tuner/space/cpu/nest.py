@@ -1,7 +1,7 @@
 """The options of one nest on a CPU as knobs.
 
-Each option is a function: from the nest to its knobs, what their values say of the option, and the
-values for a given one. What values fit together is not said here: the passes are tried.
+Each option is a function: from the nest to its knobs, a decoder of their values, and an encoder of
+a given option. What values fit together is not decoded here: the passes are tried.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from tcl.codegen.passes.tile import points_inside
 from tcl.codegen.passes.vectorize import outputs
 from tcl.common.errors import OptionsError
 from tcl.tuner.space.cpu.registers import RegisterKnobs
-from tcl.tuner.space.knobs import Knob, Value, first_alike, loop_orders, tile_sizes
+from tcl.tuner.space.knobs import Knob, Value, first_equivalent, loop_orders, tile_sizes
 
 _NONE = "none"
 _OPERANDS = 3
@@ -46,7 +46,7 @@ class Subject:
     """Without any loops but those over its points."""
     device: CpuProfile
     default: NestOptions
-    """What the knobs have to be able to say."""
+    """What the knobs have to be able to encode."""
     trials: Trials[CpuProfile]
 
     @property
@@ -97,25 +97,25 @@ class OptionKnobs:
 
     option: str
     knobs: tuple[Knob, ...]
-    said: Callable[[Values, Said], Any]
+    decode: Callable[[Values, Decoded], Any]
     """The option for values of the knobs."""
-    values: Callable[[NestOptions, Values], Mapping[str, Value]]
+    encode: Callable[[NestOptions, Values], Mapping[str, Value]]
     """The inverse, where chunks are known; values that are no choices of the knobs stand for what
-    these cannot say."""
-    normal: Callable[[Values, Said], Mapping[str, Value]] = lambda *_: {}
-    """Of values that mean the same, those that stand for them, where they are others."""
-    redundant: Callable[[Values, Said], str | None] = lambda *_: None
-    """Why values are no others than those of another configuration, where ``normal`` does not say
-    which. What it reads of them by ``[]`` is drawn again then."""
+    these cannot encode."""
+    canonical: Callable[[Values, Decoded], Mapping[str, Value]] = lambda *_: {}
+    """Of values that mean the same, the canonical ones, as far as they differ."""
+    redundant: Callable[[Values, Decoded], str | None] = lambda *_: None
+    """Why values are no others than those of another configuration, where ``canonical`` does
+    not say which. What it reads of them by ``[]`` is drawn again then."""
     exact: bool = True
-    """Whether the knobs may not be able to say a value, nor the passes to honour it. Tiles and
+    """Whether the knobs may not be able to encode a value, nor the passes to honour it. Tiles and
     orders are always possible, and those that no knob has mean the same as some that one has."""
 
 
-class Said:
-    """What knob values say of a nest's options, each decoded when it is asked for."""
+class Decoded:
+    """The options of a nest that knob values encode, each decoded when it is asked for."""
 
-    def __init__(self, decoders: Mapping[str, Callable[[Values, Said], Any]], values: Values):
+    def __init__(self, decoders: Mapping[str, Callable[[Values, Decoded], Any]], values: Values):
         self._decoders, self._values = decoders, values
 
     def __getattr__(self, option: str) -> Any:
@@ -137,14 +137,14 @@ def tile(on: Subject) -> OptionKnobs:
         for k in on.movable
     }
 
-    def said(values: Values, _: Said) -> tuple[int, ...]:
+    def decode(values: Values, _: Decoded) -> tuple[int, ...]:
         sizes = [0] * len(dims)
         for k, knob in knobs.items():
             size = int(values[knob.name])
             sizes[k] = size if size < dims[k].extent else 0
         return tuple(sizes) if any(sizes) else ()
 
-    def values(o: NestOptions, _: Values) -> dict[str, Value]:
+    def encode(o: NestOptions, _: Values) -> dict[str, Value]:
         sizes = _padded(o.tile, len(dims))
         inside = points_inside(on.nest, o.chunk or (), ())
         return {
@@ -152,17 +152,16 @@ def tile(on: Subject) -> OptionKnobs:
             for k, knob in knobs.items()
         }
 
-    def redundant(values: Values, said: Said) -> str | None:
-        inside = points_inside(on.nest, said.chunk, ())
-        for k, knob in knobs.items():
-            if dims[k].extent > int(values.get(knob.name, 0)) >= inside[k]:
-                size = values[knob.name]  # which alone is drawn again
-                return f"a tile of {size} points is a whole chunk of {dims[k].name}"
-        return None
+    def canonical(values: Values, decoded: Decoded) -> dict[str, Value]:
+        """A tile that is no smaller than the chunk is none."""
+        inside = points_inside(on.nest, decoded.chunk, ())
+        whole = {knob.name: dims[k].extent for k, knob in knobs.items()}
+        return {
+            knob.name: values[knob.name] if int(values[knob.name]) < inside[k] else whole[knob.name]
+            for k, knob in knobs.items()
+        }
 
-    return OptionKnobs(
-        "tile", tuple(knobs.values()), said, values, redundant=redundant, exact=False
-    )
+    return OptionKnobs("tile", tuple(knobs.values()), decode, encode, canonical, exact=False)
 
 
 def order(on: Subject, option: str) -> OptionKnobs:
@@ -178,7 +177,7 @@ def order(on: Subject, option: str) -> OptionKnobs:
     knob = Knob(f"{on.nest.name}.{option}", _and(texts, own), texts[0], ordered=False)
     knobs = (knob,) if len(texts) > 1 else ()
 
-    def said(values: Values, _: Said) -> tuple[int, ...]:
+    def decode(values: Values, _: Decoded) -> tuple[int, ...]:
         places = _numbers(values[knob.name]) if knobs else ()
         if places == tuple(sorted(places)):
             return ()
@@ -187,19 +186,19 @@ def order(on: Subject, option: str) -> OptionKnobs:
             permutation[slot] = movable[place]
         return tuple(permutation)
 
-    def values(o: NestOptions, _: Values) -> dict[str, Value]:
+    def encode(o: NestOptions, _: Values) -> dict[str, Value]:
         return {k.name: text(getattr(o, option)) or k.default for k in knobs}
 
-    def normal(values: Values, said: Said) -> dict[str, Value]:
+    def canonical(values: Values, decoded: Decoded) -> dict[str, Value]:
         """Where dimensions are not tiled, no loops over tiles of theirs have an order."""
-        tiles = _padded(said.tile, len(dims))
-        inside = points_inside(on.nest, said.chunk, ())
+        tiles = _padded(decoded.tile, len(dims))
+        inside = points_inside(on.nest, decoded.chunk, ())
         tiled = (place for place, k in enumerate(movable) if 0 < tiles[k] < inside[k])
-        return {knob.name: first_alike(knob, values[knob.name], tiled)}
+        return {knob.name: first_equivalent(knob, values[knob.name], tiled)}
 
     if option == "inner_order":
-        return OptionKnobs(option, knobs, said, values, exact=False)
-    return OptionKnobs(option, knobs, said, values, normal, exact=False)
+        return OptionKnobs(option, knobs, decode, encode, exact=False)
+    return OptionKnobs(option, knobs, decode, encode, canonical, exact=False)
 
 
 def mma(on: Subject) -> OptionKnobs:
@@ -212,13 +211,13 @@ def mma(on: Subject) -> OptionKnobs:
     knob = Knob(f"{on.nest.name}.mma", tuple(dict.fromkeys((_NONE, *texts))), _NONE, ordered=False)
     knobs = (knob,) if texts else ()
 
-    def said(values: Values, _: Said) -> tuple[int, ...]:
+    def decode(values: Values, _: Decoded) -> tuple[int, ...]:
         return () if not knobs or values[knob.name] == _NONE else _numbers(values[knob.name])
 
-    def values(o: NestOptions, _: Values) -> dict[str, Value]:
+    def encode(o: NestOptions, _: Values) -> dict[str, Value]:
         return {knob.name: _text(*o.mma) if o.mma else _NONE}
 
-    return OptionKnobs("mma", knobs, said, values)
+    return OptionKnobs("mma", knobs, decode, encode)
 
 
 def vectorize(on: Subject) -> OptionKnobs:
@@ -231,13 +230,13 @@ def vectorize(on: Subject) -> OptionKnobs:
         )
     unit = next(fragments(on.device, matrix=True), None)
 
-    def said(values: Values, said: Said) -> tuple[int, int]:
-        if said.mma and unit is not None:
-            return said.mma[1], unit.columns or 1
+    def decode(values: Values, decoded: Decoded) -> tuple[int, int]:
+        if decoded.mma and unit is not None:
+            return decoded.mma[1], unit.columns or 1
         target, lanes = (int(values[k.name]) for k in knobs) if knobs else (-1, 1)
         return (target, lanes) if lanes > 1 else (-1, 1)
 
-    def values(o: NestOptions, _: Values) -> dict[str, Value]:
+    def encode(o: NestOptions, _: Values) -> dict[str, Value]:
         target, lanes = o.vectorize or (-1, 1)
         if lanes == 1 or o.mma:
             return {k.name: k.default for k in knobs}
@@ -249,18 +248,18 @@ def vectorize(on: Subject) -> OptionKnobs:
             )
         )
 
-    def normal(values: Values, said: Said) -> dict[str, Value]:
-        return {k.name: k.default for k in knobs} if said.mma else {}
+    def canonical(values: Values, decoded: Decoded) -> dict[str, Value]:
+        return {k.name: k.default for k in knobs} if decoded.mma else {}
 
-    def redundant(values: Values, said: Said) -> str | None:
-        if not knobs or said.mma:
+    def redundant(values: Values, decoded: Decoded) -> str | None:
+        if not knobs or decoded.mma:
             return None
         target, lanes = (values[k.name] for k in knobs)
         if lanes == 1 and target != knobs[0].default:
             return "without lanes the vectorised dimension is no choice"
         return None
 
-    return OptionKnobs("vectorize", knobs, said, values, normal, redundant)
+    return OptionKnobs("vectorize", knobs, decode, encode, canonical, redundant)
 
 
 def dot(on: Subject) -> OptionKnobs:
@@ -278,22 +277,22 @@ def dot(on: Subject) -> OptionKnobs:
     knobs = (knob,) if texts else ()
     unit = matrix_fragment(on.nest, on.device) or next(fragments(on.device, matrix=True), None)
 
-    def said(values: Values, said: Said) -> tuple[int, ...]:
-        if said.mma and unit is not None:
-            return matrix_dots(unit, said.mma, len(dims))
+    def decode(values: Values, decoded: Decoded) -> tuple[int, ...]:
+        if decoded.mma and unit is not None:
+            return matrix_dots(unit, decoded.mma, len(dims))
         if not knobs or values[knob.name] == _NONE:
             return ()
         position, depth = _numbers(values[knob.name])
         return tuple(depth if k == position else 0 for k in range(len(dims)))
 
-    def values(o: NestOptions, _: Values) -> dict[str, Value]:
+    def encode(o: NestOptions, _: Values) -> dict[str, Value]:
         texts = [] if o.mma else [_text(k, size) for k, size in enumerate(o.dot or ()) if size > 1]
         return {knob.name: " ".join(texts) or _NONE}
 
-    def normal(values: Values, said: Said) -> dict[str, Value]:
-        return {knob.name: _NONE} if said.mma and knobs else {}
+    def canonical(values: Values, decoded: Decoded) -> dict[str, Value]:
+        return {knob.name: _NONE} if decoded.mma and knobs else {}
 
-    return OptionKnobs("dot", knobs, said, values, normal)
+    return OptionKnobs("dot", knobs, decode, encode, canonical)
 
 
 def register(on: Subject) -> OptionKnobs:
@@ -304,7 +303,7 @@ def register(on: Subject) -> OptionKnobs:
     mma, own = default.mma or (), _padded(default.register, len(dims))
     target, width = default.vectorize or (-1, 1)
     fragments = _text(*(own[mma[0]] or 1, 1, own[mma[1]] or 1)) if mma else ""
-    of = RegisterKnobs.of(
+    of = RegisterKnobs.from_nest(
         on.nest, results, on.device, tuple(own), target if width > 1 else -1, fragments
     )
 
@@ -314,38 +313,38 @@ def register(on: Subject) -> OptionKnobs:
             return vectorize[0] if vectorize[0] >= 0 else on.last_result
         return on.last_output if on.movable else -1
 
-    def said(values: Values, said: Said) -> tuple[int, ...]:
-        if not said.mma:
-            return of.sizes(values, lanes_of(said.vectorize))
+    def decode(values: Values, decoded: Decoded) -> tuple[int, ...]:
+        if not decoded.mma:
+            return of.sizes(values, lanes_of(decoded.vectorize))
         sizes = [0] * len(dims)
         rows, _, vectors = _numbers(values[of.tile[0].name]) if of.tile else (1, 1, 1)
-        sizes[said.mma[0]], sizes[said.mma[1]] = rows, vectors
+        sizes[decoded.mma[0]], sizes[decoded.mma[1]] = rows, vectors
         return tuple(sizes)
 
-    def values(o: NestOptions, _: Values) -> Mapping[str, Value]:
+    def encode(o: NestOptions, _: Values) -> Mapping[str, Value]:
         sizes = tuple(_padded(o.register, len(dims)))
         if not o.mma:
-            return of.values(sizes, lanes_of(o.vectorize or (-1, 1)))
+            return of.encode(sizes, lanes_of(o.vectorize or (-1, 1)))
         rows, vectors = (max(1, sizes[k]) for k in o.mma[:2])
         return {k.name: k.default for k in of.knobs} | {
             k.name: _text(rows, 1, vectors) for k in of.tile
         }
 
-    def normal(values: Values, said: Said) -> Mapping[str, Value]:
-        if said.mma:
+    def canonical(values: Values, decoded: Decoded) -> Mapping[str, Value]:
+        if decoded.mma:
             alone: dict[str, Value] = {k.name: k.default for k in (*of.row, *of.unroll)}
             rows, _, vectors = _numbers(values[of.tile[0].name]) if of.tile else (1, 1, 1)
             return alone | {k.name: _text(rows, 1, vectors) for k in of.tile}
-        counts = list(points_inside(on.nest, said.chunk, said.tile))
-        lanes, width = said.vectorize
+        counts = list(points_inside(on.nest, decoded.chunk, decoded.tile))
+        lanes, width = decoded.vectorize
         if width > 1:
             counts[lanes] = -(-counts[lanes] // width)
-        return of.first_alike(values, lanes_of(said.vectorize), dict(enumerate(counts)))
+        return of.first_equivalent(values, lanes_of(decoded.vectorize), dict(enumerate(counts)))
 
-    def redundant(values: Values, said: Said) -> str | None:
-        return None if said.mma else of.redundant(values, lanes_of(said.vectorize))
+    def redundant(values: Values, decoded: Decoded) -> str | None:
+        return None if decoded.mma else of.redundant(values, lanes_of(decoded.vectorize))
 
-    return OptionKnobs("register", of.knobs, said, values, normal, redundant)
+    return OptionKnobs("register", of.knobs, decode, encode, canonical, redundant)
 
 
 def stage(on: Subject) -> OptionKnobs:
@@ -372,17 +371,19 @@ def stage(on: Subject) -> OptionKnobs:
         tiled = [dims[d].name for d in order or range(len(dims)) if 0 < sizes[d] < points[d]]
         return natural_level(tiled, reads[k].ref) + any(chunk)
 
-    def said(values: Values, said: Said) -> tuple[int, ...]:
+    def decode(values: Values, decoded: Decoded) -> tuple[int, ...]:
         chosen = {k: int(values[knob.name]) for k, knob in knobs.items()}
         if not any(chosen.values()):
             return ()
         levels = [-1] * len(reads)
         for k, choice in chosen.items():
             if choice:
-                levels[k] = inside(k, said.tile, said.order, said.chunk) if choice == 1 else 0
+                levels[k] = (
+                    inside(k, decoded.tile, decoded.order, decoded.chunk) if choice == 1 else 0
+                )
         return tuple(levels)
 
-    def values(o: NestOptions, _: Values) -> dict[str, Value]:
+    def encode(o: NestOptions, _: Values) -> dict[str, Value]:
         levels = [*(o.stage or ()), *[-1] * len(reads)]
         natural = {k: inside(k, o.tile or (), o.order or (), o.chunk or ()) for k in knobs}
         return {
@@ -390,12 +391,12 @@ def stage(on: Subject) -> OptionKnobs:
             for k, knob in knobs.items()
         }
 
-    def redundant(values: Values, said: Said) -> str | None:
-        if any(values[knob.name] == 2 for knob in knobs.values()) and not said.chunk:
+    def redundant(values: Values, decoded: Decoded) -> str | None:
+        if any(values[knob.name] == 2 for knob in knobs.values()) and not decoded.chunk:
             return "there are no chunks before which operands are copied"
         return None
 
-    return OptionKnobs("stage", tuple(knobs.values()), said, values, redundant=redundant)
+    return OptionKnobs("stage", tuple(knobs.values()), decode, encode, redundant=redundant)
 
 
 def prefetch(on: Subject) -> OptionKnobs:
@@ -413,17 +414,17 @@ def prefetch(on: Subject) -> OptionKnobs:
             distances = tuple(sorted({*_DISTANCES, own[k], block}))
             knobs[k] = Knob(f"{on.nest.name}.prefetch{k}", distances, 0, ordered=True)
 
-    def said(values: Values, _: Said) -> tuple[int, ...]:
+    def decode(values: Values, _: Decoded) -> tuple[int, ...]:
         found = [0] * (max(knobs, default=-1) + 1)
         for k, knob in knobs.items():
             found[k] = int(values[knob.name])
         return tuple(found) if any(found) else ()
 
-    def values(o: NestOptions, _: Values) -> dict[str, Value]:
+    def encode(o: NestOptions, _: Values) -> dict[str, Value]:
         ahead = [*(o.prefetch or ()), *[0] * len(own)]
         return {knob.name: ahead[k] for k, knob in knobs.items()}
 
-    return OptionKnobs("prefetch", tuple(knobs.values()), said, values)
+    return OptionKnobs("prefetch", tuple(knobs.values()), decode, encode)
 
 
 def flag(on: Subject, option: str) -> OptionKnobs:
@@ -433,13 +434,13 @@ def flag(on: Subject, option: str) -> OptionKnobs:
     able = able and (on.may_have(**{option: True}) or on.may_have(**{option: True}, **also))
     knob = Knob(f"{on.nest.name}.{option}", (0, 1), 0, ordered=False)
 
-    def said(values: Values, _: Said) -> bool:
+    def decode(values: Values, _: Decoded) -> bool:
         return able and values[knob.name] == 1
 
-    def values(o: NestOptions, _: Values) -> dict[str, Value]:
+    def encode(o: NestOptions, _: Values) -> dict[str, Value]:
         return {knob.name: int(bool(getattr(o, option)))}
 
-    return OptionKnobs(option, (knob,) if able else (), said, values)
+    return OptionKnobs(option, (knob,) if able else (), decode, encode)
 
 
 def options_of(on: Subject) -> Iterator[OptionKnobs]:

@@ -38,7 +38,7 @@ class RegisterKnobs:
     unroll: tuple[Knob, ...]
 
     @staticmethod
-    def of(
+    def from_nest(
         nest: ir.Nest,
         results: tuple[int, ...],
         device: CpuProfile,
@@ -56,7 +56,7 @@ class RegisterKnobs:
             longest = max(nest.dims[i].extent for i in results)
             fitting = set(_tiles(len(results) - 1, longest, device.vector_registers))
             own = (also + (0,) * len(nest.dims))[: len(nest.dims)]
-            fitting.add(fragments or _said(own, results, lanes))
+            fitting.add(fragments or _encode(own, results, lanes))
             texts = tuple(sorted(fitting, key=_order))
             if len(texts) > 1:
                 tile = (Knob(f"{nest.name}.register", texts, texts[0], ordered=True),)
@@ -92,12 +92,12 @@ class RegisterKnobs:
                 sizes[self.reduction] = factor
         return tuple(sizes) if any(sizes) else ()
 
-    def values(self, sizes: tuple[int, ...], lanes: int) -> dict[str, Value]:
-        """Knob values for a register tile; others than their choices if they cannot say it."""
+    def encode(self, sizes: tuple[int, ...], lanes: int) -> dict[str, Value]:
+        """Knob values for a register tile; others than their choices if they cannot encode it."""
         wanted = tuple(size if size > 1 else 0 for size in sizes + (0,) * (self.rank - len(sizes)))
         found: dict[str, Value] = {k.name: k.default for k in self.knobs}
         if self.tile:
-            found[self.tile[0].name] = _said(wanted, self.results, lanes)
+            found[self.tile[0].name] = _encode(wanted, self.results, lanes)
         if self.unroll and not (self.tile and lanes == self.reduction):
             found[self.unroll[0].name] = max(1, wanted[self.reduction])
         if self.row:
@@ -114,10 +114,10 @@ class RegisterKnobs:
         others += [i for i in self.results if i != first]
         return f"{first} {others[0]}"
 
-    def first_alike(
+    def first_equivalent(
         self, values: Mapping[str, Value], lanes: int, counts: Mapping[int, int]
     ) -> dict[str, Value]:
-        """The first values that say the same where dimensions have so many points, or vectors:
+        """The first values that mean the same where dimensions have so many points, or vectors:
         no more than these are written out."""
         found = {k.name: values[k.name] for k in self.knobs}
         if self.unroll:
@@ -161,7 +161,7 @@ class RegisterKnobs:
         if self.row and values[self.row[0].name] != self._pair(
             self.sizes(values, lanes) or (0,) * self.rank, lanes
         ):
-            return "these rows can be said in another way"
+            return "these rows can be written in another way"
         return None
 
     def _row_dims(self, values: Mapping[str, Value]) -> tuple[int, int]:
@@ -186,7 +186,7 @@ def _order(text: str) -> tuple[int, int, int]:
     return vectors, rows * second, rows
 
 
-def _said(sizes: tuple[int, ...], results: tuple[int, ...], lanes: int) -> str:
+def _encode(sizes: tuple[int, ...], results: tuple[int, ...], lanes: int) -> str:
     """A register tile as a knob's value."""
     vectors = sizes[lanes] if lanes >= 0 else 0
     rows = sorted((sizes[i] for i in results if i != lanes and sizes[i]), reverse=True)

@@ -37,7 +37,9 @@ class DimKnobs:
     default_held: int
 
     @staticmethod
-    def of(position: int, dim: ir.Dim, most: int, own: Mapping[str, Value], lanes: int) -> DimKnobs:
+    def from_dim(
+        position: int, dim: ir.Dim, most: int, own: Mapping[str, Value], lanes: int
+    ) -> DimKnobs:
         """The knobs of a dimension that has up to ``most`` threads; ``own`` are their defaults,
         with so many ``lanes``."""
         extent, name = dim.extent, dim.name

@@ -1,4 +1,4 @@
-"""What can be scheduled on a GPU: the passes are tried with what the knobs say, and refuse."""
+"""What can be scheduled on a GPU: the passes are tried with the options that the knobs encode."""
 
 from __future__ import annotations
 

@@ -12,10 +12,10 @@ from tcl.tuner.space.gpu.shared_memory import said_of_panels
 from tcl.tuner.space.knobs import Value
 
 UNSAID = -1
-"""Stands for what no knob can say."""
+"""The value of what no knob can encode."""
 
 
-def said(nest: ir.Nest, options: NestOptions, *, joined: bool = False) -> dict[str, Value]:
+def encode(nest: ir.Nest, options: NestOptions, *, joined: bool = False) -> dict[str, Value]:
     """What all knobs that the nest may have would be set to. ``joined``: another nest's knobs say
     its chunks."""
     found: dict[str, Value] = {}

@@ -35,7 +35,8 @@ class Member:
     def options(
         self, values: Mapping[str, Value], chunks: Mapping[str, int], *, joined: bool
     ) -> dict[str, NestOptions]:
-        """What the knobs say, by nest; ``joined``: to the kernel of the nest before."""
+        """The options that the knobs encode, by nest; ``joined``: to the kernel of the nest
+        before."""
         led = self.knobs.to_options(values, chunks)
         if led.split:
             # The parts have loops of their own; what goes along with their sum is left open.
@@ -138,7 +139,7 @@ class KernelKnobs:
         return [kernel for kernel in found if kernel]
 
     def options(self, values: Mapping[str, Value]) -> dict[str, NestOptions]:
-        """What the knobs say, by nest."""
+        """The options that the knobs encode, by nest."""
         found = {}
         for kernel in self.kernels(values):
             chunks = chunks_of(kernel, values)
@@ -147,7 +148,7 @@ class KernelKnobs:
         return found
 
     def from_options(self, resolved: Mapping[str, NestOptions]) -> dict[str, Value] | None:
-        """Knob values; None if the options say something that the knobs cannot."""
+        """Knob values; None if the knobs cannot encode them."""
         found: dict[str, Value] = {}
         for k, member in enumerate(self.members):
             fused = bool(resolved[member.nests[0].name].fuse)
@@ -159,7 +160,7 @@ class KernelKnobs:
             if own is None:
                 return None
             found.update(own)
-        found = self.normal(found)
+        found = self.canonical(found)
         return found if self._same(found, resolved) else None
 
     def _same(self, values: Mapping[str, Value], resolved: Mapping[str, NestOptions]) -> bool:
@@ -173,13 +174,13 @@ class KernelKnobs:
                         return False
         return True
 
-    def normal(self, values: Mapping[str, Value]) -> dict[str, Value]:
-        """The values of these knobs that stand for all that mean the same."""
+    def canonical(self, values: Mapping[str, Value]) -> dict[str, Value]:
+        """The canonical values of these knobs, among all that mean the same."""
         known = dict(values)
         for kernel in self.kernels(values):
             for member, own in zip(kernel, chunks_of(kernel, values), strict=True):
                 joined = member is not kernel[0]
-                known.update(member.knobs.normal(known, own, joined=joined))
+                known.update(member.knobs.canonical(known, own, joined=joined))
         return {k.name: known[k.name] for k in self.knobs}
 
 
@@ -210,7 +211,7 @@ def _member(
 ) -> Member:
     names = fused.names
     nests = tuple(n for n in program.nests if n.name in names)
-    knobs = BlockKnobs.of(
+    knobs = BlockKnobs.from_nest(
         program, program.nest(fused.leader.name), profile, default[fused.leader.name]
     )
     return Member(knobs, nests, fused.sums)

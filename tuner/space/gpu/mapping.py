@@ -24,7 +24,7 @@ default. The rest is mapped by the preset."""
 
 
 class GpuMappingSpace(ProgramSpace):
-    """Configurations that stand for ``MappingOptions`` of one program on a GPU.
+    """Configurations that encode ``MappingOptions`` of one program on a GPU.
 
     Per nest, for each dimension: the threads along it, the points that each of them holds, and the
     steps in which the block goes through its chunk, or through a tile of a reduction, which is so
@@ -45,15 +45,16 @@ class GpuMappingSpace(ProgramSpace):
         self._default = self._resolved(MappingOptions(self._preset))
         self._groups = self._with_knobs(self._default)
         if any(group.from_options(self._default) is None for group in self._groups):
-            # What the preset joins cannot be said: each nest has a kernel of its own, then.
+            # The knobs cannot encode what the preset joins: each nest has a kernel of its own,
+            # then.
             apart = {name: replace(o, fuse=False) for name, o in self._default.items()}
             self._groups = self._with_knobs(apart)
         self._known = {n.name for g in self._groups for m in g.members for n in m.nests}
         knobs = [k for group in self._groups for k in group.knobs]
-        normal = self._normal({k.name: k.default for k in knobs})
+        canonical = self._canonical({k.name: k.default for k in knobs})
         legal = (c for g in self._groups for c in constraints(g, self._program, profile))
-        worth = (h for g in self._groups for h in heuristics(g, profile, normal))
-        self._declare((replace(k, default=normal[k.name]) for k in knobs), legal, worth)
+        worth = (h for g in self._groups for h in heuristics(g, profile, canonical))
+        self._declare((replace(k, default=canonical[k.name]) for k in knobs), legal, worth)
 
     def _with_knobs(self, default: Mapping[str, NestOptions]) -> tuple[KernelKnobs, ...]:
         led = fusion_groups(self._program.nests)
@@ -72,16 +73,16 @@ class GpuMappingSpace(ProgramSpace):
                 found += [n.name for n in kernel]
         return KernelKnobs.all_of(self._program, self._profile, default, found)
 
-    def _normal(self, values: Mapping[str, Value]) -> dict[str, Value]:
-        return {name: v for g in self._groups for name, v in g.normal(values).items()}
+    def _canonical(self, values: Mapping[str, Value]) -> dict[str, Value]:
+        return {name: v for g in self._groups for name, v in g.canonical(values).items()}
 
-    def _choices(self, values: Mapping[str, Value]) -> dict[str, NestOptions]:
+    def _decode(self, values: Mapping[str, Value]) -> dict[str, NestOptions]:
         found = {name: o for name, o in self._default.items() if name not in self._known}
         for group in self._groups:
             found.update(group.options(values))
         return found
 
-    def _said(self, resolved: Mapping[str, NestOptions]) -> dict[str, Value] | None:
+    def _encode(self, resolved: Mapping[str, NestOptions]) -> dict[str, Value] | None:
         values: dict[str, Value] = {}
         for group in self._groups:
             found = group.from_options(resolved)

@@ -14,9 +14,9 @@ from tcl.codegen.options.nest_options import PLAIN, NestOptions
 from tcl.codegen.passes.fuse import refs
 from tcl.codegen.passes.gpu.panel import uniform_dims
 from tcl.tuner.space.gpu.block_threads import DimKnobs, Divider, number
-from tcl.tuner.space.gpu.encode import block_of, longest, said
+from tcl.tuner.space.gpu.encode import block_of, encode, longest
 from tcl.tuner.space.gpu.shared_memory import PanelKnobs
-from tcl.tuner.space.knobs import Knob, Value, first_alike, loop_orders
+from tcl.tuner.space.knobs import Knob, Value, first_equivalent, loop_orders
 
 _VECTOR = 16
 """Bytes that a thread moves at once."""
@@ -45,11 +45,11 @@ class BlockKnobs:
     """The operands that tensor cores multiply, where they can."""
 
     @staticmethod
-    def of(
+    def from_nest(
         program: ir.Program, nest: ir.Nest, profile: GpuProfile, default: NestOptions
     ) -> BlockKnobs:
-        """The knobs of a nest without loops, which can say what ``default`` says."""
-        own = said(nest, default)
+        """The knobs of a nest without loops, which can encode ``default``."""
+        own = encode(nest, default)
         in_order, lane = _in_order(program, nest)
         dims = []
         for k, dim in enumerate(nest.dims):
@@ -59,7 +59,7 @@ class BlockKnobs:
                     most = _THREADS // (2 if dim.reduction else 1)
                 at = own[f"{nest.name}.vector"] == k
                 lanes = int(own[f"{nest.name}.lanes"]) if at else 1
-                dims.append(DimKnobs.of(k, dim, most, own, lanes))
+                dims.append(DimKnobs.from_dim(k, dim, most, own, lanes))
         sizes = (program.tensor(r.tensor).layout.itemsize for r in refs(nest))
         width = max(1, _VECTOR // max(sizes))
         vector = _vector(nest, {k.position for k in dims if k.dim.name in in_order}, width, own)
@@ -78,7 +78,7 @@ class BlockKnobs:
         use = (Knob(f"{nest.name}.mma", (0, 1), 1, ordered=False),) if cores else ()
         split = _split(nest, own)
         divided = Divider(nest, tuple(dims), in_order, block, vector, split, cores, use)
-        panels = PanelKnobs.of(nest, own)
+        panels = PanelKnobs.from_nest(nest, own)
         found = (factors(nest.point.value) if cores else None) or ()
         fed = frozenset(k for k, load in enumerate(panels.reads) if load in found)
         return BlockKnobs(divided, orders, panels, fed)
@@ -147,7 +147,7 @@ class BlockKnobs:
         return uniform_dims(self.nest.dims, sizes, chunks, tiles)
 
     def to_options(self, values: Mapping[str, Value], chunks: Mapping[str, int]) -> NestOptions:
-        """What the knobs say."""
+        """The options that the knobs encode."""
         nest, tiles, divided = self.nest, self.tiles(values), self.divided(values)
         threads = tuple(count for _, count, _ in divided.sizes.values())
         register = tuple(held for _, _, held in divided.sizes.values())
@@ -173,10 +173,10 @@ class BlockKnobs:
         )
 
     def from_options(self, options: NestOptions, *, joined: bool) -> dict[str, Value] | None:
-        """Knob values; None if the options say something that the knobs cannot."""
+        """Knob values; None if the knobs cannot encode them."""
         if options.mma not in ((), self.divided.cores):
             return None
-        found = said(self.nest, options, joined=joined)
+        found = encode(self.nest, options, joined=joined)
         values = {k.name: found[k.name] for k in self.knobs}
         if vector := self.divided.vector:
             target, lanes = vector
@@ -190,10 +190,10 @@ class BlockKnobs:
         )
         return values if all(size[1:] == (count, held) for size, count, held in own) else None
 
-    def normal(
+    def canonical(
         self, values: Mapping[str, Value], chunks: Mapping[str, int], *, joined: bool
     ) -> dict[str, Value]:
-        """The values of these knobs that stand for all that mean the same."""
+        """The canonical values of these knobs, among all that mean the same."""
         known = {k.name: values[k.name] for k in self.knobs}
         divided = self.divided(values)
         divisions = self.sizes(values, self.dims)
@@ -218,8 +218,8 @@ class BlockKnobs:
             points = {**divided.extents, **divisions}
             inner = [k for k, name in enumerate(names) if points[name] > divided.unit(name)]
             for knob, moved in zip(self.orders, (sorted(tiled), inner), strict=True):
-                known[knob.name] = first_alike(knob, known[knob.name], moved)
-        known.update(self.panels.normal(known, loops, self._factors(known)))
+                known[knob.name] = first_equivalent(knob, known[knob.name], moved)
+        known.update(self.panels.canonical(known, loops, self._factors(known)))
         return known
 
     def _factors(self, values: Mapping[str, Value]) -> frozenset[int]:

@@ -30,7 +30,7 @@ class PanelKnobs:
     buffers: tuple[Knob, ...]
 
     @staticmethod
-    def of(nest: ir.Nest, own: Mapping[str, Value]) -> PanelKnobs:
+    def from_nest(nest: ir.Nest, own: Mapping[str, Value]) -> PanelKnobs:
         """The knobs of a nest without loops; ``own`` are their defaults."""
         reads = operands(nest.point)
         named = {k: f"{nest.name}.stage{k}" for k in range(len(reads))}
@@ -77,10 +77,10 @@ class PanelKnobs:
         """The option ``buffers``."""
         return int(values[self.buffers[0].name]) if self.buffers else 1
 
-    def normal(
+    def canonical(
         self, values: Mapping[str, Value], loops: Sequence[str], needed: Collection[int]
     ) -> dict[str, Value]:
-        """The first values of these knobs that say the same."""
+        """The first values of these knobs that mean the same."""
         levels = self.levels(values, loops, needed)
         found: dict[str, Value] = {}
         for k, knob in self.chosen.items():
