@@ -5,24 +5,28 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
-from tcl.cli.cache_common import cache_option, named_cache, needed, writable_cache, write_text
-from tcl.cli.common import fail, make_folder, reporting
+from tcl.bench.contender import PEERS, Spec
+from tcl.bench.peers.names import OURS
+from tcl.bench.picture import draw
+from tcl.bench.report import Report
+from tcl.bench.rows import Row, select
+from tcl.bench.run import Settings, run
+from tcl.bench.tuning import tune
+from tcl.cli.bench_tables import print_report
+from tcl.cli.cache_common import named_cache, needed, writable_cache, write_text
+from tcl.cli.common import cache_option, fail, make_folder, reporting
 from tcl.cli.output import write_over
 from tcl.cli.signals import exit_code
 from tcl.common.errors import ArgumentError
 from tcl.common.extras import installing
 from tcl.common.files import MOST_DATA, read_text
-
-if TYPE_CHECKING:
-    from tcl.bench.contender import Spec
-    from tcl.bench.report import Report
-    from tcl.bench.rows import Row
-    from tcl.bench.run import Settings
+from tcl.progress.console import Console
+from tcl.tuner.measure.placement import PLACEMENTS
 
 _JSON = "bench.json"
 _HELP = {"help_option_names": ["-h", "--help"]}
@@ -100,11 +104,6 @@ def cpu(
     Every contender runs in a process of its own, pinned to the same cores, one at a time and in
     turns; results are compared with the reference first. Exit code 1 if ours are wrong.
     """
-    from dataclasses import replace
-
-    from tcl.bench.rows import select
-    from tcl.bench.run import Settings, run
-    from tcl.tuner.measure.placement import PLACEMENTS
 
     try:
         chosen = select(rows, quick)
@@ -166,7 +165,6 @@ def _named_cache(path: Path | None, *, tunes: bool) -> Path:
 
 def _check(report: Report) -> None:
     """Exit with 1 if nothing was measured, or if ours are wrong."""
-    from tcl.bench.peers.names import OURS
 
     if not report.results:
         fail("nothing was measured: " + "; ".join(report.left_out.values()))
@@ -177,7 +175,6 @@ def _check(report: Report) -> None:
 def _tune(
     rows: Sequence[Row], settings: Settings, seconds: float, cache: Path, say: Callable[[str], None]
 ) -> None:
-    from tcl.bench.tuning import tune
 
     for threads in settings.threads:
         failed = tune(rows, seconds, cache, settings.seed, say, threads)
@@ -188,8 +185,6 @@ def _tune(
 
 def _print_report(report: Report, out: Path | None) -> None:
     """Print what was measured, and say where it is."""
-    from tcl.cli.bench_tables import print_report
-    from tcl.progress.console import Console
 
     if not report.results:
         return
@@ -213,7 +208,6 @@ def _threads(text: str) -> tuple[int, ...]:
 
 
 def _peers(text: str | None) -> tuple[Spec, ...]:
-    from tcl.bench.contender import PEERS
 
     if text is None:
         return PEERS
@@ -242,7 +236,6 @@ def _progress() -> Callable[[str], None]:
 
 def _before(folder: Path | None) -> Report | None:
     """What was measured before; None if there is nothing."""
-    from tcl.bench.report import Report
 
     if folder is None:
         raise click.UsageError("--resume needs --out, the folder with what was measured before")
@@ -259,7 +252,6 @@ def _before(folder: Path | None) -> Report | None:
 
 
 def _draw(report: Report, folder: Path) -> None:
-    from tcl.bench.picture import draw
 
     for threads in report.ceilings:
         picture = folder / f"bench-{threads}.png"

@@ -5,20 +5,20 @@ from __future__ import annotations
 import datetime
 from collections import Counter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
-from tcl.cli.cache_common import cache_option, existing, plain, write_text
+from tcl.cli.cache_common import existing, plain, write_text
 from tcl.cli.cache_inspect import chosen_keys, filter_options
-from tcl.cli.common import check_writable, reporting
+from tcl.cli.common import cache_option, check_writable, reporting
+from tcl.cli.tables import plain_table, print_table
 from tcl.common.errors import ArgumentError
 from tcl.common.extras import installing
 from tcl.common.number_format import plural
-
-if TYPE_CHECKING:
-    from tcl.report.cache_analysis import Section
-    from tcl.tuner.cache.analysis import Analysis
+from tcl.report.cache_analysis import FORMULA, Section, markdown, sections
+from tcl.report.cache_picture import draw
+from tcl.tuner.cache.analysis import Analysis, analyse
 
 _MOST = 6
 """Rows of a table on the terminal for each def and device."""
@@ -64,8 +64,6 @@ def analyze(
             )
         check_writable(picture)
     found = chosen_keys(cache, said)
-    from tcl.report.cache_analysis import FORMULA, markdown, sections
-    from tcl.tuner.cache.analysis import analyse
 
     result = analyse(found)
     if result is None:
@@ -99,7 +97,6 @@ def analyze(
 
 
 def _print_section(section: Section) -> None:
-    from tcl.cli.tables import plain_table, print_table
 
     click.echo(f"\n{section.title}")
     if section.note:
@@ -115,7 +112,6 @@ def _print_section(section: Section) -> None:
 
 
 def _draw(result: Analysis, title: str, picture: Path, *, quiet: bool) -> None:
-    from tcl.report.cache_picture import draw
 
     try:
         draw(result, title, picture)

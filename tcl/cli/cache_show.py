@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from tcl.cli.cache_common import (
     SHORT,
-    cache_option,
     existing,
     is_digits,
     key_options,
@@ -21,13 +21,15 @@ from tcl.cli.cache_common import (
     plain,
     relax_option,
 )
-from tcl.cli.common import fail, file_argument, reporting, was_given
+from tcl.cli.common import cache_option, fail, file_argument, reporting, was_given
+from tcl.cli.tables import plain_table, print_with_lines
 from tcl.common.number_format import duration, plural
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from tcl.tuner.cache.tuning_cache import Record, Summary
+from tcl.progress.words import FINALS, FIRST
+from tcl.selection.best_options import stand_in
+from tcl.tuner.cache.fingerprint import FIELDS
+from tcl.tuner.cache.nearby import explain, nearby
+from tcl.tuner.cache.tuning_cache import Record, Summary
+from tcl.tuner.measure.placement import shown
 
 
 @click.command("show")
@@ -79,7 +81,6 @@ def show(what: str, top: int, path: Path | None, **named: Any) -> None:
 
 def _table(records: tuple[Record, ...]) -> None:
     """Those of the finals, then the others; each with its options on a line of its own."""
-    from tcl.progress.words import FINALS, FIRST
 
     ranks = {id(record): str(rank) for rank, record in enumerate(records, start=1)}
     timed = [r for r in records if r.time is not None]
@@ -93,8 +94,6 @@ def _table(records: tuple[Record, ...]) -> None:
 
 
 def _group(records: Sequence[Record], ranks: Mapping[int, str]) -> None:
-    from tcl.cli.tables import plain_table, print_with_lines
-    from tcl.tuner.measure.placement import shown
 
     places = list(dict.fromkeys(name for r in records for name in r.outcome.placements))
     placed = [f">{plain(shown(name))}" for name in places]
@@ -125,8 +124,6 @@ def best(relax: frozenset[str], path: Path | None, **named: Any) -> None:
     They are what --options takes. Where they come from is said on standard error: the key, the
     time, the search; and what differs, if it is another device's result that --relax let through.
     """
-    from tcl.selection.best_options import stand_in
-    from tcl.tuner.cache.nearby import nearby
 
     key, name = named_key(**named)
     cache = needed(path)
@@ -160,8 +157,6 @@ def why(path: Path | None, **named: Any) -> None:
     nearest key that has some, and the ingredients in which it differs; of another device, the
     fields. Those can be passed over: tcl run, tcl cache best --relax FIELD,...
     """
-    from tcl.tuner.cache.fingerprint import FIELDS
-    from tcl.tuner.cache.nearby import explain
 
     key, name = named_key(**named)
     cache = existing(path)

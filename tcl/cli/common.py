@@ -105,6 +105,15 @@ threads_option = click.option(
     help="Threads that a kernel may use. Default: TCL_NUM_THREADS, else all cores.",
 )
 
+cache_option = click.option(
+    "--cache",
+    "path",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="The tuning cache. Default: tuning.db in TCL_CACHE_DIR, else in your cache folder.",
+)
+"""Every command that reads or writes a cache takes it so."""
+
 
 def without_threads(device: str, threads: int | None) -> None:
     """Refuse a number of threads for kernels that a CPU does not run."""

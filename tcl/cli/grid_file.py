@@ -36,6 +36,7 @@ from typing import Any
 from tcl.arrays.annotations import default_sizes, no_size, read_annotations
 from tcl.cli.common import check_varying, load, pick, read
 from tcl.cli.settings import KINDS, check_type
+from tcl.codegen.cpu.thread_count import thread_count
 from tcl.common.closest import closest
 from tcl.common.errors import ArgumentError, TclError
 from tcl.common.shown import shown
@@ -90,7 +91,6 @@ def read_grid(path: Path) -> list[GridPoint]:
 
 def most_threads(points: Iterable[GridPoint], given: int | None) -> int:
     """The threads of the point that has the most; ``given`` holds for all, if it is there."""
-    from tcl.codegen.cpu.thread_count import thread_count
 
     asked = {given if given is not None else p.settings.get("threads") for p in points}
     most = 0

@@ -10,9 +10,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tcl.common.errors import ArgumentError
+from tcl.common.lazy import Lazy
 
 if TYPE_CHECKING:
-    from tcl.tuner.config import TunerConfig
+    from tcl import cluster
+    from tcl.tuner import config
+else:  # they import NumPy, which `tcl tune` tells before how many threads to have
+    cluster, config = Lazy("tcl.cluster"), Lazy("tcl.tuner.config")
 
 _WHOLE = "a whole number"
 _TEXT = "a text in quotes"
@@ -60,26 +64,26 @@ def check_type(name: str, value: object) -> None:
         raise ArgumentError(f"seed must be 0 or more, not {value}")
 
 
-def search_config(given: Mapping[str, Any]) -> TunerConfig:
+def search_config(given: Mapping[str, Any]) -> config.TunerConfig:
     """The settings of the search among those that were given; None stands for what was not.
 
     ``SettingError`` for a value that makes no sense; ``own_names`` gives it the name it has here.
     """
-    from tcl.tuner.config import TunerConfig
 
     names = _OF_THE_SEARCH
-    return TunerConfig(**{names[n]: v for n, v in given.items() if n in names and v is not None})
+    return config.TunerConfig(
+        **{names[n]: v for n, v in given.items() if n in names and v is not None}
+    )
 
 
 @contextmanager
 def own_names(*, usage: bool = False, options: bool = False) -> Iterator[None]:
     """What is said of a setting in here names it as a grid's file does, or, with ``options``, as
     the command line. ``usage``: it is the command line itself that is wrong."""
-    from tcl.tuner.config import SettingError
 
     try:
         yield
-    except SettingError as error:
+    except config.SettingError as error:
         known = {theirs: ours for ours, theirs in _OF_THE_SEARCH.items()}
         name = known.get(error.name, error.name)
         sentence = error.named(f"--{name.replace('_', '-')}" if usage or options else name)
@@ -88,9 +92,8 @@ def own_names(*, usage: bool = False, options: bool = False) -> Iterator[None]:
 
 def check_executor(name: str) -> None:
     """Refuse what cannot be the name of a place to work at."""
-    from tcl.cluster import check_name
 
     try:
-        check_name(name)
+        cluster.check_name(name)
     except ArgumentError as error:
         raise click.BadParameter(str(error), param_hint="--executor") from None
