@@ -34,8 +34,8 @@ from pathlib import Path
 from typing import Any
 
 from tcl.arrays.annotations import default_sizes, no_size, read_annotations
-from tcl.cli.common import check_varying, load, pick, read
-from tcl.cli.settings import KINDS, check_type
+from tcl.cli.common import check_varying, load, pick, read, title_of
+from tcl.cli.settings import SETTINGS, check_type
 from tcl.codegen.cpu.thread_count import thread_count
 from tcl.common.closest import closest
 from tcl.common.errors import ArgumentError, TclError
@@ -76,8 +76,7 @@ class GridPoint:
     @property
     def title(self) -> str:
         """The def and its sizes, for people."""
-        words = [self.checked.name, *(f"{k}={v}" for k, v in self.sizes.items())]
-        return " ".join([*words, *([f"varying {','.join(self.varying)}"] if self.varying else [])])
+        return title_of(self.checked, self.sizes, self.varying)
 
 
 def read_grid(path: Path) -> list[GridPoint]:
@@ -158,8 +157,8 @@ class _Reader:
         right = {}
         for name, value in data.items():
             try:
-                if name not in KINDS:
-                    raise ArgumentError(_unknown("key", name, (*others, *KINDS)))
+                if name not in SETTINGS:
+                    raise ArgumentError(_unknown("key", name, (*others, *SETTINGS)))
                 check_type(name, value)
                 right[name] = value
             except ArgumentError as error:
