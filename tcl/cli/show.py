@@ -29,9 +29,11 @@ from tcl.common.errors import ArgumentError
 from tcl.common.lazy import Lazy
 from tcl.grammar.ranges.findings import size, size_findings
 from tcl.grammar.ranges.ranges_text import ranges_text
+from tcl.grammar.ranges.sized import SizedDef
 from tcl.grammar.syntax.parser import parse
 from tcl.grammar.syntax.printer import to_text
 from tcl.grammar.tree.canonical import canonical_text
+from tcl.grammar.tree.checked import CheckedDef
 
 if TYPE_CHECKING:
     from tcl.backends import stages, targets
@@ -108,46 +110,40 @@ def command(
     """
     if stage in _OF_TEXT:
         _check(options, device, threads)
+    if varying and stage in ("ast", "canonical", "reference"):
+        raise click.UsageError(f"--varying makes no difference to --stage {stage}; leave it out")
+    text, checked = choose(file, entry)
+    if stage == "ast":
+        ast = next(d for d in parse(text, str(file)).defs if d.name == checked.name)
+        click.echo(to_text(ast), nl=False)
+        return
+    if stage == "canonical":
+        click.echo(canonical_text(checked), nl=False)
+        return
+    check_varying(checked, varying)
+    sized = size(checked, sizes_of(checked, sizes))
     if varying:
-        click.echo(_for_all(file, entry, sizes, options, stage, device, threads, varying))
+        profile = _device(device, threads, stage)
+        click.echo(_stage_of_class(stage, checked, sized, varying, options, profile))
         return
-    if stage in ("ast", "canonical"):
-        click.echo(_without_sizes(file, entry, stage), nl=False)
-        return
-
-    _, checked = choose(file, entry)
-    values = sizes_of(checked, sizes)
-    sized = size(checked, values)
     tell(checked, size_findings(sized))
     if stage == "ranges":
         click.echo(ranges_text(sized))
-        return
-    if stage == "reference":
+    elif stage == "reference":
         click.echo(reference.compile_reference(sized, jit=False).source)
-        return
+    else:
+        chosen = kernels.parse_options(options) or suggested_options.DEFAULT
+        click.echo(stages.stage_text(stage, sized, chosen, _device(device, threads, stage)))
 
-    chosen = kernels.parse_options(options) or suggested_options.DEFAULT
-    click.echo(stages.stage_text(stage, sized, chosen, _device(device, threads, stage)))
 
-
-def _for_all(
-    file: Path,
-    entry: str | None,
-    sizes: str | None,
-    options: str | None,
+def _stage_of_class(
     stage: str,
-    device: str,
-    threads: int | None,
+    checked: CheckedDef,
+    sized: SizedDef,
     varying: tuple[str, ...],
+    options: str | None,
+    profile: CpuProfile | GpuProfile,
 ) -> str:
-    """A stage of a def for the class of its sizes."""
-
-    if stage in ("ast", "canonical", "reference"):
-        raise click.UsageError(f"--varying makes no difference to --stage {stage}; leave it out")
-    profile = _device(device, threads, stage)
-    _, checked = choose(file, entry)
-    check_varying(checked, varying)
-    sized = size(checked, sizes_of(checked, sizes))
     found = size_classes.for_all(checked, sized.sizes, varying, profile)
     if found is None:
         values = ", ".join(f"{name}={sized.sizes[name]}" for name in varying)
@@ -186,11 +182,3 @@ def _device(name: str, threads: int | None, stage: str) -> CpuProfile | GpuProfi
         return replace(found, threads=thread_count(threads, None if name == "cpu" else found.cores))
     without_threads(name, threads)
     return found
-
-
-def _without_sizes(file: Path, entry: str | None, stage: str) -> str:
-
-    text, checked = choose(file, entry)
-    if stage == "canonical":
-        return canonical_text(checked)
-    return next(to_text(d) for d in parse(text, str(file)).defs if d.name == checked.name)
