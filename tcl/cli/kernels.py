@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -12,7 +12,7 @@ import numpy as np
 from tcl.arrays.annotations import sizes_of
 from tcl.arrays.arguments import Array, new_output
 from tcl.arrays.random_inputs import index_tensors, random_inputs
-from tcl.cli.common import check_varying, choose, read, tell
+from tcl.cli.common import check_varying, choose, read, tell, title_of
 from tcl.codegen.devices.cpu import host_cpu
 from tcl.codegen.options.options import PRESETS, MappingOptions
 from tcl.common.errors import ArgumentError, OptionsError
@@ -104,12 +104,6 @@ class Work:
                 f"`# values {names[0]}: FIRST..STOP` (without STOP itself), or run and tune from "
                 "Python, with arrays of your own"
             ) from None
-
-
-def title_of(checked: CheckedDef, sizes: Mapping[str, int], varying: Sequence[str]) -> str:
-    """A def and its sizes, for people."""
-    words = [checked.name, *(f"{name}={value}" for name, value in sizes.items())]
-    return " ".join([*words, *([f"varying {','.join(varying)}"] if varying else [])])
 
 
 def parse_options(text: str | None) -> MappingOptions | None:

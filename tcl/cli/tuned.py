@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import random
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, asdict, dataclass, field
@@ -15,7 +16,8 @@ import click
 from rich.table import Table
 
 from tcl import __version__
-from tcl.backends.targets import Target
+from tcl.arrays.annotations import sizes_of
+from tcl.backends.targets import Target, timed_target
 from tcl.bench.roofline import (
     Roofline,
     describe_ceilings,
@@ -24,13 +26,16 @@ from tcl.bench.roofline import (
     measure_ceilings,
 )
 from tcl.bench.turns import interleaved
-from tcl.cli.cache_common import how_to_load
-from tcl.cli.common import report
-from tcl.cli.kernels import Work
+from tcl.cli.cache_common import how_to_load, writable_cache
+from tcl.cli.common import check_varying, choose, report
+from tcl.cli.kernels import Work, parse_options
 from tcl.cli.peers import peers, won
 from tcl.cli.progress_json import JsonProgress, decided
+from tcl.cli.settings import own_names, search_config
 from tcl.cli.signals import counted, exit_code, handlers, restore
 from tcl.cli.tables import plain_table
+from tcl.cluster import LOCAL, workplace
+from tcl.codegen.cpu.thread_count import thread_count
 from tcl.codegen.loopir.cost import cost_of
 from tcl.codegen.loopir.lower import lower
 from tcl.codegen.options.options import MappingOptions
@@ -39,7 +44,9 @@ from tcl.progress.console import Console
 from tcl.progress.panel import Progress
 from tcl.progress.state import Event
 from tcl.progress.words import BESIDE, UNTUNED, name_of, reading, winner_name
+from tcl.report.data import collect
 from tcl.report.log import SearchLog
+from tcl.report.page import write_page
 from tcl.selection.best_options import DEFAULT, Query
 from tcl.tuner.cache.tuning_cache import TuningCache
 from tcl.tuner.config import TunerConfig
@@ -56,11 +63,49 @@ from tcl.tuning import Tuner
 _WINNER = "the winner"
 
 
-def resumed(config: TunerConfig, work: Work, target: Target, cache: Path) -> TunerConfig:
-    """What was chosen, and the rest as in the search to be resumed, if there is one."""
-    key = target.query(work.sized, work.inputs, work.varying).key
-    saved = SavedSearch.last(TuningCache(cache), key)
-    return config if saved is None else config.going_on(saved.settings)
+def tune_def(
+    file: Path,
+    entry: str | None,
+    sizes: str | None,
+    varying: tuple[str, ...],
+    settings: dict[str, Any],
+    executor: str,
+    fixed: Mapping[str, Value],
+    path: Path | None,
+    page: Path | None,
+    *,
+    resume: bool,
+    as_json: bool,
+) -> int:
+    """Tune one def, as ``tcl tune`` names it; the exit code."""
+    count = thread_count(settings["threads"])
+    device = "cpu" if settings["device"] is None else settings["device"]
+    chosen = timed_target(device, count, here=executor == LOCAL)
+    with own_names(usage=True):
+        config = search_config(settings)
+    start = parse_options(settings["options"])
+    text, checked = choose(file, entry)
+    check_varying(checked, varying)
+    values = sizes_of(checked, sizes)
+    # Now, rather than after an hour; and not before names are known to be right: it makes a file.
+    cache = writable_cache(path).path
+    if resume:
+        with own_names(options=True):
+            before = Work.from_def(text, checked, values, 0, varying)
+            key = chosen.query(before.sized, before.inputs, varying).key
+            saved = SavedSearch.last(TuningCache(cache), key)
+            config = config if saved is None else config.going_on(saved.settings)
+    # One seed for the search and the inputs, so that a resumed search knows both.
+    config = config.with_defaults(generations=10, seed=random.SystemRandom().getrandbits(32))
+    with own_names(usage=True):
+        config.settings.check()  # now, before anything is measured
+    work = Work.from_def(text, checked, values, config.settings.seed or 0, varying)
+    with workplace(executor, chosen.cores, lambda line: click.echo(line, err=as_json)) as place:
+        session = TuneSession(
+            work, chosen, config, cache, page, place,
+            threads=count, fixed=fixed, resume=resume, as_json=as_json,
+        )  # fmt: skip
+        return session.run(start, default=path is None).exit_code
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,8 +310,6 @@ class TuneSession:
         """Write the page, if one is wanted; what went wrong."""
         if self.page is None:
             return []
-        from tcl.report.data import collect
-        from tcl.report.page import write_page
 
         work = self.work
         settings = {k: v for k, v in self.config.settings.as_dict().items() if v is not None}

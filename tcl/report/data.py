@@ -6,6 +6,7 @@ import datetime
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from tcl import __version__
 from tcl.arrays.arguments import Array
 from tcl.backends.targets import Target
 from tcl.bench.roofline import Roofline
@@ -62,8 +63,6 @@ def collect(
 ) -> Page:
     """What there is to show of a search for the def ``checked`` of the text ``source``, of whose
     sizes ``varying`` are names."""
-    from tcl import __version__
-
     # Nothing is run, so there is no need for a folder with the inputs.
     query = target.query(size(checked, inputs), inputs, varying)
     backend = target.backend(source, checked.name, inputs)

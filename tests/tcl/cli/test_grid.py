@@ -260,25 +260,6 @@ def test_dry_run_writes_nothing(make: Make, cache: Path) -> None:
     assert "1 of 1 points cannot be tuned" in bad.stderr
 
 
-@pytest.mark.parametrize(
-    ("arguments", "sentence"),
-    [
-        (("defs.tc", "--grid", "grid.toml"), "FILE is said in the grid's tables"),
-        (("--grid", "grid.toml", "-e", "mm"), "--entry is said in the grid's tables"),
-        (("--grid", "grid.toml", "-s", "N=1"), "--sizes is said in the grid's tables"),
-        (("--grid", "grid.toml", "--varying", "N"), "--varying is said in the grid's tables"),
-        (("--grid", "grid.toml", "--fix", "s0.lanes=4"), "--fix names a knob of one def"),
-        (("defs.tc", "--dry-run"), "--dry-run is for --grid"),
-        ((), "Missing argument 'FILE'"),
-    ],
-)
-def test_usage(make: Make, tmp_path: Path, arguments: tuple[str, ...], sentence: str) -> None:
-    make(TWO)
-    done = here("tune", *(tmp_path / a if a in ("grid.toml", "defs.tc") else a for a in arguments))
-    assert done.returncode == 2
-    assert sentence in done.stderr
-
-
 # The searches.
 
 

@@ -241,39 +241,33 @@ def test_everything_is_escaped() -> None:
     drawings(text)
 
 
-def test_page_of_a_search_that_was_interrupted() -> None:
-    page = page_of(search(race=Race.NONE))
-    text = render(page)
-    assert "ended early by SIGINT" in text
-    assert "each was timed when it came up" in text
-
-
-def test_page_of_a_search_that_found_nothing() -> None:
-    text = render(page_of(failing()))
+@pytest.mark.parametrize(
+    ("found", "beside", "expected"),
+    [
+        (search(race=Race.NONE), {}, ("ended early by SIGINT", "each was timed when it came up")),
+        (
+            failing(),
+            {},
+            ("no candidate worked", "ended by SIGSEGV", "only 0 of 1 candidates work"),
+        ),
+        (iter(()), {}, ("it ended before any candidate was timed",)),
+        (search(start=None), {}, ("constraints: it took more than 1 s",)),
+        (search(1, 10), {}, ("measured configurations are too few",)),
+        (
+            search(),
+            {"NumPy": 0.9, "naive options": 2.0},
+            ("Faster than what the search found: NumPy.",),
+        ),
+    ],
+    ids=["interrupted", "found nothing", "never began", "start fails", "few", "slower"],
+)
+def test_page_of_a_search_that(
+    found: Iterator[Event], beside: dict[str, float], expected: tuple[str, ...]
+) -> None:
+    text = render(page_of(found, beside=beside))
     words = " ".join(read(text).text)
-    assert "no candidate worked" in words
-    assert "ended by SIGSEGV" in words
-    assert "only 0 of 1 candidates work" in words
+    assert all(each in words for each in expected)
     drawings(text)
-
-
-def test_page_of_a_search_that_never_began() -> None:
-    read(render(page_of(iter(()))))
-
-
-def test_page_of_a_start_that_fails() -> None:
-    text = render(page_of(search(start=None)))
-    assert "constraints: it took more than 1 s" in " ".join(read(text).text)
-
-
-def test_few_measurements_are_admitted() -> None:
-    words = " ".join(read(render(page_of(search(1, 10)))).text)
-    assert "measured configurations are too few" in words
-
-
-def test_what_is_faster_than_the_winner_is_said() -> None:
-    page = page_of(search(), beside={"NumPy": 0.9, "naive options": 2.0})
-    assert "Faster than what the search found: NumPy." in render(page)
 
 
 def test_log_takes_the_finals_times() -> None:
