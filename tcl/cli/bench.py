@@ -10,7 +10,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from tcl.cli.cache_common import cache_option, named_cache, needed, writable_cache, write_text
+from tcl.cli.cache_commands.common import (
+    cache_option,
+    named_cache,
+    needed,
+    writable_cache,
+    write_text,
+)
 from tcl.cli.common import fail, make_folder, reporting
 from tcl.cli.output import write_over
 from tcl.cli.signals import exit_code

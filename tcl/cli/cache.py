@@ -8,8 +8,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from tcl.cli import cache_analyze, cache_inspect, cache_shapes, cache_show
-from tcl.cli.cache_common import (
+from tcl.cli.cache_commands import analyze as cache_analyze
+from tcl.cli.cache_commands import inspect as cache_inspect
+from tcl.cli.cache_commands import shapes as cache_shapes
+from tcl.cli.cache_commands import show as cache_show
+from tcl.cli.cache_commands.common import (
     SHORT,
     cache_option,
     existing,

@@ -16,7 +16,7 @@ from typing import Any
 
 import click
 
-from tcl.cli.cache_common import named_cache, writable_cache
+from tcl.cli.cache_commands.common import named_cache, writable_cache
 from tcl.cli.common import make_folder, report
 from tcl.cli.grid_file import GridPoint
 from tcl.cli.grid_plan import PlannedPoint, make_plan

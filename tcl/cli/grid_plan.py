@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from tcl.backends.targets import Target, timed_target
-from tcl.cli.cache_common import layouts_of
+from tcl.cli.cache_commands.common import layouts_of
 from tcl.cli.grid_file import GridError, GridPoint
 from tcl.cli.kernels import parse_options
 from tcl.cli.settings import own_names, search_config

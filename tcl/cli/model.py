@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tcl.cli.cache_common import cache_option, needed, write_text
+from tcl.cli.cache_commands.common import cache_option, needed, write_text
 from tcl.cli.common import (
     choose,
     entry_option,
@@ -172,7 +172,7 @@ def predict(
     from itertools import islice
 
     from tcl.arrays.annotations import sizes_of
-    from tcl.cli.cache_common import layouts_of
+    from tcl.cli.cache_commands.common import layouts_of
     from tcl.codegen.compiler import compiler_for
     from tcl.codegen.cpu.thread_count import thread_count
     from tcl.codegen.devices.cpu import CpuProfile

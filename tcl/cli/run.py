@@ -9,7 +9,7 @@ import click
 
 from tcl.arrays.arguments import Array
 from tcl.backends.targets import EMULATED, Target, check_emulated, target
-from tcl.cli.cache_common import needed, relax_option
+from tcl.cli.cache_commands.common import needed, relax_option
 from tcl.cli.common import (
     cache_option,
     entry_option,

@@ -26,7 +26,7 @@ from tcl.bench.roofline import (
     measure_ceilings,
 )
 from tcl.bench.turns import interleaved
-from tcl.cli.cache_common import how_to_load, writable_cache
+from tcl.cli.cache_commands.common import how_to_load, writable_cache
 from tcl.cli.common import check_varying, choose, report
 from tcl.cli.kernels import Work, parse_options
 from tcl.cli.peers import peers, won

@@ -21,7 +21,7 @@ from click.testing import CliRunner
 from command_line import MM, Done, here
 
 from tcl.cli import main
-from tcl.cli.cache_common import named_key
+from tcl.cli.cache_commands.common import named_key
 from tcl.codegen.cuda.emulator import why_not
 from tcl.codegen.devices.cpu import host_cpu
 from tcl.codegen.options.options import MappingOptions

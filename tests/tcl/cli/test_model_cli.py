@@ -11,7 +11,7 @@ from random import Random
 import pytest
 from command_line import here
 
-from tcl.cli.cache_common import layouts_of
+from tcl.cli.cache_commands.common import layouts_of
 from tcl.codegen.devices.cpu import host_cpu
 from tcl.codegen.devices.gpu import H200
 from tcl.codegen.options.options import MappingOptions

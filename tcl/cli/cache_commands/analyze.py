@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tcl.cli.cache_common import cache_option, existing, plain, write_text
-from tcl.cli.cache_inspect import chosen_keys, filter_options
+from tcl.cli.cache_commands.common import cache_option, existing, plain, write_text
+from tcl.cli.cache_commands.inspect import chosen_keys, filter_options
 from tcl.cli.common import check_writable, reporting
 from tcl.common.errors import ArgumentError
 from tcl.common.extras import installing
