@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -106,7 +107,6 @@ def cpu(
     Every contender runs in a process of its own, pinned to the same cores, one at a time and in
     turns; results are compared with the reference first. Exit code 1 if ours are wrong.
     """
-    from dataclasses import replace
 
     from tcl.bench.rows import select
     from tcl.bench.run import BenchSettings, run

@@ -26,6 +26,7 @@ from tcl.cli.cache_commands.common import (
 )
 from tcl.cli.common import read, report, reporting
 from tcl.cli.json_output import json_option, print_json
+from tcl.common.errors import CacheError
 from tcl.common.files import MOST_DATA
 from tcl.common.number_format import duration, plural
 
@@ -177,7 +178,6 @@ def merge(sources: tuple[Path, ...], path: Path | None) -> None:
     added whole or not at all and left as it is; what is there already is not added again. Every
     device keeps its own results, and uses no other's.
     """
-    from tcl.common.errors import CacheError
     from tcl.tuner.cache import merge as merging
     from tcl.tuner.cache.tuning_cache import TuningCache
 
