@@ -58,6 +58,8 @@ _FEW = 8
 """Iterations of a loop whose end the core does not foresee."""
 _WRITTEN_OUT = 48
 """Points up to which all iterations of such a loop are written out."""
+_LONGER = 32
+"""Likewise of a loop up to twice as long: kernels for many sizes have code for each length."""
 _SIMPLE = 2.0
 """Cycles of arithmetic per vector beside which that counts."""
 _UNROLL = (4, 2)
@@ -222,7 +224,8 @@ class Core:
         """Whether all of a few steps are best written out. What several of them read, as in a
         window that moves along a row, is then read once and kept, if there is room for it."""
         points = math.prod(sizes.values())
-        if inner.extent > 2 * _FEW or inner.extent * points > MAX_POINTS or inner.name == lane:
+        most = MAX_POINTS if inner.extent < _FEW else _LONGER
+        if inner.extent > 2 * _FEW or inner.extent * points > most or inner.name == lane:
             return False
         # What is done to operands before they are multiplied takes a register for its result.
         spare = _SPARE + (sum(self.arithmetic.values()) > OPERATION_CYCLES)
