@@ -57,7 +57,7 @@ _AHEAD = 128
 _FEW = 8
 """Iterations of a loop whose end the core does not foresee."""
 _WRITTEN_OUT = 48
-"""Points up to which all iterations of such a loop are written out."""
+"""Points beyond which the end of such a loop counts, unless all of it is written out."""
 _LONGER = 32
 """Likewise of a loop up to twice as long: kernels for many sizes have code for each length."""
 _SIMPLE = 2.0

@@ -274,6 +274,15 @@ class AccessEmitter:
             order = ", ".join(f"i32 {k}" for k in reversed(range(lanes)))
             text = f"shufflevector {raw}, {raw.ty} poison, <{lanes} x i32> <{order}>"
             return b.op(text, type_, lanes)
+        apart = _few_apart(at, layout)
+        if pointer.lanes == 1 and apart:
+            # All that lies between them, of which the lanes are taken: LLVM would load and put in
+            # each of them on its own.
+            count = (lanes - 1) * apart + 1
+            raw = b.load(tensor, f"load {vector(type_, count)}, {pointer}{note}", type_, count)
+            order = ", ".join(f"i32 {k * apart}" for k in range(lanes))
+            text = f"shufflevector {raw}, {raw.ty} poison, <{lanes} x i32> <{order}>"
+            return b.op(text, type_, lanes)
         parts = []
         for k in range(lanes):
             if pointer.lanes == 1:
@@ -328,3 +337,21 @@ class AccessEmitter:
                     ref.tensor, layout, start, at.step, scope.active, place, whole.span
                 )
         return None
+
+
+_FEW_APART = 4
+"""Small elements up to so many apart are taken out of what lies between them."""
+
+
+def _few_apart(at: Address, layout: ir.Layout) -> int:
+    """How many small elements lanes are apart, if that is a few; else 0. LLVM finds by itself that
+    larger ones are parts of vectors."""
+    if (
+        at.spread
+        or layout.itemsize > 2
+        or not isinstance(at.step, int)
+        or isinstance(at.step, Size)
+    ):
+        return 0
+    apart, rest = divmod(at.step, layout.itemsize)
+    return apart if not rest and 2 <= apart <= _FEW_APART else 0
