@@ -19,7 +19,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from tcl.arrays.annotations import read_annotations
-from tcl.codegen.cpu.emit.emit import emit
+from tcl.codegen.cpu.emit.emit import emit_program
 from tcl.codegen.cpu.object_code.compile import compile_object
 from tcl.codegen.cpu.run.varying import scheduled_for_all
 from tcl.codegen.devices.cpu import host_cpu
@@ -57,11 +57,11 @@ def taken(definition: CheckedDef, sizes: Mapping[str, int]) -> dict[str, float]:
     device, start = replace(host_cpu(), threads=1), time.thread_time()
     for classes in classes_of(sizes, definition.sizes):
         try:
-            all_ = ForAll.of(definition, sizes, classes)
+            all_ = ForAll.for_sizes(definition, sizes, classes)
             options = MappingOptions("mlp")
             made, built = scheduled_for_all(all_.symbolic, options, device, asked=False)
             scheduled = time.thread_time()
-            text = emit(built, made.target).text
+            text = emit_program(built, made.target).text
         except (Undecided, SourceError, OptionsError, CompileError):
             continue
         written = time.thread_time()

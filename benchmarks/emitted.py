@@ -38,7 +38,7 @@ from typing import Any
 from tcl.arrays.annotations import default_sizes, parse_sizes
 from tcl.arrays.random_inputs import input_shape
 from tcl.codegen.choose.cpu.thread_worth import with_threads_worth
-from tcl.codegen.cpu.emit.emit import emit
+from tcl.codegen.cpu.emit.emit import emit_program
 from tcl.codegen.cpu.run.kernel import kernel_code
 from tcl.codegen.cuda.emit.emit import emit_module
 from tcl.codegen.devices.cpu import CpuProfile
@@ -59,7 +59,7 @@ from tcl.tuner.space.cpu.mapping import MappingSpace
 from tcl.tuner.space.gpu.mapping import GpuMappingSpace
 
 HERE = Path(__file__).parent
-TEXTS = {p.stem: p for folder in (HERE.parent / "examples", HERE) for p in folder.glob("*.tc")}
+TEXTS = {p.stem: p for p in (*(HERE.parent / "examples").glob("*.tc"), HERE / "emitted.tc")}
 """By name, all files with defs."""
 KEPT = HERE / "results" / "emitted.json.gz"
 
@@ -140,7 +140,7 @@ def on_cpu(at: SizedDef, options: MappingOptions, device: CpuProfile, way: str) 
     """The kernel as LLVM IR, and what else a run needs."""
     given = on_cpu_at(at, way)
     program = schedule(at, options, device, given)
-    source = emit(program, device, unchecked=way == "unchecked")
+    source = emit_program(program, device, unchecked=way == "unchecked")
     worth = with_threads_worth(lower(at, given), device).threads
     return [source.text, repr((astuple(kernel_code(program, source, b"", device)), worth))]
 

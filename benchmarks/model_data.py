@@ -50,7 +50,7 @@ from tcl.tuner.measure.verdict import Outcome, Verdict
 from tcl.tuner.model.cpu_subject import CpuSubject
 from tcl.tuner.model.model import Model
 from tcl.tuner.run.finals import IN_FINALS
-from tcl.tuner.run.pipeline import Job, Pipeline
+from tcl.tuner.run.pipeline import CandidatePipeline, Job
 from tcl.tuner.run.workplace import Here, Orders
 from tcl.tuner.space.cpu.mapping import MappingSpace
 from tcl.tuner.space.search_space import Config, SearchSpace
@@ -229,7 +229,7 @@ def measure(
         )
         stages = Here().open(orders)
         try:
-            pipeline = Pipeline(backend, stages, lambda: 0)
+            pipeline = CandidatePipeline(backend, stages, lambda: 0)
             found: dict[str, Outcome] = {}
 
             def done(job: Job[MappingOptions], outcome: Outcome) -> None:
@@ -242,7 +242,7 @@ def measure(
         finally:
             stages.close()
     now = time.time()
-    records = [Record.of(text, outcome, now, run, 1) for text, outcome in found.items()]
+    records = [Record.from_outcome(text, outcome, now, run, 1) for text, outcome in found.items()]
     raced = dict(zip(finalists, times or (), strict=False))
     cache.add(task.key, [*records, *_heat(raced, now, run)], entry=task.name)
     works = sum(o.time is not None for o in found.values())
@@ -286,7 +286,7 @@ def _heat(raced: dict[str, Placed], now: float, run: str) -> Iterator[Record]:
         outcome = Outcome(
             Verdict.CORRECT, times, IN_FINALS, heat=0, place=place, placed=raced[text]
         )
-        yield Record.of(text, outcome, now, run, 1)
+        yield Record.from_outcome(text, outcome, now, run, 1)
 
 
 def model_of(cache: TuningCache, tasks: Sequence[Task]) -> Model | None:

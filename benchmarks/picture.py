@@ -104,7 +104,7 @@ def draw(report: Report, threads: int, path: Path) -> None:
 
 def suite(report: Report, threads: int) -> list[Result]:
     """The rows of the suite in the first run, on the first placement."""
-    found = report.of(threads, report.placements[0])
+    found = report.results_of(threads, report.placements[0])
     return [row for row in found if row.run == 1 and row.kind in SUITE_KINDS]
 
 

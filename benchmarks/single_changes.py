@@ -29,10 +29,10 @@ from tcl.codegen.options.options import DEFAULT
 from tcl.tuner.cache.fingerprint import device_identity
 from tcl.tuner.cache.tuning_cache import TuningCache
 from tcl.tuner.model.cpu_subject import CpuSubject
-from tcl.tuner.space.around import PAID, Change, Kind, kind_of, singles
+from tcl.tuner.space.around import PAID, Change, Kind, change_kind, singles
 from tcl.tuner.space.cpu.mapping import MappingSpace
 from tcl.tuner.space.search_space import Config, SearchSpace
-from tcl.tuner.training.history import Problem, history
+from tcl.tuner.training.history import MeasuredProblem, history
 
 FIRST = (10, 20, 40)
 _ALL = 1000
@@ -53,7 +53,7 @@ class Measured:
     """Over the default's."""
 
     @staticmethod
-    def of(problem: Problem) -> Measured | None:
+    def of(problem: MeasuredProblem) -> Measured | None:
         """None where too few were measured."""
         subject = problem.subject
         if not isinstance(subject, CpuSubject) or problem.default is None:
@@ -71,7 +71,7 @@ class Measured:
     def kind(self, config: Config) -> Kind:
         """Of the change."""
         (place,) = (k for k, value in enumerate(config) if value != self.default[k])
-        return kind_of(self.space.knobs[place], self.default[place], config[place])
+        return change_kind(self.space.knobs[place], self.default[place], config[place])
 
     def best(self, order: Sequence[Config], count: int) -> float:
         """Time of the best of the first ``count`` and the default, over the default's."""

@@ -10,8 +10,8 @@ from pathlib import Path
 from tcl.backends.cpu_backend import CpuBackend
 from tcl.codegen.common.rounding import Rounding
 from tcl.codegen.options.options import MappingOptions
-from tcl.codegen.reference import Computed
-from tcl.tuner.measure.backend import Kernel, Problem
+from tcl.codegen.reference import ComputedElements
+from tcl.tuner.measure.backend import CompiledKernel, Problem
 from tcl.tuner.measure.correctness import Array
 
 
@@ -29,7 +29,7 @@ class TimedBackend:
         finally:
             self._note("compiles.txt", time.process_time() - begin)
 
-    def load(self, code: bytes) -> Kernel:
+    def load(self, code: bytes) -> CompiledKernel:
         """See ``Backend``."""
         global _last
         if _last is not None:
@@ -41,7 +41,7 @@ class TimedBackend:
         """See ``Backend``."""
         return self.backend.problem()
 
-    def reference(self, inputs: Sequence[Array], outputs: Sequence[Array]) -> Computed:
+    def reference(self, inputs: Sequence[Array], outputs: Sequence[Array]) -> ComputedElements:
         """See ``Backend``."""
         return self.backend.reference(inputs, outputs)
 
@@ -66,7 +66,7 @@ class TimedBackend:
 
 
 class _TimedKernel:
-    def __init__(self, kernel: Kernel) -> None:
+    def __init__(self, kernel: CompiledKernel) -> None:
         self._kernel = kernel
         self.first = self.others = 0.0
         self._called = False

@@ -1,12 +1,8 @@
-"""What a model of one recorded space is worth on others: kernels of others, on GPUs.
+"""What a model of one recorded space is worth to a search of another: kernels of others, on GPUs.
 
-    python -m benchmarks.transfer --out FILE            # a quarter of an hour
-    python -m benchmarks.transfer --repeats 5           # a first impression
-    python -m benchmarks.transfer --searches            # warm starts alone, half a minute
+    python -m benchmarks.transfer --repeats 60 --seed 5000 --out FILE    # half a minute
 
-Warm starts: the same search with and without a model that was trained on the same kernel's times on
-another GPU. Selection: the candidate that a model puts first, of those it has not learned from. See
-``benchmarks/README.md``.
+The same search with and without a model that was trained on the same kernel's times on another GPU.
 """
 
 from __future__ import annotations
@@ -32,7 +28,6 @@ from tcl.tuner.model.model import Prediction
 from tcl.tuner.space.search_space import Config
 from tcl.tuner.strategies import make_strategy
 from tcl.tuner.strategies.strategy import SearchSettings
-from tcl.tuner.training.evaluate import Score
 
 PAIRS = (
     ("convolution_A100", "convolution_W7800"),
@@ -43,12 +38,6 @@ PAIRS = (
 """Where a model is from, and where it is used."""
 COUNTS = (10, 20, 50, 100)
 """After so many evaluations a search is looked at."""
-PARTS = 10
-"""Of a space, each of which is held out once."""
-CANDIDATES = 1500
-"""That one is selected of."""
-_LEARNT = 2000
-"""Rows of a space that a model for another part of it learns from."""
 SETTINGS = Boosting(columns=0.5, rows=1.0)
 """There are few features, and a thousand candidates of one problem."""
 _SLOW = 0.5
@@ -122,67 +111,6 @@ def searched(
     return Warm(space.name, model, tuple(map(fmean, columns)), errors)
 
 
-@dataclass(frozen=True, slots=True)
-class Selected:
-    """Best time / time of the selected candidate, by who selects."""
-
-    space: str
-    model: str
-    """What was learned from."""
-    scores: dict[str, Score]
-
-
-def _ratio(space: RecordedSpace, config: Config, best: float) -> float:
-    """0 if it failed."""
-    taken = space.times[config]
-    return 0.0 if taken is None else best / taken
-
-
-def _best(space: RecordedSpace, configs: Sequence[Config]) -> float:
-    return min(t for c in configs if (t := space.times[c]) is not None)
-
-
-def parts_of(space: RecordedSpace) -> list[list[Config]]:
-    """What is held out in turn. Configurations that agree in the two knobs with the most choices
-    are in the same part."""
-    wide = sorted(range(len(space.knobs)), key=lambda k: -space.knobs[k].cardinality)[:2]
-    groups: dict[object, list[Config]] = {}
-    for config in space.enumerate():
-        groups.setdefault(tuple(config[k] for k in wide), []).append(config)
-    apart = list(groups.values())
-    Random(0).shuffle(apart)
-    return [[c for group in apart[k::PARTS] for c in group] for k in range(PARTS)]
-
-
-def held_out(space: RecordedSpace, trees: int) -> Selected:
-    """Parts of a space in turn, for which a model of the others selects."""
-    parts = parts_of(space)
-    model, luck = [], []
-    for k, part in enumerate(parts):
-        others = [c for j, each in enumerate(parts) if j != k for c in each]
-        learnt = Random(k).sample(others, min(_LEARNT, len(others)))
-        expected = Opinion.of(space, learnt, space, trees).predict(part)
-        best = _best(space, part)
-        model.append(_ratio(space, part[expected.best], best))
-        luck.append(fmean(_ratio(space, c, best) for c in part))
-    return Selected(space.name, space.name, {"model": Score.of(model), "any": Score.of(luck)})
-
-
-def transferred(source: RecordedSpace, target: RecordedSpace, prior: Opinion) -> Selected:
-    """Candidates are drawn again and again; ``copied`` is the one that the other GPU is fastest
-    with."""
-    by: dict[str, list[float]] = {"model": [], "copied": [], "any": []}
-    for seed in range(100):
-        drawn = Random(seed).sample(list(target.enumerate()), CANDIDATES)
-        best = _best(target, drawn)
-        there = [c for c in drawn if source.times.get(c) is not None]
-        copied = min(there, key=lambda c: source.times[c] or math.inf)
-        by["model"].append(_ratio(target, drawn[prior.predict(drawn).best], best))
-        by["copied"].append(_ratio(target, copied, best))
-        by["any"].append(fmean(_ratio(target, c, best) for c in drawn))
-    return Selected(target.name, source.name, {k: Score.of(v) for k, v in by.items()})
-
-
 def pooled(found: Sequence[Warm], kernel: str, *, model: bool) -> tuple[float, ...]:
     """Means over the spaces of a kernel."""
     own = [w for w in found if w.space.startswith(kernel) and (w.model is not None) == model]
@@ -209,29 +137,17 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=60)
     parser.add_argument("--seed", type=int, default=0, help="of the first repeat")
     parser.add_argument("--trees", type=int, default=SETTINGS.trees, help="of each member")
-    parser.add_argument("--searches", action="store_true", help="leave the selection out")
     parser.add_argument("--out", type=Path, help="write everything here, as JSON")
     given = parser.parse_args()
     spaces = {p.name.removesuffix(".csv.gz"): load_space(p) for p in SPACES.glob("*.csv.gz")}
     seeds = range(given.seed, given.seed + given.repeats)
-    warm, selected = [], []
+    warm = []
     for source, target in PAIRS:
         there = spaces[source]
         prior = Opinion.of(there, list(there.enumerate()), spaces[target], given.trees)
         warm.append(searched(spaces[target], None, None, seeds))
         warm.append(searched(spaces[target], prior, source, seeds))
-        if not given.searches:
-            selected.append(transferred(there, spaces[target], prior))
     print("\n".join(lines(warm)), flush=True)
-    if not given.searches:
-        selected += [held_out(spaces[name], given.trees) for name in sorted(spaces)]
-    for each in selected:
-        about = "its other parts" if each.model == each.space else each.model
-        print(f"{each.space}, model of {about}:")
-        for who, s in each.scores.items():
-            print(
-                f"  {who:<8} mean {s.mean:.3f}  10th percentile {s.tenth:.3f}  least {s.least:.3f}"
-            )
     if given.out is not None:
         data = {
             "date": time.strftime("%Y-%m-%d"),
@@ -240,7 +156,6 @@ def main() -> None:
             "trees": given.trees,
             "evaluations": COUNTS,
             "searches": [asdict(w) for w in warm],
-            "selected": [asdict(s) for s in selected],
         }
         given.out.write_text(json.dumps(data, indent=1) + "\n")
 

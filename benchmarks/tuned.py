@@ -41,6 +41,8 @@ from tcl.tuner.run.result import TuningResult
 from tcl.tuning import Tuner
 from tcl.workers.pool import WorkerPool
 
+STRANGERS = Path(__file__).with_name("strangers.tc")
+HALVES = ("seen", "aside")
 ROWS = "softmax 4096,layernorm,masked,batched 500,column sum,matmul 512,attention scores,C8@28"
 GENERATIONS = 1000
 PROCESSES = 3
@@ -64,6 +66,18 @@ class Settings:
         """Where a result of a row is kept."""
         name = "".join(c if c.isalnum() else "-" for c in row.name)
         return self.folder / f"{name}-{what}.json"
+
+
+def strangers(half: str) -> list[Row]:
+    """The defs of one half of ``strangers.tc``, as rows."""
+    found, halves = [], iter(HALVES)
+    for line in STRANGERS.read_text("utf-8").splitlines():
+        if line.startswith("# Half: "):
+            now = next(halves)
+        elif line.startswith("def ") and now == half:
+            name = line.removeprefix("def ").partition("(")[0]
+            found.append(Row(name, half, str(STRANGERS.with_suffix("")), name, "x", ()))
+    return found
 
 
 def tuned(row: Row, seed: int, settings: Settings) -> dict[str, Any]:
@@ -193,6 +207,7 @@ def summary(results: Sequence[dict[str, Any]]) -> list[str]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--rows", default=ROWS)
+    parser.add_argument("--strangers", choices=HALVES, help="not rows, but a half of strangers.tc")
     parser.add_argument("--seconds", type=float, default=25.0)
     parser.add_argument("--seeds", default="1,2")
     parser.add_argument("--threads", type=int, default=1)
@@ -203,7 +218,8 @@ def main() -> None:
     given.folder.mkdir(parents=True, exist_ok=True)
     seeds = tuple(int(seed) for seed in given.seeds.split(","))
     settings = Settings(given.seconds, seeds, given.threads, given.folder, given.auto)
-    results = [row_result(row, settings) for row in select(given.rows)]
+    rows = strangers(given.strangers) if given.strangers else select(given.rows)
+    results = [row_result(row, settings) for row in rows]
     for line in summary(results):
         print(line)
     if given.out is not None:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from tcl.codegen.cpu.object_code import compile as cpu_compile
     from tcl.codegen.cpu.run import varying as cpu_varying
     from tcl.codegen.cuda.emit import emit as cuda_emit
-    from tcl.codegen.cuda.emit.module import Module
+    from tcl.codegen.cuda.emit.module import CudaModule
     from tcl.codegen.cuda.run import compile as cuda_compile
     from tcl.codegen.cuda.run import varying as cuda_varying
     from tcl.codegen.devices.gpu import GpuProfile
@@ -105,7 +105,7 @@ class CpuCompiler(Compiler):
         return make(plan, plan.scheduled())
 
     def source(self, plan: Plan[Any], program: ir.Built) -> str:
-        return cpu_emit.emit(program, plan.target).text
+        return cpu_emit.emit_program(program, plan.target).text
 
     def assembly(self, plan: Plan[Any], program: ir.Built) -> str:
         return cpu_compile.assembly(self.source(plan, program), plan.target)
@@ -129,9 +129,9 @@ class GpuCompiler(Compiler):
 
         return cuda_varying.emitted_for_all(options, made) if _varies(sized) else made(options)
 
-    def module(self, plan: Plan[Any], program: ir.Built) -> Module:
+    def module(self, plan: Plan[Any], program: ir.Built) -> CudaModule:
         """The source and what launches its kernels."""
-        return with_room(lambda: cuda_emit.emit(program, self.device))
+        return with_room(lambda: cuda_emit.emit_program(program, self.device))
 
     def source(self, plan: Plan[Any], program: ir.Built) -> str:
         return self.module(plan, program).source

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 import tcl
-from tcl.bench.turns import compare
+from tcl.bench.turns import compare_in_turns
 
 ATTENTION = """
 def attention(float(B, S, D) Q, float(B, S, D) K, float(B, S, E) V) -> (O, Score, Most, Total) {
@@ -62,7 +62,7 @@ def main() -> None:
     with_numpy = WithNumPy(Q, K, V)
     np.testing.assert_allclose(outputs[0], with_numpy(), rtol=1e-3, atol=1e-5)
 
-    compare({"tcl": lambda: T.attention(Q, K, V, outputs=outputs), "NumPy": with_numpy})
+    compare_in_turns({"tcl": lambda: T.attention(Q, K, V, outputs=outputs), "NumPy": with_numpy})
 
 
 if __name__ == "__main__":

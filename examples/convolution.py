@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 import tcl
-from tcl.bench.turns import compare
+from tcl.bench.turns import compare_in_turns
 
 try:
     import torch
@@ -68,7 +68,7 @@ def main() -> None:
         np.testing.assert_allclose(out, with_torch(), rtol=1e-3, atol=1e-4)
         contenders["torch"] = with_torch
     contenders["NumPy"] = lambda: with_numpy(image, weight, bias)
-    compare(contenders)
+    compare_in_turns(contenders)
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ import argparse
 import numpy as np
 
 import tcl
-from tcl.bench.turns import compare
+from tcl.bench.turns import compare_in_turns
 
 EMBEDDING = """
 def embedding_sum(float(E, D) Table, int32(B, L) Row) -> (Sum) {
@@ -43,7 +43,9 @@ def main() -> None:
         np.take(table, row, axis=0, out=gathered, mode="clip")  # "raise" would make a copy
         return np.sum(gathered, axis=1, out=sums)
 
-    compare({"tcl": lambda: T.embedding_sum(table, row, outputs=(out,)), "NumPy": with_numpy})
+    compare_in_turns(
+        {"tcl": lambda: T.embedding_sum(table, row, outputs=(out,)), "NumPy": with_numpy}
+    )
 
 
 if __name__ == "__main__":

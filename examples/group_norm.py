@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 import tcl
-from tcl.bench.turns import compare
+from tcl.bench.turns import compare_in_turns
 
 GROUP_NORM = """
 def group_norm(float(N, G, D, H, W) I, float(G, D) gamma, float(G, D) beta) -> (O, mean, var) {
@@ -63,7 +63,7 @@ def main() -> None:
     with_numpy = WithNumPy(images, gamma, beta)
     np.testing.assert_allclose(outputs[0], with_numpy(), rtol=1e-3, atol=1e-4)
 
-    compare(
+    compare_in_turns(
         {
             "tcl": lambda: T.group_norm(images, gamma, beta, outputs=outputs),
             "NumPy": with_numpy,

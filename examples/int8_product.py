@@ -11,7 +11,7 @@ import argparse
 import numpy as np
 
 import tcl
-from tcl.bench.turns import compare
+from tcl.bench.turns import compare_in_turns
 
 PRODUCT = """
 def int8_product(int8(M, K) A, int8(K, N) B) -> (C) {
@@ -52,7 +52,7 @@ def main() -> None:
     for peer in (with_integers, with_floats):
         peer()
         np.testing.assert_array_equal(wide_c, C)
-    compare(
+    compare_in_turns(
         {
             "tcl": lambda: T.int8_product(A, B, outputs=(C,)),
             "NumPy, by float32": with_floats,

@@ -11,7 +11,7 @@ import argparse
 import numpy as np
 
 import tcl
-from tcl.bench.turns import compare
+from tcl.bench.turns import compare_in_turns
 
 NEAREST = """
 def nearest_code(float(N, D) X, float(C, D) Code) -> (Best, Least, Distance) {
@@ -46,7 +46,7 @@ def main() -> None:
         np.subtract(products, lengths, out=products)
         return np.argmax(products, axis=1, out=out)
 
-    compare({"tcl": lambda: T.nearest_code(X, code, outputs=outputs), "NumPy": with_numpy})
+    compare_in_turns({"tcl": lambda: T.nearest_code(X, code, outputs=outputs), "NumPy": with_numpy})
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ import numpy as np
 from numba import types
 
 import tcl
-from tcl.bench.turns import compare
+from tcl.bench.turns import compare_in_turns
 
 STEPS = 100
 
@@ -60,7 +60,7 @@ def main() -> None:
     np.testing.assert_array_equal(picture, with_numpy(width))
 
     whole = rows.ctypes
-    compare(
+    compare_in_turns(
         {
             "tcl, tuned chunk": lambda: tuner.run(picture, width),
             "one call": lambda: whole(0, width, picture.ctypes.data_as(whole.argtypes[2]), width),

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 import tcl
-from tcl.bench.turns import compare
+from tcl.bench.turns import compare_in_turns
 
 STENCIL = """
 def smooth(float(H, W) I) -> (O) {
@@ -79,7 +79,7 @@ def main() -> None:
     np.testing.assert_allclose(one, expected, rtol=1e-4, atol=1e-5)
     save(given.folder, before=before, after=one)
 
-    compare(
+    compare_in_turns(
         {
             "tcl": lambda: T.smooth(before, outputs=(other,)),
             "NumPy": lambda: with_numpy(before, spare),

@@ -14,7 +14,7 @@ import sys
 import numpy as np
 
 import tcl
-from tcl.bench.turns import compare
+from tcl.bench.turns import compare_in_turns
 
 TMM = """
 def tmm(float(M, K) A, float(N, K) B) -> (C) {
@@ -47,7 +47,7 @@ def main() -> None:
     np.testing.assert_allclose(C, A @ B.T, rtol=1e-4, atol=1e-3)
 
     ours, theirs = np.empty((m, n), np.float32), np.empty((m, n), np.float32)
-    compare(
+    compare_in_turns(
         {
             "tcl, tuned": lambda: tuned(A, B, outputs=(ours,)),
             "tcl, not tuned": lambda: default(A, B, outputs=(ours,)),

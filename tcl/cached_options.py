@@ -138,7 +138,7 @@ class _FromCache(CacheFactory):
         threads = thread_count(self.threads)
         where, sized = target_of(found, None, threads), size(definition, found.arrays)
         if classes:
-            query = ForAll.of(definition, sized.sizes, classes).query(where.device)
+            query = ForAll.for_sizes(definition, sized.sizes, classes).query(where.device)
         else:
             query = where.query(sized, found.arrays)
         return named_options(TuningCache(self.path), query, nearest=self.nearest, relax=self.relax)

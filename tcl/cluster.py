@@ -72,7 +72,7 @@ class Worker:
         return None
 
 
-def _check(wanted: Worker, threads: int) -> None:
+def _check_worker(wanted: Worker, threads: int) -> None:
     reason = Worker.here(threads).unfit(wanted, threads)
     if reason is not None:
         raise ArgumentError(f"the worker on {platform.node()} is of no use: {reason}")
@@ -145,7 +145,7 @@ class Cluster:
 
     def open(self, orders: Orders) -> Stages:
         """See ``Workplace``."""
-        check = partial(_check, self._here, self._threads)
+        check = partial(_check_worker, self._here, self._threads)
         data = pickle.dumps(replace(orders, backend=orders.backend.portable(), check=check))
         machines: dict[str, list[str]] = defaultdict(list)
         for address, worker in self._workers.items():

@@ -11,7 +11,7 @@ from tcl.grammar.syntax.types import ALIASES, SCALAR_TYPES
 from tcl.grammar.tree.checked import CheckedDef
 from tcl.html import notebook
 from tcl.html.markup import Markup, join, tag
-from tcl.html.tables import row, table
+from tcl.html.tables import table, table_row
 
 _WORDS = {
     "comment": r"#[^\n]*",
@@ -51,5 +51,5 @@ def _arguments(definition: CheckedDef) -> Markup:
             shape = ", ".join("…" * tensor.rank)
         kind = "input" if tensor.is_input else "output"
         type_ = f"{tensor.type}({shape})" if shape else str(tensor.type)
-        rows.append(row(tensor.name, kind, type_))
+        rows.append(table_row(tensor.name, kind, type_))
     return table((definition.name, "", "type"), rows)

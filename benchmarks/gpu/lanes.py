@@ -43,7 +43,7 @@ def ask(contender: Contender, timeout: float, **request: Any) -> dict[str, Any]:
     """``Contender.ask``; a process whose device failed is ended, so that another one is started
     for the next row."""
     try:
-        return contender.ask(timeout, **request)
+        return contender.request(timeout, **request)
     except ContenderError as error:
         if str(error).startswith(_BROKEN):
             contender.stop(kill=True)
@@ -95,7 +95,7 @@ def _open(
     patience = _COMPILING if contender.spec.name == COMPILED else _PATIENCE
     task, folder = ready.task.as_json(), str(ready.folder)
     built = ask(contender, budget.within(patience), do="build", task=task, inputs=folder)
-    prepared = ask(contender, budget.within(_PATIENCE), do="prepare", moved=row.cost().moved)
+    prepared = ask(contender, budget.within(_PATIENCE), do="prepare", moved=row.cost().bytes_moved)
     opened = _Opened(prepared["forms"], built["failed"] | prepared["failed"], built["setup"])
     lanes = []
     for name, candidates in _candidates(contender.spec.name, opened).items():
@@ -150,7 +150,7 @@ def _first_right(
         if not entry.error:
             ask(contender, budget.within(_PATIENCE), do="results", form=form)
             wanted = ready.expected if contender.spec.name == OURS else ready.lenient
-            problem = wanted.problem(contender.folder)
+            problem = wanted.why_wrong(contender.folder)
             if problem is None:
                 return Lane(name, contender, form, opened.ready[form]["seconds"], entry)
             opened.failed[form] = problem

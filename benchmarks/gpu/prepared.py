@@ -14,7 +14,7 @@ from pathlib import Path
 from benchmarks.gpu.rows import GpuRow
 from tcl.arrays.random_inputs import random_inputs
 from tcl.bench.arrays import save
-from tcl.bench.expected import Expected, expected
+from tcl.bench.expected import ExpectedResults, expected
 from tcl.bench.task import Task
 
 _AHEAD = 2
@@ -32,10 +32,10 @@ class Prepared:
     task: Task
     folder: Path
     """Of the inputs."""
-    expected: Expected
+    expected: ExpectedResults
 
     @property
-    def lenient(self) -> Expected:
+    def lenient(self) -> ExpectedResults:
         """What is asked of peers, who may multiply less exactly than term by term (Winograd's
         convolutions): eight times the rounding. With tf32 they would still be found out."""
         depths = tuple(_LENIENCE * depth for depth in self.expected.depths)

@@ -38,7 +38,7 @@ def default_folder() -> Path | None:
     return None if folder is None else folder / "objects"
 
 
-class Store:
+class FolderStore:
     """Contents by name in a folder of this user's own. Many processes may use it at once.
 
     Kept only where the system says whose a file is (POSIX). No method raises: a folder or file
@@ -54,7 +54,7 @@ class Store:
         """The instance of this class that was kept under this name, or None."""
         content = None
         with system_errors_passed_over(), self._opened(create=False) as folder:
-            content = None if folder is None else self._read(folder, digest + _SUFFIX)
+            content = None if folder is None else self._read_file(folder, digest + _SUFFIX)
         return None if content is None else unseal(class_, content, digest)
 
     def put(self, digest: str, value: Any) -> None:
@@ -85,7 +85,7 @@ class Store:
     def _opened(self, *, create: bool) -> AbstractContextManager[int | None]:
         return private(self.folder, _WHAT, create=create)
 
-    def _read(self, folder: int, name: str) -> bytes | None:
+    def _read_file(self, folder: int, name: str) -> bytes | None:
         # Not blocking, as a pipe of that name would be waited for.
         flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
         with open(os.open(name, flags, dir_fd=folder), "rb") as file:

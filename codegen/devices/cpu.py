@@ -57,7 +57,7 @@ def narrowed(device: CpuProfile, text: str) -> CpuProfile:
     for word in sorted({w.strip() for w in text.split(",")}):
         if word.startswith("-"):
             feature = word[1:]
-            known = listed | known_features.named(kind)
+            known = listed | known_features.features_of_architecture(kind)
             if feature not in known:
                 near = closest(feature, known)
                 hint = f"; did you mean -{near}?" if near else ""
@@ -83,7 +83,7 @@ def narrowed(device: CpuProfile, text: str) -> CpuProfile:
         said.add(other.title)
     if kept == device.present:
         return device
-    gone = sorted((listed | known_features.named(kind)) - kept)
+    gone = sorted((listed | known_features.features_of_architecture(kind)) - kept)
     return replace(
         device,
         # What is left out comes last, and takes along what LLVM's own tables let need it.

@@ -115,7 +115,7 @@ class Driver:
         self._runtime.streamSynchronize(stream)
         return found
 
-    def record(self, words: int) -> Record:
+    def record(self, words: int) -> ErrorRecord:
         """Zeroed memory on the current device that can be read back."""
         size = 8 * words
         memory = self._package.cuda.alloc(size)
@@ -130,7 +130,7 @@ class Driver:
             self._runtime.streamSynchronize(stream)
             return tuple(host)
 
-        return Record(memory.ptr, read, (memory, pinned))
+        return ErrorRecord(memory.ptr, read, (memory, pinned))
 
 
 WITHOUT_ASKING = 48 << 10
@@ -154,7 +154,7 @@ class Loaded:
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class ErrorRecord:
     """A few words of device memory that kernels write to."""
 
     address: int

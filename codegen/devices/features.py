@@ -100,7 +100,7 @@ def present(features: str, emulated: str) -> frozenset[str]:
     return without(with_needed(there), frozenset(missing)).union(added)
 
 
-def named(architecture: str) -> frozenset[str]:
+def features_of_architecture(architecture: str) -> frozenset[str]:
     """The features of an architecture that ``_NEEDS`` knows."""
     baseline = BASELINE.get(architecture, frozenset())
     return baseline.union(f for f in _NEEDS if not baseline.isdisjoint(with_needed((f,))))

@@ -113,7 +113,7 @@ _LIMITS: Mapping[tuple[int, int], tuple[int, int, int]] = {
 """Threads, blocks and bytes of shared memory of a multiprocessor, by compute capability."""
 
 
-def _named(
+def _gpu(
     name: str,
     capability: tuple[int, int],
     multiprocessors: int,
@@ -140,15 +140,15 @@ def _named(
     )
 
 
-T4 = _named("T4", (7, 5), 40, 4 * _MIB, 320, (8.1, 65, 0))
-A100 = _named("A100", (8, 0), 108, 40 * _MIB, 2039, (19.5, 312, 156))
-RTX_3090 = _named("RTX 3090", (8, 6), 82, 6 * _MIB, 936, (35.6, 71, 35.6))
-RTX_4090 = _named("RTX 4090", (8, 9), 128, 72 * _MIB, 1008, (82.6, 165.2, 82.6))
-L4 = _named("L4", (8, 9), 58, 48 * _MIB, 300, (30.3, 121, 60))
-H100 = _named("H100", (9, 0), 132, 50 * _MIB, 3350, (66.9, 989.4, 494.7))
-H200 = _named("H200", (9, 0), 132, 50 * _MIB, 4800, (66.9, 989.4, 494.7))
-B200 = _named("B200", (10, 0), 148, 126 * _MIB, 8000, (75, 2250, 1125))
-RTX_5090 = _named("RTX 5090", (12, 0), 170, 96 * _MIB, 1792, (104.8, 209.5, 104.8))
+T4 = _gpu("T4", (7, 5), 40, 4 * _MIB, 320, (8.1, 65, 0))
+A100 = _gpu("A100", (8, 0), 108, 40 * _MIB, 2039, (19.5, 312, 156))
+RTX_3090 = _gpu("RTX 3090", (8, 6), 82, 6 * _MIB, 936, (35.6, 71, 35.6))
+RTX_4090 = _gpu("RTX 4090", (8, 9), 128, 72 * _MIB, 1008, (82.6, 165.2, 82.6))
+L4 = _gpu("L4", (8, 9), 58, 48 * _MIB, 300, (30.3, 121, 60))
+H100 = _gpu("H100", (9, 0), 132, 50 * _MIB, 3350, (66.9, 989.4, 494.7))
+H200 = _gpu("H200", (9, 0), 132, 50 * _MIB, 4800, (66.9, 989.4, 494.7))
+B200 = _gpu("B200", (10, 0), 148, 126 * _MIB, 8000, (75, 2250, 1125))
+RTX_5090 = _gpu("RTX 5090", (12, 0), 170, 96 * _MIB, 1792, (104.8, 209.5, 104.8))
 
 PROFILES: tuple[GpuProfile, ...] = (
     *(T4, A100, RTX_3090, RTX_4090, L4, H100, H200, B200, RTX_5090),
@@ -161,19 +161,19 @@ def find(name: str) -> GpuProfile | None:
     the first GPU that has it; ``sm_90a``: built for it alone), or of a device of this machine
     (``cuda:0``); None if nothing is called that. Raises ``ArgumentError`` for a device that is not
     here."""
-    wanted = _plain(name)
+    wanted = _folded_name(name)
     device = re.fullmatch(r"cuda(?::(\d+))?", name.strip().lower())
     if device:
         return of_device(int(device[1] or 0))
     for known in PROFILES:
-        if wanted in (_plain(known.name), _plain(known.architecture)):
+        if wanted in (_folded_name(known.name), _folded_name(known.architecture)):
             return known
-        if wanted == _plain(known.architecture) + "a" and known.capability >= (9, 0):
+        if wanted == _folded_name(known.architecture) + "a" and known.capability >= (9, 0):
             return replace(known, specific=True)
     return None
 
 
-def _plain(name: str) -> str:
+def _folded_name(name: str) -> str:
     """A name without what people write one way or another."""
     return re.sub(r"nvidia|geforce|tesla|[\s_-]", "", name.lower())
 
@@ -208,7 +208,7 @@ def of_device(number: int = 0) -> GpuProfile:
         for name in _ATTRIBUTES
     }
     major, minor = (runtime.deviceGetAttribute(which, number) for which in _CAPABILITY)
-    return described(title, (major, minor), attributes)
+    return device_line(title, (major, minor), attributes)
 
 
 _CAPABILITY = (75, 76)
@@ -230,7 +230,9 @@ def known(title: str, architecture: str, multiprocessors: int) -> GpuProfile | N
     return next((p for p in alike if words.issuperset(p.name.upper().split())), None)
 
 
-def described(title: str, capability: tuple[int, int], attributes: Mapping[str, int]) -> GpuProfile:
+def device_line(
+    title: str, capability: tuple[int, int], attributes: Mapping[str, int]
+) -> GpuProfile:
     """A device by its name, compute capability and attributes, as the driver gives them. Raises
     ``ArgumentError`` for one that is too old."""
     if capability < PROFILES[0].capability:

@@ -42,7 +42,7 @@ _M1 = f"{_NEOVERSE_N1} fp16fml sha3"
 _M2 = f"{_M1} bf16 i8mm"
 
 
-def _known(
+def _cpu(
     title: str,
     name: str,
     features: str,
@@ -67,34 +67,34 @@ def _known(
     )
 
 
-_arm = partial(_known, triple=_TRIPLES["aarch64"])
+_arm = partial(_cpu, triple=_TRIPLES["aarch64"])
 
 
 def _apple(title: str, name: str, features: str, cores: int, l2_mib: int) -> CpuProfile:
     """A core of the fast kind. Its cluster shares the second cache, all of the chip the third."""
     caches = (128, l2_mib * 1024, 8)
-    return _known(title, name, features, cores, caches, "arm64-apple-darwin")
+    return _cpu(title, name, features, cores, caches, "arm64-apple-darwin")
 
 
 PROFILES: tuple[CpuProfile, ...] = (
     # No model in particular; caches such as most of them have.
-    _known("x86-64", "x86-64", "", 4, (32, 256, 8)),
-    _known("x86-64-v2", "x86-64-v2", _V2, 4, (32, 256, 8)),
-    _known("x86-64-v3", "x86-64-v3", _V3, 4, (32, 512, 8)),
-    _known("x86-64-v4", "x86-64-v4", _V4, 8, (32, 1024, 16)),
-    _known("Haswell", "haswell", f"{_V3} pclmul", 4, (32, 256, 8)),  # Core i7-4770
-    _known("Skylake", "skylake", _SKYLAKE, 4, (32, 256, 8)),  # Core i7-6700
-    _known("Skylake-SP", "skylake-avx512", _SKYLAKE_SP, 28, (32, 1024, 38.5)),  # Platinum 8180
-    _known("Cascade Lake", "cascadelake", _CASCADE_LAKE, 28, (32, 1024, 38.5)),  # Platinum 8280
-    _known("Ice Lake-SP", "icelake-server", _ICE_LAKE, 40, (48, 1280, 60)),  # Platinum 8380
+    _cpu("x86-64", "x86-64", "", 4, (32, 256, 8)),
+    _cpu("x86-64-v2", "x86-64-v2", _V2, 4, (32, 256, 8)),
+    _cpu("x86-64-v3", "x86-64-v3", _V3, 4, (32, 512, 8)),
+    _cpu("x86-64-v4", "x86-64-v4", _V4, 8, (32, 1024, 16)),
+    _cpu("Haswell", "haswell", f"{_V3} pclmul", 4, (32, 256, 8)),  # Core i7-4770
+    _cpu("Skylake", "skylake", _SKYLAKE, 4, (32, 256, 8)),  # Core i7-6700
+    _cpu("Skylake-SP", "skylake-avx512", _SKYLAKE_SP, 28, (32, 1024, 38.5)),  # Platinum 8180
+    _cpu("Cascade Lake", "cascadelake", _CASCADE_LAKE, 28, (32, 1024, 38.5)),  # Platinum 8280
+    _cpu("Ice Lake-SP", "icelake-server", _ICE_LAKE, 40, (48, 1280, 60)),  # Platinum 8380
     # Platinum 8480+
-    _known("Sapphire Rapids", "sapphirerapids", _SAPPHIRE_RAPIDS, 56, (48, 2048, 105)),
+    _cpu("Sapphire Rapids", "sapphirerapids", _SAPPHIRE_RAPIDS, 56, (48, 2048, 105)),
     # 6980P
-    _known("Granite Rapids", "graniterapids", f"{_SAPPHIRE_RAPIDS} amx-fp16", 128, (48, 2048, 504)),
-    _known("Zen 2", "znver2", _ZEN2, 64, (32, 512, 16)),  # EPYC 7742
-    _known("Zen 3", "znver3", _ZEN3, 64, (32, 512, 32)),  # EPYC 7763
-    _known("Zen 4", "znver4", _ZEN4, 96, (32, 1024, 32)),  # EPYC 9654
-    _known("Zen 5", "znver5", _ZEN5, 128, (48, 1024, 32)),  # EPYC 9755
+    _cpu("Granite Rapids", "graniterapids", f"{_SAPPHIRE_RAPIDS} amx-fp16", 128, (48, 2048, 504)),
+    _cpu("Zen 2", "znver2", _ZEN2, 64, (32, 512, 16)),  # EPYC 7742
+    _cpu("Zen 3", "znver3", _ZEN3, 64, (32, 512, 32)),  # EPYC 7763
+    _cpu("Zen 4", "znver4", _ZEN4, 96, (32, 1024, 32)),  # EPYC 9654
+    _cpu("Zen 5", "znver5", _ZEN5, 128, (48, 1024, 32)),  # EPYC 9755
     _arm("AArch64", "generic", "", 4, (32, 512, 4)),  # Armv8.0
     _arm("Neoverse N1", "neoverse-n1", _NEOVERSE_N1, 80, (64, 1024, 32)),  # Ampere Altra
     _arm("Neoverse V1", "neoverse-v1", _NEOVERSE_V1, 64, (64, 1024, 32)),  # Graviton3
@@ -114,10 +114,12 @@ PROFILES: tuple[CpuProfile, ...] = (
 def find(name: str) -> CpuProfile | None:
     """A CPU by its name, however written (``zen 3``, ``skylake-sp``), or by LLVM's (``znver3``,
     ``neoverse-v2``); None if there is none of that name."""
-    wanted = _plain(name)
-    return next((p for p in PROFILES if wanted in (_plain(p.title), _plain(p.name))), None)
+    wanted = _folded_name(name)
+    return next(
+        (p for p in PROFILES if wanted in (_folded_name(p.title), _folded_name(p.name))), None
+    )
 
 
-def _plain(name: str) -> str:
+def _folded_name(name: str) -> str:
     """A name without what people write one way or another."""
     return re.sub(r"^(intel|amd|arm|aws)\s|[\s_-]", "", name.lower())

@@ -18,7 +18,7 @@ from typing import TypeAlias
 
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.walk import loads, rewritten, values_of, walk
-from tcl.grammar.sizes.varying import alike, usual
+from tcl.grammar.sizes.varying import provably_equal, representative
 
 _Place: TypeAlias = tuple[str, str, int]
 """Two dimensions of a ``nest`` that follow each other, or two axes of a ``tensor``: its name, and
@@ -43,7 +43,7 @@ def merged(program: ir.Program) -> ir.Program:
 def _without_single_points(nest: ir.Nest) -> ir.Nest:
     """Sums in subscripts without dimensions of a single point, which move nothing: ``i + r`` is
     ``i`` where a window has one row, and then goes along an axis as ``_along`` wants it."""
-    points = {d.name: d.first for d in nest.dims if alike(d.extent, 1)}
+    points = {d.name: d.first for d in nest.dims if provably_equal(d.extent, 1)}
 
     def subscript(s: ir.Subscript) -> ir.Subscript:
         if not isinstance(s, ir.Affine) or len(s.terms) < 2:
@@ -124,7 +124,9 @@ def _along(
     one, other = ref.subscripts[axis : axis + 2]
     rows, length = layout.extents[axis : axis + 2]
     row, step = layout.strides[axis : axis + 2]
-    if min(usual(rows), usual(length)) < 2 or not alike(row, step * length):
+    if min(representative(rows), representative(length)) < 2 or not provably_equal(
+        row, step * length
+    ):
         return None
     if not (isinstance(one, ir.Affine) and isinstance(other, ir.Affine)):
         return None
@@ -132,7 +134,7 @@ def _along(
         return None
     (a, _), (b, _) = one.terms[0], other.terms[0]
     dim, first = nest.dim(b), layout.origin[axis + 1]
-    whole = dim.first + other.constant == first and alike(dim.extent, length)
+    whole = dim.first + other.constant == first and provably_equal(dim.extent, length)
     return (a, b) if whole else None
 
 
@@ -207,8 +209,8 @@ def _merged_nest(
                 before = low.constant + nest.dim(name).first - layout.origin[k]
                 place = place * layout.extents[k] + before
                 shift = layout.origin[k] - nest.dim(name).first
-                subscripts[k] = ir.Affine.of(name) + ir.Affine((), shift)
-            subscripts[run[-1]] = ir.Affine.of(name) + ir.Affine((), place)
+                subscripts[k] = ir.Affine.variable(name) + ir.Affine((), shift)
+            subscripts[run[-1]] = ir.Affine.variable(name) + ir.Affine((), place)
         return _changed(old, subscripts)
 
     changed = _rewritten(nest, lambda load: replace(load, ref=ref(load.ref)))

@@ -50,12 +50,12 @@ class Cost:
     have instructions for them."""
 
     @property
-    def unit(self) -> str:
+    def operation_unit(self) -> str:
         """Of the operations: FLOP, or OP where they are on integers."""
         return "OP" if any(kind.startswith("int") for kind in self.products) else "FLOP"
 
     @property
-    def moved(self) -> int:
+    def bytes_moved(self) -> int:
         """Bytes read and written."""
         return self.read + self.written
 

@@ -11,7 +11,7 @@ from enum import Enum
 from typing import TypeAlias
 
 from tcl.common.dataclass import dataclass
-from tcl.grammar.sizes.varying import Size, alike, largest, smallest, usual
+from tcl.grammar.sizes.varying import Size, largest, provably_equal, representative, smallest
 from tcl.grammar.syntax.types import ScalarType
 
 
@@ -62,7 +62,7 @@ class Affine:
     constant: int = 0
 
     @staticmethod
-    def of(name: str) -> Affine:
+    def variable(name: str) -> Affine:
         """The value of one dim or fold."""
         return Affine(((name, 1),), 0)
 
@@ -141,11 +141,13 @@ class Layout:
         where neighbouring points, as those of lanes, are neighbours in memory; 2 or more where they
         need not be."""
         step = self.place(ref).coefficient(dim) // self.itemsize
-        return max(2, usual(step)) if isinstance(step, Size) else step
+        return max(2, representative(step)) if isinstance(step, Size) else step
 
     def in_order(self, ref: TensorRef) -> list[str]:
         """The dimensions along which memory is gone through from front to back."""
-        return [name for name, stride in self.place(ref).terms if alike(stride, self.itemsize)]
+        return [
+            name for name, stride in self.place(ref).terms if provably_equal(stride, self.itemsize)
+        ]
 
 
 def contiguous(type_: ScalarType, extents: Iterable[int], origin: Iterable[int]) -> Layout:
@@ -206,7 +208,7 @@ class Const:
         return (
             isinstance(other, Const)
             and self.type == other.type
-            and alike(self.value, other.value)
+            and provably_equal(self.value, other.value)
             and (
                 not self.type.is_float
                 or math.copysign(1, self.value) == math.copysign(1, other.value)

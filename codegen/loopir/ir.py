@@ -7,7 +7,7 @@ rest), and all of them are used as ``ir.Name``.
     nest      ::= space point
     kernel    ::= (fold*)* space* panel* statement
     space     ::= dim* loop*
-    loop      ::= kind fold (peel | listed)?
+    loop      ::= kind fold (peel | compacted)?
     point     ::= let* target op value
     statement ::= block | for | pipeline | fill | first
                 | let | declare | accumulate | carry | matrix | store | prefetch | barrier
@@ -74,13 +74,13 @@ from tcl.codegen.loopir.statements import (
     Barrier,
     Block,
     Carry,
+    Compacted,
     Declare,
     Fill,
     First,
     For,
     Kind,
     Let,
-    Listed,
     Loop,
     Matrix,
     Pause,
@@ -101,7 +101,7 @@ __all__ = [  # noqa: RUF022 - by where they are defined
     "Value", "Variable", "contiguous",
     # from statements
     "Accumulate", "Action", "Ahead", "Barrier", "Block", "Carry", "Declare", "Fill", "First",
-    "For", "Kind", "Let", "Listed", "Loop", "Matrix", "Pause", "Peel", "Pipeline", "Prefetch",
+    "For", "Kind", "Let", "Compacted", "Loop", "Matrix", "Pause", "Peel", "Pipeline", "Prefetch",
     "Statement", "Store", "TURN",
     # from here
     "Built", "Grid", "Kernel", "Nest", "Panel", "Point", "Program", "Space", "Staged",
@@ -199,9 +199,9 @@ class Space:
         return tuple(x.fold for x in self.loops if x.kind is Kind.MMA)
 
     @property
-    def listed(self) -> Loop | None:
+    def compacted(self) -> Loop | None:
         """The loop that goes through some of its iterations alone."""
-        return next((x for x in self.loops if x.listed is not None), None)
+        return next((x for x in self.loops if x.compacted is not None), None)
 
     @property
     def chunks(self) -> tuple[Fold, ...]:
@@ -268,7 +268,7 @@ class Panel:
 
 
 Grid: TypeAlias = tuple[tuple[Fold, ...], ...]
-"""Loops over chunks, outermost first, each with the folds that go along with each other."""
+"""Loops over chunks, outermost first, each with the folds that advance together."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from itertools import pairwise
 from tcl.codegen.loopir import ir
 from tcl.common.errors import ArgumentError
 from tcl.grammar.ranges.sized import SizedDef
-from tcl.grammar.sizes.varying import covers
+from tcl.grammar.sizes.varying import provably_at_least
 
 WIDEST = 16
 """Bytes of a GPU's widest access. A tensor either begins at a multiple of them, or else is known to
@@ -60,6 +60,6 @@ def gpu_layouts(
 def axis_order(source: ir.Layout) -> list[int]:
     """The axes of a tensor in the order of its panel's. Lines of memory stay lines: the one that
     is contiguous comes last."""
-    if all(covers(abs(a), abs(b)) for a, b in pairwise(source.strides)):
+    if all(provably_at_least(abs(a), abs(b)) for a, b in pairwise(source.strides)):
         return list(range(len(source.strides)))  # whichever of the strides are equal
     return sorted(range(len(source.strides)), key=lambda k: -abs(source.strides[k]))

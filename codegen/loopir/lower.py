@@ -74,7 +74,8 @@ class _StatementLowering:
             self.lets.append(ir.Let(let.name, self.value(let.value)))
         value = self.value(statement.rhs)
         target = ir.TensorRef(
-            statement.target, tuple(ir.Affine.of(self.dims[i].name) for i in statement.indices)
+            statement.target,
+            tuple(ir.Affine.variable(self.dims[i].name) for i in statement.indices),
         )
         type_ = self.tensors[statement.target].layout.type
         point = ir.Point(tuple(self.lets), target, type_, statement.op, statement.initialise, value)
@@ -89,13 +90,13 @@ class _StatementLowering:
             case ck.Const(value=value, type=type_):
                 return ir.Const(_constant(value, type_), type_)
             case ck.Index():
-                return ir.Position(ir.Affine.of(self.dims[expr.name].name), expr.type)
+                return ir.Position(ir.Affine.variable(self.dims[expr.name].name), expr.type)
             case ck.Size() | ck.Dimension():
                 return ir.Const(wrap(self._size(expr), expr.type), expr.type)
             case ck.LetRef(name=name, type=type_):
                 return ir.Variable(name, type_)
             case ck.Read():
-                return self._read(expr)
+                return self._lower_read(expr)
             case ck.Unary(op=op, operand=operand, type=type_):
                 return ir.Unary(op, self.value(operand), type_)
             case ck.Binary(op=op, left=left, right=right, type=type_):
@@ -114,7 +115,7 @@ class _StatementLowering:
             return self.sized.sizes[expr.name]
         return self.sized.shapes[expr.tensor][expr.axis]
 
-    def _read(self, read: ck.Read) -> ir.Load:
+    def _lower_read(self, read: ck.Read) -> ir.Load:
         subscripts: list[ir.Subscript] = []
         total = True
         layout = self.tensors[read.tensor].layout
@@ -135,7 +136,7 @@ class _StatementLowering:
         ref = ir.TensorRef(read.tensor, tuple(subscripts))
         statement = self.at.statement
         if read.tensor == statement.target:
-            own = tuple(ir.Affine.of(self.dims[i].name) for i in statement.indices)
+            own = tuple(ir.Affine.variable(self.dims[i].name) for i in statement.indices)
             if ref.subscripts != own:
                 self.sequential = f"it reads other elements of {read.tensor}, which it writes"
             elif statement.reduction:
@@ -150,7 +151,7 @@ class _StatementLowering:
             case ck.Const(value=value):
                 return ir.Affine((), int(value))
             case ck.Index(name=name):
-                return ir.Affine.of(self.dims[name].name)
+                return ir.Affine.variable(self.dims[name].name)
             case ck.Size() | ck.Dimension():
                 return ir.Affine((), self._size(expr))
             case ck.LetRef(name=name):

@@ -88,8 +88,10 @@ def _loop_text(loop: ir.Loop) -> str:
         note = (
             f"  # from where {loop.peel.ref.tensor} is at a multiple of {loop.peel.boundary} bytes"
         )
-    if loop.listed is not None:
-        note = f"  # those {show_ref(loop.listed.count)} listed in {loop.listed.offset.tensor}"
+    if loop.compacted is not None:
+        note = (
+            f"  # those {show_ref(loop.compacted.count)} listed in {loop.compacted.offset.tensor}"
+        )
     return f"for {fold.name} x {fold.count}{step}{kind}{note}"
 
 

@@ -54,9 +54,9 @@ TURN = "turn"
 
 
 @dataclass(frozen=True, slots=True)
-class Listed:
-    """The iterations that a serial loop goes through, one list for each combination of the
-    dimensions outside of it that decide which these are."""
+class Compacted:
+    """The iterations that a serial loop goes through, compacted: one list for each combination of
+    the dimensions outside of it that decide which these are."""
 
     condition: Value
     """Where it does not hold, there is nothing to be done. Only dimensions of the lists, and of the
@@ -72,7 +72,7 @@ class Loop:
     fold: Fold
     kind: Kind = Kind.SERIAL
     peel: Peel | None = None
-    listed: Listed | None = None
+    compacted: Compacted | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -72,13 +72,13 @@ def factors(value: ir.Value) -> tuple[ir.Load, ir.Load] | None:
     """The two reads whose product a value is, both of the same type; None if it is none."""
     if not isinstance(value, ir.Binary) or value.op != "*":
         return None
-    sides = [_read(v) for v in (value.left, value.right)]
+    sides = [_before_widening(v) for v in (value.left, value.right)]
     if sides[0] is None or sides[1] is None or sides[0].type != sides[1].type:
         return None
     return sides[0], sides[1]
 
 
-def _read(value: ir.Value) -> ir.Load | None:
+def _before_widening(value: ir.Value) -> ir.Load | None:
     if isinstance(value, ir.Cast) and value.type == FLOAT32:
         value = value.operand
     return value if isinstance(value, ir.Load) else None

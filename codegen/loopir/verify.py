@@ -71,8 +71,8 @@ class _Checks:
             self.check_loop(loop, nest)
             if loop.peel and (loop.kind is not ir.Kind.SERIAL or nest.staged or nest.reduces):
                 raise self.fail(f"{loop.fold.name} cannot begin at another point than the first")
-            if loop.listed is not None:
-                self.check_listed(loop, loop.listed, inside)
+            if loop.compacted is not None:
+                self.check_compacted(loop, loop.compacted, inside)
         chunks = [x.kind is ir.Kind.PARALLEL for x in nest.loops]
         if any(b and not a for a, b in pairwise(chunks)):
             raise self.fail("a loop over chunks lies in another loop")
@@ -94,13 +94,15 @@ class _Checks:
             if self.program.tensor(staged.panel.tensor).role is not ir.Role.SCRATCH:
                 raise self.fail(f"{staged.panel.tensor} is no scratch memory")
 
-    def check_listed(self, loop: ir.Loop, listed: ir.Listed, inside: list[ir.Fold]) -> None:
+    def check_compacted(
+        self, loop: ir.Loop, compacted: ir.Compacted, inside: list[ir.Fold]
+    ) -> None:
         fold = loop.fold
         if loop.kind is not ir.Kind.SERIAL or (fold,) != self.folds_of[fold.dim]:
             raise self.fail(f"{fold.name} cannot go through some points alone")
-        self.check_value(listed.condition, {}, inside)
-        self.check_ref(listed.count, inside)
-        self.check_ref(listed.offset, inside)
+        self.check_value(compacted.condition, {}, inside)
+        self.check_ref(compacted.count, inside)
+        self.check_ref(compacted.offset, inside)
 
     def check_kernel(self, kernel: ir.Kernel) -> None:
         for space in kernel.spaces:
@@ -223,9 +225,9 @@ class _Checks:
             raise self.fail(f"the loop over chunks {fold.name} lies in a kernel")
         if fold in inside:
             raise self.fail(f"{fold.name} is looped over twice")
-        if loop.loop.listed is not None:
-            self.check_ref(loop.loop.listed.count, inside)
-            self.check_ref(loop.loop.listed.offset, inside)
+        if loop.loop.compacted is not None:
+            self.check_ref(loop.loop.compacted.count, inside)
+            self.check_ref(loop.loop.compacted.offset, inside)
         if isinstance(loop, ir.Pipeline) and loop.buffers < 2:
             raise self.fail(f"{fold.name}: one buffer cannot be filled ahead")
         for s in directly_inside(loop):

@@ -19,7 +19,7 @@ WIDTHS = (1, 2, 4, 8, 16, 32, 64)
 MAX_RANK = 64
 
 
-class Kind(ABC):
+class OptionKind(ABC):
     """The values of an option."""
 
     __slots__ = ()
@@ -52,7 +52,7 @@ class Kind(ABC):
         return value
 
 
-class Integers(Kind):
+class Integers(OptionKind):
     """Values that are lists of integers."""
 
     __slots__ = ()
@@ -174,7 +174,7 @@ class Dimensions(Integers):
 
 
 @dataclass(frozen=True, slots=True)
-class Count(Kind):
+class Count(OptionKind):
     """A number from 1, which asks for nothing."""
 
     most: int
@@ -188,7 +188,7 @@ class Count(Kind):
 
 
 @dataclass(frozen=True, slots=True)
-class Flag(Kind):
+class Flag(OptionKind):
     """Yes or no."""
 
     neutral = False

@@ -18,8 +18,8 @@ from tcl.codegen.options.kinds import (
     Count,
     Dimensions,
     Flag,
-    Kind,
     Lanes,
+    OptionKind,
     Permutation,
     Sizes,
 )
@@ -36,7 +36,7 @@ _NOT_ON_A_CPU: dict[Device, str] = {"CPU": "only a GPU has a use for it, this is
 class Option:
     """What there is to know of an option, beside its name, type and meaning."""
 
-    kind: Kind
+    kind: OptionKind
     """Its values."""
     by_dimension: bool
     """Whether a value means other points where dimensions are merged."""
@@ -50,7 +50,7 @@ class Option:
 
 
 def _option(
-    kind: Kind,
+    kind: OptionKind,
     *,
     by_dimension: bool = True,
     followed: bool = False,
@@ -264,7 +264,7 @@ class NestOptions:
 
     def of_first(self, count: int) -> NestOptions:
         """The same choices for a nest that has the first so many of the dimensions alone, as one
-        has that goes along with another one's results."""
+        has that is fused with another one's results."""
         made = self.made().items()
         return NestOptions(**{key: OPTIONS[key].kind.of_first(value, count) for key, value in made})
 

@@ -267,7 +267,7 @@ class MappingOptions(OptionMethods):
             nest = f"nest {k - 1}" if k else "every nest"
             made += [(name, str(value), nest) for name, value in options.made().items()]
         return notebook.shown(
-            tables.table(("option", "value", "of"), (tables.row(*each) for each in made))
+            tables.table(("option", "value", "of"), (tables.table_row(*each) for each in made))
         )
 
 

@@ -65,12 +65,12 @@ def why_not_along(nest: ir.Nest, mma: tuple[int, ...]) -> str | None:
     if [nest.dims[k].reduction for k in mma] != [False, False, True][: len(mma)]:
         return "rows and columns are results, and the third dimension is a reduction"
     if nest.reduces != (len(mma) == 3):
-        return "a reduction needs three dimensions, and what goes along with one two"
+        return "a reduction needs three dimensions, and what is fused with one two"
     return None
 
 
 @dataclass(frozen=True, slots=True)
-class Step(Generic[Target]):
+class PassStep(Generic[Target]):
     """Passes of a nest that run before those of the next step do, of whichever nest."""
 
     name: str
@@ -97,7 +97,9 @@ class Trials(Generic[Target]):
 
     _MOST = 4096
 
-    def __init__(self, program: ir.Program, steps: Sequence[Step[Target]], device: Target) -> None:
+    def __init__(
+        self, program: ir.Program, steps: Sequence[PassStep[Target]], device: Target
+    ) -> None:
         self.program, self._steps, self._device = program, steps, device
         first = {o: step for step in reversed(steps) for o in step.options}
         self._new = [(step, [o for o in step.options if first[o] is step]) for step in steps]
@@ -114,7 +116,7 @@ class Trials(Generic[Target]):
                 return made
         raise ValueError(f"there is no step {last}")
 
-    def refused(self, nest: str, o: Any) -> tuple[Step[Target], OptionsError] | None:
+    def first_refusal(self, nest: str, o: Any) -> tuple[PassStep[Target], OptionsError] | None:
         """The first step that refuses an option of a nest, and how; None if all let them through.
         ``o`` as in ``through``."""
         for step, made in self._each(nest, o):
@@ -122,7 +124,9 @@ class Trials(Generic[Target]):
                 return step, made
         return None
 
-    def _each(self, nest: str, o: Any) -> Iterator[tuple[Step[Target], ir.Program | OptionsError]]:
+    def _each(
+        self, nest: str, o: Any
+    ) -> Iterator[tuple[PassStep[Target], ir.Program | OptionsError]]:
         if self._count >= self._MOST:
             self._first.clear()
             self._count = 0
@@ -138,7 +142,7 @@ class Trials(Generic[Target]):
             yield step, node.made
 
     def _try(
-        self, step: Step[Target], program: ir.Program, nest: str, o: Any
+        self, step: PassStep[Target], program: ir.Program, nest: str, o: Any
     ) -> ir.Program | OptionsError:
         try:
             for each in step.passes(nest, o, self._device):

@@ -11,7 +11,7 @@ from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.identity import identity
 from tcl.codegen.loopir.terms import guard, product, terms
 from tcl.common.dataclass import dataclass
-from tcl.grammar.sizes.varying import Size, covers, usual
+from tcl.grammar.sizes.varying import Size, provably_at_least, representative
 from tcl.grammar.syntax.types import BOOL, ScalarType
 
 
@@ -28,14 +28,14 @@ def most_points(points: Iterable[ir.Point]) -> int | None:
     return min(found, default=None)
 
 
-def times(loops: Iterable[ir.Loop]) -> int:
+def iterations(loops: Iterable[ir.Loop]) -> int:
     """The iterations of loops in each other."""
     return math.prod(x.fold.count for x in loops)
 
 
 def parts_are_many(count: int) -> bool:
     """Whether a sum of so many parts keeps what rounding takes from it."""
-    return not covers(sums.PARTS, count)
+    return not provably_at_least(sums.PARTS, count)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ class Carried:
             return Carried()
         at, every = found
         fold = loops[at].fold
-        parts = -(-fold.count // every) * times(loops[:at])
+        parts = -(-fold.count // every) * iterations(loops[:at])
         exact = parts_are_many(parts)
         declared: list[ir.Statement] = []
         then: list[ir.Statement] = []
@@ -89,12 +89,12 @@ def _pause(loops: Sequence[ir.Loop], most: int) -> tuple[int, int] | None:
     taken = 1
     for k in range(len(loops) - 1, -1, -1):
         fold = loops[k].fold
-        if not covers(most, taken * fold.count) and loops[k].kind is ir.Kind.SERIAL:
+        if not provably_at_least(most, taken * fold.count) and loops[k].kind is ir.Kind.SERIAL:
             every = max(1, most // taken)
             if isinstance(fold.count, Size):
                 return k, every
             return k, -(-fold.count // -(-fold.count // every))
-        taken *= usual(fold.count)
+        taken *= representative(fold.count)
     return None
 
 

@@ -18,9 +18,9 @@ class Order:
     """Positions of dimensions, outermost first; () leaves the order as it is."""
 
     def __call__(self, program: ir.Program) -> ir.Program:
-        return map_nest(program, self.nest, self._order) if self.permutation else program
+        return map_nest(program, self.nest, self._reorder) if self.permutation else program
 
-    def _order(self, nest: ir.Nest) -> ir.Nest:
+    def _reorder(self, nest: ir.Nest) -> ir.Nest:
         option = "order" if self.level == "tile" else "inner_order"
         refuse(option, nest.name, why_not_ordered(nest, self.permutation))
         return ordered(nest, self.level, self.permutation)

@@ -7,7 +7,7 @@ from itertools import zip_longest
 from tcl.codegen.loopir import ir
 from tcl.codegen.passes.base import map_nest, refuse, too_many
 from tcl.common.dataclass import dataclass
-from tcl.grammar.sizes.varying import covers, usual
+from tcl.grammar.sizes.varying import provably_at_least, representative
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ def tiled(nest: ir.Nest, sizes: tuple[int, ...]) -> ir.Nest:
         if loop.kind is ir.Kind.PARALLEL:
             chunks.append(loop)
             continue
-        if size == 0 or covers(size, extent):
+        if size == 0 or provably_at_least(size, extent):
             points.append(loop)
             continue
         tiles.append(ir.Loop(ir.Fold(fold.dim, "tile", size, -(-extent // size))))
@@ -64,5 +64,7 @@ def points_inside(nest: ir.Nest, chunk: tuple[int, ...], tile: tuple[int, ...]) 
     """The points that a nest will have inside of a tile, per dimension."""
     found = []
     for dim, *sizes in zip_longest(nest.dims, chunk[: len(nest.dims)], tile[: len(nest.dims)]):
-        found.append(min(usual(dim.extent), *(size or usual(dim.extent) for size in sizes)))
+        found.append(
+            min(representative(dim.extent), *(size or representative(dim.extent) for size in sizes))
+        )
     return tuple(found)

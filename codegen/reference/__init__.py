@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from tcl.codegen.reference.compiled import ReferenceKernel, compile_reference
 from tcl.codegen.reference.rounding import roundings
-from tcl.codegen.reference.sample import Computed, compute, compute_briefly
+from tcl.codegen.reference.sample import ComputedElements, compute, compute_briefly
 
 __all__ = [
-    "Computed",
+    "ComputedElements",
     "ReferenceKernel",
     "compile_reference",
     "compute",

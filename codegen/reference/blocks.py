@@ -11,7 +11,7 @@ from typing import TypeAlias, assert_never
 
 
 @dataclass(frozen=True, slots=True)
-class Assign:
+class AssignLine:
     """``name = value``"""
 
     name: str
@@ -35,7 +35,7 @@ class Branch:
     otherwise: Block = field(default_factory=list)
 
 
-Step: TypeAlias = Assign | Leave | Branch
+Step: TypeAlias = AssignLine | Leave | Branch
 Block: TypeAlias = list[Step]
 
 _DEEPEST = 40
@@ -49,7 +49,7 @@ class _Text:
     text: str
 
 
-def render(block: Block, depth: int) -> list[str]:
+def render_source(block: Block, depth: int) -> list[str]:
     """The lines of ``block`` at ``depth`` levels of indentation."""
     lines: list[str] = []
     guards = 0
@@ -61,7 +61,7 @@ def render(block: Block, depth: int) -> list[str]:
         match step:
             case _Text(text):
                 lines.append(pad + text)
-            case Assign(name, value):
+            case AssignLine(name, value):
                 prefix = f"if {guard}: " if guard else ""
                 lines.append(f"{pad}{prefix}{name} = {value}")
             case Leave(condition, body):

@@ -13,14 +13,13 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from tcl.codegen.common.dtypes import storage_dtype
-from tcl.codegen.reference.expressions import Site
+from tcl.codegen.reference.expressions import CheckedSite
 from tcl.codegen.reference.runtime import jit_options, namespace
 from tcl.codegen.reference.statements import emit_statement
 from tcl.common.errors import ArgumentError, CompileError
 from tcl.common.headroom import MEGABYTE, need_room
 from tcl.common.interrupts import deferred
 from tcl.grammar.ranges.sized import SizedDef
-from tcl.grammar.tree.checked import Tensor
 
 _Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -67,7 +66,7 @@ class _Step:
 
     run: Callable[..., None]
     tensors: tuple[str, ...]
-    sites: tuple[Site, ...]
+    sites: tuple[CheckedSite, ...]
 
 
 _INTERPRETED = 60_000
@@ -159,39 +158,24 @@ def bound(
 ) -> dict[str, _Array]:
     """Arrays by tensor name, seen as their storage type. Raises ``ArgumentError`` for one that does
     not fit."""
-    arrays = _bind(sized, sized.checked.inputs, inputs, "input")
-    return arrays | _bind(sized, sized.checked.outputs, outputs, "output")
-
-
-def _bind(
-    sized: SizedDef, tensors: Sequence[Tensor], arrays: Sequence[_Array], role: str
-) -> dict[str, _Array]:
-    """Arrays by tensor name, seen as their storage type."""
-    if len(arrays) != len(tensors):
-        raise ArgumentError(
-            f"{sized.checked.name} has {len(tensors)} {role}s; {len(arrays)} arrays were given"
-        )
-    return {
-        tensor.name: _fitted(sized, tensor, array, role)
-        for tensor, array in zip(tensors, arrays, strict=True)
-    }
-
-
-def _fitted(sized: SizedDef, tensor: Tensor, array: _Array, role: str) -> _Array:
-    shape = sized.shapes[tensor.name]
-    if array.shape != shape:
-        raise ArgumentError(
-            f"{role} {tensor.name} has to have shape {shape}; an array of shape {array.shape} "
-            f"was given"
-        )
-    storage = storage_dtype(tensor.type)
-    if (
-        array.dtype.name != tensor.type.name and array.dtype != storage
-    ) or not array.dtype.isnative:
-        raise ArgumentError(
-            f"{role} {tensor.name} has to be an array of {tensor.type.name}; one of "
-            f"{array.dtype} was given"
-        )
-    if not tensor.is_input and not array.flags.writeable:
-        raise ArgumentError(f"{role} {tensor.name} is read only; pass an array that can be written")
-    return array if array.dtype == storage else array.view(storage)
+    checked = sized.checked
+    found = {}
+    roles = (("input", checked.inputs, inputs), ("output", checked.outputs, outputs))
+    for role, tensors, arrays in roles:
+        if len(arrays) != len(tensors):
+            raise ArgumentError(
+                f"{checked.name} has {len(tensors)} {role}s; {len(arrays)} arrays were given"
+            )
+        for tensor, array in zip(tensors, arrays, strict=True):
+            dtype, storage = array.dtype, storage_dtype(tensor.type)
+            wrong = ""
+            if array.shape != (shape := sized.shapes[tensor.name]):
+                wrong = f"has to have shape {shape}; an array of shape {array.shape} was given"
+            elif not dtype.isnative or (dtype.name != tensor.type.name and dtype != storage):
+                wrong = f"has to be an array of {tensor.type.name}; one of {dtype} was given"
+            elif role == "output" and not array.flags.writeable:
+                wrong = "is read only; pass an array that can be written"
+            if wrong:
+                raise ArgumentError(f"{role} {tensor.name} {wrong}")
+            found[tensor.name] = array if dtype == storage else array.view(storage)
+    return found

@@ -12,13 +12,13 @@ from collections.abc import Generator
 from dataclasses import dataclass
 from typing import TypeAlias, assert_never
 
-from tcl.codegen.reference.blocks import Assign, Block, Branch, Leave
-from tcl.codegen.reference.names import Names
+from tcl.codegen.reference.blocks import AssignLine, Block, Branch, Leave
+from tcl.codegen.reference.names import PythonNames
 from tcl.codegen.reference.scalars import (
     arithmetic,
-    constant,
     convert,
     integer_constant,
+    literal,
     loaded,
     negative,
 )
@@ -44,7 +44,7 @@ _DEEPEST = 12
 
 
 @dataclass(frozen=True, slots=True)
-class Site:
+class CheckedSite:
     """A subscript that is checked at run time."""
 
     tensor: str
@@ -54,22 +54,24 @@ class Site:
 
 
 @dataclass(frozen=True, slots=True)
-class Code:
+class ExpressionCode:
     """Text of an expression and how deep it nests."""
 
     text: str
     depth: int = 0
 
 
-_Emission: TypeAlias = Generator[tuple[Expr, bool], Code, Code]
+_Emission: TypeAlias = Generator[tuple[Expr, bool], ExpressionCode, ExpressionCode]
 """Yields a child and whether to emit it exactly, is sent its code, returns its own."""
-_Side: TypeAlias = Generator[tuple[Expr, bool], Code, tuple[Block | None, Code]]
+_Side: TypeAlias = Generator[tuple[Expr, bool], ExpressionCode, tuple[Block | None, ExpressionCode]]
 
 
 class Emitter:
     """Turns the expressions of one statement into text; collects steps and check sites."""
 
-    def __init__(self, sized: SizedDef, statement: SizedStatement, names: Names, unchecked: bool):
+    def __init__(
+        self, sized: SizedDef, statement: SizedStatement, names: PythonNames, unchecked: bool
+    ):
         self._sized = sized
         self._statement = statement
         self._unchecked = unchecked
@@ -77,28 +79,28 @@ class Emitter:
         self._reads = 0
         self.names = names
         self.block: Block = []
-        self.sites: list[Site] = []
+        self.sites: list[CheckedSite] = []
 
     def value(self, node: Expr) -> str:
         """Text of ``node`` computed in its type; its steps are appended to ``block``."""
-        return self._run(node, exact=False).text
+        return self._emit_tree(node, exact=False).text
 
     def exact(self, node: Expr) -> str:
         """Text of an integral ``node`` without wrapping: int64, or uint64 for a uint64 node."""
-        return self._run(node, exact=True).text
+        return self._emit_tree(node, exact=True).text
 
-    def _run(self, node: Expr, exact: bool) -> Code:
+    def _emit_tree(self, node: Expr, exact: bool) -> ExpressionCode:
         # An own stack instead of recursion: expressions may nest thousands deep.
         stack = [self._emit(node, exact)]
-        result: Code | None = None
+        result: ExpressionCode | None = None
         while True:
             try:
                 child = next(stack[-1]) if result is None else stack[-1].send(result)
             except StopIteration as stop:
                 stack.pop()
-                code: Code = stop.value
+                code: ExpressionCode = stop.value
                 deep = code.depth >= _DEEPEST
-                result = Code(self._temporary(code.text)) if deep else code
+                result = ExpressionCode(self._temporary(code.text)) if deep else code
                 if not stack:
                     return result
             else:
@@ -108,7 +110,7 @@ class Emitter:
     def _temporary(self, text: str) -> str:
         name = f"r{self._temporaries}"
         self._temporaries += 1
-        self.block.append(Assign(name, text))
+        self.block.append(AssignLine(name, text))
         return name
 
     def _emit(self, node: Expr, exact: bool) -> _Emission:
@@ -117,16 +119,16 @@ class Emitter:
             return code if node.type == UINT64 else _apply("int64({})", code)
         match node:
             case Const(value, type_):
-                return Code(str(int(value)) if exact else constant(value, type_))
+                return ExpressionCode(str(int(value)) if exact else literal(value, type_))
             case Index(name):
                 index = self.names.index(name)
-                return Code(index) if exact else Code(f"int32({index})", 1)
+                return ExpressionCode(index) if exact else ExpressionCode(f"int32({index})", 1)
             case Size(name):
                 return _size(self._sized.sizes[name], exact)
             case Dimension(tensor, axis):
                 return _size(self._sized.shapes[tensor][axis], exact)
             case LetRef(name):
-                return Code(self.names.exact_let(name) if exact else self.names.let(name))
+                return ExpressionCode(self.names.exact_let(name) if exact else self.names.let(name))
             case Read():
                 return (yield from self._read(node))
             case Unary(op, operand, type_):
@@ -175,9 +177,9 @@ class Emitter:
         if not steps:
             return _apply("({} and {})" if both else "({} or {})", left, right)
         result = self._temporary(left.text)
-        steps.append(Assign(result, right.text))
+        steps.append(AssignLine(result, right.text))
         self.block.append(Branch(result, steps, []) if both else Branch(result, [], steps))
-        return Code(result)
+        return ExpressionCode(result)
 
     def _select(self, node: Select, exact: bool) -> _Emission:
         condition = yield node.condition, False
@@ -190,13 +192,13 @@ class Emitter:
         test = self._temporary(condition.text)
         result = f"r{self._temporaries}"
         self._temporaries += 1
-        yes: Block = [*(then_steps or []), Assign(result, then.text)]
-        no: Block = [*(else_steps or []), Assign(result, otherwise.text)]
+        yes: Block = [*(then_steps or []), AssignLine(result, then.text)]
+        no: Block = [*(else_steps or []), AssignLine(result, otherwise.text)]
         self.block.append(Branch(test, yes, no))
-        return Code(result)
+        return ExpressionCode(result)
 
     def _call(self, node: Call) -> _Emission:
-        arguments: list[Code] = []
+        arguments: list[ExpressionCode] = []
         for argument in node.arguments:
             arguments.append((yield argument, False))
         places = ", ".join(["{}"] * len(arguments))
@@ -210,22 +212,24 @@ class Emitter:
 
     def _read(self, node: Read) -> _Emission:
         self._reads += 1
-        places: list[Code] = []
+        places: list[ExpressionCode] = []
         for axis, subscript in enumerate(node.subscripts):
             code = yield subscript, True
-            places.append(self._place(node, axis, subscript, code))
+            places.append(self._checked_subscript(node, axis, subscript, code))
         text = f"{self.names.tensor(node.tensor)}[{', '.join(p.text for p in places) or '()'}]"
         depth = 1 + max((p.depth for p in places), default=0)
-        return _apply(loaded(node.type), Code(text, depth))
+        return _apply(loaded(node.type), ExpressionCode(text, depth))
 
-    def _place(self, node: Read, axis: int, subscript: Expr, code: Code) -> Code:
+    def _checked_subscript(
+        self, node: Read, axis: int, subscript: Expr, code: ExpressionCode
+    ) -> ExpressionCode:
         """Where in the array a subscript stands, after its check if it needs one."""
         first = self._sized.origins[node.tensor][axis]
         unsigned = subscript.type == UINT64
         if self._statement.needs_check(node, axis) and not self._unchecked:
             stop = first + self._sized.shapes[node.tensor][axis]
-            code = Code(self._temporary(code.text))
-            site = Site(node.tensor, axis, unsigned)
+            code = ExpressionCode(self._temporary(code.text))
+            site = CheckedSite(node.tensor, axis, unsigned)
             if site not in self.sites:
                 self.sites.append(site)
             report = (
@@ -238,7 +242,7 @@ class Emitter:
         return shifted(code, first)
 
 
-def shifted(code: Code, origin: int) -> Code:
+def shifted(code: ExpressionCode, origin: int) -> ExpressionCode:
     """``code`` less ``origin``."""
     if origin == 0:
         return code
@@ -249,12 +253,14 @@ _COMPARISONS = ("<", "<=", ">", ">=", "==", "!=")
 _SINGLE = ("fma", "nextafter")
 
 
-def _apply(template: str, *parts: Code) -> Code:
-    return Code(template.format(*(p.text for p in parts)), 1 + max(p.depth for p in parts))
+def _apply(template: str, *parts: ExpressionCode) -> ExpressionCode:
+    return ExpressionCode(
+        template.format(*(p.text for p in parts)), 1 + max(p.depth for p in parts)
+    )
 
 
-def _size(value: int, exact: bool) -> Code:
-    return Code(str(value) if exact else integer_constant(value, INDEX))
+def _size(value: int, exact: bool) -> ExpressionCode:
+    return ExpressionCode(str(value) if exact else integer_constant(value, INDEX))
 
 
 def _outside(name: str, first: int, stop: int, unsigned: bool) -> str:

@@ -20,7 +20,7 @@ _BINARY = "atan2 copysign fmod hypot nextafter pow remainder"
 _LIBRARY = ctypes.CDLL("ucrtbase" if sys.platform == "win32" else ctypes.util.find_library("m"))
 
 
-def _function(name: str, arity: int, number: type) -> Callable[..., float]:
+def _libm_function(name: str, arity: int, number: type) -> Callable[..., float]:
     function: Any = getattr(_LIBRARY, name, None)
     if function is None:  # Windows spells the Bessel functions _j0
         function = getattr(_LIBRARY, f"_{name}", None)
@@ -34,14 +34,14 @@ def _function(name: str, arity: int, number: type) -> Callable[..., float]:
 
 
 LIBM: dict[str, Callable[..., float]] = {
-    **{name: _function(name, 1, ctypes.c_double) for name in _UNARY.split()},
-    **{name: _function(name, 2, ctypes.c_double) for name in _BINARY.split()},
-    "fma": _function("fma", 3, ctypes.c_double),
+    **{name: _libm_function(name, 1, ctypes.c_double) for name in _UNARY.split()},
+    **{name: _libm_function(name, 2, ctypes.c_double) for name in _BINARY.split()},
+    "fma": _libm_function("fma", 3, ctypes.c_double),
 }
 """Name in C → the float64 function."""
 
 LIBM_FLOAT32: dict[str, Callable[..., float]] = {
-    "fma": _function("fmaf", 3, ctypes.c_float),
-    "nextafter": _function("nextafterf", 2, ctypes.c_float),
+    "fma": _libm_function("fmaf", 3, ctypes.c_float),
+    "nextafter": _libm_function("nextafterf", 2, ctypes.c_float),
 }
 """Functions whose float32 result cannot be had by rounding the float64 one."""

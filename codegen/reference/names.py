@@ -8,7 +8,7 @@ _LONGEST = 24
 
 
 @dataclass(slots=True)
-class Names:
+class PythonNames:
     """The Python names of one statement's tensors, indices and lets.
 
     With ``readable`` unset the names depend on the order of first use alone, so that

@@ -28,9 +28,7 @@ def divide(a: Number, b: Number) -> Number:
 
 def modulo(a: Number, b: Number) -> Number:
     """int64 remainder of ``divide``, with the sign of ``a``; 0 if ``b`` is 0."""
-    if b == 0:
-        return np.int64(0)
-    if b == -1:
+    if b == 0 or b == -1:
         return np.int64(0)
     return np.int64(a - divide(a, b) * b)
 

@@ -86,7 +86,7 @@ def _moving(errors: Mapping[str, float], sign: int) -> Moved:
     """Moves all that float32 rounds, in one direction. ``errors``: of tensors that are computed."""
     count = itertools.count()
 
-    def moved(node: c.Expr) -> c.Expr:
+    def moved_by(node: c.Expr) -> c.Expr:
         match node:
             case c.Read(tensor=name) if errors.get(name):
                 by = c.Const(sign * _MOVED * errors[name], FLOAT64, node.span)
@@ -97,7 +97,7 @@ def _moving(errors: Mapping[str, float], sign: int) -> Moved:
             case _:
                 return node
 
-    return moved
+    return moved_by
 
 
 def roundings(
@@ -177,11 +177,8 @@ def _decided(error: float, spread: _Array, places: _Positions | None) -> Roundin
     return Rounding(error, far if places is None else places[far], _SPREAD * spread[far])
 
 
-def _error(rounded: _Array, exact: _Array, positions: npt.NDArray[np.int64] | None) -> float:
-    ours, right = rounded.reshape(-1), exact.reshape(-1)
-    if positions is not None:
-        ours, right = ours[positions], right[positions]
+def _error(rounded: _Array, exact: _Array, positions: _Positions | None) -> float:
     with np.errstate(invalid="ignore"):
-        errors = np.abs(ours - right)
+        errors = np.abs(_floats(rounded, positions) - _floats(exact, positions))
     errors = errors[np.isfinite(errors)]
     return float(np.quantile(errors, _MOST)) if errors.size else 0.0

@@ -24,7 +24,7 @@ _TYPES = [t.name for t in SCALAR_TYPES.values() if not t.is_bool and t.name != "
 def namespace(jit: bool) -> dict[str, Any]:
     """Global names of generated code: ``float32`` and its like, ``b_`` with the name of a
     built-in for its float64 function, ``s_`` for the float32 ones, and the number helpers."""
-    helpers = _compiled() if jit else {**vars(numbers), **vars(special)}
+    helpers = _compile_helpers() if jit else {**vars(numbers), **vars(special)}
     public = (name for name in _functions(numbers) if not name.startswith("_"))
     names: dict[str, Any] = {name: helpers[name] for name in public}
     names |= {"nan": np.nan, "inf": np.inf}
@@ -53,7 +53,7 @@ def _functions(module: ModuleType) -> dict[str, FunctionType]:
     }
 
 
-def _compiled() -> dict[str, Any]:
+def _compile_helpers() -> dict[str, Any]:
     """Numba-compiled copies of all helpers, which call each other's copies."""
     import numba
 
@@ -68,7 +68,7 @@ def _compiled() -> dict[str, Any]:
 def _wrapping(scalar: type[np.generic]) -> Callable[[Any], Any]:
     """A conversion that wraps where NumPy's own would refuse a Python int."""
 
-    def convert(value: Any) -> Any:
+    def convert_scalar(value: Any) -> Any:
         if type(value) is scalar:  # most are, and the rest takes ten times as long
             return value
         if isinstance(value, int) and issubclass(scalar, np.integer):
@@ -76,7 +76,7 @@ def _wrapping(scalar: type[np.generic]) -> Callable[[Any], Any]:
             return np.uint64(value).astype(scalar)
         return np.asarray(value).astype(scalar)[()]
 
-    return convert
+    return convert_scalar
 
 
 def _on_floats(function: Any) -> Callable[..., Any]:

@@ -48,7 +48,7 @@ share values of indices share what they depend on."""
 
 
 @dataclass(frozen=True, slots=True)
-class Computed:
+class ComputedElements:
     """What was computed."""
 
     positions: tuple[Points | None, ...]
@@ -65,7 +65,7 @@ def compute(
     whole: int = WHOLE,
     sampled: int = SAMPLED,
     jit: bool = True,
-) -> Computed:
+) -> ComputedElements:
     """Write all elements of ``outputs``, or those of a sample where all would take more than
     ``whole`` operations. Of other elements nothing is known then.
 
@@ -78,18 +78,18 @@ def compute(
         if computed is not None:
             return computed
     compile_reference(sized)(inputs, outputs)
-    return Computed((None,) * len(outputs), 1.0)
+    return ComputedElements((None,) * len(outputs), 1.0)
 
 
 def compute_briefly(
     sized: SizedDef, inputs: Sequence[_Array], outputs: Sequence[_Array]
-) -> Computed | None:
+) -> ComputedElements | None:
     """``compute`` of so few elements that the interpreter has done it before Numba is loaded; None,
     and nothing written, for a def of which no so small a sample can be computed."""
     if _everything(sized) > BRIEF:
         return _sample(sized, inputs, outputs, BRIEF, jit=False)
     compile_reference(sized, jit=False)(inputs, outputs)
-    return Computed((None,) * len(outputs), 1.0)
+    return ComputedElements((None,) * len(outputs), 1.0)
 
 
 def _everything(sized: SizedDef) -> int:
@@ -103,17 +103,27 @@ def _sample(
     outputs: Sequence[_Array],
     operations: int,
     jit: bool,
-) -> Computed | None:
+) -> ComputedElements | None:
     """Compute a sample in so many operations; None if that cannot be done."""
     if why_not_sampled(sized) is not None:
         return None
-    for wanted in _samples(sized, operations):
-        found = _Plan.of(sized, wanted, operations, jit)
-        if found is not None:
-            found.run(inputs, outputs)
-            positions = tuple(found.positions[t.name] for t in sized.checked.outputs)
-            return Computed(positions, found.operations / _everything(sized))
-    return None
+    plans = (_planned(sized, w, operations, jit) for w in _samples(sized, operations))
+    plan = next((p for p in plans if p is not None), None)
+    if plan is None:
+        return None
+    points, positions, taken = plan
+    arrays = bound(sized, inputs, outputs)
+    error = np.zeros(2, np.int64)
+    for statement, of_statement in zip(sized.statements, points, strict=True):
+        function = emit_statement(
+            sized, statement, "run", readable=False, unchecked=True, sampled=True
+        )
+        types = stored_types(sized, function.tensors)
+        run = compiled(function.text, (*types, _POINTS), jit=jit)
+        with np.errstate(all="ignore"):
+            run(*(arrays[name] for name in function.tensors), of_statement, error)
+    kept = tuple(positions[t.name] for t in sized.checked.outputs)
+    return ComputedElements(kept, taken / _everything(sized))
 
 
 def why_not_sampled(sized: SizedDef) -> str | None:
@@ -206,53 +216,28 @@ def _values(extent: int, count: int | None, rng: np.random.Generator) -> Points:
     return np.sort(np.concatenate([[0, extent - 1], within])).astype(np.int64)
 
 
-@dataclass(frozen=True, slots=True)
-class _Plan:
-    """Which points of each statement are computed."""
-
-    sized: SizedDef
-    points: tuple[Points, ...]
-    positions: dict[str, Points]
-    """Of each output the elements that are right in the end."""
-    operations: int
-    jit: bool
-
-    @classmethod
-    def of(
-        cls, sized: SizedDef, wanted: Mapping[str, Points], most: int, jit: bool
-    ) -> _Plan | None:
-        """For these elements; None if what they depend on takes more than ``most`` operations."""
-        needed: _Marks = {name: np.zeros(sized.shapes[name], np.bool_) for name in wanted}
-        for name, points in wanted.items():
-            needed[name][tuple(points.T)] = True
-        positions: dict[str, Points] = {}
-        found: list[Points] = []
-        operations = 0
-        for statement in reversed(sized.statements):
-            target = statement.statement.target
-            # What statements before this one need is not what is there in the end.
-            positions.setdefault(target, np.flatnonzero(needed[target]))
-            points = _within(statement, needed[target], sized.origins[target])
-            operations += len(points) * _of_element(statement)
-            if operations > most:
-                return None
-            _mark(sized, statement, points, needed, jit)
-            found.append(points)
-        return cls(sized, tuple(reversed(found)), positions, operations, jit)
-
-    def run(self, inputs: Sequence[_Array], outputs: Sequence[_Array]) -> None:
-        """Compute the points."""
-        sized = self.sized
-        arrays = bound(sized, inputs, outputs)
-        error = np.zeros(2, np.int64)
-        for statement, points in zip(sized.statements, self.points, strict=True):
-            function = emit_statement(
-                sized, statement, "run", readable=False, unchecked=True, sampled=True
-            )
-            types = stored_types(sized, function.tensors)
-            run = compiled(function.text, (*types, _POINTS), jit=self.jit)
-            with np.errstate(all="ignore"):
-                run(*(arrays[name] for name in function.tensors), points, error)
+def _planned(
+    sized: SizedDef, wanted: Mapping[str, Points], most: int, jit: bool
+) -> tuple[list[Points], dict[str, Points], int] | None:
+    """For these elements: which points of each statement are computed, which elements of each
+    output are right in the end, and the operations; None if these are more than ``most``."""
+    needed: _Marks = {name: np.zeros(sized.shapes[name], np.bool_) for name in wanted}
+    for name, points in wanted.items():
+        needed[name][tuple(points.T)] = True
+    positions: dict[str, Points] = {}
+    found: list[Points] = []
+    operations = 0
+    for statement in reversed(sized.statements):
+        target = statement.statement.target
+        # What statements before this one need is not what is there in the end.
+        positions.setdefault(target, np.flatnonzero(needed[target]))
+        points = _within(statement, needed[target], sized.origins[target])
+        operations += len(points) * _of_element(statement)
+        if operations > most:
+            return None
+        _mark(sized, statement, points, needed, jit)
+        found.append(points)
+    return found[::-1], positions, operations
 
 
 _POINTS = ("int64", 2, False)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from tcl.grammar.syntax.types import BFLOAT16, FLOAT64, UINT64, Kind, ScalarType
 
 
-def constant(value: int | float | bool, t: ScalarType) -> str:
+def literal(value: int | float | bool, t: ScalarType) -> str:
     """A literal of type ``t``."""
     if t.is_float:
         return f"{t.compute.name}({float(value)!r})"
@@ -52,7 +52,7 @@ def arithmetic(op: str, t: ScalarType) -> str:
 def convert(source: ScalarType, target: ScalarType) -> str:
     """Template of a cast from ``source`` to ``target``."""
     if target.is_bool:
-        return "{}" if source.is_bool else f"({{}} != {constant(0, source)})"
+        return "{}" if source.is_bool else f"({{}} != {literal(0, source)})"
     if target.is_float:
         return _to_float(source, target)
     if not source.is_float:
@@ -81,11 +81,11 @@ def stored(t: ScalarType) -> str:
     return f"{t.name}_bits(float64({{}}))" if t.is_float and t.bits == 16 else "{}"
 
 
-def identity(op: str, t: ScalarType) -> str:
+def identity_value(op: str, t: ScalarType) -> str:
     """The value that a reduction starts from."""
     if op in ("+", "*"):
-        return constant(0 if op == "+" else 1, t)
+        return literal(0 if op == "+" else 1, t)
     if t.is_float:
         return f"{t.compute.name}({'inf' if op == 'min' else '-inf'})"
     low, high = t.limits
-    return constant(high if op == "min" else low, t)
+    return literal(high if op == "min" else low, t)

@@ -3,28 +3,18 @@ accumulator, loops over its reduction points, one store."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 
 from tcl.codegen.common.sums import TERMS
-from tcl.codegen.reference.blocks import INDENT, Assign, render
-from tcl.codegen.reference.expressions import Code, Emitter, Site, shifted
-from tcl.codegen.reference.names import Names
-from tcl.codegen.reference.scalars import arithmetic, constant, identity, loaded, stored
+from tcl.codegen.reference.blocks import INDENT, AssignLine, render_source
+from tcl.codegen.reference.expressions import CheckedSite, Emitter, ExpressionCode, shifted
+from tcl.codegen.reference.names import PythonNames
+from tcl.codegen.reference.scalars import arithmetic, identity_value, literal, loaded, stored
 from tcl.grammar.ranges.sized import SizedDef, SizedStatement
-from tcl.grammar.tree.checked import (
-    Binary,
-    Call,
-    Cast,
-    Expr,
-    LetRef,
-    Read,
-    Select,
-    Statement,
-    Unary,
-)
-from tcl.grammar.tree.traverse import reads
+from tcl.grammar.tree.checked import LetRef, Statement
+from tcl.grammar.tree.traverse import reads, walk
 
 _PART = f"""\
 terms += 1
@@ -40,7 +30,7 @@ _LOOPS = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Function:
+class StatementFunction:
     """A statement as text."""
 
     name: str
@@ -48,7 +38,7 @@ class Function:
     """A ``def`` with the parameters ``tensors``, ``points`` where only these are computed, and
     ``error``."""
     tensors: tuple[str, ...]
-    sites: tuple[Site, ...]
+    sites: tuple[CheckedSite, ...]
 
 
 def emit_statement(
@@ -59,16 +49,16 @@ def emit_statement(
     readable: bool,
     unchecked: bool,
     sampled: bool = False,
-) -> Function:
+) -> StatementFunction:
     """The function ``name`` that runs one statement on the arrays of its tensors. ``sampled``: it
     takes the points to compute, a row of index values each, in the order of the target's
     dimensions."""
     statement = sized_statement.statement
-    names = Names(readable)
+    names = PythonNames(readable)
     emitter = Emitter(sized, sized_statement, names, unchecked)
     target = sized.checked.tensors[statement.target]
     shape = ", ".join(
-        shifted(Code(names.index(index)), origin).text
+        shifted(ExpressionCode(names.index(index)), origin).text
         for index, origin in zip(statement.indices, sized.origins[target.name], strict=True)
     )
     element = f"{names.tensor(target.name)}[{shape or '()'}]"
@@ -78,23 +68,23 @@ def emit_statement(
         lines, depth = _loops(statement.indices, sized_statement, names, 1, "p")
     if statement.op == "=":
         result = _evaluate(statement, emitter)
-        lines += render(emitter.block, depth)
+        lines += render_source(emitter.block, depth)
     else:
-        start = identity(statement.op, target.type)
+        start = identity_value(statement.op, target.type)
         if not statement.initialise:
             start = loaded(target.type).format(element)
         result = "acc"
         lines.append(f"{INDENT * depth}acc = {start}")
         points = prod(max(0, sized_statement.extent(index)) for index in statement.reduction)
-        zero = constant(0, target.type)
+        zero = literal(0, target.type)
         long = statement.op == "+" and target.type.is_float and points > TERMS
         if long:
             lines.append(f"{INDENT * depth}total, lost, terms = {zero}, {zero}, 0")
         inner, deeper = _loops(statement.reduction, sized_statement, names, depth, "q")
         value = _evaluate(statement, emitter)
         step = arithmetic(statement.op, target.type).format("acc", value)
-        emitter.block.append(Assign("acc", step))
-        lines += inner + render(emitter.block, deeper)
+        emitter.block.append(AssignLine("acc", step))
+        lines += inner + render_source(emitter.block, deeper)
         if long:
             result = "(total + acc)"
             lines += [INDENT * deeper + line for line in _PART.format(zero=zero).splitlines()]
@@ -103,19 +93,19 @@ def emit_statement(
     given = ["points", "error"] if sampled else ["error"]
     parameters = ", ".join([*(names.tensor(t) for t in tensors), *given])
     text = "\n".join([f"def {name}({parameters}):", *lines, ""])
-    return Function(name, text, tensors, tuple(emitter.sites))
+    return StatementFunction(name, text, tensors, tuple(emitter.sites))
 
 
 def emit_marks(
     sized: SizedDef, sized_statement: SizedStatement, tensors: Sequence[str]
-) -> Function:
+) -> StatementFunction:
     """The function ``run`` that marks which elements of ``tensors`` a statement reads at some
     points: it takes an array of bools for each, the points, and ``error``, which it leaves alone.
 
     What is read on a condition is marked in any case, where it is an element. Subscripts may use
     indices, sizes and constants."""
     statement = sized_statement.statement
-    names = Names(readable=False)
+    names = PythonNames(readable=False)
     emitter = Emitter(sized, sized_statement, names, unchecked=True)
     lines, depth = _over_points(statement.indices, names)
     inner, depth = _loops(statement.reduction, sized_statement, names, depth, "q")
@@ -128,7 +118,7 @@ def emit_marks(
         for axis, subscript in enumerate(read.subscripts):
             place = f"s{number}_{axis}"
             value = emitter.exact(subscript)
-            lines += render(emitter.block, depth)
+            lines += render_source(emitter.block, depth)
             emitter.block.clear()
             lines.append(f"{pad}{place} = {value} - {sized.origins[read.tensor][axis]}")
             inside.append(f"0 <= {place} < {sized.shapes[read.tensor][axis]}")
@@ -137,10 +127,10 @@ def emit_marks(
         lines += [f"{pad}if {' and '.join(inside) or 'True'}:", f"{pad}{INDENT}{marks} = True"]
     found = names.used_tensors()
     parameters = ", ".join([*(names.tensor(t) for t in found), "points", "error"])
-    return Function("run", "\n".join([f"def run({parameters}):", *lines, ""]), found, ())
+    return StatementFunction("run", "\n".join([f"def run({parameters}):", *lines, ""]), found, ())
 
 
-def _over_points(indices: tuple[str, ...], names: Names) -> tuple[list[str], int]:
+def _over_points(indices: tuple[str, ...], names: PythonNames) -> tuple[list[str], int]:
     """The header of a loop over given points, and the depth of its body."""
     lines = [f"{INDENT}for n in range(points.shape[0]):"]
     lines += [f"{INDENT * 2}{names.index(i)} = points[n, {k}]" for k, i in enumerate(indices)]
@@ -151,15 +141,19 @@ def _evaluate(statement: Statement, emitter: Emitter) -> str:
     """The right-hand side's text, its lets and steps before it in the emitter's block."""
     exact = _exact_lets(statement)
     for let in statement.lets:
-        emitter.block.append(Assign(emitter.names.let(let.name), emitter.value(let.value)))
+        emitter.block.append(AssignLine(emitter.names.let(let.name), emitter.value(let.value)))
         if let.name in exact:
             name = emitter.names.exact_let(let.name)
-            emitter.block.append(Assign(name, emitter.exact(let.value)))
+            emitter.block.append(AssignLine(name, emitter.exact(let.value)))
     return emitter.value(statement.rhs)
 
 
 def _loops(
-    indices: tuple[str, ...], statement: SizedStatement, names: Names, depth: int, counter: str
+    indices: tuple[str, ...],
+    statement: SizedStatement,
+    names: PythonNames,
+    depth: int,
+    counter: str,
 ) -> tuple[list[str], int]:
     """Loop headers from ``depth`` on, and the depth of their body. The indices of very many
     dimensions share one last loop, whose ``counter`` is taken apart."""
@@ -187,36 +181,10 @@ def _exact_lets(statement: Statement) -> set[str]:
     """Integral lets that some subscript uses, directly or through another let."""
     integral = {let.name: let.value for let in statement.lets if let.value.type.is_integral}
     used: set[str] = set()
-    roots = [statement.rhs, *(let.value for let in statement.lets)]
-    pending = [
-        n.name
-        for read in _nodes(roots)
-        if isinstance(read, Read)
-        for n in _nodes(read.subscripts)
-        if isinstance(n, LetRef)
-    ]
+    pending = [subscript for read in reads(statement) for subscript in read.subscripts]
     while pending:
-        name = pending.pop()
-        if name in integral and name not in used:
-            used.add(name)
-            pending += [n.name for n in _nodes([integral[name]]) if isinstance(n, LetRef)]
+        for node in walk(pending.pop()):
+            if isinstance(node, LetRef) and node.name in integral and node.name not in used:
+                used.add(node.name)
+                pending.append(integral[node.name])
     return used
-
-
-def _nodes(roots: Iterable[Expr]) -> Iterable[Expr]:
-    """Every node below ``roots``, roots included."""
-    waiting = list(roots)
-    while waiting:
-        node = waiting.pop()
-        yield node
-        match node:
-            case Read(subscripts=children) | Call(arguments=children):
-                waiting += children
-            case Unary(operand=operand) | Cast(operand=operand):
-                waiting.append(operand)
-            case Binary():
-                waiting += (node.left, node.right)
-            case Select():
-                waiting += (node.condition, node.then, node.otherwise)
-            case _:
-                pass

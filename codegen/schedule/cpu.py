@@ -101,17 +101,17 @@ def plan_cpu(program: ir.Program, options: MappingOptions, device: CpuProfile) -
     if options == DEFAULT:
         with suppress(Undecided):  # whether it is one of the last, where sizes are formulas
             return replace(default_plan(program, device), program=program)
-    return _made(program, options, device)
+    return _new_plan(program, options, device)
 
 
 @lru_cache(maxsize=4)
 def default_plan(program: ir.Program, device: CpuProfile) -> CpuPlan:
     """The last plans of programs of which nobody says anything: one takes 10 ms and more, and who
     chooses options asks for it, then who compiles."""
-    return _made(program, DEFAULT, device)
+    return _new_plan(program, DEFAULT, device)
 
 
-def _made(program: ir.Program, options: MappingOptions, device: CpuProfile) -> CpuPlan:
+def _new_plan(program: ir.Program, options: MappingOptions, device: CpuProfile) -> CpuPlan:
     nests = asked_for(program, options, "CPU")
     options.default.check_on("CPU", "all nests")
     for nest, own in zip(program.nests, options.nests, strict=False):
@@ -137,7 +137,7 @@ def _made(program: ir.Program, options: MappingOptions, device: CpuProfile) -> C
 @dataclass(frozen=True, slots=True)
 class _Leaders:
     """As ``FusionLimits``: nests that have their chunks, and get all other loops when they are
-    asked for. What goes along with one has to have the same."""
+    asked for. What is fused with one has to have the same."""
 
     program: ir.Program
     nests: Mapping[str, NestPlan]
@@ -150,7 +150,7 @@ class _Leaders:
 
     def plan(self, nest: ir.Nest) -> NestPlan:
         """What is chosen for a nest that leads."""
-        return self._known(nest)[0]
+        return self._planned(nest)[0]
 
     def following(self, leader: ir.Nest, nest: ir.Nest) -> NestPlan:
         """What is chosen for a nest that follows."""
@@ -159,9 +159,9 @@ class _Leaders:
 
     def fits_points(self, group: FusionGroup, other: Sibling, nest: ir.Nest) -> bool:
         """Whether the nest of a reduction can get the leader's loops."""
-        plan, loops = self._known(group.leader)
+        plan, loops = self._planned(group.leader)
         if plan.options.skip or self.nests[nest.name].options.skip:
-            return False  # nor does what goes along leave out the same points
+            return False  # nor does what is fused with it leave out the same points
         if loops is None or not results_at_once(loops) or loops.dot is not None:
             return False
         # Without lanes, two values per point take longer than a second pass with them.
@@ -169,10 +169,10 @@ class _Leaders:
 
     def fits_results(self, leader: ir.Nest, nest: ir.Nest, calls: int) -> bool:
         """Whether the nest can get the leader's loops over its results."""
-        _, loops = self._known(leader)
+        _, loops = self._planned(leader)
         return loops is not None and may_have_epilogues(loops, calls)
 
-    def _known(self, nest: ir.Nest) -> tuple[NestPlan, ir.Nest | None]:
+    def _planned(self, nest: ir.Nest) -> tuple[NestPlan, ir.Nest | None]:
         """The choices for a nest that leads, and the nest with all of its loops; None if these
         cannot be, which is said when they are made."""
         if nest.name not in self.known:

@@ -25,11 +25,11 @@ from tcl.codegen.passes.gpu.limits import WithinLimits
 from tcl.codegen.passes.gpu.split import Split, is_whole, shifted
 from tcl.codegen.passes.gpu.stage_shared import uniform_loops, why_no_panel
 from tcl.codegen.passes.gpu.steps import DIVIDING, STEPS, alone
-from tcl.codegen.schedule.plan import NestPlan, Plan, Source, asked_for, planned, with_chunks
+from tcl.codegen.schedule.plan import NestPlan, OptionSource, Plan, asked_for, planned, with_chunks
 from tcl.common.errors import OptionsError
 from tcl.grammar.ranges.inference import infer
 from tcl.grammar.ranges.sized import SizedDef
-from tcl.grammar.sizes.varying import Size, Undecided, usual
+from tcl.grammar.sizes.varying import Size, Undecided, representative
 
 
 def plan(
@@ -46,18 +46,23 @@ def plan(
     lies = layouts or gpu_layouts(sized)
     if not any(isinstance(n, Size) for x in lies.values() for n in (*x.extents, *x.strides)):
         return planned(sized, options, lies, lambda program: plan_gpu(program, options, profile))
-    # Choices are made by the usual sizes, and applied to all of them.
-    shapes = {t.name: tuple(map(usual, sized.shapes[t.name])) for t in sized.checked.inputs}
+    # Choices are made by the representative sizes, and applied to all of them.
+    shapes = {
+        t.name: tuple(map(representative, sized.shapes[t.name])) for t in sized.checked.inputs
+    }
     at = infer(sized.checked, shapes)
-    found = {name: _usual(layout) for name, layout in lies.items()}
+    found = {name: _representative(layout) for name, layout in lies.items()}
     made = planned(at, options, found, lambda program: plan_gpu(program, options, profile))
     return _for_all(made, _lowered(sized, options, lies), _lowered(at, options, found))
 
 
-def _usual(layout: ir.Layout) -> ir.Layout:
-    extents, strides = tuple(map(usual, layout.extents)), tuple(map(usual, layout.strides))
+def _representative(layout: ir.Layout) -> ir.Layout:
+    extents, strides = (
+        tuple(map(representative, layout.extents)),
+        tuple(map(representative, layout.strides)),
+    )
     return replace(
-        layout, extents=extents, strides=strides, origin=tuple(map(usual, layout.origin))
+        layout, extents=extents, strides=strides, origin=tuple(map(representative, layout.origin))
     )
 
 
@@ -69,10 +74,11 @@ def _lowered(
 
 
 def _for_all(made: GpuPlan, program: ir.Program, at: ir.Program) -> GpuPlan:
-    """A plan that was made by the usual sizes, for a program of which that one, ``at``, is one
-    case. Raises ``Undecided`` if the two may differ in their dimensions."""
+    """A plan that was made by the representative sizes, for a program of which that one, ``at``, is
+    one case. Raises ``Undecided`` if the two may differ in their dimensions."""
     own, its = (
-        [[(d.name, usual(d.extent)) for d in n.dims] for n in p.nests] for p in (program, at)
+        [[(d.name, representative(d.extent)) for d in n.dims] for n in p.nests]
+        for p in (program, at)
     )
     if own != its:
         raise Undecided("which dimensions can be merged is known only when the kernel runs")
@@ -139,12 +145,12 @@ def plan_gpu(program: ir.Program, options: MappingOptions, profile: GpuProfile) 
         parts = nests[nest.name].options.split
         if parts:
             reason = nests[nest.name].reason("split")
-            program, nests = _split(program, nests, nest.name, parts, reason)
+            program, nests = _split_reduction(program, nests, nest.name, parts, reason)
     preset, name = GpuPreset(options.preset, profile), f"preset {options.preset}"
     chosen = preset.choices(program, {n: o.options for n, o in nests.items()})
     while split := preset.split(program, {n: o.options for n, o in nests.items()}, chosen):
         # What followed a nest that is split has loops of its own now, and may be split as well.
-        program, nests = _split(program, nests, *split, name)
+        program, nests = _split_reduction(program, nests, *split, name)
         chosen = preset.choices(program, {n: o.options for n, o in nests.items()})
     found = {n: nests[n].or_else(name, o) for n, o in chosen.items()}
     nests = {n.name: found.get(n.name, nests[n.name]) for n in program.nests}
@@ -162,7 +168,7 @@ def _refuse(nest: ir.Nest, given: NestOptions) -> None:
             )
 
 
-def _split(
+def _split_reduction(
     program: ir.Program,
     nests: dict[str, NestPlan],
     name: str,
@@ -177,11 +183,11 @@ def _split(
     own = nests[name]
     of_parts = NestPlan(
         shifted(own.options),
-        tuple(Source(s.name, shifted(s.options)) for s in own.sources),
+        tuple(OptionSource(s.name, shifted(s.options)) for s in own.sources),
         {"split": f"done: into {max(parts)} parts, {reason}"},
         own.left_off,
     )
-    of_whole = NestPlan(UNSPLIT, (Source(f"reduces the parts of {name}", UNSPLIT),))
+    of_whole = NestPlan(UNSPLIT, (OptionSource(f"reduces the parts of {name}", UNSPLIT),))
     return divided, {**nests, name: of_parts, whole: of_whole}
 
 

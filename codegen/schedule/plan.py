@@ -16,10 +16,10 @@ from tcl.codegen.loopir.collapse import merged
 from tcl.codegen.loopir.lower import lower
 from tcl.codegen.loopir.verify import verify
 from tcl.codegen.loopir.walk import operands
-from tcl.codegen.options.kinds import Kind, Lanes, Permutation, Sizes
+from tcl.codegen.options.kinds import Lanes, OptionKind, Permutation, Sizes
 from tcl.codegen.options.nest_options import OPTIONS, Device, NestOptions
 from tcl.codegen.options.options import MappingOptions
-from tcl.codegen.passes.base import Pass, RefusedError, Step
+from tcl.codegen.passes.base import Pass, PassStep, RefusedError
 from tcl.codegen.passes.order import why_not_ordered
 from tcl.codegen.passes.vectorize import outputs, why_not_vectorized
 from tcl.common.errors import NoNestError, OptionsError
@@ -33,7 +33,7 @@ ALL_NESTS = "asked for all nests"
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class OptionSource:
     """Where choices come from."""
 
     name: str
@@ -47,7 +47,7 @@ class NestPlan:
 
     options: NestOptions
     """In a plan, nothing is left open that the device has."""
-    sources: tuple[Source, ...]
+    sources: tuple[OptionSource, ...]
     """The first one that says something about an option decides it."""
     done: Mapping[str, str] = field(default_factory=dict)
     """What became of choices that are done already, by option."""
@@ -56,7 +56,7 @@ class NestPlan:
 
     def or_else(self, name: str, options: NestOptions) -> NestPlan:
         """These choices, and others where there are none yet."""
-        sources = (*self.sources, Source(name, options))
+        sources = (*self.sources, OptionSource(name, options))
         return replace(self, options=self.options.over(options), sources=sources)
 
     def without(self, key: str, reason: str, value: Any = None) -> NestPlan:
@@ -196,7 +196,7 @@ def asked_for(program: ir.Program, options: MappingOptions, device: Device) -> d
     found = {}
     for position, nest in enumerate(program.nests):
         own = options.own(position)
-        asked = NestPlan(own, (Source("asked for this nest", own),))
+        asked = NestPlan(own, (OptionSource("asked for this nest", own),))
         if options.default.made() or not own.complete_on(device):
             asked = _with_default(asked, nest, options.default)
         found[nest.name] = asked
@@ -212,7 +212,7 @@ def _with_default(plan: NestPlan, nest: ir.Nest, choices: NestOptions) -> NestPl
         "operand": ("operands", len(operands(nest.point))),
     }
 
-    def part(kind: Kind, value: Any) -> tuple[Any, str | None]:
+    def part(kind: OptionKind, value: Any) -> tuple[Any, str | None]:
         """What is left of a value, and why it is not all of it."""
         match kind:
             case Sizes(per=per) if nest.sequential and per != "operand":
@@ -254,7 +254,7 @@ def _refuse_what_no_nest_has(plan: Plan[Any], choices: NestOptions) -> None:
 def with_chunks(
     program: ir.Program,
     nests: Mapping[str, NestPlan],
-    steps: Sequence[Step[Target]],
+    steps: Sequence[PassStep[Target]],
     device: Target,
 ) -> tuple[ir.Program, dict[str, NestPlan]]:
     """The program in which nests have their chunks and those share them that can, by the ``steps``

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TypeAlias
 
-from tcl.grammar.check.scope import Scope, dims_of
+from tcl.grammar.check.scope import DefScope, dims_of
 from tcl.grammar.syntax import ast
 from tcl.grammar.syntax import types as t
 from tcl.grammar.syntax.reference import Section
@@ -21,7 +21,7 @@ def expand(
     call: ast.Apply,
     results: tuple[ast.Name, ...],
     callee: c.CheckedDef,
-    scope: Scope,
+    scope: DefScope,
     declared: Declared,
     prefix: str,
 ) -> tuple[tuple[c.Statement, ...], tuple[c.SizeBinding, ...], list[c.Tensor]] | None:
@@ -56,7 +56,7 @@ def expand(
     return statements, bindings, tensors
 
 
-def _arguments(call: ast.Apply, callee: c.CheckedDef, scope: Scope) -> list[str]:
+def _arguments(call: ast.Apply, callee: c.CheckedDef, scope: DefScope) -> list[str]:
     if len(call.arguments) != len(callee.inputs):
         scope.refuse(
             call.span,
@@ -89,7 +89,7 @@ def _targets(
     call: ast.Apply,
     results: tuple[ast.Name, ...],
     callee: c.CheckedDef,
-    scope: Scope,
+    scope: DefScope,
     declared: Declared,
 ) -> list[str]:
     if len(results) != len(callee.outputs):
@@ -125,7 +125,7 @@ def _targets(
     return names
 
 
-def _check_type(target: ast.Name, output: c.Tensor, scope: Scope, declared: Declared) -> None:
+def _check_type(target: ast.Name, output: c.Tensor, scope: DefScope, declared: Declared) -> None:
     known = scope.written.get(target.name)
     if target.name in declared:
         type_ = declared[target.name]

@@ -12,7 +12,7 @@ from tcl.common.dataclass import dataclass
 from tcl.grammar.check.builtins import BUILTINS
 from tcl.grammar.check.calls import expand
 from tcl.grammar.check.dependencies import check_dependencies, uninitialised
-from tcl.grammar.check.scope import Scope, dims_of
+from tcl.grammar.check.scope import DefScope, dims_of
 from tcl.grammar.check.statements import check_assign
 from tcl.grammar.check.widening import late_widenings
 from tcl.grammar.syntax import ast
@@ -85,7 +85,7 @@ class _DefChecker:
     def __init__(self, module: _ModuleChecker, definition: ast.Def) -> None:
         self.module = module
         self.definition = definition
-        self.scope = Scope(definition.statements, frozenset(module.defs))
+        self.scope = DefScope(definition.statements, frozenset(module.defs))
         self.bindings: list[c.SizeBinding] = []
         self.statements: list[c.Statement] = []
         self.declared: dict[str, ast.TensorType] = {}

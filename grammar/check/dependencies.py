@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from graphlib import CycleError, TopologicalSorter
 from itertools import pairwise
 
-from tcl.grammar.check.scope import Scope, recurrence
+from tcl.grammar.check.scope import DefScope, recurrence
 from tcl.grammar.syntax.errors import Diagnostic
 from tcl.grammar.syntax.reference import Section
 from tcl.grammar.tree.checked import Index, Statement
 from tcl.grammar.tree.traverse import reads, walk
 
 
-def check_dependencies(statements: Sequence[Statement], scope: Scope) -> None:
+def check_dependencies(statements: Sequence[Statement], scope: DefScope) -> None:
     """Tensors may depend on each other only in a directed acyclic graph.
 
     A tensor may depend on itself: that is an update in place.
@@ -58,7 +58,7 @@ def _shifted(statement: Statement, tensor: str) -> bool:
     )
 
 
-def uninitialised(statements: Sequence[Statement], scope: Scope) -> frozenset[str]:
+def uninitialised(statements: Sequence[Statement], scope: DefScope) -> frozenset[str]:
     """Outputs whose first statement reduces into whatever they hold; warns about each."""
     seen: set[str] = set()
     found: set[str] = set()

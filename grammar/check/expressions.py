@@ -16,7 +16,7 @@ from tcl.common.dataclass import dataclass
 from tcl.common.plural import plural
 from tcl.grammar.check import literals
 from tcl.grammar.check.builtins import BUILTINS
-from tcl.grammar.check.scope import Scope, recurrence
+from tcl.grammar.check.scope import DefScope, recurrence
 from tcl.grammar.syntax import ast
 from tcl.grammar.syntax import types as t
 from tcl.grammar.syntax.reference import Section
@@ -32,7 +32,7 @@ _COMPARISONS = _ORDERS | {"==", "!="}
 class ExprChecker:
     """Checks the expressions of one statement."""
 
-    scope: Scope
+    scope: DefScope
     bound: frozenset[str] = frozenset()
     """Names that are index variables whatever else: those on the left and those of ranges."""
     usable: frozenset[str] = frozenset()

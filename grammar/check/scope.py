@@ -30,7 +30,7 @@ def recurrence(name: str) -> str:
 
 
 @dataclass(slots=True)
-class Scope:
+class DefScope:
     """Names of one def. Problems are collected, never raised."""
 
     statements: tuple[Statement, ...] = ()

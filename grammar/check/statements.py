@@ -9,7 +9,7 @@ from tcl.common.plural import plural
 from tcl.grammar.check import literals
 from tcl.grammar.check.builtins import BUILTINS
 from tcl.grammar.check.expressions import ExprChecker
-from tcl.grammar.check.scope import Scope, dims_of
+from tcl.grammar.check.scope import DefScope, dims_of
 from tcl.grammar.syntax import ast, walk
 from tcl.grammar.syntax import types as t
 from tcl.grammar.syntax.reference import Section
@@ -20,7 +20,7 @@ from tcl.grammar.tree.traverse import reads
 
 
 def check_assign(
-    statement: ast.Assign, scope: Scope, declared: ast.TensorType | None
+    statement: ast.Assign, scope: DefScope, declared: ast.TensorType | None
 ) -> tuple[c.Statement, c.Tensor] | None:
     """The checked statement and its target, as it defines that, or None after noting what is wrong.
 
@@ -81,7 +81,7 @@ def check_assign(
     return None if len(scope.problems) > before else (result, tensor)
 
 
-def _check_target(statement: ast.Assign, scope: Scope, declared: ast.TensorType | None) -> None:
+def _check_target(statement: ast.Assign, scope: DefScope, declared: ast.TensorType | None) -> None:
     name, span = statement.target, statement.target_span
     if name in scope.inputs:
         scope.refuse(
@@ -112,7 +112,7 @@ def _check_target(statement: ast.Assign, scope: Scope, declared: ast.TensorType 
         )
 
 
-def _output_indices(statement: ast.Assign, scope: Scope) -> list[str]:
+def _output_indices(statement: ast.Assign, scope: DefScope) -> list[str]:
     names: list[str] = []
     for index in statement.indices:
         if not isinstance(index, ast.Name):
@@ -141,7 +141,7 @@ def _output_indices(statement: ast.Assign, scope: Scope) -> list[str]:
     return names
 
 
-def _ranged(statement: ast.Assign, scope: Scope) -> frozenset[str]:
+def _ranged(statement: ast.Assign, scope: DefScope) -> frozenset[str]:
     """The indices that where clauses give a range."""
     names: set[str] = set()
     for clause in statement.where:
@@ -239,7 +239,7 @@ def _let(clause: ast.Let, checker: ExprChecker, lets: list[c.Let]) -> None:
         lets.append(c.Let(clause.name, value))
 
 
-def _check_operator(statement: ast.Assign, reduction: tuple[str, ...], scope: Scope) -> None:
+def _check_operator(statement: ast.Assign, reduction: tuple[str, ...], scope: DefScope) -> None:
     if reduction and statement.op == "=":
         names = ", ".join(f"'{n}'" for n in reduction)
         scope.refuse(
@@ -251,7 +251,7 @@ def _check_operator(statement: ast.Assign, reduction: tuple[str, ...], scope: Sc
 
 
 def _target_type(
-    statement: ast.Assign, rhs: c.Expr, scope: Scope, declared: ast.TensorType | None
+    statement: ast.Assign, rhs: c.Expr, scope: DefScope, declared: ast.TensorType | None
 ) -> ScalarType | None:
     """The target's element type: declared, or decided by its first assignment."""
     known = scope.written.get(statement.target)
@@ -279,7 +279,7 @@ def _target_type(
     return type_
 
 
-def _check_in_place(statement: c.Statement, scope: Scope) -> None:
+def _check_in_place(statement: c.Statement, scope: DefScope) -> None:
     """Reading the target is fine at the very element being written, unless that is reduced into.
     At no other one it is: ``ExprChecker`` says so."""
     for read in reads(statement):

@@ -21,7 +21,7 @@ from tcl.grammar.tree import checked as c
 from tcl.grammar.tree.traverse import reads, walk
 
 
-def size(checked: c.CheckedDef, sizes: Mapping[str, int]) -> SizedDef:
+def size_finding(checked: c.CheckedDef, sizes: Mapping[str, int]) -> SizedDef:
     """The definition with these values for its size symbols. Raises as ``infer`` does."""
     shapes = {
         t.name: tuple(sizes[d] if isinstance(d, str) else d for d in t.dims or ())
@@ -68,7 +68,7 @@ def findings(
 def _with_sizes(checked: c.CheckedDef, sizes: Mapping[str, int]) -> list[Diagnostic] | None:
     """What is found for these sizes; None if the def refuses them."""
     try:
-        return size_findings(size(checked, sizes))
+        return size_findings(size_finding(checked, sizes))
     except TclError:
         return None
 

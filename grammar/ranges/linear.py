@@ -265,12 +265,12 @@ class Analysis:
         return self._bounds[key][1]
 
     def _operation(self, expr: c.Expr, facts: Facts) -> Bounds:
-        def of(e: c.Expr) -> Bounds:
+        def bounds_of(e: c.Expr) -> Bounds:
             return self.bounds(self.linear(e), facts)
 
         match expr:
             case c.Binary(op="min" | "max" | "*" | "/" | "%" as op, left=left, right=right):
-                return operation(op, of(left), of(right))
+                return operation(op, bounds_of(left), bounds_of(right))
             case c.Select() if self._branches < _MOST_BRANCHES:
                 self._branches += 1
                 then, otherwise = (
@@ -280,7 +280,7 @@ class Analysis:
                 self._branches -= 1
                 return either(then, otherwise)
             case c.Select(then=then, otherwise=otherwise):
-                return either(of(then), of(otherwise))
+                return either(bounds_of(then), bounds_of(otherwise))
             case _:
                 return UNBOUNDED
 

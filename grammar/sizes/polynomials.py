@@ -31,12 +31,12 @@ class Symbol:
     least: int
     """The smallest value of the quotient."""
     most: int
-    usual: int
+    representative: int
     """The value by which choices are made."""
     _hash: int = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        found = hash((self.name, self.multiple, self.least, self.most, self.usual))
+        found = hash((self.name, self.multiple, self.least, self.most, self.representative))
         object.__setattr__(self, "_hash", found)
 
     def __hash__(self) -> int:
@@ -44,7 +44,7 @@ class Symbol:
 
     def __reduce__(self) -> tuple[object, ...]:
         # A hash is one process's.
-        return Symbol, (self.name, self.multiple, self.least, self.most, self.usual)
+        return Symbol, (self.name, self.multiple, self.least, self.most, self.representative)
 
     def __str__(self) -> str:
         return self.name if self.multiple == 1 else f"{self.name}/{self.multiple}"
@@ -58,7 +58,7 @@ class Quotient:
     divisor: int
     least: int
     most: int
-    usual: int
+    representative: int
     _hash: int = field(init=False, repr=False, compare=False)
     _text: str = field(init=False, repr=False, compare=False)
 
@@ -70,7 +70,7 @@ class Quotient:
         return self._hash
 
     def __reduce__(self) -> tuple[object, ...]:
-        return Quotient, (self.terms, self.divisor, self.least, self.most, self.usual)
+        return Quotient, (self.terms, self.divisor, self.least, self.most, self.representative)
 
     def __str__(self) -> str:
         return self._text
@@ -97,13 +97,13 @@ def terms_text(terms: Terms) -> str:
 class Polynomial:
     """What sizes share that differ by a constant: terms without one. Compared by them."""
 
-    __slots__ = ("_hash", "_limits", "_text", "_usual", "terms")
+    __slots__ = ("_hash", "_limits", "_representative", "_text", "terms")
 
     def __init__(self, terms: Terms) -> None:
         self.terms = terms
         self._hash = hash(terms)
         self._limits: tuple[int, int] | None = None
-        self._usual: int | None = None
+        self._representative: int | None = None
         self._text: str | None = None
 
     @staticmethod
@@ -118,11 +118,13 @@ class Polynomial:
         return self._hash
 
     @property
-    def usual(self) -> int:
+    def representative(self) -> int:
         """The value by which choices are made."""
-        if self._usual is None:
-            self._usual = sum(c * math.prod(a.usual for a in m) for m, c in self.terms)
-        return self._usual
+        if self._representative is None:
+            self._representative = sum(
+                c * math.prod(a.representative for a in m) for m, c in self.terms
+            )
+        return self._representative
 
     @property
     def text(self) -> str:

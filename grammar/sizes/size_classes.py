@@ -41,7 +41,7 @@ class SizeClass:
         return self.least <= size <= self.most and size % self.multiple == 0
 
     @property
-    def usual(self) -> int:
+    def representative(self) -> int:
         """The size by which options are chosen: in the middle, and no more regular than all others
         of the class; of few sizes the largest, whose tile holds all others."""
         least, most, multiple = self.least, self.most, self.multiple
@@ -59,7 +59,9 @@ class SizeClass:
     def symbol(self, name: str) -> int:
         """The size of this name, as what compilers work with."""
         least, most, multiple = self.least, self.most, self.multiple
-        return Size.of(name, least=least, most=most, multiple=multiple, value=self.usual)
+        return Size.named(
+            name, least=least, most=most, multiple=multiple, value=self.representative
+        )
 
 
 def class_of(size: int, *, narrow: bool = False) -> SizeClass | None:

@@ -5,7 +5,7 @@ Whatever works with sizes works with it: it has an integer's arithmetic, but no 
 is answered only if the answer is the same for every value that the sizes may have, and raises
 ``Undecided`` where it is not, as does whatever asks for a plain number. So nothing is ever decided
 by one of the values: where a choice may rest on one, because each answer is right, the code says so
-with ``usual``.
+with ``representative``.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class Size(_Integer):
         return size
 
     @staticmethod
-    def of(name: str, *, least: int, most: int, multiple: int = 1, value: int) -> int:
+    def named(name: str, *, least: int, most: int, multiple: int = 1, value: int) -> int:
         """The size of this name: a multiple of ``multiple`` from ``least`` to ``most``; choices are
         made as if it were ``value``."""
         first, last = -(-least // multiple), most // multiple
@@ -219,12 +219,12 @@ def linear(value: int) -> tuple[int, int] | None:
     return constant, factor
 
 
-def usual(value: int) -> int:
+def representative(value: int) -> int:
     """The value by which choices are made, each of which is right."""
-    return value._polynomial.usual + value._constant if isinstance(value, Size) else value
+    return value._polynomial.representative + value._constant if isinstance(value, Size) else value
 
 
-def surely(answer: Any) -> bool:
+def provably(answer: Any) -> bool:
     """Whether the answer, a function of nothing, is yes for all values that sizes may have."""
     try:
         return bool(answer())
@@ -232,19 +232,19 @@ def surely(answer: Any) -> bool:
         return False
 
 
-def alike(one: Any, other: Any) -> bool:
+def provably_equal(one: Any, other: Any) -> bool:
     """Whether two values, or tuples of them, are known to be equal."""
-    return surely(lambda: one == other)
+    return provably(lambda: one == other)
 
 
-def divides(unit: int, size: int) -> bool:
+def provably_divides(unit: int, size: int) -> bool:
     """Whether a size is known to be a multiple of another."""
-    return alike(size % unit, 0)
+    return provably_equal(size % unit, 0)
 
 
-def covers(size: int, extent: int) -> bool:
+def provably_at_least(size: int, extent: int) -> bool:
     """Whether so many points are known to be no fewer than there are."""
-    return surely(lambda: size >= extent)
+    return provably(lambda: size >= extent)
 
 
 def clipped(size: int, extent: int) -> int:
@@ -258,7 +258,7 @@ def common_divisor(values: Iterable[int]) -> int:
     known = list(values)
     if not any(isinstance(x, Size) for x in known):
         return math.gcd(*known)
-    if any(alike(abs(x), 1) for x in known if not isinstance(x, Size)):
+    if any(provably_equal(abs(x), 1) for x in known if not isinstance(x, Size)):
         return 1
     if len(known) > 1:
         raise Undecided(f"what divides {', '.join(map(str, known))} is known only at run time")
@@ -284,7 +284,7 @@ def smallest(*values: _Number) -> _Number:
 def _extreme(values: Sequence[_Number], before: Callable[[Any, Any], bool]) -> _Number:
     """The value that comes before all others, or along with them."""
     for one in values:
-        if all(surely(partial(before, one, other)) for other in values):
+        if all(provably(partial(before, one, other)) for other in values):
             return one
     raise Undecided(f"which of {', '.join(map(str, values))} is known only when the kernel runs")
 
@@ -328,7 +328,7 @@ def over(polynomial: Polynomial, constant: int, divisor: int) -> int:
         left = Size.from_terms(dict(inner.terms)) + constant * inner.divisor
         return Size.from_terms(whole) + left // (inner.divisor * divisor)
     atom = Quotient(
-        terms_of(left), divisor, low // divisor, high // divisor, usual(left) // divisor
+        terms_of(left), divisor, low // divisor, high // divisor, representative(left) // divisor
     )
     if atom.least == atom.most:
         return Size.from_terms(whole) + atom.least

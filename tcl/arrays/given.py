@@ -32,7 +32,7 @@ from tcl.grammar.tree.checked import CheckedDef, Tensor
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class ArrayKind:
     """What the arrays of a call have in common."""
 
     library: Library
@@ -60,7 +60,7 @@ class Kind:
 class Given:
     """The inputs of a call."""
 
-    kind: Kind
+    kind: ArrayKind
     arrays: tuple[Any, ...]
     views: tuple[Array, ...]
     """The same memory as NumPy sees it; see ``Library.view``. Of an array on the host that is not
@@ -79,7 +79,7 @@ class Given:
         return self.kind.device
 
 
-_NUMPY = Kind(NUMPY, HOST)
+_NUMPY = ArrayKind(NUMPY, HOST)
 
 
 def given_inputs(
@@ -97,7 +97,7 @@ def given_inputs(
             for tensor, argument in zip(checked.inputs, arguments, strict=True)
         ]
         if any(map(_is_other, found)):
-            return _given(checked, arguments, found, driver)
+            return _foreign_inputs(checked, arguments, found, driver)
         arguments = [  # what handed its memory over to NumPy
             argument if one is None else one.array
             for argument, one in zip(arguments, found, strict=True)
@@ -111,7 +111,7 @@ def _is_other(one: Adopted | None) -> bool:
     return one is not None and (one.library is not NUMPY or one.foreign is not None)
 
 
-def _given(
+def _foreign_inputs(
     checked: CheckedDef,
     arguments: Sequence[Any],
     found: Sequence[Adopted | None],
@@ -119,7 +119,7 @@ def _given(
 ) -> Given:
     """Likewise, for arrays that are not NumPy's."""
     kinds = [
-        Kind(
+        ArrayKind(
             one.library,
             one.library.device(f"input '{tensor.name}' of {checked.name}", one.array),
             one.foreign,
@@ -191,13 +191,13 @@ def given_outputs(
     return tuple(one.array for one in found if one is not None), tuple(views)
 
 
-def new_array(sized: SizedDef, tensor: Tensor, kind: Kind) -> Any:
+def new_array(sized: SizedDef, tensor: Tensor, kind: ArrayKind) -> Any:
     """A new array for an output. Raises ``ArgumentError`` if it is larger than the memory."""
     library, device = kind.library, kind.device
     return new_output(sized, tensor, lambda shape, _: library.empty(shape, tensor.type, device))
 
 
-def checked_view(what: str, tensor: Tensor, one: Adopted, kind: Kind) -> Array:
+def checked_view(what: str, tensor: Tensor, one: Adopted, kind: ArrayKind) -> Array:
     """What NumPy sees of an array, if it may be used with those of this kind."""
     library, device = kind.library, kind.device
     lies = one.library.device(what, one.array)
@@ -231,7 +231,7 @@ def checked_view(what: str, tensor: Tensor, one: Adopted, kind: Kind) -> Array:
     return view
 
 
-def astray(what: str, argument: object, kind: Kind) -> str:
+def astray(what: str, argument: object, kind: ArrayKind) -> str:
     """What is wrong with an argument that is no array, or does not lie on the device."""
     if not (hasattr(argument, "shape") and hasattr(argument, "dtype")):
         return f"{what} has to be {kind.noun}, not {kind_of(argument)}"

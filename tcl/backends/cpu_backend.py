@@ -10,14 +10,14 @@ from tcl.backends.program_backend import ProgramBackend
 from tcl.backends.sent import CpuRunner
 from tcl.codegen.common.envelope import seal
 from tcl.codegen.compiler import CpuCompiler
-from tcl.codegen.cpu.emit.emit import emit
+from tcl.codegen.cpu.emit.emit import emit_program
 from tcl.codegen.cpu.object_code.compile import compile_object
 from tcl.codegen.cpu.run.kernel import kernel_code
 from tcl.codegen.devices.cpu import CpuProfile, host_cpu
 from tcl.codegen.loopir import ir
 from tcl.codegen.options.options import MappingOptions
 from tcl.codegen.schedule.plan import Plan
-from tcl.tuner.measure.backend import Kernel
+from tcl.tuner.measure.backend import CompiledKernel
 from tcl.tuner.measure.harness import Bench
 
 
@@ -51,13 +51,13 @@ class CpuBackend(ProgramBackend):
         """Object code and what else a run needs."""
 
         def code(plan: Plan[CpuProfile], program: ir.Built) -> bytes:
-            source = emit(program, plan.target)
+            source = emit_program(program, plan.target)
             compiled = compile_object(source.text, plan.target)
             return seal(kernel_code(program, source, compiled, plan.target))
 
         return self.built(options, code)
 
-    def load(self, code: bytes) -> Kernel:
+    def load(self, code: bytes) -> CompiledKernel:
         """The kernel in this process."""
         return self.runner().load(code)
 

@@ -13,11 +13,11 @@ from tcl.backends.program_backend import ProgramBackend
 from tcl.backends.sent import arrived
 from tcl.codegen.common.envelope import seal
 from tcl.codegen.compiler import GpuCompiler
-from tcl.codegen.cuda.emit.module import Module
+from tcl.codegen.cuda.emit.module import CudaModule
 from tcl.codegen.cuda.emulator import compile_modules
 from tcl.codegen.cuda.run.compile import Cubin
 from tcl.codegen.cuda.run.cubin_store import cubin
-from tcl.codegen.cuda.run.launch import Launcher
+from tcl.codegen.cuda.run.launch import CudaLauncher
 from tcl.codegen.cuda.run.occupancy import occupancy
 from tcl.codegen.cuda.run.varying import ModuleForAll
 from tcl.codegen.devices.gpu import GpuProfile
@@ -25,7 +25,7 @@ from tcl.codegen.loopir import ir
 from tcl.codegen.options.options import MappingOptions
 from tcl.common.errors import OptionsError
 from tcl.executors import machine
-from tcl.tuner.measure.backend import Kernel
+from tcl.tuner.measure.backend import CompiledKernel
 from tcl.tuner.measure.harness import Bench
 from tcl.tuner.measure.placement import ALIGNED
 
@@ -43,21 +43,21 @@ class GpuBackend(ProgramBackend):
     def compiler(self) -> GpuCompiler:
         return GpuCompiler(self.profile, asked=False)
 
-    def module(self, options: MappingOptions) -> Module:
+    def module(self, options: MappingOptions) -> CudaModule:
         """The kernels; where sizes vary those for all of them, as they are launched for these.
         Raises ``OptionsError``."""
         module = self.built(options, self.compiler.module)
         if not self.classes:
             return module
         sizes = {name: self.sized.sizes[name] for name, _ in self.classes}
-        return ModuleForAll.of(module).at(sizes)
+        return ModuleForAll.from_module(module).at(sizes)
 
 
 @dataclass(frozen=True, slots=True)
 class Loadable:
     """What travels of compiled kernels."""
 
-    module: Module
+    module: CudaModule
     """Without its source."""
     code: bytes
     """For one architecture."""
@@ -81,18 +81,18 @@ class CudaBackend(GpuBackend):
         check_resources(module, found, self.profile)
         return seal(Loadable(replace(module, source=""), found.code))
 
-    def load(self, code: bytes) -> Kernel:
+    def load(self, code: bytes) -> CompiledKernel:
         """The kernel, on the device, launched on the bench's stream. What checks of subscripts find
         is not waited for: it would be most of what is timed. The reference refuses inputs that are
         out of range; if a kernel gets a subscript wrong, its results are."""
         found = arrived(Loadable, code)
-        launcher = Launcher(found.module, found.code, machine.driver(), self.number)
+        launcher = CudaLauncher(found.module, found.code, machine.driver(), self.number)
 
         def run(inputs: Sequence[DeviceArray], outputs: Sequence[DeviceArray]) -> None:
             arrays = (*inputs, *outputs)
             if arrays:
                 held = arrays[0].device
-                launcher([a.address for a in arrays], held.stream, held.memory, wait=False)
+                launcher([a.address for a in arrays], held.stream, held.allocate, wait=False)
 
         return run
 
@@ -100,7 +100,7 @@ class CudaBackend(GpuBackend):
         return CudaBench(self.number, self.profile)
 
 
-def check_resources(module: Module, compiled: Cubin, profile: GpuProfile) -> None:
+def check_resources(module: CudaModule, compiled: Cubin, profile: GpuProfile) -> None:
     """``OptionsError`` for kernels that cannot run on the device, or spill heavily."""
     for launch, taken in zip(module.launches, compiled.resources, strict=True):
         full = occupancy(taken, launch, profile)
@@ -126,9 +126,9 @@ class EmulatedBackend(GpuBackend):
         """The source, which is compiled where it runs, and what a launch needs."""
         return seal(self.module(options))
 
-    def load(self, code: bytes) -> Kernel:
+    def load(self, code: bytes) -> CompiledKernel:
         """The kernel in this process. Raises ``EmulationError`` if none can be emulated here."""
-        module = arrived(Module, code)
+        module = arrived(CudaModule, code)
         (emulated,) = compile_modules([module])
         tensors = [t for t in module.tensors if t.role is not ir.Role.SCRATCH]
 

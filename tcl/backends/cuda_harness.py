@@ -62,7 +62,7 @@ class Device:
         """Where kernels are launched."""
         return int(self._stream.ptr)
 
-    def memory(self, size: int) -> Memory:
+    def allocate(self, size: int) -> Memory:
         """New memory."""
         with self._stream:
             found: Memory = self._cuda.alloc(size)
@@ -139,7 +139,7 @@ class DeviceGuarded(Guarded):
     def __init__(self, like: Array, device: Device) -> None:
         super().__init__(like)
         self._device = device
-        self._memory = device.memory(len(self.raw) + _ALIGNED)
+        self._memory = device.allocate(len(self.raw) + _ALIGNED)
         self._base = self._memory.ptr + -(self._memory.ptr + self.start) % _ALIGNED
         first = super().array.ctypes.data - self.raw.ctypes.data
         self._outer = DeviceArray(device, self._base + first)

@@ -25,13 +25,13 @@ from tcl.grammar.ranges.sized import SizedDef
 from tcl.grammar.sizes.size_classes import SizeClass
 from tcl.selection.best_options import array_layouts
 from tcl.tuner.cache.key import ArrayLayout
-from tcl.tuner.measure.backend import Kernel, Problem, Runner
+from tcl.tuner.measure.backend import CompiledKernel, Problem, Runner
 from tcl.tuner.measure.correctness import accumulation_depths
 from tcl.tuner.measure.harness import Bench
 
 if TYPE_CHECKING:
     from tcl.codegen import reference
-    from tcl.codegen.reference import Computed
+    from tcl.codegen.reference import ComputedElements
     from tcl.codegen.schedule.plan import Plan
 else:
     reference = Lazy("tcl.codegen.reference")
@@ -112,12 +112,12 @@ class ProgramBackend:
         return self.built(options, texts)
 
     def program(self) -> ir.Program:
-        """The loop nests that options map, before anything is done to them; for the usual sizes
-        of classes."""
+        """The loop nests that options map, before anything is done to them; for the representative
+        sizes of classes."""
         if not self.classes:
             return lower(self.sized, self.compiler.layouts(self.sized, self.strides()))
-        usual, _ = self.all_.usual()
-        return lower(usual, self.compiler.layouts(usual))
+        representative, _ = self.all_.representative()
+        return lower(representative, self.compiler.layouts(representative))
 
     def strides(self) -> dict[str, tuple[int, ...]]:
         """Of the inputs, by name."""
@@ -152,7 +152,7 @@ class ProgramBackend:
             values=self.values,
         )
 
-    def load(self, code: bytes) -> Kernel:
+    def load(self, code: bytes) -> CompiledKernel:
         """See ``tcl.tuner.measure.backend.Runner``."""
         raise NotImplementedError
 
@@ -166,7 +166,7 @@ class ProgramBackend:
         values = tuple(sent.stored(position).tobytes() for position in range(len(self.inputs)))
         return replace(self, folder="", values=values)
 
-    def reference(self, inputs: Sequence[Array], outputs: Sequence[Array]) -> Computed:
+    def reference(self, inputs: Sequence[Array], outputs: Sequence[Array]) -> ComputedElements:
         """Compute the outputs with the reference backend, of large ones a sample."""
         return reference.compute(self.sized, inputs, outputs)
 
@@ -174,7 +174,9 @@ class ProgramBackend:
         """See ``tcl.tuner.measure.backend.Runner``."""
         return reference.roundings(self.sized, inputs, self.problem().outputs)
 
-    def brief_reference(self, inputs: Sequence[Array], outputs: Sequence[Array]) -> Computed | None:
+    def brief_reference(
+        self, inputs: Sequence[Array], outputs: Sequence[Array]
+    ) -> ComputedElements | None:
         """``reference`` of a small sample, in a tenth of a second and without Numba; None if that
         cannot be done."""
         return reference.compute_briefly(self.sized, inputs, outputs)
@@ -188,4 +190,4 @@ def _for_all(
     classes: tuple[tuple[str, SizeClass], ...],
 ) -> ForAll:
     sized = sized_once(source, entry, shapes)
-    return ForAll.of(sized.checked, sized.sizes, dict(classes))
+    return ForAll.for_sizes(sized.checked, sized.sizes, dict(classes))

@@ -18,7 +18,7 @@ from tcl.codegen.cpu.object_code.kernel_code import KernelCode
 from tcl.codegen.cpu.run.launch import Launcher
 from tcl.common.errors import CompileError
 from tcl.common.lazy import Lazy
-from tcl.tuner.measure.backend import Kernel, Problem
+from tcl.tuner.measure.backend import CompiledKernel, Problem
 from tcl.tuner.measure.correctness import Array
 from tcl.tuner.measure.harness import Bench
 
@@ -96,7 +96,7 @@ class CpuRunner:
         """See ``tcl.tuner.measure.backend.Runner``."""
         return self.sent.on(self.bench)
 
-    def load(self, code: bytes) -> Kernel:
+    def load(self, code: bytes) -> CompiledKernel:
         """See ``tcl.tuner.measure.backend.Runner``."""
         found = arrived(KernelCode, code)
         launcher = Launcher(found, list(self.tensors))

@@ -48,10 +48,10 @@ def stage_text(
 def stage_for_all(
     stage: str, all_: ForAll, options: MappingOptions, device: Device, *, asked: bool
 ) -> str:
-    """``stage_text`` for all sizes of classes; ``resources`` as for the usual ones."""
+    """``stage_text`` for all sizes of classes; ``resources`` as for the representative ones."""
     if stage == "resources":
-        usual, _ = all_.usual()
-        sizes = ", ".join(f"{name}={usual.sizes[name]}" for name in all_.classes)
-        return f"as for {sizes} alone\n{stage_text(stage, usual, options, device)}"
+        representative, _ = all_.representative()
+        sizes = ", ".join(f"{name}={representative.sizes[name]}" for name in all_.classes)
+        return f"as for {sizes} alone\n{stage_text(stage, representative, options, device)}"
     with all_.refusing():
         return stage_text(stage, all_.symbolic, options, device, asked=asked)

@@ -91,7 +91,11 @@ class Target(ABC):
         that vary. Where one kernel can be for their classes, it is asked for these."""
         names = [name for name in varying if name in sized.checked.sizes]
         found = for_all(sized.checked, sized.sizes, names, self.device) if names else None
-        return Query.of(sized, arrays, self.device) if found is None else found.query(self.device)
+        return (
+            Query.on_inputs(sized, arrays, self.device)
+            if found is None
+            else found.query(self.device)
+        )
 
 
 @dataclass(frozen=True)

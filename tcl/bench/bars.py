@@ -37,7 +37,7 @@ class Bar:
 
 def bars(report: Report, threads: int) -> list[Bar]:
     """The bars on the rows with that many threads, of those that the report measured."""
-    rows = lines(report.of(threads))
+    rows = lines(report.results_of(threads))
     found = list(_moved([r for r in rows if r.kind in SUITE_KINDS]))
     for placement in report.placements:
         found += _placed(rows, placement, threads)

@@ -17,7 +17,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
-from tcl.bench.peaks import CHAINS, Dot, dots
+from tcl.bench.peaks import CHAINS, DotInstruction, dots
 from tcl.codegen.cpu.emit.matrix import CONFIGURATION
 from tcl.codegen.cpu.object_code.compile import compile_object, new_machine
 from tcl.codegen.devices.cpu import CpuProfile, host_cpu
@@ -174,7 +174,9 @@ def _work(function: Callable[..., float], core: int, source: Any, target: Any, c
     function(source.ctypes.data, target.ctypes.data, count)
 
 
-def _compile(device: CpuProfile, extra: Sequence[Dot]) -> dict[str, Callable[..., float]]:
+def _compile(
+    device: CpuProfile, extra: Sequence[DotInstruction]
+) -> dict[str, Callable[..., float]]:
     import llvmlite.binding as llvm
 
     prototype = ctypes.CFUNCTYPE(ctypes.c_float, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64)
@@ -221,7 +223,7 @@ def _kernels(lanes: int) -> dict[str, str]:
         for k in range(CHAINS)
     ]
 
-    def loop(step: int, body: list[str], end: list[str]) -> str:
+    def timed_loop(step: int, body: list[str], end: list[str]) -> str:
         lines = {"body": "\n".join(body), "end": "\n".join(end)}
         return (_DECLARED + _FRAME).format(step=step, type=type_, lanes=lanes, **lines)
 
@@ -238,17 +240,17 @@ def _kernels(lanes: int) -> dict[str, str]:
             f"float 0.0, {type_} %all{chains - 1})",
             "ret float %result",
         ]
-        return loop(step, values + body, end)
+        return timed_loop(step, values + body, end)
 
     step = unrolled * lanes * 4
     return {
         "read": chained(step // STREAMS, reads, unrolled, "zeroinitializer"),
-        "copy": loop(step, copies, ["fence seq_cst", "ret float 0.0"]),
+        "copy": timed_loop(step, copies, ["fence seq_cst", "ret float 0.0"]),
         "fma": chained(1, fmas, CHAINS, "%x"),
     }
 
 
-def products_loop(dot: Dot) -> str:
+def products_loop(dot: DotInstruction) -> str:
     """LLVM IR of the function that only adds up products of narrow numbers."""
     if dot.tiles:
         return _tiles_loop(dot)
@@ -274,11 +276,11 @@ def products_loop(dot: Dot) -> str:
     arguments = "float, " if floats else ""
     return (
         f"{dot.declaration}\ndeclare {number} @{reduce}({arguments}{dot.total})\n"
-        + _FRAME.format(type=dot.numbers, step=1, body="\n".join(body), end="\n".join(end))
+        + _FRAME.format(type=dot.operand_types, step=1, body="\n".join(body), end="\n".join(end))
     )
 
 
-def _tiles_loop(dot: Dot) -> str:
+def _tiles_loop(dot: DotInstruction) -> str:
     """The same in the registers of a matrix unit: all but two hold sums, and two hold zeros."""
     sums = MATRIX_REGISTERS - 2
     factors = f"i8 {sums}, i8 {sums + 1}"

@@ -27,7 +27,7 @@ from typing import IO, Any
 import numpy as np
 
 from tcl.bench.arrays import Array, load, save
-from tcl.bench.task import Form, Peer, Task
+from tcl.bench.task import Peer, PeerForm, Task
 from tcl.tuner.measure.placement import aligned
 
 _LONG = 0.5
@@ -36,13 +36,13 @@ _CHOOSING = 0.1
 """Seconds that timing one form may take, to choose among them."""
 
 
-class Session:
+class PeerSession:
     """One contender at work."""
 
     def __init__(self, peer: Peer, folder: Path) -> None:
         self._peer = peer
         self._folder = folder
-        self._forms: dict[str, Form] = {}
+        self._forms: dict[str, PeerForm] = {}
         self._flush: Array | None = None
 
     def answer(self, request: dict[str, Any]) -> dict[str, Any]:
@@ -120,7 +120,7 @@ def _estimate(run: Callable[[], object]) -> float:
 
 def serve(peer: Peer, folder: Path, requests: IO[str], replies: IO[str]) -> None:
     """Answer requests until there are no more."""
-    session = Session(peer, folder)
+    session = PeerSession(peer, folder)
     for line in requests:
         try:
             reply = session.answer(json.loads(line))

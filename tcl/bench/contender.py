@@ -98,15 +98,15 @@ class Contender:
             )
         self._lines: queue.SimpleQueue[str] = queue.SimpleQueue()
         reading = (self._process.stdout, self._lines)
-        threading.Thread(target=_read, args=reading, daemon=True).start()
-        self.versions = self.ask(timeout, do="hello")["versions"]
+        threading.Thread(target=_read_lines, args=reading, daemon=True).start()
+        self.versions = self.request(timeout, do="hello")["versions"]
 
     @property
     def alive(self) -> bool:
         """Whether it can still be asked."""
         return self._process.poll() is None
 
-    def ask(self, timeout: float, **request: Any) -> dict[str, Any]:
+    def request(self, timeout: float, **request: Any) -> dict[str, Any]:
         """The reply to a request. A process that takes longer than ``timeout`` seconds is killed.
 
         Raises ``ContenderError``.
@@ -145,7 +145,7 @@ class Contender:
             self._process.wait()
 
 
-def _read(stdout: IO[str], lines: queue.SimpleQueue[str]) -> None:
+def _read_lines(stdout: IO[str], lines: queue.SimpleQueue[str]) -> None:
     for line in stdout:
         lines.put(line)
     lines.put("")

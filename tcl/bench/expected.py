@@ -20,7 +20,7 @@ _POINTS = 100_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Expected:
+class ExpectedResults:
     """Names, right values and depths of accumulation of a row's results."""
 
     names: tuple[str, ...]
@@ -31,7 +31,7 @@ class Expected:
     full: int
     """Extent of dimension 0 when only some positions were picked."""
 
-    def problem(self, folder: Path) -> str | None:
+    def why_wrong(self, folder: Path) -> str | None:
         """What is wrong with the results in a contender's folder; None if nothing is."""
         checks = zip(self.names, self.arrays, self.depths, strict=True)
         for position, (name, wanted, depth) in enumerate(checks):
@@ -55,7 +55,7 @@ class Expected:
         return None
 
 
-def expected(row: Row, sizes: Mapping[str, int], arrays: Sequence[Array]) -> Expected:
+def expected(row: Row, sizes: Mapping[str, int], arrays: Sequence[Array]) -> ExpectedResults:
     """The right results of a row for these inputs."""
     from tcl.codegen.reference import compile_reference
 
@@ -81,7 +81,7 @@ def expected(row: Row, sizes: Mapping[str, int], arrays: Sequence[Array]) -> Exp
         if tensor.type.is_float and tensor.type.bits == 16:
             # Sums are in float32 and rounded once: their depth explains no error.
             depths[tensor.name] = 1
-    return Expected(
+    return ExpectedResults(
         row.results,
         tuple(outputs[name] for name in row.results),
         tuple(depths[name] for name in row.results),

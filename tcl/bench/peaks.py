@@ -35,7 +35,7 @@ _TWO_BY_TWO = (
 
 
 @dataclass(frozen=True, slots=True)
-class Dot:
+class DotInstruction:
     """An instruction that adds products of narrow numbers to the lanes of a wider vector."""
 
     fragment: Fragment
@@ -58,7 +58,7 @@ class Dot:
         return f"<{self.form.lanes} x {'float' if self.fragment.sums.is_float else 'i32'}>"
 
     @property
-    def numbers(self) -> str:
+    def operand_types(self) -> str:
         """LLVM's type of the vectors of narrow numbers."""
         factor = self.fragment.factors[0]
         number = "bfloat" if factor == BFLOAT16 else f"i{factor.bits}"
@@ -82,12 +82,14 @@ class Dot:
         if self.tiles:
             return f"declare void @{self.name}(i8 immarg, i8 immarg, i8 immarg)"
         total = f"{self.total}, " if self.fragment.adds else ""
-        return f"declare {self.total} @{self.name}({total}{self.numbers}, {self.numbers})"
+        return (
+            f"declare {self.total} @{self.name}({total}{self.operand_types}, {self.operand_types})"
+        )
 
     def step(self, k: int) -> list[str]:
         """LLVM IR of ``%n{k}``, which is ``%s{k}`` and products more; ``%x`` are numbers."""
-        total, numbers = self.total, f"{self.numbers} %y{k}, {self.numbers} %x"
-        lines = [f"%y{k} = bitcast {total} %s{k} to {self.numbers}"]
+        total, numbers = self.total, f"{self.operand_types} %y{k}, {self.operand_types} %x"
+        lines = [f"%y{k} = bitcast {total} %s{k} to {self.operand_types}"]
         if self.fragment.adds:
             return [*lines, f"%n{k} = call {total} @{self.name}({total} %s{k}, {numbers})"]
         return [
@@ -97,9 +99,9 @@ class Dot:
         ]
 
 
-def dots(device: CpuProfile) -> list[Dot]:
+def dots(device: CpuProfile) -> list[DotInstruction]:
     """The instructions that a machine has, in its longest vectors."""
     own = _TWO_BY_TWO if device.architecture == "aarch64" else ()
     every = (*fragments(device), *fragments(device, matrix=True), *own)
     found = [(each, each.forms_of(device)) for each in every]
-    return [Dot(fragment, forms[0]) for fragment, forms in found if forms]
+    return [DotInstruction(fragment, forms[0]) for fragment, forms in found if forms]

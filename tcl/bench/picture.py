@@ -18,7 +18,7 @@ def draw(report: Report, threads: int, path: Path) -> None:
     matplotlib.use("Agg")
     pyplot: Any = import_module("matplotlib.pyplot")
     first = report.placements[0]
-    rows = [r for r in report.of(threads, first) if r.run == 1 and r.ratio() is not None]
+    rows = [r for r in report.results_of(threads, first) if r.run == 1 and r.ratio() is not None]
     ceiling = report.ceiling(threads)
     figure, axes = pyplot.subplots(figsize=(9, 1.5 + 0.32 * max(1, len(rows))))
     for position, row in enumerate(rows):

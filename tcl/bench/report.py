@@ -43,7 +43,7 @@ class Report:
         """The best sample of each rate: what the machine can do when left alone."""
         return Ceilings.best(self.ceilings[threads])
 
-    def of(self, threads: int, placement: str = "") -> list[Result]:
+    def results_of(self, threads: int, placement: str = "") -> list[Result]:
         """The rows with that many threads, of all runs; of one placement, or of all."""
         return [
             r
@@ -73,7 +73,7 @@ class Report:
                 "compile_seconds": result.compile_seconds,
                 "medians": {n: e.seconds for n, e in result.entries.items()},
             }
-        data["summary"] = {str(n): summarise(self.of(n)) for n in self.ceilings}
+        data["summary"] = {str(n): summarise(self.results_of(n)) for n in self.ceilings}
         return {"schema": SCHEMA, **data}
 
     @staticmethod

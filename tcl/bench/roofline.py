@@ -44,7 +44,7 @@ _ROUNDING = 1.02
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class MeasuredMachine:
     """What was measured, and when."""
 
     ceilings: Ceilings
@@ -52,10 +52,10 @@ class Known:
     """Seconds since the epoch."""
 
 
-def kept_ceilings(threads: int, folder: Path | None = None) -> Known | None:
+def kept_ceilings(threads: int, folder: Path | None = None) -> MeasuredMachine | None:
     """What this machine can do with so many threads, if it was measured before."""
     folder = folder or cache_folder()
-    found = _read(folder).get(_identity(threads)) if folder is not None else None
+    found = _read_kept(folder).get(_identity(threads)) if folder is not None else None
     try:
         rates = [float(found[name]) for name in (*_RATES, "when")]  # type: ignore[index]
         narrow = {str(k): float(v) for k, v in found["products"].items()}  # type: ignore[index]
@@ -64,7 +64,7 @@ def kept_ceilings(threads: int, folder: Path | None = None) -> Known | None:
     if not all(math.isfinite(r) and r > 0 for r in (*rates, *narrow.values())):
         return None
     read, copy, flops, when = rates
-    return Known(Ceilings(read, copy, flops, narrow), when)
+    return MeasuredMachine(Ceilings(read, copy, flops, narrow), when)
 
 
 def failed_lately(threads: int, folder: Path | None = None) -> bool:
@@ -73,7 +73,7 @@ def failed_lately(threads: int, folder: Path | None = None) -> bool:
     folder = folder or cache_folder()
     if folder is None:
         return False
-    when = _read(folder).get(_FAILED + _identity(threads))
+    when = _read_kept(folder).get(_FAILED + _identity(threads))
     return isinstance(when, int | float) and 0 <= time.time() - when < _HOUR
 
 
@@ -81,7 +81,7 @@ def measure_ceilings(
     threads: int,
     folder: Path | None = None,
     sample: Callable[[int], list[Ceilings]] | None = None,
-) -> Known | None:
+) -> MeasuredMachine | None:
     """Measure what this machine can do with so many threads (some seconds), and keep it.
 
     Whatever else the machine does makes it look slower, so the best sample of each rate counts,
@@ -98,7 +98,7 @@ def measure_ceilings(
     before = kept_ceilings(threads, folder)
     if before is not None:
         samples = [*samples, before.ceilings]
-    known = Known(Ceilings.best(samples), time.time())
+    known = MeasuredMachine(Ceilings.best(samples), time.time())
     data = {**dataclasses.asdict(known.ceilings), "when": known.when}
     _keep(folder, {identity: data, _FAILED + identity: None})
     return known
@@ -107,7 +107,7 @@ def measure_ceilings(
 def _keep(folder: Path | None, found: Mapping[str, object]) -> None:
     """Add this to what the file holds, and take out what is None, where that can be written."""
     if folder is not None:
-        machines = {k: v for k, v in {**_read(folder), **found}.items() if v is not None}
+        machines = {k: v for k, v in {**_read_kept(folder), **found}.items() if v is not None}
         content = json.dumps({"schema": _SCHEMA, "machines": machines}, indent=1)
         with contextlib.suppress(OSError):
             folder.mkdir(parents=True, exist_ok=True)
@@ -115,7 +115,7 @@ def _keep(folder: Path | None, found: Mapping[str, object]) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Yardstick:
+class Roofline:
     """What a def has to do, and what the machine can."""
 
     cost: Cost
@@ -125,15 +125,15 @@ class Yardstick:
     """Bytes that stay in the caches of the cores from one call to the next."""
 
     @staticmethod
-    def of(cost: Cost, known: Known | None, threads: int) -> Yardstick:
+    def for_cost(cost: Cost, known: MeasuredMachine | None, threads: int) -> Roofline:
         """The yardstick for a def with this cost, on this machine with so many threads."""
         ceilings = None if known is None else known.ceilings
-        return Yardstick(cost, ceilings, host_cpu().l2_bytes * threads)
+        return Roofline(cost, ceilings, host_cpu().l2_bytes * threads)
 
     @property
     def from_memory(self) -> bool:
         """Whether the data is too large for the cores' own caches."""
-        return self.cost.moved > self.cached
+        return self.cost.bytes_moved > self.cached
 
     @property
     def limited_by_memory(self) -> bool:
@@ -141,7 +141,7 @@ class Yardstick:
         if not self.cost.operations:
             return True
         if self.ceilings is None:
-            return self.from_memory and self.cost.operations < _INTENSE * self.cost.moved
+            return self.from_memory and self.cost.operations < _INTENSE * self.cost.bytes_moved
         return self.from_memory and self._moving > self._computing
 
     @property
@@ -173,8 +173,8 @@ class Yardstick:
         """What is done per second, of what limits the def: ``12.3 GFLOP/s`` (``GOP/s`` of integers)
         or ``4.5 GB/s``."""
         if self.limited_by_memory:
-            return quantity(self.cost.moved / seconds, "B/s")
-        return quantity(self.cost.operations / seconds, f"{self.cost.unit}/s")
+            return quantity(self.cost.bytes_moved / seconds, "B/s")
+        return quantity(self.cost.operations / seconds, f"{self.cost.operation_unit}/s")
 
     def describe(self, seconds: float) -> str:
         """The rate, and the share of the roofline where it is known."""
@@ -252,7 +252,7 @@ def _identity(threads: int) -> str:
     return device_identity(replace(host_cpu(), threads=threads))
 
 
-def _read(folder: Path) -> dict[str, object]:
+def _read_kept(folder: Path) -> dict[str, object]:
     """What is kept; nothing if the file is not there, or not ours."""
     try:
         data = json.loads((folder / _FILE).read_text("utf-8"))

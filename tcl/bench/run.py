@@ -21,7 +21,7 @@ from tcl.arrays.random_inputs import random_inputs
 from tcl.bench.arrays import save
 from tcl.bench.ceilings import Ceilings, Meter
 from tcl.bench.contender import OURS, PEERS, Contender, ContenderError, Spec
-from tcl.bench.expected import Expected, expected
+from tcl.bench.expected import ExpectedResults, expected
 from tcl.bench.peers.names import TUNED
 from tcl.bench.report import Report
 from tcl.bench.result import Entry, Result
@@ -43,7 +43,7 @@ Intel OpenMP runtime 0.2 s (its KMP_BLOCKTIME), and would take a core from the n
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class BenchSettings:
     """How to measure."""
 
     threads: tuple[int, ...] = (1,)
@@ -67,9 +67,9 @@ class Settings:
         return {k: list(v) if isinstance(v, tuple) else v for k, v in asdict(self).items()}
 
     @staticmethod
-    def quick(**changes: Any) -> Settings:
+    def quick(**changes: Any) -> BenchSettings:
         """Settings for a first impression."""
-        return replace(Settings(rounds=5, sample=0.005, budget=2.0), **changes)
+        return replace(BenchSettings(rounds=5, sample=0.005, budget=2.0), **changes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +93,7 @@ class _Found:
     absent: dict[str, str] = field(default_factory=dict)
     left_out: dict[str, str] = field(default_factory=dict)
 
-    def report(self, settings: Settings, cores: Sequence[int], interrupted: bool) -> Report:
+    def report(self, settings: BenchSettings, cores: Sequence[int], interrupted: bool) -> Report:
         """All of it."""
         measured = {result.threads for result in self.results}
         return Report(
@@ -111,7 +111,7 @@ class _Found:
 
 def run(
     rows: Sequence[Row],
-    settings: Settings,
+    settings: BenchSettings,
     say: Say,
     *,
     peers: Sequence[Spec] = PEERS,
@@ -161,7 +161,7 @@ def run(
     return found.report(settings, available, interrupted=False)
 
 
-def _continued(before: Report, settings: Settings, cores: Sequence[int]) -> _Found:
+def _continued(before: Report, settings: BenchSettings, cores: Sequence[int]) -> _Found:
     """What a report has, to go on from there."""
     machine = _machine(cores)
     for name in ("cpu", "features", "cores"):
@@ -228,7 +228,7 @@ def _row(
     running: Sequence[Contender],
     threads: int,
     number: int,
-    settings: Settings,
+    settings: BenchSettings,
     cache: Path | None,
     say: Say,
 ) -> list[Result]:
@@ -273,9 +273,9 @@ def _placed(
     where: str,
     task: Task,
     inputs: Path,
-    wanted: Expected,
+    wanted: ExpectedResults,
     running: Sequence[Contender],
-    settings: Settings,
+    settings: BenchSettings,
     say: Say,
 ) -> tuple[dict[str, Entry], dict[str, Any]]:
     """What all contenders do with a task, and facts about ours."""
@@ -304,16 +304,16 @@ def _placed(
     for contender in running:
         if contender.alive:
             with contextlib.suppress(ContenderError):
-                contender.ask(60, do="close")
+                contender.request(60, do="close")
     return entries, facts
 
 
 def _open(
-    contender: Contender, task: Task, inputs: Path, wanted: Expected
+    contender: Contender, task: Task, inputs: Path, wanted: ExpectedResults
 ) -> tuple[_Lane | Entry | None, dict[str, Any]]:
     """A lane for the fastest form of a contender; what is wrong, if it or its results are; or
     nothing, if there is no form. And facts about it."""
-    opened = contender.ask(_OPEN_TIMEOUT, do="open", task=task.as_json(), inputs=str(inputs))
+    opened = contender.request(_OPEN_TIMEOUT, do="open", task=task.as_json(), inputs=str(inputs))
     forms = {form["name"]: form for form in opened["forms"]}
     others: dict[str, float | str] = {n: f["seconds"] for n, f in forms.items()} | opened["failed"]
     if not others:
@@ -325,15 +325,15 @@ def _open(
         return entry, opened["facts"]
     about = forms[form]
     entry = Entry(form, about["threads"], (), about["setup"], "", rest)
-    contender.ask(_OPEN_TIMEOUT, do="results", form=form)
-    problem = wanted.problem(contender.folder)
+    contender.request(_OPEN_TIMEOUT, do="results", form=form)
+    problem = wanted.why_wrong(contender.folder)
     if problem is not None:
         return replace(entry, error=problem), opened["facts"]
     lane = _Lane(contender.spec.name, contender, form, about["seconds"], entry)
     return lane, opened["facts"]
 
 
-def _rounds(lanes: Sequence[_Lane], settings: Settings) -> dict[str, Entry]:
+def _rounds(lanes: Sequence[_Lane], settings: BenchSettings) -> dict[str, Entry]:
     """Time the lanes in turns, in a new order each round."""
     times: dict[str, list[float]] = {lane.name: [] for lane in lanes}
     spent = dict.fromkeys(times, 0.0)
@@ -348,7 +348,7 @@ def _rounds(lanes: Sequence[_Lane], settings: Settings) -> dict[str, Entry]:
             calls = max(1, math.ceil(settings.sample / max(lane.seconds, 1e-9)))
             begin = time.perf_counter()
             try:
-                seconds = lane.contender.ask(
+                seconds = lane.contender.request(
                     60 + 20 * lane.seconds * calls,
                     do="sample",
                     form=lane.form,

@@ -35,7 +35,7 @@ class Spread:
     high: float
 
     @staticmethod
-    def of(values: Iterable[float | None]) -> Spread | None:
+    def over(values: Iterable[float | None]) -> Spread | None:
         """Of those values that are there; None if none is."""
         found = [v for v in values if v is not None]
         return Spread(median(found), min(found), max(found)) if found else None
@@ -55,7 +55,7 @@ class Line:
 
     def spread(self, quantity: Quantity) -> Spread | None:
         """A quantity over the runs."""
-        return Spread.of(map(quantity, self.runs))
+        return Spread.over(map(quantity, self.runs))
 
     def seconds(self, contender: str, placement: str) -> float | None:
         """Median over the runs of a contender's seconds per call."""
@@ -116,7 +116,7 @@ def _seconds(run: OneRun, placement: str, contender: str) -> float | None:
 def mean(rows: Sequence[Line], quantity: Quantity) -> Spread | None:
     """The geometric mean over rows, of each run. Rows without the quantity count nowhere."""
     count = max((len(row.runs) for row in rows), default=0)
-    return Spread.of(
+    return Spread.over(
         geometric_mean(quantity(row.runs[i]) for row in rows if i < len(row.runs))
         for i in range(count)
     )

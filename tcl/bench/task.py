@@ -47,7 +47,7 @@ class Task:
 
 
 @dataclass(frozen=True, slots=True)
-class Form:
+class PeerForm:
     """One way of a peer to do a task."""
 
     run: Callable[[], object]
@@ -66,7 +66,7 @@ class Peer(Protocol):
 
     def forms(
         self, task: Task, inputs: Mapping[str, Array]
-    ) -> Iterator[tuple[str, Callable[[], Form]]]:
+    ) -> Iterator[tuple[str, Callable[[], PeerForm]]]:
         """Names and makers of the forms it has; none for tasks that it leaves out."""
 
     def facts(self, task: Task) -> dict[str, Any]:

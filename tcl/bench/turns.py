@@ -20,7 +20,9 @@ def interleaved(
     return {name: median(found) for name, found in times.items()}
 
 
-def compare(contenders: Mapping[str, Callable[[], object]], rounds: int = 5) -> dict[str, float]:
+def compare_in_turns(
+    contenders: Mapping[str, Callable[[], object]], rounds: int = 5
+) -> dict[str, float]:
     """Print what a call of each contender takes beside the first; the seconds, by name.
 
     The times are medians of ``rounds`` rounds in which each has its turn. A fair comparison gives

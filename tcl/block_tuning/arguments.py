@@ -113,7 +113,7 @@ class Arguments:
         self._inputs = {k: v for k, v in before.items() if k not in written}
         for k in written:
             whole = _comparable(after[k])
-            expected = Expected.of(f"argument {k}", whole, _DEPTH, than="the first run")
+            expected = Expected.from_array(f"argument {k}", whole, _DEPTH, than="the first run")
             if self._tolerance is not None and expected.relative:
                 expected = replace(expected, relative=self._tolerance)
             self._expected[k] = expected

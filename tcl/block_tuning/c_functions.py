@@ -92,8 +92,8 @@ class CFunction(LaunchTarget):
                 f"{self.name} takes {plural(len(self._types), 'argument')}, and should begin with "
                 "two whole numbers: where its part of the range begins and ends"
             )
-        self._bound = _whole(self._types[0]) if self._types else Word("i64")
-        if self._bound is None or (self._types and _whole(self._types[1]) != self._bound):
+        self._bound = _c_integer(self._types[0]) if self._types else Word("i64")
+        if self._bound is None or (self._types and _c_integer(self._types[1]) != self._bound):
             raise ArgumentError(
                 f"{self.name} should begin with two whole numbers of one type, where its part of "
                 f"the range begins and ends, not {_name(self._types, 0)} and "
@@ -212,13 +212,13 @@ def _declared(type_: Any, value: object) -> tuple[Word, int] | None:
         if not isinstance(value, int | float):
             return None
         return Word("float" if type_ is ctypes.c_float else "double"), word_of(type_(value))
-    word = _whole(type_)
+    word = _c_integer(type_)
     if word is None or not isinstance(value, int) or type_(value).value != value:
         return None
     return word, word_of(type_(value))
 
 
-def _whole(type_: Any) -> Word | None:
+def _c_integer(type_: Any) -> Word | None:
     """A whole number of C's; None for other types."""
     code = getattr(type_, "_type_", None)
     if not isinstance(code, str) or code not in "bBhHiIlLqQ?":

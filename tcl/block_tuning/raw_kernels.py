@@ -191,8 +191,8 @@ class RawKernels(LaunchTarget):
                 return f"{size} threads along {axis} are more than CUDA allows, {longest}"
         if not self._guarded and not self._divides(block):
             return (
-                f"the global size {_plain(self._sizes)} is no multiple of it, and guarded=False "
-                "says that the kernel runs beyond the end"
+                f"the global size {_unless_one(self._sizes)} is no multiple of it, and "
+                "guarded=False says that the kernel runs beyond the end"
             )
         for axis, most, count in zip("xyz", MOST_BLOCKS, self._blocks(candidate), strict=False):
             if count > most:
@@ -342,5 +342,5 @@ def _expanded(candidate: LaunchShape) -> tuple[tuple[str, Value], ...]:
     )
 
 
-def _plain(sizes: Block) -> int | Block:
+def _unless_one(sizes: Block) -> int | Block:
     return sizes[0] if len(sizes) == 1 else sizes

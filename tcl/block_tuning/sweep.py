@@ -79,14 +79,14 @@ class Sweep:
             candidate = LaunchShape(block, tuple((n, v[0]) for n, v in self.defines.items()))
             reason = self.target.why_not_asked(candidate)
             if reason is not None:
-                self._end(candidate, Verdict.CONSTRAINTS, reason)
+                self._finish(candidate, Verdict.CONSTRAINTS, reason)
         others, began = self.target.others(), time.monotonic()
-        first = self._first(space)
+        first = self._first_launchable(space)
         chosen, notes, bound = first, list[str](), self._launch_bound(first)
         if not bound:
             self._try_all(space, most, seed)
             chosen, notes = self._race(first)
-        share = others.share() if others is not None else None
+        share = others.busy_share() if others is not None else None
         if share is not None and share > BUSY and time.monotonic() - began >= _JUDGED:
             notes = [
                 f"the device is busy: other processes used {share:.0%} of its cores meanwhile, so "
@@ -112,13 +112,13 @@ class Sweep:
             wrong = self.arguments.mismatch()
             if wrong is None:
                 return chosen
-            self._end(chosen, Verdict.CORRECTNESS, f"right at first, then not: {wrong}")
+            self._finish(chosen, Verdict.CORRECTNESS, f"right at first, then not: {wrong}")
             right = [t.candidate for t in self.found.values() if t.verdict is Verdict.CORRECT]
             if not right:
                 raise _unsteady(wrong)
             chosen = min(right, key=self._median)
 
-    def _first(self, space: SearchSpace) -> LaunchShape:
+    def _first_launchable(self, space: SearchSpace) -> LaunchShape:
         """The first candidate that can be launched, after the runs by which it is known what a run
         does. The very first, which may compile, is not timed."""
         for candidate in self._in_turn(space):
@@ -126,7 +126,7 @@ class Sweep:
             if run is not None:
                 with self._ending(candidate, Verdict.RUNTIME):
                     self.arguments.learn(lambda run=run: self._once(run))  # type: ignore[misc]
-                    self._timed(candidate, run)
+                    self._time_run(candidate, run)
                     if self.found[candidate].verdict is not Verdict.CORRECT:
                         raise _unsteady(self.found[candidate].message)
                     return candidate
@@ -146,7 +146,7 @@ class Sweep:
         self.tried_apart = False
         for candidate in self._unended:
             del self.found[candidate]
-        return self._first(space)
+        return self._first_launchable(space)
 
     @property
     def _unended(self) -> list[LaunchShape]:
@@ -190,7 +190,7 @@ class Sweep:
                     run = self._launch(candidate)
                     if run is not None:
                         with self._ending(candidate, Verdict.RUNTIME):
-                            self._timed(candidate, run)
+                            self._time_run(candidate, run)
                 tried += 1
                 known = self.found.get(candidate)
                 results.append((config, known.time_us if known is not None else None))
@@ -201,7 +201,7 @@ class Sweep:
         with self._ending(candidate, Verdict.COMPILE):
             reason = self.target.why_not(candidate)
             if reason is not None:
-                self._end(candidate, Verdict.CONSTRAINTS, reason)
+                self._finish(candidate, Verdict.CONSTRAINTS, reason)
         if candidate in self.found:
             return None
         run = self.target.bound(candidate, self.values)
@@ -209,22 +209,22 @@ class Sweep:
             failed = self.target.trial(run, max(_LIMIT, _PATIENCE * (self.best or 0.0)))
             self.arguments.restore()  # what lies in memory that processes share
             if failed is not None:
-                self._end(candidate, *failed)
+                self._finish(candidate, *failed)
                 return None
         return run
 
-    def _timed(self, candidate: LaunchShape, run: Run) -> None:
+    def _time_run(self, candidate: LaunchShape, run: Run) -> None:
         """Compare a run with the first one, then time more of them."""
         self.arguments.ready()
         first = self.target.seconds(run, 1)
         self.target.synchronise()
         wrong = self.arguments.mismatch()
         if wrong is not None:
-            self._end(candidate, Verdict.CORRECTNESS, wrong)
+            self._finish(candidate, Verdict.CORRECTNESS, wrong)
             return
         measured = self._measured(run, first)
         message = "dropped early: it is far behind the best" if measured.dropped else ""
-        self._end(candidate, Verdict.CORRECT, message, measured.times)
+        self._finish(candidate, Verdict.CORRECT, message, measured.times)
         if not measured.dropped:
             self.best = min(measured.median, self.best or measured.median)
 
@@ -308,9 +308,9 @@ class Sweep:
                     f"{self.target.name} failed with block {candidate}, and the device is lost to "
                     f"this process, which has to be started anew: {_sentence(error)}"
                 ) from error
-            self._end(candidate, verdict, _sentence(error))
+            self._finish(candidate, verdict, _sentence(error))
 
-    def _end(
+    def _finish(
         self,
         candidate: LaunchShape,
         verdict: Verdict,

@@ -42,7 +42,7 @@ def trial(run: Run, limit: float) -> tuple[Verdict, str] | None:
         return None
     finally:
         if status is None:
-            _end(child)
+            _interrupted(child)
     code = os.waitstatus_to_exitcode(status)
     if code == _DONE:
         return None
@@ -65,7 +65,7 @@ def _run_and_exit(run: Run, limit: float) -> None:
         os._exit(_DONE)
 
 
-def _end(child: int) -> None:
+def _interrupted(child: int) -> None:
     """After Ctrl+C."""
     try:
         os.kill(child, signal.SIGKILL)

@@ -1,8 +1,8 @@
 """The command line, ``tcl``. Exit codes: 0 done, 1 the input is wrong, 2 usage, 130 interrupted,
 143 terminated.
 
-Each command lives in a file of its own and imports what it needs when it runs, so that
-``tcl check`` starts fast.
+Each command lives in a file of its own, which is imported when it is called, so that ``tcl check``
+starts fast.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import click
 from tcl import __version__
 from tcl.cli.output import written
 from tcl.cli.signals import exit_code, raising
+from tcl.common.closest import closest
 from tcl.common.errors import TclError
 
 _COMMANDS = {
@@ -55,8 +56,6 @@ class _Lazy(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         if args and args[0] not in _COMMANDS and not args[0].startswith("-"):
-            from tcl.common.closest import closest
-
             near = closest(args[0], _COMMANDS)
             hint = f"did you mean {near}?" if near else f"there are: {', '.join(_COMMANDS)}"
             raise click.UsageError(f"there is no command '{args[0]}'; {hint}", ctx)

@@ -5,12 +5,19 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from tcl.cli.cache_common import cache_option, named_cache, needed, writable_cache, write_text
+from tcl.cli.cache_commands.common import (
+    cache_option,
+    named_cache,
+    needed,
+    writable_cache,
+    write_text,
+)
 from tcl.cli.common import fail, make_folder, reporting
 from tcl.cli.output import write_over
 from tcl.cli.signals import exit_code
@@ -22,7 +29,7 @@ if TYPE_CHECKING:
     from tcl.bench.contender import Spec
     from tcl.bench.report import Report
     from tcl.bench.rows import Row
-    from tcl.bench.run import Settings
+    from tcl.bench.run import BenchSettings
 
 _JSON = "bench.json"
 _HELP = {"help_option_names": ["-h", "--help"]}
@@ -100,10 +107,9 @@ def cpu(
     Every contender runs in a process of its own, pinned to the same cores, one at a time and in
     turns; results are compared with the reference first. Exit code 1 if ours are wrong.
     """
-    from dataclasses import replace
 
     from tcl.bench.rows import select
-    from tcl.bench.run import Settings, run
+    from tcl.bench.run import BenchSettings, run
     from tcl.tuner.measure.placement import PLACEMENTS
 
     try:
@@ -114,7 +120,7 @@ def cpu(
         for row in chosen:
             click.echo(f"{row.name:<34} {row.kind:<26} {row.file}.tc {row.entry} {row.sizes}")
         return
-    settings = Settings.quick() if quick else Settings()
+    settings = BenchSettings.quick() if quick else BenchSettings()
     settings = replace(
         settings,
         threads=_threads(threads),
@@ -175,7 +181,11 @@ def _check(report: Report) -> None:
 
 
 def _tune(
-    rows: Sequence[Row], settings: Settings, seconds: float, cache: Path, say: Callable[[str], None]
+    rows: Sequence[Row],
+    settings: BenchSettings,
+    seconds: float,
+    cache: Path,
+    say: Callable[[str], None],
 ) -> None:
     from tcl.bench.tuning import tune
 
@@ -231,13 +241,13 @@ def _progress() -> Callable[[str], None]:
     """Shows the last sentence on a terminal; elsewhere prints them all."""
     terminal = sys.stderr.isatty()
 
-    def say(text: str) -> None:
+    def say_progress(text: str) -> None:
         if terminal:
             write_over(text)
         elif text:
             click.echo(text, err=True)
 
-    return say
+    return say_progress
 
 
 def _before(folder: Path | None) -> Report | None:

@@ -63,7 +63,7 @@ class _Column:
 
 
 def _rows(report: Report, threads: int) -> Table:
-    rows = lines(report.of(threads))
+    rows = lines(report.results_of(threads))
     columns = [
         c
         for c in _columns(report, threads)
@@ -90,7 +90,7 @@ def _rows(report: Report, threads: int) -> Table:
 
 def _columns(report: Report, threads: int) -> Iterator[_Column]:
     first, ceiling = report.placements[0], report.ceiling(threads)
-    results = report.of(threads)
+    results = report.results_of(threads)
     for name in dict.fromkeys(n for r in results for n in r.entries if n not in OURS):
         yield _Column(name, lambda row, name=name: _peer(row, name, first))  # type: ignore[misc]
     yield _Column("tcl", lambda row: _own(row, first))
@@ -103,13 +103,13 @@ def _columns(report: Report, threads: int) -> Iterator[_Column]:
         yield _ratio_column(f"def/tuned{PLACEMENTS[p].heading}", gain(p), gain(p))
     yield _Column("+16/64", lambda row: _number(row.spread(shift)), shift)
 
-    def share(result: Result, ours: bool) -> float | None:
+    def shown_share(result: Result, ours: bool) -> float | None:
         found = result.ours if ours else result.best_peer
         return None if found is None else result.share(found[1], ceiling)
 
-    yield _Column("share", lambda row: _middle(row, first, lambda r: share(r, True)))
-    yield _Column("peer's", lambda row: _middle(row, first, lambda r: share(r, False)))
-    yield _Column("compile", lambda row: _compiled(row, first))
+    yield _Column("share", lambda row: _middle(row, first, lambda r: shown_share(r, True)))
+    yield _Column("peer's", lambda row: _middle(row, first, lambda r: shown_share(r, False)))
+    yield _Column("compile", lambda row: _compile_seconds(row, first))
 
 
 def _ratio_column(heading: str, quantity: Quantity, needed: Quantity | None) -> _Column:
@@ -137,13 +137,13 @@ def _threads(row: Line, placement: str) -> str:
     return str(used[0]) if used else "-"
 
 
-def _compiled(row: Line, placement: str) -> str:
+def _compile_seconds(row: Line, placement: str) -> str:
     found = [t for r in row.all(placement) if (t := r.compile_seconds) is not None]
     return duration(median(found)) if found else "-"
 
 
 def _middle(row: Line, placement: str, value: Callable[[Result], float | None]) -> str:
-    return _number(Spread.of(map(value, row.all(placement))))
+    return _number(Spread.over(map(value, row.all(placement))))
 
 
 def _number(found: Spread | None) -> str:
@@ -173,7 +173,7 @@ def _ceilings(report: Report, threads: int) -> str:
 
 def _means(report: Report) -> RenderableType:
     """One table of all numbers of threads and placements."""
-    by_threads = {threads: lines(report.of(threads)) for threads in report.ceilings}
+    by_threads = {threads: lines(report.results_of(threads)) for threads in report.ceilings}
     columns: list[tuple[str, int, Quantity, bool]] = []
     for threads in by_threads:
         for p in report.placements:

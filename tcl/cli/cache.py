@@ -8,8 +8,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from tcl.cli import cache_analyze, cache_inspect, cache_shapes, cache_show
-from tcl.cli.cache_common import (
+from tcl.cli.cache_commands import analyze as cache_analyze
+from tcl.cli.cache_commands import inspect as cache_inspect
+from tcl.cli.cache_commands import shapes as cache_shapes
+from tcl.cli.cache_commands import show as cache_show
+from tcl.cli.cache_commands.common import (
     SHORT,
     cache_option,
     existing,
@@ -23,6 +26,7 @@ from tcl.cli.cache_common import (
 )
 from tcl.cli.common import read, report, reporting
 from tcl.cli.json_output import json_option, print_json
+from tcl.common.errors import CacheError
 from tcl.common.files import MOST_DATA
 from tcl.common.number_format import duration, plural
 
@@ -147,7 +151,7 @@ def prune(
     cache = existing(path)
     if cache is None:
         return
-    rules = pruning.Rules(
+    rules = pruning.PruneRules(
         older_than=None if older_than is None else older_than * _DAY,
         versions=frozenset(versions) if versions else None,
         except_version=CODEGEN_VERSION if outdated else None,
@@ -174,7 +178,6 @@ def merge(sources: tuple[Path, ...], path: Path | None) -> None:
     added whole or not at all and left as it is; what is there already is not added again. Every
     device keeps its own results, and uses no other's.
     """
-    from tcl.common.errors import CacheError
     from tcl.tuner.cache import merge as merging
     from tcl.tuner.cache.tuning_cache import TuningCache
 
@@ -237,12 +240,12 @@ def import_(file: Path, form: str, path: Path | None) -> None:
     from tcl.tuner.cache.t4_format import from_t4
     from tcl.tuner.cache.tuning_cache import TuningCache
 
-    found = from_t4(read(file, MOST_DATA), str(file), _canonical)
+    found = from_t4(read(file, MOST_DATA), str(file), _canonical_options)
     cache = TuningCache(named_cache(path))
     click.echo(f"{file}: {_added_text(merging.add(cache, found))} to {cache.path}")
 
 
-def _canonical(key: CacheKey, options: str) -> str:
+def _canonical_options(key: CacheKey, options: str) -> str:
     """Options as our own are stored; those of backends that we do not know are taken as they
     are."""
     from tcl.codegen.options.options import MappingOptions

@@ -14,7 +14,7 @@ from tcl.cli.common import entry_option, pick, read, report, reporting, sizes_gi
 from tcl.cli.json_output import json_option, print_json
 from tcl.common.errors import TclError
 from tcl.grammar.check.definitions import check
-from tcl.grammar.ranges.findings import findings, size
+from tcl.grammar.ranges.findings import findings, size_finding
 from tcl.grammar.ranges.ranges_text import output_lines
 from tcl.grammar.ranges.sized import SizedDef
 from tcl.grammar.syntax.errors import Diagnostic, SourceError
@@ -91,7 +91,7 @@ class _Check:
                 lines.append(f"{self.file}: {definition.name}({inputs}) -> ({outputs})")
                 sized = None
                 if self.sizes is not None:
-                    sized = size(definition, parse_sizes(self.sizes, definition))
+                    sized = size_finding(definition, parse_sizes(self.sizes, definition))
                     lines += output_lines(sized)
                 self.defs.append(_data(definition, sized))
         except TclError as error:

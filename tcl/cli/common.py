@@ -6,7 +6,7 @@ import functools
 import os
 import sys
 import warnings
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn, TextIO, TypeVar
 
@@ -104,6 +104,15 @@ threads_option = click.option(
     type=_Threads(),
     help="Threads that a kernel may use. Default: TCL_NUM_THREADS, else all cores.",
 )
+
+cache_option = click.option(
+    "--cache",
+    "path",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="The tuning cache. Default: tuning.db in TCL_CACHE_DIR, else in your cache folder.",
+)
+"""Every command that reads or writes a cache takes it so."""
 
 
 def without_threads(device: str, threads: int | None) -> None:
@@ -253,3 +262,9 @@ def pick(defs: Mapping[str, CheckedDef], file: Path, entry: str | None) -> Check
         hint = f"did you mean {near}?" if near else f"it has {', '.join(defs)}"
         raise ArgumentError(f"{file} has no def {entry}; {hint}")
     return defs[entry]
+
+
+def title_of(checked: CheckedDef, sizes: Mapping[str, int], varying: Sequence[str]) -> str:
+    """A def and its sizes, for people."""
+    words = [checked.name, *(f"{name}={value}" for name, value in sizes.items())]
+    return " ".join([*words, *([f"varying {','.join(varying)}"] if varying else [])])

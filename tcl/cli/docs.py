@@ -26,7 +26,9 @@ def command(topic: tuple[str, ...]) -> None:
     texts = pages()
     if not wanted:
         for name, text in texts.items():
-            click.echo("\n  ".join([name, *(names(heading)[0] for heading in sections(text))]))
+            click.echo(
+                "\n  ".join([name, *(section_names(heading)[0] for heading in sections(text))])
+            )
     elif wanted in texts:
         click.echo(texts[wanted])
     else:
@@ -55,7 +57,7 @@ def sections(text: str) -> dict[str, str]:
     return found
 
 
-def names(heading: str) -> list[str]:
+def section_names(heading: str) -> list[str]:
     """What a section can be asked for by: its heading up to a colon, what is code in it, all."""
     plain = heading.lower().replace("`", "")
     return [plain.partition(":")[0], *re.findall(r"`([^`]+)`", heading.lower()), plain]
@@ -67,11 +69,13 @@ _FENCED = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
 
 def _found(wanted: str, texts: dict[str, str]) -> list[str]:
     all_sections = {name: sections(text) for name, text in texts.items()}
-    found = [t for each in all_sections.values() for h, t in each.items() if wanted in names(h)]
+    found = [
+        t for each in all_sections.values() for h, t in each.items() if wanted in section_names(h)
+    ]
     if not found and (within := _within(wanted, all_sections)):
         return [f"'{wanted}' stands in these sections; tcl docs NAME prints one:", *within]
     if not found:
-        known = [name for each in all_sections.values() for h in each for name in names(h)]
+        known = [name for each in all_sections.values() for h in each for name in section_names(h)]
         near = closest(wanted, [*texts, *known])
         hint = f"did you mean {near}?" if near else "see `tcl docs` for what there is"
         raise ArgumentError(f"there is no page or section '{wanted}'; {hint}")
@@ -83,7 +87,7 @@ def _within(word: str, all_sections: dict[str, dict[str, str]]) -> list[str]:
     one of mistakes."""
     pattern = re.compile(rf"\b{re.escape(word)}", re.IGNORECASE)
     return [
-        f"  {page}: {names(heading)[0]}"
+        f"  {page}: {section_names(heading)[0]}"
         for page, found in all_sections.items()
         for heading, text in found.items()
         if page != "errors"

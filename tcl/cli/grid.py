@@ -16,14 +16,14 @@ from typing import Any
 
 import click
 
-from tcl.cli.cache_common import named_cache, writable_cache
+from tcl.cli.cache_commands.common import named_cache, writable_cache
 from tcl.cli.common import make_folder, report
 from tcl.cli.grid_file import GridPoint
-from tcl.cli.grid_plan import Point, make_plan
-from tcl.cli.grid_show import GridShow, Outcome, Status
+from tcl.cli.grid_plan import PlannedPoint, make_plan
+from tcl.cli.grid_show import GridShow, PointOutcome, Status
 from tcl.cli.kernels import Work
 from tcl.cli.signals import counted, exit_code, handlers_kept
-from tcl.cli.tuned import Ended, Session
+from tcl.cli.tuned import Ended, TuneSession
 from tcl.cluster import LOCAL, workplace
 from tcl.common.errors import TclError
 from tcl.common.number_format import duration
@@ -79,7 +79,7 @@ def tune_grid(points: Sequence[GridPoint], wishes: Wishes, *, dry_run: bool) -> 
 class _Grid:
     """The searches of a plan."""
 
-    points: Sequence[Point]
+    points: Sequence[PlannedPoint]
     wishes: Wishes
     cache: TuningCache
     show: GridShow
@@ -88,7 +88,7 @@ class _Grid:
 
     def run(self) -> int:
         """The exit code."""
-        outcomes: list[Outcome] = []
+        outcomes: list[PointOutcome] = []
         took = expected = 0.0  # seconds of the searches that are over, and what was estimated
         stopped, resume = 0, self.wishes.resume
         for point in self.points:
@@ -96,7 +96,7 @@ class _Grid:
             try:
                 stopped, outcome = self._point(point)
             except KeyboardInterrupt as error:
-                stopped, outcome = exit_code(error), Outcome(point, Status.LEFT, "interrupted")
+                stopped, outcome = exit_code(error), PointOutcome(point, Status.LEFT, "interrupted")
             outcomes.append(outcome)
             seconds = time.monotonic() - began
             if outcome.status is Status.TUNED:
@@ -110,31 +110,31 @@ class _Grid:
             left = pace * sum(p.ahead(resume=resume)[1] for p in rest)
             self.show.done(outcome, len(self.points), seconds, left)
         counted([])  # what is left takes a moment
-        outcomes += [Outcome(p, Status.LEFT) for p in self.points[len(outcomes) :]]
+        outcomes += [PointOutcome(p, Status.LEFT) for p in self.points[len(outcomes) :]]
         self.show.ends(outcomes)
         return _exit_code(outcomes, stopped)
 
-    def _point(self, point: Point) -> tuple[int, Outcome]:
+    def _point(self, point: PlannedPoint) -> tuple[int, PointOutcome]:
         """The exit code if the user wants to stop, else 0, and what became of the point."""
         standing, resume = point.standing, self.wishes.resume
         if resume and standing.done and point.key is not None:
             best = self.cache.best(point.key)
             time_ = duration(best.time) if best is not None and best.time else "nothing correct"
-            return 0, Outcome(point, Status.KNOWN, f"{time_} in the tuning cache")
+            return 0, PointOutcome(point, Status.KNOWN, f"{time_} in the tuning cache")
         if point.problem:
-            return 0, Outcome(point, Status.FAILED, point.problem)
+            return 0, PointOutcome(point, Status.FAILED, point.problem)
         if resume and standing.busy:
-            return 0, Outcome(point, Status.FAILED, standing.busy)
+            return 0, PointOutcome(point, Status.FAILED, standing.busy)
         self.show.begins(point, len(self.points))
         try:
             with handlers_kept():
                 ended = self._search(point)
         except (TclError, IndexError, MemoryError, OSError) as error:
             reason = error.message if isinstance(error, SourceError) else str(error)
-            return 0, Outcome(point, Status.FAILED, reason or type(error).__name__)
+            return 0, PointOutcome(point, Status.FAILED, reason or type(error).__name__)
         return ended.signalled, _outcome(point, ended)
 
-    def _search(self, point: Point) -> Ended:
+    def _search(self, point: PlannedPoint) -> Ended:
         about, choice, wishes = point.about, point.choice, self.wishes
         last = point.standing.last if wishes.resume else None
         config = choice.config
@@ -142,10 +142,10 @@ class _Grid:
             config = config.going_on(last.settings)
         config = config.with_defaults(seed=random.SystemRandom().getrandbits(32))
         seed = config.settings.seed or 0
-        work = Work.of(about.text, about.checked, about.sizes, seed, about.varying)
+        work = Work.from_def(about.text, about.checked, about.sizes, seed, about.varying)
         name = re.sub(r"[^\w=]+", "-", f"{point.number:03} {point.title}").strip("-")
         page = None if wishes.pages is None else wishes.pages / f"{name}.html"
-        session = Session(
+        session = TuneSession(
             *(work, choice.target, config, self.cache.path, page),
             self.places[choice.target.cores],
             threads=choice.threads,
@@ -157,7 +157,7 @@ class _Grid:
         return session.run(choice.start, default=wishes.cache is None)
 
 
-def _exit_code(outcomes: Sequence[Outcome], stopped: int) -> int:
+def _exit_code(outcomes: Sequence[PointOutcome], stopped: int) -> int:
     """Say what is left to do; the exit code."""
     missing = [each for each in outcomes if not each.accounted]
     if missing:
@@ -171,14 +171,16 @@ def _exit_code(outcomes: Sequence[Outcome], stopped: int) -> int:
     return stopped or (1 if missing else 0)
 
 
-def _outcome(point: Point, ended: Ended) -> Outcome:
+def _outcome(point: PlannedPoint, ended: Ended) -> PointOutcome:
     """What became of a point whose search has ended."""
     result, decision = ended.result, ended.result.decision
     after = result.time
     if ended.signalled and result.interrupted:
-        return Outcome(point, Status.LEFT, "interrupted; the best so far is saved", after=after)
+        return PointOutcome(
+            point, Status.LEFT, "interrupted; the best so far is saved", after=after
+        )
     if ended.problems:
-        return Outcome(point, Status.FAILED, "; ".join(ended.problems), after=after)
+        return PointOutcome(point, Status.FAILED, "; ".join(ended.problems), after=after)
     before = None if decision.start is None else decision.start.time
     reason = verdict(decision) if decision.kept else ""
-    return Outcome(point, Status.TUNED, reason, before=before, after=after)
+    return PointOutcome(point, Status.TUNED, reason, before=before, after=after)

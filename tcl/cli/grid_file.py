@@ -34,8 +34,9 @@ from pathlib import Path
 from typing import Any
 
 from tcl.arrays.annotations import default_sizes, no_size, read_annotations
-from tcl.cli.common import check_varying, load, pick, read
-from tcl.cli.settings import KINDS, check_type
+from tcl.cli.common import check_varying, load, pick, read, title_of
+from tcl.cli.settings import SETTINGS, check_type
+from tcl.codegen.cpu.thread_count import thread_count
 from tcl.common.closest import closest
 from tcl.common.errors import ArgumentError, TclError
 from tcl.common.shown import shown
@@ -75,14 +76,13 @@ class GridPoint:
     @property
     def title(self) -> str:
         """The def and its sizes, for people."""
-        words = [self.checked.name, *(f"{k}={v}" for k, v in self.sizes.items())]
-        return " ".join([*words, *([f"varying {','.join(self.varying)}"] if self.varying else [])])
+        return title_of(self.checked, self.sizes, self.varying)
 
 
 def read_grid(path: Path) -> list[GridPoint]:
     """The points of a grid's file, in its order; ``GridError`` unless all of it is right."""
     reader = _Reader(path)
-    points = reader.points()
+    points = reader.read_points()
     if reader.problems:
         raise GridError(dict.fromkeys(reader.problems))
     return points
@@ -90,7 +90,6 @@ def read_grid(path: Path) -> list[GridPoint]:
 
 def most_threads(points: Iterable[GridPoint], given: int | None) -> int:
     """The threads of the point that has the most; ``given`` holds for all, if it is there."""
-    from tcl.codegen.cpu.thread_count import thread_count
 
     asked = {given if given is not None else p.settings.get("threads") for p in points}
     most = 0
@@ -108,7 +107,7 @@ class _Reader:
         self._loaded: dict[Path, tuple[str, dict[str, CheckedDef]] | None] = {}
         self.problems: list[str] = []
 
-    def points(self) -> list[GridPoint]:
+    def read_points(self) -> list[GridPoint]:
         """All points that are right."""
         text = read(self._path)
         for number, line in enumerate(text.split("\n"), start=1):
@@ -158,8 +157,8 @@ class _Reader:
         right = {}
         for name, value in data.items():
             try:
-                if name not in KINDS:
-                    raise ArgumentError(_unknown("key", name, (*others, *KINDS)))
+                if name not in SETTINGS:
+                    raise ArgumentError(_unknown("key", name, (*others, *SETTINGS)))
                 check_type(name, value)
                 right[name] = value
             except ArgumentError as error:

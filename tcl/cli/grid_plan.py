@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from tcl.backends.targets import Target, timed_target
-from tcl.cli.cache_common import layouts_of
+from tcl.cli.cache_commands.common import layouts_of
 from tcl.cli.grid_file import GridError, GridPoint
 from tcl.cli.kernels import parse_options
 from tcl.cli.settings import own_names, search_config
@@ -41,7 +41,7 @@ _COPIES = 2
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class PointSettings:
     """The settings of one point."""
 
     config: TunerConfig
@@ -52,7 +52,7 @@ class Choice:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class PointProgress:
     """How far a search for a point has come in the cache."""
 
     done: bool = False
@@ -82,15 +82,15 @@ class PointCost:
 
 
 @dataclass(frozen=True, slots=True)
-class Point:
+class PlannedPoint:
     """One point of the grid, as it is planned."""
 
     number: int
     about: GridPoint
-    choice: Choice
+    choice: PointSettings
     key: CacheKey | None = None
     """None if the def cannot be used with these sizes."""
-    standing: Standing = Standing()
+    standing: PointProgress = PointProgress()
     cost: PointCost = PointCost()
     problem: str = ""
     """Why it cannot be tuned."""
@@ -114,10 +114,10 @@ class Point:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class GridPlan:
     """All points, each once, and the notes about those that were named again."""
 
-    points: tuple[Point, ...]
+    points: tuple[PlannedPoint, ...]
     notes: tuple[str, ...]
 
 
@@ -128,13 +128,13 @@ def make_plan(
     cache: TuningCache,
     *,
     here: bool = True,
-) -> Plan:
+) -> GridPlan:
     """The plan for a grid whose file is in ``folder``. ``given`` are the command line's settings,
     which come before those of the file; ``here``: whether this machine does the work. ``GridError``
     for settings that make no sense."""
     choices = _choices(points, given, folder, here=here)
     bases = functools.cache(partial(typical_pace, cache))  # each is asked for once
-    found: list[Point] = []
+    found: list[PlannedPoint] = []
     notes = []
     known: dict[object, int] = {}
     for about in points:
@@ -148,15 +148,15 @@ def make_plan(
             found.append(point)
         else:
             notes.append(f"{about.place}: {about.title} is point {twin} again; it is tuned once")
-    return Plan(tuple(found), tuple(notes))
+    return GridPlan(tuple(found), tuple(notes))
 
 
 def _choices(
     points: Sequence[GridPoint], given: Mapping[str, Any], folder: str, *, here: bool
-) -> dict[str, Choice]:
+) -> dict[str, PointSettings]:
     """The settings of each table."""
     chosen = {name: value for name, value in given.items() if value is not None}
-    choices: dict[str, Choice] = {}
+    choices: dict[str, PointSettings] = {}
     problems: dict[str, str] = {}
     for point in points:
         if point.place in choices or point.place in problems:
@@ -172,7 +172,7 @@ def _choices(
 
 def _choice(
     own: Mapping[str, Any], chosen: Mapping[str, Any], folder: str, *, here: bool
-) -> Choice:
+) -> PointSettings:
     settings = {"device": "cpu", "generations": _GENERATIONS, **own, **chosen}
     with own_names():
         config = search_config(settings)
@@ -186,18 +186,18 @@ def _choice(
         text = options in PRESETS or options.lstrip().startswith("{")
         if not text:  # a file, which is looked for beside the grid's
             options = os.path.join(folder, options)
-    return Choice(config, threads, target, parse_options(options))
+    return PointSettings(config, threads, target, parse_options(options))
 
 
 def _planned(
     number: int,
     about: GridPoint,
-    choice: Choice,
+    choice: PointSettings,
     cache: TuningCache,
     typical: Callable[[str], float | None],
-) -> Point:
+) -> PlannedPoint:
     """``typical``: seconds for a candidate, by device, as earlier searches went."""
-    point = Point(number, about, choice)
+    point = PlannedPoint(number, about, choice)
     try:
         shapes, layouts = layouts_of(about.checked, about.sizes)
         sized = infer(about.checked, shapes)
@@ -236,23 +236,27 @@ def _check_memory(sized: SizedDef) -> None:
         )
 
 
-def _standing(cache: TuningCache, key: CacheKey, choice: Choice, backend: Any) -> Standing:
+def _standing(
+    cache: TuningCache, key: CacheKey, choice: PointSettings, backend: Any
+) -> PointProgress:
     settings = choice.config.settings
     ended = SavedSearch.ended(cache, key)
     space = choice.target.space(backend).space if ended else None
     right = [s for s in ended if space is not None and s.suits(space) and _fits(s, choice)]
     if any(search.found and search.complete(settings) for search in right):
-        return Standing(done=True)
+        return PointProgress(done=True)
     try:
         last = SavedSearch.last(cache, key)
     except SearchBusyError as error:
-        return Standing(busy=str(error))
+        return PointProgress(busy=str(error))
     except CacheError:  # of another version: it does not go on
-        return Standing()
-    return Standing(last=next((s for s in right if last is not None and s.name == last.name), None))
+        return PointProgress()
+    return PointProgress(
+        last=next((s for s in right if last is not None and s.name == last.name), None)
+    )
 
 
-def _fits(search: SavedSearch, choice: Choice) -> bool:
+def _fits(search: SavedSearch, choice: PointSettings) -> bool:
     """Whether this is the search that was asked for, but perhaps for how long it went on."""
     try:
         choice.config.going_on(search.settings)
@@ -288,6 +292,6 @@ def _cost(sized: SizedDef, own: float | None, typical: Callable[[], float | None
     if own is not None:
         return PointCost(each=own, around=around, by_experience=True)
     base, calls = typical(), _CALLS * _PER_OPERATION * cost.operations
-    by_size = max(0.0, calls - _MEASURE) + _PER_BYTE * cost.moved
+    by_size = max(0.0, calls - _MEASURE) + _PER_BYTE * cost.bytes_moved
     each = (base or _BASE) + by_size
     return PointCost(each=each, around=around, by_experience=base is not None)

@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 
-from tcl.cli.grid_plan import Plan, Point
+from tcl.cli.grid_plan import GridPlan, PlannedPoint
 from tcl.cli.progress_json import JsonProgress
 from tcl.cli.tables import plain_table, print_table
 from tcl.common.number_format import duration, plural, ratio_text
@@ -28,10 +28,10 @@ class Status(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class PointOutcome:
     """A point and what became of it."""
 
-    point: Point
+    point: PlannedPoint
     status: Status
     reason: str = ""
     before: float | None = None
@@ -53,7 +53,7 @@ class GridShow:
         self._resume = resume
         self._events = JsonProgress({}, sys.stdout) if as_json else None
 
-    def plan(self, plan: Plan) -> None:
+    def plan(self, plan: GridPlan) -> None:
         """Before anything is tuned."""
         costs = [p.ahead(resume=self._resume) for p in plan.points]
         if self._events is not None:
@@ -87,14 +87,14 @@ class GridShow:
         if not self._resume and any(p.standing.done or p.standing.last for p in plan.points):
             click.echo(f"with --resume, which leaves out what is done: {_sum(plan, resume=True)}")
 
-    def begins(self, point: Point, of: int) -> None:
+    def begins(self, point: PlannedPoint, of: int) -> None:
         """A search for a point is about to begin."""
         if self._events is not None:
             self._events.write("point", {**_identity(point), "of": of})
         else:
             click.echo(f"\npoint {point.number} of {of}: {point.title}")
 
-    def done(self, outcome: Outcome, of: int, seconds: float, left: float) -> None:
+    def done(self, outcome: PointOutcome, of: int, seconds: float, left: float) -> None:
         """What became of a point that took so long; about how long the others will take."""
         if self._events is not None:
             data = {**_result(outcome), "of": of, "estimate_left": left}
@@ -106,7 +106,7 @@ class GridShow:
         number, status = outcome.point.number, outcome.status.value
         click.echo(f"point {number} of {of}: {status}{took}{reason}{rest}")
 
-    def ends(self, outcomes: Sequence[Outcome]) -> None:
+    def ends(self, outcomes: Sequence[PointOutcome]) -> None:
         """All is done that will be."""
         counts = Counter(each.status for each in outcomes)
         told = ", ".join(f"{counts[s]} {s.value}" for s in Status if counts[s])
@@ -130,7 +130,7 @@ class GridShow:
         click.echo(sentence)
 
 
-def _standing(point: Point) -> str:
+def _standing(point: PlannedPoint) -> str:
     standing = point.standing
     if point.problem:
         return f"cannot be tuned: {point.problem}"
@@ -141,18 +141,18 @@ def _standing(point: Point) -> str:
     return standing.busy
 
 
-def _sum(plan: Plan, *, resume: bool) -> str:
+def _sum(plan: GridPlan, *, resume: bool) -> str:
     costs = [p.ahead(resume=resume) for p in plan.points]
     candidates = plural(sum(c for c, _ in costs), "candidate")
     return f"{candidates}, about {minutes(sum(s for _, s in costs))}"
 
 
-def _identity(point: Point) -> dict[str, Any]:
+def _identity(point: PlannedPoint) -> dict[str, Any]:
     about = point.about
     who = {"point": point.number, "entry": about.checked.name, "sizes": dict(about.sizes)}
     return {**who, "threads": point.choice.threads, "device": point.choice.target.name}
 
 
-def _result(outcome: Outcome) -> dict[str, Any]:
+def _result(outcome: PointOutcome) -> dict[str, Any]:
     what = {"status": outcome.status.value, "reason": outcome.reason or None}
     return {**_identity(outcome.point), **what, "before": outcome.before, "after": outcome.after}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -12,7 +12,7 @@ import numpy as np
 from tcl.arrays.annotations import sizes_of
 from tcl.arrays.arguments import Array, new_output
 from tcl.arrays.random_inputs import index_tensors, random_inputs
-from tcl.cli.common import check_varying, choose, read, tell
+from tcl.cli.common import check_varying, choose, read, tell, title_of
 from tcl.codegen.devices.cpu import host_cpu
 from tcl.codegen.options.options import PRESETS, MappingOptions
 from tcl.common.errors import ArgumentError, OptionsError
@@ -51,10 +51,10 @@ class Work:
         text, checked = choose(file, entry)
         check_varying(checked, varying)
         values = sizes_of(checked, sizes)
-        return cls.of(text, checked, values, seed, varying)
+        return cls.from_def(text, checked, values, seed, varying)
 
     @classmethod
-    def of(
+    def from_def(
         cls,
         text: str,
         checked: CheckedDef,
@@ -73,7 +73,7 @@ class Work:
         return tuple(new_output(self.sized, t, np.zeros) for t in self.checked.outputs)
 
     @property
-    def title(self) -> str:
+    def heading(self) -> str:
         """The def and its sizes, for people."""
         return title_of(self.checked, self.sizes, self.varying)
 
@@ -86,7 +86,9 @@ class Work:
             found = family.executor(self.sizes, None, lambda all_: choose(all_.query(device)))
             if isinstance(found, Executor):
                 return found
-        return Executor(self.sized, choose(Query.of(self.sized, self.inputs, device)), threads)
+        return Executor(
+            self.sized, choose(Query.on_inputs(self.sized, self.inputs, device)), threads
+        )
 
     @contextmanager
     def indexing(self) -> Iterator[None]:
@@ -102,12 +104,6 @@ class Work:
                 f"`# values {names[0]}: FIRST..STOP` (without STOP itself), or run and tune from "
                 "Python, with arrays of your own"
             ) from None
-
-
-def title_of(checked: CheckedDef, sizes: Mapping[str, int], varying: Sequence[str]) -> str:
-    """A def and its sizes, for people."""
-    words = [checked.name, *(f"{name}={value}" for name, value in sizes.items())]
-    return " ".join([*words, *([f"varying {','.join(varying)}"] if varying else [])])
 
 
 def parse_options(text: str | None) -> MappingOptions | None:

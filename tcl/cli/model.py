@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import shlex
+from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from tcl.cli.cache_common import cache_option, needed, write_text
+from tcl.cli.cache_commands.common import cache_option, needed, write_text
 from tcl.cli.common import (
     choose,
     entry_option,
@@ -18,6 +21,7 @@ from tcl.cli.common import (
     without_threads,
 )
 from tcl.cli.json_output import json_option, print_json
+from tcl.common.errors import ArgumentError
 from tcl.common.number_format import plural
 
 if TYPE_CHECKING:
@@ -168,17 +172,14 @@ def predict(
     as_json: bool,
 ) -> None:
     """What the model would choose for a def in FILE, and what it expects of that."""
-    from dataclasses import replace
-    from itertools import islice
 
     from tcl.arrays.annotations import sizes_of
-    from tcl.cli.cache_common import layouts_of
+    from tcl.cli.cache_commands.common import layouts_of
     from tcl.codegen.compiler import compiler_for
     from tcl.codegen.cpu.thread_count import thread_count
     from tcl.codegen.devices.cpu import CpuProfile
     from tcl.codegen.devices.named import device_named
     from tcl.codegen.loopir.lower import lower
-    from tcl.common.errors import ArgumentError
     from tcl.grammar.ranges.inference import infer
     from tcl.selection.suggested_options import DEFAULT
     from tcl.tuner.model.ranking import ranked
@@ -225,9 +226,7 @@ def predict(
 
 def _model(path: Path | None, device: Device, name: str) -> tuple[Model, Path]:
     """The one in a file, else the best for a device of this name, and where it lies."""
-    import shlex
 
-    from tcl.common.errors import ArgumentError
     from tcl.selection.predicted_options import models_folder
     from tcl.tuner.model.file import read
     from tcl.tuner.model.lookup import lookup
@@ -248,7 +247,6 @@ def _devices(device: Device, scope: str, cache: TuningCache) -> dict[str, Device
     """Whose results in a cache are learned from, by identity, those of this device first: those
     of a CPU with each number of threads that it can have, those of a GPU, and of the known ones
     that a model with this scope is for as well."""
-    from dataclasses import replace
 
     from tcl.codegen.devices.cpu import CpuProfile
     from tcl.tuner.cache.fingerprint import device_identity, known_gpu
@@ -271,7 +269,6 @@ def _tuning_history(
     files: tuple[Path, ...], cache: TuningCache, devices: dict[str, Device]
 ) -> History:
     from tcl.bench.rows import EXAMPLES
-    from tcl.common.errors import ArgumentError
     from tcl.tuner.training.history import history, reasons
 
     texts = [*sorted(EXAMPLES.glob("*.tc")), *files]

@@ -9,9 +9,9 @@ from importlib.util import find_spec
 
 from tcl.arrays.arguments import Array
 from tcl.bench.contender import PEERS, Spec
-from tcl.bench.roofline import Yardstick, quantity
+from tcl.bench.roofline import Roofline, quantity
 from tcl.bench.rows import ROWS
-from tcl.bench.task import Form, Task
+from tcl.bench.task import PeerForm, Task
 from tcl.cli.common import numpy_threads
 from tcl.cli.kernels import Work
 from tcl.codegen.reference.whole_array import NoFormulationError, whole_array
@@ -66,7 +66,9 @@ def _told(error: Exception) -> str:
     return f"{name}{str(error)[:200]}"
 
 
-def _forms(spec: Spec, work: Work, threads: int) -> tuple[Sequence[str], list[Callable[[], Form]]]:
+def _forms(
+    spec: Spec, work: Work, threads: int
+) -> tuple[Sequence[str], list[Callable[[], PeerForm]]]:
     """The outputs that a peer computes, and makers of its ways to do it; none if it has none."""
     checked, same = work.checked, canonical_hash(work.checked)
     names = tuple(tensor.name for tensor in checked.inputs)
@@ -79,11 +81,11 @@ def _forms(spec: Spec, work: Work, threads: int) -> tuple[Sequence[str], list[Ca
         if makers:
             return row.results, makers
     if spec is _NUMPY:
-        return [t.name for t in checked.outputs], [partial(_whole, work)]
+        return [t.name for t in checked.outputs], [partial(_by_reference, work)]
     return (), []
 
 
-def _whole(work: Work) -> Form:
+def _by_reference(work: Work) -> PeerForm:
     compute = whole_array(work.sized)
 
     def results() -> Sequence[Array]:
@@ -91,7 +93,7 @@ def _whole(work: Work) -> Form:
         compute(work.inputs, outputs)
         return outputs
 
-    return Form(partial(compute, work.inputs, work.outputs()), results, 1)
+    return PeerForm(partial(compute, work.inputs, work.outputs()), results, 1)
 
 
 def _wrong(
@@ -108,7 +110,7 @@ def _wrong(
     return None
 
 
-def won(yardstick: Yardstick, seconds: float, beside: Mapping[str, float]) -> str | None:
+def won(yardstick: Roofline, seconds: float, beside: Mapping[str, float]) -> str | None:
     """What a winner of so many seconds has won over its peers, and why; None beside no peer.
 
     ``beside``: name → how many times as long as the winner it takes. The why is in terms of what
@@ -128,7 +130,7 @@ def won(yardstick: Yardstick, seconds: float, beside: Mapping[str, float]) -> st
     share, by_memory = yardstick.share(seconds), yardstick.limited_by_memory
     if share is not None and by_memory:
         passes = [f"{name} {ratio / share:.1f}" for name, ratio in ratios.items()]
-        moved = quantity(yardstick.cost.moved, "B")
+        moved = quantity(yardstick.cost.bytes_moved, "B")
         why = f"counted in passes over the {moved} that have to move: {', '.join(passes)}"
     else:
         rates = [f"{name} {yardstick.rate(ratio * seconds)}" for name, ratio in ratios.items()]

@@ -9,8 +9,9 @@ import click
 
 from tcl.arrays.arguments import Array
 from tcl.backends.targets import EMULATED, Target, check_emulated, target
-from tcl.cli.cache_common import cache_option, needed, relax_option
+from tcl.cli.cache_commands.common import needed, relax_option
 from tcl.cli.common import (
+    cache_option,
     entry_option,
     fail,
     file_argument,
@@ -100,7 +101,7 @@ def command(
         work = Work.load(file, entry, sizes, seed, varying)
 
         def choose(query: Query) -> Chosen:
-            return _chosen(query, options, path, relax, work.title)
+            return _chosen(query, options, path, relax, work.heading)
 
         executor = work.executor(choose, count, asked=options is not None)
         _run_on_cpu(said, work, executor, compare=compare)
@@ -111,7 +112,7 @@ def command(
     work = Work.load(file, entry, sizes, seed, varying)
     query = where.query(work.sized, work.inputs, varying)
     with work.indexing():
-        chosen = _chosen(query, options, path, relax, work.title)
+        chosen = _chosen(query, options, path, relax, work.heading)
         _run_on_gpu(said, work, chosen, where, query, compare=compare)
     said.end()
 
@@ -120,7 +121,7 @@ def _chosen(
     query: Query, options: str | None, path: Path | None, relax: frozenset[str], title: str
 ) -> Chosen:
     """What to run with: what was given, else what a cache has, else the default."""
-    mode = tune_modes(None, (query.name,)).of(query.name)
+    mode = tune_modes(None, (query.name,)).mode_of(query.name)
     if options is not None and was_given("relax"):
         raise click.UsageError("--relax is for options of a cache, and --options gives some")
     if path is None:
@@ -200,7 +201,7 @@ def _show_results(said: Said, work: Work, outputs: Sequence[Array], *, compare: 
     """Say what was computed, and whether it is right; exit if it is not."""
     named = list(zip(work.checked.outputs, outputs, strict=True))
     said.say(
-        work.title,
+        work.heading,
         *(f"  {tensor.name}: {tensor.type}{array.shape}" for tensor, array in named),
         entry=work.checked.name,
         sizes=work.sizes,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from tcl.arrays.annotations import sizes_of
 from tcl.cli.common import (
     check_varying,
     choose,
@@ -20,11 +21,33 @@ from tcl.cli.common import (
     varying_option,
     without_threads,
 )
+from tcl.codegen.cpu.thread_count import thread_count
+from tcl.codegen.devices.cpu import CpuProfile
+from tcl.codegen.devices.gpu import GpuProfile
+from tcl.codegen.devices.named import device_named
 from tcl.common.errors import ArgumentError
+from tcl.common.lazy import Lazy
+from tcl.grammar.ranges.findings import size_finding, size_findings
+from tcl.grammar.ranges.ranges_text import ranges_text
+from tcl.grammar.ranges.sized import SizedDef
+from tcl.grammar.syntax.parser import parse
+from tcl.grammar.syntax.printer import to_text
+from tcl.grammar.tree.canonical import canonical_text
+from tcl.grammar.tree.checked import CheckedDef
 
 if TYPE_CHECKING:
-    from tcl.codegen.devices.cpu import CpuProfile
-    from tcl.codegen.devices.gpu import GpuProfile
+    from tcl.backends import stages, targets
+    from tcl.cli import kernels
+    from tcl.codegen import reference
+    from tcl.executors import size_classes
+    from tcl.selection import suggested_options
+else:  # the stages of a text need no compiler
+    stages = Lazy("tcl.backends.stages")
+    targets = Lazy("tcl.backends.targets")
+    kernels = Lazy("tcl.cli.kernels")
+    reference = Lazy("tcl.codegen.reference")
+    size_classes = Lazy("tcl.executors.size_classes")
+    suggested_options = Lazy("tcl.selection.suggested_options")
 
 _STAGES = (
     "ast",
@@ -87,63 +110,41 @@ def command(
     """
     if stage in _OF_TEXT:
         _check(options, device, threads)
+    if varying and stage in ("ast", "canonical", "reference"):
+        raise click.UsageError(f"--varying makes no difference to --stage {stage}; leave it out")
+    text, checked = choose(file, entry)
+    if stage == "ast":
+        ast = next(d for d in parse(text, str(file)).defs if d.name == checked.name)
+        click.echo(to_text(ast), nl=False)
+        return
+    if stage == "canonical":
+        click.echo(canonical_text(checked), nl=False)
+        return
+    check_varying(checked, varying)
+    sized = size_finding(checked, sizes_of(checked, sizes))
     if varying:
-        click.echo(_for_all(file, entry, sizes, options, stage, device, threads, varying))
+        profile = _device(device, threads, stage)
+        click.echo(_stage_of_class(stage, checked, sized, varying, options, profile))
         return
-    if stage in ("ast", "canonical"):
-        click.echo(_without_sizes(file, entry, stage), nl=False)
-        return
-    from tcl.arrays.annotations import sizes_of
-    from tcl.cli.kernels import parse_options
-    from tcl.grammar.ranges.findings import size, size_findings
-
-    _, checked = choose(file, entry)
-    values = sizes_of(checked, sizes)
-    sized = size(checked, values)
     tell(checked, size_findings(sized))
     if stage == "ranges":
-        from tcl.grammar.ranges.ranges_text import ranges_text
-
         click.echo(ranges_text(sized))
-        return
-    if stage == "reference":
-        from tcl.codegen.reference import compile_reference
-
-        click.echo(compile_reference(sized, jit=False).source)
-        return
-    from tcl.backends.stages import stage_text
-    from tcl.selection.suggested_options import DEFAULT
-
-    chosen = parse_options(options) or DEFAULT
-    click.echo(stage_text(stage, sized, chosen, _device(device, threads, stage)))
+    elif stage == "reference":
+        click.echo(reference.compile_reference(sized, jit=False).source)
+    else:
+        chosen = kernels.parse_options(options) or suggested_options.DEFAULT
+        click.echo(stages.stage_text(stage, sized, chosen, _device(device, threads, stage)))
 
 
-def _for_all(
-    file: Path,
-    entry: str | None,
-    sizes: str | None,
-    options: str | None,
+def _stage_of_class(
     stage: str,
-    device: str,
-    threads: int | None,
+    checked: CheckedDef,
+    sized: SizedDef,
     varying: tuple[str, ...],
+    options: str | None,
+    profile: CpuProfile | GpuProfile,
 ) -> str:
-    """A stage of a def for the class of its sizes."""
-    from tcl.arrays.annotations import sizes_of
-    from tcl.backends.stages import stage_for_all
-    from tcl.cli.kernels import parse_options
-    from tcl.executors.size_classes import for_all
-    from tcl.grammar.ranges.findings import size
-    from tcl.grammar.ranges.ranges_text import ranges_text
-    from tcl.selection.suggested_options import DEFAULT
-
-    if stage in ("ast", "canonical", "reference"):
-        raise click.UsageError(f"--varying makes no difference to --stage {stage}; leave it out")
-    profile = _device(device, threads, stage)
-    _, checked = choose(file, entry)
-    check_varying(checked, varying)
-    sized = size(checked, sizes_of(checked, sizes))
-    found = for_all(checked, sized.sizes, varying, profile)
+    found = size_classes.for_all(checked, sized.sizes, varying, profile)
     if found is None:
         values = ", ".join(f"{name}={sized.sizes[name]}" for name in varying)
         raise ArgumentError(
@@ -152,30 +153,26 @@ def _for_all(
         )
     if stage == "ranges":
         return f"for all of {found}\n{ranges_text(found.symbolic)}"
-    chosen = parse_options(options)
-    return stage_for_all(stage, found, chosen or DEFAULT, profile, asked=chosen is not None)
+    chosen = kernels.parse_options(options)
+    return stages.stage_for_all(
+        stage, found, chosen or suggested_options.DEFAULT, profile, asked=chosen is not None
+    )
 
 
 def _check(options: str | None, device: str, threads: int | None) -> None:
     """Refuse what is wrong where it makes no difference, too."""
     if options is not None:
-        from tcl.cli.kernels import parse_options
-
-        parse_options(options)
+        kernels.parse_options(options)
     if device != "cpu":
         _device(device, threads, "")
 
 
 def _device(name: str, threads: int | None, stage: str) -> CpuProfile | GpuProfile:
     """What to show a stage of kernels for."""
-    from tcl.backends.targets import EMULATED
-    from tcl.codegen.cpu.thread_count import thread_count
-    from tcl.codegen.devices.cpu import CpuProfile
-    from tcl.codegen.devices.named import device_named
 
-    if name == EMULATED:
+    if name == targets.EMULATED:
         raise ArgumentError(
-            f"{EMULATED} is for tcl run; say which GPU to show kernels for, "
+            f"{targets.EMULATED} is for tcl run; say which GPU to show kernels for, "
             "as in --device a100, which is the one that it emulates"
         )
     found = device_named(name)
@@ -185,14 +182,3 @@ def _device(name: str, threads: int | None, stage: str) -> CpuProfile | GpuProfi
         return replace(found, threads=thread_count(threads, None if name == "cpu" else found.cores))
     without_threads(name, threads)
     return found
-
-
-def _without_sizes(file: Path, entry: str | None, stage: str) -> str:
-    from tcl.grammar.syntax.parser import parse
-    from tcl.grammar.syntax.printer import to_text
-    from tcl.grammar.tree.canonical import canonical_text
-
-    text, checked = choose(file, entry)
-    if stage == "canonical":
-        return canonical_text(checked)
-    return next(to_text(d) for d in parse(text, str(file)).defs if d.name == checked.name)

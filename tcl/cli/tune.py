@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import random
 import sys
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from tcl.cli.cache_common import cache_option, writable_cache
 from tcl.cli.common import (
-    check_varying,
+    cache_option,
     check_writable,
-    choose,
     entry_option,
     numpy_threads,
     reporting,
@@ -22,6 +18,16 @@ from tcl.cli.common import (
     threads_option,
     varying_option,
 )
+from tcl.cli.grid_file import most_threads, read_grid
+from tcl.cli.settings import check_executor, own_names, search_config
+from tcl.codegen.cpu.thread_count import thread_count
+from tcl.common.lazy import Lazy
+
+if TYPE_CHECKING:
+    from tcl.cli import grid as grids
+    from tcl.cli import tuned
+else:  # they import NumPy, which has to be told before how many threads to have
+    grids, tuned = Lazy("tcl.cli.grid"), Lazy("tcl.cli.tuned")
 
 
 @click.command("tune")
@@ -154,85 +160,29 @@ def command(
                 raise click.UsageError(f"{name} is said in the grid's tables; leave it out here")
         if fixed:
             raise click.UsageError("--fix names a knob of one def; it cannot be used with --grid")
-        from tcl.cli.grid_file import most_threads, read_grid
-
         points = read_grid(grid)
         numpy_threads(most_threads(points, settings["threads"]))
-        from tcl.cli.grid import Wishes, tune_grid
-        from tcl.cli.settings import check_executor, own_names, search_config
-
         check_executor(executor)
         with own_names(usage=True):
             search_config(settings)
-        wishes = Wishes(grid, settings, path, page, executor, resume, as_json)
-        sys.exit(tune_grid(points, wishes, dry_run=dry_run))
+        wishes = grids.Wishes(grid, settings, path, page, executor, resume, as_json)
+        sys.exit(grids.tune_grid(points, wishes, dry_run=dry_run))
     if dry_run:
         raise click.UsageError("--dry-run is for --grid")
     if file is None:
         raise click.UsageError("Missing argument 'FILE'; or name a file with many: --grid FILE.")
+    if page is not None:
+        check_writable(page)  # now, rather than after an hour
+    # NumPy has as many threads as our kernels may use, unless the user says otherwise.
+    numpy_threads(thread_count(settings["threads"]))
+    check_executor(executor)
     sys.exit(
-        _tune(
+        tuned.tune_def(
             *(file, entry, sizes, varying, settings, executor, _fixed(fixed), path, page),
             resume=resume,
             as_json=as_json,
         )
     )
-
-
-def _tune(
-    file: Path,
-    entry: str | None,
-    sizes: str | None,
-    varying: tuple[str, ...],
-    settings: dict[str, Any],
-    executor: str,
-    fixed: Mapping[str, int | str],
-    path: Path | None,
-    page: Path | None,
-    *,
-    resume: bool,
-    as_json: bool,
-) -> int:
-    """Tune one def; the exit code."""
-    if page is not None:
-        check_writable(page)  # now, rather than after an hour
-    from tcl.codegen.cpu.thread_count import thread_count
-
-    count = thread_count(settings["threads"])
-    # NumPy has as many threads as our kernels may use, unless the user says otherwise.
-    numpy_threads(count)
-    from tcl.arrays.annotations import sizes_of
-    from tcl.backends.targets import timed_target
-    from tcl.cli.kernels import Work, parse_options
-    from tcl.cli.settings import check_executor, own_names, search_config
-    from tcl.cli.tuned import Session, resumed
-    from tcl.cluster import LOCAL, workplace
-
-    check_executor(executor)
-    device = "cpu" if settings["device"] is None else settings["device"]
-    chosen = timed_target(device, count, here=executor == LOCAL)
-    with own_names(usage=True):
-        config = search_config(settings)
-    start = parse_options(settings["options"])
-    text, checked = choose(file, entry)
-    check_varying(checked, varying)
-    values = sizes_of(checked, sizes)
-    # Now, rather than after an hour; and not before names are known to be right: it makes a file.
-    cache = writable_cache(path).path
-    if resume:
-        with own_names(options=True):
-            config = resumed(config, Work.of(text, checked, values, 0, varying), chosen, cache)
-    # One seed for the search and the inputs, so that a resumed search knows both.
-    config = config.with_defaults(generations=10, seed=random.SystemRandom().getrandbits(32))
-    with own_names(usage=True):
-        config.settings.check()  # now, before anything is measured
-    work = Work.of(text, checked, values, config.settings.seed or 0, varying)
-    with workplace(executor, chosen.cores, lambda line: click.echo(line, err=as_json)) as place:
-        session = Session(
-            work, chosen, config, cache, page, place,
-            threads=count, fixed=fixed, resume=resume, as_json=as_json,
-        )  # fmt: skip
-        return session.run(start, default=path is None).code
 
 
 def _fixed(given: tuple[str, ...]) -> dict[str, int | str]:

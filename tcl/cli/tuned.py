@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import random
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, asdict, dataclass, field
@@ -15,22 +16,26 @@ import click
 from rich.table import Table
 
 from tcl import __version__
-from tcl.backends.targets import Target
+from tcl.arrays.annotations import sizes_of
+from tcl.backends.targets import Target, timed_target
 from tcl.bench.roofline import (
-    Yardstick,
+    Roofline,
     describe_ceilings,
     failed_lately,
     kept_ceilings,
     measure_ceilings,
 )
 from tcl.bench.turns import interleaved
-from tcl.cli.cache_common import how_to_load
-from tcl.cli.common import report
-from tcl.cli.kernels import Work
+from tcl.cli.cache_commands.common import how_to_load, writable_cache
+from tcl.cli.common import check_varying, choose, report
+from tcl.cli.kernels import Work, parse_options
 from tcl.cli.peers import peers, won
 from tcl.cli.progress_json import JsonProgress, decided
+from tcl.cli.settings import own_names, search_config
 from tcl.cli.signals import counted, exit_code, handlers, restore
 from tcl.cli.tables import plain_table
+from tcl.cluster import LOCAL, workplace
+from tcl.codegen.cpu.thread_count import thread_count
 from tcl.codegen.loopir.cost import cost_of
 from tcl.codegen.loopir.lower import lower
 from tcl.codegen.options.options import MappingOptions
@@ -39,7 +44,9 @@ from tcl.progress.console import Console
 from tcl.progress.panel import Progress
 from tcl.progress.state import Event
 from tcl.progress.words import BESIDE, UNTUNED, name_of, reading, winner_name
+from tcl.report.data import collect
 from tcl.report.log import SearchLog
+from tcl.report.page import write_page
 from tcl.selection.best_options import DEFAULT, Query
 from tcl.tuner.cache.tuning_cache import TuningCache
 from tcl.tuner.config import TunerConfig
@@ -56,11 +63,49 @@ from tcl.tuning import Tuner
 _WINNER = "the winner"
 
 
-def resumed(config: TunerConfig, work: Work, target: Target, cache: Path) -> TunerConfig:
-    """What was chosen, and the rest as in the search to be resumed, if there is one."""
-    key = target.query(work.sized, work.inputs, work.varying).key
-    saved = SavedSearch.last(TuningCache(cache), key)
-    return config if saved is None else config.going_on(saved.settings)
+def tune_def(
+    file: Path,
+    entry: str | None,
+    sizes: str | None,
+    varying: tuple[str, ...],
+    settings: dict[str, Any],
+    executor: str,
+    fixed: Mapping[str, Value],
+    path: Path | None,
+    page: Path | None,
+    *,
+    resume: bool,
+    as_json: bool,
+) -> int:
+    """Tune one def, as ``tcl tune`` names it; the exit code."""
+    count = thread_count(settings["threads"])
+    device = "cpu" if settings["device"] is None else settings["device"]
+    chosen = timed_target(device, count, here=executor == LOCAL)
+    with own_names(usage=True):
+        config = search_config(settings)
+    start = parse_options(settings["options"])
+    text, checked = choose(file, entry)
+    check_varying(checked, varying)
+    values = sizes_of(checked, sizes)
+    # Now, rather than after an hour; and not before names are known to be right: it makes a file.
+    cache = writable_cache(path).path
+    if resume:
+        with own_names(options=True):
+            before = Work.from_def(text, checked, values, 0, varying)
+            key = chosen.query(before.sized, before.inputs, varying).key
+            saved = SavedSearch.last(TuningCache(cache), key)
+            config = config if saved is None else config.going_on(saved.settings)
+    # One seed for the search and the inputs, so that a resumed search knows both.
+    config = config.with_defaults(generations=10, seed=random.SystemRandom().getrandbits(32))
+    with own_names(usage=True):
+        config.settings.check()  # now, before anything is measured
+    work = Work.from_def(text, checked, values, config.settings.seed or 0, varying)
+    with workplace(executor, chosen.cores, lambda line: click.echo(line, err=as_json)) as place:
+        session = TuneSession(
+            work, chosen, config, cache, page, place,
+            threads=count, fixed=fixed, resume=resume, as_json=as_json,
+        )  # fmt: skip
+        return session.run(start, default=path is None).exit_code
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +119,7 @@ class Ended:
     """The exit code that tells of a signal; 0 if there was none."""
 
     @property
-    def code(self) -> int:
+    def exit_code(self) -> int:
         """The exit code."""
         if self.signalled:
             return self.signalled
@@ -82,7 +127,7 @@ class Ended:
 
 
 @dataclass(slots=True)
-class Session:
+class TuneSession:
     """A search from its first line to its last."""
 
     work: Work
@@ -162,12 +207,12 @@ class Session:
 
     # Before.
 
-    def _yardstick(self) -> Yardstick:
+    def _yardstick(self) -> Roofline:
         """What the def has to do and the machine can, measured if it never was."""
         cost = cost_of(lower(self.work.sized))
         if self.target.name != "cpu":  # nothing of it is known but its data sheet
-            return Yardstick.of(cost, None, 1)
-        yardstick = Yardstick.of(cost, kept_ceilings(self.threads), self.threads)
+            return Roofline.for_cost(cost, None, 1)
+        yardstick = Roofline.for_cost(cost, kept_ceilings(self.threads), self.threads)
         known = yardstick.ceilings is not None or failed_lately(self.threads)
         if not known and self.threads <= len(available_cores()):
             self._say("measuring what this machine can do (once: it is kept)")
@@ -177,7 +222,7 @@ class Session:
             self._say(f"this machine, {count}: {describe_ceilings(yardstick.ceilings)}")
         return yardstick
 
-    def _measured(self, yardstick: Yardstick) -> Yardstick:
+    def _measured(self, yardstick: Roofline) -> Roofline:
         """The same with the machine measured, or measured again: it was busy, and looked slow."""
         known = measure_ceilings(self.threads)
         if known is None:
@@ -185,12 +230,12 @@ class Session:
                 "what this machine can do could not be measured now: shares are left out for an "
                 "hour (tcl devices --measure tries again)"
             )
-        return Yardstick.of(yardstick.cost, known, self.threads)
+        return Roofline.for_cost(yardstick.cost, known, self.threads)
 
-    def _progress(self, yardstick: Yardstick) -> Progress | JsonProgress:
+    def _progress(self, yardstick: Roofline) -> Progress | JsonProgress:
         work, settings = self.work, self.config.settings
         if not self.as_json:
-            return Progress(work.title, yardstick, settings.time_limit)
+            return Progress(work.heading, yardstick, settings.time_limit)
         ceilings = yardstick.ceilings
         about = {
             "tcl": __version__,
@@ -240,7 +285,7 @@ class Session:
         self,
         result: TuningResult[MappingOptions],
         beside: dict[str, float],
-        yardstick: Yardstick,
+        yardstick: Roofline,
         progress: Progress | JsonProgress,
     ) -> None:
         if isinstance(progress, JsonProgress):
@@ -250,7 +295,7 @@ class Session:
             said |= {"cache": str(self.cache), "unsaved": result.unsaved}
             progress.write("result", said)
         elif result.options is not None:
-            Console().print(_table(self.work.title, result.decision))
+            Console().print(_table(self.work.heading, result.decision))
             if beside:
                 others = plain_table(BESIDE, ">as long")
                 for name, ratio in beside.items():
@@ -261,12 +306,10 @@ class Session:
                 click.echo(gain)
             click.echo(f"options: {result.options}")
 
-    def _write_page(self, run: str, yardstick: Yardstick, beside: dict[str, float]) -> list[str]:
+    def _write_page(self, run: str, yardstick: Roofline, beside: dict[str, float]) -> list[str]:
         """Write the page, if one is wanted; what went wrong."""
         if self.page is None:
             return []
-        from tcl.report.data import collect
-        from tcl.report.page import write_page
 
         work = self.work
         settings = {k: v for k, v in self.config.settings.as_dict().items() if v is not None}
@@ -281,7 +324,7 @@ class Session:
         page = collect(
             work.text, work.checked, work.inputs, self.target, self.log,
             varying=work.varying,
-            title=work.title, facts=facts, yardstick=yardstick, beside=beside, run=run,
+            title=work.heading, facts=facts, yardstick=yardstick, beside=beside, run=run,
         )  # fmt: skip
         try:
             write_page(page, self.page)

@@ -34,10 +34,10 @@ else:
             made.__dataclass_params__.frozen = frozen
             methods = {"__repr__": _repr}
             if init:
-                methods["__init__"] = _Compiled(made, "__init__", frozen)
+                methods["__init__"] = _LazyMethod(made, "__init__", frozen)
             if eq:
-                methods["__eq__"] = _Compiled(made, "__eq__", frozen)
-                methods["__hash__"] = _Compiled(made, "__hash__", frozen) if frozen else None
+                methods["__eq__"] = _LazyMethod(made, "__eq__", frozen)
+                methods["__hash__"] = _LazyMethod(made, "__hash__", frozen) if frozen else None
             if frozen:
                 methods |= {"__setattr__": _refuse_change, "__delattr__": _refuse_change}
                 if slots:  # what restores copies would set attributes
@@ -50,7 +50,7 @@ else:
         return decorate if cls is None else decorate(cls)
 
 
-class _Compiled:
+class _LazyMethod:
     """A method that is compiled when it is first asked for, and then stands in its own place."""
 
     def __init__(self, cls: Any, name: str, frozen: bool) -> None:

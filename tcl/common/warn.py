@@ -25,7 +25,7 @@ def warn(message: str) -> None:
 def warn_once(about: Hashable, message: str) -> None:
     """Likewise, unless that was done ``about`` this before, in this process."""
     if not was_told(about):
-        tell(message, about)
+        warn_user(message, about)
 
 
 def was_told(about: Hashable) -> bool:
@@ -33,7 +33,7 @@ def was_told(about: Hashable) -> bool:
     return about in _told
 
 
-def tell(message: str, *about: Hashable, told: set[Hashable] | None = None) -> None:
+def warn_user(message: str, *about: Hashable, told: set[Hashable] | None = None) -> None:
     """Warn, and note ``about`` what in ``told``, or for ``was_told``.
 
     Nothing is noted where a filter makes an error of the warning: a call that is made once more

@@ -21,7 +21,7 @@ Path: TypeAlias = tuple[tuple[int, ...], ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class ContractionStep:
     """A product that is summed over the indices that it does not keep: one statement."""
 
     takes: tuple[int, ...]
@@ -39,7 +39,7 @@ class _Product:
     keeps: frozenset[str]
 
 
-def steps_of(indexed: Indexed, optimize: Any) -> tuple[Step, ...]:
+def steps_of(indexed: Indexed, optimize: Any) -> tuple[ContractionStep, ...]:
     """The steps, the last of which gives the output.
 
     ``optimize`` is that of ``numpy.einsum``: False: one step; a path that begins with
@@ -220,9 +220,9 @@ _STEP = 60_000.0
 """A statement's loops, and the threads that wait for each other after it: about 2 µs."""
 
 
-def _in_steps(product: _Product, indexed: Indexed) -> tuple[Step, ...]:
+def _in_steps(product: _Product, indexed: Indexed) -> tuple[ContractionStep, ...]:
     """The steps of a product, each after those that it takes."""
-    found: list[Step] = []
+    found: list[ContractionStep] = []
 
     def number_of(one: _Product, gives: Labels) -> int:
         beside = [indexed.terms[each] for each in one.takes if isinstance(each, int)]
@@ -232,7 +232,7 @@ def _in_steps(product: _Product, indexed: Indexed) -> tuple[Step, ...]:
             else each
             for each in one.takes
         )
-        found.append(Step(tuple(sorted(takes)), gives))
+        found.append(ContractionStep(tuple(sorted(takes)), gives))
         return len(indexed.terms) + len(found) - 1
 
     number_of(product, indexed.output)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from tcl.einsums.indices import Indexed, Term
-from tcl.einsums.order import Step
+from tcl.einsums.order import ContractionStep
 from tcl.grammar.syntax.types import ScalarType
 
 NAME = "einsum"
@@ -18,7 +18,7 @@ _LONGEST = 88
 
 def def_text(
     indexed: Indexed,
-    steps: Sequence[Step],
+    steps: Sequence[ContractionStep],
     types: Sequence[ScalarType],
     computed: ScalarType,
     result: ScalarType,

@@ -173,8 +173,8 @@ def _choose_options(
         return options
     cpu = replace(host_cpu(), threads=kernels.threads)
     device = found.gpu or cpu
-    query = Query.of(sized, given.views, device) if all_ is None else all_.query(device)
-    mode = kernels.modes.of(definition.name)
+    query = Query.on_inputs(sized, given.views, device) if all_ is None else all_.query(device)
+    mode = kernels.modes.mode_of(definition.name)
     if kernels.first_use is None or kernels.nearest or mode.name in ("off", "predict"):
         mode = mode if all_ is None else TuneMode("off")
         return best_or_predicted(query, mode, nearest=kernels.nearest, relax=kernels.relax)

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 from tcl.arrays.arguments import Array, Wanted
 from tcl.arrays.given import Given, given_inputs, given_outputs, new_array
 from tcl.arrays.libraries import HOST, CudaLibrary
-from tcl.codegen.cuda.run.launch import Launcher
+from tcl.codegen.cuda.run.launch import CudaLauncher
 from tcl.codegen.cuda.run.ready import ready
 from tcl.codegen.loopir.layouts import WIDEST
 from tcl.common.errors import ArgumentError
@@ -36,7 +36,7 @@ class CudaExecutor(Calls[Any]):
     ) -> None:
         super().__init__(sized, options, wanted)
         self._device = device
-        self._kernels: dict[Key, Launcher] = {}
+        self._kernels: dict[Key, CudaLauncher] = {}
 
     def __reduce__(self) -> tuple[object, ...]:
         return CudaExecutor, (self._sized, self._chosen, self._device, self._wanted)
@@ -47,7 +47,7 @@ class CudaExecutor(Calls[Any]):
         return self._device
 
     @property
-    def kernels(self) -> tuple[Launcher, ...]:
+    def kernels(self) -> tuple[CudaLauncher, ...]:
         """Those that calls needed so far."""
         return tuple(self._kernels.values())
 
@@ -92,7 +92,7 @@ class CudaExecutor(Calls[Any]):
         strides = (*(view.strides for view in given.views), *new)
         self._kernel((False, strides, (*map(_aligned, given.views), *(True for _ in new))))
 
-    def kernel(self, arrays: Sequence[Array], *, unchecked: bool = False) -> Launcher:
+    def kernel(self, arrays: Sequence[Array], *, unchecked: bool = False) -> CudaLauncher:
         """The kernel for arrays like those that these stand for; inputs, then outputs.
 
         Compiled if neither this object nor the user's cache folder has it. Raises
@@ -101,7 +101,7 @@ class CudaExecutor(Calls[Any]):
         strides = tuple(a.strides for a in arrays)
         return self._kernel((unchecked, strides, tuple(map(_aligned, arrays))))
 
-    def _kernel(self, key: Key) -> Launcher:
+    def _kernel(self, key: Key) -> CudaLauncher:
         unchecked, strides, aligned = key
         return self._kept(
             self._kernels,
@@ -132,7 +132,7 @@ class CudaRepeat:
 
     def __init__(
         self,
-        kernel: Launcher,
+        kernel: CudaLauncher,
         given: Given,
         results: tuple[Sequence[Any], Sequence[Array]],
         sized: SizedDef,

@@ -13,7 +13,7 @@ from tcl.common.errors import ArgumentError
 from tcl.common.forks import reentrant_lock
 from tcl.common.lazy import Lazy
 from tcl.common.shown import kind_of, shown
-from tcl.common.warn import tell
+from tcl.common.warn import warn_user
 from tcl.executors.settings import PREDICT, Settings, as_options
 from tcl.grammar.check.definitions import check
 from tcl.grammar.syntax.errors import Diagnostic, RangeInferenceError, SourceError, TclSemanticError
@@ -140,7 +140,7 @@ class Kernels:
         for finding in found:
             if (definition.name, finding.span) not in self._told:
                 text = finding.render(definition.source, "warning")
-                tell(text, (definition.name, finding.span), told=self._told)
+                warn_user(text, (definition.name, finding.span), told=self._told)
 
 
 def unknown(name: str, defs: Collection[str]) -> str:

@@ -78,7 +78,7 @@ class Family:
         choose: Callable[[ForAll], Chosen],
     ) -> Class | None:
         try:
-            all_ = ForAll.of(self._definition, sizes, classes)
+            all_ = ForAll.for_sizes(self._definition, sizes, classes)
             # Before anything is looked up for them, or measured.
             if not self._asked:
                 all_.check(self._profile())
@@ -86,12 +86,12 @@ class Family:
             tell(self._definition, classes, reason)
             return None
         chosen = choose(all_)  # which refuses sizes that no kernel can be for
-        usual = {name: each.usual for name, each in classes.items()}
+        representative = {name: each.representative for name, each in classes.items()}
 
         def make_with(options: MappingOptions) -> Class:
             found = self._class(all_, options)
             with all_.refusing():  # other options may be for all of them
-                found.compile(usual)
+                found.compile(representative)
             return found
 
         try:

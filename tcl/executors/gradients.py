@@ -61,7 +61,7 @@ def roles(forward: CheckedDef, returned: Sequence[Tensor], backward: CheckedDef)
     taken = _taken(forward, returned, backward, known)
     for own, place in zip(backward.inputs, taken, strict=True):
         _check_alike(forward, backward, own, [*tensors, *results][place])
-    made = _made(forward, backward, wanted)
+    made = _gradient_outputs(forward, backward, wanted)
     for own, tensor in zip(made, wanted, strict=True):
         _check_alike(forward, backward, own, tensor)
     first = len(tensors) - len(others)
@@ -113,7 +113,9 @@ def _taken(
     return found
 
 
-def _made(forward: CheckedDef, backward: CheckedDef, wanted: Sequence[Tensor]) -> list[Tensor]:
+def _gradient_outputs(
+    forward: CheckedDef, backward: CheckedDef, wanted: Sequence[Tensor]
+) -> list[Tensor]:
     """The outputs of the backward def that are the gradients of these inputs."""
     own = {t.name: t for t in backward.outputs}
     names = [gradient_of(t) for t in wanted]

@@ -146,11 +146,11 @@ def numba_function(executor: Executor, places: tuple[int, ...], *, unchecked: bo
     with _lock:
         made = _functions.setdefault(executor, {})
         if unchecked not in made:
-            made[unchecked] = _made(executor, places, unchecked)
+            made[unchecked] = _make_call(executor, places, unchecked)
         return made[unchecked]
 
 
-def _made(executor: Executor, places: tuple[int, ...], unchecked: bool) -> Any:
+def _make_call(executor: Executor, places: tuple[int, ...], unchecked: bool) -> Any:
     entry = _Entry(executor, unchecked)
     number = len(_entries)
     _entries.append(entry)
@@ -168,7 +168,7 @@ def _made(executor: Executor, places: tuple[int, ...], unchecked: bool) -> Any:
     }
     for k in range(len(entry.tensors)):
         names[f"_argument{k}"] = _argument(number, k)
-    exec(_text(entry, number, places), names)
+    exec(_python_text(entry, number, places), names)
     function = names["_function"]
     function.__name__ = function.__qualname__ = name
     function.__doc__ = (
@@ -186,7 +186,7 @@ def _made(executor: Executor, places: tuple[int, ...], unchecked: bool) -> Any:
     return compiled
 
 
-def _text(entry: _Entry, number: int, places: tuple[int, ...]) -> str:
+def _python_text(entry: _Entry, number: int, places: tuple[int, ...]) -> str:
     """The function in Python, as Numba compiles it."""
     names = [t.name for t in entry.tensors]
     if not all(n.isidentifier() and not keyword.iskeyword(n) and n[0] != "_" for n in names):

@@ -28,7 +28,7 @@ _ROW_MAJOR = 0x101
 """NumPy's flags of an array that is contiguous in C's order and aligned."""
 
 
-class Code(Protocol):
+class CompiledClass(Protocol):
     """The code of a class of sizes."""
 
     needs: Callable[[Mapping[str, int]], tuple[Any, ...]]
@@ -48,7 +48,7 @@ class Known(Protocol):
     def sized(self, sizes: Mapping[str, int]) -> tuple[SizedDef, Any]:
         """The def for some of the sizes, as far as a call needs it, first."""
 
-    def code(self, *, unchecked: bool) -> Code | None:
+    def code(self, *, unchecked: bool) -> CompiledClass | None:
         """The code for row-major arrays, if there is one."""
 
 
@@ -73,7 +73,7 @@ class OtherSizes:
         }
         self._where = [(name, *dims[name]) for name in varying]
         """Each size that varies, and an input with its dimension that tell it."""
-        self._known: dict[tuple[object, ...], tuple[Known, Code]] = {}
+        self._known: dict[tuple[object, ...], tuple[Known, CompiledClass]] = {}
         """By whether subscripts are unchecked, and the kinds of the sizes: at most some dozens."""
         self._recent: dict[tuple[int, ...], None] = {}
         """The sizes of the latest calls, oldest first, in the order of ``_where``."""
@@ -110,7 +110,7 @@ class OtherSizes:
         if outputs is None:
             results = self._new(new)
         else:
-            results = self._given(class_.sized(sizes)[0], inputs, outputs)
+            results = self._row_major(class_.sized(sizes)[0], inputs, outputs)
         if results is None:
             return None
         code.run(sizes, inputs + results, *more)
@@ -135,7 +135,9 @@ class OtherSizes:
         name, place, axis = self._where[0]
         return place, axis, sizes[name]
 
-    def _looked_up(self, sizes: Mapping[str, int], unchecked: bool) -> tuple[Known, Code] | None:
+    def _looked_up(
+        self, sizes: Mapping[str, int], unchecked: bool
+    ) -> tuple[Known, CompiledClass] | None:
         class_ = self._find(sizes)
         code = None if class_ is None else class_.code(unchecked=unchecked)
         if class_ is None or code is None:
@@ -163,7 +165,7 @@ class OtherSizes:
                 return None
         return tuple(results)
 
-    def _given(
+    def _row_major(
         self, sized: SizedDef, inputs: tuple[Any, ...], outputs: Any
     ) -> tuple[Any, ...] | None:
         """The caller's arrays; None for other ones than NumPy's row-major ones."""

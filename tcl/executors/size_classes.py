@@ -45,20 +45,20 @@ class ForAll:
     classes: Mapping[str, SizeClass]
     """By the names of the sizes that vary."""
     sizes: Mapping[str, int]
-    """All sizes that arrays have; of those that vary the usual ones."""
+    """All sizes that arrays have; of those that vary the representative ones."""
     symbolic: SizedDef
     """The definition with formulas for sizes."""
 
     @classmethod
-    def of(
+    def for_sizes(
         cls, definition: CheckedDef, sizes: Mapping[str, int], classes: Mapping[str, SizeClass]
     ) -> ForAll:
         """``sizes``: some that the classes hold. Raises what ``infer`` raises, and ``Undecided``
         for what is not the same for all of them."""
         symbols = {name: each.symbol(name) for name, each in classes.items()}
         shapes = {t.name: input_shape(t, {**sizes, **symbols}) for t in definition.inputs}
-        usual = {**sizes, **{name: each.usual for name, each in classes.items()}}
-        return cls(classes, usual, infer(definition, shapes))
+        representative = {**sizes, **{name: each.representative for name, each in classes.items()}}
+        return cls(classes, representative, infer(definition, shapes))
 
     def check(self, device: Device) -> None:
         """Raises one of ``NOT_FOR_ALL`` unless there can be a kernel for all of these sizes, which
@@ -76,12 +76,12 @@ class ForAll:
 
     def query(self, device: Device) -> Query:
         """How a cache is asked for options. Raises what ``infer`` raises."""
-        sized, layouts = self.usual()
+        sized, layouts = self.representative()
         return Query(sized, layout_key(sized, layouts, device), device, self.classes)
 
-    def usual(self) -> tuple[SizedDef, tuple[ArrayLayout, ...]]:
-        """The def for the usual sizes of the classes, and its inputs, whose axes say their classes.
-        Raises what ``infer`` raises."""
+    def representative(self) -> tuple[SizedDef, tuple[ArrayLayout, ...]]:
+        """The def for the representative sizes of the classes, and its inputs, whose axes say their
+        classes. Raises what ``infer`` raises."""
         definition = self.symbolic.checked
         layouts = tuple(map(self._layout, definition.inputs))
         shapes = {t.name: i.shape for t, i in zip(definition.inputs, layouts, strict=True)}
@@ -119,7 +119,7 @@ def for_all(
     none, and these sizes have a kernel of their own."""
     for classes in classes_of(sizes, varying):
         try:
-            found = ForAll.of(definition, sizes, classes)
+            found = ForAll.for_sizes(definition, sizes, classes)
             found.check(device)
         except NOT_FOR_ALL as reason:
             tell(definition, classes, reason)

@@ -39,7 +39,7 @@ class Class:
     """Whether a caller gave the options."""
     _at: Callable[[Mapping[str, int]], tuple[Any, ...]] = field(init=False)
     """Gives all sizes, shapes and first indices of tensors, and strides of row-major arrays."""
-    _codes: dict[bool, Code] = field(default_factory=dict)
+    _codes: dict[bool, LoadedClass] = field(default_factory=dict)
     """By whether subscripts are unchecked."""
 
     def __post_init__(self) -> None:
@@ -81,7 +81,7 @@ class Class:
         """The executor for some of the sizes."""
         return VaryingExecutor(self, sizes, wanted, others)
 
-    def code(self, *, unchecked: bool) -> Code | None:
+    def code(self, *, unchecked: bool) -> LoadedClass | None:
         """The code for row-major arrays, if there is one."""
         return self._codes.get(unchecked)
 
@@ -96,11 +96,11 @@ class Class:
                 threads=self.threads,
                 asked=self.asked,
             )
-            code = self._codes[unchecked] = Code(made, self.symbolic)
+            code = self._codes[unchecked] = LoadedClass(made, self.symbolic)
         return code.at(sizes)
 
 
-class Code:
+class LoadedClass:
     """The code of a class in this process."""
 
     def __init__(self, code: KernelCode, symbolic: SizedDef) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import field
 
 from tcl.arrays.arguments import Wanted
-from tcl.codegen.cuda.run.launch import Launcher
+from tcl.codegen.cuda.run.launch import CudaLauncher
 from tcl.codegen.cuda.run.varying import ready_for_all
 from tcl.common.dataclass import dataclass
 from tcl.common.log import logger
@@ -25,9 +25,9 @@ class CudaClass(Class):
 
     device: int = field(kw_only=True)
     """Its number."""
-    _loaded: dict[tuple[bool, tuple[bool, ...]], Callable[[Mapping[str, int]], Launcher] | None] = (
-        field(default_factory=dict)
-    )
+    _loaded: dict[
+        tuple[bool, tuple[bool, ...]], Callable[[Mapping[str, int]], CudaLauncher] | None
+    ] = field(default_factory=dict)
     """By whether subscripts are unchecked, and which arrays begin at multiples of ``WIDEST``; None
     where no kernel can be for all of the sizes."""
 
@@ -45,7 +45,7 @@ class CudaClass(Class):
 
     def on_device(
         self, sizes: Mapping[str, int], *, unchecked: bool, aligned: tuple[bool, ...]
-    ) -> Launcher | None:
+    ) -> CudaLauncher | None:
         """The kernel for some of the sizes and row-major arrays; None if there is none."""
         key = unchecked, aligned
         if key not in self._loaded:
@@ -60,7 +60,7 @@ class CudaClass(Class):
 
     def _ready(
         self, *, unchecked: bool, aligned: tuple[bool, ...]
-    ) -> Callable[[Mapping[str, int]], Launcher]:
+    ) -> Callable[[Mapping[str, int]], CudaLauncher]:
         return ready_for_all(
             self.symbolic,
             self.options,
@@ -82,7 +82,7 @@ class VaryingCudaExecutor(OfClass, CudaExecutor):
     def __reduce__(self) -> tuple[object, ...]:
         return CudaExecutor, (self.sized, self._chosen, self._device, self._wanted)
 
-    def _kernel(self, key: Key) -> Launcher:
+    def _kernel(self, key: Key) -> CudaLauncher:
         """The class's kernel for row-major arrays, one of their own for others."""
         found = self._kernels.get(key)
         if found is not None:

@@ -20,7 +20,7 @@ class Axis:
     end: float
     logarithmic: bool = False
 
-    def place(self, value: float) -> float:
+    def position(self, value: float) -> float:
         """The coordinate of a value."""
         low, high, at = self.low, self.high, min(max(value, self.low), self.high)
         if self.logarithmic:

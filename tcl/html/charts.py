@@ -18,7 +18,7 @@ _TITLES = 1500
 
 
 @dataclass(frozen=True, slots=True)
-class Dot:
+class ChartDot:
     """A point."""
 
     x: float
@@ -32,7 +32,7 @@ class Dot:
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class ChartLine:
     """A line through points."""
 
     points: Sequence[tuple[float, float]]
@@ -57,7 +57,7 @@ class Ticks:
 
 
 @dataclass(frozen=True, slots=True)
-class Size:
+class ChartSize:
     """Of a chart, in its own units: text is 12 of them high."""
 
     width: float = 760.0
@@ -74,15 +74,15 @@ class Size:
         return self.width - _RIGHT
 
 
-WIDE, HALF = Size(), Size(380.0, 230.0)
+WIDE, HALF = ChartSize(), ChartSize(380.0, 230.0)
 
 
 def times_chart(
     name: str,
     ticks: Ticks,
-    dots: Sequence[Dot],
-    lines: Sequence[Line] = (),
-    size: Size = WIDE,
+    dots: Sequence[ChartDot],
+    lines: Sequence[ChartLine] = (),
+    size: ChartSize = WIDE,
 ) -> Markup:
     """Times of calls over something; ``name`` says what it shows to those who cannot see it."""
     times = [d.time for d in dots if d.time is not None]
@@ -116,11 +116,11 @@ def unit_of(seconds: float) -> tuple[str, float]:
     return "µs", 1e-6
 
 
-def _time_axis(y: Axis, size: Size) -> Markup:
+def _time_axis(y: Axis, size: ChartSize) -> Markup:
     unit, scale = unit_of(y.low)  # the fastest matter, however slow others are
     pieces = []
     for value in y.ticks(6 if size is WIDE else 4):
-        at = y.place(value)
+        at = y.position(value)
         pieces.append(tag("line", x1=_LEFT, x2=size.right, y1=at, y2=at, class_="grid"))
         label = f"{value / scale:,.6g}"
         pieces.append(tag("text", label, x=_LEFT - 8, y=at + 4, text_anchor="end"))
@@ -135,7 +135,7 @@ def _time_axis(y: Axis, size: Size) -> Markup:
     return tag("g", pieces, class_="axis")
 
 
-def _place_axis(x: Axis, ticks: Ticks, size: Size) -> Markup:
+def _place_axis(x: Axis, ticks: Ticks, size: ChartSize) -> Markup:
     floor = size.floor
     pieces = [tag("line", x1=_LEFT, x2=size.right, y1=floor, y2=floor, class_="base")]
     if ticks.named:
@@ -144,7 +144,7 @@ def _place_axis(x: Axis, ticks: Ticks, size: Size) -> Markup:
         labels = [(v, f"{v:,.6g}") for v in x.ticks(9 if size is WIDE else 5)]
     free = 0.0
     for value, label in labels:
-        at, half = x.place(value), _LETTER * len(label) / 2
+        at, half = x.position(value), _LETTER * len(label) / 2
         pieces.append(tag("line", x1=at, x2=at, y1=floor, y2=floor + 4, class_="base"))
         if free <= at - half and at + half <= size.width:
             pieces.append(tag("text", label, x=at, y=floor + 20, text_anchor="middle"))
@@ -154,30 +154,30 @@ def _place_axis(x: Axis, ticks: Ticks, size: Size) -> Markup:
     return tag("g", pieces, class_="axis")
 
 
-def _dot(dot: Dot, x: Axis, y: Axis, among: int) -> Markup | None:
+def _dot(dot: ChartDot, x: Axis, y: Axis, among: int) -> Markup | None:
     if dot.time is None:
         return None
     radius = 5.0 if dot.kind == "winner" else 3.0 if among <= _MANY else 2.0
-    place = {"cx": x.place(dot.x), "cy": y.place(dot.time)}
+    place = {"cx": x.position(dot.x), "cy": y.position(dot.time)}
     return _drawn(dot, among, "circle", r=radius, class_=dot.kind, **place)
 
 
-def _cross(dot: Dot, x: Axis, at: float, among: int) -> Markup:
-    path = f"M{x.place(dot.x) - 3:.1f} {at - 3:.1f}l6 6m0 -6l-6 6"
+def _cross(dot: ChartDot, x: Axis, at: float, among: int) -> Markup:
+    path = f"M{x.position(dot.x) - 3:.1f} {at - 3:.1f}l6 6m0 -6l-6 6"
     return _drawn(dot, among, "path", d=path)
 
 
-def _drawn(dot: Dot, among: int, shape: str, **attributes: str | float) -> Markup:
+def _drawn(dot: ChartDot, among: int, shape: str, **attributes: str | float) -> Markup:
     """A shape with its title, which leads to the dot's place."""
     drawn = tag(shape, tag("title", dot.title) if among <= _TITLES else None, **attributes)
     label = dot.title.partition("\n")[0]
     return tag("a", drawn, href=f"#{dot.to}", aria_label=label) if dot.to else drawn
 
 
-def _line(line: Line, x: Axis, y: Axis) -> Markup:
+def _line(line: ChartLine, x: Axis, y: Axis) -> Markup:
     path = ""
     for place, time in line.points:
-        px, py = x.place(place), y.place(time)
+        px, py = x.position(place), y.position(time)
         if path and line.steps:
             path += f"H{px:.1f}V{py:.1f}"
         else:

@@ -17,7 +17,7 @@ def table(headings: Sequence[str], rows: Iterable[Markup], numbers: Sequence[int
     return tag("div", tag("table", head, tag("tbody", rows)), class_="scroll")
 
 
-def row(*cells: Child, numbers: Sequence[int] = (), **attributes: str | None) -> Markup:
+def table_row(*cells: Child, numbers: Sequence[int] = (), **attributes: str | None) -> Markup:
     """A row of a table, whose first cell is its heading."""
     first, *rest = cells
     return tag(

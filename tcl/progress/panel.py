@@ -58,9 +58,9 @@ class Progress:
         return self
 
     def __exit__(self, *error: object) -> None:
-        self._end()
+        self._leave_frame()
 
-    def _end(self) -> None:
+    def _leave_frame(self) -> None:
         """Leave the last frame as it is."""
         if self._live is not None:
             self._live.stop()
@@ -71,7 +71,7 @@ class Progress:
         if isinstance(event, events.Interrupted) and "SIG" in event.reason:
             self.signalled = self.signalled or event.reason
         if isinstance(event, events.Finished):
-            self._end()
+            self._leave_frame()
         elif isinstance(self._live, Cell):
             self._live.refresh()
         self._lines.report(event)
@@ -87,7 +87,7 @@ class Progress:
         torn = self._drawn > columns
         self._drawn = max(1, min(_WIDTH, columns - _ROOM))
         grid = Table.grid(padding=(0, 2))
-        for name, value in self._state.facts():
+        for name, value in self._state.settings_shown():
             grid.add_row(Text(name, style="dim"), Text(value))
         whole = Table.grid()
         whole.add_row(ProgressBar(total=1.0, completed=self._state.progress, width=40))

@@ -7,10 +7,17 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from tcl.common.lazy import Lazy
 from tcl.common.log import logger
 from tcl.tuner.run.events import Event
+
+if TYPE_CHECKING:
+    from tcl.progress import console, lines, panel, state
+else:  # most searches are shown to nobody
+    console, panel = Lazy("tcl.progress.console"), Lazy("tcl.progress.panel")
+    lines, state = Lazy("tcl.progress.lines"), Lazy("tcl.progress.state")
 
 _log = logger("tuning")
 
@@ -56,23 +63,18 @@ def shown_progress(
         progress = report is None and (_in_notebook() or _is_terminal(sys.stderr))
     with ExitStack() as open_:
         if progress:
-            from tcl.progress.console import Console
-            from tcl.progress.panel import Progress
-
-            shown = Progress(title, None, limit, Console(stderr=True), _in_notebook())
+            shown = panel.Progress(title, None, limit, console.Console(stderr=True), _in_notebook())
             told.reports.append(open_.enter_context(shown).report)
             told.lines.append(shown.say)
         if _log.isEnabledFor(logging.INFO):
-            from tcl.progress.lines import ProgressLines
-            from tcl.progress.state import SearchState
 
             def log(line: str) -> None:
                 _log.info("%s", line)
 
-            state = SearchState(None, limit)
-            lines = ProgressLines(state, log)
-            lines.begin(title)
-            told.reports.extend([state.take, lines.report])
+            searched = state.SearchState(None, limit)
+            shown_lines = lines.ProgressLines(searched, log)
+            shown_lines.begin(title)
+            told.reports.extend([searched.take, shown_lines.report])
             told.lines.append(log)
         yield told
 

@@ -105,7 +105,7 @@ class SearchState:
         part = self.done / self.of if self.of else 0.0
         return max(0.0, (self.generation - 1 + part) / self.generations)
 
-    def facts(self) -> list[tuple[str, str]]:
+    def settings_shown(self) -> list[tuple[str, str]]:
         """Names and values for the panel."""
         facts = [
             ("generation", self._where()),

@@ -6,7 +6,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from tcl.common.number_format import duration
-from tcl.tuner.cache.analysis import Analysis, Decision, Group, Margins, Mean, Pool, Rate
+from tcl.tuner.cache.analysis import (
+    CacheAnalysis,
+    KeyGroup,
+    Margins,
+    Mean,
+    OptionDecision,
+    Pool,
+    Rate,
+)
 
 SHARES = (0.95, 0.99)
 """Of the winners' speed, that a smaller choice is to keep."""
@@ -22,7 +30,7 @@ BOUND = (
 )
 
 
-class Section(NamedTuple):
+class ReportSection(NamedTuple):
     """A table with a title and what has to be known to read it."""
 
     title: str
@@ -32,7 +40,9 @@ class Section(NamedTuple):
     rows: Sequence[tuple[str, ...]]
 
 
-def sections(found: Analysis, *, values: bool = False, important: bool = False) -> list[Section]:
+def sections(
+    found: CacheAnalysis, *, values: bool = False, important: bool = False
+) -> list[ReportSection]:
     """All that there is to show. ``values``: also a row for each value of a decision;
     ``important``: also which decisions mattered, which takes some seconds a group."""
     names = device_names(found.groups)
@@ -42,7 +52,7 @@ def sections(found: Analysis, *, values: bool = False, important: bool = False) 
         every["all", "all"] = found.together
     devices = [(name, device) for (_, device), name in names.items()]
     made = [
-        Section("Devices", "", ("name", "device"), devices),
+        ReportSection("Devices", "", ("name", "device"), devices),
         *_of_groups(every),
         *_of_knobs(knobs, values=values, important=important),
     ]
@@ -54,9 +64,9 @@ _RATES = (">tried on", ">wins", ">win rate", ">lost")
 _ENOUGH = tuple(f">for {100 * share:.0f} %" for share in SHARES)
 
 
-def _of_groups(every: Mapping[tuple[str, str], Group]) -> list[Section]:
+def _of_groups(every: Mapping[tuple[str, str], KeyGroup]) -> list[ReportSection]:
     return [
-        Section(
+        ReportSection(
             "Margins",
             "How much longer than the winner's a call takes of the second, and of the untuned "
             "default; and the share of keys in which the default itself won. Times are compared "
@@ -75,7 +85,7 @@ def _of_groups(every: Mapping[tuple[str, str], Group]) -> list[Section]:
                 for who, g in every.items()
             ],
         ),
-        Section(
+        ReportSection(
             "Presets",
             "A preset with a + is not alone: options of a search, or a user's, that stand on it. "
             "Lost: what is lost where candidates with it are all there is, over the keys where it "
@@ -83,7 +93,7 @@ def _of_groups(every: Mapping[tuple[str, str], Group]) -> list[Section]:
             (*_WHOSE, "preset", *_RATES),
             [(*who, *_rate(rate)) for who, g in every.items() for rate in g.presets],
         ),
-        Section(
+        ReportSection(
             "A smaller pool of candidates",
             "How many options, besides the untuned default, keep 95 and 99 % of the winners' speed "
             "over all keys, chosen greedily, plain / by time; and what is lost with the default "
@@ -102,11 +112,11 @@ def _of_groups(every: Mapping[tuple[str, str], Group]) -> list[Section]:
 
 
 def _of_knobs(
-    knobs: Mapping[tuple[str, str], Sequence[Decision]], *, values: bool, important: bool
-) -> list[Section]:
+    knobs: Mapping[tuple[str, str], Sequence[OptionDecision]], *, values: bool, important: bool
+) -> list[ReportSection]:
     each = [(who, knob) for who, own in knobs.items() for knob in own]
     made = [
-        Section(
+        ReportSection(
             "Knobs",
             "What is lost if a knob is fixed at the value that wins most, over the keys where that "
             "was tried; and how many of its values, chosen greedily, keep 95 and 99 %. A value "
@@ -123,11 +133,11 @@ def _of_knobs(
     if values:
         rows = [(*who, knob.name, *_rate(rate)) for who, knob in each for rate in knob.rates]
         note = "As for presets, of each value of each knob."
-        made.append(Section("Values", note, (*_WHOSE, "knob", "value", *_RATES), rows))
+        made.append(ReportSection("Values", note, (*_WHOSE, "knob", "value", *_RATES), rows))
     return made
 
 
-def device_names(groups: Iterable[Group]) -> dict[tuple[str, str], str]:
+def device_names(groups: Iterable[KeyGroup]) -> dict[tuple[str, str], str]:
     """A short name for each device, by backend and identity."""
     names: dict[tuple[str, str], str] = {}
     for group in groups:
@@ -146,7 +156,7 @@ def _enough(pool: Pool) -> tuple[str, ...]:
     return tuple(" / ".join("-" if n is None else str(n) for n in pair) for pair in pairs)
 
 
-def _decision(knob: Decision, *, important: bool) -> tuple[str, ...]:
+def _decision(knob: OptionDecision, *, important: bool) -> tuple[str, ...]:
     value, tried, _, rate, lost = knob.rates[0]
     share = "-" if knob.importance is None else _percent(knob.importance)
     return (
@@ -169,7 +179,7 @@ def _percent(share: float) -> str:
     return f"{round(100 * share, 1) + 0.0:,.1f} %"
 
 
-def markdown(shown: Iterable[Section], title: str, facts: Iterable[str]) -> str:
+def markdown(shown: Iterable[ReportSection], title: str, facts: Iterable[str]) -> str:
     """A page."""
     lines = [f"# {_escaped(title)}", "", *(f"- {_escaped(fact)}" for fact in facts), "", FORMULA]
     for section in shown:

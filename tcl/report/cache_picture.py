@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from tcl.report.cache_analysis import SHARES, device_names
-from tcl.tuner.cache.analysis import Analysis, Group
+from tcl.tuner.cache.analysis import CacheAnalysis, KeyGroup
 
 _COLOURS = ("#1f6fb2", "#c2571a", "#3a8a3a", "#7a4fa3", "#8a6d3b", "#444444")
 _KNOBS = 12
@@ -16,7 +16,7 @@ _GROUPS = len(_COLOURS)
 """Defs and devices that are shown in colours of their own."""
 
 
-def draw(found: Analysis, title: str, path: Path) -> None:
+def draw(found: CacheAnalysis, title: str, path: Path) -> None:
     """Write a picture (PNG, SVG or PDF, by the suffix): how much a growing pool of options keeps,
     the winners' margins, and what fixing a knob loses, if it does. ``ImportError`` without
     matplotlib."""
@@ -41,7 +41,7 @@ def draw(found: Analysis, title: str, path: Path) -> None:
         pyplot.close(figure)
 
 
-def _pools(axes: Any, groups: list[Group], labels: list[str]) -> None:
+def _pools(axes: Any, groups: list[KeyGroup], labels: list[str]) -> None:
     for group, label, colour in zip(groups, labels, _COLOURS, strict=False):
         for style, kept in (("-", group.pool.by_time), (":", group.pool.plain)):
             values = [100 * share for share in kept]
@@ -56,7 +56,7 @@ def _pools(axes: Any, groups: list[Group], labels: list[str]) -> None:
     axes.legend(fontsize=7)
 
 
-def _margins(axes: Any, groups: list[Group], labels: list[str]) -> None:
+def _margins(axes: Any, groups: list[KeyGroup], labels: list[str]) -> None:
     for place, group in enumerate(groups):
         for offset, margins, colour in (
             (-0.18, group.over_second, _COLOURS[0]),
@@ -77,7 +77,7 @@ def _margins(axes: Any, groups: list[Group], labels: list[str]) -> None:
     axes.legend(fontsize=7)
 
 
-def _fixed_knobs(groups: list[Group], labels: list[str]) -> list[tuple[float, str, str]]:
+def _fixed_knobs(groups: list[KeyGroup], labels: list[str]) -> list[tuple[float, str, str]]:
     """Of the knobs that lose something where they are fixed: how much, their words, the colour.
     None does where one key is all there is: its winner has the value that wins most."""
     every = [

@@ -7,7 +7,7 @@ import time
 
 from tcl.common.number_format import duration, plural
 from tcl.html.markup import Markup, tag
-from tcl.html.tables import row, table
+from tcl.html.tables import table, table_row
 from tcl.progress.words import FIRST
 from tcl.report.data import Page
 from tcl.report.log import Candidate, Try
@@ -61,11 +61,11 @@ def _candidate_row(page: Page, number: int, each: Try, raced: Candidate | None) 
     best = page.log.best
     won = best is not None and candidate.options == best.options
     finals = "" if raced is None or raced.time is None else duration(raced.time)
-    return row(
+    return table_row(
         str(number),
         str(candidate.generation),
         candidate.outcome.verdict.value,
-        "-" if each.time is None else duration(each.time),
+        "-" if each.best_time is None else duration(each.best_time),
         finals,
         tag("code", candidate.options.to_json()),
         numbers=(1, 3, 4),
@@ -81,6 +81,8 @@ def _file(page: Page) -> str:
         kept = candidate.outcome.conditions
         when = now if kept is None or candidate.outcome.heat is not None else kept.at
         options = candidate.options.to_json()
-        records.append(Record.of(options, candidate.outcome, when, page.run, candidate.generation))
+        records.append(
+            Record.from_outcome(options, candidate.outcome, when, page.run, candidate.generation)
+        )
     text = to_t4([Results(page.key, page.entry, tuple(records))])
     return base64.b64encode(text.encode()).decode("ascii")

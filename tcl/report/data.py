@@ -6,9 +6,10 @@ import datetime
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from tcl import __version__
 from tcl.arrays.arguments import Array
 from tcl.backends.targets import Target
-from tcl.bench.roofline import Yardstick
+from tcl.bench.roofline import Roofline
 from tcl.executors.call_kernels import size
 from tcl.grammar.syntax.parser import parse
 from tcl.grammar.syntax.printer import to_text
@@ -29,7 +30,7 @@ class Page:
     facts: Sequence[tuple[str, str]]
     """Names and values: device, sizes, settings."""
     log: SearchLog
-    yardstick: Yardstick | None
+    yardstick: Roofline | None
     beside: Mapping[str, float]
     """How many times as long as the winner others take, measured in turns with it after the search;
     empty if there was no time for that."""
@@ -56,14 +57,12 @@ def collect(
     varying: Sequence[str] = (),
     title: str,
     facts: Sequence[tuple[str, str]] = (),
-    yardstick: Yardstick | None = None,
+    yardstick: Roofline | None = None,
     beside: Mapping[str, float] | None = None,
     run: str = "",
 ) -> Page:
     """What there is to show of a search for the def ``checked`` of the text ``source``, of whose
     sizes ``varying`` are names."""
-    from tcl import __version__
-
     # Nothing is run, so there is no need for a folder with the inputs.
     query = target.query(size(checked, inputs), inputs, varying)
     backend = target.backend(source, checked.name, inputs)
@@ -72,8 +71,8 @@ def collect(
     space = target.space(backend).space
     measured: dict[Config, float] = {}
     for each in log.tries:
-        if each.candidate.config is not None and each.time is not None:
-            measured[each.candidate.config] = each.time
+        if each.candidate.config is not None and each.best_time is not None:
+            measured[each.candidate.config] = each.best_time
     return Page(
         title=title,
         definition=next(to_text(d) for d in parse(source).defs if d.name == checked.name),

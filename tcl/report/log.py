@@ -22,7 +22,7 @@ class Try:
     candidate: Candidate
 
     @property
-    def time(self) -> float | None:
+    def best_time(self) -> float | None:
         """Seconds per call; None unless correct."""
         return self.candidate.time
 

@@ -9,7 +9,7 @@ from tcl.bench.roofline import describe_ceilings, quantity
 from tcl.common.number_format import duration, ratio_text
 from tcl.html.charts import bar
 from tcl.html.markup import Child, Markup, join, tag
-from tcl.html.tables import row, table
+from tcl.html.tables import table, table_row
 from tcl.progress.words import BESIDE, name_of, verdict, winner_name
 from tcl.report.data import Page
 from tcl.report.log import Candidate
@@ -48,7 +48,7 @@ def summary_section(page: Page) -> Markup:
     else:
         why = "no candidate worked" if log.tries else "it ended before any candidate was timed"
         tiles.append(("result", "none", why))
-    correct = sum(t.time is not None for t in log.tries)
+    correct = sum(t.best_time is not None for t in log.tries)
     tiles.append(("evaluated", str(len(log.tries)), f"{correct} correct, {log.compiled} compiled"))
     facts = [*page.facts, *_work_facts(page)]
     return tag(
@@ -63,7 +63,7 @@ def summary_section(page: Page) -> Markup:
             class_="tiles",
         ),
         [tag("p", note) for note in log.notes],
-        table(("", ""), [row(name, value) for name, value in facts]) if facts else None,
+        table(("", ""), [table_row(name, value) for name, value in facts]) if facts else None,
     )
 
 
@@ -72,7 +72,7 @@ def _work_facts(page: Page) -> list[tuple[str, str]]:
         return []
     cost, ceilings = page.yardstick.cost, page.yardstick.ceilings
     work = (
-        f"{quantity(cost.operations, cost.unit)}, {quantity(cost.read, 'B')} read, "
+        f"{quantity(cost.operations, cost.operation_unit)}, {quantity(cost.read, 'B')} read, "
         f"{quantity(cost.written, 'B')} written: what no schedule can avoid"
     )
     machine = describe_ceilings(ceilings) if ceilings else "was not measured"
@@ -100,7 +100,7 @@ def times_section(page: Page) -> Markup | None:
     )
     # A search from elsewhere may never come near what was faster.
     faster = [name for name, ratio in page.beside.items() if ratio < _CLEARLY]
-    beside = [row(name, ratio_text(r), numbers=(1,)) for name, r in page.beside.items()]
+    beside = [table_row(name, ratio_text(r), numbers=(1,)) for name, r in page.beside.items()]
     return tag(
         "section",
         tag("h2", "Times"),
@@ -135,9 +135,9 @@ def _time_row(page: Page, name: str, candidate: Candidate) -> Markup:
     times = candidate.outcome.times
     if candidate.time is None:
         ended = candidate.outcome.verdict.value
-        return row(name, f"{ended}: {candidate.outcome.message}", "", "", "", "")
+        return table_row(name, f"{ended}: {candidate.outcome.message}", "", "", "", "")
     faster = page.log.decision.speedup if candidate == page.log.best else 1.0
-    return row(
+    return table_row(
         name,
         duration(candidate.time),
         f"{duration(min(times))} to {duration(max(times))}",
@@ -156,7 +156,7 @@ def failures_section(page: Page) -> Markup | None:
         return None
     counts = Counter(t.candidate.outcome.verdict for t in tries)
     rows = [
-        row(
+        table_row(
             each.value,
             str(counts[each]),
             [bar(counts[each] / len(tries)), f" {counts[each] / len(tries):.0%}"],
@@ -168,10 +168,10 @@ def failures_section(page: Page) -> Markup | None:
     reasons = Counter(
         (t.candidate.outcome.verdict.value, t.candidate.outcome.message)
         for t in tries
-        if t.time is None
+        if t.best_time is None
     )
     listed = [
-        row(ended, str(count), message, numbers=(1,))
+        table_row(ended, str(count), message, numbers=(1,))
         for (ended, message), count in reasons.most_common(_EXAMPLES)
     ]
     more = sum(reasons.values()) - sum(c for _, c in reasons.most_common(_EXAMPLES))

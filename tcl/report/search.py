@@ -9,9 +9,9 @@ from statistics import median
 
 from tcl.codegen.options.nest_options import OPTIONS
 from tcl.common.number_format import duration
-from tcl.html.charts import HALF, Dot, Line, Ticks, bar, legend, times_chart
+from tcl.html.charts import HALF, ChartDot, ChartLine, Ticks, bar, legend, times_chart
 from tcl.html.markup import Markup, tag
-from tcl.html.tables import row, table
+from tcl.html.tables import table, table_row
 from tcl.progress.words import FIRST
 from tcl.report.candidates import place_of
 from tcl.report.data import Page
@@ -24,7 +24,7 @@ KNOBS = {name: words for option in OPTIONS.values() for name, words in option.kn
 """By the last part of a knob's name, without the number of an operand."""
 
 
-def kind_of(knob: str) -> str:
+def point_kind(knob: str) -> str:
     """The entry that a knob has: ``stage`` for ``s0.stage1``."""
     return re.sub(r"\d+$", "", knob.rpartition(".")[2])
 
@@ -49,7 +49,7 @@ def search_section(page: Page) -> Markup | None:
     log = page.log
     if not log.tries:
         return None
-    drawn = {"fail" if each.time is None else _kind(log, each) for each in log.tries}
+    drawn = {"fail" if each.best_time is None else _kind(log, each) for each in log.tries}
     drawn = {"best", *drawn} if drawn != {"fail"} else set()  # without a time there is no chart
     counts, seconds = [float(k) for k, _ in enumerate(log.tries, 1)], [t.seconds for t in log.tries]
     what = "Time a call of each candidate"
@@ -84,7 +84,9 @@ def _title(number: int, each: Try) -> str:
     """What is said of a point: how it ended, and its options."""
     candidate = each.candidate
     what = (
-        candidate.outcome.verdict.value if each.time is None else f"{FIRST} {duration(each.time)}"
+        candidate.outcome.verdict.value
+        if each.best_time is None
+        else f"{FIRST} {duration(each.best_time)}"
     )
     options = candidate.options.to_json()
     return f"evaluation {number}, generation {candidate.generation}: {what}\n{options}"
@@ -100,17 +102,17 @@ def _best_so_far(
 ) -> Markup:
     """The tries at these places, of which the axis shows so many at least, and the best so far."""
     dots = [
-        Dot(place, each.time, _title(number, each), _kind(log, each), place_of(number))
+        ChartDot(place, each.best_time, _title(number, each), _kind(log, each), place_of(number))
         for number, (place, each) in enumerate(zip(places, log.tries, strict=True), 1)
     ]
     points: list[tuple[float, float]] = []
     for place, each in zip(places, log.tries, strict=True):
-        if each.time is not None and (not points or each.time < points[-1][1]):
-            points.append((place, each.time))
+        if each.best_time is not None and (not points or each.best_time < points[-1][1]):
+            points.append((place, each.best_time))
     if points:  # the last value holds to the end
         points.append((places[-1], points[-1][1]))
     ticks = Ticks(label, max(places[-1], least), 0.0)
-    return times_chart(name, ticks, dots, [Line(points, "best", steps=True)])
+    return times_chart(name, ticks, dots, [ChartLine(points, "best", steps=True)])
 
 
 def _by_generation(log: SearchLog) -> Markup:
@@ -123,8 +125,8 @@ def _by_generation(log: SearchLog) -> Markup:
             # Beside each other in the order in which they came, so that equal times are all seen.
             place = generation + 0.5 * ((k + 0.5) / len(tries) - 0.5)
             title, kind = _title(number, each), _kind(log, each)
-            dots.append(Dot(place, each.time, title, kind, place_of(number)))
-        if times := [each.time for _, each in tries if each.time is not None]:
+            dots.append(ChartDot(place, each.best_time, title, kind, place_of(number)))
+        if times := [each.best_time for _, each in tries if each.best_time is not None]:
             bests.append((float(generation), min(times)))
             medians.append((float(generation), median(times)))
     last = max(generations)
@@ -132,7 +134,10 @@ def _by_generation(log: SearchLog) -> Markup:
     named = [str(g) for g in range(last + 1)] if last <= 20 else ()
     ticks = Ticks("generation", last + 0.5, -0.5, named)
     chart = times_chart(
-        "Times of each generation", ticks, dots, [Line(medians, "median"), Line(bests, "best")]
+        "Times of each generation",
+        ticks,
+        dots,
+        [ChartLine(medians, "median"), ChartLine(bests, "best")],
     )
     return tag("div", chart, legend(("best", "its best"), ("median", "its median")))
 
@@ -148,7 +153,7 @@ def importance_section(page: Page) -> Markup | None:
     listed = [i for i in found.influences if i.share > found.chance][:_LISTED]
     top = max((i.share for i in listed), default=1.0) or 1.0
     rows = [
-        row(
+        table_row(
             i.knob.name,
             [bar(i.share / top, min(1.0, found.chance / top)), f" {i.share:.0%}"],
             f"{i.values} of {i.knob.cardinality}",
@@ -184,7 +189,7 @@ def _values_chart(page: Page, influence: Influence) -> Markup:
     measured: list[tuple[Value, Try]] = [
         (t.candidate.config[position], t)
         for t in page.log.tries
-        if t.candidate.config is not None and t.time is not None
+        if t.candidate.config is not None and t.best_time is not None
     ]
     seen = {value for value, _ in measured}
     values = [v for v in influence.knob.choices if v in seen]
@@ -193,11 +198,11 @@ def _values_chart(page: Page, influence: Influence) -> Markup:
         own = [t for v, t in measured if v == value]
         for k, each in enumerate(own):
             spread = 0.5 * ((k + 0.5) / len(own) - 0.5)
-            title = f"{influence.knob.name} = {value}: {FIRST} {duration(each.time or 0.0)}"
-            dots.append(Dot(place + spread, each.time, title, _kind(page.log, each)))
-        bests.append((float(place), min(t.time or 0.0 for t in own)))
+            title = f"{influence.knob.name} = {value}: {FIRST} {duration(each.best_time or 0.0)}"
+            dots.append(ChartDot(place + spread, each.best_time, title, _kind(page.log, each)))
+        bests.append((float(place), min(t.best_time or 0.0 for t in own)))
     ticks = Ticks(influence.knob.name, len(values) - 0.5, -0.5, [str(v) for v in values])
-    lines = [Line(bests, "best")] if influence.knob.ordered else []
+    lines = [ChartLine(bests, "best")] if influence.knob.ordered else []
     return _figure(influence.knob.name, times_chart("Times by value", ticks, dots, lines, HALF))
 
 
@@ -239,8 +244,8 @@ def knobs_section(page: Page) -> Markup | None:
 
 def _glossary(page: Page) -> Markup:
     """What the knobs of this space decide."""
-    kinds = dict.fromkeys(kind_of(k.name) for k in page.space.knobs)
-    rows = [row(kind, KNOBS[kind]) for kind in kinds if kind in KNOBS]
+    kinds = dict.fromkeys(point_kind(k.name) for k in page.space.knobs)
+    rows = [table_row(kind, KNOBS[kind]) for kind in kinds if kind in KNOBS]
     about = "s0.m.tile is the tile of dimension m in the first statement"
     summary = tag("summary", "What the knobs mean ", tag("span", about, class_="soft"))
     return tag("details", summary, table(("", ""), rows))
@@ -248,7 +253,7 @@ def _glossary(page: Page) -> Markup:
 
 def _knobs(knobs: Iterable[tuple[str, ...]]) -> Markup:
     headings = ("knob", "start", "winner", "choices")
-    return table(headings, (row(*cells, numbers=(3,)) for cells in knobs), (3,))
+    return table(headings, (table_row(*cells, numbers=(3,)) for cells in knobs), (3,))
 
 
 def _options(name: str, text: str) -> Markup:

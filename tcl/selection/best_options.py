@@ -19,7 +19,7 @@ from tcl.codegen.options.options import MappingOptions
 from tcl.common.dataclass import dataclass
 from tcl.common.errors import CacheError, OptionsError
 from tcl.common.folder import cache_folder
-from tcl.common.warn import tell, warn, warn_once, was_told
+from tcl.common.warn import warn, warn_once, warn_user, was_told
 from tcl.grammar.ranges.sized import SizedDef
 from tcl.grammar.sizes.size_classes import SizeClass
 from tcl.grammar.tree.canonical import canonical_text
@@ -78,10 +78,12 @@ class Query:
     key: CacheKey
     device: Device
     classes: Mapping[str, SizeClass] = field(default_factory=dict)
-    """Of the sizes that vary, by their names; ``sized`` has the usual ones."""
+    """Of the sizes that vary, by their names; ``sized`` has the representative ones."""
 
     @classmethod
-    def of(cls, sized: SizedDef, arrays: Sequence[Array | ArrayLayout], device: Device) -> Query:
+    def on_inputs(
+        cls, sized: SizedDef, arrays: Sequence[Array | ArrayLayout], device: Device
+    ) -> Query:
         """On these inputs."""
         return cls(sized, layout_key(sized, array_layouts(arrays), device), device)
 
@@ -138,7 +140,7 @@ def _tell_of_other_threads(cache: TuningCache, query: Query) -> None:
     others = sorted(threads for other, threads in found if other == device and threads != own)
     if others:
         counts = " and ".join(map(str, others))
-        tell(
+        warn_user(
             f"{query.name} on {key.sizes} was tuned for {counts} thread{'s' * (others != [1])} "
             f"and not for the {own} that it may use here, so what was found is not used; give "
             f"threads={others[-1]} (or TCL_NUM_THREADS) to use it, or tune it for {own}",

@@ -59,7 +59,7 @@ def predicted(query: Query, *, asked: bool) -> Chosen:
     found = tuple(lookup.files(query.device, models_folder()))
     if not found:
         return _nothing(query, "there is no model; `tcl model train` makes one", asked)
-    model = lookup.identity(found)
+    model = lookup.contents_identity(found)
     known = _remembered(query, model)
     if known is None:
         return _asked_now(query, model)

@@ -39,7 +39,7 @@ def model_to_start_from(
     for sentence in wrong:
         warn(f"{sentence}; {path} is asked instead")
     prior = search_prior.search_prior(
-        model, backend.program(), query.device, space, lookup.identity((path,)), path.name
+        model, backend.program(), query.device, space, lookup.contents_identity((path,)), path.name
     )
     if prior is None:
         _log.info("%s is unlike all that the model %s has learned from", query.name, path)

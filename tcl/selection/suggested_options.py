@@ -15,7 +15,7 @@ from tcl.codegen.options.options import DEFAULT as DEFAULT
 from tcl.codegen.options.options import MappingOptions
 from tcl.common.dataclass import dataclass
 from tcl.common.errors import CompileError, OptionsError
-from tcl.common.warn import tell, warn_once, was_told
+from tcl.common.warn import warn_once, warn_user, was_told
 
 if TYPE_CHECKING:
     from tcl.grammar.sizes.size_classes import SizeClass
@@ -99,7 +99,7 @@ class Choices:
         else:
             elsewhere = f", measured on another device ({used.apart})," * bool(used.apart)
             instead = f"rank {used.rank} for {used.sizes}{elsewhere} is used"
-        tell(
+        warn_user(
             f"cached options do not apply: rank {entry.rank} for {self.name} on {entry.sizes} "
             f"(key {entry.key} in {self.cache}): {reason}{besides}; {instead}",
             *new,

@@ -64,7 +64,7 @@ class TuneModes:
     of_all: TuneMode = TuneMode(asked=False)
     by_def: Mapping[str, TuneMode] = field(default_factory=dict)
 
-    def of(self, name: str) -> TuneMode:
+    def mode_of(self, name: str) -> TuneMode:
         """Of the def of this name."""
         return self.by_def.get(name, self.of_all)
 

@@ -14,7 +14,10 @@ from typing import Any
 import tcl
 from tcl.arrays.given import new_array
 from tcl.arrays.libraries import HOST
+from tcl.backends.stages import stage_text
 from tcl.codegen.compiler import Device
+from tcl.codegen.cpu.thread_count import thread_count
+from tcl.codegen.devices.cpu import host_cpu
 from tcl.common.errors import ArgumentError
 from tcl.common.shown import kind_of
 from tcl.executors.call_inputs import inputs_of
@@ -22,6 +25,7 @@ from tcl.executors.call_kernels import size
 from tcl.executors.calls import Calls
 from tcl.executors.cuda_executor import CudaExecutor
 from tcl.executors.machine import driver, this_machine
+from tcl.grammar.ranges.ranges_text import ranges_text
 from tcl.tensor_comprehensions.options import (
     MappingOptions,
     OptionsLike,
@@ -254,13 +258,7 @@ def _show(calls: Calls[Any]) -> None:
 
 def _stage(stage: str, calls: Calls[Any]) -> str:
     if stage == "ranges":
-        from tcl.grammar.ranges.ranges_text import ranges_text
-
         return ranges_text(calls.sized)
-    from tcl.backends.stages import stage_text
-    from tcl.codegen.cpu.thread_count import thread_count
-    from tcl.codegen.devices.cpu import host_cpu
-
     if isinstance(calls, CudaExecutor):
         device: Device = this_machine().profile(calls.device)
     else:

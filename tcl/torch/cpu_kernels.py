@@ -27,7 +27,7 @@ Steps: TypeAlias = tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class SignatureRow:
     """What calls on inputs of some sizes and strides need."""
 
     sized: SizedDef
@@ -58,7 +58,7 @@ class CpuKernels:
         self.unchecked = unchecked
         self._kernels = kernels
         self._checked = checked
-        self._rows: dict[tuple[Any, ...], Row] = {}
+        self._rows: dict[tuple[Any, ...], SignatureRow] = {}
         self._varied: deque[tuple[Any, ...]] = deque()
         """Their keys, oldest first, if sizes vary."""
         self._unaligned = tuple(t.type.itemsize - 1 for t in checked.inputs)
@@ -99,19 +99,19 @@ class CpuKernels:
             return tensor
         return tensor.clone(memory_format=torch.contiguous_format)
 
-    def row(self, inputs: Sequence[Any]) -> Row:
+    def row(self, inputs: Sequence[Any]) -> SignatureRow:
         """What calls on inputs like these need; compiled if it is not there."""
         key = tuple([(t.dtype, t.shape, t.stride()) for t in inputs])
         found = self._rows.get(key)
         if found is None:
-            found = self._rows.setdefault(key, self._made(inputs))
+            found = self._rows.setdefault(key, self._make_kernel(inputs))
             if self.varying:
                 self._varied.append(key)
                 if len(self._varied) > MOST_VARIED:
                     self._rows.pop(self._varied.popleft(), None)
         return found
 
-    def _made(self, inputs: Sequence[Any]) -> Row:
+    def _make_kernel(self, inputs: Sequence[Any]) -> SignatureRow:
         checked = self._checked
         check_inputs(checked, inputs)
         standing = [
@@ -128,7 +128,9 @@ class CpuKernels:
         steps = [contiguous(s, 1) for s in shapes]
         outputs = tuple(zip(shapes, steps, dtypes, strict=True))
         of_class = executor if isinstance(executor, VaryingExecutor) and launcher.sizes else None
-        return Row(executor.outline, launcher, lengths(launcher.scratch), outputs, of_class)
+        return SignatureRow(
+            executor.outline, launcher, lengths(launcher.scratch), outputs, of_class
+        )
 
 
 _ALIGNED = 1 << 12

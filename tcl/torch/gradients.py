@@ -18,12 +18,12 @@ def recorded(forward: Registered, backward: Registered | None, roles: Roles | No
     takes and a call does not return, ``roles.also``, behind the outputs."""
     checked = forward.checked
     if backward is None or roles is None:
-        return _function(forward, None, f"{checked.name} has no gradient; {_REMEDY}")
+        return _with_gradient(forward, None, f"{checked.name} has no gradient; {_REMEDY}")
     missing = (
         f"the gradient of {checked.name} is {backward.checked.name}, which has no gradient of its "
         "own: an operator can be differentiated once"
     )
-    unknown = _function(backward, None, missing)
+    unknown = _with_gradient(backward, None, missing)
     gradient = backward.overload
     # The compiler looks at what a function refers to: it knows lists of texts, and no defs.
     returned = forward.returned[: len(forward.returned) - len(roles.also)]
@@ -50,7 +50,7 @@ def recorded(forward: Registered, backward: Registered | None, roles: Roles | No
                 )
         return tuple(results)
 
-    return _function(forward, backwards, "", roles)
+    return _with_gradient(forward, backwards, "", roles)
 
 
 _REMEDY = (
@@ -59,7 +59,7 @@ _REMEDY = (
 )
 
 
-def _function(
+def _with_gradient(
     operator: Registered,
     backwards: Callable[[Sequence[Any], Sequence[Any], Sequence[Any]], Any] | None,
     missing: str,

@@ -22,7 +22,7 @@ from tcl.grammar.ranges.sized import SizedDef
 from tcl.grammar.sizes.size_classes import kind_of
 from tcl.grammar.sizes.varying import linear
 from tcl.grammar.tree.checked import CheckedDef
-from tcl.torch.cpu_kernels import CpuKernels, Row
+from tcl.torch.cpu_kernels import CpuKernels, SignatureRow
 from tcl.torch.stub_text import (
     CALL,
     FUNCTIONS,
@@ -125,7 +125,7 @@ class Stub:
             else:
                 self._insert(key, words)
 
-    def _remember_kind(self, row: Row, least: Sequence[int]) -> bool:
+    def _remember_kind(self, row: SignatureRow, least: Sequence[int]) -> bool:
         """Add the row of the kind of sizes, if there can be one. ``least``: of the inputs."""
         if row.of_class is None or len(self._signature.varying) != 1:
             return False

@@ -105,7 +105,7 @@ def learn(modules: Iterable[str]) -> None:
             _template.modules.update(modules)
 
 
-def _end() -> None:
+def _end_template() -> None:
     if _template is not None:
         _template.end()
 
@@ -118,5 +118,5 @@ def _forget() -> None:
         _template = None
 
 
-atexit.register(_end)
+atexit.register(_end_template)
 os.register_at_fork(after_in_child=_forget)

@@ -89,11 +89,11 @@ def cost(rows: int, columns: int, threads: int = 2) -> PanelCost:
 
 def test_what_is_small_and_shared_by_many_is_copied_once() -> None:
     small, large = cost(256, 256), cost(2048, 2048)
-    assert small.inside(2) < small.before(2), "threads would wait for each other"
-    assert small.before(64) < small.inside(64)
-    assert large.inside(2) < large.before(2)
-    assert large.more(1) == 0 and large.more(2) == large.inside(1)
-    assert small.more(64) == small.before(64) - small.inside(1)
+    assert small.cycles_inside(2) < small.before(2), "threads would wait for each other"
+    assert small.before(64) < small.cycles_inside(64)
+    assert large.cycles_inside(2) < large.before(2)
+    assert large.more(1) == 0 and large.more(2) == large.cycles_inside(1)
+    assert small.more(64) == small.before(64) - small.cycles_inside(1)
     assert cost(256, 256, threads=1).before(2) < small.before(2), "nobody to wait for"
 
 

@@ -1,4 +1,4 @@
-"""Reductions that go along with the one before them: over the points that have its extreme value.
+"""Reductions that are fused with the one before them: over the points that have its extreme value.
 
 What they find is compared with the reference bit by bit, except for the sign of an extreme 0.
 """
@@ -117,7 +117,7 @@ def same(actual: Array, expected: Array) -> bool:
 
 
 def joined(program: ir.Built) -> int:
-    """How many reductions go along with another one."""
+    """How many reductions are fused with another one."""
     inside = (s for k in program.kernels for s in statements(k.body))
     found = (s for s in inside if isinstance(s, ir.Declare))
     return len({s.name for s in found} - {"accumulator"})

@@ -80,7 +80,7 @@ def test_wide_numbers_weigh_more() -> None:
 
 def test_integers_and_constants_are_free() -> None:
     whole = cost("def f(int32(N) A) -> (B) { B(i) +=! A(j) * 2 where i in 0:3 }", A=(10,))
-    assert (whole.operations, whole.moved) == (0, 52)
+    assert (whole.operations, whole.bytes_moved) == (0, 52)
     assert (
         cost("def f(float(N) A) -> (B) { B(i) = 1.5 * 2.0 where i in 0:N }", A=(10,)).operations
         == 0

@@ -54,7 +54,7 @@ ZERO = ir.Const(0.0, FLOAT32)
 # Names and index expressions.
 
 affines = st.builds(
-    lambda terms, c: sum((ir.Affine.of(n).scaled(k) for n, k in terms), ir.Affine((), c)),
+    lambda terms, c: sum((ir.Affine.variable(n).scaled(k) for n, k in terms), ir.Affine((), c)),
     st.lists(st.tuples(st.sampled_from("ijk"), st.integers(-5, 5)), max_size=4),
     st.integers(-9, 9),
 )
@@ -82,7 +82,7 @@ def test_affine_arithmetic(a: ir.Affine, b: ir.Affine, factor: int) -> None:
 
 
 def test_affine_text() -> None:
-    i, j = ir.Affine.of("i"), ir.Affine.of("j")
+    i, j = ir.Affine.variable("i"), ir.Affine.variable("j")
     assert show_affine(i.scaled(2) + j.scaled(-1) + ir.Affine((), 3)) == "2*i - j + 3"
     assert show_affine(ir.Affine((), -3)) == "-3"
     assert show_affine(i.scaled(-1) + ir.Affine((), -1)) == "-i - 1"
@@ -91,7 +91,7 @@ def test_affine_text() -> None:
 def test_layouts() -> None:
     layout = ir.contiguous(FLOAT32, (3, 4, 5), (0, 2, 0))
     assert layout.strides == (80, 20, 4)
-    assert layout.offset(1, ir.Affine.of("i")) == ir.Affine((("i", 20),), -40)
+    assert layout.offset(1, ir.Affine.variable("i")) == ir.Affine((("i", 20),), -40)
 
 
 # Legality. Each of these is a mistake that a pass could make.
@@ -122,7 +122,7 @@ def _loops(*changes: tuple[int, ir.Loop]) -> tuple[ir.Loop, ...]:
 
 
 def _load(tensor: str, *names: str) -> ir.Load:
-    return ir.Load(ir.TensorRef(tensor, tuple(map(ir.Affine.of, names))), FLOAT32, True)
+    return ir.Load(ir.TensorRef(tensor, tuple(map(ir.Affine.variable, names))), FLOAT32, True)
 
 
 def loop(name: str, step: int, count: int, kind: ir.Kind = ir.Kind.SERIAL) -> ir.Loop:
@@ -170,7 +170,7 @@ BAD: dict[str, ir.Program | ir.Built] = {
     ),
     "split or reordered": changed(loops=LOOPS[::-1], sequential="reasons"),
     "used outside of its loops": built(
-        ir.Store(ir.TensorRef("C", (ir.Affine.of("s0.m"), ir.Affine.of("s0.n"))), ZERO)
+        ir.Store(ir.TensorRef("C", (ir.Affine.variable("s0.m"), ir.Affine.variable("s0.n"))), ZERO)
     ),
     "writes the input A": built(ir.Store(ir.TensorRef("A", (ir.Affine(), ir.Affine())), ZERO)),
     "looped over twice": built(ir.For(LOOPS[0], ir.For(LOOPS[0], ir.Block(())))),

@@ -21,7 +21,7 @@ from tcl.codegen.options.nest_options import OPTIONS, NestOptions
 from tcl.codegen.options.options import MappingOptions
 from tcl.codegen.passes.chunk import Chunk
 from tcl.codegen.passes.cpu.build import Build
-from tcl.codegen.passes.cpu.prefetch import Prefetch
+from tcl.codegen.passes.cpu.prefetch import PrefetchOperands
 from tcl.codegen.passes.cpu.register import Register
 from tcl.codegen.passes.cpu.stage import Stage
 from tcl.codegen.passes.cpu.stream import Stream
@@ -43,7 +43,7 @@ LAYER = """float(M,K) A, float(K,N) B, float(N) b) -> (C) {
 }
 """
 PASSES = (
-    *(Chunk, Fuse, Tile, Order, Vectorize, Register, Stage, Prefetch, Stream, Build),
+    *(Chunk, Fuse, Tile, Order, Vectorize, Register, Stage, PrefetchOperands, Stream, Build),
     *(Split, Bind, StageShared, FeedTensorCores, BuildBlocks),
 )
 
@@ -88,7 +88,7 @@ def test_a_complete_candidate_for_a_cpu_has_every_pass_once(
     assert not applied
     assert again.options == made.options
     again.scheduled()
-    names = ("Chunk", "Tile", "Order", "Vectorize", "Register", "Stage", "Prefetch")
+    names = ("Chunk", "Tile", "Order", "Vectorize", "Register", "Stage", "PrefetchOperands")
     expected = Counter(
         f"{name} {nest} {level}".strip()
         for nest in ("s0", "s1")

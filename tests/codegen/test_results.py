@@ -51,7 +51,7 @@ ALONG = {
     "mean": "S(m) +=! A(m, k); S(m) = S(m) / 3; T(m) = S(m) * S(m)",
     "of lanes in the data": f"{PRODUCT}; Y(m, n) = V(n) > 2 ? X(m, n) : A(m, n)",
 }
-"""Statements of which all but one go along with that one."""
+"""Statements of which all but one are fused with that one."""
 APART = {
     "other point": f"{PRODUCT}; Y(m, n) = X(n, m)",
     "another point besides": f"{PRODUCT}; Y(m, n) = X(m, n) + X(0, n)",
@@ -197,7 +197,7 @@ def test_partial_sums_are_finished_first() -> None:
 
 
 def test_a_value_that_an_epilogue_changes_is_not_kept() -> None:
-    # What Y's nest computes must not be kept for S: X, which goes along with Y, is another by then.
+    # What Y's nest computes must not be kept for S: X, which is fused with Y, is another by then.
     body = "X(m, n) = A(m, n); T(m) +=! X(m, n); Y(m, n) = exp(X(m, n)); "
     body += "X(m, n) = X(m, n) + V(n); S(m) +=! exp(X(m, n))"
     sized = sized_of(body, "float")

@@ -87,13 +87,13 @@ def test_the_schedule_shown_is_what_the_source_is_emitted_from(
     needs_x86(device)
     emitted: list[ir.Program] = []
     module = cpu_emit if device == "cpu" else cuda_emit
-    original = module.emit
+    original = module.emit_program
 
     def noting(program: ir.Program, *given: Any, **named: Any) -> Any:
         emitted.append(program)
         return original(program, *given, **named)
 
-    monkeypatch.setattr(module, "emit", noting)
+    monkeypatch.setattr(module, "emit_program", noting)
     shown = []
     for name in DEFS:
         *_, source = commands(name, device)

@@ -18,7 +18,7 @@ import tcl
 from tcl.cli import main
 from tcl.grammar.check.definitions import check
 from tcl.grammar.ranges.cut import range_warnings
-from tcl.grammar.ranges.findings import findings, size, size_findings
+from tcl.grammar.ranges.findings import findings, size_finding, size_findings
 from tcl.grammar.ranges.sized import SizedDef
 from tcl.grammar.syntax.errors import Diagnostic, RangeInferenceError
 
@@ -40,7 +40,7 @@ def _text(body: str) -> str:
 
 
 def _found(text: str, sizes: Mapping[str, int] | None = None) -> list[Any]:
-    return range_warnings(size(check(text)["f"], sizes or _SIZES))
+    return range_warnings(size_finding(check(text)["f"], sizes or _SIZES))
 
 
 _CUT = (
@@ -67,10 +67,10 @@ def test_lost_terms(body: str, fragment: str, whole: str, smaller: str) -> None:
     assert fragment in warning.message
     assert warning.message.endswith(f", or, if the smaller range is meant, where {smaller}")
     # Both remedies, typed: the warning is gone, the one range is whole, the other as it was.
-    before = size(check(marked.text)["f"], _SIZES).statements[0].ranges
+    before = size_finding(check(marked.text)["f"], _SIZES).statements[0].ranges
     said = marked.text.replace("\n}", f", {smaller}\n}}")
     assert _found(said) == []
-    assert size(check(said)["f"], _SIZES).statements[0].ranges == before
+    assert size_finding(check(said)["f"], _SIZES).statements[0].ranges == before
     guard = re.search(
         r"; write (\(.* \? .* : .*?\)) for it, with where (.*), or, ", warning.message
     )
@@ -78,7 +78,7 @@ def test_lost_terms(body: str, fragment: str, whole: str, smaller: str) -> None:
     assert guard[2] == whole
     guarded = marked.text.replace(cut, guard[1]).replace("\n}", f", {whole}\n}}")
     assert _found(guarded) == []
-    after = size(check(guarded)["f"], _SIZES).statements[0].ranges
+    after = size_finding(check(guarded)["f"], _SIZES).statements[0].ranges
     for clause in whole.split(", "):
         index, _, end = clause.replace(" in 0:", " ").partition(" ")
         assert after[index] == (0, _SIZES[end])
@@ -94,7 +94,7 @@ def test_random_taps() -> None:
         )
         text = _text(f"Y(n) +=! {read} * W(k) where n in 0:{rng.randint(1, 5)}")
         try:
-            statement = size(check(text)["f"], _SIZES).statements[0]
+            statement = size_finding(check(text)["f"], _SIZES).statements[0]
         except RangeInferenceError:
             continue
         lost = statement.ranges["k"] != (0, _SIZES["K"])
@@ -106,7 +106,7 @@ def test_random_taps() -> None:
             assert guard is not None
             better = text.replace(read, guard[1])
             assert _found(better) == []
-            assert size(check(better)["f"], _SIZES).statements[0].ranges["k"] == (
+            assert size_finding(check(better)["f"], _SIZES).statements[0].ranges["k"] == (
                 0,
                 _SIZES["K"],
             )
@@ -201,9 +201,9 @@ def test_shifted_outputs(
     assert f"; write {clause} if this is meant, or " in warning.message
     if first is None:
         return
-    before = size(check(marked.text)["f"], _SIZES)
+    before = size_finding(check(marked.text)["f"], _SIZES)
     said = marked.text.replace("\n}", f" {clause}\n}}")
-    after = size(check(said)["f"], _SIZES)
+    after = size_finding(check(said)["f"], _SIZES)
     assert _found(said) == []
     assert (after.shapes, after.origins) == (before.shapes, before.origins)
     at = re.search(r"\) \+?=!? ", marked.text)
@@ -215,7 +215,7 @@ def test_shifted_outputs(
         right = re.sub(rf"\b{index}\b", moved, right)
     moved_text = left + right
     assert _found(moved_text) == []
-    moved_def = size(check(moved_text)["f"], _SIZES)
+    moved_def = size_finding(check(moved_text)["f"], _SIZES)
     assert moved_def.shapes == before.shapes
     assert set(moved_def.origins["Y"]) == {0}
 

@@ -20,14 +20,14 @@ from tcl.grammar.sizes.varying import (
     Undecided,
     calculator,
     common_divisor,
-    covers,
     formula,
     largest,
     limits,
     over,
+    provably_at_least,
+    representative,
     smallest,
     terms_of,
-    usual,
 )
 
 
@@ -40,8 +40,8 @@ COMPARISONS = [operator.lt, operator.le, operator.gt, operator.ge, operator.eq, 
 
 
 def sizes(least: int = 1, multiple: int = 1) -> tuple[int, int]:
-    m = Size.of("M", least=least, most=9 * multiple, multiple=multiple, value=5 * multiple)
-    return m, Size.of("N", least=2, most=7, value=3)
+    m = Size.named("M", least=least, most=9 * multiple, multiple=multiple, value=5 * multiple)
+    return m, Size.named("N", least=2, most=7, value=3)
 
 
 def expression(rng: random.Random, names: tuple[int, int], level: int = 3) -> int:
@@ -57,7 +57,7 @@ def expression(rng: random.Random, names: tuple[int, int], level: int = 3) -> in
 
 
 def test_what_is_left_of_a_quotient() -> None:
-    n, m = Size.of("N", least=1, most=255, value=65), Size.of("M", least=1, most=9, value=3)
+    n, m = Size.named("N", least=1, most=255, value=65), Size.named("M", least=1, most=9, value=3)
     assert n >= n // 2 * 2 and n < n // 2 * 2 + 2
     assert limits(n - n // 3 * 3) == limits(n % 3) == (0, 2)
     assert n // 2 // 3 * 6 <= n
@@ -94,7 +94,7 @@ def test_arithmetic_is_that_of_integers(seed: int) -> None:
     symbolic = expression(random.Random(seed), sizes())
     plain = expression(random.Random(seed), (6, 5))
     assert value_of(formula(symbolic), at) == plain
-    assert usual(expression(random.Random(seed), sizes())) == expression(
+    assert representative(expression(random.Random(seed), sizes())) == expression(
         random.Random(seed), (5, 3)
     )
 
@@ -127,8 +127,8 @@ def test_largest_and_smallest_where_they_are_known() -> None:
     assert largest(0, m - 1) == m - 1
     assert smallest(1, m) == 1
     assert largest(m, 2 * m, m + 1) is not m
-    assert covers(9, m)
-    assert not covers(8, m)
+    assert provably_at_least(9, m)
+    assert not provably_at_least(8, m)
 
 
 def test_a_copy_is_the_same() -> None:

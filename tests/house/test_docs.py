@@ -28,12 +28,12 @@ from places import ROOT
 from programs import ACCEPTED, SYNTAX, in_def, unmark
 
 from tcl.cli import main
-from tcl.cli.docs import names, pages, sections
+from tcl.cli.docs import pages, section_names, sections
 from tcl.codegen.common.dtypes import numpy_dtype
 from tcl.codegen.reference import compile_reference
 from tcl.grammar.check.builtins import BUILTINS
 from tcl.grammar.check.definitions import MAX_CALL_DEPTH, MAX_STATEMENTS, check
-from tcl.grammar.ranges.findings import findings, size
+from tcl.grammar.ranges.findings import findings, size_finding
 from tcl.grammar.ranges.inference import infer
 from tcl.grammar.ranges.sized import SizedDef
 from tcl.grammar.syntax import tokens, types
@@ -90,7 +90,7 @@ def _last(text: str) -> CheckedDef:
 def _use(text: str, sizes: str | None) -> None:
     definition = _last(text)
     if sizes is not None:
-        size(definition, _sizes(sizes))
+        size_finding(definition, _sizes(sizes))
 
 
 def _outputs(definition: CheckedDef, arguments: list[Any]) -> list[Any]:
@@ -125,7 +125,7 @@ def test_accepted_blocks_are_as_told(block: Block) -> None:
         if claim in warned:
             continue
         if found := _RANGES.fullmatch(claim):
-            _ranges_hold(size(definition, _sizes(found["sizes"])), found)
+            _ranges_hold(size_finding(definition, _sizes(found["sizes"])), found)
         else:
             found = _CALL.fullmatch(claim)
             assert found, claim
@@ -212,7 +212,7 @@ def test_ranges_are_inferred_as_told() -> None:
     for read, gives, _ in rows:
         expression, where, clauses = _code(read)[0].partition(" where ")
         text = f"def f(float(N) X) -> (O) {{ O(i) +=! {expression}{where}{clauses} }}"
-        ranges = size(_last(text), {"N": 7}).statements[0].ranges
+        ranges = size_finding(_last(text), {"N": 7}).statements[0].ranges
         assert _code(gives) == [f"i in {ranges['i'][0]}:{ranges['i'][1]}"], read
 
 
@@ -355,7 +355,7 @@ def test_every_section_is_listed() -> None:
 
 
 def test_a_section_is_found_by_the_code_in_its_heading() -> None:
-    assert names("`order`, `inner_order`: which loop is outside") == [
+    assert section_names("`order`, `inner_order`: which loop is outside") == [
         "order, inner_order",
         "order",
         "inner_order",

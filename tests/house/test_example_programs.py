@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from places import EXAMPLES
 
-from tcl.bench.turns import compare
+from tcl.bench.turns import compare_in_turns
 from tcl.codegen.cpu.run.chunked import ChunkedCall
 from tcl.executors.executor import Executor
 
@@ -131,7 +131,7 @@ def test_there_are_eight() -> None:
 
 def test_contenders_take_turns(capsys: pytest.CaptureFixture[str]) -> None:
     order: list[str] = []
-    found = compare({n: lambda n=n: order.append(n) for n in ("one", "other")}, rounds=3)  # type: ignore[misc]
+    found = compare_in_turns({n: lambda n=n: order.append(n) for n in ("one", "other")}, rounds=3)  # type: ignore[misc]
     turns = [n for n, before in zip(order, ["", *order], strict=False) if n != before]
     assert turns == ["one", "other"] * 3
     assert list(found) == FASTER.findall(capsys.readouterr().out) == ["one", "other"]

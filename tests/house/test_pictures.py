@@ -65,7 +65,7 @@ def test_the_program_behind_it_runs_what_it_tunes(
     that the default is the best."""
     monkeypatch.chdir(ROOT)
     known_machine(tmp_path)
-    monkeypatch.setattr("tcl.cli.tuned.Session._beside", lambda self, decision: {})
+    monkeypatch.setattr("tcl.cli.tuned.TuneSession._beside", lambda self, decision: {})
     found = panel.COMMAND.search(README)
     assert found is not None
     program = README[found.end() :].partition("```python\n")[2].partition("```")[0]

@@ -19,7 +19,7 @@ from program_builder import Program
 from tcl.arrays.annotations import parse_sizes
 from tcl.arrays.random_inputs import input_shape, random_inputs
 from tcl.codegen.cuda.emit.emit import emit_module
-from tcl.codegen.cuda.emit.module import Module
+from tcl.codegen.cuda.emit.module import CudaModule
 from tcl.codegen.cuda.emulator import ORDERS, Emulated, EmulationError, Order, compile_modules
 from tcl.codegen.devices.gpu import A100, H100, H200, RTX_5090, T4, GpuProfile
 from tcl.codegen.loopir import ir
@@ -64,7 +64,7 @@ class Case:
 
     work: Work
     options: MappingOptions
-    module: Module
+    module: CudaModule
     title: str = ""
 
     def __str__(self) -> str:

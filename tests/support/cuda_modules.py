@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tcl.codegen.cuda.emit.module import Launch, Module
+from tcl.codegen.cuda.emit.module import CudaModule, Launch
 from tcl.codegen.devices.cupy_driver import nvrtc
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.sites import Site
@@ -77,22 +77,22 @@ def tensor(name: str, *shape: int, dtype: ScalarType = FLOAT32) -> ir.Tensor:
     return ir.Tensor(name, role, ir.contiguous(dtype, shape, (0,) * len(shape)))
 
 
-ADDING = Module(
+ADDING = CudaModule(
     ADD,
     (Launch("add", 4, 256, 0, ("A", "B", "C")),),
     (tensor("A", 1000), tensor("B", 1000), tensor("C", 1000)),
 )
-REVERSING = Module(
+REVERSING = CudaModule(
     REVERSE,
     (Launch("reverse", 1, 64, 256, ("A", "C")),),
     (tensor("A", 128), tensor("C", 64)),
 )
-SPILL = Module(
+SPILL = CudaModule(
     SPILLING,
     (Launch("spilling", 1, 1024, 0, ("A", "C")),),
     (tensor("A", 128, 1024), tensor("C", 128, 1024)),
 )
-GATHERING = Module(
+GATHERING = CudaModule(
     GATHER,
     (Launch("gather", 1, 256, 0, ("A", "I", "C")),),
     (tensor("A", 10), tensor("I", 256, dtype=INT32), tensor("C", 256)),

@@ -133,7 +133,7 @@ def decided(seed: int, noise: Noise, candidates: int = 40) -> Decided:
         sessions.append(len(options))
         return _session([kernels[k] for k in options], noise, rng, ROUNDS)
 
-    Finals(ledger, _Names(), lambda event: None, Doubts()).hold(race)  # type: ignore[arg-type]
+    Finals(ledger, _Names(), lambda event: None, Doubts()).hold_race(race)  # type: ignore[arg-type]
     own, winner = kernels[0], kernels[ledger.best.options]
     fair = [
         k.true

@@ -19,7 +19,7 @@ from fake_cuda import FakeDriver
 from tcl.arrays import cupy_arrays
 from tcl.codegen.common.dtypes import numpy_dtype
 from tcl.codegen.cuda.emit.emit import emit_module
-from tcl.codegen.cuda.emit.module import Module
+from tcl.codegen.cuda.emit.module import CudaModule
 from tcl.codegen.cuda.emulator import compile_modules
 from tcl.codegen.cuda.run.ready import Machine
 from tcl.codegen.cuda.run.varying import ModuleForAll
@@ -40,7 +40,7 @@ class Emulating(FakeDriver):
     arguments: Mapping[str, int] = field(default_factory=dict)
     profile: GpuProfile = H200
     codes: list[bytes] = field(default_factory=list)
-    at: list[Module] = field(default_factory=list)
+    at: list[CudaModule] = field(default_factory=list)
     """What modules for many sizes were at some of them."""
 
     def emit(
@@ -50,7 +50,7 @@ class Emulating(FakeDriver):
         profile: GpuProfile,
         layouts: Mapping[str, ir.Layout],
         unchecked: bool,
-    ) -> Module:
+    ) -> CudaModule:
         self._module = emit_module(sized, options, profile, layouts, unchecked)
         return self._module
 
@@ -79,7 +79,7 @@ class Emulating(FakeDriver):
         found = super().load(code, {keys[name]: shared for name, shared in kernels.items()})
         return Loaded({name: found.kernels[keys[name]] for name in kernels}, found.keep)
 
-    def _launched(self, module: Module, sizes: tuple[int, ...]) -> Module:
+    def _launched(self, module: CudaModule, sizes: tuple[int, ...]) -> CudaModule:
         """The module as it is for what its last kernel was launched with."""
         blocks = self.launched[-1].blocks
         alike = (m for m in reversed(self.at) if m.source == module.source)
@@ -90,7 +90,7 @@ class Emulating(FakeDriver):
         return module
 
 
-def _emulate(module: Module, places: Mapping[str, int]) -> None:
+def _emulate(module: CudaModule, places: Mapping[str, int]) -> None:
     outer = [t for t in module.tensors if t.role is not ir.Role.SCRATCH]
     (emulated,) = compile_modules([module])
     emulated.run({t.name: _memory(t, places[t.name]) for t in outer})
@@ -117,7 +117,7 @@ def driver(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Emulating:
     monkeypatch.setattr(executing, "this_machine", lambda: machine)
     whole = ModuleForAll.at
 
-    def noted(self: ModuleForAll, sizes: Mapping[str, int]) -> Module:
+    def noted(self: ModuleForAll, sizes: Mapping[str, int]) -> CudaModule:
         made.at.append(whole(self, sizes))
         return made.at[-1]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from tcl.codegen.cuda.emit.module import Launch, Module
+from tcl.codegen.cuda.emit.module import CudaModule, Launch
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.sites import Site
 from tcl.grammar.syntax.types import scalar_type
@@ -35,11 +35,11 @@ def module(
     threads: int = 32,
     shared: int = 0,
     sites: tuple[Site, ...] = (),
-) -> Module:
+) -> CudaModule:
     """A module of one kernel named ``kernel``, which takes all tensors."""
     tensors = tuple(tensors)
     launch = Launch("kernel", blocks, threads, shared, tuple(t.name for t in tensors))
-    return Module(source, (launch,), tensors, sites)
+    return CudaModule(source, (launch,), tensors, sites)
 
 
 M, N, K, TILE = 37, 21, 19, 16
@@ -74,7 +74,7 @@ kernel(const float* __restrict__ A, const float* __restrict__ B, float* __restri
 """
 
 
-def matmul(source: str = MATMUL, shared: int = 4096) -> Module:
+def matmul(source: str = MATMUL, shared: int = 4096) -> CudaModule:
     """Tiled, with double buffers in shared memory."""
     tensors = (tensor("A", INPUT, (M, K)), tensor("B", INPUT, (K, N)), tensor("C", OUTPUT, (M, N)))
     return module(source, tensors, blocks=6, threads=256, shared=shared)
@@ -105,7 +105,7 @@ kernel(const float* __restrict__ X, float* __restrict__ Y, float* __restrict__ t
 """
 
 
-def reduction(source: str = REDUCE) -> Module:
+def reduction(source: str = REDUCE) -> CudaModule:
     """Row sums by shuffles and shared memory, and their total by an atomic addition."""
     tensors = (
         tensor("X", INPUT, (ROWS, COLUMNS)),
@@ -141,7 +141,7 @@ kernel(const float* __restrict__ X, float* __restrict__ Y) {{
 """
 
 
-def pipeline(source: str = PIPELINE) -> Module:
+def pipeline(source: str = PIPELINE) -> CudaModule:
     """Sums through three buffers that are filled asynchronously; step 5 is zeros."""
     tensors = (tensor("X", INPUT, (STEPS, 256)), tensor("Y", OUTPUT, (64,)))
     return module(source, tensors, threads=64, shared=3 * 1024)
@@ -171,7 +171,7 @@ kernel(const unsigned short* __restrict__ A, const unsigned short* __restrict__ 
 """
 
 
-def mma_half(type_: str = "float16", source: str = MMA_HALF) -> Module:
+def mma_half(type_: str = "float16", source: str = MMA_HALF) -> CudaModule:
     """One product of 16-bit floats, with its fragments taken from shared memory."""
     name = "mma_m16n8k16_bf16" if type_ == "bfloat16" else "mma_m16n8k16_f16"
     tensors = (
@@ -196,7 +196,7 @@ kernel(const float* __restrict__ A, const float* __restrict__ B, float* __restri
 """
 
 
-def mma_tf32() -> Module:
+def mma_tf32() -> CudaModule:
     """One product of float32 as tf32, with its fragments taken from global memory."""
     tensors = (
         tensor("A", INPUT, (16, 8)),

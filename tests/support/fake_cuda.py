@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from tcl.codegen.devices.cupy_driver import WITHOUT_ASKING, Driver, Loaded, Record
+from tcl.codegen.devices.cupy_driver import WITHOUT_ASKING, Driver, ErrorRecord, Loaded
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ class FakeDriver(Driver):
         self.waits.append(stream)
         return bytearray(ctypes.string_at(address, size))
 
-    def record(self, words: int) -> Record:
+    def record(self, words: int) -> ErrorRecord:
         self.records += 1
         memory = (ctypes.c_uint64 * words)()
 
@@ -88,4 +88,4 @@ class FakeDriver(Driver):
             self.waits.append(stream)
             return tuple(memory)
 
-        return Record(ctypes.addressof(memory), read, memory)
+        return ErrorRecord(ctypes.addressof(memory), read, memory)

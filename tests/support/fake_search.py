@@ -129,7 +129,7 @@ def _finals(
             for each in near
         ]
 
-    Finals(ledger, space, report, Doubts()).hold(timed)
+    Finals(ledger, space, report, Doubts()).hold_race(timed)
 
 
 def failing() -> Iterator[Event]:

@@ -18,7 +18,7 @@ import numpy as np
 from machine_cases import Array, Case, Work, work
 
 from tcl.codegen.cpu import abi
-from tcl.codegen.cpu.emit.emit import emit
+from tcl.codegen.cpu.emit.emit import emit_program
 from tcl.codegen.cpu.object_code.compile import compile_object
 from tcl.codegen.cpu.object_code.kernel_code import KernelCode
 from tcl.codegen.cpu.run import native
@@ -57,7 +57,7 @@ def build(
     """The kernel of a def. Its symbols end in ``number``, for many to be in one program."""
     made = plan(sized, options, device, cpu_layouts(sized, None), all_threads=True)
     program = made.scheduled()
-    source = emit(program, made.target)
+    source = emit_program(program, made.target)
     text = source.text
     if number is not None:
         text = re.sub(rf"@({abi.ENTRY}|{abi.ALONE})\b", rf"@\1_{number}", text)

@@ -160,7 +160,7 @@ class _Run:
             case ir.Block() | ir.Fill():
                 self.all_inside(statement)
             case ir.For(loop=loop) | ir.Pipeline(loop=loop):
-                some = None if loop.listed is None else self.offsets(loop.listed)
+                some = None if loop.compacted is None else self.offsets(loop.compacted)
                 pause = statement.pause
                 for k, _ in enumerate(self.iterations(loop.fold, some), 1):
                     self.all_inside(statement)
@@ -189,12 +189,12 @@ class _Run:
             case _:
                 assert_never(statement)
 
-    def offsets(self, listed: ir.Listed) -> list[int]:
+    def offsets(self, compacted: ir.Compacted) -> list[int]:
         """Those of the iterations in a list."""
         found = []
-        for turn in range(self.value(ir.Load(listed.count, INT32, total=True))):
+        for turn in range(self.value(ir.Load(compacted.count, INT32, total=True))):
             self.variables[ir.TURN] = turn
-            found.append(self.value(ir.Load(listed.offset, INT32, total=True)))
+            found.append(self.value(ir.Load(compacted.offset, INT32, total=True)))
         return found
 
     def all_inside(self, statement: ir.Statement) -> None:

@@ -17,7 +17,7 @@ import pytest
 from cuda_arrays import on_host
 
 from tcl.block_tuning import raw_kernels
-from tcl.codegen.cuda.emit.module import Launch, Module
+from tcl.codegen.cuda.emit.module import CudaModule, Launch
 from tcl.codegen.cuda.emulator import Emulated, compile_modules
 from tcl.codegen.devices.gpu import A100, GpuProfile
 from tcl.codegen.loopir import ir
@@ -84,7 +84,7 @@ def _compiled(
         for k, (type_, shape) in enumerate(arrays)
     )
     launch = Launch(name, blocks, threads, 0, tuple(t.name for t in tensors))
-    return compile_modules([Module(source, (launch,), tensors)], checked=False)[0]
+    return compile_modules([CudaModule(source, (launch,), tensors)], checked=False)[0]
 
 
 @dataclass

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from tcl.codegen.choose.cpu.access_costs import Access, access_of, arithmetic
+from tcl.codegen.choose.cpu.access_costs import OperandAccess, access_of, arithmetic_cycles
 from tcl.codegen.devices.cpu import CpuProfile
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.walk import operands
@@ -45,7 +45,7 @@ class Recount:
         plain = next(n for n in self.lowered.nests if n.name == self.nest.name)
         return list(operands(plain.point))
 
-    def accesses(self) -> list[Access]:
+    def accesses(self) -> list[OperandAccess]:
         plain = next(n for n in self.lowered.nests if n.name == self.nest.name)
         target = ir.Load(plain.point.target, plain.point.type, total=True)
         return [access_of(self.lowered, plain, x) for x in (*operands(plain.point), target)]
@@ -144,7 +144,7 @@ class Recount:
 
     def arithmetic(self) -> float:
         plain = next(n for n in self.lowered.nests if n.name == self.nest.name)
-        once = sum(c * self.unrolled(dims) for dims, c in arithmetic(plain).items())
+        once = sum(c * self.unrolled(dims) for dims, c in arithmetic_cycles(plain).items())
         return self.steps() * once * self.hardware()
 
     def load_cycles(self) -> float:
@@ -350,7 +350,7 @@ RECOUNTED: dict[str, Callable[[Recount], float]] = {
     "panel": _panel,
     "stream": lambda r: r.nest.streamed > 0,
     "peel": lambda r: any(x.peel is not None for x in r.nest.loops),
-    "skip": lambda r: r.nest.listed is not None,
+    "skip": lambda r: r.nest.compacted is not None,
     "fuse": lambda r: r.nest.joined,
     "prefetched": lambda r: len(r.nest.prefetched),
     "prefetch": lambda r: _log(max((p.ahead for p in r.nest.prefetched), default=1)),

@@ -22,7 +22,7 @@ from tcl.common.errors import CompileError, OptionsError
 from tcl.tuner.cache.tuning_cache import CacheKey, TuningCache
 from tcl.tuner.config import TunerConfig
 from tcl.tuner.measure import evaluate
-from tcl.tuner.measure.backend import Kernel, Problem
+from tcl.tuner.measure.backend import CompiledKernel, Problem
 from tcl.tuner.measure.timing import MeasureSettings, Placed
 from tcl.tuner.measure.verdict import Outcome, Verdict
 from tcl.tuner.run import brief, pipeline, workplace
@@ -38,7 +38,7 @@ from tcl.tuner.strategies.prior import NamedPrior
 if TYPE_CHECKING:  # processes of searches import this file, and have no need of it
     import pytest
 
-    from tcl.codegen.reference import Computed
+    from tcl.codegen.reference import ComputedElements
 
 Array = np.ndarray[Any, Any]
 HERE = Path(__file__).resolve().parent
@@ -106,7 +106,7 @@ class FakeBackend:
                 time.sleep(1000)
         return json.dumps([options.micros, options.kind]).encode()
 
-    def load(self, code: bytes) -> Kernel:
+    def load(self, code: bytes) -> CompiledKernel:
         return FakeKernel(FakeOptions(*json.loads(code)))
 
     def problem(self) -> Problem:
@@ -116,7 +116,9 @@ class FakeBackend:
     def portable(self) -> FakeBackend:
         return self
 
-    def reference(self, inputs: Sequence[Array], outputs: Sequence[Array]) -> Computed | None:
+    def reference(
+        self, inputs: Sequence[Array], outputs: Sequence[Array]
+    ) -> ComputedElements | None:
         match self.reference_kind:
             case "raises":
                 raise IndexError("index 12 is out of range for dimension 0 of tensor LUT")
@@ -133,7 +135,9 @@ class FakeBackend:
     def runner(self) -> FakeBackend:
         return self
 
-    def brief_reference(self, inputs: Sequence[Array], outputs: Sequence[Array]) -> Computed | None:
+    def brief_reference(
+        self, inputs: Sequence[Array], outputs: Sequence[Array]
+    ) -> ComputedElements | None:
         """None: it is only computed whole."""
         return None
 

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import tcl
-from tcl.codegen.cpu.emit.emit import emit
+from tcl.codegen.cpu.emit.emit import emit_program
 from tcl.codegen.cpu.object_code.compile import compile_object
 from tcl.codegen.devices.cpu import host_cpu
 from tcl.codegen.schedule.cpu import schedule
@@ -377,7 +377,7 @@ def test_compiling_gives_its_memory_back() -> None:
     """llvmlite does not free its pass managers by itself: 50 KB each."""
     device = host_cpu()
     sized = infer(check(MM)["mm"], {"A": (4, 4), "B": (4, 4)})
-    text = emit(schedule(sized, tcl.MappingOptions(), device), device).text
+    text = emit_program(schedule(sized, tcl.MappingOptions(), device), device).text
 
     def resident() -> int:
         return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")

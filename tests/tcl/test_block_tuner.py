@@ -20,12 +20,12 @@ from tcl.block_tuning import c_functions, sweep
 from tcl.block_tuning.arguments import has_gaps
 from tcl.block_tuning.candidates import default_chunks
 from tcl.codegen.cpu.run.chunked import ChunkedCall, Word
-from tcl.codegen.cuda.emulator.compiler import compiler
+from tcl.codegen.cuda.emulator.compiler import host_compiler
 from tcl.tuner.cache.merge import merge
 from tcl.tuner.cache.tuning_cache import TuningCache
 from tcl.tuner.measure.verdict import Verdict
 
-needs_compiler = pytest.mark.skipif(not compiler(), reason="needs a C++ compiler")
+needs_compiler = pytest.mark.skipif(not host_compiler(), reason="needs a C++ host_compiler")
 pytestmark = pytest.mark.usefixtures("own_cache")
 FLOATS = types.CPointer(types.float32)
 
@@ -92,7 +92,7 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Any:
     folder = tmp_path_factory.mktemp("library")
     (folder / "own.cpp").write_text(CPP)
     command: list[str | Path] = [
-        *compiler(),
+        *host_compiler(),
         "-O2",
         "-shared",
         "-fPIC",

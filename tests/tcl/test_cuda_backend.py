@@ -30,9 +30,9 @@ from tcl.cli.grid import Wishes, tune_grid
 from tcl.cli.grid_file import read_grid
 from tcl.cli.grid_plan import make_plan
 from tcl.cli.kernels import Work
-from tcl.cli.tuned import Session
+from tcl.cli.tuned import TuneSession
 from tcl.codegen.common.envelope import seal, unseal
-from tcl.codegen.cuda.emit.module import Launch, Module
+from tcl.codegen.cuda.emit.module import CudaModule, Launch
 from tcl.codegen.cuda.emulator import why_not
 from tcl.codegen.cuda.run.compile import Cubin
 from tcl.codegen.cuda.run.occupancy import Resources
@@ -75,7 +75,7 @@ def emulated(tmp_path: Path) -> EmulatedBackend:
 class WithoutBarriers(EmulatedBackend):
     """Makes kernels whose threads do not wait for each other."""
 
-    def module(self, options: MappingOptions) -> Module:
+    def module(self, options: MappingOptions) -> CudaModule:
         made = EmulatedBackend.module(self, options)
         return replace(made, source=made.source.replace("__syncthreads();", ";"))
 
@@ -115,11 +115,11 @@ def test_a_search_of_the_command_line(tmp_path: Path) -> None:
     work = Work.load(file, "f", "M=20,K=30,N=40", 0)
     where = target("cuda-emulated", 1)
     config = TunerConfig().generations(1).population(3).threads(1).seed(1)
-    session = Session(
+    session = TuneSession(
         *(work, where, config, cache, page), threads=1, fixed={}, resume=False, as_json=False
     )
     ended = session.run(None, default=False)
-    assert ended.code == 0 and not ended.problems
+    assert ended.exit_code == 0 and not ended.problems
     assert "CUDA C++" in page.read_text()
     query = where.query(work.sized, work.inputs)
     assert query.key.backend == "cuda-emulated" and "A100" in query.key.device
@@ -160,7 +160,7 @@ def test_what_travels_comes_back(emulated: EmulatedBackend) -> None:
         module = backend.module(MappingOptions("mlp"))
         sent = Loadable(module, b"code")
         assert unseal(Loadable, seal(sent)) == sent
-        assert unseal(Module, seal(module)) == module
+        assert unseal(CudaModule, seal(module)) == module
     with pytest.raises(CompileError, match="the kernel arrived damaged"):
         emulated.load(seal(module)[:-1])
 
@@ -200,7 +200,7 @@ def resources(**changes: int) -> Resources:
 def test_kernels_that_cannot_run_well_are_refused(
     taken: Resources, shared: int, reason: str | None
 ) -> None:
-    module = Module("", (Launch("f_0", 4, 512, shared, ()),), ())
+    module = CudaModule("", (Launch("f_0", 4, 512, shared, ()),), ())
     if reason is None:
         check_resources(module, Cubin(b"", (taken,)), A100)
     else:
@@ -251,7 +251,7 @@ class FakeDevice(Device):
     launched: int = 0
     stream: int = 0
 
-    def memory(self, size: int) -> Block:
+    def allocate(self, size: int) -> Block:
         return Block(size)
 
     def upload(self, address: int, values: Array) -> None:
@@ -462,7 +462,7 @@ class OnFake(EmulatedBackend):
 def test_verdicts_on_a_device(tmp_path: Path, code: bytes, verdict: Verdict, said: str) -> None:
     arrays = inputs()
     backend = OnFake.described(MATMUL, "f", arrays, A100).holding(arrays, str(tmp_path))
-    expected = Expected.of("C", arrays[0] @ arrays[1], 8)
+    expected = Expected.from_array("C", arrays[0] @ arrays[1], 8)
     evaluator = Evaluator(backend, [expected], MeasureSettings(budget=0.05))
     outcome = evaluator.evaluate(code, None)
     assert outcome.verdict is verdict and said in outcome.message

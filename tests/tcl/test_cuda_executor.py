@@ -34,7 +34,7 @@ from tcl.arrays import cupy_arrays, foreign, torch_tensors
 from tcl.arrays.shadow import shadow
 from tcl.arrays.torch_tensors import TorchTensors
 from tcl.codegen.common.dtypes import numpy_dtype
-from tcl.codegen.cuda.emit.module import Module
+from tcl.codegen.cuda.emit.module import CudaModule
 from tcl.codegen.cuda.run import ready
 from tcl.codegen.cuda.run.compile import Cubin
 from tcl.codegen.cuda.run.ready import Machine
@@ -74,7 +74,7 @@ class Rig:
         profile: GpuProfile,
         layouts: Mapping[str, ir.Layout],
         unchecked: bool,
-    ) -> Module:
+    ) -> CudaModule:
         self.emitted.append((profile, dict(layouts), unchecked))
         name = sized.checked.name
         if name == "gather" and not unchecked:

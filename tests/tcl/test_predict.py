@@ -113,7 +113,7 @@ def test_nothing_is_asked_where_it_is_off_or_tuned(
     assert chosen(tune_mode="off") == DEFAULT
     assert chosen("pointwise") == MappingOptions("pointwise")
     sized = infer(check(MM)["mm"], {"A": A.shape, "B": B.shape})
-    key = Query.of(sized, (A, B), replace(host_cpu(), threads=1)).key
+    key = Query.on_inputs(sized, (A, B), replace(host_cpu(), threads=1)).key
     outcome = Outcome(Verdict.CORRECT, (1e-6,))
     tuned = MappingOptions("pointwise").tile(8, 8)
     TuningCache(default_path()).store(key, tuned.to_json(), outcome, run="r")
@@ -195,8 +195,8 @@ def test_a_copy_in_another_process_does_the_same(folder: Path) -> None:
     (folder / "cpu.json").write_text(TILES)
     kernels = Kernels(MM, Settings("predict", 1))
     again = Kernels(MM, pickle.loads(pickle.dumps(kernels.settings)))
-    assert again.modes.of("mm").name == "predict"
-    assert again.modes.of("mm").asked
+    assert again.modes.mode_of("mm").name == "predict"
+    assert again.modes.mode_of("mm").asked
     executor, _ = kernels.executor("mm", (A, B))
     copy = pickle.loads(pickle.dumps(executor))
     np.testing.assert_array_equal(copy(A, B), A @ B)

@@ -34,7 +34,7 @@ from tcl.selection.best_options import cache_key
 from tcl.tuner.cache.fingerprint import device_identity
 from tcl.tuner.cache.tuning_cache import TuningCache, default_path
 from tcl.tuner.measure.verdict import Outcome, Verdict
-from tcl.tuner.run.pipeline import Job, Pipeline
+from tcl.tuner.run.pipeline import CandidatePipeline, Job
 from tcl.tuner.run.workplace import Compilers, Stages
 
 POOL = "def pool(float(M, W) A) -> (O) {{ O(m, w) +=! A(m, {} * w + k) where k in 0:3 }}"
@@ -289,7 +289,7 @@ def test_compiling_and_measuring_in_turns(
         Compilers(each, widths[in_turns], in_turns) for in_turns, each in compilers.items()
     )
     stages = Stages(places, evaluator, 1, lambda: None)
-    pipeline = Pipeline[FakeOptions](FakeBackend(), stages, lambda: 0)
+    pipeline = CandidatePipeline[FakeOptions](FakeBackend(), stages, lambda: 0)
     done: list[int] = []
     jobs = [Job(FakeOptions(k), None, k) for k in range(count)]
     pipeline.run(jobs, lambda job, outcome: done.append(job.position))

@@ -29,7 +29,7 @@ from tcl.selection.tune_modes import VARIABLE, TuneMode, tune_modes
 from tcl.tuner.cache import first_uses
 from tcl.tuner.cache.first_uses import FirstUse
 from tcl.tuner.cache.key import CacheKey
-from tcl.tuner.cache.prune import Rules, prune
+from tcl.tuner.cache.prune import PruneRules, prune
 from tcl.tuner.cache.tuning_cache import TuningCache, default_path
 from tcl.tuner.measure.reliability import share_of_others
 from tcl.tuner.measure.verdict import Conditions, Outcome, Verdict
@@ -139,7 +139,7 @@ def test_empty_arrays_are_not_tuned(
 )
 def test_modes(given: Any, modes: dict[str, str]) -> None:
     found = tune_modes(given, ("mm", "mm_grad"))
-    assert {name: str(found.of(name)) for name in modes} == modes
+    assert {name: str(found.mode_of(name)) for name in modes} == modes
 
 
 @pytest.mark.parametrize(
@@ -156,8 +156,8 @@ def test_modes_of_the_environment(
 ) -> None:
     monkeypatch.setenv("TCL_TUNE_MODE", text)
     found = tune_modes(None, ("mm", "mm_grad"))
-    assert {name: str(found.of(name)) for name in modes} == modes
-    assert str(tune_modes("trimmed", ("mm",)).of("mm")) == "trimmed"  # the argument says more
+    assert {name: str(found.mode_of(name)) for name in modes} == modes
+    assert str(tune_modes("trimmed", ("mm",)).mode_of("mm")) == "trimmed"  # the argument says more
 
 
 _NO_MODE = "there is no tune mode"
@@ -316,7 +316,7 @@ def test_what_is_tuned_by_hand_after_nothing_worked(searches: Searches) -> None:
 
 def test_what_is_pruned_is_searched_again(searches: Searches) -> None:
     options_of("auto")
-    prune(TuningCache(default_path()), Rules())
+    prune(TuningCache(default_path()), PruneRules())
     assert options_of("auto") == OTHER and len(searches.keys) == 2
 
 
@@ -524,7 +524,7 @@ def test_a_copy_has_the_mode() -> None:
     definitions = tcl.define(MM, tune_mode={"mm": ["naive"]})
     for each in (definitions, definitions.mm):
         copied = pickle.loads(pickle.dumps(each))
-        assert copied._kernels.modes.of("mm") == TuneMode("", ("naive",))
+        assert copied._kernels.modes.mode_of("mm") == TuneMode("", ("naive",))
 
 
 def test_a_real_list() -> None:

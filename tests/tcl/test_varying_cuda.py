@@ -17,7 +17,7 @@ from tcl import first_use
 from tcl.backends.cuda_backend import EmulatedBackend
 from tcl.backends.targets import CudaTarget, EmulatedTarget
 from tcl.cli.kernels import Work
-from tcl.cli.tuned import Session
+from tcl.cli.tuned import TuneSession
 from tcl.codegen.cuda.emulator import why_not
 from tcl.codegen.devices.gpu import A100
 from tcl.codegen.options.nest_options import NestOptions
@@ -123,11 +123,11 @@ def test_a_search_is_for_the_class(tmp_path: Path) -> None:
     assert "size_M" in backend.for_all(query.classes).module(DEFAULT).source
     assert "size_M" not in backend.module(DEFAULT).source
     config = TunerConfig().generations(1).population(2).threads(1).seed(1)
-    session = Session(
+    session = TuneSession(
         *(work, where, config, cache, None), threads=1, fixed={}, resume=False, as_json=False
     )
     ended = session.run(None, default=False)
-    assert ended.code == 0 and not ended.problems
+    assert ended.exit_code == 0 and not ended.problems
     (found,) = TuningCache(cache).list()
     assert found.key == query.key and found.key.sizes == "float32[16..255,20] float32[20,24]"
 

@@ -82,7 +82,7 @@ def used(path: Path, m: int, varying: tuple[str, ...] = ("M",)) -> tcl.MappingOp
 )
 def test_classes(size: int, wide: SizeClass | None, narrow: SizeClass | None) -> None:
     assert (class_of(size), class_of(size, narrow=True)) == (wide, narrow)
-    assert wide is None or (size in wide and wide.usual in wide)
+    assert wide is None or (size in wide and wide.representative in wide)
     found = [] if wide is None else [{"N": wide}, {"N": narrow}]
     assert list(classes_of({"N": size, "M": 0}, ["N"])) == found
 
@@ -95,7 +95,7 @@ def test_the_size_that_options_are_chosen_for(size: int, usual: int) -> None:
     # In the middle; below 16 the largest, whose tile holds all others.
     found = class_of(size)
     assert found is not None
-    assert found.usual == usual
+    assert found.representative == usual
 
 
 def test_sizes_of_a_kind_are_in_the_same_classes() -> None:

@@ -24,7 +24,7 @@ from tuner_fakes import (
 
 from tcl.backends.cpu_backend import CpuBackend
 from tcl.codegen.options.options import MappingOptions
-from tcl.codegen.reference.sample import Computed, compute_briefly
+from tcl.codegen.reference.sample import ComputedElements, compute_briefly
 from tcl.grammar.check.definitions import check
 from tcl.grammar.ranges.inference import infer
 from tcl.tuner.cache.tuning_cache import TuningCache
@@ -137,7 +137,7 @@ def test_a_brief_reference(size: int, whole: bool, monkeypatch: pytest.MonkeyPat
     output = np.full((size, size), np.nan, np.float32)
     sized = infer(check(SOURCE)["mm"], {"A": a.shape, "B": b.shape})
     computed = compute_briefly(sized, (a, b), (output,))
-    assert isinstance(computed, Computed)
+    assert isinstance(computed, ComputedElements)
     (places,) = computed.positions
     assert (places is None, computed.share == 1.0) == (whole, whole)
     known = np.arange(size * size) if places is None else places

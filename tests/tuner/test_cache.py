@@ -360,13 +360,15 @@ def test_file_that_is_deleted_or_set_aside_while_it_is_open(tmp_path: Path) -> N
     path.unlink()
     assert cache.history(KEY) == ()
     assert not path.exists()
-    records = [Record.of("{}", correct(t), 1.0 + t, "r") for t in (1.0, 2.0)]
+    records = [Record.from_outcome("{}", correct(t), 1.0 + t, "r") for t in (1.0, 2.0)]
     cache.add(KEY, records[:1])
     assert cache.files == 2
     cache.add_missing(KEY, records)
     assert len(cache.history(KEY)) == 2
     with pytest.warns(TclWarning):  # as another process would
-        cache_file.set_aside(path, "damaged", "so it says", cache_file.Standing.of(path).identity)
+        cache_file.set_aside(
+            path, "damaged", "so it says", cache_file.FileState.at_path(path).identity
+        )
     filled(path, 3)
     assert len(cache.history(KEY)) == 3
     assert cache.files == 3
@@ -441,7 +443,7 @@ def test_setting_aside_twice_overwrites_nothing(tmp_path: Path) -> None:
 def test_file_replaced_by_another_process_is_left_alone(tmp_path: Path) -> None:
     path = tmp_path / "tuning.db"
     path.write_text("bad" * 500)
-    seen = cache_file.Standing.of(path).identity
+    seen = cache_file.FileState.at_path(path).identity
     path.rename(tmp_path / "elsewhere")
     filled(path, 1)
     cache_file.set_aside(path, "damaged", "it was", seen)

@@ -19,7 +19,7 @@ from tcl.tuner.cache import block_results, first_uses
 from tcl.tuner.cache.block_results import BlockKey
 from tcl.tuner.cache.first_uses import FirstUse
 from tcl.tuner.cache.merge import Added, add, merge, results
-from tcl.tuner.cache.prune import Pruned, Rules, prune
+from tcl.tuner.cache.prune import Pruned, PruneRules, prune
 from tcl.tuner.cache.schema import VERSION
 from tcl.tuner.cache.t4_format import from_t4, to_t4
 from tcl.tuner.cache.tuning_cache import ArrayLayout, CacheKey, TuningCache
@@ -435,20 +435,20 @@ DAY = 86400.0
 @pytest.mark.parametrize(
     ("rules", "left"),
     [
-        (Rules(older_than=60 * DAY), "bcx"),
-        (Rules(older_than=1 * DAY), ""),
-        (Rules(keep=1), "cz"),
-        (Rules(keep=2), "bcz"),
-        (Rules(keep=0), ""),
-        (Rules(older_than=20 * DAY, keep=1), "cxz"),
-        (Rules(except_version="14"), "abcx"),
-        (Rules(except_version="14", keep=1), "abcxz"),
-        (Rules(versions=frozenset({"14"})), "z"),
-        (Rules(versions=frozenset({"14"}), older_than=60 * DAY), "bcxz"),
-        (Rules(versions=frozenset({"1"})), "abcxz"),
+        (PruneRules(older_than=60 * DAY), "bcx"),
+        (PruneRules(older_than=1 * DAY), ""),
+        (PruneRules(keep=1), "cz"),
+        (PruneRules(keep=2), "bcz"),
+        (PruneRules(keep=0), ""),
+        (PruneRules(older_than=20 * DAY, keep=1), "cxz"),
+        (PruneRules(except_version="14"), "abcx"),
+        (PruneRules(except_version="14", keep=1), "abcxz"),
+        (PruneRules(versions=frozenset({"14"})), "z"),
+        (PruneRules(versions=frozenset({"14"}), older_than=60 * DAY), "bcxz"),
+        (PruneRules(versions=frozenset({"1"})), "abcxz"),
     ],
 )
-def test_pruning_takes_what_all_rules_name(old: TuningCache, rules: Rules, left: str) -> None:
+def test_pruning_takes_what_all_rules_name(old: TuningCache, rules: PruneRules, left: str) -> None:
     foreseen = prune(old, rules, dry_run=True)
     assert sum(len(each.records) for each in results(old)) == 5
     assert prune(old, rules) == foreseen
@@ -465,7 +465,7 @@ def test_pruning_keeps_the_order_of_those_that_stay(cache: TuningCache) -> None:
     cache.store(KEY, "n", correct(9.0, heat=0, place=2), run="r")
     cache.store(KEY, "s", correct(20.0, heat=0, place=3), run="r")
     cache.store(KEY, "i", correct(9.5), run="later")
-    prune(cache, Rules(keep=2))
+    prune(cache, PruneRules(keep=2))
     assert [r.options for r in cache.top(KEY, 9)] == ["i", "n"]
     assert len(cache.history(KEY)) == 3
 
@@ -473,7 +473,7 @@ def test_pruning_keeps_the_order_of_those_that_stay(cache: TuningCache) -> None:
 def test_pruning_leaves_searches_that_have_just_begun(cache: TuningCache) -> None:
     cache.save_run(KEY, "new", config={}, state={})
     cache.store(KEY, "a", correct(1.0), run="old")
-    prune(cache, Rules(keep=0))
+    prune(cache, PruneRules(keep=0))
     assert cache.load_run("new") is not None
     cache.store(KEY, "b", correct(1.0), run="new")
     assert len(cache.history(KEY)) == 1
@@ -484,14 +484,14 @@ def test_pruning_gives_space_back(cache: TuningCache) -> None:
         cache.store(KEY, f"{i}" * 3000, correct(1.0 + i), run="r")
     cache.close()
     before = cache.path.stat().st_size
-    prune(cache, Rules(keep=1))
+    prune(cache, PruneRules(keep=1))
     cache.close()
     assert cache.path.stat().st_size < before / 3
 
 
 def test_pruning_nothing(tmp_path: Path) -> None:
     cache = TuningCache(tmp_path / "none.db")
-    assert prune(cache, Rules(keep=0)) == prune(cache, Rules(keep=0), dry_run=True)
+    assert prune(cache, PruneRules(keep=0)) == prune(cache, PruneRules(keep=0), dry_run=True)
     assert not cache.path.exists()
 
 
@@ -517,15 +517,15 @@ def test_what_was_done_on_first_use_is_merged(cache: TuningCache, source: Tuning
 @pytest.mark.parametrize(
     ("rules", "goes"),
     [
-        (Rules(older_than=0.0), True),
-        (Rules(older_than=0.0, keep=0), True),
-        (Rules(older_than=3600.0), False),
-        (Rules(older_than=0.0, keep=1), False),
-        (Rules(older_than=0.0, versions=frozenset({"14"})), False),
-        (Rules(except_version="15"), False),
+        (PruneRules(older_than=0.0), True),
+        (PruneRules(older_than=0.0, keep=0), True),
+        (PruneRules(older_than=3600.0), False),
+        (PruneRules(older_than=0.0, keep=1), False),
+        (PruneRules(older_than=0.0, versions=frozenset({"14"})), False),
+        (PruneRules(except_version="15"), False),
     ],
 )
-def test_launch_shapes_go_by_age_alone(rules: Rules, goes: bool, cache: TuningCache) -> None:
+def test_launch_shapes_go_by_age_alone(rules: PruneRules, goes: bool, cache: TuningCache) -> None:
     block_results.store(cache, SHAPE, "{}")
     assert prune(cache, rules, dry_run=True).shapes == goes
     assert block_results.load(cache, SHAPE) == "{}"

@@ -17,7 +17,7 @@ from tcl.common.errors import CacheError
 from tcl.tuner.cache import block_results, first_uses
 from tcl.tuner.cache.file import check_sound
 from tcl.tuner.cache.merge import merge
-from tcl.tuner.cache.prune import Rules, prune
+from tcl.tuner.cache.prune import PruneRules, prune
 from tcl.tuner.cache.tuning_cache import ArrayLayout, CacheKey, TuningCache
 from tcl.tuner.measure.verdict import Outcome, Verdict
 
@@ -51,7 +51,7 @@ def test_messages_are_not_read_where_options_are_looked_up(cache: TuningCache) -
     assert [r.options for r in cache.readable(KEY, 9)[0]] == ['{"a":3}']  # the first one failed
     assert cache.winners(KEY) == {'{"a":3}'}
     assert [s.measured for s in cache.list()] == [4]
-    assert prune(cache, Rules(keep=9), dry_run=True).results == 3
+    assert prune(cache, PruneRules(keep=9), dry_run=True).results == 3
     with pytest.raises(CacheError, match="a text in it has more than"):
         cache.history(KEY)
 
@@ -125,7 +125,7 @@ def uses(cache: TuningCache, other: TuningCache) -> list[Callable[[], object]]:
         lambda: cache.load_run("r"),
         lambda: first_uses.load(cache, KEY),
         lambda: block_results.stored_shapes(cache),
-        lambda: prune(cache, Rules(keep=1)),
+        lambda: prune(cache, PruneRules(keep=1)),
     ]
 
 

@@ -19,7 +19,7 @@ from tcl.grammar.ranges.inference import infer
 from tcl.tuner.model.candidates import candidates
 from tcl.tuner.model.cpu_subject import CpuSubject
 from tcl.tuner.model.loops import READ
-from tcl.tuner.space.columns import Column, Rows, alike, combined, different
+from tcl.tuner.space.columns import Column, Rows, combined, different, equal_row_codes
 from tcl.tuner.space.cpu.mapping import MappingSpace
 
 DEFS = {
@@ -116,10 +116,10 @@ def test_nothing_is_drawn_where_there_is_no_choice() -> None:
 
 
 def test_rows_that_are_alike_have_one_number() -> None:
-    same = alike([np.array([0, 1, 0, 1]), np.array([5, 5, 5, 6])])
+    same = equal_row_codes([np.array([0, 1, 0, 1]), np.array([5, 5, 5, 6])])
     assert same[0] == same[2]
     assert len({*same.tolist()}) == 3
-    large = alike([np.array([0, 1 << 40, 0])] * 3)
+    large = equal_row_codes([np.array([0, 1 << 40, 0])] * 3)
     assert large.tolist() == [0, 1, 0]
 
 

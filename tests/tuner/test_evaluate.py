@@ -13,7 +13,7 @@ from tuner_fakes import QUICK, FakeBackend, FakeOptions
 from tcl.codegen.common.rounding import Rounding
 from tcl.grammar.check.definitions import check
 from tcl.grammar.ranges.inference import infer
-from tcl.tuner.measure.backend import Kernel, Problem
+from tcl.tuner.measure.backend import CompiledKernel, Problem
 from tcl.tuner.measure.correctness import accumulation_depths
 from tcl.tuner.measure.evaluate import Evaluator, compute_reference
 from tcl.tuner.measure.verdict import Verdict
@@ -59,7 +59,7 @@ class RoundingBackend(FakeBackend):
     off: float = 0.0
     asked: list[int] = field(default_factory=list)
 
-    def load(self, code: bytes) -> Kernel:
+    def load(self, code: bytes) -> CompiledKernel:
         def kernel(inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
             outputs[0][:] = inputs[0] * 2 + self.off
 
@@ -95,7 +95,7 @@ class ForgetfulBackend(FakeBackend):
 
     times: int = 1
 
-    def load(self, code: bytes) -> Kernel:
+    def load(self, code: bytes) -> CompiledKernel:
         left = [self.times]
 
         def kernel(inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
@@ -132,7 +132,7 @@ def test_slow_candidates_are_correct_and_say_that_they_were_dropped() -> None:
 class InPlaceBackend(FakeBackend):
     """Adds the input to the output, which therefore has to be given."""
 
-    def load(self, code: bytes) -> Kernel:
+    def load(self, code: bytes) -> CompiledKernel:
         def kernel(inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
             outputs[0][:] += inputs[0]
 

@@ -14,7 +14,7 @@ import pytest
 from decisions import Noise, decided, recorded, rough, summary
 from tuner_fakes import QUICK, FakeBackend, FakeOptions, FakeSpace
 
-from tcl.tuner.measure.backend import Kernel
+from tcl.tuner.measure.backend import CompiledKernel
 from tcl.tuner.measure.evaluate import set_up
 from tcl.tuner.measure.paired import Sessions, standing
 from tcl.tuner.measure.placement import ALIGNED, NUMPY
@@ -25,7 +25,7 @@ from tcl.tuner.measure.verdict import Conditions, Outcome, Verdict
 from tcl.tuner.run.events import Candidate, Event, Note, Raced
 from tcl.tuner.run.finals import Finals
 from tcl.tuner.run.ledger import Ledger
-from tcl.tuner.run.pipeline import Pipeline
+from tcl.tuner.run.pipeline import CandidatePipeline
 from tcl.tuner.run.workplace import Compilers, Stages
 from tcl.workers.pool import WorkerPool
 
@@ -40,7 +40,7 @@ class Noting(FakeBackend):
         super().__init__()
         object.__setattr__(self, "noted", noted)
 
-    def load(self, code: bytes) -> Kernel:
+    def load(self, code: bytes) -> CompiledKernel:
         kernel = super().load(code)
 
         def run(inputs: Sequence[Any], outputs: Sequence[Any]) -> None:
@@ -243,7 +243,7 @@ class Held:
                 for o, found in zip(options, outcomes, strict=True)
             ]
 
-        self._finals.hold(timed)
+        self._finals.hold_race(timed)
         assert self.ledger.best is not None
         return self.ledger.best.options
 
@@ -309,7 +309,7 @@ def test_the_table_agrees_with_itself_and_with_the_decision() -> None:
             for o in options
         ]
 
-    held._finals.hold(timed)
+    held._finals.hold_race(timed)
     decision = held.ledger.decision
     assert decision.winner is not None and decision.start is not None
     for candidate in (decision.winner, decision.start):
@@ -328,7 +328,7 @@ def test_what_is_not_sure_is_said() -> None:
         found = [9e-4 * (1.0 if o.micros == 900 else factor) for o in options]
         return [(("here", (t,) * 5),) for t in found]
 
-    held._finals.hold(timed)
+    held._finals.hold_race(timed)
     assert held.ledger.decision.kept
     (note,) = held.notes
     assert note.startswith("what the search began with is the result: the fastest found takes 0.96")
@@ -348,7 +348,7 @@ def test_the_check_is_done_by_a_process_that_has_run_nothing(tmp_path: Path) -> 
     backend = Noting(noted)
     try:
         stages = Stages((Compilers(pool, 1),), pool, 1, pool.kill)
-        pipeline = Pipeline(backend, stages, lambda: 0)
+        pipeline = CandidatePipeline(backend, stages, lambda: 0)
         options = [FakeOptions(10), FakeOptions(20)]
         assert pipeline.race(options) is not None
         before = set(Path(noted).read_text().split())

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from tcl.codegen.options.options import MappingOptions
-from tcl.tuner.cache.analysis import Analysis, Group, Mean, Pool, analyse, decisions
+from tcl.tuner.cache.analysis import CacheAnalysis, KeyGroup, Mean, Pool, analyse, decisions
 from tcl.tuner.cache.insight import Filter, KeyInsight, insight, insights
 from tcl.tuner.cache.key import ArrayLayout, CacheKey
 from tcl.tuner.cache.ranking import Record
@@ -111,7 +111,7 @@ def both(mean: Mean | Pool) -> tuple[Any, Any]:
     return mean.plain, mean.by_time
 
 
-def group(analysis: Analysis | None) -> Group:
+def group(analysis: CacheAnalysis | None) -> KeyGroup:
     assert analysis is not None
     (found,) = analysis.groups
     return found

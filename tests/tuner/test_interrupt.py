@@ -60,7 +60,7 @@ tuner = Tuner(
     config=TunerConfig(seed=5, generations=1000, threads=1, run_timeout=1000.0),
     cache=TuningCache(path), key=KEY, timing=QUICK,
 )
-start = [FakeOptions(10), FakeOptions(20), FakeOptions(30)]
+start = [FakeOptions(10), FakeOptions(200), FakeOptions(300)]
 result = tuner.tune(start + [FakeOptions(1, kind)] * (kind != "right"), report)
 print("RESULT", result.interrupted, result.options.micros, len(result.history), flush=True)
 """

@@ -22,9 +22,9 @@ from tuner_fakes import (
     in_threads,
 )
 
-from tcl.codegen.reference import Computed
+from tcl.codegen.reference import ComputedElements
 from tcl.tuner.cache.tuning_cache import TuningCache
-from tcl.tuner.measure.backend import Kernel, Problem
+from tcl.tuner.measure.backend import CompiledKernel, Problem
 from tcl.tuner.measure.evaluate import (
     UNCOMPARED,
     Evaluator,
@@ -51,7 +51,7 @@ class PickyBackend(FakeBackend):
     """What its kernels do depends on where arrays lie: those of kind ``aligned only`` are wrong on
     others, and ``slow past`` takes twice as long there."""
 
-    def load(self, code: bytes) -> Kernel:
+    def load(self, code: bytes) -> CompiledKernel:
         kernel = super().load(code)
         assert isinstance(kernel, FakeKernel)
         options = kernel.options
@@ -109,12 +109,12 @@ class SampledBackend(FakeBackend):
     """The reference computes three elements. Kernels of kind ``hidden`` are wrong elsewhere,
     ``alike`` is wrong there in the same way each time, and ``gap`` leaves one alone."""
 
-    def reference(self, inputs: Sequence[Array], outputs: Sequence[Array]) -> Computed:
+    def reference(self, inputs: Sequence[Array], outputs: Sequence[Array]) -> ComputedElements:
         positions = np.array([0, 50, 99])
         outputs[0][positions] = inputs[0][positions] * 2
-        return Computed((positions,), 0.1)
+        return ComputedElements((positions,), 0.1)
 
-    def load(self, code: bytes) -> Kernel:
+    def load(self, code: bytes) -> CompiledKernel:
         kernel = super().load(code)
         assert isinstance(kernel, FakeKernel)
         kind = kernel.options.kind
@@ -271,7 +271,7 @@ def test_a_time_limit_ends_the_reference_and_not_the_first_candidate(
 def test_outputs_that_kernels_start_from_are_given_on_all_placements() -> None:
     @dataclass(frozen=True)
     class Adding(FakeBackend):
-        def load(self, code: bytes) -> Kernel:
+        def load(self, code: bytes) -> CompiledKernel:
             def kernel(inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
                 outputs[0][:] += inputs[0]
 

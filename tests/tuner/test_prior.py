@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from benchmarks.replay import RecordedSpace
-from benchmarks.transfer import Opinion, held_out, lines, pooled, searched
+from benchmarks.transfer import Opinion, lines, pooled, searched
 from tcl.common.errors import OptionsError
 from tcl.tuner.model.model import Prediction
 from tcl.tuner.space.knobs import Knob
@@ -187,5 +187,3 @@ def test_what_the_benchmark_measures() -> None:
         *("k,", "pooled,", "with", "a", "model"),
         *(f"{x:.3f}" for x in with_),
     ]
-    scores = held_out(here, trees=5).scores
-    assert scores["model"].mean > 2 * scores["any"].mean

@@ -19,7 +19,7 @@ class History:
             Outcome(Verdict.CORRECTNESS) if time is None else Outcome(Verdict.CORRECT, (time,))
         )
         when = float(len(self.records))
-        record = Record.of(options, outcome, when, run)
+        record = Record.from_outcome(options, outcome, when, run)
         values = {name: getattr(record, name) for name in Record.__slots__}
         self.records.append(Record(**{**values, **finals}))
 

@@ -12,7 +12,7 @@ import pytest
 from tuner_fakes import QUICK, FakeBackend, FakeOptions
 
 from tcl.tuner.measure.evaluate import Evaluator, Timed, compute_reference
-from tcl.tuner.measure.machine_speed import SHARE, Yardstick, settled
+from tcl.tuner.measure.machine_speed import SHARE, ReferenceKernel, settled
 from tcl.tuner.measure.others import Others, busy_seconds
 from tcl.tuner.measure.reliability import ENOUGH, KERNELS, Doubts
 from tcl.tuner.measure.timing import Measurement, measure
@@ -39,7 +39,7 @@ class Machine:
 
         return run
 
-    def held(self, seconds: float) -> Yardstick:
+    def held(self, seconds: float) -> ReferenceKernel:
         """A yardstick, whose time is counted."""
         kernel = self.kernel(seconds)
 
@@ -48,9 +48,9 @@ class Machine:
             kernel()
             self.yardstick += self.now - before
 
-        return Yardstick(run, seconds, clock=self)
+        return ReferenceKernel(run, seconds, clock=self)
 
-    def search(self, yardstick: Yardstick, seconds: list[float]) -> list[Outcome]:
+    def search(self, yardstick: ReferenceKernel, seconds: list[float]) -> list[Outcome]:
         """Outcomes of candidates that take so long on a quiet machine."""
         found, best = [], None
         for each in seconds:
@@ -235,12 +235,12 @@ def test_the_share_of_others() -> None:
     assert count
     busy, own, now = 5.0, 2.0, 100.0
     others = Others(lambda: busy, lambda: own, lambda: now)
-    assert others.share() is None
+    assert others.busy_share() is None
     busy, own, now = 5 + 2.0 * count, 2 + 1.5 * count, 102.0
-    assert others.share() == pytest.approx(0.25)
+    assert others.busy_share() == pytest.approx(0.25)
     others.start()
-    assert others.share() is None
-    assert Others(lambda: None).share() is None
+    assert others.busy_share() is None
+    assert Others(lambda: None).busy_share() is None
 
 
 def test_evaluating_says_what_the_machine_was_like() -> None:

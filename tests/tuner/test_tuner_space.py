@@ -7,7 +7,7 @@ from random import Random
 
 import pytest
 
-from tcl.codegen.cpu.emit.emit import emit
+from tcl.codegen.cpu.emit.emit import emit_program
 from tcl.codegen.devices.cpu import CpuProfile
 from tcl.codegen.loopir.ir import Kind, Program
 from tcl.codegen.loopir.lower import lower
@@ -107,7 +107,7 @@ def test_presets_are_in_the_space_or_said_not_to_be(name: str, preset: str) -> N
 
 def kernel(name: str, options: MappingOptions) -> str:
     """What is compiled in the end."""
-    return emit(schedule(CASES[name], options, DEVICE), DEVICE).text
+    return emit_program(schedule(CASES[name], options, DEVICE), DEVICE).text
 
 
 @pytest.mark.parametrize("name", ["matmul", "convolution", "row"])

@@ -87,7 +87,7 @@ class Pool(NamedTuple):
         )
 
 
-class Decision(NamedTuple):
+class OptionDecision(NamedTuple):
     """One that options make, such as ``nests.0.tile.1``."""
 
     name: str
@@ -100,7 +100,7 @@ class Decision(NamedTuple):
     or where that says nothing, or no more than chance."""
 
 
-class Group:
+class KeyGroup:
     """Keys that are looked at together: a row for each of their candidates."""
 
     def __init__(
@@ -186,7 +186,7 @@ class Group:
         """By their names."""
         return self.rates([decisions(options)["preset"] for options in self.options])
 
-    def decisions(self, *, important: bool) -> tuple[Decision, ...]:
+    def decisions(self, *, important: bool) -> tuple[OptionDecision, ...]:
         """Those that candidates differ in, the one whose loss is largest when it is fixed first."""
         made = [decisions(options) for options in self.options]
         names = dict.fromkeys(name for each in made for name in each if name != "preset")
@@ -195,7 +195,7 @@ class Group:
         shares = self._importance(columns) if important else {}
         nothing = np.zeros(len(self.keys))
         found = [
-            Decision(name, self.rates(values), self._pool(values, nothing), shares.get(name))
+            OptionDecision(name, self.rates(values), self._pool(values, nothing), shares.get(name))
             for name, values in columns.items()
         ]
         return tuple(sorted(found, key=lambda d: -d.rates[0].lost.by_time))
@@ -214,18 +214,18 @@ class Group:
         return {i.knob.name: i.share for i in found.influences if i.share > found.chance}
 
 
-class Analysis(NamedTuple):
+class CacheAnalysis(NamedTuple):
     """Of a cache."""
 
-    groups: tuple[Group, ...]
+    groups: tuple[KeyGroup, ...]
     """By def and device."""
-    together: Group
+    together: KeyGroup
     """All keys; decisions mean other things in other defs."""
     left_out: int
     """Keys with fewer than two correct candidates, which say nothing about a choice."""
 
 
-def analyse(found: Sequence[KeyInsight]) -> Analysis | None:
+def analyse(found: Sequence[KeyInsight]) -> CacheAnalysis | None:
     """What these keys say together; None if none of them has two candidates to choose from."""
     keys = [each for each in found if len(each.ranked) > 1 and each.best]
     if not keys:
@@ -233,8 +233,8 @@ def analyse(found: Sequence[KeyInsight]) -> Analysis | None:
     groups: dict[tuple[str, str, str], list[KeyInsight]] = {}
     for each in keys:
         groups.setdefault((each.entry, each.key.backend, each.key.device), []).append(each)
-    of_defs = tuple(Group(own, *name) for name, own in groups.items())
-    return Analysis(of_defs, Group(keys), len(found) - len(keys))
+    of_defs = tuple(KeyGroup(own, *name) for name, own in groups.items())
+    return CacheAnalysis(of_defs, KeyGroup(keys), len(found) - len(keys))
 
 
 def _greedy(

@@ -35,7 +35,7 @@ class BlockKey:
     device: str
 
     @property
-    def digest(self) -> str:
+    def key_digest(self) -> str:
         """SHA-256 of all ingredients, in hex."""
         text = json.dumps([_VERSION, asdict(self)], sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()
@@ -45,7 +45,7 @@ def load(cache: TuningCache, key: BlockKey) -> str | None:
     """The result that is kept for a key, as it was stored; None if there is none. Raises
     ``CacheError``."""
     query = "SELECT result FROM block_results WHERE digest = ?"
-    row = cache.read(lambda db: db.execute(query, (key.digest,)).fetchone(), None, PATIENCE)
+    row = cache.read(lambda db: db.execute(query, (key.key_digest,)).fetchone(), None, PATIENCE)
     return row[0] if row and isinstance(row[0], str) else None
 
 
@@ -53,7 +53,7 @@ def store(cache: TuningCache, key: BlockKey, result: str) -> None:
     """Keep a result, JSON, in the place of an earlier one. Raises ``CacheError``."""
     launch = json.dumps([key.global_size, key.arguments, key.search])
     source = hashlib.sha256(key.source.encode()).hexdigest()
-    row = (key.digest, key.kernel, source, launch, key.device, result, time.time())
+    row = (key.key_digest, key.kernel, source, launch, key.device, result, time.time())
     cache.transaction(lambda db: put(db, "block_results", [row]))
 
 

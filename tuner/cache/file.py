@@ -34,7 +34,7 @@ _MAGIC = b"SQLite format 3\0"
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class FileState:
     """A file as it was at one moment: users delete caches, other processes set damaged ones aside,
     disks lose ends of files, and whoever has such a file open notices nothing, and goes on to write
     where nobody will read."""
@@ -44,7 +44,7 @@ class Standing:
     size: int
 
     @classmethod
-    def of(cls, path: Path) -> Standing:
+    def at_path(cls, path: Path) -> FileState:
         """The file that stands at ``path`` now."""
         try:
             found = path.stat()
@@ -54,7 +54,7 @@ class Standing:
             return cls(None, 0)
         return cls((found.st_dev, found.st_ino), found.st_size)
 
-    def continues(self, before: Standing) -> bool:
+    def continues(self, before: FileState) -> bool:
         """Whether it is the same file, with all that it had. A cache shrinks only when another
         process compacts it, or something went wrong."""
         return self.identity == before.identity and self.size >= before.size
@@ -88,7 +88,7 @@ def open_file(path: Path, patience: float) -> sqlite3.Connection:
     """
     for _ in range(3):
         _make_private(path)
-        found = Standing.of(path).identity
+        found = FileState.at_path(path).identity
         if _stranded(path):
             return snapshot(path, patience)
         connection = _connect(path, patience)
@@ -237,7 +237,7 @@ def _readable(path: Path) -> Iterator[Path]:
 def _stranded(path: Path) -> bool:
     """Whether its last results are still in the log, which needs a folder that can be written."""
     log, index = Path(f"{path}-wal"), Path(f"{path}-shm")
-    return not _writable(path) and not os.path.exists(index) and Standing.of(log).size > 0
+    return not _writable(path) and not os.path.exists(index) and FileState.at_path(log).size > 0
 
 
 def explained(error: sqlite3.Error, path: Path, patience: float) -> CacheError:
@@ -273,7 +273,7 @@ def _connect(path: Path, patience: float) -> sqlite3.Connection:
     if not _writable(path):
         # Readers of a WAL file write beside it, unless told that nobody can change it.
         log = Path(f"{path}-wal")
-        frozen = not Standing.of(log).size
+        frozen = not FileState.at_path(log).size
         name, uri = f"{path.absolute().as_uri()}?mode=ro{'&immutable=1' if frozen else ''}", True
     connection = sqlite3.connect(
         *(name, patience),
@@ -352,7 +352,7 @@ def set_aside(path: Path, why: str, detail: str, found: tuple[int, int] | None) 
     try:
         with open(path, "rb") as file, _locked(file.fileno()):
             now = os.fstat(file.fileno())
-            if not (now.st_dev, now.st_ino) == found == Standing.of(path).identity:
+            if not (now.st_dev, now.st_ino) == found == FileState.at_path(path).identity:
                 return
             # The log first: a new file must never meet the log of an old one.
             for suffix in ("-wal", "-shm"):

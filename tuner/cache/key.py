@@ -23,8 +23,8 @@ class ArrayLayout:
     """In bytes."""
     dtype: str
     classes: tuple[SizeClass | None, ...] = ()
-    """Of the dimensions whose sizes vary, of which ``shape`` has the usual ones; None for each of
-    the others. Empty if no size of this input varies."""
+    """Of the dimensions whose sizes vary, of which ``shape`` has the representative ones; None for
+    each of the others. Empty if no size of this input varies."""
 
     @property
     def row_major(self) -> bool:

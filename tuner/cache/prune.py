@@ -13,7 +13,7 @@ from tcl.tuner.cache.tuning_cache import TuningCache
 
 
 @dataclass(frozen=True, slots=True)
-class Rules:
+class PruneRules:
     """Which results go: those that every given rule names, but for the ``keep`` best options."""
 
     older_than: float | None = None
@@ -33,7 +33,7 @@ class Rules:
             return None
         return time.time() - self.older_than
 
-    def names(self, key: CacheKey) -> bool:
+    def rule_names(self, key: CacheKey) -> bool:
         """Whether results of this key may go."""
         version = key.codegen_version
         return (self.versions is None or version in self.versions) and (
@@ -54,7 +54,7 @@ class Pruned:
     """Launch shapes of users' kernels."""
 
 
-def prune(cache: TuningCache, rules: Rules, *, dry_run: bool = False) -> Pruned:
+def prune(cache: TuningCache, rules: PruneRules, *, dry_run: bool = False) -> Pruned:
     """Remove results, and keys and searches of which none are left; with ``dry_run``, only say what
     would be removed."""
     nothing = Pruned(0, 0, 0, 0)
@@ -90,7 +90,7 @@ def prune(cache: TuningCache, rules: Rules, *, dry_run: bool = False) -> Pruned:
 
 
 def _doomed(
-    db: sqlite3.Connection, rules: Rules
+    db: sqlite3.Connection, rules: PruneRules
 ) -> tuple[Pruned, list[tuple[int, ranking.Record]]]:
     """What will have been removed, and the rows of the results that have to be."""
     doomed: list[tuple[int, ranking.Record]] = []
@@ -99,7 +99,7 @@ def _doomed(
     for problem, key, _ in cache_rows.problems(db):
         rows = list(cache_rows.records(db, problem, cache_rows.BRIEF))
         total, keys = total + len(rows), keys + bool(rows)
-        if not rules.names(key):
+        if not rules.rule_names(key):
             continue
         best = ranking.ranked(record for _, record in rows)[: rules.keep or 0]
         kept = {record.options for record in best}

@@ -43,7 +43,7 @@ class Record:
     """The samples on each placement of the arrays, by its name; empty if that is not known."""
 
     @classmethod
-    def of(
+    def from_outcome(
         cls, options: str, outcome: Outcome, when: float, run: str, generation: int | None = None
     ) -> Record:
         """The record of an evaluation."""

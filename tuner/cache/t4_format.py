@@ -167,7 +167,7 @@ def _record(data: object, key: CacheKey, check: Check) -> Record:
     heat, place, generation = (member(own, n, int) if n in own else None for n in names)
     samples = tuple(t / _MILLI for t in times)
     known = own.get("conditions")
-    conditions = None if known is None else Conditions.of(known)
+    conditions = None if known is None else Conditions.from_json(known)
     outcome = Outcome(
         verdict, samples, member(own, "message", str), heat, place,
         conditions=conditions,
@@ -176,5 +176,5 @@ def _record(data: object, key: CacheKey, check: Check) -> Record:
     when = datetime.datetime.fromisoformat(member(data, "timestamp", str)).timestamp()
     run = member(own, "run", str)
     return checked_record(
-        Record.of(check(key, member(own, "options", str)), outcome, when, run, generation)
+        Record.from_outcome(check(key, member(own, "options", str)), outcome, when, run, generation)
     )

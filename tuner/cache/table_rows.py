@@ -95,7 +95,7 @@ def records(
         yield row, _record(*values)
 
 
-def record(db: sqlite3.Connection, row: int) -> Record:
+def record_from_row(db: sqlite3.Connection, row: int) -> Record:
     """The result of a row."""
     found = db.execute(f"SELECT {RESULT} FROM results WHERE id = ?", (row,)).fetchone()
     if found is None:
@@ -239,7 +239,7 @@ def _record(*columns: Any) -> Record:
     heat, place, generation, conditions, placed = rest
     try:
         times = tuple(map(float, json.loads(samples)))
-        meanwhile = None if conditions is None else Conditions.of(json.loads(conditions))
+        meanwhile = None if conditions is None else Conditions.from_json(json.loads(conditions))
         found = (options, Verdict(verdict), seconds, times, message, float(when), run)
         where = () if placed is None else placed_of(json.loads(placed))
         return checked_record(Record(*found, heat, place, generation, meanwhile, where))

@@ -24,7 +24,7 @@ from tcl.common.interrupts import deferred
 from tcl.tuner.cache import file as cache_file
 from tcl.tuner.cache import ranking
 from tcl.tuner.cache import table_rows as cache_rows
-from tcl.tuner.cache.file import Standing, damage_in, is_damage, is_interrupted, is_locked
+from tcl.tuner.cache.file import FileState, damage_in, is_damage, is_interrupted, is_locked
 from tcl.tuner.cache.key import ArrayLayout, CacheKey
 from tcl.tuner.cache.ranking import Record
 from tcl.tuner.cache.schema import VERSION, put
@@ -83,7 +83,7 @@ class TuningCache:
         self._patience = patience
         self._lock = reentrant_lock()
         self._connection: sqlite3.Connection | None = None
-        self._standing: Standing | None = None
+        self._standing: FileState | None = None
         self.files = 0
         """How many files were opened at ``path``, each in the place of the one before. What was
         stored while it was a smaller number may be lost."""
@@ -102,7 +102,7 @@ class TuningCache:
         self, key: CacheKey, options: str, outcome: Outcome, *, run: str, entry: str = ""
     ) -> None:
         """Add one measurement of ``options`` (JSON), made now."""
-        self.add(key, [Record.of(options, outcome, time.time(), run)], entry=entry)
+        self.add(key, [Record.from_outcome(options, outcome, time.time(), run)], entry=entry)
 
     def add(self, key: CacheKey, records: Sequence[Record], *, entry: str = "") -> None:
         """Add measurements: all of them, committed when this returns, or none."""
@@ -184,7 +184,7 @@ class TuningCache:
         def read(db: sqlite3.Connection, problem: int) -> tuple[Record, ...]:
             rows = {record: row for row, record in cache_rows.deciding(db, problem)}
             best = ranking.ranked(rows)[:count]
-            return tuple(cache_rows.record(db, rows[each]) for each in best)
+            return tuple(cache_rows.record_from_row(db, rows[each]) for each in best)
 
         return self._looked_up(key, read, (), self._patience)
 
@@ -332,7 +332,7 @@ class TuningCache:
         if self._owner != os.getpid():  # SQLite connections do not survive a fork
             self._connection, self._owner = None, os.getpid()
         before = self._standing
-        changed = before is not None and not Standing.of(self.path).continues(before)
+        changed = before is not None and not FileState.at_path(self.path).continues(before)
         if changed:
             self.close()
         # Who has just waited in vain does not wait again, as for the next step of the same call.
@@ -347,7 +347,7 @@ class TuningCache:
                 self._set_aside("a part of it is missing")
                 self._connection = cache_file.open_file(self.path, patience)
             self.files += changed or before is None
-        self._standing = Standing.of(self.path)
+        self._standing = FileState.at_path(self.path)
         return self._connection
 
     def _set_aside(self, detail: str) -> None:

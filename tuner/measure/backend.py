@@ -17,14 +17,14 @@ from tcl.tuner.measure.harness import Bench
 
 if TYPE_CHECKING:
     from tcl.codegen.common.rounding import Rounding
-    from tcl.codegen.reference import Computed
+    from tcl.codegen.reference import ComputedElements
     from tcl.tuner.space.search_space import Config, SearchSpace
 
 OptionsT = TypeVar("OptionsT")
 _Options_contra = TypeVar("_Options_contra", contravariant=True)
 
 
-class Kernel(Protocol):
+class CompiledKernel(Protocol):
     """A compiled kernel."""
 
     def __call__(self, inputs: Sequence[Any], outputs: Sequence[Any]) -> object:
@@ -51,7 +51,7 @@ class Problem:
 class Runner(Protocol):
     """Runs compiled candidates for one def, on one set of inputs, on one device."""
 
-    def load(self, code: bytes) -> Kernel:
+    def load(self, code: bytes) -> CompiledKernel:
         """The kernel, in the process that runs it."""
 
     def problem(self) -> Problem:
@@ -73,7 +73,9 @@ class Backend(Runner, Protocol[_Options_contra]):
         """The same for another machine: it holds the inputs' values, if it finds them on this
         one."""
 
-    def reference(self, inputs: Sequence[Array], outputs: Sequence[Array]) -> Computed | None:
+    def reference(
+        self, inputs: Sequence[Array], outputs: Sequence[Array]
+    ) -> ComputedElements | None:
         """Compute the outputs as the def means them, in place: all elements, or those of a sample,
         which is then returned. Errors are the user's to see."""
 
@@ -85,7 +87,9 @@ class BriefBackend(Backend[_Options_contra], Protocol[_Options_contra]):
         """The part of it that a process needs which runs kernels: the less that has to load, the
         sooner it is ready."""
 
-    def brief_reference(self, inputs: Sequence[Array], outputs: Sequence[Array]) -> Computed | None:
+    def brief_reference(
+        self, inputs: Sequence[Array], outputs: Sequence[Array]
+    ) -> ComputedElements | None:
         """``reference`` of a small sample, computed in this process in some tenths of a second;
         None if that cannot be done."""
 

@@ -95,7 +95,7 @@ def mismatch(
 ) -> str | None:
     """A sentence about the first element that is wrong; None when all are right: see
     ``Expected.mismatch``."""
-    return Expected.of(name, expected, depth).mismatch(actual, rounding)
+    return Expected.from_array(name, expected, depth).mismatch(actual, rounding)
 
 
 _BLOCK = 1 << 15
@@ -129,7 +129,7 @@ class Expected:
     """What they are, for messages."""
 
     @classmethod
-    def of(
+    def from_array(
         cls,
         name: str,
         whole: Array,

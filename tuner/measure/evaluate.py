@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any
 from tcl.codegen.common.rounding import UNKNOWN, Rounding
 from tcl.common.errors import OptionsError
 from tcl.common.number_format import duration
-from tcl.tuner.measure.backend import Backend, BriefBackend, Kernel, Problem, Runner
+from tcl.tuner.measure.backend import Backend, BriefBackend, CompiledKernel, Problem, Runner
 from tcl.tuner.measure.cores import available_cores
 from tcl.tuner.measure.correctness import Array, Expected
-from tcl.tuner.measure.machine_speed import Yardstick
+from tcl.tuner.measure.machine_speed import ReferenceKernel
 from tcl.tuner.measure.others import Others
 from tcl.tuner.measure.place import PlacedArrays
 from tcl.tuner.measure.race import BUDGET, ROUNDS, race
@@ -28,7 +28,7 @@ from tcl.tuner.measure.timing import MeasureSettings, Placed, measure, together
 from tcl.tuner.measure.verdict import Conditions, Outcome, Verdict
 
 if TYPE_CHECKING:
-    from tcl.codegen.reference import Computed
+    from tcl.codegen.reference import ComputedElements
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,12 +63,12 @@ def brief_reference(backend: BriefBackend[Any]) -> Reference | None:
 
 
 def _reference(
-    problem: Problem, outputs: tuple[Array, ...], computed: Computed | None, started: float
+    problem: Problem, outputs: tuple[Array, ...], computed: ComputedElements | None, started: float
 ) -> Reference:
     share = 1.0 if computed is None else computed.share
     positions = [None] * len(outputs) if computed is None else computed.positions
     expected = tuple(
-        Expected.of(*each)
+        Expected.from_array(*each)
         for each in zip(problem.names, outputs, problem.depths, positions, strict=True)
     )
     size = sum(a.nbytes for a in (*problem.inputs, *outputs))
@@ -127,7 +127,7 @@ class Evaluator:
         self._bench = self._problem.bench
         self._places = [PlacedArrays(self._problem, each) for each in self._bench.placements]
         self._settings = settings.for_each_of(len(self._places))
-        self._yardstick: Yardstick | None = None
+        self._yardstick: ReferenceKernel | None = None
         self._kernel = ""
         """Which one that is: a resumed search may have another."""
         self._roundings: Sequence[Rounding] | None = None
@@ -152,7 +152,7 @@ class Evaluator:
             self._others.start()
             outcome = self._evaluated(code, best)
             seconds = time.monotonic() - began
-            others = self._others.share()
+            others = self._others.busy_share()
             at = time.time()
         reading = outcome.conditions.yardstick if outcome.conditions is not None else None
         conditions = Conditions(at, seconds, others, reading, self._place, self._kernel)
@@ -161,7 +161,7 @@ class Evaluator:
     def _meet(self, yardstick: Timed) -> None:
         kernel, place = self._backend.load(yardstick.code), self._places[0]
         self._kernel = hashlib.sha256(yardstick.code).hexdigest()[:8]
-        self._yardstick = Yardstick(
+        self._yardstick = ReferenceKernel(
             place.call(kernel),
             yardstick.seconds,
             reset=self._resetting,
@@ -181,7 +181,7 @@ class Evaluator:
         """What other results are compared with from now on. Both may differ from what is exact:
         by rounding twice as much as one of them."""
         return [
-            Expected.of(name, values, 4 * depth, than=than)
+            Expected.from_array(name, values, 4 * depth, than=than)
             for name, values, depth in zip(
                 self._problem.names, place.values(), self._problem.depths, strict=True
             )
@@ -202,7 +202,7 @@ class Evaluator:
             return Outcome(Verdict.CORRECTNESS, message="the kernel changed an input")
         return outcome
 
-    def _tried(self, kernel: Kernel, best: float | None) -> Outcome:
+    def _tried(self, kernel: CompiledKernel, best: float | None) -> Outcome:
         """What becomes of a kernel. Raises ``_WrongError``, ``TooSlowError``, or what it raises."""
         limit = None if best is None else self._patience(best)
         own: list[Expected] = []
@@ -238,7 +238,7 @@ class Evaluator:
         return f"dropped early: it takes {ratio:.2g} times as long as the best"
 
     def _timed(
-        self, kernel: Kernel, first: float, own: Sequence[Expected], best: float | None
+        self, kernel: CompiledKernel, first: float, own: Sequence[Expected], best: float | None
     ) -> _PlacedTimes:
         """Time a kernel that was right on the first placement, and verify it on the others.
 
@@ -270,7 +270,7 @@ class Evaluator:
     def _verified(
         self,
         place: PlacedArrays,
-        kernel: Kernel,
+        kernel: CompiledKernel,
         own: Sequence[Expected],
         *,
         second: bool = False,

@@ -28,7 +28,7 @@ def locked(name: str, *, shared: bool = False, patience: float = PATIENCE) -> It
     seconds, is gone on without, with a warning."""
     held = None
     try:
-        held = _held(name, fcntl.LOCK_SH if shared else fcntl.LOCK_EX, patience)
+        held = _lock_file(name, fcntl.LOCK_SH if shared else fcntl.LOCK_EX, patience)
     except OSError as error:
         if not of_system(error):
             raise
@@ -45,7 +45,7 @@ def _folder() -> Path | None:
     return None if found is None else found / "locks"
 
 
-def _held(name: str, how: int, patience: float) -> int | None:
+def _lock_file(name: str, how: int, patience: float) -> int | None:
     """The descriptor of a file that is locked; None, with a warning, if it is not."""
     until = time.monotonic() + patience
     with private(_folder(), _WITHOUT, create=True) as folder:

@@ -40,7 +40,7 @@ class Taken(Protocol):
 _T = TypeVar("_T", bound=Taken)
 
 
-class Yardstick:
+class ReferenceKernel:
     """A kernel that is timed between candidates, in the process that times these.
 
     ``run`` took ``seconds`` when it was timed as a candidate. ``reset`` is called, untimed, before
@@ -83,12 +83,12 @@ class Yardstick:
         measured, reading = take(self.pace), None
         self._measuring += self._clock() - began
         if not measured.dropped and self._spent + self._cost <= SHARE * self._measuring:
-            reading = self._read()
+            reading = self._time_reading()
             if clear(max(reading / before, before / reading)) > 1:
                 measured = take(self.pace)
         return measured, reading
 
-    def _read(self) -> float:
+    def _time_reading(self) -> float:
         began = self._clock()
         self._reset()
         self._run()  # the candidate has filled the caches

@@ -47,7 +47,7 @@ class Others:
         """Begin anew."""
         self._before = self._look()
 
-    def share(self) -> float | None:
+    def busy_share(self) -> float | None:
         """From 0 to 1, since the start; None if unknown. For a short time it is a rough one, and
         may lie below 0: mean many."""
         (busy, own, now), (busy_then, own_then, then) = self._look(), self._before

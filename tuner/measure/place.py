@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tcl.tuner.measure.backend import Kernel, Problem
+from tcl.tuner.measure.backend import CompiledKernel, Problem
 from tcl.tuner.measure.correctness import Array
 from tcl.tuner.measure.harness import Run
 from tcl.tuner.measure.placement import Placement
@@ -21,7 +21,7 @@ class PlacedArrays:
         self._restore()
         self._checksums = [g.checksum() for g in self._inputs]
 
-    def call(self, kernel: Kernel) -> Run:
+    def call(self, kernel: CompiledKernel) -> Run:
         """A call of a kernel here."""
         return self._problem.bench.bound(kernel, self._inputs, self._outputs)
 

@@ -41,7 +41,7 @@ _MOST_WARM = 12
 
 
 @dataclass(frozen=True, slots=True)
-class Rules:
+class RaceRules:
     """Of finals."""
 
     finalists: int = FINALISTS
@@ -64,7 +64,7 @@ class Rules:
         )
 
 
-USUAL = Rules()
+USUAL = RaceRules()
 
 
 def race(

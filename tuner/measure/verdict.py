@@ -56,7 +56,7 @@ class Conditions:
         return self.place, self.at
 
     @classmethod
-    def of(cls, data: Any) -> Conditions:
+    def from_json(cls, data: Any) -> Conditions:
         """From their values as JSON data; ``ValueError`` if they cannot be such."""
         match data:
             case [

@@ -71,7 +71,7 @@ def train(examples: Examples, settings: Boosting, before: Forest | None = None) 
         weights = examples.weights[part]
         own = np.unique(examples.problems[part], return_inverse=True)[1]
         trees.append(_boosted(left, weights, own, binned[:, part], edges, settings, rng))
-    return _joined(trees, settings.depth, before)
+    return _append_trees(trees, settings.depth, before)
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,7 +194,7 @@ def _gains() -> Callable[..., Floats]:
     return found
 
 
-def _joined(trees: list[list[_Tree]], depth: int, before: Forest | None) -> Forest:
+def _append_trees(trees: list[list[_Tree]], depth: int, before: Forest | None) -> Forest:
     """New trees of each member after those that there were."""
     kept: list[list[_Tree]] = [[] for _ in trees]
     if before is not None:

@@ -16,7 +16,7 @@ import numpy as np
 
 from tcl.codegen.loopir.cost import Cost
 from tcl.tuner.model.estimate import Estimate
-from tcl.tuner.model.loops import Bools, Floats, Loops
+from tcl.tuner.model.loops import Bools, Floats, LoopColumns
 from tcl.tuner.model.schema import Feature, Schema
 
 _VERSION = 1
@@ -24,18 +24,18 @@ _VERSION = 1
 
 
 @dataclass(frozen=True, slots=True)
-class Described:
+class DescribedNest:
     """A nest of some candidates."""
 
     cost: Cost
     """Of the def."""
     nests: int
     """Of the def, those that are described."""
-    loops: Loops
+    loops: LoopColumns
     estimate: Estimate
 
 
-def _log(values: Floats | float) -> Floats:
+def _log_base_2(values: Floats | float) -> Floats:
     """To base 2, of what is at least 1 or counts as that."""
     found: Floats = np.log2(np.maximum(values, 1.0))
     return found
@@ -43,14 +43,14 @@ def _log(values: Floats | float) -> Floats:
 
 def _share(part: Floats | float, whole: Floats | float) -> Floats:
     """log2 of a ratio, of which neither side counts as less than 1."""
-    return _log(part) - _log(whole)
+    return _log_base_2(part) - _log_base_2(whole)
 
 
-def _reads(d: Described) -> list[int]:
+def _reads(d: DescribedNest) -> list[int]:
     return list(range(len(d.loops.subject.reads)))
 
 
-def _in_order(d: Described) -> Floats:
+def _share_in_order(d: DescribedNest) -> Floats:
     """The share of operands that the lanes read one after the other, or all of which read one."""
     loops, found = d.loops, np.zeros(d.loops.count)
     for k, touched in enumerate(loops.subject.reads):
@@ -60,19 +60,19 @@ def _in_order(d: Described) -> Floats:
     return found / max(1, len(loops.subject.reads))
 
 
-def _target_in_order(d: Described) -> Bools:
+def _target_in_order(d: DescribedNest) -> Bools:
     loops, access = d.loops, d.loops.subject.target.access
     strides = [access.strides.get(x.name, 0) for x in loops.subject.nest.dims]
     found: Bools = np.array([*strides, 0])[loops.lane] == access.itemsize
     return found
 
 
-def _innermost_reduced(d: Described) -> Bools:
+def _innermost_reduced(d: DescribedNest) -> Bools:
     found: Bools = d.loops.reduced[d.loops.point_order[:, -1]]
     return found
 
 
-def _outermost_reduced(d: Described) -> Bools:
+def _outermost_reduced(d: DescribedNest) -> Bools:
     loops = d.loops
     several = np.take_along_axis(loops.tile < loops.chunk, loops.tile_order, axis=1)
     first = np.take_along_axis(loops.tile_order, several.argmax(axis=1)[:, None], axis=1)[:, 0]
@@ -80,7 +80,7 @@ def _outermost_reduced(d: Described) -> Bools:
     return found
 
 
-def _turns(d: Described) -> Floats:
+def _turns(d: DescribedNest) -> Floats:
     """Of the innermost loop, in a tile that is not cut short."""
     loops = d.loops
     at = loops.point_order[:, -1:]
@@ -89,7 +89,7 @@ def _turns(d: Described) -> Floats:
     return found
 
 
-def _stride(d: Described) -> Floats:
+def _stride(d: DescribedNest) -> Floats:
     """Bytes between what two turns of the innermost loop touch, where that is most."""
     loops = d.loops
     every = (*loops.subject.reads, loops.subject.target)
@@ -101,18 +101,18 @@ def _stride(d: Described) -> Floats:
     return found
 
 
-def _lane_reduced(d: Described) -> Bools:
+def _lane_reduced(d: DescribedNest) -> Bools:
     found: Bools = d.loops.reduced[d.loops.lane] & (d.loops.lane >= 0)
     return found
 
 
-def _vectors(d: Described, *, reduced: bool) -> Floats:
+def _vectors(d: DescribedNest, *, reduced: bool) -> Floats:
     loops = d.loops
     found: Floats = np.where(loops.reduced == reduced, loops.vectors, 1).prod(axis=1).astype(float)
     return found
 
 
-def _live(d: Described) -> Floats:
+def _live(d: DescribedNest) -> Floats:
     """Vector registers that accumulators take, a vector of the lanes' operand and one value."""
     loops = d.loops
     hardware = np.ceil(loops.width / d.loops.device.lanes(loops.subject.nest.point.type))
@@ -121,7 +121,7 @@ def _live(d: Described) -> Floats:
     return found
 
 
-def _lost(d: Described, unit: str) -> Floats:
+def _lost(d: DescribedNest, unit: str) -> Floats:
     """log2 of (points with those that pieces at the ends lack / points), over all dimensions."""
     size = getattr(d.loops, unit)
     whole = (np.ceil(d.loops.extents / size) * size / d.loops.extents).prod(axis=1)
@@ -129,26 +129,26 @@ def _lost(d: Described, unit: str) -> Floats:
     return found
 
 
-def _lost_lanes(d: Described) -> Floats:
+def _lost_lanes(d: DescribedNest) -> Floats:
     loops = d.loops
     unit = np.where(loops.along_lanes, loops.width[:, None], 1)
     found: Floats = np.log2((loops.pieces(unit) * unit / loops.extents).prod(axis=1))
     return found
 
 
-def _divides(d: Described, unit: str) -> Floats:
+def _divides(d: DescribedNest, unit: str) -> Floats:
     """The share of dimensions whose extent these sizes divide."""
     found: Floats = (d.loops.extents % getattr(d.loops, unit) == 0).mean(axis=1)
     return found
 
 
-def _footprint(d: Described, level: int) -> Floats:
+def _footprint(d: DescribedNest, level: int) -> Floats:
     """Bytes inside of 0: register tiles, 1: tiles, 2: chunks, 3: the nest."""
     found: Floats = d.estimate.footprints[level * d.loops.rank]
     return found
 
 
-def _widest_panel(d: Described) -> Floats:
+def _widest_panel(d: DescribedNest) -> Floats:
     """Bytes of the largest operand that is copied, of what is touched inside of a tile."""
     found = np.zeros(d.loops.count)
     for k in _reads(d):
@@ -158,50 +158,59 @@ def _widest_panel(d: Described) -> Floats:
     return found
 
 
-def _per_point(d: Described, cycles: Floats) -> Floats:
+def _per_point(d: DescribedNest, cycles: Floats) -> Floats:
     """log2 of cycles for each point of the nest."""
     points = float(d.loops.extents.prod())
     found: Floats = np.log2(np.maximum(cycles / points, 1e-4))
     return found
 
 
-def _cycles(name: str, d: Described) -> Floats:
+def _cycles(name: str, d: DescribedNest) -> Floats:
     """Of a part of the estimate, by its name, for each point of the nest."""
     return _per_point(d, getattr(d.estimate, name))
 
 
-def _beyond(cache: int, d: Described) -> Floats:
+def _beyond(cache: int, d: DescribedNest) -> Floats:
     """Bytes from behind a cache over those that have to be touched."""
     return _share(d.estimate.traffic[cache], _least(d))
 
 
-def _extents(d: Described, *, reduced: bool) -> float:
+def _extents(d: DescribedNest, *, reduced: bool) -> float:
     return float(np.where(d.loops.reduced == reduced, d.loops.extents, 1).prod())
 
 
-def _least(d: Described) -> float:
+def _least(d: DescribedNest) -> float:
     """Bytes that all accesses touch, each element once."""
     loops = d.loops.subject
     every = (*loops.reads, loops.target)
     return float(sum(t.access.elements * t.access.itemsize for t in every))
 
 
-def _columns(d: Described) -> Floats:
+def _columns(d: DescribedNest) -> Floats:
     """Vectors along the lanes, if these are results."""
     return np.where(_lane_reduced(d), 1.0, d.loops.along(d.loops.vectors))
 
 
-_GROUPS: dict[str, tuple[Feature[Described], ...]] = {
+_GROUPS: dict[str, tuple[Feature[DescribedNest], ...]] = {
     "problem": (
-        Feature("flops", "log2", "operations of a call", lambda d: _log(d.cost.operations)),
-        Feature("bytes", "log2 B", "bytes that have to move", lambda d: _log(d.cost.moved)),
+        Feature("flops", "log2", "operations of a call", lambda d: _log_base_2(d.cost.operations)),
+        Feature(
+            "bytes", "log2 B", "bytes that have to move", lambda d: _log_base_2(d.cost.bytes_moved)
+        ),
         Feature(
             *("intensity", "log2 1/B", "operations per byte that has to move"),
-            lambda d: _share(d.cost.operations, d.cost.moved),
+            lambda d: _share(d.cost.operations, d.cost.bytes_moved),
         ),
         Feature("nests", "", "nests with loops of their own", lambda d: d.nests),
-        Feature("results", "log2", "points of results", lambda d: _log(_extents(d, reduced=False))),
-        Feature("depth", "log2", "points per result", lambda d: _log(_extents(d, reduced=True))),
+        Feature(
+            "results",
+            "log2",
+            "points of results",
+            lambda d: _log_base_2(_extents(d, reduced=False)),
+        ),
+        Feature(
+            "depth", "log2", "points per result", lambda d: _log_base_2(_extents(d, reduced=True))
+        ),
         Feature(
             "dims", "", "dimensions of more than a point", lambda d: (d.loops.extents > 1).sum()
         ),
@@ -224,13 +233,13 @@ _GROUPS: dict[str, tuple[Feature[Described], ...]] = {
         ),
     ),
     "mapping": (
-        Feature("width", "log2", "lanes", lambda d: _log(d.loops.width.astype(float))),
+        Feature("width", "log2", "lanes", lambda d: _log_base_2(d.loops.width.astype(float))),
         Feature("lanes_reduced", "", "lanes are of a reduction", _lane_reduced),
-        Feature("in_order", "", "share of operands that lanes read in order", _in_order),
+        Feature("in_order", "", "share of operands that lanes read in order", _share_in_order),
         Feature("writes_in_order", "", "lanes write in order", _target_in_order),
         Feature(
             *("accumulators", "log2", "results in a register tile, vectors as one"),
-            lambda d: _log(_vectors(d, reduced=False)),
+            lambda d: _log_base_2(_vectors(d, reduced=False)),
         ),
         Feature(
             *("rows", "log2", "those that lie not along the lanes"),
@@ -238,7 +247,7 @@ _GROUPS: dict[str, tuple[Feature[Described], ...]] = {
         ),
         Feature(
             *("unroll", "log2", "reduction steps that are written out"),
-            lambda d: _log(_vectors(d, reduced=True)),
+            lambda d: _log_base_2(_vectors(d, reduced=True)),
         ),
         Feature(
             *("registers", "", "share of the vector registers in use"),
@@ -246,38 +255,41 @@ _GROUPS: dict[str, tuple[Feature[Described], ...]] = {
         ),
         Feature(
             *("tile_points", "log2", "points in a tile"),
-            lambda d: _log(d.loops.inside[d.loops.rank].prod(axis=1)),
+            lambda d: _log_base_2(d.loops.inside[d.loops.rank].prod(axis=1)),
         ),
         Feature(
             *("tile_lanes", "log2", "points of a tile along the lanes, 1 without these"),
-            lambda d: _log(d.loops.along(d.loops.tile)),
+            lambda d: _log_base_2(d.loops.along(d.loops.tile)),
         ),
         Feature(
             *("tile_reduced", "log2", "points of a tile along reductions"),
-            lambda d: _log(np.where(d.loops.reduced, d.loops.tile, 1).prod(axis=1)),
+            lambda d: _log_base_2(np.where(d.loops.reduced, d.loops.tile, 1).prod(axis=1)),
         ),
         Feature(
             *("stride", "log2 B", "from turn to turn of the innermost loop, where that is most"),
-            lambda d: _log(_stride(d)),
+            lambda d: _log_base_2(_stride(d)),
         ),
-        Feature("turns", "log2", "turns of the innermost loop", lambda d: _log(_turns(d))),
+        Feature("turns", "log2", "turns of the innermost loop", lambda d: _log_base_2(_turns(d))),
         Feature(
             *("chunk_points", "log2", "points in a chunk"),
-            lambda d: _log(d.loops.inside[2 * d.loops.rank].prod(axis=1)),
+            lambda d: _log_base_2(d.loops.inside[2 * d.loops.rank].prod(axis=1)),
         ),
         Feature("innermost_reduced", "", "the innermost loop is a reduction", _innermost_reduced),
         Feature(
             *("outermost_reduced", "", "the outermost loop over tiles is a reduction"),
             _outermost_reduced,
         ),
-        Feature("held", "log2", "steps between two stores", lambda d: _log(d.estimate.held)),
+        Feature("held", "log2", "steps between two stores", lambda d: _log_base_2(d.estimate.held)),
         Feature("staged", "", "operands copied", lambda d: (d.loops.stage >= 0).sum(axis=1)),
         Feature(
             *("stage_level", "", "loops outside of the innermost copying, -1 without any"),
             lambda d: d.loops.stage.max(axis=1, initial=-1),
         ),
         Feature(
-            "panel", "log2 B", "the largest panel, of a tile", lambda d: _log(_widest_panel(d))
+            "panel",
+            "log2 B",
+            "the largest panel, of a tile",
+            lambda d: _log_base_2(_widest_panel(d)),
         ),
         Feature("stream", "", "results go past the caches", lambda d: d.loops.flags["stream"]),
         Feature("peel", "", "loops begin on boundaries", lambda d: d.loops.flags["peel"]),
@@ -289,21 +301,26 @@ _GROUPS: dict[str, tuple[Feature[Described], ...]] = {
         ),
         Feature(
             *("prefetch", "log2 B", "how far ahead memory is asked for, at most"),
-            lambda d: _log(d.loops.prefetch.max(axis=1, initial=0)),
+            lambda d: _log_base_2(d.loops.prefetch.max(axis=1, initial=0)),
         ),
         Feature(
-            "dot", "log2", "steps in an instruction", lambda d: _log(d.loops.dot.astype(float))
+            "dot",
+            "log2",
+            "steps in an instruction",
+            lambda d: _log_base_2(d.loops.dot.astype(float)),
         ),
         Feature("mma", "", "the matrix unit computes it", lambda d: d.loops.flags["mma"]),
     ),
     "interaction": (
-        Feature("steps", "log2", "register tiles in all", lambda d: _log(d.estimate.steps)),
+        Feature("steps", "log2", "register tiles in all", lambda d: _log_base_2(d.estimate.steps)),
         Feature(
             *("tiles", "log2", "tiles in a chunk, parts counted as such"),
-            lambda d: _log((d.loops.chunk / d.loops.tile).prod(axis=1)),
+            lambda d: _log_base_2((d.loops.chunk / d.loops.tile).prod(axis=1)),
         ),
-        Feature("chunks", "log2", "pieces that threads share", lambda d: _log(d.estimate.chunks)),
-        Feature("waves", "log2", "chunks of one thread", lambda d: _log(d.estimate.waves)),
+        Feature(
+            "chunks", "log2", "pieces that threads share", lambda d: _log_base_2(d.estimate.chunks)
+        ),
+        Feature("waves", "log2", "chunks of one thread", lambda d: _log_base_2(d.estimate.waves)),
         Feature(
             *("idle", "", "share of the threads' time without a chunk, in the last wave"),
             lambda d: 1 - d.estimate.chunks / (d.estimate.waves * d.loops.device.threads),
@@ -369,10 +386,12 @@ _GROUPS: dict[str, tuple[Feature[Described], ...]] = {
         ),
     ),
     "hardware": (
-        Feature("l1", "log2 B", "first cache", lambda d: _log(d.loops.device.l1_bytes)),
-        Feature("l2", "log2 B", "second cache", lambda d: _log(d.loops.device.l2_bytes)),
-        Feature("l3", "log2 B", "third cache", lambda d: _log(d.loops.device.l3_bytes)),
-        Feature("vector", "log2 bit", "a vector", lambda d: _log(d.loops.device.vector_bits)),
+        Feature("l1", "log2 B", "first cache", lambda d: _log_base_2(d.loops.device.l1_bytes)),
+        Feature("l2", "log2 B", "second cache", lambda d: _log_base_2(d.loops.device.l2_bytes)),
+        Feature("l3", "log2 B", "third cache", lambda d: _log_base_2(d.loops.device.l3_bytes)),
+        Feature(
+            "vector", "log2 bit", "a vector", lambda d: _log_base_2(d.loops.device.vector_bits)
+        ),
         Feature("cores", "", "of the machine", lambda d: d.loops.device.cores),
         Feature("threads", "", "that are woken", lambda d: d.loops.device.threads),
         Feature("fused", "", "multiplies and adds at once", lambda d: d.loops.device.fused),
@@ -384,5 +403,5 @@ _WHOLE = {
     "share": "part of the default's time that is the nest's",
     "nests_changed": "nests that are not as in the default",
 }
-SCHEMA: Schema[Described] = Schema("cpu", _VERSION, _GROUPS, _WHOLE)
+SCHEMA: Schema[DescribedNest] = Schema("cpu", _VERSION, _GROUPS, _WHOLE)
 """Every feature, in their order."""

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tcl.codegen.choose.cpu.access_costs import Access, access_of, arithmetic
+from tcl.codegen.choose.cpu.access_costs import OperandAccess, access_of, arithmetic_cycles
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.walk import operands
 
 
 @dataclass(frozen=True, slots=True)
-class Axis:
+class AccessAxis:
     """A dimension of a tensor, as an access goes along it."""
 
     extent: int
@@ -24,8 +24,8 @@ class Axis:
 class Touched:
     """An operand or the target of a nest."""
 
-    access: Access
-    axes: tuple[Axis, ...]
+    access: OperandAccess
+    axes: tuple[AccessAxis, ...]
     """From the one along which elements are neighbours in memory outwards."""
     moves: tuple[bool, ...]
     """Whether each dimension of the nest moves it."""
@@ -49,7 +49,9 @@ def read_nest(program: ir.Program, position: int) -> SubjectNest:
     nest = program.nests[position]
     target = ir.Load(nest.point.target, nest.point.type, total=True)
     names = [d.name for d in nest.dims]
-    work = tuple((tuple(n in dims for n in names), c) for dims, c in arithmetic(nest).items())
+    work = tuple(
+        (tuple(n in dims for n in names), c) for dims, c in arithmetic_cycles(nest).items()
+    )
     reads = tuple(_touched(program, nest, load) for load in operands(nest.point))
     return SubjectNest(position, nest, reads, _touched(program, nest, target), work)
 
@@ -64,7 +66,7 @@ def _touched(program: ir.Program, nest: ir.Nest, load: ir.Load) -> Touched:
         affine = isinstance(subscript, ir.Affine)
         terms = subscript.terms if isinstance(subscript, ir.Affine) else ()
         steps = tuple((names.index(n), abs(c)) for n, c in terms if n in names)
-        axes.append(Axis(layout.extents[k], steps, not affine))
+        axes.append(AccessAxis(layout.extents[k], steps, not affine))
     moved = {d for axis in axes for d, _ in axis.steps}
     everywhere = any(axis.anywhere for axis in axes)
     moves = tuple(everywhere or d in moved for d in range(len(names)))

@@ -18,12 +18,12 @@ from tcl.codegen.options.options import DEFAULT, MappingOptions
 from tcl.codegen.passes.fusion.groups import fusion_groups
 from tcl.codegen.schedule.cpu import plan_cpu
 from tcl.common.errors import OptionsError
-from tcl.tuner.model.cpu_features import SCHEMA, Described
+from tcl.tuner.model.cpu_features import SCHEMA, DescribedNest
 from tcl.tuner.model.cpu_nests import SubjectNest, read_nest
 from tcl.tuner.model.estimate import estimate
-from tcl.tuner.model.loops import READ, Floats, Loops
+from tcl.tuner.model.loops import READ, Floats, LoopColumns
 from tcl.tuner.model.subject import Subject
-from tcl.tuner.space.columns import Column, Places, Rows, alike
+from tcl.tuner.space.columns import Column, Places, Rows, equal_row_codes
 from tcl.tuner.space.cpu.mapping import MappingSpace
 
 _OPEN = NestOptions()
@@ -43,7 +43,7 @@ class CpuSubject(Subject[tuple[NestOptions, ...], MappingSpace]):
     """Dimensions that lie together are one."""
     device: CpuProfile
     nests: tuple[SubjectNest, ...]
-    """Those that do not go along with others; at least one if the program has any."""
+    """Those that are not fused with others; at least one if the program has any."""
     cost: Cost
     merges: bool
     """Whether options have to merge dimensions to be described."""
@@ -143,11 +143,11 @@ class CpuSubject(Subject[tuple[NestOptions, ...], MappingSpace]):
         nests = zip(self.nests, columns, self.default, strict=True)
         for place, (nest, candidates, default) in enumerate(nests):
             chosen = {name: candidates[name].and_one(getattr(default, name)) for name in READ}
-            same = alike([chosen[name].codes for name in READ])
+            same = equal_row_codes([chosen[name].codes for name in READ])
             firsts = np.unique(same, return_index=True)[1]
             own = {name: chosen[name].part(firsts) for name in READ}
-            loops = Loops.from_columns(nest, self.device, len(firsts), own)
-            described = Described(self.cost, len(self.nests), loops, estimate(loops))
+            loops = LoopColumns.from_columns(nest, self.device, len(firsts), own)
+            described = DescribedNest(self.cost, len(self.nests), loops, estimate(loops))
             row = np.empty((len(self.schema.features), loops.count))
             for k, feature in enumerate(self.schema.features):
                 row[k] = feature.of(described)

@@ -22,7 +22,7 @@ from tcl.codegen.choose.cpu.costs import (
     STORE_LOADS,
 )
 from tcl.tuner.model.cpu_nests import Touched
-from tcl.tuner.model.loops import Bools, Floats, Ints, Loops
+from tcl.tuner.model.loops import Bools, Floats, Ints, LoopColumns
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ class Estimate:
         return self.cycles / CLOCK_HERTZ
 
 
-def estimate(loops: Loops) -> Estimate:
+def estimate(loops: LoopColumns) -> Estimate:
     """What a nest takes with these loops."""
     subject, device = loops.subject, loops.device
     steps = loops.pieces(loops.unit).prod(axis=1)
@@ -98,12 +98,12 @@ def estimate(loops: Loops) -> Estimate:
     )
 
 
-def _of_vectors(loops: Loops) -> Ints:
+def _of_vectors(loops: LoopColumns) -> Ints:
     """N x D: points of a vector."""
     return np.where(loops.along_lanes, loops.width[:, None], 1)
 
 
-def _vector_cycles(loops: Loops, touched: Touched) -> Floats:
+def _vector_cycles(loops: LoopColumns, touched: Touched) -> Floats:
     """Cycles to read or write one vector of a tensor where it lies."""
     dims, lanes = loops.subject.nest.dims, loops.lanes
     found = [
@@ -113,7 +113,7 @@ def _vector_cycles(loops: Loops, touched: Touched) -> Floats:
     return np.array(found)[lanes.codes]
 
 
-def _steps_between_stores(loops: Loops) -> Floats:
+def _steps_between_stores(loops: LoopColumns) -> Floats:
     """Reductions among the innermost loops inside a tile, and lanes: their results stay in
     registers meanwhile."""
     # From the innermost loop outwards, up to the first over results.
@@ -126,7 +126,7 @@ def _steps_between_stores(loops: Loops) -> Floats:
     return found
 
 
-def _copy_cycles(loops: Loops, operand: int) -> Floats:
+def _copy_cycles(loops: LoopColumns, operand: int) -> Floats:
     """Cycles to fill the panels of an operand."""
     touched, level = loops.subject.reads[operand], loops.stage[:, operand]
     if not (level >= 0).any():
@@ -139,7 +139,7 @@ def _copy_cycles(loops: Loops, operand: int) -> Floats:
     return each * _copied_elements(loops, operand)
 
 
-def _copied_elements(loops: Loops, operand: int) -> Floats:
+def _copied_elements(loops: LoopColumns, operand: int) -> Floats:
     """Elements that are copied to the panels of an operand in all."""
     level = loops.stage[:, operand]
     # Levels count the loops that there are: those over chunks as one, then each over tiles.
@@ -152,7 +152,9 @@ def _copied_elements(loops: Loops, operand: int) -> Floats:
     return np.where(level >= 0, copied, 0.0)
 
 
-def _traffic(loops: Loops, packed: list[Bools]) -> tuple[Floats, tuple[Floats, Floats, Floats]]:
+def _traffic(
+    loops: LoopColumns, packed: list[Bools]
+) -> tuple[Floats, tuple[Floats, Floats, Floats]]:
     """Footprints of all accesses together, and bytes from behind each cache."""
     device = loops.device
     parts = [*(loops.footprint(k, p) for k, p in enumerate(packed)), loops.footprint(len(packed))]

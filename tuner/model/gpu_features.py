@@ -18,7 +18,7 @@ from tcl.tuner.model.schema import Feature, Schema
 
 
 @dataclass(frozen=True, slots=True)
-class Described:
+class DescribedCandidate:
     """The nest of a candidate that takes the longest."""
 
     cost: Cost
@@ -28,25 +28,25 @@ class Described:
     """Of the candidate."""
 
 
-def _log(value: float) -> float:
+def _log_base_2(value: float) -> float:
     """To base 2, of what is at least 1 or counts as that."""
     return math.log2(max(value, 1.0))
 
 
 def _share(part: float, whole: float) -> float:
     """log2 of a ratio, of which neither side counts as less than 1."""
-    return _log(part) - _log(whole)
+    return _log_base_2(part) - _log_base_2(whole)
 
 
-def _extent(d: Described, *, reduced: bool) -> int:
+def _extent(d: DescribedCandidate, *, reduced: bool) -> int:
     return math.prod(x.extent for x in d.at.nest.dims if x.reduction == reduced)
 
 
-def _copies(d: Described) -> int:
+def _copies(d: DescribedCandidate) -> int:
     return max((s.buffers for s in d.at.nest.staged), default=0)
 
 
-def _tile(d: Described) -> int:
+def _tile(d: DescribedCandidate) -> int:
     """Points of the reductions that a block goes through between two copies, or at once."""
     at = d.at
     outer = at.folds(ir.Kind.PARALLEL)
@@ -55,39 +55,54 @@ def _tile(d: Described) -> int:
     return math.prod(inside[x.name] for x in at.nest.dims if x.reduction)
 
 
-def _divides(d: Described, points: dict[str, int]) -> float:
+def _divides(d: DescribedCandidate, points: dict[str, int]) -> float:
     """The share of dimensions whose extents these points divide."""
     dims = d.at.nest.dims
     return sum(x.extent % max(1, points[x.name]) == 0 for x in dims) / max(1, len(dims))
 
 
-def _copied_bytes(d: Described) -> int:
+def _copied_bytes(d: DescribedCandidate) -> int:
     return sum(d.at.copied(s) for s in d.at.nest.staged)
 
 
-def _write_spread(d: Described) -> float:
+def _write_spread(d: DescribedCandidate) -> float:
     return d.at.spread(d.at.nest, d.at.nest.point.target)
 
 
-def _idle(d: Described) -> float:
+def _idle(d: DescribedCandidate) -> float:
     waves = d.at.waves
     return 1 - waves / max(1, math.ceil(waves))
 
 
-Row = Feature[Described]
-SCHEMA: Schema[Described] = Schema(
+Row = Feature[DescribedCandidate]
+SCHEMA: Schema[DescribedCandidate] = Schema(
     "cuda",
     2,
     {
         "problem": (
-            Row("flops", "log2", "operations of a call", lambda d: _log(d.cost.operations)),
-            Row("bytes", "log2 B", "bytes that have to move", lambda d: _log(d.cost.moved)),
+            Row("flops", "log2", "operations of a call", lambda d: _log_base_2(d.cost.operations)),
+            Row(
+                "bytes",
+                "log2 B",
+                "bytes that have to move",
+                lambda d: _log_base_2(d.cost.bytes_moved),
+            ),
             Row(
                 *("intensity", "log2 1/B", "operations per byte that has to move"),
-                lambda d: _share(d.cost.operations, d.cost.moved),
+                lambda d: _share(d.cost.operations, d.cost.bytes_moved),
             ),
-            Row("results", "log2", "points of results", lambda d: _log(_extent(d, reduced=False))),
-            Row("depth", "log2", "points per result", lambda d: _log(_extent(d, reduced=True))),
+            Row(
+                "results",
+                "log2",
+                "points of results",
+                lambda d: _log_base_2(_extent(d, reduced=False)),
+            ),
+            Row(
+                "depth",
+                "log2",
+                "points per result",
+                lambda d: _log_base_2(_extent(d, reduced=True)),
+            ),
             Row(
                 *("dims", "", "dimensions of more than a point"),
                 lambda d: sum(x.extent > 1 for x in d.at.nest.dims),
@@ -101,31 +116,46 @@ SCHEMA: Schema[Described] = Schema(
         ),
         "mapping": (
             Row("kernels", "", "that run one after the other", lambda d: d.kernels),
-            Row("threads", "log2", "of a block", lambda d: _log(d.at.threads)),
+            Row("threads", "log2", "of a block", lambda d: _log_base_2(d.at.block_threads)),
             Row(
                 *("sharing", "log2", "threads that have sums of the same result"),
-                lambda d: _log(d.at.sharing(reduced=True)),
+                lambda d: _log_base_2(d.at.sharing(reduced=True)),
             ),
             Row(
                 *("width", "log2", "neighbours that a thread has at once"),
-                lambda d: _log(d.at.nest.lane.count if d.at.nest.lane else 1),
+                lambda d: _log_base_2(d.at.nest.lane.count if d.at.nest.lane else 1),
             ),
-            Row("held", "log2", "results that a thread has at once", lambda d: _log(d.at.held)),
-            Row("unroll", "log2", "reduction steps written out", lambda d: _log(d.at.unrolled)),
+            Row(
+                "held",
+                "log2",
+                "results that a thread has at once",
+                lambda d: _log_base_2(d.at.held),
+            ),
+            Row(
+                "unroll",
+                "log2",
+                "reduction steps written out",
+                lambda d: _log_base_2(d.at.unrolled),
+            ),
             Row("registers", "", "of a thread, about", lambda d: d.at.registers),
-            Row("shared", "log2 B", "shared memory of a block", lambda d: _log(d.at.shared)),
+            Row("shared", "log2 B", "shared memory of a block", lambda d: _log_base_2(d.at.shared)),
             Row("staged", "", "operands copied to shared memory", lambda d: len(d.at.nest.staged)),
             Row("buffers", "", "copies of a panel, at most", _copies),
-            Row("tile", "log2", "reduction steps between two copies", lambda d: _log(_tile(d))),
+            Row(
+                "tile",
+                "log2",
+                "reduction steps between two copies",
+                lambda d: _log_base_2(_tile(d)),
+            ),
             Row(
                 *("block_points", "log2", "points of a block"),
-                lambda d: _log(math.prod(d.at.of_block.values())),
+                lambda d: _log_base_2(math.prod(d.at.of_block.values())),
             ),
             Row("cores", "", "tensor cores multiply", lambda d: d.at.on_cores),
             Row("joined", "", "shares blocks with other nests", lambda d: len(d.at.kernel) > 1),
         ),
         "interaction": (
-            Row("blocks", "log2", "in all", lambda d: _log(d.at.blocks)),
+            Row("blocks", "log2", "in all", lambda d: _log_base_2(d.at.block_count)),
             Row(
                 *(
                     "resident",
@@ -138,12 +168,12 @@ SCHEMA: Schema[Described] = Schema(
                 *("occupancy", "", "share of a multiprocessor's warps in use"),
                 lambda d: d.at.fullness.share,
             ),
-            Row("waves", "log2", "times the device is full", lambda d: _log(d.at.waves)),
+            Row("waves", "log2", "times the device is full", lambda d: _log_base_2(d.at.waves)),
             Row("idle", "", "share of the device without a block, in all waves", _idle),
-            Row("lost", "log2", "points beyond the tensors", lambda d: _log(d.at.lost)),
+            Row("lost", "log2", "points beyond the tensors", lambda d: _log_base_2(d.at.lost)),
             Row(
                 *("lost_threads", "", "share of a block's threads without points"),
-                lambda d: 1 - d.at.nest.thread_count / d.at.threads,
+                lambda d: 1 - d.at.nest.thread_count / d.at.block_threads,
             ),
             Row(
                 *("block_divides", "", "share of dims cut evenly by blocks"),
@@ -155,11 +185,11 @@ SCHEMA: Schema[Described] = Schema(
             ),
             Row(
                 *("read_spread", "log2", "sectors of a warp's read / sectors needed, the worst"),
-                lambda d: _log(d.at.read_spread),
+                lambda d: _log_base_2(d.at.read_spread),
             ),
             Row(
                 *("write_spread", "log2", "likewise of what is written"),
-                lambda d: _log(_write_spread(d)),
+                lambda d: _log_base_2(_write_spread(d)),
             ),
             Row(
                 *("conflicts", "", "accesses to the busiest bank of shared memory, the worst"),
@@ -167,7 +197,7 @@ SCHEMA: Schema[Described] = Schema(
             ),
             Row(
                 *("block_bytes", "log2 B", "sectors that a block touches"),
-                lambda d: _log(d.at.block_bytes),
+                lambda d: _log_base_2(d.at.block_bytes),
             ),
             Row(
                 *("block_reuse", "log2 1/B", "points of a block per byte that it touches"),
@@ -175,11 +205,11 @@ SCHEMA: Schema[Described] = Schema(
             ),
             Row(
                 *("copied", "log2 B", "that a block copies to shared memory"),
-                lambda d: _log(_copied_bytes(d)),
+                lambda d: _log_base_2(_copied_bytes(d)),
             ),
             Row(
                 *("traffic", "log2", "bytes that all blocks touch / bytes touched"),
-                lambda d: _share(d.at.blocks * d.at.block_bytes, d.at.least_bytes),
+                lambda d: _share(d.at.block_count * d.at.block_bytes, d.at.least_bytes),
             ),
             Row(
                 *("requests", "log2", "sectors that warps ask for, per sector touched"),
@@ -199,20 +229,20 @@ SCHEMA: Schema[Described] = Schema(
             ),
             Row(
                 *("shared_memory", "log2 B", "of a multiprocessor"),
-                lambda d: _log(d.at.device.shared_per_multiprocessor),
+                lambda d: _log_base_2(d.at.device.shared_per_multiprocessor),
             ),
-            Row("l2", "log2 B", "second cache", lambda d: _log(d.at.device.l2_bytes)),
+            Row("l2", "log2 B", "second cache", lambda d: _log_base_2(d.at.device.l2_bytes)),
             Row(
                 *("bandwidth", "log2 B/s", "of memory"),
-                lambda d: _log(d.at.device.memory_bytes_per_second),
+                lambda d: _log_base_2(d.at.device.memory_bytes_per_second),
             ),
             Row(
                 *("float32", "log2 1/s", "operations"),
-                lambda d: _log(d.at.device.float32_flops),
+                lambda d: _log_base_2(d.at.device.float32_flops),
             ),
             Row(
                 *("tensor", "log2 1/s", "operations of tensor cores"),
-                lambda d: _log(d.at.device.tensor_flops),
+                lambda d: _log_base_2(d.at.device.tensor_flops),
             ),
         ),
     },

@@ -60,7 +60,7 @@ class Mapped:
         return {k: of[load.ref] for k, load in enumerate(self.reads) if load.ref in of}
 
     @cached_property
-    def blocks(self) -> int:
+    def block_count(self) -> int:
         """Of the kernel."""
         return math.prod(f.count for f in self.kernel[0].chunks)
 
@@ -71,14 +71,14 @@ class Mapped:
         return max(s.thread_count for s in (*self.kernel, *fills))
 
     @cached_property
-    def threads(self) -> int:
+    def block_threads(self) -> int:
         """Of a block, in whole warps."""
         return 1 if self.busy == 1 else -(-self.busy // self.device.warp) * self.device.warp
 
     @cached_property
     def warps(self) -> int:
         """Of a block."""
-        return -(-self.threads // self.device.warp)
+        return -(-self.block_threads // self.device.warp)
 
     @cached_property
     def shared(self) -> int:
@@ -103,13 +103,13 @@ class Mapped:
     def fullness(self) -> Occupancy:
         """What a multiprocessor holds at once."""
         needs = Resources("", self.registers, 0, 0, 0, 0)
-        launch = Launch("", self.blocks, self.threads, self.shared, ())
+        launch = Launch("", self.block_count, self.block_threads, self.shared, ())
         return occupancy(needs, launch, self.device)
 
     @cached_property
     def waves(self) -> float:
         """How many times the device is filled with blocks, the last time in part."""
-        return self.blocks / (max(1, self.fullness.blocks) * self.device.multiprocessors)
+        return self.block_count / (max(1, self.fullness.blocks) * self.device.multiprocessors)
 
     # What a thread and a block have.
 
@@ -199,7 +199,7 @@ class Mapped:
         every = (*(load.ref for load in self.reads), self.nest.point.target)
         return sum(self.footprint(ref, self.inside(())) for ref in every)
 
-    def addresses(self, space: ir.Space, ref: ir.TensorRef, *, lanes: bool) -> list[int]:
+    def lane_addresses(self, space: ir.Space, ref: ir.TensorRef, *, lanes: bool) -> list[int]:
         """Bytes at which those threads of the first warp that have points find their first
         elements, or vectors."""
         folds = [x.fold for x in space.loops if x.kind is ir.Kind.THREAD]
@@ -220,13 +220,13 @@ class Mapped:
     def sectors(self, space: ir.Space, ref: ir.TensorRef) -> int:
         """That the first warp asks for at once."""
         size = self._layout(ref).itemsize
-        at = self.addresses(space, ref, lanes=True)
+        at = self.lane_addresses(space, ref, lanes=True)
         return len({(a + k) // SECTOR for a in at for k in (0, size - 1)})
 
     def spread(self, space: ir.Space, ref: ir.TensorRef) -> float:
         """Sectors that the first warp asks for / those that its elements would fill."""
         size = self._layout(ref).itemsize
-        different = len(set(self.addresses(space, ref, lanes=True)))
+        different = len(set(self.lane_addresses(space, ref, lanes=True)))
         return self.sectors(space, ref) / -(-different * size // SECTOR)
 
     @cached_property
@@ -248,7 +248,7 @@ class Mapped:
         return max((self._conflicts(s.panel) for s in self.nest.staged), default=1)
 
     def _conflicts(self, panel: ir.TensorRef) -> int:
-        words = {a // _WORD for a in self.addresses(self.nest, panel, lanes=False)}
+        words = {a // _WORD for a in self.lane_addresses(self.nest, panel, lanes=False)}
         banks = [w % _BANKS for w in words]
         return max(map(banks.count, banks))
 
@@ -267,14 +267,17 @@ class Mapped:
                     self._runs * self.once(load.ref) / vector * self.sectors(self.nest, load.ref)
                 )
             else:
-                total += self.copied(staged) * self.blocks / SECTOR
-        return total + self.blocks * self.footprint(self.nest.point.target, self.of_block) / SECTOR
+                total += self.copied(staged) * self.block_count / SECTOR
+        return (
+            total
+            + self.block_count * self.footprint(self.nest.point.target, self.of_block) / SECTOR
+        )
 
     @property
     def _runs(self) -> int:
         """How often all warps go through what their threads have at once."""
         turns = math.prod(f.count for f in self.folds(ir.Kind.SERIAL))
-        return turns * self.warps * self.blocks
+        return turns * self.warps * self.block_count
 
     def copied(self, staged: ir.Staged) -> int:
         """Bytes that a block copies to a panel in all."""
@@ -296,7 +299,7 @@ class Mapped:
         works = (
             2 * points / peak,
             self.least_bytes / device.memory_bytes_per_second,
-            self.blocks * self.block_bytes / (_L2 * device.memory_bytes_per_second),
+            self.block_count * self.block_bytes / (_L2 * device.memory_bytes_per_second),
             self.requests / rate,
             self.shared_reads / rate,
         )

@@ -17,7 +17,7 @@ from tcl.codegen.passes.fuse import groups
 from tcl.codegen.passes.fusion.groups import fusion_groups
 from tcl.codegen.schedule.gpu import plan_gpu
 from tcl.common.errors import OptionsError
-from tcl.tuner.model.gpu_features import SCHEMA, Described
+from tcl.tuner.model.gpu_features import SCHEMA, DescribedCandidate
 from tcl.tuner.model.gpu_mapped import Mapped
 from tcl.tuner.model.loops import Floats
 from tcl.tuner.model.subject import Subject
@@ -45,7 +45,7 @@ class GpuSubject(Subject[tuple[Mapped, ...], GpuMappingSpace]):
     @classmethod
     def read(cls, program: ir.Program, device: GpuProfile) -> GpuSubject:
         whole = merged(program)
-        default = _mapped(whole, DEFAULT, device)
+        default = _nests_after_passes(whole, DEFAULT, device)
         return cls(whole, device, cost_of(program), whole != program, default)
 
     @staticmethod
@@ -53,7 +53,7 @@ class GpuSubject(Subject[tuple[Mapped, ...], GpuMappingSpace]):
         return GpuMappingSpace(program, device)
 
     def covered_by(self, space: GpuMappingSpace) -> bool:
-        return bool(space.space.knobs) and bool(_timed(self.default))
+        return bool(space.space.knobs) and bool(_taking_time(self.default))
 
     def choices(self, options: MappingOptions) -> tuple[Mapped, ...]:
         """The nests with all of their loops, as these options make them.
@@ -62,7 +62,7 @@ class GpuSubject(Subject[tuple[Mapped, ...], GpuMappingSpace]):
         """
         if self.merges and not options.merges:
             raise OptionsError("dimensions are not merged, so that the nests are others")
-        return _mapped(self.program, options, self.device)
+        return _nests_after_passes(self.program, options, self.device)
 
     def extract(self, choices: Sequence[tuple[Mapped, ...]]) -> tuple[Floats, Floats]:
         schema = self.schema
@@ -83,21 +83,23 @@ class GpuSubject(Subject[tuple[Mapped, ...], GpuMappingSpace]):
 
     def _longest(self, nests: tuple[Mapped, ...]) -> tuple[Floats, float]:
         """The features of the nest that takes the longest, and the seconds of all of them."""
-        timed = _timed(nests)
+        timed = _taking_time(nests)
         if not timed:
             return np.zeros(len(self.schema.features)), 1.0
         longest = max(timed, key=lambda m: m.seconds)
-        described = Described(self.cost, longest, len({m.kernel[0].name for m in nests}))
+        described = DescribedCandidate(self.cost, longest, len({m.kernel[0].name for m in nests}))
         row = np.array([float(f.of(described)) for f in self.schema.features])
         return row, sum(m.seconds for m in timed)
 
 
-def _timed(nests: tuple[Mapped, ...]) -> list[Mapped]:
+def _taking_time(nests: tuple[Mapped, ...]) -> list[Mapped]:
     """Those that take time."""
     return [m for m in nests if m.nest.points and not m.nest.sequential]
 
 
-def _mapped(program: ir.Program, options: MappingOptions, device: GpuProfile) -> tuple[Mapped, ...]:
+def _nests_after_passes(
+    program: ir.Program, options: MappingOptions, device: GpuProfile
+) -> tuple[Mapped, ...]:
     """The nests that have loops of their own, after all passes."""
     planned = plan_gpu(program, options, device)
     *_, (_, built) = planned.applied()

@@ -138,12 +138,12 @@ def _tested(
     data = Examples(rows[~out], target[~out] - centre, same, np.ones(count))
     forest, tested = train(data, _BOOSTING), rows[out]
 
-    def error(rows: Floats) -> float:
+    def prediction_error(rows: Floats) -> float:
         return float(np.mean((forest.predict(rows)[0] + centre - target[out]) ** 2))
 
-    plain, losses = error(tested), np.zeros(rows.shape[1])
+    plain, losses = prediction_error(tested), np.zeros(rows.shape[1])
     for column in set(forest.features.ravel().tolist()):
         shuffled = tested.copy()
         shuffled[:, column] = rng.permutation(tested[:, column])
-        losses[column] = error(shuffled) - plain
+        losses[column] = prediction_error(shuffled) - plain
     return losses, plain

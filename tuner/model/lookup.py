@@ -42,7 +42,7 @@ def files(device: CpuProfile | GpuProfile, folder: Path | None) -> Iterator[Path
                 yield path
 
 
-def identity(paths: Sequence[Path]) -> str:
+def contents_identity(paths: Sequence[Path]) -> str:
     """What stands for the contents of these files: other models, or other files in their places,
     have another one."""
     return hashlib.sha256(" ".join(map(_digest, paths)).encode()).hexdigest()[:16]
@@ -56,7 +56,7 @@ def lookup(
     wrong: list[str] = []
     for path in files(device, folder):
         try:
-            return _read(path, _digest(path), device.backend), path, wrong
+            return _read_model(path, _digest(path), device.backend), path, wrong
         except ModelError as error:
             wrong.append(str(error))
     if wrong:
@@ -81,7 +81,7 @@ def _digest_of(path: Path, *_: int) -> str:
 
 
 @lru_cache(maxsize=8)
-def _read(path: Path, digest: str, backend: str) -> Model:
+def _read_model(path: Path, digest: str, backend: str) -> Model:
     """Once for each contents."""
     # Only here: most first calls learn that there is no model.
     from tcl.tuner.model.file import read

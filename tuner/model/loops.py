@@ -30,7 +30,7 @@ READ = (
 
 
 @dataclass(frozen=True, slots=True)
-class Loops:
+class LoopColumns:
     """One nest of N candidates, with D dimensions and A operands.
 
     Arrays are in Fortran's order, as far as numbers of all candidates are worked with at once.
@@ -90,7 +90,7 @@ class Loops:
     @staticmethod
     def from_columns(
         subject: SubjectNest, device: CpuProfile, count: int, chosen: Mapping[str, Column[Any]]
-    ) -> Loops:
+    ) -> LoopColumns:
         """Of complete choices for one nest: name of an option in ``READ`` → its values."""
         dims, reads = subject.nest.dims, len(subject.reads)
         rank = len(dims)
@@ -131,7 +131,7 @@ class Loops:
         at = (np.arange(rank)[:, None] == lane[:, 0]).T
         base = np.where(at, base * lane[:, 1:], base)
         register = np.minimum(np.maximum(sizes("register", rank, 1), 1), -(-tile // base))
-        return Loops(
+        return LoopColumns(
             subject=subject,
             device=device,
             extents=extents,

@@ -22,7 +22,7 @@ from tcl.tuner.measure.backend import BriefBackend, OptionSpace, OptionsT
 from tcl.tuner.measure.cores import available_cores, split_cores
 from tcl.tuner.measure.evaluate import Reference, brief_reference, compute_reference, set_up
 from tcl.tuner.measure.memory_limit import allowance
-from tcl.tuner.measure.race import Rules
+from tcl.tuner.measure.race import RaceRules
 from tcl.tuner.measure.reliability import Doubts
 from tcl.tuner.measure.timing import MeasureSettings
 from tcl.tuner.measure.verdict import Outcome
@@ -35,7 +35,7 @@ from tcl.tuner.run.events import (
 )
 from tcl.tuner.run.finals import Finals
 from tcl.tuner.run.ledger import Ledger
-from tcl.tuner.run.pipeline import Job, Pipeline
+from tcl.tuner.run.pipeline import CandidatePipeline, Job
 from tcl.tuner.run.result import TuningResult
 from tcl.tuner.run.stop_requests import FINISH, Interrupts, Watch
 from tcl.tuner.run.workplace import Compilers, Stages
@@ -50,7 +50,7 @@ LONGEST = 4.0
 """... so many seconds have passed: large arrays take long to look at."""
 CANDIDATES = 40
 """Besides the default: those one knob away, what gains most first, then those two away."""
-RULES = Rules(finalists=2, least=1, most=2, rounds=9, budget=0.5, clearly=0.97)
+RULES = RaceRules(finalists=2, least=1, most=2, rounds=9, budget=0.5, clearly=0.97)
 """Sessions are held in one process, so that more is asked of who wins there."""
 TIMING = MeasureSettings(samples=5, budget=0.02)
 _AHEAD = 4
@@ -121,7 +121,7 @@ class BriefSearch(Generic[OptionsT]):
         tell: Callable[[Event[OptionsT]], object],
     ) -> None:
         doubts = Doubts()
-        pipeline = Pipeline(self._backend, stages, watch, ahead=_AHEAD, rules=RULES)
+        pipeline = CandidatePipeline(self._backend, stages, watch, ahead=_AHEAD, rules=RULES)
         options = self._near_candidates(start)
         jobs = [Job(o, self._options.from_options(o), i) for i, o in enumerate(options)]
 
@@ -136,7 +136,7 @@ class BriefSearch(Generic[OptionsT]):
         tell(GenerationStarted(1, 1, len(jobs)))
         pipeline.run(jobs, done, lambda job: tell(CandidateCompiled(min(job.position, 1))))
         if watch.in_time:
-            Finals(ledger, self._options, tell, doubts, RULES).hold(pipeline.race)
+            Finals(ledger, self._options, tell, doubts, RULES).hold_race(pipeline.race)
 
     def _near_candidates(self, start: Sequence[OptionsT]) -> list[OptionsT]:
         """What is tried, in this order."""

@@ -19,7 +19,7 @@ from typing import Any
 from tcl.common.errors import CacheError, OptionsError
 from tcl.tuner.cache.tuning_cache import CacheKey, Record, TuningCache
 from tcl.tuner.config import TunerSettings
-from tcl.tuner.space.search_space import Config, Space
+from tcl.tuner.space.search_space import Config, ConfigSpace
 from tcl.tuner.strategies.strategy import State, Strategy
 
 OWNER = "owner"
@@ -71,7 +71,7 @@ class SavedSearch:
                 continue
             owner = _worker(name, found[1])
             if owner is None:
-                return _read(name, *found, cache.of_run(key, name))
+                return _checked_state(name, *found, cache.of_run(key, name))
             busy = busy or owner
         if busy is not None:
             raise _going_on(cache, busy)
@@ -86,7 +86,7 @@ class SavedSearch:
             found = cache.load_run(name)
             if found is not None and _worker(name, found[1]) is None:
                 with contextlib.suppress(CacheError):  # of another version
-                    searches.append(_read(name, *found, cache.of_run(key, name)))
+                    searches.append(_checked_state(name, *found, cache.of_run(key, name)))
         return tuple(searches)
 
     def complete(self, settings: TunerSettings) -> bool:
@@ -100,11 +100,11 @@ class SavedSearch:
         """Whether anything worked."""
         return any(record.time is not None for record in self.records)
 
-    def suits(self, space: Space) -> bool:
+    def suits(self, space: ConfigSpace) -> bool:
         """Whether it searches this space, with the same knobs fixed in it."""
         return self.knobs == knobs_of(space)
 
-    def restore(self, strategy: Strategy, space: Space) -> None:
+    def restore(self, strategy: Strategy, space: ConfigSpace) -> None:
         """Bring the strategy to where it was; ``CacheError`` if the state does not fit."""
         if not self.suits(space):
             raise CacheError(
@@ -152,7 +152,7 @@ class SavedSearch:
         return 1 + max((r.heat for r in self.records if r.heat is not None), default=-1)
 
 
-def _read(
+def _checked_state(
     name: str, config: Mapping[str, Any], state: Mapping[str, Any], records: Sequence[Record]
 ) -> SavedSearch:
     try:
@@ -175,7 +175,7 @@ def _read(
         raise _not_ours(name) from None
 
 
-def knobs_of(space: Space) -> list[object]:
+def knobs_of(space: ConfigSpace) -> list[object]:
     """What a search that goes on has to find again."""
     return [[knob.name, len(knob.choices)] for knob in space.knobs]
 
@@ -221,7 +221,7 @@ def kept(
             cache.change_run(name, claim)
             try:
                 found = cache.load_run(name)
-                yield _read(name, *found, cache.of_run(key, name)) if found else resume
+                yield _checked_state(name, *found, cache.of_run(key, name)) if found else resume
             finally:
                 with contextlib.suppress(CacheError):
                     cache.change_run(name, lambda state: {**state, OWNER: None})

@@ -43,7 +43,7 @@ class Decision(Generic[OptionsT]):
     """What the search began with, the first of it that works; None if nothing of it does."""
 
     @staticmethod
-    def of(
+    def from_race(
         winner: Candidate[OptionsT] | None,
         start: Candidate[OptionsT] | None,
         raced: Sequence[Candidate[OptionsT]] = (),

@@ -13,7 +13,7 @@ from tcl.common.number_format import plural
 from tcl.tuner.measure.backend import OptionSpace, OptionsT
 from tcl.tuner.measure.machine_speed import scale, settled
 from tcl.tuner.measure.paired import SURE, PairedComparison, Sessions, Standing, standing
-from tcl.tuner.measure.race import FEWEST, USUAL, Rules, entering
+from tcl.tuner.measure.race import FEWEST, USUAL, RaceRules, entering
 from tcl.tuner.measure.reliability import Doubts
 from tcl.tuner.measure.timing import Placed
 from tcl.tuner.measure.verdict import Outcome, Verdict
@@ -38,7 +38,7 @@ class Finals(Generic[OptionsT]):
         options: OptionSpace[OptionsT],
         report: Callable[[Event[OptionsT]], object],
         doubts: Doubts,
-        rules: Rules = USUAL,
+        rules: RaceRules = USUAL,
     ) -> None:
         self._rules = rules
         self._ledger = ledger
@@ -52,7 +52,7 @@ class Finals(Generic[OptionsT]):
         self._heat = 0
         """The number of the next verdict."""
 
-    def hold(
+    def hold_race(
         self,
         race: Race[OptionsT],
         first: int = 0,

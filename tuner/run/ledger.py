@@ -66,7 +66,7 @@ class Ledger(Generic[OptionsT]):
     @property
     def decision(self) -> Decision[OptionsT]:
         """What is decided so far."""
-        return Decision.of(self.best, self.start, self._raced)
+        return Decision.from_race(self.best, self.start, self._raced)
 
     def add(self, candidate: Candidate[OptionsT], done: int, of: int, *, known: bool) -> None:
         """Take over one candidate, the ``done``-th of its generation. ``known``: the cache has
@@ -92,7 +92,7 @@ class Ledger(Generic[OptionsT]):
         if self._place is not None:
             to_json, now = self._options.to_json, time.time()
             records = (
-                Record.of(to_json(c.options), c.outcome, now, self.name, c.generation)
+                Record.from_outcome(to_json(c.options), c.outcome, now, self.name, c.generation)
                 for c in candidates
             )
             self._unsaved.append(tuple(records))

@@ -19,7 +19,7 @@ from tcl.tuner.measure.evaluate import (
     race_afresh,
     race_candidates,
 )
-from tcl.tuner.measure.race import USUAL, Rules
+from tcl.tuner.measure.race import USUAL, RaceRules
 from tcl.tuner.measure.timing import Placed
 from tcl.tuner.measure.verdict import Outcome, Verdict
 from tcl.tuner.run.stop_requests import FINISH, KILL
@@ -46,7 +46,7 @@ _T = TypeVar("_T")
 Done: TypeAlias = Callable[[Job[OptionsT], Outcome], object]
 
 
-class Pipeline(Generic[OptionsT]):
+class CandidatePipeline(Generic[OptionsT]):
     """Runs candidates on the executors of a workplace.
 
     ``level`` is asked all the time: from ``FINISH`` on nothing new starts, from ``KILL`` on nothing
@@ -64,7 +64,7 @@ class Pipeline(Generic[OptionsT]):
         *,
         best: float | None = None,
         ahead: int = _AHEAD,
-        rules: Rules = USUAL,
+        rules: RaceRules = USUAL,
     ) -> None:
         self._rules = rules
         self._backend = backend

@@ -9,9 +9,9 @@ from typing import Generic
 
 from tcl.common.number_format import duration, plural, ratio_text
 from tcl.html import notebook
-from tcl.html.charts import Dot, Line, Ticks, times_chart
+from tcl.html.charts import ChartDot, ChartLine, Ticks, times_chart
 from tcl.html.markup import Markup, tag
-from tcl.html.tables import row, table
+from tcl.html.tables import table, table_row
 from tcl.tuner.measure.backend import OptionsT
 from tcl.tuner.run.events import Candidate, Decision
 
@@ -51,22 +51,22 @@ class TuningResult(Generic[OptionsT]):
         winner = self.decision.winner
         rows = []
         if winner is None:
-            rows.append(row("winner", "none: no candidate worked"))
+            rows.append(table_row("winner", "none: no candidate worked"))
         else:
-            rows.append(row("winner", f"{duration(winner.time or 0.0)} a call"))
+            rows.append(table_row("winner", f"{duration(winner.time or 0.0)} a call"))
             if self.decision.speedup is not None and not self.decision.kept:
                 faster = (
                     f"{ratio_text(self.decision.speedup)} as fast as what the search began with"
                 )
-                rows.append(row("won", faster))
+                rows.append(table_row("won", faster))
             elif self.decision.kept:
-                rows.append(row("won", "nothing: the search began with it"))
-            rows.append(row("options", tag("code", str(winner.options))))
+                rows.append(table_row("won", "nothing: the search began with it"))
+            rows.append(table_row("options", tag("code", str(winner.options))))
         verdicts = Counter(candidate.outcome.verdict.value for candidate in self.history)
         told = ", ".join(f"{count} {verdict}" for verdict, count in verdicts.most_common())
-        rows.append(row("candidates", f"{len(self.history)}: {told}" if told else "none"))
+        rows.append(table_row("candidates", f"{len(self.history)}: {told}" if told else "none"))
         took = f"{self.seconds:.0f} s, ended early" if self.interrupted else f"{self.seconds:.0f} s"
-        rows.append(row("took", took))
+        rows.append(table_row("took", took))
         return notebook.shown(
             table((), rows), _curve(self.decision, self.history) if self.history else None
         )
@@ -74,7 +74,7 @@ class TuningResult(Generic[OptionsT]):
 
 def _curve(decision: Decision[OptionsT], history: Sequence[Candidate[OptionsT]]) -> Markup:
     """The times of the candidates in the order in which they got them, and the best so far."""
-    dots: list[Dot] = []
+    dots: list[ChartDot] = []
     best: list[tuple[float, float]] = []
     for number, candidate in enumerate(history, 1):
         what = candidate.outcome.verdict.value
@@ -83,9 +83,9 @@ def _curve(decision: Decision[OptionsT], history: Sequence[Candidate[OptionsT]])
             if not best or candidate.time < best[-1][1]:
                 best.append((number, candidate.time))
         won = decision.winner is not None and candidate.options == decision.winner.options
-        dots.append(Dot(number, candidate.time, what, "winner" if won else "dot"))
+        dots.append(ChartDot(number, candidate.time, what, "winner" if won else "dot"))
     if best:  # the last value holds to the end
         best.append((len(history), best[-1][1]))
     name = f"Time a call of {plural(len(history), 'candidate')}, and the best so far"
     ticks = Ticks("evaluations", max(len(history), 2.0))
-    return times_chart(name, ticks, dots, [Line(best, "best", steps=True)])
+    return times_chart(name, ticks, dots, [ChartLine(best, "best", steps=True)])

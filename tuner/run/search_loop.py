@@ -24,7 +24,7 @@ from tcl.tuner.run.events import (
 )
 from tcl.tuner.run.finals import Finals
 from tcl.tuner.run.ledger import Ledger
-from tcl.tuner.run.pipeline import Job, Pipeline
+from tcl.tuner.run.pipeline import CandidatePipeline, Job
 from tcl.tuner.run.stop_requests import FINISH, Watch
 from tcl.tuner.space.search_space import Config
 from tcl.tuner.strategies import make_strategy
@@ -79,7 +79,7 @@ class Search(Generic[OptionsT]):
             raced = [self._candidate(r) for r in saved.records if r.heat == saved.heats - 1]
             self._ledger.decide(raced, self._candidate(ranked(saved.records)[0]))
 
-    def run(self, pipeline: Pipeline[OptionsT]) -> None:
+    def run(self, pipeline: CandidatePipeline[OptionsT]) -> None:
         """Search, from where it was saved to the end."""
         saved, strategy = self._saved, self._strategy
         first, last = saved.generation, saved.settings.generations
@@ -104,7 +104,7 @@ class Search(Generic[OptionsT]):
                 self._save(max(first, last + 1))
             if self._watch.in_time:
                 finals = Finals(self._ledger, self._options, self._report, self._doubts)
-                finals.hold(pipeline.race_afresh, saved.heats, lambda: self._watch.in_time)
+                finals.hold_race(pipeline.race_afresh, saved.heats, lambda: self._watch.in_time)
         finally:
             if self._state:  # else what an earlier part saved stays as it is
                 end = {**self._state, SECONDS: self._seconds, OWNER: None}
@@ -134,7 +134,7 @@ class Search(Generic[OptionsT]):
             return None
 
     def _generation(
-        self, generation: int, jobs: Sequence[Job[OptionsT]], pipeline: Pipeline[OptionsT]
+        self, generation: int, jobs: Sequence[Job[OptionsT]], pipeline: CandidatePipeline[OptionsT]
     ) -> list[Result]:
         """Take one generation through the pipeline; results in the order of the jobs, with times
         as they compare."""

@@ -21,7 +21,7 @@ from tcl.tuner.measure.timing import MeasureSettings
 from tcl.tuner.run.checkpoint import SavedSearch, kept, knobs_of
 from tcl.tuner.run.events import Candidate, Event, Interrupted, Note
 from tcl.tuner.run.ledger import Ledger
-from tcl.tuner.run.pipeline import Pipeline
+from tcl.tuner.run.pipeline import CandidatePipeline
 from tcl.tuner.run.result import TuningResult
 from tcl.tuner.run.search_loop import Search
 from tcl.tuner.run.stop_requests import FINISH, KILL, Interrupts, Watch
@@ -194,7 +194,7 @@ class Tuner(Generic[OptionsT]):
     @contextmanager
     def _pipeline(
         self, reference: Reference | None, watch: Watch, best: Candidate[OptionsT] | None
-    ) -> Iterator[Pipeline[OptionsT]]:
+    ) -> Iterator[CandidatePipeline[OptionsT]]:
         """Candidates go through it while the context lasts."""
         settings = self._settings
         # The reference is plain code: what takes much longer than it is not worth waiting for.
@@ -214,6 +214,6 @@ class Tuner(Generic[OptionsT]):
         )
         try:
             best_time = None if best is None else best.time
-            yield Pipeline(self._backend, stages, watch, best=best_time)
+            yield CandidatePipeline(self._backend, stages, watch, best=best_time)
         finally:
             stages.close()

@@ -36,7 +36,7 @@ Kind: TypeAlias = tuple[str, bool | None]
 value goes up."""
 
 
-def kind_of(knob: Knob, old: Value, new: Value) -> Kind:
+def change_kind(knob: Knob, old: Value, new: Value) -> Kind:
     """The kind of a change."""
     up = knob.choices.index(new) > knob.choices.index(old) if knob.ordered else None
     return knob.name.rpartition(".")[2].rstrip("0123456789"), up
@@ -89,7 +89,7 @@ def singles(
     count as tried."""
     kinds: dict[Kind, deque[Change]] = {}
     for place, value in itertools.chain.from_iterable(changes(knobs, centre)):
-        kind = kind_of(knobs[place], centre[place], value)
+        kind = change_kind(knobs[place], centre[place], value)
         kinds.setdefault(kind, deque()).append((place, value))
     worth = {kind: gains.get(kind, _OTHERS) for kind in kinds}
     while worth:

@@ -151,13 +151,13 @@ def different(places: Places) -> Places:
     return np.array([*firsts.values()], np.intp)
 
 
-def alike(columns: Sequence[Places]) -> Places:
+def equal_row_codes(columns: Sequence[Places]) -> Places:
     """A number for each row, counted from 0: the same for rows that are the same in all columns."""
     return _alike(columns, len(columns[0]))[0]
 
 
 def _alike(columns: Sequence[Places], count: int) -> tuple[Places, Places]:
-    """``alike``, of ``count`` rows, and the first row of each number."""
+    """``equal_row_codes``, of ``count`` rows, and the first row of each number."""
     codes, most = np.zeros(count, np.intp), 1
     if not count:
         return codes, codes

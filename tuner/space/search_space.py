@@ -29,7 +29,7 @@ _PATIENCE = 150
 """Times that a constraint may not be met before its knobs are all at their defaults."""
 
 
-class Space(Protocol):
+class ConfigSpace(Protocol):
     """What a search asks of its space: ours, derived from a def, or a recorded one."""
 
     @property
@@ -115,12 +115,12 @@ class SearchSpace:
 
     def illegal(self, config: Config) -> str | None:
         """Why the configuration cannot be scheduled; None when it can."""
-        return _first(self.constraints, self.values(config))
+        return _first_reason(self.constraints, self.values(config))
 
     def reason(self, config: Config) -> str | None:
         """Why the configuration is not proposed; None when it may be."""
         values = self.values(config)
-        reason = _first((*self.constraints, *self.heuristics), values)
+        reason = _first_reason((*self.constraints, *self.heuristics), values)
         return self._why_not_canonical(values) if reason is None else reason
 
     def _why_not_canonical(self, values: Mapping[str, Value]) -> str | None:
@@ -202,7 +202,7 @@ class SearchSpace:
         return tuple(itertools.chain.from_iterable(encoded))
 
 
-def _first(constraints: Iterable[Constraint], values: Mapping[str, Value]) -> str | None:
+def _first_reason(constraints: Iterable[Constraint], values: Mapping[str, Value]) -> str | None:
     """The first reason against these values."""
     return next((r for c in constraints if (r := c(values)) is not None), None)
 

@@ -7,14 +7,14 @@ from random import Random
 from types import MappingProxyType
 
 from tcl.common.errors import OptionsError
-from tcl.tuner.space.search_space import Config, Space
+from tcl.tuner.space.search_space import Config, ConfigSpace
 from tcl.tuner.strategies.genetic import Genetic
 from tcl.tuner.strategies.prior import Prior
 from tcl.tuner.strategies.screened import Screened
 from tcl.tuner.strategies.strategy import SearchSettings, Strategy
 from tcl.tuner.strategies.unguided import Exhaustive, RandomSearch
 
-_Make = Callable[[Space, Random, SearchSettings, Sequence[Config]], Strategy]
+_Make = Callable[[ConfigSpace, Random, SearchSettings, Sequence[Config]], Strategy]
 
 STRATEGIES: MappingProxyType[str, _Make] = MappingProxyType(
     {
@@ -29,7 +29,7 @@ STRATEGIES: MappingProxyType[str, _Make] = MappingProxyType(
 
 def make_strategy(
     name: str,
-    space: Space,
+    space: ConfigSpace,
     rng: Random,
     settings: SearchSettings,
     seeds: Sequence[Config] = (),

@@ -10,7 +10,7 @@ from random import Random
 import numpy as np
 
 from tcl.tuner.space.around import Change, singles
-from tcl.tuner.space.search_space import Config, Space
+from tcl.tuner.space.search_space import Config, ConfigSpace
 from tcl.tuner.strategies.features import Features
 from tcl.tuner.strategies.strategy import SearchSettings, State, Strategy
 
@@ -23,7 +23,7 @@ class Evolution(Strategy):
     """A search by generations: an opening, then children of what was measured."""
 
     def __init__(
-        self, space: Space, rng: Random, settings: SearchSettings, seeds: Sequence[Config]
+        self, space: ConfigSpace, rng: Random, settings: SearchSettings, seeds: Sequence[Config]
     ) -> None:
         super().__init__(space, rng, settings, seeds)
         self._begun = False

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tcl.tuner.space.knobs import Knob
-from tcl.tuner.space.search_space import Config, Space
+from tcl.tuner.space.search_space import Config, ConfigSpace
 
 Floats = NDArray[np.float64]
 Places = NDArray[np.intp]
@@ -23,7 +23,7 @@ class Features:
     computed for the table, and looked up for configurations.
     """
 
-    def __init__(self, space: Space) -> None:
+    def __init__(self, space: ConfigSpace) -> None:
         self._free = [i for i, k in enumerate(space.knobs) if k.cardinality > 1]
         knobs = [space.knobs[i] for i in self._free]
         self._positions = [{choice: i for i, choice in enumerate(k.choices)} for k in knobs]

@@ -97,9 +97,9 @@ class GaussianProcess:
         """What ``values`` measured at ``rows`` say about other places."""
         tables = _Tables(self._features, self._logs[:-1])
         noise = float(np.exp(2 * self._logs[-1])) + _JITTER
-        covariance = tables.kernel(rows, rows) + noise * np.eye(len(values))
+        covariance = tables.covariance(rows, rows) + noise * np.eye(len(values))
         lower = cholesky(covariance)
-        half = solve(lower, tables.kernel(rows, at))
+        half = solve(lower, tables.covariance(rows, at))
         told = solve(lower, values[:, None])[:, 0]
         scale = max(float(np.einsum("i,i->", told, told)) / len(values), 1e-9)
         return Posterior(tables, at, half, np.einsum("k,kq->q", told, half), scale, noise)
@@ -120,7 +120,7 @@ class _Tables:
         """Squared distances by length, times five."""
         self.alone, self.fall = _matern(self.apart)
 
-    def kernel(self, a: Places, b: Places) -> Floats:
+    def covariance(self, a: Places, b: Places) -> Floats:
         """Of each row of ``a`` with each of ``b``."""
         features, found = self._features, np.zeros((len(a), len(b)))
         some = max(1, _AT_ONCE // max(1, features.count * len(b)))
@@ -170,7 +170,7 @@ class Posterior:
     def chosen(self, place: int) -> None:
         """Reckon with a measurement at this place, whatever it will be."""
         known = np.einsum("k,kq->q", self._half[:, place], self._half)
-        shared = self._tables.kernel(self._at[place : place + 1], self._at)[0]
+        shared = self._tables.covariance(self._at[place : place + 1], self._at)[0]
         column = (shared - known) / np.sqrt(self._variance[place] + self._noise)
         self._variance = np.maximum(self._variance - column * column, 1e-9)
         self._half = np.vstack([self._half, column])

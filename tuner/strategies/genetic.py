@@ -8,7 +8,7 @@ from random import Random
 
 import numpy as np
 
-from tcl.tuner.space.search_space import Config, Space
+from tcl.tuner.space.search_space import Config, ConfigSpace
 from tcl.tuner.strategies.breeding import ENOUGH_TO_BREED, Breeder
 from tcl.tuner.strategies.evolution import Evolution
 from tcl.tuner.strategies.features import Features
@@ -36,7 +36,7 @@ class Genetic(Evolution):
     """
 
     def __init__(
-        self, space: Space, rng: Random, settings: SearchSettings, seeds: Sequence[Config]
+        self, space: ConfigSpace, rng: Random, settings: SearchSettings, seeds: Sequence[Config]
     ) -> None:
         super().__init__(space, rng, settings, seeds)
         self._features = Features(space)

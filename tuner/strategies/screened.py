@@ -15,7 +15,7 @@ from random import Random
 
 import numpy as np
 
-from tcl.tuner.space.search_space import Config, Space
+from tcl.tuner.space.search_space import Config, ConfigSpace
 from tcl.tuner.strategies.breeding import ENOUGH_TO_BREED, Breeder
 from tcl.tuner.strategies.evolution import Evolution
 from tcl.tuner.strategies.features import Features, Floats
@@ -57,7 +57,7 @@ class Screened(Evolution):
 
     def __init__(
         self,
-        space: Space,
+        space: ConfigSpace,
         rng: Random,
         settings: SearchSettings,
         seeds: Sequence[Config],
@@ -84,7 +84,7 @@ class Screened(Evolution):
             posterior = self._model.unmeasured(mean, 1 - _KNOWN, self._features.rows(pool))
             mean += _LED * expected.spread / scale
             found += self._most_promising(pool, posterior, mean, _LED, count - few)
-            found += self._apart(few)
+            found += self._explored(few)
         return self.fill(found, 1)
 
     def _drawn(self) -> list[Config]:
@@ -118,9 +118,9 @@ class Screened(Evolution):
             few = round(
                 (1 - agreement(expected, np.array(logarithms(results)))) * self.settings.children
             )
-        return self._screen(self._pool(breeder), self.settings.children - few) + self._apart(few)
+        return self._screen(self._pool(breeder), self.settings.children - few) + self._explored(few)
 
-    def _apart(self, count: int) -> list[Config]:
+    def _explored(self, count: int) -> list[Config]:
         """What is tried whatever models expect: next to the best, where the search began with
         something, and far from all others."""
         found = self._next_to_best(count) if self._rooted else []

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import TypeAlias, cast
 
-from tcl.tuner.space.search_space import Config, Space
+from tcl.tuner.space.search_space import Config, ConfigSpace
 
 Result: TypeAlias = tuple[Config, float | None]
 """A configuration and its time in seconds; None when it failed."""
@@ -61,7 +61,7 @@ class Strategy(ABC):
     """
 
     def __init__(
-        self, space: Space, rng: Random, settings: SearchSettings, seeds: Sequence[Config]
+        self, space: ConfigSpace, rng: Random, settings: SearchSettings, seeds: Sequence[Config]
     ) -> None:
         self.space = space
         self.rng = rng

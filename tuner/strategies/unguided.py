@@ -8,7 +8,7 @@ from itertools import islice
 from random import Random
 from typing import cast
 
-from tcl.tuner.space.search_space import Config, Space
+from tcl.tuner.space.search_space import Config, ConfigSpace
 from tcl.tuner.strategies.strategy import SearchSettings, State, Strategy
 
 
@@ -16,7 +16,7 @@ class Exhaustive(Strategy):
     """The seeds, then the space from one end to the other, ``population`` at a time."""
 
     def __init__(
-        self, space: Space, rng: Random, settings: SearchSettings, seeds: Sequence[Config]
+        self, space: ConfigSpace, rng: Random, settings: SearchSettings, seeds: Sequence[Config]
     ) -> None:
         super().__init__(space, rng, settings, seeds)
         self._position = 0

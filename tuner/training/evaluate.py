@@ -10,11 +10,11 @@ import numpy as np
 
 from tcl.codegen.options.options import MappingOptions
 from tcl.tuner.model.model import Prediction
-from tcl.tuner.training.history import Problem
+from tcl.tuner.training.history import MeasuredProblem
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class ModelChoice:
     """What was chosen among the measured candidates of a problem."""
 
     entry: str
@@ -44,7 +44,7 @@ class Score:
     least: float
 
     @staticmethod
-    def of(ratios: Sequence[float]) -> Score:
+    def from_ratios(ratios: Sequence[float]) -> Score:
         """1 is the best that there is."""
         return Score(
             float(np.mean(ratios)), float(np.percentile(ratios, 10)), float(np.min(ratios))
@@ -57,17 +57,17 @@ class Evaluation:
 
     held_out: str
     """What was left out together: ``sizes`` of a def, or a ``def``."""
-    choices: tuple[Choice, ...]
+    choices: tuple[ModelChoice, ...]
 
     def scores(self) -> dict[str, Score]:
         """By who chooses: what is used, the model alone, the heuristic default, the analytic
         model."""
         found = {
-            name: Score.of([min(1.0, c.best / getattr(c, name)) for c in self.choices])
+            name: Score.from_ratios([min(1.0, c.best / getattr(c, name)) for c in self.choices])
             for name in ("chosen", "model", "expected")
         }
         known = [min(1.0, c.best / c.default) for c in self.choices if c.default is not None]
-        return {**found, **({"default": Score.of(known)} if known else {})}
+        return {**found, **({"default": Score.from_ratios(known)} if known else {})}
 
     def as_data(self) -> dict[str, Any]:
         """For a manifest."""
@@ -79,17 +79,17 @@ class Evaluation:
         }
 
 
-Predict = Callable[[Problem], Prediction]
+Predict = Callable[[MeasuredProblem], Prediction]
 """What is expected of a problem's candidates."""
 
 
-def chosen(problem: Problem, predict: Predict) -> Choice:
+def chosen(problem: MeasuredProblem, predict: Predict) -> ModelChoice:
     """What a model chooses of a problem's candidates."""
     expected, seconds = predict(problem), problem.seconds
     place = expected.best
     known = problem.default
     used = place if known is None or expected.worth(place, known) else known
-    return Choice(
+    return ModelChoice(
         *(problem.entry, problem.key.sizes, len(seconds), problem.best),
         *(float(seconds[place]), float(seconds[used])),
         None if known is None else float(seconds[known]),
@@ -102,7 +102,9 @@ FOLDS = {"sizes": 6, "def": 12}
 """How many parts problems are held out in, at most, each of which takes a model of its own."""
 
 
-def folds(problems: Sequence[Problem], held_out: str, count: int | None = None) -> list[list[int]]:
+def folds(
+    problems: Sequence[MeasuredProblem], held_out: str, count: int | None = None
+) -> list[list[int]]:
     """Places of problems that are held out together, in at most ``count`` parts (``FOLDS``).
     ``sizes``: those with the same def and sizes are in one part, ``def``: all of a def."""
     groups: dict[object, list[int]] = {}
@@ -117,16 +119,16 @@ def folds(problems: Sequence[Problem], held_out: str, count: int | None = None) 
 
 
 def evaluate(
-    problems: Sequence[Problem],
+    problems: Sequence[MeasuredProblem],
     held_out: str,
-    learn: Callable[[Sequence[Problem]], Predict],
+    learn: Callable[[Sequence[MeasuredProblem]], Predict],
 ) -> Evaluation | None:
     """Each problem is chosen for by what was learned from others. None with fewer than two
     groups."""
     parts = folds(problems, held_out)
     if len(parts) < 2:
         return None
-    found: dict[int, Choice] = {}
+    found: dict[int, ModelChoice] = {}
     for part in parts:
         predict = learn([p for k, p in enumerate(problems) if k not in part])
         found.update({k: chosen(problems[k], predict) for k in part})

@@ -31,7 +31,7 @@ _FEWEST = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
+class MeasuredProblem:
     """The measured candidates of one key."""
 
     key: CacheKey
@@ -69,7 +69,7 @@ class Problem:
 class History:
     """What can be learned from, and why the rest cannot."""
 
-    problems: tuple[Problem, ...]
+    problems: tuple[MeasuredProblem, ...]
     passed_over: Mapping[str, int]
     """Reason → results."""
 
@@ -87,7 +87,7 @@ def history(
     ``CacheError``."""
     backends = {device.backend for device in devices.values()}
     known = {canonical_text(checked): checked for checked in defs}
-    found: list[Problem] = []
+    found: list[MeasuredProblem] = []
     reasons = Counter[str]()
     for summary in cache.list():
         key = summary.key
@@ -114,7 +114,7 @@ def _problem(
     checked: CheckedDef,
     device: Device,
     reasons: Counter[str],
-) -> Problem | None:
+) -> MeasuredProblem | None:
     # Of the finals of a search the last verdict counts for each candidate.
     sessions: dict[tuple[str, bool], dict[str, float]] = {}
     for record in sorted(cache.history(key), key=lambda r: r.when):
@@ -144,7 +144,7 @@ def _problem(
     rows, expected = subject.extract(choices)
     kept = [known[place] for place, _ in described]
     texts = [text for _, text in kept]
-    return Problem(
+    return MeasuredProblem(
         *(key, entry, subject, tuple(options for options, _ in kept), rows, expected),
         np.array([found[text].seconds for text in texts]),
         np.array([found[text].raced for text in texts]),

@@ -9,7 +9,7 @@ import numpy as np
 from tcl.tuner.model.boosting import Boosting, Examples, train
 from tcl.tuner.model.model import Model
 from tcl.tuner.training.evaluate import Predict
-from tcl.tuner.training.history import Problem
+from tcl.tuner.training.history import MeasuredProblem
 
 _SLOWEST = 0.5
 """The largest logarithm of a time over the default's that is learned: how much longer a candidate
@@ -21,7 +21,7 @@ _RACED = 3.0
 """How many single readings a time counts that was taken in turns with others."""
 
 
-def examples(problems: Sequence[Problem]) -> Examples:
+def examples(problems: Sequence[MeasuredProblem]) -> Examples:
     """All candidates of some problems; each problem counts the same."""
     weights = []
     for problem in problems:
@@ -36,7 +36,9 @@ def examples(problems: Sequence[Problem]) -> Examples:
 
 
 def learn(
-    problems: Sequence[Problem], settings: Boosting | None = None, before: Model | None = None
+    problems: Sequence[MeasuredProblem],
+    settings: Boosting | None = None,
+    before: Model | None = None,
 ) -> Model:
     """A model of at least one problem, all of one backend; ``before``: one to whose trees others
     are added."""

@@ -40,7 +40,7 @@ class Scaled:
 def scaled(sessions: Sequence[Session], common: str) -> dict[str, Scaled]:
     """Candidate → its time. Sessions that share no candidate with those that have ``common``, not
     even by way of others, are left out; where none has it, with the largest one."""
-    joined = _joined(sessions, common)
+    joined = _comparable(sessions, common)
     names = list(dict.fromkeys(name for s in joined for name in s.times))
     if not names:
         return {}
@@ -64,7 +64,7 @@ def scaled(sessions: Sequence[Session], common: str) -> dict[str, Scaled]:
     }
 
 
-def _joined(sessions: Sequence[Session], common: str) -> list[Session]:
+def _comparable(sessions: Sequence[Session], common: str) -> list[Session]:
     """Those that are compared with each other."""
     left = [s for s in sessions if s.times]
     known = {common}

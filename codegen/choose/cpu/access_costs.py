@@ -15,6 +15,7 @@ from tcl.codegen.choose.cpu.costs import (
     COPY_TRANSPOSED_CYCLES,
     DIVISION_CYCLES,
     EXTREME_CYCLES,
+    GATHERED_LANE_CYCLES,
     OPERATION_CYCLES,
     PANEL_BEHIND_L2_CYCLES,
     PANEL_OTHER_L2_CYCLES,
@@ -37,7 +38,7 @@ PAGE = 4096
 
 
 @dataclass(frozen=True, slots=True)
-class Access:
+class OperandAccess:
     """An operand or the target, by what moving along each dimension does to its address."""
 
     tensor: str
@@ -71,14 +72,14 @@ class Access:
             return self.parts * (element.cycles(lane, lanes) + WORD_PART_CYCLES)
         stride = self.strides.get(lane or "", 0)
         if self.scattered and stride != self.itemsize:
-            return float(lanes)
+            return GATHERED_LANE_CYCLES * lanes if lanes > 1 else 2 * SCALAR_LOAD_CYCLES
         if stride and stride != self.itemsize:
             # A few apart, they are taken out of the vectors that they lie in.
             apart = abs(stride) / self.itemsize
             return min(float(lanes), apart * (VECTOR_LOAD_CYCLES + SHUFFLE_CYCLES))
         return VECTOR_LOAD_CYCLES if stride else SCALAR_LOAD_CYCLES
 
-    def in_words(self, dim: str, depth: int, in_place: bool) -> Access:
+    def in_words(self, dim: str, depth: int, in_place: bool) -> OperandAccess:
         """The words of dot products along a dimension, each of so many elements. ``in_place``:
         they can be read as they lie in memory, where their elements are neighbours."""
         stride = self.strides.get(dim, 0)
@@ -123,7 +124,7 @@ class Access:
         return self.cycles(lane, lanes) >= lanes
 
     @property
-    def apart(self) -> bool:
+    def has_gaps(self) -> bool:
         """Whether there is memory between what the nest touches that it does not."""
         return self.span > self.elements * self.itemsize
 
@@ -140,7 +141,7 @@ class Access:
         return found
 
 
-def access_of(program: ir.Program, nest: ir.Nest, load: ir.Load) -> Access:
+def access_of(program: ir.Program, nest: ir.Nest, load: ir.Load) -> OperandAccess:
     layout = program.tensor(load.ref.tensor).layout
     total = layout.place(load.ref)
     affine = [s for s in load.ref.subscripts if isinstance(s, ir.Affine)]
@@ -153,7 +154,7 @@ def access_of(program: ir.Program, nest: ir.Nest, load: ir.Load) -> Access:
     strides = dict(total.terms)
     computed = [s.value for s in load.ref.subscripts if isinstance(s, ir.Computed) and s.check]
     checked = frozenset(name for v in computed for x in indices(v) for name, _ in x.terms)
-    return Access(
+    return OperandAccess(
         load.ref.tensor, total.constant, strides, layout.itemsize, scattered,
         checked if computed else None, elements, span, whole,
         stageable=copied and apart, overlapping=copied and not apart,
@@ -171,7 +172,7 @@ def reach(layout: ir.Layout, ref: ir.TensorRef, points: Mapping[str, int]) -> in
     return found
 
 
-def arithmetic(nest: ir.Nest) -> dict[frozenset[str], float]:
+def arithmetic_cycles(nest: ir.Nest) -> dict[frozenset[str], float]:
     """Cycles per point, by the dimensions that the operations depend on."""
     found: dict[frozenset[str], float] = {}
     variables: dict[str, frozenset[str]] = {}
@@ -238,11 +239,11 @@ LARGEST = 1 << 24
 class PanelCost:
     """An operand of a nest with these lanes, in cycles of all threads together."""
 
-    access: Access
+    access: OperandAccess
     lane: str | None
     device: CpuProfile
 
-    def inside(self, copies: int) -> float:
+    def cycles_inside(self, copies: int) -> float:
         """Every chunk copies its part; ``copies`` is how many chunks share an element."""
         each = self.access.copying(self.lane, self.device.l2_bytes)
         return copies * self.access.elements * each
@@ -252,7 +253,9 @@ class PanelCost:
         if self.access.elements > LARGEST:
             return math.inf
         near = self.access.elements * self.access.itemsize <= self.device.l2_bytes
-        once = self.inside(1) + (0.0 if near else PANEL_WRITTEN_CYCLES) * self.access.elements
+        once = (
+            self.cycles_inside(1) + (0.0 if near else PANEL_WRITTEN_CYCLES) * self.access.elements
+        )
         threads = self.device.threads
         if near:
             again = (
@@ -267,4 +270,4 @@ class PanelCost:
 
     def more(self, copies: int) -> float:
         """The cheaper of both, beyond a single copy."""
-        return min(self.inside(copies), self.before(copies)) - self.inside(1)
+        return min(self.cycles_inside(copies), self.before(copies)) - self.cycles_inside(1)

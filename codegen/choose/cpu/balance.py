@@ -7,7 +7,7 @@ from collections.abc import Container, Iterator, Mapping, Sequence
 from itertools import pairwise
 
 from tcl.codegen.choose.cpu.access_costs import PanelCost
-from tcl.codegen.choose.cpu.register_tiles import Choice, fastest
+from tcl.codegen.choose.cpu.register_tiles import TileChoice, fastest
 from tcl.codegen.devices.cpu import CpuProfile
 from tcl.codegen.loopir import ir
 from tcl.codegen.passes.cpu.stage import dims_of
@@ -45,7 +45,7 @@ def _chunkings(
     dims: Sequence[str],
     in_order: Container[str],
     piece: int,
-    work: Choice | None,
+    work: TileChoice | None,
     threads: int,
 ) -> Iterator[tuple[float, int, tuple[int, ...]]]:
     """What the thread with most work takes, chunks per thread that were asked for, and sizes.
@@ -56,7 +56,7 @@ def _chunkings(
     def whole(size: int, k: int) -> int:
         return min(extents[k], -(-size // units[k]) * units[k])
 
-    for outer, parts, k in _divided(units, threads):
+    for outer, parts, k in _divisions(units, threads):
         sizes = list(extents)
         if outer is not None:
             sizes[outer] = whole(-(-extents[outer] // parts), outer) if parts else 1
@@ -74,7 +74,7 @@ def _chunkings(
             yield takes, share, tuple(sizes)
 
 
-def _divided(units: Sequence[int], threads: int) -> Iterator[tuple[int | None, int, int]]:
+def _divisions(units: Sequence[int], threads: int) -> Iterator[tuple[int | None, int, int]]:
     """Which dimensions are divided among threads: the last of each three. The first, if there is
     one, is divided into so many parts, or where that is 0 into single points."""
     yield from ((None, 0, k) for k in range(len(units)))
@@ -91,7 +91,7 @@ def _longest(extents: Sequence[int], sizes: Sequence[int], threads: int) -> floa
     return -(-count // threads) * threads * math.prod(sizes) / math.prod(extents)
 
 
-def _extra_copy_share(work: Choice, counts: Mapping[str, int]) -> float:
+def _extra_copy_share(work: TileChoice, counts: Mapping[str, int]) -> float:
     """What is copied besides for so many chunks per dimension, as a part of all work."""
     total, core = 0.0, work.core
     for access in core.reads:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from tcl.codegen.choose.cpu.access_costs import PAGE, Access
+from tcl.codegen.choose.cpu.access_costs import PAGE, OperandAccess
 from tcl.codegen.choose.cpu.costs import (
     HIDDEN_BYTES_PER_CYCLE,
     MEMORY_BYTES_PER_CYCLE,
@@ -31,7 +31,9 @@ def cached_bytes(device: CpuProfile) -> int:
     return max(_KEPT * device.l2_bytes, min(device.l3_bytes, _KEPT_BY_L3))
 
 
-def keeps_column(core: Core, access: Access, lane: str | None, sizes: Mapping[str, int]) -> bool:
+def keeps_column(
+    core: Core, access: OperandAccess, lane: str | None, sizes: Mapping[str, int]
+) -> bool:
     """Whether the first cache keeps what a register tile reads of an operand, which has the lanes
     in order, for the next one. The place of a line there is its address modulo ``PAGE``: rows whose
     distance has a large power of two in it lie in a few places, and push each other out."""
@@ -42,7 +44,7 @@ def keeps_column(core: Core, access: Access, lane: str | None, sizes: Mapping[st
     return math.prod(d.extent for d in moving) * width <= room // 2
 
 
-def memory_cycles(core: Core, access: Access) -> float:
+def memory_cycles(core: Core, access: OperandAccess) -> float:
     """Cycles in which an operand comes from memory, if nothing reads it twice."""
     points = math.prod(core.nest.dim(name).extent for name in access.strides)
     once = points <= access.elements
@@ -51,7 +53,7 @@ def memory_cycles(core: Core, access: Access) -> float:
 
 
 def repeated_pass_cycles(
-    core: Core, access: Access, lane: str | None, sizes: Mapping[str, int]
+    core: Core, access: OperandAccess, lane: str | None, sizes: Mapping[str, int]
 ) -> float:
     """Cycles in which rows that the second cache does not hold come from behind it again for each
     column of register tiles, where columns are copied, or for each row of these, where they cannot
@@ -73,7 +75,9 @@ def repeated_pass_cycles(
     return read / HIDDEN_BYTES_PER_CYCLE * (1.0 + few)
 
 
-def _window_pass_cycles(core: Core, access: Access, lane: str, sizes: Mapping[str, int]) -> float:
+def _window_pass_cycles(
+    core: Core, access: OperandAccess, lane: str, sizes: Mapping[str, int]
+) -> float:
     """As ``repeated_pass_cycles``, of an operand that is read through a window, so that pieces of
     it are not copied: loops are in the order of the dimensions."""
     if not access.overlapping:

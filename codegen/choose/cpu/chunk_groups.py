@@ -38,6 +38,9 @@ _LONGEST = 1 << 30
 """Points of a dimension in a chunk at most; options take no more than twice as many."""
 _REUSED = 2
 """Points for each element that a nest touches, up to which it waits for caches."""
+_PIECE = 4096
+"""Bytes of a row of memory that are worth reading on their own: processors read ahead within a
+page, and once they have seen where it goes."""
 _LINES = 4
 """Vectors that a chunk has at least of a dimension along which memory lies in order."""
 
@@ -58,10 +61,10 @@ def grouping(program: ir.Program, device: CpuProfile) -> dict[str, NestOptions]:
     return found
 
 
-def groups(program: ir.Program, device: CpuProfile) -> list[Group]:
+def groups(program: ir.Program, device: CpuProfile) -> list[ChunkGroup]:
     """The nests, those together for which it pays to share chunks."""
     fused_with = _fused_with(program)
-    found: list[Group] = []
+    found: list[ChunkGroup] = []
     for group in _joined_groups(program.nests, fused_with):
         if len(group.fused) == 1 or group.pays(program, device):
             found.append(group)
@@ -71,13 +74,13 @@ def groups(program: ir.Program, device: CpuProfile) -> list[Group]:
     return found
 
 
-def possible_groups(program: ir.Program) -> list[Group]:
+def possible_groups(program: ir.Program) -> list[ChunkGroup]:
     """The nests, those together that can share chunks, whether or not that pays."""
     return _joined_groups(program.nests, _fused_with(program))
 
 
 def _fused_with(program: ir.Program) -> dict[str, tuple[ir.Nest, ...]]:
-    """The nests that go along with each other, by each of their names."""
+    """The nests that are fused with each other, by each of their names."""
     fused_with: dict[str, tuple[ir.Nest, ...]] = {}
     for fused in fusion_groups(program.nests):
         names = fused.names
@@ -86,16 +89,16 @@ def _fused_with(program: ir.Program) -> dict[str, tuple[ir.Nest, ...]]:
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class ChunkGroup:
     """Nests that can share chunks of some of their dimensions."""
 
     nests: tuple[ir.Nest, ...]
     shared: tuple[tuple[str, ...], ...]
     """Dimensions that go together, one of each nest."""
     fused: tuple[tuple[ir.Nest, ...], ...]
-    """Nests that go along with each other."""
+    """Nests that are fused with each other."""
 
-    def joined(self, nest: ir.Nest, along: tuple[ir.Nest, ...]) -> Group | None:
+    def joined(self, nest: ir.Nest, along: tuple[ir.Nest, ...]) -> ChunkGroup | None:
         """The group with one more nest, fused with these; None if they have no chunks in common."""
         near = along in self.fused or any(_touching(n, f) for n in self.nests for f in along)
         if len(self.nests) >= _MOST or nest.sequential or not near:
@@ -107,10 +110,10 @@ class Group:
             if partner is not None:
                 taken.add(partner)
                 shared.append((*dims, partner))
-        if not _in_order(nest, shared):
+        if not _keeps_order(nest, shared):
             return None
         fused = self.fused if along in self.fused else (*self.fused, along)
-        return Group((*self.nests, nest), tuple(shared), fused)
+        return ChunkGroup((*self.nests, nest), tuple(shared), fused)
 
     def _partner(self, dims: Sequence[str], nest: ir.Nest, taken: Iterable[str]) -> str | None:
         """The dimension of a nest whose chunks need nothing of others' chunks of these."""
@@ -138,11 +141,28 @@ class Group:
         speed = MEMORY_BYTES_PER_CYCLE if everything > device.l2_bytes else CACHE_BYTES_PER_CYCLE
         if everything <= device.l1_bytes:
             return False
+        if everything > device.l2_bytes and self._in_pieces(program, device):
+            return False
         least = self.bytes(program, self._spans([1] * len(self.shared)))
         if least > device.l2_bytes and self._affine:
             return False  # what the least chunk touches is gone before the next nest reads it
         work = sum(n.points / device.lanes(n.point.type) / 2 for n in self.nests)
         return again / speed > _WORTH * work
+
+    def _in_pieces(self, program: ir.Program, device: CpuProfile) -> bool:
+        """Whether chunks would cut the rows of a tensor that the second cache does not hold, so
+        that it is read in short pieces which are far apart."""
+        sizes = self.chunk(program, device)
+        for dims, size, extent in zip(self.shared, sizes, self.extents, strict=True):
+            if size == extent:
+                continue
+            for nest, dim in zip(self.nests, dims, strict=True):
+                for ref in refs(nest):
+                    layout = program.tensor(ref.tensor).layout
+                    far = _bytes(program, nest, ref, {}) > device.l2_bytes
+                    if far and size * layout.itemsize < _PIECE and dim in layout.in_order(ref):
+                        return True
+        return False
 
     @property
     def _affine(self) -> bool:
@@ -162,7 +182,7 @@ class Group:
     def chunk(self, program: ir.Program, device: CpuProfile) -> tuple[int, ...]:
         """Points per chunk of the shared dimensions.
 
-        A nest that is alone, but for those that go along with it, needs chunks for threads only.
+        A nest that is alone, but for those that are fused with it, needs chunks for threads only.
         Others have as few as loops stay worth their while; more of those along which operands are
         used again or lanes or windows go, as long as a chunk fits into a part of the second cache.
         """
@@ -184,7 +204,9 @@ class Group:
                 again = self._rereads(program, self.shared[k], spans)
                 again = again and (contracts or self._fits_l1(program, more, device))
                 wanted = (
-                    again or self._has_lanes_or_window(program, k) or self._points(sizes) < _POINTS
+                    again
+                    or self._has_lanes_or_window(program, k)
+                    or self._most_points(sizes) < _POINTS
                 )
                 wanted = wanted or sizes[k] < _ROWS
                 if not wanted or self.bytes(program, self._spans(more)) > room:
@@ -243,7 +265,7 @@ class Group:
     def _spans(self, sizes: Sequence[int]) -> dict[str, int]:
         return {d: s for dims, s in zip(self.shared, sizes, strict=True) for d in dims}
 
-    def _points(self, sizes: Sequence[int]) -> int:
+    def _most_points(self, sizes: Sequence[int]) -> int:
         """Points of a chunk of the nest that has most."""
         spans = self._spans(sizes)
         counts = (math.prod(spans.get(d.name, d.extent) for d in n.dims) for n in self.nests)
@@ -271,8 +293,8 @@ def _contracts(program: ir.Program, nest: ir.Nest) -> bool:
 
 def _joined_groups(
     nests: Iterable[ir.Nest], fused_with: Mapping[str, tuple[ir.Nest, ...]]
-) -> list[Group]:
-    groups: list[Group] = []
+) -> list[ChunkGroup]:
+    groups: list[ChunkGroup] = []
     for nest in nests:
         along = fused_with[nest.name]
         joined = groups[-1].joined(nest, along) if groups else None
@@ -281,11 +303,11 @@ def _joined_groups(
             continue
         results = [d for d in nest.dims if not d.reduction and d.extent > 1]
         shared = tuple((d.name,) for d in results) if not nest.sequential else ()
-        groups.append(Group((nest,), shared, (along,)))
+        groups.append(ChunkGroup((nest,), shared, (along,)))
     return groups
 
 
-def _in_order(nest: ir.Nest, shared: Sequence[tuple[str, ...]]) -> bool:
+def _keeps_order(nest: ir.Nest, shared: Sequence[tuple[str, ...]]) -> bool:
     """Whether a nest has its shared dimensions in the group's order, and any at all."""
     order = [d.name for d in nest.dims]
     places = [order.index(dims[-1]) for dims in shared]

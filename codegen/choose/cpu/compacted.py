@@ -1,4 +1,5 @@
-"""Which reductions could go through lists of their points, for the model of a core."""
+"""Which reductions could go through the compacted indices of their points, for the model of a
+core."""
 
 from __future__ import annotations
 

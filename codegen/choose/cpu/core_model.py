@@ -10,9 +10,9 @@ from dataclasses import replace
 from tcl.codegen.choose.cpu.access_costs import (
     LARGEST,
     PAGE,
-    Access,
+    OperandAccess,
     access_of,
-    arithmetic,
+    arithmetic_cycles,
 )
 from tcl.codegen.choose.cpu.cache_misses import (
     cached_bytes,
@@ -26,6 +26,7 @@ from tcl.codegen.choose.cpu.costs import (
     BROADCAST_CYCLES,
     CONFLICT_CYCLES,
     COUNTING_CYCLES,
+    EXTREME_LATENCY_CYCLES,
     LOOP_END_CYCLES,
     LOST_LINE_CYCLES,
     OPERATION_CYCLES,
@@ -56,7 +57,9 @@ _AHEAD = 128
 _FEW = 8
 """Iterations of a loop whose end the core does not foresee."""
 _WRITTEN_OUT = 48
-"""Points up to which all iterations of such a loop are written out."""
+"""Points beyond which the end of such a loop counts, unless all of it is written out."""
+_LONGER = 32
+"""Likewise of a loop up to twice as long: kernels for many sizes have code for each length."""
 _SIMPLE = 2.0
 """Cycles of arithmetic per vector beside which that counts."""
 _UNROLL = (4, 2)
@@ -68,6 +71,8 @@ _ALONE = 0.5
 """How much longer memory takes for a single row."""
 _REUSE = 4
 """Register tiles that have to read a panel for copying it to pay."""
+_REUSE_CONVERTED = 2
+"""Likewise, where the copy is of a wider type."""
 _REUSE_NEAR = 32
 """Likewise, where it would come from the second cache without a copy, too."""
 
@@ -79,21 +84,22 @@ class Core:
     nest: ir.Nest
     device: CpuProfile
     lanes: int
-    reads: tuple[Access, ...]
-    target: Access
+    reads: tuple[OperandAccess, ...]
+    target: OperandAccess
     arithmetic: Mapping[frozenset[str], float]
     """Cycles of the operations of one point, or one vector of points, by the dimensions that
     they depend on: points that differ in others share them."""
     masked: bool
     """Whether one plain instruction writes some lanes of a vector."""
     sums: int = 1
-    """Registers of each result: its accumulator, and what reductions that go along need."""
+    """Registers of each result: its accumulator, and what reductions that are fused with it
+    need."""
     dot: DotProducts | None = None
     """What one instruction adds up: of the dimension along it, points are such groups here."""
-    listed: frozenset[str] = frozenset()
-    """The dimensions of the condition of a reduction that goes through lists of its points, which
-    are the same for all points of a register tile; none if it goes through all points. The nest
-    has no condition here."""
+    compacted: frozenset[str] = frozenset()
+    """The dimensions of the condition of a reduction that goes through the compacted indices of its
+    points, which are the same for all points of a register tile; none if it goes through all
+    points. The nest has no condition here."""
     before: float = 0.0
     """Cycles to make the lists."""
 
@@ -105,7 +111,7 @@ class Core:
             device.lanes(nest.point.type),
             tuple(access_of(program, nest, load) for load in operands(nest.point)),
             access_of(program, nest, ir.Load(nest.point.target, nest.point.type, total=True)),
-            arithmetic(nest),
+            arithmetic_cycles(nest),
             device.has(MASKED_STORES),
             sums,
         )
@@ -125,7 +131,7 @@ class Core:
             self,
             nest=replace(self.nest, dims=tuple(shorter)),
             reads=tuple(reads),
-            arithmetic=dot.arithmetic(self.nest),
+            arithmetic=dot.arithmetic_cycles(self.nest),
             dot=dot,
         )
 
@@ -133,7 +139,7 @@ class Core:
         """Points of a dimension that one instruction adds up."""
         return self.dot.depth if self.dot is not None and dim == self.dot.dim else 1
 
-    def again(self, access: Access, lane: str | None, sizes: Mapping[str, int]) -> int:
+    def again(self, access: OperandAccess, lane: str | None, sizes: Mapping[str, int]) -> int:
         """How often each element of an operand is read by register tiles."""
         found = 1
         for dim in self.nest.dims:
@@ -143,7 +149,7 @@ class Core:
             found *= -(-dim.extent // size)
         return found
 
-    def staged(self, access: Access, lane: str | None, sizes: Mapping[str, int]) -> bool:
+    def staged(self, access: OperandAccess, lane: str | None, sizes: Mapping[str, int]) -> bool:
         """Whether an operand should be copied that has the lanes apart from each other, or whose
         vectors a single row reads, each for one product. With the lanes along a reduction none
         is."""
@@ -151,15 +157,26 @@ class Core:
             return False
         stride = access.strides.get(lane, 0)
         apart = stride not in (0, access.itemsize) or access.parts > 1
-        return (apart or bool(self.listed and stride)) and self.worth_staging(access, lane, sizes)
+        return (apart or bool(self.compacted and stride)) and self.worth_staging(
+            access, lane, sizes
+        )
 
-    def worth_staging(self, access: Access, lane: str | None, sizes: Mapping[str, int]) -> bool:
-        """Whether an operand is read often enough for a copy to pay."""
+    def worth_staging(
+        self,
+        access: OperandAccess,
+        lane: str | None,
+        sizes: Mapping[str, int],
+        converted: bool = False,
+    ) -> bool:
+        """Whether an operand is read often enough for a copy to pay. One that is ``converted``
+        saves a conversion each time."""
         near = self.near(access, lane) and keeps_column(self, access, lane, sizes)
-        least = _REUSE_NEAR if near else _REUSE
+        least = _REUSE_CONVERTED if converted else _REUSE_NEAR if near else _REUSE
         return access.stageable and self.again(access, lane, sizes) >= least
 
-    def worth_widening(self, access: Access, lane: str | None, sizes: Mapping[str, int]) -> bool:
+    def worth_widening(
+        self, access: OperandAccess, lane: str | None, sizes: Mapping[str, int]
+    ) -> bool:
         """Whether 16-bit floats that are read through a window should be made wider beforehand. In
         lanes that takes little where they are read; for one element at a time it counts."""
         times = self.again(access, lane, sizes)
@@ -168,7 +185,7 @@ class Core:
             times //= access.elements
         return access.overlapping and times >= _REUSE and access.elements <= LARGEST
 
-    def near(self, access: Access, lane: str | None) -> bool:
+    def near(self, access: OperandAccess, lane: str | None) -> bool:
         """Whether the second cache keeps an operand, which has the lanes in order, where it lies:
         all of it, and with room to spare what results read in turns, of a batch one matrix. Rows
         that are far apart push each other out of it even if there are few of them."""
@@ -181,7 +198,7 @@ class Core:
     def unroll(self, lane: str | None, sizes: Mapping[str, int]) -> int:
         """How many steps of the innermost reduction are best written out."""
         inner = self.innermost
-        if inner is None or inner.name in self.listed:
+        if inner is None or inner.name in self.compacted:
             return 1
         between = self._between_lanes(inner, lane)
         if 1 < between < min(inner.extent, _FEW):
@@ -207,7 +224,8 @@ class Core:
         """Whether all of a few steps are best written out. What several of them read, as in a
         window that moves along a row, is then read once and kept, if there is room for it."""
         points = math.prod(sizes.values())
-        if inner.extent >= _FEW or inner.extent * points > _WRITTEN_OUT or inner.name == lane:
+        most = MAX_POINTS if inner.extent < _FEW else _LONGER
+        if inner.extent > 2 * _FEW or inner.extent * points > most or inner.name == lane:
             return False
         # What is done to operands before they are multiplied takes a register for its result.
         spare = _SPARE + (sum(self.arithmetic.values()) > OPERATION_CYCLES)
@@ -278,7 +296,9 @@ class Core:
             default=0,
         )
 
-    def _operand_registers(self, access: Access, lane: str | None, sizes: Mapping[str, int]) -> int:
+    def _operand_registers(
+        self, access: OperandAccess, lane: str | None, sizes: Mapping[str, int]
+    ) -> int:
         """Registers of an operand: what the outermost unrolled loop over results, of which that
         over lanes is the last, uses again."""
         rows = (d.name for d in self.nest.dims if d.name != lane and sizes.get(d.name, 1) > 1)
@@ -302,7 +322,7 @@ class Core:
         along = lane is not None and dims[lane].reduction
         if along:
             steps = -(-steps // self.lanes)
-        share = CONDITION_SHARE if self.listed else 1.0
+        share = CONDITION_SHARE if self.compacted else 1.0
         steps = math.ceil(steps * share)
         for combination in itertools.product(*kinds):
             cut = {n: size for n, (size, _) in zip(sizes, combination, strict=True)}
@@ -313,7 +333,7 @@ class Core:
         waits = steps < _AHEAD and steps * apart > _WINDOW
         for access in self.reads:
             # Words that are put together come from panels, and what rows of lists read again.
-            copied = bool(access.parts > 1 or self.listed) and self.staged(access, lane, sizes)
+            copied = bool(access.parts > 1 or self.compacted) and self.staged(access, lane, sizes)
             total += memory_cycles(self, access) if waits and not copied else 0.0
             if along and not (
                 access.whole < cached_bytes(self.device) and self._in_one_piece(access)
@@ -328,7 +348,7 @@ class Core:
                 total += math.prod(dims[name].extent for name in access.strides) * each
         return total
 
-    def _in_one_piece(self, access: Access) -> bool:
+    def _in_one_piece(self, access: OperandAccess) -> bool:
         """Whether all that the reductions read of an operand for one result is one row."""
         step = access.itemsize
         moving = [d for d in self.nest.dims if d.reduction and d.extent > 1]
@@ -373,8 +393,9 @@ class Core:
         inner = self.innermost
         around = 0.0
         if inner is not None and inner.extent < _FEW and inner.extent * points > _WRITTEN_OUT:
-            around = LOOP_END_CYCLES / inner.extent
-        elif self.listed:
+            if self.unroll(lane, whole) < inner.extent:
+                around = LOOP_END_CYCLES / inner.extent
+        elif self.compacted:
             around = LOOP_END_CYCLES / steps  # nobody foresees the end of a list
         elif inner is not None and inner.extent >= _FEW and self._keeps_busy(lane):
             busy += BROADCAST_CYCLES * spread
@@ -382,7 +403,13 @@ class Core:
                 COUNTING_CYCLES / self.unroll(lane, whole) if self._waits_to_count(lane) else 0.0
             )
         steps = min(steps, _DEPTH)
-        return max(busy, ACCUMULATOR_LATENCY_CYCLES) + around + stored / max(1, steps)
+        latency = EXTREME_LATENCY_CYCLES if self.extreme else ACCUMULATOR_LATENCY_CYCLES
+        return max(busy, latency) + around + stored / max(1, steps)
+
+    @property
+    def extreme(self) -> bool:
+        """Whether the nest keeps the smallest or largest of floats."""
+        return self.nest.point.op in ("min", "max") and self.nest.point.type.is_float
 
     def turns_inside(self, dims: Collection[str], lane: str | None) -> int:
         """Turns of the loops inside of those that values of these dimensions depend on: without a
@@ -396,7 +423,11 @@ class Core:
         return found
 
     def _loads(
-        self, access: Access, lane: str | None, sizes: Mapping[str, int], whole: Mapping[str, int]
+        self,
+        access: OperandAccess,
+        lane: str | None,
+        sizes: Mapping[str, int],
+        whole: Mapping[str, int],
     ) -> float:
         """Cycles to read an operand for one step of a register tile."""
         each = access.cycles(lane, self.lanes if lane is not None else 1)
@@ -405,7 +436,7 @@ class Core:
             steps = math.prod(d.extent for d in self.nest.dims if d.reduction)
             column = whole.get(lane or "", 1) * self.device.vector_bits // 8 * steps
             # Beside a row that reads it once and again, little else wants to be in the first cache.
-            first = column <= self.device.l1_bytes * (7 if self.listed else 4) // 8
+            first = column <= self.device.l1_bytes * (7 if self.compacted else 4) // 8
             return count * (PANEL_LOAD_L1_CYCLES if first else PANEL_LOAD_L2_CYCLES)
         near = access.count({n: s for n, s in sizes.items() if access.near(n)})
         found = count * each + OTHER_LINE_CYCLES * (count - near)
@@ -419,7 +450,7 @@ class Core:
             found += LOST_LINE_CYCLES
         return found
 
-    def _loses(self, access: Access, lane: str | None, whole: Mapping[str, int]) -> bool:
+    def _loses(self, access: OperandAccess, lane: str | None, whole: Mapping[str, int]) -> bool:
         """Whether each step reads from another page, and there are so many of them that the first
         cache has lost their lines when the next register tile reads the values beside."""
         inner = self.innermost

@@ -11,7 +11,10 @@ OPERATION_CYCLES = 0.5
 PRODUCTS_PER_CYCLE = 1 / OPERATION_CYCLES
 """Products of vectors, and as many loads."""
 ACCUMULATOR_LATENCY_CYCLES = 4.0
-"""From one step of an accumulator to the next."""
+"""From one step of an accumulator to the next ..."""
+EXTREME_LATENCY_CYCLES = 9.0
+"""... which keeps the smaller or larger of two floats: a minimum, a comparison and a choice, each
+of which waits for the one before (uops.info: 4 + 4 + 1 or 2 on Intel and AMD)."""
 SERIAL_SHARE = 0.15
 """The part of shorter works, as loads or arithmetic, that does not run beside the longest."""
 DIVISION_CYCLES = 4.0
@@ -44,6 +47,8 @@ STORE_LOADS = 2.0
 """Times as long to store as to load."""
 BROADCAST_CYCLES = 0.07
 """By which a load that is brought into all lanes holds up the arithmetic."""
+GATHERED_LANE_CYCLES = 1.5
+"""To find an element whose place depends on data, to load it, and to put it into a lane."""
 SHUFFLE_CYCLES = 1.0
 """To take the elements of one more vector that are a few apart into another."""
 WORD_PART_CYCLES = 2.0

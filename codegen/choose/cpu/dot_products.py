@@ -26,7 +26,7 @@ class DotProducts:
     in_place: frozenset[ir.TensorRef]
     """Operands that the instruction takes as they are."""
 
-    def arithmetic(self, nest: ir.Nest) -> dict[frozenset[str], float]:
+    def arithmetic_cycles(self, nest: ir.Nest) -> dict[frozenset[str], float]:
         """Cycles of one step of a vector, by the dimensions that it depends on."""
         found = {frozenset(d.name for d in nest.dims): OPERATION_CYCLES * self.fragment.operations}
         if self.excess is not None:
@@ -34,7 +34,7 @@ class DotProducts:
             found[frozenset(own)] = OPERATION_CYCLES
         return found
 
-    def registers(self, vectors: int) -> int:
+    def extra_registers(self, vectors: int) -> int:
         """Those that are needed besides, for so many vectors of a row."""
         return (vectors + 1 if self.excess is not None else 0) + (0 if self.fragment.adds else 1)
 

@@ -10,6 +10,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import replace
 
+from tcl.codegen.choose.cpu.cache_misses import cached_bytes
 from tcl.codegen.choose.cpu.core_model import Core
 from tcl.codegen.choose.cpu.register_tiles import fastest
 from tcl.codegen.devices.cpu import CpuProfile
@@ -42,7 +43,8 @@ def heuristic(program: ir.Program, nest: ir.Nest, device: CpuProfile, sums: int 
     if lane is not None:
         vectorize = (next(k for k, d in enumerate(nest.dims) if d.name == lane), core.lanes)
     if not nest.reduces:
-        return replace(PLAIN, vectorize=vectorize, register=register)
+        inner = _transposed_order(core, lane, sizes)
+        return replace(PLAIN, vectorize=vectorize, register=register, inner_order=inner)
     tile, order, inner = _blocking(core, lane, sizes)
     copied = _panels(core, lane, sizes, tile, order)
     levels = dict(zip(operands(core.nest.point), copied, strict=False))
@@ -57,8 +59,22 @@ def heuristic(program: ir.Program, nest: ir.Nest, device: CpuProfile, sums: int 
         vectorize=vectorize,
         register=register,
         stage=stage,
-        skip=bool(core.listed),
+        skip=bool(core.compacted),
     )
+
+
+def _transposed_order(core: Core, lane: str | None, sizes: Mapping[str, int]) -> tuple[int, ...]:
+    """The order of loops where vectors are transposed: the dimensions of the lanes and of the rows
+    innermost, so that lines of which a tile touches a part are done before the others move on."""
+    accesses = (*core.reads, core.target)
+    rows = [
+        d for d in sizes if d != lane and any(a.transposed(d, lane, core.lanes) for a in accesses)
+    ]
+    if not rows:
+        return ()
+    dims = core.nest.dims
+    ordered = sorted(range(len(dims)), key=lambda k: dims[k].name in (lane, *rows))
+    return _unless_natural(tuple(ordered))
 
 
 def _vectors(core: Core, lane: str, most: int) -> int:
@@ -78,7 +94,7 @@ def _blocking(
         k
         for k in rank
         if nest.dims[k].name != lane
-        and (nest.dims[k].name in sizes or nest.dims[k].name in core.listed)
+        and (nest.dims[k].name in sizes or nest.dims[k].name in core.compacted)
         and not nest.dims[k].reduction
     ]
     lanes = [k for k in rank if nest.dims[k].name == lane and not nest.dims[k].reduction]
@@ -91,13 +107,16 @@ def _blocking(
     if not rows or lane is None:
         return (), (), _unless_natural(inner)
     columns = [a for a in core.reads if lane in a.strides and core.worth_staging(a, lane, sizes)]
-    if lanes and columns:
+    # One column after the other would tear the rows of an operand that has all of these dimensions.
+    own = {nest.dims[k].name for k in rows}
+    streamed = any(lane in a.strides and own <= a.strides.keys() for a in core.reads)
+    if lanes and columns and not streamed:
         apart = [k for k in others if any(nest.dims[k].name in a.strides for a in columns)]
         return _by_columns(core, sizes, (lanes[0], reductions, apart), order, inner)
     tile = [0] * len(nest.dims)
     depth = math.prod(nest.dims[k].extent for k in reductions)
     itemsize = core.target.itemsize
-    if lanes and not core.listed:  # results of lists never wait in memory
+    if lanes and not core.compacted:  # results of lists never wait in memory
         widest = max(reductions, key=lambda k: nest.dims[k].extent)
         tile[widest] = _depth(core, lane, sizes, nest.dims[widest].extent, depth)
         depth = depth // nest.dims[widest].extent * (tile[widest] or nest.dims[widest].extent)
@@ -148,7 +167,7 @@ def _by_columns(
     widest = max(reductions, key=lambda k: nest.dims[k].extent)
     rest = depth // nest.dims[widest].extent
     room = max(16, core.device.l2_bytes // 2 // (rest * width * itemsize))
-    whole = core.listed or nest.point.type.compute != nest.point.type
+    whole = core.compacted or nest.point.type.compute != nest.point.type
     if nest.dims[widest].extent > room and not whole:
         tile[widest] = 1 << (room.bit_length() - 1)
     if not any(tile):
@@ -171,16 +190,26 @@ def _streamed(
     """
     nest, first = core.nest, reductions[0]
     inner = _unless_natural((*others, lane, *reductions))
+    if core.sums > 1 and not (core.extreme and _from_memory(core)):
+        # Partial results in memory would keep the other reductions from being fused: in pieces of
+        # rows all of them take one pass. Extremes take so many instructions that they wait for
+        # pieces that come from memory.
+        return (), (), inner
     most = steps = _STREAMS
     if any(a.scattered for a in core.reads):
         moving = nest.dims[lane]
         row = sum(moving.extent * a.strides.get(moving.name, 0) for a in core.reads)
         most = steps = max(_STREAMS, core.device.l1_bytes // 2 // max(1, row))
-    if nest.dims[first].extent <= most or nest.point.type.compute != nest.point.type:
+    if nest.dims[first].extent <= 2 * most or nest.point.type.compute != nest.point.type:
         return (), (), inner
     tile = [0] * len(nest.dims)
     tile[first] = steps
     return tuple(tile), _unless_natural((*reductions, *others, lane)), inner
+
+
+def _from_memory(core: Core) -> bool:
+    """Whether caches do not keep some operand."""
+    return any(a.whole > cached_bytes(core.device) for a in core.reads)
 
 
 def _unless_natural(order: tuple[int, ...]) -> tuple[int, ...]:
@@ -202,14 +231,14 @@ def _panels(
     levels = []
     for load, access in zip(operands(nest.point), core.reads, strict=True):
         far = core.staged(access, lane, sizes)
-        worth = core.worth_staging(access, lane, sizes)
         converted = core.dot is None and load.type.compute != load.type
+        worth = core.worth_staging(access, lane, sizes, converted)
         if access.overlapping:
             levels.append(0 if converted and core.worth_widening(access, lane, sizes) else -1)
         elif lane not in access.strides:
             # All of it, as each column of tiles reads it: converted once, if it has to be.
             levels.append(0 if far or (worth and converted) else -1)
-        elif far or (worth and (tile or access.apart)):
+        elif far or (worth and (tile or access.has_gaps or converted)):
             levels.append(natural_level(tiles, load.ref))
         else:
             levels.append(-1)

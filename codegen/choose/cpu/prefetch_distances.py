@@ -44,7 +44,7 @@ def prefetching(
     found: dict[str, dict[int, int]] = {}
     for group in _chunk_sharing(program, plan):
         written = {n.point.target.tensor for n in group}
-        by_tensor: dict[str, list[Read]] = {}
+        by_tensor: dict[str, list[StreamedRead]] = {}
         for nest in group:
             for read in streamed_reads(program, nest, device):
                 by_tensor.setdefault(read.ref.tensor, []).append(read)
@@ -85,7 +85,7 @@ def tiles_ahead(
         if copied or size <= device.l2_bytes or points <= _AGAIN * elements:
             continue
         lines = tile.lines(layout, load.ref)
-        if tile.times(load.ref) <= _AGAIN and _in_order(nest, layout, load.ref):
+        if tile.reads_per_element(load.ref) <= _AGAIN and _in_order(nest, layout, load.ref):
             near.append((position, lines))
         elif size > _LARGE * device.l2_bytes:
             saved = size / UNASKED_BYTES_PER_CYCLE - tile.asking(lines)
@@ -135,9 +135,9 @@ class _Tile:
 
     def turns(self, dim: ir.Dim) -> int:
         """How many tiles there are along a dimension."""
-        return -(-dim.extent // (self.sizes.get(dim.name, 1) * self._lanes(dim.name)))
+        return -(-dim.extent // (self.sizes.get(dim.name, 1) * self._lanes_along(dim.name)))
 
-    def times(self, ref: ir.TensorRef) -> int:
+    def reads_per_element(self, ref: ir.TensorRef) -> int:
         """How often register tiles come back to an element."""
         return math.prod(self.turns(d) for d in self.nest.dims if d.name not in dims_of(ref))
 
@@ -148,7 +148,7 @@ class _Tile:
         for name in dims_of(ref):
             size = self.sizes.get(name, 1)
             if name in along:
-                size = -(-size * self._lanes(name) * layout.itemsize // LINE)
+                size = -(-size * self._lanes_along(name) * layout.itemsize // LINE)
             found *= size
         return found
 
@@ -164,7 +164,7 @@ class _Tile:
         """Points or vectors of these dimensions in a tile."""
         return math.prod(self.sizes.get(name, 1) for name in dims)
 
-    def _lanes(self, dim: str) -> int:
+    def _lanes_along(self, dim: str) -> int:
         return self.lanes if dim == self.lane else 1
 
 
@@ -197,7 +197,7 @@ def next_block(nest: ir.Nest, layout: ir.Layout, ref: ir.TensorRef, device: CpuP
 
 
 @dataclass(frozen=True, slots=True)
-class Read:
+class StreamedRead:
     """The operand of a tensor that is first to come to what a nest reads of it."""
 
     nest: ir.Nest
@@ -205,10 +205,10 @@ class Read:
     ref: ir.TensorRef
 
 
-def streamed_reads(program: ir.Program, nest: ir.Nest, device: CpuProfile) -> list[Read]:
+def streamed_reads(program: ir.Program, nest: ir.Nest, device: CpuProfile) -> list[StreamedRead]:
     """The operand of each tensor that is furthest ahead in memory, of tensors that the nest reads
     in order and once, and which the second cache does not hold."""
-    found: dict[str, Read] = {}
+    found: dict[str, StreamedRead] = {}
     places: dict[str, int] = {}
     points = nest.points
     for position, load in enumerate(operands(nest.point)):
@@ -221,11 +221,11 @@ def streamed_reads(program: ir.Program, nest: ir.Nest, device: CpuProfile) -> li
             continue
         name, place = load.ref.tensor, layout.place(load.ref).constant
         if name not in found or place > places[name]:
-            found[name], places[name] = Read(nest, position, load.ref), place
+            found[name], places[name] = StreamedRead(nest, position, load.ref), place
     return list(found.values())
 
 
-def _row_after_row(program: ir.Program, read: Read) -> bool:
+def _row_after_row(program: ir.Program, read: StreamedRead) -> bool:
     """Whether the innermost dimension goes along rows. Where it goes across them, many rows are
     read side by side: then processors ask for what comes next, and do it better."""
     moving = [d.name for d in read.nest.dims if d.extent > 1]
@@ -234,7 +234,7 @@ def _row_after_row(program: ir.Program, read: Read) -> bool:
 
 
 def _chunk_sharing(program: ir.Program, plan: Mapping[str, NestOptions]) -> list[list[ir.Nest]]:
-    """The nests, those together that share chunks, but for those that go along with another."""
+    """The nests, those together that share chunks, but for those that are fused with another."""
     found: list[list[ir.Nest]] = []
     for nest in program.nests:
         if found and plan.get(nest.name, NestOptions()).fuse:
@@ -245,7 +245,7 @@ def _chunk_sharing(program: ir.Program, plan: Mapping[str, NestOptions]) -> list
 
 
 def _next_chunk(
-    program: ir.Program, read: Read, plan: Mapping[str, NestOptions], device: CpuProfile
+    program: ir.Program, read: StreamedRead, plan: Mapping[str, NestOptions], device: CpuProfile
 ) -> int:
     """Bytes from a chunk to the next one; 0 where there is none, or it would leave the second
     cache before it is used."""

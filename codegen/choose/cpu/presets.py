@@ -12,7 +12,7 @@ from tcl.codegen.choose.cpu.chunk_groups import grouping
 from tcl.codegen.choose.cpu.heuristics import heuristic
 from tcl.codegen.choose.cpu.matrix_unit import matrix_options
 from tcl.codegen.choose.cpu.prefetch_distances import far_alone, prefetching, tiles_ahead
-from tcl.codegen.devices.cpu import CpuProfile
+from tcl.codegen.devices.cpu import LINE, CpuProfile
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.walk import operands
 from tcl.codegen.options.nest_options import OPTIONS, PLAIN, NestOptions
@@ -21,6 +21,8 @@ from tcl.codegen.passes.fuse import refs
 from tcl.codegen.passes.vectorize import outputs
 from tcl.common.dataclass import dataclass
 
+_PEELED = 4
+"""Vectors of a row from which on it pays to begin them on boundaries."""
 _MODELLED = ("mlp", "conv")
 """The presets that go by a model of the device."""
 _HIDING = 4
@@ -71,7 +73,9 @@ class CpuPreset:
         if self.device.reads_ahead and not stream:
             ahead = far_alone(program, nest, ahead, cached_bytes(self.device))
         ahead = ahead or tiles_ahead(program, nest, chosen, self.device)
-        peel = stream and _read_in_order(program, one, chosen)
+        peel = (stream or _wide_stores(program, one, chosen, self.device)) and _read_in_order(
+            program, one, chosen
+        )
         return replace(chosen, stream=stream, prefetch=ahead, peel=peel)
 
     def following(
@@ -105,7 +109,7 @@ def _levels(
         elif access.overlapping:
             found.append(0 if access.elements <= LARGEST else -1)
         else:
-            found.append(0 if cost.before(copies) < cost.inside(copies) else level + 1)
+            found.append(0 if cost.before(copies) < cost.cycles_inside(copies) else level + 1)
     return tuple(found)
 
 
@@ -125,6 +129,18 @@ def _not_kept(program: ir.Program, nest: ir.Nest, device: CpuProfile) -> bool:
         return False
     readers = (n for n in program.nests if n.name != nest.name)
     return all(load.ref.tensor != target.name for n in readers for load in operands(n.point))
+
+
+def _wide_stores(
+    program: ir.Program, nest: ir.Nest, chosen: NestOptions, device: CpuProfile
+) -> bool:
+    """Whether vectors as long as lines are stored behind the first cache: each of them would lie in
+    two lines where the array does not begin on a boundary."""
+    target = program.tensor(nest.point.target.tensor).layout
+    position, lanes = chosen.vectorize or (-1, 1)
+    written = math.prod(target.extents) * target.itemsize
+    rows = nest.dims[position].extent if nest.dims else 0
+    return lanes * target.itemsize >= LINE and written > device.l1_bytes and rows >= _PEELED * lanes
 
 
 def _read_in_order(program: ir.Program, nest: ir.Nest, chosen: NestOptions) -> bool:

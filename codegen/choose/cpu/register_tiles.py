@@ -42,7 +42,7 @@ _LANES = 2
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class TileChoice:
     """The way of working on a nest that takes the fewest cycles."""
 
     core: Core
@@ -56,7 +56,7 @@ class Choice:
         return self.sizes.get(dim, 1) * (self.core.lanes if dim == self.lane else 1)
 
 
-def fastest(program: ir.Program, nest: ir.Nest, device: CpuProfile, sums: int = 1) -> Choice:
+def fastest(program: ir.Program, nest: ir.Nest, device: CpuProfile, sums: int = 1) -> TileChoice:
     """The best way to work on a nest: with dot products, where the device has any, or through
     lists of its points, where it has a condition, if that takes less. ``sums``: as of ``Core``."""
     plain = Core.read(program, nest, device, sums)
@@ -65,25 +65,27 @@ def fastest(program: ir.Program, nest: ir.Nest, device: CpuProfile, sums: int = 
         core = plain.in_words(dot)
         if any(_may_have_lanes(core, d) and d.extent > 1 for d in core.nest.dims):
             cores.append(core)
-    if sums == 1 and (listed := compacted_dims(program, nest)):
+    if sums == 1 and (compacted := compacted_dims(program, nest)):
         bare = Core.read(program, replace(nest, point=unguarded(nest.point)), device)
-        cores.append(replace(bare, listed=listed, before=compaction_cycles(nest, device)))
+        cores.append(replace(bare, compacted=compacted, before=compaction_cycles(nest, device)))
     found = []
     for core in cores:
         lane, sizes = _best(core)
-        found.append(Choice(core, lane, sizes, core.cycles(lane, sizes)))
+        found.append(TileChoice(core, lane, sizes, core.cycles(lane, sizes)))
     return min(found, key=lambda choice: choice.cycles)
 
 
 def _best(core: Core) -> Tile:
     """Lanes (a dim or none) and the register tile that take the fewest cycles."""
-    moving = [d for d in core.nest.dims if d.extent > 1 and d.name not in core.listed]
+    moving = [d for d in core.nest.dims if d.extent > 1 and d.name not in core.compacted]
     lanes = [d.name for d in moving if core.lanes > 1 and _may_have_lanes(core, d)]
     # The last ones first, whose points tend to lie closer to each other.
     results = [d.name for d in reversed(moving) if not d.reduction]
     if not core.nest.reduces:
         lane, _ = _cheapest(core, ((x, {}) for x in (None, *lanes)))
-        return lane, _neighbours(core, lane)
+        # Lanes that are apart may only pay beside each other, where they are transposed.
+        beside = (None, *lanes) if lane is None else (lane,)
+        return _cheapest(core, ((x, _neighbours(core, x)) for x in beside))
     # Rows of one dimension first; then rows of two, for the most promising lanes.
     singles = []
     for lane in (None, *lanes) if core.dot is None else lanes:
@@ -138,7 +140,7 @@ def _may_have_lanes(core: Core, dim: ir.Dim) -> bool:
 def _tiles(core: Core, lane: str | None, rows: tuple[str, ...]) -> Iterator[dict[str, int]]:
     extents = {d.name: d.extent for d in core.nest.dims}
     registers = core.device.vector_registers
-    vectors = (1,) if lane is None else (*_VECTORS, *(_LONG_ROWS if core.listed else ()))
+    vectors = (1,) if lane is None else (*_VECTORS, *(_LONG_ROWS if core.compacted else (8,)))
     for v in vectors:
         if lane is not None and v > 1 and v > -(-extents[lane] // core.lanes):
             continue
@@ -147,10 +149,12 @@ def _tiles(core: Core, lane: str | None, rows: tuple[str, ...]) -> Iterator[dict
                 tile = {n: s for n, s in zip(names, sizes, strict=True) if s > 1}
                 if any(s > extents[n] for n, s in tile.items()):
                     continue
+                if tile and v > _VECTORS[-1]:
+                    continue
                 whole = {**tile, lane: v} if lane is not None else tile
-                others = (v if tile or not core.listed else 1) + 1
+                others = (v if tile or not core.compacted else 1) + 1
                 others = others if core.sums == 1 else OPERANDS
-                others += core.dot.registers(v) if core.dot is not None else 0
+                others += core.dot.extra_registers(v) if core.dot is not None else 0
                 others += core.kept_inside(lane, whole)
                 points = math.prod(sizes) * v
                 fits = points * core.sums + others <= registers >= core.live(lane, whole)

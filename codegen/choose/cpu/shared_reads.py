@@ -13,7 +13,7 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from tcl.codegen.choose.cpu.access_costs import Access
+from tcl.codegen.choose.cpu.access_costs import OperandAccess
 from tcl.codegen.choose.cpu.cache_misses import cached_bytes
 from tcl.codegen.choose.cpu.costs import (
     CHECK_CYCLES,
@@ -49,7 +49,7 @@ def read_cycles(core: Core, lane: str | None, sizes: Mapping[str, int]) -> float
     return total + CHECK_CYCLES * sum(math.prod(sizes.get(d, 1) for d in dims) for dims in checked)
 
 
-def _comes_again(core: Core, access: Access, lane: str | None) -> bool:
+def _comes_again(core: Core, access: OperandAccess, lane: str | None) -> bool:
     """Whether whole rows are read again and again, with more between two times than the first cache
     holds."""
     moving = [d for d in core.nest.dims if d.extent > 1]
@@ -61,7 +61,9 @@ def _comes_again(core: Core, access: Access, lane: str | None) -> bool:
     return row * moving[-1].extent > core.device.l1_bytes
 
 
-def _lines_again(core: Core, access: Access, lane: str | None, sizes: Mapping[str, int]) -> float:
+def _lines_again(
+    core: Core, access: OperandAccess, lane: str | None, sizes: Mapping[str, int]
+) -> float:
     """Cycles more for a vector of what is transposed, or a point without lanes, where the first
     cache has lost its lines by the time that what lies beside it in them is read."""
     dims = core.nest.dims
@@ -76,7 +78,7 @@ def _lines_again(core: Core, access: Access, lane: str | None, sizes: Mapping[st
 
 
 def _places(
-    access: Access, lane: str | None, lanes: int, sizes: Mapping[str, int]
+    access: OperandAccess, lane: str | None, lanes: int, sizes: Mapping[str, int]
 ) -> Iterator[int]:
     """Where the elements, or vectors of them, lie that a register tile reads: bytes."""
     moving = [

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 
-from tcl.codegen.choose.gpu.nest_shape import Choice, Shape, power_above, power_below
+from tcl.codegen.choose.gpu.nest_shape import OptionsDraft, Shape, power_above, power_below
 from tcl.codegen.devices.gpu import GpuProfile
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.terms import mma_type
@@ -32,7 +32,7 @@ _WAVES = 1.0
 """Blocks per multiprocessor from which on larger ones are better."""
 
 
-def contraction(shape: Shape, profile: GpuProfile) -> Choice | None:
+def contraction(shape: Shape, profile: GpuProfile) -> OptionsDraft | None:
     """Choices for a nest of two operands that are used again; None for others."""
     if shape.pair is None or shape.nest.sequential:
         return None
@@ -60,9 +60,11 @@ def contraction(shape: Shape, profile: GpuProfile) -> Choice | None:
     return None
 
 
-def _tiles(shape: Shape, sides: list[list[int]], lane: int | None, held: tuple[int, int]) -> Choice:
+def _tiles(
+    shape: Shape, sides: list[list[int]], lane: int | None, held: tuple[int, int]
+) -> OptionsDraft:
     """The points of a block along both sides."""
-    made = Choice.empty(len(shape.nest.dims))
+    made = OptionsDraft.empty(len(shape.nest.dims))
     for k in shape.results:
         made.chunk[k] = 1
     for side, registers in zip(sides, held[::-1], strict=True):
@@ -83,11 +85,11 @@ def _tiles(shape: Shape, sides: list[list[int]], lane: int | None, held: tuple[i
     return made
 
 
-def _blocks(shape: Shape, made: Choice) -> int:
+def _blocks(shape: Shape, made: OptionsDraft) -> int:
     return math.prod(-(-shape.extent(k) // made.chunk[k]) for k in shape.results)
 
 
-def _reductions(shape: Shape, made: Choice, pair: tuple[ir.Load, ir.Load]) -> None:
+def _reductions(shape: Shape, made: OptionsDraft, pair: tuple[ir.Load, ir.Load]) -> None:
     """Tiles of the reductions, those first along which operands lie in order."""
     depth, steps = 1, 4
     inner = sorted(
@@ -126,7 +128,7 @@ def _on_tensor_cores(
     lane: int | None,
     pair: tuple[ir.Load, ir.Load],
     profile: GpuProfile,
-) -> Choice | None:
+) -> OptionsDraft | None:
     """Choices for 16-bit factors; None where tensor cores cannot be fed."""
     value = shape.nest.point.value
     if profile.capability < (8, 0) or mma_type(value) not in (FLOAT16, BFLOAT16):
@@ -139,7 +141,7 @@ def _on_tensor_cores(
     if shape.extent(rows) < ROWS or shape.extent(lane) < COLUMNS or shape.extent(depth) < 16:
         return None
     for warps, held in _WARPS:
-        made = Choice.empty(len(shape.nest.dims))
+        made = OptionsDraft.empty(len(shape.nest.dims))
         made.chunk = dict.fromkeys(shape.results, 1)
         made.threads = {rows: 8 * warps[0], lane: 4 * warps[1]}
         made.register = {rows: 2 * held[0], lane: held[1], depth: 16}
@@ -159,7 +161,7 @@ def _on_tensor_cores(
     return made if _fits(shape, made, profile) else None
 
 
-def _fits(shape: Shape, made: Choice, profile: GpuProfile) -> bool:
+def _fits(shape: Shape, made: OptionsDraft, profile: GpuProfile) -> bool:
     """Whether panels fit into shared memory, and lie so that tensor cores can read them."""
     options = made.options()
     return alone(shape.program, shape.nest, options, profile) is not None

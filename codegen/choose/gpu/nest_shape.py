@@ -23,7 +23,7 @@ def power_above(number: int) -> int:
 
 
 @dataclass(slots=True)
-class Choice:
+class OptionsDraft:
     """Options that are being chosen, by position of the dimension."""
 
     rank: int
@@ -37,8 +37,8 @@ class Choice:
     mma: tuple[int, ...] = ()
 
     @staticmethod
-    def empty(rank: int) -> Choice:
-        return Choice(rank, {}, {}, {}, {})
+    def empty(rank: int) -> OptionsDraft:
+        return OptionsDraft(rank, {}, {}, {}, {})
 
     def options(self) -> NestOptions:
         """As options, with nothing left open."""
@@ -94,7 +94,7 @@ class Shape:
         layouts = (self.program.tensor(r.tensor).layout for r in refs(self.nest))
         return max(x.itemsize for x in layouts)
 
-    def lane(self) -> int | None:
+    def lane_dim(self) -> int | None:
         """The dimension along which most of what is touched lies in memory in order."""
         best: tuple[tuple[int, int], int] | None = None
         for k, dim in enumerate(self.nest.dims):

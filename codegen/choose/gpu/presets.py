@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from tcl.codegen.choose.gpu.contraction import contraction
-from tcl.codegen.choose.gpu.nest_shape import Choice, Shape
+from tcl.codegen.choose.gpu.nest_shape import OptionsDraft, Shape
 from tcl.codegen.choose.gpu.streaming import rowwise, streaming
 from tcl.codegen.devices.gpu import GpuProfile
 from tcl.codegen.loopir import ir
@@ -35,7 +35,7 @@ class GpuPreset:
 
     name: str
     profile: GpuProfile
-    known: dict[str, tuple[ir.Nest, Choice | None]] = field(default_factory=dict)
+    known: dict[str, tuple[ir.Nest, OptionsDraft | None]] = field(default_factory=dict)
     """What was found for sums of products, by nest: the search for it tries many."""
 
     def choices(
@@ -97,7 +97,7 @@ class GpuPreset:
                 _set_choices(group, tiled or streaming(shape, self.profile), program, found)
             position += 1
 
-    def _contraction(self, shape: Shape) -> Choice | None:
+    def _contraction(self, shape: Shape) -> OptionsDraft | None:
         nest, choice = self.known.get(shape.nest.name, (None, None))
         if nest is not shape.nest:
             choice = contraction(shape, self.profile)
@@ -106,7 +106,7 @@ class GpuPreset:
 
     def _rowwise_run(
         self, program: ir.Program, groups: Sequence[FusionGroup]
-    ) -> list[tuple[FusionGroup, Choice]]:
+    ) -> list[tuple[FusionGroup, OptionsDraft]]:
         """The first groups that can share blocks row by row: what one makes of a row the next one
         needs."""
         first = groups[0].leader
@@ -175,13 +175,13 @@ def _one_point_each(nest: ir.Nest) -> NestOptions:
 
 def _set_choices(
     group: FusionGroup,
-    choice: Choice,
+    choice: OptionsDraft,
     program: ir.Program,
     found: dict[str, NestOptions],
     *,
     joined: bool = False,
 ) -> None:
-    """The choices of a nest, and those of nests that go along with it: the same loops."""
+    """The choices of a nest, and those of nests that are fused with it: the same loops."""
     own = group.leader
     names = [n for n in program.nests if n.name in group.names]
     for k, nest in enumerate(names):
@@ -216,7 +216,7 @@ def _enough_rows(
 
 def _rows(
     program: ir.Program, run: Sequence[FusionGroup], rows: Sequence[int]
-) -> list[tuple[FusionGroup, Choice]] | None:
+) -> list[tuple[FusionGroup, OptionsDraft]] | None:
     """The groups row by row; None if one of them needs other rows."""
     nests = [u.leader for u in run]
     blocks = math.prod(nests[0].dims[k].extent for k in rows)

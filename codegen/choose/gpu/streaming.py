@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from tcl.codegen.choose.gpu.nest_shape import Choice, Shape, power_above, power_below
+from tcl.codegen.choose.gpu.nest_shape import OptionsDraft, Shape, power_above, power_below
 from tcl.codegen.devices.gpu import GpuProfile
 
 THREADS = 256
@@ -14,13 +14,13 @@ _LONG = 16384
 """Points of a row from which on more threads work on it."""
 
 
-def streaming(shape: Shape, profile: GpuProfile) -> Choice:
+def streaming(shape: Shape, profile: GpuProfile) -> OptionsDraft:
     """Choices for a nest that shares its blocks with none."""
-    lane = shape.lane()
+    lane = shape.lane_dim()
     if lane is not None and lane in shape.reductions:
         rows = [k for k in shape.results if shape.extent(k) > 1]
         return rowwise(shape, rows)
-    made = Choice.empty(len(shape.nest.dims))
+    made = OptionsDraft.empty(len(shape.nest.dims))
     for k in shape.results:
         made.chunk[k] = 1
     if lane is None:
@@ -53,10 +53,10 @@ def streaming(shape: Shape, profile: GpuProfile) -> Choice:
     return made
 
 
-def rowwise(shape: Shape, rows: Sequence[int], points: int = 0) -> Choice:
+def rowwise(shape: Shape, rows: Sequence[int], points: int = 0) -> OptionsDraft:
     """Choices for a nest of whose dimensions ``rows`` are shared among blocks, and all others
     among the threads of a block; ``points``: of the longest row of those that share the block."""
-    made = Choice.empty(len(shape.nest.dims))
+    made = OptionsDraft.empty(len(shape.nest.dims))
     for k in shape.results:
         made.chunk[k] = 1 if k in rows else 0
     inside = [k for k in range(len(shape.nest.dims)) if k not in rows and shape.extent(k) > 1]
@@ -69,7 +69,7 @@ def rowwise(shape: Shape, rows: Sequence[int], points: int = 0) -> Choice:
         several = min(THREADS // 2 // threads, power_below(shape.extent(last)))
         if several > 1:
             made.threads[last] = made.chunk[last] = several
-    lane = shape.lane()
+    lane = shape.lane_dim()
     if lane not in inside:
         lane = inside[-1] if inside else None
     if lane is None:

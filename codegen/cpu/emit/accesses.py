@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import field, replace
 
-from tcl.codegen.cpu.emit.across import Across, Block, Pointers
+from tcl.codegen.cpu.emit.across import Across, Pointers, TransposedBlock
 from tcl.codegen.cpu.emit.addresses import Address, Addresses
 from tcl.codegen.cpu.emit.scope import Scope, i64, lane_values, number
 from tcl.codegen.cpu.llvm.builder import Builder, Val, memory_type, suffix, vector
@@ -12,7 +12,7 @@ from tcl.codegen.cpu.llvm.convert import from_memory, to_memory
 from tcl.codegen.devices.cpu import LINE, SHORTEST_STREAM
 from tcl.codegen.loopir import ir
 from tcl.common.dataclass import dataclass
-from tcl.grammar.sizes.varying import Size, alike, usual
+from tcl.grammar.sizes.varying import Size, provably_equal, representative
 from tcl.grammar.syntax.types import INT32
 
 _WORD = INT32
@@ -20,7 +20,7 @@ _WORD = INT32
 
 
 @dataclass(slots=True)
-class Memory:
+class AccessEmitter:
     """Emits accesses to tensors."""
 
     b: Builder
@@ -48,7 +48,7 @@ class Memory:
         tensor = self.program.tensor(load.ref.tensor)
         index = self.addresses.place(load.ref)
         step = index.coefficient(fold.dim) + index.coefficient(fold.name)
-        in_order = alike(step, tensor.layout.itemsize)
+        in_order = provably_equal(step, tensor.layout.itemsize)
         empty = any(x == 0 for x in tensor.layout.extents)
         # Panels have room behind the last point.
         whole = points == fold.count or tensor.role is ir.Role.SCRATCH
@@ -62,7 +62,7 @@ class Memory:
     def store_words(self, ref: ir.TensorRef, words: Val, scope: Scope) -> None:
         """Writes the words that begin at an element."""
         layout = replace(self.program.tensor(ref.tensor).layout, type=_WORD)
-        self._write(ref, layout, self.addresses.of(ref, scope), words, scope)
+        self._write(ref, layout, self.addresses.address_of(ref, scope), words, scope)
 
     def _raw(self, load: ir.Load, layout: ir.Layout, scope: Scope) -> Val:
         """What lies at an element, as the type of the layout."""
@@ -72,7 +72,7 @@ class Memory:
             # Of lanes that are not written, subscripts may come from what has been overwritten.
             inside = self._inside(scope)
             mask = inside if mask is None else self.b.binary("and", mask, inside)
-        at = self.addresses.of(load.ref, scope, None if load.total else mask)
+        at = self.addresses.address_of(load.ref, scope, None if load.total else mask)
         if any(x == 0 for x in layout.extents):
             return self.b.constant(0, memory_type(layout.type))  # nothing that could be touched
         if load.total and (block := self._block(load.ref, layout, at, scope)):
@@ -98,25 +98,25 @@ class Memory:
         """Writes an element, or one per lane that exists. ``streamed`` vectors go past the caches,
         if they lie where the processor can do that; ``padded`` ones have 0 in other lanes."""
         layout = self.program.tensor(ref.tensor).layout
-        at = self.addresses.of(ref, scope)
+        at = self.addresses.address_of(ref, scope)
         raw = to_memory(self.b, value, layout.type, self.native_half)
         if padded and scope.ragged:
-            raw, scope = self._whole(raw, scope)
+            raw, scope = self._zero_filled(raw, scope)
         self._write(ref, layout, at, raw, scope, streamed)
 
-    def copy(self, ref: ir.TensorRef, load: ir.Load, scope: Scope, padded: bool) -> bool:
+    def copy_elements(self, ref: ir.TensorRef, load: ir.Load, scope: Scope, padded: bool) -> bool:
         """Writes an element of the same type to a panel, bit by bit; whether it is such a one."""
         to, source = (self.program.tensor(r.tensor) for r in (ref, load.ref))
         if to.role is not ir.Role.SCRATCH or to.layout.type != source.layout.type:
             return False
         raw = self.bits(load, scope)
-        at = self.addresses.of(ref, scope)
+        at = self.addresses.address_of(ref, scope)
         if padded and scope.ragged:
-            raw, scope = self._whole(raw, scope)
+            raw, scope = self._zero_filled(raw, scope)
         self._write(ref, to.layout, at, raw, scope)
         return True
 
-    def _whole(self, raw: Val, scope: Scope) -> tuple[Val, Scope]:
+    def _zero_filled(self, raw: Val, scope: Scope) -> tuple[Val, Scope]:
         """All lanes, with 0 in those that do not exist."""
         assert scope.there is not None
         raw = self.b.select(scope.there, raw, Val("0", raw.type))
@@ -161,9 +161,9 @@ class Memory:
     def prefetch(self, ref: ir.TensorRef, ahead: int, scope: Scope) -> None:
         """Asks for the lines of memory that lie ``ahead`` bytes after those of all lanes; for one
         that code which is written out has asked for already, not again."""
-        at = self.addresses.of(ref, scope)
+        at = self.addresses.address_of(ref, scope)
         base = "" if at.offset.base is None else at.offset.base.text
-        for byte in range(0, max(1, scope.lanes * usual(at.step)), LINE):
+        for byte in range(0, max(1, scope.lanes * representative(at.step)), LINE):
             offset = at.offset + (ahead + byte)
             line = self.b.block, ref.tensor, base, offset.constant // LINE
             if line in self.asked:
@@ -232,7 +232,7 @@ class Memory:
 
     def soon(self, ref: ir.TensorRef, scope: Scope) -> None:
         """Asks for the line of an element that is to be written."""
-        at = self.addresses.of(ref, scope)
+        at = self.addresses.address_of(ref, scope)
         there = self.pointers.at(ref.tensor, at.offset)
         write, near, data = Val("1", "i32"), Val("3", "i32"), Val("1", "i32")
         self.b.do(self.b.call_text("llvm.prefetch.p0", "void", there, write, near, data))
@@ -274,6 +274,15 @@ class Memory:
             order = ", ".join(f"i32 {k}" for k in reversed(range(lanes)))
             text = f"shufflevector {raw}, {raw.ty} poison, <{lanes} x i32> <{order}>"
             return b.op(text, type_, lanes)
+        apart = _few_apart(at, layout)
+        if pointer.lanes == 1 and apart:
+            # All that lies between them, of which the lanes are taken: LLVM would load and put in
+            # each of them on its own.
+            count = (lanes - 1) * apart + 1
+            raw = b.load(tensor, f"load {vector(type_, count)}, {pointer}{note}", type_, count)
+            order = ", ".join(f"i32 {k * apart}" for k in range(lanes))
+            text = f"shufflevector {raw}, {raw.ty} poison, <{lanes} x i32> <{order}>"
+            return b.op(text, type_, lanes)
         parts = []
         for k in range(lanes):
             if pointer.lanes == 1:
@@ -312,15 +321,37 @@ class Memory:
 
     def _block(
         self, ref: ir.TensorRef, layout: ir.Layout, at: Address, scope: Scope
-    ) -> Block | None:
+    ) -> TransposedBlock | None:
         """The neighbours in memory that unrolled loops go through, where lanes lie apart."""
         if at.spread or any(map(at.apart, (0, layout.itemsize, -layout.itemsize))):
             return None
         index = self.addresses.place(ref)
         for dim, whole in scope.written_out.items():
-            in_order = dim != scope.lane_dim and alike(index.coefficient(dim), layout.itemsize)
+            in_order = dim != scope.lane_dim and provably_equal(
+                index.coefficient(dim), layout.itemsize
+            )
             if in_order and isinstance(whole.span, int) and whole.span > 1:
                 place = scope.ranges[dim].offset.constant - whole.offset.constant
                 start = at.offset + -place * layout.itemsize
-                return Block(ref.tensor, layout, start, at.step, scope.active, place, whole.span)
+                return TransposedBlock(
+                    ref.tensor, layout, start, at.step, scope.active, place, whole.span
+                )
         return None
+
+
+_FEW_APART = 4
+"""Small elements up to so many apart are taken out of what lies between them."""
+
+
+def _few_apart(at: Address, layout: ir.Layout) -> int:
+    """How many small elements lanes are apart, if that is a few; else 0. LLVM finds by itself that
+    larger ones are parts of vectors."""
+    if (
+        at.spread
+        or layout.itemsize > 2
+        or not isinstance(at.step, int)
+        or isinstance(at.step, Size)
+    ):
+        return 0
+    apart, rest = divmod(at.step, layout.itemsize)
+    return apart if not rest and 2 <= apart <= _FEW_APART else 0

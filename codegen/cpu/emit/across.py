@@ -13,7 +13,7 @@ from tcl.codegen.cpu.llvm.transpose import ROW, joined, mixed, transposed
 from tcl.codegen.devices.features import MASKED_STORES
 from tcl.codegen.loopir import ir
 from tcl.common.dataclass import dataclass
-from tcl.grammar.sizes.varying import alike
+from tcl.grammar.sizes.varying import provably_equal
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class Pointers:
 
     def advance(self, pointer: Val, offset: int) -> Val:
         """An address some bytes further."""
-        if alike(offset, 0):
+        if provably_equal(offset, 0):
             return pointer
         index = self.b.spread(number(offset), pointer.lanes)
         return self.b.op(f"getelementptr i8, {pointer}, {index}", "ptr", pointer.lanes)
@@ -74,7 +74,7 @@ class Pointers:
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
+class TransposedBlock:
     """Elements of a tensor: lanes that lie apart, and neighbours of each of them."""
 
     tensor: str
@@ -106,7 +106,7 @@ class Across:
     offset only what is known now says so: the rest is the same for all that is written out at
     once, but may be computed again after code that branches."""
 
-    def load(self, block: Block, lanes: int) -> Val:
+    def load(self, block: TransposedBlock, lanes: int) -> Val:
         """The elements at this place; what is read for it serves its neighbours, too. Lanes that
         do not exist touch nothing and give 0."""
         size, layout = block.size(lanes), block.layout
@@ -122,7 +122,7 @@ class Across:
         groups = [joined(self.b, rows[k::size]) for k in range(size)]
         return transposed(self.b, groups, layout.itemsize)[block.place - first]
 
-    def _row(self, block: Block, pointer: Val, size: int, there: int) -> Val:
+    def _row(self, block: TransposedBlock, pointer: Val, size: int, there: int) -> Val:
         b, type_, align = self.b, memory_type(block.layout.type), block.layout.alignment
         zero = Val("zeroinitializer", type_, size)
         if there == size:
@@ -135,7 +135,7 @@ class Across:
         text = b.call_text(name, zero.ty, pointer, Val(str(align), "i32"), mask, zero)
         return b.load(block.tensor, text, type_, size)
 
-    def store(self, block: Block, value: Val) -> None:
+    def store(self, block: TransposedBlock, value: Val) -> None:
         """Writes one value per lane, together with its neighbours, which come in order."""
         size, itemsize = block.size(value.lanes), block.layout.itemsize
         first = block.place // size * size
@@ -163,5 +163,5 @@ class Across:
         for tensor, _ in self.waiting:
             raise ir.IRError(f"not all of {tensor} has been written")
 
-    def _write(self, block: Block, pointer: Val, row: Val, there: int) -> None:
+    def _write(self, block: TransposedBlock, pointer: Val, row: Val, there: int) -> None:
         self.pointers.write(block.tensor, row, pointer, there, block.layout)

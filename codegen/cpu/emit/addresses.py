@@ -11,7 +11,7 @@ from tcl.codegen.cpu.llvm.builder import Builder, Val
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.sites import Site
 from tcl.common.dataclass import dataclass
-from tcl.grammar.sizes.varying import alike
+from tcl.grammar.sizes.varying import provably_equal
 from tcl.grammar.syntax.types import UINT64
 
 Evaluate = Callable[[ir.Value, Scope], Val]
@@ -28,7 +28,7 @@ class Address:
 
     def apart(self, size: int) -> bool:
         """Whether lanes are known to add so many bytes each."""
-        return alike(self.step, size)
+        return provably_equal(self.step, size)
 
     @property
     def spread(self) -> bool:
@@ -57,7 +57,7 @@ class Addresses:
             self.places[ref] = self.program.tensor(ref.tensor).layout.place(ref)
         return self.places[ref]
 
-    def of(self, ref: ir.TensorRef, scope: Scope, mask: Val | None = None) -> Address:
+    def address_of(self, ref: ir.TensorRef, scope: Scope, mask: Val | None = None) -> Address:
         """The address of an element. ``mask``: the lanes whose subscripts are checked; None for
         all."""
         b = self.b
@@ -126,7 +126,7 @@ class Addresses:
 
     def as_number(self, ref: ir.TensorRef, scope: Scope) -> Val:
         """Where an element lies, as a number."""
-        at = self.of(ref, scope)
+        at = self.address_of(ref, scope)
         return self.b.op(f"ptrtoint {self.pointers.at(ref.tensor, at.offset)} to i64", "i64")
 
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tcl.codegen.cpu.emit.accesses import Memory
-from tcl.codegen.cpu.emit.scope import At, Range, Scope, known_span
+from tcl.codegen.cpu.emit.accesses import AccessEmitter
+from tcl.codegen.cpu.emit.scope import At, PointRange, Scope, known_span
 from tcl.codegen.cpu.emit.values import Values
 from tcl.codegen.cpu.llvm.arith import arithmetic
 from tcl.codegen.cpu.llvm.builder import Builder, Val, memory_type
@@ -33,7 +33,7 @@ class Dots:
     b: Builder
     device: CpuProfile
     values: Values
-    memory: Memory
+    memory: AccessEmitter
 
     def add(self, fold: ir.Fold, to: ir.Accumulate, scope: Scope) -> None:
         """Adds the products of all points to an accumulator."""
@@ -75,7 +75,7 @@ class Dots:
         """Each of the points that exist."""
         there = scope.ranges[fold.dim].offset
         for k in range(_span(fold, scope)):
-            yield scope.moved({fold.dim: Range(there + k, 1)}, {fold.name: At(None, k)})
+            yield scope.moved({fold.dim: PointRange(there + k, 1)}, {fold.name: At(None, k)})
 
     def _bits(self, value: ir.Value, scope: Scope) -> Val:
         """A value at one point, in the lowest bits of a word."""
@@ -106,7 +106,7 @@ class Dots:
                 made = b.call(form.intrinsic, sums.type, form.lanes, *operands)
                 made = arithmetic(b, "+", sums, made, fragment.sums)
             parts.append(made)
-        return self._joined(parts, lanes)
+        return self._concatenated(parts, lanes)
 
     def _part(self, value: Val, start: int, form: Form) -> Val:
         """As many lanes as a vector of this form has, from ``start`` on; one for all is spread."""
@@ -126,7 +126,7 @@ class Dots:
         lanes = words.lanes * depth
         return self.b.op(f"bitcast {words} to <{lanes} x {name}>", name, lanes)
 
-    def _joined(self, parts: list[Val], lanes: int) -> Val:
+    def _concatenated(self, parts: list[Val], lanes: int) -> Val:
         """The lanes of several vectors as one vector."""
         b = self.b
         if parts[0].lanes > lanes:

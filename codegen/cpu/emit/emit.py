@@ -13,14 +13,21 @@ from itertools import product
 from typing import assert_never
 
 from tcl.codegen.cpu.abi import ALIGNED, OPENING, alone, apart
-from tcl.codegen.cpu.emit.accesses import Memory
+from tcl.codegen.cpu.emit.accesses import AccessEmitter
 from tcl.codegen.cpu.emit.across import Pointers
 from tcl.codegen.cpu.emit.addresses import FAIL, Addresses
 from tcl.codegen.cpu.emit.dots import Dots
-from tcl.codegen.cpu.emit.loops import Loops
+from tcl.codegen.cpu.emit.loops import LoopEmitter
 from tcl.codegen.cpu.emit.matrix import MatrixUnit
 from tcl.codegen.cpu.emit.ragged import Ragged
-from tcl.codegen.cpu.emit.scope import Accumulators, At, Range, Scope, Span, number
+from tcl.codegen.cpu.emit.scope import (
+    AccumulatorRegisters,
+    At,
+    PointCount,
+    PointRange,
+    Scope,
+    number,
+)
 from tcl.codegen.cpu.emit.sharing import Sharing
 from tcl.codegen.cpu.emit.sizes import definitions
 from tcl.codegen.cpu.emit.values import Values
@@ -37,7 +44,7 @@ from tcl.common.recursion import with_room
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class KernelSource:
     """A kernel as LLVM IR."""
 
     text: str
@@ -47,13 +54,13 @@ class Source:
     """Loops whose iterations threads share; a kernel that has none runs on one thread."""
 
 
-def emit(program: ir.Built, device: CpuProfile, *, unchecked: bool = False) -> Source:
+def emit_program(program: ir.Built, device: CpuProfile, *, unchecked: bool = False) -> KernelSource:
     """The LLVM IR of a built program. ``unchecked`` leaves out the checks of data-dependent
     subscripts. Raises ``CompileError`` for a built-in that this machine's C library lacks."""
     return with_room(lambda: _emit(program, device, unchecked))
 
 
-def _size(tensor: ir.Tensor) -> int:
+def _tensor_bytes(tensor: ir.Tensor) -> int:
     return math.prod(tensor.layout.extents) * tensor.layout.itemsize
 
 
@@ -63,14 +70,14 @@ def _aligned(b: Builder, pointer: Val, base: int) -> Val:
     return b.call("llvm.ptrmask.p0.i64", "ptr", 1, there, Val(str(-base), "i64"))
 
 
-def _emit(program: ir.Built, device: CpuProfile, unchecked: bool) -> Source:
+def _emit(program: ir.Built, device: CpuProfile, unchecked: bool) -> KernelSource:
     b = Builder(features=device.present, fused=device.fused, rounds=device.rounds)
     pointers: dict[str, Val] = {}
     for k, tensor in enumerate(program.tensors):
         at = b.op(f"getelementptr ptr, ptr %tensors, i64 {k}", "ptr")
         pointers[tensor.name] = b.op(f"load ptr, {at}, align 8", "ptr")
         if tensor.private:
-            own = b.op(f"mul i64 %thread, {number(apart(_size(tensor))).text}", "i64")
+            own = b.op(f"mul i64 %thread, {number(apart(_tensor_bytes(tensor))).text}", "i64")
             pointers[tensor.name] = b.op(f"getelementptr i8, {pointers[tensor.name]}, {own}", "ptr")
         if tensor.role is ir.Role.SCRATCH and tensor.layout.base > 1:
             pointers[tensor.name] = _aligned(b, pointers[tensor.name], tensor.layout.base)
@@ -88,7 +95,7 @@ def _emit(program: ir.Built, device: CpuProfile, unchecked: bool) -> Source:
     )
     body = [*(ALIGNED if carries else OPENING), *sizes, *b.entry, *b.lines, "}", "", alone()]
     parts = [*b.declared.values(), "", *b.defined.values(), *([FAIL] if sites else []), *body]
-    return Source("\n".join(parts), tuple(sites), regions)
+    return KernelSource("\n".join(parts), tuple(sites), regions)
 
 
 class Statements:
@@ -109,14 +116,14 @@ class Statements:
         self.values = Values(b, self.dims, device.converts_half)
         places = Pointers(b, pointers)
         addresses = Addresses(b, program, self.dims, places, unchecked, self.values.value, sites)
-        self.memory = Memory(
+        self.memory = AccessEmitter(
             *(b, program, places, addresses, device.converts_half),
             masks=device.has("avx512bw") and device.has("avx512vl"),
         )
         self.values.memory = self.memory
         self.matrix = MatrixUnit(b, device, program, self.dims, places)
         self.dots = Dots(b, device, self.values, self.memory)
-        self.loops = Loops(
+        self.loops = LoopEmitter(
             *(b, program, self.statement, addresses.as_number, self.memory.soon),
             *(self.values.value, Ragged(program, self.memory.masks)),
         )
@@ -125,7 +132,9 @@ class Statements:
     def emit(self) -> int:
         """All kernels. Threads share the chunks of those that have some; the first one does what
         lies between. Returns the number of kernels that are shared."""
-        scope = Scope({d.name: Range(At(), Span.of(d.extent)) for d in self.dims.values()})
+        scope = Scope(
+            {d.name: PointRange(At(), PointCount.for_extent(d.extent)) for d in self.dims.values()}
+        )
         threads = Sharing(self.b)
         alone = not any(k.grid for k in self.program.kernels)
         for kernel in self.program.kernels:
@@ -189,7 +198,9 @@ class Statements:
 
     def _store(self, store: ir.Store, scope: Scope) -> None:
         ref, value = store.ref, store.value
-        if isinstance(value, ir.Load) and self.memory.copy(ref, value, scope, store.padded):
+        if isinstance(value, ir.Load) and self.memory.copy_elements(
+            ref, value, scope, store.padded
+        ):
             return
         made = self.values.value(value, scope)
         self.memory.store(ref, made, scope, store.streamed, store.padded)
@@ -231,7 +242,7 @@ class Statements:
         unrolled = tuple(f for f in declare.over if self.kinds[f.name] is ir.Kind.UNROLL)
         width = lanes[0] if lanes else scope.lanes
         rows = next((f for f in declare.over if self.kinds[f.name] is ir.Kind.MMA), None)
-        own = Accumulators(register_type(declare.type), width, unrolled, rows=rows)
+        own = AccumulatorRegisters(register_type(declare.type), width, unrolled, rows=rows)
         scope.accumulators[declare.name] = own
         if rows is not None and declare.start is None:
             keys = product(*(range(0, f.step * f.count, f.step) for f in unrolled))
@@ -247,8 +258,8 @@ class Statements:
         lost = scope.accumulators[carry.lost] if carry.lost else None
         zero = b.spread(b.constant(0.0, own.type), own.lanes)
 
-        def each(at: Callable[[Accumulators], str]) -> None:
-            def held(some: Accumulators) -> Val:
+        def each(at: Callable[[AccumulatorRegisters], str]) -> None:
+            def held(some: AccumulatorRegisters) -> Val:
                 return b.op(f"load {zero.ty}, ptr {at(some)}", own.type, own.lanes)
 
             new, old = held(own), held(total)

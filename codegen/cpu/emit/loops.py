@@ -20,9 +20,9 @@ from tcl.codegen.cpu.emit.repeats import repeat, stoppable_repeat
 from tcl.codegen.cpu.emit.scope import (
     At,
     Lengths,
-    Range,
+    PointCount,
+    PointRange,
     Scope,
-    Span,
     add,
     fewer,
     i64,
@@ -34,11 +34,11 @@ from tcl.codegen.cpu.emit.sharing import Sharing
 from tcl.codegen.cpu.llvm.builder import Builder, Val
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.walk import statements, straight
-from tcl.grammar.sizes.varying import usual
+from tcl.grammar.sizes.varying import representative
 from tcl.grammar.syntax.types import INT32, INT64
 
 
-class Loops:
+class LoopEmitter:
     """Emits loops around what ``emit`` does in them."""
 
     def __init__(
@@ -71,19 +71,19 @@ class Loops:
         self.straight: dict[int, bool] = {}
         """By identity of a body: whether nothing branches in it."""
         self.works: dict[int, int] = {}
-        """By identity of a body: what ``_work`` says of it."""
+        """By identity of a body: what ``_statements_at_most`` says of it."""
 
     def loop(self, loop: ir.Loop, body: ir.Statement, scope: Scope) -> None:
         """The loop, from where the loops around it stand."""
         match loop.kind:
             case ir.Kind.SERIAL if loop.peel is not None:
                 self.peeled.loop(loop.fold, loop.peel, body, scope)
-            case ir.Kind.SERIAL if loop.listed is not None:
-                self._listed(loop.fold, loop.listed, body, scope)
+            case ir.Kind.SERIAL if loop.compacted is not None:
+                self._compacted(loop.fold, loop.compacted, body, scope)
             case ir.Kind.SERIAL:
                 self._serial(loop.fold, body, scope)
             case ir.Kind.UNROLL | ir.Kind.VECTOR if dim := self._unknown(loop, body, scope):
-                self._apart(dim, loop, body, scope)
+                self._each_length(dim, loop, body, scope)
             case ir.Kind.UNROLL:
                 self._unrolled(loop.fold, body, scope)
             case ir.Kind.VECTOR:
@@ -127,7 +127,7 @@ class Loops:
 
         def each(index: Val) -> None:
             b, rest = self.b, index
-            ranges: dict[str, Range] = {}
+            ranges: dict[str, PointRange] = {}
             offsets: dict[str, At] = {}
             for folds in reversed(kernel.grid):
                 count = number(folds[0].count)
@@ -135,36 +135,38 @@ class Loops:
                 rest = b.binary("udiv", rest, count)
                 for fold in folds:
                     span = scope.ranges[fold.dim].span
-                    ranges[fold.dim] = Range(At(own), self._chunk(fold, span, own))
+                    ranges[fold.dim] = PointRange(At(own), self._chunk(fold, span, own))
                     offsets[fold.name] = At(own)
             self.emit(kernel.body, scope.moved(ranges, offsets))
 
         count = math.prod(folds[0].count for folds in kernel.grid)
-        threads.share(count, self._work(kernel.body), each)
+        threads.share(count, self._statements_at_most(kernel.body), each)
 
-    def _work(self, body: ir.Statement) -> int:
+    def _statements_at_most(self, body: ir.Statement) -> int:
         """How many statements it does, at most."""
         match body:
             case ir.For(loop=loop, body=inner):
                 at_once = loop.kind in (ir.Kind.VECTOR, ir.Kind.DOT, ir.Kind.MMA)
-                times = 1 if at_once else usual(loop.fold.count)
-                found = self.works.get(id(body)) or max(1, times * self._work(inner))
+                times = 1 if at_once else representative(loop.fold.count)
+                found = self.works.get(id(body)) or max(1, times * self._statements_at_most(inner))
             case ir.Block(body=several):
-                found = self.works.get(id(body)) or max(1, sum(map(self._work, several)))
+                found = self.works.get(id(body)) or max(
+                    1, sum(map(self._statements_at_most, several))
+                )
             case ir.First(then=then, otherwise=otherwise):
-                found = max(self._work(then), self._work(otherwise))
+                found = max(self._statements_at_most(then), self._statements_at_most(otherwise))
             case _:
                 return 1
         self.works[id(body)] = found
         return found
 
-    def _chunk(self, fold: ir.Fold, span: Span | int, own: Val) -> Span | int:
+    def _chunk(self, fold: ir.Fold, span: PointCount | int, own: Val) -> PointCount | int:
         """The points of the chunk that begins at ``own``."""
-        parts = _parts(fold, span)
+        parts = _lengths(fold, span)
         if not isinstance(parts, Lengths) and len(parts) == 1:
             return parts[0]
         left = self.b.binary("sub nsw", _value(span), own)
-        return Span(self.b.intrinsic("smin", left, number(fold.step)), parts)
+        return PointCount(self.b.intrinsic("smin", left, number(fold.step)), parts)
 
     # Serial loops.
 
@@ -186,7 +188,9 @@ class Loops:
         else:
             self._counted(fold, body, scope, _value(span), None)
 
-    def _full_and_rests(self, fold: ir.Fold, body: ir.Statement, scope: Scope, span: Span) -> None:
+    def _full_and_rests(
+        self, fold: ir.Fold, body: ir.Statement, scope: Scope, span: PointCount
+    ) -> None:
         b = self.b
         rests = sorted(span.remainders(fold.step) - {0})
         if not rests:
@@ -213,7 +217,7 @@ class Loops:
         if many:
             scope = replace(scope, rest=True)
         for lengths in groups:
-            points = Span(rest, lengths) if len(lengths) > 1 else lengths[0]
+            points = PointCount(rest, lengths) if len(lengths) > 1 else lengths[0]
             each = partial(self._iteration, fold, body, scope, tail, points, At(full))
             self._where(partial(self._among, rest, lengths), "rest", each)
 
@@ -254,7 +258,9 @@ class Loops:
 
             def each(begun: Val = begun, piece: int = piece) -> None:
                 offset = At(add(b, tail.base, begun), tail.constant)
-                self.emit(body, self._inside(fold, scope, Range(offset, piece, At(begun)), own))
+                self.emit(
+                    body, self._inside(fold, scope, PointRange(offset, piece, At(begun)), own)
+                )
 
             def is_there(there: Val = there) -> Val:
                 return there
@@ -282,16 +288,18 @@ class Loops:
             return
 
         def each(own: Val) -> None:
-            part: Span | int | None = inner
+            part: PointCount | int | None = inner
             if part is None:
                 left = b.intrinsic("smin", b.binary("sub nsw", span, own), number(fold.step))
-                part = Span(left, _parts(fold, range_.span))
+                part = PointCount(left, _lengths(fold, range_.span))
             offset = At(add(b, range_.offset.base, own), range_.offset.constant)
             self._iteration(fold, body, scope, offset, part, At(own))
 
         self._repeat(fold, body, scope, span, each, empty)
 
-    def _listed(self, fold: ir.Fold, listed: ir.Listed, body: ir.Statement, scope: Scope) -> None:
+    def _compacted(
+        self, fold: ir.Fold, compacted: ir.Compacted, body: ir.Statement, scope: Scope
+    ) -> None:
         """The loop over the iterations in a list, which may be empty."""
         b, range_ = self.b, scope.ranges[fold.dim]
 
@@ -301,11 +309,11 @@ class Loops:
         def each(turn: Val) -> None:
             inner = scope.copied()
             inner.variables[ir.TURN] = turn
-            own = known(listed.offset, inner)
+            own = known(compacted.offset, inner)
             offset = At(add(b, range_.offset.base, own), range_.offset.constant)
             self._iteration(fold, body, scope, offset, 1, At(own))
 
-        self._repeat(fold, body, scope, known(listed.count, scope), each, empty=True)
+        self._repeat(fold, body, scope, known(compacted.count, scope), each, empty=True)
 
     def _repeat(
         self,
@@ -317,7 +325,12 @@ class Loops:
         empty: bool,
     ) -> None:
         """``each`` iteration over ``span`` points, with looks whether to go on."""
-        b, work, count, step = self.b, self._work(body), usual(fold.count), fold.step
+        b, work, count, step = (
+            self.b,
+            self._statements_at_most(body),
+            representative(fold.count),
+            fold.step,
+        )
         pause = self.pauses.get(id(body))
         if pause is None:
             stoppable_repeat(b, span, step, count, work, each, empty)
@@ -339,7 +352,7 @@ class Loops:
     def padded(self, fold: ir.Fold, body: ir.Statement, scope: Scope) -> None:
         """A loop whose iterations beyond the end of the dimension run, too, with no points."""
         range_, whole = scope.ranges[fold.dim], fold.step * fold.count
-        if isinstance(range_.span, Span):
+        if isinstance(range_.span, PointCount):
             self._padded(fold, body, scope, range_.span)
             return
         span = known_span(fold, scope)
@@ -349,7 +362,7 @@ class Loops:
             points = min(rest, fold.step) if own == span - rest else 0
             self._iteration(fold, body, scope, range_.offset + own, points, At(None, own))
 
-    def _padded(self, fold: ir.Fold, body: ir.Statement, scope: Scope, span: Span) -> None:
+    def _padded(self, fold: ir.Fold, body: ir.Statement, scope: Scope, span: PointCount) -> None:
         """As ``padded``, of a number of points that is known only when the code runs."""
         b, offset = self.b, scope.ranges[fold.dim].offset
 
@@ -373,13 +386,15 @@ class Loops:
     def _unknown(self, loop: ir.Loop, body: ir.Statement, scope: Scope) -> str | None:
         """A dimension whose length has to be known in a loop, and is one of several."""
         spans = ((dim, scope.ranges[dim].span) for dim in self.ragged.exact(loop, body))
-        several = (dim for dim, x in spans if isinstance(x, Span) and isinstance(x.choices, tuple))
+        several = (
+            dim for dim, x in spans if isinstance(x, PointCount) and isinstance(x.choices, tuple)
+        )
         return next(several, None)
 
-    def _apart(self, dim: str, loop: ir.Loop, body: ir.Statement, scope: Scope) -> None:
+    def _each_length(self, dim: str, loop: ir.Loop, body: ir.Statement, scope: Scope) -> None:
         """The loop once for each length of a dimension."""
         range_ = scope.ranges[dim]
-        assert isinstance(range_.span, Span)
+        assert isinstance(range_.span, PointCount)
         assert isinstance(range_.span.choices, tuple)
         for points in range_.span.choices:
             there = partial(self._among, range_.span.value, (points,))
@@ -389,7 +404,7 @@ class Loops:
     def _unrolled(self, fold: ir.Fold, body: ir.Statement, scope: Scope) -> None:
         offset, span = scope.ranges[fold.dim].offset, scope.ranges[fold.dim].span
         lengths: tuple[int, ...] = ()
-        if isinstance(span, Span) and not isinstance(span.choices, Lengths):
+        if isinstance(span, PointCount) and not isinstance(span.choices, Lengths):
             lengths = span.choices
         known = max(lengths) if lengths else known_span(fold, scope)
         full = known > fold.step and known % fold.step == 0
@@ -402,16 +417,16 @@ class Loops:
             whole = {fold.dim: scope.ranges[fold.dim], **scope.written_out}
             scope = replace(scope, written_out=whole)
         for own in range(0, known, fold.step):
-            part: Span | int = min(fold.step, known - own)
-            if isinstance(span, Span) and min(lengths) < own + fold.step:
+            part: PointCount | int = min(fold.step, known - own)
+            if isinstance(span, PointCount) and min(lengths) < own + fold.step:
                 left = self.b.binary("sub nsw", span.value, number(own))
-                part = Span(left, tuple(length - own for length in lengths))
+                part = PointCount(left, tuple(length - own for length in lengths))
             self._iteration(fold, body, scope, offset + own, part, At(None, own))
 
     def _lanes(self, fold: ir.Fold, body: ir.Statement, scope: Scope) -> None:
         """All lanes at once; those behind the end of the dimension switched off."""
         span, lanes, there = scope.ranges[fold.dim].span, fold.count, None
-        if isinstance(span, Span) and self.ragged.masks:
+        if isinstance(span, PointCount) and self.ragged.masks:
             there, active = fewer(self.b, lanes, span.value), lanes
         else:
             active = min(known_span(fold, scope), lanes)
@@ -437,14 +452,14 @@ class Loops:
         body: ir.Statement,
         scope: Scope,
         offset: At,
-        span: Span | int,
+        span: PointCount | int,
         own: At,
     ) -> None:
         """The body once. ``offset`` is from the start of the dim, ``own`` from where the loop
         begins, ``span`` what is handed on."""
-        self.emit(body, self._inside(fold, scope, Range(offset, span), own))
+        self.emit(body, self._inside(fold, scope, PointRange(offset, span), own))
 
-    def _inside(self, fold: ir.Fold, scope: Scope, range_: Range, own: At) -> Scope:
+    def _inside(self, fold: ir.Fold, scope: Scope, range_: PointRange, own: At) -> Scope:
         """The place that an iteration hands on: the points before it are this loop's as far as it
         steps over them, and the next one's else."""
         b, begun = self.b, scope.ranges[fold.dim].begun.base
@@ -463,7 +478,7 @@ _APART_OF_MANY = 31
 of it would read the other operands once more."""
 
 
-def _parts(fold: ir.Fold, span: Span | int) -> tuple[int, ...] | Lengths:
+def _lengths(fold: ir.Fold, span: PointCount | int) -> tuple[int, ...] | Lengths:
     """The numbers of points that iterations of the loop may have."""
     whole = (span,) if isinstance(span, int) else span.choices
     if isinstance(whole, Lengths):
@@ -477,5 +492,5 @@ def _parts(fold: ir.Fold, span: Span | int) -> tuple[int, ...] | Lengths:
     return tuple(sorted(parts))
 
 
-def _value(span: Span | int) -> Val:
+def _value(span: PointCount | int) -> Val:
     return number(span) if isinstance(span, int) else span.value

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import field
 
 from tcl.codegen.cpu.emit.across import Pointers
-from tcl.codegen.cpu.emit.scope import Accumulators, At, Scope, affine, number
+from tcl.codegen.cpu.emit.scope import AccumulatorRegisters, At, Scope, affine, number
 from tcl.codegen.cpu.llvm.builder import Builder, Val
 from tcl.codegen.devices.cpu import CpuProfile
 from tcl.codegen.devices.fragments import MATRIX_REGISTERS, fragments
@@ -58,13 +58,13 @@ class MatrixUnit:
         b.leaving.remove(release)
         b.do(release)
 
-    def declare(self, own: Accumulators, keys: list[tuple[int, ...]]) -> None:
+    def declare(self, own: AccumulatorRegisters, keys: list[tuple[int, ...]]) -> None:
         """Gives a matrix of accumulators its registers, one for each of the unrolled iterations."""
         own.registers.update({key: k for k, key in enumerate(keys)})
         self.free = list(range(len(keys), MATRIX_REGISTERS))
         self.held.clear()
 
-    def move(self, action: ir.Action, own: Accumulators, scope: Scope, home: str) -> None:
+    def move(self, action: ir.Action, own: AccumulatorRegisters, scope: Scope, home: str) -> None:
         """Sums at this place: cleared, or between their register and their ``home`` in memory."""
         register = _register(own.registers[tuple(scope.folds[f.name].constant for f in own.over)])
         match action:
@@ -97,7 +97,7 @@ class MatrixUnit:
 
     def _moves(self, side: ir.Value, rows: ir.Fold) -> bool:
         """Whether a factor depends on the rows."""
-        return self._stride(_read(side), rows) != 0
+        return self._stride(_side_load(side), rows) != 0
 
     def _stride(self, load: ir.Load, fold: ir.Fold) -> int:
         """Bytes from one iteration to the next."""
@@ -106,7 +106,7 @@ class MatrixUnit:
 
     def _operand(self, side: ir.Value, rows: ir.Fold, scope: Scope) -> int:
         """The register that has a factor, whose rows these are."""
-        b, load = self.b, _read(side)
+        b, load = self.b, _side_load(side)
         layout = self.program.tensor(load.ref.tensor).layout
         at, _ = affine(b, layout.place(load.ref), self.dims, scope)
         pointer = self.pointers.at(load.ref.tensor, at)
@@ -130,7 +130,7 @@ class MatrixUnit:
         self.b.do(self.b.call_text(f"llvm.x86.{name}", "void", *arguments))
 
 
-def _read(side: ir.Value) -> ir.Load:
+def _side_load(side: ir.Value) -> ir.Load:
     if not isinstance(side, ir.Load):
         raise ir.IRError("a matrix unit multiplies what lies in panels")
     return side

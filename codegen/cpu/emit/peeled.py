@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from tcl.codegen.cpu.emit.repeats import repeat
-from tcl.codegen.cpu.emit.scope import At, Lengths, Range, Scope, Span, add, i64, number
+from tcl.codegen.cpu.emit.scope import At, Lengths, PointCount, PointRange, Scope, add, i64, number
 from tcl.codegen.cpu.llvm.builder import Builder, Val
 from tcl.codegen.loopir import ir
 from tcl.common.dataclass import dataclass
@@ -33,7 +33,7 @@ class Peeled:
     def loop(self, fold: ir.Fold, peel: ir.Peel, body: ir.Statement, scope: Scope) -> None:
         """The loop, from where the loops around it stand."""
         b, points = self.b, scope.ranges[fold.dim].span
-        given = points if isinstance(points, Span) else Span(number(points), (points,))
+        given = points if isinstance(points, PointCount) else PointCount(number(points), (points,))
         span, lengths = given.value, given.choices
         itemsize = self.program.tensor(peel.ref.tensor).layout.itemsize
         beyond = b.binary("sub", number(0), self.address(peel.ref, scope))
@@ -47,7 +47,7 @@ class Peeled:
         inside = b.binary("and", left, number(-peel.points))
         if isinstance(lengths, Lengths):
             reached, missed = lengths.most >= peel.points, lengths.least < most + peel.points
-            known = Span(inside, Lengths(peel.points, peel.points, lengths.most))
+            known = PointCount(inside, Lengths(peel.points, peel.points, lengths.most))
         else:
             choices = {
                 (n - k) // peel.points * peel.points
@@ -55,7 +55,7 @@ class Peeled:
                 for k in range(min(most, n) + 1)
             }
             reached, missed = choices != {0}, 0 in choices
-            known = Span(inside, tuple(sorted(choices - {0})))
+            known = PointCount(inside, tuple(sorted(choices - {0})))
 
         def vectors() -> None:
             self.serial(
@@ -84,11 +84,11 @@ class Peeled:
             vectors()
         repeat(self.b, number(0), number(2), 1, end, empty=False)
 
-    def _part(self, scope: Scope, fold: ir.Fold, own: Val, span: Span | int) -> Scope:
+    def _part(self, scope: Scope, fold: ir.Fold, own: Val, span: PointCount | int) -> Scope:
         """A part of the range of a loop: so many points, from ``own`` on."""
         offset = scope.ranges[fold.dim].offset
         at = At(add(self.b, offset.base, own), offset.constant)
-        return scope.moved({fold.dim: Range(at, span)}, {})
+        return scope.moved({fold.dim: PointRange(at, span)}, {})
 
     def _unless_zero(self, count: Val, emit: Callable[[], None]) -> None:
         b = self.b

@@ -15,7 +15,7 @@ from dataclasses import field
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.walk import inside, loads, statements, values_in, walk
 from tcl.common.dataclass import dataclass
-from tcl.grammar.sizes.varying import alike
+from tcl.grammar.sizes.varying import provably_equal
 
 _WORD = 4
 """Bytes of what dot products read several elements as."""
@@ -84,7 +84,7 @@ class Ragged:
             plain = all(isinstance(s, ir.For | ir.Block | ir.Store) for s in inner)
             alone = not any(isinstance(v, ir.Variable | ir.Combined) for v in values)
             along = any(x.kind is ir.Kind.VECTOR and x.fold.dim == fold.dim for x in loops)
-            beside = any(alike(self._step(ref, fold), self._itemsize(ref)) for ref in refs)
+            beside = any(provably_equal(self._step(ref, fold), self._itemsize(ref)) for ref in refs)
             self._copies[key] = plain and alone and (along or not beside)
         return self._copies[key]
 
@@ -103,12 +103,12 @@ class Ragged:
             itemsize = self._itemsize(body.ref)
             words = dot is not None and itemsize * dot.count == _WORD
             yield self._affine(body.ref)
-            yield alike(self._step(body.ref, lane), _WORD if words else itemsize)
+            yield provably_equal(self._step(body.ref, lane), _WORD if words else itemsize)
         for load in (x for value in values_in(body) for x in loads(value) if x.total):
             itemsize, step = self._itemsize(load.ref), self._step(load.ref, lane)
-            words = dot is not None and alike(self._step(load.ref, dot), itemsize)
+            words = dot is not None and provably_equal(self._step(load.ref, dot), itemsize)
             yield self._affine(load.ref)
-            yield alike(step, 0) or alike(step, _WORD if words else itemsize)
+            yield provably_equal(step, 0) or provably_equal(step, _WORD if words else itemsize)
         for each in inside(body):
             yield from self._side_by_side(lane, each, dot)
 

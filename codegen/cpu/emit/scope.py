@@ -6,11 +6,11 @@ import math
 from collections.abc import Mapping
 from dataclasses import field, replace
 
-from tcl.codegen.cpu.emit.sizes import named
+from tcl.codegen.cpu.emit.sizes import named_sizes
 from tcl.codegen.cpu.llvm.builder import Builder, Val
 from tcl.codegen.loopir import ir
 from tcl.common.dataclass import dataclass
-from tcl.grammar.sizes.varying import Size, Undecided, alike, limits
+from tcl.grammar.sizes.varying import Size, Undecided, limits, provably_equal
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class At:
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class PointCount:
     """A number of points that is known only when the code runs."""
 
     value: Val
@@ -53,12 +53,12 @@ class Span:
         return max(self.choices) >= points
 
     @staticmethod
-    def of(extent: int) -> Span | int:
+    def for_extent(extent: int) -> PointCount | int:
         """The points of a dimension."""
         if not isinstance(extent, Size):
             return extent
         multiple = math.gcd(*(c for _, c in extent.terms))
-        return Span(number(extent), Lengths(multiple, *limits(extent)))
+        return PointCount(number(extent), Lengths(multiple, *limits(extent)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,18 +78,18 @@ class Lengths:
 
 
 @dataclass(frozen=True, slots=True)
-class Range:
+class PointRange:
     """Where the loops of one dimension stand, in points from its start."""
 
     offset: At
-    span: Span | int
+    span: PointCount | int
     """Points that the enclosing loop hands to the next fold."""
     begun: At = At()
     """Where the next fold begins: points before it are done apart."""
 
 
 @dataclass(slots=True)
-class Accumulators:
+class AccumulatorRegisters:
     """The registers of one accumulator, one for each combination of unrolled iterations."""
 
     type: str
@@ -109,9 +109,9 @@ class Accumulators:
 class Scope:
     """Loops and variables around a place, and the lanes that run there."""
 
-    ranges: dict[str, Range]
+    ranges: dict[str, PointRange]
     """By dim."""
-    written_out: dict[str, Range] = field(default_factory=dict)
+    written_out: dict[str, PointRange] = field(default_factory=dict)
     """By dim: the points that the unrolled loops around this place go through, where nothing
     branches in them."""
     rest: bool = False
@@ -119,7 +119,7 @@ class Scope:
     folds: dict[str, At] = field(default_factory=dict)
     """Offset in points of each fold, by name."""
     variables: dict[str, Val] = field(default_factory=dict)
-    accumulators: dict[str, Accumulators] = field(default_factory=dict)
+    accumulators: dict[str, AccumulatorRegisters] = field(default_factory=dict)
     lanes: int = 1
     lane_dim: str = ""
     lane_fold: str = ""
@@ -151,7 +151,7 @@ class Scope:
         """For a block of its own: names defined in it end with it."""
         return replace(self, variables=dict(self.variables), accumulators=dict(self.accumulators))
 
-    def moved(self, ranges: Mapping[str, Range], folds: Mapping[str, At]) -> Scope:
+    def moved(self, ranges: Mapping[str, PointRange], folds: Mapping[str, At]) -> Scope:
         """An inner place of these loops, for a block of its own."""
         return replace(
             self,
@@ -168,7 +168,9 @@ def known_span(fold: ir.Fold, scope: Scope) -> int:
     Raises ``Undecided`` where the loops around it leave that to a size that varies.
     """
     span = scope.ranges[fold.dim].span
-    if isinstance(span, Size) or (isinstance(span, Span) and isinstance(span.choices, Lengths)):
+    if isinstance(span, Size) or (
+        isinstance(span, PointCount) and isinstance(span.choices, Lengths)
+    ):
         raise Undecided(f"how many points {fold.name} has is known only when the kernel runs")
     if not isinstance(span, int):
         raise ir.IRError(f"the length of {fold.name} is not known where it is written out")
@@ -198,21 +200,25 @@ def add(b: Builder, left: Val | None, right: Val | None) -> Val | None:
 
 def scale(b: Builder, value: Val | None, factor: int) -> Val | None:
     """An index value times a constant."""
-    if value is None or alike(factor, 1):
+    if value is None or provably_equal(factor, 1):
         return value
-    return None if alike(factor, 0) else b.binary("mul nsw", value, number(factor))
+    return None if provably_equal(factor, 0) else b.binary("mul nsw", value, number(factor))
 
 
 def number(value: int) -> Val:
     """An index value that is known now, or as soon as the sizes are."""
-    return Val(named(value) if isinstance(value, Size) else str(value), "i64")
+    return Val(named_sizes(value) if isinstance(value, Size) else str(value), "i64")
 
 
 def i64(b: Builder, at: At) -> Val:
     """An index value as an operand."""
     if at.base is None:
         return number(at.constant)
-    return at.base if alike(at.constant, 0) else b.binary("add nsw", at.base, number(at.constant))
+    return (
+        at.base
+        if provably_equal(at.constant, 0)
+        else b.binary("add nsw", at.base, number(at.constant))
+    )
 
 
 def affine(

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from tcl.codegen.cpu.abi import BARRIER_LINES, LINE, stopped
 from tcl.codegen.cpu.emit.scope import number
 from tcl.codegen.cpu.llvm.builder import Builder, Val
-from tcl.grammar.sizes.varying import usual
+from tcl.grammar.sizes.varying import representative
 
 _SHARES = 8
 """How many times a thread takes iterations, if all are as fast: more even out more, and cost
@@ -87,7 +87,7 @@ class Sharing:
     def _look_out(self, index: Val, count: int, work: int) -> None:
         """Leave if the call is to end. Not before every iteration if there is little in one."""
         b = self.b
-        if usual(count) * work < UNSEEN:
+        if representative(count) * work < UNSEEN:
             return
         if work >= SEEN:
             b.leave_if_stopped()

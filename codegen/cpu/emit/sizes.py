@@ -14,7 +14,7 @@ _NAME = re.compile(r'%"([^"]+)"')
 _NAMED: dict[str, Size] = {}
 
 
-def named(size: Size) -> str:
+def named_sizes(size: Size) -> str:
     """What a kernel's text names a size."""
     text = str(size)
     _NAMED[text] = size

@@ -9,16 +9,24 @@ from collections.abc import Callable, Mapping
 from itertools import product
 from typing import assert_never
 
-from tcl.codegen.cpu.emit.accesses import Memory
+from tcl.codegen.cpu.emit.accesses import AccessEmitter
 from tcl.codegen.cpu.emit.repeats import repeat
-from tcl.codegen.cpu.emit.scope import Accumulators, At, Scope, affine, i64, lane_values, number
+from tcl.codegen.cpu.emit.scope import (
+    AccumulatorRegisters,
+    At,
+    Scope,
+    affine,
+    i64,
+    lane_values,
+    number,
+)
 from tcl.codegen.cpu.llvm.arith import COMPARISONS, arithmetic, compare, unary
 from tcl.codegen.cpu.llvm.builder import Builder, Val, register_type, vector
 from tcl.codegen.cpu.llvm.convert import cast
 from tcl.codegen.cpu.math import builtins as math
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.walk import walk
-from tcl.grammar.sizes.varying import Size, alike
+from tcl.grammar.sizes.varying import Size, provably_equal
 from tcl.grammar.syntax.types import BOOL
 
 _CHEAP = 12
@@ -28,7 +36,7 @@ _CHEAP = 12
 class Values:
     """Emits values."""
 
-    memory: Memory
+    memory: AccessEmitter
 
     def __init__(self, b: Builder, dims: Mapping[str, ir.Dim], native_half: bool) -> None:
         self.b, self.dims, self.native_half = b, dims, native_half
@@ -44,7 +52,9 @@ class Values:
                 return b.constant(constant, register_type(type_))
             case ir.Position(index=index, type=type_):
                 first, step = affine(b, index, self.dims, scope)
-                apart = first.constant if first.base is not None and not alike(step, 0) else 0
+                apart = (
+                    first.constant if first.base is not None and not provably_equal(step, 0) else 0
+                )
                 own = b.convert("trunc", i64(b, first + -apart), register_type(type_))
                 return lane_values(b, own, step, scope.lanes, apart)
             case ir.Variable(name=name):
@@ -70,7 +80,7 @@ class Values:
             case _:
                 assert_never(value)
 
-    def slot(self, accumulators: Accumulators, scope: Scope) -> str:
+    def slot(self, accumulators: AccumulatorRegisters, scope: Scope) -> str:
         """The stack slot of the accumulator for this iteration."""
         key = tuple(scope.folds[f.name].constant for f in accumulators.over)
         slot, rows = self.slot_at(accumulators, key), accumulators.rows
@@ -80,7 +90,7 @@ class Values:
         type_ = vector(accumulators.type, accumulators.lanes)
         return self.b.op(f"getelementptr {type_}, ptr {slot}, {row}", "ptr").text
 
-    def slot_at(self, accumulators: Accumulators, key: tuple[int, ...]) -> str:
+    def slot_at(self, accumulators: AccumulatorRegisters, key: tuple[int, ...]) -> str:
         """The stack slot of the accumulator for the iterations at these offsets."""
         if key not in accumulators.slots:
             type_ = vector(accumulators.type, accumulators.lanes)
@@ -91,9 +101,9 @@ class Values:
 
     def each_row(
         self,
-        own: Accumulators,
+        own: AccumulatorRegisters,
         key: tuple[int, ...],
-        each: Callable[[Callable[[Accumulators], str]], None],
+        each: Callable[[Callable[[AccumulatorRegisters], str]], None],
     ) -> None:
         """What is done with the accumulators for the iterations at these offsets, of all rows of a
         matrix: ``each`` gets what says where those of a name are."""
@@ -114,7 +124,7 @@ class Values:
 
         repeat(b, number(0), number(own.rows.count), 1, row, empty=False)
 
-    def accumulated(self, accumulators: Accumulators, scope: Scope) -> Val:
+    def accumulated(self, accumulators: AccumulatorRegisters, scope: Scope) -> Val:
         """What the accumulator for this iteration holds."""
         type_, lanes = accumulators.type, accumulators.lanes
         text = f"load {vector(type_, lanes)}, ptr {self.slot(accumulators, scope)}"

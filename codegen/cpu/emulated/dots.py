@@ -14,7 +14,7 @@ _INTEGERS = re.compile(r"llvm\.x86\.avx(?:2|512|10)\.vpdp(b|w(?=ss))([us])([us])
 _BFLOAT16 = re.compile(r"llvm\.x86\.avx512bf16\.dpbf16ps\.(128|256|512)")
 
 
-def definition(name: str, function: str) -> str | None:
+def dot_definition(name: str, function: str) -> str | None:
     """The function that stands for an intrinsic, with the types that LLVM 22 gives it; None for
     one that is none of these."""
     if found := _INTEGERS.fullmatch(name):
@@ -40,7 +40,7 @@ def _integers(function: str, bits: int, left: str, right: str, lanes: int) -> st
         lines.append(f"  %product{k} = mul {sums} %x{k}, %y{k}")
         lines.append(f"  %total{k} = add {sums} {total}, %product{k}")
         total = f"%total{k}"
-    return _function(sums, function, type_, lines, total)
+    return _define_function(sums, function, type_, lines, total)
 
 
 def _bfloat16(function: str, lanes: int) -> str:
@@ -66,10 +66,10 @@ def _bfloat16(function: str, lanes: int) -> str:
             f"  %{part}.total = call {sums} @tcl_flushed.v{lanes}({sums} %{part}.exact)",
         ]
         total = f"%{part}.total"
-    return _function(sums, function, type_, lines, total)
+    return _define_function(sums, function, type_, lines, total)
 
 
-def _function(sums: str, name: str, type_: str, lines: list[str], result: str) -> str:
+def _define_function(sums: str, name: str, type_: str, lines: list[str], result: str) -> str:
     opening = (
         f"define internal {sums} @{name}({sums} %sums, {type_} %left, {type_} %right) "
         "alwaysinline nounwind {"

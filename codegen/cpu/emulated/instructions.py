@@ -25,7 +25,7 @@ def emulating(text: str, features: str) -> str:
         return text
     text = _DECLARED.sub(lambda found: "" if found[1] in made else found[0], text)
     for name in made:
-        text = text.replace(f"@{name}(", f"@{_function(name)}(")
+        text = text.replace(f"@{name}(", f"@{_function_name(name)}(")
     if any(name in tiles.NAMES for name in made):
         text = tiles.with_state(text, _PREFIX)
         made[""] = tiles.STATE
@@ -35,7 +35,7 @@ def emulating(text: str, features: str) -> str:
 _PREFIX = "tcl_emulated."
 
 
-def _function(name: str) -> str:
+def _function_name(name: str) -> str:
     """What the function is called that stands for an intrinsic."""
     return name.replace("llvm.x86.", _PREFIX)
 
@@ -43,5 +43,5 @@ def _function(name: str) -> str:
 def _of(name: str) -> str | None:
     """The function that stands for an intrinsic; None for one that is no instruction of ours."""
     if name in tiles.NAMES:
-        return tiles.definition(name, _function(name))
-    return dots.definition(name, _function(name))
+        return tiles.tile_definition(name, _function_name(name))
+    return dots.dot_definition(name, _function_name(name))

@@ -40,7 +40,7 @@ def with_state(text: str, prefix: str) -> str:
     )
 
 
-def definition(name: str, function: str) -> str:
+def tile_definition(name: str, function: str) -> str:
     """The function that stands for an intrinsic; its first argument are the tile registers."""
     short = name.removeprefix("llvm.x86.")
     if short in _MOVES_TEXT:

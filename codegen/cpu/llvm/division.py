@@ -35,7 +35,7 @@ def quotient(b: Builder, left: Val, right: Val) -> Val:
     one = b.constant(1.0, right.type)
     labels = b.new_label("multiply"), b.new_label("divide")
     after = b.new_label("divided")
-    b.branch_if(_within(b, right, form, 100), *labels)
+    b.branch_if(_exponent_within(b, right, form, 100), *labels)
     b.start(labels[1])
     slow = b.binary("fdiv", left, right)
     slow_end = b.block
@@ -53,10 +53,10 @@ def _by_reciprocal(b: Builder, x: Val, s: Val, r: Val, form: _Format) -> Val:
     rest = b.intrinsic("fma", b.op(f"fneg {q}", q.type, q.lanes), s, x)
     corrected = b.intrinsic("fma", rest, r, q)
     # Neither the rest nor the product of anything is out of range.
-    return b.select(_within(b, q, form, 60), corrected, q)
+    return b.select(_exponent_within(b, q, form, 60), corrected, q)
 
 
-def _within(b: Builder, x: Val, form: _Format, exponent: int) -> Val:
+def _exponent_within(b: Builder, x: Val, form: _Format, exponent: int) -> Val:
     """Whether ``2**-exponent <= |x| < 2**exponent``."""
     integer = f"i{form.bits}"
     bits = b.convert("bitcast", x, integer)

@@ -36,7 +36,7 @@ def transposed(b: Builder, rows: Sequence[Val], itemsize: int) -> list[Val]:
             high = low | 1 << bit
             pair = parts[low], parts[high]
             parts[low], parts[high] = (mixed(b, *pair, mask) for mask in masks)
-    found = [parts[_place(column, within)] for column in range(size)]
+    found = [parts[_final_column(column, within)] for column in range(size)]
     b.known.update(zip(columns, found, strict=True))
     return found
 
@@ -74,7 +74,7 @@ def _masks(unit: int, size: int, within: int, lanes: int) -> tuple[list[int], li
     return masks
 
 
-def _place(column: int, within: int) -> int:
+def _final_column(column: int, within: int) -> int:
     """Where a column is in the end: its low bits come out in reverse."""
     place, bit = column & ~(within - 1), within >> 1
     while bit:

@@ -55,10 +55,8 @@ def call(b: Builder, name: str, arguments: Sequence[Val], type_: ScalarType) -> 
             results.append(b.call(f"{name}f", real, 1, *each, note=PURE))
             continue
         wide = [b.convert("fpext", a, "double") for a in each]
-        if name in _LIBM:
-            result = b.call(name, "double", 1, *wide, note=PURE)
-        else:
-            result = special.call(b, name, wide)
+        own = name not in _LIBM
+        result = special.call(b, name, wide) if own else b.call(name, "double", 1, *wide, note=PURE)
         results.append(b.convert("fptrunc", result, real))
     return b.gather_lanes(results)
 

@@ -13,11 +13,9 @@ from tcl.codegen.cpu.math.tools import (
     at_least,
     at_most,
     bits,
-    both,
     floor,
     is_nan,
     log_edges,
-    negated,
     negative,
     polynomial,
     rarely,
@@ -109,8 +107,13 @@ def _pow(x: Number, y: Number) -> Number:
 def pow_edges(x: Number, y: Number, power: Number) -> Number:
     """x**y as C has it, where ``power`` is right if x is positive and both are finite; then, it
     is the result, and nothing else is computed."""
-    a, zero, one, infinity = x.abs(), x.like(0.0), x.like(1.0), x.like(_INF)
-    plain = both(both(x > 0.0, x < _INF), y.abs() < _INF)
+    a, zero, one, infinity = (
+        x.abs(),
+        x.like(0.0),
+        x.like(1.0),
+        x.like(_INF),
+    )
+    plain = (x > 0.0) & (x < _INF) & (y.abs() < _INF)
 
     def edges() -> Number:
         # Powers of 0 and infinity; those with y = 0 and NaN come last.
@@ -119,15 +122,15 @@ def pow_edges(x: Number, y: Number, power: Number) -> Number:
         # Infinite powers count as even.
         half = y * 0.5
         whole = floor(y) == y
-        odd = both(whole, Test(y.b, y.b.compare("fcmp one", floor(half).value, half.value)))
+        odd = whole & Test(y.b, y.b.compare("fcmp one", floor(half).value, half.value))
         result = with_sign(result, odd.choose(x, one))
-        bad = both(both(x < 0.0, x > -_INF), negated(whole))
+        bad = (x < 0.0) & (x > -_INF) & ~whole
         result = bad.choose(x.like(_NAN), result)
-        result = both(a == one, y.abs() == infinity).choose(one, result)
+        result = ((a == one) & (y.abs() == infinity)).choose(one, result)
         result = (is_nan(x) | is_nan(y)).choose(x + y, result)
         return ((x == one) | (y == zero)).choose(one, result)
 
-    return rarely(negated(plain), power, edges)
+    return rarely(~plain, power, edges)
 
 
 # Inverse trigonometric functions.
@@ -200,7 +203,10 @@ def cbrt_pieces(x: Number, steps: int) -> tuple[Number, Number, Number]:
     low = significand < 1.0
     y = polynomial(low.choose(significand + significand, significand), tables.RCBRT)
     y = y * low.choose(x.like(2 ** (1 / 3)), x.like(1.0))
-    y = y * one.choose(x.like(2 ** (-1 / 3)), two.choose(x.like(2 ** (-2 / 3)), x.like(1.0)))
+    y = y * one.choose(
+        x.like(2 ** (-1 / 3)),
+        two.choose(x.like(2 ** (-2 / 3)), x.like(1.0)),
+    )
     m = significand * one.choose(x.like(2.0), two.choose(x.like(4.0), x.like(1.0)))
     for _ in range(steps):
         error = (m * y * y).fma(-y, x.like(1.0))

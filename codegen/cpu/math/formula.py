@@ -23,6 +23,12 @@ class Test:
     def __or__(self, other: Test) -> Test:
         return Test(self.b, self.b.binary("or", self.value, other.value))
 
+    def __and__(self, other: Test) -> Test:
+        return Test(self.b, self.b.binary("and", self.value, other.value))
+
+    def __invert__(self) -> Test:
+        return Test(self.b, self.b.negation(self.value))
+
 
 def _operate(name: str) -> Callable[[Number, Number | float], Number]:
     def operator(left: Number, other: Number | float) -> Number:

@@ -11,33 +11,18 @@ from collections.abc import Callable, Sequence
 from tcl.codegen.common import chebyshev as tables
 from tcl.codegen.cpu.llvm.builder import Builder, Val
 from tcl.codegen.cpu.math.formula import Number, Test
-from tcl.codegen.cpu.math.tools import PURE
+from tcl.codegen.cpu.math.tools import call_formula, lane_by_lane
 
 _NAN, _INF = math.nan, math.inf
 
 
 def call(b: Builder, name: str, arguments: Sequence[Val]) -> Val:
-    """``name`` of float64 scalars; its function is added to the module when first needed."""
-    symbol = f"tcl_{name}"
-    if symbol not in b.defined:
-        b.defined[symbol] = ""  # claims the name while the body asks for others
-        inner = b.inner()
-        parameters = [Val(f"%a{k}", "double") for k in range(len(arguments))]
-        result = _FORMULAS[name](*(Number(inner, p) for p in parameters))
-        head = f"define internal double @{symbol}({', '.join(map(str, parameters))}){PURE} {{"
-        end = f"  ret {result.value}"
-        b.defined[symbol] = "\n".join([head, "entry:", *inner.entry, *inner.lines, end, "}", ""])
-    return b.call(symbol, "double", 1, *arguments)
+    """``name`` of float64 scalars."""
+    return call_formula(b, f"tcl_{name}", _FORMULAS[name], arguments)
 
 
-def _special(name: str, *arguments: Number) -> Number:
-    b = arguments[0].b
-    return Number(b, call(b, name, [a.value for a in arguments]))
-
-
-def _libm(name: str, *arguments: Number) -> Number:
-    b = arguments[0].b
-    return Number(b, b.call(name, "double", 1, *(a.value for a in arguments), note=PURE))
+def _special(name: str, argument: Number) -> Number:
+    return Number(argument.b, call(argument.b, name, [argument.value]))
 
 
 def _either(test: Test, then: Callable[[], Number], otherwise: Callable[[], Number]) -> Number:
@@ -66,7 +51,7 @@ def _chebyshev(t: Number, coefficients: Sequence[float]) -> Number:
 
 
 def _rcbrt(x: Number) -> Number:
-    y = x.like(1.0) / _libm("cbrt", x)
+    y = x.like(1.0) / lane_by_lane("cbrt", x)
     residual = (-(x * y * y)).fma(y, x.like(1.0))
     refined = (y * (1 / 3)).fma(residual, y)
     return ((y.abs() == x.like(_INF)) | (y == x.like(0.0))).choose(y, refined)
@@ -84,7 +69,7 @@ def _reduced(x: Number) -> tuple[Number, Number, Val]:
     angle = rest.fma(x.like(math.pi), rest * 1.2246467991473532e-16)  # pi in two parts
     count = b.intrinsic("fptosi.sat", quarters.value, of="i64")
     quadrant = b.binary("and", count, b.constant(3, "i64"))
-    return _libm("sin", angle), _libm("cos", angle), quadrant
+    return lane_by_lane("sin", angle), lane_by_lane("cos", angle), quadrant
 
 
 def _by_quadrant(quadrant: Val, values: Sequence[Number]) -> Number:
@@ -116,7 +101,7 @@ def _exp_of_square(x: Number, factor: float) -> Number:
     """``exp(factor * x * x)`` for a factor of 1 or -1/2, with the rounding of the square mended."""
     square = x * x
     lost = x.fma(x, -square)
-    e = _libm("exp", square * factor)
+    e = lane_by_lane("exp", square * factor)
     return e.fma(lost * factor, e)
 
 
@@ -140,7 +125,7 @@ def _normcdf(x: Number) -> Number:
         p = _special("erfcx", x * -half_root) * 0.5 * _exp_of_square(x, -0.5)
         return (x < -39.0).choose(x.like(0.0), p)
 
-    return _either(x < -1.0, left_tail, lambda: _libm("erfc", x * -half_root) * 0.5)
+    return _either(x < -1.0, left_tail, lambda: lane_by_lane("erfc", x * -half_root) * 0.5)
 
 
 _HALF_ROOT_PI = 0.886226925452758
@@ -152,7 +137,7 @@ def _erfinv_central(x: Number) -> Number:
     series = s.fma(x.like(0.0867072), x.like(0.1276)).fma(s, x.like(0.2320136665))
     y = x * series.fma(s, x.like(_HALF_ROOT_PI))
     for _ in range(3):
-        y = y - (_libm("erf", y) - x) * (_libm("exp", y * y) * _HALF_ROOT_PI)
+        y = y - (lane_by_lane("erf", y) - x) * (lane_by_lane("exp", y * y) * _HALF_ROOT_PI)
     return y
 
 
@@ -161,13 +146,13 @@ def _erfcinv_tail(c: Number) -> Number:
     function and its inverse", 2008), then Newton's method on log(erfc), which is nearly as
     exact in the farthest tail as near the middle."""
     a = 0.147
-    log = _libm("log", c * (-c + 2.0))
+    log = lane_by_lane("log", c * (-c + 2.0))
     u = log * 0.5 + 2 / (math.pi * a)
     y = ((u * u - log / a).sqrt() - u).sqrt()
-    log_c = _libm("log", c)
+    log_c = lane_by_lane("log", c)
     for _ in range(3):
         e = _special("erfcx", y)
-        error = _libm("log", e) - log_c - y * y
+        error = lane_by_lane("log", e) - log_c - y * y
         y = y + error * (e * _HALF_ROOT_PI)
     return y
 
@@ -209,11 +194,11 @@ def _bessel(x: Number, small: Sequence[float], large: Sequence[float], odd: bool
     a = (a > 800.0).choose(x.like(800.0), a)
 
     def near() -> Number:
-        value = _chebyshev(a * 0.25 - 1.0, small) * _libm("exp", a)
+        value = _chebyshev(a * 0.25 - 1.0, small) * lane_by_lane("exp", a)
         return value * a / (a + a + 1.0) if odd else value / (a * 0.5 + 1.0)
 
     def far() -> Number:
-        e = _libm("exp", a * 0.5)  # squared below: exp(a) overflows before the function does
+        e = lane_by_lane("exp", a * 0.5)  # squared below: exp(a) overflows before the function does
         return _chebyshev(x.like(16.0) / a - 1.0, large) / a.sqrt() * e * e
 
     value = _either(a <= 8.0, near, far)

@@ -18,7 +18,7 @@ PURE = " nounwind willreturn memory(none)"
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class FloatFields:
     """Where the fields of a float type are."""
 
     integer: str
@@ -33,7 +33,7 @@ class Layout:
         return (1 << self.digits) - 1
 
 
-LAYOUTS = {"float": Layout("i32", 23, 127), "double": Layout("i64", 52, 1023)}
+LAYOUTS = {"float": FloatFields("i32", 23, 127), "double": FloatFields("i64", 52, 1023)}
 
 
 def _operate(name: str) -> Callable[[Bits, Bits | int], Bits]:
@@ -72,7 +72,7 @@ class Bits:
         return Number(self.b, self.b.convert("bitcast", self.value, type_))
 
 
-def layout(x: Number) -> Layout:
+def layout(x: Number) -> FloatFields:
     return LAYOUTS[x.type]
 
 
@@ -94,14 +94,6 @@ def polynomial(x: Number, coefficients: Sequence[float]) -> Number:
     for c in reversed(coefficients[:-1]):
         result = result.fma(x, x.like(c))
     return result
-
-
-def both(left: Test, right: Test) -> Test:
-    return Test(left.b, left.b.binary("and", left.value, right.value))
-
-
-def negated(test: Test) -> Test:
-    return Test(test.b, test.b.negation(test.value))
 
 
 def floor(x: Number) -> Number:
@@ -202,6 +194,28 @@ def rarely(test: Test, usual: Number, otherwise: Callable[[], Number]) -> Number
     b.branch(after)
     b.start(after)
     return Number(b, b.phi([(usual.value, before), (mixed.value, last)]))
+
+
+def call_formula(
+    b: Builder,
+    symbol: str,
+    formula: Callable[..., Number],
+    arguments: Sequence[Val],
+    inlined: int = 0,
+) -> Val:
+    """The formula on arguments of one type, as a function ``symbol`` that is added to the module
+    when first needed. One with fewer instructions than ``inlined`` is inlined always."""
+    real, lanes = arguments[0].type, arguments[0].lanes
+    if symbol not in b.defined:
+        b.defined[symbol] = ""  # claims the name while the body asks for others
+        inner = b.inner()
+        parameters = [Val(f"%a{k}", real, lanes) for k in range(len(arguments))]
+        result = formula(*(Number(inner, p) for p in parameters)).value
+        inline = " alwaysinline" if len(inner.lines) < inlined else ""
+        head = f"define internal {result.ty} @{symbol}({', '.join(map(str, parameters))})"
+        body = ["entry:", *inner.entry, *inner.lines, f"  ret {result}", "}", ""]
+        b.defined[symbol] = "\n".join([f"{head}{PURE}{inline} {{", *body])
+    return b.call(symbol, real, lanes, *arguments)
 
 
 def lane_by_lane(name: str, *arguments: Number) -> Number:

@@ -15,7 +15,6 @@ from tcl.codegen.cpu.math.formula import Number, Test
 from tcl.codegen.cpu.math.tools import (
     Bits,
     bits,
-    negated,
     polynomial,
     rarely,
     round_shifted,
@@ -71,7 +70,7 @@ def _reduce_wide(x: Number) -> tuple[Number, Bits]:
 
 
 def _odd(n: Bits) -> Test:
-    return negated((n & 1).is_zero())
+    return ~(n & 1).is_zero()
 
 
 def _wide_parts(r: Number) -> tuple[Number, Number]:

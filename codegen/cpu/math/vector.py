@@ -35,7 +35,7 @@ from tcl.codegen.cpu.math import float32_wide as vector_math_wide
 from tcl.codegen.cpu.math import float64 as vector_math_double
 from tcl.codegen.cpu.math import trigonometric as vector_math_trig
 from tcl.codegen.cpu.math.formula import Number
-from tcl.codegen.cpu.math.tools import PURE
+from tcl.codegen.cpu.math.tools import call_formula
 
 Formula = Callable[..., Number]
 
@@ -60,25 +60,6 @@ def covers(name: str, real: str) -> bool:
 def call(b: Builder, name: str, arguments: Sequence[Val], real: str) -> Val:
     """The built-in on arguments of LLVM type ``real``, scalars or lanes. Its function is added to
     the module when first needed. Raises ``KeyError`` for what ``covers`` denies."""
-    formula = FORMULAS[real][name]
     arguments = b.level(*arguments)
-    lanes = arguments[0].lanes
-    symbol = f"tcl_{name}_{suffix(real, lanes)}"
-    if symbol not in b.defined:
-        b.defined[symbol] = ""  # claims the name while the body may ask for others
-        b.defined[symbol] = _definition(b, symbol, formula, len(arguments), real, lanes)
-    return b.call(symbol, real, lanes, *arguments)
-
-
-def _definition(
-    b: Builder, symbol: str, formula: Formula, arity: int, real: str, lanes: int
-) -> str:
-    inner = b.inner()
-    parameters = [Val(f"%a{k}", real, lanes) for k in range(arity)]
-    result = formula(*(Number(inner, p) for p in parameters)).value
-    inline = " alwaysinline" if len(inner.lines) < _SHORT else ""
-    head = f"define internal {result.ty} @{symbol}({', '.join(map(str, parameters))})"
-    end = f"  ret {result}"
-    return "\n".join(
-        [f"{head}{PURE}{inline} {{", "entry:", *inner.entry, *inner.lines, end, "}", ""]
-    )
+    symbol = f"tcl_{name}_{suffix(real, arguments[0].lanes)}"
+    return call_formula(b, symbol, FORMULAS[real][name], arguments, inlined=_SHORT)

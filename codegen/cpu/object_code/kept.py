@@ -5,30 +5,30 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 
-from tcl.codegen.common.store import Store
+from tcl.codegen.common.store import FolderStore
 from tcl.codegen.cpu.object_code.ingredients import versions
 from tcl.codegen.cpu.object_code.kernel_code import KernelCode
-from tcl.codegen.cpu.object_code.load import Loaded
+from tcl.codegen.cpu.object_code.load import LoadedCode
 from tcl.codegen.devices.cpu import host_cpu
 from tcl.common.errors import CompileError
 
 
-def load_kept(text: str, symbols: Sequence[str]) -> Loaded:
+def load_kept(text: str, symbols: Sequence[str]) -> LoadedCode:
     """A module of LLVM IR in this process, with variables of its own; compiled if that was not
     kept. Raises ``CompileError`` if that, or loading it, fails."""
     device = host_cpu()
     made_of = repr((text, device.name, device.features, versions()))
     digest = hashlib.sha256(made_of.encode()).hexdigest()
-    store = Store()
+    store = FolderStore()
     kept = store.get(digest, KernelCode)
     if kept is not None:
         try:
-            return Loaded(kept.object_code, symbols)
+            return LoadedCode(kept.object_code, symbols)
         except CompileError:
             pass
     from tcl.codegen.cpu.object_code.compile import compile_object
 
     code = compile_object(text, device)
-    loaded = Loaded(code, symbols)
+    loaded = LoadedCode(code, symbols)
     store.put(digest, KernelCode(code))
     return loaded

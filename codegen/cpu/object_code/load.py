@@ -25,7 +25,7 @@ _PER_SESSION = 64
 are changed; one ends when the last of its kernels is gone."""
 
 
-class Loaded:
+class LoadedCode:
     """Code in this process. It stays in memory as long as this object, and no longer."""
 
     def __init__(self, object_code: bytes, symbols: Sequence[str] = (ENTRY, ALONE)) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from tcl.codegen.common.dtypes import storage_dtype
-from tcl.codegen.cpu.emit.emit import Source, emit
+from tcl.codegen.cpu.emit.emit import KernelSource, emit_program
 from tcl.codegen.cpu.emit.sizes import sizes_of
 from tcl.codegen.cpu.object_code.compile import assembly, compile_object
 from tcl.codegen.cpu.object_code.kernel_code import KernelCode, NumberedSite
@@ -23,7 +23,7 @@ from tcl.codegen.schedule.cpu import plan
 from tcl.common.dataclass import dataclass
 from tcl.common.errors import ArgumentError
 from tcl.grammar.ranges.sized import SizedDef
-from tcl.grammar.sizes.varying import formula, usual
+from tcl.grammar.sizes.varying import formula, representative
 
 _Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -35,7 +35,7 @@ class CpuKernel:
     program: ir.Built
     arguments: tuple[ir.Tensor, ...]
     """The def's tensors, as callers see them."""
-    source: Source
+    source: KernelSource
     code: KernelCode = field(repr=False)
     """All that a run needs."""
     device: CpuProfile
@@ -94,7 +94,7 @@ def compile_cpu(
     given = cpu_layouts(sized, strides)
     made = plan(sized, options, device or host_cpu(), given, all_threads=all_threads)
     program, device = made.scheduled(), made.target
-    source = emit(program, device, unchecked=unchecked)
+    source = emit_program(program, device, unchecked=unchecked)
     code = kernel_code(program, source, compile_object(source.text, device), device)
     outer = (t for t in program.tensors if t.role is not ir.Role.SCRATCH)
     arguments = tuple(replace(t, layout=given[t.name]) for t in outer)
@@ -103,7 +103,7 @@ def compile_cpu(
 
 
 def kernel_code(
-    program: ir.Built, source: Source, object_code: bytes, device: CpuProfile
+    program: ir.Built, source: KernelSource, object_code: bytes, device: CpuProfile
 ) -> KernelCode:
     """What a run of a compiled kernel needs."""
     arguments = [t.name for t in program.tensors if t.role is not ir.Role.SCRATCH]
@@ -115,12 +115,20 @@ def kernel_code(
         object_code=object_code,
         sites=tuple(
             NumberedSite(
-                arguments.index(s.tensor), s.axis, usual(s.first), usual(s.extent), s.unsigned
+                arguments.index(s.tensor),
+                s.axis,
+                representative(s.first),
+                representative(s.extent),
+                s.unsigned,
             )
             for s in source.sites
         ),
         scratch=tuple(
-            (tuple(map(usual, t.layout.extents)), storage_dtype(t.layout.type).name, t.private)
+            (
+                tuple(map(representative, t.layout.extents)),
+                storage_dtype(t.layout.type).name,
+                t.private,
+            )
             for t in scratch
         ),
         regions=source.regions,

@@ -28,7 +28,7 @@ from tcl.codegen.cpu.abi import (
     team_bytes,
 )
 from tcl.codegen.cpu.object_code.kernel_code import AtSizes, KernelCode, Scratch
-from tcl.codegen.cpu.object_code.load import Function, Loaded
+from tcl.codegen.cpu.object_code.load import Function, LoadedCode
 from tcl.codegen.cpu.run.memory import empty
 from tcl.common.forks import whole
 from tcl.common.interrupts import deferred, interruptible
@@ -113,12 +113,12 @@ class Launcher:
     )
 
     def __init__(
-        self, code: KernelCode, names: Sequence[str], loaded: Loaded | None = None
+        self, code: KernelCode, names: Sequence[str], loaded: LoadedCode | None = None
     ) -> None:
         """``names`` are those of the arguments. Calls run on as many threads as ``code`` says,
         if there are regions that they can share, and a pool. Raises ``CompileError`` for code that
         cannot be loaded."""
-        self._loaded = loaded = loaded or Loaded(code.object_code)  # lives as long as this
+        self._loaded = loaded = loaded or LoadedCode(code.object_code)  # lives as long as this
         self.sites = code.sites
         """The checks, as errors number them."""
         self._names = tuple(names)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from tcl.codegen.common.store import Store
+from tcl.codegen.common.store import FolderStore
 from tcl.codegen.cpu.object_code.ingredients import Ingredients, versions
 from tcl.codegen.cpu.object_code.kernel_code import KernelCode
 from tcl.codegen.cpu.run.launch import Launcher
@@ -38,7 +38,7 @@ def ready(
     tensors = sized.checked.inputs + sized.checked.outputs
     names = [t.name for t in tensors]
     digest = ingredients(sized, options, strides, unchecked, threads).digest
-    store = Store()
+    store = FolderStore()
     kept = store.get(digest, KernelCode)
     if kept is not None:
         try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from tcl.codegen.common.store import Store
+from tcl.codegen.common.store import FolderStore
 from tcl.codegen.cpu.object_code.ingredients import Ingredients, versions
 from tcl.codegen.cpu.object_code.kernel_code import KernelCode
 from tcl.codegen.devices.cpu import CpuProfile, host_cpu
@@ -14,7 +14,7 @@ from tcl.common.errors import OptionsError
 from tcl.common.recursion import with_room
 from tcl.grammar.ranges.inference import infer
 from tcl.grammar.ranges.sized import SizedDef
-from tcl.grammar.sizes.varying import Undecided, symbols_of, usual
+from tcl.grammar.sizes.varying import Undecided, representative, symbols_of
 from tcl.grammar.tree.canonical import canonical_text
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def ready_for_all(
         definition=canonical_text(sized.checked),
         shapes=(
             *(tuple(map(str, sized.shapes[t.name])) for t in tensors),
-            *((s.name, s.multiple, s.least, s.most, s.usual) for s in sizes.values()),
+            *((s.name, s.multiple, s.least, s.most, s.representative) for s in sizes.values()),
             ("asked" if asked else "chosen",),
         ),
         strides=(),
@@ -53,7 +53,7 @@ def ready_for_all(
         device=device,
         versions=versions(),
     )
-    store = Store()
+    store = FolderStore()
     code = store.get(made_of.digest, KernelCode)
     if code is None:
         code = with_room(lambda: _compiled(sized, options, device, unchecked, asked))
@@ -64,12 +64,12 @@ def ready_for_all(
 def _compiled(
     sized: SizedDef, options: MappingOptions, device: CpuProfile, unchecked: bool, asked: bool
 ) -> KernelCode:
-    from tcl.codegen.cpu.emit.emit import emit
+    from tcl.codegen.cpu.emit.emit import emit_program
     from tcl.codegen.cpu.object_code.compile import compile_object
     from tcl.codegen.cpu.run.kernel import kernel_code
 
     made, built = scheduled_for_all(sized, options, device, asked=asked)
-    source = emit(built, made.target, unchecked=unchecked)
+    source = emit_program(built, made.target, unchecked=unchecked)
     return kernel_code(built, source, compile_object(source.text, made.target), made.target)
 
 
@@ -83,12 +83,14 @@ def scheduled_for_all(
     from tcl.codegen.loopir.lower import lower
     from tcl.codegen.schedule.cpu import plan
 
-    # Choices are made by the usual sizes, and applied to all of them.
-    inputs = {t.name: tuple(map(usual, sized.shapes[t.name])) for t in sized.checked.inputs}
+    # Choices are made by the representative sizes, and applied to all of them.
+    inputs = {
+        t.name: tuple(map(representative, sized.shapes[t.name])) for t in sized.checked.inputs
+    }
     made = plan(infer(sized.checked, inputs), options, device, all_threads=False)
     program = lower(sized, cpu_layouts(sized))
     program = merged(program) if options.merges else program
-    dims = [[(d.name, usual(d.extent)) for d in n.dims] for n in program.nests]
+    dims = [[(d.name, representative(d.extent)) for d in n.dims] for n in program.nests]
     if dims != [[(d.name, d.extent) for d in n.dims] for n in made.program.nests]:
         raise Undecided("which dimensions can be merged is known only when the kernel runs")
     made = replace(made, program=program)

@@ -17,7 +17,9 @@ _NAMES |= {"min": "min_of", "max": "max_of"}
 def binary(op: str, left: Piece, right: Piece, t: ScalarType) -> Piece:
     """``left op right``, both of type ``t``."""
     if op in _COMPARISONS:
-        return infix(op, _plain(left, t), _plain(right, t), Binds.COMPARISON)
+        return infix(
+            op, _without_conversion(left, t), _without_conversion(right, t), Binds.COMPARISON
+        )
     if t.is_bool:
         return infix(_BOOL[op], left, right, _LOGIC[_BOOL[op]])
     if op in ("min", "max"):
@@ -30,7 +32,7 @@ def binary(op: str, left: Piece, right: Piece, t: ScalarType) -> Piece:
         return _divide(op, left, right, t)
     if is_small(t) and (op, t) != ("*", UINT16):
         # Computed as int, where it does not overflow.
-        whole = infix(op, _plain(left, t), _plain(right, t), _INFIX[op])
+        whole = infix(op, _without_conversion(left, t), _without_conversion(right, t), _INFIX[op])
         return converted(c_type(t), whole)
     if t.kind is Kind.UINT and not is_small(t):
         return infix(op, left, right, _INFIX[op])
@@ -49,7 +51,7 @@ def unary(op: str, operand: Piece, t: ScalarType) -> Piece:
     if op == "!" or t.is_float:
         return prefix(op, operand)
     if is_small(t):
-        return converted(c_type(t), prefix("-", _plain(operand, t)))
+        return converted(c_type(t), prefix("-", _without_conversion(operand, t)))
     if t.kind is Kind.UINT:
         return prefix("-", operand)
     return call("subtract", Piece("0LL" if t.bits == 64 else "0"), operand)
@@ -69,12 +71,14 @@ def _divide(op: str, left: Piece, right: Piece, t: ScalarType) -> Piece:
     """Integer / and %."""
     divisor = _literal(right, t)
     if divisor > 0:
-        whole = infix(op, _plain(left, t), _plain(right, t), Binds.PRODUCT)
+        whole = infix(
+            op, _without_conversion(left, t), _without_conversion(right, t), Binds.PRODUCT
+        )
         return converted(c_type(t), whole) if is_small(t) else whole
     return call(_NAMES[op], left, right)
 
 
-def _plain(piece: Piece, t: ScalarType) -> Piece:
+def _without_conversion(piece: Piece, t: ScalarType) -> Piece:
     """A constant of a small type without its conversion, for where C++ converts anyway."""
     head = f"({c_type(t)})"
     rest = piece.text.removeprefix(head)
@@ -85,7 +89,7 @@ def _plain(piece: Piece, t: ScalarType) -> Piece:
 
 def _literal(piece: Piece, t: ScalarType) -> int:
     """The value of a positive constant; 0 for all else."""
-    digits = _plain(piece, t).text.rstrip("uUL")
+    digits = _without_conversion(piece, t).text.rstrip("uUL")
     return int(digits) if digits.isdigit() else 0
 
 

@@ -55,7 +55,7 @@ def bare(value: ir.Value) -> ir.Value:
     return value
 
 
-def rounded(value: ir.Value, target: ScalarType) -> bool:
+def is_rounded(value: ir.Value, target: ScalarType) -> bool:
     """Whether it is known to be a value of this 16-bit float. What is read is not: a panel may
     hold wider values of the type."""
     value = bare(value)

@@ -6,15 +6,15 @@ from collections.abc import Callable, Iterable
 
 from tcl.codegen.cuda.cpp.types import constant, memory_type
 from tcl.codegen.cuda.emit.names import Names
-from tcl.codegen.cuda.emit.scope import Geometry, Scope
-from tcl.codegen.cuda.emit.sizes import Sizes
+from tcl.codegen.cuda.emit.scope import CudaScope, Geometry
+from tcl.codegen.cuda.emit.sizes import SizeParameters
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.sites import Site
-from tcl.grammar.sizes.varying import Size, alike, divides
+from tcl.grammar.sizes.varying import Size, provably_divides, provably_equal
 from tcl.grammar.syntax.types import INT64, UINT64, ScalarType
 
 
-class Memory:
+class AccessWriter:
     """Writes index expressions and elements of tensors."""
 
     def __init__(
@@ -23,8 +23,8 @@ class Memory:
         names: Names,
         sites: list[Site],
         unchecked: bool,
-        sizes: Sizes,
-        value: Callable[[ir.Value, Scope], str],
+        sizes: SizeParameters,
+        value: Callable[[ir.Value, CudaScope], str],
     ) -> None:
         self.geometry, self.names, self.sites = geometry, names, sites
         self.unchecked, self.sizes, self.value = unchecked, sizes, value
@@ -39,36 +39,38 @@ class Memory:
 
     def name(self, tensor: str) -> str:
         """The pointer to the first element."""
-        return self.names.of(f"tensor {tensor}")
+        return self.names.name_of(f"tensor {tensor}")
 
-    def index(self, index: ir.Affine, scope: Scope) -> str:
+    def index(self, index: ir.Affine, scope: CudaScope) -> str:
         """An index expression; ``int``, or ``long long`` where offsets are."""
         text, number = "", 0
         for name, c in self._terms(index, scope):
             if not name:
                 number = c
                 continue
-            factor = name if alike(abs(c), 1) else f"{name} * {self.sizes.index(abs(c))}"
+            factor = (
+                name if provably_equal(abs(c), 1) else f"{name} * {self.sizes.index_number(abs(c))}"
+            )
             if not text:
                 text = f"-{factor}" if c < 0 else factor
             else:
                 text += f" - {factor}" if c < 0 else f" + {factor}"
-        number += index.constant + self._known(index, scope)
+        number += index.constant + self._constant_part(index, scope)
         if not text:
-            return self.sizes.index(number)
+            return self.sizes.index_number(number)
         if isinstance(number, Size):
-            return f"{text} + {self.sizes.index(number)}"
+            return f"{text} + {self.sizes.index_number(number)}"
         return text + (f" + {number}" if number > 0 else f" - {-number}" if number else "")
 
-    def _terms(self, index: ir.Affine, scope: Scope) -> list[tuple[str, int]]:
+    def _terms(self, index: ir.Affine, scope: CudaScope) -> list[tuple[str, int]]:
         """Variables and their factors."""
         found: dict[str, int] = {}
         for name, c in index.terms:
-            for text, factor in self._parts(name, scope):
+            for text, factor in self._summands(name, scope):
                 found[text] = found.get(text, 0) + c * factor
         return [(text, c) for text, c in found.items() if c]
 
-    def _parts(self, name: str, scope: Scope) -> list[tuple[str, int]]:
+    def _summands(self, name: str, scope: CudaScope) -> list[tuple[str, int]]:
         """What a dimension or a fold is the sum of."""
         if name in scope.dims:
             return [(scope.dims[name], 1)]
@@ -78,7 +80,7 @@ class Memory:
         texts = (scope.folds[f.name] for f in folds)
         return [part for text in texts for part in _parts_of(text)]
 
-    def _known(self, index: ir.Affine, scope: Scope) -> int:
+    def _constant_part(self, index: ir.Affine, scope: CudaScope) -> int:
         """The constant part of dimensions that have no variable yet."""
         dims = self.geometry.dims
         return sum(
@@ -87,7 +89,7 @@ class Memory:
             if name in dims and name not in scope.dims
         )
 
-    def element(self, ref: ir.TensorRef, scope: Scope) -> str:
+    def element(self, ref: ir.TensorRef, scope: CudaScope) -> str:
         """An element, as a place in memory."""
         layout, name = self.layout(ref), self.name(ref.tensor)
         place = layout.place(ref)
@@ -105,14 +107,19 @@ class Memory:
         )
         place = place + ir.Affine((), shift)
         whole = ir.Affine(tuple((n, c // size) for n, c in place.terms), place.constant // size)
-        if not all(divides(size, c) for c in (place.constant, *(c for _, c in place.terms))):
+        if not all(
+            provably_divides(size, c) for c in (place.constant, *(c for _, c in place.terms))
+        ):
             raise ir.IRError(f"elements of {ref.tensor} lie between others")
-        texts = [*extra, *([self.index(whole, scope)] if not alike(whole, ir.Affine()) else [])]
+        texts = [
+            *extra,
+            *([self.index(whole, scope)] if not provably_equal(whole, ir.Affine()) else []),
+        ]
         if self.buffer.get(ref.tensor, "0") != "0":
             texts.insert(0, self.buffer[ref.tensor])
         return f"{name}[{' + '.join(texts) or '0'}]".replace("+ -", "- ")
 
-    def _checked(self, s: ir.Computed, ref: ir.TensorRef, axis: int, scope: Scope) -> str:
+    def _checked(self, s: ir.Computed, ref: ir.TensorRef, axis: int, scope: CudaScope) -> str:
         """A subscript that depends on data."""
         text = self.value(s.value, scope)
         layout = self.layout(ref)
@@ -130,7 +137,7 @@ class Memory:
         bounds = ", ".join(ends)
         return f"checked({text}, {bounds}, {self.sites.index(site) + 1}ull, error)"
 
-    def pointer(self, ref: ir.TensorRef, scope: Scope) -> str:
+    def pointer(self, ref: ir.TensorRef, scope: CudaScope) -> str:
         """The address of an element."""
         return f"&{self.element(ref, scope)}"
 
@@ -142,13 +149,13 @@ class Memory:
         """The type of its elements."""
         return self.geometry.program.tensor(tensor).layout.type
 
-    def inside(self, dims: Iterable[str], scope: Scope) -> str:
+    def bounds_test(self, dims: Iterable[str], scope: CudaScope) -> str:
         """The condition that these dimensions are at points that they have."""
         tests = []
         for name in dims:
             dim = self.geometry.dims[name]
-            text = self.index(ir.Affine.of(name), scope)
-            tests.append(f"{text} < {self.sizes.index(dim.first + dim.extent)}")
+            text = self.index(ir.Affine.variable(name), scope)
+            tests.append(f"{text} < {self.sizes.index_number(dim.first + dim.extent)}")
         return " && ".join(tests)
 
 

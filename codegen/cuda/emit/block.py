@@ -10,13 +10,13 @@ from tcl.codegen.cuda.cpp.types import c_type, constant
 from tcl.codegen.cuda.emit.fill import Fills
 from tcl.codegen.cuda.emit.guards import guarded
 from tcl.codegen.cuda.emit.pipeline import write_pipeline
-from tcl.codegen.cuda.emit.scope import Scope
+from tcl.codegen.cuda.emit.scope import CudaScope
 from tcl.codegen.cuda.emit.thread_body import write_thread_body
 from tcl.codegen.cuda.emit.threads import Threads
 from tcl.codegen.cuda.emit.writer import Accumulators, Writer, chain, iteration, write_carry
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.walk import alone, branches, statements, uniform
-from tcl.grammar.sizes.varying import Size, usual
+from tcl.grammar.sizes.varying import Size, representative
 
 UNROLLED = 1024
 """Points that may be written out one after the other."""
@@ -38,7 +38,7 @@ class BlockWriter:
         self.geometry, self.lines = writer.geometry, writer.lines
         self.fills = Fills(writer, threads)
 
-    def together(self, statement: ir.Statement, scope: Scope) -> None:
+    def together(self, statement: ir.Statement, scope: CudaScope) -> None:
         """A statement outside of loops over threads, which all of them run together."""
         match statement:
             case ir.Block(body=body) if not alone(statement):
@@ -89,7 +89,7 @@ class BlockWriter:
         flat = f"(&{name}{'[0]' * len(own)})[k]" if len(own) > 1 else f"{name}[k]"
         self.lines.add(f"for (int k = 0; k < {count}; ++k) {flat} = {start};")
 
-    def _loops(self, statement: ir.Statement, scope: Scope) -> None:
+    def _loops(self, statement: ir.Statement, scope: CudaScope) -> None:
         """Loops of one thread, from the outermost."""
         match statement:
             case ir.For() | ir.Accumulate() if combines(statement):
@@ -113,18 +113,20 @@ class BlockWriter:
             case _:
                 self._thread_body((), statement, scope)
 
-    def _thread_body(self, loops: Sequence[ir.Loop], body: ir.Statement, scope: Scope) -> None:
+    def _thread_body(self, loops: Sequence[ir.Loop], body: ir.Statement, scope: CudaScope) -> None:
         dims = guarded(self.geometry, body, loops, scope)
         write_thread_body(self.writer, loops, body, dims, scope)
 
     def _unroll(self, loop: ir.For) -> str:
         """What lets a loop of one thread be written out, or some of its iterations, so that what
         one of them reads comes while another one computes; empty for a loop that stays."""
-        count = usual(loop.loop.fold.count)
+        count = representative(loop.loop.fold.count)
         inside = [s.loop for s in statements(loop.body) if isinstance(s, ir.For)]
         if any(x.fold.level == "mma" for x in inside):  # an instruction for many points
             inside = [x for x in inside if x.fold.level == "register"]
-        points = math.prod(usual(x.fold.count) for x in inside if x.kind is not ir.Kind.THREAD)
+        points = math.prod(
+            representative(x.fold.count) for x in inside if x.kind is not ir.Kind.THREAD
+        )
         if branches(loop.body):
             points *= BRANCHING
         if count < 2 or points > UNROLLED:
@@ -143,7 +145,7 @@ def combines(statement: ir.Statement) -> bool:
     return isinstance(inner, ir.Accumulate) and isinstance(inner.value, ir.Combined)
 
 
-def write_combined(writer: Writer, statement: ir.Statement, scope: Scope) -> None:
+def write_combined(writer: Writer, statement: ir.Statement, scope: CudaScope) -> None:
     """All threads of the block take part, whether or not their points are there."""
     loops, body = chain(statement)
     if not isinstance(body, ir.Accumulate) or not isinstance(body.value, ir.Combined):
@@ -164,7 +166,7 @@ def write_combined(writer: Writer, statement: ir.Statement, scope: Scope) -> Non
 
 
 def _rest(
-    writer: Writer, target: str, combined: ir.Combined, kept: list[ir.Fold], scope: Scope
+    writer: Writer, target: str, combined: ir.Combined, kept: list[ir.Fold], scope: CudaScope
 ) -> None:
     """The thread's own sums but the first one."""
     with writer.unrolled(kept, scope) as each:
@@ -178,7 +180,7 @@ def _rest(
 
 
 def _over_threads(
-    writer: Writer, target: str, combined: ir.Combined, fold: ir.Fold, scope: Scope
+    writer: Writer, target: str, combined: ir.Combined, fold: ir.Fold, scope: CudaScope
 ) -> None:
     """Those of the threads of one fold; all of them get the result."""
     folds = writer.geometry.space_of[fold.dim].threads

@@ -8,12 +8,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from tcl.codegen.cuda.cpp.types import memory_type
-from tcl.codegen.cuda.emit.accesses import Memory
+from tcl.codegen.cuda.emit.accesses import AccessWriter
 from tcl.codegen.cuda.emit.block import BlockWriter
-from tcl.codegen.cuda.emit.module import SHARED, Launch, Module
+from tcl.codegen.cuda.emit.module import SHARED, CudaModule, Launch
 from tcl.codegen.cuda.emit.names import RESERVED, Names
-from tcl.codegen.cuda.emit.scope import Geometry, Scope
-from tcl.codegen.cuda.emit.sizes import Sizes, symbols
+from tcl.codegen.cuda.emit.scope import CudaScope, Geometry
+from tcl.codegen.cuda.emit.sizes import SizeParameters, symbols
 from tcl.codegen.cuda.emit.threads import Threads
 from tcl.codegen.cuda.emit.writer import Writer
 from tcl.codegen.cuda.prelude.prelude import prelude
@@ -27,7 +27,7 @@ from tcl.codegen.options.options import MappingOptions
 from tcl.codegen.schedule.gpu import schedule
 from tcl.common.recursion import with_room
 from tcl.grammar.ranges.sized import SizedDef
-from tcl.grammar.sizes.varying import surely
+from tcl.grammar.sizes.varying import provably
 
 FEW = 128
 """Threads of a block that is a small one."""
@@ -41,7 +41,7 @@ def emit_module(
     profile: GpuProfile,
     layouts: Mapping[str, ir.Layout] | None = None,
     unchecked: bool = False,
-) -> Module:
+) -> CudaModule:
     """The kernels of a def. ``layouts``: of all tensors, where it is not
     ``gpu_layouts(sized)`` that is meant.
 
@@ -49,13 +49,13 @@ def emit_module(
     """
     seen = layouts or gpu_layouts(sized)
     program = schedule(sized, options, profile, seen)
-    module = with_room(lambda: emit(program, profile, unchecked))
+    module = with_room(lambda: emit_program(program, profile, unchecked))
     # As callers see them: dimensions may have been merged.
     tensors = (replace(t, layout=seen.get(t.name, t.layout)) for t in module.tensors)
     return replace(module, tensors=tuple(tensors))
 
 
-def emit(program: ir.Built, profile: GpuProfile, unchecked: bool = False) -> Module:
+def emit_program(program: ir.Built, profile: GpuProfile, unchecked: bool = False) -> CudaModule:
     """A program that is built, as a module."""
     sites: list[Site] = []
     used: set[str] = set()
@@ -76,7 +76,7 @@ def emit(program: ir.Built, profile: GpuProfile, unchecked: bool = False) -> Mod
         texts.append(f"{head}{_wrapped(parameters)})\n{{\n" + "\n".join(lines) + "\n}\n")
     source = "\n".join([prelude(used), *texts]).lstrip()
     kept = tuple(t for t in program.tensors if not t.shared)
-    return Module(source, tuple(x for x, _, _ in found), kept, tuple(sites))
+    return CudaModule(source, tuple(x for x, _, _ in found), kept, tuple(sites))
 
 
 def _wrapped(parameters: Sequence[str]) -> str:
@@ -98,9 +98,9 @@ def _kernel(
     tensors = [t for t in program.tensors if t.name in touched and not t.shared]
     names = Names(RESERVED | symbols(program))
     for tensor in tensors:
-        names.of(f"tensor {tensor.name}", tensor.name)
+        names.name_of(f"tensor {tensor.name}", tensor.name)
     for panel in kernel.panels:
-        names.of(f"tensor {panel.tensor}", f"{panel.source}_tile")
+        names.name_of(f"tensor {panel.tensor}", f"{panel.source}_tile")
     writer = _writer(program, kernel, names, sites, unchecked)
     for point in kernel.points:
         for part in _comment(show_point(point)):
@@ -137,13 +137,13 @@ def _writer(
 ) -> Writer:
     """What writes values and memory accesses, which hold each other."""
 
-    def value(one: ir.Value, scope: Scope) -> str:
+    def value(one: ir.Value, scope: CudaScope) -> str:
         return writer.text(one, scope)
 
     geometry = Geometry(program, kernel)
     wide = not all(_near(t.layout) for t in program.tensors)
-    sizes = Sizes(names, "long long" if wide else "int")
-    memory = Memory(geometry, names, sites, unchecked, sizes, value)
+    sizes = SizeParameters(names, "long long" if wide else "int")
+    memory = AccessWriter(geometry, names, sites, unchecked, sizes, value)
     writer = Writer(geometry, memory, names, sizes, wide=wide)
     return writer
 
@@ -178,4 +178,4 @@ def _near(layout: ir.Layout) -> bool:
     reach = sum(
         abs(s) // layout.itemsize * n for s, n in zip(layout.strides, layout.extents, strict=True)
     )
-    return all(surely(lambda n=n: n < _WIDE) for n in (reach, *layout.extents))
+    return all(provably(lambda n=n: n < _WIDE) for n in (reach, *layout.extents))

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from tcl.codegen.cuda.emit.scope import Scope
+from tcl.codegen.cuda.emit.scope import CudaScope
 from tcl.codegen.cuda.emit.threads import Threads
 from tcl.codegen.cuda.emit.writer import Writer
 from tcl.codegen.loopir import ir
@@ -22,20 +22,20 @@ class Fills:
         self.held: dict[str, str] = {}
         """Panel → the registers that its next contents are in."""
 
-    def fill(self, fill: ir.Fill, scope: Scope) -> None:
+    def fill(self, fill: ir.Fill, scope: CudaScope) -> None:
         """Copies a box."""
         with self._each(fill, scope) as (store, width, inner, _):
-            to, element, there = self._parts(store, inner)
+            to, element, there = self._copied_parts(store, inner)
             if width > 1:
                 self.writer.used.add("copy")
                 self.lines.add(f"copy<{width}>(&{to}, &{element}, {there or 'true'});")
             else:
                 self._one(to, element, there, store)
 
-    def fill_async(self, fill: ir.Fill, scope: Scope) -> None:
+    def fill_async(self, fill: ir.Fill, scope: CudaScope) -> None:
         """Begins to copy a box; nobody waits."""
         with self._each(fill, scope) as (store, width, inner, _):
-            to, element, there = self._parts(store, inner)
+            to, element, there = self._copied_parts(store, inner)
             size = width * self.memory.layout(store.ref).itemsize
             self.writer.used |= {"copy_async", "commit_copies", "wait_copies"}
             self.lines.add(f"copy_async<{size}>(&{to}, &{element}, {there or 'true'});")
@@ -49,10 +49,10 @@ class Fills:
         self.held[fill.panel] = name
         self.lines.add(f"{self.memory.element_type(fill.panel)} {name}[{steps}][{lanes}];")
 
-    def fetch(self, fill: ir.Fill, scope: Scope) -> None:
+    def fetch(self, fill: ir.Fill, scope: CudaScope) -> None:
         """Reads what a thread copies to its registers."""
         with self._each(fill, scope) as (store, width, inner, step):
-            _, element, there = self._parts(store, inner)
+            _, element, there = self._copied_parts(store, inner)
             to = f"{self.held[store.ref.tensor]}[{step}]"
             if width > 1:
                 self.writer.used.add("load")
@@ -61,7 +61,7 @@ class Fills:
             else:
                 self._one(f"{to}[0]", element, there, store)
 
-    def put(self, fill: ir.Fill, scope: Scope) -> None:
+    def put(self, fill: ir.Fill, scope: CudaScope) -> None:
         """Writes what a thread has in its registers to the panel."""
         with self._each(fill, scope) as (store, width, inner, step):
             to = self.memory.element(store.ref, inner)
@@ -76,7 +76,7 @@ class Fills:
         zero = f"({self.memory.element_type(store.ref.tensor)})0"
         self.lines.add(f"{to} = {f'{there} ? {element} : {zero}' if there else element};")
 
-    def _parts(self, store: ir.Store, scope: Scope) -> tuple[str, str, str]:
+    def _copied_parts(self, store: ir.Store, scope: CudaScope) -> tuple[str, str, str]:
         """Where to, what, and on which condition; else a zero."""
         to = self.memory.element(store.ref, scope)
         value = store.value
@@ -88,7 +88,9 @@ class Fills:
         return to, self.memory.element(value.ref, scope), ""
 
     @contextmanager
-    def _each(self, fill: ir.Fill, scope: Scope) -> Iterator[tuple[ir.Store, int, Scope, str]]:
+    def _each(
+        self, fill: ir.Fill, scope: CudaScope
+    ) -> Iterator[tuple[ir.Store, int, CudaScope, str]]:
         """Inside of the loops over what a thread copies: the copy, the elements of each, and the
         number of the step."""
         statement, width, step, depth = fill.body, 1, "0", 0
@@ -105,7 +107,7 @@ class Fills:
                 elif loop.kind is not ir.Kind.THREAD and fold.count == 1:
                     scope = scope.with_fold(fold, "0")
                 elif loop.kind is not ir.Kind.THREAD:
-                    name = self.writer.names.of(f"step {depth}", "step")
+                    name = self.writer.names.name_of(f"step {depth}", "step")
                     depth += 1
                     if loop.kind is ir.Kind.UNROLL:
                         self.lines.add("#pragma unroll", margin=True)
@@ -117,5 +119,5 @@ class Fills:
             if not isinstance(statement, ir.Store):
                 raise ir.IRError("a panel is filled by one store")
             if guarded:
-                self.lines.open(f"if ({self.memory.inside(guarded, scope)}) {{")
+                self.lines.open(f"if ({self.memory.bounds_test(guarded, scope)}) {{")
             yield statement, width, scope, step

@@ -6,15 +6,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tcl.codegen.cuda.emit.scope import Geometry, Scope
+from tcl.codegen.cuda.emit.scope import CudaScope, Geometry
 from tcl.codegen.cuda.emit.writer import Writer, iteration
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.walk import loads, values_in
-from tcl.grammar.sizes.varying import alike
+from tcl.grammar.sizes.varying import provably_equal
 
 
 @dataclass(frozen=True, slots=True)
-class Fragment:
+class LoadedFragment:
     """An operand, as it is read in some unrolled loops and lanes."""
 
     load: ir.Load
@@ -26,7 +26,7 @@ class Fragment:
     guarded: tuple[str, ...]
     """Dimensions whose points have to be there; elsewhere it is zero."""
 
-    def read(self, writer: Writer, scope: Scope) -> str:
+    def read(self, writer: Writer, scope: CudaScope) -> str:
         """Reads it; the variable that has it then."""
         ref, memory, lines = self.load.ref, writer.memory, writer.lines
         name = writer.names.new(f"{memory.name(ref.tensor).removesuffix('_tile')}_read")
@@ -37,18 +37,18 @@ class Fragment:
         with writer.unrolled(moved, scope) as inner:
             to = name + "".join(f"[{iteration(f, inner)}]" for f in moved)
             if self.along is None:
-                test, element = memory.inside(self.guarded, inner), memory.element(ref, inner)
+                test, element = memory.bounds_test(self.guarded, inner), memory.element(ref, inner)
                 lines.add(f"{to} = {f'{test} ? {element} : ({type_})0' if test else element};")
                 return name
             writer.used.add("load")
             for k in range(0, self.along.count, self.width):
                 at = inner.with_fold(self.along, str(k))
-                test = memory.inside(self.guarded, at)
+                test = memory.bounds_test(self.guarded, at)
                 parts = [f"{to} + {k}" if k else to, memory.pointer(ref, at), *filter(None, [test])]
                 lines.add(f"load<{self.width}>({', '.join(parts)});")
         return name
 
-    def element(self, variable: str, scope: Scope) -> str:
+    def register_of(self, variable: str, scope: CudaScope) -> str:
         """The register of an element, of what was read to a variable."""
         return variable + "".join(f"[{iteration(f, scope)}]" for f in self.over)
 
@@ -60,7 +60,7 @@ def hoistable(load: ir.Load) -> bool:
 
 def fragments(
     geometry: Geometry, loops: Sequence[ir.Loop], body: Sequence[ir.Statement]
-) -> list[Fragment]:
+) -> list[LoadedFragment]:
     """What can be read before unrolled loops and lanes around a body."""
     if not loops:
         return []
@@ -69,10 +69,10 @@ def fragments(
     return [_fragment(geometry, load, loops) for load in found.values()]
 
 
-def _fragment(geometry: Geometry, load: ir.Load, loops: Sequence[ir.Loop]) -> Fragment:
+def _fragment(geometry: Geometry, load: ir.Load, loops: Sequence[ir.Loop]) -> LoadedFragment:
     tensor = geometry.program.tensor(load.ref.tensor)
     place = tensor.layout.place(load.ref)
-    over = [x.fold for x in loops if not alike(geometry.stride(place, x.fold), 0)]
+    over = [x.fold for x in loops if not provably_equal(geometry.stride(place, x.fold), 0)]
     widths = {f: geometry.width(tensor.layout, place, f) for f in over}
     along = max(over, key=lambda f: widths[f], default=None)
     if along is None or widths[along] == 1:
@@ -82,4 +82,4 @@ def _fragment(geometry: Geometry, load: ir.Load, loops: Sequence[ir.Loop]) -> Fr
     dims = {f.dim for f, _ in geometry.strides(place)}
     guarded = [d for d in geometry.dims if d in dims and geometry.ragged[d] and not tensor.shared]
     width = 1 if along is None else widths[along]
-    return Fragment(load, tuple(over), along, width, tuple(guarded))
+    return LoadedFragment(load, tuple(over), along, width, tuple(guarded))

@@ -6,13 +6,13 @@ from collections.abc import Iterator, Sequence
 from typing import assert_never
 
 from tcl.codegen.cuda.emit.fragments import hoistable
-from tcl.codegen.cuda.emit.scope import Geometry, Scope
+from tcl.codegen.cuda.emit.scope import CudaScope, Geometry
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.walk import loads, values_in, walk
 
 
 def guarded(
-    geometry: Geometry, body: ir.Statement, loops: Sequence[ir.Loop], scope: Scope
+    geometry: Geometry, body: ir.Statement, loops: Sequence[ir.Loop], scope: CudaScope
 ) -> tuple[str, ...]:
     """The dimensions with points that are not there, at which the statements inside of some
     unrolled loops and lanes must not do what they do: write, read what cannot be read before the
@@ -33,23 +33,23 @@ def _touching(
     around = [x.fold.dim for x in loops]
     if isinstance(statement, ir.Store):
         yield from around
-        yield from _named(geometry, statement.ref)
+        yield from _named_dims(geometry, statement.ref)
     for value in values_in(statement):
         for v in walk(value):
             if isinstance(v, ir.Load) and not (hoistable(v) and loops):
-                yield from _named(geometry, v.ref)
+                yield from _named_dims(geometry, v.ref)
                 if not hoistable(v):
                     yield from around
 
 
-def _named(geometry: Geometry, ref: ir.TensorRef) -> Iterator[str]:
+def _named_dims(geometry: Geometry, ref: ir.TensorRef) -> Iterator[str]:
     for s in ref.subscripts:
         if isinstance(s, ir.Affine):
             yield from (geometry.dim_of(name) for name, _ in s.terms)
 
 
 def _adding(
-    geometry: Geometry, accumulate: ir.Accumulate, loops: Sequence[ir.Loop], scope: Scope
+    geometry: Geometry, accumulate: ir.Accumulate, loops: Sequence[ir.Loop], scope: CudaScope
 ) -> Iterator[str]:
     """The reductions of which a point is added here, unless it is zero where it is not there."""
     known = {*scope.folds, *(x.fold.name for x in loops)}

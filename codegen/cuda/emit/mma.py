@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tcl.codegen.cuda.emit.scope import Scope
+from tcl.codegen.cuda.emit.scope import CudaScope
 from tcl.codegen.cuda.emit.writer import Writer, iteration
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.terms import factors, mma_type
@@ -22,7 +22,7 @@ class TensorCores:
     loops: tuple[ir.Loop, ...]
     accumulate: ir.Accumulate
 
-    def write(self, scope: Scope) -> None:
+    def write(self, scope: CudaScope) -> None:
         writer, lines = self.writer, self.writer.lines
         own = writer.accumulators[self.accumulate.name]
         rows, columns = self._dims()
@@ -30,8 +30,8 @@ class TensorCores:
         by_row, by_column = self._factors(rows)
         type_ = mma_type(self.accumulate.value)
         kept = {f.dim: f for f in own.over if f.level == "register"}
-        left = self._read(by_row, rows, columns, depth, kept.get(rows), scope, 4)
-        right = self._read(by_column, columns, rows, depth, kept.get(columns), scope, 2)
+        left = self._read_fragments(by_row, rows, columns, depth, kept.get(rows), scope, 4)
+        right = self._read_fragments(by_column, columns, rows, depth, kept.get(columns), scope, 2)
         with writer.unrolled([kept[d] for d in (rows, columns) if d in kept], scope) as inner:
             at = [f"[{iteration(f, inner)}]" for f in own.over[:-2]]
             sums = own.name + "".join(at)
@@ -56,14 +56,14 @@ class TensorCores:
         first = any(self.writer.geometry.dim_of(n) == rows for n, _ in place.terms)
         return found if first else (found[1], found[0])
 
-    def _read(
+    def _read_fragments(
         self,
         load: ir.Load,
         dim: str,
         other: str,
         depth: ir.Fold,
         kept: ir.Fold | None,
-        scope: Scope,
+        scope: CudaScope,
         count: int,
     ) -> str:
         """Reads the fragments of a factor; the variable that has them."""
@@ -83,7 +83,7 @@ class TensorCores:
         return name
 
     def _pairs(
-        self, load: ir.Load, dim: str, depth: ir.Fold, kept: ir.Fold, scope: Scope, name: str
+        self, load: ir.Load, dim: str, depth: ir.Fold, kept: ir.Fold, scope: CudaScope, name: str
     ) -> None:
         """Two fragments of columns at once."""
         writer = self.writer
@@ -94,7 +94,7 @@ class TensorCores:
         load_pair = f"load_matrix_x4{'' if along_depth else '_trans'}"
         writer.used.add(load_pair)
         with writer.unrolled([pairs], scope) as inner:
-            at = self._placed(inner, dim, columns, depth, points)
+            at = self._fragment_place(inner, dim, columns, depth, points)
             pair = iteration(pairs, inner)
             place = writer.memory.pointer(load.ref, at)
             to = f"(unsigned int (&)[4]){name}[{pair} * 2]"
@@ -106,7 +106,7 @@ class TensorCores:
         return layout.step(load.ref, depth.name) == 1
 
     def _matrices(
-        self, load: ir.Load, dim: str, depth: ir.Fold, scope: Scope, to: str, count: int
+        self, load: ir.Load, dim: str, depth: ir.Fold, scope: CudaScope, to: str, count: int
     ) -> None:
         """16-bit factors: matrices of 8 x 8, a row's address from each thread."""
         writer = self.writer
@@ -117,7 +117,7 @@ class TensorCores:
         else:  # points 0-7, 8-15 of the 8 columns
             rows = f"{lane} % 8" if along_depth else "0"
             points = f"{lane} / 8 % 2 * 8" if along_depth else f"{lane} % 16"
-        at = self._placed(scope, dim, rows, depth, points)
+        at = self._fragment_place(scope, dim, rows, depth, points)
         name = f"load_matrix_x{count}{'' if along_depth else '_trans'}"
         writer.used.add(name)
         writer.lines.add(f"{name}({to}, {writer.memory.pointer(load.ref, at)});")
@@ -128,7 +128,7 @@ class TensorCores:
         dim: str,
         other: str,
         depth: ir.Fold,
-        scope: Scope,
+        scope: CudaScope,
         to: str,
         count: int,
     ) -> None:
@@ -138,11 +138,13 @@ class TensorCores:
         for k in range(count):
             row = f"{_LANE} / 4 + {8 * (k % 2)}" if count == 4 else f"{_LANE} / 4"
             point = f"{_LANE} % 4 + {4 * (k // 2 if count == 4 else k)}"
-            at = self._placed(scope, dim, row, depth, point)
+            at = self._fragment_place(scope, dim, row, depth, point)
             element = writer.memory.element(load.ref, at)
             writer.lines.add(f"{to}[{k}] = to_tf32({element});")
 
-    def _placed(self, scope: Scope, dim: str, row: str, depth: ir.Fold, point: str) -> Scope:
+    def _fragment_place(
+        self, scope: CudaScope, dim: str, row: str, depth: ir.Fold, point: str
+    ) -> CudaScope:
         """The place with these texts for what a thread has of a dimension and of the reduction."""
         for fold in self.writer.geometry.folds[dim]:
             if fold.level in ("thread", "half", "lane"):

@@ -34,7 +34,7 @@ class Launch:
 
 
 @dataclass(frozen=True, slots=True)
-class Module:
+class CudaModule:
     """A translation unit for NVRTC, which needs no header."""
 
     source: str

@@ -45,7 +45,7 @@ class Names:
         self._taken = set(taken)
         self._known: dict[str, str] = {}
 
-    def of(self, key: str, wish: str = "") -> str:
+    def name_of(self, key: str, wish: str = "") -> str:
         """The name of what ``key`` stands for, like ``wish`` or the key itself."""
         if key not in self._known:
             self._known[key] = self.new(wish or key)

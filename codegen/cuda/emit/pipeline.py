@@ -7,18 +7,18 @@ from dataclasses import dataclass
 from typing import assert_never
 
 from tcl.codegen.cuda.emit.fill import Fills
-from tcl.codegen.cuda.emit.scope import Scope
+from tcl.codegen.cuda.emit.scope import CudaScope
 from tcl.codegen.loopir import ir
-from tcl.grammar.sizes.varying import covers, surely
+from tcl.grammar.sizes.varying import provably, provably_at_least
 
-Write = Callable[[ir.Fill, Scope], None]
+Write = Callable[[ir.Fill, CudaScope], None]
 
 
 def write_pipeline(
     fills: Fills,
     pipeline: ir.Pipeline,
-    scope: Scope,
-    work: Callable[[ir.Statement, Scope], None],
+    scope: CudaScope,
+    work: Callable[[ir.Statement, CudaScope], None],
 ) -> None:
     """The loop, and the fills before it. ``work`` writes what is done with the panels."""
     made = _Pipeline(fills, pipeline, work)
@@ -43,7 +43,7 @@ def write_pipeline(
 class _Pipeline:
     fills: Fills
     pipeline: ir.Pipeline
-    work: Callable[[ir.Statement, Scope], None]
+    work: Callable[[ir.Statement, CudaScope], None]
 
     @property
     def count(self) -> int:
@@ -51,20 +51,20 @@ class _Pipeline:
         return self.fills.writer.geometry.iterations(self.pipeline.loop.fold)
 
     @property
-    def _end(self) -> str:
+    def _end_offset(self) -> str:
         """The offset at which the loop ends."""
-        return self.fills.writer.sizes.index(self.pipeline.loop.fold.step * self.count)
+        return self.fills.writer.sizes.index_number(self.pipeline.loop.fold.step * self.count)
 
-    def asynchronous(self, scope: Scope) -> None:
+    def asynchronous(self, scope: CudaScope) -> None:
         """Copies that nobody waits for, as many iterations ahead as there are buffers."""
         lines, fold, ahead = self.fills.lines, self.pipeline.loop.fold, self.pipeline.buffers - 1
         copy = self.fills.fill_async
         for k in range(ahead):
             at = scope.with_fold(fold, str(k * fold.step))
-            if covers(self.count, k + 1):
+            if provably_at_least(self.count, k + 1):
                 self._into(str(k), at, copy)
-            elif not surely(lambda k=k: k >= self.count):
-                with lines.block(f"if ({k * fold.step} < {self._end}) {{"):
+            elif not provably(lambda k=k: k >= self.count):
+                with lines.block(f"if ({k * fold.step} < {self._end_offset}) {{"):
                     self._into(str(k), at, copy)
             lines.add("commit_copies();")
         with self.fills.threads.serial(fold, scope, self.pipeline.pause) as inner:
@@ -76,7 +76,7 @@ class _Pipeline:
             lines.add("commit_copies();")
             self._work(inner)
 
-    def one_ahead(self, scope: Scope, before: Write, after: Write | None) -> None:
+    def one_ahead(self, scope: CudaScope, before: Write, after: Write | None) -> None:
         """One iteration ahead: what is written before the work, and after it."""
         lines, fold = self.fills.lines, self.pipeline.loop.fold
         first = scope.with_fold(fold, "0")
@@ -93,7 +93,7 @@ class _Pipeline:
                 with lines.block(f"if ({test}) {{"):
                     self._into(self._buffer(inner, 1), following, after)
 
-    def _buffer(self, scope: Scope, ahead: int) -> str:
+    def _buffer(self, scope: CudaScope, ahead: int) -> str:
         """The buffer of an iteration so many further."""
         fold = self.pipeline.loop.fold
         offset = scope.folds[fold.name]
@@ -104,17 +104,17 @@ class _Pipeline:
             else (f"{now} % {self.pipeline.buffers}")
         )
 
-    def _following(self, scope: Scope, ahead: int) -> tuple[Scope, str]:
+    def _following(self, scope: CudaScope, ahead: int) -> tuple[CudaScope, str]:
         """The place so many iterations further, and the test that there is one."""
         fold = self.pipeline.loop.fold
         further = f"{scope.folds[fold.name]} + {ahead * fold.step}"
-        return scope.with_fold(fold, further), f"{further} < {self._end}"
+        return scope.with_fold(fold, further), f"{further} < {self._end_offset}"
 
-    def _work(self, scope: Scope) -> None:
+    def _work(self, scope: CudaScope) -> None:
         self._at(self._buffer(scope, 0))
         self.work(self.pipeline.body, scope)
 
-    def _into(self, buffer: str, scope: Scope, write: Write) -> None:
+    def _into(self, buffer: str, scope: CudaScope, write: Write) -> None:
         self._at(buffer)
         for fill in self.pipeline.fills:
             write(fill, scope)

@@ -7,11 +7,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from tcl.codegen.loopir import ir
-from tcl.grammar.sizes.varying import Size, alike, covers, divides, largest
+from tcl.grammar.sizes.varying import (
+    Size,
+    largest,
+    provably_at_least,
+    provably_divides,
+    provably_equal,
+)
 
 
 @dataclass(frozen=True, slots=True)
-class Scope:
+class CudaScope:
     """What is known at a place."""
 
     folds: Mapping[str, str]
@@ -23,16 +29,16 @@ class Scope:
     loaded: Mapping[ir.TensorRef, str] = field(default_factory=dict)
     """Element → the variable that it was read to."""
 
-    def with_fold(self, fold: ir.Fold, text: str) -> Scope:
+    def with_fold(self, fold: ir.Fold, text: str) -> CudaScope:
         return replace(self, folds={**self.folds, fold.name: text})
 
-    def with_dim(self, dim: str, text: str) -> Scope:
+    def with_dim(self, dim: str, text: str) -> CudaScope:
         return replace(self, dims={**self.dims, dim: text})
 
-    def with_variable(self, name: str, text: str) -> Scope:
+    def with_variable(self, name: str, text: str) -> CudaScope:
         return replace(self, variables={**self.variables, name: text})
 
-    def with_loaded(self, loaded: Mapping[ir.TensorRef, str]) -> Scope:
+    def with_loaded(self, loaded: Mapping[ir.TensorRef, str]) -> CudaScope:
         return replace(self, loaded={**self.loaded, **loaded})
 
 
@@ -47,7 +53,8 @@ class Geometry:
         self.folds = {d: self.space_of[d].folds(d) for d in self.dims}
         self.fold = {f.name: f for folds in self.folds.values() for f in folds}
         self.ragged = {
-            d: not covers(dim.extent, self.space_of[d].reach(d)) for d, dim in self.dims.items()
+            d: not provably_at_least(dim.extent, self.space_of[d].reach(d))
+            for d, dim in self.dims.items()
         }
         """Whether there may be threads, registers or lanes for points that there are not."""
 
@@ -61,7 +68,7 @@ class Geometry:
         """How many iterations of a fold may have points, whatever the other folds are at."""
         needed = largest(1, -(-self.dims[fold.dim].extent // fold.step))
         written_out = isinstance(needed, Size) and not isinstance(fold.count, Size)
-        return needed if covers(fold.count, needed) and not written_out else fold.count
+        return needed if provably_at_least(fold.count, needed) and not written_out else fold.count
 
     def dim_of(self, name: str) -> str:
         """The dimension of a name in an index expression."""
@@ -77,7 +84,7 @@ class Geometry:
         for dim in {self.dim_of(name) for name, _ in place.terms}:
             for fold in self.folds[dim]:
                 stride = self.stride(place, fold)
-                if not alike(fold.count, 1) and not alike(stride, 0):
+                if not provably_equal(fold.count, 1) and not provably_equal(stride, 0):
                     yield fold, stride
 
     def constant(self, place: ir.Affine) -> int:
@@ -93,7 +100,7 @@ class Geometry:
         other, begin at a multiple of their size, and are there all or none. ``others``: folds of
         which each iteration is on its own."""
         size = layout.itemsize
-        if not alike(self.stride(place, fold), size) or fold.step != 1:
+        if not provably_equal(self.stride(place, fold), size) or fold.step != 1:
             return 1
         rest = [s for f, s in self.strides(place) if f != fold]
         rest.append(self.constant(place))
@@ -102,8 +109,8 @@ class Geometry:
         while width > 1 and (
             fold.count % width
             or layout.base % (width * size)
-            or not all(divides(width * size, s) for s in rest)
-            or not divides(width, ends)
+            or not all(provably_divides(width * size, s) for s in rest)
+            or not provably_divides(width, ends)
         ):
             width //= 2
         return width

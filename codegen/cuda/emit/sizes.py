@@ -14,7 +14,7 @@ _MOST = 2**31 - 1
 """The largest ``int``."""
 
 
-class Sizes:
+class SizeParameters:
     """Writes numbers. One that is known only at the launch becomes a parameter of the kernel, of
     type ``index``, that of index expressions, or ``long long``."""
 
@@ -22,7 +22,7 @@ class Sizes:
         self._names, self._index = names, index
         self._known: dict[tuple[Terms, str], tuple[str, Size]] = {}
 
-    def index(self, number: int) -> str:
+    def index_number(self, number: int) -> str:
         """A number in index expressions. Raises ``Undecided`` if it may not fit their type."""
         return self._written(number, self._index)
 

@@ -10,12 +10,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from tcl.codegen.cuda.cpp.types import c_type
-from tcl.codegen.cuda.emit.fragments import Fragment, fragments
+from tcl.codegen.cuda.emit.fragments import LoadedFragment, fragments
 from tcl.codegen.cuda.emit.mma import tensor_cores
-from tcl.codegen.cuda.emit.scope import Geometry, Scope
+from tcl.codegen.cuda.emit.scope import CudaScope, Geometry
 from tcl.codegen.cuda.emit.writer import Writer, iteration
 from tcl.codegen.loopir import ir
-from tcl.grammar.sizes.varying import covers, divides
+from tcl.grammar.sizes.varying import provably_at_least, provably_divides
 
 
 def write_thread_body(
@@ -23,7 +23,7 @@ def write_thread_body(
     loops: Sequence[ir.Loop],
     body: ir.Statement,
     guarded: tuple[str, ...],
-    scope: Scope,
+    scope: CudaScope,
 ) -> None:
     """Unrolled loops and lanes around a body. ``guarded``: dimensions at whose points it may do
     what it does only where these are."""
@@ -40,11 +40,11 @@ def write_thread_body(
     # Whole vectors where there are any, single elements at the edge.
     reach = sum(x.fold.step * (x.fold.count - 1) for x in loops if x.fold.dim == lane.dim)
     dim = writer.geometry.dims[lane.dim]
-    if covers(reach, dim.extent):  # there is no whole vector
+    if provably_at_least(reach, dim.extent):  # there is no whole vector
         inner.write(scope)
         return
-    first = writer.memory.index(ir.Affine.of(lane.dim), scope)
-    end = writer.sizes.index(dim.first + dim.extent)
+    first = writer.memory.index(ir.Affine.variable(lane.dim), scope)
+    end = writer.sizes.index_number(dim.first + dim.extent)
     with writer.lines.block(f"if ({first} + {reach} < {end}) {{"):
         rest = tuple(d for d in guarded if d != lane.dim)
         replace(inner, geometry=writer.geometry.all_there(lane.dim), guarded=rest).write(scope)
@@ -73,9 +73,9 @@ class _Body:
         lane = self.lane
         if lane is None or lane.dim not in self.guarded:
             return False
-        return not divides(lane.count, self.geometry.dims[lane.dim].extent)
+        return not provably_divides(lane.count, self.geometry.dims[lane.dim].extent)
 
-    def write(self, scope: Scope) -> None:
+    def write(self, scope: CudaScope) -> None:
         """What is read, then the loops."""
         writer, lane = self.writer, self.lane
         read = {f: f.read(writer, scope) for f in fragments(self.geometry, self.loops, self.body)}
@@ -91,7 +91,9 @@ class _Body:
                 within = [d for d in self.guarded if d not in outside]
                 self._lanes(within, inner, read)
 
-    def _lanes(self, guarded: Sequence[str], scope: Scope, read: Mapping[Fragment, str]) -> None:
+    def _lanes(
+        self, guarded: Sequence[str], scope: CudaScope, read: Mapping[LoadedFragment, str]
+    ) -> None:
         """The statements, in lanes if there are any."""
         writer, lane = self.writer, self.lane
         if lane is None:
@@ -116,9 +118,11 @@ class _Body:
                 made = f"{name} + {k}" if k else name
                 writer.lines.add(f"store<{width}>({place}, {made});")
 
-    def _with(self, read: Mapping[Fragment, str], scope: Scope) -> Scope:
+    def _with(self, read: Mapping[LoadedFragment, str], scope: CudaScope) -> CudaScope:
         """The place, where these fragments are known."""
-        return scope.with_loaded({f.load.ref: f.element(name, scope) for f, name in read.items()})
+        return scope.with_loaded(
+            {f.load.ref: f.register_of(name, scope) for f, name in read.items()}
+        )
 
     def _gathered(self, lane: ir.Fold) -> dict[ir.TensorRef, tuple[str, int]]:
         """Elements that are written in vectors: the registers that they are gathered in, and how
@@ -137,7 +141,7 @@ class _Body:
     def _each(
         self,
         body: Sequence[ir.Statement],
-        scope: Scope,
+        scope: CudaScope,
         places: Mapping[ir.TensorRef, str],
     ) -> None:
         """The statements of one point. ``places``: where elements are written that are gathered."""

@@ -6,11 +6,11 @@ import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from tcl.codegen.cuda.emit.scope import Scope
+from tcl.codegen.cuda.emit.scope import CudaScope
 from tcl.codegen.cuda.emit.writer import Writer, write_carry
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.walk import statements
-from tcl.grammar.sizes.varying import alike
+from tcl.grammar.sizes.varying import provably_equal
 
 
 class Threads:
@@ -25,13 +25,13 @@ class Threads:
         self.offsets: dict[str, str] = {}
         """Expression of a block's or thread's offset → its variable."""
 
-    def bind(self) -> Scope:
+    def bind(self) -> CudaScope:
         """The offsets of blocks and threads, as variables."""
-        scope = Scope({})
+        scope = CudaScope({})
         counts = [folds[0].count for folds in self.kernel.grid]
         for k, folds in enumerate(self.kernel.grid):
             after = math.prod(counts[k + 1 :])
-            text = self._place("blockIdx.x", after, counts[k], outermost=k == 0)
+            text = self._iteration("blockIdx.x", after, counts[k], outermost=k == 0)
             name = self._offset(folds[0], text, "block")
             for fold in folds:
                 scope = scope.with_fold(fold, name)
@@ -40,13 +40,13 @@ class Threads:
             whole = after == self.kernel.threads
             for k, fold in enumerate(space.threads):
                 after //= fold.count
-                text = self._place("threadIdx.x", after, fold.count, outermost=whole and k == 0)
+                text = self._iteration("threadIdx.x", after, fold.count, outermost=whole and k == 0)
                 scope = scope.with_fold(fold, self._offset(fold, text, fold.level))
         return scope
 
     def _offset(self, fold: ir.Fold, text: str, what: str) -> str:
         """The variable of a fold's offset, from its iteration."""
-        if alike(fold.count, 1):
+        if provably_equal(fold.count, 1):
             return "0"
         index = fold.dim.rpartition(".")[2]
         if self.geometry.space_of[fold.dim].name in self.copies:
@@ -61,19 +61,19 @@ class Threads:
 
     @contextmanager
     def serial(
-        self, fold: ir.Fold, scope: Scope, pause: ir.Pause | None = None, unroll: str = ""
-    ) -> Iterator[Scope]:
+        self, fold: ir.Fold, scope: CudaScope, pause: ir.Pause | None = None, unroll: str = ""
+    ) -> Iterator[CudaScope]:
         """Inside of a serial loop, with what is done between stretches of its iterations.
         ``unroll``: a line before it."""
         count = self.geometry.iterations(fold)
         with self.lines.nested():
-            if alike(count, 1):
+            if provably_equal(count, 1):
                 yield scope.with_fold(fold, "0")
                 return
             index = fold.dim.rpartition(".")[2]
             wish = index if fold.step == 1 and fold.level == "point" else f"{index}_{fold.level}"
             name = self.writer.names.new(wish)
-            begin, end = "0", self.writer.sizes.index(fold.step * count)
+            begin, end = "0", self.writer.sizes.index_number(fold.step * count)
             further = last = ""
             if pause is not None:
                 begin, stretch = self.writer.names.new(f"{name}_part"), fold.step * pause.every
@@ -103,7 +103,7 @@ class Threads:
         )
 
     @contextmanager
-    def taking_part(self, statement: ir.Statement, scope: Scope) -> Iterator[None]:
+    def taking_part(self, statement: ir.Statement, scope: CudaScope) -> Iterator[None]:
         """Inside of a test that a thread has a part in what each one does on its own."""
         inside = list(statements(statement))
         bound = [s.loop.fold for s in inside if isinstance(s, ir.For)]
@@ -122,8 +122,8 @@ class Threads:
                 self.lines.open(f"if ({' && '.join(tests)}) {{")
             yield
 
-    def _place(self, of: str, after: int, count: int, *, outermost: bool) -> str:
+    def _iteration(self, of: str, after: int, count: int, *, outermost: bool) -> str:
         """The iteration of a fold, each of which goes through ``after`` others."""
         sizes = self.writer.sizes
-        text = of if alike(after, 1) else f"{of} / {sizes.index(after)}"
-        return text if outermost else f"{text} % {sizes.index(count)}"
+        text = of if provably_equal(after, 1) else f"{of} / {sizes.index_number(after)}"
+        return text if outermost else f"{text} % {sizes.index_number(count)}"

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import assert_never
 
 from tcl.codegen.cuda.cpp import arith, pieces
-from tcl.codegen.cuda.cpp.convert import as_single, bare, bits_of, cast, rounded
+from tcl.codegen.cuda.cpp.convert import as_single, bare, bits_of, cast, is_rounded
 from tcl.codegen.cuda.cpp.functions import builtin
 from tcl.codegen.cuda.cpp.pieces import Piece, wrapped
 from tcl.codegen.cuda.cpp.types import (
@@ -112,13 +112,13 @@ class Expressions:
             if ready or not inside:
                 first = len(done) - len(inside)
                 operands = done[first:]
-                done[first:] = [self._joined(current, operands)]
+                done[first:] = [self._node(current, operands)]
             else:
                 pending.append((current, True))
                 pending += ((v, False) for v in reversed(inside))
         return done[0]
 
-    def _joined(self, value: ir.Value, operands: list[Piece]) -> Piece:
+    def _node(self, value: ir.Value, operands: list[Piece]) -> Piece:
         """A node, by the pieces of the values directly inside it."""
         match value:
             case ir.Const(value=number, type=type_):
@@ -142,7 +142,7 @@ class Expressions:
             case ir.Call(name=name, type=type_):
                 return builtin(name, operands, type_.compute)
             case ir.Cast(operand=operand, type=type_):
-                if is_half(type_) and rounded(operand, type_):
+                if is_half(type_) and is_rounded(operand, type_):
                     return operands[0]
                 return cast(operands[0], operand.type, type_)
             case ir.Load():

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 
 from tcl.codegen.cuda.cpp.lines import Lines
 from tcl.codegen.cuda.cpp.types import c_type, from_memory
-from tcl.codegen.cuda.emit.accesses import Memory
+from tcl.codegen.cuda.emit.accesses import AccessWriter
 from tcl.codegen.cuda.emit.names import Names
-from tcl.codegen.cuda.emit.scope import Geometry, Scope
-from tcl.codegen.cuda.emit.sizes import Sizes
+from tcl.codegen.cuda.emit.scope import CudaScope, Geometry
+from tcl.codegen.cuda.emit.sizes import SizeParameters
 from tcl.codegen.cuda.emit.values import Expressions
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.walk import statements, values_in, walk
@@ -32,7 +32,13 @@ class Writer:
     """Writes values at places, and opens loops that are written out."""
 
     def __init__(
-        self, geometry: Geometry, memory: Memory, names: Names, sizes: Sizes, *, wide: bool
+        self,
+        geometry: Geometry,
+        memory: AccessWriter,
+        names: Names,
+        sizes: SizeParameters,
+        *,
+        wide: bool,
     ) -> None:
         self.geometry, self.memory, self.names, self.sizes = geometry, memory, names, sizes
         self.lines = Lines()
@@ -42,11 +48,11 @@ class Writer:
         self.used: set[str] = set()
         """Helper functions."""
 
-    def text(self, value: ir.Value, scope: Scope) -> str:
+    def text(self, value: ir.Value, scope: CudaScope) -> str:
         """A value at this place."""
         return self.expressions(scope).text(value)
 
-    def expressions(self, scope: Scope) -> Expressions:
+    def expressions(self, scope: CudaScope) -> Expressions:
         """What writes values at this place."""
 
         def index(affine: ir.Affine, type_: ScalarType) -> str:
@@ -71,36 +77,36 @@ class Writer:
         made.used = self.used
         return made
 
-    def accumulator(self, name: str, scope: Scope) -> str:
+    def accumulator(self, name: str, scope: CudaScope) -> str:
         """The register that a name means here."""
         own = self.accumulators[name]
         return own.name + "".join(f"[{iteration(f, scope)}]" for f in own.over)
 
     @contextmanager
-    def unrolled(self, folds: Sequence[ir.Fold], scope: Scope) -> Iterator[Scope]:
+    def unrolled(self, folds: Sequence[ir.Fold], scope: CudaScope) -> Iterator[CudaScope]:
         """Inside of loops that are written out."""
         with self.lines.nested():
             for fold in folds:
                 scope = self._enter(fold, scope)
             yield scope
 
-    def _enter(self, fold: ir.Fold, scope: Scope) -> Scope:
+    def _enter(self, fold: ir.Fold, scope: CudaScope) -> CudaScope:
         """Opens a loop that is written out."""
         count = self.geometry.iterations(fold)
         if count == 1:
             return scope.with_fold(fold, "0")
-        name = self.names.of(f"iteration {fold.name}", fold.name.partition(".")[2])
+        name = self.names.name_of(f"iteration {fold.name}", fold.name.partition(".")[2])
         self.lines.add("#pragma unroll", margin=True)
         self.lines.open(f"for (int {name} = 0; {name} < {count}; ++{name}) {{")
         return scope.with_fold(fold, name if fold.step == 1 else f"{name} * {fold.step}")
 
     def complete(
         self,
-        scope: Scope,
+        scope: CudaScope,
         body: Sequence[ir.Statement],
         lane: ir.Fold | None = None,
         read: Container[ir.TensorRef] = (),
-    ) -> Scope:
+    ) -> CudaScope:
         """Gives dimensions variables all of whose folds are known here, and that are used besides
         what is ``read`` already."""
         used = _used(body, self.geometry, read)
@@ -113,19 +119,19 @@ class Writer:
                 if parts and scope.folds[parts[0].name].isidentifier():
                     scope = scope.with_dim(name, scope.folds[parts[0].name])
                 continue
-            text = self.memory.index(ir.Affine.of(name), scope)
+            text = self.memory.index(ir.Affine.variable(name), scope)
             variable = self.names.new(name.rpartition(".")[2])
             self.lines.add(f"const {self.integer} {variable} = {text};")
             scope = scope.with_dim(name, variable)
         return scope
 
     @contextmanager
-    def guard(self, dims: Sequence[str], scope: Scope) -> Iterator[None]:
+    def guard(self, dims: Sequence[str], scope: CudaScope) -> Iterator[None]:
         """Inside of a test that these dimensions are at points that they have."""
         if not dims:
             yield
             return
-        with self.lines.block(f"if ({self.memory.inside(dims, scope)}) {{"):
+        with self.lines.block(f"if ({self.memory.bounds_test(dims, scope)}) {{"):
             yield
 
 
@@ -152,7 +158,7 @@ def write_carry(writer: Writer, carry: ir.Carry) -> None:
         lines.add(f"{at(own)} = 0;")
 
 
-def iteration(fold: ir.Fold, scope: Scope) -> str:
+def iteration(fold: ir.Fold, scope: CudaScope) -> str:
     """The number of a fold's iteration, which is written out."""
     return scope.folds[fold.name].partition(" * ")[0]
 

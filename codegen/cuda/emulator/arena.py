@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
-from tcl.codegen.cuda.emit.module import Module
+from tcl.codegen.cuda.emit.module import CudaModule
 from tcl.codegen.cuda.emulator.compiler import EmulationError
 from tcl.codegen.loopir import ir
 
@@ -66,7 +66,7 @@ class Arena:
         shape, strides = (*layout.extents, size), (*layout.strides, 1)
         as_strided(self.inside[place.first :], shape, strides)[...] = rights
 
-    def record(self) -> tuple[int, int]:
+    def record_access(self) -> tuple[int, int]:
         """The error record: 0 or 1 + the site, and the value."""
         place = self.places[ERRORS]
         site, value = self.memory[place.start : place.end].view(np.int64)
@@ -84,7 +84,7 @@ class Arena:
         return self.at(int(changed[0])) if changed.size else None
 
 
-def arena_of(module: Module, arrays: Mapping[str, Array]) -> Arena:
+def arena_of(module: CudaModule, arrays: Mapping[str, Array]) -> Arena:
     """An arena that holds copies of these arrays; scratch and gaps are poisoned.
 
     The first elements of arguments lie at odd multiples of what their layouts promise, so that
@@ -97,7 +97,7 @@ def arena_of(module: Module, arrays: Mapping[str, Array]) -> Arena:
         if tensor.role is ir.Role.SCRATCH:
             step = SCRATCH_ALIGNMENT
         else:
-            _check(tensor, arrays)
+            _check_array(tensor, arrays)
         first = -(-(end - low) // (2 * step)) * 2 * step + step
         places[tensor.name] = Place(tensor.name, first + low, first + high, first, tensor.layout)
         end = first + high + GAP
@@ -121,7 +121,7 @@ def reach(layout: ir.Layout) -> tuple[int, int]:
     return sum(min(end, 0) for end in ends), sum(max(end, 0) for end in ends) + layout.itemsize
 
 
-def _check(tensor: ir.Tensor, arrays: Mapping[str, Array]) -> None:
+def _check_array(tensor: ir.Tensor, arrays: Mapping[str, Array]) -> None:
     layout, array = tensor.layout, arrays.get(tensor.name)
     if array is None:
         raise EmulationError(f"no array for tensor {tensor.name}")
@@ -138,7 +138,7 @@ def _check(tensor: ir.Tensor, arrays: Mapping[str, Array]) -> None:
         )
 
 
-def _fill(arena: Arena, module: Module, arrays: Mapping[str, Array]) -> None:
+def _fill(arena: Arena, module: CudaModule, arrays: Mapping[str, Array]) -> None:
     for tensor in module.tensors:
         place = arena.places[tensor.name]
         rights = _READABLE if tensor.role is ir.Role.INPUT else _READABLE | _WRITABLE

@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 
-from tcl.codegen.common.store import Store
+from tcl.codegen.common.store import FolderStore
 from tcl.common.errors import TclError
 from tcl.common.scratch_folder import workspace
 
@@ -50,7 +50,7 @@ class EmulationError(TclError):
 
 
 @functools.cache
-def compiler() -> tuple[str, ...]:
+def host_compiler() -> tuple[str, ...]:
     """The command that compiles C++; empty if there is none."""
     for name in (os.environ.get("CXX", ""), "c++", "g++", "clang++"):
         words = tuple(name.split())
@@ -63,7 +63,7 @@ def why_not() -> str | None:
     """Why kernels cannot be emulated on this machine, in one sentence; None if they can."""
     if not sys.platform.startswith("linux") or platform.machine() not in ("x86_64", "aarch64"):
         return "CUDA kernels are emulated on Linux for x86-64 and aarch64 only"
-    if not compiler():
+    if not host_compiler():
         return "emulating CUDA kernels needs a C++ compiler: $CXX, c++, g++ or clang++"
     return None
 
@@ -74,7 +74,7 @@ class CompilerError(Exception):
 
 def run_compiler(*arguments: str | Path) -> None:
     """Raises ``CompilerError`` if it fails."""
-    command = [*compiler(), *map(str, arguments)]
+    command = [*host_compiler(), *map(str, arguments)]
     done = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
     if done.returncode:
         raise CompilerError(done.stderr or f"{command[0]} failed with {done.returncode}")
@@ -102,7 +102,7 @@ def _runtime() -> tuple[Path, ...]:
     """The emulator's own object files, compiled once: to be called under the lock."""
     if reason := why_not():
         raise EmulationError(reason)
-    folder, name, store = _folder(), _made_of(), Store()
+    folder, name, store = _folder(), _made_of(), FolderStore()
     names = [f.name for f in fields(Runtime)]
     objects = tuple(folder / f"{each}.o" for each in names)
     kept = store.get(name, Runtime)
@@ -122,9 +122,9 @@ def _runtime() -> tuple[Path, ...]:
 
 def _made_of() -> str:
     """SHA-256 of everything that the emulator's object files depend on, in hex."""
-    said = subprocess.run([*compiler(), "--version"], capture_output=True, check=False)
+    said = subprocess.run([*host_compiler(), "--version"], capture_output=True, check=False)
     digest = hashlib.sha256(said.stdout)
-    digest.update(" ".join((*compiler(), *_LANGUAGE, *_RUNTIME, platform.machine())).encode())
+    digest.update(" ".join((*host_compiler(), *_LANGUAGE, *_RUNTIME, platform.machine())).encode())
     for file in sorted(HERE.glob("*.[hc]*")):
         digest.update(file.read_bytes())
     return digest.hexdigest()
@@ -142,7 +142,7 @@ def _tables() -> str:
     )
 
 
-def build(source: str, *, checked: bool) -> Path:
+def build_library(source: str, *, checked: bool) -> Path:
     """A shared library of this translation unit and the runtime."""
     with _lock:
         runtime = _runtime()

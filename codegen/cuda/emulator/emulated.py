@@ -9,11 +9,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from tcl.codegen.cuda.emit.module import SHARED, Module
+from tcl.codegen.cuda.emit.module import SHARED, CudaModule
 from tcl.codegen.cuda.emulator.arena import ERRORS, Arena, Array, arena_of
-from tcl.codegen.cuda.emulator.compiler import CompilerError, EmulationError, build
+from tcl.codegen.cuda.emulator.compiler import CompilerError, EmulationError, build_library
 from tcl.codegen.cuda.emulator.findings import describe
-from tcl.codegen.cuda.emulator.native import LaunchRequest, Library
+from tcl.codegen.cuda.emulator.native import LaunchRequest, NativeLibrary
 from tcl.codegen.loopir import ir
 from tcl.common.errors import CompileError
 
@@ -22,7 +22,7 @@ ORDERS: tuple[Order, ...] = ("forward", "reverse", "random")
 """In which a block's threads, and the blocks, take their turns."""
 
 
-def compile_modules(modules: Sequence[Module], *, checked: bool = True) -> list[Emulated]:
+def compile_modules(modules: Sequence[CudaModule], *, checked: bool = True) -> list[Emulated]:
     """The modules, compiled together: 20 to 50 at once take a fraction of the time that each
     takes alone.
 
@@ -34,7 +34,7 @@ def compile_modules(modules: Sequence[Module], *, checked: bool = True) -> list[
     if not modules:
         return []
     try:
-        library = Library(build(unit(modules), checked=checked))
+        library = NativeLibrary(build_library(emulated_unit(modules), checked=checked))
     except CompilerError as error:
         raise refusal(str(error), modules) from None
     lock = threading.Lock()
@@ -47,10 +47,10 @@ def compile_modules(modules: Sequence[Module], *, checked: bool = True) -> list[
 class Emulated:
     """A module, compiled for the CPU."""
 
-    module: Module
+    module: CudaModule
     number: int
     """Among those it was compiled with."""
-    library: Library
+    library: NativeLibrary
     checked: bool
     lock: threading.Lock
     """The library runs one launch at a time."""
@@ -80,7 +80,7 @@ class Emulated:
         if problems:
             raise EmulationError("\n".join(problems))
         if self.module.sites:
-            site, value = arena.record()
+            site, value = arena.record_access()
             if site:
                 raise IndexError(self.module.sites[site - 1].message(value))
         for tensor in self.module.tensors:
@@ -130,14 +130,14 @@ _ERROR = re.compile(r"^module(\d+)\.cu:(\d+):(?:\d+:)? (?:fatal )?error: (.*)$",
 _MENTION = re.compile(r"^module(\d+)\.cu:(\d+):()", re.MULTILINE)
 
 
-def unit(modules: Sequence[Module]) -> str:
+def emulated_unit(modules: Sequence[CudaModule]) -> str:
     """The text: each module's own source, in a namespace of its own."""
     parts = ['#include "intrinsics.h"\n#include "ptx.h"\n']
     parts += [_namespace(number, module) for number, module in enumerate(modules)]
     return "".join(parts)
 
 
-def shared_room(module: Module) -> int:
+def shared_room(module: CudaModule) -> int:
     """Bytes of the array that stands for shared memory."""
     return max((launch.shared for launch in module.launches), default=0) + GUARD
 
@@ -152,7 +152,7 @@ def shared_symbol(number: int) -> str:
     return f"emulated_shared_{number}"
 
 
-def _namespace(number: int, module: Module) -> str:
+def _namespace(number: int, module: CudaModule) -> str:
     if static := _STATIC.search(module.source):
         raise CompileError(f"only dynamic shared memory is emulated: {static[0].strip()}")
     entries = ""
@@ -173,7 +173,7 @@ def _namespace(number: int, module: Module) -> str:
     )
 
 
-def refusal(said: str, modules: Sequence[Module]) -> CompileError:
+def refusal(said: str, modules: Sequence[CudaModule]) -> CompileError:
     """The compiler's message, with the line of the source it is about."""
     problems: dict[int, str] = {}
     # Where the mistake shows inside a macro, the line that uses it is only mentioned.

@@ -8,7 +8,7 @@ import subprocess
 from collections.abc import Iterable
 from pathlib import Path
 
-from tcl.codegen.cuda.emit.module import Launch, Module
+from tcl.codegen.cuda.emit.module import CudaModule, Launch
 from tcl.codegen.cuda.emulator.arena import Arena
 from tcl.codegen.cuda.emulator.native import MOST_FINDINGS, Finding
 
@@ -39,7 +39,7 @@ _UNFINISHED = 4
 
 def describe(
     findings: Iterable[Finding],
-    module: Module,
+    module: CudaModule,
     number: int,
     launch: Launch,
     arena: Arena,

@@ -36,7 +36,7 @@ class LaunchRequest(ctypes.Structure):
     )
 
 
-class Library:
+class NativeLibrary:
     """A loaded library, removed with its folder when nothing uses it any more."""
 
     def __init__(self, path: Path) -> None:

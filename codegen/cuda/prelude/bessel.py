@@ -10,12 +10,12 @@ from collections.abc import Sequence
 
 from tcl.codegen.common import chebyshev as cpu_tables
 from tcl.codegen.cuda.prelude import bessel_coefficients as tables
-from tcl.codegen.cuda.prelude.text import function, table
+from tcl.codegen.cuda.prelude.text import device_function, table
 
 
 def _small(order: int, powers: Sequence[float]) -> str:
     factor = "a * " if order else ""
-    return function(
+    return device_function(
         f"double bessel_j{order}_small(double a)",
         table("powers", powers) + f"    return {factor}polynomial(a * a, powers);\n",
         f"j{order} for 0 <= a <= 3.",
@@ -23,7 +23,7 @@ def _small(order: int, powers: Sequence[float]) -> str:
 
 
 def _first_kind(order: int, middle: Sequence[float]) -> str:
-    return function(
+    return device_function(
         f"double j{order}_of(double x)",
         table("middle", middle)
         + f"""\
@@ -40,7 +40,7 @@ def _first_kind(order: int, middle: Sequence[float]) -> str:
 def _second_kind(order: int, powers: Sequence[float], middle: Sequence[float]) -> str:
     small = "value" if not order else "x * value - 0.6366197723675814 / x"
     pole = "    if (x == 0.0) return -infinity();\n" if order else ""
-    return function(
+    return device_function(
         f"double y{order}_of(double x)",
         table("powers", powers)
         + table("middle", middle)
@@ -57,7 +57,7 @@ def _second_kind(order: int, powers: Sequence[float], middle: Sequence[float]) -
 def _far(order: int, p: Sequence[float], q: Sequence[float]) -> str:
     # The phase is x less an eighth of a turn, or three eighths.
     cos, sin = ("s - c", "-s - c") if order else ("c + s", "s - c")
-    return function(
+    return device_function(
         f"double bessel{order}_far(double x, bool second_kind)",
         table("series_p", p)
         + table("series_q", q)
@@ -76,7 +76,7 @@ def _far(order: int, p: Sequence[float], q: Sequence[float]) -> str:
 def _modified(order: int, small: Sequence[float], large: Sequence[float]) -> str:
     near = "value * a / (a + a + 1.0)" if order else "value / (0.5 * a + 1.0)"
     result = "copysign(value, x)" if order else "value"
-    return function(
+    return device_function(
         f"double cyl_bessel_i{order}_of(double x)",
         table("small", small)
         + table("large", large)

@@ -7,10 +7,10 @@ which name where they come from.
 from __future__ import annotations
 
 from tcl.codegen.common import chebyshev as tables
-from tcl.codegen.cuda.prelude.text import function, table
+from tcl.codegen.cuda.prelude.text import device_function, table
 
 HELPERS: dict[str, str] = {
-    "norm_scale": function(
+    "norm_scale": device_function(
         "double norm_scale(double a, double b, double c, double d)",
         """\
     double largest = fmax(fmax(a, b), fmax(c, d));
@@ -82,7 +82,7 @@ __device__ inline double polynomial(double x, const double (&c)[count])
     return total;
 }
 """,
-    "erfcx_positive": function(
+    "erfcx_positive": device_function(
         "double erfcx_positive(double x)",
         table("series", tables.ERFCX)
         + """\
@@ -91,7 +91,7 @@ __device__ inline double polynomial(double x, const double (&c)[count])
 """,
         "exp(x * x) * erfc(x) for x >= 0.",
     ),
-    "exp_of_square": function(
+    "exp_of_square": device_function(
         "double exp_of_square(double x, double factor)",
         """\
     double square = x * x, lost = fma(x, x, -square), e = exp(factor * square);
@@ -99,7 +99,7 @@ __device__ inline double polynomial(double x, const double (&c)[count])
 """,
         "exp(factor * x * x) for a power of two, with the rounding of the square mended.",
     ),
-    "erfcx_of": function(
+    "erfcx_of": device_function(
         "double erfcx_of(double x)",
         """\
     if (x < -26.7) return infinity();
@@ -107,7 +107,7 @@ __device__ inline double polynomial(double x, const double (&c)[count])
 """,
         "exp(x * x) * erfc(x).",
     ),
-    "erfc_of": function(
+    "erfc_of": device_function(
         "double erfc_of(double x)",
         """\
     if (!(x > 0.5)) return 1.0 - erf(x);
@@ -115,7 +115,7 @@ __device__ inline double polynomial(double x, const double (&c)[count])
 """,
         "erfc(x), more exactly than CUDA's.",
     ),
-    "erfinv_central": function(
+    "erfinv_central": device_function(
         "double erfinv_central(double x)",
         """\
     const double half_root_pi = 0.886226925452758;
@@ -126,7 +126,7 @@ __device__ inline double polynomial(double x, const double (&c)[count])
 """,
         "y with erf(y) = x for |x| <= 0.5: its power series, then Newton's method.",
     ),
-    "erfcinv_tail": function(
+    "erfcinv_tail": device_function(
         "double erfcinv_tail(double c)",
         """\
     const double near = 0.147, half_root_pi = 0.886226925452758;
@@ -140,7 +140,7 @@ __device__ inline double polynomial(double x, const double (&c)[count])
 """,
         "y with erfc(y) = c for 0 < c <= 0.5: Winitzki's formula, then Newton's method on its log.",
     ),
-    "erfinv_of": function(
+    "erfinv_of": device_function(
         "double erfinv_of(double x)",
         """\
     double a = fabs(x);
@@ -150,7 +150,7 @@ __device__ inline double polynomial(double x, const double (&c)[count])
 """,
         "y with erf(y) = x.",
     ),
-    "erfcinv_of": function(
+    "erfcinv_of": device_function(
         "double erfcinv_of(double c)",
         """\
     if (!(c >= 0.0 && c <= 2.0)) return not_a_number();
@@ -160,7 +160,7 @@ __device__ inline double polynomial(double x, const double (&c)[count])
 """,
         "y with erfc(y) = c.",
     ),
-    "normcdf_of": function(
+    "normcdf_of": device_function(
         "double normcdf_of(double x)",
         """\
     if (x < -40.0 || x > 40.0) return x < 0.0 ? 0.0 : 1.0;
@@ -171,7 +171,7 @@ __device__ inline double polynomial(double x, const double (&c)[count])
 """,
         "The standard normal distribution function.",
     ),
-    "normcdfinv_of": function(
+    "normcdfinv_of": device_function(
         "double normcdfinv_of(double p)",
         """\
     return 0.0 - 1.4142135623730951 * erfcinv_of(2.0 * p);

@@ -14,7 +14,7 @@ def table(name: str, values: Sequence[float]) -> str:
     return f"    const double {name}[] = {{\n{lines},\n    }};\n"
 
 
-def function(head: str, body: str, comment: str = "") -> str:
+def device_function(head: str, body: str, comment: str = "") -> str:
     """A device function; ``body`` holds whole lines."""
     note = f"// {comment}\n" if comment else ""
     return f"{note}__device__ inline {head}\n{{\n{body}}}\n"

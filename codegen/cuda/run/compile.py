@@ -9,12 +9,12 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
-from tcl.codegen.cuda.emit.module import Launch, Module
+from tcl.codegen.cuda.emit.module import CudaModule, Launch
 from tcl.codegen.cuda.run.occupancy import Resources, occupancy, read_resources
 from tcl.codegen.devices.cupy_driver import nvrtc
 from tcl.codegen.devices.gpu import GpuProfile
 from tcl.common.errors import ArgumentError, CompileError
-from tcl.grammar.sizes.varying import usual
+from tcl.grammar.sizes.varying import representative
 from tcl.workers.pool import WorkerCrashedError, WorkerDiedError, WorkerPool
 
 OPTIONS = (
@@ -49,7 +49,7 @@ def version() -> tuple[int, int]:
     return int(major), int(minor)
 
 
-def compile_cubin(module: Module, profile: GpuProfile) -> Cubin:
+def compile_cubin(module: CudaModule, profile: GpuProfile) -> Cubin:
     """Machine code for the architecture of ``profile``.
 
     Raises ``CompileError`` for a source that NVRTC refuses, ``ArgumentError`` if CuPy or NVRTC is
@@ -64,7 +64,7 @@ def compile_cubin(module: Module, profile: GpuProfile) -> Cubin:
     return found
 
 
-def _assembled(module: Module, source: str, profile: GpuProfile) -> Cubin:
+def _assembled(module: CudaModule, source: str, profile: GpuProfile) -> Cubin:
     """Machine code of a module by this source."""
     code, log = _survived(source, profile, profile.architecture, OPTIONS)
     found = {entry.kernel: entry for entry in read_resources(log)}
@@ -92,17 +92,17 @@ def _ahead(architecture: str) -> tuple[str, tuple[str, ...]]:
 def _survived(
     source: str, profile: GpuProfile, architecture: str, options: tuple[str, ...]
 ) -> tuple[bytes, str]:
-    """``_compiled``, in another process where this one might not survive it."""
+    """``_compile_source``, in another process where this one might not survive it."""
     if profile.capability < CRASHES:
-        return _compiled(source, architecture, options)
+        return _compile_source(source, architecture, options)
     elsewhere = _processes(os.getpid())
     try:
         try:
-            return elsewhere.submit(_compiled, source, architecture, options).result()
+            return elsewhere.submit(_compile_source, source, architecture, options).result()
         except WorkerCrashedError:
             simpler = (*options, SIMPLER)
         try:
-            return elsewhere.submit(_compiled, source, architecture, simpler).result()
+            return elsewhere.submit(_compile_source, source, architecture, simpler).result()
         except (WorkerCrashedError, CompileError):
             raise CompileError(
                 f"NVRTC crashes on this kernel for {architecture}; map it by other options"
@@ -119,7 +119,7 @@ def _processes(parent: int) -> WorkerPool:
     return WorkerPool(os.cpu_count() or 1)
 
 
-def _compiled(source: str, architecture: str, options: tuple[str, ...]) -> tuple[bytes, str]:
+def _compile_source(source: str, architecture: str, options: tuple[str, ...]) -> tuple[bytes, str]:
     """Code and log: machine code for ``sm_90``, PTX for ``compute_90``."""
     binding = nvrtc()
     program = binding.createProgram(source, FILE, (), ())
@@ -167,7 +167,7 @@ def _explained(log: str, source: str, architecture: str) -> str:
             errors.append(f"{found[2]}\n{_quoted('line', int(found[1]), source.splitlines())}")
         elif found := _ASSEMBLER.match(line):
             if lines is None:
-                lines = _compiled(source, *_ahead(architecture))[0].decode().splitlines()
+                lines = _compile_source(source, *_ahead(architecture))[0].decode().splitlines()
             errors.append(f"{found[2]}\n{_quoted('line of PTX', int(found[1]), lines)}")
         elif (found := _WHOLE.match(line)) and not found[1].startswith("Ptx assembly aborted"):
             errors.append(found[1])
@@ -186,7 +186,7 @@ _CROWDED = 2
 """Blocks on a multiprocessor from which on one more is no longer half as many again."""
 
 
-def fuller(module: Module, taken: Sequence[Resources], profile: GpuProfile) -> str | None:
+def fuller(module: CudaModule, taken: Sequence[Resources], profile: GpuProfile) -> str | None:
     """The source, with bounds for the kernels that are short of a few registers; None if none
     is.
 
@@ -206,7 +206,7 @@ def fuller(module: Module, taken: Sequence[Resources], profile: GpuProfile) -> s
 def _wanted(launch: Launch, taken: Resources, profile: GpuProfile) -> int:
     """The blocks that fit with a few registers less, if that is worth it; else 0."""
     now = occupancy(taken, launch, profile).blocks
-    if not 0 < now <= _CROWDED or usual(launch.blocks) <= now * profile.multiprocessors:
+    if not 0 < now <= _CROWDED or representative(launch.blocks) <= now * profile.multiprocessors:
         return 0
     least = replace(taken, registers=taken.registers - taken.registers // _FEW)
     return now + 1 if occupancy(least, launch, profile).blocks > now else 0

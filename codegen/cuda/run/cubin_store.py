@@ -5,20 +5,20 @@ from __future__ import annotations
 import hashlib
 import json
 
-from tcl.codegen.common.store import Store
+from tcl.codegen.common.store import FolderStore
 from tcl.codegen.common.version import CODEGEN_VERSION
-from tcl.codegen.cuda.emit.module import Module
+from tcl.codegen.cuda.emit.module import CudaModule
 from tcl.codegen.cuda.run.compile import OPTIONS, Cubin, compile_cubin, version
 from tcl.codegen.devices.gpu import GpuProfile
 
 
-def cubin(module: Module, profile: GpuProfile) -> Cubin:
+def cubin(module: CudaModule, profile: GpuProfile) -> Cubin:
     """Machine code for a module: what was kept, else compiled and kept.
 
     Raises what ``compile_cubin`` raises.
     """
-    name = digest(module, profile)
-    store = Store()
+    name = cubin_digest(module, profile)
+    store = FolderStore()
     found = store.get(name, Cubin)
     if found is None:
         found = compile_cubin(module, profile)
@@ -26,7 +26,7 @@ def cubin(module: Module, profile: GpuProfile) -> Cubin:
     return found
 
 
-def digest(module: Module, profile: GpuProfile) -> str:
+def cubin_digest(module: CudaModule, profile: GpuProfile) -> str:
     """SHA-256 of everything that the code and its description depend on, in hex."""
     made_of = {
         "source": module.source,

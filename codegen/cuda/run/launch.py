@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
-from tcl.codegen.cuda.emit.module import Module
+from tcl.codegen.cuda.emit.module import CudaModule
 from tcl.codegen.devices.cupy_driver import Driver, Loaded, Memory
 from tcl.codegen.loopir import ir
 
@@ -20,13 +20,13 @@ Step: TypeAlias = tuple[int, int, int, int, int]
 """A kernel, its blocks, threads and shared memory, and where the addresses of its arguments lie."""
 
 
-class Frame:
+class CudaFrame:
     """What one call writes its arguments to. Made once and used again, as making it costs more
     than a launch."""
 
     __slots__ = ("_keep", "addresses", "record", "steps")
 
-    def __init__(self, launcher: Launcher) -> None:
+    def __init__(self, launcher: CudaLauncher) -> None:
         module = launcher.module
         slots = {tensor.name: k for k, tensor in enumerate(module.tensors)}
         self.addresses = (ctypes.c_uint64 * (len(slots) + 1))()
@@ -56,7 +56,7 @@ class Frame:
         self._keep = keep
 
 
-def loaded_module(module: Module, code: bytes, driver: Driver, device: int) -> Loaded:
+def loaded_module(module: CudaModule, code: bytes, driver: Driver, device: int) -> Loaded:
     """The kernels of a module, on a device. Raises ``CompileError`` for code that cannot be
     loaded."""
     shared: dict[str, int] = {}
@@ -66,7 +66,7 @@ def loaded_module(module: Module, code: bytes, driver: Driver, device: int) -> L
         return driver.load(code, shared)
 
 
-class Launcher:
+class CudaLauncher:
     """A module's kernels on one device, with frames for their calls. Safe to use from several
     threads at once.
 
@@ -80,40 +80,42 @@ class Launcher:
         "room",
     )
 
-    def __init__(self, module: Module, code: bytes, driver: Driver, device: int) -> None:
+    def __init__(self, module: CudaModule, code: bytes, driver: Driver, device: int) -> None:
         """Raises ``CompileError`` for code that cannot be loaded."""
         self._launches(module, loaded_module(module, code, driver, device), driver, device)
 
     @staticmethod
-    def of(module: Module, loaded: Loaded, driver: Driver, device: int) -> Launcher:
+    def from_loaded(
+        module: CudaModule, loaded: Loaded, driver: Driver, device: int
+    ) -> CudaLauncher:
         """Of kernels that are loaded already, which may serve several modules."""
-        made = object.__new__(Launcher)
+        made = object.__new__(CudaLauncher)
         made._launches(module, loaded, driver, device)
         return made
 
-    def _launches(self, module: Module, loaded: Loaded, driver: Driver, device: int) -> None:
+    def _launches(self, module: CudaModule, loaded: Loaded, driver: Driver, device: int) -> None:
         self._loaded = loaded
         self.module = module
         self.driver = driver
         self.device = device
         self.kernels = loaded.kernels
-        self.frames: list[Frame] = []
+        self.frames: list[CudaFrame] = []
         scratch = [t for t in module.tensors if t.role is ir.Role.SCRATCH]
         self.arguments = len(module.tensors) - len(scratch)
         """Inputs and outputs."""
         self.room = tuple(map(_bytes, scratch))
         """Bytes of each scratch tensor."""
 
-    def frame(self) -> Frame:
+    def frame(self) -> CudaFrame:
         """A frame to fill; to be put back into ``frames`` after a call that went well. The device
         is the current one."""
         try:
             return self.frames.pop()
         except IndexError:
-            return Frame(self)
+            return CudaFrame(self)
 
     def launch(
-        self, frame: Frame, stream: int, allocate: Callable[[int], Memory], wait: bool = True
+        self, frame: CudaFrame, stream: int, allocate: Callable[[int], Memory], wait: bool = True
     ) -> None:
         """Launch on the arguments in a frame, which is put back. The device is the current one.
 

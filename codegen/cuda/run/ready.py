@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from tcl.codegen.cuda.emit.emit import emit_module
-from tcl.codegen.cuda.emit.module import Module
+from tcl.codegen.cuda.emit.module import CudaModule
 from tcl.codegen.cuda.run.cubin_store import cubin
-from tcl.codegen.cuda.run.launch import Launcher
+from tcl.codegen.cuda.run.launch import CudaLauncher
 from tcl.codegen.devices.cupy_driver import Driver
 from tcl.codegen.devices.gpu import GpuProfile, of_device
 from tcl.codegen.loopir import ir
@@ -18,7 +18,7 @@ from tcl.codegen.options.options import MappingOptions
 from tcl.grammar.ranges.sized import SizedDef
 
 Emit: TypeAlias = Callable[
-    [SizedDef, MappingOptions, GpuProfile, Mapping[str, ir.Layout], bool], Module
+    [SizedDef, MappingOptions, GpuProfile, Mapping[str, ir.Layout], bool], CudaModule
 ]
 """From a def and options to CUDA C++, for tensors of these layouts, checked or not."""
 
@@ -42,7 +42,7 @@ def ready(
     machine: Machine,
     *,
     unchecked: bool = False,
-) -> Launcher:
+) -> CudaLauncher:
     """The kernel for arrays of these strides (in bytes; inputs, then outputs), of which those that
     are ``aligned`` begin at a multiple of ``WIDEST``.
 
@@ -54,4 +54,4 @@ def ready(
     wide = [name for name, fits in zip(names, aligned, strict=True) if fits]
     layouts = gpu_layouts(sized, dict(zip(names, strides, strict=True)), wide)
     module = machine.emit(sized, options, profile, layouts, unchecked)
-    return Launcher(module, cubin(module, profile).code, machine.driver, device)
+    return CudaLauncher(module, cubin(module, profile).code, machine.driver, device)

@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
-from tcl.codegen.cuda.emit.module import Module
+from tcl.codegen.cuda.emit.module import CudaModule
 from tcl.codegen.cuda.run.cubin_store import cubin
-from tcl.codegen.cuda.run.launch import Launcher, loaded_module
+from tcl.codegen.cuda.run.launch import CudaLauncher, loaded_module
 from tcl.codegen.cuda.run.ready import Machine
 from tcl.codegen.loopir.layouts import gpu_layouts
 from tcl.codegen.options.options import MappingOptions
@@ -23,13 +23,13 @@ _T = TypeVar("_T")
 class ModuleForAll:
     """A module whose numbers depend on sizes."""
 
-    module: Module
+    module: CudaModule
     numbers: Callable[[Mapping[str, int]], tuple[Any, ...]]
     """Gives, for some of the sizes: per launch, the blocks and the numbers that it takes; per
     tensor, its extents, strides and first indices; per site, the first index and the extent."""
 
     @staticmethod
-    def of(module: Module) -> ModuleForAll:
+    def from_module(module: CudaModule) -> ModuleForAll:
         """The formulas of a module."""
         layouts = (t.layout for t in module.tensors)
         launches = tuple((formula(x.blocks), _formulas(x.sizes)) for x in module.launches)
@@ -37,7 +37,7 @@ class ModuleForAll:
         sites = tuple((formula(x.first), formula(x.extent)) for x in module.sites)
         return ModuleForAll(module, calculator((launches, boxes, sites)))
 
-    def at(self, sizes: Mapping[str, int]) -> Module:
+    def at(self, sizes: Mapping[str, int]) -> CudaModule:
         """The module with these values of the sizes that vary."""
         module = self.module
         grids, boxes, ends = self.numbers(sizes)
@@ -53,7 +53,7 @@ class ModuleForAll:
             replace(site, first=first, extent=extent)
             for site, (first, extent) in zip(module.sites, ends, strict=True)
         )
-        return Module(module.source, launches, tensors, sites)
+        return CudaModule(module.source, launches, tensors, sites)
 
 
 def _formulas(numbers: Sequence[int]) -> tuple[Any, ...]:
@@ -68,7 +68,7 @@ def ready_for_all(
     machine: Machine,
     *,
     unchecked: bool = False,
-) -> Callable[[Mapping[str, int]], Launcher]:
+) -> Callable[[Mapping[str, int]], CudaLauncher]:
     """The kernel for row-major arrays of all sizes of a class, of which those that are ``aligned``
     begin at a multiple of ``WIDEST``; of some sizes, what launches it for them.
 
@@ -86,8 +86,8 @@ def ready_for_all(
     )
     driver = machine.driver
     loaded = loaded_module(module, cubin(module, profile).code, driver, device)
-    found = ModuleForAll.of(module)
-    return lambda sizes: Launcher.of(found.at(sizes), loaded, driver, device)
+    found = ModuleForAll.from_module(module)
+    return lambda sizes: CudaLauncher.from_loaded(found.at(sizes), loaded, driver, device)
 
 
 def emitted_for_all(options: MappingOptions, emit: Callable[[MappingOptions], _T]) -> _T:

@@ -21,16 +21,22 @@ from tcl.codegen.passes.building import (
     result_loops,
     wrap,
 )
-from tcl.codegen.passes.cpu.copies import copy, filled
+from tcl.codegen.passes.cpu.copies import copy_loops, filled
 from tcl.codegen.passes.cpu.fusion_limits import CpuFusionLimits
 from tcl.codegen.passes.cpu.levels import Levels
 from tcl.codegen.passes.cpu.shared_values import with_shared_values
-from tcl.codegen.passes.cpu.skip import lists, unguarded
+from tcl.codegen.passes.cpu.skip import compaction, unguarded
 from tcl.codegen.passes.fusion.groups import FusionGroup
 from tcl.codegen.passes.fusion.siblings import ACCUMULATOR, results, updates
-from tcl.codegen.passes.long_sums import Carried, carried_over, most_points, parts_are_many, times
+from tcl.codegen.passes.long_sums import (
+    Carried,
+    carried_over,
+    iterations,
+    most_points,
+    parts_are_many,
+)
 from tcl.common.dataclass import dataclass
-from tcl.grammar.sizes.varying import covers
+from tcl.grammar.sizes.varying import provably_at_least
 from tcl.grammar.syntax.types import ScalarType
 
 _EXCESS = "excess"
@@ -46,7 +52,7 @@ class Build:
     partial results in between; a 16-bit float target has them in float32 scratch memory, so that
     it is rounded once. Long sums of floats are made of parts, see ``tcl.codegen.common.sums``.
 
-    A nest that can go along with the one before it does, where both have the same loops and
+    A nest that can be fused with the one before it does, where both have the same loops and
     nothing else says that they are apart.
     """
 
@@ -81,7 +87,7 @@ def _kernels(
     """Panels that are filled at once, then the nests inside of the loops over their chunks."""
     nests = [g.leader for g in together]
     for nest in nests:
-        if made := lists(nest):
+        if made := compaction(nest):
             yield ir.Kernel(*made, (nest.space,), ())
         for staged in nest.staged:
             if staged.inside is None:
@@ -94,7 +100,7 @@ def _kernels(
 def _in_chunk(group: FusionGroup, scratch: list[ir.Tensor]) -> ir.Statement:
     nest, chunks = reading_panels(group.leader), group.leader.chunks
     pieces = replace(nest, staged=tuple(s for s in nest.staged if s.inside is not None))
-    fills = fills_of(pieces, lambda staged: copy(nest, staged))
+    fills = fills_of(pieces, lambda staged: copy_loops(nest, staged))
     inner = nest.with_loops(x for x in nest.loops if x.fold not in chunks)
     rest = _body(replace(group, leader=inner), fills, scratch)
     first = fills.get(chunks[-1], ()) if chunks else ()
@@ -143,7 +149,7 @@ class _Sums:
         return identity(self.group.leader.point.op, self.type)
 
     @property
-    def apart(self) -> tuple[ir.Loop, ...]:
+    def uncombined(self) -> tuple[ir.Loop, ...]:
         """The loops over the accumulators that are not combined."""
         return tuple(x for x in self.loops.registers if x.fold not in self.loops.combined)
 
@@ -151,13 +157,13 @@ class _Sums:
         """For the matrix unit, if there is one."""
         if not self.group.leader.mma:
             return ()
-        outside = tuple(x for x in self.apart if x.kind is ir.Kind.UNROLL)
+        outside = tuple(x for x in self.uncombined if x.kind is ir.Kind.UNROLL)
         return (wrap(outside, ir.Matrix(ACCUMULATOR, action)),)
 
     def begin(self, stored: ir.Value) -> ir.Statement:
         """The first values, where accumulators are not combined."""
         fresh, resumed = (
-            wrap(self.apart, ir.Accumulate(ACCUMULATOR, "=", v)) for v in (self.start, stored)
+            wrap(self.uncombined, ir.Accumulate(ACCUMULATOR, "=", v)) for v in (self.start, stored)
         )
         if self.group.leader.mma:
             fresh = ir.Block(self.matrix(ir.Action.CLEAR))
@@ -167,7 +173,7 @@ class _Sums:
         initialise = self.group.leader.point.initialise
         return self.first_or_later(fresh, resumed) if initialise else resumed
 
-    def end(self, value: ir.Value) -> ir.Statement:
+    def store_results(self, value: ir.Value) -> ir.Statement:
         """Stores the result."""
         store = ir.Store(self.into, value, self.group.leader.streamed)
         return ir.Block(
@@ -177,14 +183,14 @@ class _Sums:
     def add(self, stored: ir.Value, own: ir.Value, scratch: list[ir.Tensor]) -> ir.Statement:
         """Adds to what there was before: no accumulator takes more than its part."""
         point = self.group.leader.point
-        more = self.end(ir.Binary(point.op, stored, own, self.type))
-        first = self.end(own) if point.initialise else more
+        more = self.store_results(ir.Binary(point.op, stored, own, self.type))
+        first = self.store_results(own) if point.initialise else more
         if parts_are_many(self.parts):
-            lost = _results(self.group.leader, "lost", scratch)
+            lost = _scratch_results(self.group.leader, "lost", scratch)
             kept, value = carried_over(stored, own, lost, self.type)
             first = ir.Block((first, ir.Store(lost, self.start)))
-            more = ir.Block((*kept, self.end(value)))
-        both = wrap(self.apart, first), wrap(self.apart, more)
+            more = ir.Block((*kept, self.store_results(value)))
+        both = wrap(self.uncombined, first), wrap(self.uncombined, more)
         return both[0] if first == more else self.first_or_later(*both)
 
     def first_or_later(self, first: ir.Statement, later: ir.Statement) -> ir.Statement:
@@ -204,13 +210,13 @@ def _reduce(
     nest, point = group.leader, group.leader.point
     points = {} if nest.sequential else {ACCUMULATOR: point}
     points |= {s.accumulator: s.point for s in group.siblings if s.always}
-    sums = _Sums(group, loops, into, _parts(loops, most_points(points.values())))
+    sums = _Sums(group, loops, into, _parts_in_memory(loops, most_points(points.values())))
     type_ = sums.type
     stored: ir.Value = ir.Load(into, type_, total=True)
     if group.start is not None:
         stored = group.start[1]
     over = tuple(x.fold for x in loops.registers)
-    own_point = point if nest.listed is None else unguarded(point)
+    own_point = point if nest.compacted is None else unguarded(point)
     steps = (*nest.prefetched, *point.lets, *point.kept, *updates(own_point, group.siblings))
     step = ir.Block((wrap(loops.dots, ir.Block(steps)), *_excess(nest, loops)))
     around = sums.matrix(ir.Action.GIVE), sums.matrix(ir.Action.CLEAR)
@@ -229,16 +235,22 @@ def _reduce(
         last = sums.add(stored, own, scratch)
     else:
         declared += (ir.Declare(ACCUMULATOR, type_, over), sums.begin(stored))
-        last = sums.add(stored, own, scratch) if sums.parts > 1 else wrap(sums.apart, sums.end(own))
+        last = (
+            sums.add(stored, own, scratch)
+            if sums.parts > 1
+            else wrap(sums.uncombined, sums.store_results(own))
+        )
     given = sums.matrix(ir.Action.GIVE)
     return wrap(loops.outer, ir.Block((*declared, total, *given, *carried.last, last)), fills)
 
 
-def _parts(loops: Levels, most: int | None) -> int:
+def _parts_in_memory(loops: Levels, most: int | None) -> int:
     """The parts of a sum that are added up in memory: 1 where accumulators may resume it, as they
     take no more than ``most`` points altogether."""
-    before = times(x for x in loops.outer if x.fold in loops.before)
-    return 1 if most is None or covers(most, before * times(loops.inner)) else before
+    before = iterations(x for x in loops.outer if x.fold in loops.before)
+    return (
+        1 if most is None or provably_at_least(most, before * iterations(loops.inner)) else before
+    )
 
 
 def _excess(nest: ir.Nest, loops: Levels) -> tuple[ir.Statement, ...]:
@@ -265,7 +277,7 @@ def _in_scratch(
     """Partial results of a 16-bit float in float32, so that it is rounded once."""
     point = nest.point
     wide = point.type.compute
-    at = _results(nest, "partial", scratch)
+    at = _scratch_results(nest, "partial", scratch)
     own = result_loops(nest)
     parts: list[ir.Statement] = []
     if not point.initialise:
@@ -275,7 +287,7 @@ def _in_scratch(
     return ir.Block(tuple(parts))
 
 
-def _results(nest: ir.Nest, name: str, scratch: list[ir.Tensor]) -> ir.TensorRef:
+def _scratch_results(nest: ir.Nest, name: str, scratch: list[ir.Tensor]) -> ir.TensorRef:
     """Scratch memory in which each result has an element to compute with."""
     dims = [d for d in nest.dims if not d.reduction]
     layout = ir.contiguous(

@@ -21,14 +21,14 @@ def fixed(loop: ir.Loop) -> bool:
     return loop.kind in (ir.Kind.UNROLL, ir.Kind.VECTOR, ir.Kind.DOT, ir.Kind.MMA)
 
 
-def copy(nest: ir.Nest, staged: ir.Staged) -> ir.Statement:
+def copy_loops(nest: ir.Nest, staged: ir.Staged) -> ir.Statement:
     """Fills a panel: every point of the loops that its subscript names."""
     (subscript,) = staged.panel.subscripts
     if not isinstance(subscript, ir.Affine):
         raise ir.IRError(f"the place in {staged.panel.tensor} depends on data")
     names = {name for name, _ in subscript.terms}
     # All that may be read is copied, whatever is left out.
-    loops = [replace(x, listed=None) for x in nest.loops if x.fold.name in names]
+    loops = [replace(x, compacted=None) for x in nest.loops if x.fold.name in names]
     own = [x.fold for x in loops]
     if staged.across:
         loops, subscript = _several_at_once(loops, staged, subscript)
@@ -52,7 +52,11 @@ def _along(
     vectors = ir.Fold(dot.dim, own[0].level, lanes, -(-whole // lanes))
     part = ir.Fold(dot.dim, "along", 1, lanes)
     kept = tuple((name, c) for name, c in place.terms if name not in {f.name for f in own})
-    place = ir.Affine(kept, place.constant) + ir.Affine.of(vectors.name) + ir.Affine.of(part.name)
+    place = (
+        ir.Affine(kept, place.constant)
+        + ir.Affine.variable(vectors.name)
+        + ir.Affine.variable(part.name)
+    )
     # Rows are not written out: each is a loop of its own.
     serial = ir.Kind.SERIAL
     rest = [x for x in loops if x.fold not in own]
@@ -79,7 +83,7 @@ def _several_at_once(
         serial = [ir.Loop(longer) if x.fold == fold else x for x in serial]
         part = ir.Fold(fold.dim, "across", fold.step, count)
         held.insert(0, ir.Loop(part, ir.Kind.UNROLL))
-        place = place + ir.Affine.of(part.name).scaled(place.coefficient(fold.name))
+        place = place + ir.Affine.variable(part.name).scaled(place.coefficient(fold.name))
     own = [x for x in held if x.fold.dim == staged.across and x.kind is ir.Kind.UNROLL]
     rest = [x for x in held if x not in own]
     lanes = [x for x in rest if x.kind in (ir.Kind.VECTOR, ir.Kind.DOT)]
@@ -89,7 +93,7 @@ def _several_at_once(
 def filled(nest: ir.Nest, staged: ir.Staged) -> ir.Kernel:
     """What fills a panel before all loops."""
     if staged.fill is None:
-        return ir.Kernel(*as_kernel(nest, copy(nest, staged)), (nest.space,), ())
+        return ir.Kernel(*as_kernel(nest, copy_loops(nest, staged)), (nest.space,), ())
     fill = staged.fill
     made = wrap(fill.loops, ir.Store(fill.point.target, fill.point.value))
     return ir.Kernel(*as_kernel(nest, made, fill.dims), (fill.space,), ())

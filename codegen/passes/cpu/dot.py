@@ -20,7 +20,7 @@ _SIGN = 128
 
 
 @dataclass(frozen=True, slots=True)
-class Dot:
+class UseDotProducts:
     """Splits the innermost loop of a reduction into loops over groups of neighbouring points and
     one inside of a group, which an instruction does at once.
 
@@ -87,14 +87,14 @@ def _why_no_fragment(point: ir.Point, depth: int, device: CpuProfile, matrix: bo
     if there:
         able = " or ".join(map(str, sorted(there)))
         return f"{device.name} adds up {able} such products at once, not {depth}"
-    types = " and ".join(str(_plain(side).type) for side in _sides(point.value) or ())
+    types = " and ".join(str(_before_widening(side).type) for side in _sides(point.value) or ())
     return f"{device.name} has no instruction that sums up products of {types} in {sums}"
 
 
 def dotted(
     nest: ir.Nest, sizes: tuple[int, ...], device: CpuProfile, matrix: bool = False
 ) -> ir.Nest:
-    """A nest that can have these dot products, with the loop over them. As ``Dot``."""
+    """A nest that can have these dot products, with the loop over them. As ``UseDotProducts``."""
     chosen = [(d.name, size) for d, size in zip(nest.dims, sizes, strict=False) if size > 1]
     if not chosen:
         return nest
@@ -196,11 +196,11 @@ def _fits(side: ir.Value, type_: ScalarType) -> bool:
 
 def _as(side: ir.Value, type_: ScalarType) -> ir.Value:
     """A factor as a type that holds it."""
-    plain = _plain(side)
+    plain = _before_widening(side)
     return plain if plain.type == type_ else ir.Cast(plain, type_)
 
 
-def _plain(side: ir.Value) -> ir.Value:
+def _before_widening(side: ir.Value) -> ir.Value:
     """A factor before it was made wider."""
     while isinstance(side, ir.Cast) and (
         (side.operand.type == BFLOAT16 and side.type.is_float)

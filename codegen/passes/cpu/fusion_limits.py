@@ -1,4 +1,4 @@
-"""Which nests go along with others in a CPU's loops."""
+"""Which nests are fused with others in a CPU's loops."""
 
 from __future__ import annotations
 

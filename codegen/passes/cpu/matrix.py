@@ -21,17 +21,17 @@ from tcl.codegen.passes.base import map_nest, refuse, why_not_along
 from tcl.codegen.passes.cpu.dot import depths, dotted, why_not_dotted
 from tcl.codegen.passes.cpu.stage import copied_of, dims_of
 from tcl.common.dataclass import dataclass
-from tcl.grammar.sizes.varying import usual
+from tcl.grammar.sizes.varying import representative
 
 
 @dataclass(frozen=True, slots=True)
-class Matrix:
+class UseMatrixUnit:
     """Splits the innermost loops of the rows and of the reduction into loops over fragments and
     those that an instruction does at once.
 
     These go around the lanes, rows first: so a panel of the rows' factor has the points of a
     reduction next to each other, and one of the other factor the columns, as the instruction wants
-    them. What goes along with results has the rows alone.
+    them. What is fused with results has the rows alone.
     """
 
     nest: str
@@ -109,7 +109,9 @@ def multiplied_along(
     nest: ir.Nest, fragment: Fragment, device: CpuProfile
 ) -> Iterator[tuple[int, int, int]]:
     """Rows, columns and a reduction of an untiled nest that the matrix unit can multiply along."""
-    results = [k for k, d in enumerate(nest.dims) if not d.reduction and usual(d.extent) > 1]
+    results = [
+        k for k, d in enumerate(nest.dims) if not d.reduction and representative(d.extent) > 1
+    ]
     reductions = [k for k, d in enumerate(nest.dims) if d.reduction]
     for (rows, columns), depth in itertools.product(itertools.permutations(results, 2), reductions):
         mma = rows, columns, depth
@@ -122,7 +124,7 @@ def multiplied_along(
 
 def with_matrix(nest: ir.Nest, mma: tuple[int, ...], device: CpuProfile) -> ir.Nest:
     """A nest that can have it, with the loops over what the matrix unit does at once. As
-    ``Matrix``."""
+    ``UseMatrixUnit``."""
     if not mma:
         return nest
     fragment = next(fragments(device, matrix=True))

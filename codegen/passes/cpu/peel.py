@@ -10,11 +10,11 @@ from tcl.codegen.devices.cpu import LINE
 from tcl.codegen.loopir import ir
 from tcl.codegen.passes.base import map_nest, refuse
 from tcl.common.dataclass import dataclass
-from tcl.grammar.sizes.varying import Size, covers, divides
+from tcl.grammar.sizes.varying import Size, provably_at_least, provably_divides
 
 
 @dataclass(frozen=True, slots=True)
-class Peel:
+class PeelLoops:
     """Marks the loop along the lanes whose iterations begin on a boundary: of a vector, or of a
     line of the cache where a nest writes past the caches.
 
@@ -27,14 +27,14 @@ class Peel:
 
     def __call__(self, program: ir.Program) -> ir.Program:
         nest = program.nest(self.nest)
-        refuse("peel", self.nest, _why_not(program, nest, self.stream))
+        refuse("peel", self.nest, _why_not_peeled(program, nest, self.stream))
         peel = _peel(program, nest, self.stream)
         fold = _fold(program, nest, peel)
         loops = [replace(x, peel=peel) if x.fold == fold else x for x in nest.loops]
         return map_nest(program, self.nest, lambda n: n.with_loops(loops))
 
 
-def _why_not(program: ir.Program, nest: ir.Nest, stream: bool) -> str | None:
+def _why_not_peeled(program: ir.Program, nest: ir.Nest, stream: bool) -> str | None:
     target = nest.point.target
     layout = program.tensor(target.tensor).layout
     if nest.point.op != "=":
@@ -83,7 +83,7 @@ def _fold(program: ir.Program, nest: ir.Nest, peel: ir.Peel) -> ir.Fold | None:
                 break
             if loop.kind is ir.Kind.SERIAL:
                 found = fold
-        elif not covers(1, fold.count) and not divides(
+        elif not provably_at_least(1, fold.count) and not provably_divides(
             peel.boundary, place.coefficient(fold.dim) * fold.step
         ):
             break

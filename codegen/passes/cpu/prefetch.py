@@ -11,7 +11,7 @@ from tcl.common.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Prefetch:
+class PrefetchOperands:
     """Marks operands of which every point asks for what it will need later.
 
     Processors find out by themselves that memory is read in order, but not where the next row or
@@ -28,12 +28,12 @@ class Prefetch:
         if not any(self.ahead):
             return program
         nest = program.nest(self.nest)
-        refuse("prefetch", self.nest, self._why_not(program, nest))
+        refuse("prefetch", self.nest, self._why_not_prefetched(program, nest))
         pairs = zip(operands(nest.point), self.ahead, strict=False)
         found = tuple(ir.Prefetch(load.ref, ahead) for load, ahead in pairs if ahead)
         return map_nest(program, self.nest, lambda n: replace(n, prefetched=found))
 
-    def _why_not(self, program: ir.Program, nest: ir.Nest) -> str | None:
+    def _why_not_prefetched(self, program: ir.Program, nest: ir.Nest) -> str | None:
         reads, lane = operands(nest.point), nest.lane
         copied = {c.source.ref for c in nest.staged}
         if len(self.ahead) > len(reads):

@@ -38,7 +38,7 @@ class Register:
         return map_nest(program, self.nest, self._split) if any(self.sizes) else program
 
     def _split(self, nest: ir.Nest) -> ir.Nest:
-        refuse("register", nest.name, self._why_not(nest))
+        refuse("register", nest.name, self._why_no_register_tile(nest))
         by_dim = dict(zip((d.name for d in nest.dims), self.sizes, strict=False))
         at_once = (ir.Kind.MMA, ir.Kind.VECTOR, ir.Kind.DOT)
         serial: list[ir.Loop] = []
@@ -58,7 +58,7 @@ class Register:
         unrolled.sort(key=lambda x: at[x.fold.dim])
         return nest.with_loops([*serial, *unrolled, *innermost])
 
-    def _why_not(self, nest: ir.Nest) -> str | None:
+    def _why_no_register_tile(self, nest: ir.Nest) -> str | None:
         if reason := too_many(nest, self.sizes):
             return reason
         # Of a dimension with lanes, vectors; of one with dot products or fragments, these.

@@ -16,7 +16,7 @@ from tcl.codegen.loopir.walk import children, indices, moved, renamed, replaced,
 from tcl.codegen.passes.cpu.stage import dims_of
 from tcl.codegen.passes.fusion.groups import FusionGroup
 from tcl.common.dataclass import dataclass
-from tcl.grammar.sizes.varying import alike, covers
+from tcl.grammar.sizes.varying import provably_at_least, provably_equal
 
 _PART = 4
 """The part of the second cache that may be filled."""
@@ -33,9 +33,9 @@ def with_shared_values(
             value = pending.pop()
             if not any(isinstance(v, ir.Call) for v in walk(value)):
                 continue
-            makers = range(later) if _plain(value) else ()
+            makers = range(later) if _may_be_shared(value) else ()
             if not any(_share(program, shared, k, later, value, device) for k in makers):
-                pending += _parts(value)
+                pending += _direct_operands(value)
     return shared
 
 
@@ -55,7 +55,7 @@ def _share(
 ) -> bool:
     """Let a nest read a value that an earlier one computes, if it does."""
     maker, user = shared.groups[earlier].leader, shared.groups[later].leader
-    if maker.listed is not None:
+    if maker.compacted is not None:
         return False  # it is not at all of its points
     names = _same_dims(maker, user)
     if not {n for index in indices(value) for n, _ in index.terms} <= names.keys():
@@ -74,7 +74,7 @@ def _share(
     ):
         ref = maker.point.target
     else:
-        place = _place(maker, wanted)
+        place = _place_in_chunk(maker, wanted)
         if place is None or math.prod(place[1]) * value.type.itemsize > device.l2_bytes // _PART:
             return False
         ref = _memory(shared, earlier, wanted, *place)
@@ -114,12 +114,12 @@ def _memory(
     return ref
 
 
-def _parts(value: ir.Value) -> tuple[ir.Value, ...]:
+def _direct_operands(value: ir.Value) -> tuple[ir.Value, ...]:
     """The values directly inside a value, but for subscripts."""
     return () if isinstance(value, ir.Load) else children(value)
 
 
-def _plain(value: ir.Value) -> bool:
+def _may_be_shared(value: ir.Value) -> bool:
     """Whether it can be kept as it is, and is the same value wherever it stands."""
     if not value.type.is_float or value.type.compute != value.type:
         return False
@@ -143,7 +143,7 @@ def _always(value: ir.Value) -> list[ir.Value]:
             case ir.Binary(op="&&" | "||", left=left):
                 pending.append(left)
             case _:
-                pending += _parts(current)
+                pending += _direct_operands(current)
     return found
 
 
@@ -155,7 +155,7 @@ def _same_dims(maker: ir.Nest, user: ir.Nest) -> dict[str, str]:
         for own in maker.dims:
             same = _index(own.name) == _index(dim.name) and own.first == dim.first
             apart = not {dim.name, own.name} & divided
-            if same and apart and alike(own.extent, dim.extent):
+            if same and apart and provably_equal(own.extent, dim.extent):
                 names[dim.name] = own.name
     return names
 
@@ -175,10 +175,12 @@ def _is_stored(
     return point.op == "=" and point.value == value and exact and target not in written
 
 
-def _place(nest: ir.Nest, value: ir.Value) -> tuple[tuple[ir.Affine, ...], tuple[int, ...]] | None:
+def _place_in_chunk(
+    nest: ir.Nest, value: ir.Value
+) -> tuple[tuple[ir.Affine, ...], tuple[int, ...]] | None:
     """Subscripts and extents of one chunk of a value that has one for each point of the nest."""
     names = {n for index in indices(value) for n, _ in index.terms}
-    if names != {d.name for d in nest.dims if not covers(1, d.extent)} and names != {
+    if names != {d.name for d in nest.dims if not provably_at_least(1, d.extent)} and names != {
         d.name for d in nest.dims
     }:
         return None
@@ -187,9 +189,9 @@ def _place(nest: ir.Nest, value: ir.Value) -> tuple[tuple[ir.Affine, ...], tuple
     for dim in nest.dims:
         if dim.name not in names:
             continue
-        index = ir.Affine.of(dim.name) + ir.Affine((), -dim.first)
+        index = ir.Affine.variable(dim.name) + ir.Affine((), -dim.first)
         if dim.name in steps:
-            index = index + ir.Affine.of(steps[dim.name].name).scaled(-1)
+            index = index + ir.Affine.variable(steps[dim.name].name).scaled(-1)
         subscripts.append(index)
         extents.append(steps[dim.name].step if dim.name in steps else dim.extent)
     return tuple(subscripts), tuple(extents)

@@ -28,8 +28,8 @@ _SO_FAR = "listed"
 
 @dataclass(frozen=True, slots=True)
 class Skip:
-    """Marks the loop of a reduction that goes through lists of its points. Runs after all passes
-    that change loops."""
+    """Marks the loop of a reduction that goes through the compacted indices of its points. Runs
+    after all passes that change loops."""
 
     nest: str
 
@@ -40,7 +40,7 @@ class Skip:
         assert condition is not None
         *rows, own = _in_turn(nest, condition)
         extents, origin = [d.extent for d in rows], [d.first for d in rows]
-        at = tuple(ir.Affine.of(d.name) for d in rows)
+        at = tuple(ir.Affine.variable(d.name) for d in rows)
         turn = ir.Computed(ir.Variable(ir.TURN, INT64), check=False)
         count = ir.Tensor(
             f"{nest.name}.count", ir.Role.SCRATCH, ir.contiguous(INT32, extents, origin)
@@ -50,10 +50,12 @@ class Skip:
             ir.Role.SCRATCH,
             ir.contiguous(INT32, (*extents, own.extent), (*origin, 0)),
         )
-        listed = ir.Listed(
+        compacted = ir.Compacted(
             condition, ir.TensorRef(count.name, at), ir.TensorRef(offsets.name, (*at, turn))
         )
-        loops = (replace(x, listed=listed) if x.fold.dim == own.name else x for x in nest.loops)
+        loops = (
+            replace(x, compacted=compacted) if x.fold.dim == own.name else x for x in nest.loops
+        )
         changed = nest.with_loops(loops)
         program = replace(program, tensors=(*program.tensors, count, offsets))
         return map_nest(program, self.nest, lambda _: changed)
@@ -117,35 +119,35 @@ def _in_turn(nest: ir.Nest, condition: ir.Value) -> list[ir.Dim]:
     return sorted(condition_dims(nest, condition), key=lambda d: place[d.name])
 
 
-def lists(nest: ir.Nest) -> tuple[ir.Grid, ir.Statement] | None:
+def compaction(nest: ir.Nest) -> tuple[ir.Grid, ir.Statement] | None:
     """What makes the lists of a nest with its loops, as a kernel's grid and body; None if it has
     none."""
-    loop = nest.listed
-    if loop is None or loop.listed is None:
+    loop = nest.compacted
+    if loop is None or loop.compacted is None:
         return None
-    fold, listed = loop.fold, loop.listed
+    fold, compacted = loop.fold, loop.compacted
     so_far = ir.Variable(_SO_FAR, INT32)
     here = tuple(
         replace(s, value=ir.Cast(so_far, INT64)) if isinstance(s, ir.Computed) else s
-        for s in listed.offset.subscripts
+        for s in compacted.offset.subscripts
     )
     # Every offset is written to where the next one goes that is to stay.
-    offset = ir.Position(ir.Affine.of(fold.name), INT32)
-    holds = ir.Select(listed.condition, ir.Const(1, INT32), ir.Const(0, INT32), INT32)
+    offset = ir.Position(ir.Affine.variable(fold.name), INT32)
+    holds = ir.Select(compacted.condition, ir.Const(1, INT32), ir.Const(0, INT32), INT32)
     each = ir.Block(
         (
-            ir.Store(replace(listed.offset, subscripts=here), offset),
+            ir.Store(replace(compacted.offset, subscripts=here), offset),
             ir.Accumulate(_SO_FAR, "+", holds),
         )
     )
     one = ir.Block(
         (
             ir.Declare(_SO_FAR, INT32, (), ir.Const(0, INT32)),
-            ir.For(replace(loop, listed=None), each),
-            ir.Store(listed.count, so_far),
+            ir.For(replace(loop, compacted=None), each),
+            ir.Store(compacted.count, so_far),
         )
     )
-    rows = {d.name for d in condition_dims(nest, listed.condition)} - {fold.dim}
+    rows = {d.name for d in condition_dims(nest, compacted.condition)} - {fold.dim}
     return as_kernel(nest, wrap([x for x in nest.loops if x.fold.dim in rows], one))
 
 

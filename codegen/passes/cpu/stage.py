@@ -14,7 +14,7 @@ from tcl.codegen.loopir.walk import children, loads, operands, replaced, values_
 from tcl.codegen.passes.base import refuse
 from tcl.codegen.passes.vectorize import vectorized
 from tcl.common.dataclass import dataclass
-from tcl.grammar.sizes.varying import usual
+from tcl.grammar.sizes.varying import representative
 from tcl.grammar.syntax.types import ScalarType
 
 MAX_BYTES = 1 << 28
@@ -54,7 +54,7 @@ class Stage:
                     staged.append(copied)
                     continue
                 value = copied_of(nest, load)
-                type_ = _held(nest, value)
+                type_ = _panel_type(nest, value)
                 axes, size = _axes(nest, load, inside)
                 extents = (size + LINE // type_.itemsize,)
                 layout = replace(ir.contiguous(type_, extents, (0,)), base=LINE)
@@ -92,8 +92,10 @@ def why_not_staged(nest: ir.Nest, levels: tuple[int, ...], made: Set[str]) -> st
         # What is made of an operand is no wider than what is computed with, or dot products take:
         # most of the time it need not be known.
         if (
-            usual(size) * max(_held(nest, load).itemsize, _DOT_BYTES) + LINE > MAX_BYTES
-            and usual(size) * _held(nest, copied_of(nest, load)).itemsize + LINE > MAX_BYTES
+            representative(size) * max(_panel_type(nest, load).itemsize, _DOT_BYTES) + LINE
+            > MAX_BYTES
+            and representative(size) * _panel_type(nest, copied_of(nest, load)).itemsize + LINE
+            > MAX_BYTES
         ):
             return f"{operand}: its panel would need {size} elements"
     return None
@@ -125,7 +127,7 @@ def _box(
     """A panel with the axes of the tensor, in the order in which these lie in memory, and its copy:
     all that the nest reads, once."""
     value = copied_of(nest, load)
-    type_ = _held(nest, value)
+    type_ = _panel_type(nest, value)
     order = axis_order(program.tensor(load.ref.tensor).layout)
     shape = [
         ir.Dim(f"{name}.{axis}", first, last - first + 1, False)
@@ -136,7 +138,7 @@ def _box(
     panel = ir.Tensor(name, ir.Role.SCRATCH, replace(layout, base=LINE))
 
     def at(tensor: str, axes: Iterable[ir.Dim]) -> ir.TensorRef:
-        return ir.TensorRef(tensor, tuple(ir.Affine.of(d.name) for d in axes))
+        return ir.TensorRef(tensor, tuple(ir.Affine.variable(d.name) for d in axes))
 
     element = replace(load, ref=at(load.ref.tensor, shape))
     point = ir.Point((), at(name, dims), type_, "=", False, replaced(value, load, element))
@@ -203,7 +205,7 @@ def made_of(point: ir.Point, load: ir.Load) -> ir.Value:
     copied, so that what reads the copy need not compute it. It is no wider than the operand."""
     found: list[ir.Value] = []
     for value in values_of(point):
-        if _made(value, load, found) == _OPERAND:
+        if _maker(value, load, found) == _OPERAND:
             found.append(value)
     value = found[0] if found else load
     alike = all(other == value for other in found) and not value.type.is_bool
@@ -214,7 +216,7 @@ def made_of(point: ir.Point, load: ir.Load) -> ir.Value:
 _NOTHING, _OPERAND, _MORE = range(3)
 
 
-def _made(value: ir.Value, load: ir.Load, found: list[ir.Value]) -> int:
+def _maker(value: ir.Value, load: ir.Load, found: list[ir.Value]) -> int:
     """What a value is made of. If that is more than the operand, then the parts that are made of it
     alone are ``found``."""
     match value:
@@ -229,14 +231,14 @@ def _made(value: ir.Value, load: ir.Load, found: list[ir.Value]) -> int:
         case _:
             own = _NOTHING
     parts = children(value)
-    known = [_made(part, load, found) for part in parts]
+    known = [_maker(part, load, found) for part in parts]
     own = max(own, *known, _NOTHING)
     if own == _MORE:
         found += [part for part, of in zip(parts, known, strict=True) if of == _OPERAND]
     return own
 
 
-def _held(nest: ir.Nest, value: ir.Value) -> ScalarType:
+def _panel_type(nest: ir.Nest, value: ir.Value) -> ScalarType:
     """The type of a copy: what is computed with, or what dot products take."""
     return value.type if nest.dot is not None else value.type.compute
 
@@ -260,8 +262,8 @@ def _across(program: ir.Program, nest: ir.Nest, load: ir.Load) -> str:
     # Along a dot product words of several elements are copied.
     names = (name for name in layout.in_order(load.ref) if nest.dot is None or name != nest.dot.dim)
     in_order = map(nest.dim, names)
-    longest = max(in_order, key=lambda d: usual(d.extent), default=None)
-    return longest.name if longest is not None and usual(longest.extent) > 1 else ""
+    longest = max(in_order, key=lambda d: representative(d.extent), default=None)
+    return longest.name if longest is not None and representative(longest.extent) > 1 else ""
 
 
 def _axes(nest: ir.Nest, load: ir.Load, inside: ir.Fold | None) -> tuple[dict[str, int], int]:

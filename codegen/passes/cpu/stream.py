@@ -8,7 +8,7 @@ from tcl.codegen.devices.cpu import SHORTEST_STREAM
 from tcl.codegen.loopir import ir
 from tcl.codegen.passes.base import map_nest, refuse
 from tcl.common.dataclass import dataclass
-from tcl.grammar.sizes.varying import covers, divides
+from tcl.grammar.sizes.varying import provably_at_least, provably_divides
 
 _UNITS = (64, 32, SHORTEST_STREAM)
 """Bytes that they can store at once, each on a boundary of as many."""
@@ -28,12 +28,12 @@ class Stream:
     def __call__(self, program: ir.Program) -> ir.Program:
         nest = program.nest(self.nest)
         peel = any(x.peel for x in nest.loops)
-        refuse("stream", self.nest, _why_not(program, nest, peel))
+        refuse("stream", self.nest, _why_not_streamed(program, nest, peel))
         unit = _longest(program, nest) if peel else _boundary(program, nest)
         return map_nest(program, self.nest, lambda nest: replace(nest, streamed=unit))
 
 
-def _why_not(program: ir.Program, nest: ir.Nest, peel: bool) -> str | None:
+def _why_not_streamed(program: ir.Program, nest: ir.Nest, peel: bool) -> str | None:
     target = nest.point.target
     layout = program.tensor(target.tensor).layout
     if nest.point.op != "=":
@@ -67,8 +67,8 @@ def _boundary(program: ir.Program, nest: ir.Nest) -> int:
     steps = [
         at.coefficient(x.fold.dim) * x.fold.step
         for x in nest.loops
-        if not covers(1, x.fold.count) and x.kind is not ir.Kind.VECTOR
+        if not provably_at_least(1, x.fold.count) and x.kind is not ir.Kind.VECTOR
     ]
     first = at.constant + sum(c * nest.dim(name).first for name, c in at.terms)
-    fitting = (u for u in _UNITS if all(divides(u, x) for x in (length, first, *steps)))
+    fitting = (u for u in _UNITS if all(provably_divides(u, x) for x in (length, first, *steps)))
     return next(fitting, 0)

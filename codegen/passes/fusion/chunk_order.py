@@ -34,9 +34,9 @@ class OrderChunks:
                 another = "it shares its chunks with a nest that has them in another order"
                 refuse("chunk_order", nest.name, another if places not in (None, own) else None)
                 places = own
-        return [_placed(nest, places) for nest in group] if places else group
+        return [_with_chunk_order(nest, places) for nest in group] if places else group
 
 
-def _placed(nest: ir.Nest, places: list[int]) -> ir.Nest:
+def _with_chunk_order(nest: ir.Nest, places: list[int]) -> ir.Nest:
     """The nest with its loops over chunks, which are its outermost ones, in other places."""
     return nest.with_loops([*(nest.loops[k] for k in places), *nest.loops[len(places) :]])

@@ -16,7 +16,7 @@ from tcl.codegen.loopir.identity import identity
 from tcl.codegen.loopir.walk import children, loads, renamed, rewritten, values_of, walk
 from tcl.codegen.passes.vectorize import outputs
 from tcl.common.dataclass import dataclass
-from tcl.grammar.sizes.varying import alike
+from tcl.grammar.sizes.varying import provably_equal
 from tcl.grammar.syntax.types import FLOAT32
 
 
@@ -40,7 +40,7 @@ def prologue(first: ir.Nest, second: ir.Nest) -> ir.Value | None:
     it cannot be that. Their loops are not looked at."""
     names = _same_results(second, first)
     a, b = first.point, second.point
-    if names is None or not _plain(first) or a.op != "=" or b.op == "=" or b.initialise:
+    if names is None or not _is_plain(first) or a.op != "=" or b.op == "=" or b.initialise:
         return None
     if second.sequential or first.streamed or not (_exact(a) and _exact(b)):
         return None
@@ -50,31 +50,31 @@ def prologue(first: ir.Nest, second: ir.Nest) -> ir.Value | None:
     value = renamed(a.value, names)
     if target != b.target or any(ref.tensor == target.tensor for ref in _reads(b)):
         return None
-    return value if all(r == target for r in _within(value, {target.tensor})) else None
+    return value if all(r == target for r in _reads_of(value, {target.tensor})) else None
 
 
 def epilogue(
     leader: ir.Nest, made: Sequence[ir.Store], start: ir.Value | None, nest: ir.Nest
 ) -> Epilogue | None:
-    """The nest as one that works on results of the leader, right after it and those that go along
-    already; None if it cannot be that. ``made`` is what these write, ``start`` that of the
+    """The nest as one that works on results of the leader, right after it and those that are fused
+    with it already; None if it cannot be that. ``made`` is what these write, ``start`` that of the
     leader's sums. Loops are not looked at."""
     names = _same_results(leader, nest)
-    if names is None or not _plain(nest) or leader.sequential:
+    if names is None or not _is_plain(nest) or leader.sequential:
         return None
     point = nest.point
     if leader.points == 0 or not (_exact(leader.point) and _exact(point)):
         return None
-    target, value = _moved(point.target, names), renamed(_whole(point), names)
+    target, value = _moved(point.target, names), renamed(_written_value(point), names)
     written = {store.ref.tensor: store.ref for store in made}
-    if any(ref != written[ref.tensor] for ref in _within(value, written)):
+    if any(ref != written[ref.tensor] for ref in _reads_of(value, written)):
         return None
     if any(ref.tensor in written for ref in _in_subscripts(value)):
         return None
     # What it writes may be touched at its own point only.
     values = [*values_of(leader.point), *(s.value for s in made), *([start] if start else ())]
     touched = [store.ref for store in made]
-    touched += [ref for v in values for ref in _within(v, {target.tensor})]
+    touched += [ref for v in values for ref in _reads_of(v, {target.tensor})]
     if any(ref.tensor == target.tensor and ref != target for ref in touched):
         return None
     return Epilogue(nest.name, target, value, nest.streamed)
@@ -119,14 +119,16 @@ def same_result_loops(leader: ir.Nest, nest: ir.Nest) -> bool:
 def _same_results(leader: ir.Nest, nest: ir.Nest) -> dict[str, str] | None:
     """Dimensions of a nest without reductions → those of the leader's results, if alike."""
     own = outputs(leader)
-    if not alike([(d.first, d.extent) for d in own], [(d.first, d.extent) for d in nest.dims]):
+    if not provably_equal(
+        [(d.first, d.extent) for d in own], [(d.first, d.extent) for d in nest.dims]
+    ):
         return None
     if nest.reduces:
         return None
     return {b.name: a.name for a, b in zip(own, nest.dims, strict=True)}
 
 
-def _plain(nest: ir.Nest) -> bool:
+def _is_plain(nest: ir.Nest) -> bool:
     """Whether nothing is done for the nest besides what its point says."""
     point = nest.point
     return not (
@@ -144,7 +146,7 @@ def _exact(point: ir.Point) -> bool:
     return point.type.compute == point.type == point.value.type
 
 
-def _whole(point: ir.Point) -> ir.Value:
+def _written_value(point: ir.Point) -> ir.Value:
     """What a point without reductions writes, its first value included."""
     if point.op == "=":
         return point.value
@@ -163,7 +165,7 @@ def _reads(point: ir.Point) -> Iterator[ir.TensorRef]:
     return (load.ref for value in values_of(point) for load in loads(value))
 
 
-def _within(value: ir.Value, tensors: Container[str]) -> list[ir.TensorRef]:
+def _reads_of(value: ir.Value, tensors: Container[str]) -> list[ir.TensorRef]:
     """The elements of these tensors that a value reads."""
     return [load.ref for load in loads(value) if load.ref.tensor in tensors]
 

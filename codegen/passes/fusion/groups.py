@@ -19,7 +19,7 @@ from tcl.common.dataclass import dataclass
 SHORT = frozenset("fmin fmax fabs floor ceil trunc round copysign fma".split())
 """Built-in functions of one instruction."""
 _MOST = 16
-"""Nests that may go along with one."""
+"""Nests that may be fused with one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class FusionGroup:
 
     @property
     def registers(self) -> int:
-        """Those that each result needs: its accumulators, and for what goes along with an extreme
+        """Those that each result needs: its accumulators, and for what is fused with an extreme
         value one more, as that is chosen under a condition, not added."""
         return self.sums + sum(not b.always for b in self.siblings)
 
@@ -71,7 +71,7 @@ class FusionGroup:
 
 
 class FusionLimits(Protocol):
-    """Whether nests that could go along with each other have, or will have, the loops for that."""
+    """Whether nests that could be fused with each other have, or will have, the loops for that."""
 
     def fits_points(self, group: FusionGroup, other: Sibling, nest: ir.Nest) -> bool:
         """Whether the nest of a reduction has the leader's loops."""
@@ -103,7 +103,7 @@ def fusion_groups(
 def _longer(
     group: FusionGroup, nest: ir.Nest, following: ir.Nest | None, limits: FusionLimits
 ) -> FusionGroup | None:
-    """The group with the nest after it, if that can go along, and need not be where the sums of the
+    """The group with the nest after it, if that can be fused, and need not be where the sums of the
     one that follows start."""
     leader = group.leader
     if len(group.followers) >= _MOST or not _together(leader, nest):
@@ -115,7 +115,7 @@ def _longer(
     if following is not None and _start(nest, following, limits) is not None:
         return None
     other = sibling(leader, nest)
-    if other is not None and _apart(group, other) and limits.fits_points(group, other, nest):
+    if other is not None and _independent(group, other) and limits.fits_points(group, other, nest):
         return replace(group, siblings=(*group.siblings, other))
     after = epilogue(leader, group.stores, group.start[1] if group.start else None, nest)
     # A store that is to go past the caches would be left out.
@@ -132,7 +132,7 @@ def _together(one: ir.Nest, after: ir.Nest) -> bool:
 
 
 def _start(one: ir.Nest, after: ir.Nest, limits: FusionLimits) -> ir.Value | None:
-    """Where the sums of a nest start because of the one before it, if that can go along."""
+    """Where the sums of a nest start because of the one before it, if that can be fused."""
     start = prologue(one, after) if _together(one, after) else None
     return start if start is not None and limits.fits_results(after, one, _calls([start])) else None
 
@@ -143,8 +143,8 @@ def _calls(values: Iterable[ir.Value]) -> int:
     return sum(call.name not in SHORT for call in calls)
 
 
-def _apart(group: FusionGroup, other: Sibling) -> bool:
-    """Whether a reduction does not touch what those write that go along already, nor they what it
+def _independent(group: FusionGroup, other: Sibling) -> bool:
+    """Whether a reduction does not touch what those write that are fused already, nor they what it
     writes."""
     target = other.point.target.tensor
     read = {load.ref.tensor for load in loads(other.point.value)}

@@ -1,4 +1,4 @@
-"""Reductions that go along with the one before them, in the same loops.
+"""Reductions that are fused with the one before them, in the same loops.
 
 Either over the same points, where both read the same memory: ``S +=! A(n); Q +=! A(n) * A(n)``.
 Or over those points that have the extreme value of the first one. The second statement of
@@ -18,7 +18,7 @@ from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.identity import identity
 from tcl.codegen.loopir.walk import loads, renamed, values_of, walk
 from tcl.common.dataclass import dataclass
-from tcl.grammar.sizes.varying import alike, covers
+from tcl.grammar.sizes.varying import provably_at_least, provably_equal
 from tcl.grammar.syntax.types import BOOL
 
 ACCUMULATOR = "accumulator"
@@ -28,7 +28,7 @@ _NO_WORSE = {"min": "<=", "max": ">="}
 
 
 @dataclass(frozen=True, slots=True)
-class First:
+class EarlierPointWins:
     """That the value of each later point is worse than that of the one before."""
 
     value: ir.Value
@@ -48,7 +48,7 @@ class Sibling:
     """All points count; else those that have the extreme value of the other one."""
     otherwise: ir.Const | None
     """What the points that do not count have. None where that changes nothing."""
-    first: First | None = None
+    first: EarlierPointWins | None = None
     """Where of points that have the same extreme value the first one decides; None where that is
     not known."""
 
@@ -62,7 +62,7 @@ class Sibling:
         """The first value of the accumulator."""
         return identity(self.point.op, self.point.type)
 
-    def held(self) -> ir.Variable:
+    def held_value(self) -> ir.Variable:
         """What the accumulator holds."""
         return ir.Variable(self.accumulator, self.point.type)
 
@@ -73,19 +73,21 @@ class Sibling:
         type_ = self.point.type
         stays = ir.Binary(_NO_WORSE[op], best, new, BOOL)
         if self.first is not None:
-            kept = ir.Select(stays, self.held(), self.point.value, type_)
+            kept = ir.Select(stays, self.held_value(), self.point.value, type_)
             return ir.Accumulate(self.accumulator, "=", kept)
         comes = ir.Binary(_NO_WORSE[op], new, best, BOOL)
-        before = ir.Select(stays, self.held(), self.start, type_)
+        before = ir.Select(stays, self.held_value(), self.start, type_)
         now = ir.Select(comes, self.point.value, self.start, type_)
         both = ir.Binary(self.point.op, before, now, type_)
         return ir.Accumulate(self.accumulator, "=", both)
 
-    def end(self, best: ir.Variable, held: ir.Variable, folds: tuple[ir.Fold, ...]) -> ir.Store:
+    def store_result(
+        self, best: ir.Variable, held: ir.Variable, folds: tuple[ir.Fold, ...]
+    ) -> ir.Store:
         """Stores the result. ``best`` is the extreme value of all, ``held`` that of an iteration
         of these folds, which are to be combined."""
         point, type_ = self.point, self.point.type
-        value: ir.Value = self.held()
+        value: ir.Value = self.held_value()
         if folds and self.always:
             value = ir.Combined(value, point.op, folds, type_)
         elif folds or self.first is not None:
@@ -105,12 +107,12 @@ class Sibling:
 
 
 def updates(point: ir.Point, siblings: Sequence[Sibling]) -> tuple[ir.Statement, ...]:
-    """What one point of a reduction does to its accumulator and to those that go along."""
+    """What one point of a reduction does to its accumulator and to those that are fused with it."""
     if all(b.always for b in siblings):
         own = ir.Accumulate(ACCUMULATOR, point.op, point.value)
         return (
             own,
-            *(b.update(ir.Variable(ACCUMULATOR, point.type), b.held(), "") for b in siblings),
+            *(b.update(ir.Variable(ACCUMULATOR, point.type), b.held_value(), "") for b in siblings),
         )
     best, new = ir.Variable(ACCUMULATOR, point.type), ir.Variable(_VALUE, point.type)
     own = ir.Accumulate(ACCUMULATOR, point.op, new)
@@ -130,17 +132,17 @@ def updates(point: ir.Point, siblings: Sequence[Sibling]) -> tuple[ir.Statement,
 def results(
     first: ir.Store, siblings: Sequence[Sibling], folds: tuple[ir.Fold, ...]
 ) -> tuple[list[ir.Let], list[ir.Store]]:
-    """Stores of the result of a reduction and of those that go along, and what they need before.
-    ``folds`` are combined."""
+    """Stores of the result of a reduction and of those that are fused with it, and what they need
+    before. ``folds`` are combined."""
     if not siblings:
         return [], [first]
     best, held = (ir.Variable(name, first.value.type) for name in (_BEST, ACCUMULATOR))
-    ends = (s.end(best, held, folds) for s in siblings)
+    ends = (s.store_result(best, held, folds) for s in siblings)
     return [ir.Let(_BEST, first.value)], [replace(first, value=best), *ends]
 
 
 def sibling(first: ir.Nest, second: ir.Nest) -> Sibling | None:
-    """The second nest as a reduction that can go along with the first, right before it; None if it
+    """The second nest as a reduction that can be fused with the first, right before it; None if it
     cannot. Their loops are not looked at."""
     a, b = first.point, second.point
     names = _same_dims(first, second)
@@ -176,7 +178,7 @@ def sibling(first: ir.Nest, second: ir.Nest) -> Sibling | None:
     if not isinstance(otherwise, ir.Const):
         return None
     # What a reduction resumes from may be a value that points have, which it would not notice.
-    earliest = _first(then, b.op, first) if a.initialise else None
+    earliest = _earliest_wins(then, b.op, first) if a.initialise else None
     if otherwise.value == start.value:
         return Sibling(second.name, point, False, None, earliest)
     if not _never_better(otherwise, then, b.op, first):
@@ -199,7 +201,7 @@ def same_loops(first: ir.Nest, second: ir.Nest) -> bool:
         folds = ((x.fold, x.kind) for x in nest.loops)
         return [(at[f.dim], f.level, f.step, f.count, kind) for f, kind in folds]
 
-    return first.listed is second.listed is None and shapes(first) == shapes(second)
+    return first.compacted is second.compacted is None and shapes(first) == shapes(second)
 
 
 def _same_dims(first: ir.Nest, second: ir.Nest) -> dict[str, str] | None:
@@ -207,7 +209,7 @@ def _same_dims(first: ir.Nest, second: ir.Nest) -> dict[str, str] | None:
     that has points."""
     own, its = ([(d.first, d.extent, d.reduction) for d in nest.dims] for nest in (first, second))
     reduced = [d.extent for d in first.dims if d.reduction]
-    if not alike(own, its) or not reduced or any(n == 0 for n in reduced):
+    if not provably_equal(own, its) or not reduced or any(n == 0 for n in reduced):
         return None
     return {b.name: a.name for a, b in zip(first.dims, second.dims, strict=True)}
 
@@ -254,11 +256,11 @@ def _never_better(constant: ir.Const, value: ir.Value, op: str, nest: ir.Nest) -
     )
 
 
-def _first(value: ir.Value, op: str, nest: ir.Nest) -> First | None:
+def _earliest_wins(value: ir.Value, op: str, nest: ir.Nest) -> EarlierPointWins | None:
     """That min or max of a value at one point and at a later one is always the earlier one; None if
     that is not known. Loops go through the points of one dimension in order, whatever folds it
     has, but may have those of several in any order."""
-    reduced = [d for d in nest.dims if d.reduction and not covers(1, d.extent)]
+    reduced = [d for d in nest.dims if d.reduction and not provably_at_least(1, d.extent)]
     if op not in _NO_WORSE or not isinstance(value, ir.Position) or len(reduced) != 1:
         return None
     (dim,) = reduced
@@ -268,9 +270,9 @@ def _first(value: ir.Value, op: str, nest: ir.Nest) -> First | None:
     if not (by_point > 0 if op == "min" else by_point < 0):
         return None
     start = ir.Affine((), by_point * dim.first)
-    rest = value.index + ir.Affine.of(dim.name).scaled(-by_point)
+    rest = value.index + ir.Affine.variable(dim.name).scaled(-by_point)
     leader = nest.point
-    return First(replace(value, index=rest + start), identity(leader.op, leader.type))
+    return EarlierPointWins(replace(value, index=rest + start), identity(leader.op, leader.type))
 
 
 def _interval(value: ir.Value, dims: dict[str, ir.Dim]) -> tuple[int, int] | None:

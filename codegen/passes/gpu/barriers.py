@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.walk import alone, statements, uniform, values_in, walk
-from tcl.grammar.sizes.varying import alike
+from tcl.grammar.sizes.varying import provably_equal
 
 Owner: TypeAlias = tuple[object, ...]
 """What decides which thread has an element: two phases with the same owner touch an element by
@@ -31,7 +31,9 @@ class _Touched:
 
 
 def _meet(some: frozenset[tuple[str, Owner]], others: frozenset[tuple[str, Owner]]) -> bool:
-    return any(a == b and (not alike(own, its) or not own) for a, own in some for b, its in others)
+    return any(
+        a == b and (not provably_equal(own, its) or not own) for a, own in some for b, its in others
+    )
 
 
 def with_barriers(body: ir.Block, program: ir.Program) -> ir.Block:
@@ -75,7 +77,7 @@ class _Setting:
     def loop(self, loop: ir.For, since: _Touched) -> tuple[list[ir.Statement], _Touched]:
         """A loop that all threads run together: its end comes before its beginning, too."""
         body = loop.body if isinstance(loop.body, ir.Block) else ir.Block((loop.body,))
-        if alike(loop.loop.fold.count, 1):
+        if provably_equal(loop.loop.fold.count, 1):
             made, after = self.block(body, since)
             return [replace(loop, body=made)], after
         again = since
@@ -115,7 +117,7 @@ class _Setting:
             if own is None or c != 1 or (space or own) != own:
                 return ()
             space = own
-            folds = [f for f in space.folds(name) if not alike(f.count, 1)]
+            folds = [f for f in space.folds(name) if not provably_equal(f.count, 1)]
             axes.append((s.constant + space.dim(name).first,))
             threads |= {f: (axis, f.step) for f in folds}
         folds_ = space.threads if space is not None else ()

@@ -14,7 +14,7 @@ from tcl.codegen.passes.fuse import refs
 from tcl.codegen.passes.gpu.mma_shape import THREADS, Sizes, mma_depth, mma_folds, why_no_mma
 from tcl.codegen.passes.vectorize import vector_dim, why_not_vectorized
 from tcl.common.errors import OptionsError
-from tcl.grammar.sizes.varying import alike
+from tcl.grammar.sizes.varying import provably_equal
 
 MAX_HELD = 256
 """Results that a thread may hold in registers, counted as 32-bit words."""
@@ -50,7 +50,7 @@ class Bind:
 
     def __call__(self, program: ir.Program) -> ir.Program:
         nest = program.nest(self.nest)
-        reason = self._why_not(nest)
+        reason = self._why_not_bound(nest)
         if reason:
             raise OptionsError(reason)
         return map_nest(program, self.nest, lambda n: self._bound(program, n))
@@ -89,7 +89,7 @@ class Bind:
             found[dim.name] = self.lanes[1] if dim == vector else 1, max(1, threads), max(1, held)
         return found
 
-    def _why_not(self, nest: ir.Nest) -> str | None:
+    def _why_not_bound(self, nest: ir.Nest) -> str | None:
         """The option that cannot be honoured, and why."""
         for key, given in (("threads", self.threads), ("register", self.register)):
             if len(given) > len(nest.dims):
@@ -182,7 +182,7 @@ class BlockFolds:
 
 def _reordered(nest: ir.Nest, arranged: list[ir.Loop]) -> bool:
     """Whether loops that were asked for in an order are in another one."""
-    moving = [x.fold.dim for x in arranged if not alike(x.fold.count, 1)]
+    moving = [x.fold.dim for x in arranged if not provably_equal(x.fold.count, 1)]
     asked = [x.fold.dim for x in nest.loops if x.fold.level == "point" and x.fold.dim in moving]
     return asked != moving
 
@@ -193,6 +193,9 @@ def contiguity(program: ir.Program, nest: ir.Nest) -> dict[str, tuple[int, int]]
     places = [(program.tensor(ref.tensor).layout, ref) for ref in refs(nest)]
     steps = [(layout.place(ref), layout.itemsize) for layout, ref in places]
     return {
-        d.name: (sum(alike(abs(place.coefficient(d.name)), size) for place, size in steps), k)
+        d.name: (
+            sum(provably_equal(abs(place.coefficient(d.name)), size) for place, size in steps),
+            k,
+        )
         for k, d in enumerate(nest.dims)
     }

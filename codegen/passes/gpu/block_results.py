@@ -14,7 +14,7 @@ from typing import TypeAlias
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.walk import rewritten
 from tcl.codegen.passes.fusion.groups import FusionGroup
-from tcl.grammar.sizes.varying import alike
+from tcl.grammar.sizes.varying import provably_equal
 
 Place: TypeAlias = tuple[str, tuple[tuple[int, tuple[tuple[int, int], ...]], ...]]
 """An element by its tensor and, per axis, a constant and factors of the chunks' offsets."""
@@ -34,7 +34,7 @@ class BlockResults:
         nest = group.leader
 
         def here(load: ir.Load) -> ir.Value:
-            place = _place(load.ref, nest)
+            place = _place_in_block(load.ref, nest)
             return load if place is None else self.places.get(place, load)
 
         def value(one: ir.Value) -> ir.Value:
@@ -61,8 +61,8 @@ class BlockResults:
         """What all threads compute, and then what is stored, for the end of a nest whose loops over
         results are these; None if a block has several results, or they are rounded."""
         stores = [s for s in ended if isinstance(s, ir.Store)]
-        places = [_place(s.ref, nest) for s in stores]
-        if not all(alike(x.fold.count, 1) for x in loops) or None in places:
+        places = [_place_in_block(s.ref, nest) for s in stores]
+        if not all(provably_equal(x.fold.count, 1) for x in loops) or None in places:
             return None
         if self.threads == 1 or nest.thread_count != self.threads:
             return None  # the others have sums of nothing
@@ -80,7 +80,7 @@ class BlockResults:
         return [tuple(values), tuple(kept)]
 
 
-def _place(ref: ir.TensorRef, nest: ir.Nest) -> Place | None:
+def _place_in_block(ref: ir.TensorRef, nest: ir.Nest) -> Place | None:
     """An element that is the same for all of a block; None for one that is not."""
     axes = []
     for s in ref.subscripts:
@@ -94,7 +94,7 @@ def _place(ref: ir.TensorRef, nest: ir.Nest) -> Place | None:
             for fold in nest.folds(name):
                 if fold in nest.chunks:
                     factors.append((nest.chunks.index(fold), c))
-                elif not alike(fold.count, 1):
+                elif not provably_equal(fold.count, 1):
                     return None
         axes.append((constant, tuple(sorted(factors))))
     return ref.tensor, tuple(axes)

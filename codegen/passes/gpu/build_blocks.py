@@ -46,13 +46,13 @@ class BuildBlocks:
 
     def __call__(self, program: ir.Program) -> ir.Built:
         kernels = (
-            self._kernel(program, nests, own)
+            self._build_kernel(program, nests, own)
             for nests, own in in_chunks(program, GpuFusionLimits())
             if all(folds[0].count for folds in grid(own))  # else there is no result to compute
         )
         return ir.Built(program.name, program.tensors, tuple(kernels))
 
-    def _kernel(
+    def _build_kernel(
         self, program: ir.Program, nests: Sequence[ir.Nest], groups: Sequence[FusionGroup]
     ) -> ir.Kernel:
         copies = [c for n in nests for c in n.staged]
@@ -107,7 +107,7 @@ def _fill(staged: ir.Staged) -> ir.Statement:
 
 
 def _group(group: FusionGroup, known: BlockResults) -> list[ir.Statement]:
-    """What a block does for a nest, and for those that go along with it."""
+    """What a block does for a nest, and for those that are fused with it."""
     nest = reading_panels(group.leader)
     group = replace(group, leader=nest)
     inner = tuple(x for x in nest.loops if x.kind is not ir.Kind.PARALLEL)
@@ -220,15 +220,15 @@ class GpuFusionLimits:
         """Whether the nest of a reduction has the leader's loops, and registers for its sums."""
         if not same_loops(group.leader, nest):
             return False
-        held = _held(group.leader) * max(1, nest.point.type.bits // 32)
+        held = _results_at_once(group.leader) * max(1, nest.point.type.bits // 32)
         return held * (group.sums + 1) <= MAX_HELD
 
     def fits_results(self, leader: ir.Nest, nest: ir.Nest, calls: int) -> bool:
         """Whether the nest has the leader's loops over its results."""
-        return same_result_loops(leader, nest) and _held(leader) * calls <= _CALLS
+        return same_result_loops(leader, nest) and _results_at_once(leader) * calls <= _CALLS
 
 
-def _held(nest: ir.Nest) -> int:
+def _results_at_once(nest: ir.Nest) -> int:
     """Results that a thread has at once."""
     fixed = (x.fold for x in nest.loops if x.kind in (ir.Kind.UNROLL, ir.Kind.VECTOR))
     return math.prod(f.count for f in fixed if not nest.dim(f.dim).reduction)

@@ -9,7 +9,7 @@ from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.terms import factors
 from tcl.codegen.passes.gpu.banks import steps_of
 from tcl.codegen.passes.gpu.bind import BlockFolds
-from tcl.codegen.passes.gpu.panel import Panel, ordered
+from tcl.codegen.passes.gpu.panel import Footprint, ordered
 from tcl.common.errors import OptionsError
 from tcl.grammar.syntax.types import FLOAT32
 
@@ -33,14 +33,14 @@ class FeedTensorCores:
         for staged in nest.staged:
             ref, layout = staged.source.ref, program.tensor(staged.panel.tensor).layout
             axes = ordered(ref, program.tensor(ref.tensor).layout)
-            panels[ref] = Panel(axes, layout, layout.place(staged.panel).constant)
+            panels[ref] = Footprint(axes, layout, layout.place(staged.panel).constant)
         if reason := why_not_fed(nest, self.mma, panels, BlockFolds.of_bound(nest)):
             raise OptionsError(reason)
         return program
 
 
 def why_not_fed(
-    nest: ir.Nest, mma: Sequence[int], panels: Mapping[ir.TensorRef, Panel], folds: BlockFolds
+    nest: ir.Nest, mma: Sequence[int], panels: Mapping[ir.TensorRef, Footprint], folds: BlockFolds
 ) -> str | None:
     """Why tensor cores cannot be fed from these panels, by what they are of; None if they can, or
     need not."""
@@ -64,7 +64,7 @@ def why_not_fed(
     return None
 
 
-def _in_rows(panel: Panel, dims: Collection[str], folds: BlockFolds) -> bool:
+def _in_rows(panel: Footprint, dims: Collection[str], folds: BlockFolds) -> bool:
     """Whether rows along one of the dimensions of tensor cores begin at multiples of 16 bytes.
     Loops around those of tensor cores move by whole matrices, which are such multiples."""
     layout, found = panel.layout, False

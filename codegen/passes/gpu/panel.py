@@ -16,7 +16,7 @@ from tcl.grammar.sizes.varying import Size, Undecided
 
 
 @dataclass(frozen=True, slots=True)
-class Panel:
+class Footprint:
     """The *footprint* of an operand inside of some loops: a box, as large along each axis of its
     tensor as its subscript reaches there."""
 
@@ -29,7 +29,7 @@ class Panel:
     @staticmethod
     def from_layout(
         source: ir.Layout, ref: ir.TensorRef, inside: Mapping[str, int], folds: BlockFolds
-    ) -> Panel:
+    ) -> Footprint:
         """The panel of an operand that is affine, in a tensor that lies in memory like ``source``.
         ``inside``: the points that each dimension goes through inside of the loops."""
         axes = ordered(ref, source)
@@ -43,7 +43,7 @@ class Panel:
             for name, c in s.terms
             if c < 0
         )
-        return Panel(axes, layout, first)
+        return Footprint(axes, layout, first)
 
 
 def ordered(ref: ir.TensorRef, source: ir.Layout) -> tuple[ir.Affine, ...]:

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from tcl.codegen.devices.gpu import GpuProfile
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.walk import loads, statements, uniform, values_in
-from tcl.grammar.sizes.varying import alike
+from tcl.grammar.sizes.varying import provably_equal
 
 LEAST_ASYNC = 4
 """Bytes that a copy has at least which no thread waits for."""
@@ -54,7 +54,7 @@ class Pipelining:
         parts = body.body if isinstance(body, ir.Block) else (body,)
         fills = tuple(s for s in parts if isinstance(s, ir.Fill) and self.buffers[s.panel] > 1)
         if not fills:
-            made = self(body, again or not alike(loop.fold.count, 1))
+            made = self(body, again or not provably_equal(loop.fold.count, 1))
             return replace(statement, body=made)
         rest = tuple(s for s in parts if s not in fills and not isinstance(s, ir.Barrier))
         # What the kernel itself makes, other threads may have written just now.

@@ -12,7 +12,7 @@ from tcl.codegen.loopir.identity import identity
 from tcl.codegen.loopir.walk import loads, rebuilt
 from tcl.codegen.options.nest_options import NestOptions
 from tcl.common.errors import OptionsError
-from tcl.grammar.sizes.varying import Size, alike, surely
+from tcl.grammar.sizes.varying import Size, provably, provably_equal
 from tcl.grammar.syntax.types import BOOL, INT64
 
 
@@ -33,7 +33,7 @@ class Split:
         chosen = [k for k, n in enumerate(self.parts) if n > 1]
         if not chosen:
             return program
-        reason = self._why_not(nest, chosen)
+        reason = self._why_not_split(nest, chosen)
         if reason:
             raise OptionsError(f"split: nest {nest.name}: {reason}")
         k = chosen[0]
@@ -46,7 +46,7 @@ class Split:
         nests = [m for n in program.nests for m in ((first, second) if n is nest else (n,))]
         return ir.Program(program.name, (*program.tensors, memory), tuple(nests))
 
-    def _why_not(self, nest: ir.Nest, chosen: list[int]) -> str | None:
+    def _why_not_split(self, nest: ir.Nest, chosen: list[int]) -> str | None:
         if len(self.parts) > len(nest.dims):
             return f"it has {len(nest.dims)} dimensions, {len(self.parts)} numbers were given"
         if nest.sequential:
@@ -59,7 +59,7 @@ class Split:
         if nest.points == 0:
             return "there is nothing to reduce"
         parts = self.parts[chosen[0]]
-        if surely(lambda: parts > dim.extent):
+        if provably(lambda: parts > dim.extent):
             return f"{dim.name} has {dim.extent} points, no {parts} parts"
         if isinstance(dim.extent, Size):
             return None  # the last parts may be empty
@@ -105,18 +105,18 @@ def _of_parts(nest: ir.Nest, dim: ir.Dim, size: int, count: int, memory: ir.Tens
     """The nest that reduces each part: its dimension has the points of one."""
     part = ir.Dim(f"{nest.name}.part", 0, count, False)
     dims = (part, *(replace(d, extent=size) if d is dim else d for d in nest.dims))
-    whole = alike(size * count, dim.extent)
-    moved = _Moved(dim.name, ir.Affine.of(part.name).scaled(size), total=whole)
+    whole = provably_equal(size * count, dim.extent)
+    moved = _Moved(dim.name, ir.Affine.variable(part.name).scaled(size), total=whole)
     point = nest.point
     value = moved.value(point.value)
     lets = tuple(replace(x, value=moved.value(x.value)) for x in point.lets)
     if not whole:
         # The last part is shorter.
-        place = ir.Position(moved.index(ir.Affine.of(dim.name)), INT64)
+        place = ir.Position(moved.moved_index(ir.Affine.variable(dim.name)), INT64)
         there = ir.Binary("<", place, ir.Const(dim.first + dim.extent, INT64), BOOL)
         value = ir.Select(there, value, identity(point.op, value.type), value.type)
         lets = tuple(replace(x, value=_only_if(there, x.value)) for x in lets)
-    results = (ir.Affine.of(d.name) for d in dims if not d.reduction)
+    results = (ir.Affine.variable(d.name) for d in dims if not d.reduction)
     target = ir.TensorRef(memory.name, tuple(results))
     made = ir.Point(lets, target, memory.layout.type, point.op, True, value)
     loops = tuple(ir.Loop(ir.Fold(d.name, "point", 1, d.extent)) for d in dims)
@@ -137,7 +137,7 @@ def _of_whole(nest: ir.Nest, count: int, memory: ir.Tensor) -> ir.Nest:
     names = {d.name: f"{name}.{d.name.rpartition('.')[2]}" for d in nest.dims}
     results = [replace(d, name=names[d.name]) for d in nest.dims if not d.reduction]
     part = ir.Dim(f"{name}.part", 0, count, True)
-    places = (ir.Affine.of(d.name) for d in (part, *results))
+    places = (ir.Affine.variable(d.name) for d in (part, *results))
     parts = ir.Load(ir.TensorRef(memory.name, tuple(places)), memory.layout.type, total=True)
     point = nest.point
     subscripts = tuple(_renamed(s, names) for s in point.target.subscripts)
@@ -163,13 +163,13 @@ class _Moved:
     total: bool
     """Whether all points of all parts are points of the dimension."""
 
-    def index(self, index: ir.Affine) -> ir.Affine:
+    def moved_index(self, index: ir.Affine) -> ir.Affine:
         return index + self.offset.scaled(index.coefficient(self.dim))
 
     def value(self, value: ir.Value) -> ir.Value:
         match value:
             case ir.Position(index=index):
-                return replace(value, index=self.index(index))
+                return replace(value, index=self.moved_index(index))
             case ir.Load(ref=ref, total=total):
                 subscripts = tuple(map(self.subscript, ref.subscripts))
                 moves = any(
@@ -180,7 +180,11 @@ class _Moved:
         return rebuilt(value, self.value)
 
     def subscript(self, s: ir.Subscript) -> ir.Subscript:
-        return self.index(s) if isinstance(s, ir.Affine) else replace(s, value=self.value(s.value))
+        return (
+            self.moved_index(s)
+            if isinstance(s, ir.Affine)
+            else replace(s, value=self.value(s.value))
+        )
 
 
 def parts_of(extent: int, wanted: int, least: int) -> int:

@@ -16,9 +16,16 @@ from tcl.codegen.loopir.walk import operands
 from tcl.codegen.passes.cpu.stage import why_not_copied
 from tcl.codegen.passes.fuse import groups
 from tcl.codegen.passes.gpu.bind import BlockFolds
-from tcl.codegen.passes.gpu.panel import Panel, extent
+from tcl.codegen.passes.gpu.panel import Footprint, extent
 from tcl.common.errors import OptionsError
-from tcl.grammar.sizes.varying import alike, covers, divides, largest, smallest, surely
+from tcl.grammar.sizes.varying import (
+    largest,
+    provably,
+    provably_at_least,
+    provably_divides,
+    provably_equal,
+    smallest,
+)
 from tcl.grammar.syntax.types import BOOL, INT32, INT64
 
 VECTOR = 16
@@ -70,7 +77,7 @@ def uniform_loops(nest: ir.Nest) -> list[ir.Fold]:
         if loop.kind is not ir.Kind.PARALLEL:
             if loop.kind is not ir.Kind.SERIAL:
                 break
-            if not alike(loop.fold.count, 1):
+            if not provably_equal(loop.fold.count, 1):
                 found.append(loop.fold)
     return found
 
@@ -133,7 +140,7 @@ class _Box:
             for name, c in subscript.terms:
                 base = base + ir.Affine((), c * self.nest.dim(name).first)
                 for fold in self.nest.folds(name):
-                    step = ir.Affine.of(fold.name).scaled(c)
+                    step = ir.Affine.variable(fold.name).scaled(c)
                     if fold in outer:
                         base = base + step
                     else:
@@ -156,7 +163,7 @@ class _Box:
         name = f"{self.nest.name}.panel{position}"
         places = ir.TensorRef(name, tuple(axes[k][1] for k in order))
         folds = BlockFolds.of_bound(self.nest)
-        layout = Panel.from_layout(source, self.load.ref, self.points, folds).layout
+        layout = Footprint.from_layout(source, self.load.ref, self.points, folds).layout
         tensor = ir.Tensor(name, ir.Role.SCRATCH, layout, shared=True)
         fill = self._fill(position, axes, order, tensor, threads)
         staged = ir.Staged(self.load, self.load, places, self.inside, "", fill, self.buffers)
@@ -174,7 +181,7 @@ class _Box:
         source = self.program.tensor(self.load.ref.tensor).layout
         name = f"{self.nest.name}.fill{position}"
         dims = {k: ir.Dim(f"{name}.{k}", 0, axes[k][2], False) for k in order}
-        at = [axes[k][0] + ir.Affine.of(dims[k].name) for k in range(len(axes))]
+        at = [axes[k][0] + ir.Affine.variable(dims[k].name) for k in range(len(axes))]
         conditions: list[ir.Value] = []
         width = self._width(axes, order, panel)
         for k in range(len(axes)):
@@ -182,8 +189,13 @@ class _Box:
             low, high = self._wanted(k)
             least, most = self._interval(base)
             step = width if k == order[-1] else 1
-            below, above = not covers(least, low), not covers(high, most + extent)
-            if (below and not divides(step, low - least)) or not divides(step, high - least):
+            below, above = (
+                not provably_at_least(least, low),
+                not provably_at_least(high, most + extent),
+            )
+            if (below and not provably_divides(step, low - least)) or not provably_divides(
+                step, high - least
+            ):
                 width = 1
             if below:
                 conditions.append(_compare(">=", at[k], low))
@@ -197,7 +209,7 @@ class _Box:
                 there = ir.Binary("&&", there, c, BOOL)
             zero = ir.Const(False if source.type.is_bool else 0, source.type)
             value = ir.Select(there, value, zero, source.type)
-        target = ir.TensorRef(panel.name, tuple(ir.Affine.of(dims[k].name) for k in order))
+        target = ir.TensorRef(panel.name, tuple(ir.Affine.variable(dims[k].name) for k in order))
         point = ir.Point((), target, source.type, "=", False, value)
         shape = [dims[k] for k in order]
         return ir.Nest(name, tuple(shape), tuple(_shared_loops(shape, width, threads)), point)
@@ -230,7 +242,7 @@ class _Box:
         at multiples of their size."""
         source = self.program.tensor(self.load.ref.tensor).layout
         last, size = order[-1] if order else -1, source.itemsize
-        if last < 0 or not alike(source.strides[last], size) or source.base < size:
+        if last < 0 or not provably_equal(source.strides[last], size) or source.base < size:
             return 1
         steps = [panel.layout.strides[k] for k in range(len(order) - 1)]
         steps += [source.strides[k] for k in order[:-1] if axes[k][2] > 1]
@@ -242,7 +254,7 @@ class _Box:
         while width > 1 and (
             axes[last][2] % width
             or source.base % (width * size)
-            or not all(divides(width * size, s) for s in steps)
+            or not all(provably_divides(width * size, s) for s in steps)
         ):
             width //= 2
         return max(1, width)
@@ -253,7 +265,7 @@ class _Box:
 
 def _compare(op: str, index: ir.Affine, bound: int) -> ir.Value:
     # Indices of a box lie near those of its tensor.
-    type_ = INT32 if surely(lambda: abs(bound) < 1 << 30) else INT64
+    type_ = INT32 if provably(lambda: abs(bound) < 1 << 30) else INT64
     return ir.Binary(op, ir.Position(index, type_), ir.Const(bound, type_), BOOL)
 
 
@@ -263,7 +275,7 @@ def _shared_loops(dims: list[ir.Dim], width: int, threads: int) -> Iterator[ir.L
     counts = [d.extent for d in dims]
     if counts:
         counts[-1] //= width
-    shares = _divided(tuple(counts), threads)
+    shares = _threads_per_axis(tuple(counts), threads)
     steps = [width if k == len(dims) - 1 else 1 for k in range(len(dims))]
     for dim, share, step in zip(dims, shares, steps, strict=True):
         if share > 1:
@@ -279,7 +291,7 @@ def _shared_loops(dims: list[ir.Dim], width: int, threads: int) -> Iterator[ir.L
         yield ir.Loop(ir.Fold(dims[-1].name, "lane", 1, width), ir.Kind.VECTOR)
 
 
-def _divided(counts: tuple[int, ...], threads: int) -> tuple[int, ...]:
+def _threads_per_axis(counts: tuple[int, ...], threads: int) -> tuple[int, ...]:
     """Threads per axis: the fewest steps, and of these with the most threads along the last axes,
     where memory is contiguous."""
 

@@ -11,7 +11,7 @@ from dataclasses import replace
 from tcl.codegen.devices.gpu import GpuProfile
 from tcl.codegen.loopir import ir
 from tcl.codegen.options.nest_options import NestOptions
-from tcl.codegen.passes.base import Step, Trials
+from tcl.codegen.passes.base import PassStep, Trials
 from tcl.codegen.passes.chunk import Chunk
 from tcl.codegen.passes.fuse import Fuse
 from tcl.codegen.passes.gpu.bind import Bind
@@ -23,13 +23,13 @@ from tcl.codegen.passes.tile import Tile
 from tcl.common.errors import OptionsError
 
 # What blocks share is outside of everything else, and decided before all other loops.
-DIVIDING: tuple[Step[GpuProfile], ...] = (
-    Step("chunk", ("chunk",), lambda nest, o, _: (Chunk(nest, o.chunk or (), clip=False),)),
-    Step("fuse", ("fuse",), lambda nest, o, _: (Fuse(nest),) if o.fuse else ()),
+DIVIDING: tuple[PassStep[GpuProfile], ...] = (
+    PassStep("chunk", ("chunk",), lambda nest, o, _: (Chunk(nest, o.chunk or (), clip=False),)),
+    PassStep("fuse", ("fuse",), lambda nest, o, _: (Fuse(nest),) if o.fuse else ()),
 )
-LOOPS: tuple[Step[GpuProfile], ...] = (
+LOOPS: tuple[PassStep[GpuProfile], ...] = (
     # Tiles of reductions are what panels are filled for.
-    Step(
+    PassStep(
         "tile",
         ("tile", "order", "inner_order"),
         lambda nest, o, _: (
@@ -38,13 +38,13 @@ LOOPS: tuple[Step[GpuProfile], ...] = (
             Order(nest, "point", o.inner_order or ()),
         ),
     ),
-    Step(
+    PassStep(
         "bind",
         ("vectorize", "threads", "register", "mma"),
         lambda nest, o, profile: (Bind.from_options(nest, o, profile),),
     ),
     # After all passes that change loops: footprints are those of folds.
-    Step(
+    PassStep(
         "share",
         ("stage", "buffers"),
         lambda nest, o, _: (

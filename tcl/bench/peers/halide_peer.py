@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from tcl.bench.arrays import Array
-from tcl.bench.peers.library import Library, element_type
-from tcl.bench.task import Form, Registry, Task, Values, values
+from tcl.bench.peers.library import PeerLibrary, element_type
+from tcl.bench.task import PeerForm, Registry, Task, Values, values
 from tcl.tuner.measure.placement import aligned
 
 hl: Any = import_module("halide")
@@ -25,7 +25,7 @@ form = forms.form
 _AUTOSCHEDULERS = ("Mullapudi2016", "Adams2019")
 
 
-class _Halide(Library):
+class _Halide(PeerLibrary):
     def __init__(self, threads: int) -> None:
         super().__init__(forms, threads)
         folder = Path(hl.__file__).parent / "lib64"
@@ -43,7 +43,7 @@ class _Halide(Library):
 
     def forms(
         self, task: Task, inputs: Mapping[str, Array]
-    ) -> Iterator[tuple[str, Callable[[], Form]]]:
+    ) -> Iterator[tuple[str, Callable[[], PeerForm]]]:
         for name, builder in forms.builders(task.entry, element_type(inputs)):
             for scheduler in self._names:
                 make = partial(self._scheduled, builder, scheduler, task, inputs)
@@ -51,7 +51,7 @@ class _Halide(Library):
 
     def _scheduled(
         self, builder: Any, scheduler: str, task: Task, inputs: Mapping[str, Array]
-    ) -> Form:
+    ) -> PeerForm:
         buffers = {k: hl.Buffer(v) for k, v in inputs.items() if v.ndim}
         scalars = {k: float(v) for k, v in inputs.items() if not v.ndim}
         # The builder makes a Func; the pipeline's output is its estimate's size.
@@ -75,7 +75,7 @@ class _Halide(Library):
             run()
             return [out]
 
-        return Form(run, results, self.threads)
+        return PeerForm(run, results, self.threads)
 
 
 def make(threads: int) -> _Halide:

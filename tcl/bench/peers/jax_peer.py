@@ -12,13 +12,13 @@ from typing import Any
 from tcl.bench.arrays import Array
 from tcl.bench.peers.library import (
     NARROW_FLOATS,
-    Library,
+    PeerLibrary,
     add_products_of_integers,
     add_shared,
     exact_blocks,
     largest_term,
 )
-from tcl.bench.task import Builder, Form, Registry, Task, Values
+from tcl.bench.task import Builder, PeerForm, Registry, Task, Values
 
 jax: Any = import_module("jax")
 jnp: Any = import_module("jax.numpy")
@@ -27,7 +27,7 @@ forms = Registry()
 form, formula = forms.form, forms.formula
 
 
-class _Jax(Library):
+class _Jax(PeerLibrary):
     def versions(self) -> dict[str, str]:
         return {"jax": jax.__version__}
 
@@ -36,13 +36,13 @@ class _Jax(Library):
 
     def forms(
         self, task: Task, inputs: Mapping[str, Array]
-    ) -> Iterator[tuple[str, Callable[[], Form]]]:
+    ) -> Iterator[tuple[str, Callable[[], PeerForm]]]:
         # Without this, JAX makes float32 of float64.
         wide = any(array.dtype == "float64" for array in inputs.values())
         jax.config.update("jax_enable_x64", wide)
         return super().forms(task, inputs)
 
-    def made(self, builder: Builder, arrays: dict[str, Any], given: Values) -> Form:
+    def made(self, builder: Builder, arrays: dict[str, Any], given: Values) -> PeerForm:
         compiled = jax.jit(builder(given))
         return self.form(lambda: jax.block_until_ready(compiled(**arrays)))
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from tcl.bench.arrays import Array
-from tcl.bench.task import Builder, Form, Registry, Task, Values, as_tuple, values
+from tcl.bench.task import Builder, PeerForm, Registry, Task, Values, as_tuple, values
 from tcl.tuner.measure.placement import aligned
 
 NARROW_FLOATS = ("float16", "bfloat16")
@@ -20,7 +20,7 @@ IN_FLOAT32 = "in float32"
 """The name of forms that make narrow numbers wider in each call, and do the work in float32."""
 
 
-class Library:
+class PeerLibrary:
     """A contender whose forms are those of a registry."""
 
     def __init__(self, registry: Registry, threads: int) -> None:
@@ -37,7 +37,7 @@ class Library:
 
     def forms(
         self, task: Task, inputs: Mapping[str, Array]
-    ) -> Iterator[tuple[str, Callable[[], Form]]]:
+    ) -> Iterator[tuple[str, Callable[[], PeerForm]]]:
         """The registered forms."""
         arrays = {name: self.own(array) for name, array in inputs.items()}
         given = values(arrays, task.sizes, self.maker(task, inputs))
@@ -54,13 +54,13 @@ class Library:
 
         return empty
 
-    def made(self, builder: Builder, arrays: dict[str, Any], given: Values) -> Form:
+    def made(self, builder: Builder, arrays: dict[str, Any], given: Values) -> PeerForm:
         """The form that a builder makes of inputs."""
         return self.form(builder(given))
 
-    def form(self, run: Callable[[], Any]) -> Form:
+    def form(self, run: Callable[[], Any]) -> PeerForm:
         """The form that this function computes."""
-        return Form(run, lambda: [self.array(r) for r in as_tuple(run())], self.threads)
+        return PeerForm(run, lambda: [self.array(r) for r in as_tuple(run())], self.threads)
 
     def facts(self, task: Task) -> dict[str, Any]:
         """Nothing."""

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
 from tcl.bench.arrays import Array
-from tcl.bench.peers.library import Library
+from tcl.bench.peers.library import PeerLibrary
 from tcl.bench.peers.numpy_narrow import narrow
 from tcl.bench.task import Registry, Values
 
@@ -24,7 +24,7 @@ _BLOCK = 256 << 10
 """Bytes of a block of rows."""
 
 
-class _Numpy(Library):
+class _Numpy(PeerLibrary):
     def versions(self) -> dict[str, str]:
         blas: Any = np.show_config(mode="dicts")
         found = blas["Build Dependencies"]["blas"]

@@ -12,7 +12,7 @@ import tcl
 from tcl.backends.cpu_backend import CpuBackend
 from tcl.bench.arrays import Array
 from tcl.bench.peers.names import DEFAULT_FORM, TUNED_FORM
-from tcl.bench.task import Form, Task
+from tcl.bench.task import PeerForm, Task
 from tcl.codegen.common.dtypes import numpy_dtype
 from tcl.codegen.options.options import MappingOptions
 from tcl.common.errors import OptionsError
@@ -41,7 +41,7 @@ class _Ours:
 
     def forms(
         self, task: Task, inputs: Mapping[str, Array]
-    ) -> Iterator[tuple[str, Callable[[], Form]]]:
+    ) -> Iterator[tuple[str, Callable[[], PeerForm]]]:
         checked = check(task.text)[task.entry]
         self._arrays = [inputs[name] for name in task.inputs]
         sized = size(checked, self._arrays)
@@ -71,7 +71,7 @@ class _Ours:
 
 def _form(
     task: Task, sized: SizedDef, options: MappingOptions, arrays: list[Array], threads: int
-) -> Form:
+) -> PeerForm:
     executor = Executor(sized, options, threads)
     outputs = tuple(
         aligned(sized.shapes[t.name], numpy_dtype(t.type), task.past) for t in sized.checked.outputs
@@ -90,7 +90,7 @@ def _form(
         return [named[name] for name in task.results]
 
     executor.prepare(arrays)  # how many threads are worth it is known from then on
-    return Form(run, results, executor.threads)
+    return PeerForm(run, results, executor.threads)
 
 
 def make(threads: int) -> _Ours:

@@ -25,7 +25,7 @@ from tcl.bench.peers.library import (
 )
 from tcl.bench.peers.torch_narrow import native
 from tcl.bench.peers.torch_peer import Torch
-from tcl.bench.task import Builder, Form, Registry, Task, Values, as_tuple, values
+from tcl.bench.task import Builder, PeerForm, Registry, Task, Values, as_tuple, values
 
 torch: Any = import_module("torch")
 F: Any = import_module("torch.nn.functional")
@@ -42,17 +42,17 @@ LIBRARY = frozenset(
 class _Compiled(Torch):
     def forms(
         self, task: Task, inputs: Mapping[str, Array]
-    ) -> Iterator[tuple[str, Callable[[], Form]]]:
+    ) -> Iterator[tuple[str, Callable[[], PeerForm]]]:
         tensors = {k: self.own(v) for k, v in inputs.items()}
         given = values(tensors, task.sizes, self.maker(task, inputs))
         for name, builder in plain.builders(task.entry, element_type(inputs)):
             kinds = ("",) if task.entry in LIBRARY else (" into outputs", "")
             for kind in kinds:
-                yield name + kind, partial(self._compiled, builder, tensors, given, kind, name)
+                yield name + kind, partial(self._compile_kind, builder, tensors, given, kind, name)
 
-    def _compiled(
+    def _compile_kind(
         self, builder: Builder, tensors: dict[str, Any], given: Values, kind: str, name: str
-    ) -> Form:
+    ) -> PeerForm:
         first = next(iter(tensors.values()))
         if name != IN_FLOAT32 and first.dtype.is_floating_point:
             native(first)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from tcl.bench.arrays import Array
-from tcl.bench.peers.library import Library
+from tcl.bench.peers.library import PeerLibrary
 from tcl.bench.peers.torch_narrow import narrow, native
 from tcl.bench.task import Registry, Values
 
@@ -24,7 +24,7 @@ forms.include(narrow)
 form = forms.form
 
 
-class Torch(Library):
+class Torch(PeerLibrary):
     """The contender, for a registry of forms."""
 
     def __init__(self, registry: Registry, threads: int) -> None:

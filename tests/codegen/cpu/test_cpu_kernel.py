@@ -14,7 +14,7 @@ from at_once import at_once
 from cpu_kernels import LANES, MATMUL, NAIVE, Array, run, sized_of
 
 from tcl.codegen.cpu.object_code.compile import compile_object
-from tcl.codegen.cpu.object_code.load import Loaded
+from tcl.codegen.cpu.object_code.load import LoadedCode
 from tcl.codegen.cpu.run.kernel import CpuKernel, compile_cpu
 from tcl.codegen.devices.cpu import host_cpu
 from tcl.codegen.options.options import MappingOptions
@@ -92,7 +92,7 @@ def test_loading_many_kernels_keeps_nothing() -> None:
 
     def load(times: int) -> None:
         for _ in range(times):
-            Loaded(code)
+            LoadedCode(code)
         gc.collect()
 
     load(200)

@@ -14,7 +14,7 @@ import pytest
 
 from tcl.codegen.cpu.abi import LINE, OWN, WORDS
 from tcl.codegen.cpu.object_code.compile import compile_object
-from tcl.codegen.cpu.object_code.load import Loaded
+from tcl.codegen.cpu.object_code.load import LoadedCode
 from tcl.codegen.cpu.threads import text as team_text
 from tcl.codegen.cpu.threads.layout import ASLEEP, RESET, SLICE, WORKER_SPIN, WORKERS, pool_bytes
 from tcl.codegen.devices.cpu import host_cpu
@@ -53,7 +53,7 @@ class Calls:
         for name in ("i1 @apart", "void @account", "void @note"):
             text = text.replace(f"define internal {name}", f"define {name}")
         symbols = ("set", "apart", "account", "note", RESET)
-        loaded = Loaded(compile_object(text, host_cpu()), symbols)
+        loaded = LoadedCode(compile_object(text, host_cpu()), symbols)
 
         def function(name: str, result: type | None, *arguments: type) -> Callable[..., int]:
             prototype = ctypes.CFUNCTYPE(result, *arguments)

@@ -24,7 +24,7 @@ from cpu_kernels import (
 )
 from nests import sized
 
-from tcl.codegen.cpu.emit.emit import emit
+from tcl.codegen.cpu.emit.emit import emit_program
 from tcl.codegen.cpu.object_code.compile import assembly
 from tcl.codegen.cpu.run.kernel import compile_cpu
 from tcl.codegen.devices.cpu import CpuProfile, host_cpu
@@ -252,7 +252,7 @@ def test_the_best_instruction_is_all_that_multiplies(
     device = device_named(name)
     assert isinstance(device, CpuProfile)
     built = schedule(of_types(a, b), MappingOptions("mlp"), device)
-    text = assembly(emit(built, device).text, device)
+    text = assembly(emit_program(built, device).text, device)
     found = Counter(re.findall(DOTS, text))
     assert set(found) == {instruction} and found[instruction] > 8
     assert not re.search(r"\bv?(pmull|mulps|fmadd\w+|fmla|mla|smlal)\b", text)

@@ -11,7 +11,7 @@ import pytest
 
 from tcl.codegen.cpu.emulated.instructions import emulating
 from tcl.codegen.cpu.object_code.compile import compile_object
-from tcl.codegen.cpu.object_code.load import Loaded
+from tcl.codegen.cpu.object_code.load import LoadedCode
 from tcl.codegen.devices.cpu import host_cpu
 from tcl.common.errors import CompileError
 
@@ -42,8 +42,8 @@ entry:
 """
 
 
-def function(text: str, name: str, count: int) -> tuple[Loaded, Any]:
-    loaded = Loaded(compile_object(text, EMULATING), (name,))
+def function(text: str, name: str, count: int) -> tuple[LoadedCode, Any]:
+    loaded = LoadedCode(compile_object(text, EMULATING), (name,))
     type_ = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * count)
     return loaded, type_(loaded.address(name))
 

@@ -11,7 +11,7 @@ from cpu_kernels import Array, plain, sized_of
 from nests import NARROW, WIDE, sized
 from program_builder import numpy_type
 
-from tcl.codegen.cpu.emit.emit import emit
+from tcl.codegen.cpu.emit.emit import emit_program
 from tcl.codegen.cpu.object_code.compile import assembly
 from tcl.codegen.cpu.run.kernel import compile_cpu
 from tcl.codegen.devices.cpu import CpuProfile, host_cpu
@@ -29,7 +29,7 @@ GROUPED = (
 
 
 def assembled(each: SizedDef, options: MappingOptions, device: CpuProfile) -> str:
-    return assembly(emit(schedule(each, options, device), device).text, device)
+    return assembly(emit_program(schedule(each, options, device), device).text, device)
 
 
 def test_a_short_loop_of_a_reduction_stays_one() -> None:
@@ -55,7 +55,7 @@ def test_a_part_of_a_vector_is_written(device: CpuProfile) -> None:
     """By a masked store, where that is one plain instruction; in two pieces elsewhere."""
     for options in (MappingOptions().vectorize(8), MappingOptions().vectorize(8, 0).register(1, 6)):
         each = sized("float(M, N) A) -> (O) { O(m, n) = A(m, n) }", (16, 6))
-        text = emit(schedule(each, options, device), device).text
+        text = emit_program(schedule(each, options, device), device).text
         masked = "llvm.masked.store" in text
         assert masked == (device is AVX512)
         assert bool(re.search("store <4 x float>", text)) == (not masked)

@@ -24,7 +24,7 @@ from matrix_unit import (
 )
 from nests import WIDE
 
-from tcl.codegen.cpu.emit.emit import emit
+from tcl.codegen.cpu.emit.emit import emit_program
 from tcl.codegen.cpu.object_code.compile import assembly
 from tcl.codegen.cpu.run.kernel import compile_cpu
 from tcl.codegen.options.nest_options import NestOptions
@@ -160,7 +160,7 @@ def test_the_inner_loop_is_four_loads_and_four_products(type_: str, depth: int) 
     sized = sized_of(text, np.zeros((256, 2048), np.int8), np.zeros((2048, 256), np.int8))
     own = replace(TWO_BY_TWO, dot=(0, 0, depth), tile=(), order=(), stage=(0, 0))
     options = MappingOptions(nests=(own,))
-    source = emit(schedule(sized, options, SAPPHIRE_RAPIDS), SAPPHIRE_RAPIDS)
+    source = emit_program(schedule(sized, options, SAPPHIRE_RAPIDS), SAPPHIRE_RAPIDS)
     text = assembly(source.text, SAPPHIRE_RAPIDS)
     loops = re.split(r"(?m)^\.L\w+:", text)
     (inner,) = (x for x in loops if re.search(r"\btdp", x))
@@ -178,7 +178,7 @@ REFUSED: dict[str, dict[str, Any]] = {
     "columns are lanes: vectorize 16 points of s0.n": {"vectorize": (1, 8)},
     "it multiplies dot products: s0.k needs them, by the option dot": {"dot": ()},
     "rows and columns are results, and the third dimension is a reduction": {"mma": (0, 2, 1)},
-    "a reduction needs three dimensions, and what goes along with one two": {"mma": (0, 1)},
+    "a reduction needs three dimensions, and what is fused with one two": {"mma": (0, 1)},
     "it has 3 dimensions, there is no dimension 5": {"mma": (0, 1, 5)},
     "operand 1, B, is not staged: it reads panels alone": {"stage": (2,)},
     "3 x 2 fragments need 9 registers of the matrix unit, which has 8": {

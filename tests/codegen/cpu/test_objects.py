@@ -20,7 +20,7 @@ from at_once import at_once
 from cpu_kernels import LANES, MATMUL, NAIVE, sized_of
 
 from tcl.codegen.common import store
-from tcl.codegen.common.store import Store
+from tcl.codegen.common.store import FolderStore
 from tcl.codegen.cpu.emit import emit
 from tcl.codegen.cpu.object_code import ingredients
 from tcl.codegen.cpu.object_code.kernel_code import KernelCode, NumberedSite
@@ -76,7 +76,7 @@ def kept(folder: Path) -> list[Path]:
 
 
 def test_what_is_kept_comes_back(folder: Path) -> None:
-    cache = Store()
+    cache = FolderStore()
     assert cache.folder == folder
     assert cache.get(NAME, KernelCode) is None and not folder.exists()  # looking makes nothing
     cache.put(NAME, CODE)
@@ -121,7 +121,7 @@ def test_scratch_memory_survives(folder: Path, monkeypatch: pytest.MonkeyPatch) 
         np.testing.assert_array_equal(executor(a, b), a @ b)
         monkeypatch.setattr("tcl.codegen.cpu.run.kernel.compile_cpu", None)
     (file,) = kept(folder)
-    code = Store().get(file.stem, KernelCode)
+    code = FolderStore().get(file.stem, KernelCode)
     assert code is not None and code.scratch
 
 
@@ -196,7 +196,7 @@ def test_damage_is_passed_over_and_repaired(folder: Path, damage: str) -> None:
         case _:
             file.unlink()
             file.mkdir(mode=0o700)
-    assert Store().get(file.stem, KernelCode) is None
+    assert FolderStore().get(file.stem, KernelCode) is None
     mm()
     if damage != "folder":
         assert file.read_bytes() == whole
@@ -205,10 +205,10 @@ def test_damage_is_passed_over_and_repaired(folder: Path, damage: str) -> None:
 def test_code_that_does_not_load_is_compiled_again(folder: Path) -> None:
     mm()
     (file,) = kept(folder)
-    code = Store().get(file.stem, KernelCode)
+    code = FolderStore().get(file.stem, KernelCode)
     assert code is not None
     whole = file.read_bytes()
-    Store().put(file.stem, replace(code, object_code=b"\x7fELF but no more"))
+    FolderStore().put(file.stem, replace(code, object_code=b"\x7fELF but no more"))
     mm()
     assert file.read_bytes() == whole
 
@@ -240,7 +240,7 @@ def test_what_belongs_to_others_is_refused(folder: Path, monkeypatch: pytest.Mon
     mm()
     monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
     with pytest.warns(TclWarning, match="belongs to somebody else"):
-        assert Store().get(kept(folder)[0].stem, KernelCode) is None
+        assert FolderStore().get(kept(folder)[0].stem, KernelCode) is None
 
 
 def test_links_are_not_followed(folder: Path, tmp_path: Path) -> None:
@@ -249,21 +249,21 @@ def test_links_are_not_followed(folder: Path, tmp_path: Path) -> None:
     elsewhere = tmp_path / "elsewhere"
     file.rename(elsewhere)
     file.symlink_to(elsewhere)
-    assert Store().get(file.stem, KernelCode) is None
+    assert FolderStore().get(file.stem, KernelCode) is None
     mm()
     assert not file.is_symlink()
     folder.rename(tmp_path / "moved")
     folder.symlink_to(tmp_path / "moved")
-    assert Store().get(file.stem, KernelCode) is None
+    assert FolderStore().get(file.stem, KernelCode) is None
     mm()
 
 
 def test_a_pipe_is_not_waited_for(folder: Path) -> None:
-    Store().put(NAME, CODE)
+    FolderStore().put(NAME, CODE)
     (file,) = kept(folder)
     file.unlink()
     os.mkfifo(file, 0o600)
-    assert Store().get(NAME, KernelCode) is None
+    assert FolderStore().get(NAME, KernelCode) is None
 
 
 def test_nowhere_to_write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -286,7 +286,7 @@ def test_a_full_disk(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_least_recently_used_go_first(folder: Path) -> None:
-    cache = Store(limit=40_000)
+    cache = FolderStore(limit=40_000)
     names = [f"{k:02x}" * 32 for k in range(1, 13)]
     big = replace(CODE, object_code=b"x" * 5_000)
     for k, name in enumerate(names[:10]):
@@ -307,7 +307,7 @@ def test_the_least_recently_used_go_first(folder: Path) -> None:
 
 
 def test_the_folder_stays_bounded(folder: Path) -> None:
-    cache = Store(limit=100_000)
+    cache = FolderStore(limit=100_000)
     big = replace(CODE, object_code=b"x" * 5_000)
     for k in range(256):
         cache.put(f"{k:02x}" * 32, big)
@@ -323,8 +323,8 @@ def test_many_threads_write_and_read_one_name(folder: Path) -> None:
 
     def work(code: KernelCode) -> None:
         while time.monotonic() < until:
-            Store().put(NAME, code)
-            if Store().get(NAME, KernelCode) not in codes:
+            FolderStore().put(NAME, code)
+            if FolderStore().get(NAME, KernelCode) not in codes:
                 wrong.append(code)
 
     at_once(work, codes)

@@ -25,7 +25,7 @@ from nests import ARM, NARROW, WIDE
 from strategies import random_program
 
 from tcl.codegen.common.dtypes import numpy_dtype
-from tcl.codegen.cpu.emit.emit import emit
+from tcl.codegen.cpu.emit.emit import emit_program
 from tcl.codegen.cpu.object_code.compile import assembly
 from tcl.codegen.cpu.run.kernel import compile_cpu
 from tcl.codegen.devices.cpu import LINE, CpuProfile, host_cpu
@@ -279,7 +279,7 @@ def _streamed(device: CpuProfile, columns: int) -> str:
     sized = sized_of(text, np.zeros((4096, columns)), np.zeros(columns))
     options = MappingOptions("mlp")
     program = schedule(sized, options, device)
-    return assembly(emit(program, device).text, device)
+    return assembly(emit_program(program, device).text, device)
 
 
 def test_whole_lines_go_past_the_caches_of_wide_machines() -> None:
@@ -301,5 +301,5 @@ def test_ends_are_written_without_masks_where_these_are_slow(
     device = replace(device, features=AVX512 if masks else "")
     sized = sized_of(SCALE.format("float"), np.zeros((4, 99)), np.zeros(99))
     program = schedule(sized, MappingOptions().vectorize(4).nest(0).peel(), device)
-    text = emit(program, device).text
+    text = emit_program(program, device).text
     assert ("llvm.masked.store" in text) is masks and ("llvm.memcpy" in text) is not masks

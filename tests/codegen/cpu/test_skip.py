@@ -64,7 +64,7 @@ def inputs_of(sized: SizedDef, share: float, seed: int = 0) -> list[Array]:
 def listed(program: ir.Built) -> list[ir.For]:
     """The loops through lists."""
     inside = (s for k in program.kernels for s in statements(k.body))
-    return [s for s in inside if isinstance(s, ir.For) and s.loop.listed is not None]
+    return [s for s in inside if isinstance(s, ir.For) and s.loop.compacted is not None]
 
 
 def check(

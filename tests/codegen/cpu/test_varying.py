@@ -87,7 +87,9 @@ def test_examples(file: str, name: str, varying: str) -> None:
     sizes = {n: min(v, 40) for n, v in sizes.items()}
     for multiple, values in ((1, [1, 2, 7, 9, 23, 33, 130]), (16, [16, 48, 144])):
         for least in (1, 3, 16):
-            symbol = Size.of(varying, multiple=multiple, least=least, most=255, value=64 + multiple)
+            symbol = Size.named(
+                varying, multiple=multiple, least=least, most=255, value=64 + multiple
+            )
             try:
                 large = [v for v in values if v >= least]
                 assert compare(definition, sizes, varying, symbol, large)
@@ -116,7 +118,7 @@ def test_random_products_with_random_options(seed: int) -> None:
     varying = rng.choice(definition.sizes)
     sizes = {name: rng.randint(1, 40) for name in definition.sizes}
     multiple = rng.choice([1, 1, 2, 16])
-    symbol = Size.of(varying, multiple=multiple, least=1, most=1000, value=32 + multiple)
+    symbol = Size.named(varying, multiple=multiple, least=1, most=1000, value=32 + multiple)
     usual = {t.name: input_shape(t, {**sizes, varying: 32 + multiple}) for t in definition.inputs}
     options = random_options(rng, infer(definition, usual))
     values = {multiple * rng.randint(1, 200 // multiple) for _ in range(6)} | {multiple, 32}
@@ -135,7 +137,7 @@ def test_few_sizes(seed: int) -> None:
     varying = rng.choice(definition.sizes)
     sizes = {name: rng.randint(1, 40) for name in definition.sizes}
     least = rng.choice([2, 4, 8])
-    symbol = Size.of(varying, least=least, most=2 * least - 1, value=2 * least - 1)
+    symbol = Size.named(varying, least=least, most=2 * least - 1, value=2 * least - 1)
     usual = {t.name: input_shape(t, {**sizes, varying: 15}) for t in definition.inputs}
     options = rng.choice([BEST, random_options(rng, infer(definition, usual))])
     with contextlib.suppress(OptionsError):
@@ -159,34 +161,34 @@ def test_remainders(multiple: int, least: int, most: int, step: int) -> None:
             "def f(float(20) B, float(N) A, float(M) C) -> (O) "
             "{ O(i) +=! B(i + j) where j in 0:N/5, i in 0:M }",
             {"M": 10},
-            Size.of("N", least=5, most=40, value=6),
+            Size.named("N", least=5, most=40, value=6),
             BEST,
         ),
         # Lanes whose rows are as far apart as a size says, at places that data tell.
         (
             "def f(float(M, N) A, int32(M) I) -> (O) { O(m) = A(m, I(m)) }",
             {"M": 20},
-            Size.of("N", least=1, most=99, value=33),
+            Size.named("N", least=1, most=99, value=33),
             MappingOptions().vectorize(8),
         ),
         # More registers than there are points.
         (
             "def f(float(M, K) A, float(K, N) B) -> (C) { C(m, n) +=! A(m, k) * B(k, n) }",
             {"M": 20, "K": 5},
-            Size.of("N", least=1, most=7, value=4),
+            Size.named("N", least=1, most=7, value=4),
             MappingOptions().register(1, 8),
         ),
         (
             "def f(float(M, K) A, float(K, N) B) -> (C) { C(m, n) +=! A(m, k) * B(k, n) }",
             {"N": 20, "K": 5},
-            Size.of("M", least=2, most=5, value=4),
+            Size.named("M", least=2, most=5, value=4),
             MappingOptions().tile(6, 8).vectorize(8).register(6, 1).stage(1, 1),
         ),
         # Copies of which two register tiles are written out, and the last is shorter.
         (
             "def f(float(K, M) A) -> (O) { O(m) +=! A(k, m) }",
             {"K": 40},
-            Size.of("M", least=16, most=255, value=33),
+            Size.named("M", least=16, most=255, value=33),
             MappingOptions().with_nest(
                 0, NestOptions((5, 0), (1, 0), (0, 1), (1, 2), register=(4, 3), stage=(1,))
             ),
@@ -210,7 +212,7 @@ def test_scratch_of_each_thread_is_as_long_as_a_size_says(monkeypatch: pytest.Mo
         "def f(int8(M, K) A, int8(K, N) B) -> (C) { C(m, n) +=! int32(A(m, k)) * int32(B(k, n)) }"
     )
     (definition,) = check(text).values()
-    m = Size.of("M", multiple=16, least=16, most=255, value=80)
+    m = Size.named("M", multiple=16, least=16, most=255, value=80)
     shapes = {t.name: input_shape(t, {"M": m, "N": 96, "K": 128}) for t in definition.inputs}
     code = ready_for_all(infer(definition, shapes), BEST, threads=2, asked=False)
     small, large = (code.at({"M": n}).scratch for n in (32, 240))

@@ -16,7 +16,7 @@ from sampling import sampled
 
 from tcl.arrays.annotations import parse_sizes, read_annotations
 from tcl.arrays.random_inputs import input_shape, random_inputs
-from tcl.codegen.cpu.emit.emit import emit
+from tcl.codegen.cpu.emit.emit import emit_program
 from tcl.codegen.cpu.run.kernel import compile_cpu
 from tcl.codegen.cpu.run.launch import Launcher
 from tcl.codegen.cpu.run.varying import ready_for_all, scheduled_for_all
@@ -63,7 +63,7 @@ def widest(
     if the sizes have to have one of their own."""
     for found in classes_of(sizes, definition.sizes):
         with contextlib.suppress(Undecided, SourceError, OptionsError):
-            return use(ForAll.of(definition, sizes, found))
+            return use(ForAll.for_sizes(definition, sizes, found))
     return None
 
 
@@ -123,7 +123,7 @@ def test_products_in_the_matrix_unit(
     monkeypatch.setattr("tcl.codegen.cpu.run.varying.host_cpu", lambda: EMULATING)
     (definition,) = check(text_of("plain", types)).values()
     wide = dict.fromkeys(definition.sizes, SizeClass(1, least, 255))
-    all_ = ForAll.of(definition, dict.fromkeys(definition.sizes, 40), wide)
+    all_ = ForAll.for_sizes(definition, dict.fromkeys(definition.sizes, 40), wide)
     lengths = [n for n in (1, 5, 15, 16, 17, 31, 32, 33, 63, 64, 67, 129) if n >= least]
     rng = random.Random(0)
     several = [{n: rng.choice(lengths) for n in definition.sizes} for _ in range(12)]
@@ -136,7 +136,7 @@ def taken(all_: ForAll) -> tuple[int, int]:
     for function in REMEMBERING:
         function.cache_clear()
     made, built = scheduled_for_all(all_.symbolic, BEST, SAPPHIRE_RAPIDS, asked=False)
-    lines = emit(built, made.target).text.count("\n")
+    lines = emit_program(built, made.target).text.count("\n")
     return lines, sum(function.cache_info().misses for function in REMEMBERING)
 
 
@@ -147,7 +147,7 @@ def test_a_product_is_short_however_many_of_its_sizes_vary(
 ) -> None:
     (definition,) = check(text_of("plain", types)).values()
     sizes = dict.fromkeys(definition.sizes, 300)
-    all_ = ForAll.of(definition, sizes, next(classes_of(sizes, several)))
+    all_ = ForAll.for_sizes(definition, sizes, next(classes_of(sizes, several)))
     lines, worked_out = taken(all_)
     assert lines < 4_000
     assert worked_out < 600

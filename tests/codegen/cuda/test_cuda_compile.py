@@ -12,8 +12,8 @@ from typing import NoReturn
 import pytest
 from cuda_modules import ADDING, GATHERING, REVERSING, SPILL, needs_nvrtc
 
-from tcl.codegen.cuda.emit.module import Module
-from tcl.codegen.cuda.run.compile import SIMPLER, _compiled, compile_cubin, ptx
+from tcl.codegen.cuda.emit.module import CudaModule
+from tcl.codegen.cuda.run.compile import SIMPLER, _compile_source, compile_cubin, ptx
 from tcl.codegen.devices.cupy_driver import cupy, nvrtc
 from tcl.codegen.devices.gpu import A100, B200, H100, H200, PROFILES, T4, GpuProfile, of_device
 from tcl.common.errors import ArgumentError, CompileError
@@ -22,7 +22,7 @@ from tcl.common.errors import ArgumentError, CompileError
 @needs_nvrtc
 @pytest.mark.parametrize("known", PROFILES, ids=lambda p: p.name)
 @pytest.mark.parametrize("module", [ADDING, REVERSING, GATHERING], ids=["add", "reverse", "gather"])
-def test_every_architecture(module: Module, known: GpuProfile) -> None:
+def test_every_architecture(module: CudaModule, known: GpuProfile) -> None:
     cubin = compile_cubin(module, known)
     assert cubin.code.startswith(b"\x7fELF")
     assert [r.kernel for r in cubin.resources] == [launch.name for launch in module.launches]
@@ -40,7 +40,7 @@ def test_the_same_source_gives_the_same_code() -> None:
 def test_one_architecture_alone() -> None:
     """Only code for sm_90a may hold instructions of warp groups."""
     source = 'extern "C" __global__ void f() { asm volatile("wgmma.fence.sync.aligned;"); }'
-    module = Module(source, (replace(ADDING.launches[0], name="f"),), ())
+    module = CudaModule(source, (replace(ADDING.launches[0], name="f"),), ())
     assert compile_cubin(module, replace(H100, specific=True)).resources[0].kernel == "f"
     with pytest.raises(CompileError, match="wgmma"):
         compile_cubin(module, H100)
@@ -58,7 +58,7 @@ def test_resources() -> None:
 @needs_nvrtc
 def test_resources_follow_the_launches() -> None:
     """The assembler takes kernels in an order of its own."""
-    both = Module(
+    both = CudaModule(
         ADDING.source + REVERSING.source,
         REVERSING.launches + ADDING.launches,
         REVERSING.tensors + ADDING.tensors,
@@ -66,7 +66,7 @@ def test_resources_follow_the_launches() -> None:
     assert [r.kernel for r in compile_cubin(both, H200).resources] == ["reverse", "add"]
 
 
-def changed(old: str, new: str) -> Module:
+def changed(old: str, new: str) -> CudaModule:
     assert old in ADDING.source
     return replace(ADDING, source=ADDING.source.replace(old, new))
 
@@ -133,15 +133,15 @@ def dies_unless_simpler(
 ) -> tuple[bytes, str]:
     if SIMPLER not in options:
         dies(source, architecture, options)
-    return _compiled(source, architecture, options)
+    return _compile_source(source, architecture, options)
 
 
 @needs_nvrtc
 def test_a_crash_of_nvrtc_is_survived(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tcl.codegen.cuda.run.compile._compiled", dies_unless_simpler)
+    monkeypatch.setattr("tcl.codegen.cuda.run.compile._compile_source", dies_unless_simpler)
     assert compile_cubin(ADDING, B200).code.startswith(b"\x7fELF")
     assert ".target sm_100" in ptx(ADDING.source, B200)
-    monkeypatch.setattr("tcl.codegen.cuda.run.compile._compiled", dies)
+    monkeypatch.setattr("tcl.codegen.cuda.run.compile._compile_source", dies)
     with pytest.raises(CompileError, match="NVRTC crashes on this kernel for sm_100; map it by"):
         compile_cubin(ADDING, B200)
 
@@ -154,7 +154,7 @@ def killed(source: str, architecture: str, options: tuple[str, ...]) -> NoReturn
 
 @needs_nvrtc
 def test_nvrtc_is_not_blamed_for_what_others_did(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tcl.codegen.cuda.run.compile._compiled", killed)
+    monkeypatch.setattr("tcl.codegen.cuda.run.compile._compile_source", killed)
     with pytest.raises(CompileError, match=r"did not get to compile .* sm_100: .* by SIGKILL"):
         compile_cubin(ADDING, B200)
 

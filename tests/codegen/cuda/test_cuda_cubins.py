@@ -16,7 +16,7 @@ from cuda_options import random_gpu_options
 from tcl.arrays.annotations import parse_sizes, read_annotations
 from tcl.bench.rows import SUITE, Row
 from tcl.codegen.cuda.emit.emit import emit_module
-from tcl.codegen.cuda.emit.module import Module
+from tcl.codegen.cuda.emit.module import CudaModule
 from tcl.codegen.cuda.run.compile import compile_cubin
 from tcl.codegen.devices.gpu import GpuProfile
 from tcl.codegen.options.options import MappingOptions
@@ -28,7 +28,7 @@ RANDOM = 20
 each_file = pytest.mark.parametrize("file", FILES)
 
 
-def check(module: Module, device: GpuProfile, what: str, *, spills: bool) -> float:
+def check(module: CudaModule, device: GpuProfile, what: str, *, spills: bool) -> float:
     """Compiles a module; how long it took."""
     start = time.perf_counter()
     cubin = compile_cubin(module, device)

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from tcl.codegen.cuda.emit.module import Launch, Module
+from tcl.codegen.cuda.emit.module import CudaModule, Launch
 from tcl.codegen.cuda.run import compile as compiler
 from tcl.codegen.cuda.run.compile import compile_cubin, fuller
 from tcl.codegen.cuda.run.occupancy import Resources
@@ -15,11 +15,13 @@ from tcl.codegen.devices.gpu import H200, GpuProfile
 KERNEL = 'extern "C" __global__ void __launch_bounds__({})\n{}(float *C)\n{{\n}}\n'
 
 
-def module(bounds: str = "256", threads: int = 256, blocks: int = 1024, shared: int = 0) -> Module:
+def module(
+    bounds: str = "256", threads: int = 256, blocks: int = 1024, shared: int = 0
+) -> CudaModule:
     """Two kernels, of which the second is a small one."""
     source = KERNEL.format(bounds, "f_1") + KERNEL.format("256", "f_10")
     launches = (Launch("f_1", blocks, threads, shared, ()), Launch("f_10", 1, 256, 0, ()))
-    return Module(source, launches, ())
+    return CudaModule(source, launches, ())
 
 
 def taken(registers: int, spilled: int = 0) -> tuple[Resources, ...]:
@@ -43,7 +45,7 @@ def taken(registers: int, spilled: int = 0) -> tuple[Resources, ...]:
         (module("128, 1", 128), 204, None),
     ],
 )
-def test_bounds(given: Module, registers: int, bounds: str | None) -> None:
+def test_bounds(given: CudaModule, registers: int, bounds: str | None) -> None:
     found = fuller(given, taken(registers), H200)
     if bounds is None:
         assert found is None

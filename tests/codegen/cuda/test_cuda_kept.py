@@ -65,17 +65,17 @@ def test_damage_is_repaired(folder: Path, damage: str) -> None:
 @needs_nvrtc
 def test_every_ingredient_counts(monkeypatch: pytest.MonkeyPatch) -> None:
     found = {
-        kept.digest(ADDING, H200),
-        kept.digest(ADDING, A100),
-        kept.digest(ADDING, replace(H200, specific=True)),
-        kept.digest(REVERSING, H200),
-        kept.digest(replace(ADDING, source=ADDING.source + "\n"), H200),
-        kept.digest(replace(ADDING, launches=ADDING.launches * 2), H200),
+        kept.cubin_digest(ADDING, H200),
+        kept.cubin_digest(ADDING, A100),
+        kept.cubin_digest(ADDING, replace(H200, specific=True)),
+        kept.cubin_digest(REVERSING, H200),
+        kept.cubin_digest(replace(ADDING, source=ADDING.source + "\n"), H200),
+        kept.cubin_digest(replace(ADDING, launches=ADDING.launches * 2), H200),
     }
     monkeypatch.setattr(kept, "OPTIONS", (*OPTIONS, "--use_fast_math"))
-    found.add(kept.digest(ADDING, H200))
+    found.add(kept.cubin_digest(ADDING, H200))
     monkeypatch.setattr(kept, "version", lambda: (13, 99))
-    found.add(kept.digest(ADDING, H200))
+    found.add(kept.cubin_digest(ADDING, H200))
     assert len(found) == 8
 
 

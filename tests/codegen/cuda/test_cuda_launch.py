@@ -10,8 +10,8 @@ import pytest
 from cuda_modules import ADDING, GATHERING, REVERSING, tensor
 from fake_cuda import FakeDriver, Launched
 
-from tcl.codegen.cuda.emit.module import Launch, Module
-from tcl.codegen.cuda.run.launch import Launcher
+from tcl.codegen.cuda.emit.module import CudaModule, Launch
+from tcl.codegen.cuda.run.launch import CudaLauncher
 from tcl.codegen.devices import gpu as profile
 from tcl.codegen.devices.cupy_driver import Driver
 from tcl.codegen.loopir import ir
@@ -38,7 +38,7 @@ def scratch(name: str, *shape: int) -> ir.Tensor:
     return replace(tensor(name, *shape), role=ir.Role.SCRATCH)
 
 
-SPLIT = Module(
+SPLIT = CudaModule(
     "",
     (
         Launch("partial", 8, 128, 0, ("A", "sums", "rest")),
@@ -52,7 +52,7 @@ SPLIT = Module(
 
 def test_a_launch() -> None:
     driver = FakeDriver({"add": 3}, here=1)
-    launcher = Launcher(ADDING, b"", driver, 1)
+    launcher = CudaLauncher(ADDING, b"", driver, 1)
     launcher((11 << 40, 22, 33), 77, Allocator())
     assert driver.launched == [Launched("add", 1, 4, 256, 0, 77, (11 << 40, 22, 33))]
     assert not driver.waits  # nothing to check: it is not waited for
@@ -61,7 +61,7 @@ def test_a_launch() -> None:
 
 def test_kernels_in_order_with_scratch_memory_between_them() -> None:
     driver = FakeDriver({"partial": 3, "final": 2, "nothing": 1})
-    launcher = Launcher(SPLIT, b"", driver, 0)
+    launcher = CudaLauncher(SPLIT, b"", driver, 0)
     allocate = Allocator()
     launcher((0xA, 0xC), 5, allocate)
     sums, rest = 0x100000, 0x100000 + 256  # each begins where CUDA's own memory would
@@ -79,7 +79,7 @@ def test_kernels_in_order_with_scratch_memory_between_them() -> None:
 @pytest.mark.parametrize("here", [0, -1])
 def test_the_device_is_that_of_the_arrays(here: int) -> None:
     driver = FakeDriver({"add": 3}, here=here)
-    launcher = Launcher(ADDING, b"", driver, 2)
+    launcher = CudaLauncher(ADDING, b"", driver, 2)
     launcher((1, 2, 3), 0, Allocator())
     assert driver.launched[0].device == 2
     assert driver.here == here
@@ -101,7 +101,7 @@ SAID = "index {} is out of range for dimension 0 of tensor A, which has indices 
 
 def test_a_subscript_out_of_range() -> None:
     driver = FakeDriver({"gather": 4})
-    launcher = Launcher(GATHERING, b"", driver, 0)
+    launcher = CudaLauncher(GATHERING, b"", driver, 0)
     launcher((1, 2, 3), 9, Allocator())
     assert driver.waits == [9] and driver.records == 1
     for value in (-5, 12, 2**62):
@@ -118,12 +118,12 @@ def test_an_unsigned_subscript() -> None:
     driver = FakeDriver({"gather": 4})
     writes(1, 2**64 - 1, driver)
     with pytest.raises(IndexError, match=SAID.format(2**64 - 1)):
-        Launcher(module, b"", driver, 0)((1, 2, 3), 9, Allocator())
+        CudaLauncher(module, b"", driver, 0)((1, 2, 3), 9, Allocator())
 
 
 def test_frames_are_used_again() -> None:
     driver = FakeDriver({"gather": 4})
-    launcher = Launcher(GATHERING, b"", driver, 0)
+    launcher = CudaLauncher(GATHERING, b"", driver, 0)
     for _ in range(5):
         launcher((1, 2, 3), 0, Allocator())
     assert driver.records == len(launcher.frames) == 1
@@ -132,7 +132,7 @@ def test_frames_are_used_again() -> None:
 def test_calls_from_several_threads_have_arguments_of_their_own() -> None:
     """A launch that is interrupted by another thread's."""
     driver = FakeDriver({"add": 3})
-    launcher = Launcher(ADDING, b"", driver, 0)
+    launcher = CudaLauncher(ADDING, b"", driver, 0)
     inner = threading.Thread(target=lambda: launcher((4, 5, 6), 2, Allocator()))
 
     def interrupt(_: tuple[int, ...]) -> None:
@@ -148,7 +148,7 @@ def test_calls_from_several_threads_have_arguments_of_their_own() -> None:
 
 def test_shared_memory_below_the_limit_needs_no_asking() -> None:
     driver = FakeDriver({"reverse": 2})
-    Launcher(REVERSING, b"", driver, 0)
+    CudaLauncher(REVERSING, b"", driver, 0)
     assert not driver.asked
 
 

@@ -23,7 +23,7 @@ from tcl.codegen.devices.gpu import (
     RTX_4090,
     T4,
     GpuProfile,
-    described,
+    device_line,
     find,
 )
 from tcl.codegen.devices.named import device_named
@@ -127,27 +127,27 @@ def attributes_of(known: GpuProfile, **others: int) -> dict[str, int]:
 )
 def test_known_devices(title: str, known: GpuProfile) -> None:
     """Peaks are the data sheet's, all else what the device says."""
-    found = described(title, known.capability, attributes_of(known, L2CacheSize=60 << 20))
+    found = device_line(title, known.capability, attributes_of(known, L2CacheSize=60 << 20))
     assert found == replace(known, name=title, l2_bytes=60 << 20)
 
 
 def test_other_devices() -> None:
     """An L40 is no L4, nor is a cut-down H100 an H100: peaks follow from clocks and widths."""
     other = attributes_of(L4, MultiProcessorCount=142, ClockRate=2_490_000)
-    found = described("NVIDIA L40", (8, 9), other)
+    found = device_line("NVIDIA L40", (8, 9), other)
     assert found.float32_flops == pytest.approx(90.5e12, rel=0.01)
     assert found.tensor_flops == pytest.approx(181e12, rel=0.01)
-    fewer = described("NVIDIA H100 PCIe", (9, 0), attributes_of(H100, MultiProcessorCount=114))
+    fewer = device_line("NVIDIA H100 PCIe", (9, 0), attributes_of(H100, MultiProcessorCount=114))
     assert fewer.float32_flops == pytest.approx(2 * 128 * 114 * 1.98e9)
     assert fewer.memory_bytes_per_second == pytest.approx(3.35e12, rel=0.01)
-    later = described("NVIDIA Thor", (11, 0), attributes_of(H100, MultiProcessorCount=20))
+    later = device_line("NVIDIA Thor", (11, 0), attributes_of(H100, MultiProcessorCount=20))
     assert later.architecture == "sm_110"
     assert later.multiprocessors == 20
 
 
 def test_too_old_a_device() -> None:
     with pytest.raises(ArgumentError, match=r"compute capability 7.0; 7.5 is needed"):
-        described("Tesla V100-SXM2-16GB", (7, 0), attributes_of(A100))
+        device_line("Tesla V100-SXM2-16GB", (7, 0), attributes_of(A100))
 
 
 def test_why_there_is_no_device(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -60,7 +60,7 @@ class ForAll:
         shapes = {t.name: input_shape(t, at) for t in self.definition.inputs}
         sized = infer(self.definition, shapes)
         module = emitted_for_all(self.options, lambda o: emit_module(sized, o, self.device))
-        return ModuleForAll.of(module)
+        return ModuleForAll.from_module(module)
 
     def cases(self, code: ModuleForAll) -> Iterator[Case]:
         """The kernels at each of the sizes that the def can have."""
@@ -111,11 +111,11 @@ def along() -> Iterator[tuple[str, str, str]]:
 def of_example(file: str, name: str, varying: str) -> Iterator[ForAll]:
     definition = definitions(file)[name]
     sizes = {n: min(v, 24) for n, v in example_sizes(file, name).items()}
-    small = Size.of(varying, least=1, most=15, value=5)
+    small = Size.named(varying, least=1, most=15, value=5)
     yield ForAll(definition, sizes, varying, small, [1, 2, 3, 4, 7, 15])
-    ragged = Size.of(varying, least=16, most=255, value=65)
+    ragged = Size.named(varying, least=16, most=255, value=65)
     yield ForAll(definition, sizes, varying, ragged, [16, 17, 31, 33, 63, 65, 129])
-    whole = Size.of(varying, least=16, most=255, multiple=16, value=80)
+    whole = Size.named(varying, least=16, most=255, multiple=16, value=80)
     yield ForAll(definition, sizes, varying, whole, [16, 32, 48, 144])
 
 
@@ -155,7 +155,7 @@ def random_case(seed: int) -> ForAll:
     sizes = {name: rng.randint(3, 30) for name in definition.sizes}
     sizes["K"] = rng.randint(1, 3) if "W(k)" in TEXTS[seed % len(TEXTS)] else sizes["K"]
     multiple, least = rng.choice([(1, 1), (1, 3), (1, 16), (2, 2), (16, 16)])
-    symbol = Size.of(varying, multiple=multiple, least=least, most=300, value=32 + multiple)
+    symbol = Size.named(varying, multiple=multiple, least=least, most=300, value=32 + multiple)
     device = rng.choice([H200, T4])
     at = sized_for(definition, {**sizes, varying: 32 + multiple})
     options = random_gpu_options(rng, at, device)
@@ -203,7 +203,7 @@ def source(text: str, sizes: Mapping[str, int], symbol: int, options: MappingOpt
 def test_the_grid_and_the_edges_are_given_at_the_launch() -> None:
     (definition,) = check("def f(float(M, 100) A) -> (C) { C(m, n) = A(m, n) }").values()
     options = BEST.with_nest(0, NestOptions(chunk=(8, 64), threads=(2, 16), vectorize=(1, 4)))
-    symbol = Size.of("M", least=16, most=255, value=65)
+    symbol = Size.named("M", least=16, most=255, value=65)
     code = ForAll(definition, {}, "M", symbol, (), replace(options, merge=False)).made()
     for value in (16, 17, 24, 25, 255):
         (launch,) = code.at({"M": value}).launches
@@ -218,17 +218,17 @@ def test_what_divides_a_size_is_made_use_of() -> None:
     # Rows of a transposed factor begin at multiples of 16 bytes only if the size is one of 4.
     text = "def f(float(K, M) A, float(K, N) B) -> (C) { C(m, n) +=! A(k, m) * B(k, n) }"
     sizes = {"K": 64, "N": 64}
-    whole = source(text, sizes, Size.of("M", least=16, most=255, multiple=16, value=80))
+    whole = source(text, sizes, Size.named("M", least=16, most=255, multiple=16, value=80))
     assert "copy_async<16>(&A" in whole
-    ragged = source(text, sizes, Size.of("M", least=16, most=255, value=65))
+    ragged = source(text, sizes, Size.named("M", least=16, most=255, value=65))
     assert "copy_async<4>(&A" in ragged and "copy_async<16>(&A" not in ragged
 
 
 def test_what_would_not_fit_is_not_computed_in_32_bits() -> None:
     text = "def f(float(M, N) A) -> (C) { C(m, n) = A(m, n) + 1 }"
-    large = Size.of("M", least=1 << 20, most=(1 << 31) - 1, value=(1 << 25) + 1)
+    large = Size.named("M", least=1 << 20, most=(1 << 31) - 1, value=(1 << 25) + 1)
     assert "const long long size_" in source(text, {"N": 8}, large)
-    small = Size.of("M", least=256, most=4095, value=1025)
+    small = Size.named("M", least=256, most=4095, value=1025)
     assert "const int size_" in source(text, {"N": 8}, small)
 
 
@@ -236,7 +236,7 @@ def test_a_panel_of_any_size_is_refused() -> None:
     text = "def f(float(N, M) A, float(M) B) -> (C) { C(n) +=! A(n, m) * B(m) }"
     options = BEST.with_nest(0, NestOptions(chunk=(8,), threads=(8,), stage=(1,), split=()))
     with pytest.raises(Undecided, match="what a panel holds is known only when the kernel runs"):
-        source(text, {"N": 24}, Size.of("M", least=16, most=255, value=65), options)
+        source(text, {"N": 24}, Size.named("M", least=16, most=255, value=65), options)
 
 
 @emulates
@@ -248,7 +248,7 @@ def test_a_panel_of_any_size_is_refused() -> None:
             "def f(float(M, N) A) -> (C) { C(m) +=! A(m, n) }",
             {"M": 3},
             "N",
-            Size.of("N", least=1, most=4095, value=1025),
+            Size.named("N", least=1, most=4095, value=1025),
             [1, 15, 16, 17, 100, 1000],
             BEST.with_nest(0, NestOptions(split=(0, 7))),
         ),
@@ -257,7 +257,7 @@ def test_a_panel_of_any_size_is_refused() -> None:
             "def f(float(N, D) A, int32(M) I) -> (O) { O(m, d) = A(I(m), d) }",
             {"M": 9, "D": 5},
             "N",
-            Size.of("N", least=1, most=255, value=17),
+            Size.named("N", least=1, most=255, value=17),
             [1, 2, 50],
             BEST,
         ),
@@ -266,7 +266,7 @@ def test_a_panel_of_any_size_is_refused() -> None:
             "def f(float(N) A) -> (m, O) { m +=! A(n) / N  O(n) = n < N - 1 ? A(n) - m : N }",
             {},
             "N",
-            Size.of("N", least=2, most=4095, value=65),
+            Size.named("N", least=2, most=4095, value=65),
             [2, 3, 64, 65, 700],
             BEST,
         ),
@@ -275,7 +275,7 @@ def test_a_panel_of_any_size_is_refused() -> None:
             "def f(float(N, M) A) -> (O) { O(m, n) max=! A(2 * n + k, m) where k in 0:3 }",
             {"M": 5},
             "N",
-            Size.of("N", least=16, most=255, value=65),
+            Size.named("N", least=16, most=255, value=65),
             [16, 17, 18, 31, 64, 99],
             BEST,
         ),
@@ -284,7 +284,7 @@ def test_a_panel_of_any_size_is_refused() -> None:
             MATMUL,
             {"M": 20, "N": 20},
             "K",
-            Size.of("K", least=1, most=4095, value=65),
+            Size.named("K", least=1, most=4095, value=65),
             [1, 15, 16, 17, 31, 32, 33, 100],
             BEST.with_nest(
                 0,
@@ -313,8 +313,8 @@ def test_hard_ones(
 def test_nvrtc_compiles_them(text: str) -> None:
     (definition,) = check(text).values()
     for symbol in (
-        Size.of("M", least=256, most=4095, multiple=16, value=1040),
-        Size.of("M", least=256, most=4095, value=1025),
+        Size.named("M", least=256, most=4095, multiple=16, value=1040),
+        Size.named("M", least=256, most=4095, value=1025),
     ):
         code = ForAll(definition, {"N": 512, "K": 512}, "M", symbol, ()).made()
         for resources in compile_cubin(code.module, H200).resources:

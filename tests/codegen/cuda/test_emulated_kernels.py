@@ -17,7 +17,7 @@ from program_builder import Program
 from strategies import random_program
 
 from tcl.codegen.cuda.emit.emit import emit_module
-from tcl.codegen.cuda.emit.module import Module
+from tcl.codegen.cuda.emit.module import CudaModule
 from tcl.codegen.cuda.emulator import ORDERS, EmulationError, compile_modules, why_not
 from tcl.codegen.devices.gpu import H200, T4
 from tcl.codegen.loopir import ir
@@ -29,7 +29,7 @@ pytestmark = pytest.mark.skipif(bool(why_not()), reason=why_not() or "")
 Array = npt.NDArray[Any]
 
 
-def named(module: Module, arrays: Sequence[Array]) -> dict[str, Array]:
+def named(module: CudaModule, arrays: Sequence[Array]) -> dict[str, Array]:
     outer = [t.name for t in module.tensors if t.role is not ir.Role.SCRATCH]
     return dict(zip(outer, arrays, strict=True))
 
@@ -124,7 +124,7 @@ def test_faults_in_a_generated_sum_are_found(fault: str) -> None:
 
 
 def found(
-    module: Module, pattern: str, replacement: str, message: str, arrays: Sequence[Array]
+    module: CudaModule, pattern: str, replacement: str, message: str, arrays: Sequence[Array]
 ) -> None:
     """The module runs clean, and is refused with the message once it is changed."""
     source = re.sub(pattern, replacement, module.source)

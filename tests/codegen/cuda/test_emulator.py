@@ -11,7 +11,7 @@ import emulator_kernels as k
 import numpy as np
 import pytest
 
-from tcl.codegen.cuda.emit.module import Launch, Module
+from tcl.codegen.cuda.emit.module import CudaModule, Launch
 from tcl.codegen.cuda.emulator import ORDERS, EmulationError, compile_modules, compiler, why_not
 from tcl.codegen.loopir.sites import Site
 from tcl.common.errors import CompileError
@@ -28,7 +28,7 @@ def floats(*shape: int) -> np.ndarray[Any, Any]:
     return RNG.standard_normal(shape, dtype=np.float32)
 
 
-def outputs(module: Module, **inputs: Any) -> Arrays:
+def outputs(module: CudaModule, **inputs: Any) -> Arrays:
     """The inputs, and poisoned outputs."""
     arrays = dict(inputs)
     for tensor in module.tensors:
@@ -40,20 +40,20 @@ def outputs(module: Module, **inputs: Any) -> Arrays:
     return arrays
 
 
-def matmul_case() -> tuple[Module, Arrays, Arrays]:
+def matmul_case() -> tuple[CudaModule, Arrays, Arrays]:
     a, b = floats(k.M, k.K), floats(k.K, k.N)
     module = k.matmul()
     return module, outputs(module, A=a, B=b), {"C": a @ b}
 
 
-def reduction_case() -> tuple[Module, Arrays, Arrays]:
+def reduction_case() -> tuple[CudaModule, Arrays, Arrays]:
     x = floats(k.ROWS, k.COLUMNS)
     module = k.reduction()
     arrays = outputs(module, X=x, total=np.zeros(1, np.float32))
     return module, arrays, {"Y": x.sum(1), "total": x.sum(keepdims=True)[0]}
 
 
-def pipeline_case() -> tuple[Module, Arrays, Arrays]:
+def pipeline_case() -> tuple[CudaModule, Arrays, Arrays]:
     x = floats(k.STEPS, 256)
     kept = np.delete(x, 5, axis=0).sum(0)
     module = k.pipeline()
@@ -61,14 +61,14 @@ def pipeline_case() -> tuple[Module, Arrays, Arrays]:
     return module, outputs(module, X=x), {"Y": summed}
 
 
-def half_case() -> tuple[Module, Arrays, Arrays]:
+def half_case() -> tuple[CudaModule, Arrays, Arrays]:
     a, b = floats(16, 16).astype(np.float16), floats(16, 8).astype(np.float16)
     module = k.mma_half()
     first = np.tile([0.0, 1.0], (16, 4)) + np.repeat([0.0, 2.0], 8)[:, None]
     return module, outputs(module, A=a, B=b), {"C": a.astype(float) @ b.astype(float) + first}
 
 
-def tf32_case() -> tuple[Module, Arrays, Arrays]:
+def tf32_case() -> tuple[CudaModule, Arrays, Arrays]:
     a, b = floats(16, 8), floats(8, 8)
     module = k.mma_tf32()
 
@@ -78,7 +78,7 @@ def tf32_case() -> tuple[Module, Arrays, Arrays]:
     return module, outputs(module, A=a, B=b), {"C": cut(a) @ cut(b)}
 
 
-CASES: dict[str, Callable[[], tuple[Module, Arrays, Arrays]]] = {
+CASES: dict[str, Callable[[], tuple[CudaModule, Arrays, Arrays]]] = {
     "matmul": matmul_case,
     "reduction": reduction_case,
     "pipeline": pipeline_case,
@@ -99,7 +99,7 @@ def test_correct_kernels_run_clean_in_every_order(checked: bool) -> None:
                 np.testing.assert_allclose(given[name], value, rtol=1e-5, atol=1e-5)
 
 
-def caught(module: Module, **inputs: Any) -> str:
+def caught(module: CudaModule, **inputs: Any) -> str:
     """What the emulator says about a faulty module, in whatever order it runs."""
     (emulated,) = compile_modules([module])
     said = ""
@@ -366,7 +366,7 @@ extern "C" __global__ void second(const float* S, float* Y) {
         k.tensor("S", k.SCRATCH, (32,)),
     )
     launches = (Launch("first", 1, 32, 0, ("X", "S")), Launch("second", 1, 32, 0, ("S", "Y")))
-    (emulated,) = compile_modules([Module(source, launches, tensors)])
+    (emulated,) = compile_modules([CudaModule(source, launches, tensors)])
     x, y = floats(32), floats(32)
     emulated.run({"X": x, "Y": y})
     assert np.isnan(y[:16]).all()
@@ -416,7 +416,7 @@ def test_kernels_may_have_any_name(name: str) -> None:
     )
     tensors = (k.tensor("Y", k.OUTPUT, (32,)),)
     y = np.zeros(32, np.float32)
-    module = Module(source, (Launch(name, 1, 32, 0, ("Y",)),), tensors)
+    module = CudaModule(source, (Launch(name, 1, 32, 0, ("Y",)),), tensors)
     compile_modules([module])[0].run({"Y": y})
     np.testing.assert_array_equal(y, np.arange(32) ^ 1)
 
@@ -442,13 +442,13 @@ def test_its_own_code_is_compiled_once_for_all_processes(
 def test_without_a_compiler_there_is_one_reason(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/nowhere")
     monkeypatch.delenv("CXX", raising=False)
-    compiler.compiler.cache_clear()
+    compiler.host_compiler.cache_clear()
     try:
         assert why_not() == (
             "emulating CUDA kernels needs a C++ compiler: $CXX, c++, g++ or clang++"
         )
     finally:
-        compiler.compiler.cache_clear()
+        compiler.host_compiler.cache_clear()
 
 
 def test_built_ins_agree_with_the_reference() -> None:

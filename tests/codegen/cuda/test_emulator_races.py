@@ -12,7 +12,7 @@ import emulator_kernels as k
 import numpy as np
 import pytest
 
-from tcl.codegen.cuda.emit.module import Module
+from tcl.codegen.cuda.emit.module import CudaModule
 from tcl.codegen.cuda.emulator import ORDERS, EmulationError, compile_modules, why_not
 
 if why_not():
@@ -65,7 +65,7 @@ class Access:
         return False
 
 
-def program(chance: random.Random) -> tuple[Module, dict[int, Access]]:
+def program(chance: random.Random) -> tuple[CudaModule, dict[int, Access]]:
     """A random kernel, and its accesses by line."""
     lines = [
         'extern "C" __global__ void kernel(unsigned char* X, unsigned* Y) {',

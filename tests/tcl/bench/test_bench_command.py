@@ -16,7 +16,7 @@ from tcl.bench.ceilings import Ceilings
 from tcl.bench.peers.names import DEFAULT, TUNED
 from tcl.bench.report import Report
 from tcl.bench.result import Entry, Result
-from tcl.bench.run import Settings
+from tcl.bench.run import BenchSettings
 from tcl.cli import main
 from tcl.tuner.cache.tuning_cache import TuningCache
 
@@ -49,11 +49,11 @@ def bench(*arguments: str | Path) -> Ended:
 
 
 @pytest.fixture
-def measured(monkeypatch: pytest.MonkeyPatch) -> list[Settings]:
+def measured(monkeypatch: pytest.MonkeyPatch) -> list[BenchSettings]:
     """What runs are asked for, of which each finds ``WHOLE``."""
-    asked: list[Settings] = []
+    asked: list[BenchSettings] = []
 
-    def run(rows: object, settings: Settings, say: object, **more: Any) -> Report:
+    def run(rows: object, settings: BenchSettings, say: object, **more: Any) -> Report:
         asked.append(settings)
         return WHOLE
 
@@ -78,16 +78,16 @@ def test_command_lists_and_refuses() -> None:
     assert "no row fits 'nothing'" in named.stderr
 
 
-def test_options_reach_the_run(measured: list[Settings]) -> None:
+def test_options_reach_the_run(measured: list[BenchSettings]) -> None:
     chosen = ("--threads", "1,2", "--placement", "both", "--runs", "3", "--cold", "--rounds", "4")
     assert bench(*chosen).exit_code == 0
-    expected = Settings((1, 2), ("aligned", "numpy"), 3, cold=True, rounds=4)
+    expected = BenchSettings((1, 2), ("aligned", "numpy"), 3, cold=True, rounds=4)
     assert measured == [expected]
     bench("--quick", "--placement", "numpy")
-    assert measured[1] == Settings.quick(placements=("numpy",))
+    assert measured[1] == BenchSettings.quick(placements=("numpy",))
 
 
-def test_the_table_has_every_placement_and_number_of_threads(measured: list[Settings]) -> None:
+def test_the_table_has_every_placement_and_number_of_threads(measured: list[BenchSettings]) -> None:
     said = bench("--rows", "softmax").stdout
     headings, cells = (
         next(line.split() for line in said.splitlines() if line.startswith(f"{first} "))
@@ -147,7 +147,7 @@ def interrupted(*given: object, **more: object) -> Report:
     raise KeyboardInterrupt
 
 
-def test_a_folder_that_cannot_be_written(measured: list[Settings], tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_written(measured: list[BenchSettings], tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     for folder in (tmp_path / "file", tmp_path / "file" / "folder"):
         done = bench("--out", folder)

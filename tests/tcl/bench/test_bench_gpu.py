@@ -274,11 +274,11 @@ def test_inputs_travel_in_files(type_: str, tmp_path: Path) -> None:
     off = (100 if type_ == "float32" else 30) * step * np.sqrt(np.square(product).mean())
     for wrong, right in ((0.0, True), (off, False)):
         save(tmp_path, "result-0", (product + wrong).astype(np.float32))
-        assert (ready.expected.problem(tmp_path) is None) == right
+        assert (ready.expected.why_wrong(tmp_path) is None) == right
         save(tmp_path, "result-0", (product + wrong).astype(np.float32))
-        assert ready.lenient.problem(tmp_path) is None
+        assert ready.lenient.why_wrong(tmp_path) is None
     save(tmp_path, "result-0", (product + 100 * off).astype(np.float32))
-    assert ready.lenient.problem(tmp_path) is not None
+    assert ready.lenient.why_wrong(tmp_path) is not None
 
 
 def test_tf32_is_found_out_in_peers(tmp_path: Path) -> None:
@@ -298,7 +298,7 @@ def test_tf32_is_found_out_in_peers(tmp_path: Path) -> None:
             found = np.einsum("ngchwij,gfcij->ngfhw", windows, b, optimize=True)
             found += load(ready.folder, "input-B")[:, :, None, None]
         save(tmp_path, "result-0", found.astype(np.float32))
-        assert "differs" in (ready.lenient.problem(tmp_path) or "")
+        assert "differs" in (ready.lenient.why_wrong(tmp_path) or "")
 
 
 def test_bytes_and_bools_stay_what_they_are(tmp_path: Path) -> None:
@@ -385,7 +385,7 @@ def test_product_bar_takes_the_worst_row() -> None:
 def test_bandwidth_bar() -> None:
     row = named("softmax 16384x1024")
     made = report(result(row, 1.0, torch=5.0), settings={"quick": False})
-    moved = row.cost().moved
+    moved = row.cost().bytes_moved
     made = replace(made, probes=(Measured("copy", "copy", moved, (0.93,)),))
     own = row_number(made.results[0], made)
     assert own is not None and own[0].startswith("pointwise")

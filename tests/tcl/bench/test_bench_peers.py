@@ -53,7 +53,7 @@ def test_wrong_results_are_found(
     wanted = expected(row, sizes, (a, b))
     right = a @ b.T
     save(tmp_path, "result-0", right)
-    assert wanted.problem(tmp_path) is None
+    assert wanted.why_wrong(tmp_path) is None
     if spoil == "value":
         right[0, 0] += 1
     elif spoil == "shape":
@@ -62,7 +62,7 @@ def test_wrong_results_are_found(
         right[1, 1] = np.nan
     if spoil != "missing":
         save(tmp_path, "result-0", right)
-    assert wanted.problem(tmp_path) is not None
+    assert wanted.why_wrong(tmp_path) is not None
 
 
 # Peers.

@@ -21,7 +21,7 @@ from tcl.bench.peers import numpy_peer
 from tcl.bench.peers.names import DEFAULT, OURS, TUNED
 from tcl.bench.report import Report
 from tcl.bench.rows import ROWS, Row
-from tcl.bench.run import Settings, run
+from tcl.bench.run import BenchSettings, run
 from tcl.bench.tuning import tune
 from tcl.common.errors import ArgumentError
 from tcl.tuner.config import TunerConfig
@@ -31,7 +31,7 @@ from tcl.tuner.config import TunerConfig
 FAKE = """
 import os, sys, time
 import numpy as np
-from tcl.bench.task import Form
+from tcl.bench.task import PeerForm
 class Fake:
     def versions(self): return {"fake": "7"}
     def facts(self, task): return {}
@@ -50,7 +50,7 @@ class Fake:
             if later.calls > 8 and kind == "dies": os._exit(3)
             later.calls += 1
         later.calls = 0
-        def form(f): return lambda: Form(f, lambda: (f(), [out])[1], 1)
+        def form(f): return lambda: PeerForm(f, lambda: (f(), [out])[1], 1)
         def refuse(): raise RuntimeError("not today")
         if kind != "nothing":
             yield "slow", form(lambda: run(0.01))
@@ -61,7 +61,7 @@ def make(threads):
     if KIND == "no start": raise RuntimeError("no way")
     return Fake()
 """
-QUICK = Settings(rounds=3, sample=0.0005)
+QUICK = BenchSettings(rounds=3, sample=0.0005)
 
 
 def fakes(folder: Path, *kinds: str) -> tuple[Spec, ...]:
@@ -209,10 +209,10 @@ def test_a_process_that_hangs_is_killed(tmp_path: Path, monkeypatch: pytest.Monk
     one = Contender(spec, 1, (), tmp_path)
     one.start()
     with pytest.raises(ContenderError, match="there is no request 'dance'"):
-        one.ask(10, do="dance")
+        one.request(10, do="dance")
     os.kill(one._process.pid, signal.SIGSTOP)
     with pytest.raises(ContenderError, match="no answer in 0 s"):
-        one.ask(0.1, do="hello")
+        one.request(0.1, do="hello")
     assert not one.alive
     one.start()
     assert one.versions == {"fake": "7"}

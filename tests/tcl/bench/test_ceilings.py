@@ -11,7 +11,7 @@ import pytest
 from nests import WIDE
 
 from tcl.bench.ceilings import STREAMS, Ceilings, Meter, products_loop
-from tcl.bench.peaks import CHAINS, Dot, dots
+from tcl.bench.peaks import CHAINS, DotInstruction, dots
 from tcl.codegen.devices.cpu import CpuProfile, host_cpu
 from tcl.codegen.loopir.cost import Cost
 
@@ -85,7 +85,9 @@ ARM = replace(
     ("device", "dot"),
     [pytest.param(d, dot, id=dot.fragment.instruction) for d in (WIDEST, ARM) for dot in dots(d)],
 )
-def test_instructions_are_in_the_loop_once_for_each_sum(device: CpuProfile, dot: Dot) -> None:
+def test_instructions_are_in_the_loop_once_for_each_sum(
+    device: CpuProfile, dot: DotInstruction
+) -> None:
     """Compiled for a machine that has them; this one may not."""
     llvm.initialize_all_targets()
     llvm.initialize_all_asmprinters()

@@ -12,7 +12,7 @@ import pytest
 
 from tcl.bench import roofline
 from tcl.bench.ceilings import Ceilings
-from tcl.bench.roofline import Yardstick, failed_lately, kept_ceilings, measure_ceilings, quantity
+from tcl.bench.roofline import Roofline, failed_lately, kept_ceilings, measure_ceilings, quantity
 from tcl.codegen.loopir.cost import Cost
 
 MACHINE = Ceilings(read=10e9, copy=10e9, flops=100e9)
@@ -119,8 +119,8 @@ def test_folder_that_cannot_be_made(tmp_path: Path) -> None:
 
 def yardstick(
     operations: int, moved: int, ceilings: Ceilings | None = MACHINE, cached: int = 0
-) -> Yardstick:
-    return Yardstick(Cost(operations, float(operations), moved, 0), ceilings, cached)
+) -> Roofline:
+    return Roofline(Cost(operations, float(operations), moved, 0), ceilings, cached)
 
 
 def test_arithmetic_is_the_limit() -> None:
@@ -164,7 +164,7 @@ def test_without_a_measurement() -> None:
 
 
 def test_wide_numbers_take_longer() -> None:
-    double = Yardstick(Cost(MEGA, 2.0 * MEGA, 8, 8), MACHINE, 0)
+    double = Roofline(Cost(MEGA, 2.0 * MEGA, 8, 8), MACHINE, 0)
     assert double.share(2e-5) == pytest.approx(1.0)
     assert double.rate(2e-5) == "50 GFLOP/s"
 

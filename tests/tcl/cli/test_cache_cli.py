@@ -21,7 +21,7 @@ from click.testing import CliRunner
 from command_line import MM, Done, here
 
 from tcl.cli import main
-from tcl.cli.cache_common import named_key
+from tcl.cli.cache_commands.common import named_key
 from tcl.codegen.cuda.emulator import why_not
 from tcl.codegen.devices.cpu import host_cpu
 from tcl.codegen.options.options import MappingOptions
@@ -91,7 +91,9 @@ def filled(name: str, count: int = 5, sizes: str = SIZES, run: str = "run-of-min
     """A cache with results, the best of which has tiles of 1."""
     outcomes = [(i + 1, Outcome(Verdict.CORRECT, (1e-6 * (i + 1),) * 3)) for i in range(count)]
     outcomes.append((99, Outcome(Verdict.TIMEOUT, message="slow")))
-    records = [Record.of(options(tile), found, time.time(), run) for tile, found in outcomes]
+    records = [
+        Record.from_outcome(options(tile), found, time.time(), run) for tile, found in outcomes
+    ]
     cache = TuningCache(name)
     cache.add(key(sizes), records, entry="mm")
     cache.close()
@@ -528,7 +530,9 @@ def writers() -> Iterator[list[subprocess.Popen[str]]]:
     outdated = replace(key(), codegen_version="0")
     cache = filled("busy.db")
     right = Outcome(Verdict.CORRECT, (1.0,))
-    cache.add(outdated, [Record.of(options(i + 1), right, 0.0, "old") for i in range(200)])
+    cache.add(
+        outdated, [Record.from_outcome(options(i + 1), right, 0.0, "old") for i in range(200)]
+    )
     cache.close()
     started = []
     for who in "ab":

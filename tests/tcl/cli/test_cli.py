@@ -239,25 +239,6 @@ def test_check_goes_on_after_a_bad_file(mm: Path, tmp_path: Path) -> None:
     assert "mm.tc: mm(" in done.stdout
 
 
-@pytest.mark.parametrize(
-    ("arguments", "sentence"),
-    [
-        (("run",), "mm has the sizes M, K, N; say what they are: --sizes M=...,K=...,N=..."),
-        (("run", "-s", "M=5,K=5,N=5", "--device", "tpu"), "there is no device tpu here"),
-        (("run", "-s", "M=99999999,K=99999999,N=5"), "input 'A' of mm needs 40 PB of memory"),
-        (("run", "-s", "M=10000000,N=10000000,K=1"), "output 'C' of mm needs 400 TB"),
-        (("run", "-s", "M=5,K=5,N=5", "-o", "none.json"), "none.json cannot be read: No such"),
-        (("run", "-s", "M=5,K=5,N=5", "-o", sys.executable), "is not UTF-8 text"),
-        (("tune", "-s", "M=5,K=5,N=5", "--cache", f"{__file__}/x.db"), "cannot be created"),
-    ],
-)
-def test_mistakes_end_in_a_sentence(mm: Path, arguments: tuple[str, ...], sentence: str) -> None:
-    done = here(arguments[0], mm, *arguments[1:])
-    assert done.returncode in (1, 2)
-    assert sentence in done.stderr
-    assert "Traceback" not in done.stderr
-
-
 def test_a_damaged_cache_is_reported_in_one_line(tmp_path: Path) -> None:
     (tmp_path / "tuning.db").write_bytes(b"garbage" * 100)
     done = here("cache", "list", cache=tmp_path)

@@ -75,25 +75,6 @@ def test_machine_is_measured_once(
     assert measured == [1]
 
 
-@pytest.mark.parametrize(
-    ("page", "sentence"),
-    [
-        ("none/page.html", "there is no folder"),
-        ("a" * 250 + ".html", "cannot be written: File name too long"),
-        ("mm.tc/page.html", "there is no folder"),
-        (".", "is a folder"),
-    ],
-)
-def test_report_that_cannot_be_written_is_refused_first(
-    mm: Path, cache: Path, tmp_path: Path, page: str, sentence: str
-) -> None:
-    done = here("tune", mm, "-s", "M=8,N=8,K=8", "--report", tmp_path / page, cache=cache)
-    assert done.returncode in (1, 2)
-    assert sentence in done.stderr
-    assert done.stdout == ""
-    assert "Traceback" not in done.stderr
-
-
 def test_what_is_given_is_checked_before_anything_is_measured(mm: Path, tmp_path: Path) -> None:
     size = ("-s", "M=8,N=8,K=8", "--fix", "nonsense=1")
     done = here("tune", mm, *size, *QUICK, cache=tmp_path / "new")

@@ -113,6 +113,8 @@ OF_INPUT: dict[str, Mistakes] = {
     "--report": [
         (("--report", "folder"), "is a folder"),
         (("--report", "no/x"), "no/x cannot be written: there is no folder no"),
+        (("--report", "mm.tc/x"), "mm.tc/x cannot be written: there is no folder mm.tc"),
+        (("--report", "a" * 250 + ".html"), "cannot be written: File name too long"),
     ],
     "--out": [(("--out", "mm.tc"), "mm.tc cannot be used")],
 }
@@ -143,7 +145,15 @@ TOGETHER = [
     (("show", "mm.tc", *SIZES, "--stage", "resources"), "say of which, as in --device h200"),
     (("tune", "mm.tc", *SIZES, "--dry-run"), "--dry-run is for --grid"),
     (("tune",), "Missing argument 'FILE'"),
-    (("tune", "--grid", "g.toml", *SIZES), "--sizes is said in the grid's tables"),
+    *(
+        (("tune", "--grid", "g.toml", *given), f"{name} is said in the grid's tables")
+        for name, given in {
+            "--sizes": SIZES,
+            "FILE": ("mm.tc",),
+            "--entry": ("-e", "mm"),
+            "--varying": ("--varying", "M"),
+        }.items()
+    ),
     (("tune", "--grid", "g.toml", "--fix", "tile=3"), "--fix names a knob of one def"),
     (("tune", "mm.tc", *SIZES, "--population", "4", "--elites", "9"), "--elites must be at most"),
     (("tune", "mm.tc", *SIZES, "--fix", "tile"), "--fix needs KNOB=VALUE, not 'tile'"),
@@ -323,6 +333,12 @@ def test_files(path: tuple[str, ...]) -> None:
         ("cache merge empty.db --cache folder", "folder cannot be used: it is a folder"),
         ("cache list --cache /dev/null", "/dev/null cannot be used: it is no plain file"),
         ("devices --measure --threads 1000", "1000 threads are measured on as many cores"),
+        ("run mm.tc", "mm has the sizes M, K, N; say what they are: --sizes M=...,K=...,N=..."),
+        ("run mm.tc -s M=99999999,K=99999999,N=5", "input 'A' of mm needs 40 PB of memory"),
+        ("run mm.tc -s M=10000000,N=10000000,K=1", "output 'C' of mm needs 400 TB"),
+        ("run mm.tc -s M=5,K=5,N=5 -o none.json", "none.json cannot be read: No such"),
+        ("run mm.tc -s M=5,K=5,N=5 -o binary.tc", "is not UTF-8 text"),
+        ("tune mm.tc -s M=5,K=5,N=5 --cache mm.tc/x.db", "cannot be created"),
     ],
 )
 def test_other_things_that_are_named(line: str, sentence: str) -> None:

@@ -244,7 +244,9 @@ def filled(path: Path) -> None:
     """Make a cache with results of another def."""
     cache = TuningCache(path)
     right = Outcome(Verdict.CORRECT, (1.0,))
-    cache.add(KEY, [Record.of(f'{{"n": {number}}}', right, 0.0, "r") for number in range(200)])
+    cache.add(
+        KEY, [Record.from_outcome(f'{{"n": {number}}}', right, 0.0, "r") for number in range(200)]
+    )
     cache.close()
 
 

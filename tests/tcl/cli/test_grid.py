@@ -20,7 +20,7 @@ from places import ROOT
 from tcl.bench.ceilings import Ceilings
 from tcl.bench.roofline import measure_ceilings
 from tcl.cli.grid_file import GridError, read_grid
-from tcl.cli.grid_plan import Plan, make_plan
+from tcl.cli.grid_plan import GridPlan, make_plan
 from tcl.tuner.cache.ranking import Record
 from tcl.tuner.cache.tuning_cache import TuningCache
 from tcl.tuner.config import TunerConfig
@@ -161,7 +161,7 @@ def test_the_readme_has_a_grid(tmp_path: Path) -> None:
 # The plan.
 
 
-def planned(path: Path, cache: Path, **given: Any) -> Plan:
+def planned(path: Path, cache: Path, **given: Any) -> GridPlan:
     return make_plan(read_grid(path), given, str(path.parent), TuningCache(cache))
 
 
@@ -227,7 +227,9 @@ def test_time_is_estimated_from_what_was_measured(make: Make, tmp_path: Path) ->
 
     def add(first: float, count: int, step: float) -> None:
         outcome = Outcome(Verdict.CORRECT, (1e-6,))
-        cache.add(key, [Record.of("{}", outcome, first + step * i, "r") for i in range(count)])
+        cache.add(
+            key, [Record.from_outcome("{}", outcome, first + step * i, "r") for i in range(count)]
+        )
 
     add(1000.0, 4, 3.0)
     assert pace(cache, key) is None  # too few
@@ -256,25 +258,6 @@ def test_dry_run_writes_nothing(make: Make, cache: Path) -> None:
     assert bad.returncode == 1
     assert "cannot be tuned: " in bad.stdout
     assert "1 of 1 points cannot be tuned" in bad.stderr
-
-
-@pytest.mark.parametrize(
-    ("arguments", "sentence"),
-    [
-        (("defs.tc", "--grid", "grid.toml"), "FILE is said in the grid's tables"),
-        (("--grid", "grid.toml", "-e", "mm"), "--entry is said in the grid's tables"),
-        (("--grid", "grid.toml", "-s", "N=1"), "--sizes is said in the grid's tables"),
-        (("--grid", "grid.toml", "--varying", "N"), "--varying is said in the grid's tables"),
-        (("--grid", "grid.toml", "--fix", "s0.lanes=4"), "--fix names a knob of one def"),
-        (("defs.tc", "--dry-run"), "--dry-run is for --grid"),
-        ((), "Missing argument 'FILE'"),
-    ],
-)
-def test_usage(make: Make, tmp_path: Path, arguments: tuple[str, ...], sentence: str) -> None:
-    make(TWO)
-    done = here("tune", *(tmp_path / a if a in ("grid.toml", "defs.tc") else a for a in arguments))
-    assert done.returncode == 2
-    assert sentence in done.stderr
 
 
 # The searches.

@@ -11,7 +11,7 @@ from random import Random
 import pytest
 from command_line import here
 
-from tcl.cli.cache_common import layouts_of
+from tcl.cli.cache_commands.common import layouts_of
 from tcl.codegen.devices.cpu import host_cpu
 from tcl.codegen.devices.gpu import H200
 from tcl.codegen.options.options import MappingOptions
@@ -48,7 +48,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         _, seconds = subject.extract([subject.choices(o) for o in options])
         outcomes = [Outcome(Verdict.CORRECT, (float(s),)) for s in seconds]
         pairs = zip(options, outcomes, strict=True)
-        cache.add(key, [Record.of(o.to_json(), x, 1.0, "run") for o, x in pairs], entry="mm")
+        cache.add(
+            key, [Record.from_outcome(o.to_json(), x, 1.0, "run") for o, x in pairs], entry="mm"
+        )
     return found
 
 

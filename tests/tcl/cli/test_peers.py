@@ -11,7 +11,7 @@ from places import EXAMPLES
 from tcl.arrays.arguments import Array
 from tcl.bench.ceilings import Ceilings
 from tcl.bench.peers import numpy_peer
-from tcl.bench.roofline import Yardstick
+from tcl.bench.roofline import Roofline
 from tcl.cli import peers as module
 from tcl.cli.kernels import Work
 from tcl.cli.peers import peers, won
@@ -55,14 +55,14 @@ def test_a_def_of_the_suite_has_the_suites_formulation(monkeypatch: pytest.Monke
 def test_another_def_of_that_name_has_not(monkeypatch: pytest.MonkeyPatch) -> None:
     text = "def layernorm(float(N) I) -> (O) { O(n) = 2 * I(n) }"
     monkeypatch.setattr(numpy_peer.forms, "builders", lambda *given: pytest.fail(given[0]))
-    work = Work.of(text, check(text)["layernorm"], {"N": 5}, 0)
+    work = Work.from_def(text, check(text)["layernorm"], {"N": 5}, 0)
     (run,) = peers(work, right(work), 1, pytest.fail).values()
     run()
 
 
 def test_sums_that_go_on_are_compared_from_zero() -> None:
     text = "def add(float(N, K) A) -> (O) { O(n) += A(n, k) }"
-    work = Work.of(text, check(text)["add"], {"N": 5, "K": 3}, 0)
+    work = Work.from_def(text, check(text)["add"], {"N": 5, "K": 3}, 0)
     assert len(peers(work, right(work), 1, pytest.fail)) == 1
 
 
@@ -89,7 +89,7 @@ def test_a_peer_that_raises_is_left_out_and_said(monkeypatch: pytest.MonkeyPatch
 
 def test_what_memory_limits_is_told_in_passes() -> None:
     # 16 MB at 10 GB/s take 1.6 ms: in 2 ms, 1.25 passes.
-    yardstick = Yardstick(STREAM, FAST, cached=0)
+    yardstick = Roofline(STREAM, FAST, cached=0)
     beside = {"naive options": 30.0, "NumPy (2 threads)": 6.0, "torch (2 threads)": 1.6}
     assert won(yardstick, 2e-3, beside) == (
         "6.00 × as fast as NumPy, 1.60 × as fast as torch; "
@@ -98,7 +98,7 @@ def test_what_memory_limits_is_told_in_passes() -> None:
 
 
 def test_without_the_speed_of_memory_it_is_told_in_rates() -> None:
-    said = won(Yardstick(STREAM, None, cached=0), 2e-3, {"NumPy (1 thread)": 4.0})
+    said = won(Roofline(STREAM, None, cached=0), 2e-3, {"NumPy (1 thread)": 4.0})
     assert said == (
         "4.00 × as fast as NumPy; of what has to be moved: NumPy 2 GB/s, the winner 8 GB/s"
     )
@@ -106,13 +106,13 @@ def test_without_the_speed_of_memory_it_is_told_in_rates() -> None:
 
 def test_what_arithmetic_limits_is_told_in_operations() -> None:
     product = Cost(operations=100_000_000, single=1e8, read=10_000, written=10_000)
-    said = won(Yardstick(product, FAST, cached=1_000_000), 2e-3, {"NumPy (1 thread)": 2.0})
+    said = won(Roofline(product, FAST, cached=1_000_000), 2e-3, {"NumPy (1 thread)": 2.0})
     assert said is not None
     assert said.endswith("of what has to be computed: NumPy 25 GFLOP/s, the winner 50 GFLOP/s")
 
 
 def test_beside_no_peer_nothing_is_won() -> None:
-    assert won(Yardstick(STREAM, FAST, 0), 2e-3, {"naive options": 30.0}) is None
+    assert won(Roofline(STREAM, FAST, 0), 2e-3, {"naive options": 30.0}) is None
 
 
 def test_numpy_is_as_fast_as_its_best_form(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,7 +13,7 @@ from fake_search import Event, Race, search, take
 from rich.live import Live
 
 from tcl.bench.ceilings import Ceilings
-from tcl.bench.roofline import Yardstick
+from tcl.bench.roofline import Roofline
 from tcl.cli.progress_json import JsonProgress
 from tcl.codegen.loopir.cost import Cost
 from tcl.codegen.options.options import MappingOptions
@@ -24,7 +24,7 @@ from tcl.progress.state import SearchState
 from tcl.tuner.run import events
 from tcl.tuner.run.stop_requests import FINISH, KILL
 
-YARDSTICK = Yardstick(Cost(10_000_000, 1e7, 1000, 1000), Ceilings(1e10, 1e10, 1e12), 1 << 20)
+YARDSTICK = Roofline(Cost(10_000_000, 1e7, 1000, 1000), Ceilings(1e10, 1e10, 1e12), 1 << 20)
 
 
 class Clock:
@@ -52,7 +52,7 @@ def until(found: Iterator[Event], *place: int) -> Iterator[Event]:
 
 
 def facts(state: SearchState) -> dict[str, str]:
-    return dict(state.facts())
+    return dict(state.settings_shown())
 
 
 def test_panel_has_all_that_was_asked_for() -> None:

@@ -18,21 +18,21 @@ from fake_search import CHECKED, INPUTS, MM, Event, Race, failing, search, take
 import tcl.tuner
 from tcl.backends.targets import CpuTarget
 from tcl.bench.ceilings import Ceilings
-from tcl.bench.roofline import Yardstick
+from tcl.bench.roofline import Roofline
 from tcl.codegen.loopir.cost import Cost
 from tcl.common.files import write_whole
 from tcl.html.axes import Axis, of_times
-from tcl.html.charts import HALF, Dot, Ticks, times_chart
+from tcl.html.charts import HALF, ChartDot, Ticks, times_chart
 from tcl.html.markup import Markup, join, tag
 from tcl.report.data import Page, collect
 from tcl.report.log import SearchLog
 from tcl.report.page import render, write_page
-from tcl.report.search import KNOBS, kind_of
+from tcl.report.search import KNOBS, point_kind
 from tcl.tuner.cache.ranking import ranked
 from tcl.tuner.cache.t4_format import from_t4
 
 SVG = "{http://www.w3.org/2000/svg}"
-YARDSTICK = Yardstick(Cost(10_000_000, 1e7, 1000, 1000), Ceilings(1e10, 1e10, 1e12), 1 << 20)
+YARDSTICK = Roofline(Cost(10_000_000, 1e7, 1000, 1000), Ceilings(1e10, 1e10, 1e12), 1 << 20)
 
 
 class Reader(HTMLParser):
@@ -91,7 +91,7 @@ def test_labels_below_a_chart_have_room() -> None:
     """As many as there is room for, the first among them."""
     for names in (["0 1 2 3 4 5 6", "6 5 4 3 2 1 0"] * 6, ["1"] * 40, ["1", "128"]):
         ticks = Ticks("knob", len(names) - 0.5, -0.5, names)
-        dots = [Dot(float(k), 1e-3, "") for k in range(len(names))]
+        dots = [ChartDot(float(k), 1e-3, "") for k in range(len(names))]
         chart = ElementTree.fromstring(times_chart("it", ticks, dots, size=HALF))
         placed = [
             (float(t.get("x", "")), t.text or "")
@@ -135,7 +135,7 @@ def test_drawings_show_every_candidate() -> None:
     page = page_of(search(3, 20))
     charts = [d for d in drawings(render(page)) if (d.get("class") or "").startswith("chart")]
     tries = page.log.tries
-    correct = [t for t in tries if t.time is not None]
+    correct = [t for t in tries if t.best_time is not None]
     for chart in charts[:3]:
         assert len(chart.findall(f".//{SVG}circle")) == len(correct)
         failed = chart.find(f".//{SVG}g[@class='failed']")
@@ -151,7 +151,7 @@ def test_drawings_show_every_candidate() -> None:
     by_place = sorted(circles, key=lambda c: float(c.get("cx", "")))
     heights = [float(c.get("cy", "")) for c in by_place]
     for a, b in zip(range(len(correct)), range(1, len(correct)), strict=False):
-        faster = (correct[b].time or 0) < (correct[a].time or 0)
+        faster = (correct[b].best_time or 0) < (correct[a].best_time or 0)
         assert faster == (heights[b] > heights[a])
 
 
@@ -195,7 +195,7 @@ def test_every_knob_is_in_the_glossary() -> None:
     page = page_of(search())
     text = render(page)
     for knob in page.space.knobs:
-        assert KNOBS[kind_of(knob.name)] in text
+        assert KNOBS[point_kind(knob.name)] in text
     # Those of other defs and of GPUs, by the names that the sources give them.
     folder = Path(tcl.tuner.__file__).parent
     sources = (folder / "space").rglob("*.py")
@@ -241,39 +241,33 @@ def test_everything_is_escaped() -> None:
     drawings(text)
 
 
-def test_page_of_a_search_that_was_interrupted() -> None:
-    page = page_of(search(race=Race.NONE))
-    text = render(page)
-    assert "ended early by SIGINT" in text
-    assert "each was timed when it came up" in text
-
-
-def test_page_of_a_search_that_found_nothing() -> None:
-    text = render(page_of(failing()))
+@pytest.mark.parametrize(
+    ("found", "beside", "expected"),
+    [
+        (search(race=Race.NONE), {}, ("ended early by SIGINT", "each was timed when it came up")),
+        (
+            failing(),
+            {},
+            ("no candidate worked", "ended by SIGSEGV", "only 0 of 1 candidates work"),
+        ),
+        (iter(()), {}, ("it ended before any candidate was timed",)),
+        (search(start=None), {}, ("constraints: it took more than 1 s",)),
+        (search(1, 10), {}, ("measured configurations are too few",)),
+        (
+            search(),
+            {"NumPy": 0.9, "naive options": 2.0},
+            ("Faster than what the search found: NumPy.",),
+        ),
+    ],
+    ids=["interrupted", "found nothing", "never began", "start fails", "few", "slower"],
+)
+def test_page_of_a_search_that(
+    found: Iterator[Event], beside: dict[str, float], expected: tuple[str, ...]
+) -> None:
+    text = render(page_of(found, beside=beside))
     words = " ".join(read(text).text)
-    assert "no candidate worked" in words
-    assert "ended by SIGSEGV" in words
-    assert "only 0 of 1 candidates work" in words
+    assert all(each in words for each in expected)
     drawings(text)
-
-
-def test_page_of_a_search_that_never_began() -> None:
-    read(render(page_of(iter(()))))
-
-
-def test_page_of_a_start_that_fails() -> None:
-    text = render(page_of(search(start=None)))
-    assert "constraints: it took more than 1 s" in " ".join(read(text).text)
-
-
-def test_few_measurements_are_admitted() -> None:
-    words = " ".join(read(render(page_of(search(1, 10)))).text)
-    assert "measured configurations are too few" in words
-
-
-def test_what_is_faster_than_the_winner_is_said() -> None:
-    page = page_of(search(), beside={"NumPy": 0.9, "naive options": 2.0})
-    assert "Faster than what the search found: NumPy." in render(page)
 
 
 def test_log_takes_the_finals_times() -> None:
@@ -351,7 +345,7 @@ def test_markup() -> None:
 def test_axes(low: float, high: float, logarithmic: bool) -> None:
     axis = of_times([low, high], 200.0, 0.0)
     assert axis.logarithmic == logarithmic
-    assert 0 <= axis.place(high) <= axis.place(low) <= 200
+    assert 0 <= axis.position(high) <= axis.position(low) <= 200
     ticks = axis.ticks()
     assert 2 <= len(ticks) <= 8
     assert all(axis.low * 0.999 <= t <= axis.high * 1.001 for t in ticks)
@@ -359,4 +353,4 @@ def test_axes(low: float, high: float, logarithmic: bool) -> None:
 
 def test_axis_of_small_numbers() -> None:
     assert Axis(0.0, 2.0, 0, 100).ticks() == [0.0, 0.5, 1.0, 1.5, 2.0]
-    assert Axis(0.0, 100.0, 0, 100).place(1e9) == 100
+    assert Axis(0.0, 100.0, 0, 100).position(1e9) == 100

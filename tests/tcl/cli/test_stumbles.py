@@ -11,7 +11,7 @@ from click.testing import CliRunner
 
 import tcl
 from tcl.cli import main
-from tcl.cli.docs import names, pages, sections
+from tcl.cli.docs import pages, section_names, sections
 
 TEXT = """
 def norm(float(M, N) X, float(N) G, float eps) -> (Y) { Y(m, n) = eps + X(m, n) * G(n) }
@@ -92,7 +92,7 @@ def test_words_of_the_field_lead_to_sections(word: str) -> None:
     assert len(lines) > 1
     for line in lines[1:]:
         page, _, name = line.strip().partition(": ")
-        found = [t for h, t in sections(pages()[page]).items() if names(h)[0] == name]
+        found = [t for h, t in sections(pages()[page]).items() if section_names(h)[0] == name]
         assert any(word in text.lower() for text in found)
 
 

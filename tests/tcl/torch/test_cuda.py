@@ -16,7 +16,7 @@ from fake_cuda import FakeDriver
 
 import tcl
 from tcl.arrays import torch_tensors
-from tcl.codegen.cuda.emit.module import Module
+from tcl.codegen.cuda.emit.module import CudaModule
 from tcl.codegen.cuda.run import ready
 from tcl.codegen.cuda.run.compile import Cubin
 from tcl.codegen.cuda.run.ready import Machine
@@ -38,7 +38,7 @@ def driver(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> FakeDriver:
     made = FakeDriver({"add": 3, "gather": 4})
     adding(made)
 
-    def emit(sized: Any, *_: Any) -> Module:
+    def emit(sized: Any, *_: Any) -> CudaModule:
         return GATHERING if sized.checked.name == "gather" else ADDING
 
     machine = Machine(made, lambda n: replace(H200, name=f"cuda:{n}"), emit)

@@ -59,7 +59,7 @@ def measured(cache: TuningCache, name: str, *shapes: tuple[int, ...], seed: int 
     cache.add(
         about,
         [
-            Record.of(o.to_json(), Outcome(Verdict.CORRECT, (float(t),)), 1.0 + k, "run")
+            Record.from_outcome(o.to_json(), Outcome(Verdict.CORRECT, (float(t),)), 1.0 + k, "run")
             for k, (o, t) in enumerate(zip(options, times, strict=True))
         ],
         entry=name,
@@ -80,8 +80,8 @@ def test_everything_correct_of_known_defs_and_devices_is_learned_from(tmp_path: 
     measured(cache, "product", (24, 32), (32, 48))
     wrong = Outcome(Verdict.CORRECTNESS, message="no")
     about = key("product", (24, 32), (32, 48))
-    cache.add(about, [Record.of(DEFAULT.to_json(), wrong, 0.5, "run")], entry="product")
-    one = [Record.of(DEFAULT.to_json(), Outcome(Verdict.CORRECT, (1.0,)), 0.5, "run")]
+    cache.add(about, [Record.from_outcome(DEFAULT.to_json(), wrong, 0.5, "run")], entry="product")
+    one = [Record.from_outcome(DEFAULT.to_json(), Outcome(Verdict.CORRECT, (1.0,)), 0.5, "run")]
     cache.add(replace(about, device="other"), one, entry="product")
     cache.add(replace(about, backend="cuda"), one * 2, entry="product")
     cache.add(replace(about, codegen_version="0"), one * 3, entry="product")
@@ -174,4 +174,4 @@ def test_a_problem_unlike_all_that_was_learned_from_is_named(known: History) -> 
 
 
 def test_scores() -> None:
-    assert Score.of([1.0, 0.5]) == Score(0.75, 0.55, 0.5)
+    assert Score.from_ratios([1.0, 0.5]) == Score(0.75, 0.55, 0.5)

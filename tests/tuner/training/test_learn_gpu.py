@@ -43,7 +43,9 @@ def measured(cache: TuningCache, m: int, seed: int) -> None:
     rows, _ = subject.extract([choices for _, choices in described])
     times = np.where(rows[:, GpuSubject.schema.names.index("sharing")] > 0, 4e-4, 3e-4)
     records = [
-        Record.of(options[k].to_json(), Outcome(Verdict.CORRECT, (float(t),)), 1.0 + n, "run")
+        Record.from_outcome(
+            options[k].to_json(), Outcome(Verdict.CORRECT, (float(t),)), 1.0 + n, "run"
+        )
         for n, ((k, _), t) in enumerate(zip(described, times, strict=True))
     ]
     cache.add(key, records, entry="rows")

@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from tcl.codegen.choose.cpu.chunk_groups import Group, groups
+from tcl.codegen.choose.cpu.chunk_groups import ChunkGroup, groups
 from tcl.codegen.devices.cpu import CpuProfile
 from tcl.codegen.loopir import ir
 from tcl.codegen.options.nest_options import NestOptions
@@ -28,7 +28,7 @@ class ChunkKnobs:
 
     program: ir.Program
     device: CpuProfile
-    group: Group
+    group: ChunkGroup
     sizes: tuple[Knob, ...]
     joins: Mapping[str, Knob]
     """By nest."""

@@ -20,7 +20,7 @@ from tcl.codegen.schedule.cpu import plan_cpu
 from tcl.common.errors import OptionsError
 from tcl.tuner.space.columns import Column, Rows
 from tcl.tuner.space.cpu.chunks import ChunkKnobs
-from tcl.tuner.space.cpu.nest import Decoded, Subject, Values, options_of
+from tcl.tuner.space.cpu.nest import Decoded, KnobSubject, Values, options_of
 from tcl.tuner.space.knobs import Knob, Value
 from tcl.tuner.space.program_space import ProgramSpace
 from tcl.tuner.space.search_space import Constraint, Quiet
@@ -45,7 +45,7 @@ class NestKnobs:
         self.nest, self._device, self._chunks = nest, device, chunks
         self._default_lanes = default.vectorize or (-1, 1)
         self._trials = Trials(program, (*LOOPS, *MARKS), device)
-        self._subject = Subject(program, nest, device, default, self._trials)
+        self._subject = KnobSubject(program, nest, device, default, self._trials)
         self._options = {each.option: each for each in options_of(self._subject)}
         self._decoders = {name: each.decode for name, each in self._options.items()}
         chunk = partial(chunks.chunk, nest.name) if chunks else lambda values: ()
@@ -63,7 +63,7 @@ class NestKnobs:
         """The options that knob values encode, by name."""
         return Decoded(self._decoders, values)
 
-    def to_options(self, values: Values) -> NestOptions:
+    def nest_options(self, values: Values) -> NestOptions:
         """The options of the nest, its chunks included."""
         decoded = self.decode(values)
         return NestOptions(**{option: getattr(decoded, option) for option in self._decoders})
@@ -118,14 +118,14 @@ class NestKnobs:
                 known.update(each.canonical(known, self.decode(known)))
         return {k.name: known[k.name] for k in self.knobs}
 
-    def refused(self, values: Values) -> str | None:
+    def why_refused(self, values: Values) -> str | None:
         """The reason of the first pass that refuses. Its own options are drawn again, not those
         that were decided before it."""
         quiet = Quiet(values)
         trials = self._chunks.trials(quiet) if self._chunks else self._trials
         if isinstance(trials, OptionsError):
             return None  # refused for that
-        found = trials.refused(self.nest.name, self.decode(quiet))
+        found = trials.first_refusal(self.nest.name, self.decode(quiet))
         if found is None:
             return None
         step, error = found
@@ -207,7 +207,7 @@ class MappingSpace(ProgramSpace):
             knobs,
             (
                 *(partial(_not_shared, chunks) for chunks in self._chunks),
-                *(nest.refused for nest in nests),
+                *(nest.why_refused for nest in nests),
             ),
             (each for nest in nests for each in nest.heuristics()),
         )
@@ -219,7 +219,7 @@ class MappingSpace(ProgramSpace):
             for fused in [chunks.fused(values)]
             for n in chunks.group.nests
         }
-        return found | {k.nest.name: k.to_options(values) for k in self._nests.values()}
+        return found | {k.nest.name: k.nest_options(values) for k in self._nests.values()}
 
     @property
     def positions(self) -> frozenset[int]:

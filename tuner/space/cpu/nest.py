@@ -38,7 +38,7 @@ Values = Mapping[str, Value]
 
 
 @dataclass(frozen=True, slots=True)
-class Subject:
+class KnobSubject:
     """What knobs are made for."""
 
     program: ir.Program
@@ -55,7 +55,7 @@ class Subject:
         return tuple(k for k, d in enumerate(self.nest.dims) if d.extent > 1)
 
     @property
-    def lanes(self) -> tuple[int, ...]:
+    def lane_choices(self) -> tuple[int, ...]:
         """Lanes that a vector may have."""
         longest = max((d.extent for d in self.nest.dims), default=0)
         most = min(self.device.lanes(self.nest.point.type), longest)
@@ -74,7 +74,7 @@ class Subject:
 
     def may_have(self, **options: Any) -> bool:
         """Whether the passes let the nest have options, with some lanes or without."""
-        pairs = [(-1, 1), *((k, w) for k in self.movable for w in self.lanes if w > 1)]
+        pairs = [(-1, 1), *((k, w) for k in self.movable for w in self.lane_choices if w > 1)]
         return any(
             not isinstance(
                 self.trials.through(
@@ -124,7 +124,7 @@ class Decoded:
         return value
 
 
-def tile(on: Subject) -> OptionKnobs:
+def tile(on: KnobSubject) -> OptionKnobs:
     """A size for each dimension; its extent leaves it untiled."""
     dims, own = on.nest.dims, _padded(on.default.tile, len(on.nest.dims))
     knobs = {
@@ -164,14 +164,14 @@ def tile(on: Subject) -> OptionKnobs:
     return OptionKnobs("tile", tuple(knobs.values()), decode, encode, canonical, exact=False)
 
 
-def order(on: Subject, option: str) -> OptionKnobs:
+def order(on: KnobSubject, option: str) -> OptionKnobs:
     """The order of the loops over tiles, or of those inside: a permutation of the movable
     dimensions."""
     movable, dims = on.movable, on.nest.dims
-    texts = tuple(_text(*o) for o in loop_orders([dims[k].reduction for k in movable]))
+    texts = tuple(_joined_numbers(*o) for o in loop_orders([dims[k].reduction for k in movable]))
 
     def text(permutation: Sequence[int] | None) -> str:
-        return _text(*(movable.index(k) for k in permutation or () if k in movable))
+        return _joined_numbers(*(movable.index(k) for k in permutation or () if k in movable))
 
     own = text(getattr(on.default, option))
     knob = Knob(f"{on.nest.name}.{option}", _and(texts, own), texts[0], ordered=False)
@@ -201,13 +201,13 @@ def order(on: Subject, option: str) -> OptionKnobs:
     return OptionKnobs(option, knobs, decode, encode, canonical, exact=False)
 
 
-def mma(on: Subject) -> OptionKnobs:
+def mma(on: KnobSubject) -> OptionKnobs:
     """The dimensions of rows, columns and the reduction that a matrix unit multiplies along. Lanes
     and dot products follow from them."""
     fragment = matrix_fragment(on.nest, on.device)
     able = multiplied_along(on.nest, fragment, on.device) if fragment else ()
-    texts = [_text(*along) for along in able if on.nest.dims[along[2]].extent > 1]
-    texts += [_text(*on.default.mma)] if on.default.mma else []
+    texts = [_joined_numbers(*along) for along in able if on.nest.dims[along[2]].extent > 1]
+    texts += [_joined_numbers(*on.default.mma)] if on.default.mma else []
     knob = Knob(f"{on.nest.name}.mma", tuple(dict.fromkeys((_NONE, *texts))), _NONE, ordered=False)
     knobs = (knob,) if texts else ()
 
@@ -215,18 +215,18 @@ def mma(on: Subject) -> OptionKnobs:
         return () if not knobs or values[knob.name] == _NONE else _numbers(values[knob.name])
 
     def encode(o: NestOptions, _: Values) -> dict[str, Value]:
-        return {knob.name: _text(*o.mma) if o.mma else _NONE}
+        return {knob.name: _joined_numbers(*o.mma) if o.mma else _NONE}
 
     return OptionKnobs("mma", knobs, decode, encode)
 
 
-def vectorize(on: Subject) -> OptionKnobs:
+def vectorize(on: KnobSubject) -> OptionKnobs:
     """A dimension, and how many of its points are lanes."""
     knobs: tuple[Knob, ...] = ()
-    if on.movable and len(on.lanes) > 1:
+    if on.movable and len(on.lane_choices) > 1:
         knobs = (
             Knob(f"{on.nest.name}.vector", on.movable, on.last_output, ordered=False),
-            Knob(f"{on.nest.name}.lanes", on.lanes, 1, ordered=True),
+            Knob(f"{on.nest.name}.lanes", on.lane_choices, 1, ordered=True),
         )
     unit = next(fragments(on.device, matrix=True), None)
 
@@ -262,17 +262,17 @@ def vectorize(on: Subject) -> OptionKnobs:
     return OptionKnobs("vectorize", knobs, decode, encode, canonical, redundant)
 
 
-def dot(on: Subject) -> OptionKnobs:
+def dot(on: KnobSubject) -> OptionKnobs:
     """A reduction, and how many of its points an instruction adds up."""
     dims = on.nest.dims
     texts = [
-        _text(k, depth)
+        _joined_numbers(k, depth)
         for k in on.movable
         if dims[k].reduction
         for depth in depths(on.nest, on.device)
     ]
     own = () if on.default.mma else _padded(on.default.dot, len(dims))
-    texts += [_text(k, size) for k, size in enumerate(own) if size > 1]
+    texts += [_joined_numbers(k, size) for k, size in enumerate(own) if size > 1]
     knob = Knob(f"{on.nest.name}.dot", tuple(dict.fromkeys((_NONE, *texts))), _NONE, ordered=False)
     knobs = (knob,) if texts else ()
     unit = matrix_fragment(on.nest, on.device) or next(fragments(on.device, matrix=True), None)
@@ -286,7 +286,11 @@ def dot(on: Subject) -> OptionKnobs:
         return tuple(depth if k == position else 0 for k in range(len(dims)))
 
     def encode(o: NestOptions, _: Values) -> dict[str, Value]:
-        texts = [] if o.mma else [_text(k, size) for k, size in enumerate(o.dot or ()) if size > 1]
+        texts = (
+            []
+            if o.mma
+            else [_joined_numbers(k, size) for k, size in enumerate(o.dot or ()) if size > 1]
+        )
         return {knob.name: " ".join(texts) or _NONE}
 
     def canonical(values: Values, decoded: Decoded) -> dict[str, Value]:
@@ -295,14 +299,14 @@ def dot(on: Subject) -> OptionKnobs:
     return OptionKnobs("dot", knobs, decode, encode, canonical)
 
 
-def register(on: Subject) -> OptionKnobs:
+def register(on: KnobSubject) -> OptionKnobs:
     """The register tile: see ``RegisterKnobs``. In a matrix unit its rows and vectors are of
     fragments."""
     dims, default = on.nest.dims, on.default
     results = tuple(k for k in on.movable if not dims[k].reduction)
     mma, own = default.mma or (), _padded(default.register, len(dims))
     target, width = default.vectorize or (-1, 1)
-    fragments = _text(*(own[mma[0]] or 1, 1, own[mma[1]] or 1)) if mma else ""
+    fragments = _joined_numbers(*(own[mma[0]] or 1, 1, own[mma[1]] or 1)) if mma else ""
     of = RegisterKnobs.from_nest(
         on.nest, results, on.device, tuple(own), target if width > 1 else -1, fragments
     )
@@ -327,14 +331,14 @@ def register(on: Subject) -> OptionKnobs:
             return of.encode(sizes, lanes_of(o.vectorize or (-1, 1)))
         rows, vectors = (max(1, sizes[k]) for k in o.mma[:2])
         return {k.name: k.default for k in of.knobs} | {
-            k.name: _text(rows, 1, vectors) for k in of.tile
+            k.name: _joined_numbers(rows, 1, vectors) for k in of.tile
         }
 
     def canonical(values: Values, decoded: Decoded) -> Mapping[str, Value]:
         if decoded.mma:
             alone: dict[str, Value] = {k.name: k.default for k in (*of.row, *of.unroll)}
             rows, _, vectors = _numbers(values[of.tile[0].name]) if of.tile else (1, 1, 1)
-            return alone | {k.name: _text(rows, 1, vectors) for k in of.tile}
+            return alone | {k.name: _joined_numbers(rows, 1, vectors) for k in of.tile}
         counts = list(points_inside(on.nest, decoded.chunk, decoded.tile))
         lanes, width = decoded.vectorize
         if width > 1:
@@ -347,7 +351,7 @@ def register(on: Subject) -> OptionKnobs:
     return OptionKnobs("register", of.knobs, decode, encode, canonical, redundant)
 
 
-def stage(on: Subject) -> OptionKnobs:
+def stage(on: KnobSubject) -> OptionKnobs:
     """For each operand: 0 leaves it; 1 copies it inside of all loops over chunks and tiles that
     move it (further out a panel would be larger, further in it would be copied more often); 2
     copies all of it once, before the loops over chunks."""
@@ -399,7 +403,7 @@ def stage(on: Subject) -> OptionKnobs:
     return OptionKnobs("stage", tuple(knobs.values()), decode, encode, redundant=redundant)
 
 
-def prefetch(on: Subject) -> OptionKnobs:
+def prefetch(on: KnobSubject) -> OptionKnobs:
     """Bytes for each operand that the second cache does not hold; 0 asks for nothing."""
     own = _padded(on.default.prefetch, len(operands(on.nest.point)))
     knobs: dict[int, Knob] = {}
@@ -427,7 +431,7 @@ def prefetch(on: Subject) -> OptionKnobs:
     return OptionKnobs("prefetch", tuple(knobs.values()), decode, encode)
 
 
-def flag(on: Subject, option: str) -> OptionKnobs:
+def flag(on: KnobSubject, option: str) -> OptionKnobs:
     """An option that is on or off."""
     able = option == "skip" or on.past_second_cache(on.nest.point.target.tensor)
     also = {"peel": True} if option == "stream" and on.may_have(peel=True) else {}
@@ -443,7 +447,7 @@ def flag(on: Subject, option: str) -> OptionKnobs:
     return OptionKnobs(option, (knob,) if able else (), decode, encode)
 
 
-def options_of(on: Subject) -> Iterator[OptionKnobs]:
+def options_of(on: KnobSubject) -> Iterator[OptionKnobs]:
     """All options of a nest but its chunks, each after those that its knobs look at."""
     yield tile(on)
     yield order(on, "order")
@@ -470,7 +474,7 @@ def _and(choices: tuple[Value, ...], one: Value) -> tuple[Value, ...]:
     return tuple(sorted(more, key=int)) if isinstance(one, int) else more
 
 
-def _text(*numbers: int) -> str:
+def _joined_numbers(*numbers: int) -> str:
     return " ".join(map(str, numbers))
 
 

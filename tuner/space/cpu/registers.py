@@ -56,8 +56,8 @@ class RegisterKnobs:
             longest = max(nest.dims[i].extent for i in results)
             fitting = set(_tiles(len(results) - 1, longest, device.vector_registers))
             own = (also + (0,) * len(nest.dims))[: len(nest.dims)]
-            fitting.add(fragments or _encode(own, results, lanes))
-            texts = tuple(sorted(fitting, key=_order))
+            fitting.add(fragments or _tile_text(own, results, lanes))
+            texts = tuple(sorted(fitting, key=_tile_order))
             if len(texts) > 1:
                 tile = (Knob(f"{nest.name}.register", texts, texts[0], ordered=True),)
         if tile and len(results) > 1:
@@ -97,7 +97,7 @@ class RegisterKnobs:
         wanted = tuple(size if size > 1 else 0 for size in sizes + (0,) * (self.rank - len(sizes)))
         found: dict[str, Value] = {k.name: k.default for k in self.knobs}
         if self.tile:
-            found[self.tile[0].name] = _encode(wanted, self.results, lanes)
+            found[self.tile[0].name] = _tile_text(wanted, self.results, lanes)
         if self.unroll and not (self.tile and lanes == self.reduction):
             found[self.unroll[0].name] = max(1, wanted[self.reduction])
         if self.row:
@@ -181,12 +181,12 @@ def _tiles(others: int, longest: int, registers: int) -> Iterator[str]:
                     yield f"{rows} {second} {vectors}"
 
 
-def _order(text: str) -> tuple[int, int, int]:
+def _tile_order(text: str) -> tuple[int, int, int]:
     rows, second, vectors = _numbers(text)
     return vectors, rows * second, rows
 
 
-def _encode(sizes: tuple[int, ...], results: tuple[int, ...], lanes: int) -> str:
+def _tile_text(sizes: tuple[int, ...], results: tuple[int, ...], lanes: int) -> str:
     """A register tile as a knob's value."""
     vectors = sizes[lanes] if lanes >= 0 else 0
     rows = sorted((sizes[i] for i in results if i != lanes and sizes[i]), reverse=True)

@@ -103,7 +103,7 @@ class Division:
     """Points of a dimension, or of a part of it."""
 
     @property
-    def threads(self) -> int:
+    def block_threads(self) -> int:
         """Of the block."""
         return math.prod(count for _, count, _ in self.sizes.values())
 
@@ -141,7 +141,7 @@ class Divider:
         if found is None:
             if len(self._known) >= _KEPT:
                 self._known.clear()
-            found = self._known[key] = self._divided(values)
+            found = self._known[key] = self._divide(values)
         return found
 
     @cached_property
@@ -160,7 +160,7 @@ class Divider:
         """Whether tensor cores multiply."""
         return bool(self.use_cores and values[self.use_cores[0].name])
 
-    def _divided(self, values: Mapping[str, Value]) -> Division:
+    def _divide(self, values: Mapping[str, Value]) -> Division:
         parts = self.parts(values)
         extents = {d.name: d.extent for d in self.nest.dims}
         if parts > 1:

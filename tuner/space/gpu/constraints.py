@@ -26,14 +26,14 @@ def constraints(
     knobs: KernelKnobs, program: ir.Program, profile: GpuProfile
 ) -> Iterator[Constraint]:
     """Of the kernels of some nests; each gives the sentence with which options are refused."""
-    kernels = [_Kernel(knobs, k, program, profile) for k in range(len(knobs.members))]
+    kernels = [_KernelConstraints(knobs, k, program, profile) for k in range(len(knobs.members))]
     for kernel in kernels:
         yield kernel.bound
         yield kernel.panels
 
 
 @dataclass(frozen=True, slots=True)
-class _Kernel:
+class _KernelConstraints:
     """The nests that share a kernel with a member, if it is the first of them."""
 
     knobs: KernelKnobs
@@ -47,7 +47,7 @@ class _Kernel:
         """Chunks can be shared, and threads can have what they are given. Where not, what divides
         points is drawn again."""
         options = self._options(Quiet(values))
-        found = self._divided(options)
+        found = self._trials_after_chunks(options)
         if isinstance(found, OptionsError):
             return self._refused(found, values, panels=False)
         for name, own in options.items():
@@ -60,7 +60,7 @@ class _Kernel:
         """What is copied can be, feeds tensor cores, and fits into shared memory; there are not
         too many blocks. Where not, what is copied is drawn again, and the sizes of that."""
         options = self._options(Quiet(values))
-        found = self._divided(options)
+        found = self._trials_after_chunks(options)
         if isinstance(found, OptionsError) or not options:
             return None
         try:
@@ -76,7 +76,7 @@ class _Kernel:
 
     def _options(self, values: Values) -> dict[str, NestOptions]:
         """By nest of the kernel; of one that is split, those of its parts."""
-        kernel, found = self.knobs.kernel(self.position, values), {}
+        kernel, found = self.knobs.kernel_of(self.position, values), {}
         for member, chunks in zip(kernel, chunks_of(kernel, values) if kernel else (), strict=True):
             own = member.options(values, chunks, joined=member is not kernel[0])
             if own[member.nest.name].split:
@@ -84,19 +84,23 @@ class _Kernel:
             found.update(own)
         return found
 
-    def _divided(self, options: dict[str, NestOptions]) -> Trials[GpuProfile] | OptionsError:
+    def _trials_after_chunks(
+        self, options: dict[str, NestOptions]
+    ) -> Trials[GpuProfile] | OptionsError:
         """The passes after chunks, to be tried; or the error with which there are none."""
         key = tuple((name, o.chunk, o.fuse, o.split) for name, o in options.items())
         found = self._trials.get(key)
         if found is None:
             if len(self._trials) >= _CACHED:
                 self._trials.clear()
-            found = self._trials[key] = self._apart(options)
+            found = self._trials[key] = self._divide_alone(options)
         for name, own in options.items():
             options[name] = shifted(own) if own.split else own
         return found
 
-    def _apart(self, options: Mapping[str, NestOptions]) -> Trials[GpuProfile] | OptionsError:
+    def _divide_alone(
+        self, options: Mapping[str, NestOptions]
+    ) -> Trials[GpuProfile] | OptionsError:
         """The program of these nests alone, with their chunks."""
         program = self.program
         program = replace(program, nests=tuple(n for n in program.nests if n.name in options))
@@ -115,7 +119,7 @@ class _Kernel:
 
     def _refused(self, error: OptionsError, values: Values, *, panels: bool) -> str:
         """The sentence; what is to be drawn again is looked at."""
-        for member in self.knobs.kernel(self.position, Quiet(values)):
+        for member in self.knobs.kernel_of(self.position, Quiet(values)):
             knobs, divided = member.knobs, member.knobs.divided
             again: list[Knob] = [k.steps for k in knobs.dims]
             if panels:

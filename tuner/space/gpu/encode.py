@@ -22,9 +22,9 @@ def encode(nest: ir.Nest, options: NestOptions, *, joined: bool = False) -> dict
     found[f"{nest.name}.mma"] = int(bool(options.mma))
     target, lanes = options.vectorize or (-1, 1)
     target = len(outputs(nest)) - 1 if target < 0 else target
-    chunk, tile = _whole(nest, options.chunk), _whole(nest, options.tile)
-    threads, register = _whole(nest, options.threads), _whole(nest, options.register)
-    split = _whole(nest, options.split)
+    chunk, tile = _size_per_dim(nest, options.chunk), _size_per_dim(nest, options.tile)
+    threads, register = _size_per_dim(nest, options.threads), _size_per_dim(nest, options.register)
+    split = _size_per_dim(nest, options.split)
     serial: list[str] = []
     sizes: dict[str, int] = {}
     for k, dim in enumerate(nest.dims):
@@ -53,13 +53,13 @@ def encode(nest: ir.Nest, options: NestOptions, *, joined: bool = False) -> dict
         others = any(n > 1 for k, n in enumerate(split) if k != at)
         found[f"{nest.name}.split"] = UNSAID if others else max(1, split[at])
     reductions = [k for k, d in enumerate(nest.dims) if d.reduction and d.extent > 1]
-    order = _order(reductions, options.order or ())
+    order = _order_of_reductions(reductions, options.order or ())
     found[f"{nest.name}.order"] = " ".join(map(str, order))
     inner = options.inner_order or ()
     kept = [p for p in inner if nest.dims[p].extent > 1]
     as_said = sorted(kept, key=lambda p: nest.dims[p].reduction) == kept
     results = [p for p in kept if p not in reductions]
-    text = " ".join(map(str, _order(reductions, inner)))
+    text = " ".join(map(str, _order_of_reductions(reductions, inner)))
     found[f"{nest.name}.inner_order"] = text if as_said and results == sorted(results) else UNSAID
     tiled = [nest.dims[reductions[k]].name for k in order]
     loops = [*serial, *(name for name in tiled if name in sizes)]
@@ -77,13 +77,13 @@ def longest(nest: ir.Nest) -> int:
     return max(reductions, key=lambda k: nest.dims[k].extent)
 
 
-def _whole(nest: ir.Nest, sizes: Sequence[int] | None) -> tuple[int, ...]:
+def _size_per_dim(nest: ir.Nest, sizes: Sequence[int] | None) -> tuple[int, ...]:
     """One size per dimension."""
     given = tuple(sizes or ())
     return given + (0,) * (len(nest.dims) - len(given))
 
 
-def _order(reductions: Sequence[int], permutation: Sequence[int]) -> list[int]:
+def _order_of_reductions(reductions: Sequence[int], permutation: Sequence[int]) -> list[int]:
     """An order of all dimensions as one of the reductions with more than one point."""
     kept = [p for p in permutation if p in reductions] or list(reductions)
     return [reductions.index(p) for p in kept]

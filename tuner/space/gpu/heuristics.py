@@ -30,12 +30,12 @@ def heuristics(knobs: KernelKnobs, profile: GpuProfile, default: Values) -> list
     found: list[Constraint] = []
     for member in knobs.members:
         nest = _Nest(member, profile)
-        found += [nest.warps, nest.coalesced, nest.registers]
+        found += [nest.warps, nest.coalesced, nest.why_too_many_registers]
         if member.knobs.reductions and member.knobs.panels.knobs:
             found.append(nest.tiles)
     for position in range(len(knobs.members)):
-        kernel = _Kernel(knobs, position, profile, default)
-        found += [kernel.joined, kernel.blocks] if knobs.joins else [kernel.blocks]
+        kernel = _KernelHeuristics(knobs, position, profile, default)
+        found += [kernel.joined, kernel.why_idle] if knobs.joins else [kernel.why_idle]
     own = {k.name: default[k.name] for k in knobs.knobs}
     return [partial(_unless_default, own, c) for c in found]
 
@@ -65,7 +65,7 @@ class _Nest:
     def warps(self, values: Values) -> str | None:
         """Whole warps, where there are points for them."""
         knobs = self.member.knobs
-        threads = knobs.divided(values).threads
+        threads = knobs.divided(values).block_threads
         room = math.prod(int(k.threads.choices[-1]) for k in knobs.dims)
         if threads < min(self.profile.warp, room):
             return self._says(f"{threads} threads are less than a warp")
@@ -84,7 +84,7 @@ class _Nest:
                 return None
         return self._says("no memory is read in lines")
 
-    def registers(self, values: Values) -> str | None:
+    def why_too_many_registers(self, values: Values) -> str | None:
         """What threads hold fits into their registers."""
         knobs, divided = self.member.knobs, self.member.knobs.divided(values)
         held = {k.dim.name: divided.sizes[k.dim.name] for k in knobs.dims}
@@ -101,7 +101,7 @@ class _Nest:
             dims = dims_of(load.ref)
             count = math.prod(n for name, n in own.items() if name in dims)
             words += count * _words(load.type.compute.bits)
-        threads = -(-divided.threads // self.profile.warp) * self.profile.warp
+        threads = -(-divided.block_threads // self.profile.warp) * self.profile.warp
         most = self.profile.registers_per_multiprocessor // max(1, threads)
         most = min(most, self.profile.registers_per_thread)
         if words + _ADDRESSES > most:
@@ -122,7 +122,7 @@ def _words(bits: int) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class _Kernel:
+class _KernelHeuristics:
     """What nests that share a kernel have together."""
 
     knobs: KernelKnobs
@@ -137,7 +137,7 @@ class _Kernel:
         if self.knobs.joins_in_vain(position, values):
             name = members[position].nest.name
             return f"nest {name}: nests that share a kernel are not split"
-        kernel = self.knobs.kernel(position, values)
+        kernel = self.knobs.kernel_of(position, values)
         if len(kernel) < 2:
             return None
         for name in kernel[0].knobs.chunks(values):
@@ -145,9 +145,9 @@ class _Kernel:
                 return f"nest {kernel[1].nest.name}: it has nothing like the chunks of {name}"
         return None
 
-    def blocks(self, values: Values) -> str | None:
+    def why_idle(self, values: Values) -> str | None:
         """Blocks for much of the device, where there is work for them."""
-        kernel = self.knobs.kernel(self.position, values)
+        kernel = self.knobs.kernel_of(self.position, values)
         if not kernel:
             return None
         blocks, parts = _blocks(kernel, values)
@@ -160,7 +160,7 @@ class _Kernel:
         if blocks * parts >= enough:
             return None
         # The preset's blocks are as many as there can be.
-        of_default = self.knobs.kernel(self.position, self.default)
+        of_default = self.knobs.kernel_of(self.position, self.default)
         if not of_default or blocks * parts < math.prod(_blocks(of_default, self.default)):
             return f"nest {name}: {blocks} blocks leave most of the device idle"
         return None

@@ -17,7 +17,7 @@ from tcl.tuner.space.knobs import Knob, Value
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A nest with knobs, and those that go along with it."""
+    """A nest with knobs, and those that are fused with it."""
 
     knobs: BlockKnobs
     nests: tuple[ir.Nest, ...]
@@ -37,9 +37,9 @@ class Member:
     ) -> dict[str, NestOptions]:
         """The options that the knobs encode, by nest; ``joined``: to the kernel of the nest
         before."""
-        led = self.knobs.to_options(values, chunks)
+        led = self.knobs.nest_options(values, chunks)
         if led.split:
-            # The parts have loops of their own; what goes along with their sum is left open.
+            # The parts have loops of their own; what is fused with their sum is left open.
             first = {self.nests[0].name: NestOptions(fuse=False)}
             return first | {self.nest.name: led}
         found = {}
@@ -111,7 +111,7 @@ class KernelKnobs:
         own = tuple(k for m in self.members for k in m.knobs.knobs)
         return own + tuple(self.joins.values())
 
-    def kernel(self, position: int, values: Mapping[str, Value]) -> list[Member]:
+    def kernel_of(self, position: int, values: Mapping[str, Value]) -> list[Member]:
         """The members of the kernel that begins with this one; none if it joins another. Of the
         values it reads no more than it needs."""
         if self._joined(position, values):
@@ -135,7 +135,7 @@ class KernelKnobs:
 
     def kernels(self, values: Mapping[str, Value]) -> list[list[Member]]:
         """The members of each kernel."""
-        found = (self.kernel(k, values) for k in range(len(self.members)))
+        found = (self.kernel_of(k, values) for k in range(len(self.members)))
         return [kernel for kernel in found if kernel]
 
     def options(self, values: Mapping[str, Value]) -> dict[str, NestOptions]:

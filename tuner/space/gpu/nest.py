@@ -76,7 +76,7 @@ class BlockKnobs:
         choices = tuple(sorted({*blocks, own_block}))
         block = Knob(f"{nest.name}.block", choices, own_block, ordered=True)
         use = (Knob(f"{nest.name}.mma", (0, 1), 1, ordered=False),) if cores else ()
-        split = _split(nest, own)
+        split = _split_knob(nest, own)
         divided = Divider(nest, tuple(dims), in_order, block, vector, split, cores, use)
         panels = PanelKnobs.from_nest(nest, own)
         found = (factors(nest.point.value) if cores else None) or ()
@@ -146,7 +146,7 @@ class BlockKnobs:
         sizes, tiles = self.divided(values).sizes, self.tiles(values)
         return uniform_dims(self.nest.dims, sizes, chunks, tiles)
 
-    def to_options(self, values: Mapping[str, Value], chunks: Mapping[str, int]) -> NestOptions:
+    def nest_options(self, values: Mapping[str, Value], chunks: Mapping[str, int]) -> NestOptions:
         """The options that the knobs encode."""
         nest, tiles, divided = self.nest, self.tiles(values), self.divided(values)
         threads = tuple(count for _, count, _ in divided.sizes.values())
@@ -206,7 +206,7 @@ class BlockKnobs:
             if len(each.register.choices) > 1:
                 known[each.register.name] = divided.sizes[each.dim.name][2]
         if self.divided.block.name in known:
-            known[self.divided.block.name] = block_of([divided.threads])
+            known[self.divided.block.name] = block_of([divided.block_threads])
         if vector := self.divided.vector:
             target, lanes = self._vectorize(values)
             known[vector[0].name] = target if lanes > 1 else vector[0].choices[0]
@@ -259,7 +259,7 @@ def _vector(
     )
 
 
-def _split(nest: ir.Nest, own: Mapping[str, Value]) -> tuple[Knob, ...]:
+def _split_knob(nest: ir.Nest, own: Mapping[str, Value]) -> tuple[Knob, ...]:
     """Parts of the longest reduction."""
     name = f"{nest.name}.split"
     if name not in own:

@@ -84,7 +84,7 @@ class PanelKnobs:
         levels = self.levels(values, loops, needed)
         found: dict[str, Value] = {}
         for k, knob in self.chosen.items():
-            text = _text(levels.get(k, -1), self.reads[k], loops)
+            text = _stage_choice(levels.get(k, -1), self.reads[k], loops)
             found[knob.name] = text if text in knob.choices else values[knob.name]
         if self.buffers:
             in_loops = any(level > 1 for level in levels.values())
@@ -100,7 +100,7 @@ def said_of_panels(
     found: dict[str, Value] = {}
     for k, load in enumerate(reads):
         level = levels[k] if k < len(levels) else -1
-        found[f"{nest.name}.stage{k}"] = _text(level, load, loops)
+        found[f"{nest.name}.stage{k}"] = _stage_choice(level, load, loops)
     found[f"{nest.name}.buffers"] = buffers if any(level > 1 for level in levels) else 1
     return found
 
@@ -127,7 +127,7 @@ def _level(text: str, load: ir.Load, loops: Sequence[str]) -> int:
     return int(text)
 
 
-def _text(level: int, load: ir.Load, loops: Sequence[str]) -> str:
+def _stage_choice(level: int, load: ir.Load, loops: Sequence[str]) -> str:
     """The first choice that says so; the level itself if none does."""
     texts = (NO, LOOP, BLOCK)
     return next((t for t in texts if _level(t, load, loops) == level), str(level))

@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tcl.cli.cache_common import cache_option, existing, plain, write_text
-from tcl.cli.cache_inspect import chosen_keys, filter_options
+from tcl.cli.cache_commands.common import cache_option, existing, plain, write_text
+from tcl.cli.cache_commands.inspect import chosen_keys, filter_options
 from tcl.cli.common import check_writable, reporting
 from tcl.common.errors import ArgumentError
 from tcl.common.extras import installing
 from tcl.common.number_format import plural
 
 if TYPE_CHECKING:
-    from tcl.report.cache_analysis import Section
-    from tcl.tuner.cache.analysis import Analysis
+    from tcl.report.cache_analysis import ReportSection
+    from tcl.tuner.cache.analysis import CacheAnalysis
 
 _MOST = 6
 """Rows of a table on the terminal for each def and device."""
@@ -98,7 +98,7 @@ def analyze(
         _draw(result, title, picture, quiet=out == "-")
 
 
-def _print_section(section: Section) -> None:
+def _print_section(section: ReportSection) -> None:
     from tcl.cli.tables import plain_table, print_table
 
     click.echo(f"\n{section.title}")
@@ -114,7 +114,7 @@ def _print_section(section: Section) -> None:
         click.echo(f"and {plural(more, 'more row')}; --out FILE.md has them all")
 
 
-def _draw(result: Analysis, title: str, picture: Path, *, quiet: bool) -> None:
+def _draw(result: CacheAnalysis, title: str, picture: Path, *, quiet: bool) -> None:
     from tcl.report.cache_picture import draw
 
     try:

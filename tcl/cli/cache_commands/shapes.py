@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tcl.cli.cache_common import moment, plain
+from tcl.cli.cache_commands.common import moment, plain
 from tcl.common.number_format import duration, plural
 
 if TYPE_CHECKING:

@@ -10,8 +10,16 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from tcl.arrays.annotations import parse_sizes
-from tcl.cli import cache_shapes
-from tcl.cli.cache_common import SHORT, cache_option, existing, key_data, layouts_of, moment, plain
+from tcl.cli.cache_commands import shapes as cache_shapes
+from tcl.cli.cache_commands.common import (
+    SHORT,
+    cache_option,
+    existing,
+    key_data,
+    layouts_of,
+    moment,
+    plain,
+)
 from tcl.cli.common import choose, reporting, was_given
 from tcl.cli.json_output import json_option, print_json
 from tcl.common.errors import ArgumentError

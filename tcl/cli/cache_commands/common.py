@@ -23,7 +23,7 @@ from tcl.cli.common import (
     without_threads,
 )
 from tcl.cli.json_output import print_json
-from tcl.common.errors import ArgumentError
+from tcl.common.errors import ArgumentError, CacheError
 from tcl.common.files import write_whole
 
 if TYPE_CHECKING:
@@ -90,7 +90,6 @@ SHORT = 10
 def named_cache(path: Path | None) -> Path:
     """The cache file that was named, else the user's; ``ArgumentError`` if there is no place for
     one."""
-    from tcl.common.errors import CacheError
     from tcl.tuner.cache.tuning_cache import default_path
 
     try:
@@ -101,7 +100,6 @@ def named_cache(path: Path | None) -> Path:
 
 def writable_cache(path: Path | None) -> TuningCache:
     """``named_cache``, for results; ``ArgumentError``, with what to do, if they cannot be saved."""
-    from tcl.common.errors import CacheError
     from tcl.tuner.cache.tuning_cache import TuningCache
 
     cache = TuningCache(named_cache(path))
@@ -226,8 +224,8 @@ def listed_key(cache: TuningCache, digits: str) -> Summary:
 
 
 def key_data(key: CacheKey, entry: str) -> dict[str, object]:
-    """What a key stands for, as JSON has it. Of sizes that vary, ``shape`` has the usual ones, and
-    ``extents`` the classes."""
+    """What a key stands for, as JSON has it. Of sizes that vary, ``shape`` has the representative
+    ones, and ``extents`` the classes."""
     inputs = []
     for each in key.inputs:
         about = {"shape": each.shape, "strides": each.strides, "dtype": each.dtype}

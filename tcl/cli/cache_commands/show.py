@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tcl.cli.cache_common import (
+from tcl.cli.cache_commands.common import (
     SHORT,
     cache_option,
     existing,

@@ -1,0 +1,1 @@
+"""The subcommands of ``tcl cache``, and what they share."""

@@ -1,0 +1,63 @@
+"""Small elements a few apart are read with what lies between them, and nothing more."""
+
+from __future__ import annotations
+
+import ctypes
+import mmap
+from typing import Any, TypeAlias
+
+import numpy as np
+import pytest
+
+import tcl
+
+Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
+
+TYPES = {"uint8": np.uint8, "int8": np.int8, "int16": np.int16, "float16": np.float16}
+LENGTHS = (1, 2, 15, 16, 17, 33, 64, 100, 1001)
+
+
+def ends(type_: str, apart: int) -> tcl.Definitions:
+    """A def that reads the first and the last of each few elements."""
+    return tcl.define(
+        f"def ends({type_}(N, {apart}) A) -> (O) "
+        f"{{ O(n) = float(A(n, 0)) + 2 * float(A(n, {apart - 1})) }}"
+    )
+
+
+def right(a: Array) -> Array:
+    """What they come to."""
+    both = a[:, 0].astype(np.float32) + 2 * a[:, -1].astype(np.float32)
+    return both.astype(np.float32)
+
+
+@pytest.mark.parametrize("apart", [2, 3, 4, 5])
+@pytest.mark.parametrize("type_", TYPES)
+def test_elements_a_few_apart(type_: str, apart: int) -> None:
+    run, rng = ends(type_, apart).ends, np.random.default_rng(apart)
+    for length in LENGTHS:
+        a = rng.integers(0, 100, (length, apart)).astype(TYPES[type_])
+        np.testing.assert_array_equal(run(a), right(a))
+        wide = np.zeros((length, 3 * apart), a.dtype)
+        wide[:, ::3] = a
+        np.testing.assert_array_equal(run(wide[:, ::3]), right(a))
+
+
+@pytest.mark.parametrize("apart", [2, 3, 4])
+def test_nothing_is_read_behind_the_last_element(apart: int) -> None:
+    page = mmap.PAGESIZE
+    memory = mmap.mmap(-1, 2 * page)
+    start = ctypes.addressof(ctypes.c_char.from_buffer(memory))
+    protect = ctypes.CDLL(None).mprotect
+    protect.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
+    assert protect(start + page, page, 0) == 0
+    run = ends("uint8", apart).ends
+    try:
+        for length in LENGTHS[:-1]:
+            size = length * apart
+            text = (ctypes.c_char * size).from_address(start + page - size)
+            a: Array = np.frombuffer(memoryview(text), np.uint8).reshape(length, apart)
+            a[...] = np.arange(size, dtype=np.uint8).reshape(length, apart)
+            np.testing.assert_array_equal(run(a), right(a))
+    finally:
+        protect(start + page, page, mmap.PROT_READ | mmap.PROT_WRITE)
