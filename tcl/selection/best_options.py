@@ -19,6 +19,7 @@ from tcl.codegen.options.options import MappingOptions
 from tcl.common.dataclass import dataclass
 from tcl.common.errors import CacheError, OptionsError
 from tcl.common.folder import cache_folder
+from tcl.common.lazy import Lazy
 from tcl.common.warn import warn, warn_once, warn_user, was_told
 from tcl.grammar.ranges.sized import SizedDef
 from tcl.grammar.sizes.size_classes import SizeClass
@@ -34,11 +35,14 @@ from tcl.tuner.cache.fingerprint import (
     split_threads,
 )
 from tcl.tuner.cache.key import differences
-from tcl.tuner.cache.nearby import Near, explain, nearby
 from tcl.tuner.cache.tuning_cache import ArrayLayout, CacheKey, TuningCache
 
 if TYPE_CHECKING:
     from tcl.codegen.loopir import ir
+    from tcl.tuner.cache import nearby
+    from tcl.tuner.cache.nearby import Near
+else:
+    nearby = Lazy("tcl.tuner.cache.nearby")
 
 _TRIES = 10
 """Cached options that are tried before the default is taken: some may not apply."""
@@ -163,10 +167,10 @@ def known_options(
         return None
     found = suggestions(cache, query.key, query.name)
     if query.classes:
-        single = (near for near in nearby(cache, query.key) if query.key.has(near.key))
+        single = (near for near in nearby.nearby(cache, query.key) if query.key.has(near.key))
         found = replace(found, entries=(*found.entries, *_entries(single, query.key.device)))
     if nearest or relax:
-        alike = nearby(cache, query.key, sizes=nearest, relax=relax)
+        alike = nearby.nearby(cache, query.key, sizes=nearest, relax=relax)
         try:
             near = _nearest_entries(alike, query, first=found.preferred is None)
         except CacheError as error:
@@ -198,7 +202,7 @@ def _missing(cache: TuningCache, query: Query, *, nearest: bool) -> str:
     key, name = query.key, query.name
     if not os.path.exists(cache.path):
         return f"there is no file {cache.path}, so the default is used for {name}; tune into it"
-    near = explain(cache, key, name).nearest
+    near = nearby.explain(cache, key, name).nearest
     varying = f" with --varying {','.join(query.classes)}" if query.classes else ""
     what, remedy = "nothing else either", f"tune it into this file{varying}"
     if near is not None:

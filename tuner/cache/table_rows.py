@@ -8,13 +8,15 @@ import sqlite3
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import astuple
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tcl.grammar.sizes.size_classes import SizeClass
 from tcl.tuner.cache.key import ArrayLayout, CacheKey
 from tcl.tuner.cache.ranking import Record
-from tcl.tuner.measure.timing import Placed
 from tcl.tuner.measure.verdict import Conditions, Verdict
+
+if TYPE_CHECKING:
+    from tcl.tuner.measure.timing import Placed
 
 RESULT = (
     "options, verdict, time, samples, message, created, run, heat, place, generation, conditions, "

@@ -5,10 +5,15 @@ from __future__ import annotations
 import math
 from dataclasses import field
 from enum import Enum
-from statistics import median
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tcl.common.dataclass import dataclass
+from tcl.common.lazy import Lazy
+
+if TYPE_CHECKING:
+    import statistics
+else:
+    statistics = Lazy("statistics")
 
 
 class Verdict(Enum):
@@ -97,9 +102,9 @@ class Outcome:
         medians on each placement of the arrays."""
         if self.placed:
             return math.prod(self.placements.values()) ** (1 / len(self.placements))
-        return median(self.times) if self.times else None
+        return statistics.median(self.times) if self.times else None
 
     @property
     def placements(self) -> dict[str, float]:
         """Median seconds per call on each placement, by its name."""
-        return {name: median(times) for name, times in self.placed}
+        return {name: statistics.median(times) for name, times in self.placed}
