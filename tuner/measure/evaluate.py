@@ -99,10 +99,10 @@ class _WrongError(Exception):
 
 PATIENCE = 2.5
 """A first call is ended that takes so many times as long as the best ..."""
-_DOUBTED = 1.0
-"""Seconds of a first call up to which a second one tells whether the kernel is as slow as that."""
 LEAST_PATIENCE = 1.0
 """... and so many seconds, or half of them where even the best takes long."""
+_DOUBTED = 1.0
+"""Seconds of a first call up to which a second one tells whether the kernel is as slow as that."""
 UNCOMPARED = "timed, and not compared with the reference, which was not finished"
 """The message of such a candidate."""
 
