@@ -1,10 +1,10 @@
 """A call whose arrays are like those of an earlier one: compared at every call, so natively.
 
 What Python has to be asked for, array by array, takes longer than a small kernel. A function of a
-few instructions reads the same from where Python's, NumPy's and torch's objects keep it: NumPy's by
-its C API's ``PyArrayObject_fields``, torch's by the functions that libtorch exports for compiled
-code. Whether things lie where these say is tried on objects of this process first; where they do
-not, Python is asked.
+few instructions (``arrays.c`` of the CPU's runtime) reads the same from where Python's, NumPy's and
+torch's objects keep it: NumPy's by its C API's ``PyArrayObject_fields``, torch's by the functions
+that libtorch exports for compiled code. Whether things lie where these say is tried on objects of
+this process first; where they do not, Python is asked.
 """
 
 from __future__ import annotations
@@ -18,16 +18,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from tcl.arrays import likeness_code
-from tcl.arrays.likeness_code import (
-    FUNCTION,
-    PYTHON,
-    PYTHON_FUNCTIONS,
-    TORCH,
-    TORCH_FIELDS,
-    TORCH_TRACERS,
-)
-from tcl.codegen.cpu.object_code.kept import load_kept
+from tcl.codegen.cpu.runtime.library import load
+from tcl.codegen.cpu.runtime.structs import Python, Torch, address, fill
 from tcl.common.dataclass import dataclass
 from tcl.common.errors import CompileError
 
@@ -78,15 +70,25 @@ class Native:
 
     __slots__ = ("_method", "code")
 
-    def __init__(self, text: str, *variables: str) -> None:
-        """``variables``: what of the code is filled by who makes this. Raises ``CompileError``."""
-        self.code = load_kept(text, (FUNCTION, PYTHON, *variables))
-        needed = [getattr(ctypes.pythonapi, name) for name in PYTHON_FUNCTIONS]
-        table = (ctypes.c_uint64 * len(needed)).from_address(self.code.address(PYTHON))
-        table[:] = [_address(function) for function in needed]
-        name = ctypes.create_string_buffer(b"alike")
+    def __init__(self, function: str, items: int) -> None:
+        """``function``: its name; ``items``: the word at which a tuple's items begin. Raises
+        ``CompileError``."""
+        self.code = load("arrays", (function, _PYTHON, _TORCH))
+        api = ctypes.pythonapi
+        fill(
+            self.code,
+            _PYTHON,
+            Python(
+                save_thread=address(api.PyEval_SaveThread),
+                restore_thread=address(api.PyEval_RestoreThread),
+                as_pointer=address(api.PyLong_AsVoidPtr),
+                integer=address(api.PyLong_FromLong),
+                items=8 * items,
+            ),
+        )
+        name = ctypes.create_string_buffer(b"call")
         method = (ctypes.c_uint64 * 4)()  # a PyMethodDef: name, function, flags, documentation
-        method[0], method[1] = ctypes.addressof(name), self.code.address(FUNCTION)
+        method[0], method[1] = ctypes.addressof(name), self.code.address(function)
         method[2] = _FASTCALL
         self._method = method
         for thing in (self.code, method, name):  # for as long as the process runs
@@ -101,9 +103,8 @@ class Native:
         return made
 
 
-def _address(function: Any) -> int:
-    return ctypes.cast(function, ctypes.c_void_p).value or 0
-
+_PYTHON, _TORCH = "tcl_python", "tcl_torch"
+"""Variables of the code."""
 
 _FASTCALL = 0x80
 """Of Python's flags of a method: its arguments come in an array."""
@@ -130,7 +131,7 @@ def numpy_alike() -> Native | None:
         if not words[8] & WRITEABLE or _words(id(frozen), 9)[8] & WRITEABLE:
             return None
     try:
-        return Native(likeness_code.for_numpy(8 * items))
+        return Native("tcl_call_numpy", items)
     except CompileError:
         return None
 
@@ -183,16 +184,31 @@ def torch_alike() -> TorchReader | None:
     (keys,) = places
     try:
         library = ctypes.CDLL(str(Path(torch.__file__).parent / "lib" / "libtorch_cpu.so"))
-        names = (*(f"aoti_torch_get_{name}" for name in TORCH_FIELDS), *TORCH_TRACERS)
-        functions = [getattr(library, name) for name in names]
-        tracing = int(torch._C.DispatchKey.PreDispatch)
-        native = Native(likeness_code.for_torch(8 * items, 8 * keys, tracing), TORCH)
+        native = Native("tcl_call_torch", items)
+        asked = {
+            name: address(getattr(library, f"aoti_torch_get_{symbol}"))
+            for name, symbol in _TORCH_FIELDS.items()
+        }
+        watching = {name: address(getattr(library, symbol)) for name, symbol in _WATCHING.items()}
     except (OSError, AttributeError, CompileError):
         return None
-    table = (ctypes.c_uint64 * len(functions)).from_address(native.code.address(TORCH))
-    table[:] = [_address(function) for function in functions]
+    tracing = int(torch._C.DispatchKey.PreDispatch)
+    described = Torch(**asked, **watching, key=tracing, keys=8 * keys)
+    fill(native.code, _TORCH, described)
     return TorchReader(native, keys, library.aoti_torch_get_dtype)
 
+
+_TORCH_FIELDS = {
+    **{name: name for name in ("dim", "dtype", "sizes", "strides")},
+    "data": "data_ptr",
+}
+"""What libtorch's functions ``aoti_torch_get_`` are asked."""
+_WATCHING = {
+    "any_modes": "_ZN3c104impl20TorchDispatchModeTLS13any_modes_setEb",
+    "key_included": "_ZN3c104impl28tls_is_dispatch_key_includedENS_11DispatchKeyE",
+    "tracing_state": "_ZN5torch3jit6tracer15getTracingStateEv",
+}
+"""Functions of libtorch that tell who may watch calls."""
 
 _SPAN = 24
 """Words of a tensor that are looked at: fewer than the smallest has."""

@@ -1,5 +1,5 @@
 """What the machine could do: small kernels that only read, only copy, or only multiply and add,
-in float32 and, by the instructions in ``tcl.bench.peaks``, in narrow types.
+in float32 and, by the instructions in ``codegen.cpu.emit.peaks``, in narrow types.
 
 The copy writes past the caches (non-temporal stores): a plain one first reads what it is about to
 overwrite, and shows half of the bandwidth. With several threads each has its own part of the
@@ -17,42 +17,23 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
-from tcl.bench.peaks import CHAINS, DotInstruction, dots
-from tcl.codegen.cpu.emit.matrix import CONFIGURATION
+from tcl.codegen.cpu.emit.peaks import (
+    CHAINS,
+    STREAMS,
+    DotInstruction,
+    dots,
+    peak_loops,
+    products_loop,
+)
 from tcl.codegen.cpu.object_code.compile import compile_object, new_machine
 from tcl.codegen.devices.cpu import CpuProfile, host_cpu
-from tcl.codegen.devices.fragments import MATRIX_REGISTERS
 from tcl.codegen.loopir.cost import Cost
 from tcl.tuner.measure.placement import aligned
 
 _BUFFER = 256 << 20
 """Bytes that are read, or copied: far more than a core's own caches."""
-STREAMS = 4
-"""Places of the buffer that are read side by side: processors fetch more of several streams than of
-one."""
 _SECONDS = 0.02
 """How long one sample of the multiply-adds takes, about."""
-
-_DECLARED = """
-declare {type} @llvm.fma.v{lanes}f32({type}, {type}, {type})
-declare float @llvm.vector.reduce.fadd.v{lanes}f32(float, {type})
-"""
-_FRAME = """
-define float @ceiling(ptr noalias %from, ptr noalias %to, i64 %count) {{
-entry:
-  %x = load {type}, ptr %from, align 64
-  br label %loop
-loop:
-  %i = phi i64 [ 0, %entry ], [ %next, %loop ]
-{body}
-  %next = add nuw nsw i64 %i, {step}
-  %more = icmp ult i64 %next, %count
-  br i1 %more, label %loop, label %done
-done:
-{end}
-}}
-!0 = !{{i32 1}}
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,7 +164,7 @@ def _compile(
     functions: dict[str, Callable[..., float]] = {}
     session = llvm.create_lljit_compiler(new_machine(device))
     kernels = {
-        **_kernels(device.vector_bits // 32),
+        **peak_loops(device.vector_bits // 32),
         **{dot.name: products_loop(dot) for dot in extra},
     }
     for name, text in kernels.items():
@@ -194,112 +175,3 @@ def _compile(
         function.keep = (session, library)  # the code lives as long as these
         functions[name] = function
     return functions
-
-
-def _kernels(lanes: int) -> dict[str, str]:
-    """Name → LLVM IR of the functions that read, copy, and multiply and add."""
-    type_ = f"<{lanes} x float>"
-    unrolled = 8
-    together = unrolled // STREAMS
-    reads, copies = [], []
-    for k in range(unrolled):
-        reads += [
-            f"%a{k} = mul i64 %count, {k // together}",
-            f"%b{k} = getelementptr i8, ptr %from, i64 %a{k}",
-            f"%o{k} = add nuw nsw i64 %i, {k % together * lanes * 4}",
-            f"%p{k} = getelementptr i8, ptr %b{k}, i64 %o{k}",
-            f"%v{k} = load {type_}, ptr %p{k}, align 64",
-            f"%n{k} = fadd {type_} %s{k}, %v{k}",
-        ]
-        copies += [
-            f"%o{k} = add nuw nsw i64 %i, {k * lanes * 4}",
-            f"%p{k} = getelementptr i8, ptr %from, i64 %o{k}",
-            f"%v{k} = load {type_}, ptr %p{k}, align 64",
-            f"%q{k} = getelementptr i8, ptr %to, i64 %o{k}",
-            f"store {type_} %v{k}, ptr %q{k}, align 64, !nontemporal !0",
-        ]
-    fmas = [
-        f"%n{k} = call {type_} @llvm.fma.v{lanes}f32({type_} %s{k}, {type_} %x, {type_} %x)"
-        for k in range(CHAINS)
-    ]
-
-    def timed_loop(step: int, body: list[str], end: list[str]) -> str:
-        lines = {"body": "\n".join(body), "end": "\n".join(end)}
-        return (_DECLARED + _FRAME).format(step=step, type=type_, lanes=lanes, **lines)
-
-    def chained(step: int, body: list[str], chains: int, start: str) -> str:
-        """A loop that goes on with ``chains`` values, whose sum it returns so that none of them can
-        be left out."""
-        values = [
-            f"%s{k} = phi {type_} [ {start}, %entry ], [ %n{k}, %loop ]" for k in range(chains)
-        ]
-        end = [f"%all0 = fadd {type_} %n0, zeroinitializer"]
-        end += [f"%all{k} = fadd {type_} %all{k - 1}, %n{k}" for k in range(1, chains)]
-        end += [
-            f"%result = call reassoc float @llvm.vector.reduce.fadd.v{lanes}f32("
-            f"float 0.0, {type_} %all{chains - 1})",
-            "ret float %result",
-        ]
-        return timed_loop(step, values + body, end)
-
-    step = unrolled * lanes * 4
-    return {
-        "read": chained(step // STREAMS, reads, unrolled, "zeroinitializer"),
-        "copy": timed_loop(step, copies, ["fence seq_cst", "ret float 0.0"]),
-        "fma": chained(1, fmas, CHAINS, "%x"),
-    }
-
-
-def products_loop(dot: DotInstruction) -> str:
-    """LLVM IR of the function that only adds up products of narrow numbers."""
-    if dot.tiles:
-        return _tiles_loop(dot)
-    floats = dot.total.endswith("float>")
-    lanes = dot.total.split()[0].removeprefix("<")
-    number, add = ("float", "fadd") if floats else ("i32", "add")
-    reduce = f"llvm.vector.reduce.{add}.v{lanes}{'f32' if floats else 'i32'}"
-    first = "float 0.0, " if floats else ""
-    body = [
-        f"%s{k} = phi {dot.total} [ zeroinitializer, %entry ], [ %n{k}, %loop ]"
-        for k in range(CHAINS)
-    ]
-    for k in range(CHAINS):
-        body += dot.step(k)
-    end = [f"%all0 = {add} {dot.total} %n0, zeroinitializer"]
-    end += [f"%all{k} = {add} {dot.total} %all{k - 1}, %n{k}" for k in range(1, CHAINS)]
-    end.append(f"%whole = call {number} @{reduce}({first}{dot.total} %all{CHAINS - 1})")
-    if not floats:
-        end.append("%result = sitofp i32 %whole to float")
-    else:
-        end.append("%result = fadd float %whole, 0.0")
-    end.append("ret float %result")
-    arguments = "float, " if floats else ""
-    return (
-        f"{dot.declaration}\ndeclare {number} @{reduce}({arguments}{dot.total})\n"
-        + _FRAME.format(type=dot.operand_types, step=1, body="\n".join(body), end="\n".join(end))
-    )
-
-
-def _tiles_loop(dot: DotInstruction) -> str:
-    """The same in the registers of a matrix unit: all but two hold sums, and two hold zeros."""
-    sums = MATRIX_REGISTERS - 2
-    factors = f"i8 {sums}, i8 {sums + 1}"
-    start = ["call void @llvm.x86.ldtilecfg(ptr @tcl_tiles)"]
-    start += [f"call void @llvm.x86.tilezero(i8 {r})" for r in range(MATRIX_REGISTERS)]
-    body = [f"call void @{dot.name}(i8 {k % sums}, {factors})" for k in range(CHAINS)]
-    frame = _FRAME.format(
-        type="<16 x i32>",
-        step=1,
-        body="\n".join(body),
-        end="call void @llvm.x86.tilerelease()\nret float 0.0",
-    )
-    return "\n".join(
-        (
-            CONFIGURATION,
-            "declare void @llvm.x86.ldtilecfg(ptr)",
-            "declare void @llvm.x86.tilezero(i8 immarg)",
-            "declare void @llvm.x86.tilerelease()",
-            dot.declaration,
-            frame.replace("entry:\n", "entry:\n" + "\n".join(start) + "\n"),
-        )
-    )

@@ -1,4 +1,5 @@
-"""The operator on the CPU without Python: loaded, registered, and its table filled."""
+"""The operator on the CPU without Python: ``torch.c`` of the CPU's runtime, loaded, registered, and
+its table filled."""
 
 from __future__ import annotations
 
@@ -12,29 +13,29 @@ from typing import Any
 
 import torch
 
-from tcl.codegen.cpu.object_code.kept import load_kept
 from tcl.codegen.cpu.run.launch import Launcher
 from tcl.codegen.cpu.run.native import NativeEntry, on_the_way, returning
+from tcl.codegen.cpu.runtime.library import load
+from tcl.codegen.cpu.runtime.structs import Operator, address, fill
 from tcl.common.errors import CompileError
 from tcl.common.forks import free_lock
 from tcl.executors.varying import row_major
 from tcl.grammar.ranges.sized import SizedDef
-from tcl.grammar.sizes.size_classes import kind_of
+from tcl.grammar.sizes.size_classes import BUCKETS, MULTIPLE, kind_of
 from tcl.grammar.sizes.varying import linear
 from tcl.grammar.tree.checked import CheckedDef
 from tcl.torch.cpu_kernels import CpuKernels, SignatureRow
-from tcl.torch.stub_text import (
-    CALL,
-    FUNCTIONS,
-    KINDS,
-    MISSED,
-    PUBLISH,
-    TABLE,
-    TORCH,
-    Signature,
-    hashed,
-    text,
-)
+
+_CALL, _PUBLISH, _OPERATOR = "tcl_operator_call", "tcl_operator_publish", "tcl_operator"
+
+_TORCH = {
+    **{name: f"aoti_torch_get_{name}" for name in ("dim", "dtype", "sizes", "strides")},
+    "data": "aoti_torch_get_data_ptr",
+    "empty_strided": "aoti_torch_empty_strided",
+    "delete": "aoti_torch_delete_tensor_object",
+    "check": "aoti_torch_check",
+}
+"""torch's functions, as the code names them."""
 
 _SMALLEST = 16
 """Slots of a table that is new. It is replaced by one of twice as many when half of them are in
@@ -44,7 +45,23 @@ MOST_ROWS = 4096
 """Rows of an operator. Nothing of them is ever freed, as a thread may just read it: calls at still
 other sizes, where these vary, are done in Python."""
 
+_KINDS = 2 + max(kind_of(BUCKETS[-1] - 1), kind_of(BUCKETS[-1] - MULTIPLE))
+"""Places of the table of kinds."""
+
 _Words = ctypes.Array[ctypes.c_uint64]
+
+
+_FACTOR = 0x9E3779B97F4A7C15
+"""Odd, and without a pattern: it spreads words over a hash's high bits."""
+
+
+def hashed(key: Sequence[int]) -> int:
+    """The hash of a key, as the code computes it. A table looks from its lowest bits on."""
+    mixed = 0
+    for word in key:
+        mixed = ((mixed ^ word % (1 << 64)) * _FACTOR) % (1 << 64)
+        mixed ^= mixed >> 32
+    return mixed
 
 
 class Stub:
@@ -61,20 +78,39 @@ class Stub:
             t.type: getattr(torch_functions, f"aoti_torch_dtype_{t.type}")()
             for t in (*checked.inputs, *checked.outputs)
         }
-        self._signature = Signature(
-            tuple((t.rank, number[t.type], t.type.itemsize) for t in checked.inputs),
-            tuple((t.rank, number[t.type]) for t in (checked.outputs[k] for k in kernels.places)),
-            tuple(_place(checked, name) for name in kernels.varying),
-        )
-        self._code = load_kept(text(self._signature), (CALL, PUBLISH, TORCH, TABLE, KINDS, MISSED))
-        self.address = self._code.address(CALL)
+        inputs, outputs = checked.inputs, [checked.outputs[k] for k in kernels.places]
+        varying = [_place(checked, name) for name in kernels.varying]
+        key, layouts = (2 * sum(t.rank for t in side) for side in (inputs, outputs))
+        self._outputs = len(outputs)
+        self._varying = len(varying)
+        self._code = load("torch", (_CALL, _PUBLISH, _OPERATOR))
+        self.address = self._code.address(_CALL)
         """Of the function that torch calls."""
-        functions = (ctypes.c_uint64 * len(FUNCTIONS)).from_address(self._code.address(TORCH))
-        for position, name in enumerate(FUNCTIONS):
-            functions[position] = _address(getattr(torch_functions, name))
-        self._missed = _MISSED_TYPE(self._call_in_python)  # lives as long as the code that calls it
-        self._set(MISSED, _address(self._missed))
-        self._publish = _PUBLISH_TYPE(self._code.address(PUBLISH))
+        self._publish = _PUBLISH_TYPE(self._code.address(_PUBLISH))
+        self._missed = _MISSED_TYPE(self._call_in_python)
+        in_words = [n for t in inputs for n in (t.rank, number[t.type], t.type.itemsize)]
+        out_words = [n for t in outputs for n in (t.rank, number[t.type])]
+        self._described = [(ctypes.c_int64 * len(w))(*w) for w in (in_words, out_words)]
+        self._kind_places = (ctypes.c_int64 * _KINDS)()
+        fill(
+            self._code,
+            _OPERATOR,
+            Operator(
+                **{name: address(getattr(torch_functions, to)) for name, to in _TORCH.items()},
+                inputs=ctypes.addressof(self._described[0]),
+                outputs=ctypes.addressof(self._described[1]),
+                input_count=len(inputs),
+                output_count=len(outputs),
+                key=key,
+                words=1 + key + len(inputs) + layouts + len(varying),
+                varying=len(varying),
+                size=varying[0] if varying else 0,
+                largest=BUCKETS[-1],
+                multiple=MULTIPLE,
+                missed=address(self._missed),
+                kinds=ctypes.addressof(self._kind_places),
+            ),
+        )
         self._lock = free_lock()
         self._rows: dict[tuple[int, ...], _Words] = {}
         self._entries: dict[tuple[object, ...], NativeEntry] = {}
@@ -86,14 +122,11 @@ class Stub:
         self._renew()
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(self))
 
-    def _set(self, symbol: str, value: int) -> None:
-        ctypes.c_uint64.from_address(self._code.address(symbol)).value = value
-
     def _call_in_python(self, stack: int) -> int:
         """A call that the code could not do: by the handles in ``stack``, to which those of the
         outputs are written. The address of what is wrong, a text, or 0."""
         try:
-            words = ctypes.c_uint64 * max(self._count, len(self._signature.outputs))
+            words = ctypes.c_uint64 * max(self._count, self._outputs)
             handles = words.from_address(stack)
             inputs = _tensors(handles[: self._count])
             found = self._kernels(*inputs)
@@ -117,7 +150,7 @@ class Stub:
                 return
             entry = self._entry(row.sized, row.launcher)
             outputs = (n for k in self._kernels.places for side in row.outputs[k][:2] for n in side)
-            sizes = row.launcher.sizes or (0,) * len(self._signature.varying)
+            sizes = row.launcher.sizes or (0,) * self._varying
             values = (entry.address, *key, *least, *outputs, *sizes)
             words = self._rows[key] = (ctypes.c_uint64 * len(values))(*values)
             if 2 * len(self._rows) > len(self._tables[-1]) - 1:
@@ -127,7 +160,7 @@ class Stub:
 
     def _remember_kind(self, row: SignatureRow, least: Sequence[int]) -> bool:
         """Add the row of the kind of sizes, if there can be one. ``least``: of the inputs."""
-        if row.of_class is None or len(self._signature.varying) != 1:
+        if row.of_class is None or self._varying != 1:
             return False
         kind = kind_of(*row.launcher.sizes)
         symbolic, places = row.of_class.serves.symbolic, self._kernels.places
@@ -145,7 +178,7 @@ class Stub:
         entry = self._entry(*row.of_class.largest_of_kind(unchecked=self._kernels.unchecked))
         values = (entry.address, *key, *least, *outputs)
         words = self._kinds[kind] = (ctypes.c_int64 * len(values))(*values)
-        self._publish(self._code.address(KINDS) + 8 * kind, ctypes.addressof(words))
+        self._publish(ctypes.addressof(self._kind_places) + 8 * kind, ctypes.addressof(words))
         return True
 
     def _entry(self, sized: SizedDef, launcher: Launcher) -> NativeEntry:
@@ -167,7 +200,9 @@ class Stub:
         self._tables.append(table)
         for key, words in self._rows.items():
             self._insert(key, words)
-        self._publish(self._code.address(TABLE), ctypes.addressof(table))
+        self._publish(
+            self._code.address(_OPERATOR) + Operator.table.offset, ctypes.addressof(table)
+        )
 
     def _insert(self, key: tuple[int, ...], words: _Words) -> None:
         """Publish a row in the last table, of which at least half is empty."""
@@ -217,11 +252,6 @@ def _place(checked: CheckedDef, name: str) -> int:
             return place + (tensor.dims or ()).index(name)
         place += 2 * tensor.rank
     raise KeyError(name)
-
-
-def _address(function: Any) -> int:
-    """Where a C function lies."""
-    return ctypes.cast(function, ctypes.c_void_p).value or 0
 
 
 @functools.cache

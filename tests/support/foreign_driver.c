@@ -12,13 +12,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-typedef int32_t Kernel(void *, void *, int64_t, int64_t, void *);
-typedef int32_t Alone(void *);
+#include "call.h"
 
-#include "kernels.h" /* COUNT, KERNELS and ALONES; the words of a call's record; LINE, POOL_BYTES */
+typedef kernel_function Kernel;
+typedef int32_t Alone(struct call *);
 
-int32_t tcl_team_run(void *);
-void tcl_team_reset(void *, int64_t);
+#include "kernels.h" /* COUNT, KERNELS and ALONES; MOST_THREADS */
+
+int32_t tcl_pool_run(struct call *);
+int64_t tcl_pool_bytes(int64_t threads);
+void tcl_pool_reset(struct pool *, int64_t threads);
 
 enum { MARGIN = 256, POISON = 0xA7, MOST = 64 };
 
@@ -44,8 +47,8 @@ static char *room(int64_t bytes) {
 }
 
 int main(void) {
-    char *pool = room(POOL_BYTES);
-    tcl_team_reset(pool, POOL_BYTES);
+    struct pool *pool = (struct pool *)room(tcl_pool_bytes(MOST_THREADS));
+    tcl_pool_reset(pool, MOST_THREADS);
     int64_t calls = word();
     while (calls-- > 0) {
         int64_t number = word(), threads = word(), team = word(), tensors = word();
@@ -61,27 +64,20 @@ int main(void) {
             if (given[k] && sizes[k])
                 need(fread(addresses[k], sizes[k], 1, stdin) == 1, "the input ends early");
         }
-        int64_t record[WORDS] = {0};
-        char *errors = room(LINE * threads);
+        struct error *errors = (struct error *)room(LINE * threads), *first = errors;
         memset(errors, 0, LINE * threads);
-        record[KERNEL] = (int64_t)KERNELS[number];
-        record[TENSORS] = (int64_t)addresses;
-        record[ERROR] = (int64_t)errors;
-        record[TEAM] = (int64_t)room(team);
-        record[THREADS] = threads;
-        record[CLEAR] = team;
-        record[POOL] = (int64_t)pool;
-        int64_t result = threads > 1 ? tcl_team_run(record) : ALONES[number](record);
-        int64_t *first = (int64_t *)errors;
-        for (int64_t k = 1; k < threads && !first[0]; k++) first += LINE / 8;
+        struct call call = {KERNELS[number], (int64_t *)addresses, errors, room(team), threads,
+                            team, pool, 0};
+        int64_t result = threads > 1 ? tcl_pool_run(&call) : ALONES[number](&call);
+        while (!first->failed && first < errors + threads - 1) first++;
         int64_t intact = 1;
         for (int64_t k = 0; k < tensors; k++)
             for (int64_t b = 0; b < MARGIN; b++)
                 intact &= (unsigned char)memory[k][b] == POISON &&
                           (unsigned char)addresses[k][sizes[k] + b] == POISON;
         tell(result);
-        tell(first[1]);
-        tell(first[2]);
+        tell(first->site);
+        tell(first->value);
         tell(intact);
         for (int64_t k = 0; k < tensors; k++) {
             if (!given[k] && sizes[k])
@@ -90,7 +86,7 @@ int main(void) {
         }
         fflush(stdout);
         free(errors);
-        free((void *)record[TEAM]);
+        free(call.team);
     }
     return 0;
 }

@@ -21,10 +21,8 @@ from tcl.codegen.cpu import abi
 from tcl.codegen.cpu.emit.emit import emit_program
 from tcl.codegen.cpu.object_code.compile import compile_object
 from tcl.codegen.cpu.object_code.kernel_code import KernelCode
-from tcl.codegen.cpu.run import native
 from tcl.codegen.cpu.run.kernel import kernel_code
-from tcl.codegen.cpu.threads import text as pool_text
-from tcl.codegen.cpu.threads.layout import pool_bytes
+from tcl.codegen.cpu.runtime.library import SOURCES, ir_file
 from tcl.codegen.devices.cpu import CpuProfile
 from tcl.codegen.loopir.layouts import cpu_layouts
 from tcl.codegen.options.options import MappingOptions
@@ -86,15 +84,23 @@ class Program:
             build(work(c).sized, c.options, replace(device, threads=c.threads), k)
             for k, c in enumerate(cases)
         ]
-        texts = {"pool": pool_text.text(device.architecture), "native": native._TEXT}
+        runtime = ("pool", "entry")
+        texts = {name: ir_file(name, device.architecture).read_text("utf-8") for name in runtime}
         objects = {name: compile_object(text, device) for name, text in texts.items()}
         objects |= {f"kernel{k}": each.code.object_code for k, each in enumerate(self.built)}
         for name, code in objects.items():
             (folder / f"{name}.o").write_bytes(code)
         (folder / "kernels.h").write_text(self._header())
         self.path = folder / "program"
-        command = [COMPILER, "-O1", "-static", "-no-pie", "-pthread", f"-I{folder}", str(DRIVER)]
-        command += [*(str(folder / f"{name}.o") for name in objects), "-lm", "-o", str(self.path)]
+        command = [COMPILER, "-O1", "-static", "-no-pie", "-pthread", f"-I{folder}"]
+        command += [
+            f"-I{SOURCES}",
+            str(DRIVER),
+            *(str(folder / f"{name}.o") for name in objects),
+            "-lm",
+            "-o",
+            str(self.path),
+        ]
         done = subprocess.run(command, capture_output=True, text=True)
         assert done.returncode == 0, done.stderr
 
@@ -105,10 +111,8 @@ class Program:
             f"extern Alone {', '.join(f'{abi.ALONE}_{k}' for k in many)};",
             f"static Kernel *const KERNELS[] = {{{', '.join(f'{abi.ENTRY}_{k}' for k in many)}}};",
             f"static Alone *const ALONES[] = {{{', '.join(f'{abi.ALONE}_{k}' for k in many)}}};",
-            f"enum {{ COUNT = {len(many)}, POOL_BYTES = {pool_bytes(_THREADS)} }};",
+            f"enum {{ COUNT = {len(many)}, MOST_THREADS = {_THREADS} }};",
         ]
-        words = ("KERNEL", "TENSORS", "ERROR", "TEAM", "THREADS", "CLEAR", "POOL", "WORDS", "LINE")
-        lines += [f"#define {name} {getattr(abi, name)}" for name in words]
         return "\n".join(lines) + "\n"
 
     def run(self, cpu: str, calls: Sequence[tuple[int, Work]]) -> list[Answer]:

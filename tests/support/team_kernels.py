@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import ctypes
 import functools
 
-from tcl.codegen.cpu.abi import BARRIER_LINES, LINE, OPENING, alone
+from tcl.codegen.cpu.abi import BARRIER_LINES, LINE
 from tcl.codegen.cpu.emit import sharing
+from tcl.codegen.cpu.llvm.entry import OPENING, alone
 from tcl.codegen.cpu.object_code.compile import compile_object
 from tcl.codegen.cpu.object_code.kernel_code import KernelCode, NumberedSite, Scratch
 from tcl.codegen.cpu.run.launch import Launcher
-from tcl.codegen.cpu.threads.layout import ALWAYS
-from tcl.codegen.cpu.threads.thread_pool import team
+from tcl.codegen.cpu.runtime.thread_pool import team
 from tcl.codegen.devices.cpu import host_cpu
 
 COUNTER = LINE * BARRIER_LINES
@@ -187,7 +186,7 @@ def keep_together(always: bool = True) -> None:
     """Whether calls run on all of their threads however little of their cores these have."""
     found = team()
     if found is not None:
-        ctypes.c_int64.from_address(found.pool + ALWAYS).value = int(always)
+        found.together(always)
 
 
 def kernel(

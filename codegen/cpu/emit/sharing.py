@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tcl.codegen.cpu.abi import BARRIER_LINES, LINE, stopped
+from tcl.codegen.cpu.abi import BARRIER_LINES, LINE
 from tcl.codegen.cpu.emit.scope import number
 from tcl.codegen.cpu.llvm.builder import Builder, Val
+from tcl.codegen.cpu.llvm.entry import stopped
 from tcl.grammar.sizes.varying import representative
 
 _SHARES = 8

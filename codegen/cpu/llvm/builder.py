@@ -9,7 +9,7 @@ import struct
 from collections.abc import Sequence
 from dataclasses import field
 
-from tcl.codegen.cpu.abi import stopped
+from tcl.codegen.cpu.llvm.entry import stopped
 from tcl.common.dataclass import dataclass
 from tcl.grammar.syntax.types import Kind, ScalarType
 

@@ -139,7 +139,7 @@ class Launcher:
         """Those of calls that may be the only ones with their sizes."""
         if code.threads > 1 and code.regions:
             with whole():
-                from tcl.codegen.cpu.threads.thread_pool import team
+                from tcl.codegen.cpu.runtime.thread_pool import team
 
             found = team()
             if found is not None:

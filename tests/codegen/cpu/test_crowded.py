@@ -7,93 +7,53 @@ rule that real time decides.
 from __future__ import annotations
 
 import ctypes
-import os
-from collections.abc import Callable, Iterable
+import sys
+from collections.abc import Iterable
 
 import pytest
+from runtime_sources import SUPPORT, compile_c
 
 from tcl.codegen.cpu.abi import LINE, OWN, WORDS
-from tcl.codegen.cpu.object_code.compile import compile_object
-from tcl.codegen.cpu.object_code.load import LoadedCode
-from tcl.codegen.cpu.threads import text as team_text
-from tcl.codegen.cpu.threads.layout import ASLEEP, RESET, SLICE, WORKER_SPIN, WORKERS, pool_bytes
-from tcl.codegen.devices.cpu import host_cpu
 
-pytestmark = pytest.mark.skipif(os.name != "posix", reason="needs POSIX threads")
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the pool is for Linux")
 
 MICRO, MILLI = 1000, 1_000_000
-
-_CLOCK = """
-@times = internal global [2 x i64] zeroinitializer
-define void @set(i64 %wall, i64 %used) {
-  store i64 %wall, ptr @times, align 8
-  %second = getelementptr i64, ptr @times, i64 1
-  store i64 %used, ptr %second, align 8
-  ret void
-}
-define internal i64 @now() {
-  %now = load i64, ptr @times, align 8
-  ret i64 %now
-}
-define internal i64 @used() {
-  %second = getelementptr i64, ptr @times, i64 1
-  %used = load i64, ptr %second, align 8
-  ret i64 %used
-}
-"""
 
 
 class Calls:
     """Calls on a pool with one worker, and the time that they take. Those that are equally long
     are of the same kernel."""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(team_text, "_clock", lambda: _CLOCK)
-        text = team_text.text(host_cpu().architecture)
-        for name in ("i1 @apart", "void @account", "void @note"):
-            text = text.replace(f"define internal {name}", f"define {name}")
-        symbols = ("set", "apart", "account", "note", RESET)
-        loaded = LoadedCode(compile_object(text, host_cpu()), symbols)
-
-        def function(name: str, result: type | None, *arguments: type) -> Callable[..., int]:
-            prototype = ctypes.CFUNCTYPE(result, *arguments)
-            return prototype(loaded.address(name))
-
-        pointer, word = ctypes.c_void_p, ctypes.c_int64
-        self._loaded = loaded
-        self._set = function("set", None, word, word)
-        self._apart = function("apart", ctypes.c_bool, pointer, pointer)
-        self._account = function("account", None, *[pointer] * 3, *[word] * 2)
-        note = function("note", None, pointer)
-        self._memory = (ctypes.c_char * (pool_bytes(2) + LINE))()
-        self._pool = -(-ctypes.addressof(self._memory) // LINE) * LINE
-        self._worker, self._balance = self._pool + WORKERS, word(0)
+    def __init__(self, pool: ctypes.CDLL) -> None:
+        self._pool = pool
+        pool.tcl_pool_bytes.restype = pool.worker_spin.restype = pool.slice.restype = ctypes.c_int64
+        self.worker_spin, self.slice = pool.worker_spin(), pool.slice()
+        self._memory = (ctypes.c_char * (pool.tcl_pool_bytes(2) + LINE))()
+        self._at = ctypes.c_void_p(-(-ctypes.addressof(self._memory) // LINE) * LINE)
         self._records: dict[int, ctypes.Array[ctypes.c_int64]] = {}
-        function(RESET, None, pointer, word)(self._pool, pool_bytes(2))
+        pool.tcl_pool_reset(self._at, ctypes.c_int64(2))
         self.time = self._used = self._ended = 10**9
         self._move(0, 0)
-        note(self._worker)
+        pool.begin(self._at)
 
     def _move(self, wall: int, used: int) -> None:
         self.time, self._used = self.time + wall, self._used + used
-        self._set(self.time, self._used)
+        self._pool.set_clock(ctypes.c_int64(self.time), ctypes.c_int64(self._used))
 
     def call(self, busy: int, lost: int = 0, rest: int = 0) -> bool:
         """A call after some rest, whether on both threads: these are busy, the worker after it
         lost its core. One thread takes twice as long."""
         self._move(rest, 0)
         record = self._records.setdefault(busy, (ctypes.c_int64 * WORDS)())
-        if self._apart(self._pool, ctypes.addressof(record)):
+        if self._pool.should_run_alone(self._at, record):
             self._move(2 * busy, 0)
             record[OWN] = 2 * busy
             return False
         begun, free = self.time, self.time - self._ended
-        self._used += min(free, WORKER_SPIN)
-        if free > WORKER_SPIN:
-            asleep = ctypes.c_int64.from_address(self._worker + ASLEEP)
-            asleep.value = self._ended + WORKER_SPIN
+        self._used += min(free, self.worker_spin)
+        asleep = self._ended + self.worker_spin if free > self.worker_spin else 0
         self._move(busy + lost, busy)
-        self._account(self._pool, self._worker, ctypes.addressof(self._balance), begun, 2)
+        self._pool.job_ended(self._at, ctypes.c_int64(begun), ctypes.c_int64(asleep))
         self._ended = self.time
         return True
 
@@ -108,9 +68,15 @@ def share(together: Iterable[bool]) -> float:
     return sum(found) / len(found)
 
 
+@pytest.fixture(scope="module")
+def pool(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
+    out = tmp_path_factory.mktemp("pool") / "pool.so"
+    return ctypes.CDLL(str(compile_c(SUPPORT / "pool_clock.c", out)))
+
+
 @pytest.fixture
-def calls(monkeypatch: pytest.MonkeyPatch) -> Calls:
-    return Calls(monkeypatch)
+def calls(pool: ctypes.CDLL) -> Calls:
+    return Calls(pool)
 
 
 @pytest.mark.parametrize("busy", [30 * MICRO, 250 * MICRO, 5 * MILLI])
@@ -177,7 +143,7 @@ def test_short_calls_need_not_wait_as_long_ones(calls: Calls, busy: int) -> None
     begin = calls.time
     while not calls.call(busy):
         pass
-    assert calls.time - begin <= 32 * (2 * busy + SLICE) + 2 * busy
+    assert calls.time - begin <= 32 * (2 * busy + calls.slice) + 2 * busy
     assert all(calls.call(busy) for _ in range(1000))
 
 

@@ -19,7 +19,6 @@ from cpu_kernels import LANES, MATMUL, sized_of
 from team_kernels import kernel
 
 from tcl.codegen.cpu.abi import apart
-from tcl.codegen.cpu.run import native
 from tcl.codegen.cpu.run.kernel import compile_cpu
 from tcl.codegen.cpu.run.launch import Launcher, address_of
 from tcl.codegen.cpu.run.native import NativeEntry, returning
@@ -28,6 +27,8 @@ pytestmark = pytest.mark.skipif(os.name != "posix", reason="needs POSIX memory a
 
 Array = np.ndarray[Any, np.dtype[Any]]
 GATHER = "def f(float(M) T, int64(N) I) -> (O) { O(n) = T(I(n)) }"
+SLOTS = 8
+"""As ``entry.c`` has it."""
 SOFTMAX = """def f(float(N, D) I) -> (O, m, s) {
     m(n) max=! I(n, d)
     s(n) +=! exp(I(n, d) - m(n))
@@ -176,7 +177,7 @@ def test_eight_python_threads_at_once(threads: int) -> None:
     private = Caller(kernel(bodies.PRIVATE, 2, threads=threads, scratch=(((640,), "u1", True),)))
     fail = Caller(kernel(bodies.FAIL, 1, threads=threads))
     wrong: list[object] = []
-    barrier = threading.Barrier(native.SLOTS + 2)
+    barrier = threading.Barrier(SLOTS + 2)
 
     def work() -> None:
         barrier.wait()
@@ -192,7 +193,7 @@ def test_eight_python_threads_at_once(threads: int) -> None:
                 pass
             fail(words(threads))
 
-    workers = [threading.Thread(target=work) for _ in range(native.SLOTS + 2)]
+    workers = [threading.Thread(target=work) for _ in range(SLOTS + 2)]
     for worker in workers:
         worker.start()
     for worker in workers:
@@ -203,7 +204,7 @@ def test_eight_python_threads_at_once(threads: int) -> None:
 def test_a_call_within_more_calls_than_slots() -> None:
     """Frames beyond the slots are made, and freed: each of these calls is in flight at once."""
     wait = Caller(kernel(bodies.WAIT, 2, threads=1))
-    go_on, outs = words(0), np.zeros(native.SLOTS + 3, np.int64)
+    go_on, outs = words(0), np.zeros(SLOTS + 3, np.int64)
     workers = [
         threading.Thread(target=lambda k=k: wait(go_on, outs[k : k + 1])) for k in range(len(outs))
     ]

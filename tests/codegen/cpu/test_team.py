@@ -21,7 +21,7 @@ from tcl.codegen.common.envelope import seal
 from tcl.codegen.cpu.abi import apart
 from tcl.codegen.cpu.object_code import load
 from tcl.codegen.cpu.object_code.kernel_code import KernelCode
-from tcl.codegen.cpu.threads import thread_pool as team
+from tcl.codegen.cpu.runtime import thread_pool as team
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="needs POSIX threads")
 
@@ -361,7 +361,7 @@ def test_threads_that_cannot_be_started_are_done_without() -> None:
     text = script("""
 import resource
 kernel(bodies.WHO, 1, threads=1)([np.zeros(1, np.int64)])
-from tcl.codegen.cpu.threads.thread_pool import team
+from tcl.codegen.cpu.runtime.thread_pool import team
 team()
 used = int(next(l for l in open("/proc/self/status") if l.startswith("VmSize")).split()[1]) << 10
 call, out = kernel(bodies.WHO, 1, threads=64), np.zeros(64, np.int64)

@@ -15,8 +15,8 @@ import oracles
 import pytest
 import scipy.special
 
-from tcl.codegen.cpu.abi import OPENING, alone
 from tcl.codegen.cpu.llvm.builder import Builder, Val, vector
+from tcl.codegen.cpu.llvm.entry import OPENING, alone
 from tcl.codegen.cpu.math import vector as vector_math
 from tcl.codegen.cpu.object_code.compile import compile_object
 from tcl.codegen.cpu.object_code.kernel_code import KernelCode

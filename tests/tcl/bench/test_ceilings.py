@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from nests import WIDE
 
-from tcl.bench.ceilings import STREAMS, Ceilings, Meter, products_loop
-from tcl.bench.peaks import CHAINS, DotInstruction, dots
+from tcl.bench.ceilings import Ceilings, Meter
+from tcl.codegen.cpu.emit.peaks import CHAINS, STREAMS, DotInstruction, dots, products_loop
 from tcl.codegen.devices.cpu import CpuProfile, host_cpu
 from tcl.codegen.loopir.cost import Cost
 

@@ -1,9 +1,8 @@
-"""The threads that kernels run on, beside the one that calls.
+"""The threads that kernels run on, beside the one that calls: ``pool.c`` in this process.
 
-One pool per process, of native threads that never touch Python. Its code is compiled once and
-kept like that of kernels. A process that was forked has a pool without threads in the same place,
-whatever its parent was doing. Where there are no POSIX threads there is no pool, and every call
-runs on its own thread alone.
+One pool per process, of native threads that never touch Python. A process that was forked has a
+pool without threads in the same place, whatever its parent was doing. Where there is no pool, every
+call runs on its own thread alone.
 """
 
 from __future__ import annotations
@@ -16,11 +15,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from tcl.codegen.cpu.abi import LINE
-from tcl.codegen.cpu.object_code.kept import load_kept
+from tcl.codegen.cpu.runtime.library import load
 from tcl.codegen.cpu.thread_count import MOST
-from tcl.codegen.cpu.threads import text as team_text
-from tcl.codegen.cpu.threads.layout import RESET, RUN, pool_bytes
-from tcl.codegen.devices.cpu import host_cpu
 from tcl.common.errors import CompileError
 
 
@@ -34,6 +30,9 @@ class Team:
     threads to run, and for a while after workers had too little of their cores."""
     pool: int
     """Its address."""
+    together: Callable[[bool], object]
+    """Whether calls run on all of their threads however little of their cores these have: for
+    tests."""
 
 
 @dataclass(slots=True)
@@ -58,22 +57,26 @@ def team() -> Team | None:
 
 
 def _make() -> Team | None:
-    if os.name != "posix":
-        return None
     try:
-        loaded = load_kept(team_text.text(host_cpu().architecture), (RUN, RESET))
-    except CompileError:  # the C library lacks something
+        loaded = load("pool", (_RUN, _RESET, _BYTES, _TOGETHER))
+    except CompileError:  # no such machine, or its C library lacks something
         return None
-    size = pool_bytes(MOST)
+    word, address = ctypes.c_int64, ctypes.c_void_p
+    size = ctypes.CFUNCTYPE(word, word)(loaded.address(_BYTES))(MOST)
     memory = (ctypes.c_char * (size + LINE))()
     pool = -(-ctypes.addressof(memory) // LINE) * LINE
-    reset = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64)(loaded.address(RESET))
-    run = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)(loaded.address(RUN))
-    reset(pool, size)
-    _process.reset = functools.partial(reset, pool, size)
+    reset = ctypes.CFUNCTYPE(None, address, word)(loaded.address(_RESET))
+    run = ctypes.CFUNCTYPE(ctypes.c_int32, address)(loaded.address(_RUN))
+    together = ctypes.CFUNCTYPE(None, address, word)(loaded.address(_TOGETHER))
+    _process.reset = functools.partial(reset, pool, MOST)
+    _process.reset()
     for thing in (loaded, memory):
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(thing))
-    return Team(run, pool)
+    return Team(run, pool, functools.partial(together, pool))
+
+
+_RUN, _RESET = "tcl_pool_run", "tcl_pool_reset"
+_BYTES, _TOGETHER = "tcl_pool_bytes", "tcl_pool_together"
 
 
 def _after_fork() -> None:

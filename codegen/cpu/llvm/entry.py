@@ -1,0 +1,56 @@
+"""How a kernel begins, and what it is called by, as LLVM IR: see ``abi``."""
+
+from __future__ import annotations
+
+from tcl.codegen.cpu.abi import ALONE, CLEAR, ENTRY, ERROR, LINE, STOP, TEAM, TENSORS
+
+OPENING = (
+    f"define i32 @{ENTRY}"
+    "(ptr noalias %tensors, ptr noalias %errors, i64 %thread, i64 %threads, ptr noalias %team) "
+    "nounwind {",
+    "entry:",
+    f"  %error = getelementptr [{LINE} x i8], ptr %errors, i64 %thread",
+)
+"""The first lines of a kernel; ``%error`` is the thread's own record."""
+
+ALIGNED = (OPENING[0].replace("nounwind", 'nounwind "stackrealign"'), *OPENING[1:])
+"""As ``OPENING``, of a kernel with vectors on its stack that it reads and writes often: LLVM has
+them begin anywhere else, most of them in two lines of the cache."""
+
+
+def stopped(name: str) -> str:
+    """LLVM IR that looks whether the call is to end: ``%name``."""
+    return (
+        f"  %{name}.at = getelementptr i64, ptr %errors, i64 {STOP}\n"
+        f"  %{name}.word = load volatile i64, ptr %{name}.at, align 8\n"
+        f"  %{name} = icmp ne i64 %{name}.word, 0\n"
+    )
+
+
+def word(name: str, position: int, type_: str = "ptr", record: str = "%call") -> str:
+    """LLVM IR that loads a word of a record, such as a call's: ``%name``."""
+    return (
+        f"  %{name}.at = getelementptr i64, ptr {record}, i64 {position}\n"
+        f"  %{name} = load {type_}, ptr %{name}.at, align 8\n"
+    )
+
+
+def alone() -> str:
+    """LLVM IR of ``tcl_alone``, for the module of a kernel."""
+    return (
+        f"define i32 @{ALONE}(ptr noalias %call) nounwind {{\n"
+        "entry:\n"
+        f"{word('tensors', TENSORS)}{word('error', ERROR)}{word('team', TEAM)}"
+        f"{word('clear', CLEAR, 'i64')}"
+        "  %none = icmp eq i64 %clear, 0\n"
+        "  br i1 %none, label %run, label %zero\n"
+        "zero:\n"
+        "  call void @llvm.memset.p0.i64(ptr align 64 %team, i8 0, i64 %clear, i1 false)\n"
+        "  br label %run\n"
+        "run:\n"
+        f"  %result = tail call i32 @{ENTRY}"
+        "(ptr %tensors, ptr %error, i64 0, i64 1, ptr %team) noinline\n"
+        "  ret i32 %result\n"
+        "}\n"
+        "declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)\n"
+    )

@@ -1,0 +1,1 @@
+"""The runtime that all kernels share: threads, entries for callers without Python."""

@@ -1,1 +1,0 @@
-"""The pool of threads that kernels run on."""

@@ -1,0 +1,32 @@
+/* The rules of pool.c by a clock that a test sets: a pool of one worker, which is played. */
+
+#define _GNU_SOURCE
+#include <time.h>
+
+static struct timespec times[2]; /* wall, CPU of the worker */
+
+static int test_clock(clockid_t clock, struct timespec *time) {
+    *time = times[clock == CLOCK_THREAD_CPUTIME_ID];
+    return 0;
+}
+
+#define clock_gettime test_clock
+#include "pool.c"
+
+void set_clock(int64_t wall, int64_t used) {
+    times[0] = (struct timespec){wall / 1000000000, wall % 1000000000};
+    times[1] = (struct timespec){used / 1000000000, used % 1000000000};
+}
+
+void begin(struct pool *pool) { note(&pool->workers[0]); }
+
+int32_t should_run_alone(struct pool *pool, struct call *call) { return runs_alone(pool, call); }
+
+/* The worker's job on both threads ended now; it had slept before it since then, or not (0). */
+void job_ended(struct pool *pool, int64_t begun, int64_t asleep) {
+    if (asleep) pool->workers[0].asleep = asleep;
+    account(pool, &pool->workers[0], begun, 2);
+}
+
+int64_t worker_spin(void) { return WORKER_SPIN; }
+int64_t slice(void) { return SLICE; }
