@@ -8,8 +8,9 @@ Every kernel is one function that each of its threads runs::
 each thread, ``LINE`` bytes apart: 1 if a check failed, its site, the value. A thread returns 1 if
 its own record is set. The last word of the first line is ``STOP``: once it is not 0, threads leave
 soon, wherever they are. ``team``: memory that the threads share, on a boundary of ``LINE`` bytes:
-the barrier's two words, each on a line of its own, then one line with a counter for each region
-whose iterations are handed out one by one. All of it is 0 when a call begins.
+for each region a line with two words, how many of its iterations were taken, and how many are done.
+All of it is 0 when a call begins. How many threads take part is known to nobody: any of them but
+the first may come late, or never.
 
 A call of a kernel is one record of words, as one argument costs a third of five. ``tcl_alone``,
 which is part of every kernel's module, runs such a record on the calling thread;
@@ -29,9 +30,6 @@ ALONE = "tcl_alone"
 STOP = LINE // 8 - 1
 """The word of ``error`` by which whoever called asks a call to end."""
 
-BARRIER_LINES = 2
-"""Lines of the team's memory before the counters of regions."""
-
 KERNEL, TENSORS, ERROR, TEAM, THREADS, CLEAR, POOL, OWN = range(8)
 """Words of a call's record: four addresses, the number of threads, the bytes of the team's memory
 that the call begins by clearing, the address of the pool of threads, and the nanoseconds that the
@@ -42,8 +40,8 @@ WORDS = 8
 
 
 def team_bytes(regions: int) -> int:
-    """Size of the memory by which the threads of a kernel meet; 0 for one that has no need."""
-    return LINE * (BARRIER_LINES + regions) if regions else 0
+    """Size of the memory by which the threads of a kernel meet."""
+    return LINE * regions
 
 
 def apart(size: int) -> int:

@@ -18,15 +18,11 @@ void set_clock(int64_t wall, int64_t used) {
     times[1] = (struct timespec){used / 1000000000, used % 1000000000};
 }
 
-void begin(struct pool *pool) { note(&pool->workers[0]); }
+void begin(struct pool *pool) { note(&pool->workers[0], now()); }
 
 int32_t should_run_alone(struct pool *pool, struct call *call) { return runs_alone(pool, call); }
 
-/* The worker's job on both threads ended now; it had slept before it since then, or not (0). */
-void job_ended(struct pool *pool, int64_t begun, int64_t asleep) {
-    if (asleep) pool->workers[0].asleep = asleep;
-    account(pool, &pool->workers[0], begun, 2);
-}
+/* The worker's job on both threads ended now. */
+void job_ended(struct pool *pool, int64_t begun) { account(pool, &pool->workers[0], begun, 1); }
 
-int64_t worker_spin(void) { return WORKER_SPIN; }
 int64_t slice(void) { return SLICE; }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 
-from tcl.codegen.cpu.abi import BARRIER_LINES, LINE
+from tcl.codegen.cpu.abi import LINE
 from tcl.codegen.cpu.emit import sharing
 from tcl.codegen.cpu.llvm.entry import OPENING, alone
 from tcl.codegen.cpu.object_code.compile import compile_object
@@ -12,9 +12,6 @@ from tcl.codegen.cpu.object_code.kernel_code import KernelCode, NumberedSite, Sc
 from tcl.codegen.cpu.run.launch import Launcher
 from tcl.codegen.cpu.runtime.thread_pool import team
 from tcl.codegen.devices.cpu import host_cpu
-
-COUNTER = LINE * BARRIER_LINES
-"""Where the counter of the first region lies."""
 
 DECLARED = "declare i32 @sched_yield()\ndeclare i32 @usleep(i32)\ndeclare i32 @sched_getcpu()\n"
 
@@ -26,15 +23,14 @@ WHO = """
 """
 """``out[thread] = threads``"""
 
-COUNT = f"""
+COUNT = """
   %in = load ptr, ptr %tensors, align 8
   %out.at = getelementptr ptr, ptr %tensors, i64 1
   %out = load ptr, ptr %out.at, align 8
   %limit = load i64, ptr %in, align 8
-  %next.at = getelementptr i8, ptr %team, i64 {COUNTER}
   br label %loop
 loop:
-  %i = atomicrmw add ptr %next.at, i64 1 monotonic
+  %i = atomicrmw add ptr %team, i64 1 monotonic
   %more = icmp ult i64 %i, %limit
   br i1 %more, label %body, label %done
 body:
@@ -48,37 +44,47 @@ done:
 """
 """``out[i] += 1`` for all ``i`` below ``in[0]``, handed out one by one."""
 
-MEET = """
+MEET = f"""
   %in = load ptr, ptr %tensors, align 8
   %out.at = getelementptr ptr, ptr %tensors, i64 1
   %out = load ptr, ptr %out.at, align 8
-  %slots.at = getelementptr ptr, ptr %tensors, i64 2
-  %slots = load ptr, ptr %slots.at, align 8
-  %rounds = load i64, ptr %in, align 8
-  %own = getelementptr i64, ptr %slots, i64 %thread
-  %up = add i64 %thread, 1
-  %around = urem i64 %up, %threads
-  %theirs = getelementptr i64, ptr %slots, i64 %around
-  %mine = getelementptr i64, ptr %out, i64 %thread
-  br label %loop
-loop:
-  %i = phi i64 [ 0, %entry ], [ %j, %body ]
-  %sum = phi i64 [ 0, %entry ], [ %more, %body ]
-  %end = icmp eq i64 %i, %rounds
-  br i1 %end, label %done, label %body
+  %wrong.at = getelementptr ptr, ptr %tensors, i64 2
+  %wrong = load ptr, ptr %wrong.at, align 8
+  %regions = load i64, ptr %in, align 8
+  %count.at = getelementptr i64, ptr %in, i64 1
+  %count = load i64, ptr %count.at, align 8
+  br label %region
+region:
+  %r = phi i64 [ 0, %entry ], [ %r.next, %meet ]
+  %offset = mul i64 %r, {LINE}
+  %line = getelementptr i8, ptr %team, i64 %offset
+  br label %take
+take:
+  %own = phi i64 [ 0, %region ], [ %own.next, %body ]
+  %i = atomicrmw add ptr %line, i64 1 monotonic
+  %more = icmp ult i64 %i, %count
+  br i1 %more, label %body, label %meet
 body:
-  store i64 %i, ptr %own, align 8
-  call void @tcl_meet(ptr %team, i64 %threads, ptr %errors)
-  %seen = load i64, ptr %theirs, align 8
-  call void @tcl_meet(ptr %team, i64 %threads, ptr %errors)
-  %more = add i64 %sum, %seen
-  %j = add i64 %i, 1
-  br label %loop
-done:
-  store i64 %sum, ptr %mine, align 8
+  %at = getelementptr i64, ptr %out, i64 %i
+  %before = load i64, ptr %at, align 8
+  %early = icmp ne i64 %before, %r
+  %one = zext i1 %early to i64
+  %ignored = atomicrmw add ptr %wrong, i64 %one monotonic
+  %r.up = add i64 %r, 1
+  store i64 %r.up, ptr %at, align 8
+  %own.next = add i64 %own, 1
+  br label %take
+meet:
+  %done = getelementptr i8, ptr %line, i64 8
+  call void @tcl_meet(ptr %done, i64 %own, i64 %count, ptr %errors)
+  %r.next = add i64 %r, 1
+  %end = icmp eq i64 %r.next, %regions
+  br i1 %end, label %done.all, label %region
+done.all:
   ret i32 0
 """
-"""``out[thread]``: the sum over ``in[0]`` rounds of what the next thread wrote in each."""
+"""``in[0]`` regions in each of which ``out[i]``, for all ``i`` below ``in[1]``, becomes one more;
+``wrong[0]``: how often the one before was not done."""
 
 FAIL = """
   %in = load ptr, ptr %tensors, align 8
@@ -107,7 +113,7 @@ PRIVATE = """
   %up = add i64 %thread, 1
   %byte = trunc i64 %up to i8
   call void @llvm.memset.p0.i64(ptr %own, i8 %byte, i64 %size, i1 false)
-  call void @tcl_meet(ptr %team, i64 %threads, ptr %errors)
+  call void @tcl_meet(ptr %team, i64 1, i64 %threads, ptr %errors)
   %last.at = getelementptr i8, ptr %own, i64 8
   %found = load i8, ptr %last.at, align 1
   %wide = zext i8 %found to i64

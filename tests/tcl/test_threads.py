@@ -246,6 +246,7 @@ class _Watched(Executor):
 
     def __init__(self, workers: int, do: Callable[[], Any]) -> None:
         self._pool = ThreadPoolExecutor(workers)
+        self._workers = workers
         self._do = do
         self._lock = threading.Lock()
         self.working = 0
@@ -260,9 +261,11 @@ class _Watched(Executor):
         with self._lock:
             self.working += 1
             self.most = max(self.most, self.working)
-        for _ in range(5):
+        for k in range(300):  # a machine with other things to do starts threads late
             self.together |= any(other.working for other in self.beside)
             time.sleep(0.001)
+            if k >= 4 and self.most == self._workers:
+                break
         with self._lock:
             self.working -= 1
         return self._do()

@@ -132,14 +132,14 @@ class Statements:
 
     def emit(self) -> int:
         """All kernels. Threads share the chunks of those that have some; the first one does what
-        lies between. Returns the number of kernels that are shared."""
+        lies between. Returns the number of regions by which they meet; 0 if nothing is shared."""
         scope = Scope(
             {d.name: PointRange(At(), PointCount.for_extent(d.extent)) for d in self.dims.values()}
         )
         threads = Sharing(self.b)
         alone = not any(k.grid for k in self.program.kernels)
-        for kernel in self.program.kernels:
-            if threads.met:
+        for position, kernel in enumerate(self.program.kernels):
+            if position and not alone:
                 threads.meet()
             if kernel.grid:
                 with self.matrix.configured(kernel.body):
@@ -155,7 +155,7 @@ class Statements:
                 isinstance(s, ir.Store) and s.streamed for s in statements(kernel.body)
             ):
                 self.b.do(self.b.call_text("llvm.x86.sse.sfence", "void"))
-        return threads.regions
+        return 0 if alone else len(self.program.kernels)
 
     def _alone(self, body: ir.Statement, scope: Scope) -> None:
         with self.matrix.configured(body):

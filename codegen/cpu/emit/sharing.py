@@ -1,15 +1,17 @@
 """Sharing work among the threads that run a kernel at the same time.
 
-All threads run the same function, each with its number (``%thread`` of ``%threads``). In the
-memory that they share (``%team``, see ``entry``) lie where they meet (a count, and a phase on the
-next line) and a counter for each shared loop, from which threads take the next iterations.
+All threads run the same function, each with its number (``%thread`` of at most ``%threads``), and
+meet by the memory that they share (``%team``, see ``abi``). They take iterations of a region from
+one counter, and add those that they did to another; what needs the region waits for that to reach
+its end. So nobody waits for a thread that took nothing: one that comes late, or never, is not
+missed.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from tcl.codegen.cpu.abi import BARRIER_LINES, LINE
+from tcl.codegen.cpu.abi import LINE
 from tcl.codegen.cpu.emit.scope import number
 from tcl.codegen.cpu.llvm.builder import Builder, Val
 from tcl.codegen.cpu.llvm.entry import stopped
@@ -33,10 +35,12 @@ class Sharing:
 
     def __init__(self, b: Builder) -> None:
         self.b = b
-        self.regions = 0
-        """Shared loops so far."""
-        self.met = False
-        """Whether what comes next may need what another thread did before."""
+        self.before = 0
+        """Regions before the last one: shared loops, and what the first thread does alone."""
+        self._done: Val | None = None
+        """Iterations that this thread did of the last region."""
+        self._count = 0
+        """Iterations of the last region."""
 
     def share(self, count: int, work: int, each: Callable[[Val], None]) -> None:
         """``each(k)``, which does so much ``work``, for all ``k < count``, by whichever thread is
@@ -50,22 +54,22 @@ class Sharing:
             shared:
         """
         b = self.b
-        counter = f"getelementptr i8, ptr %team, i64 {LINE * (BARRIER_LINES + self.regions)}"
-        self.regions += 1
-        self.met = True
         alone = self._alone()
         part = b.binary("udiv", number(count), b.binary("mul", _THREADS, number(_SHARES)))
         part = b.intrinsic("umax", part, number(1))
         part = b.select(alone, number(count), part)
-        next_ = b.op(counter, "ptr")
+        next_ = self._word(0)
         take, run, done = (b.new_label(x) for x in ("take", "share", "shared"))
         before = b.block
         b.branch_if(alone, run, take)
         b.start(take)
+        so_far = b.op("phi", "i64")
+        so_far_at = len(b.lines) - 1
         taken = b.op(f"atomicrmw add {next_}, {part} monotonic", "i64")
         b.branch_if(b.compare("icmp slt", taken, number(count)), run, done)
         b.start(run)
         first = b.op(f"phi i64 [ 0, %{before} ], [ {taken.text}, %{take} ]", "i64")
+        own = b.op(f"phi i64 [ 0, %{before} ], [ {so_far.text}, %{take} ]", "i64")
         stop = b.intrinsic("smin", b.binary("add nsw", first, part), number(count))
         head, into, out = (b.new_label(x) for x in ("head", "chunk", "taken"))
         entered = b.block
@@ -82,8 +86,14 @@ class Sharing:
         b.lines[at] = f"  {index.text} = phi i64 {pairs}"
         b.branch(head)
         b.start(out)
+        more = b.binary("add nsw", own, b.binary("sub nsw", stop, first))
+        b.lines[so_far_at] = (
+            f"  {so_far.text} = phi i64 [ 0, %{before} ], [ {more.text}, %{b.block} ]"
+        )
         b.branch_if(alone, done, take)
         b.start(done)
+        self._done = b.op(f"phi i64 [ {more.text}, %{out} ], [ {so_far.text}, %{take} ]", "i64")
+        self._count = count
 
     def _look_out(self, index: Val, count: int, work: int) -> None:
         """Leave if the call is to end. Not before every iteration if there is little in one."""
@@ -106,26 +116,38 @@ class Sharing:
     def first_only(self, emit: Callable[[], None]) -> None:
         """What only the first thread does."""
         b = self.b
-        self.met = True
+        first = b.compare("icmp eq", _THREAD, number(0))
         own, after = b.new_label("alone"), b.new_label("after")
-        b.branch_if(b.compare("icmp eq", _THREAD, number(0)), own, after)
+        before = b.block
+        b.branch_if(first, own, after)
         b.start(own)
         emit()
+        last = b.block
         b.branch(after)
         b.start(after)
+        self._done = b.op(f"phi i64 [ 0, %{before} ], [ 1, %{last} ]", "i64")
+        self._count = 1
 
     def meet(self) -> None:
-        """Every thread waits for all others."""
+        """What comes next needs all of the last region: wait until others have done theirs."""
         b = self.b
+        assert self._done is not None
         wait, after = b.new_label("meet"), b.new_label("after")
         b.branch_if(self._alone(), after, wait)
         b.start(wait)
         b.defined["tcl_meet"] = MEET
         b.declared["sched_yield"] = "declare i32 @sched_yield()"
-        b.do("call void @tcl_meet(ptr %team, i64 %threads, ptr %errors)")
+        arguments = f"{self._word(8)}, i64 {self._done.text}, i64 {number(self._count).text}"
+        b.do(f"call void @tcl_meet({arguments}, ptr %errors)")
         b.leave_if_stopped()  # what comes next relies on what then was not done
         b.branch(after)
         b.start(after)
+        self.before += 1
+
+    def _word(self, offset: int) -> str:
+        """One of the last region's words."""
+        place = LINE * self.before + offset
+        return str(self.b.op(f"getelementptr i8, ptr %team, i64 {place}", "ptr"))
 
     def _alone(self) -> Val:
         return self.b.compare("icmp eq", _THREADS, number(1))
@@ -137,36 +159,29 @@ _SPINS = 1 << 14
 """Looks at the phase, some ten microseconds, before the core is offered to others."""
 
 MEET = f"""\
-define internal void @tcl_meet(ptr %team, i64 %threads, ptr %errors) noinline nounwind {{
+define internal void @tcl_meet(ptr %done, i64 %own, i64 %count, ptr %errors) noinline nounwind {{
 entry:
-  %phase_at = getelementptr i8, ptr %team, i64 {LINE}
-  %phase = load atomic i64, ptr %phase_at acquire, align 8
-  %before = atomicrmw add ptr %team, i64 1 acq_rel
-  %arrived = add i64 %before, 1
-  %last = icmp eq i64 %arrived, %threads
-  br i1 %last, label %open, label %spin
-open:
-  store atomic i64 0, ptr %team monotonic, align 8
-  %following = add i64 %phase, 1
-  store atomic i64 %following, ptr %phase_at release, align 8
-  br label %done
+  %before = atomicrmw add ptr %done, i64 %own acq_rel
+  %sum = add i64 %before, %own
+  %last = icmp eq i64 %sum, %count
+  br i1 %last, label %end, label %spin
 spin:
   %looks = phi i64 [ 0, %entry ], [ %more, %again ]
-  %now = load atomic i64, ptr %phase_at acquire, align 8
-  %moved = icmp ne i64 %now, %phase
-  br i1 %moved, label %done, label %again
+  %now = load atomic i64, ptr %done acquire, align 8
+  %all = icmp eq i64 %now, %count
+  br i1 %all, label %end, label %again
 again:
   %more = add i64 %looks, 1
   %long = icmp ugt i64 %looks, {_SPINS}
   br i1 %long, label %yield, label %spin
 yield:
   call i32 @sched_yield()
-  %now2 = load atomic i64, ptr %phase_at acquire, align 8
-  %moved2 = icmp ne i64 %now2, %phase
-  br i1 %moved2, label %done, label %look
+  %now2 = load atomic i64, ptr %done acquire, align 8
+  %all2 = icmp eq i64 %now2, %count
+  br i1 %all2, label %end, label %look
 look:
-{stopped("leave")}  br i1 %leave, label %done, label %yield
-done:
+{stopped("leave")}  br i1 %leave, label %end, label %yield
+end:
   ret void
 }}
 """

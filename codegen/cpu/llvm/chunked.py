@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tcl.codegen.cpu.abi import BARRIER_LINES, LINE
 from tcl.codegen.cpu.llvm.entry import OPENING, alone, stopped, word
 
 _FUNCTION, _TOTAL, _CHUNK, ARGUMENTS = range(4)
@@ -45,12 +44,11 @@ def chunked(bound: Word, arguments: Sequence[Word]) -> str:
     return f"""{opening}
 {word("function", _FUNCTION, record="%tensors")}{word("total", _TOTAL, "i64", "%tensors")}\
 {word("chunk", _CHUNK, "i64", "%tensors")}{"".join(loaded)}\
-  %counter = getelementptr i8, ptr %team, i64 {LINE * BARRIER_LINES}
   br label %next
 next:
 {stopped("stop")}  br i1 %stop, label %done, label %take
 take:
-  %begin = atomicrmw add ptr %counter, i64 %chunk monotonic
+  %begin = atomicrmw add ptr %team, i64 %chunk monotonic
   %more = icmp ult i64 %begin, %total
   br i1 %more, label %run, label %done
 run:

@@ -1,47 +1,68 @@
-/* The pool of threads that kernels run on. It runs without Python and needs nothing but POSIX
-   threads.
+/* The pool of threads that kernels run on. It runs without Python, on Linux.
 
-   A job is handed over by setting the ticket of each worker that takes part. A worker looks at its
-   ticket for a while after its last job, then sleeps. Before it does, it counts itself among the
-   sleepers and looks once more: so either it sees that the ticket was set, or the caller sees that
-   somebody has to be woken. Both the ticket and the count are sequentially consistent for that.
+   A job is offered to workers, and nobody waits for one that does not come: those that come join
+   it, take parts of its work until none is left (codegen/cpu/emit/sharing.py), and leave. The
+   caller does the same; when it finds no more work, it withdraws the offer from those who have not
+   come, and waits for the others to leave. So a worker whose core is taken costs its share of the
+   speed, and not the time until it has a core.
 
-   On Linux, workers keep off the caller's core. The system likes to wake a thread where its waker
-   runs, where it then waits until the caller has done its part alone. A worker that finds itself
-   there forbids itself that core, and the caller forbids its core to workers that last ran on it,
-   as happens when it was moved.
+   A worker's ticket says how things stand:
 
-   Where other processes keep the cores busy, a call that waits for workers can take many times as
-   long as one thread would. A worker that had so little of its core in the last jobs that one
-   thread would have been faster says so; the next calls then run alone, for longer and longer as
-   long as that happens again. */
+       IDLE     it waits awake, or is about to
+       ASLEEP   it waits in the system's futex, for the ticket to change
+       OFFERED  there is a job; the caller writes that, and takes it back if nobody came
+       JOINED   it is at work; only the worker itself goes on from there, to IDLE
+
+   A worker waits awake for a while after its last job, then sleeps. Sleepers are woken in a tree:
+   the caller wakes two, and everyone who joins two more, whoever is next.
+
+   Workers keep off each other's cores and the caller's. The system likes to wake a thread where its
+   waker runs, where it then waits until the caller has done its part alone. A worker that finds
+   somebody at the same job on its core keeps to the cores that are left, and the caller sends
+   workers away that last ran where it runs; for a while, as the cores may be others' by then.
+
+   A worker that loses its core in the middle of its part makes all others wait. One that had so
+   little of its core in the last jobs that one thread would have been faster says so; the next
+   calls then run alone, for longer and longer as long as that happens again. */
 
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
+#include <linux/futex.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "call.h"
 
 enum {
     PAUSES = 32, /* looks, each with a pause, between two looks at the clock */
     STACK = 4 << 20,
-    LEVELS = 5, /* see runs_alone */
+    LEVELS = 5,        /* see runs_alone */
+    MOST_HASTE = 128,  /* jobs after which a worker does not linger whose core was taken */
+    CORES = CPU_SETSIZE,
 };
 
-/* All in nanoseconds. A worker waits awake so long for its next job: it takes a tenth of the time
-   to begin it then, and a caller in a loop in Python comes back sooner than that. */
-static const int64_t WORKER_SPIN = 50000;
-/* After this, a caller that waits for workers lets others run on its core. */
-static const int64_t CALLER_SPIN = 50000;
-/* What a worker that slept may be late without its core being taken: to be woken takes less. */
-static const int64_t SLACK = 100000;
+/* All in nanoseconds. So long a worker, and a caller that waits for workers, looks without a pause
+   for others: a caller in a loop in Python comes back sooner than that. */
+static const int64_t SPIN = 50000;
+/* So long a worker goes on looking, but lets others run on its core after each look, if its last
+   job came within that time: to be woken takes ten times as long as to find a job awake. */
+static const int64_t LINGER = 4000000;
+/* Its core was somebody else's if it took that long to get it back. Then to sleep is better: the
+   system gives a core sooner to a thread that it wakes than to one that let others go first. */
+static const int64_t TAKEN = 100000;
+/* So long a worker keeps to the cores that nobody else had when it shared one. */
+static const int64_t APART = 100000000;
+/* How often a worker that waits notes how much of its core it had. */
+static const int64_t NOTE = 20000;
 /* What calls on all threads are taken to have gained at most, compared to calls alone. What a
    worker waits for its core is set against that: a core that is gone now and then, for some
    milliseconds as schedulers give it to others, costs less than to run alone meanwhile. */
@@ -50,35 +71,47 @@ static const int64_t CREDIT = 32000000;
    as long schedulers give a core to somebody else. */
 static const int64_t SLICE = 4000000;
 
+enum { IDLE, ASLEEP, OFFERED, JOINED };
+
 /* What different threads write lies on different lines. */
 struct worker {
-    _Alignas(LINE) _Atomic int64_t ticket; /* 1: there is a job */
+    _Alignas(LINE) _Atomic uint32_t ticket;
+    _Atomic uint32_t to_wake; /* 1: it slept when the job was offered, and nobody woke it yet */
     _Atomic int64_t last_core;
     struct pool *pool;
     pthread_t thread;
-    int64_t asleep;      /* since when it slept before its last job; 0: it did not */
-    int64_t ended, used; /* when its last job ended, and its CPU time then */
+    int64_t noted, used; /* a time, and its CPU time then */
     int64_t balance;     /* nanoseconds that all threads gained by the last jobs */
+    _Atomic int64_t apart; /* since when it keeps to some cores; 0: it does not */
+};
+
+/* What a worker knows of the way it waits. */
+struct habit {
+    int64_t ended;  /* its last job */
+    bool soon;      /* whether that came soon after the one before */
+    int haste, now; /* jobs after which it does not linger, and how many of them are to come */
+    int64_t switches; /* of its core to other threads, when it began to wait */
 };
 
 struct pool {
     /* Of the caller that has the pool. */
     _Alignas(LINE) _Atomic int64_t taken;
-    int64_t started;                   /* workers */
-    int64_t until, level, pause;       /* calls run alone until then; see runs_alone */
+    int64_t started;             /* workers */
+    int64_t until, level, pause; /* calls run alone until then; see runs_alone */
     int64_t trial, cause;
-    int64_t together;                  /* never alone, whatever is lost */
+    int64_t together; /* wait for every worker, and never run alone */
     /* The job. */
     _Alignas(LINE) struct call *call;
-    int64_t threads, core, begun;
+    int64_t others; /* workers that it is offered to */
+    int64_t begun;
     pthread_t caller;
+    uint32_t number; /* of jobs so far */
     /* Of the workers. */
-    _Alignas(LINE) _Atomic int64_t done;
+    _Alignas(LINE) _Atomic int64_t left;  /* workers that joined and left */
     _Atomic int64_t failed;
     _Atomic int64_t crowded, busy; /* how long the longest crowded job took, and would have taken */
-    _Alignas(LINE) _Atomic int64_t sleepers;
-    _Alignas(LINE) pthread_mutex_t mutex;
-    pthread_cond_t condition;
+    _Alignas(LINE) _Atomic int64_t next; /* the worker that is to be woken next */
+    _Alignas(LINE) _Atomic uint32_t cores[CORES]; /* the last job that somebody did on each */
     struct worker workers[];
 };
 
@@ -108,94 +141,156 @@ static inline void wait_a_little(void) {
 #endif
 }
 
-/* Wait awake until a word has a value, but not for longer than so many nanoseconds: 0, or the time
-   when it gave up. */
-static inline int64_t spin(const _Atomic int64_t *word, int64_t value, int64_t limit) {
-    int64_t begin = now();
-    for (;;) {
-        for (int k = 0; k < PAUSES; k++) {
-            if (atomic_load_explicit(word, memory_order_acquire) == value) return 0;
-            wait_a_little();
-        }
-        int64_t time = now();
-        if (time - begin > limit) return time;
+static int64_t this_core(void) { return sched_getcpu(); }
+
+/* Let a worker run where the caller may, but not on this core, nor on those where others are at this
+   job; if no core is left, then just not on this one. */
+static void keep_off(struct pool *pool, struct worker *worker, int64_t core) {
+    cpu_set_t may, free;
+    CPU_ZERO(&may);
+    if (core < 0 || core >= CORES || pthread_getaffinity_np(pool->caller, sizeof may, &may)) return;
+    CPU_CLR(core, &may);
+    free = may;
+    for (int k = 0; k < CORES; k++)
+        if (atomic_load_explicit(&pool->cores[k], memory_order_relaxed) == pool->number)
+            CPU_CLR(k, &free);
+    if (!CPU_COUNT(&may)) return;
+    pthread_setaffinity_np(worker->thread, sizeof may, CPU_COUNT(&free) ? &free : &may);
+    atomic_store_explicit(&worker->apart, pool->begun, memory_order_relaxed);
+}
+
+/* Let a worker run where the process may again, if that was long ago. */
+static void come_back(struct worker *worker, int64_t time) {
+    int64_t since = atomic_load_explicit(&worker->apart, memory_order_relaxed);
+    cpu_set_t may;
+    CPU_ZERO(&may);
+    if (!since || time - since < APART || sched_getaffinity(getpid(), sizeof may, &may)) return;
+    sched_setaffinity(0, sizeof may, &may);
+    atomic_store_explicit(&worker->apart, 0, memory_order_relaxed);
+}
+
+/* Say that this thread is at the job on this core; whether somebody was before. */
+static bool share_core(struct pool *pool, int64_t core) {
+    if (core < 0 || core >= CORES) return false;
+    return atomic_exchange_explicit(&pool->cores[core], pool->number, memory_order_relaxed) ==
+           pool->number;
+}
+
+static void sleep_until_changed(_Atomic uint32_t *ticket, uint32_t value) {
+    syscall(SYS_futex, ticket, FUTEX_WAIT_PRIVATE, value, 0, 0, 0);
+}
+
+/* Wake some sleepers, whoever is next. */
+static void wake(struct pool *pool, int count) {
+    while (count > 0 && atomic_load_explicit(&pool->next, memory_order_relaxed) < pool->others) {
+        int64_t k = atomic_fetch_add_explicit(&pool->next, 1, memory_order_acquire);
+        if (k >= pool->others) return;
+        struct worker *worker = &pool->workers[k];
+        if (!atomic_exchange_explicit(&worker->to_wake, 0, memory_order_relaxed)) continue;
+        syscall(SYS_futex, &worker->ticket, FUTEX_WAKE_PRIVATE, 1, 0, 0, 0);
+        count--;
     }
 }
 
-#ifdef __linux__
-static int64_t this_core(void) { return sched_getcpu(); }
-
-/* Let a thread run where the caller may, but not on this core, if there is another one. */
-static void forbid(pthread_t thread, pthread_t caller, int64_t core) {
-    cpu_set_t set;
-    CPU_ZERO(&set);
-    if (core < 0 || core >= CPU_SETSIZE || pthread_getaffinity_np(caller, sizeof set, &set)) return;
-    CPU_CLR(core, &set);
-    if (CPU_COUNT(&set)) pthread_setaffinity_np(thread, sizeof set, &set);
-}
-#else
-static int64_t this_core(void) { return -1; }
-static void forbid(pthread_t thread, pthread_t caller, int64_t core) {}
-#endif
-
 /* ---- A worker ---- */
 
-static void note(struct worker *worker) {
-    worker->ended = now();
+static void note(struct worker *worker, int64_t time) {
+    worker->noted = time;
     worker->used = nanoseconds(CLOCK_THREAD_CPUTIME_ID);
-    worker->asleep = 0;
 }
 
 /* Whether all threads gained by the last jobs, compared to one thread that does them alone, and
    notes for the next time. By a job they gain the time of the others, but lose what a worker waits
    for its core, as all wait with it. A worker that finds that more was lost says how long the job
-   took, and would have without the wait, and passes over what it loses in the next one: it sleeps
-   until then, and may be late. */
-static void account(struct pool *pool, struct worker *worker, int64_t begun, int64_t threads) {
-    int64_t asleep = worker->asleep, ended = worker->ended, used = worker->used;
-    note(worker);
-    int64_t took = worker->ended - begun;
-    int64_t without_core = (worker->ended - ended) - (worker->used - used);
-    int64_t granted = asleep ? max(begun - asleep, 0) + SLACK : 0;
-    int64_t harm = min(max(without_core - granted, 0), took);
-    int64_t gained = (threads - 1) * took - threads * harm;
-    int64_t balance = worker->balance < 0 ? max(gained, 0) : worker->balance + gained;
-    worker->balance = max(min(balance, CREDIT), -1);
+   took, and would have without the wait. */
+static void account(struct pool *pool, struct worker *worker, int64_t begun, int64_t others) {
+    int64_t noted = worker->noted, used = worker->used, time = now();
+    note(worker, time);
+    int64_t took = time - begun;
+    int64_t harm = min(max((time - noted) - (worker->used - used), 0), took);
+    int64_t balance = worker->balance + others * took - (others + 1) * harm;
+    worker->balance = max(min(balance, CREDIT), 0);
     if (balance < 0) {
         raise_to(&pool->crowded, took);
         raise_to(&pool->busy, took - harm);
     }
 }
 
+/* How often this thread's core was given to another one. A machine of many that are one in truth
+   stands still, too, but then nobody else had the core. */
+static int64_t switches(void) {
+    struct rusage usage;
+    return getrusage(RUSAGE_THREAD, &usage) ? 0 : usage.ru_nivcsw;
+}
+
+/* Until a job is offered, which may be taken back before it is joined. */
+static void wait_for_offer(struct worker *worker, struct habit *habit) {
+    int64_t begin = worker->noted, time = begin;
+    bool hasty = habit->now > 0, linger = habit->soon && !hasty;
+    if (!hasty) habit->switches = switches();
+    for (int64_t looks = 0;; looks++) {
+        if (atomic_load_explicit(&worker->ticket, memory_order_relaxed) == OFFERED) return;
+        wait_a_little();
+        if (looks % PAUSES) continue;
+        int64_t before = time;
+        time = now();
+        if (time - before > TAKEN && switches() != habit->switches) {
+            habit->now = habit->haste = min(max(4 * habit->haste, 16), MOST_HASTE);
+            break;
+        }
+        if (hasty) break;
+        if (time - begin > SPIN) {
+            if (!linger || time - begin > LINGER) break;
+            sched_yield();
+            looks = -1;
+        }
+        if (time - worker->noted > NOTE) note(worker, time);
+    }
+    come_back(worker, time);
+    /* It is ASLEEP already if an offer was taken back from one that had just woken. */
+    uint32_t found = IDLE;
+    if (!atomic_compare_exchange_strong(&worker->ticket, &found, ASLEEP) && found == OFFERED)
+        return;
+    do sleep_until_changed(&worker->ticket, ASLEEP);
+    while (atomic_load_explicit(&worker->ticket, memory_order_relaxed) == ASLEEP);
+    note(worker, now());
+}
+
 static void work(struct pool *pool, struct worker *worker) {
     struct call *call = pool->call;
+    wake(pool, 2);
     int64_t core = this_core();
     atomic_store_explicit(&worker->last_core, core, memory_order_relaxed);
-    if (core == pool->core) forbid(pthread_self(), pool->caller, core);
+    if (share_core(pool, core)) {
+        keep_off(pool, worker, core);
+        share_core(pool, this_core());
+    }
     int64_t thread = worker - pool->workers + 1;
-    if (call->kernel(call->tensors, call->errors, thread, pool->threads, call->team))
+    if (call->kernel(call->tensors, call->errors, thread, pool->others + 1, call->team))
         atomic_store_explicit(&pool->failed, 1, memory_order_relaxed);
 }
 
 static void *live(void *argument) {
     struct worker *worker = argument;
     struct pool *pool = worker->pool;
-    for (note(worker);;) {
-        int64_t late = spin(&worker->ticket, 1, WORKER_SPIN);
-        if (late) {
-            worker->asleep = late;
-            pthread_mutex_lock(&pool->mutex);
-            atomic_fetch_add(&pool->sleepers, 1);
-            while (!atomic_load(&worker->ticket)) pthread_cond_wait(&pool->condition, &pool->mutex);
-            atomic_fetch_sub(&pool->sleepers, 1);
-            pthread_mutex_unlock(&pool->mutex);
-        }
-        atomic_store_explicit(&worker->ticket, 0, memory_order_relaxed);
-        int64_t begun = pool->begun, threads = pool->threads;
+    struct habit habit = {0};
+    note(worker, now());
+    habit.ended = worker->noted;
+    for (;;) {
+        wait_for_offer(worker, &habit);
+        uint32_t offered = OFFERED;
+        if (!atomic_compare_exchange_strong(&worker->ticket, &offered, JOINED)) continue;
+        int64_t begun = pool->begun, others = pool->others, time = now();
+        if (time - worker->noted > 2 * NOTE) note(worker, time); /* it lost its core before */
         work(pool, worker);
+        atomic_store_explicit(&worker->ticket, IDLE, memory_order_relaxed);
+        atomic_fetch_add_explicit(&pool->left, 1, memory_order_release);
         /* From here on the caller may write the next job. */
-        atomic_fetch_add_explicit(&pool->done, 1, memory_order_release);
-        account(pool, worker, begun, threads);
+        account(pool, worker, begun, others);
+        habit.soon = begun - habit.ended < LINGER;
+        habit.ended = worker->noted;
+        if (habit.now) habit.now--;
+        else if (habit.soon) habit.haste /= 2;
     }
     return 0;
 }
@@ -214,10 +309,12 @@ static int64_t grow(struct pool *pool, int64_t wanted) {
     pthread_attr_setstacksize(&how, STACK);
     for (; pool->started < wanted; pool->started++) {
         struct worker *worker = &pool->workers[pool->started];
-        atomic_store_explicit(&worker->ticket, 0, memory_order_relaxed);
+        atomic_store_explicit(&worker->ticket, IDLE, memory_order_relaxed);
+        atomic_store_explicit(&worker->to_wake, 0, memory_order_relaxed);
         atomic_store_explicit(&worker->last_core, -1, memory_order_relaxed);
         worker->pool = pool;
         worker->balance = 0;
+        atomic_store_explicit(&worker->apart, 0, memory_order_relaxed);
         if (pthread_create(&worker->thread, &how, live, worker)) break;
     }
     pthread_attr_destroy(&how);
@@ -225,29 +322,59 @@ static int64_t grow(struct pool *pool, int64_t wanted) {
     return pool->started;
 }
 
-/* Give a job to as many workers as there are, at most one less than its threads; their number. */
-static int64_t hand_out(struct pool *pool, struct call *call) {
+/* Offer a job to as many workers as there are, at most one less than its threads. */
+static void offer(struct pool *pool, struct call *call) {
     int64_t wanted = call->threads - 1;
     int64_t others = min(pool->started < wanted ? grow(pool, wanted) : pool->started, wanted);
     pool->call = call;
-    pool->threads = others + 1;
-    pool->core = this_core();
+    pool->others = others;
     pool->caller = pthread_self();
     pool->begun = now();
-    atomic_store_explicit(&pool->done, 0, memory_order_relaxed);
+    pool->number++;
+    int64_t core = this_core();
+    share_core(pool, core);
+    atomic_store_explicit(&pool->left, 0, memory_order_relaxed);
     atomic_store_explicit(&pool->failed, 0, memory_order_relaxed);
+    /* Nobody is woken before all tickets are set. */
+    atomic_store_explicit(&pool->next, others, memory_order_relaxed);
+    bool asleep = false;
     for (int64_t k = 0; k < others; k++) {
         struct worker *worker = &pool->workers[k];
-        if (atomic_load_explicit(&worker->last_core, memory_order_relaxed) == pool->core)
-            forbid(worker->thread, pool->caller, pool->core);
-        atomic_store(&worker->ticket, 1);
+        if (atomic_load_explicit(&worker->last_core, memory_order_relaxed) == core)
+            keep_off(pool, worker, core);
+        if (atomic_exchange(&worker->ticket, OFFERED) == ASLEEP) {
+            atomic_store_explicit(&worker->to_wake, 1, memory_order_relaxed);
+            asleep = true;
+        }
     }
-    if (atomic_load(&pool->sleepers)) {
-        pthread_mutex_lock(&pool->mutex);
-        pthread_cond_broadcast(&pool->condition);
-        pthread_mutex_unlock(&pool->mutex);
+    if (asleep) {
+        atomic_store_explicit(&pool->next, 0, memory_order_release);
+        wake(pool, 2);
     }
-    return others;
+}
+
+/* Take a job back from those who did not join; how many did. */
+static int64_t withdraw(struct pool *pool) {
+    int64_t joined = 0;
+    for (int64_t k = 0; k < pool->others; k++) {
+        struct worker *worker = &pool->workers[k];
+        bool sleeps = atomic_exchange_explicit(&worker->to_wake, 0, memory_order_relaxed);
+        uint32_t offered = OFFERED;
+        joined += !atomic_compare_exchange_strong(&worker->ticket, &offered,
+                                                  sleeps ? ASLEEP : IDLE);
+    }
+    return joined;
+}
+
+/* Until so many workers have left. */
+static void wait_for(struct pool *pool, int64_t joined) {
+    int64_t begin = 0;
+    for (int64_t looks = 1; atomic_load_explicit(&pool->left, memory_order_acquire) != joined;) {
+        wait_a_little();
+        if (looks++ % PAUSES) continue;
+        if (!begin) begin = now();
+        else if (now() - begin > SPIN) sched_yield();
+    }
 }
 
 /* Whether a call that has the pool should run alone, as calls before it were crowded.
@@ -303,10 +430,9 @@ int32_t tcl_pool_run(struct call *call) {
         call->alone = now() - begun;
         return result;
     }
-    int64_t others = hand_out(pool, call);
-    int32_t own = call->kernel(call->tensors, call->errors, 0, others + 1, call->team);
-    if (spin(&pool->done, others, CALLER_SPIN))
-        while (atomic_load_explicit(&pool->done, memory_order_acquire) != others) sched_yield();
+    offer(pool, call);
+    int32_t own = call->kernel(call->tensors, call->errors, 0, pool->others + 1, call->team);
+    wait_for(pool, pool->together ? pool->others : withdraw(pool));
     int32_t theirs = atomic_load_explicit(&pool->failed, memory_order_relaxed);
     atomic_store_explicit(&pool->taken, 0, memory_order_release);
     return own | theirs;
@@ -322,9 +448,7 @@ int64_t tcl_pool_bytes(int64_t threads) {
 /* A pool of no threads, whatever was there before: after a fork, none is left. */
 void tcl_pool_reset(struct pool *pool, int64_t threads) {
     memset(pool, 0, tcl_pool_bytes(threads));
-    pthread_mutex_init(&pool->mutex, 0);
-    pthread_cond_init(&pool->condition, 0);
 }
 
-/* Whether calls run on all of their threads however little of their cores these have; for tests. */
+/* Whether all workers take part in every call, whatever else they find; for tests. */
 void tcl_pool_together(struct pool *pool, int64_t always) { pool->together = always; }

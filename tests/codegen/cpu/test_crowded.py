@@ -26,8 +26,8 @@ class Calls:
 
     def __init__(self, pool: ctypes.CDLL) -> None:
         self._pool = pool
-        pool.tcl_pool_bytes.restype = pool.worker_spin.restype = pool.slice.restype = ctypes.c_int64
-        self.worker_spin, self.slice = pool.worker_spin(), pool.slice()
+        pool.tcl_pool_bytes.restype = pool.slice.restype = ctypes.c_int64
+        self.slice = pool.slice()
         self._memory = (ctypes.c_char * (pool.tcl_pool_bytes(2) + LINE))()
         self._at = ctypes.c_void_p(-(-ctypes.addressof(self._memory) // LINE) * LINE)
         self._records: dict[int, ctypes.Array[ctypes.c_int64]] = {}
@@ -49,11 +49,10 @@ class Calls:
             self._move(2 * busy, 0)
             record[OWN] = 2 * busy
             return False
-        begun, free = self.time, self.time - self._ended
-        self._used += min(free, self.worker_spin)
-        asleep = self._ended + self.worker_spin if free > self.worker_spin else 0
+        begun = self.time
+        self._pool.begin(self._at)  # as a worker does that waits
         self._move(busy + lost, busy)
-        self._pool.job_ended(self._at, ctypes.c_int64(begun), ctypes.c_int64(asleep))
+        self._pool.job_ended(self._at, ctypes.c_int64(begun))
         self._ended = self.time
         return True
 
@@ -81,9 +80,8 @@ def calls(pool: ctypes.CDLL) -> Calls:
 
 @pytest.mark.parametrize("busy", [30 * MICRO, 250 * MICRO, 5 * MILLI])
 def test_calls_stay_together_while_nothing_is_lost(calls: Calls, busy: int) -> None:
-    """But what it takes to wake a worker that slept."""
-    for rest, woken in ((0, 0), (10 * MICRO, 0), (10 * MILLI, 80 * MICRO)):
-        assert all(calls.call(busy, woken, rest) for _ in range(300))
+    for rest in (0, 10 * MICRO, 10 * MILLI):
+        assert all(calls.call(busy, rest=rest) for _ in range(300))
 
 
 @pytest.mark.parametrize("busy", [30 * MICRO, 250 * MICRO])
@@ -159,17 +157,6 @@ def test_short_and_long_calls_on_cores_that_are_taken(calls: Calls, lost: int) -
         for _ in range(8):
             calls.call(short, lost * MILLI)
     assert calls.time - begin < 1.15 * each * 2 * (long + 8 * short)
-
-
-def test_a_worker_that_is_late_as_it_slept(calls: Calls) -> None:
-    """It slept while calls ran alone: that they do should not be why they do."""
-    busy = 250 * MICRO
-    for _ in range(3):
-        calls.call(busy, 4 * MILLI)
-    found = [False]
-    for _ in range(1000):
-        found.append(calls.call(busy, 0 if found[-1] else MILLI))
-    assert share(found) > 0.9
 
 
 def test_what_is_lost_between_calls_harms_none(calls: Calls) -> None:

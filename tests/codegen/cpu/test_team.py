@@ -120,11 +120,14 @@ def test_work_is_shared(threads: int) -> None:
 
 @pytest.mark.parametrize("threads", COUNTS)
 def test_threads_meet(threads: int) -> None:
-    rounds = 200 if threads > (os.cpu_count() or 1) else 5000
-    meet = kernel(bodies.MEET, 3, threads=threads)
-    out, slots = np.zeros(threads, np.int64), np.full(threads, -1)
-    meet([words(rounds), out, slots])
-    assert (out == rounds * (rounds - 1) // 2).all()
+    regions, count = 300, 20
+    meet = kernel(bodies.MEET, 3, threads=threads, regions=regions)
+    for together in (True, False):
+        bodies.keep_together(together)
+        for _ in range(20):
+            out, wrong = np.zeros(count, np.int64), words(0)
+            meet([words(regions, count), out, wrong])
+            assert (out == regions).all() and wrong[0] == 0
 
 
 def test_without_regions_there_is_one_thread() -> None:
@@ -337,7 +340,9 @@ calls = []
 real = compile._optimised
 compile._optimised = lambda *a: calls.append(1) or real(*a)
 out = np.zeros(2, np.int64)
-kernel(bodies.WHO, 1, threads=2)([out])
+call = kernel(bodies.WHO, 1, threads=2)
+bodies.keep_together()
+call([out])
 print(out.tolist(), len(calls))
 """
     assert script(run, together=False, TCL_CACHE_DIR=str(tmp_path)) == "[2, 2] 1\n"

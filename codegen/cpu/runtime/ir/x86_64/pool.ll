@@ -1,403 +1,484 @@
 %struct.timespec = type { i64, i64 }
-%struct.cpu_set_t = type { [16 x i64] }
 %struct.__sigset_t = type { [16 x i64] }
 %union.pthread_attr_t = type { i64, [48 x i8] }
-%struct.worker = type { i64, i64, ptr, i64, i64, i64, i64, i64 }
+%struct.worker = type { i32, i32, i64, ptr, i64, i64, i64, i64, i64 }
+%struct.cpu_set_t = type { [16 x i64] }
+%struct.rusage = type { %struct.timeval, %struct.timeval, %union.anon, %union.anon.0, %union.anon.1, %union.anon.2, %union.anon.3, %union.anon.4, %union.anon.5, %union.anon.6, %union.anon.7, %union.anon.8, %union.anon.9, %union.anon.10, %union.anon.11, %union.anon.12 }
+%struct.timeval = type { i64, i64 }
+%union.anon = type { i64 }
+%union.anon.0 = type { i64 }
+%union.anon.1 = type { i64 }
+%union.anon.2 = type { i64 }
+%union.anon.3 = type { i64 }
+%union.anon.4 = type { i64 }
+%union.anon.5 = type { i64 }
+%union.anon.6 = type { i64 }
+%union.anon.7 = type { i64 }
+%union.anon.8 = type { i64 }
+%union.anon.9 = type { i64 }
+%union.anon.10 = type { i64 }
+%union.anon.11 = type { i64 }
+%union.anon.12 = type { i64 }
 
 ; Function Attrs: uwtable
 define i32 @tcl_pool_run(ptr noundef %0) local_unnamed_addr #0 {
   %2 = alloca %struct.timespec, align 8
   %3 = alloca %struct.timespec, align 8
-  %4 = alloca %struct.cpu_set_t, align 8
-  %5 = alloca %struct.timespec, align 8
+  %4 = alloca %struct.timespec, align 8
+  %5 = alloca %struct.__sigset_t, align 8
   %6 = alloca %struct.__sigset_t, align 8
-  %7 = alloca %struct.__sigset_t, align 8
-  %8 = alloca %union.pthread_attr_t, align 8
+  %7 = alloca %union.pthread_attr_t, align 8
+  %8 = alloca %struct.timespec, align 8
   %9 = alloca %struct.timespec, align 8
   %10 = alloca %struct.timespec, align 8
-  %11 = alloca %struct.timespec, align 8
-  %12 = getelementptr inbounds nuw i8, ptr %0, i64 48
-  %13 = load ptr, ptr %12, align 8
-  %14 = getelementptr inbounds nuw i8, ptr %0, i64 24
-  %15 = load ptr, ptr %14, align 8
-  %16 = getelementptr inbounds nuw i8, ptr %0, i64 40
-  %17 = load i64, ptr %16, align 8
-  tail call void @llvm.memset.p0.i64(ptr align 1 %15, i8 0, i64 %17, i1 false)
-  %18 = cmpxchg ptr %13, i64 0, i64 1 acquire monotonic, align 64
-  %19 = extractvalue { i64, i1 } %18, 1
-  br i1 %19, label %28, label %20
+  %11 = getelementptr inbounds nuw i8, ptr %0, i64 48
+  %12 = load ptr, ptr %11, align 8
+  %13 = getelementptr inbounds nuw i8, ptr %0, i64 24
+  %14 = load ptr, ptr %13, align 8
+  %15 = getelementptr inbounds nuw i8, ptr %0, i64 40
+  %16 = load i64, ptr %15, align 8
+  tail call void @llvm.memset.p0.i64(ptr align 1 %14, i8 0, i64 %16, i1 false)
+  %17 = cmpxchg ptr %12, i64 0, i64 1 acquire monotonic, align 64
+  %18 = extractvalue { i64, i1 } %17, 1
+  br i1 %18, label %27, label %19
 
-20:                                               ; preds = %1
-  %21 = load ptr, ptr %0, align 8
-  %22 = getelementptr inbounds nuw i8, ptr %0, i64 8
-  %23 = load ptr, ptr %22, align 8
-  %24 = getelementptr inbounds nuw i8, ptr %0, i64 16
-  %25 = load ptr, ptr %24, align 8
-  %26 = load ptr, ptr %14, align 8
-  %27 = tail call i32 %21(ptr noundef %23, ptr noundef %25, i64 noundef 0, i64 noundef 1, ptr noundef %26)
-  br label %262
+19:                                               ; preds = %1
+  %20 = load ptr, ptr %0, align 8
+  %21 = getelementptr inbounds nuw i8, ptr %0, i64 8
+  %22 = load ptr, ptr %21, align 8
+  %23 = getelementptr inbounds nuw i8, ptr %0, i64 16
+  %24 = load ptr, ptr %23, align 8
+  %25 = load ptr, ptr %13, align 8
+  %26 = tail call i32 %20(ptr noundef %22, ptr noundef %24, i64 noundef 0, i64 noundef 1, ptr noundef %25)
+  br label %302
 
-28:                                               ; preds = %1
-  %29 = getelementptr inbounds nuw i8, ptr %13, i64 144
-  %30 = load atomic i64, ptr %29 monotonic, align 16
-  %31 = getelementptr inbounds nuw i8, ptr %13, i64 16
-  %32 = load i64, ptr %31, align 16
-  %33 = getelementptr inbounds nuw i8, ptr %13, i64 24
-  %34 = load i64, ptr %33, align 8
-  %35 = or i64 %32, %30
-  %36 = or i64 %35, %34
-  %37 = icmp eq i64 %36, 0
-  br i1 %37, label %120, label %38
+27:                                               ; preds = %1
+  %28 = getelementptr inbounds nuw i8, ptr %12, i64 144
+  %29 = load atomic i64, ptr %28 monotonic, align 16
+  %30 = getelementptr inbounds nuw i8, ptr %12, i64 16
+  %31 = load i64, ptr %30, align 16
+  %32 = getelementptr inbounds nuw i8, ptr %12, i64 24
+  %33 = load i64, ptr %32, align 8
+  %34 = or i64 %31, %29
+  %35 = or i64 %34, %33
+  %36 = icmp eq i64 %35, 0
+  br i1 %36, label %119, label %37
 
-38:                                               ; preds = %28
-  call void @llvm.lifetime.start.p0(i64 16, ptr nonnull %11) #10
-  %39 = call i32 @clock_gettime(i32 noundef 1, ptr noundef nonnull %11) #10
-  %40 = load i64, ptr %11, align 8
-  %41 = mul nsw i64 %40, 1000000000
-  %42 = getelementptr inbounds nuw i8, ptr %11, i64 8
-  %43 = load i64, ptr %42, align 8
-  %44 = add nsw i64 %41, %43
-  call void @llvm.lifetime.end.p0(i64 16, ptr nonnull %11) #10
-  %45 = atomicrmw xchg ptr %29, i64 0 monotonic, align 16
-  %46 = getelementptr inbounds nuw i8, ptr %13, i64 56
-  %47 = load i64, ptr %46, align 8
-  %48 = icmp eq i64 %47, 0
-  br i1 %48, label %49, label %120
+37:                                               ; preds = %27
+  call void @llvm.lifetime.start.p0(i64 16, ptr nonnull %10) #9
+  %38 = call i32 @clock_gettime(i32 noundef 1, ptr noundef nonnull %10) #9
+  %39 = load i64, ptr %10, align 8
+  %40 = mul nsw i64 %39, 1000000000
+  %41 = getelementptr inbounds nuw i8, ptr %10, i64 8
+  %42 = load i64, ptr %41, align 8
+  %43 = add nsw i64 %40, %42
+  call void @llvm.lifetime.end.p0(i64 16, ptr nonnull %10) #9
+  %44 = atomicrmw xchg ptr %28, i64 0 monotonic, align 16
+  %45 = getelementptr inbounds nuw i8, ptr %12, i64 56
+  %46 = load i64, ptr %45, align 8
+  %47 = icmp eq i64 %46, 0
+  br i1 %47, label %48, label %119
 
-49:                                               ; preds = %38
-  %50 = icmp eq i64 %45, 0
-  br i1 %50, label %61, label %51
+48:                                               ; preds = %37
+  %49 = icmp eq i64 %44, 0
+  br i1 %49, label %60, label %50
 
-51:                                               ; preds = %49
-  %52 = load i64, ptr %33, align 8
-  %53 = call i64 @llvm.smin.i64(i64 %52, i64 4)
-  %54 = add nsw i64 %53, 1
-  store i64 %54, ptr %33, align 8
-  %55 = shl i64 %45, %54
-  %56 = getelementptr inbounds nuw i8, ptr %13, i64 32
-  store i64 %55, ptr %56, align 32
-  %57 = getelementptr inbounds nuw i8, ptr %13, i64 152
-  %58 = atomicrmw xchg ptr %57, i64 0 monotonic, align 8
-  %59 = getelementptr inbounds nuw i8, ptr %13, i64 48
-  store i64 %58, ptr %59, align 16
-  %60 = add nsw i64 %55, %44
-  store i64 %60, ptr %31, align 16
-  br label %99
+50:                                               ; preds = %48
+  %51 = load i64, ptr %32, align 8
+  %52 = call i64 @llvm.smin.i64(i64 %51, i64 4)
+  %53 = add nsw i64 %52, 1
+  store i64 %53, ptr %32, align 8
+  %54 = shl i64 %44, %53
+  %55 = getelementptr inbounds nuw i8, ptr %12, i64 32
+  store i64 %54, ptr %55, align 32
+  %56 = getelementptr inbounds nuw i8, ptr %12, i64 152
+  %57 = atomicrmw xchg ptr %56, i64 0 monotonic, align 8
+  %58 = getelementptr inbounds nuw i8, ptr %12, i64 48
+  store i64 %57, ptr %58, align 16
+  %59 = add nsw i64 %54, %43
+  store i64 %59, ptr %30, align 16
+  br label %98
 
-61:                                               ; preds = %49
-  %62 = load i64, ptr %31, align 16
-  %63 = icmp eq i64 %62, 0
-  br i1 %63, label %85, label %64
+60:                                               ; preds = %48
+  %61 = load i64, ptr %30, align 16
+  %62 = icmp eq i64 %61, 0
+  br i1 %62, label %84, label %63
 
-64:                                               ; preds = %61
-  %65 = getelementptr inbounds nuw i8, ptr %0, i64 56
-  %66 = load i64, ptr %65, align 8
-  %67 = add nsw i64 %66, 4000000
-  %68 = getelementptr inbounds nuw i8, ptr %13, i64 48
-  %69 = load i64, ptr %68, align 16
-  %70 = icmp slt i64 %67, %69
-  %71 = getelementptr inbounds nuw i8, ptr %13, i64 32
-  %72 = load i64, ptr %71, align 32
-  %73 = load i64, ptr %33, align 8
-  br i1 %70, label %74, label %77
+63:                                               ; preds = %60
+  %64 = getelementptr inbounds nuw i8, ptr %0, i64 56
+  %65 = load i64, ptr %64, align 8
+  %66 = add nsw i64 %65, 4000000
+  %67 = getelementptr inbounds nuw i8, ptr %12, i64 48
+  %68 = load i64, ptr %67, align 16
+  %69 = icmp slt i64 %66, %68
+  %70 = getelementptr inbounds nuw i8, ptr %12, i64 32
+  %71 = load i64, ptr %70, align 32
+  %72 = load i64, ptr %32, align 8
+  br i1 %69, label %73, label %76
 
-74:                                               ; preds = %64
-  %75 = shl i64 %67, %73
-  %76 = call noundef i64 @llvm.smin.i64(i64 %72, i64 %75)
-  br label %80
+73:                                               ; preds = %63
+  %74 = shl i64 %66, %72
+  %75 = call noundef i64 @llvm.smin.i64(i64 %71, i64 %74)
+  br label %79
 
-77:                                               ; preds = %64
-  %78 = shl i64 %66, %73
-  %79 = call noundef i64 @llvm.smax.i64(i64 %72, i64 %78)
-  br label %80
+76:                                               ; preds = %63
+  %77 = shl i64 %65, %72
+  %78 = call noundef i64 @llvm.smax.i64(i64 %71, i64 %77)
+  br label %79
 
-80:                                               ; preds = %77, %74
-  %81 = phi i64 [ %76, %74 ], [ %79, %77 ]
-  %82 = sub i64 %62, %72
-  %83 = add i64 %82, %81
-  %84 = icmp slt i64 %44, %83
-  br i1 %84, label %99, label %89
+79:                                               ; preds = %76, %73
+  %80 = phi i64 [ %75, %73 ], [ %78, %76 ]
+  %81 = sub i64 %61, %71
+  %82 = add i64 %81, %80
+  %83 = icmp slt i64 %43, %82
+  br i1 %83, label %98, label %88
 
-85:                                               ; preds = %61
-  %86 = getelementptr inbounds nuw i8, ptr %13, i64 40
-  %87 = load i64, ptr %86, align 8
-  %88 = icmp slt i64 %44, %87
-  br i1 %88, label %120, label %90
+84:                                               ; preds = %60
+  %85 = getelementptr inbounds nuw i8, ptr %12, i64 40
+  %86 = load i64, ptr %85, align 8
+  %87 = icmp slt i64 %43, %86
+  br i1 %87, label %119, label %89
 
-89:                                               ; preds = %80
-  store i64 0, ptr %31, align 16
-  br label %95
+88:                                               ; preds = %79
+  store i64 0, ptr %30, align 16
+  br label %94
 
-90:                                               ; preds = %85
-  %91 = load i64, ptr %33, align 8
-  %92 = sdiv i64 %91, 2
-  store i64 %92, ptr %33, align 8
-  %93 = getelementptr inbounds nuw i8, ptr %13, i64 32
-  %94 = load i64, ptr %93, align 32
-  br label %95
+89:                                               ; preds = %84
+  %90 = load i64, ptr %32, align 8
+  %91 = sdiv i64 %90, 2
+  store i64 %91, ptr %32, align 8
+  %92 = getelementptr inbounds nuw i8, ptr %12, i64 32
+  %93 = load i64, ptr %92, align 32
+  br label %94
 
-95:                                               ; preds = %90, %89
-  %96 = phi i64 [ %94, %90 ], [ %72, %89 ]
-  %97 = add nsw i64 %96, %44
-  %98 = getelementptr inbounds nuw i8, ptr %13, i64 40
-  store i64 %97, ptr %98, align 8
-  br label %120
+94:                                               ; preds = %89, %88
+  %95 = phi i64 [ %93, %89 ], [ %71, %88 ]
+  %96 = add nsw i64 %95, %43
+  %97 = getelementptr inbounds nuw i8, ptr %12, i64 40
+  store i64 %96, ptr %97, align 8
+  br label %119
 
-99:                                               ; preds = %80, %51
-  store atomic i64 0, ptr %13 release, align 64
-  call void @llvm.lifetime.start.p0(i64 16, ptr nonnull %10) #10
-  %100 = call i32 @clock_gettime(i32 noundef 1, ptr noundef nonnull %10) #10
-  %101 = load i64, ptr %10, align 8
-  %102 = getelementptr inbounds nuw i8, ptr %10, i64 8
-  %103 = load i64, ptr %102, align 8
-  call void @llvm.lifetime.end.p0(i64 16, ptr nonnull %10) #10
-  %104 = load ptr, ptr %0, align 8
-  %105 = getelementptr inbounds nuw i8, ptr %0, i64 8
-  %106 = load ptr, ptr %105, align 8
-  %107 = getelementptr inbounds nuw i8, ptr %0, i64 16
-  %108 = load ptr, ptr %107, align 8
-  %109 = load ptr, ptr %14, align 8
-  %110 = call i32 %104(ptr noundef %106, ptr noundef %108, i64 noundef 0, i64 noundef 1, ptr noundef %109)
-  call void @llvm.lifetime.start.p0(i64 16, ptr nonnull %9) #10
-  %111 = call i32 @clock_gettime(i32 noundef 1, ptr noundef nonnull %9) #10
-  %112 = load i64, ptr %9, align 8
-  %113 = getelementptr inbounds nuw i8, ptr %9, i64 8
-  %114 = load i64, ptr %113, align 8
-  call void @llvm.lifetime.end.p0(i64 16, ptr nonnull %9) #10
-  %115 = sub i64 %112, %101
-  %116 = mul i64 %115, 1000000000
-  %117 = sub i64 %114, %103
-  %118 = add i64 %117, %116
-  %119 = getelementptr inbounds nuw i8, ptr %0, i64 56
-  store i64 %118, ptr %119, align 8
-  br label %262
+98:                                               ; preds = %79, %50
+  store atomic i64 0, ptr %12 release, align 64
+  call void @llvm.lifetime.start.p0(i64 16, ptr nonnull %9) #9
+  %99 = call i32 @clock_gettime(i32 noundef 1, ptr noundef nonnull %9) #9
+  %100 = load i64, ptr %9, align 8
+  %101 = getelementptr inbounds nuw i8, ptr %9, i64 8
+  %102 = load i64, ptr %101, align 8
+  call void @llvm.lifetime.end.p0(i64 16, ptr nonnull %9) #9
+  %103 = load ptr, ptr %0, align 8
+  %104 = getelementptr inbounds nuw i8, ptr %0, i64 8
+  %105 = load ptr, ptr %104, align 8
+  %106 = getelementptr inbounds nuw i8, ptr %0, i64 16
+  %107 = load ptr, ptr %106, align 8
+  %108 = load ptr, ptr %13, align 8
+  %109 = call i32 %103(ptr noundef %105, ptr noundef %107, i64 noundef 0, i64 noundef 1, ptr noundef %108)
+  call void @llvm.lifetime.start.p0(i64 16, ptr nonnull %8) #9
+  %110 = call i32 @clock_gettime(i32 noundef 1, ptr noundef nonnull %8) #9
+  %111 = load i64, ptr %8, align 8
+  %112 = getelementptr inbounds nuw i8, ptr %8, i64 8
+  %113 = load i64, ptr %112, align 8
+  call void @llvm.lifetime.end.p0(i64 16, ptr nonnull %8) #9
+  %114 = sub i64 %111, %100
+  %115 = mul i64 %114, 1000000000
+  %116 = sub i64 %113, %102
+  %117 = add i64 %116, %115
+  %118 = getelementptr inbounds nuw i8, ptr %0, i64 56
+  store i64 %117, ptr %118, align 8
+  br label %302
 
-120:                                              ; preds = %85, %95, %38, %28
-  %121 = getelementptr inbounds nuw i8, ptr %0, i64 32
-  %122 = load i64, ptr %121, align 8
-  %123 = add nsw i64 %122, -1
-  %124 = getelementptr inbounds nuw i8, ptr %13, i64 8
-  %125 = load i64, ptr %124, align 8
-  %126 = icmp slt i64 %125, %123
-  br i1 %126, label %127, label %153
+119:                                              ; preds = %84, %94, %37, %27
+  %120 = getelementptr inbounds nuw i8, ptr %0, i64 32
+  %121 = load i64, ptr %120, align 8
+  %122 = add nsw i64 %121, -1
+  %123 = getelementptr inbounds nuw i8, ptr %12, i64 8
+  %124 = load i64, ptr %123, align 8
+  %125 = icmp slt i64 %124, %122
+  br i1 %125, label %126, label %154
 
-127:                                              ; preds = %120
-  call void @llvm.lifetime.start.p0(i64 128, ptr nonnull %6) #10
-  call void @llvm.lifetime.start.p0(i64 128, ptr nonnull %7) #10
-  call void @llvm.lifetime.start.p0(i64 56, ptr nonnull %8) #10
-  %128 = call i32 @sigfillset(ptr noundef nonnull %6) #10
-  %129 = call i32 @pthread_sigmask(i32 noundef 2, ptr noundef nonnull %6, ptr noundef nonnull %7) #10
-  %130 = call i32 @pthread_attr_init(ptr noundef nonnull %8) #10
-  %131 = call i32 @pthread_attr_setdetachstate(ptr noundef nonnull %8, i32 noundef 1) #10
-  %132 = call i32 @pthread_attr_setstacksize(ptr noundef nonnull %8, i64 noundef 4194304) #10
-  %133 = getelementptr inbounds nuw i8, ptr %13, i64 384
-  %134 = load i64, ptr %124, align 8
-  %135 = icmp slt i64 %134, %123
-  br i1 %135, label %136, label %149
+126:                                              ; preds = %119
+  call void @llvm.lifetime.start.p0(i64 128, ptr nonnull %5) #9
+  call void @llvm.lifetime.start.p0(i64 128, ptr nonnull %6) #9
+  call void @llvm.lifetime.start.p0(i64 56, ptr nonnull %7) #9
+  %127 = call i32 @sigfillset(ptr noundef nonnull %5) #9
+  %128 = call i32 @pthread_sigmask(i32 noundef 2, ptr noundef nonnull %5, ptr noundef nonnull %6) #9
+  %129 = call i32 @pthread_attr_init(ptr noundef nonnull %7) #9
+  %130 = call i32 @pthread_attr_setdetachstate(ptr noundef nonnull %7, i32 noundef 1) #9
+  %131 = call i32 @pthread_attr_setstacksize(ptr noundef nonnull %7, i64 noundef 4194304) #9
+  %132 = getelementptr inbounds nuw i8, ptr %12, i64 4352
+  %133 = load i64, ptr %123, align 8
+  %134 = icmp slt i64 %133, %122
+  br i1 %134, label %135, label %150
 
-136:                                              ; preds = %127, %145
-  %137 = phi i64 [ %147, %145 ], [ %134, %127 ]
-  %138 = getelementptr inbounds [0 x %struct.worker], ptr %133, i64 0, i64 %137
-  store atomic i64 0, ptr %138 monotonic, align 64
-  %139 = getelementptr inbounds nuw i8, ptr %138, i64 8
+135:                                              ; preds = %126, %146
+  %136 = phi i64 [ %148, %146 ], [ %133, %126 ]
+  %137 = getelementptr inbounds [0 x %struct.worker], ptr %132, i64 0, i64 %136
+  store atomic i32 0, ptr %137 monotonic, align 64
+  %138 = getelementptr inbounds nuw i8, ptr %137, i64 4
+  store atomic i32 0, ptr %138 monotonic, align 4
+  %139 = getelementptr inbounds nuw i8, ptr %137, i64 8
   store atomic i64 -1, ptr %139 monotonic, align 8
-  %140 = getelementptr inbounds nuw i8, ptr %138, i64 16
-  store ptr %13, ptr %140, align 16
-  %141 = getelementptr inbounds nuw i8, ptr %138, i64 56
-  store i64 0, ptr %141, align 8
-  %142 = getelementptr inbounds nuw i8, ptr %138, i64 24
-  %143 = call i32 @pthread_create(ptr noundef nonnull %142, ptr noundef nonnull %8, ptr noundef nonnull @live, ptr noundef nonnull %138) #10
-  %144 = icmp eq i32 %143, 0
-  br i1 %144, label %145, label %149
+  %140 = getelementptr inbounds nuw i8, ptr %137, i64 16
+  store ptr %12, ptr %140, align 16
+  %141 = getelementptr inbounds nuw i8, ptr %137, i64 48
+  store i64 0, ptr %141, align 16
+  %142 = getelementptr inbounds nuw i8, ptr %137, i64 56
+  store atomic i64 0, ptr %142 monotonic, align 8
+  %143 = getelementptr inbounds nuw i8, ptr %137, i64 24
+  %144 = call i32 @pthread_create(ptr noundef nonnull %143, ptr noundef nonnull %7, ptr noundef nonnull @live, ptr noundef nonnull %137) #9
+  %145 = icmp eq i32 %144, 0
+  br i1 %145, label %146, label %150
 
-145:                                              ; preds = %136
-  %146 = load i64, ptr %124, align 8
-  %147 = add nsw i64 %146, 1
-  store i64 %147, ptr %124, align 8
-  %148 = icmp slt i64 %147, %123
-  br i1 %148, label %136, label %149, !llvm.loop !5
+146:                                              ; preds = %135
+  %147 = load i64, ptr %123, align 8
+  %148 = add nsw i64 %147, 1
+  store i64 %148, ptr %123, align 8
+  %149 = icmp slt i64 %148, %122
+  br i1 %149, label %135, label %150, !llvm.loop !5
 
-149:                                              ; preds = %145, %136, %127
-  %150 = call i32 @pthread_attr_destroy(ptr noundef nonnull %8) #10
-  %151 = call i32 @pthread_sigmask(i32 noundef 2, ptr noundef nonnull %7, ptr noundef null) #10
-  %152 = load i64, ptr %124, align 8
-  call void @llvm.lifetime.end.p0(i64 56, ptr nonnull %8) #10
-  call void @llvm.lifetime.end.p0(i64 128, ptr nonnull %7) #10
-  call void @llvm.lifetime.end.p0(i64 128, ptr nonnull %6) #10
-  br label %153
+150:                                              ; preds = %146, %135, %126
+  %151 = call i32 @pthread_attr_destroy(ptr noundef nonnull %7) #9
+  %152 = call i32 @pthread_sigmask(i32 noundef 2, ptr noundef nonnull %6, ptr noundef null) #9
+  %153 = load i64, ptr %123, align 8
+  call void @llvm.lifetime.end.p0(i64 56, ptr nonnull %7) #9
+  call void @llvm.lifetime.end.p0(i64 128, ptr nonnull %6) #9
+  call void @llvm.lifetime.end.p0(i64 128, ptr nonnull %5) #9
+  br label %154
 
-153:                                              ; preds = %149, %120
-  %154 = phi i64 [ %152, %149 ], [ %125, %120 ]
-  %155 = call noundef i64 @llvm.smin.i64(i64 %154, i64 %123)
-  %156 = getelementptr inbounds nuw i8, ptr %13, i64 64
-  store ptr %0, ptr %156, align 64
-  %157 = add nsw i64 %155, 1
-  %158 = getelementptr inbounds nuw i8, ptr %13, i64 72
-  store i64 %157, ptr %158, align 8
-  %159 = call i32 @sched_getcpu() #10
-  %160 = sext i32 %159 to i64
-  %161 = getelementptr inbounds nuw i8, ptr %13, i64 80
-  store i64 %160, ptr %161, align 16
-  %162 = tail call i64 @pthread_self() #12
-  %163 = getelementptr inbounds nuw i8, ptr %13, i64 96
-  store i64 %162, ptr %163, align 32
-  call void @llvm.lifetime.start.p0(i64 16, ptr nonnull %5) #10
-  %164 = call i32 @clock_gettime(i32 noundef 1, ptr noundef nonnull %5) #10
-  %165 = load i64, ptr %5, align 8
-  %166 = mul nsw i64 %165, 1000000000
-  %167 = getelementptr inbounds nuw i8, ptr %5, i64 8
-  %168 = load i64, ptr %167, align 8
-  %169 = add nsw i64 %166, %168
-  call void @llvm.lifetime.end.p0(i64 16, ptr nonnull %5) #10
-  %170 = getelementptr inbounds nuw i8, ptr %13, i64 88
-  store i64 %169, ptr %170, align 8
-  %171 = getelementptr inbounds nuw i8, ptr %13, i64 128
-  store atomic i64 0, ptr %171 monotonic, align 64
-  %172 = getelementptr inbounds nuw i8, ptr %13, i64 136
-  store atomic i64 0, ptr %172 monotonic, align 8
-  %173 = icmp sgt i64 %155, 0
-  br i1 %173, label %174, label %176
+154:                                              ; preds = %150, %119
+  %155 = phi i64 [ %153, %150 ], [ %124, %119 ]
+  %156 = call noundef i64 @llvm.smin.i64(i64 %155, i64 %122)
+  %157 = getelementptr inbounds nuw i8, ptr %12, i64 64
+  store ptr %0, ptr %157, align 64
+  %158 = getelementptr inbounds nuw i8, ptr %12, i64 72
+  store i64 %156, ptr %158, align 8
+  %159 = tail call i64 @pthread_self() #12
+  %160 = getelementptr inbounds nuw i8, ptr %12, i64 88
+  store i64 %159, ptr %160, align 8
+  call void @llvm.lifetime.start.p0(i64 16, ptr nonnull %4) #9
+  %161 = call i32 @clock_gettime(i32 noundef 1, ptr noundef nonnull %4) #9
+  %162 = load i64, ptr %4, align 8
+  %163 = mul nsw i64 %162, 1000000000
+  %164 = getelementptr inbounds nuw i8, ptr %4, i64 8
+  %165 = load i64, ptr %164, align 8
+  %166 = add nsw i64 %163, %165
+  call void @llvm.lifetime.end.p0(i64 16, ptr nonnull %4) #9
+  %167 = getelementptr inbounds nuw i8, ptr %12, i64 80
+  store i64 %166, ptr %167, align 16
+  %168 = getelementptr inbounds nuw i8, ptr %12, i64 96
+  %169 = load i32, ptr %168, align 32
+  %170 = add i32 %169, 1
+  store i32 %170, ptr %168, align 32
+  %171 = call i32 @sched_getcpu() #9
+  %172 = sext i32 %171 to i64
+  %173 = icmp ugt i32 %171, 1023
+  br i1 %173, label %179, label %174
 
-174:                                              ; preds = %153
-  %175 = getelementptr inbounds nuw i8, ptr %13, i64 384
-  br label %180
+174:                                              ; preds = %154
+  %175 = getelementptr inbounds nuw i8, ptr %12, i64 256
+  %176 = getelementptr inbounds nuw [1024 x i32], ptr %175, i64 0, i64 %172
+  %177 = load i32, ptr %168, align 32
+  %178 = atomicrmw xchg ptr %176, i32 %177 monotonic, align 4
+  br label %179
 
-176:                                              ; preds = %208, %153
-  %177 = getelementptr inbounds nuw i8, ptr %13, i64 192
-  %178 = load atomic i64, ptr %177 seq_cst, align 64
-  %179 = icmp eq i64 %178, 0
-  br i1 %179, label %217, label %211
+179:                                              ; preds = %174, %154
+  %180 = getelementptr inbounds nuw i8, ptr %12, i64 128
+  store atomic i64 0, ptr %180 monotonic, align 64
+  %181 = getelementptr inbounds nuw i8, ptr %12, i64 136
+  store atomic i64 0, ptr %181 monotonic, align 8
+  %182 = getelementptr inbounds nuw i8, ptr %12, i64 192
+  store atomic i64 %156, ptr %182 monotonic, align 64
+  %183 = icmp sgt i64 %156, 0
+  br i1 %183, label %184, label %228
 
-180:                                              ; preds = %208, %174
-  %181 = phi i64 [ 0, %174 ], [ %209, %208 ]
-  %182 = getelementptr inbounds nuw [0 x %struct.worker], ptr %175, i64 0, i64 %181
-  %183 = getelementptr inbounds nuw i8, ptr %182, i64 8
-  %184 = load atomic i64, ptr %183 monotonic, align 8
-  %185 = load i64, ptr %161, align 16
-  %186 = icmp eq i64 %184, %185
-  br i1 %186, label %187, label %208
+184:                                              ; preds = %179
+  %185 = getelementptr inbounds nuw i8, ptr %12, i64 4352
+  br label %186
 
-187:                                              ; preds = %180
-  %188 = getelementptr inbounds nuw i8, ptr %182, i64 24
-  %189 = load i64, ptr %188, align 8
-  %190 = load i64, ptr %163, align 32
-  call void @llvm.lifetime.start.p0(i64 128, ptr nonnull %4) #10
-  call void @llvm.memset.p0.i64(ptr noundef nonnull align 8 dereferenceable(128) %4, i8 0, i64 128, i1 false)
-  %191 = icmp ugt i64 %184, 1023
-  br i1 %191, label %207, label %192
+186:                                              ; preds = %203, %184
+  %187 = phi i1 [ true, %203 ], [ false, %184 ]
+  %188 = phi i64 [ %205, %203 ], [ 0, %184 ]
+  br label %190
 
-192:                                              ; preds = %187
-  %193 = call i32 @pthread_getaffinity_np(i64 noundef %190, i64 noundef 128, ptr noundef nonnull %4) #10
-  %194 = icmp eq i32 %193, 0
-  br i1 %194, label %195, label %207
+189:                                              ; preds = %200
+  br i1 %187, label %207, label %228
 
-195:                                              ; preds = %192
-  %196 = and i64 %184, 63
-  %197 = shl nuw i64 1, %196
-  %198 = xor i64 %197, -1
-  %199 = lshr i64 %184, 6
-  %200 = getelementptr inbounds nuw i64, ptr %4, i64 %199
-  %201 = load i64, ptr %200, align 8
-  %202 = and i64 %201, %198
-  store i64 %202, ptr %200, align 8
-  %203 = call i32 @__sched_cpucount(i64 noundef 128, ptr noundef nonnull %4) #10
-  %204 = icmp eq i32 %203, 0
-  br i1 %204, label %207, label %205
+190:                                              ; preds = %200, %186
+  %191 = phi i64 [ %201, %200 ], [ %188, %186 ]
+  %192 = getelementptr inbounds nuw [0 x %struct.worker], ptr %185, i64 0, i64 %191
+  %193 = getelementptr inbounds nuw i8, ptr %192, i64 8
+  %194 = load atomic i64, ptr %193 monotonic, align 8
+  %195 = icmp eq i64 %194, %172
+  br i1 %195, label %196, label %197
 
-205:                                              ; preds = %195
-  %206 = call i32 @pthread_setaffinity_np(i64 noundef %189, i64 noundef 128, ptr noundef nonnull %4) #10
-  br label %207
+196:                                              ; preds = %190
+  call fastcc void @keep_off(ptr noundef nonnull %12, ptr noundef nonnull %192, i64 noundef %172)
+  br label %197
 
-207:                                              ; preds = %205, %195, %192, %187
-  call void @llvm.lifetime.end.p0(i64 128, ptr nonnull %4) #10
+197:                                              ; preds = %196, %190
+  %198 = atomicrmw xchg ptr %192, i32 2 seq_cst, align 64
+  %199 = icmp eq i32 %198, 1
+  br i1 %199, label %203, label %200
+
+200:                                              ; preds = %197
+  %201 = add nuw nsw i64 %191, 1
+  %202 = icmp eq i64 %201, %156
+  br i1 %202, label %189, label %190, !llvm.loop !7
+
+203:                                              ; preds = %197
+  %204 = getelementptr inbounds nuw i8, ptr %192, i64 4
+  store atomic i32 1, ptr %204 monotonic, align 4
+  %205 = add nuw nsw i64 %191, 1
+  %206 = icmp eq i64 %205, %156
+  br i1 %206, label %207, label %186, !llvm.loop !7
+
+207:                                              ; preds = %203, %189
+  store atomic i64 0, ptr %182 release, align 64
   br label %208
 
-208:                                              ; preds = %207, %180
-  store atomic i64 1, ptr %182 seq_cst, align 64
-  %209 = add nuw nsw i64 %181, 1
-  %210 = icmp eq i64 %209, %155
-  br i1 %210, label %176, label %180, !llvm.loop !7
+208:                                              ; preds = %225, %207
+  %209 = phi i32 [ 2, %207 ], [ %226, %225 ]
+  %210 = load atomic i64, ptr %182 monotonic, align 64
+  %211 = load i64, ptr %158, align 8
+  %212 = icmp slt i64 %210, %211
+  br i1 %212, label %213, label %228
 
-211:                                              ; preds = %176
-  %212 = getelementptr inbounds nuw i8, ptr %13, i64 256
-  %213 = call i32 @pthread_mutex_lock(ptr noundef nonnull %212) #10
-  %214 = getelementptr inbounds nuw i8, ptr %13, i64 296
-  %215 = call i32 @pthread_cond_broadcast(ptr noundef nonnull %214) #10
-  %216 = call i32 @pthread_mutex_unlock(ptr noundef nonnull %212) #10
-  br label %217
+213:                                              ; preds = %208
+  %214 = atomicrmw add ptr %182, i64 1 acquire, align 64
+  %215 = load i64, ptr %158, align 8
+  %216 = icmp slt i64 %214, %215
+  br i1 %216, label %217, label %228
 
-217:                                              ; preds = %176, %211
-  %218 = load ptr, ptr %0, align 8
-  %219 = getelementptr inbounds nuw i8, ptr %0, i64 8
-  %220 = load ptr, ptr %219, align 8
-  %221 = getelementptr inbounds nuw i8, ptr %0, i64 16
-  %222 = load ptr, ptr %221, align 8
-  %223 = load ptr, ptr %14, align 8
-  %224 = call i32 %218(ptr noundef %220, ptr noundef %222, i64 noundef 0, i64 noundef %157, ptr noundef %223)
-  call void @llvm.lifetime.start.p0(i64 16, ptr nonnull %3) #10
-  %225 = call i32 @clock_gettime(i32 noundef 1, ptr noundef nonnull %3) #10
-  %226 = load i64, ptr %3, align 8
-  %227 = getelementptr inbounds nuw i8, ptr %3, i64 8
-  %228 = load i64, ptr %227, align 8
-  call void @llvm.lifetime.end.p0(i64 16, ptr nonnull %3) #10
-  %229 = getelementptr inbounds nuw i8, ptr %2, i64 8
-  %230 = mul i64 %226, -1000000000
-  %231 = sub i64 %230, %228
-  br label %232
+217:                                              ; preds = %213
+  %218 = getelementptr inbounds [0 x %struct.worker], ptr %185, i64 0, i64 %214
+  %219 = getelementptr inbounds nuw i8, ptr %218, i64 4
+  %220 = atomicrmw xchg ptr %219, i32 0 monotonic, align 4
+  %221 = icmp eq i32 %220, 0
+  br i1 %221, label %225, label %222, !llvm.loop !8
 
-232:                                              ; preds = %239, %217
-  %233 = phi i32 [ 0, %217 ], [ %240, %239 ]
-  %234 = load atomic i64, ptr %171 acquire, align 8
-  %235 = icmp eq i64 %234, %155
-  br i1 %235, label %258, label %236
+222:                                              ; preds = %217
+  %223 = call i64 (i64, ...) @syscall(i64 noundef 202, ptr noundef nonnull %218, i32 noundef 129, i32 noundef 1, i32 noundef 0, i32 noundef 0, i32 noundef 0) #9
+  %224 = add nsw i32 %209, -1
+  br label %225
 
-236:                                              ; preds = %232
+225:                                              ; preds = %222, %217
+  %226 = phi i32 [ %224, %222 ], [ %209, %217 ]
+  %227 = icmp sgt i32 %226, 0
+  br i1 %227, label %208, label %228
+
+228:                                              ; preds = %208, %213, %225, %179, %189
+  %229 = load ptr, ptr %0, align 8
+  %230 = getelementptr inbounds nuw i8, ptr %0, i64 8
+  %231 = load ptr, ptr %230, align 8
+  %232 = getelementptr inbounds nuw i8, ptr %0, i64 16
+  %233 = load ptr, ptr %232, align 8
+  %234 = load i64, ptr %158, align 8
+  %235 = add nsw i64 %234, 1
+  %236 = load ptr, ptr %13, align 8
+  %237 = call i32 %229(ptr noundef %231, ptr noundef %233, i64 noundef 0, i64 noundef %235, ptr noundef %236)
+  %238 = getelementptr inbounds nuw i8, ptr %12, i64 56
+  %239 = load i64, ptr %238, align 8
+  %240 = icmp eq i64 %239, 0
+  %241 = load i64, ptr %158, align 8
+  br i1 %240, label %242, label %262
+
+242:                                              ; preds = %228
+  %243 = icmp sgt i64 %241, 0
+  br i1 %243, label %244, label %262
+
+244:                                              ; preds = %242
+  %245 = getelementptr inbounds nuw i8, ptr %12, i64 4352
+  br label %246
+
+246:                                              ; preds = %246, %244
+  %247 = phi i64 [ 0, %244 ], [ %258, %246 ]
+  %248 = phi i64 [ 0, %244 ], [ %259, %246 ]
+  %249 = getelementptr inbounds nuw [0 x %struct.worker], ptr %245, i64 0, i64 %248
+  %250 = getelementptr inbounds nuw i8, ptr %249, i64 4
+  %251 = atomicrmw xchg ptr %250, i32 0 monotonic, align 4
+  %252 = icmp ne i32 %251, 0
+  %253 = zext i1 %252 to i32
+  %254 = cmpxchg ptr %249, i32 2, i32 %253 seq_cst seq_cst, align 64
+  %255 = extractvalue { i32, i1 } %254, 1
+  %256 = xor i1 %255, true
+  %257 = zext i1 %256 to i64
+  %258 = add nuw nsw i64 %247, %257
+  %259 = add nuw nsw i64 %248, 1
+  %260 = load i64, ptr %158, align 8
+  %261 = icmp slt i64 %259, %260
+  br i1 %261, label %246, label %262, !llvm.loop !9
+
+262:                                              ; preds = %246, %228, %242
+  %263 = phi i64 [ 0, %242 ], [ %241, %228 ], [ %258, %246 ]
+  %264 = getelementptr inbounds nuw i8, ptr %2, i64 8
+  %265 = getelementptr inbounds nuw i8, ptr %3, i64 8
+  br label %266
+
+266:                                              ; preds = %281, %262
+  %267 = phi i64 [ %277, %281 ], [ 1, %262 ]
+  %268 = phi i64 [ %286, %281 ], [ 0, %262 ]
+  %269 = icmp eq i64 %268, 0
+  br label %270
+
+270:                                              ; preds = %297, %266
+  %271 = phi i64 [ %267, %266 ], [ %277, %297 ]
+  br label %272
+
+272:                                              ; preds = %276, %270
+  %273 = phi i64 [ %277, %276 ], [ %271, %270 ]
+  %274 = load atomic i64, ptr %180 acquire, align 64
+  %275 = icmp eq i64 %274, %263
+  br i1 %275, label %298, label %276
+
+276:                                              ; preds = %272
   call void @llvm.x86.sse2.pause()
-  %237 = add nuw nsw i32 %233, 1
-  %238 = icmp eq i32 %237, 32
-  br i1 %238, label %241, label %239
+  %277 = add i64 %273, 1
+  %278 = and i64 %277, 31
+  %279 = icmp eq i64 %278, 1
+  br i1 %279, label %280, label %272, !llvm.loop !10
 
-239:                                              ; preds = %236, %241
-  %240 = phi i32 [ %237, %236 ], [ 0, %241 ]
-  br label %232, !llvm.loop !8
+280:                                              ; preds = %276
+  br i1 %269, label %281, label %287
 
-241:                                              ; preds = %236
-  call void @llvm.lifetime.start.p0(i64 16, ptr nonnull %2) #10
-  %242 = call i32 @clock_gettime(i32 noundef 1, ptr noundef nonnull %2) #10
-  %243 = load i64, ptr %2, align 8
-  %244 = mul nsw i64 %243, 1000000000
-  %245 = load i64, ptr %229, align 8
-  %246 = add nsw i64 %244, %245
-  call void @llvm.lifetime.end.p0(i64 16, ptr nonnull %2) #10
-  %247 = add i64 %231, %246
-  %248 = icmp slt i64 %247, 50001
-  br i1 %248, label %239, label %249
+281:                                              ; preds = %280
+  call void @llvm.lifetime.start.p0(i64 16, ptr nonnull %3) #9
+  %282 = call i32 @clock_gettime(i32 noundef 1, ptr noundef nonnull %3) #9
+  %283 = load i64, ptr %3, align 8
+  %284 = mul nsw i64 %283, 1000000000
+  %285 = load i64, ptr %265, align 8
+  %286 = add nsw i64 %284, %285
+  call void @llvm.lifetime.end.p0(i64 16, ptr nonnull %3) #9
+  br label %266, !llvm.loop !10
 
-249:                                              ; preds = %241
-  %250 = icmp eq i64 %246, 0
-  br i1 %250, label %258, label %251
+287:                                              ; preds = %280
+  call void @llvm.lifetime.start.p0(i64 16, ptr nonnull %2) #9
+  %288 = call i32 @clock_gettime(i32 noundef 1, ptr noundef nonnull %2) #9
+  %289 = load i64, ptr %2, align 8
+  %290 = mul nsw i64 %289, 1000000000
+  %291 = load i64, ptr %264, align 8
+  call void @llvm.lifetime.end.p0(i64 16, ptr nonnull %2) #9
+  %292 = sub i64 %291, %268
+  %293 = add i64 %292, %290
+  %294 = icmp sgt i64 %293, 50000
+  br i1 %294, label %295, label %297
 
-251:                                              ; preds = %249
-  %252 = load atomic i64, ptr %171 acquire, align 64
-  %253 = icmp eq i64 %252, %155
-  br i1 %253, label %258, label %254
+295:                                              ; preds = %287
+  %296 = call i32 @sched_yield() #9
+  br label %297
 
-254:                                              ; preds = %251, %254
-  %255 = call i32 @sched_yield() #10
-  %256 = load atomic i64, ptr %171 acquire, align 64
-  %257 = icmp eq i64 %256, %155
-  br i1 %257, label %258, label %254, !llvm.loop !9
+297:                                              ; preds = %295, %287
+  br label %270, !llvm.loop !10
 
-258:                                              ; preds = %232, %254, %251, %249
-  %259 = load atomic i64, ptr %172 monotonic, align 8
-  %260 = trunc i64 %259 to i32
-  store atomic i64 0, ptr %13 release, align 64
-  %261 = or i32 %224, %260
-  br label %262
+298:                                              ; preds = %272
+  %299 = load atomic i64, ptr %181 monotonic, align 8
+  %300 = trunc i64 %299 to i32
+  store atomic i64 0, ptr %12 release, align 64
+  %301 = or i32 %237, %300
+  br label %302
 
-262:                                              ; preds = %99, %258, %20
-  %263 = phi i32 [ %27, %20 ], [ %110, %99 ], [ %261, %258 ]
-  ret i32 %263
+302:                                              ; preds = %98, %298, %19
+  %303 = phi i32 [ %26, %19 ], [ %109, %98 ], [ %301, %298 ]
+  ret i32 %303
 }
 
 ; Function Attrs: mustprogress nocallback nofree nosync nounwind willreturn memory(argmem: readwrite)
@@ -409,374 +490,636 @@ declare void @llvm.memset.p0.i64(ptr nocapture writeonly, i8, i64, i1 immarg) #2
 ; Function Attrs: mustprogress nocallback nofree nosync nounwind willreturn memory(argmem: readwrite)
 declare void @llvm.lifetime.end.p0(i64 immarg, ptr nocapture) #1
 
-; Function Attrs: nounwind
-declare i32 @sched_yield() local_unnamed_addr #3
-
 ; Function Attrs: mustprogress nofree norecurse nosync nounwind willreturn memory(none) uwtable
-define range(i64 320, 257) i64 @tcl_pool_bytes(i64 noundef %0) local_unnamed_addr #4 {
+define range(i64 4288, 4225) i64 @tcl_pool_bytes(i64 noundef %0) local_unnamed_addr #3 {
   %2 = shl i64 %0, 6
-  %3 = add i64 %2, 320
+  %3 = add i64 %2, 4288
   ret i64 %3
 }
 
-; Function Attrs: nounwind uwtable
-define void @tcl_pool_reset(ptr noundef %0, i64 noundef %1) local_unnamed_addr #5 {
+; Function Attrs: mustprogress nofree norecurse nosync nounwind willreturn memory(argmem: write) uwtable
+define void @tcl_pool_reset(ptr nocapture noundef writeonly %0, i64 noundef %1) local_unnamed_addr #4 {
   %3 = shl i64 %1, 6
-  %4 = add i64 %3, 320
+  %4 = add i64 %3, 4288
   tail call void @llvm.memset.p0.i64(ptr align 64 %0, i8 0, i64 %4, i1 false)
-  %5 = getelementptr inbounds nuw i8, ptr %0, i64 256
-  %6 = tail call i32 @pthread_mutex_init(ptr noundef nonnull %5, ptr noundef null) #10
-  %7 = getelementptr inbounds nuw i8, ptr %0, i64 296
-  %8 = tail call i32 @pthread_cond_init(ptr noundef nonnull %7, ptr noundef null) #10
   ret void
 }
 
-; Function Attrs: nounwind
-declare i32 @pthread_mutex_init(ptr noundef, ptr noundef) local_unnamed_addr #3
-
-; Function Attrs: nounwind
-declare i32 @pthread_cond_init(ptr noundef, ptr noundef) local_unnamed_addr #3
-
 ; Function Attrs: mustprogress nofree norecurse nosync nounwind willreturn memory(argmem: write) uwtable
-define void @tcl_pool_together(ptr nocapture noundef writeonly initializes((56, 64)) %0, i64 noundef %1) local_unnamed_addr #6 {
+define void @tcl_pool_together(ptr nocapture noundef writeonly initializes((56, 64)) %0, i64 noundef %1) local_unnamed_addr #4 {
   %3 = getelementptr inbounds nuw i8, ptr %0, i64 56
   store i64 %1, ptr %3, align 8
   ret void
 }
 
 ; Function Attrs: nounwind
-declare i32 @clock_gettime(i32 noundef, ptr noundef) local_unnamed_addr #3
+declare i32 @clock_gettime(i32 noundef, ptr noundef) local_unnamed_addr #5
 
 ; Function Attrs: mustprogress nofree nosync nounwind willreturn memory(none)
-declare i64 @pthread_self() local_unnamed_addr #7
+declare i64 @pthread_self() local_unnamed_addr #6
 
-; Function Attrs: nounwind
-declare i32 @pthread_mutex_lock(ptr noundef) local_unnamed_addr #3
-
-; Function Attrs: nounwind
-declare i32 @pthread_cond_broadcast(ptr noundef) local_unnamed_addr #3
-
-; Function Attrs: nounwind
-declare i32 @pthread_mutex_unlock(ptr noundef) local_unnamed_addr #3
-
-; Function Attrs: nounwind
-declare i32 @sigfillset(ptr noundef) local_unnamed_addr #3
-
-; Function Attrs: nounwind
-declare i32 @pthread_sigmask(i32 noundef, ptr noundef, ptr noundef) local_unnamed_addr #3
-
-; Function Attrs: nounwind
-declare i32 @pthread_attr_init(ptr noundef) local_unnamed_addr #3
-
-; Function Attrs: nounwind
-declare i32 @pthread_attr_setdetachstate(ptr noundef, i32 noundef) local_unnamed_addr #3
-
-; Function Attrs: nounwind
-declare i32 @pthread_attr_setstacksize(ptr noundef, i64 noundef) local_unnamed_addr #3
-
-; Function Attrs: nounwind
-declare i32 @pthread_create(ptr noundef, ptr noundef, ptr noundef, ptr noundef) local_unnamed_addr #3
-
-; Function Attrs: noreturn uwtable
-define internal noundef ptr @live(ptr noundef initializes((32, 56)) %0) #8 {
-  %2 = alloca %struct.timespec, align 8
-  %3 = alloca %struct.timespec, align 8
+; Function Attrs: nounwind uwtable
+define internal fastcc void @keep_off(ptr nocapture noundef readonly %0, ptr nocapture noundef %1, i64 noundef range(i64 -2147483648, 2147483648) %2) unnamed_addr #7 {
   %4 = alloca %struct.cpu_set_t, align 8
-  %5 = alloca %struct.timespec, align 8
-  %6 = alloca %struct.timespec, align 8
-  %7 = alloca %struct.timespec, align 8
-  %8 = alloca %struct.timespec, align 8
-  %9 = getelementptr inbounds nuw i8, ptr %0, i64 16
-  %10 = load ptr, ptr %9, align 16
-  call void @llvm.lifetime.start.p0(i64 16, ptr nonnull %8) #10
-  %11 = call i32 @clock_gettime(i32 noundef 1, ptr noundef nonnull %8) #10
-  %12 = load i64, ptr %8, align 8
-  %13 = mul nsw i64 %12, 1000000000
-  %14 = getelementptr inbounds nuw i8, ptr %8, i64 8
-  %15 = load i64, ptr %14, align 8
-  %16 = add nsw i64 %13, %15
-  call void @llvm.lifetime.end.p0(i64 16, ptr nonnull %8) #10
-  %17 = getelementptr inbounds nuw i8, ptr %0, i64 40
-  store i64 %16, ptr %17, align 8
-  call void @llvm.lifetime.start.p0(i64 16, ptr nonnull %7) #10
-  %18 = call i32 @clock_gettime(i32 noundef 3, ptr noundef nonnull %7) #10
-  %19 = load i64, ptr %7, align 8
-  %20 = mul nsw i64 %19, 1000000000
-  %21 = getelementptr inbounds nuw i8, ptr %7, i64 8
-  %22 = load i64, ptr %21, align 8
-  %23 = add nsw i64 %20, %22
-  call void @llvm.lifetime.end.p0(i64 16, ptr nonnull %7) #10
-  %24 = getelementptr inbounds nuw i8, ptr %0, i64 48
-  store i64 %23, ptr %24, align 16
-  %25 = getelementptr inbounds nuw i8, ptr %0, i64 32
-  store i64 0, ptr %25, align 32
-  %26 = getelementptr inbounds nuw i8, ptr %6, i64 8
-  %27 = getelementptr inbounds nuw i8, ptr %5, i64 8
-  %28 = getelementptr inbounds nuw i8, ptr %10, i64 256
-  %29 = getelementptr inbounds nuw i8, ptr %10, i64 192
-  %30 = getelementptr inbounds nuw i8, ptr %10, i64 296
-  %31 = getelementptr inbounds nuw i8, ptr %10, i64 88
-  %32 = getelementptr inbounds nuw i8, ptr %10, i64 72
-  %33 = getelementptr inbounds nuw i8, ptr %10, i64 64
-  %34 = getelementptr inbounds nuw i8, ptr %0, i64 8
-  %35 = getelementptr inbounds nuw i8, ptr %10, i64 80
-  %36 = getelementptr inbounds nuw i8, ptr %10, i64 96
-  %37 = getelementptr inbounds nuw i8, ptr %10, i64 384
-  %38 = ptrtoint ptr %0 to i64
-  %39 = ptrtoint ptr %37 to i64
-  %40 = sub i64 %38, %39
-  %41 = ashr exact i64 %40, 6
-  %42 = add nsw i64 %41, 1
-  %43 = getelementptr inbounds nuw i8, ptr %10, i64 136
-  %44 = getelementptr inbounds nuw i8, ptr %10, i64 128
-  %45 = getelementptr inbounds nuw i8, ptr %3, i64 8
-  %46 = getelementptr inbounds nuw i8, ptr %2, i64 8
-  %47 = getelementptr inbounds nuw i8, ptr %0, i64 56
-  %48 = getelementptr inbounds nuw i8, ptr %10, i64 144
-  %49 = getelementptr inbounds nuw i8, ptr %10, i64 152
-  br label %50
-
-50:                                               ; preds = %166, %1
-  call void @llvm.lifetime.start.p0(i64 16, ptr nonnull %6) #10
-  %51 = call i32 @clock_gettime(i32 noundef 1, ptr noundef nonnull %6) #10
-  %52 = load i64, ptr %6, align 8
-  %53 = load i64, ptr %26, align 8
-  call void @llvm.lifetime.end.p0(i64 16, ptr nonnull %6) #10
-  %54 = mul i64 %52, -1000000000
-  %55 = sub i64 %54, %53
-  br label %56
-
-56:                                               ; preds = %63, %50
-  %57 = phi i32 [ 0, %50 ], [ %64, %63 ]
-  %58 = load atomic i64, ptr %0 acquire, align 8
-  %59 = icmp eq i64 %58, 1
-  br i1 %59, label %87, label %60
-
-60:                                               ; preds = %56
-  call void @llvm.x86.sse2.pause()
-  %61 = add nuw nsw i32 %57, 1
-  %62 = icmp eq i32 %61, 32
-  br i1 %62, label %65, label %63
-
-63:                                               ; preds = %60, %65
-  %64 = phi i32 [ %61, %60 ], [ 0, %65 ]
-  br label %56, !llvm.loop !8
-
-65:                                               ; preds = %60
-  call void @llvm.lifetime.start.p0(i64 16, ptr nonnull %5) #10
-  %66 = call i32 @clock_gettime(i32 noundef 1, ptr noundef nonnull %5) #10
-  %67 = load i64, ptr %5, align 8
-  %68 = mul nsw i64 %67, 1000000000
-  %69 = load i64, ptr %27, align 8
-  %70 = add nsw i64 %68, %69
-  call void @llvm.lifetime.end.p0(i64 16, ptr nonnull %5) #10
-  %71 = add i64 %55, %70
-  %72 = icmp slt i64 %71, 50001
-  br i1 %72, label %63, label %73
-
-73:                                               ; preds = %65
-  %74 = icmp eq i64 %70, 0
-  br i1 %74, label %87, label %75
-
-75:                                               ; preds = %73
-  store i64 %70, ptr %25, align 32
-  %76 = call i32 @pthread_mutex_lock(ptr noundef nonnull %28) #10
-  %77 = atomicrmw add ptr %29, i64 1 seq_cst, align 64
-  %78 = load atomic i64, ptr %0 seq_cst, align 64
-  %79 = icmp eq i64 %78, 0
-  br i1 %79, label %80, label %84
-
-80:                                               ; preds = %75, %80
-  %81 = call i32 @pthread_cond_wait(ptr noundef nonnull %30, ptr noundef nonnull %28)
-  %82 = load atomic i64, ptr %0 seq_cst, align 64
-  %83 = icmp eq i64 %82, 0
-  br i1 %83, label %80, label %84, !llvm.loop !10
-
-84:                                               ; preds = %80, %75
-  %85 = atomicrmw sub ptr %29, i64 1 seq_cst, align 64
-  %86 = call i32 @pthread_mutex_unlock(ptr noundef nonnull %28) #10
-  br label %87
-
-87:                                               ; preds = %56, %84, %73
-  store atomic i64 0, ptr %0 monotonic, align 64
-  %88 = load i64, ptr %31, align 8
-  %89 = load i64, ptr %32, align 8
-  %90 = load ptr, ptr %33, align 64
-  %91 = call i32 @sched_getcpu() #10
-  %92 = sext i32 %91 to i64
-  store atomic i64 %92, ptr %34 monotonic, align 8
-  %93 = load i64, ptr %35, align 16
-  %94 = icmp eq i64 %93, %92
-  br i1 %94, label %95, label %115
-
-95:                                               ; preds = %87
-  %96 = tail call i64 @pthread_self() #12
-  %97 = load i64, ptr %36, align 32
-  call void @llvm.lifetime.start.p0(i64 128, ptr nonnull %4) #10
+  %5 = alloca %struct.cpu_set_t, align 8
+  call void @llvm.lifetime.start.p0(i64 128, ptr nonnull %4) #9
+  call void @llvm.lifetime.start.p0(i64 128, ptr nonnull %5) #9
   call void @llvm.memset.p0.i64(ptr noundef nonnull align 8 dereferenceable(128) %4, i8 0, i64 128, i1 false)
-  %98 = icmp ugt i32 %91, 1023
-  br i1 %98, label %114, label %99
+  %6 = icmp ugt i64 %2, 1023
+  br i1 %6, label %65, label %7
 
-99:                                               ; preds = %95
-  %100 = call i32 @pthread_getaffinity_np(i64 noundef %97, i64 noundef 128, ptr noundef nonnull %4) #10
-  %101 = icmp eq i32 %100, 0
-  br i1 %101, label %102, label %114
+7:                                                ; preds = %3
+  %8 = getelementptr inbounds nuw i8, ptr %0, i64 88
+  %9 = load i64, ptr %8, align 8
+  %10 = call i32 @pthread_getaffinity_np(i64 noundef %9, i64 noundef 128, ptr noundef nonnull %4) #9
+  %11 = icmp eq i32 %10, 0
+  br i1 %11, label %12, label %65
 
-102:                                              ; preds = %99
-  %103 = and i64 %92, 63
-  %104 = shl nuw i64 1, %103
-  %105 = xor i64 %104, -1
-  %106 = lshr i64 %92, 6
-  %107 = getelementptr inbounds nuw i64, ptr %4, i64 %106
-  %108 = load i64, ptr %107, align 8
-  %109 = and i64 %108, %105
-  store i64 %109, ptr %107, align 8
-  %110 = call i32 @__sched_cpucount(i64 noundef 128, ptr noundef nonnull %4) #10
-  %111 = icmp eq i32 %110, 0
-  br i1 %111, label %114, label %112
+12:                                               ; preds = %7
+  %13 = and i64 %2, 63
+  %14 = shl nuw i64 1, %13
+  %15 = xor i64 %14, -1
+  %16 = lshr i64 %2, 6
+  %17 = getelementptr inbounds nuw i64, ptr %4, i64 %16
+  %18 = load i64, ptr %17, align 8
+  %19 = and i64 %18, %15
+  store i64 %19, ptr %17, align 8
+  call void @llvm.memcpy.p0.p0.i64(ptr noundef nonnull align 8 dereferenceable(128) %5, ptr noundef nonnull align 8 dereferenceable(128) %4, i64 128, i1 false)
+  %20 = getelementptr inbounds nuw i8, ptr %0, i64 256
+  %21 = getelementptr inbounds nuw i8, ptr %0, i64 96
+  %22 = load i32, ptr %21, align 32
+  br label %26
 
-112:                                              ; preds = %102
-  %113 = call i32 @pthread_setaffinity_np(i64 noundef %96, i64 noundef 128, ptr noundef nonnull %4) #10
-  br label %114
+23:                                               ; preds = %52
+  %24 = call i32 @__sched_cpucount(i64 noundef 128, ptr noundef nonnull %4) #9
+  %25 = icmp eq i32 %24, 0
+  br i1 %25, label %65, label %55
 
-114:                                              ; preds = %112, %102, %99, %95
-  call void @llvm.lifetime.end.p0(i64 128, ptr nonnull %4) #10
-  br label %115
+26:                                               ; preds = %52, %12
+  %27 = phi i64 [ 0, %12 ], [ %53, %52 ]
+  %28 = getelementptr inbounds nuw [1024 x i32], ptr %20, i64 0, i64 %27
+  %29 = load atomic i32, ptr %28 monotonic, align 4
+  %30 = icmp eq i32 %29, %22
+  br i1 %30, label %31, label %39
 
-115:                                              ; preds = %114, %87
-  %116 = load ptr, ptr %90, align 8
-  %117 = getelementptr inbounds nuw i8, ptr %90, i64 8
-  %118 = load ptr, ptr %117, align 8
-  %119 = getelementptr inbounds nuw i8, ptr %90, i64 16
-  %120 = load ptr, ptr %119, align 8
-  %121 = load i64, ptr %32, align 8
-  %122 = getelementptr inbounds nuw i8, ptr %90, i64 24
-  %123 = load ptr, ptr %122, align 8
-  %124 = call i32 %116(ptr noundef %118, ptr noundef %120, i64 noundef %42, i64 noundef %121, ptr noundef %123)
-  %125 = icmp eq i32 %124, 0
-  br i1 %125, label %127, label %126
+31:                                               ; preds = %26
+  %32 = and i64 %27, 62
+  %33 = shl nuw nsw i64 1, %32
+  %34 = xor i64 %33, -1
+  %35 = lshr i64 %27, 6
+  %36 = getelementptr inbounds nuw i64, ptr %5, i64 %35
+  %37 = load i64, ptr %36, align 8
+  %38 = and i64 %37, %34
+  store i64 %38, ptr %36, align 8
+  br label %39
 
-126:                                              ; preds = %115
-  store atomic i64 1, ptr %43 monotonic, align 8
-  br label %127
+39:                                               ; preds = %26, %31
+  %40 = or disjoint i64 %27, 1
+  %41 = getelementptr inbounds nuw [1024 x i32], ptr %20, i64 0, i64 %40
+  %42 = load atomic i32, ptr %41 monotonic, align 4
+  %43 = icmp eq i32 %42, %22
+  br i1 %43, label %44, label %52
 
-127:                                              ; preds = %115, %126
-  %128 = atomicrmw add ptr %44, i64 1 release, align 64
-  %129 = load i64, ptr %25, align 32
-  %130 = load i64, ptr %17, align 8
-  %131 = load i64, ptr %24, align 16
-  call void @llvm.lifetime.start.p0(i64 16, ptr nonnull %3) #10
-  %132 = call i32 @clock_gettime(i32 noundef 1, ptr noundef nonnull %3) #10
-  %133 = load i64, ptr %3, align 8
-  %134 = mul nsw i64 %133, 1000000000
-  %135 = load i64, ptr %45, align 8
-  %136 = add nsw i64 %134, %135
-  call void @llvm.lifetime.end.p0(i64 16, ptr nonnull %3) #10
-  store i64 %136, ptr %17, align 8
-  call void @llvm.lifetime.start.p0(i64 16, ptr nonnull %2) #10
-  %137 = call i32 @clock_gettime(i32 noundef 3, ptr noundef nonnull %2) #10
-  %138 = load i64, ptr %2, align 8
-  %139 = mul nsw i64 %138, 1000000000
-  %140 = load i64, ptr %46, align 8
-  %141 = add nsw i64 %139, %140
-  call void @llvm.lifetime.end.p0(i64 16, ptr nonnull %2) #10
-  store i64 %141, ptr %24, align 16
-  store i64 0, ptr %25, align 32
-  %142 = load i64, ptr %17, align 8
-  %143 = sub nsw i64 %142, %88
-  %144 = icmp eq i64 %129, 0
-  br i1 %144, label %149, label %145
+44:                                               ; preds = %39
+  %45 = and i64 %40, 63
+  %46 = shl nuw i64 1, %45
+  %47 = xor i64 %46, -1
+  %48 = lshr i64 %27, 6
+  %49 = getelementptr inbounds nuw i64, ptr %5, i64 %48
+  %50 = load i64, ptr %49, align 8
+  %51 = and i64 %50, %47
+  store i64 %51, ptr %49, align 8
+  br label %52
 
-145:                                              ; preds = %127
-  %146 = sub nsw i64 %88, %129
-  %147 = call noundef i64 @llvm.smax.i64(i64 %146, i64 0)
-  %148 = sub nuw i64 -100000, %147
-  br label %149
+52:                                               ; preds = %44, %39
+  %53 = add nuw nsw i64 %27, 2
+  %54 = icmp eq i64 %53, 1024
+  br i1 %54, label %23, label %26, !llvm.loop !11
 
-149:                                              ; preds = %145, %127
-  %150 = phi i64 [ %148, %145 ], [ 0, %127 ]
-  %151 = add i64 %130, %141
-  %152 = sub i64 %131, %151
-  %153 = add i64 %152, %142
-  %154 = add i64 %153, %150
-  %155 = call noundef i64 @llvm.smax.i64(i64 %154, i64 0)
-  %156 = call noundef i64 @llvm.smin.i64(i64 %155, i64 %143)
-  %157 = add nsw i64 %89, -1
-  %158 = mul nsw i64 %143, %157
-  %159 = mul nsw i64 %156, %89
-  %160 = sub nsw i64 %158, %159
-  %161 = load i64, ptr %47, align 8
-  %162 = icmp slt i64 %161, 0
-  br i1 %162, label %163, label %167
+55:                                               ; preds = %23
+  %56 = getelementptr inbounds nuw i8, ptr %1, i64 24
+  %57 = load i64, ptr %56, align 8
+  %58 = call i32 @__sched_cpucount(i64 noundef 128, ptr noundef nonnull %5) #9
+  %59 = icmp eq i32 %58, 0
+  %60 = select i1 %59, ptr %4, ptr %5
+  %61 = call i32 @pthread_setaffinity_np(i64 noundef %57, i64 noundef 128, ptr noundef nonnull %60) #9
+  %62 = getelementptr inbounds nuw i8, ptr %1, i64 56
+  %63 = getelementptr inbounds nuw i8, ptr %0, i64 80
+  %64 = load i64, ptr %63, align 16
+  store atomic i64 %64, ptr %62 monotonic, align 8
+  br label %65
 
-163:                                              ; preds = %149
-  %164 = call noundef i64 @llvm.smax.i64(i64 %160, i64 0)
-  %165 = call i64 @llvm.umin.i64(i64 %164, i64 32000000)
-  store i64 %165, ptr %47, align 8
-  br label %166
-
-166:                                              ; preds = %187, %184, %163, %167
-  br label %50
-
-167:                                              ; preds = %149
-  %168 = add nsw i64 %160, %161
-  %169 = call noundef i64 @llvm.smin.i64(i64 %168, i64 32000000)
-  %170 = call noundef i64 @llvm.smax.i64(i64 %169, i64 -1)
-  store i64 %170, ptr %47, align 8
-  %171 = icmp slt i64 %168, 0
-  br i1 %171, label %172, label %166
-
-172:                                              ; preds = %167
-  %173 = load atomic i64, ptr %48 monotonic, align 8
-  br label %174
-
-174:                                              ; preds = %177, %172
-  %175 = phi i64 [ %173, %172 ], [ %180, %177 ]
-  %176 = icmp slt i64 %175, %143
-  br i1 %176, label %177, label %181
-
-177:                                              ; preds = %174
-  %178 = cmpxchg weak ptr %48, i64 %175, i64 %143 monotonic monotonic, align 8
-  %179 = extractvalue { i64, i1 } %178, 1
-  %180 = extractvalue { i64, i1 } %178, 0
-  br i1 %179, label %181, label %174, !llvm.loop !11
-
-181:                                              ; preds = %177, %174
-  %182 = sub nsw i64 %143, %156
-  %183 = load atomic i64, ptr %49 monotonic, align 8
-  br label %184
-
-184:                                              ; preds = %187, %181
-  %185 = phi i64 [ %183, %181 ], [ %190, %187 ]
-  %186 = icmp slt i64 %185, %182
-  br i1 %186, label %187, label %166
-
-187:                                              ; preds = %184
-  %188 = cmpxchg weak ptr %49, i64 %185, i64 %182 monotonic monotonic, align 8
-  %189 = extractvalue { i64, i1 } %188, 1
-  %190 = extractvalue { i64, i1 } %188, 0
-  br i1 %189, label %166, label %184, !llvm.loop !11
+65:                                               ; preds = %23, %3, %7, %55
+  call void @llvm.lifetime.end.p0(i64 128, ptr nonnull %5) #9
+  call void @llvm.lifetime.end.p0(i64 128, ptr nonnull %4) #9
+  ret void
 }
 
 ; Function Attrs: nounwind
-declare i32 @pthread_attr_destroy(ptr noundef) local_unnamed_addr #3
-
-declare i32 @pthread_cond_wait(ptr noundef, ptr noundef) local_unnamed_addr #9
+declare i32 @sigfillset(ptr noundef) local_unnamed_addr #5
 
 ; Function Attrs: nounwind
-declare i32 @sched_getcpu() local_unnamed_addr #3
+declare i32 @pthread_sigmask(i32 noundef, ptr noundef, ptr noundef) local_unnamed_addr #5
 
 ; Function Attrs: nounwind
-declare i32 @pthread_getaffinity_np(i64 noundef, i64 noundef, ptr noundef) local_unnamed_addr #3
+declare i32 @pthread_attr_init(ptr noundef) local_unnamed_addr #5
 
 ; Function Attrs: nounwind
-declare i32 @__sched_cpucount(i64 noundef, ptr noundef) local_unnamed_addr #3
+declare i32 @pthread_attr_setdetachstate(ptr noundef, i32 noundef) local_unnamed_addr #5
 
 ; Function Attrs: nounwind
-declare i32 @pthread_setaffinity_np(i64 noundef, i64 noundef, ptr noundef) local_unnamed_addr #3
+declare i32 @pthread_attr_setstacksize(ptr noundef, i64 noundef) local_unnamed_addr #5
 
 ; Function Attrs: nounwind
-declare void @llvm.x86.sse2.pause() #10
+declare i32 @pthread_create(ptr noundef, ptr noundef, ptr noundef, ptr noundef) local_unnamed_addr #5
+
+; Function Attrs: noreturn uwtable
+define internal noundef ptr @live(ptr noundef initializes((32, 48)) %0) #8 {
+  %2 = alloca %struct.timespec, align 8
+  %3 = alloca %struct.timespec, align 8
+  %4 = alloca %struct.timespec, align 8
+  %5 = alloca %struct.timespec, align 8
+  %6 = alloca %struct.timespec, align 8
+  %7 = alloca %struct.timespec, align 8
+  %8 = alloca %struct.cpu_set_t, align 8
+  %9 = alloca %struct.timespec, align 8
+  %10 = alloca %struct.rusage, align 8
+  %11 = alloca %struct.timespec, align 8
+  %12 = alloca %struct.rusage, align 8
+  %13 = alloca %struct.timespec, align 8
+  %14 = alloca %struct.timespec, align 8
+  %15 = getelementptr inbounds nuw i8, ptr %0, i64 16
+  %16 = load ptr, ptr %15, align 16
+  call void @llvm.lifetime.start.p0(i64 16, ptr nonnull %14) #9
+  %17 = call i32 @clock_gettime(i32 noundef 1, ptr noundef nonnull %14) #9
+  %18 = load i64, ptr %14, align 8
+  %19 = mul nsw i64 %18, 1000000000
+  %20 = getelementptr inbounds nuw i8, ptr %14, i64 8
+  %21 = load i64, ptr %20, align 8
+  %22 = add nsw i64 %19, %21
+  call void @llvm.lifetime.end.p0(i64 16, ptr nonnull %14) #9
+  %23 = getelementptr inbounds nuw i8, ptr %0, i64 32
+  store i64 %22, ptr %23, align 32
+  call void @llvm.lifetime.start.p0(i64 16, ptr nonnull %13) #9
+  %24 = call i32 @clock_gettime(i32 noundef 3, ptr noundef nonnull %13) #9
+  %25 = load i64, ptr %13, align 8
+  %26 = mul nsw i64 %25, 1000000000
+  %27 = getelementptr inbounds nuw i8, ptr %13, i64 8
+  %28 = load i64, ptr %27, align 8
+  %29 = add nsw i64 %26, %28
+  call void @llvm.lifetime.end.p0(i64 16, ptr nonnull %13) #9
+  %30 = getelementptr inbounds nuw i8, ptr %0, i64 40
+  store i64 %29, ptr %30, align 8
+  %31 = load i64, ptr %23, align 32
+  %32 = getelementptr inbounds nuw i8, ptr %12, i64 136
+  %33 = getelementptr inbounds nuw i8, ptr %11, i64 8
+  %34 = getelementptr inbounds nuw i8, ptr %10, i64 136
+  %35 = getelementptr inbounds nuw i8, ptr %9, i64 8
+  %36 = getelementptr inbounds nuw i8, ptr %0, i64 56
+  %37 = getelementptr inbounds nuw i8, ptr %7, i64 8
+  %38 = getelementptr inbounds nuw i8, ptr %6, i64 8
+  %39 = getelementptr inbounds nuw i8, ptr %16, i64 80
+  %40 = getelementptr inbounds nuw i8, ptr %16, i64 72
+  %41 = getelementptr inbounds nuw i8, ptr %5, i64 8
+  %42 = getelementptr inbounds nuw i8, ptr %4, i64 8
+  %43 = getelementptr inbounds nuw i8, ptr %16, i64 64
+  %44 = getelementptr inbounds nuw i8, ptr %16, i64 192
+  %45 = getelementptr inbounds nuw i8, ptr %16, i64 4352
+  %46 = getelementptr inbounds nuw i8, ptr %0, i64 8
+  %47 = getelementptr inbounds nuw i8, ptr %16, i64 256
+  %48 = getelementptr inbounds nuw i8, ptr %16, i64 96
+  %49 = ptrtoint ptr %0 to i64
+  %50 = ptrtoint ptr %45 to i64
+  %51 = sub i64 %49, %50
+  %52 = ashr exact i64 %51, 6
+  %53 = add nsw i64 %52, 1
+  %54 = getelementptr inbounds nuw i8, ptr %16, i64 136
+  %55 = getelementptr inbounds nuw i8, ptr %16, i64 128
+  %56 = getelementptr inbounds nuw i8, ptr %3, i64 8
+  %57 = getelementptr inbounds nuw i8, ptr %2, i64 8
+  %58 = getelementptr inbounds nuw i8, ptr %0, i64 48
+  %59 = getelementptr inbounds nuw i8, ptr %16, i64 144
+  %60 = getelementptr inbounds nuw i8, ptr %16, i64 152
+  br label %61
+
+61:                                               ; preds = %300, %1
+  %62 = phi i1 [ false, %1 ], [ %301, %300 ]
+  %63 = phi i32 [ 0, %1 ], [ %302, %300 ]
+  %64 = phi i32 [ 0, %1 ], [ %303, %300 ]
+  %65 = phi i64 [ %31, %1 ], [ %293, %300 ]
+  %66 = phi i64 [ 0, %1 ], [ %79, %300 ]
+  br label %67
+
+67:                                               ; preds = %61, %171
+  %68 = phi i64 [ %172, %171 ], [ %65, %61 ]
+  %69 = phi i32 [ %167, %171 ], [ %63, %61 ]
+  %70 = phi i32 [ %168, %171 ], [ %64, %61 ]
+  %71 = phi i64 [ %79, %171 ], [ %66, %61 ]
+  %72 = icmp slt i32 %70, 1
+  br i1 %72, label %73, label %78
+
+73:                                               ; preds = %67
+  call void @llvm.lifetime.start.p0(i64 144, ptr nonnull %12) #9
+  %74 = call i32 @getrusage(i32 noundef 1, ptr noundef nonnull %12) #9
+  %75 = icmp eq i32 %74, 0
+  %76 = load i64, ptr %32, align 8
+  %77 = select i1 %75, i64 %76, i64 0
+  call void @llvm.lifetime.end.p0(i64 144, ptr nonnull %12) #9
+  br label %78
+
+78:                                               ; preds = %73, %67
+  %79 = phi i64 [ %77, %73 ], [ %71, %67 ]
+  %80 = load atomic i32, ptr %0 monotonic, align 64
+  %81 = icmp eq i32 %80, 2
+  br i1 %81, label %166, label %82
+
+82:                                               ; preds = %78, %125
+  %83 = phi i64 [ %127, %125 ], [ %68, %78 ]
+  %84 = phi i64 [ %128, %125 ], [ 0, %78 ]
+  call void @llvm.x86.sse2.pause()
+  %85 = and i64 %84, 31
+  %86 = icmp eq i64 %85, 0
+  br i1 %86, label %87, label %125
+
+87:                                               ; preds = %82
+  call void @llvm.lifetime.start.p0(i64 16, ptr nonnull %11) #9
+  %88 = call i32 @clock_gettime(i32 noundef 1, ptr noundef nonnull %11) #9
+  %89 = load i64, ptr %11, align 8
+  %90 = mul nsw i64 %89, 1000000000
+  %91 = load i64, ptr %33, align 8
+  %92 = add nsw i64 %90, %91
+  call void @llvm.lifetime.end.p0(i64 16, ptr nonnull %11) #9
+  %93 = sub nsw i64 %92, %83
+  %94 = icmp sgt i64 %93, 100000
+  br i1 %94, label %95, label %105
+
+95:                                               ; preds = %87
+  call void @llvm.lifetime.start.p0(i64 144, ptr nonnull %10) #9
+  %96 = call i32 @getrusage(i32 noundef 1, ptr noundef nonnull %10) #9
+  %97 = icmp eq i32 %96, 0
+  %98 = load i64, ptr %34, align 8
+  %99 = select i1 %97, i64 %98, i64 0
+  call void @llvm.lifetime.end.p0(i64 144, ptr nonnull %10) #9
+  %100 = icmp eq i64 %99, %79
+  br i1 %100, label %105, label %101
+
+101:                                              ; preds = %95
+  %102 = shl nsw i32 %69, 2
+  %103 = call i32 @llvm.smax.i32(i32 %102, i32 16)
+  %104 = call i32 @llvm.umin.i32(i32 %103, i32 128)
+  br label %131
+
+105:                                              ; preds = %95, %87
+  br i1 %72, label %106, label %131
+
+106:                                              ; preds = %105
+  %107 = sub nsw i64 %92, %68
+  %108 = icmp sgt i64 %107, 50000
+  br i1 %108, label %109, label %114
+
+109:                                              ; preds = %106
+  %110 = icmp samesign ult i64 %107, 4000001
+  %111 = and i1 %62, %110
+  br i1 %111, label %112, label %131
+
+112:                                              ; preds = %109
+  %113 = call i32 @sched_yield() #9
+  br label %114
+
+114:                                              ; preds = %112, %106
+  %115 = phi i64 [ -1, %112 ], [ %84, %106 ]
+  %116 = load i64, ptr %23, align 32
+  %117 = sub nsw i64 %92, %116
+  %118 = icmp sgt i64 %117, 20000
+  br i1 %118, label %119, label %125
+
+119:                                              ; preds = %114
+  store i64 %92, ptr %23, align 32
+  call void @llvm.lifetime.start.p0(i64 16, ptr nonnull %9) #9
+  %120 = call i32 @clock_gettime(i32 noundef 3, ptr noundef nonnull %9) #9
+  %121 = load i64, ptr %9, align 8
+  %122 = mul nsw i64 %121, 1000000000
+  %123 = load i64, ptr %35, align 8
+  %124 = add nsw i64 %122, %123
+  call void @llvm.lifetime.end.p0(i64 16, ptr nonnull %9) #9
+  store i64 %124, ptr %30, align 8
+  br label %125
+
+125:                                              ; preds = %119, %114, %82
+  %126 = phi i64 [ %84, %82 ], [ %115, %119 ], [ %115, %114 ]
+  %127 = phi i64 [ %83, %82 ], [ %92, %119 ], [ %92, %114 ]
+  %128 = add nsw i64 %126, 1
+  %129 = load atomic i32, ptr %0 monotonic, align 64
+  %130 = icmp eq i32 %129, 2
+  br i1 %130, label %166, label %82
+
+131:                                              ; preds = %109, %105, %101
+  %132 = phi i32 [ %104, %101 ], [ %69, %105 ], [ %69, %109 ]
+  %133 = phi i32 [ %104, %101 ], [ %70, %105 ], [ %70, %109 ]
+  %134 = load atomic i64, ptr %36 monotonic, align 8
+  call void @llvm.lifetime.start.p0(i64 128, ptr nonnull %8) #9
+  call void @llvm.memset.p0.i64(ptr noundef nonnull align 8 dereferenceable(128) %8, i8 0, i64 128, i1 false)
+  %135 = icmp eq i64 %134, 0
+  %136 = sub nsw i64 %92, %134
+  %137 = icmp slt i64 %136, 100000000
+  %138 = select i1 %135, i1 true, i1 %137
+  br i1 %138, label %145, label %139
+
+139:                                              ; preds = %131
+  %140 = call i32 @getpid() #9
+  %141 = call i32 @sched_getaffinity(i32 noundef %140, i64 noundef 128, ptr noundef nonnull %8) #9
+  %142 = icmp eq i32 %141, 0
+  br i1 %142, label %143, label %145
+
+143:                                              ; preds = %139
+  %144 = call i32 @sched_setaffinity(i32 noundef 0, i64 noundef 128, ptr noundef nonnull %8) #9
+  store atomic i64 0, ptr %36 monotonic, align 8
+  br label %145
+
+145:                                              ; preds = %143, %139, %131
+  call void @llvm.lifetime.end.p0(i64 128, ptr nonnull %8) #9
+  %146 = cmpxchg ptr %0, i32 0, i32 1 seq_cst seq_cst, align 64
+  %147 = extractvalue { i32, i1 } %146, 1
+  %148 = extractvalue { i32, i1 } %146, 0
+  %149 = icmp ne i32 %148, 2
+  %150 = select i1 %147, i1 true, i1 %149
+  br i1 %150, label %151, label %166
+
+151:                                              ; preds = %145, %151
+  %152 = call i64 (i64, ...) @syscall(i64 noundef 202, ptr noundef nonnull %0, i32 noundef 128, i32 noundef 1, i32 noundef 0, i32 noundef 0, i32 noundef 0) #9
+  %153 = load atomic i32, ptr %0 monotonic, align 64
+  %154 = icmp eq i32 %153, 1
+  br i1 %154, label %151, label %155, !llvm.loop !12
+
+155:                                              ; preds = %151
+  call void @llvm.lifetime.start.p0(i64 16, ptr nonnull %7) #9
+  %156 = call i32 @clock_gettime(i32 noundef 1, ptr noundef nonnull %7) #9
+  %157 = load i64, ptr %7, align 8
+  %158 = mul nsw i64 %157, 1000000000
+  %159 = load i64, ptr %37, align 8
+  %160 = add nsw i64 %158, %159
+  call void @llvm.lifetime.end.p0(i64 16, ptr nonnull %7) #9
+  store i64 %160, ptr %23, align 32
+  call void @llvm.lifetime.start.p0(i64 16, ptr nonnull %6) #9
+  %161 = call i32 @clock_gettime(i32 noundef 3, ptr noundef nonnull %6) #9
+  %162 = load i64, ptr %6, align 8
+  %163 = mul nsw i64 %162, 1000000000
+  %164 = load i64, ptr %38, align 8
+  %165 = add nsw i64 %163, %164
+  call void @llvm.lifetime.end.p0(i64 16, ptr nonnull %6) #9
+  store i64 %165, ptr %30, align 8
+  br label %166
+
+166:                                              ; preds = %125, %78, %145, %155
+  %167 = phi i32 [ %69, %78 ], [ %132, %155 ], [ %132, %145 ], [ %69, %125 ]
+  %168 = phi i32 [ %70, %78 ], [ %133, %155 ], [ %133, %145 ], [ %70, %125 ]
+  %169 = cmpxchg ptr %0, i32 2, i32 3 seq_cst seq_cst, align 64
+  %170 = extractvalue { i32, i1 } %169, 1
+  br i1 %170, label %173, label %171
+
+171:                                              ; preds = %166
+  %172 = load i64, ptr %23, align 32
+  br label %67
+
+173:                                              ; preds = %166
+  %174 = load i64, ptr %39, align 16
+  %175 = load i64, ptr %40, align 8
+  call void @llvm.lifetime.start.p0(i64 16, ptr nonnull %5) #9
+  %176 = call i32 @clock_gettime(i32 noundef 1, ptr noundef nonnull %5) #9
+  %177 = load i64, ptr %5, align 8
+  %178 = mul nsw i64 %177, 1000000000
+  %179 = load i64, ptr %41, align 8
+  %180 = add nsw i64 %178, %179
+  call void @llvm.lifetime.end.p0(i64 16, ptr nonnull %5) #9
+  %181 = load i64, ptr %23, align 32
+  %182 = sub nsw i64 %180, %181
+  %183 = icmp sgt i64 %182, 40000
+  br i1 %183, label %184, label %190
+
+184:                                              ; preds = %173
+  store i64 %180, ptr %23, align 32
+  call void @llvm.lifetime.start.p0(i64 16, ptr nonnull %4) #9
+  %185 = call i32 @clock_gettime(i32 noundef 3, ptr noundef nonnull %4) #9
+  %186 = load i64, ptr %4, align 8
+  %187 = mul nsw i64 %186, 1000000000
+  %188 = load i64, ptr %42, align 8
+  %189 = add nsw i64 %187, %188
+  call void @llvm.lifetime.end.p0(i64 16, ptr nonnull %4) #9
+  store i64 %189, ptr %30, align 8
+  br label %190
+
+190:                                              ; preds = %184, %173
+  %191 = load ptr, ptr %43, align 64
+  br label %192
+
+192:                                              ; preds = %209, %190
+  %193 = phi i32 [ 2, %190 ], [ %210, %209 ]
+  %194 = load atomic i64, ptr %44 monotonic, align 64
+  %195 = load i64, ptr %40, align 8
+  %196 = icmp slt i64 %194, %195
+  br i1 %196, label %197, label %212
+
+197:                                              ; preds = %192
+  %198 = atomicrmw add ptr %44, i64 1 acquire, align 64
+  %199 = load i64, ptr %40, align 8
+  %200 = icmp slt i64 %198, %199
+  br i1 %200, label %201, label %212
+
+201:                                              ; preds = %197
+  %202 = getelementptr inbounds [0 x %struct.worker], ptr %45, i64 0, i64 %198
+  %203 = getelementptr inbounds nuw i8, ptr %202, i64 4
+  %204 = atomicrmw xchg ptr %203, i32 0 monotonic, align 4
+  %205 = icmp eq i32 %204, 0
+  br i1 %205, label %209, label %206, !llvm.loop !8
+
+206:                                              ; preds = %201
+  %207 = call i64 (i64, ...) @syscall(i64 noundef 202, ptr noundef nonnull %202, i32 noundef 129, i32 noundef 1, i32 noundef 0, i32 noundef 0, i32 noundef 0) #9
+  %208 = add nsw i32 %193, -1
+  br label %209
+
+209:                                              ; preds = %206, %201
+  %210 = phi i32 [ %208, %206 ], [ %193, %201 ]
+  %211 = icmp sgt i32 %210, 0
+  br i1 %211, label %192, label %212
+
+212:                                              ; preds = %209, %197, %192
+  %213 = call i32 @sched_getcpu() #9
+  %214 = sext i32 %213 to i64
+  store atomic i64 %214, ptr %46 monotonic, align 8
+  %215 = icmp ugt i32 %213, 1023
+  br i1 %215, label %229, label %216
+
+216:                                              ; preds = %212
+  %217 = getelementptr inbounds nuw [1024 x i32], ptr %47, i64 0, i64 %214
+  %218 = load i32, ptr %48, align 32
+  %219 = atomicrmw xchg ptr %217, i32 %218 monotonic, align 4
+  %220 = icmp eq i32 %219, %218
+  br i1 %220, label %221, label %229
+
+221:                                              ; preds = %216
+  call fastcc void @keep_off(ptr noundef nonnull %16, ptr noundef nonnull %0, i64 noundef %214)
+  %222 = call i32 @sched_getcpu() #9
+  %223 = icmp ugt i32 %222, 1023
+  br i1 %223, label %229, label %224
+
+224:                                              ; preds = %221
+  %225 = zext nneg i32 %222 to i64
+  %226 = getelementptr inbounds nuw [1024 x i32], ptr %47, i64 0, i64 %225
+  %227 = load i32, ptr %48, align 32
+  %228 = atomicrmw xchg ptr %226, i32 %227 monotonic, align 4
+  br label %229
+
+229:                                              ; preds = %224, %221, %216, %212
+  %230 = load ptr, ptr %191, align 8
+  %231 = getelementptr inbounds nuw i8, ptr %191, i64 8
+  %232 = load ptr, ptr %231, align 8
+  %233 = getelementptr inbounds nuw i8, ptr %191, i64 16
+  %234 = load ptr, ptr %233, align 8
+  %235 = load i64, ptr %40, align 8
+  %236 = add nsw i64 %235, 1
+  %237 = getelementptr inbounds nuw i8, ptr %191, i64 24
+  %238 = load ptr, ptr %237, align 8
+  %239 = call i32 %230(ptr noundef %232, ptr noundef %234, i64 noundef %53, i64 noundef %236, ptr noundef %238)
+  %240 = icmp eq i32 %239, 0
+  br i1 %240, label %242, label %241
+
+241:                                              ; preds = %229
+  store atomic i64 1, ptr %54 monotonic, align 8
+  br label %242
+
+242:                                              ; preds = %229, %241
+  store atomic i32 0, ptr %0 monotonic, align 64
+  %243 = atomicrmw add ptr %55, i64 1 release, align 64
+  %244 = load i64, ptr %23, align 32
+  %245 = load i64, ptr %30, align 8
+  call void @llvm.lifetime.start.p0(i64 16, ptr nonnull %3) #9
+  %246 = call i32 @clock_gettime(i32 noundef 1, ptr noundef nonnull %3) #9
+  %247 = load i64, ptr %3, align 8
+  %248 = mul nsw i64 %247, 1000000000
+  %249 = load i64, ptr %56, align 8
+  %250 = add nsw i64 %248, %249
+  call void @llvm.lifetime.end.p0(i64 16, ptr nonnull %3) #9
+  store i64 %250, ptr %23, align 32
+  call void @llvm.lifetime.start.p0(i64 16, ptr nonnull %2) #9
+  %251 = call i32 @clock_gettime(i32 noundef 3, ptr noundef nonnull %2) #9
+  %252 = load i64, ptr %2, align 8
+  %253 = mul nsw i64 %252, 1000000000
+  %254 = load i64, ptr %57, align 8
+  %255 = add nsw i64 %253, %254
+  call void @llvm.lifetime.end.p0(i64 16, ptr nonnull %2) #9
+  store i64 %255, ptr %30, align 8
+  %256 = sub nsw i64 %250, %174
+  %257 = add i64 %245, %250
+  %258 = add i64 %244, %255
+  %259 = sub i64 %257, %258
+  %260 = call noundef i64 @llvm.smax.i64(i64 %259, i64 0)
+  %261 = call noundef i64 @llvm.smin.i64(i64 %260, i64 %256)
+  %262 = load i64, ptr %58, align 16
+  %263 = mul nsw i64 %256, %175
+  %264 = add nsw i64 %262, %263
+  %265 = xor i64 %175, -1
+  %266 = mul i64 %261, %265
+  %267 = add i64 %264, %266
+  %268 = call noundef i64 @llvm.smin.i64(i64 %267, i64 32000000)
+  %269 = call noundef i64 @llvm.smax.i64(i64 %268, i64 0)
+  store i64 %269, ptr %58, align 16
+  %270 = icmp slt i64 %267, 0
+  br i1 %270, label %271, label %290
+
+271:                                              ; preds = %242
+  %272 = load atomic i64, ptr %59 monotonic, align 8
+  br label %273
+
+273:                                              ; preds = %276, %271
+  %274 = phi i64 [ %272, %271 ], [ %279, %276 ]
+  %275 = icmp slt i64 %274, %256
+  br i1 %275, label %276, label %280
+
+276:                                              ; preds = %273
+  %277 = cmpxchg weak ptr %59, i64 %274, i64 %256 monotonic monotonic, align 8
+  %278 = extractvalue { i64, i1 } %277, 1
+  %279 = extractvalue { i64, i1 } %277, 0
+  br i1 %278, label %280, label %273, !llvm.loop !13
+
+280:                                              ; preds = %276, %273
+  %281 = sub nsw i64 %256, %261
+  %282 = load atomic i64, ptr %60 monotonic, align 8
+  br label %283
+
+283:                                              ; preds = %286, %280
+  %284 = phi i64 [ %282, %280 ], [ %289, %286 ]
+  %285 = icmp slt i64 %284, %281
+  br i1 %285, label %286, label %290
+
+286:                                              ; preds = %283
+  %287 = cmpxchg weak ptr %60, i64 %284, i64 %281 monotonic monotonic, align 8
+  %288 = extractvalue { i64, i1 } %287, 1
+  %289 = extractvalue { i64, i1 } %287, 0
+  br i1 %288, label %290, label %283, !llvm.loop !13
+
+290:                                              ; preds = %283, %286, %242
+  %291 = sub nsw i64 %174, %65
+  %292 = icmp slt i64 %291, 4000000
+  %293 = load i64, ptr %23, align 32
+  %294 = icmp eq i32 %168, 0
+  br i1 %294, label %297, label %295
+
+295:                                              ; preds = %290
+  %296 = add nsw i32 %168, -1
+  br label %300
+
+297:                                              ; preds = %290
+  br i1 %292, label %298, label %300
+
+298:                                              ; preds = %297
+  %299 = sdiv i32 %167, 2
+  br label %300
+
+300:                                              ; preds = %298, %297, %295
+  %301 = phi i1 [ %292, %295 ], [ false, %297 ], [ true, %298 ]
+  %302 = phi i32 [ %167, %295 ], [ %167, %297 ], [ %299, %298 ]
+  %303 = phi i32 [ %296, %295 ], [ 0, %297 ], [ 0, %298 ]
+  br label %61
+}
+
+; Function Attrs: nounwind
+declare i32 @pthread_attr_destroy(ptr noundef) local_unnamed_addr #5
+
+; Function Attrs: nounwind
+declare i32 @sched_yield() local_unnamed_addr #5
+
+; Function Attrs: nounwind
+declare i32 @getrusage(i32 noundef, ptr noundef) local_unnamed_addr #5
+
+; Function Attrs: nounwind
+declare void @llvm.x86.sse2.pause() #9
+
+; Function Attrs: nounwind
+declare i32 @sched_getaffinity(i32 noundef, i64 noundef, ptr noundef) local_unnamed_addr #5
+
+; Function Attrs: nounwind
+declare i32 @getpid() local_unnamed_addr #5
+
+; Function Attrs: nounwind
+declare i32 @sched_setaffinity(i32 noundef, i64 noundef, ptr noundef) local_unnamed_addr #5
+
+; Function Attrs: nounwind
+declare i64 @syscall(i64 noundef, ...) local_unnamed_addr #5
+
+; Function Attrs: nounwind
+declare i32 @sched_getcpu() local_unnamed_addr #5
+
+; Function Attrs: nounwind
+declare i32 @pthread_getaffinity_np(i64 noundef, i64 noundef, ptr noundef) local_unnamed_addr #5
+
+; Function Attrs: mustprogress nocallback nofree nounwind willreturn memory(argmem: readwrite)
+declare void @llvm.memcpy.p0.p0.i64(ptr noalias nocapture writeonly, ptr noalias nocapture readonly, i64, i1 immarg) #10
+
+; Function Attrs: nounwind
+declare i32 @__sched_cpucount(i64 noundef, ptr noundef) local_unnamed_addr #5
+
+; Function Attrs: nounwind
+declare i32 @pthread_setaffinity_np(i64 noundef, i64 noundef, ptr noundef) local_unnamed_addr #5
 
 ; Function Attrs: nocallback nofree nosync nounwind speculatable willreturn memory(none)
 declare i64 @llvm.smin.i64(i64, i64) #11
@@ -785,19 +1128,22 @@ declare i64 @llvm.smin.i64(i64, i64) #11
 declare i64 @llvm.smax.i64(i64, i64) #11
 
 ; Function Attrs: nocallback nofree nosync nounwind speculatable willreturn memory(none)
-declare i64 @llvm.umin.i64(i64, i64) #11
+declare i32 @llvm.smax.i32(i32, i32) #11
+
+; Function Attrs: nocallback nofree nosync nounwind speculatable willreturn memory(none)
+declare i32 @llvm.umin.i32(i32, i32) #11
 
 attributes #0 = { uwtable "min-legal-vector-width"="0" "no-trapping-math"="true" "stack-protector-buffer-size"="8" }
 attributes #1 = { mustprogress nocallback nofree nosync nounwind willreturn memory(argmem: readwrite) }
 attributes #2 = { mustprogress nocallback nofree nounwind willreturn memory(argmem: write) }
-attributes #3 = { nounwind "no-trapping-math"="true" "stack-protector-buffer-size"="8" }
-attributes #4 = { mustprogress nofree norecurse nosync nounwind willreturn memory(none) uwtable "min-legal-vector-width"="0" "no-trapping-math"="true" "stack-protector-buffer-size"="8" }
-attributes #5 = { nounwind uwtable "min-legal-vector-width"="0" "no-trapping-math"="true" "stack-protector-buffer-size"="8" }
-attributes #6 = { mustprogress nofree norecurse nosync nounwind willreturn memory(argmem: write) uwtable "min-legal-vector-width"="0" "no-trapping-math"="true" "stack-protector-buffer-size"="8" }
-attributes #7 = { mustprogress nofree nosync nounwind willreturn memory(none) "no-trapping-math"="true" "stack-protector-buffer-size"="8" }
+attributes #3 = { mustprogress nofree norecurse nosync nounwind willreturn memory(none) uwtable "min-legal-vector-width"="0" "no-trapping-math"="true" "stack-protector-buffer-size"="8" }
+attributes #4 = { mustprogress nofree norecurse nosync nounwind willreturn memory(argmem: write) uwtable "min-legal-vector-width"="0" "no-trapping-math"="true" "stack-protector-buffer-size"="8" }
+attributes #5 = { nounwind "no-trapping-math"="true" "stack-protector-buffer-size"="8" }
+attributes #6 = { mustprogress nofree nosync nounwind willreturn memory(none) "no-trapping-math"="true" "stack-protector-buffer-size"="8" }
+attributes #7 = { nounwind uwtable "min-legal-vector-width"="0" "no-trapping-math"="true" "stack-protector-buffer-size"="8" }
 attributes #8 = { noreturn uwtable "min-legal-vector-width"="0" "no-trapping-math"="true" "stack-protector-buffer-size"="8" }
-attributes #9 = { "no-trapping-math"="true" "stack-protector-buffer-size"="8" }
-attributes #10 = { nounwind }
+attributes #9 = { nounwind }
+attributes #10 = { mustprogress nocallback nofree nounwind willreturn memory(argmem: readwrite) }
 attributes #11 = { nocallback nofree nosync nounwind speculatable willreturn memory(none) }
 attributes #12 = { nounwind willreturn memory(none) }
 
@@ -815,3 +1161,5 @@ attributes #12 = { nounwind willreturn memory(none) }
 !9 = distinct !{!9, !6}
 !10 = distinct !{!10, !6}
 !11 = distinct !{!11, !6}
+!12 = distinct !{!12, !6}
+!13 = distinct !{!13, !6}

@@ -1,0 +1,165 @@
+"""Calls on several threads in programs that do other things too, with torch's own kernels beside.
+
+    python -m benchmarks.beside                     # 2 threads and all, some two minutes
+    python -m benchmarks.beside --threads 4 --seconds 2 --out FILE
+
+Between two calls the program does something else on as many threads, or sleeps; or another process
+multiplies matrices all the while. The median and the 90th percentile of calls so, as multiples of
+the median of calls that follow each other alone.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import multiprocessing
+import os
+import platform
+import statistics
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+import torch
+
+import tcl
+from tcl.codegen.cpu.thread_count import usable_cores
+
+SOURCE = """
+def row_sum(float(M, N) A) -> (R) { R(m) +=! A(m, n) }
+def column_sum(float(M, N) A) -> (C) { C(n) +=! A(m, n) }
+def mlp1(float(B, M) I, float(N, M) W, float(N) b) -> (O) {
+    O(i, n) +=! I(i, m) * W(n, m)
+    O(i, n) = fmax(O(i, n) + b(n), 0)
+}
+def scale(float(M, N) A) -> (O) { O(m, n) = 2 * A(m, n) + 1 }
+"""
+WARM = 20
+"""Calls before those that count."""
+_Call = Callable[[], object]
+
+
+def kernels(threads: int) -> dict[str, tuple[_Call, _Call]]:
+    """Ours and torch's, by name, into the same arrays."""
+    ours = tcl.define(SOURCE, threads=threads)
+    rng = np.random.default_rng(0)
+
+    def array(*shape: int) -> torch.Tensor:
+        return torch.from_numpy(rng.random(shape, np.float32) - 0.5)
+
+    large, wide, tall = array(4096, 4096), array(1024, 1024), array(2048, 512)
+    inputs, weights, bias = array(128, 2000), array(128, 2000), array(128)
+    rows, columns, out = array(4096), array(512), array(1024, 1024)
+    product, hidden = array(128, 128), array(128, 128)
+
+    def mlp1() -> None:
+        torch.addmm(bias, inputs, weights.T, out=product)
+        torch.clamp(product, min=0, out=product)
+
+    def scaled() -> None:
+        torch.mul(wide, 2, out=out)
+        out.add_(1)
+
+    return {
+        "row sum 4096x4096": (
+            lambda: ours.row_sum(large, outputs=(rows,)),
+            lambda: torch.sum(large, 1, out=rows),
+        ),
+        "column sum 2048x512": (
+            lambda: ours.column_sum(tall, outputs=(columns,)),
+            lambda: torch.sum(tall, 0, out=columns),
+        ),
+        "MLP1 128x2000x128": (lambda: ours.mlp1(inputs, weights, bias, outputs=(hidden,)), mlp1),
+        "scale 1024x1024": (lambda: ours.scale(wide, outputs=(out,)), scaled),
+    }
+
+
+def _between() -> dict[str, _Call]:
+    """What a program does between calls."""
+    a, b = np.ones((256, 256), np.float32), torch.ones(256, 256)
+    return {
+        "alone": lambda: None,
+        "numpy's product": lambda: a @ a,
+        "torch's product": lambda: b @ b,
+        "2 ms of sleep": lambda: time.sleep(0.002),
+    }
+
+
+def _multiply() -> None:
+    a = np.ones((512, 512), np.float32)
+    while True:
+        a @ a
+
+
+@contextmanager
+def _another_process() -> Iterator[None]:
+    process = multiprocessing.get_context("spawn").Process(target=_multiply, daemon=True)
+    process.start()
+    time.sleep(2)
+    try:
+        yield
+    finally:
+        process.kill()
+        process.join()
+
+
+def times(call: _Call, between: _Call, seconds: float) -> tuple[float, float]:
+    """Median and 90th percentile of calls, in microseconds."""
+    found: list[float] = []
+    end = time.monotonic() + seconds
+    while len(found) < WARM + 20 or time.monotonic() < end:
+        between()
+        begun = time.perf_counter()
+        call()
+        found.append(1e6 * (time.perf_counter() - begun))
+    return statistics.median(found[WARM:]), statistics.quantiles(found[WARM:], n=10)[-1]
+
+
+def measure(threads: int, seconds: float) -> list[dict[str, object]]:
+    """A row for each kernel, whose it is, and what is done between; printed as they come."""
+    torch.set_num_threads(threads)
+    rows: list[dict[str, object]] = []
+    situations: list[tuple[str, _Call]] = [*_between().items(), ("another process", lambda: None)]
+    base: dict[tuple[str, str], float] = {}
+    print(f"{threads} threads: median us; median and 90th percentile over the median alone")
+    for situation, between in situations:
+        with _another_process() if situation == "another process" else _nothing():
+            for name, calls in kernels(threads).items():
+                for whose, call in zip(("tcl", "torch"), calls, strict=True):
+                    median, late = times(call, between, seconds)
+                    alone = base.setdefault((name, whose), median)
+                    row = {"threads": threads, "kernel": name, "whose": whose}
+                    row |= {"between": situation, "us": round(median, 1)}
+                    row |= {"median": round(median / alone, 3), "p90": round(late / alone, 3)}
+                    rows.append(row)
+                    print(
+                        f"{name:20} {whose:6} {situation:16} {median:9.1f} "
+                        f"{median / alone:6.2f} {late / alone:6.2f}",
+                        flush=True,
+                    )
+    return rows
+
+
+@contextmanager
+def _nothing() -> Iterator[None]:
+    yield
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--threads", type=int, nargs="*", help="2 and all cores unless given")
+    parser.add_argument("--seconds", type=float, default=1.0, help="of each measurement")
+    parser.add_argument("--out", type=Path, help="file for the rows")
+    given = parser.parse_args(arguments)
+    rows = []
+    for threads in given.threads or sorted({2, usable_cores()}):
+        rows += measure(threads, given.seconds)
+    if given.out:
+        machine = {"cpu": platform.processor(), "cores": os.cpu_count()}
+        given.out.write_text(json.dumps({"machine": machine, "rows": rows}, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()
