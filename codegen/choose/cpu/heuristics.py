@@ -41,7 +41,9 @@ def heuristic(program: ir.Program, nest: ir.Nest, device: CpuProfile, sums: int 
     register = tuple(written_out.get(d.name, 0) for d in nest.dims)
     vectorize = (-1, 1)
     if lane is not None:
-        vectorize = (next(k for k, d in enumerate(nest.dims) if d.name == lane), core.lanes)
+        position = next(k for k, d in enumerate(nest.dims) if d.name == lane)
+        # Wide vectors of few numbers cost more than narrow ones: masks, and lines of the cache.
+        vectorize = (position, min(core.lanes, 1 << (nest.dims[position].extent - 1).bit_length()))
     if not nest.reduces:
         inner = _transposed_order(core, lane, sizes)
         return replace(PLAIN, vectorize=vectorize, register=register, inner_order=inner)
@@ -61,6 +63,22 @@ def heuristic(program: ir.Program, nest: ir.Nest, device: CpuProfile, sums: int 
         stage=stage,
         skip=bool(core.compacted),
     )
+
+
+def panels_within(
+    program: ir.Program, nest: ir.Nest, device: CpuProfile, loops: NestOptions
+) -> tuple[int, ...]:
+    """Which operands of a nest are copied, and where, that has the loops of another one."""
+    position, lanes = loops.vectorize or (-1, 1)
+    if not nest.reduces or lanes == 1 or any(loops.dot or ()):
+        return ()
+    lane = nest.dims[position].name
+    tile = zip(nest.dims, loops.register or (), strict=False)
+    sizes = {d.name: size for d, size in tile if size and not d.reduction}
+    core = Core.read(program, nest, device)
+    copied = _panels(core, lane, sizes, loops.tile or (), loops.order or ())
+    levels = dict(zip(operands(core.nest.point), copied, strict=False))
+    return tuple(levels.get(load, -1) for load in operands(nest.point)) if copied else ()
 
 
 def _transposed_order(core: Core, lane: str | None, sizes: Mapping[str, int]) -> tuple[int, ...]:
