@@ -42,7 +42,7 @@ from tcl.tuning import Tuner
 from tcl.workers.pool import WorkerPool
 
 STRANGERS = Path(__file__).with_name("strangers.tc")
-HALVES = ("seen", "aside")
+PARTS = ("seen", "aside", "more")
 ROWS = "softmax 4096,layernorm,masked,batched 500,column sum,matmul 512,attention scores,C8@28"
 GENERATIONS = 1000
 PROCESSES = 3
@@ -68,15 +68,15 @@ class Settings:
         return self.folder / f"{name}-{what}.json"
 
 
-def strangers(half: str) -> list[Row]:
-    """The defs of one half of ``strangers.tc``, as rows."""
-    found, halves = [], iter(HALVES)
+def strangers(part: str) -> list[Row]:
+    """The defs of one part of ``strangers.tc``, as rows."""
+    found = []
     for line in STRANGERS.read_text("utf-8").splitlines():
-        if line.startswith("# Half: "):
-            now = next(halves)
-        elif line.startswith("def ") and now == half:
+        if line.startswith("# Part: "):
+            now = line.removeprefix("# Part: ").rstrip(".")
+        elif line.startswith("def ") and now == part:
             name = line.removeprefix("def ").partition("(")[0]
-            found.append(Row(name, half, str(STRANGERS.with_suffix("")), name, "x", ()))
+            found.append(Row(name, part, str(STRANGERS.with_suffix("")), name, "x", ()))
     return found
 
 
@@ -207,7 +207,7 @@ def summary(results: Sequence[dict[str, Any]]) -> list[str]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--rows", default=ROWS)
-    parser.add_argument("--strangers", choices=HALVES, help="not rows, but a half of strangers.tc")
+    parser.add_argument("--strangers", choices=PARTS, help="not rows, but a part of strangers.tc")
     parser.add_argument("--seconds", type=float, default=25.0)
     parser.add_argument("--seeds", default="1,2")
     parser.add_argument("--threads", type=int, default=1)

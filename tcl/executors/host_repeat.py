@@ -115,7 +115,9 @@ class HostRepeat:
 
     def _results(self, outputs: Any) -> tuple[Any, ...] | None:
         if outputs is not None:
-            return tuple(outputs) if isinstance(outputs, tuple | list) else None
+            if isinstance(outputs, list):
+                return tuple(outputs)
+            return (outputs,) if hasattr(outputs, "shape") else None
         if self._empty is None:
             return None
         try:

@@ -41,10 +41,17 @@ def heuristic(program: ir.Program, nest: ir.Nest, device: CpuProfile, sums: int 
     register = tuple(written_out.get(d.name, 0) for d in nest.dims)
     vectorize = (-1, 1)
     if lane is not None:
-        vectorize = (next(k for k, d in enumerate(nest.dims) if d.name == lane), core.lanes)
+        position = next(k for k, d in enumerate(nest.dims) if d.name == lane)
+        # Wide vectors of few numbers cost more than narrow ones: masks, and lines of the cache.
+        vectorize = (position, min(core.lanes, 1 << (nest.dims[position].extent - 1).bit_length()))
     if not nest.reduces:
-        inner = _transposed_order(core, lane, sizes)
-        return replace(PLAIN, vectorize=vectorize, register=register, inner_order=inner)
+        return replace(
+            PLAIN,
+            vectorize=vectorize,
+            register=register,
+            inner_order=_transposed_order(core, lane, sizes),
+            stage=_converted_once(core, lane, sizes),
+        )
     tile, order, inner = _blocking(core, lane, sizes)
     copied = _panels(core, lane, sizes, tile, order)
     levels = dict(zip(operands(core.nest.point), copied, strict=False))
@@ -61,6 +68,22 @@ def heuristic(program: ir.Program, nest: ir.Nest, device: CpuProfile, sums: int 
         stage=stage,
         skip=bool(core.compacted),
     )
+
+
+def panels_within(
+    program: ir.Program, nest: ir.Nest, device: CpuProfile, loops: NestOptions
+) -> tuple[int, ...]:
+    """Which operands of a nest are copied, and where, that has the loops of another one."""
+    position, lanes = loops.vectorize or (-1, 1)
+    if not nest.reduces or lanes == 1 or any(loops.dot or ()):
+        return ()
+    lane = nest.dims[position].name
+    tile = zip(nest.dims, loops.register or (), strict=False)
+    sizes = {d.name: size for d, size in tile if size and not d.reduction}
+    core = Core.read(program, nest, device)
+    copied = _panels(core, lane, sizes, loops.tile or (), loops.order or ())
+    levels = dict(zip(operands(core.nest.point), copied, strict=False))
+    return tuple(levels.get(load, -1) for load in operands(nest.point)) if copied else ()
 
 
 def _transposed_order(core: Core, lane: str | None, sizes: Mapping[str, int]) -> tuple[int, ...]:
@@ -214,6 +237,19 @@ def _from_memory(core: Core) -> bool:
 
 def _unless_natural(order: tuple[int, ...]) -> tuple[int, ...]:
     return () if order == tuple(sorted(order)) else order
+
+
+def _converted_once(core: Core, lane: str | None, sizes: Mapping[str, int]) -> tuple[int, ...]:
+    """Stage operands that every row reads and converts, as a row of 16-bit factors."""
+    levels = tuple(
+        0
+        if load.type.compute != load.type
+        and access.strides.get(lane or "") == access.itemsize
+        and core.worth_staging(access, lane, sizes, converted=True)
+        else -1
+        for load, access in zip(operands(core.nest.point), core.reads, strict=True)
+    )
+    return levels if any(level >= 0 for level in levels) else ()
 
 
 def _panels(

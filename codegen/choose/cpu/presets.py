@@ -9,7 +9,7 @@ from dataclasses import replace
 from tcl.codegen.choose.cpu.access_costs import LARGEST, PanelCost, access_of
 from tcl.codegen.choose.cpu.cache_misses import cached_bytes
 from tcl.codegen.choose.cpu.chunk_groups import grouping
-from tcl.codegen.choose.cpu.heuristics import heuristic
+from tcl.codegen.choose.cpu.heuristics import heuristic, panels_within
 from tcl.codegen.choose.cpu.matrix_unit import matrix_options
 from tcl.codegen.choose.cpu.prefetch_distances import far_alone, prefetching, tiles_ahead
 from tcl.codegen.devices.cpu import LINE, CpuProfile
@@ -86,8 +86,15 @@ class CpuPreset:
         same = {key: getattr(led, key) for key, option in OPTIONS.items() if option.followed}
         if len(nest.dims) < len(leader.dims):
             same = NestOptions(**same).of_first(len(nest.dims)).made()
-        stream = self.name in _MODELLED and _not_kept(program, nest, self.device)
-        return replace(PLAIN, **same, stream=stream)
+        found = replace(PLAIN, **same)
+        if self.name not in _MODELLED:
+            return found
+        if led.stage and len(nest.dims) == len(leader.dims):
+            one = _one_chunk(nest) if nest.chunks else nest
+            found = replace(found, stage=panels_within(program, one, self.device, found))
+            if nest.chunks:
+                found = replace(found, stage=_levels(program, nest, found, self.device))
+        return replace(found, stream=_not_kept(program, nest, self.device))
 
 
 def _levels(

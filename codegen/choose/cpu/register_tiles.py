@@ -37,6 +37,8 @@ _WORTH = 0.9
 """The part of a nest's time that is left, if this is worth more code ..."""
 _NEARLY = 1.03
 """... and how much longer a smaller tile may take than the best one."""
+_BETWEEN = 8
+"""Results between two lanes that are written together."""
 _LANES = 2
 """Dimensions with lanes for which rows of two dimensions are tried."""
 
@@ -105,6 +107,9 @@ def _neighbours(core: Core, lane: str | None) -> dict[str, int]:
     extents = {d.name: d.extent for d in core.nest.dims}
     if lane is not None:
         extents[lane] = -(-extents[lane] // core.lanes)
+    between = _between_lanes(core, lane)
+    if between:
+        return between
     whole = core.cycles(lane, {})
     found: list[tuple[float, dict[str, int]]] = []
     for dim in sharing_dims(core, lane):
@@ -121,6 +126,20 @@ def _neighbours(core: Core, lane: str | None) -> dict[str, int]:
         return {}
     enough = (tile for cycles, tile in found if cycles <= least * _NEARLY)
     return min(enough, key=lambda tile: max(tile.values()))
+
+
+def _between_lanes(core: Core, lane: str | None) -> dict[str, int]:
+    """A register tile of what lies between two lanes of the results, as the channels of pixels: it
+    is written in one piece then. Empty if there is none, or too much."""
+    strides, itemsize = core.target.strides, core.target.itemsize
+    apart = strides.get(lane or "", 0)
+    inside = {
+        d.name: d.extent
+        for d in core.nest.dims
+        if d.extent > 1 and 0 < strides.get(d.name, 0) < apart
+    }
+    points = math.prod(inside.values())
+    return inside if 1 < points <= _BETWEEN and points * itemsize == apart else {}
 
 
 def _cheapest(core: Core, tiles: Iterable[Tile]) -> Tile:

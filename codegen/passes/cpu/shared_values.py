@@ -185,8 +185,9 @@ def _place_in_chunk(
     }:
         return None
     steps = {f.dim: f for f in nest.chunks}
+    lane = next((x.fold.dim for x in nest.loops if x.kind is ir.Kind.VECTOR), None)
     subscripts, extents = [], []
-    for dim in nest.dims:
+    for dim in sorted(nest.dims, key=lambda d: d.name == lane):  # vectors lie in one piece
         if dim.name not in names:
             continue
         index = ir.Affine.variable(dim.name) + ir.Affine((), -dim.first)
