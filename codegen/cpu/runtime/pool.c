@@ -45,8 +45,7 @@
 enum {
     PAUSES = 32, /* looks, each with a pause, between two looks at the clock */
     STACK = 4 << 20,
-    LEVELS = 5,        /* see runs_alone */
-    MOST_HASTE = 128,  /* jobs after which a worker does not linger whose core was taken */
+    LEVELS = 5, /* see runs_alone */
     CORES = CPU_SETSIZE,
 };
 
@@ -59,6 +58,8 @@ static const int64_t LINGER = 4000000;
 /* Its core was somebody else's if it took that long to get it back. Then to sleep is better: the
    system gives a core sooner to a thread that it wakes than to one that let others go first. */
 static const int64_t TAKEN = 100000;
+/* So long a worker sleeps at once after a job when its core was taken: at first, and at most. */
+static const int64_t HASTE = 16000000, MOST_HASTE = 128000000;
 /* So long a worker keeps to the cores that nobody else had when it shared one. */
 static const int64_t APART = 100000000;
 /* How often a worker that waits notes how much of its core it had. */
@@ -87,9 +88,9 @@ struct worker {
 
 /* What a worker knows of the way it waits. */
 struct habit {
-    int64_t ended;  /* its last job */
-    bool soon;      /* whether that came soon after the one before */
-    int haste, now; /* jobs after which it does not linger, and how many of them are to come */
+    int64_t ended; /* its last job */
+    bool soon;     /* whether that came soon after the one before */
+    int64_t haste, hasty_until; /* for how long it sleeps at once, and until when */
     int64_t switches; /* of its core to other threads, when it began to wait */
 };
 
@@ -226,7 +227,7 @@ static int64_t switches(void) {
 /* Until a job is offered, which may be taken back before it is joined. */
 static void wait_for_offer(struct worker *worker, struct habit *habit) {
     int64_t begin = worker->noted, time = begin;
-    bool hasty = habit->now > 0, linger = habit->soon && !hasty;
+    bool hasty = begin < habit->hasty_until, linger = habit->soon && !hasty;
     if (!hasty) habit->switches = switches();
     for (int64_t looks = 0;; looks++) {
         if (atomic_load_explicit(&worker->ticket, memory_order_relaxed) == OFFERED) return;
@@ -235,7 +236,8 @@ static void wait_for_offer(struct worker *worker, struct habit *habit) {
         int64_t before = time;
         time = now();
         if (time - before > TAKEN && switches() != habit->switches) {
-            habit->now = habit->haste = min(max(4 * habit->haste, 16), MOST_HASTE);
+            habit->haste = min(max(2 * habit->haste, HASTE), MOST_HASTE);
+            habit->hasty_until = time + habit->haste;
             break;
         }
         if (hasty) break;
@@ -289,8 +291,7 @@ static void *live(void *argument) {
         account(pool, worker, begun, others);
         habit.soon = begun - habit.ended < LINGER;
         habit.ended = worker->noted;
-        if (habit.now) habit.now--;
-        else if (habit.soon) habit.haste /= 2;
+        if (habit.ended > habit.hasty_until + 4 * MOST_HASTE) habit.haste = 0;
     }
     return 0;
 }

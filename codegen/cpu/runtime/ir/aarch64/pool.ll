@@ -682,21 +682,21 @@ define internal noundef ptr @live(ptr noundef initializes((32, 48)) %0) #8 {
   %60 = getelementptr inbounds nuw i8, ptr %16, i64 152
   br label %61
 
-61:                                               ; preds = %300, %1
-  %62 = phi i1 [ false, %1 ], [ %301, %300 ]
-  %63 = phi i32 [ 0, %1 ], [ %302, %300 ]
-  %64 = phi i32 [ 0, %1 ], [ %303, %300 ]
-  %65 = phi i64 [ %31, %1 ], [ %293, %300 ]
-  %66 = phi i64 [ 0, %1 ], [ %79, %300 ]
+61:                                               ; preds = %291, %1
+  %62 = phi i64 [ %294, %291 ], [ %31, %1 ]
+  %63 = phi i1 [ %293, %291 ], [ false, %1 ]
+  %64 = phi i64 [ %297, %291 ], [ 0, %1 ]
+  %65 = phi i64 [ %169, %291 ], [ 0, %1 ]
+  %66 = phi i64 [ %79, %291 ], [ 0, %1 ]
   br label %67
 
-67:                                               ; preds = %61, %171
-  %68 = phi i64 [ %172, %171 ], [ %65, %61 ]
-  %69 = phi i32 [ %167, %171 ], [ %63, %61 ]
-  %70 = phi i32 [ %168, %171 ], [ %64, %61 ]
-  %71 = phi i64 [ %79, %171 ], [ %66, %61 ]
-  %72 = icmp slt i32 %70, 1
-  br i1 %72, label %73, label %78
+67:                                               ; preds = %61, %172
+  %68 = phi i64 [ %173, %172 ], [ %62, %61 ]
+  %69 = phi i64 [ %168, %172 ], [ %64, %61 ]
+  %70 = phi i64 [ %169, %172 ], [ %65, %61 ]
+  %71 = phi i64 [ %79, %172 ], [ %66, %61 ]
+  %72 = icmp slt i64 %68, %70
+  br i1 %72, label %78, label %73
 
 73:                                               ; preds = %67
   call void @llvm.lifetime.start.p0(i64 144, ptr nonnull %12) #11
@@ -708,18 +708,18 @@ define internal noundef ptr @live(ptr noundef initializes((32, 48)) %0) #8 {
   br label %78
 
 78:                                               ; preds = %73, %67
-  %79 = phi i64 [ %77, %73 ], [ %71, %67 ]
+  %79 = phi i64 [ %71, %67 ], [ %77, %73 ]
   %80 = load atomic i32, ptr %0 monotonic, align 64
   %81 = icmp eq i32 %80, 2
-  br i1 %81, label %166, label %82
+  br i1 %81, label %167, label %82
 
-82:                                               ; preds = %78, %125
-  %83 = phi i64 [ %127, %125 ], [ %68, %78 ]
-  %84 = phi i64 [ %128, %125 ], [ 0, %78 ]
+82:                                               ; preds = %78, %126
+  %83 = phi i64 [ %128, %126 ], [ %68, %78 ]
+  %84 = phi i64 [ %129, %126 ], [ 0, %78 ]
   call void asm sideeffect "isb", ""() #11, !srcloc !10
   %85 = and i64 %84, 31
   %86 = icmp eq i64 %85, 0
-  br i1 %86, label %87, label %125
+  br i1 %86, label %87, label %126
 
 87:                                               ; preds = %82
   call void @llvm.lifetime.start.p0(i64 16, ptr nonnull %11) #11
@@ -731,7 +731,7 @@ define internal noundef ptr @live(ptr noundef initializes((32, 48)) %0) #8 {
   call void @llvm.lifetime.end.p0(i64 16, ptr nonnull %11) #11
   %93 = sub nsw i64 %92, %83
   %94 = icmp sgt i64 %93, 100000
-  br i1 %94, label %95, label %105
+  br i1 %94, label %95, label %106
 
 95:                                               ; preds = %87
   call void @llvm.lifetime.start.p0(i64 144, ptr nonnull %10) #11
@@ -741,324 +741,310 @@ define internal noundef ptr @live(ptr noundef initializes((32, 48)) %0) #8 {
   %99 = select i1 %97, i64 %98, i64 0
   call void @llvm.lifetime.end.p0(i64 144, ptr nonnull %10) #11
   %100 = icmp eq i64 %99, %79
-  br i1 %100, label %105, label %101
+  br i1 %100, label %106, label %101
 
 101:                                              ; preds = %95
-  %102 = shl nsw i32 %69, 2
-  %103 = call i32 @llvm.smax.i32(i32 %102, i32 16)
-  %104 = call i32 @llvm.umin.i32(i32 %103, i32 128)
-  br label %131
+  %102 = shl nsw i64 %69, 1
+  %103 = call noundef i64 @llvm.smax.i64(i64 %102, i64 16000000)
+  %104 = call i64 @llvm.umin.i64(i64 %103, i64 128000000)
+  %105 = add nsw i64 %92, %104
+  br label %132
 
-105:                                              ; preds = %95, %87
-  br i1 %72, label %106, label %131
+106:                                              ; preds = %95, %87
+  br i1 %72, label %132, label %107
 
-106:                                              ; preds = %105
-  %107 = sub nsw i64 %92, %68
-  %108 = icmp sgt i64 %107, 50000
-  br i1 %108, label %109, label %114
+107:                                              ; preds = %106
+  %108 = sub nsw i64 %92, %68
+  %109 = icmp sgt i64 %108, 50000
+  br i1 %109, label %110, label %115
 
-109:                                              ; preds = %106
-  %110 = icmp samesign ult i64 %107, 4000001
-  %111 = and i1 %62, %110
-  br i1 %111, label %112, label %131
+110:                                              ; preds = %107
+  %111 = icmp samesign ult i64 %108, 4000001
+  %112 = and i1 %63, %111
+  br i1 %112, label %113, label %132
 
-112:                                              ; preds = %109
-  %113 = call i32 @sched_yield() #11
-  br label %114
+113:                                              ; preds = %110
+  %114 = call i32 @sched_yield() #11
+  br label %115
 
-114:                                              ; preds = %112, %106
-  %115 = phi i64 [ -1, %112 ], [ %84, %106 ]
-  %116 = load i64, ptr %23, align 32
-  %117 = sub nsw i64 %92, %116
-  %118 = icmp sgt i64 %117, 20000
-  br i1 %118, label %119, label %125
+115:                                              ; preds = %113, %107
+  %116 = phi i64 [ -1, %113 ], [ %84, %107 ]
+  %117 = load i64, ptr %23, align 32
+  %118 = sub nsw i64 %92, %117
+  %119 = icmp sgt i64 %118, 20000
+  br i1 %119, label %120, label %126
 
-119:                                              ; preds = %114
+120:                                              ; preds = %115
   store i64 %92, ptr %23, align 32
   call void @llvm.lifetime.start.p0(i64 16, ptr nonnull %9) #11
-  %120 = call i32 @clock_gettime(i32 noundef 3, ptr noundef nonnull %9) #11
-  %121 = load i64, ptr %9, align 8
-  %122 = mul nsw i64 %121, 1000000000
-  %123 = load i64, ptr %35, align 8
-  %124 = add nsw i64 %122, %123
+  %121 = call i32 @clock_gettime(i32 noundef 3, ptr noundef nonnull %9) #11
+  %122 = load i64, ptr %9, align 8
+  %123 = mul nsw i64 %122, 1000000000
+  %124 = load i64, ptr %35, align 8
+  %125 = add nsw i64 %123, %124
   call void @llvm.lifetime.end.p0(i64 16, ptr nonnull %9) #11
-  store i64 %124, ptr %30, align 8
-  br label %125
+  store i64 %125, ptr %30, align 8
+  br label %126
 
-125:                                              ; preds = %119, %114, %82
-  %126 = phi i64 [ %84, %82 ], [ %115, %119 ], [ %115, %114 ]
-  %127 = phi i64 [ %83, %82 ], [ %92, %119 ], [ %92, %114 ]
-  %128 = add nsw i64 %126, 1
-  %129 = load atomic i32, ptr %0 monotonic, align 64
-  %130 = icmp eq i32 %129, 2
-  br i1 %130, label %166, label %82
+126:                                              ; preds = %120, %115, %82
+  %127 = phi i64 [ %84, %82 ], [ %116, %120 ], [ %116, %115 ]
+  %128 = phi i64 [ %83, %82 ], [ %92, %120 ], [ %92, %115 ]
+  %129 = add nsw i64 %127, 1
+  %130 = load atomic i32, ptr %0 monotonic, align 64
+  %131 = icmp eq i32 %130, 2
+  br i1 %131, label %167, label %82
 
-131:                                              ; preds = %109, %105, %101
-  %132 = phi i32 [ %104, %101 ], [ %69, %105 ], [ %69, %109 ]
-  %133 = phi i32 [ %104, %101 ], [ %70, %105 ], [ %70, %109 ]
-  %134 = load atomic i64, ptr %36 monotonic, align 8
+132:                                              ; preds = %110, %106, %101
+  %133 = phi i64 [ %104, %101 ], [ %69, %106 ], [ %69, %110 ]
+  %134 = phi i64 [ %105, %101 ], [ %70, %106 ], [ %70, %110 ]
+  %135 = load atomic i64, ptr %36 monotonic, align 8
   call void @llvm.lifetime.start.p0(i64 128, ptr nonnull %8) #11
   call void @llvm.memset.p0.i64(ptr noundef nonnull align 8 dereferenceable(128) %8, i8 0, i64 128, i1 false)
-  %135 = icmp eq i64 %134, 0
-  %136 = sub nsw i64 %92, %134
-  %137 = icmp slt i64 %136, 100000000
-  %138 = select i1 %135, i1 true, i1 %137
-  br i1 %138, label %145, label %139
+  %136 = icmp eq i64 %135, 0
+  %137 = sub nsw i64 %92, %135
+  %138 = icmp slt i64 %137, 100000000
+  %139 = select i1 %136, i1 true, i1 %138
+  br i1 %139, label %146, label %140
 
-139:                                              ; preds = %131
-  %140 = call i32 @getpid() #11
-  %141 = call i32 @sched_getaffinity(i32 noundef %140, i64 noundef 128, ptr noundef nonnull %8) #11
-  %142 = icmp eq i32 %141, 0
-  br i1 %142, label %143, label %145
+140:                                              ; preds = %132
+  %141 = call i32 @getpid() #11
+  %142 = call i32 @sched_getaffinity(i32 noundef %141, i64 noundef 128, ptr noundef nonnull %8) #11
+  %143 = icmp eq i32 %142, 0
+  br i1 %143, label %144, label %146
 
-143:                                              ; preds = %139
-  %144 = call i32 @sched_setaffinity(i32 noundef 0, i64 noundef 128, ptr noundef nonnull %8) #11
+144:                                              ; preds = %140
+  %145 = call i32 @sched_setaffinity(i32 noundef 0, i64 noundef 128, ptr noundef nonnull %8) #11
   store atomic i64 0, ptr %36 monotonic, align 8
-  br label %145
+  br label %146
 
-145:                                              ; preds = %143, %139, %131
+146:                                              ; preds = %144, %140, %132
   call void @llvm.lifetime.end.p0(i64 128, ptr nonnull %8) #11
-  %146 = cmpxchg ptr %0, i32 0, i32 1 seq_cst seq_cst, align 64
-  %147 = extractvalue { i32, i1 } %146, 1
-  %148 = extractvalue { i32, i1 } %146, 0
-  %149 = icmp ne i32 %148, 2
-  %150 = select i1 %147, i1 true, i1 %149
-  br i1 %150, label %151, label %166
+  %147 = cmpxchg ptr %0, i32 0, i32 1 seq_cst seq_cst, align 64
+  %148 = extractvalue { i32, i1 } %147, 1
+  %149 = extractvalue { i32, i1 } %147, 0
+  %150 = icmp ne i32 %149, 2
+  %151 = select i1 %148, i1 true, i1 %150
+  br i1 %151, label %152, label %167
 
-151:                                              ; preds = %145, %151
-  %152 = call i64 (i64, ...) @syscall(i64 noundef 98, ptr noundef nonnull %0, i32 noundef 128, i32 noundef 1, i32 noundef 0, i32 noundef 0, i32 noundef 0) #11
-  %153 = load atomic i32, ptr %0 monotonic, align 64
-  %154 = icmp eq i32 %153, 1
-  br i1 %154, label %151, label %155, !llvm.loop !13
+152:                                              ; preds = %146, %152
+  %153 = call i64 (i64, ...) @syscall(i64 noundef 98, ptr noundef nonnull %0, i32 noundef 128, i32 noundef 1, i32 noundef 0, i32 noundef 0, i32 noundef 0) #11
+  %154 = load atomic i32, ptr %0 monotonic, align 64
+  %155 = icmp eq i32 %154, 1
+  br i1 %155, label %152, label %156, !llvm.loop !13
 
-155:                                              ; preds = %151
+156:                                              ; preds = %152
   call void @llvm.lifetime.start.p0(i64 16, ptr nonnull %7) #11
-  %156 = call i32 @clock_gettime(i32 noundef 1, ptr noundef nonnull %7) #11
-  %157 = load i64, ptr %7, align 8
-  %158 = mul nsw i64 %157, 1000000000
-  %159 = load i64, ptr %37, align 8
-  %160 = add nsw i64 %158, %159
+  %157 = call i32 @clock_gettime(i32 noundef 1, ptr noundef nonnull %7) #11
+  %158 = load i64, ptr %7, align 8
+  %159 = mul nsw i64 %158, 1000000000
+  %160 = load i64, ptr %37, align 8
+  %161 = add nsw i64 %159, %160
   call void @llvm.lifetime.end.p0(i64 16, ptr nonnull %7) #11
-  store i64 %160, ptr %23, align 32
+  store i64 %161, ptr %23, align 32
   call void @llvm.lifetime.start.p0(i64 16, ptr nonnull %6) #11
-  %161 = call i32 @clock_gettime(i32 noundef 3, ptr noundef nonnull %6) #11
-  %162 = load i64, ptr %6, align 8
-  %163 = mul nsw i64 %162, 1000000000
-  %164 = load i64, ptr %38, align 8
-  %165 = add nsw i64 %163, %164
+  %162 = call i32 @clock_gettime(i32 noundef 3, ptr noundef nonnull %6) #11
+  %163 = load i64, ptr %6, align 8
+  %164 = mul nsw i64 %163, 1000000000
+  %165 = load i64, ptr %38, align 8
+  %166 = add nsw i64 %164, %165
   call void @llvm.lifetime.end.p0(i64 16, ptr nonnull %6) #11
-  store i64 %165, ptr %30, align 8
-  br label %166
+  store i64 %166, ptr %30, align 8
+  br label %167
 
-166:                                              ; preds = %125, %78, %145, %155
-  %167 = phi i32 [ %69, %78 ], [ %132, %155 ], [ %132, %145 ], [ %69, %125 ]
-  %168 = phi i32 [ %70, %78 ], [ %133, %155 ], [ %133, %145 ], [ %70, %125 ]
-  %169 = cmpxchg ptr %0, i32 2, i32 3 seq_cst seq_cst, align 64
-  %170 = extractvalue { i32, i1 } %169, 1
-  br i1 %170, label %173, label %171
+167:                                              ; preds = %126, %78, %146, %156
+  %168 = phi i64 [ %69, %78 ], [ %133, %156 ], [ %133, %146 ], [ %69, %126 ]
+  %169 = phi i64 [ %70, %78 ], [ %134, %156 ], [ %134, %146 ], [ %70, %126 ]
+  %170 = cmpxchg ptr %0, i32 2, i32 3 seq_cst seq_cst, align 64
+  %171 = extractvalue { i32, i1 } %170, 1
+  br i1 %171, label %174, label %172
 
-171:                                              ; preds = %166
-  %172 = load i64, ptr %23, align 32
+172:                                              ; preds = %167
+  %173 = load i64, ptr %23, align 32
   br label %67
 
-173:                                              ; preds = %166
-  %174 = load i64, ptr %39, align 16
-  %175 = load i64, ptr %40, align 8
+174:                                              ; preds = %167
+  %175 = load i64, ptr %39, align 16
+  %176 = load i64, ptr %40, align 8
   call void @llvm.lifetime.start.p0(i64 16, ptr nonnull %5) #11
-  %176 = call i32 @clock_gettime(i32 noundef 1, ptr noundef nonnull %5) #11
-  %177 = load i64, ptr %5, align 8
-  %178 = mul nsw i64 %177, 1000000000
-  %179 = load i64, ptr %41, align 8
-  %180 = add nsw i64 %178, %179
+  %177 = call i32 @clock_gettime(i32 noundef 1, ptr noundef nonnull %5) #11
+  %178 = load i64, ptr %5, align 8
+  %179 = mul nsw i64 %178, 1000000000
+  %180 = load i64, ptr %41, align 8
+  %181 = add nsw i64 %179, %180
   call void @llvm.lifetime.end.p0(i64 16, ptr nonnull %5) #11
-  %181 = load i64, ptr %23, align 32
-  %182 = sub nsw i64 %180, %181
-  %183 = icmp sgt i64 %182, 40000
-  br i1 %183, label %184, label %190
+  %182 = load i64, ptr %23, align 32
+  %183 = sub nsw i64 %181, %182
+  %184 = icmp sgt i64 %183, 40000
+  br i1 %184, label %185, label %191
 
-184:                                              ; preds = %173
-  store i64 %180, ptr %23, align 32
+185:                                              ; preds = %174
+  store i64 %181, ptr %23, align 32
   call void @llvm.lifetime.start.p0(i64 16, ptr nonnull %4) #11
-  %185 = call i32 @clock_gettime(i32 noundef 3, ptr noundef nonnull %4) #11
-  %186 = load i64, ptr %4, align 8
-  %187 = mul nsw i64 %186, 1000000000
-  %188 = load i64, ptr %42, align 8
-  %189 = add nsw i64 %187, %188
+  %186 = call i32 @clock_gettime(i32 noundef 3, ptr noundef nonnull %4) #11
+  %187 = load i64, ptr %4, align 8
+  %188 = mul nsw i64 %187, 1000000000
+  %189 = load i64, ptr %42, align 8
+  %190 = add nsw i64 %188, %189
   call void @llvm.lifetime.end.p0(i64 16, ptr nonnull %4) #11
-  store i64 %189, ptr %30, align 8
-  br label %190
+  store i64 %190, ptr %30, align 8
+  br label %191
 
-190:                                              ; preds = %184, %173
-  %191 = load ptr, ptr %43, align 64
-  br label %192
+191:                                              ; preds = %185, %174
+  %192 = load ptr, ptr %43, align 64
+  br label %193
 
-192:                                              ; preds = %209, %190
-  %193 = phi i32 [ 2, %190 ], [ %210, %209 ]
-  %194 = load atomic i64, ptr %44 monotonic, align 64
-  %195 = load i64, ptr %40, align 8
-  %196 = icmp slt i64 %194, %195
-  br i1 %196, label %197, label %212
+193:                                              ; preds = %210, %191
+  %194 = phi i32 [ 2, %191 ], [ %211, %210 ]
+  %195 = load atomic i64, ptr %44 monotonic, align 64
+  %196 = load i64, ptr %40, align 8
+  %197 = icmp slt i64 %195, %196
+  br i1 %197, label %198, label %213
 
-197:                                              ; preds = %192
-  %198 = atomicrmw add ptr %44, i64 1 acquire, align 64
-  %199 = load i64, ptr %40, align 8
-  %200 = icmp slt i64 %198, %199
-  br i1 %200, label %201, label %212
+198:                                              ; preds = %193
+  %199 = atomicrmw add ptr %44, i64 1 acquire, align 64
+  %200 = load i64, ptr %40, align 8
+  %201 = icmp slt i64 %199, %200
+  br i1 %201, label %202, label %213
 
-201:                                              ; preds = %197
-  %202 = getelementptr inbounds [0 x %struct.worker], ptr %45, i64 0, i64 %198
-  %203 = getelementptr inbounds nuw i8, ptr %202, i64 4
-  %204 = atomicrmw xchg ptr %203, i32 0 monotonic, align 4
-  %205 = icmp eq i32 %204, 0
-  br i1 %205, label %209, label %206, !llvm.loop !8
+202:                                              ; preds = %198
+  %203 = getelementptr inbounds [0 x %struct.worker], ptr %45, i64 0, i64 %199
+  %204 = getelementptr inbounds nuw i8, ptr %203, i64 4
+  %205 = atomicrmw xchg ptr %204, i32 0 monotonic, align 4
+  %206 = icmp eq i32 %205, 0
+  br i1 %206, label %210, label %207, !llvm.loop !8
 
-206:                                              ; preds = %201
-  %207 = call i64 (i64, ...) @syscall(i64 noundef 98, ptr noundef nonnull %202, i32 noundef 129, i32 noundef 1, i32 noundef 0, i32 noundef 0, i32 noundef 0) #11
-  %208 = add nsw i32 %193, -1
-  br label %209
+207:                                              ; preds = %202
+  %208 = call i64 (i64, ...) @syscall(i64 noundef 98, ptr noundef nonnull %203, i32 noundef 129, i32 noundef 1, i32 noundef 0, i32 noundef 0, i32 noundef 0) #11
+  %209 = add nsw i32 %194, -1
+  br label %210
 
-209:                                              ; preds = %206, %201
-  %210 = phi i32 [ %208, %206 ], [ %193, %201 ]
-  %211 = icmp sgt i32 %210, 0
-  br i1 %211, label %192, label %212
+210:                                              ; preds = %207, %202
+  %211 = phi i32 [ %209, %207 ], [ %194, %202 ]
+  %212 = icmp sgt i32 %211, 0
+  br i1 %212, label %193, label %213
 
-212:                                              ; preds = %209, %197, %192
-  %213 = call i32 @sched_getcpu() #11
-  %214 = sext i32 %213 to i64
-  store atomic i64 %214, ptr %46 monotonic, align 8
-  %215 = icmp ugt i32 %213, 1023
-  br i1 %215, label %229, label %216
+213:                                              ; preds = %210, %198, %193
+  %214 = call i32 @sched_getcpu() #11
+  %215 = sext i32 %214 to i64
+  store atomic i64 %215, ptr %46 monotonic, align 8
+  %216 = icmp ugt i32 %214, 1023
+  br i1 %216, label %230, label %217
 
-216:                                              ; preds = %212
-  %217 = getelementptr inbounds nuw [1024 x i32], ptr %47, i64 0, i64 %214
-  %218 = load i32, ptr %48, align 32
-  %219 = atomicrmw xchg ptr %217, i32 %218 monotonic, align 4
-  %220 = icmp eq i32 %219, %218
-  br i1 %220, label %221, label %229
+217:                                              ; preds = %213
+  %218 = getelementptr inbounds nuw [1024 x i32], ptr %47, i64 0, i64 %215
+  %219 = load i32, ptr %48, align 32
+  %220 = atomicrmw xchg ptr %218, i32 %219 monotonic, align 4
+  %221 = icmp eq i32 %220, %219
+  br i1 %221, label %222, label %230
 
-221:                                              ; preds = %216
-  call fastcc void @keep_off(ptr noundef nonnull %16, ptr noundef nonnull %0, i64 noundef %214)
-  %222 = call i32 @sched_getcpu() #11
-  %223 = icmp ugt i32 %222, 1023
-  br i1 %223, label %229, label %224
+222:                                              ; preds = %217
+  call fastcc void @keep_off(ptr noundef nonnull %16, ptr noundef nonnull %0, i64 noundef %215)
+  %223 = call i32 @sched_getcpu() #11
+  %224 = icmp ugt i32 %223, 1023
+  br i1 %224, label %230, label %225
 
-224:                                              ; preds = %221
-  %225 = zext nneg i32 %222 to i64
-  %226 = getelementptr inbounds nuw [1024 x i32], ptr %47, i64 0, i64 %225
-  %227 = load i32, ptr %48, align 32
-  %228 = atomicrmw xchg ptr %226, i32 %227 monotonic, align 4
-  br label %229
+225:                                              ; preds = %222
+  %226 = zext nneg i32 %223 to i64
+  %227 = getelementptr inbounds nuw [1024 x i32], ptr %47, i64 0, i64 %226
+  %228 = load i32, ptr %48, align 32
+  %229 = atomicrmw xchg ptr %227, i32 %228 monotonic, align 4
+  br label %230
 
-229:                                              ; preds = %224, %221, %216, %212
-  %230 = load ptr, ptr %191, align 8
-  %231 = getelementptr inbounds nuw i8, ptr %191, i64 8
-  %232 = load ptr, ptr %231, align 8
-  %233 = getelementptr inbounds nuw i8, ptr %191, i64 16
-  %234 = load ptr, ptr %233, align 8
-  %235 = load i64, ptr %40, align 8
-  %236 = add nsw i64 %235, 1
-  %237 = getelementptr inbounds nuw i8, ptr %191, i64 24
-  %238 = load ptr, ptr %237, align 8
-  %239 = call i32 %230(ptr noundef %232, ptr noundef %234, i64 noundef %53, i64 noundef %236, ptr noundef %238)
-  %240 = icmp eq i32 %239, 0
-  br i1 %240, label %242, label %241
+230:                                              ; preds = %225, %222, %217, %213
+  %231 = load ptr, ptr %192, align 8
+  %232 = getelementptr inbounds nuw i8, ptr %192, i64 8
+  %233 = load ptr, ptr %232, align 8
+  %234 = getelementptr inbounds nuw i8, ptr %192, i64 16
+  %235 = load ptr, ptr %234, align 8
+  %236 = load i64, ptr %40, align 8
+  %237 = add nsw i64 %236, 1
+  %238 = getelementptr inbounds nuw i8, ptr %192, i64 24
+  %239 = load ptr, ptr %238, align 8
+  %240 = call i32 %231(ptr noundef %233, ptr noundef %235, i64 noundef %53, i64 noundef %237, ptr noundef %239)
+  %241 = icmp eq i32 %240, 0
+  br i1 %241, label %243, label %242
 
-241:                                              ; preds = %229
+242:                                              ; preds = %230
   store atomic i64 1, ptr %54 monotonic, align 8
-  br label %242
+  br label %243
 
-242:                                              ; preds = %229, %241
+243:                                              ; preds = %230, %242
   store atomic i32 0, ptr %0 monotonic, align 64
-  %243 = atomicrmw add ptr %55, i64 1 release, align 64
-  %244 = load i64, ptr %23, align 32
-  %245 = load i64, ptr %30, align 8
+  %244 = atomicrmw add ptr %55, i64 1 release, align 64
+  %245 = load i64, ptr %23, align 32
+  %246 = load i64, ptr %30, align 8
   call void @llvm.lifetime.start.p0(i64 16, ptr nonnull %3) #11
-  %246 = call i32 @clock_gettime(i32 noundef 1, ptr noundef nonnull %3) #11
-  %247 = load i64, ptr %3, align 8
-  %248 = mul nsw i64 %247, 1000000000
-  %249 = load i64, ptr %56, align 8
-  %250 = add nsw i64 %248, %249
+  %247 = call i32 @clock_gettime(i32 noundef 1, ptr noundef nonnull %3) #11
+  %248 = load i64, ptr %3, align 8
+  %249 = mul nsw i64 %248, 1000000000
+  %250 = load i64, ptr %56, align 8
+  %251 = add nsw i64 %249, %250
   call void @llvm.lifetime.end.p0(i64 16, ptr nonnull %3) #11
-  store i64 %250, ptr %23, align 32
+  store i64 %251, ptr %23, align 32
   call void @llvm.lifetime.start.p0(i64 16, ptr nonnull %2) #11
-  %251 = call i32 @clock_gettime(i32 noundef 3, ptr noundef nonnull %2) #11
-  %252 = load i64, ptr %2, align 8
-  %253 = mul nsw i64 %252, 1000000000
-  %254 = load i64, ptr %57, align 8
-  %255 = add nsw i64 %253, %254
+  %252 = call i32 @clock_gettime(i32 noundef 3, ptr noundef nonnull %2) #11
+  %253 = load i64, ptr %2, align 8
+  %254 = mul nsw i64 %253, 1000000000
+  %255 = load i64, ptr %57, align 8
+  %256 = add nsw i64 %254, %255
   call void @llvm.lifetime.end.p0(i64 16, ptr nonnull %2) #11
-  store i64 %255, ptr %30, align 8
-  %256 = sub nsw i64 %250, %174
-  %257 = add i64 %245, %250
-  %258 = add i64 %244, %255
-  %259 = sub i64 %257, %258
-  %260 = call noundef i64 @llvm.smax.i64(i64 %259, i64 0)
-  %261 = call noundef i64 @llvm.smin.i64(i64 %260, i64 %256)
-  %262 = load i64, ptr %58, align 16
-  %263 = mul nsw i64 %256, %175
-  %264 = add nsw i64 %262, %263
-  %265 = xor i64 %175, -1
-  %266 = mul i64 %261, %265
-  %267 = add i64 %264, %266
-  %268 = call noundef i64 @llvm.smin.i64(i64 %267, i64 32000000)
-  %269 = call noundef i64 @llvm.smax.i64(i64 %268, i64 0)
-  store i64 %269, ptr %58, align 16
-  %270 = icmp slt i64 %267, 0
-  br i1 %270, label %271, label %290
+  store i64 %256, ptr %30, align 8
+  %257 = sub nsw i64 %251, %175
+  %258 = add i64 %246, %251
+  %259 = add i64 %245, %256
+  %260 = sub i64 %258, %259
+  %261 = call noundef i64 @llvm.smax.i64(i64 %260, i64 0)
+  %262 = call noundef i64 @llvm.smin.i64(i64 %261, i64 %257)
+  %263 = load i64, ptr %58, align 16
+  %264 = mul nsw i64 %257, %176
+  %265 = add nsw i64 %263, %264
+  %266 = xor i64 %176, -1
+  %267 = mul i64 %262, %266
+  %268 = add i64 %265, %267
+  %269 = call noundef i64 @llvm.smin.i64(i64 %268, i64 32000000)
+  %270 = call noundef i64 @llvm.smax.i64(i64 %269, i64 0)
+  store i64 %270, ptr %58, align 16
+  %271 = icmp slt i64 %268, 0
+  br i1 %271, label %272, label %291
 
-271:                                              ; preds = %242
-  %272 = load atomic i64, ptr %59 monotonic, align 8
-  br label %273
+272:                                              ; preds = %243
+  %273 = load atomic i64, ptr %59 monotonic, align 8
+  br label %274
 
-273:                                              ; preds = %276, %271
-  %274 = phi i64 [ %272, %271 ], [ %279, %276 ]
-  %275 = icmp slt i64 %274, %256
-  br i1 %275, label %276, label %280
+274:                                              ; preds = %277, %272
+  %275 = phi i64 [ %273, %272 ], [ %280, %277 ]
+  %276 = icmp slt i64 %275, %257
+  br i1 %276, label %277, label %281
 
-276:                                              ; preds = %273
-  %277 = cmpxchg weak ptr %59, i64 %274, i64 %256 monotonic monotonic, align 8
-  %278 = extractvalue { i64, i1 } %277, 1
-  %279 = extractvalue { i64, i1 } %277, 0
-  br i1 %278, label %280, label %273, !llvm.loop !14
+277:                                              ; preds = %274
+  %278 = cmpxchg weak ptr %59, i64 %275, i64 %257 monotonic monotonic, align 8
+  %279 = extractvalue { i64, i1 } %278, 1
+  %280 = extractvalue { i64, i1 } %278, 0
+  br i1 %279, label %281, label %274, !llvm.loop !14
 
-280:                                              ; preds = %276, %273
-  %281 = sub nsw i64 %256, %261
-  %282 = load atomic i64, ptr %60 monotonic, align 8
-  br label %283
+281:                                              ; preds = %277, %274
+  %282 = sub nsw i64 %257, %262
+  %283 = load atomic i64, ptr %60 monotonic, align 8
+  br label %284
 
-283:                                              ; preds = %286, %280
-  %284 = phi i64 [ %282, %280 ], [ %289, %286 ]
-  %285 = icmp slt i64 %284, %281
-  br i1 %285, label %286, label %290
+284:                                              ; preds = %287, %281
+  %285 = phi i64 [ %283, %281 ], [ %290, %287 ]
+  %286 = icmp slt i64 %285, %282
+  br i1 %286, label %287, label %291
 
-286:                                              ; preds = %283
-  %287 = cmpxchg weak ptr %60, i64 %284, i64 %281 monotonic monotonic, align 8
-  %288 = extractvalue { i64, i1 } %287, 1
-  %289 = extractvalue { i64, i1 } %287, 0
-  br i1 %288, label %290, label %283, !llvm.loop !14
+287:                                              ; preds = %284
+  %288 = cmpxchg weak ptr %60, i64 %285, i64 %282 monotonic monotonic, align 8
+  %289 = extractvalue { i64, i1 } %288, 1
+  %290 = extractvalue { i64, i1 } %288, 0
+  br i1 %289, label %291, label %284, !llvm.loop !14
 
-290:                                              ; preds = %283, %286, %242
-  %291 = sub nsw i64 %174, %65
-  %292 = icmp slt i64 %291, 4000000
-  %293 = load i64, ptr %23, align 32
-  %294 = icmp eq i32 %168, 0
-  br i1 %294, label %297, label %295
-
-295:                                              ; preds = %290
-  %296 = add nsw i32 %168, -1
-  br label %300
-
-297:                                              ; preds = %290
-  br i1 %292, label %298, label %300
-
-298:                                              ; preds = %297
-  %299 = sdiv i32 %167, 2
-  br label %300
-
-300:                                              ; preds = %298, %297, %295
-  %301 = phi i1 [ %292, %295 ], [ false, %297 ], [ true, %298 ]
-  %302 = phi i32 [ %167, %295 ], [ %167, %297 ], [ %299, %298 ]
-  %303 = phi i32 [ %296, %295 ], [ 0, %297 ], [ 0, %298 ]
+291:                                              ; preds = %284, %287, %243
+  %292 = sub nsw i64 %175, %62
+  %293 = icmp slt i64 %292, 4000000
+  %294 = load i64, ptr %23, align 32
+  %295 = add nsw i64 %169, 512000000
+  %296 = icmp sgt i64 %294, %295
+  %297 = select i1 %296, i64 0, i64 %168
   br label %61
 }
 
@@ -1105,10 +1091,7 @@ declare i64 @llvm.smin.i64(i64, i64) #10
 declare i64 @llvm.smax.i64(i64, i64) #10
 
 ; Function Attrs: nocallback nofree nosync nounwind speculatable willreturn memory(none)
-declare i32 @llvm.smax.i32(i32, i32) #10
-
-; Function Attrs: nocallback nofree nosync nounwind speculatable willreturn memory(none)
-declare i32 @llvm.umin.i32(i32, i32) #10
+declare i64 @llvm.umin.i64(i64, i64) #10
 
 attributes #0 = { uwtable "no-trapping-math"="true" "stack-protector-buffer-size"="8" }
 attributes #1 = { mustprogress nocallback nofree nosync nounwind willreturn memory(argmem: readwrite) }
@@ -1136,7 +1119,7 @@ attributes #12 = { nounwind willreturn memory(none) }
 !7 = distinct !{!7, !6}
 !8 = distinct !{!8, !6}
 !9 = distinct !{!9, !6}
-!10 = !{i64 6402}
+!10 = !{i64 6451}
 !11 = distinct !{!11, !6}
 !12 = distinct !{!12, !6}
 !13 = distinct !{!13, !6}
