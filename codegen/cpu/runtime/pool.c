@@ -106,6 +106,7 @@ struct pool {
     int64_t others; /* workers that it is offered to */
     int64_t begun;
     pthread_t caller;
+    int64_t core; /* the caller's */
     uint32_t number; /* of jobs so far */
     /* Of the workers. */
     _Alignas(LINE) _Atomic int64_t left;  /* workers that joined and left */
@@ -144,19 +145,19 @@ static inline void wait_a_little(void) {
 
 static int64_t this_core(void) { return sched_getcpu(); }
 
-/* Let a worker run where the caller may, but not on this core, nor on those where others are at this
-   job; if no core is left, then just not on this one. */
-static void keep_off(struct pool *pool, struct worker *worker, int64_t core) {
+/* Let a worker run where the caller may, but not where others are at this job; if no such core is
+   left, then just not where the caller is. */
+static void keep_off(struct pool *pool, struct worker *worker, pthread_t thread, int64_t core) {
     cpu_set_t may, free;
     CPU_ZERO(&may);
-    if (core < 0 || core >= CORES || pthread_getaffinity_np(pool->caller, sizeof may, &may)) return;
-    CPU_CLR(core, &may);
+    if (pthread_getaffinity_np(pool->caller, sizeof may, &may)) return;
+    if (pool->core >= 0 && pool->core < CORES) CPU_CLR(pool->core, &may);
     free = may;
     for (int k = 0; k < CORES; k++)
         if (atomic_load_explicit(&pool->cores[k], memory_order_relaxed) == pool->number)
             CPU_CLR(k, &free);
-    if (!CPU_COUNT(&may)) return;
-    pthread_setaffinity_np(worker->thread, sizeof may, CPU_COUNT(&free) ? &free : &may);
+    if (!CPU_COUNT(&may) || (!CPU_COUNT(&free) && core != pool->core)) return;
+    pthread_setaffinity_np(thread, sizeof may, CPU_COUNT(&free) ? &free : &may);
     atomic_store_explicit(&worker->apart, pool->begun, memory_order_relaxed);
 }
 
@@ -264,7 +265,7 @@ static void work(struct pool *pool, struct worker *worker) {
     int64_t core = this_core();
     atomic_store_explicit(&worker->last_core, core, memory_order_relaxed);
     if (share_core(pool, core)) {
-        keep_off(pool, worker, core);
+        keep_off(pool, worker, pthread_self(), core);
         share_core(pool, this_core());
     }
     int64_t thread = worker - pool->workers + 1;
@@ -332,7 +333,7 @@ static void offer(struct pool *pool, struct call *call) {
     pool->caller = pthread_self();
     pool->begun = now();
     pool->number++;
-    int64_t core = this_core();
+    int64_t core = pool->core = this_core();
     share_core(pool, core);
     atomic_store_explicit(&pool->left, 0, memory_order_relaxed);
     atomic_store_explicit(&pool->failed, 0, memory_order_relaxed);
@@ -342,7 +343,7 @@ static void offer(struct pool *pool, struct call *call) {
     for (int64_t k = 0; k < others; k++) {
         struct worker *worker = &pool->workers[k];
         if (atomic_load_explicit(&worker->last_core, memory_order_relaxed) == core)
-            keep_off(pool, worker, core);
+            keep_off(pool, worker, worker->thread, core);
         if (atomic_exchange(&worker->ticket, OFFERED) == ASLEEP) {
             atomic_store_explicit(&worker->to_wake, 1, memory_order_relaxed);
             asleep = true;

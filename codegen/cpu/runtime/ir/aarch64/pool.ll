@@ -50,7 +50,7 @@ define i32 @tcl_pool_run(ptr noundef %0) local_unnamed_addr #0 {
   %24 = load ptr, ptr %23, align 8
   %25 = load ptr, ptr %13, align 8
   %26 = tail call i32 %20(ptr noundef %22, ptr noundef %24, i64 noundef 0, i64 noundef 1, ptr noundef %25)
-  br label %300
+  br label %303
 
 27:                                               ; preds = %1
   %28 = getelementptr inbounds nuw i8, ptr %12, i64 144
@@ -185,7 +185,7 @@ define i32 @tcl_pool_run(ptr noundef %0) local_unnamed_addr #0 {
   %117 = add i64 %116, %115
   %118 = getelementptr inbounds nuw i8, ptr %0, i64 56
   store i64 %117, ptr %118, align 8
-  br label %300
+  br label %303
 
 119:                                              ; preds = %84, %94, %37, %27
   %120 = getelementptr inbounds nuw i8, ptr %0, i64 32
@@ -265,218 +265,222 @@ define i32 @tcl_pool_run(ptr noundef %0) local_unnamed_addr #0 {
   call void @llvm.lifetime.end.p0(i64 16, ptr nonnull %4) #11
   %167 = getelementptr inbounds nuw i8, ptr %12, i64 80
   store i64 %166, ptr %167, align 16
-  %168 = getelementptr inbounds nuw i8, ptr %12, i64 96
-  %169 = load i32, ptr %168, align 32
+  %168 = getelementptr inbounds nuw i8, ptr %12, i64 104
+  %169 = load i32, ptr %168, align 8
   %170 = add i32 %169, 1
-  store i32 %170, ptr %168, align 32
+  store i32 %170, ptr %168, align 8
   %171 = call i32 @sched_getcpu() #11
   %172 = sext i32 %171 to i64
-  %173 = icmp ugt i32 %171, 1023
-  br i1 %173, label %179, label %174
+  %173 = getelementptr inbounds nuw i8, ptr %12, i64 96
+  store i64 %172, ptr %173, align 32
+  %174 = icmp ugt i32 %171, 1023
+  br i1 %174, label %180, label %175
 
-174:                                              ; preds = %154
-  %175 = getelementptr inbounds nuw i8, ptr %12, i64 256
-  %176 = getelementptr inbounds nuw [1024 x i32], ptr %175, i64 0, i64 %172
-  %177 = load i32, ptr %168, align 32
-  %178 = atomicrmw xchg ptr %176, i32 %177 monotonic, align 4
-  br label %179
+175:                                              ; preds = %154
+  %176 = getelementptr inbounds nuw i8, ptr %12, i64 256
+  %177 = getelementptr inbounds nuw [1024 x i32], ptr %176, i64 0, i64 %172
+  %178 = load i32, ptr %168, align 8
+  %179 = atomicrmw xchg ptr %177, i32 %178 monotonic, align 4
+  br label %180
 
-179:                                              ; preds = %174, %154
-  %180 = getelementptr inbounds nuw i8, ptr %12, i64 128
-  store atomic i64 0, ptr %180 monotonic, align 64
-  %181 = getelementptr inbounds nuw i8, ptr %12, i64 136
-  store atomic i64 0, ptr %181 monotonic, align 8
-  %182 = getelementptr inbounds nuw i8, ptr %12, i64 192
-  store atomic i64 %156, ptr %182 monotonic, align 64
-  %183 = icmp sgt i64 %156, 0
-  br i1 %183, label %184, label %228
+180:                                              ; preds = %175, %154
+  %181 = getelementptr inbounds nuw i8, ptr %12, i64 128
+  store atomic i64 0, ptr %181 monotonic, align 64
+  %182 = getelementptr inbounds nuw i8, ptr %12, i64 136
+  store atomic i64 0, ptr %182 monotonic, align 8
+  %183 = getelementptr inbounds nuw i8, ptr %12, i64 192
+  store atomic i64 %156, ptr %183 monotonic, align 64
+  %184 = icmp sgt i64 %156, 0
+  br i1 %184, label %185, label %231
 
-184:                                              ; preds = %179
-  %185 = getelementptr inbounds nuw i8, ptr %12, i64 4352
-  br label %186
+185:                                              ; preds = %180
+  %186 = getelementptr inbounds nuw i8, ptr %12, i64 4352
+  br label %187
 
-186:                                              ; preds = %203, %184
-  %187 = phi i1 [ true, %203 ], [ false, %184 ]
-  %188 = phi i64 [ %205, %203 ], [ 0, %184 ]
-  br label %190
+187:                                              ; preds = %206, %185
+  %188 = phi i1 [ true, %206 ], [ false, %185 ]
+  %189 = phi i64 [ %208, %206 ], [ 0, %185 ]
+  br label %191
 
-189:                                              ; preds = %200
-  br i1 %187, label %207, label %228
+190:                                              ; preds = %203
+  br i1 %188, label %210, label %231
 
-190:                                              ; preds = %200, %186
-  %191 = phi i64 [ %201, %200 ], [ %188, %186 ]
-  %192 = getelementptr inbounds nuw [0 x %struct.worker], ptr %185, i64 0, i64 %191
-  %193 = getelementptr inbounds nuw i8, ptr %192, i64 8
-  %194 = load atomic i64, ptr %193 monotonic, align 8
-  %195 = icmp eq i64 %194, %172
-  br i1 %195, label %196, label %197
+191:                                              ; preds = %203, %187
+  %192 = phi i64 [ %204, %203 ], [ %189, %187 ]
+  %193 = getelementptr inbounds nuw [0 x %struct.worker], ptr %186, i64 0, i64 %192
+  %194 = getelementptr inbounds nuw i8, ptr %193, i64 8
+  %195 = load atomic i64, ptr %194 monotonic, align 8
+  %196 = icmp eq i64 %195, %172
+  br i1 %196, label %197, label %200
 
-196:                                              ; preds = %190
-  call fastcc void @keep_off(ptr noundef nonnull %12, ptr noundef nonnull %192, i64 noundef %172)
-  br label %197
+197:                                              ; preds = %191
+  %198 = getelementptr inbounds nuw i8, ptr %193, i64 24
+  %199 = load i64, ptr %198, align 8
+  call fastcc void @keep_off(ptr noundef nonnull %12, ptr noundef nonnull %193, i64 noundef %199, i64 noundef %172)
+  br label %200
 
-197:                                              ; preds = %196, %190
-  %198 = atomicrmw xchg ptr %192, i32 2 seq_cst, align 64
-  %199 = icmp eq i32 %198, 1
-  br i1 %199, label %203, label %200
+200:                                              ; preds = %197, %191
+  %201 = atomicrmw xchg ptr %193, i32 2 seq_cst, align 64
+  %202 = icmp eq i32 %201, 1
+  br i1 %202, label %206, label %203
 
-200:                                              ; preds = %197
-  %201 = add nuw nsw i64 %191, 1
-  %202 = icmp eq i64 %201, %156
-  br i1 %202, label %189, label %190, !llvm.loop !7
+203:                                              ; preds = %200
+  %204 = add nuw nsw i64 %192, 1
+  %205 = icmp eq i64 %204, %156
+  br i1 %205, label %190, label %191, !llvm.loop !7
 
-203:                                              ; preds = %197
-  %204 = getelementptr inbounds nuw i8, ptr %192, i64 4
-  store atomic i32 1, ptr %204 monotonic, align 4
-  %205 = add nuw nsw i64 %191, 1
-  %206 = icmp eq i64 %205, %156
-  br i1 %206, label %207, label %186, !llvm.loop !7
+206:                                              ; preds = %200
+  %207 = getelementptr inbounds nuw i8, ptr %193, i64 4
+  store atomic i32 1, ptr %207 monotonic, align 4
+  %208 = add nuw nsw i64 %192, 1
+  %209 = icmp eq i64 %208, %156
+  br i1 %209, label %210, label %187, !llvm.loop !7
 
-207:                                              ; preds = %203, %189
-  store atomic i64 0, ptr %182 release, align 64
-  br label %208
+210:                                              ; preds = %206, %190
+  store atomic i64 0, ptr %183 release, align 64
+  br label %211
 
-208:                                              ; preds = %225, %207
-  %209 = phi i32 [ 2, %207 ], [ %226, %225 ]
-  %210 = load atomic i64, ptr %182 monotonic, align 64
-  %211 = load i64, ptr %158, align 8
-  %212 = icmp slt i64 %210, %211
-  br i1 %212, label %213, label %228
+211:                                              ; preds = %228, %210
+  %212 = phi i32 [ 2, %210 ], [ %229, %228 ]
+  %213 = load atomic i64, ptr %183 monotonic, align 64
+  %214 = load i64, ptr %158, align 8
+  %215 = icmp slt i64 %213, %214
+  br i1 %215, label %216, label %231
 
-213:                                              ; preds = %208
-  %214 = atomicrmw add ptr %182, i64 1 acquire, align 64
-  %215 = load i64, ptr %158, align 8
-  %216 = icmp slt i64 %214, %215
-  br i1 %216, label %217, label %228
+216:                                              ; preds = %211
+  %217 = atomicrmw add ptr %183, i64 1 acquire, align 64
+  %218 = load i64, ptr %158, align 8
+  %219 = icmp slt i64 %217, %218
+  br i1 %219, label %220, label %231
 
-217:                                              ; preds = %213
-  %218 = getelementptr inbounds [0 x %struct.worker], ptr %185, i64 0, i64 %214
-  %219 = getelementptr inbounds nuw i8, ptr %218, i64 4
-  %220 = atomicrmw xchg ptr %219, i32 0 monotonic, align 4
-  %221 = icmp eq i32 %220, 0
-  br i1 %221, label %225, label %222, !llvm.loop !8
+220:                                              ; preds = %216
+  %221 = getelementptr inbounds [0 x %struct.worker], ptr %186, i64 0, i64 %217
+  %222 = getelementptr inbounds nuw i8, ptr %221, i64 4
+  %223 = atomicrmw xchg ptr %222, i32 0 monotonic, align 4
+  %224 = icmp eq i32 %223, 0
+  br i1 %224, label %228, label %225, !llvm.loop !8
 
-222:                                              ; preds = %217
-  %223 = call i64 (i64, ...) @syscall(i64 noundef 98, ptr noundef nonnull %218, i32 noundef 129, i32 noundef 1, i32 noundef 0, i32 noundef 0, i32 noundef 0) #11
-  %224 = add nsw i32 %209, -1
-  br label %225
+225:                                              ; preds = %220
+  %226 = call i64 (i64, ...) @syscall(i64 noundef 98, ptr noundef nonnull %221, i32 noundef 129, i32 noundef 1, i32 noundef 0, i32 noundef 0, i32 noundef 0) #11
+  %227 = add nsw i32 %212, -1
+  br label %228
 
-225:                                              ; preds = %222, %217
-  %226 = phi i32 [ %224, %222 ], [ %209, %217 ]
-  %227 = icmp sgt i32 %226, 0
-  br i1 %227, label %208, label %228
+228:                                              ; preds = %225, %220
+  %229 = phi i32 [ %227, %225 ], [ %212, %220 ]
+  %230 = icmp sgt i32 %229, 0
+  br i1 %230, label %211, label %231
 
-228:                                              ; preds = %208, %213, %225, %179, %189
-  %229 = load ptr, ptr %0, align 8
-  %230 = getelementptr inbounds nuw i8, ptr %0, i64 8
-  %231 = load ptr, ptr %230, align 8
-  %232 = getelementptr inbounds nuw i8, ptr %0, i64 16
-  %233 = load ptr, ptr %232, align 8
-  %234 = load i64, ptr %158, align 8
-  %235 = add nsw i64 %234, 1
-  %236 = load ptr, ptr %13, align 8
-  %237 = call i32 %229(ptr noundef %231, ptr noundef %233, i64 noundef 0, i64 noundef %235, ptr noundef %236)
-  %238 = getelementptr inbounds nuw i8, ptr %12, i64 56
-  %239 = load i64, ptr %238, align 8
-  %240 = icmp eq i64 %239, 0
-  %241 = load i64, ptr %158, align 8
-  br i1 %240, label %242, label %262
+231:                                              ; preds = %211, %216, %228, %180, %190
+  %232 = load ptr, ptr %0, align 8
+  %233 = getelementptr inbounds nuw i8, ptr %0, i64 8
+  %234 = load ptr, ptr %233, align 8
+  %235 = getelementptr inbounds nuw i8, ptr %0, i64 16
+  %236 = load ptr, ptr %235, align 8
+  %237 = load i64, ptr %158, align 8
+  %238 = add nsw i64 %237, 1
+  %239 = load ptr, ptr %13, align 8
+  %240 = call i32 %232(ptr noundef %234, ptr noundef %236, i64 noundef 0, i64 noundef %238, ptr noundef %239)
+  %241 = getelementptr inbounds nuw i8, ptr %12, i64 56
+  %242 = load i64, ptr %241, align 8
+  %243 = icmp eq i64 %242, 0
+  %244 = load i64, ptr %158, align 8
+  br i1 %243, label %245, label %265
 
-242:                                              ; preds = %228
-  %243 = icmp sgt i64 %241, 0
-  br i1 %243, label %244, label %262
+245:                                              ; preds = %231
+  %246 = icmp sgt i64 %244, 0
+  br i1 %246, label %247, label %265
 
-244:                                              ; preds = %242
-  %245 = getelementptr inbounds nuw i8, ptr %12, i64 4352
-  br label %246
+247:                                              ; preds = %245
+  %248 = getelementptr inbounds nuw i8, ptr %12, i64 4352
+  br label %249
 
-246:                                              ; preds = %246, %244
-  %247 = phi i64 [ 0, %244 ], [ %258, %246 ]
-  %248 = phi i64 [ 0, %244 ], [ %259, %246 ]
-  %249 = getelementptr inbounds nuw [0 x %struct.worker], ptr %245, i64 0, i64 %248
-  %250 = getelementptr inbounds nuw i8, ptr %249, i64 4
-  %251 = atomicrmw xchg ptr %250, i32 0 monotonic, align 4
-  %252 = icmp ne i32 %251, 0
-  %253 = zext i1 %252 to i32
-  %254 = cmpxchg ptr %249, i32 2, i32 %253 seq_cst seq_cst, align 64
-  %255 = extractvalue { i32, i1 } %254, 1
-  %256 = xor i1 %255, true
-  %257 = zext i1 %256 to i64
-  %258 = add nuw nsw i64 %247, %257
-  %259 = add nuw nsw i64 %248, 1
-  %260 = load i64, ptr %158, align 8
-  %261 = icmp slt i64 %259, %260
-  br i1 %261, label %246, label %262, !llvm.loop !9
+249:                                              ; preds = %249, %247
+  %250 = phi i64 [ 0, %247 ], [ %261, %249 ]
+  %251 = phi i64 [ 0, %247 ], [ %262, %249 ]
+  %252 = getelementptr inbounds nuw [0 x %struct.worker], ptr %248, i64 0, i64 %251
+  %253 = getelementptr inbounds nuw i8, ptr %252, i64 4
+  %254 = atomicrmw xchg ptr %253, i32 0 monotonic, align 4
+  %255 = icmp ne i32 %254, 0
+  %256 = zext i1 %255 to i32
+  %257 = cmpxchg ptr %252, i32 2, i32 %256 seq_cst seq_cst, align 64
+  %258 = extractvalue { i32, i1 } %257, 1
+  %259 = xor i1 %258, true
+  %260 = zext i1 %259 to i64
+  %261 = add nuw nsw i64 %250, %260
+  %262 = add nuw nsw i64 %251, 1
+  %263 = load i64, ptr %158, align 8
+  %264 = icmp slt i64 %262, %263
+  br i1 %264, label %249, label %265, !llvm.loop !9
 
-262:                                              ; preds = %246, %228, %242
-  %263 = phi i64 [ 0, %242 ], [ %241, %228 ], [ %258, %246 ]
-  %264 = getelementptr inbounds nuw i8, ptr %2, i64 8
-  %265 = getelementptr inbounds nuw i8, ptr %3, i64 8
-  br label %266
-
-266:                                              ; preds = %279, %262
-  %267 = phi i64 [ %284, %279 ], [ 0, %262 ]
-  %268 = icmp eq i64 %267, 0
+265:                                              ; preds = %249, %231, %245
+  %266 = phi i64 [ 0, %245 ], [ %244, %231 ], [ %261, %249 ]
+  %267 = getelementptr inbounds nuw i8, ptr %2, i64 8
+  %268 = getelementptr inbounds nuw i8, ptr %3, i64 8
   br label %269
 
-269:                                              ; preds = %295, %266
-  br label %270
+269:                                              ; preds = %282, %265
+  %270 = phi i64 [ %287, %282 ], [ 0, %265 ]
+  %271 = icmp eq i64 %270, 0
+  br label %272
 
-270:                                              ; preds = %274, %269
-  %271 = phi i64 [ %275, %274 ], [ 1, %269 ]
-  %272 = load atomic i64, ptr %180 acquire, align 64
-  %273 = icmp eq i64 %272, %263
-  br i1 %273, label %296, label %274
+272:                                              ; preds = %298, %269
+  br label %273
 
-274:                                              ; preds = %270
+273:                                              ; preds = %277, %272
+  %274 = phi i64 [ %278, %277 ], [ 1, %272 ]
+  %275 = load atomic i64, ptr %181 acquire, align 64
+  %276 = icmp eq i64 %275, %266
+  br i1 %276, label %299, label %277
+
+277:                                              ; preds = %273
   call void asm sideeffect "isb", ""() #11, !srcloc !10
-  %275 = add i64 %271, 1
-  %276 = and i64 %275, 31
-  %277 = icmp eq i64 %276, 1
-  br i1 %277, label %278, label %270, !llvm.loop !11
+  %278 = add i64 %274, 1
+  %279 = and i64 %278, 31
+  %280 = icmp eq i64 %279, 1
+  br i1 %280, label %281, label %273, !llvm.loop !11
 
-278:                                              ; preds = %274
-  br i1 %268, label %279, label %285
+281:                                              ; preds = %277
+  br i1 %271, label %282, label %288
 
-279:                                              ; preds = %278
+282:                                              ; preds = %281
   call void @llvm.lifetime.start.p0(i64 16, ptr nonnull %3) #11
-  %280 = call i32 @clock_gettime(i32 noundef 1, ptr noundef nonnull %3) #11
-  %281 = load i64, ptr %3, align 8
-  %282 = mul nsw i64 %281, 1000000000
-  %283 = load i64, ptr %265, align 8
-  %284 = add nsw i64 %282, %283
+  %283 = call i32 @clock_gettime(i32 noundef 1, ptr noundef nonnull %3) #11
+  %284 = load i64, ptr %3, align 8
+  %285 = mul nsw i64 %284, 1000000000
+  %286 = load i64, ptr %268, align 8
+  %287 = add nsw i64 %285, %286
   call void @llvm.lifetime.end.p0(i64 16, ptr nonnull %3) #11
-  br label %266, !llvm.loop !11
-
-285:                                              ; preds = %278
-  call void @llvm.lifetime.start.p0(i64 16, ptr nonnull %2) #11
-  %286 = call i32 @clock_gettime(i32 noundef 1, ptr noundef nonnull %2) #11
-  %287 = load i64, ptr %2, align 8
-  %288 = mul nsw i64 %287, 1000000000
-  %289 = load i64, ptr %264, align 8
-  call void @llvm.lifetime.end.p0(i64 16, ptr nonnull %2) #11
-  %290 = sub i64 %289, %267
-  %291 = add i64 %290, %288
-  %292 = icmp sgt i64 %291, 50000
-  br i1 %292, label %293, label %295
-
-293:                                              ; preds = %285
-  %294 = call i32 @sched_yield() #11
-  br label %295
-
-295:                                              ; preds = %293, %285
   br label %269, !llvm.loop !11
 
-296:                                              ; preds = %270
-  %297 = load atomic i64, ptr %181 monotonic, align 8
-  %298 = trunc i64 %297 to i32
-  store atomic i64 0, ptr %12 release, align 64
-  %299 = or i32 %237, %298
-  br label %300
+288:                                              ; preds = %281
+  call void @llvm.lifetime.start.p0(i64 16, ptr nonnull %2) #11
+  %289 = call i32 @clock_gettime(i32 noundef 1, ptr noundef nonnull %2) #11
+  %290 = load i64, ptr %2, align 8
+  %291 = mul nsw i64 %290, 1000000000
+  %292 = load i64, ptr %267, align 8
+  call void @llvm.lifetime.end.p0(i64 16, ptr nonnull %2) #11
+  %293 = sub i64 %292, %270
+  %294 = add i64 %293, %291
+  %295 = icmp sgt i64 %294, 50000
+  br i1 %295, label %296, label %298
 
-300:                                              ; preds = %98, %296, %19
-  %301 = phi i32 [ %26, %19 ], [ %109, %98 ], [ %299, %296 ]
-  ret i32 %301
+296:                                              ; preds = %288
+  %297 = call i32 @sched_yield() #11
+  br label %298
+
+298:                                              ; preds = %296, %288
+  br label %272, !llvm.loop !11
+
+299:                                              ; preds = %273
+  %300 = load atomic i64, ptr %182 monotonic, align 8
+  %301 = trunc i64 %300 to i32
+  store atomic i64 0, ptr %12 release, align 64
+  %302 = or i32 %240, %301
+  br label %303
+
+303:                                              ; preds = %98, %299, %19
+  %304 = phi i32 [ %26, %19 ], [ %109, %98 ], [ %302, %299 ]
+  ret i32 %304
 }
 
 ; Function Attrs: mustprogress nocallback nofree nosync nounwind willreturn memory(argmem: readwrite)
@@ -517,81 +521,94 @@ declare i32 @clock_gettime(i32 noundef, ptr noundef) local_unnamed_addr #5
 declare i64 @pthread_self() local_unnamed_addr #6
 
 ; Function Attrs: nounwind uwtable
-define internal fastcc void @keep_off(ptr nocapture noundef readonly %0, ptr nocapture noundef %1, i64 noundef range(i64 -2147483648, 2147483648) %2) unnamed_addr #7 {
-  %4 = alloca %struct.cpu_set_t, align 8
+define internal fastcc void @keep_off(ptr nocapture noundef readonly %0, ptr nocapture noundef writeonly %1, i64 noundef %2, i64 noundef range(i64 -2147483648, 2147483648) %3) unnamed_addr #7 {
   %5 = alloca %struct.cpu_set_t, align 8
-  call void @llvm.lifetime.start.p0(i64 128, ptr nonnull %4) #11
+  %6 = alloca %struct.cpu_set_t, align 8
   call void @llvm.lifetime.start.p0(i64 128, ptr nonnull %5) #11
-  call void @llvm.memset.p0.i64(ptr noundef nonnull align 8 dereferenceable(128) %4, i8 0, i64 128, i1 false)
-  %6 = icmp ugt i64 %2, 1023
-  br i1 %6, label %52, label %7
+  call void @llvm.lifetime.start.p0(i64 128, ptr nonnull %6) #11
+  call void @llvm.memset.p0.i64(ptr noundef nonnull align 8 dereferenceable(128) %5, i8 0, i64 128, i1 false)
+  %7 = getelementptr inbounds nuw i8, ptr %0, i64 88
+  %8 = load i64, ptr %7, align 8
+  %9 = call i32 @pthread_getaffinity_np(i64 noundef %8, i64 noundef 128, ptr noundef nonnull %5) #11
+  %10 = icmp eq i32 %9, 0
+  br i1 %10, label %11, label %60
 
-7:                                                ; preds = %3
-  %8 = getelementptr inbounds nuw i8, ptr %0, i64 88
-  %9 = load i64, ptr %8, align 8
-  %10 = call i32 @pthread_getaffinity_np(i64 noundef %9, i64 noundef 128, ptr noundef nonnull %4) #11
-  %11 = icmp eq i32 %10, 0
-  br i1 %11, label %12, label %52
+11:                                               ; preds = %4
+  %12 = getelementptr inbounds nuw i8, ptr %0, i64 96
+  %13 = load i64, ptr %12, align 32
+  %14 = icmp ult i64 %13, 1024
+  br i1 %14, label %15, label %23
 
-12:                                               ; preds = %7
-  %13 = and i64 %2, 63
-  %14 = shl nuw i64 1, %13
-  %15 = xor i64 %14, -1
-  %16 = lshr i64 %2, 6
-  %17 = getelementptr inbounds nuw i64, ptr %4, i64 %16
-  %18 = load i64, ptr %17, align 8
-  %19 = and i64 %18, %15
-  store i64 %19, ptr %17, align 8
-  call void @llvm.memcpy.p0.p0.i64(ptr noundef nonnull align 8 dereferenceable(128) %5, ptr noundef nonnull align 8 dereferenceable(128) %4, i64 128, i1 false)
-  %20 = getelementptr inbounds nuw i8, ptr %0, i64 256
-  %21 = getelementptr inbounds nuw i8, ptr %0, i64 96
-  %22 = load i32, ptr %21, align 32
-  br label %26
+15:                                               ; preds = %11
+  %16 = and i64 %13, 63
+  %17 = shl nuw i64 1, %16
+  %18 = xor i64 %17, -1
+  %19 = lshr i64 %13, 6
+  %20 = getelementptr inbounds nuw i64, ptr %5, i64 %19
+  %21 = load i64, ptr %20, align 8
+  %22 = and i64 %21, %18
+  store i64 %22, ptr %20, align 8
+  br label %23
 
-23:                                               ; preds = %39
-  %24 = call i32 @__sched_cpucount(i64 noundef 128, ptr noundef nonnull %4) #11
-  %25 = icmp eq i32 %24, 0
-  br i1 %25, label %52, label %42
+23:                                               ; preds = %15, %11
+  call void @llvm.memcpy.p0.p0.i64(ptr noundef nonnull align 8 dereferenceable(128) %6, ptr noundef nonnull align 8 dereferenceable(128) %5, i64 128, i1 false)
+  %24 = getelementptr inbounds nuw i8, ptr %0, i64 256
+  %25 = getelementptr inbounds nuw i8, ptr %0, i64 104
+  %26 = load i32, ptr %25, align 8
+  br label %30
 
-26:                                               ; preds = %12, %39
-  %27 = phi i64 [ 0, %12 ], [ %40, %39 ]
-  %28 = getelementptr inbounds nuw [1024 x i32], ptr %20, i64 0, i64 %27
-  %29 = load atomic i32, ptr %28 monotonic, align 4
-  %30 = icmp eq i32 %29, %22
-  br i1 %30, label %31, label %39
+27:                                               ; preds = %43
+  %28 = call i32 @__sched_cpucount(i64 noundef 128, ptr noundef nonnull %5) #11
+  %29 = icmp eq i32 %28, 0
+  br i1 %29, label %60, label %46
 
-31:                                               ; preds = %26
-  %32 = and i64 %27, 63
-  %33 = shl nuw i64 1, %32
-  %34 = xor i64 %33, -1
-  %35 = lshr i64 %27, 6
-  %36 = getelementptr inbounds nuw i64, ptr %5, i64 %35
-  %37 = load i64, ptr %36, align 8
-  %38 = and i64 %37, %34
-  store i64 %38, ptr %36, align 8
-  br label %39
+30:                                               ; preds = %23, %43
+  %31 = phi i64 [ 0, %23 ], [ %44, %43 ]
+  %32 = getelementptr inbounds nuw [1024 x i32], ptr %24, i64 0, i64 %31
+  %33 = load atomic i32, ptr %32 monotonic, align 4
+  %34 = icmp eq i32 %33, %26
+  br i1 %34, label %35, label %43
 
-39:                                               ; preds = %26, %31
-  %40 = add nuw nsw i64 %27, 1
-  %41 = icmp eq i64 %40, 1024
-  br i1 %41, label %23, label %26, !llvm.loop !12
+35:                                               ; preds = %30
+  %36 = and i64 %31, 63
+  %37 = shl nuw i64 1, %36
+  %38 = xor i64 %37, -1
+  %39 = lshr i64 %31, 6
+  %40 = getelementptr inbounds nuw i64, ptr %6, i64 %39
+  %41 = load i64, ptr %40, align 8
+  %42 = and i64 %41, %38
+  store i64 %42, ptr %40, align 8
+  br label %43
 
-42:                                               ; preds = %23
-  %43 = getelementptr inbounds nuw i8, ptr %1, i64 24
-  %44 = load i64, ptr %43, align 8
-  %45 = call i32 @__sched_cpucount(i64 noundef 128, ptr noundef nonnull %5) #11
-  %46 = icmp eq i32 %45, 0
-  %47 = select i1 %46, ptr %4, ptr %5
-  %48 = call i32 @pthread_setaffinity_np(i64 noundef %44, i64 noundef 128, ptr noundef nonnull %47) #11
-  %49 = getelementptr inbounds nuw i8, ptr %1, i64 56
-  %50 = getelementptr inbounds nuw i8, ptr %0, i64 80
-  %51 = load i64, ptr %50, align 16
-  store atomic i64 %51, ptr %49 monotonic, align 8
-  br label %52
+43:                                               ; preds = %30, %35
+  %44 = add nuw nsw i64 %31, 1
+  %45 = icmp eq i64 %44, 1024
+  br i1 %45, label %27, label %30, !llvm.loop !12
 
-52:                                               ; preds = %23, %3, %7, %42
+46:                                               ; preds = %27
+  %47 = call i32 @__sched_cpucount(i64 noundef 128, ptr noundef nonnull %6) #11
+  %48 = icmp eq i32 %47, 0
+  br i1 %48, label %49, label %52
+
+49:                                               ; preds = %46
+  %50 = load i64, ptr %12, align 32
+  %51 = icmp eq i64 %3, %50
+  br i1 %51, label %52, label %60
+
+52:                                               ; preds = %49, %46
+  %53 = call i32 @__sched_cpucount(i64 noundef 128, ptr noundef nonnull %6) #11
+  %54 = icmp eq i32 %53, 0
+  %55 = select i1 %54, ptr %5, ptr %6
+  %56 = call i32 @pthread_setaffinity_np(i64 noundef %2, i64 noundef 128, ptr noundef nonnull %55) #11
+  %57 = getelementptr inbounds nuw i8, ptr %1, i64 56
+  %58 = getelementptr inbounds nuw i8, ptr %0, i64 80
+  %59 = load i64, ptr %58, align 16
+  store atomic i64 %59, ptr %57 monotonic, align 8
+  br label %60
+
+60:                                               ; preds = %27, %49, %4, %52
+  call void @llvm.lifetime.end.p0(i64 128, ptr nonnull %6) #11
   call void @llvm.lifetime.end.p0(i64 128, ptr nonnull %5) #11
-  call void @llvm.lifetime.end.p0(i64 128, ptr nonnull %4) #11
   ret void
 }
 
@@ -667,7 +684,7 @@ define internal noundef ptr @live(ptr noundef initializes((32, 48)) %0) #8 {
   %45 = getelementptr inbounds nuw i8, ptr %16, i64 4352
   %46 = getelementptr inbounds nuw i8, ptr %0, i64 8
   %47 = getelementptr inbounds nuw i8, ptr %16, i64 256
-  %48 = getelementptr inbounds nuw i8, ptr %16, i64 96
+  %48 = getelementptr inbounds nuw i8, ptr %16, i64 104
   %49 = ptrtoint ptr %0 to i64
   %50 = ptrtoint ptr %45 to i64
   %51 = sub i64 %49, %50
@@ -682,12 +699,12 @@ define internal noundef ptr @live(ptr noundef initializes((32, 48)) %0) #8 {
   %60 = getelementptr inbounds nuw i8, ptr %16, i64 152
   br label %61
 
-61:                                               ; preds = %291, %1
-  %62 = phi i64 [ %294, %291 ], [ %31, %1 ]
-  %63 = phi i1 [ %293, %291 ], [ false, %1 ]
-  %64 = phi i64 [ %297, %291 ], [ 0, %1 ]
-  %65 = phi i64 [ %169, %291 ], [ 0, %1 ]
-  %66 = phi i64 [ %79, %291 ], [ 0, %1 ]
+61:                                               ; preds = %292, %1
+  %62 = phi i64 [ %295, %292 ], [ %31, %1 ]
+  %63 = phi i1 [ %294, %292 ], [ false, %1 ]
+  %64 = phi i64 [ %298, %292 ], [ 0, %1 ]
+  %65 = phi i64 [ %169, %292 ], [ 0, %1 ]
+  %66 = phi i64 [ %79, %292 ], [ 0, %1 ]
   br label %67
 
 67:                                               ; preds = %61, %172
@@ -928,123 +945,124 @@ define internal noundef ptr @live(ptr noundef initializes((32, 48)) %0) #8 {
   %215 = sext i32 %214 to i64
   store atomic i64 %215, ptr %46 monotonic, align 8
   %216 = icmp ugt i32 %214, 1023
-  br i1 %216, label %230, label %217
+  br i1 %216, label %231, label %217
 
 217:                                              ; preds = %213
   %218 = getelementptr inbounds nuw [1024 x i32], ptr %47, i64 0, i64 %215
-  %219 = load i32, ptr %48, align 32
+  %219 = load i32, ptr %48, align 8
   %220 = atomicrmw xchg ptr %218, i32 %219 monotonic, align 4
   %221 = icmp eq i32 %220, %219
-  br i1 %221, label %222, label %230
+  br i1 %221, label %222, label %231
 
 222:                                              ; preds = %217
-  call fastcc void @keep_off(ptr noundef nonnull %16, ptr noundef nonnull %0, i64 noundef %215)
-  %223 = call i32 @sched_getcpu() #11
-  %224 = icmp ugt i32 %223, 1023
-  br i1 %224, label %230, label %225
+  %223 = tail call i64 @pthread_self() #12
+  call fastcc void @keep_off(ptr noundef nonnull %16, ptr noundef nonnull %0, i64 noundef %223, i64 noundef %215)
+  %224 = call i32 @sched_getcpu() #11
+  %225 = icmp ugt i32 %224, 1023
+  br i1 %225, label %231, label %226
 
-225:                                              ; preds = %222
-  %226 = zext nneg i32 %223 to i64
-  %227 = getelementptr inbounds nuw [1024 x i32], ptr %47, i64 0, i64 %226
-  %228 = load i32, ptr %48, align 32
-  %229 = atomicrmw xchg ptr %227, i32 %228 monotonic, align 4
-  br label %230
+226:                                              ; preds = %222
+  %227 = zext nneg i32 %224 to i64
+  %228 = getelementptr inbounds nuw [1024 x i32], ptr %47, i64 0, i64 %227
+  %229 = load i32, ptr %48, align 8
+  %230 = atomicrmw xchg ptr %228, i32 %229 monotonic, align 4
+  br label %231
 
-230:                                              ; preds = %225, %222, %217, %213
-  %231 = load ptr, ptr %192, align 8
-  %232 = getelementptr inbounds nuw i8, ptr %192, i64 8
-  %233 = load ptr, ptr %232, align 8
-  %234 = getelementptr inbounds nuw i8, ptr %192, i64 16
-  %235 = load ptr, ptr %234, align 8
-  %236 = load i64, ptr %40, align 8
-  %237 = add nsw i64 %236, 1
-  %238 = getelementptr inbounds nuw i8, ptr %192, i64 24
-  %239 = load ptr, ptr %238, align 8
-  %240 = call i32 %231(ptr noundef %233, ptr noundef %235, i64 noundef %53, i64 noundef %237, ptr noundef %239)
-  %241 = icmp eq i32 %240, 0
-  br i1 %241, label %243, label %242
+231:                                              ; preds = %226, %222, %217, %213
+  %232 = load ptr, ptr %192, align 8
+  %233 = getelementptr inbounds nuw i8, ptr %192, i64 8
+  %234 = load ptr, ptr %233, align 8
+  %235 = getelementptr inbounds nuw i8, ptr %192, i64 16
+  %236 = load ptr, ptr %235, align 8
+  %237 = load i64, ptr %40, align 8
+  %238 = add nsw i64 %237, 1
+  %239 = getelementptr inbounds nuw i8, ptr %192, i64 24
+  %240 = load ptr, ptr %239, align 8
+  %241 = call i32 %232(ptr noundef %234, ptr noundef %236, i64 noundef %53, i64 noundef %238, ptr noundef %240)
+  %242 = icmp eq i32 %241, 0
+  br i1 %242, label %244, label %243
 
-242:                                              ; preds = %230
+243:                                              ; preds = %231
   store atomic i64 1, ptr %54 monotonic, align 8
-  br label %243
+  br label %244
 
-243:                                              ; preds = %230, %242
+244:                                              ; preds = %231, %243
   store atomic i32 0, ptr %0 monotonic, align 64
-  %244 = atomicrmw add ptr %55, i64 1 release, align 64
-  %245 = load i64, ptr %23, align 32
-  %246 = load i64, ptr %30, align 8
+  %245 = atomicrmw add ptr %55, i64 1 release, align 64
+  %246 = load i64, ptr %23, align 32
+  %247 = load i64, ptr %30, align 8
   call void @llvm.lifetime.start.p0(i64 16, ptr nonnull %3) #11
-  %247 = call i32 @clock_gettime(i32 noundef 1, ptr noundef nonnull %3) #11
-  %248 = load i64, ptr %3, align 8
-  %249 = mul nsw i64 %248, 1000000000
-  %250 = load i64, ptr %56, align 8
-  %251 = add nsw i64 %249, %250
+  %248 = call i32 @clock_gettime(i32 noundef 1, ptr noundef nonnull %3) #11
+  %249 = load i64, ptr %3, align 8
+  %250 = mul nsw i64 %249, 1000000000
+  %251 = load i64, ptr %56, align 8
+  %252 = add nsw i64 %250, %251
   call void @llvm.lifetime.end.p0(i64 16, ptr nonnull %3) #11
-  store i64 %251, ptr %23, align 32
+  store i64 %252, ptr %23, align 32
   call void @llvm.lifetime.start.p0(i64 16, ptr nonnull %2) #11
-  %252 = call i32 @clock_gettime(i32 noundef 3, ptr noundef nonnull %2) #11
-  %253 = load i64, ptr %2, align 8
-  %254 = mul nsw i64 %253, 1000000000
-  %255 = load i64, ptr %57, align 8
-  %256 = add nsw i64 %254, %255
+  %253 = call i32 @clock_gettime(i32 noundef 3, ptr noundef nonnull %2) #11
+  %254 = load i64, ptr %2, align 8
+  %255 = mul nsw i64 %254, 1000000000
+  %256 = load i64, ptr %57, align 8
+  %257 = add nsw i64 %255, %256
   call void @llvm.lifetime.end.p0(i64 16, ptr nonnull %2) #11
-  store i64 %256, ptr %30, align 8
-  %257 = sub nsw i64 %251, %175
-  %258 = add i64 %246, %251
-  %259 = add i64 %245, %256
-  %260 = sub i64 %258, %259
-  %261 = call noundef i64 @llvm.smax.i64(i64 %260, i64 0)
-  %262 = call noundef i64 @llvm.smin.i64(i64 %261, i64 %257)
-  %263 = load i64, ptr %58, align 16
-  %264 = mul nsw i64 %257, %176
-  %265 = add nsw i64 %263, %264
-  %266 = xor i64 %176, -1
-  %267 = mul i64 %262, %266
-  %268 = add i64 %265, %267
-  %269 = call noundef i64 @llvm.smin.i64(i64 %268, i64 32000000)
-  %270 = call noundef i64 @llvm.smax.i64(i64 %269, i64 0)
-  store i64 %270, ptr %58, align 16
-  %271 = icmp slt i64 %268, 0
-  br i1 %271, label %272, label %291
+  store i64 %257, ptr %30, align 8
+  %258 = sub nsw i64 %252, %175
+  %259 = add i64 %247, %252
+  %260 = add i64 %246, %257
+  %261 = sub i64 %259, %260
+  %262 = call noundef i64 @llvm.smax.i64(i64 %261, i64 0)
+  %263 = call noundef i64 @llvm.smin.i64(i64 %262, i64 %258)
+  %264 = load i64, ptr %58, align 16
+  %265 = mul nsw i64 %258, %176
+  %266 = add nsw i64 %264, %265
+  %267 = xor i64 %176, -1
+  %268 = mul i64 %263, %267
+  %269 = add i64 %266, %268
+  %270 = call noundef i64 @llvm.smin.i64(i64 %269, i64 32000000)
+  %271 = call noundef i64 @llvm.smax.i64(i64 %270, i64 0)
+  store i64 %271, ptr %58, align 16
+  %272 = icmp slt i64 %269, 0
+  br i1 %272, label %273, label %292
 
-272:                                              ; preds = %243
-  %273 = load atomic i64, ptr %59 monotonic, align 8
-  br label %274
+273:                                              ; preds = %244
+  %274 = load atomic i64, ptr %59 monotonic, align 8
+  br label %275
 
-274:                                              ; preds = %277, %272
-  %275 = phi i64 [ %273, %272 ], [ %280, %277 ]
-  %276 = icmp slt i64 %275, %257
-  br i1 %276, label %277, label %281
+275:                                              ; preds = %278, %273
+  %276 = phi i64 [ %274, %273 ], [ %281, %278 ]
+  %277 = icmp slt i64 %276, %258
+  br i1 %277, label %278, label %282
 
-277:                                              ; preds = %274
-  %278 = cmpxchg weak ptr %59, i64 %275, i64 %257 monotonic monotonic, align 8
-  %279 = extractvalue { i64, i1 } %278, 1
-  %280 = extractvalue { i64, i1 } %278, 0
-  br i1 %279, label %281, label %274, !llvm.loop !14
+278:                                              ; preds = %275
+  %279 = cmpxchg weak ptr %59, i64 %276, i64 %258 monotonic monotonic, align 8
+  %280 = extractvalue { i64, i1 } %279, 1
+  %281 = extractvalue { i64, i1 } %279, 0
+  br i1 %280, label %282, label %275, !llvm.loop !14
 
-281:                                              ; preds = %277, %274
-  %282 = sub nsw i64 %257, %262
-  %283 = load atomic i64, ptr %60 monotonic, align 8
-  br label %284
+282:                                              ; preds = %278, %275
+  %283 = sub nsw i64 %258, %263
+  %284 = load atomic i64, ptr %60 monotonic, align 8
+  br label %285
 
-284:                                              ; preds = %287, %281
-  %285 = phi i64 [ %283, %281 ], [ %290, %287 ]
-  %286 = icmp slt i64 %285, %282
-  br i1 %286, label %287, label %291
+285:                                              ; preds = %288, %282
+  %286 = phi i64 [ %284, %282 ], [ %291, %288 ]
+  %287 = icmp slt i64 %286, %283
+  br i1 %287, label %288, label %292
 
-287:                                              ; preds = %284
-  %288 = cmpxchg weak ptr %60, i64 %285, i64 %282 monotonic monotonic, align 8
-  %289 = extractvalue { i64, i1 } %288, 1
-  %290 = extractvalue { i64, i1 } %288, 0
-  br i1 %289, label %291, label %284, !llvm.loop !14
+288:                                              ; preds = %285
+  %289 = cmpxchg weak ptr %60, i64 %286, i64 %283 monotonic monotonic, align 8
+  %290 = extractvalue { i64, i1 } %289, 1
+  %291 = extractvalue { i64, i1 } %289, 0
+  br i1 %290, label %292, label %285, !llvm.loop !14
 
-291:                                              ; preds = %284, %287, %243
-  %292 = sub nsw i64 %175, %62
-  %293 = icmp slt i64 %292, 4000000
-  %294 = load i64, ptr %23, align 32
-  %295 = add nsw i64 %169, 512000000
-  %296 = icmp sgt i64 %294, %295
-  %297 = select i1 %296, i64 0, i64 %168
+292:                                              ; preds = %285, %288, %244
+  %293 = sub nsw i64 %175, %62
+  %294 = icmp slt i64 %293, 4000000
+  %295 = load i64, ptr %23, align 32
+  %296 = add nsw i64 %169, 512000000
+  %297 = icmp sgt i64 %295, %296
+  %298 = select i1 %297, i64 0, i64 %168
   br label %61
 }
 
@@ -1119,7 +1137,7 @@ attributes #12 = { nounwind willreturn memory(none) }
 !7 = distinct !{!7, !6}
 !8 = distinct !{!8, !6}
 !9 = distinct !{!9, !6}
-!10 = !{i64 6451}
+!10 = !{i64 6488}
 !11 = distinct !{!11, !6}
 !12 = distinct !{!12, !6}
 !13 = distinct !{!13, !6}

@@ -50,7 +50,7 @@ define i32 @tcl_pool_run(ptr noundef %0) local_unnamed_addr #0 {
   %24 = load ptr, ptr %23, align 8
   %25 = load ptr, ptr %13, align 8
   %26 = tail call i32 %20(ptr noundef %22, ptr noundef %24, i64 noundef 0, i64 noundef 1, ptr noundef %25)
-  br label %302
+  br label %305
 
 27:                                               ; preds = %1
   %28 = getelementptr inbounds nuw i8, ptr %12, i64 144
@@ -185,7 +185,7 @@ define i32 @tcl_pool_run(ptr noundef %0) local_unnamed_addr #0 {
   %117 = add i64 %116, %115
   %118 = getelementptr inbounds nuw i8, ptr %0, i64 56
   store i64 %117, ptr %118, align 8
-  br label %302
+  br label %305
 
 119:                                              ; preds = %84, %94, %37, %27
   %120 = getelementptr inbounds nuw i8, ptr %0, i64 32
@@ -265,220 +265,224 @@ define i32 @tcl_pool_run(ptr noundef %0) local_unnamed_addr #0 {
   call void @llvm.lifetime.end.p0(i64 16, ptr nonnull %4) #9
   %167 = getelementptr inbounds nuw i8, ptr %12, i64 80
   store i64 %166, ptr %167, align 16
-  %168 = getelementptr inbounds nuw i8, ptr %12, i64 96
-  %169 = load i32, ptr %168, align 32
+  %168 = getelementptr inbounds nuw i8, ptr %12, i64 104
+  %169 = load i32, ptr %168, align 8
   %170 = add i32 %169, 1
-  store i32 %170, ptr %168, align 32
+  store i32 %170, ptr %168, align 8
   %171 = call i32 @sched_getcpu() #9
   %172 = sext i32 %171 to i64
-  %173 = icmp ugt i32 %171, 1023
-  br i1 %173, label %179, label %174
+  %173 = getelementptr inbounds nuw i8, ptr %12, i64 96
+  store i64 %172, ptr %173, align 32
+  %174 = icmp ugt i32 %171, 1023
+  br i1 %174, label %180, label %175
 
-174:                                              ; preds = %154
-  %175 = getelementptr inbounds nuw i8, ptr %12, i64 256
-  %176 = getelementptr inbounds nuw [1024 x i32], ptr %175, i64 0, i64 %172
-  %177 = load i32, ptr %168, align 32
-  %178 = atomicrmw xchg ptr %176, i32 %177 monotonic, align 4
-  br label %179
+175:                                              ; preds = %154
+  %176 = getelementptr inbounds nuw i8, ptr %12, i64 256
+  %177 = getelementptr inbounds nuw [1024 x i32], ptr %176, i64 0, i64 %172
+  %178 = load i32, ptr %168, align 8
+  %179 = atomicrmw xchg ptr %177, i32 %178 monotonic, align 4
+  br label %180
 
-179:                                              ; preds = %174, %154
-  %180 = getelementptr inbounds nuw i8, ptr %12, i64 128
-  store atomic i64 0, ptr %180 monotonic, align 64
-  %181 = getelementptr inbounds nuw i8, ptr %12, i64 136
-  store atomic i64 0, ptr %181 monotonic, align 8
-  %182 = getelementptr inbounds nuw i8, ptr %12, i64 192
-  store atomic i64 %156, ptr %182 monotonic, align 64
-  %183 = icmp sgt i64 %156, 0
-  br i1 %183, label %184, label %228
+180:                                              ; preds = %175, %154
+  %181 = getelementptr inbounds nuw i8, ptr %12, i64 128
+  store atomic i64 0, ptr %181 monotonic, align 64
+  %182 = getelementptr inbounds nuw i8, ptr %12, i64 136
+  store atomic i64 0, ptr %182 monotonic, align 8
+  %183 = getelementptr inbounds nuw i8, ptr %12, i64 192
+  store atomic i64 %156, ptr %183 monotonic, align 64
+  %184 = icmp sgt i64 %156, 0
+  br i1 %184, label %185, label %231
 
-184:                                              ; preds = %179
-  %185 = getelementptr inbounds nuw i8, ptr %12, i64 4352
-  br label %186
+185:                                              ; preds = %180
+  %186 = getelementptr inbounds nuw i8, ptr %12, i64 4352
+  br label %187
 
-186:                                              ; preds = %203, %184
-  %187 = phi i1 [ true, %203 ], [ false, %184 ]
-  %188 = phi i64 [ %205, %203 ], [ 0, %184 ]
-  br label %190
+187:                                              ; preds = %206, %185
+  %188 = phi i1 [ true, %206 ], [ false, %185 ]
+  %189 = phi i64 [ %208, %206 ], [ 0, %185 ]
+  br label %191
 
-189:                                              ; preds = %200
-  br i1 %187, label %207, label %228
+190:                                              ; preds = %203
+  br i1 %188, label %210, label %231
 
-190:                                              ; preds = %200, %186
-  %191 = phi i64 [ %201, %200 ], [ %188, %186 ]
-  %192 = getelementptr inbounds nuw [0 x %struct.worker], ptr %185, i64 0, i64 %191
-  %193 = getelementptr inbounds nuw i8, ptr %192, i64 8
-  %194 = load atomic i64, ptr %193 monotonic, align 8
-  %195 = icmp eq i64 %194, %172
-  br i1 %195, label %196, label %197
+191:                                              ; preds = %203, %187
+  %192 = phi i64 [ %204, %203 ], [ %189, %187 ]
+  %193 = getelementptr inbounds nuw [0 x %struct.worker], ptr %186, i64 0, i64 %192
+  %194 = getelementptr inbounds nuw i8, ptr %193, i64 8
+  %195 = load atomic i64, ptr %194 monotonic, align 8
+  %196 = icmp eq i64 %195, %172
+  br i1 %196, label %197, label %200
 
-196:                                              ; preds = %190
-  call fastcc void @keep_off(ptr noundef nonnull %12, ptr noundef nonnull %192, i64 noundef %172)
-  br label %197
+197:                                              ; preds = %191
+  %198 = getelementptr inbounds nuw i8, ptr %193, i64 24
+  %199 = load i64, ptr %198, align 8
+  call fastcc void @keep_off(ptr noundef nonnull %12, ptr noundef nonnull %193, i64 noundef %199, i64 noundef %172)
+  br label %200
 
-197:                                              ; preds = %196, %190
-  %198 = atomicrmw xchg ptr %192, i32 2 seq_cst, align 64
-  %199 = icmp eq i32 %198, 1
-  br i1 %199, label %203, label %200
+200:                                              ; preds = %197, %191
+  %201 = atomicrmw xchg ptr %193, i32 2 seq_cst, align 64
+  %202 = icmp eq i32 %201, 1
+  br i1 %202, label %206, label %203
 
-200:                                              ; preds = %197
-  %201 = add nuw nsw i64 %191, 1
-  %202 = icmp eq i64 %201, %156
-  br i1 %202, label %189, label %190, !llvm.loop !7
+203:                                              ; preds = %200
+  %204 = add nuw nsw i64 %192, 1
+  %205 = icmp eq i64 %204, %156
+  br i1 %205, label %190, label %191, !llvm.loop !7
 
-203:                                              ; preds = %197
-  %204 = getelementptr inbounds nuw i8, ptr %192, i64 4
-  store atomic i32 1, ptr %204 monotonic, align 4
-  %205 = add nuw nsw i64 %191, 1
-  %206 = icmp eq i64 %205, %156
-  br i1 %206, label %207, label %186, !llvm.loop !7
+206:                                              ; preds = %200
+  %207 = getelementptr inbounds nuw i8, ptr %193, i64 4
+  store atomic i32 1, ptr %207 monotonic, align 4
+  %208 = add nuw nsw i64 %192, 1
+  %209 = icmp eq i64 %208, %156
+  br i1 %209, label %210, label %187, !llvm.loop !7
 
-207:                                              ; preds = %203, %189
-  store atomic i64 0, ptr %182 release, align 64
-  br label %208
+210:                                              ; preds = %206, %190
+  store atomic i64 0, ptr %183 release, align 64
+  br label %211
 
-208:                                              ; preds = %225, %207
-  %209 = phi i32 [ 2, %207 ], [ %226, %225 ]
-  %210 = load atomic i64, ptr %182 monotonic, align 64
-  %211 = load i64, ptr %158, align 8
-  %212 = icmp slt i64 %210, %211
-  br i1 %212, label %213, label %228
+211:                                              ; preds = %228, %210
+  %212 = phi i32 [ 2, %210 ], [ %229, %228 ]
+  %213 = load atomic i64, ptr %183 monotonic, align 64
+  %214 = load i64, ptr %158, align 8
+  %215 = icmp slt i64 %213, %214
+  br i1 %215, label %216, label %231
 
-213:                                              ; preds = %208
-  %214 = atomicrmw add ptr %182, i64 1 acquire, align 64
-  %215 = load i64, ptr %158, align 8
-  %216 = icmp slt i64 %214, %215
-  br i1 %216, label %217, label %228
+216:                                              ; preds = %211
+  %217 = atomicrmw add ptr %183, i64 1 acquire, align 64
+  %218 = load i64, ptr %158, align 8
+  %219 = icmp slt i64 %217, %218
+  br i1 %219, label %220, label %231
 
-217:                                              ; preds = %213
-  %218 = getelementptr inbounds [0 x %struct.worker], ptr %185, i64 0, i64 %214
-  %219 = getelementptr inbounds nuw i8, ptr %218, i64 4
-  %220 = atomicrmw xchg ptr %219, i32 0 monotonic, align 4
-  %221 = icmp eq i32 %220, 0
-  br i1 %221, label %225, label %222, !llvm.loop !8
+220:                                              ; preds = %216
+  %221 = getelementptr inbounds [0 x %struct.worker], ptr %186, i64 0, i64 %217
+  %222 = getelementptr inbounds nuw i8, ptr %221, i64 4
+  %223 = atomicrmw xchg ptr %222, i32 0 monotonic, align 4
+  %224 = icmp eq i32 %223, 0
+  br i1 %224, label %228, label %225, !llvm.loop !8
 
-222:                                              ; preds = %217
-  %223 = call i64 (i64, ...) @syscall(i64 noundef 202, ptr noundef nonnull %218, i32 noundef 129, i32 noundef 1, i32 noundef 0, i32 noundef 0, i32 noundef 0) #9
-  %224 = add nsw i32 %209, -1
-  br label %225
+225:                                              ; preds = %220
+  %226 = call i64 (i64, ...) @syscall(i64 noundef 202, ptr noundef nonnull %221, i32 noundef 129, i32 noundef 1, i32 noundef 0, i32 noundef 0, i32 noundef 0) #9
+  %227 = add nsw i32 %212, -1
+  br label %228
 
-225:                                              ; preds = %222, %217
-  %226 = phi i32 [ %224, %222 ], [ %209, %217 ]
-  %227 = icmp sgt i32 %226, 0
-  br i1 %227, label %208, label %228
+228:                                              ; preds = %225, %220
+  %229 = phi i32 [ %227, %225 ], [ %212, %220 ]
+  %230 = icmp sgt i32 %229, 0
+  br i1 %230, label %211, label %231
 
-228:                                              ; preds = %208, %213, %225, %179, %189
-  %229 = load ptr, ptr %0, align 8
-  %230 = getelementptr inbounds nuw i8, ptr %0, i64 8
-  %231 = load ptr, ptr %230, align 8
-  %232 = getelementptr inbounds nuw i8, ptr %0, i64 16
-  %233 = load ptr, ptr %232, align 8
-  %234 = load i64, ptr %158, align 8
-  %235 = add nsw i64 %234, 1
-  %236 = load ptr, ptr %13, align 8
-  %237 = call i32 %229(ptr noundef %231, ptr noundef %233, i64 noundef 0, i64 noundef %235, ptr noundef %236)
-  %238 = getelementptr inbounds nuw i8, ptr %12, i64 56
-  %239 = load i64, ptr %238, align 8
-  %240 = icmp eq i64 %239, 0
-  %241 = load i64, ptr %158, align 8
-  br i1 %240, label %242, label %262
+231:                                              ; preds = %211, %216, %228, %180, %190
+  %232 = load ptr, ptr %0, align 8
+  %233 = getelementptr inbounds nuw i8, ptr %0, i64 8
+  %234 = load ptr, ptr %233, align 8
+  %235 = getelementptr inbounds nuw i8, ptr %0, i64 16
+  %236 = load ptr, ptr %235, align 8
+  %237 = load i64, ptr %158, align 8
+  %238 = add nsw i64 %237, 1
+  %239 = load ptr, ptr %13, align 8
+  %240 = call i32 %232(ptr noundef %234, ptr noundef %236, i64 noundef 0, i64 noundef %238, ptr noundef %239)
+  %241 = getelementptr inbounds nuw i8, ptr %12, i64 56
+  %242 = load i64, ptr %241, align 8
+  %243 = icmp eq i64 %242, 0
+  %244 = load i64, ptr %158, align 8
+  br i1 %243, label %245, label %265
 
-242:                                              ; preds = %228
-  %243 = icmp sgt i64 %241, 0
-  br i1 %243, label %244, label %262
+245:                                              ; preds = %231
+  %246 = icmp sgt i64 %244, 0
+  br i1 %246, label %247, label %265
 
-244:                                              ; preds = %242
-  %245 = getelementptr inbounds nuw i8, ptr %12, i64 4352
-  br label %246
+247:                                              ; preds = %245
+  %248 = getelementptr inbounds nuw i8, ptr %12, i64 4352
+  br label %249
 
-246:                                              ; preds = %246, %244
-  %247 = phi i64 [ 0, %244 ], [ %258, %246 ]
-  %248 = phi i64 [ 0, %244 ], [ %259, %246 ]
-  %249 = getelementptr inbounds nuw [0 x %struct.worker], ptr %245, i64 0, i64 %248
-  %250 = getelementptr inbounds nuw i8, ptr %249, i64 4
-  %251 = atomicrmw xchg ptr %250, i32 0 monotonic, align 4
-  %252 = icmp ne i32 %251, 0
-  %253 = zext i1 %252 to i32
-  %254 = cmpxchg ptr %249, i32 2, i32 %253 seq_cst seq_cst, align 64
-  %255 = extractvalue { i32, i1 } %254, 1
-  %256 = xor i1 %255, true
-  %257 = zext i1 %256 to i64
-  %258 = add nuw nsw i64 %247, %257
-  %259 = add nuw nsw i64 %248, 1
-  %260 = load i64, ptr %158, align 8
-  %261 = icmp slt i64 %259, %260
-  br i1 %261, label %246, label %262, !llvm.loop !9
+249:                                              ; preds = %249, %247
+  %250 = phi i64 [ 0, %247 ], [ %261, %249 ]
+  %251 = phi i64 [ 0, %247 ], [ %262, %249 ]
+  %252 = getelementptr inbounds nuw [0 x %struct.worker], ptr %248, i64 0, i64 %251
+  %253 = getelementptr inbounds nuw i8, ptr %252, i64 4
+  %254 = atomicrmw xchg ptr %253, i32 0 monotonic, align 4
+  %255 = icmp ne i32 %254, 0
+  %256 = zext i1 %255 to i32
+  %257 = cmpxchg ptr %252, i32 2, i32 %256 seq_cst seq_cst, align 64
+  %258 = extractvalue { i32, i1 } %257, 1
+  %259 = xor i1 %258, true
+  %260 = zext i1 %259 to i64
+  %261 = add nuw nsw i64 %250, %260
+  %262 = add nuw nsw i64 %251, 1
+  %263 = load i64, ptr %158, align 8
+  %264 = icmp slt i64 %262, %263
+  br i1 %264, label %249, label %265, !llvm.loop !9
 
-262:                                              ; preds = %246, %228, %242
-  %263 = phi i64 [ 0, %242 ], [ %241, %228 ], [ %258, %246 ]
-  %264 = getelementptr inbounds nuw i8, ptr %2, i64 8
-  %265 = getelementptr inbounds nuw i8, ptr %3, i64 8
-  br label %266
+265:                                              ; preds = %249, %231, %245
+  %266 = phi i64 [ 0, %245 ], [ %244, %231 ], [ %261, %249 ]
+  %267 = getelementptr inbounds nuw i8, ptr %2, i64 8
+  %268 = getelementptr inbounds nuw i8, ptr %3, i64 8
+  br label %269
 
-266:                                              ; preds = %281, %262
-  %267 = phi i64 [ %277, %281 ], [ 1, %262 ]
-  %268 = phi i64 [ %286, %281 ], [ 0, %262 ]
-  %269 = icmp eq i64 %268, 0
-  br label %270
+269:                                              ; preds = %284, %265
+  %270 = phi i64 [ %280, %284 ], [ 1, %265 ]
+  %271 = phi i64 [ %289, %284 ], [ 0, %265 ]
+  %272 = icmp eq i64 %271, 0
+  br label %273
 
-270:                                              ; preds = %297, %266
-  %271 = phi i64 [ %267, %266 ], [ %277, %297 ]
-  br label %272
+273:                                              ; preds = %300, %269
+  %274 = phi i64 [ %270, %269 ], [ %280, %300 ]
+  br label %275
 
-272:                                              ; preds = %276, %270
-  %273 = phi i64 [ %277, %276 ], [ %271, %270 ]
-  %274 = load atomic i64, ptr %180 acquire, align 64
-  %275 = icmp eq i64 %274, %263
-  br i1 %275, label %298, label %276
+275:                                              ; preds = %279, %273
+  %276 = phi i64 [ %280, %279 ], [ %274, %273 ]
+  %277 = load atomic i64, ptr %181 acquire, align 64
+  %278 = icmp eq i64 %277, %266
+  br i1 %278, label %301, label %279
 
-276:                                              ; preds = %272
+279:                                              ; preds = %275
   call void @llvm.x86.sse2.pause()
-  %277 = add i64 %273, 1
-  %278 = and i64 %277, 31
-  %279 = icmp eq i64 %278, 1
-  br i1 %279, label %280, label %272, !llvm.loop !10
+  %280 = add i64 %276, 1
+  %281 = and i64 %280, 31
+  %282 = icmp eq i64 %281, 1
+  br i1 %282, label %283, label %275, !llvm.loop !10
 
-280:                                              ; preds = %276
-  br i1 %269, label %281, label %287
+283:                                              ; preds = %279
+  br i1 %272, label %284, label %290
 
-281:                                              ; preds = %280
+284:                                              ; preds = %283
   call void @llvm.lifetime.start.p0(i64 16, ptr nonnull %3) #9
-  %282 = call i32 @clock_gettime(i32 noundef 1, ptr noundef nonnull %3) #9
-  %283 = load i64, ptr %3, align 8
-  %284 = mul nsw i64 %283, 1000000000
-  %285 = load i64, ptr %265, align 8
-  %286 = add nsw i64 %284, %285
+  %285 = call i32 @clock_gettime(i32 noundef 1, ptr noundef nonnull %3) #9
+  %286 = load i64, ptr %3, align 8
+  %287 = mul nsw i64 %286, 1000000000
+  %288 = load i64, ptr %268, align 8
+  %289 = add nsw i64 %287, %288
   call void @llvm.lifetime.end.p0(i64 16, ptr nonnull %3) #9
-  br label %266, !llvm.loop !10
+  br label %269, !llvm.loop !10
 
-287:                                              ; preds = %280
+290:                                              ; preds = %283
   call void @llvm.lifetime.start.p0(i64 16, ptr nonnull %2) #9
-  %288 = call i32 @clock_gettime(i32 noundef 1, ptr noundef nonnull %2) #9
-  %289 = load i64, ptr %2, align 8
-  %290 = mul nsw i64 %289, 1000000000
-  %291 = load i64, ptr %264, align 8
+  %291 = call i32 @clock_gettime(i32 noundef 1, ptr noundef nonnull %2) #9
+  %292 = load i64, ptr %2, align 8
+  %293 = mul nsw i64 %292, 1000000000
+  %294 = load i64, ptr %267, align 8
   call void @llvm.lifetime.end.p0(i64 16, ptr nonnull %2) #9
-  %292 = sub i64 %291, %268
-  %293 = add i64 %292, %290
-  %294 = icmp sgt i64 %293, 50000
-  br i1 %294, label %295, label %297
+  %295 = sub i64 %294, %271
+  %296 = add i64 %295, %293
+  %297 = icmp sgt i64 %296, 50000
+  br i1 %297, label %298, label %300
 
-295:                                              ; preds = %287
-  %296 = call i32 @sched_yield() #9
-  br label %297
+298:                                              ; preds = %290
+  %299 = call i32 @sched_yield() #9
+  br label %300
 
-297:                                              ; preds = %295, %287
-  br label %270, !llvm.loop !10
+300:                                              ; preds = %298, %290
+  br label %273, !llvm.loop !10
 
-298:                                              ; preds = %272
-  %299 = load atomic i64, ptr %181 monotonic, align 8
-  %300 = trunc i64 %299 to i32
+301:                                              ; preds = %275
+  %302 = load atomic i64, ptr %182 monotonic, align 8
+  %303 = trunc i64 %302 to i32
   store atomic i64 0, ptr %12 release, align 64
-  %301 = or i32 %237, %300
-  br label %302
+  %304 = or i32 %240, %303
+  br label %305
 
-302:                                              ; preds = %98, %298, %19
-  %303 = phi i32 [ %26, %19 ], [ %109, %98 ], [ %301, %298 ]
-  ret i32 %303
+305:                                              ; preds = %98, %301, %19
+  %306 = phi i32 [ %26, %19 ], [ %109, %98 ], [ %304, %301 ]
+  ret i32 %306
 }
 
 ; Function Attrs: mustprogress nocallback nofree nosync nounwind willreturn memory(argmem: readwrite)
@@ -519,99 +523,112 @@ declare i32 @clock_gettime(i32 noundef, ptr noundef) local_unnamed_addr #5
 declare i64 @pthread_self() local_unnamed_addr #6
 
 ; Function Attrs: nounwind uwtable
-define internal fastcc void @keep_off(ptr nocapture noundef readonly %0, ptr nocapture noundef %1, i64 noundef range(i64 -2147483648, 2147483648) %2) unnamed_addr #7 {
-  %4 = alloca %struct.cpu_set_t, align 8
+define internal fastcc void @keep_off(ptr nocapture noundef readonly %0, ptr nocapture noundef writeonly %1, i64 noundef %2, i64 noundef range(i64 -2147483648, 2147483648) %3) unnamed_addr #7 {
   %5 = alloca %struct.cpu_set_t, align 8
-  call void @llvm.lifetime.start.p0(i64 128, ptr nonnull %4) #9
+  %6 = alloca %struct.cpu_set_t, align 8
   call void @llvm.lifetime.start.p0(i64 128, ptr nonnull %5) #9
-  call void @llvm.memset.p0.i64(ptr noundef nonnull align 8 dereferenceable(128) %4, i8 0, i64 128, i1 false)
-  %6 = icmp ugt i64 %2, 1023
-  br i1 %6, label %65, label %7
+  call void @llvm.lifetime.start.p0(i64 128, ptr nonnull %6) #9
+  call void @llvm.memset.p0.i64(ptr noundef nonnull align 8 dereferenceable(128) %5, i8 0, i64 128, i1 false)
+  %7 = getelementptr inbounds nuw i8, ptr %0, i64 88
+  %8 = load i64, ptr %7, align 8
+  %9 = call i32 @pthread_getaffinity_np(i64 noundef %8, i64 noundef 128, ptr noundef nonnull %5) #9
+  %10 = icmp eq i32 %9, 0
+  br i1 %10, label %11, label %73
 
-7:                                                ; preds = %3
-  %8 = getelementptr inbounds nuw i8, ptr %0, i64 88
-  %9 = load i64, ptr %8, align 8
-  %10 = call i32 @pthread_getaffinity_np(i64 noundef %9, i64 noundef 128, ptr noundef nonnull %4) #9
-  %11 = icmp eq i32 %10, 0
-  br i1 %11, label %12, label %65
+11:                                               ; preds = %4
+  %12 = getelementptr inbounds nuw i8, ptr %0, i64 96
+  %13 = load i64, ptr %12, align 32
+  %14 = icmp ult i64 %13, 1024
+  br i1 %14, label %15, label %23
 
-12:                                               ; preds = %7
-  %13 = and i64 %2, 63
-  %14 = shl nuw i64 1, %13
-  %15 = xor i64 %14, -1
-  %16 = lshr i64 %2, 6
-  %17 = getelementptr inbounds nuw i64, ptr %4, i64 %16
-  %18 = load i64, ptr %17, align 8
-  %19 = and i64 %18, %15
-  store i64 %19, ptr %17, align 8
-  call void @llvm.memcpy.p0.p0.i64(ptr noundef nonnull align 8 dereferenceable(128) %5, ptr noundef nonnull align 8 dereferenceable(128) %4, i64 128, i1 false)
-  %20 = getelementptr inbounds nuw i8, ptr %0, i64 256
-  %21 = getelementptr inbounds nuw i8, ptr %0, i64 96
-  %22 = load i32, ptr %21, align 32
-  br label %26
+15:                                               ; preds = %11
+  %16 = and i64 %13, 63
+  %17 = shl nuw i64 1, %16
+  %18 = xor i64 %17, -1
+  %19 = lshr i64 %13, 6
+  %20 = getelementptr inbounds nuw i64, ptr %5, i64 %19
+  %21 = load i64, ptr %20, align 8
+  %22 = and i64 %21, %18
+  store i64 %22, ptr %20, align 8
+  br label %23
 
-23:                                               ; preds = %52
-  %24 = call i32 @__sched_cpucount(i64 noundef 128, ptr noundef nonnull %4) #9
-  %25 = icmp eq i32 %24, 0
-  br i1 %25, label %65, label %55
+23:                                               ; preds = %15, %11
+  call void @llvm.memcpy.p0.p0.i64(ptr noundef nonnull align 8 dereferenceable(128) %6, ptr noundef nonnull align 8 dereferenceable(128) %5, i64 128, i1 false)
+  %24 = getelementptr inbounds nuw i8, ptr %0, i64 256
+  %25 = getelementptr inbounds nuw i8, ptr %0, i64 104
+  %26 = load i32, ptr %25, align 8
+  br label %30
 
-26:                                               ; preds = %52, %12
-  %27 = phi i64 [ 0, %12 ], [ %53, %52 ]
-  %28 = getelementptr inbounds nuw [1024 x i32], ptr %20, i64 0, i64 %27
-  %29 = load atomic i32, ptr %28 monotonic, align 4
-  %30 = icmp eq i32 %29, %22
-  br i1 %30, label %31, label %39
+27:                                               ; preds = %56
+  %28 = call i32 @__sched_cpucount(i64 noundef 128, ptr noundef nonnull %5) #9
+  %29 = icmp eq i32 %28, 0
+  br i1 %29, label %73, label %59
 
-31:                                               ; preds = %26
-  %32 = and i64 %27, 62
-  %33 = shl nuw nsw i64 1, %32
-  %34 = xor i64 %33, -1
-  %35 = lshr i64 %27, 6
-  %36 = getelementptr inbounds nuw i64, ptr %5, i64 %35
-  %37 = load i64, ptr %36, align 8
-  %38 = and i64 %37, %34
-  store i64 %38, ptr %36, align 8
-  br label %39
+30:                                               ; preds = %56, %23
+  %31 = phi i64 [ 0, %23 ], [ %57, %56 ]
+  %32 = getelementptr inbounds nuw [1024 x i32], ptr %24, i64 0, i64 %31
+  %33 = load atomic i32, ptr %32 monotonic, align 4
+  %34 = icmp eq i32 %33, %26
+  br i1 %34, label %35, label %43
 
-39:                                               ; preds = %26, %31
-  %40 = or disjoint i64 %27, 1
-  %41 = getelementptr inbounds nuw [1024 x i32], ptr %20, i64 0, i64 %40
-  %42 = load atomic i32, ptr %41 monotonic, align 4
-  %43 = icmp eq i32 %42, %22
-  br i1 %43, label %44, label %52
+35:                                               ; preds = %30
+  %36 = and i64 %31, 62
+  %37 = shl nuw nsw i64 1, %36
+  %38 = xor i64 %37, -1
+  %39 = lshr i64 %31, 6
+  %40 = getelementptr inbounds nuw i64, ptr %6, i64 %39
+  %41 = load i64, ptr %40, align 8
+  %42 = and i64 %41, %38
+  store i64 %42, ptr %40, align 8
+  br label %43
 
-44:                                               ; preds = %39
-  %45 = and i64 %40, 63
-  %46 = shl nuw i64 1, %45
-  %47 = xor i64 %46, -1
-  %48 = lshr i64 %27, 6
-  %49 = getelementptr inbounds nuw i64, ptr %5, i64 %48
-  %50 = load i64, ptr %49, align 8
-  %51 = and i64 %50, %47
-  store i64 %51, ptr %49, align 8
-  br label %52
+43:                                               ; preds = %30, %35
+  %44 = or disjoint i64 %31, 1
+  %45 = getelementptr inbounds nuw [1024 x i32], ptr %24, i64 0, i64 %44
+  %46 = load atomic i32, ptr %45 monotonic, align 4
+  %47 = icmp eq i32 %46, %26
+  br i1 %47, label %48, label %56
 
-52:                                               ; preds = %44, %39
-  %53 = add nuw nsw i64 %27, 2
-  %54 = icmp eq i64 %53, 1024
-  br i1 %54, label %23, label %26, !llvm.loop !11
+48:                                               ; preds = %43
+  %49 = and i64 %44, 63
+  %50 = shl nuw i64 1, %49
+  %51 = xor i64 %50, -1
+  %52 = lshr i64 %31, 6
+  %53 = getelementptr inbounds nuw i64, ptr %6, i64 %52
+  %54 = load i64, ptr %53, align 8
+  %55 = and i64 %54, %51
+  store i64 %55, ptr %53, align 8
+  br label %56
 
-55:                                               ; preds = %23
-  %56 = getelementptr inbounds nuw i8, ptr %1, i64 24
-  %57 = load i64, ptr %56, align 8
-  %58 = call i32 @__sched_cpucount(i64 noundef 128, ptr noundef nonnull %5) #9
-  %59 = icmp eq i32 %58, 0
-  %60 = select i1 %59, ptr %4, ptr %5
-  %61 = call i32 @pthread_setaffinity_np(i64 noundef %57, i64 noundef 128, ptr noundef nonnull %60) #9
-  %62 = getelementptr inbounds nuw i8, ptr %1, i64 56
-  %63 = getelementptr inbounds nuw i8, ptr %0, i64 80
-  %64 = load i64, ptr %63, align 16
-  store atomic i64 %64, ptr %62 monotonic, align 8
-  br label %65
+56:                                               ; preds = %48, %43
+  %57 = add nuw nsw i64 %31, 2
+  %58 = icmp eq i64 %57, 1024
+  br i1 %58, label %27, label %30, !llvm.loop !11
 
-65:                                               ; preds = %23, %3, %7, %55
+59:                                               ; preds = %27
+  %60 = call i32 @__sched_cpucount(i64 noundef 128, ptr noundef nonnull %6) #9
+  %61 = icmp eq i32 %60, 0
+  br i1 %61, label %62, label %65
+
+62:                                               ; preds = %59
+  %63 = load i64, ptr %12, align 32
+  %64 = icmp eq i64 %3, %63
+  br i1 %64, label %65, label %73
+
+65:                                               ; preds = %62, %59
+  %66 = call i32 @__sched_cpucount(i64 noundef 128, ptr noundef nonnull %6) #9
+  %67 = icmp eq i32 %66, 0
+  %68 = select i1 %67, ptr %5, ptr %6
+  %69 = call i32 @pthread_setaffinity_np(i64 noundef %2, i64 noundef 128, ptr noundef nonnull %68) #9
+  %70 = getelementptr inbounds nuw i8, ptr %1, i64 56
+  %71 = getelementptr inbounds nuw i8, ptr %0, i64 80
+  %72 = load i64, ptr %71, align 16
+  store atomic i64 %72, ptr %70 monotonic, align 8
+  br label %73
+
+73:                                               ; preds = %27, %62, %4, %65
+  call void @llvm.lifetime.end.p0(i64 128, ptr nonnull %6) #9
   call void @llvm.lifetime.end.p0(i64 128, ptr nonnull %5) #9
-  call void @llvm.lifetime.end.p0(i64 128, ptr nonnull %4) #9
   ret void
 }
 
@@ -687,7 +704,7 @@ define internal noundef ptr @live(ptr noundef initializes((32, 48)) %0) #8 {
   %45 = getelementptr inbounds nuw i8, ptr %16, i64 4352
   %46 = getelementptr inbounds nuw i8, ptr %0, i64 8
   %47 = getelementptr inbounds nuw i8, ptr %16, i64 256
-  %48 = getelementptr inbounds nuw i8, ptr %16, i64 96
+  %48 = getelementptr inbounds nuw i8, ptr %16, i64 104
   %49 = ptrtoint ptr %0 to i64
   %50 = ptrtoint ptr %45 to i64
   %51 = sub i64 %49, %50
@@ -702,12 +719,12 @@ define internal noundef ptr @live(ptr noundef initializes((32, 48)) %0) #8 {
   %60 = getelementptr inbounds nuw i8, ptr %16, i64 152
   br label %61
 
-61:                                               ; preds = %291, %1
-  %62 = phi i64 [ %294, %291 ], [ %31, %1 ]
-  %63 = phi i1 [ %293, %291 ], [ false, %1 ]
-  %64 = phi i64 [ %297, %291 ], [ 0, %1 ]
-  %65 = phi i64 [ %169, %291 ], [ 0, %1 ]
-  %66 = phi i64 [ %79, %291 ], [ 0, %1 ]
+61:                                               ; preds = %292, %1
+  %62 = phi i64 [ %295, %292 ], [ %31, %1 ]
+  %63 = phi i1 [ %294, %292 ], [ false, %1 ]
+  %64 = phi i64 [ %298, %292 ], [ 0, %1 ]
+  %65 = phi i64 [ %169, %292 ], [ 0, %1 ]
+  %66 = phi i64 [ %79, %292 ], [ 0, %1 ]
   br label %67
 
 67:                                               ; preds = %61, %172
@@ -948,123 +965,124 @@ define internal noundef ptr @live(ptr noundef initializes((32, 48)) %0) #8 {
   %215 = sext i32 %214 to i64
   store atomic i64 %215, ptr %46 monotonic, align 8
   %216 = icmp ugt i32 %214, 1023
-  br i1 %216, label %230, label %217
+  br i1 %216, label %231, label %217
 
 217:                                              ; preds = %213
   %218 = getelementptr inbounds nuw [1024 x i32], ptr %47, i64 0, i64 %215
-  %219 = load i32, ptr %48, align 32
+  %219 = load i32, ptr %48, align 8
   %220 = atomicrmw xchg ptr %218, i32 %219 monotonic, align 4
   %221 = icmp eq i32 %220, %219
-  br i1 %221, label %222, label %230
+  br i1 %221, label %222, label %231
 
 222:                                              ; preds = %217
-  call fastcc void @keep_off(ptr noundef nonnull %16, ptr noundef nonnull %0, i64 noundef %215)
-  %223 = call i32 @sched_getcpu() #9
-  %224 = icmp ugt i32 %223, 1023
-  br i1 %224, label %230, label %225
+  %223 = tail call i64 @pthread_self() #12
+  call fastcc void @keep_off(ptr noundef nonnull %16, ptr noundef nonnull %0, i64 noundef %223, i64 noundef %215)
+  %224 = call i32 @sched_getcpu() #9
+  %225 = icmp ugt i32 %224, 1023
+  br i1 %225, label %231, label %226
 
-225:                                              ; preds = %222
-  %226 = zext nneg i32 %223 to i64
-  %227 = getelementptr inbounds nuw [1024 x i32], ptr %47, i64 0, i64 %226
-  %228 = load i32, ptr %48, align 32
-  %229 = atomicrmw xchg ptr %227, i32 %228 monotonic, align 4
-  br label %230
+226:                                              ; preds = %222
+  %227 = zext nneg i32 %224 to i64
+  %228 = getelementptr inbounds nuw [1024 x i32], ptr %47, i64 0, i64 %227
+  %229 = load i32, ptr %48, align 8
+  %230 = atomicrmw xchg ptr %228, i32 %229 monotonic, align 4
+  br label %231
 
-230:                                              ; preds = %225, %222, %217, %213
-  %231 = load ptr, ptr %192, align 8
-  %232 = getelementptr inbounds nuw i8, ptr %192, i64 8
-  %233 = load ptr, ptr %232, align 8
-  %234 = getelementptr inbounds nuw i8, ptr %192, i64 16
-  %235 = load ptr, ptr %234, align 8
-  %236 = load i64, ptr %40, align 8
-  %237 = add nsw i64 %236, 1
-  %238 = getelementptr inbounds nuw i8, ptr %192, i64 24
-  %239 = load ptr, ptr %238, align 8
-  %240 = call i32 %231(ptr noundef %233, ptr noundef %235, i64 noundef %53, i64 noundef %237, ptr noundef %239)
-  %241 = icmp eq i32 %240, 0
-  br i1 %241, label %243, label %242
+231:                                              ; preds = %226, %222, %217, %213
+  %232 = load ptr, ptr %192, align 8
+  %233 = getelementptr inbounds nuw i8, ptr %192, i64 8
+  %234 = load ptr, ptr %233, align 8
+  %235 = getelementptr inbounds nuw i8, ptr %192, i64 16
+  %236 = load ptr, ptr %235, align 8
+  %237 = load i64, ptr %40, align 8
+  %238 = add nsw i64 %237, 1
+  %239 = getelementptr inbounds nuw i8, ptr %192, i64 24
+  %240 = load ptr, ptr %239, align 8
+  %241 = call i32 %232(ptr noundef %234, ptr noundef %236, i64 noundef %53, i64 noundef %238, ptr noundef %240)
+  %242 = icmp eq i32 %241, 0
+  br i1 %242, label %244, label %243
 
-242:                                              ; preds = %230
+243:                                              ; preds = %231
   store atomic i64 1, ptr %54 monotonic, align 8
-  br label %243
+  br label %244
 
-243:                                              ; preds = %230, %242
+244:                                              ; preds = %231, %243
   store atomic i32 0, ptr %0 monotonic, align 64
-  %244 = atomicrmw add ptr %55, i64 1 release, align 64
-  %245 = load i64, ptr %23, align 32
-  %246 = load i64, ptr %30, align 8
+  %245 = atomicrmw add ptr %55, i64 1 release, align 64
+  %246 = load i64, ptr %23, align 32
+  %247 = load i64, ptr %30, align 8
   call void @llvm.lifetime.start.p0(i64 16, ptr nonnull %3) #9
-  %247 = call i32 @clock_gettime(i32 noundef 1, ptr noundef nonnull %3) #9
-  %248 = load i64, ptr %3, align 8
-  %249 = mul nsw i64 %248, 1000000000
-  %250 = load i64, ptr %56, align 8
-  %251 = add nsw i64 %249, %250
+  %248 = call i32 @clock_gettime(i32 noundef 1, ptr noundef nonnull %3) #9
+  %249 = load i64, ptr %3, align 8
+  %250 = mul nsw i64 %249, 1000000000
+  %251 = load i64, ptr %56, align 8
+  %252 = add nsw i64 %250, %251
   call void @llvm.lifetime.end.p0(i64 16, ptr nonnull %3) #9
-  store i64 %251, ptr %23, align 32
+  store i64 %252, ptr %23, align 32
   call void @llvm.lifetime.start.p0(i64 16, ptr nonnull %2) #9
-  %252 = call i32 @clock_gettime(i32 noundef 3, ptr noundef nonnull %2) #9
-  %253 = load i64, ptr %2, align 8
-  %254 = mul nsw i64 %253, 1000000000
-  %255 = load i64, ptr %57, align 8
-  %256 = add nsw i64 %254, %255
+  %253 = call i32 @clock_gettime(i32 noundef 3, ptr noundef nonnull %2) #9
+  %254 = load i64, ptr %2, align 8
+  %255 = mul nsw i64 %254, 1000000000
+  %256 = load i64, ptr %57, align 8
+  %257 = add nsw i64 %255, %256
   call void @llvm.lifetime.end.p0(i64 16, ptr nonnull %2) #9
-  store i64 %256, ptr %30, align 8
-  %257 = sub nsw i64 %251, %175
-  %258 = add i64 %246, %251
-  %259 = add i64 %245, %256
-  %260 = sub i64 %258, %259
-  %261 = call noundef i64 @llvm.smax.i64(i64 %260, i64 0)
-  %262 = call noundef i64 @llvm.smin.i64(i64 %261, i64 %257)
-  %263 = load i64, ptr %58, align 16
-  %264 = mul nsw i64 %257, %176
-  %265 = add nsw i64 %263, %264
-  %266 = xor i64 %176, -1
-  %267 = mul i64 %262, %266
-  %268 = add i64 %265, %267
-  %269 = call noundef i64 @llvm.smin.i64(i64 %268, i64 32000000)
-  %270 = call noundef i64 @llvm.smax.i64(i64 %269, i64 0)
-  store i64 %270, ptr %58, align 16
-  %271 = icmp slt i64 %268, 0
-  br i1 %271, label %272, label %291
+  store i64 %257, ptr %30, align 8
+  %258 = sub nsw i64 %252, %175
+  %259 = add i64 %247, %252
+  %260 = add i64 %246, %257
+  %261 = sub i64 %259, %260
+  %262 = call noundef i64 @llvm.smax.i64(i64 %261, i64 0)
+  %263 = call noundef i64 @llvm.smin.i64(i64 %262, i64 %258)
+  %264 = load i64, ptr %58, align 16
+  %265 = mul nsw i64 %258, %176
+  %266 = add nsw i64 %264, %265
+  %267 = xor i64 %176, -1
+  %268 = mul i64 %263, %267
+  %269 = add i64 %266, %268
+  %270 = call noundef i64 @llvm.smin.i64(i64 %269, i64 32000000)
+  %271 = call noundef i64 @llvm.smax.i64(i64 %270, i64 0)
+  store i64 %271, ptr %58, align 16
+  %272 = icmp slt i64 %269, 0
+  br i1 %272, label %273, label %292
 
-272:                                              ; preds = %243
-  %273 = load atomic i64, ptr %59 monotonic, align 8
-  br label %274
+273:                                              ; preds = %244
+  %274 = load atomic i64, ptr %59 monotonic, align 8
+  br label %275
 
-274:                                              ; preds = %277, %272
-  %275 = phi i64 [ %273, %272 ], [ %280, %277 ]
-  %276 = icmp slt i64 %275, %257
-  br i1 %276, label %277, label %281
+275:                                              ; preds = %278, %273
+  %276 = phi i64 [ %274, %273 ], [ %281, %278 ]
+  %277 = icmp slt i64 %276, %258
+  br i1 %277, label %278, label %282
 
-277:                                              ; preds = %274
-  %278 = cmpxchg weak ptr %59, i64 %275, i64 %257 monotonic monotonic, align 8
-  %279 = extractvalue { i64, i1 } %278, 1
-  %280 = extractvalue { i64, i1 } %278, 0
-  br i1 %279, label %281, label %274, !llvm.loop !13
+278:                                              ; preds = %275
+  %279 = cmpxchg weak ptr %59, i64 %276, i64 %258 monotonic monotonic, align 8
+  %280 = extractvalue { i64, i1 } %279, 1
+  %281 = extractvalue { i64, i1 } %279, 0
+  br i1 %280, label %282, label %275, !llvm.loop !13
 
-281:                                              ; preds = %277, %274
-  %282 = sub nsw i64 %257, %262
-  %283 = load atomic i64, ptr %60 monotonic, align 8
-  br label %284
+282:                                              ; preds = %278, %275
+  %283 = sub nsw i64 %258, %263
+  %284 = load atomic i64, ptr %60 monotonic, align 8
+  br label %285
 
-284:                                              ; preds = %287, %281
-  %285 = phi i64 [ %283, %281 ], [ %290, %287 ]
-  %286 = icmp slt i64 %285, %282
-  br i1 %286, label %287, label %291
+285:                                              ; preds = %288, %282
+  %286 = phi i64 [ %284, %282 ], [ %291, %288 ]
+  %287 = icmp slt i64 %286, %283
+  br i1 %287, label %288, label %292
 
-287:                                              ; preds = %284
-  %288 = cmpxchg weak ptr %60, i64 %285, i64 %282 monotonic monotonic, align 8
-  %289 = extractvalue { i64, i1 } %288, 1
-  %290 = extractvalue { i64, i1 } %288, 0
-  br i1 %289, label %291, label %284, !llvm.loop !13
+288:                                              ; preds = %285
+  %289 = cmpxchg weak ptr %60, i64 %286, i64 %283 monotonic monotonic, align 8
+  %290 = extractvalue { i64, i1 } %289, 1
+  %291 = extractvalue { i64, i1 } %289, 0
+  br i1 %290, label %292, label %285, !llvm.loop !13
 
-291:                                              ; preds = %284, %287, %243
-  %292 = sub nsw i64 %175, %62
-  %293 = icmp slt i64 %292, 4000000
-  %294 = load i64, ptr %23, align 32
-  %295 = add nsw i64 %169, 512000000
-  %296 = icmp sgt i64 %294, %295
-  %297 = select i1 %296, i64 0, i64 %168
+292:                                              ; preds = %285, %288, %244
+  %293 = sub nsw i64 %175, %62
+  %294 = icmp slt i64 %293, 4000000
+  %295 = load i64, ptr %23, align 32
+  %296 = add nsw i64 %169, 512000000
+  %297 = icmp sgt i64 %295, %296
+  %298 = select i1 %297, i64 0, i64 %168
   br label %61
 }
 
