@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 
 import numpy as np
@@ -362,3 +363,52 @@ def test_rows_put_together_from_afar_begin_where_they_are(read: str, peels: bool
     given = sized(text, (64, 400, 400))
     shown = show(schedule(given, MappingOptions("mlp"), NARROW))
     assert ("at a multiple of" in shown) == peels
+
+
+@DEVICES
+def test_vectors_are_no_longer_than_short_rows_need(device: CpuProfile) -> None:
+    text = "float(N, 3, 3) A, float(N, 3, 3) B) -> (C) { C(n, i, j) +=! A(n, i, k) * B(n, k, j) }"
+    found = chosen(device, text, (20000, 3, 3), (20000, 3, 3))
+    assert found.vectorize == (2, 4)
+
+
+@pytest.mark.parametrize(
+    ("device", "channels"), [(WIDE, 2), (WIDE, 3), (WIDE, 4), (NARROW, 2), (NARROW, 3)]
+)
+def test_channels_of_a_pixel_are_written_together(device: CpuProfile, channels: int) -> None:
+    text = "float(C, H, W) I) -> (O) { O(h, w, c) = I(c, h, w) }"
+    found = chosen(device, text, (channels, 480, 640))
+    assert found.vectorize and found.vectorize[0] == 1
+    assert found.register == (0, 0, channels)
+
+
+@DEVICES
+def test_products_that_share_loops_have_their_panels(device: CpuProfile) -> None:
+    text = """float(T, D) X, float(F, D) W, float(F, D) V) -> (A, B, O) {
+        A(t, f) +=! X(t, d) * W(f, d)
+        B(t, f) +=! X(t, d) * V(f, d)
+        O(t, f) = A(t, f) / (1 + exp(0 - A(t, f))) * B(t, f)
+    }"""
+    given = sized(text, (200, 256), (344, 256), (344, 256))
+    shown = show(schedule(given, MappingOptions("mlp"), device))
+    assert "scratch s0.panel1:" in shown and "scratch s1.panel1:" in shown
+
+
+def test_rows_of_short_numbers_are_converted_once() -> None:
+    text = """float16(T, D) X, float16(D) G, float(T) S) -> (float16(T, D) O) {
+        O(t, d) = float16(float(X(t, d)) * S(t) * float(G(d)))
+    }"""
+    found = chosen(WIDE, text, (512, 768), (768,), (512,))
+    assert found.stage == (-1, -1, 0)
+
+
+def test_what_is_kept_for_a_later_nest_lies_as_lanes_read_it() -> None:
+    text = """float(N, C, P) X) -> (S, O) {
+        S(n, p) +=! exp(X(n, c, p))
+        O(n, c, p) = exp(X(n, c, p)) / S(n, p)
+    }"""
+    nests: list[object] = [{"vectorize": [1, 16], "chunk": [4, 0, 0]}]
+    nests.append({"vectorize": [2, 16], "chunk": [4, 0, 0], "fuse": True})
+    options = MappingOptions.from_json(json.dumps({"preset": "mlp", "nests": nests}))
+    shown = show(schedule(sized(text, (64, 10, 1000)), options, WIDE))
+    assert "kept0: float32(4, 10, 1000)" in shown
