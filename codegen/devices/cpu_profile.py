@@ -90,11 +90,11 @@ class CpuProfile:
         return "sse4a" in self.present
 
     @property
-    def halves_stores(self) -> bool:
-        """Whether a vector as long as a cache line is stored in two halves, so that one which lies
-        in two lines takes no longer. AMD's processors with AVX-512, up to Zen 4 at least: rows of
-        100 floats whose vectors began on boundaries were measured to take twice as long there."""
-        return "sse4a" in self.present
+    def halves_vectors(self) -> bool:
+        """Whether vectors of 512 bits are worked on in halves: an operation takes twice as long as
+        on one of 256 bits, and a store that lies in two cache lines no longer than any. Zen 4,
+        which was measured, in contrast to Zen 5 (AMD's optimisation guides of both)."""
+        return self.vector_bits == 512 and self.has("sse4a") and not self.has("avx512vp2intersect")
 
     @property
     def rounds(self) -> bool:

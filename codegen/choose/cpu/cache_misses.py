@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from tcl.codegen.choose.cpu.access_costs import PAGE, OperandAccess
 from tcl.codegen.choose.cpu.costs import (
+    CACHE_BYTES_PER_CYCLE,
     HIDDEN_BYTES_PER_CYCLE,
     MEMORY_BYTES_PER_CYCLE,
     PIECES_BYTES_PER_CYCLE,
@@ -54,12 +55,14 @@ def keeps_column(
     return math.prod(d.extent for d in moving) * width <= room // 2
 
 
-def memory_cycles(core: Core, access: OperandAccess) -> float:
-    """Cycles in which an operand comes from memory, if nothing reads it twice."""
+def memory_cycles(core: Core, access: OperandAccess, kept: bool = False) -> float:
+    """Cycles in which an operand that nothing reads twice comes from memory, or from the last cache
+    if that has ``kept`` it."""
     points = math.prod(core.nest.dim(name).extent for name in access.strides)
-    once = points <= access.elements
-    far = access.whole > core.device.l2_bytes
-    return access.elements * access.itemsize / MEMORY_BYTES_PER_CYCLE if once and far else 0.0
+    if points > access.elements or access.whole <= core.device.l2_bytes:
+        return 0.0
+    rate = CACHE_BYTES_PER_CYCLE if kept else MEMORY_BYTES_PER_CYCLE
+    return access.elements * access.itemsize / rate
 
 
 def repeated_pass_cycles(

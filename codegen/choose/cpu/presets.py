@@ -141,7 +141,7 @@ def _wide_stores(
 ) -> bool:
     """Whether vectors as long as lines are stored behind the first cache: each of them would lie in
     two lines where the array does not begin on a boundary."""
-    if device.halves_stores:
+    if device.halves_vectors:
         return False
     target = program.tensor(nest.point.target.tensor).layout
     position, lanes = chosen.vectorize or (-1, 1)
