@@ -90,6 +90,13 @@ class CpuProfile:
         return "sse4a" in self.present
 
     @property
+    def halves_vectors(self) -> bool:
+        """Whether vectors of 512 bits are worked on in halves: an operation takes twice as long as
+        on one of 256 bits, and a store that lies in two cache lines no longer than any. Zen 4,
+        which was measured, in contrast to Zen 5 (AMD's optimisation guides of both)."""
+        return self.vector_bits == 512 and self.has("sse4a") and not self.has("avx512vp2intersect")
+
+    @property
     def rounds(self) -> bool:
         """Whether one instruction rounds a float to an integer, in any direction."""
         return self.architecture != "x86_64" or "sse4.1" in self.present

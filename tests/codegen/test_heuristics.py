@@ -13,6 +13,7 @@ from steps import steps
 import tcl
 from tcl.codegen.choose.cpu.chunk_groups import grouping
 from tcl.codegen.choose.cpu.heuristics import heuristic
+from tcl.codegen.devices import known_cpus
 from tcl.codegen.devices.cpu import CpuProfile
 from tcl.codegen.loopir.lower import lower
 from tcl.codegen.loopir.printer import show
@@ -363,6 +364,26 @@ def test_rows_put_together_from_afar_begin_where_they_are(read: str, peels: bool
     given = sized(text, (64, 400, 400))
     shown = show(schedule(given, MappingOptions("mlp"), NARROW))
     assert ("at a multiple of" in shown) == peels
+
+
+@pytest.mark.parametrize(
+    ("name", "rows", "peels", "streams"),
+    [
+        ("sapphirerapids", 1000, True, False),
+        ("znver4", 1000, False, False),
+        ("sapphirerapids", 25000, True, False),
+        ("znver4", 25000, True, True),
+    ],
+)
+def test_where_rows_are_written_differs_between_machines(
+    name: str, rows: int, peels: bool, streams: bool
+) -> None:
+    """.4 and 10 MB of rows that are no multiple of a line."""
+    device = known_cpus.find(name)
+    assert device is not None
+    text = "float(M, N) A, float(M) X) -> (C) { C(m, n) = A(m, n) * X(m) }"
+    shown = show(schedule(sized(text, (rows, 100), (rows,)), MappingOptions("mlp"), device))
+    assert (("at a multiple of" in shown), ("past the caches" in shown)) == (peels, streams)
 
 
 @DEVICES

@@ -334,10 +334,9 @@ class Core:
         for access in self.reads:
             # Words that are put together come from panels, and what rows of lists read again.
             copied = bool(access.parts > 1 or self.compacted) and self.staged(access, lane, sizes)
-            total += memory_cycles(self, access) if waits and not copied else 0.0
-            if along and not (
-                access.whole < cached_bytes(self.device) and self._in_one_piece(access)
-            ):
+            kept = access.whole < cached_bytes(self.device)
+            total += memory_cycles(self, access, kept) if waits and not copied else 0.0
+            if along and not (kept and self._in_one_piece(access)):
                 # Memory is faster if several rows are read side by side, and so are short pieces
                 # of rows; of a long row in a cache the core reads ahead.
                 rows = access.count({n: s for n, s in sizes.items() if n != lane})
@@ -375,6 +374,7 @@ class Core:
             * math.prod(size for dim, size in sizes.items() if dim in dims)
             for dims, cycles in self.arithmetic.items()
         )
+        work *= self.halves(lane)
         # What is brought into all lanes is part of the arithmetic, where memory is near.
         spread = sum(a.count(sizes) for a in self.reads if lane not in a.strides)
         busy = max(work, loads) + SERIAL_SHARE * min(work, loads - spread * SCALAR_LOAD_CYCLES)
@@ -405,6 +405,10 @@ class Core:
         steps = min(steps, _DEPTH)
         latency = EXTREME_LATENCY_CYCLES if self.extreme else ACCUMULATOR_LATENCY_CYCLES
         return max(busy, latency) + around + stored / max(1, steps)
+
+    def halves(self, lane: str | None) -> int:
+        """The parts in which a core works on a vector of operands."""
+        return 2 if lane is not None and self.device.halves_vectors else 1
 
     @property
     def extreme(self) -> bool:

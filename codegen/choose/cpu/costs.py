@@ -1,9 +1,10 @@
 """What things cost on a core: the numbers of the core model, which chooses options where nobody
 said, and of the analytic model that features of candidates come from.
 
-Two arithmetic instructions and two loads per cycle, as processors of the last ten years have them.
-No profile tells these numbers: they are the same for all devices, and rough, as they have to put
-ways of working in the right order rather than to tell times.
+Two arithmetic instructions and two loads per cycle, as processors of the last ten years have them,
+or half as many of vectors that a core works on in halves (``CpuProfile.halves_vectors``). No other
+profile tells these numbers: they are rough, as they have to put ways of working in the right order
+rather than to tell times.
 """
 
 OPERATION_CYCLES = 0.5

@@ -35,6 +35,8 @@ def read_cycles(core: Core, lane: str | None, sizes: Mapping[str, int]) -> float
     checked = set()
     for access in core.reads:
         each = access.in_tile(lane, lanes, sizes)
+        if access.strides.get(lane or "") == access.itemsize:
+            each *= core.halves(lane)
         if access.scattered:
             total += access.count(sizes) * each
             if access.checked is not None:

@@ -144,7 +144,9 @@ class AccessEmitter:
             value = b.spread(raw, scope.lanes)
             self.pointers.write(ref.tensor, value, base, scope.active, layout, scope.there)
         elif scope.written is not None:
-            self._write_some(b.spread(raw, scope.lanes), base, at.step, ref.tensor, layout, scope)
+            self._write_some(
+                b.spread(raw, scope.lanes), base, at.step, ref.tensor, layout, scope, streamed > 0
+            )
         elif at.apart(layout.itemsize) and not scope.ragged:
             text = f"store {b.spread(raw, scope.lanes)}, {base}"
             if not streamed:
@@ -174,15 +176,24 @@ class AccessEmitter:
             self.b.do(self.b.call_text("llvm.prefetch.p0", "void", there, read, near, data))
 
     def _write_some(
-        self, raw: Val, there: Val, step: int, tensor: str, layout: ir.Layout, scope: Scope
+        self,
+        raw: Val,
+        there: Val,
+        step: int,
+        tensor: str,
+        layout: ir.Layout,
+        scope: Scope,
+        streamed: bool,
     ) -> None:
-        """Writes those lanes of a vector that are to be written, so many bytes apart."""
+        """Writes those lanes of a vector that are to be written, so many bytes apart. ``streamed``:
+        whole vectors beside it go past the caches."""
         b, lanes = self.b, scope.lanes
         assert scope.written is not None
         point = i64(b, scope.ranges[scope.lane_dim].offset)
-        if step == layout.itemsize and not self.masks:
-            # Without masks of the processor's own, LLVM makes a branch of each lane, and what AVX
-            # has takes some processors hundreds of cycles.
+        if step == layout.itemsize and (streamed or not self.masks):
+            # Stores under a mask take some processors hundreds of cycles: those of AVX AMD's, and
+            # those of AVX-512 Zen 4, while stores past the caches are on their way. Without masks
+            # of the processor's own, LLVM makes a branch of each lane.
             low, high = (
                 b.intrinsic(
                     "smin", b.intrinsic("smax", b.binary("sub", x, point), number(0)), number(lanes)

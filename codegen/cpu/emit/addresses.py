@@ -68,8 +68,6 @@ class Addresses:
             if isinstance(subscript, ir.Affine):
                 continue
             value = self.evaluate(subscript.value, scope)
-            if mask is not None:
-                value = b.spread(value, scope.lanes)
             if subscript.check and not self.unchecked:
                 value = self._checked(value, ref.tensor, axis, subscript, scope, mask)
             value = b.binary("sub", value, number(layout.origin[axis]))
@@ -105,7 +103,8 @@ class Addresses:
             inside = b.binary("and", inside, positive)
         outside = b.negation(inside)
         if mask is not None:
-            outside = b.binary("and", outside, mask)
+            # A value that all lanes share is checked if any lane uses it.
+            outside = b.binary("and", outside, mask if outside.lanes > 1 else self._any(mask))
         lanes = outside.lanes
         bits = outside
         if lanes > 1:
@@ -123,6 +122,13 @@ class Addresses:
         b.branch(after)
         b.start(after)
         return b.select(inside, value, number(first))
+
+    def _any(self, mask: Val) -> Val:
+        """Whether there is some lane."""
+        if mask.lanes == 1:
+            return mask
+        bits = self.b.op(f"bitcast {mask} to i{mask.lanes}", f"i{mask.lanes}")
+        return self.b.compare("icmp ne", bits, Val("0", bits.type))
 
     def as_number(self, ref: ir.TensorRef, scope: Scope) -> Val:
         """Where an element lies, as a number."""

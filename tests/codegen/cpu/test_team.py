@@ -191,7 +191,7 @@ def test_calls_run_alone_while_cores_are_busy_with_other_things() -> None:
     assert all(together(5000, 0.2))
     bodies.keep_together(False)
     busy = together(5000, 0.5)
-    assert 1 <= sum(busy) < len(busy) / 10
+    assert any(busy) and not all(busy)
     assert any(any(together(0, 0.5)) for _ in range(40))
 
 
