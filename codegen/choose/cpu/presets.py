@@ -21,8 +21,6 @@ from tcl.codegen.passes.fuse import refs
 from tcl.codegen.passes.vectorize import outputs
 from tcl.common.dataclass import dataclass
 
-_PEELED = 4
-"""Vectors of a row from which on it pays to begin them on boundaries."""
 _MODELLED = ("mlp", "conv")
 """The presets that go by a model of the device."""
 _HIDING = 4
@@ -135,13 +133,12 @@ def _wide_stores(
 ) -> bool:
     """Whether vectors as long as lines are stored behind the first cache: each of them would lie in
     two lines where the array does not begin on a boundary."""
-    if not device.boundaries_pay:
-        return False
     target = program.tensor(nest.point.target.tensor).layout
     position, lanes = chosen.vectorize or (-1, 1)
     written = math.prod(target.extents) * target.itemsize
     rows = nest.dims[position].extent if nest.dims else 0
-    return lanes * target.itemsize >= LINE and written > device.l1_bytes and rows >= _PEELED * lanes
+    whole_lines = lanes * target.itemsize >= LINE and written > device.l1_bytes
+    return whole_lines and rows >= device.peeled_vectors * lanes
 
 
 def _read_in_order(program: ir.Program, nest: ir.Nest, chosen: NestOptions) -> bool:
