@@ -20,6 +20,7 @@ from tcl.codegen.devices.cpu_profile import SHORTEST_STREAM as SHORTEST_STREAM
 from tcl.codegen.devices.cpu_profile import CpuProfile as CpuProfile
 from tcl.codegen.devices.cpu_profile import vector_bits
 from tcl.codegen.devices.matrix_unit_permission import permitted
+from tcl.codegen.devices.measured_stores import kept_stores
 from tcl.common.closest import closest
 from tcl.common.errors import ArgumentError, UnknownNameError
 from tcl.common.forks import whole
@@ -43,7 +44,8 @@ def host_cpu() -> CpuProfile:
 
 @functools.lru_cache(maxsize=8)
 def _narrowed_host(text: str) -> CpuProfile:
-    return narrowed(_whole_host(), text) if text else _whole_host()
+    found = narrowed(_whole_host(), text) if text else _whole_host()
+    return replace(found, stores=kept_stores(found))
 
 
 def narrowed(device: CpuProfile, text: str) -> CpuProfile:
@@ -91,6 +93,11 @@ def narrowed(device: CpuProfile, text: str) -> CpuProfile:
         vector_bits=vector_bits(kind, kept),
         title=f"{device.title}, narrowed to {', '.join(sorted(said))}",
     )
+
+
+def forget_host() -> None:
+    """Ask again when the machine is next asked for, as something of it was measured."""
+    _narrowed_host.cache_clear()
 
 
 @functools.lru_cache(maxsize=1)

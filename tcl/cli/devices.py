@@ -8,12 +8,14 @@ from dataclasses import asdict
 import click
 
 from tcl.bench.roofline import describe_ceilings, kept_ceilings, measure_ceilings
+from tcl.bench.stores import measure_stores
 from tcl.cli.common import reporting, threads_option
 from tcl.cli.json_output import Said, json_option
 from tcl.codegen.cpu.thread_count import thread_count
 from tcl.codegen.devices import gpu, known_cpus
-from tcl.codegen.devices.cpu import host_cpu
+from tcl.codegen.devices.cpu import forget_host, host_cpu
 from tcl.codegen.devices.gpu import device_count, of_device
+from tcl.codegen.devices.measured_stores import NEVER, MeasuredStores, keep_stores
 from tcl.common.errors import ArgumentError, TclError
 from tcl.common.number_format import plural
 from tcl.tuner.cache.fingerprint import device_identity
@@ -52,6 +54,9 @@ def _cpu(said: Said, threads: int | None, *, measure: bool) -> None:
             raise ArgumentError(
                 "what the machine can do could not be measured: it is too busy, or short of memory"
             )
+        keep_stores(device, measure_stores())
+        forget_host()
+        device = host_cpu()
     known = kept_ceilings(count)
     if known is None:
         said.say("        what it can do was not measured yet: --measure does it")
@@ -59,6 +64,9 @@ def _cpu(said: Said, threads: int | None, *, measure: bool) -> None:
         when = datetime.datetime.fromtimestamp(known.when).strftime("%Y-%m-%d %H:%M")
         found = describe_ceilings(known.ceilings)
         said.say(f"        with {threads_text}: {found} (measured {when})")
+    stores = device.stores
+    if stores is not None:
+        said.say(f"        results are written past the caches {_streamed(stores)} (measured)")
     said.say(
         cpu={
             "device": identity,
@@ -69,8 +77,16 @@ def _cpu(said: Said, threads: int | None, *, measure: bool) -> None:
             "threads": count,
             "ceilings": None if known is None else asdict(known.ceilings),
             "measured": None if known is None else known.when,
+            "stores": None if stores is None else asdict(stores),
         }
     )
+
+
+def _streamed(stores: MeasuredStores) -> str:
+    """From which size on."""
+    if stores.streamed_from == NEVER:
+        return "at no size"
+    return f"from {stores.streamed_from >> 20} MB on"
 
 
 def _gpus(said: Said) -> None:

@@ -32,16 +32,6 @@ def cached_bytes(device: CpuProfile) -> int:
     return max(_KEPT * device.l2_bytes, min(device.l3_bytes, _KEPT_BY_L3))
 
 
-def streamed_from(device: CpuProfile) -> int:
-    """Bytes of results from which on it pays to write them past the caches, which pass over what
-    they would have to read first. Results often have an operand as large as they are, and half of
-    the last cache is what a core was measured to have of it beside others. On Zen 4, whose cores
-    share 32 MB, pointwise work takes .98 of the time from 8 MB on, .7 from 12 MB, .5 from 16 MB,
-    and 1.25 times as long at 4 MB. Machines report all of a last cache that is shared by many
-    cores, of which one has but a part: then how large the second one is says more."""
-    return max(_KEPT * device.l2_bytes, min(device.l3_bytes // 4, _KEPT_BY_L3))
-
-
 def keeps_column(
     core: Core, access: OperandAccess, lane: str | None, sizes: Mapping[str, int]
 ) -> bool:

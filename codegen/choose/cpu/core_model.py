@@ -36,6 +36,7 @@ from tcl.codegen.choose.cpu.costs import (
     SCALAR_LOAD_CYCLES,
     SERIAL_SHARE,
     STORE_LOADS,
+    STREAMS,
 )
 from tcl.codegen.choose.cpu.dot_products import DotProducts
 from tcl.codegen.choose.cpu.shared_reads import read_cycles
@@ -340,7 +341,7 @@ class Core:
                 # Memory is faster if several rows are read side by side, and so are short pieces
                 # of rows; of a long row in a cache the core reads ahead.
                 rows = access.count({n: s for n, s in sizes.items() if n != lane})
-                total += memory_cycles(self, access) * _ALONE / rows
+                total += memory_cycles(self, access) * _ALONE / min(rows, STREAMS)
             total += repeated_pass_cycles(self, access, lane, sizes)
             if self.staged(access, lane, sizes):
                 each = access.copying(lane, self.device.l2_bytes)

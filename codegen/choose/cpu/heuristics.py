@@ -12,6 +12,7 @@ from dataclasses import replace
 
 from tcl.codegen.choose.cpu.cache_misses import cached_bytes
 from tcl.codegen.choose.cpu.core_model import Core
+from tcl.codegen.choose.cpu.costs import STREAMS
 from tcl.codegen.choose.cpu.register_tiles import fastest
 from tcl.codegen.devices.cpu import CpuProfile
 from tcl.codegen.loopir import ir
@@ -19,9 +20,6 @@ from tcl.codegen.loopir.walk import operands
 from tcl.codegen.options.nest_options import PLAIN, NestOptions
 from tcl.codegen.passes.cpu.stage import natural_level
 
-_STREAMS = 8
-"""Rows of memory that are read side by side. More of them push each other's lines out of the first
-cache: 16 were measured to take 1.3 times as long, 1.6 times where vectors lie in two lines."""
 _WORTH_TILING = 32
 """Points of a dimension from which on tiles of it are tried."""
 
@@ -218,11 +216,11 @@ def _streamed(
         # rows all of them take one pass. Extremes take so many instructions that they wait for
         # pieces that come from memory.
         return (), (), inner
-    most = steps = _STREAMS
+    most = steps = STREAMS
     if any(a.scattered for a in core.reads):
         moving = nest.dims[lane]
         row = sum(moving.extent * a.strides.get(moving.name, 0) for a in core.reads)
-        most = steps = max(_STREAMS, core.device.l1_bytes // 2 // max(1, row))
+        most = steps = max(STREAMS, core.device.l1_bytes // 2 // max(1, row))
     if nest.dims[first].extent <= 2 * most or nest.point.type.compute != nest.point.type:
         return (), (), inner
     tile = [0] * len(nest.dims)

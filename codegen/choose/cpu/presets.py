@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from tcl.codegen.choose.cpu.access_costs import LARGEST, PanelCost, access_of
-from tcl.codegen.choose.cpu.cache_misses import cached_bytes, streamed_from
+from tcl.codegen.choose.cpu.cache_misses import cached_bytes
 from tcl.codegen.choose.cpu.chunk_groups import grouping
 from tcl.codegen.choose.cpu.heuristics import heuristic, panels_within
 from tcl.codegen.choose.cpu.matrix_unit import matrix_options
@@ -21,8 +21,6 @@ from tcl.codegen.passes.fuse import refs
 from tcl.codegen.passes.vectorize import outputs
 from tcl.common.dataclass import dataclass
 
-_PEELED = 4
-"""Vectors of a row from which on it pays to begin them on boundaries."""
 _MODELLED = ("mlp", "conv")
 """The presets that go by a model of the device."""
 _HIDING = 4
@@ -121,16 +119,10 @@ def _levels(
 
 
 def _not_kept(program: ir.Program, nest: ir.Nest, device: CpuProfile) -> bool:
-    """Whether caches would not keep what the nest writes, nor is it read by another nest.
-
-    Arm's cores see by themselves that whole lines are written, which they then do not read first
-    ("write streaming mode" in the manuals of its Neoverse cores), and store past the caches in
-    halves of a vector, so that nothing is gained by it there."""
-    if device.architecture == "aarch64":
-        return False
+    """Whether caches would not keep what the nest writes, nor is it read by another nest."""
     target = program.tensor(nest.point.target.tensor)
     written = math.prod(target.layout.extents) * target.layout.itemsize
-    if written < streamed_from(device):
+    if written < device.streamed_from:
         return False
     readers = (n for n in program.nests if n.name != nest.name)
     return all(load.ref.tensor != target.name for n in readers for load in operands(n.point))
@@ -141,13 +133,12 @@ def _wide_stores(
 ) -> bool:
     """Whether vectors as long as lines are stored behind the first cache: each of them would lie in
     two lines where the array does not begin on a boundary."""
-    if device.halves_vectors:
-        return False
     target = program.tensor(nest.point.target.tensor).layout
     position, lanes = chosen.vectorize or (-1, 1)
     written = math.prod(target.extents) * target.itemsize
     rows = nest.dims[position].extent if nest.dims else 0
-    return lanes * target.itemsize >= LINE and written > device.l1_bytes and rows >= _PEELED * lanes
+    whole_lines = lanes * target.itemsize >= LINE and written > device.l1_bytes
+    return whole_lines and rows >= device.peeled_vectors * lanes
 
 
 def _read_in_order(program: ir.Program, nest: ir.Nest, chosen: NestOptions) -> bool:

@@ -10,6 +10,7 @@ from typing import TypeAlias
 
 from tcl.codegen.choose.cpu.compacted import compacted_dims, compaction_cycles
 from tcl.codegen.choose.cpu.core_model import Core
+from tcl.codegen.choose.cpu.costs import STREAMS
 from tcl.codegen.choose.cpu.dot_products import dot_products
 from tcl.codegen.choose.cpu.shared_reads import least_memory_cycles, sharing_dims
 from tcl.codegen.devices.cpu import CpuProfile
@@ -163,7 +164,11 @@ def _tiles(core: Core, lane: str | None, rows: tuple[str, ...]) -> Iterator[dict
     for v in vectors:
         if lane is not None and v > 1 and v > -(-extents[lane] // core.lanes):
             continue
+        far = any(access.whole > core.device.l2_bytes for access in core.reads)
+        along = far and lane is not None and core.nest.dim(lane).reduction
         for sizes in itertools.product(*((_ROWS, _SECOND_ROWS)[: len(rows)])):
+            if along and math.prod(sizes) > STREAMS:
+                continue
             for names in dict.fromkeys((rows, rows[::-1])):
                 tile = {n: s for n, s in zip(names, sizes, strict=True) if s > 1}
                 if any(s > extents[n] for n, s in tile.items()):
