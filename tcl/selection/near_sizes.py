@@ -1,0 +1,244 @@
+"""Options that searches found for other sizes of a def, for sizes that nobody tuned.
+
+They are used without asking where three things speak for them:
+
+- there they were clearly faster than the default, timed in turns with it in the finals, and nowhere
+  near slower;
+- the core model chooses the same default here, in lanes, register tiles and stores: else the
+  default there, which they beat, is another program than the one that they would replace here;
+- the analytic model prices them no higher here, beside the default, than it does there.
+
+By that price alone no options are better than the default, as the default is what it likes best:
+it says what becomes of a measured gain, not whether there is one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import field, replace
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from tcl.codegen.compiler import compiler_for
+from tcl.codegen.options.nest_options import OPTIONS, NestOptions
+from tcl.codegen.options.options import MappingOptions
+from tcl.common.dataclass import dataclass
+from tcl.common.errors import CacheError, OptionsError
+from tcl.common.lazy import Lazy
+from tcl.common.log import logger
+from tcl.grammar.ranges.inference import infer
+from tcl.selection.best_options import Query
+from tcl.selection.remembered import Remembered, remember, remembered, user_cache
+from tcl.selection.suggested_options import DEFAULT, Chosen, Suggested
+from tcl.tuner.cache.first_uses import Adviser
+from tcl.tuner.cache.key import CacheKey
+from tcl.tuner.cache.tuning_cache import TuningCache
+
+if TYPE_CHECKING:
+    from tcl.codegen.loopir import lower
+    from tcl.tuner.cache import nearby
+    from tcl.tuner.cache.nearby import Raced
+    from tcl.tuner.model import subjects
+else:
+    lower = Lazy("tcl.codegen.loopir.lower")
+    nearby = Lazy("tcl.tuner.cache.nearby")
+    subjects = Lazy("tcl.tuner.model.subjects")
+
+_log = logger("executors")
+_KEYS = 4
+"""Other sizes that are looked at, the nearest ...."""
+_FARTHEST = 8.0
+"""... up to this far, see ``Near.distance``."""
+GAIN = 1.04
+"""How many times as fast as the default options have to be at their own sizes."""
+_DEARER = 1.02
+"""How much more of the default's price they may have here than there."""
+_SAME = ("vectorize", "register", "dot", "mma", "skip", "stream", "fuse", "threads", "split")
+"""Options that say what program the default is. The others are sizes of its parts."""
+
+
+def of_near_sizes(query: Query, otherwise: Callable[[], Chosen]) -> Chosen:
+    """What the user's cache has for other sizes, fitted to these, where that is worth it, else
+    what ``otherwise`` gives. What was decided is kept in the cache, for as long as that knows no
+    more of other sizes."""
+    cache = user_cache()
+    if cache is None or not _plain(query.key):
+        return otherwise()
+    try:
+        others = cache.standing(query.key)
+        if not others:
+            return otherwise()
+        by = Adviser("sizes", hashlib.sha256(repr(others).encode()).hexdigest()[:16])
+        known = remembered(query, by)
+        if known is None:
+            return _judged_now(cache, query, by, otherwise)
+    except CacheError:  # which was said where tuned options were looked for
+        return otherwise()
+    if known.winner is None:
+        return otherwise()
+    return _suggestion(cache, query, by, known.winner, known.message, otherwise)
+
+
+def _judged_now(
+    cache: TuningCache, query: Query, by: Adviser, otherwise: Callable[[], Chosen]
+) -> Chosen:
+    for each in judged(cache, query):
+        if each.options is not None:
+            text, where = each.options.to_json(), each.key.sizes
+            remember(query, by, text, where)
+            return _suggestion(cache, query, by, text, where, otherwise)
+        about = query.name, query.key.sizes, each.key.sizes, each.reason
+        _log.debug("%s on %s: the options for %s are not used: %s", *about)
+    remember(query, by, None, "no other sizes' options promise more than the default")
+    return otherwise()
+
+
+def _suggestion(
+    cache: TuningCache,
+    query: Query,
+    by: Adviser,
+    options: str,
+    where: str,
+    otherwise: Callable[[], Chosen],
+) -> FromNearSizes:
+    _log.debug(
+        "%s on %s: not tuned; the options for %s are used", query.name, query.key.sizes, where
+    )
+    entry = Suggested(options, query.key.digest, where, 1)
+    return FromNearSizes(
+        query.name, str(cache.path), (entry,), query=query, by=by, instead=otherwise
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FromNearSizes(Remembered):
+    """The options for other sizes, fitted to these."""
+
+    instead: Callable[[], Chosen] = field(compare=False)
+
+    def otherwise(self) -> Chosen:
+        return self.instead()
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """What becomes of what was found for other sizes."""
+
+    key: CacheKey
+    """What it was found for."""
+    options: MappingOptions | None
+    """As they are for these sizes; None if they are not used."""
+    reason: str
+    """Why, as the end of a sentence."""
+
+
+def judged(cache: TuningCache, query: Query) -> Iterator[Judged]:
+    """What a cache knows of the nearest other sizes of a def, the nearest first, to the first that
+    is used. Those that are not row-major, or vary, have no near ones. Raises ``CacheError``."""
+    key = query.key
+    if not _plain(key):
+        return
+    found = (o for o in nearby.near_keys(cache, key) if _plain(o) and _within(key, o))
+    known = [nearby.raced(cache, other, DEFAULT.to_json()) for other in islice(found, _KEYS)]
+    for each in known:
+        try:
+            one = _judged(query, each, known)
+        except OptionsError as error:
+            one = Judged(each.key, None, f"they do not apply here: {error}")
+        yield one
+        if one.options is not None:
+            return
+
+
+def _plain(key: CacheKey) -> bool:
+    return not key.varies and all(i.row_major and 0 not in i.shape for i in key.inputs)
+
+
+def _within(key: CacheKey, other: CacheKey) -> bool:
+    return nearby.distance(key, other) <= _FARTHEST
+
+
+def _judged(query: Query, found: Raced, known: list[Raced]) -> Judged:
+    """Raises ``OptionsError``."""
+
+    def refused(reason: str) -> Judged:
+        return Judged(found.key, None, reason)
+
+    if found.best is None:
+        return refused("nothing correct is known")
+    if found.best == DEFAULT.to_json():
+        return refused("the default was the best")
+    gain = found.gains.get(found.best)
+    if gain is None:
+        return refused("they were never timed in turns with the default")
+    if gain < GAIN:
+        return refused(f"they were {gain:.2f} times as fast as the default, less than {GAIN}")
+    for other in known:
+        if other.gains.get(found.best, 1.0) < 1.0:
+            return refused(f"they were slower than the default for {other.key.sizes}")
+    usual, there = _default(query), _query_of(query, found.key)
+    own = _default(there)
+    if not _same_program(own, usual):
+        return refused("the default is another one there")
+    for nearer in known[: known.index(found)]:
+        if (
+            nearer.searched
+            and nearer.best == DEFAULT.to_json()
+            and _same_program(_default(_query_of(query, nearer.key)), usual)
+        ):
+            return refused(f"the default was the best for {nearer.key.sizes}, which are nearer")
+    options = fitted(MappingOptions.from_json(found.best), own, usual)
+    price, before = _price(query, options), _price(there, MappingOptions.from_json(found.best))
+    if price > before * _DEARER:
+        return refused(
+            f"the model prices them at {price:.2f} of the default here, and at {before:.2f} there"
+        )
+    return Judged(found.key, options, f"they were {gain:.2f} times as fast as the default")
+
+
+def _query_of(query: Query, key: CacheKey) -> Query:
+    """The same question about other sizes."""
+    inputs = zip(query.sized.checked.inputs, key.inputs, strict=True)
+    sized = infer(query.sized.checked, {tensor.name: layout.shape for tensor, layout in inputs})
+    return replace(query, sized=sized, key=key)
+
+
+def _default(query: Query) -> Mapping[str, NestOptions]:
+    """What the default comes to, by nest."""
+    compiler = compiler_for(query.device)
+    return compiler.plan(query.sized, DEFAULT, query.layouts()).options
+
+
+def _same_program(one: Mapping[str, NestOptions], other: Mapping[str, NestOptions]) -> bool:
+    return one.keys() == other.keys() and all(
+        getattr(one[name], key) == getattr(other[name], key) for name in one for key in _SAME
+    )
+
+
+def fitted(
+    options: MappingOptions, own: Mapping[str, NestOptions], usual: Mapping[str, NestOptions]
+) -> MappingOptions:
+    """Options for other sizes. What the search left as in the default of its sizes, ``own``, is as
+    in the default here, ``usual``; dimensions are merged here if they can be, as in a search."""
+    if not options.nests:
+        return options  # a preset fits itself
+    nests = []
+    for position, name in enumerate(own):
+        found = options.own(position)
+        same = {
+            k: getattr(usual[name], k)
+            for k in OPTIONS
+            if getattr(found, k) is not None and getattr(found, k) == getattr(own[name], k)
+        }
+        nests.append(replace(found, **same))
+    return replace(options, nests=tuple(nests), merge=True)
+
+
+def _price(query: Query, options: MappingOptions) -> float:
+    """The part of the default's time that options take by the analytic model."""
+    program = lower.lower(query.sized, query.layouts())
+    subject = subjects.subject_type(query.device.backend).read(program, query.device)
+    default, own = (subject.choices(each) for each in (DEFAULT, options))
+    seconds = subject.extract([default, own])[1]
+    return float(seconds[1] / seconds[0])
