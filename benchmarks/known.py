@@ -1,11 +1,13 @@
-"""What options found for some sizes are worth to others: defs are tuned for two sizes each, and then
-run for two others with the default, with the nearest sizes' options, and with what a user gets.
+"""What options found for some sizes are worth to others: defs are tuned for two sizes each, and
+then run for each of these by what is known of the other, and for two more by what is known of both:
+with the default, with the nearest sizes' options, and with what a user gets.
 
     python -m benchmarks.known --part seen --folder /tmp/known --seconds 12     # tunes, then times
     python -m benchmarks.known --part aside --folder /tmp/known --out FILE      # goes on; writes
 
-What ``--folder`` has is not done again, so that a run may end at any time. Times are those of
-``benchmarks.tuned``: in turns in fresh processes, on both placements.
+The rule was made by the part ``seen``. What ``--folder`` has is not done again, so that a run may
+end at any time. Times are those of ``benchmarks.tuned``: in turns in fresh processes, on both
+placements.
 """
 
 from __future__ import annotations
@@ -24,7 +26,9 @@ from tcl.arrays.random_inputs import random_inputs
 from tcl.backends.targets import CpuTarget
 from tcl.bench.rows import Row
 from tcl.codegen.options.options import MappingOptions
+from tcl.executors.call_kernels import size
 from tcl.selection.best_options import DEFAULT, Query
+from tcl.selection.near_sizes import judged
 from tcl.tuner.cache.nearby import nearby
 from tcl.tuner.cache.tuning_cache import TuningCache
 from tcl.tuner.config import TunerConfig
@@ -106,25 +110,98 @@ PARTS = {"seen": SEEN, "aside": ASIDE}
 def query(row: Row, threads: int) -> Query:
     """What options are looked up for."""
     inputs = random_inputs(row.checked, row.values, 0)
-    from tcl.executors.call_kernels import size
-
     return CpuTarget(threads).query(size(row.checked, inputs), inputs)
 
 
 def tune(row: Row, cache: Path, seconds: float, threads: int) -> None:
-    """Search options of a row, unless that was done."""
-    if TuningCache(cache).runs(query(row, threads).key):
+    """Search options of a row, with nothing known before, unless that was done."""
+    key = query(row, threads).key
+    if TuningCache(cache).runs(key):
         return
     inputs = random_inputs(row.checked, row.values, 0)
     config = TunerConfig(generations=GENERATIONS, time_limit=seconds, seed=1)
     with tempfile.TemporaryDirectory() as folder:
-        alone = Path(folder) / "tuned.db"  # nothing is known before
+        alone = Path(folder) / "tuned.db"
         tuner = Tuner(row.text, alone, threads=threads)
         result = tuner.tune(row.entry, inputs, None, config)
-        found, key = TuningCache(alone), query(row, threads).key
-        into = TuningCache(cache)
+        found, into = TuningCache(alone), TuningCache(cache)
         into.add(key, found.history(key), entry=row.entry)
         for run in found.runs(key):
             settings, state = found.load_run(run) or ({}, {})
             into.save_run(key, run, config=settings, state=state, entry=row.entry)
     print(f"{row.name}: {len(result.history)} candidates, {result.decision.speedup}", flush=True)
+
+
+def compared(row: Row, cache: TuningCache, settings: Settings) -> dict[str, Any]:
+    """How many times as fast as the default a row is with the nearest sizes' options, and with
+    those that a user gets; 1 for the default itself, which is not timed then."""
+    asked = query(row, settings.threads)
+    found = list(judged(cache, asked))
+    near = next(nearby(cache, asked.key, each=1), None)
+    used = found[-1].options if found and found[-1].options is not None else DEFAULT
+    nearest = DEFAULT if near is None else MappingOptions.from_json(near.record.options)
+    if asked.refusal(nearest) is not None:
+        nearest = DEFAULT
+    options = list(dict.fromkeys([DEFAULT, nearest, used]))
+    times = timed(row, options, settings)["times"] if len(options) > 1 else [{"": 1.0}]
+    gains = [{name: times[0][name] / each[name] for name in each} for each in times]
+    return {
+        "row": row.name,
+        "nearest": gains[options.index(nearest)],
+        "used": gains[options.index(used)],
+        "because": [f"{each.key.sizes}: {each.reason}" for each in found],
+    }
+
+
+def summary(results: Sequence[dict[str, Any]]) -> Iterator[str]:
+    """The table."""
+    yield f"{'times as fast as the default':54} nearest  used"
+    for result in results:
+        cells = (geometric_mean(result[what].values()) for what in ("nearest", "used"))
+        yield f"{result['row']:54}" + "".join(f"{cell:8.3f}" for cell in cells)
+    for what in ("nearest", "used"):
+        by_row = [geometric_mean(result[what].values()) for result in results]
+        others = [ratio for ratio in by_row if ratio != 1]
+        yield (
+            f"{what}: geometric mean {geometric_mean(by_row):.3f} of {len(by_row)}, "
+            f"{geometric_mean(others or [1.0]):.3f} of the {len(others)} that are not the default; "
+            f"least {min(by_row):.3f}, {sum(ratio < 0.98 for ratio in by_row)} below .98"
+        )
+
+
+def main() -> None:
+    """The command line."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.known", description=__doc__)
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.add_argument("--part", choices=PARTS, required=True)
+    parser.add_argument("--seconds", type=float, default=12.0, help="of a search")
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--folder", type=Path, required=True)
+    parser.add_argument("--out", type=Path, help="write everything here, as JSON")
+    given = parser.parse_args()
+    given.folder.mkdir(parents=True, exist_ok=True)
+    settings = Settings(given.seconds, (1,), given.threads, given.folder)
+    cache, results = given.folder / f"tuned-{given.threads}.db", []
+    for known in PARTS[given.part]:
+        for row in known.rows(known.tuned):
+            tune(row, cache, given.seconds, given.threads)
+    for known in PARTS[given.part]:
+        for row in known.rows((*known.used, *known.tuned)):
+            kept = settings.file(row, f"known-{given.threads}")
+            if not kept.exists():
+                kept.write_text(json.dumps(compared(row, TuningCache(cache), settings)))
+            results.append(json.loads(kept.read_text()))
+    lines = list(summary(results))
+    print("\n".join(lines))
+    if given.out is not None:
+        about = {
+            "machine": CpuTarget(given.threads).identity,
+            "seconds": given.seconds,
+            "threads": given.threads,
+            "summary": lines,
+        }
+        given.out.write_text(json.dumps({**about, "rows": results}, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()
