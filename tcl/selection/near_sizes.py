@@ -15,13 +15,13 @@ it says what becomes of a measured gain, not whether there is one.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import field, replace
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tcl.codegen.compiler import compiler_for
-from tcl.codegen.options.nest_options import OPTIONS, NestOptions
+from tcl.codegen.loopir.walk import operands
 from tcl.codegen.options.options import MappingOptions
 from tcl.common.dataclass import dataclass
 from tcl.common.errors import CacheError, OptionsError
@@ -36,11 +36,14 @@ from tcl.tuner.cache.key import CacheKey
 from tcl.tuner.cache.tuning_cache import TuningCache
 
 if TYPE_CHECKING:
-    from tcl.codegen.loopir import lower
+    from tcl.codegen.choose.cpu import prefetch_distances as ahead
+    from tcl.codegen.loopir import ir, lower
+    from tcl.codegen.schedule.plan import Plan
     from tcl.tuner.cache import nearby
     from tcl.tuner.cache.nearby import Raced
     from tcl.tuner.model import subjects
 else:
+    ahead = Lazy("tcl.codegen.choose.cpu.prefetch_distances")
     lower = Lazy("tcl.codegen.loopir.lower")
     nearby = Lazy("tcl.tuner.cache.nearby")
     subjects = Lazy("tcl.tuner.model.subjects")
@@ -181,6 +184,8 @@ def _judged(query: Query, found: Raced, known: list[Raced]) -> Judged:
     own = _default(there)
     if not _same_program(own, usual):
         return refused("the default is another one there")
+    if any(any(o.split or ()) for o in own.options.values()):
+        return refused("parts of reductions are nests of their own")
     for nearer in known[: known.index(found)]:
         if (
             nearer.searched
@@ -204,35 +209,44 @@ def _query_of(query: Query, key: CacheKey) -> Query:
     return replace(query, sized=sized, key=key)
 
 
-def _default(query: Query) -> Mapping[str, NestOptions]:
-    """What the default comes to, by nest."""
-    compiler = compiler_for(query.device)
-    return compiler.plan(query.sized, DEFAULT, query.layouts()).options
+def _default(query: Query) -> Plan[Any]:
+    """What the default comes to."""
+    return compiler_for(query.device).plan(query.sized, DEFAULT, query.layouts())
 
 
-def _same_program(one: Mapping[str, NestOptions], other: Mapping[str, NestOptions]) -> bool:
-    return one.keys() == other.keys() and all(
-        getattr(one[name], key) == getattr(other[name], key) for name in one for key in _SAME
-    )
+def _same_program(one: Plan[Any], other: Plan[Any]) -> bool:
+    if one.options.keys() != other.options.keys():
+        return False
+    pairs = zip(one.options.values(), other.options.values(), strict=True)
+    return all(getattr(a, key) == getattr(b, key) for a, b in pairs for key in _SAME)
 
 
-def fitted(
-    options: MappingOptions, own: Mapping[str, NestOptions], usual: Mapping[str, NestOptions]
-) -> MappingOptions:
-    """Options for other sizes. What the search left as in the default of its sizes, ``own``, is as
-    in the default here, ``usual``; dimensions are merged here if they can be, as in a search."""
+def fitted(options: MappingOptions, there: Plan[Any], here: Plan[Any]) -> MappingOptions:
+    """What a search found, for other sizes: by the plans of the default ``there`` and ``here``.
+
+    What it left as the default has it there is as the default has it here, a prefetch of the next
+    block is one of the next block here, and dimensions are merged where they can be.
+    """
     if not options.nests:
         return options  # a preset fits itself
     nests = []
-    for position, name in enumerate(own):
-        found = options.own(position)
-        same = {
-            k: getattr(usual[name], k)
-            for k in OPTIONS
-            if getattr(found, k) is not None and getattr(found, k) == getattr(own[name], k)
-        }
-        nests.append(replace(found, **same))
+    pairs = zip(there.program.nests, here.program.nests, strict=True)
+    for position, (its, nest) in enumerate(pairs):
+        found, own = options.own(position), there.options[its.name].made()
+        usual = here.options[nest.name].made()
+        left = {k: usual[k] for k, value in found.made().items() if k in usual and own[k] == value}
+        if found.prefetch and "prefetch" not in left:
+            blocks, new = _next_blocks(there, its), _next_blocks(here, nest)
+            ahead = zip(found.prefetch, blocks, new, strict=False)
+            left["prefetch"] = tuple(b if a == old else a for a, old, b in ahead)
+        nests.append(replace(found, **left))
     return replace(options, nests=tuple(nests), merge=True)
+
+
+def _next_blocks(plan: Plan[Any], nest: ir.Nest) -> list[int]:
+    """Bytes to the next block of each operand; 0 for one that has none."""
+    layouts = ((plan.program.tensor(o.ref.tensor).layout, o.ref) for o in operands(nest.point))
+    return [ahead.next_block(nest, layout, ref, plan.target) for layout, ref in layouts]
 
 
 def _price(query: Query, options: MappingOptions) -> float:
