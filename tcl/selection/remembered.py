@@ -60,7 +60,8 @@ def remembered(query: Query, by: Adviser) -> FirstUse | None:
 
 
 def remember(query: Query, by: Adviser, winner: str | None, message: str) -> None:
-    """Keep what it chose, with one warning where that cannot be done."""
+    """Keep what it chose. Where that cannot be done there is one warning, if what is asked again
+    for each process is a model, which takes long."""
     folder = cache_folder()
     if folder is None:
         return
@@ -68,7 +69,8 @@ def remember(query: Query, by: Adviser, winner: str | None, message: str) -> Non
         cache = TuningCache(folder / FILE_NAME)
         first_uses.store_predicted(cache, query.key, by, winner, message)
     except CacheError as error:
-        warn_once(
-            ("predict", str(error)),
-            f"what is predicted for {query.name} is not kept, and asked for again: {error}",
-        )
+        said = f"what is predicted for {query.name} is not kept, and asked for again: {error}"
+        if by.kind == "model":
+            warn_once(("predict", str(error)), said)
+        else:
+            _log.debug("%s", said)
