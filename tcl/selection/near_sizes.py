@@ -29,8 +29,9 @@ from tcl.common.lazy import Lazy
 from tcl.common.log import logger
 from tcl.grammar.ranges.inference import infer
 from tcl.selection.best_options import Query
-from tcl.selection.remembered import Remembered, remember, remembered, user_cache
+from tcl.selection.remembered import Remembered, remember, user_cache
 from tcl.selection.suggested_options import DEFAULT, Chosen, Suggested
+from tcl.tuner.cache import first_uses
 from tcl.tuner.cache.first_uses import Adviser
 from tcl.tuner.cache.key import CacheKey
 from tcl.tuner.cache.tuning_cache import TuningCache
@@ -73,7 +74,7 @@ def of_near_sizes(query: Query, otherwise: Callable[[], Chosen]) -> Chosen:
         if not others:
             return otherwise()
         by = Adviser("sizes", hashlib.sha256(repr(others).encode()).hexdigest()[:16])
-        known = remembered(query, by)
+        known = first_uses.predicted(cache, query.key, by)
         if known is None:
             return _judged_now(cache, query, by, otherwise)
     except CacheError:  # which was said where tuned options were looked for
