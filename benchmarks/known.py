@@ -28,7 +28,7 @@ from tcl.bench.rows import Row
 from tcl.codegen.options.options import MappingOptions
 from tcl.executors.call_kernels import size
 from tcl.selection.best_options import DEFAULT, Query
-from tcl.selection.near_sizes import judged
+from tcl.selection.near_sizes import Adopted, judged
 from tcl.tuner.cache.nearby import nearby
 from tcl.tuner.cache.tuning_cache import TuningCache
 from tcl.tuner.config import TunerConfig
@@ -138,7 +138,7 @@ def compared(row: Row, cache: TuningCache, settings: Settings) -> dict[str, Any]
     asked = query(row, settings.threads)
     found = list(judged(cache, asked))
     near = next(nearby(cache, asked.key, each=1), None)
-    used = found[-1].options if found and found[-1].options is not None else DEFAULT
+    used = next((each.options for each in found if isinstance(each, Adopted)), DEFAULT)
     nearest = DEFAULT if near is None else MappingOptions.from_json(near.record.options)
     if asked.refusal(nearest) is not None:
         nearest = DEFAULT

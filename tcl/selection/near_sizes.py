@@ -24,7 +24,7 @@ from tcl.codegen.compiler import compiler_for
 from tcl.codegen.loopir.walk import operands
 from tcl.codegen.options.options import MappingOptions
 from tcl.common.dataclass import dataclass
-from tcl.common.errors import CacheError, OptionsError
+from tcl.common.errors import CacheError, TclError
 from tcl.common.lazy import Lazy
 from tcl.common.log import logger
 from tcl.grammar.ranges.inference import infer
@@ -87,15 +87,24 @@ def of_near_sizes(query: Query, otherwise: Callable[[], Chosen]) -> Chosen:
 def _judged_now(
     cache: TuningCache, query: Query, by: Adviser, otherwise: Callable[[], Chosen]
 ) -> Chosen:
+    found = adopted(cache, query)
+    if found is None:
+        remember(query, by, None, "no other sizes' options promise more than the default")
+        return otherwise()
+    text, where = found.options.to_json(), found.key.sizes
+    remember(query, by, text, where)
+    return _suggestion(cache, query, by, text, where, otherwise)
+
+
+def adopted(cache: TuningCache, query: Query) -> Adopted | None:
+    """What is used of what a cache knows of other sizes; None if nothing is. Raises
+    ``CacheError``."""
     for each in judged(cache, query):
-        if each.options is not None:
-            text, where = each.options.to_json(), each.key.sizes
-            remember(query, by, text, where)
-            return _suggestion(cache, query, by, text, where, otherwise)
+        if isinstance(each, Adopted):
+            return each
         about = query.name, query.key.sizes, each.key.sizes, each.reason
         _log.debug("%s on %s: the options for %s are not used: %s", *about)
-    remember(query, by, None, "no other sizes' options promise more than the default")
-    return otherwise()
+    return None
 
 
 def _suggestion(
@@ -127,14 +136,20 @@ class FromNearSizes(Remembered):
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """What becomes of what was found for other sizes."""
+    """What was found for other sizes."""
 
     key: CacheKey
-    """What it was found for."""
-    options: MappingOptions | None
-    """As they are for these sizes; None if they are not used."""
+    """Of these."""
     reason: str
-    """Why, as the end of a sentence."""
+    """Why it is used, or not, as the end of a sentence."""
+
+
+@dataclass(frozen=True, slots=True)
+class Adopted(Judged):
+    """It is used."""
+
+    options: MappingOptions
+    """Fitted."""
 
 
 def judged(cache: TuningCache, query: Query) -> Iterator[Judged]:
@@ -148,10 +163,10 @@ def judged(cache: TuningCache, query: Query) -> Iterator[Judged]:
     for each in known:
         try:
             one = _judged(query, each, known)
-        except OptionsError as error:
-            one = Judged(each.key, None, f"they do not apply here: {error}")
+        except TclError as error:  # also of a key of which no def can be
+            one = Judged(each.key, f"they do not apply here: {error}")
         yield one
-        if one.options is not None:
+        if isinstance(one, Adopted):
             return
 
 
@@ -164,10 +179,10 @@ def _within(key: CacheKey, other: CacheKey) -> bool:
 
 
 def _judged(query: Query, found: Raced, known: list[Raced]) -> Judged:
-    """Raises ``OptionsError``."""
+    """Raises ``TclError``."""
 
     def refused(reason: str) -> Judged:
-        return Judged(found.key, None, reason)
+        return Judged(found.key, reason)
 
     if found.best is None:
         return refused("nothing correct is known")
@@ -200,7 +215,7 @@ def _judged(query: Query, found: Raced, known: list[Raced]) -> Judged:
         return refused(
             f"the model prices them at {price:.2f} of the default here, and at {before:.2f} there"
         )
-    return Judged(found.key, options, f"they were {gain:.2f} times as fast as the default")
+    return Adopted(found.key, f"they were {gain:.2f} times as fast as the default", options)
 
 
 def _query_of(query: Query, key: CacheKey) -> Query:
@@ -235,7 +250,9 @@ def fitted(options: MappingOptions, there: Plan[Any], here: Plan[Any]) -> Mappin
     for position, (its, nest) in enumerate(pairs):
         found, own = options.own(position), there.options[its.name].made()
         usual = here.options[nest.name].made()
-        left = {k: usual[k] for k, value in found.made().items() if k in usual and own[k] == value}
+        left = {
+            k: usual[k] for k, value in found.made().items() if k in usual and own.get(k) == value
+        }
         if found.prefetch and "prefetch" not in left:
             blocks, new = _next_blocks(there, its), _next_blocks(here, nest)
             ahead = zip(found.prefetch, blocks, new, strict=False)

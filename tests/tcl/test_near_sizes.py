@@ -5,9 +5,11 @@ from __future__ import annotations
 import logging
 import re
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -28,11 +30,12 @@ from tcl.grammar.check.definitions import check
 from tcl.grammar.ranges.inference import infer
 from tcl.selection import near_sizes
 from tcl.selection.best_options import Query
-from tcl.selection.near_sizes import fitted, judged
+from tcl.selection.near_sizes import Adopted, fitted, judged
 from tcl.tuner.cache.key import ArrayLayout
 from tcl.tuner.cache.tuning_cache import CacheKey, TuningCache, default_path
 from tcl.tuner.measure.verdict import Outcome, Verdict
 from tcl.tuner.model import lookup
+from tcl.tuner.run.brief import BriefSearch
 
 MM = "def mm(float(M, K) A, float(K, N) B) -> (C) { C(m, n) +=! A(m, k) * B(k, n) }"
 SIZES, NEAR, FAR = (96, 24, 64), (192, 24, 64), (384, 24, 64)
@@ -197,7 +200,7 @@ def test_a_bad_neighbour_is_refused(
     stored(cache)
     first, *others = judged(cache, query(asked))
     assert re.search(reason, first.reason), first.reason
-    assert all(each.options is None for each in (first, *others))
+    assert not any(isinstance(each, Adopted) for each in (first, *others))
     assert chosen(asked) == DEFAULT
 
 
@@ -217,11 +220,11 @@ def test_what_the_model_prices_higher_here_is_refused(cache: TuningCache) -> Non
     halves = MappingOptions().with_nest(0, replace(own.nests[0], chunk=(96,)))
     raced(cache, there.key, halves)
     (one,) = judged(cache, here)
-    assert one.options is None and "the model prices them at " in one.reason
+    assert not isinstance(one, Adopted) and "the model prices them at " in one.reason
     quarters = MappingOptions().with_nest(0, replace(own.nests[0], chunk=(24,)))
     raced(cache, there.key, quarters, gain=2.0)
     (one,) = judged(cache, here)
-    assert one.options is not None and one.options.nests[0].chunk == (24,)
+    assert isinstance(one, Adopted) and one.options.nests[0].chunk == (24,)
 
 
 @pytest.mark.parametrize(
@@ -320,6 +323,16 @@ def test_rows_of_others_that_cannot_be_read_are_passed_over(cache: TuningCache) 
     assert chosen() == DEFAULT
 
 
+def test_sizes_that_contradict_each_other_are_passed_over(cache: TuningCache) -> None:
+    wrong = replace(
+        query(NEAR).key, inputs=(query(NEAR).key.inputs[0], query((96, 25, 64)).key.inputs[1])
+    )
+    raced(cache, wrong, found())
+    (one,) = judged(cache, query())
+    assert "do not apply here" in one.reason
+    assert chosen() == DEFAULT
+
+
 @pytest.mark.parametrize("text", ['{"nests":[{"tile":[1,2,3,4,5]}]}', "[]", '{"preset":"mlp"'])
 def test_a_remembered_answer_that_does_not_apply_is_passed_over(
     cache: TuningCache, text: str
@@ -371,7 +384,7 @@ def test_gpus_have_near_sizes_as_well(cache: TuningCache) -> None:
     options = MappingOptions().with_nest(0, replace(nest, buffers=2 if nest.buffers != 2 else 1))
     raced(cache, there.key, options)
     (one,) = judged(cache, here)
-    assert one.options is not None, one.reason
+    assert isinstance(one, Adopted), one.reason
 
 
 def test_why_tells_of_near_sizes(
@@ -386,3 +399,21 @@ def test_why_tells_of_near_sizes(
     assert said not in CliRunner().invoke(main, [*line, "--cache", str(cache.path)]).output
     monkeypatch.setenv("TCL_TUNE_MODE", "off")
     assert said not in CliRunner().invoke(main, line).output
+
+
+def test_a_search_on_first_use_begins_with_it_too(
+    cache: TuningCache, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    raced(cache, query(NEAR).key, found())
+    starts: list[tuple[MappingOptions, ...]] = []
+
+    def tune(_: object, start: Sequence[MappingOptions]) -> Any:
+        starts.append(tuple(start))
+        return SimpleNamespace(options=start[-1], history=[])
+
+    monkeypatch.setattr(BriefSearch, "tune", tune)
+    A, B = np.ones((96, 24), np.float32), np.ones((24, 64), np.float32)
+    T = tcl.define(MM, threads=1, tune_mode="auto")
+    np.testing.assert_array_equal(T.mm(A, B), A @ B)
+    ((default, near),) = starts
+    assert default == DEFAULT and near.nests[0].inner_order == (1, 0, 2)
