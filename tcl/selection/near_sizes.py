@@ -254,9 +254,9 @@ def fitted(options: MappingOptions, there: Plan[Any], here: Plan[Any]) -> Mappin
             k: usual[k] for k, value in found.made().items() if k in usual and own.get(k) == value
         }
         if found.prefetch and "prefetch" not in left:
-            blocks, new = _next_blocks(there, its), _next_blocks(here, nest)
-            ahead = zip(found.prefetch, blocks, new, strict=False)
-            left["prefetch"] = tuple(b if a == old else a for a, old, b in ahead)
+            blocks = zip(_next_blocks(there, its), _next_blocks(here, nest), strict=True)
+            distances = zip(found.prefetch, blocks, strict=False)
+            left["prefetch"] = tuple(new if d and d == old else d for d, (old, new) in distances)
         nests.append(replace(found, **left))
     return replace(options, nests=tuple(nests), merge=True)
 

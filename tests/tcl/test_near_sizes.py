@@ -365,6 +365,8 @@ def test_prefetches_of_the_next_plane_are_of_the_next_one_here() -> None:
     (own,) = plans[0].options.values()
     found_ = MappingOptions().with_nest(0, replace(own, prefetch=(66 * 64 * 4, 1024)))
     assert fitted(found_, *plans).nests[0].prefetch == (120 * 64 * 4, 1024)
+    none = MappingOptions().with_nest(0, replace(own, prefetch=(0, 1024)))
+    assert fitted(none, *plans).nests[0].prefetch == (0, 1024)
 
 
 def test_a_batch_of_one_tells_a_batch_of_several(cache: TuningCache) -> None:
