@@ -66,6 +66,11 @@ class Compiler(ABC):
         """How all tensors lie in memory, of inputs with these strides in bytes."""
 
     @abstractmethod
+    def plan(self, sized: SizedDef, options: MappingOptions, layouts: _Layouts = None) -> Plan[Any]:
+        """What these options come to, of sizes that are numbers. ``layouts``: of all tensors, if
+        they are not row-major. Raises ``OptionsError`` for options that cannot be planned."""
+
+    @abstractmethod
     def built(
         self, sized: SizedDef, options: MappingOptions, make: _Make[_T], layouts: _Layouts = None
     ) -> _T:
@@ -95,13 +100,16 @@ class CpuCompiler(Compiler):
     def layouts(self, sized: SizedDef, strides: _Strides = None) -> dict[str, ir.Layout]:
         return cpu_layouts(sized, strides)
 
+    def plan(self, sized: SizedDef, options: MappingOptions, layouts: _Layouts = None) -> Plan[Any]:
+        return cpu_schedule.plan(sized, options, self.device, layouts, all_threads=False)
+
     def built(
         self, sized: SizedDef, options: MappingOptions, make: _Make[_T], layouts: _Layouts = None
     ) -> _T:
         if _varies(sized):
             found = cpu_varying.scheduled_for_all(sized, options, self.device, asked=self.asked)
             return make(*found)
-        plan = cpu_schedule.plan(sized, options, self.device, layouts, all_threads=False)
+        plan = self.plan(sized, options, layouts)
         return make(plan, plan.scheduled())
 
     def source(self, plan: Plan[Any], program: ir.Built) -> str:
@@ -120,11 +128,14 @@ class GpuCompiler(Compiler):
     def layouts(self, sized: SizedDef, strides: _Strides = None) -> dict[str, ir.Layout]:
         return gpu_layouts(sized, strides)
 
+    def plan(self, sized: SizedDef, options: MappingOptions, layouts: _Layouts = None) -> Plan[Any]:
+        return gpu_schedule.plan(sized, options, self.device, layouts)
+
     def built(
         self, sized: SizedDef, options: MappingOptions, make: _Make[_T], layouts: _Layouts = None
     ) -> _T:
         def made(chosen: MappingOptions) -> _T:
-            plan = gpu_schedule.plan(sized, chosen, self.device, layouts)
+            plan = self.plan(sized, chosen, layouts)
             return make(plan, plan.scheduled())
 
         return cuda_varying.emitted_for_all(options, made) if _varies(sized) else made(options)

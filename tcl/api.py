@@ -61,12 +61,12 @@ def define(
     ``options`` says how to map them: ``MappingOptions``, a preset's name (``"naive"``,
     ``"pointwise"``, ``"mlp"``, ``"conv"``), what ``Tuner.tune`` returned, or a factory ``(source,
     entry_point, *inputs) -> MappingOptions``. With none, the best way that is known is used: the
-    tuning cache's, else what a model chooses (``tcl docs model``), else a heuristic default; what a
-    cache has and does not apply is passed over, with one warning, and there is one where it has
-    options for other numbers of threads alone. ``"predict"`` is the same as
-    none, with a warning where there is no model. ``nearest=True``: for sizes that were not tuned,
-    the tuning cache's options for the nearest sizes that were, if they can be applied, with a
-    ``TclWarning`` that says so.
+    tuning cache's, also of near sizes where it promises more than the default, else what a model
+    chooses (``tcl docs model``), else a heuristic default; what a cache has and does not apply is
+    passed over, with one warning, and there is one where it has options for other numbers of
+    threads alone. ``"predict"`` is the same as none, with a warning where there is no model.
+    ``nearest=True``: for sizes that were not tuned, the tuning cache's options for the nearest
+    sizes that were, if they can be applied, with a ``TclWarning`` that says so.
     ``relax``: fields of the device, as ``("clock", "cores")`` or ``"clock,cores"``, that may be
     others: where nothing was tuned here, options that were measured on such a device are used, with
     a ``TclWarning`` that says what differs; with none, what the environment variable ``TCL_RELAX``

@@ -22,8 +22,9 @@ from tcl.common.log import logger
 from tcl.common.scratch_folder import workspace
 from tcl.common.warn import warn_once
 from tcl.executors.call_kernels import FirstCall
-from tcl.selection.best_options import DEFAULT
+from tcl.selection.best_options import DEFAULT, Query
 from tcl.selection.known_first_use import BEGUN, BUSY_THEN, default_as_nothing_works, known_by
+from tcl.selection.near_sizes import adopted
 from tcl.selection.suggested_options import Chosen
 from tcl.selection.tune_modes import TuneMode
 from tcl.tuner.cache import first_uses
@@ -102,7 +103,7 @@ def _done(cache: TuningCache, call: FirstCall, mode: TuneMode) -> Chosen:
     begun = f"{BEGUN} {mode}"
     first_uses.store(cache, key, FirstUse(begun, None))
     try:
-        result = _searched(cache, call, mode, [DEFAULT] if mode.searches else left)
+        result = _searched(cache, call, mode, _starts(cache, query) if mode.searches else left)
     # Too few cores; the reference does not compile; no process can be started; no more files.
     except (ArgumentError, CompileError, ExecutorLostError, OSError) as error:
         if isinstance(error, OSError) and not of_system(error):
@@ -170,6 +171,12 @@ def _searched(
             measure_cores=cores,
         )
         return tuner.tune(STARTS)
+
+
+def _starts(cache: TuningCache, query: Query) -> list[MappingOptions]:
+    """What a brief search begins with: the default, and what would be used without a search."""
+    near = adopted(cache, query)
+    return [DEFAULT] if near is None else [DEFAULT, near.options]
 
 
 def _why(result: TuningResult[MappingOptions]) -> str:

@@ -9,7 +9,6 @@ the kernel itself.
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Collection, Sequence
 from itertools import islice
@@ -17,18 +16,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tcl.common.dataclass import dataclass
-from tcl.common.errors import CacheError, ModelError
+from tcl.common.errors import ModelError
 from tcl.common.folder import cache_folder
 from tcl.common.lazy import Lazy
 from tcl.common.log import logger
 from tcl.common.warn import warn_once
 from tcl.selection.best_options import Query, best_known
-from tcl.selection.suggested_options import DEFAULT, Choices, Chosen, Suggested
+from tcl.selection.near_sizes import of_near_sizes
+from tcl.selection.remembered import Remembered, remember, remembered
+from tcl.selection.suggested_options import DEFAULT, Chosen, Suggested
 from tcl.selection.tune_modes import TuneMode
-from tcl.tuner.cache import first_uses
-from tcl.tuner.cache.file import FILE_NAME
-from tcl.tuner.cache.first_uses import FirstUse
-from tcl.tuner.cache.tuning_cache import TuningCache
+from tcl.tuner.cache.first_uses import Adviser
 
 if TYPE_CHECKING:
     from tcl.codegen.loopir import lower
@@ -45,12 +43,13 @@ _TRIES = 3
 def best_or_predicted(
     query: Query, mode: TuneMode, *, nearest: bool = False, relax: Collection[str] = ()
 ) -> Chosen:
-    """The best options that the user's cache has, else, if the mode is ``predict``, what a model
-    chooses, else the heuristic default. For the others see ``best_known``."""
+    """The best options that the user's cache has, else, if the mode is ``predict``, what it has for
+    near sizes where that is worth it, else what a model chooses, else the heuristic default. For
+    the others see ``best_known``."""
     known = best_known(query, nearest=nearest, relax=relax)
     if known is not DEFAULT or mode.name != "predict":
         return known
-    return predicted(query, asked=mode.asked)
+    return of_near_sizes(query, lambda: predicted(query, asked=mode.asked))
 
 
 def predicted(query: Query, *, asked: bool) -> Chosen:
@@ -59,13 +58,13 @@ def predicted(query: Query, *, asked: bool) -> Chosen:
     found = tuple(lookup.files(query.device, models_folder()))
     if not found:
         return _nothing(query, "there is no model; `tcl model train` makes one", asked)
-    model = lookup.contents_identity(found)
-    known = _remembered(query, model)
+    model = Adviser("model", lookup.contents_identity(found))
+    known = remembered(query, model)
     if known is None:
         return _asked_now(query, model)
     if known.winner is None:
         return DEFAULT
-    return Predicted(query.name, "", _entries(query, (known.winner,)), query=query, model=model)
+    return Predicted(query.name, "", _entries(query, (known.winner,)), query=query, by=model)
 
 
 def models_folder() -> Path | None:
@@ -90,29 +89,15 @@ def _entries(query: Query, options: Sequence[str]) -> tuple[Suggested, ...]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Predicted(Choices):
-    """Options that a model chooses, best first, or the one that it has chosen earlier."""
-
-    query: Query
-    model: str
-    """The identity of the model's file, and of those that are asked where it is damaged."""
-    now: bool = False
-    """Whether the model has just been asked, so that what is made is to be remembered."""
-
-    def note(self, refused: list[tuple[Suggested, str]], used: Suggested | None) -> None:
-        for entry, reason in refused:
-            about = self.name, entry.options, reason
-            _log.info("%s: predicted options are passed over: %s: %s", *about)
-        if self.now:
-            why = "" if used else "nothing that is preferred can be compiled"
-            _remember(self.query, self.model, used.options if used else None, why)
+class Predicted(Remembered):
+    """Options that a model chooses, or the one that it has chosen earlier."""
 
     def otherwise(self) -> Chosen:
         """Where options are of earlier, what the model says now."""
-        return DEFAULT if self.now else _asked_now(self.query, self.model)
+        return DEFAULT if self.now else _asked_now(self.query, self.by)
 
 
-def _asked_now(query: Query, model: str) -> Chosen:
+def _asked_now(query: Query, model: Adviser) -> Chosen:
     """The most promising candidates; the default where that is the better choice, which is
     remembered."""
     try:
@@ -127,37 +112,13 @@ def _asked_now(query: Query, model: str) -> Chosen:
         _log.debug("%s on %s: of %d candidates the best promises %.2f of the time", *about)
         texts = [ranked.options(place).to_json() for place in preferred]
         entries = _entries(query, texts)
-        return Predicted(query.name, "", entries, query=query, model=model, now=True)
+        return Predicted(query.name, "", entries, query=query, by=model, now=True)
     why = "there is nothing to choose"
     if ranked is not None:
         why = f"unknown {ranked.unseen}" if ranked.unseen else "nothing promises 3 % over it"
     _log.debug("%s on %s: the default stands: %s", query.name, query.key.sizes, why)
-    _remember(query, model, None, why)
+    remember(query, model, None, why)
     return DEFAULT
-
-
-def _remembered(query: Query, model: str) -> FirstUse | None:
-    folder = cache_folder()
-    if folder is None or not os.path.exists(folder / FILE_NAME):
-        return None
-    try:
-        return first_uses.predicted(TuningCache(folder / FILE_NAME), query.key, model)
-    except CacheError:  # which was said where tuned options were looked for
-        return None
-
-
-def _remember(query: Query, model: str, winner: str | None, message: str) -> None:
-    folder = cache_folder()
-    if folder is None:
-        return
-    try:
-        cache = TuningCache(folder / FILE_NAME)
-        first_uses.store_predicted(cache, query.key, model, winner, message)
-    except CacheError as error:
-        warn_once(
-            ("predict", str(error)),
-            f"what is predicted for {query.name} is not kept, and asked for again: {error}",
-        )
 
 
 def rank_candidates(query: Query) -> ranking.Ranking | None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import sqlite3
 import time
 from dataclasses import dataclass
+from typing import Literal
 
 from tcl.tuner.cache.key import CacheKey
 from tcl.tuner.cache.schema import put
@@ -27,12 +28,25 @@ class FirstUse:
     """Why not."""
 
 
+@dataclass(frozen=True, slots=True)
+class Adviser:
+    """What chooses without measuring."""
+
+    kind: Literal["model", "sizes"]
+    """A model of measured candidates, or what is known of other sizes."""
+    identity: str
+    """Of all that the choice follows from."""
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.identity}"
+
+
 def load(cache: TuningCache, key: CacheKey) -> tuple[FirstUse, ...]:
     """What searches did for a key, one entry for each mode, the latest first. Raises
     ``CacheError``."""
     query = (
         "SELECT mode, winner, message FROM first_uses WHERE digest = ? AND mode NOT LIKE 'model %' "
-        "ORDER BY created DESC"
+        "AND mode NOT LIKE 'sizes %' ORDER BY created DESC"
     )
     nothing: list[tuple[str, str | None, str]] = []
     found = cache.read(lambda db: db.execute(query, (key.digest,)).fetchall(), nothing, PATIENCE)
@@ -43,31 +57,28 @@ def load(cache: TuningCache, key: CacheKey) -> tuple[FirstUse, ...]:
     )
 
 
-def predicted(cache: TuningCache, key: CacheKey, model: str) -> FirstUse | None:
-    """What the model with this identity chose for a key: its ``winner`` is None where it left the
-    default alone. None if it was not asked. Raises ``CacheError``."""
+def predicted(cache: TuningCache, key: CacheKey, by: Adviser) -> FirstUse | None:
+    """What was chosen for a key without measuring: its ``winner`` is None where that left the
+    default alone. None if this was not asked. Raises ``CacheError``."""
     query = "SELECT mode, winner, message FROM first_uses WHERE digest = ? AND mode = ?"
     nothing: list[tuple[str, str | None, str]] = []
-    about = (key.digest, _of_model(model))
+    about = (key.digest, str(by))
     found = cache.read(lambda db: db.execute(query, about).fetchall(), nothing, PATIENCE)
     return FirstUse(*found[0]) if found and isinstance(found[0][1], str | None) else None
 
 
 def store_predicted(
-    cache: TuningCache, key: CacheKey, model: str, winner: str | None, message: str
+    cache: TuningCache, key: CacheKey, by: Adviser, winner: str | None, message: str
 ) -> None:
-    """Keep what a model chose in the place of what others did. Raises ``CacheError``."""
-    row = (key.digest, _of_model(model), winner, message, time.time())
+    """Keep what was chosen in the place of what others of its kind did. Raises ``CacheError``."""
+    row = (key.digest, str(by), winner, message, time.time())
 
     def write(db: sqlite3.Connection) -> None:
-        db.execute("DELETE FROM first_uses WHERE digest = ? AND mode LIKE 'model %'", row[:1])
+        others = (key.digest, f"{by.kind} %")
+        db.execute("DELETE FROM first_uses WHERE digest = ? AND mode LIKE ?", others)
         put(db, "first_uses", [row])
 
     cache.transaction(write)
-
-
-def _of_model(identity: str) -> str:
-    return f"model {identity}"
 
 
 def store(cache: TuningCache, key: CacheKey, entry: FirstUse, instead_of: str = "") -> None:

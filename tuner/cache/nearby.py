@@ -8,11 +8,12 @@ options apply.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from itertools import islice
 
 from tcl.common.dataclass import dataclass
 from tcl.common.errors import TclError
+from tcl.tuner.cache import ranking
 from tcl.tuner.cache.fingerprint import fields, remoteness
 from tcl.tuner.cache.key import INGREDIENTS, CacheKey, Difference, differences
 from tcl.tuner.cache.ranking import Record
@@ -22,6 +23,8 @@ from tcl.tuner.space.search_space import Config
 
 _LOOKED_AT = 4
 """Results of near sizes that are looked at for each one that is wanted: not all fit."""
+_SEARCHED = 20
+"""Candidates of a search of whose default something can be said."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,22 +54,21 @@ def distance(key: CacheKey, other: CacheKey) -> float:
     return sum(abs(math.log2(max(a, 1) / max(b, 1))) for a, b in pairs)
 
 
-def nearby(
+def near_keys(
     cache: TuningCache,
     key: CacheKey,
     *,
-    each: int = 3,
     versions: bool = False,
     sizes: bool = True,
     relax: Collection[str] = (),
-) -> Iterator[Near]:
-    """The best options for other sizes and strides of the same def, with the same element types,
-    on the same device with as many threads, the nearest sizes first: ``each`` of every key, and no
-    options twice. The key itself, in this version, is left out.
+) -> list[CacheKey]:
+    """The keys of other sizes and strides of the same def, with the same element types, on the same
+    device with as many threads, the nearest sizes first. The key itself, in this version, is left
+    out.
 
-    ``versions``: also what other versions of the code generator measured, after their like of this
-    one. ``sizes``: false for the same sizes and strides alone. ``relax``: fields in which the
-    device may be another one (``fingerprint.FIELDS``); what is nearer comes first.
+    ``versions``: also those of other versions of the code generator, after their like of this one.
+    ``sizes``: false for the same sizes and strides alone. ``relax``: fields in which the device may
+    be another one (``fingerprint.FIELDS``); what is nearer comes first.
     """
 
     def nearness(other: CacheKey) -> tuple[object, ...]:
@@ -85,12 +87,52 @@ def nearby(
         and (versions or other.codegen_version == key.codegen_version)
         and math.isfinite(distance(key, other))
     ]
+    return sorted(alike, key=nearness)
+
+
+def nearby(
+    cache: TuningCache,
+    key: CacheKey,
+    *,
+    each: int = 3,
+    versions: bool = False,
+    sizes: bool = True,
+    relax: Collection[str] = (),
+) -> Iterator[Near]:
+    """The best options for ``near_keys``, ``each`` of every key, and no options twice."""
     seen: set[str] = set()
-    for other in sorted(alike, key=nearness):
+    for other in near_keys(cache, key, versions=versions, sizes=sizes, relax=relax):
         for rank, record in enumerate(cache.top(other, each), 1):
             if record.options not in seen:
                 seen.add(record.options)
                 yield Near(record, other, rank, distance(key, other))
+
+
+@dataclass(frozen=True, slots=True)
+class Raced:
+    """What finals say of the options for a key."""
+
+    key: CacheKey
+    best: str | None
+    """The best options, as JSON."""
+    searched: bool
+    """Whether enough others were measured for their not being better to say something."""
+    gains: Mapping[str, float]
+    """How many times as fast as the default each was, of those timed in turns with it."""
+
+
+def raced(cache: TuningCache, key: CacheKey, default: str) -> Raced:
+    """What finals say of a key. ``default``: the untuned default's options, as JSON."""
+    records = cache.deciding(key)
+    ranked = ranking.ranked(records)
+    best = ranked[0].options if ranked else None
+    gains: dict[str, float] = {}
+    for heat in ranking.heats(records):
+        times = {record.options: record.time for record in heat if record.time}
+        if default in times:
+            for options, time in times.items():
+                gains.setdefault(options, times[default] / time)
+    return Raced(key, best, len(ranked) >= _SEARCHED, gains)
 
 
 def seeds(cache: TuningCache, key: CacheKey, own: int = 10) -> Iterator[Near]:

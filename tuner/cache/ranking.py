@@ -10,7 +10,7 @@ lucky its time.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 from tcl.common.dataclass import dataclass
 from tcl.tuner.measure.verdict import Conditions, Outcome, Verdict
@@ -71,7 +71,7 @@ def ranked(records: Iterable[Record]) -> tuple[Record, ...]:
     times = {r.options: r.time for r in last.values() if r.time is not None}
     settled: dict[str, float] = {}
     champions: dict[str, tuple[float, float]] = {}
-    for heat in _heats(oldest_first):
+    for heat in heats(oldest_first):
         run, when = heat[0].run, heat[-1].when
         ahead, _ = champions.get(run, (0.0, when))
         for options in (record.options for record in heat):
@@ -98,10 +98,10 @@ def winners(records: Iterable[Record]) -> frozenset[str]:
     return frozenset(best.options for run in of_runs.values() for best in ranked(run)[:1])
 
 
-def _heats(oldest_first: Sequence[Record]) -> list[list[Record]]:
+def heats(records: Iterable[Record]) -> list[list[Record]]:
     """The records of each heat in the order of its verdict, the newest heat first."""
-    heats: dict[tuple[str, int], list[Record]] = {}
-    for record in reversed(oldest_first):
+    found: dict[tuple[str, int], list[Record]] = {}
+    for record in sorted(records, key=lambda r: r.when, reverse=True):
         if record.heat is not None and record.place is not None:
-            heats.setdefault((record.run, record.heat), []).append(record)
-    return [sorted(heat, key=lambda r: r.place or 0) for heat in heats.values()]
+            found.setdefault((record.run, record.heat), []).append(record)
+    return [sorted(heat, key=lambda r: r.place or 0) for heat in found.values()]

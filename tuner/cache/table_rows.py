@@ -74,6 +74,17 @@ def devices(db: sqlite3.Connection, key: CacheKey) -> tuple[str, ...]:
     return tuple(device for (device,) in db.execute(query, given))
 
 
+def standing(db: sqlite3.Connection, key: CacheKey) -> tuple[tuple[object, ...], ...]:
+    """What stands for the correct results of other inputs of the same def on the same device."""
+    query = (
+        "SELECT p.digest, p.created, count(*), max(r.id) FROM problems p JOIN results r "
+        "ON r.problem = p.id WHERE definition_hash = ? AND backend = ? AND codegen_version = ? "
+        "AND device = ? AND digest != ? AND r.time IS NOT NULL GROUP BY p.id ORDER BY p.digest"
+    )
+    about = key.definition_hash, key.backend, key.codegen_version, key.device, key.digest
+    return tuple(db.execute(query, about))
+
+
 def problems(
     db: sqlite3.Connection, definition_hash: str | None = None
 ) -> Iterator[tuple[int, CacheKey, str]]:

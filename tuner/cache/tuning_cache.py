@@ -199,6 +199,11 @@ class TuningCache:
         """The options that searches ended with, one of each, as far as rows can be read."""
         return ranking.winners(self._decided(key, []))
 
+    def deciding(self, key: CacheKey) -> tuple[Record, ...]:
+        """What plays a part in the ranking of a key, without messages and conditions, of those
+        rows that can be read."""
+        return tuple(self._decided(key, []))
+
     def _decided(self, key: CacheKey, damage: list[str]) -> list[Record]:
         def read(db: sqlite3.Connection, problem: int) -> list[Record]:
             damage.clear()  # a signal may have ended an earlier try
@@ -217,6 +222,11 @@ class TuningCache:
             return tuple(key for _, key, _ in cache_rows.problems(db, like.definition_hash))
 
         return self.read(read, (), self._patience)
+
+    def standing(self, key: CacheKey) -> tuple[tuple[object, ...], ...]:
+        """What stands for all correct results of other sizes and strides of the same def, on the
+        same device: another one once there are more. Empty if there are none."""
+        return self.read(lambda db: cache_rows.standing(db, key), (), self._patience)
 
     def devices(self, like: CacheKey) -> tuple[str, ...]:
         """The devices for which there are correct results of a key that is otherwise the same."""

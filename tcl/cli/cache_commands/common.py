@@ -173,16 +173,16 @@ def needed(path: Path | None) -> TuningCache:
     return TuningCache(found)
 
 
-def named_key(
+def named_query(
     file: Path,
     entry: str | None,
     sizes: str | None,
     threads: int | None,
     varying: tuple[str, ...],
     device: str,
-) -> tuple[CacheKey, str]:
-    """The key of a def in a file on inputs of these sizes, and the def's name. ``varying``: names
-    of sizes of whose classes it is to be. ``ArgumentError`` for a ``device`` that is not here."""
+) -> Query:
+    """What is looked up for a def in a file on inputs of these sizes. ``varying``: names of sizes
+    of whose classes it is to be. ``ArgumentError`` for a ``device`` that is not here."""
     from tcl.arrays.annotations import sizes_of
     from tcl.backends.targets import target
     from tcl.codegen.cpu.thread_count import thread_count
@@ -194,7 +194,13 @@ def named_key(
     _, checked = choose(file, entry)
     check_varying(checked, varying)
     shapes, layouts = layouts_of(checked, sizes_of(checked, sizes))
-    return where.query(infer(checked, shapes), layouts, varying).key, checked.name
+    return where.query(infer(checked, shapes), layouts, varying)
+
+
+def named_key(*given: Any, **named: Any) -> tuple[CacheKey, str]:
+    """The key of ``named_query``, and the def's name."""
+    query = named_query(*given, **named)
+    return query.key, query.name
 
 
 def layouts_of(

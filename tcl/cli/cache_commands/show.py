@@ -17,6 +17,7 @@ from tcl.cli.cache_commands.common import (
     listed_key,
     moment,
     named_key,
+    named_query,
     needed,
     plain,
     relax_option,
@@ -27,7 +28,8 @@ from tcl.common.number_format import duration, plural
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from tcl.tuner.cache.tuning_cache import Record, Summary
+    from tcl.selection.best_options import Query
+    from tcl.tuner.cache.tuning_cache import Record, Summary, TuningCache
 
 
 @click.command("show")
@@ -158,12 +160,14 @@ def why(path: Path | None, **named: Any) -> None:
 
     Results are used for exactly what they were measured for. Where there are none, this names the
     nearest key that has some, and the ingredients in which it differs; of another device, the
-    fields. Those can be passed over: tcl run, tcl cache best --relax FIELD,...
+    fields. Those can be passed over: tcl run, tcl cache best --relax FIELD,... Of other sizes it
+    says whether their options are used here, and why not.
     """
     from tcl.tuner.cache.fingerprint import FIELDS
     from tcl.tuner.cache.nearby import explain
 
-    key, name = named_key(**named)
+    query = named_query(**named)
+    key, name = query.key, query.name
     cache = existing(path)
     if cache is None:
         return
@@ -192,6 +196,19 @@ def why(path: Path | None, **named: Any) -> None:
     apart = [d.ingredient for d in answer.differences]
     if answer.nearest.best is not None and not {*apart} - {*FIELDS}:
         click.echo(f"it is used where that is passed over: --relax {','.join(apart)}")
+    if path is None:
+        _say_of_near_sizes(cache, query)
+
+
+def _say_of_near_sizes(cache: TuningCache, query: Query) -> None:
+    """Which of the options for other sizes the user's cache gives these, and why not the others."""
+    from tcl.selection.near_sizes import Adopted, judged
+    from tcl.selection.tune_modes import tune_modes
+
+    if tune_modes(None, (query.name,)).mode_of(query.name).name == "predict":
+        for each in judged(cache, query):
+            used = "are used" if isinstance(each, Adopted) else "are not used"
+            click.echo(f"options for {plain(each.key.sizes)} {used}: {each.reason}")
 
 
 def _summary_text(summary: Summary) -> str:
