@@ -179,7 +179,7 @@ def order(on: KnobSubject, option: str) -> OptionKnobs:
 
     def decode(values: Values, _: Decoded) -> tuple[int, ...]:
         places = _numbers(values[knob.name]) if knobs else ()
-        if places == tuple(sorted(places)):
+        if places == tuple(sorted(places)):  # as written: plans say that by no order at all
             return ()
         permutation = list(range(len(dims)))
         for slot, place in zip(movable, places, strict=True):
