@@ -1,4 +1,4 @@
-"""What the formulas of ``vector_math`` are written with: bits, polynomials, choices.
+"""What the formulas of ``vector`` are written with: bits, polynomials, choices.
 
 Everything works on scalars and on any number of lanes alike, and gives the same bits for both.
 """
