@@ -28,8 +28,11 @@ from tcl.common.errors import OptionsError
 
 _MAX_SIZE = 2**31 - 1
 
-Device = Literal["CPU", "GPU"]
-_NOT_ON_A_CPU: dict[Device, str] = {"CPU": "only a GPU has a use for it, this is a CPU"}
+Device = Literal["CPU", "GPU", "C"]
+_NOT_ON_A_CPU: dict[Device, str] = {
+    "CPU": "only a GPU has a use for it, this is a CPU",
+    "C": "only a GPU has a use for it, this is C",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +132,10 @@ class NestOptions:
     stream: bool | None = _option(
         Flag(),
         by_dimension=False,
-        refused={"GPU": "a GPU has no stores past its caches here"},
+        refused={
+            "GPU": "a GPU has no stores past its caches here",
+            "C": "C has no stores past the caches",
+        },
         stream="1: results are written past the caches",
     )
     """Whether results are written past the caches, which pays where they do not fit there and are
@@ -189,7 +195,10 @@ class NestOptions:
     peel: bool | None = _option(
         Flag(),
         by_dimension=False,
-        refused={"GPU": "a GPU writes what its threads have as it lies"},
+        refused={
+            "GPU": "a GPU writes what its threads have as it lies",
+            "C": "which vectors C makes is up to its compiler",
+        },
         peel="1: vectors begin where what is written lies on a boundary of a vector, or of a line "
         "of the cache; points before and behind these are done apart",
     )
