@@ -7,18 +7,17 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
+from tcl.codegen.devices.cpu import CpuProfile
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.layouts import cpu_layouts, gpu_layouts
 from tcl.codegen.options.options import DEFAULT, MappingOptions
 from tcl.common.dataclass import dataclass
-from tcl.common.errors import OptionsError
 from tcl.common.lazy import Lazy
 from tcl.common.recursion import with_room
 from tcl.grammar.ranges.sized import SizedDef
-from tcl.grammar.sizes.varying import Undecided, symbols_of
+from tcl.grammar.sizes.varying import symbols_of
 
 if TYPE_CHECKING:
-    from tcl.codegen.c import emit as c_emit
     from tcl.codegen.cpu.emit import emit as cpu_emit
     from tcl.codegen.cpu.object_code import compile as cpu_compile
     from tcl.codegen.cpu.run import varying as cpu_varying
@@ -26,13 +25,11 @@ if TYPE_CHECKING:
     from tcl.codegen.cuda.emit.module import CudaModule
     from tcl.codegen.cuda.run import compile as cuda_compile
     from tcl.codegen.cuda.run import varying as cuda_varying
-    from tcl.codegen.devices.cpu import CpuProfile
     from tcl.codegen.devices.gpu import GpuProfile
     from tcl.codegen.schedule import cpu as cpu_schedule
     from tcl.codegen.schedule import gpu as gpu_schedule
     from tcl.codegen.schedule.plan import Plan
 else:
-    c_emit = Lazy("tcl.codegen.c.emit")
     cpu_emit = Lazy("tcl.codegen.cpu.emit.emit")
     cpu_compile = Lazy("tcl.codegen.cpu.object_code.compile")
     cpu_varying = Lazy("tcl.codegen.cpu.run.varying")
@@ -117,25 +114,6 @@ class CpuCompiler(Compiler):
         self.built(sized, DEFAULT, lambda plan, program: None)
 
 
-class CCompiler(CpuCompiler):
-    """For whatever a C compiler is for: schedules are those of a CPU of which nothing is known."""
-
-    language = "C"
-
-    def built(
-        self, sized: SizedDef, options: MappingOptions, make: _Make[_T], layouts: _Layouts = None
-    ) -> _T:
-        if _varies(sized):
-            raise Undecided("kernels in C are for given sizes")
-        return super().built(sized, options, make, layouts)
-
-    def source(self, plan: Plan[Any], program: ir.Built) -> str:
-        return c_emit.emit_program(program)
-
-    def assembly(self, plan: Plan[Any], program: ir.Built) -> str:
-        raise OptionsError("a compiler makes assembly of C: give it what --stage source prints")
-
-
 class GpuCompiler(Compiler):
     language = "CUDA C++"
 
@@ -167,10 +145,8 @@ class GpuCompiler(Compiler):
 
 def compiler_for(device: Device, *, asked: bool = True) -> Compiler:
     """What makes kernels for a device."""
-    return _COMPILERS[device.backend](device, asked)
-
-
-_COMPILERS: dict[str, type[Compiler]] = {"cpu": CpuCompiler, "cuda": GpuCompiler, "c": CCompiler}
+    class_ = CpuCompiler if isinstance(device, CpuProfile) else GpuCompiler
+    return class_(device, asked)
 
 
 def _varies(sized: SizedDef) -> bool:

@@ -20,9 +20,9 @@ SHORTEST_STREAM = 16
 class CpuProfile:
     """A CPU: everything that scheduling and code generation know about it."""
 
-    backend: ClassVar[Literal["cpu", "c"]] = "cpu"
+    backend: ClassVar[Literal["cpu"]] = "cpu"
     """What makes kernels for it, as keys of tuning caches have it."""
-    kind: ClassVar[Literal["CPU", "C"]] = "CPU"
+    kind: ClassVar[Literal["CPU"]] = "CPU"
 
     name: str
     """LLVM's name of the model. Features decide, not the name: LLVM mistakes some hosts."""

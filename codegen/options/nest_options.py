@@ -28,11 +28,8 @@ from tcl.common.errors import OptionsError
 
 _MAX_SIZE = 2**31 - 1
 
-Device = Literal["CPU", "GPU", "C"]
-_NOT_ON_A_CPU: dict[Device, str] = {
-    "CPU": "only a GPU has a use for it, this is a CPU",
-    "C": "only a GPU has a use for it, this is C",
-}
+Device = Literal["CPU", "GPU"]
+_NOT_ON_A_CPU: dict[Device, str] = {"CPU": "only a GPU has a use for it, this is a CPU"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,10 +129,7 @@ class NestOptions:
     stream: bool | None = _option(
         Flag(),
         by_dimension=False,
-        refused={
-            "GPU": "a GPU has no stores past its caches here",
-            "C": "C has no stores past the caches",
-        },
+        refused={"GPU": "a GPU has no stores past its caches here"},
         stream="1: results are written past the caches",
     )
     """Whether results are written past the caches, which pays where they do not fit there and are
@@ -195,10 +189,7 @@ class NestOptions:
     peel: bool | None = _option(
         Flag(),
         by_dimension=False,
-        refused={
-            "GPU": "a GPU writes what its threads have as it lies",
-            "C": "which vectors C makes is up to its compiler",
-        },
+        refused={"GPU": "a GPU writes what its threads have as it lies"},
         peel="1: vectors begin where what is written lies on a boundary of a vector, or of a line "
         "of the cache; points before and behind these are done apart",
     )

@@ -25,7 +25,6 @@ from tcl.codegen.cpu.thread_count import thread_count
 from tcl.codegen.devices.cpu import CpuProfile
 from tcl.codegen.devices.gpu import GpuProfile
 from tcl.codegen.devices.named import device_named
-from tcl.codegen.devices.plain_c import PLAIN_C
 from tcl.common.errors import ArgumentError
 from tcl.common.lazy import Lazy
 from tcl.grammar.ranges.findings import size_finding, size_findings
@@ -81,16 +80,16 @@ _OF_A_GPU = "--stage resources is what kernels take of a GPU; say of which, as i
     show_default=True,
     help="ast: as parsed. canonical: what keys the cache. ranges: of every index, and where they "
     "come from, with shapes and first indices. ir: loops before, schedule: after the "
-    "options are applied. plan: what each option comes to, and why. source: LLVM IR, CUDA C++ "
-    "or C. asm: assembly, or PTX. resources: what kernels take of a GPU. reference: its generated "
+    "options are applied. plan: what each option comes to, and why. source: LLVM IR, or CUDA C++. "
+    "asm: assembly, or PTX. resources: what kernels take of a GPU. reference: its generated "
     "Python.",
 )
 @click.option(
     "--device",
     default="cpu",
     show_default=True,
-    help="What for: cpu or cuda:0, which are here, a CPU or GPU that need not be (x86-64-v3, "
-    "zen 4, graviton3, h200, sm_80; `tcl devices` lists them), or c, for a compiler of C.",
+    help="What for: cpu or cuda:0, which are here, or a CPU or GPU that need not be (x86-64-v3, "
+    "zen 4, graviton3, h200, sm_80; `tcl devices` lists them).",
 )
 @threads_option
 @varying_option
@@ -176,7 +175,7 @@ def _device(name: str, threads: int | None, stage: str) -> CpuProfile | GpuProfi
             f"{targets.EMULATED} is for tcl run; say which GPU to show kernels for, "
             "as in --device a100, which is the one that it emulates"
         )
-    found = PLAIN_C if name == PLAIN_C.name else device_named(name)
+    found = device_named(name)
     if isinstance(found, CpuProfile):
         if stage == "resources":
             raise click.UsageError(_OF_A_GPU)

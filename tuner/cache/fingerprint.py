@@ -62,7 +62,7 @@ def device_identity(device: CpuProfile | GpuProfile) -> str:
     """What measured times depend on. Of a CPU: model and how it was narrowed, vector width, cores,
     caches, whether there is a matrix unit that may be used, and threads if there are several; of a
     GPU: model, architecture, multiprocessors. ``fields`` reads it."""
-    if device.backend != "cuda":
+    if device.backend == "cpu":
         matrix = "; matrix unit" if device.has("amx-tile") else ""
         return with_threads(
             f"{device.title}; {device.vector_bits}-bit vectors; {device.cores} cores; "

@@ -7,7 +7,6 @@ from tcl.codegen.options.nest_options import NestOptions
 from tcl.codegen.passes.base import PassStep
 from tcl.codegen.passes.chunk import Chunk
 from tcl.codegen.passes.cpu.dot import UseDotProducts
-from tcl.codegen.passes.cpu.has import Has
 from tcl.codegen.passes.cpu.matrix import FeedMatrixUnit, UseMatrixUnit
 from tcl.codegen.passes.cpu.peel import PeelLoops
 from tcl.codegen.passes.cpu.prefetch import PrefetchOperands
@@ -60,8 +59,6 @@ LOOPS: tuple[PassStep[CpuProfile], ...] = (
     ),
 )
 MARKS: tuple[PassStep[CpuProfile], ...] = (
-    # A preset may choose what this kind of device has nothing for.
-    PassStep("has", ("stream", "peel"), lambda nest, o, d: (Has(nest, o, d.kind),)),
     # After all passes that change loops: panels have an axis per loop.
     PassStep("stage", ("stage",), lambda nest, o, _: (Stage(nest, o.stage or ()),)),
     # After staging: a matrix unit reads panels alone.

@@ -1,1 +1,0 @@
-"""Kernels as plain C, for a compiler and a machine that are not here."""
