@@ -112,11 +112,11 @@ def default_plan(program: ir.Program, device: CpuProfile) -> CpuPlan:
 
 
 def _new_plan(program: ir.Program, options: MappingOptions, device: CpuProfile) -> CpuPlan:
-    nests = asked_for(program, options, "CPU")
-    options.default.check_on("CPU", "all nests")
+    nests = asked_for(program, options, device.kind)
+    options.default.check_on(device.kind, "all nests")
     for nest, own in zip(program.nests, options.nests, strict=False):
-        own.check_on("CPU", f"nest {nest.name}")
-    if all(nest.complete_on("CPU") for nest in nests.values()):
+        own.check_on(device.kind, f"nest {nest.name}")
+    if all(nest.complete_on(device.kind) for nest in nests.values()):
         return CpuPlan(device, program, nests)
     preset = CpuPreset.named(options.preset, program, device)
     nests = {
@@ -177,7 +177,7 @@ class _Leaders:
         cannot be, which is said when they are made."""
         if nest.name not in self.known:
             plan = self.nests[nest.name]
-            if not plan.options.complete_on("CPU"):
+            if not plan.options.complete_on(self.trials.device.kind):
                 sums = self.sums.get(nest.name, 1)
                 chosen = self.preset.leading(self.program, nest, sums)
                 plan = plan.or_else(self.preset.reason, chosen)
