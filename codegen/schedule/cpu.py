@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
-from tcl.codegen.choose.cpu.presets import CpuPreset
+from tcl.codegen.choose.cpu.presets import MODELLED, CpuPreset, parts_for_threads
 from tcl.codegen.choose.cpu.thread_worth import with_threads_worth
 from tcl.codegen.devices.cpu import CpuProfile
 from tcl.codegen.loopir import ir
@@ -101,7 +101,9 @@ def plan_cpu(program: ir.Program, options: MappingOptions, device: CpuProfile) -
     """
     if options == DEFAULT:
         with suppress(Undecided):  # whether it is one of the last, where sizes are formulas
-            return replace(default_plan(program, device), program=program)
+            found = default_plan(program, device)
+            divided = len(found.program.nests) > len(program.nests)
+            return found if divided else replace(found, program=program)
     return _new_plan(program, options, device)
 
 
@@ -117,6 +119,8 @@ def _new_plan(program: ir.Program, options: MappingOptions, device: CpuProfile) 
     options.default.check_on(device.kind, "all nests")
     for nest, own in zip(program.nests, options.nests, strict=False):
         own.check_on(device.kind, f"nest {nest.name}")
+    if options.preset in MODELLED:
+        nests = _with_parts_for_threads(program, nests, device, options.preset)
     program, nests = with_parts(program, nests)
     if all(nest.complete_on(device.kind) for nest in nests.values()):
         return CpuPlan(device, program, nests)
@@ -134,6 +138,21 @@ def _new_plan(program: ir.Program, options: MappingOptions, device: CpuProfile) 
         for name in group.followers:
             found[name] = leaders.following(group.leader, divided.nest(name))
     return CpuPlan(device, program, {name: found[name] for name in nests})
+
+
+def _with_parts_for_threads(
+    program: ir.Program, nests: Mapping[str, NestPlan], device: CpuProfile, preset: str
+) -> dict[str, NestPlan]:
+    """The choices, and parts for reductions of which nothing was said: what runs in the loops of
+    another nest stays there."""
+    found = dict(nests)
+    for group in fusion_groups(program.nests):
+        name, own = group.leader.name, nests[group.leader.name]
+        if not group.followers and not own.options.made():
+            parts = parts_for_threads(program, group.leader, device)
+            if parts:
+                found[name] = own.or_else(f"preset {preset}", NestOptions(split=parts))
+    return found
 
 
 @dataclass(frozen=True, slots=True)
