@@ -190,8 +190,9 @@ class MappingSpace(ProgramSpace):
             (i for i, n in enumerate(program.nests) if not n.sequential and n.name not in fused),
             key=lambda i: -math.prod(d.extent for d in program.nests[i].dims),
         )
-        by_points = [i for i in by_points if not default[program.nests[i].name].split]
-        chosen = sorted(by_points[:_NESTS])
+        # Parts of a reduction have no knobs; the preset makes them.
+        whole = [i for i in by_points if not default[program.nests[i].name].split]
+        chosen = sorted(whole[:_NESTS])
         self._chunks = ChunkKnobs.all_of(program, device, default)[:_GROUPS]
         of_nest = {n.name: chunks for chunks in self._chunks for n in chunks.group.nests}
         self._nests = {
@@ -259,7 +260,8 @@ class MappingSpace(ProgramSpace):
         if len(self._nests) == len(self._program.nests):
             return []
         *_, (_, program) = plan_cpu(self._program, options, self._device).applied()
-        return [n for i, n in enumerate(program.nests) if i not in self._nests]
+        known = {knobs.nest.name for knobs in self._nests.values()}
+        return [n for n in program.nests if n.name not in known]
 
 
 def _not_shared(chunks: ChunkKnobs, values: Values) -> str | None:

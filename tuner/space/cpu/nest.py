@@ -449,7 +449,7 @@ def flag(on: KnobSubject, option: str) -> OptionKnobs:
 
 def options_of(on: KnobSubject) -> Iterator[OptionKnobs]:
     """All options of a nest but its chunks, each after those that its knobs look at."""
-    # Reductions that threads share have no knobs: see ``MappingSpace``.
+    # What presets split has no knobs at all: see ``MappingSpace``.
     yield OptionKnobs("split", (), lambda values, _: (), lambda o, values: {})
     yield tile(on)
     yield order(on, "order")
