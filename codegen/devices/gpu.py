@@ -73,8 +73,10 @@ class GpuProfile:
         return self.architecture
 
     @property
-    def model(self) -> str:
-        """What tells it from others, by its data sheet if it is known."""
+    def identity(self) -> str:
+        """The same text for all GPUs of its make, another for every other: by the name of its data
+        sheet where that is known, as drivers spell names differently. A learned model of this GPU
+        alone has a file name made of it."""
         sheet = known(self.name, self.architecture, self.multiprocessors) or self
         return f"{sheet.name}; {self.architecture}; {self.multiprocessors}"
 

@@ -267,7 +267,7 @@ class Mapped:
                     self._runs * self.once(load.ref) / vector * self.sectors(self.nest, load.ref)
                 )
             else:
-                total += self.copied(staged) * self.block_count / SECTOR
+                total += self.bytes_staged(staged) * self.block_count / SECTOR
         return (
             total
             + self.block_count * self.footprint(self.nest.point.target, self.of_block) / SECTOR
@@ -279,8 +279,8 @@ class Mapped:
         turns = math.prod(f.count for f in self.folds(ir.Kind.SERIAL))
         return turns * self.warps * self.block_count
 
-    def copied(self, staged: ir.Staged) -> int:
-        """Bytes that a block copies to a panel in all."""
+    def bytes_staged(self, staged: ir.Staged) -> int:
+        """What a block copies to a panel, all of its fills together."""
         layout = self._layout(staged.panel)
         times, loops = 1, self.folds(ir.Kind.SERIAL)
         if staged.inside is not None:

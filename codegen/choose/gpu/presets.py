@@ -15,8 +15,8 @@ from tcl.codegen.options.nest_options import PLAIN, NestOptions
 from tcl.codegen.passes.chunk import Chunk, why_not_chunked
 from tcl.codegen.passes.fuse import Fuse, why_not_fused
 from tcl.codegen.passes.fusion.groups import FusionGroup, fusion_groups
-from tcl.codegen.passes.gpu.split import is_whole, parts_of
 from tcl.codegen.passes.gpu.steps import alone
+from tcl.codegen.passes.split import is_whole, parts_of
 
 _NAIVE_THREADS = 128
 """Of a block."""

@@ -55,7 +55,7 @@ class Split:
             return "one of its reductions can be split, not several"
         dim = nest.dims[chosen[0]]
         if not dim.reduction:
-            return f"{dim.name} is no reduction: its points are shared among blocks by chunk"
+            return f"{dim.name} is no reduction: chunks share its points"
         if nest.points == 0:
             return "there is nothing to reduce"
         parts = self.parts[chosen[0]]
