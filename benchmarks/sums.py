@@ -10,21 +10,17 @@ up to 1e7, and the emulated kernels of a GPU at 1e5.
 
 from __future__ import annotations
 
-import argparse
-import json
 import math
-import time
 from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 import tcl
+from benchmarks.common import command, write
 from tcl.codegen.cuda.emit.emit import emit_module
 from tcl.codegen.cuda.emulator import compile_modules
-from tcl.codegen.devices.cpu import host_cpu
 from tcl.codegen.devices.gpu import H200
 from tcl.codegen.reference import compile_reference
 from tcl.grammar.check.definitions import check
@@ -160,8 +156,7 @@ def contenders(row: str, terms: int) -> Iterator[tuple[str, Callable[[Sequence[A
 
 def main() -> None:
     """The command line."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.sums", description=__doc__)
-    parser.add_argument("--out", type=Path, required=True)
+    parser = command("sums", __doc__)
     parser.add_argument("--most", type=float, default=TERMS[-1], help="terms")
     given = parser.parse_args()
     rows = []
@@ -180,8 +175,7 @@ def main() -> None:
                 rows.append({"row": row, "terms": terms, "values": values, "errors": errors})
                 shown = "  ".join(f"{name} {error:.1e}" for name, error in errors.items())
                 print(f"{row:8} {terms:.0e} {values:6}  {shown}", flush=True)
-    about = {"date": time.strftime("%Y-%m-%d"), "machine": host_cpu().title}
-    given.out.write_text(json.dumps({**about, "rows": rows}, indent=1) + "\n", "utf-8")
+    write(given.out, {"rows": rows})
 
 
 if __name__ == "__main__":
