@@ -63,11 +63,14 @@ def medians(forms: Mapping[str, Call], rounds: int, **how: Any) -> dict[str, flo
     return {name: median(times) for name, times in samples(forms, rounds, **how).items()}
 
 
-def command(benchmark: str, description: str | None) -> argparse.ArgumentParser:
-    """The command line of ``python -m benchmarks.BENCHMARK``, with ``--out``."""
+def command(
+    benchmark: str, description: str | None, out: str = "write everything here, as JSON"
+) -> argparse.ArgumentParser:
+    """The command line of ``python -m benchmarks.BENCHMARK``, with ``--out``, of which ``out`` says
+    what it is."""
     parser = argparse.ArgumentParser(f"python -m benchmarks.{benchmark}", description=description)
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    parser.add_argument("--out", type=Path, help="write everything here, as JSON")
+    parser.add_argument("--out", type=Path, help=out)
     return parser
 
 

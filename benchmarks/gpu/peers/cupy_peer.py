@@ -106,35 +106,36 @@ def softmax(x: Values) -> Run:
     return run
 
 
-@form("moments", name="mean, squares")
-def moments(x: Values) -> Run:
+def _moments(x: Values, mean_square: Callable[[Any], object]) -> Run:
+    """``mean_square``: writes the mean of each row's squares."""
     xp = x.xp
     mean, var = xp.empty(x.sizes.N, "float32"), xp.empty(x.sizes.N, "float32")
 
     def run() -> Any:
         xp.mean(x.I, axis=1, out=mean)
-        xp.mean(x.I * x.I, axis=1, out=var)
+        mean_square(var)
         xp.subtract(var, mean * mean, out=var)
         return mean, var
 
     return run
+
+
+@form("moments", name="mean, squares")
+def moments(x: Values) -> Run:
+    return _moments(x, lambda out: x.xp.mean(x.I * x.I, axis=1, out=out))
 
 
 @kernel("moments", name="ReductionKernel")
 def moments_kernel(x: Values) -> Run:
     xp = x.xp
-    mean, var = xp.empty(x.sizes.N, "float32"), xp.empty(x.sizes.N, "float32")
     squares = xp.ReductionKernel("T x", "T y", "x * x", "a + b", "y = a", "0", "squares")
     count = xp.float32(x.sizes.K)
 
-    def run() -> Any:
-        xp.mean(x.I, axis=1, out=mean)
-        squares(x.I, var, axis=1)
-        xp.divide(var, count, out=var)
-        xp.subtract(var, mean * mean, out=var)
-        return mean, var
+    def mean_square(out: Any) -> None:
+        squares(x.I, out, axis=1)
+        xp.divide(out, count, out=out)
 
-    return run
+    return _moments(x, mean_square)
 
 
 @form("attention_scores", name="matmul, max, exp, sum")
@@ -206,18 +207,12 @@ def stencil_kernel(x: Values) -> Run:
     return lambda: fused(*views, out)
 
 
-@form("row_sum", name="sum")
-def row_sum(x: Values) -> Run:
-    xp = x.xp
-    out = xp.empty(x.sizes.M, "float32")
-    return lambda: xp.sum(x.I, axis=1, out=out)
-
-
-@form("column_sum", name="sum")
-def column_sum(x: Values) -> Run:
-    xp = x.xp
-    out = xp.empty(x.sizes.N, "float32")
-    return lambda: xp.sum(x.I, axis=0, out=out)
+form("row_sum", name="sum")(
+    lambda x: partial(x.xp.sum, x.I, axis=1, out=x.xp.empty(x.sizes.M, "float32"))
+)
+form("column_sum", name="sum")(
+    lambda x: partial(x.xp.sum, x.I, axis=0, out=x.xp.empty(x.sizes.N, "float32"))
+)
 
 
 @form("one_lut", name="take, sum")
