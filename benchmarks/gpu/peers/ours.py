@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict
 from functools import partial
 from typing import Any
 
@@ -11,14 +12,19 @@ import numpy as np
 
 import tcl
 from benchmarks.gpu.clock import DeviceForm, Run
-from benchmarks.gpu.ours import Compiled, compiled, sized_def
-from benchmarks.gpu.peer import Probe, Setting
 from benchmarks.gpu.peers.cupy_arrays import CupyBase
 from tcl.bench.arrays import Array
 from tcl.bench.peers.names import DEFAULT_FORM, TUNED_FORM
 from tcl.bench.task import Task
 from tcl.codegen.common.dtypes import numpy_dtype
+from tcl.codegen.cuda.run.cubin_store import cubin
+from tcl.codegen.cuda.run.occupancy import occupancy
 from tcl.codegen.options.options import MappingOptions
+from tcl.executors import machine
+from tcl.executors.call_kernels import size
+from tcl.executors.cuda_executor import CudaExecutor
+from tcl.executors.executor import Executor
+from tcl.grammar.check.definitions import check
 from tcl.grammar.ranges.sized import SizedDef
 from tcl.selection.best_options import DEFAULT
 
@@ -35,51 +41,86 @@ _EMPTY = 'extern "C" __global__ void empty() {}'
 _EXTENT = 32
 
 
+class OnGpu:
+    """A def on the first device that this process sees, compiled when it is called first.
+
+    Subscripts that depend on data are not checked, as a checked call waits for the device, which
+    peers do not.
+    """
+
+    def __init__(self, sized: SizedDef, options: MappingOptions) -> None:
+        self._executor = CudaExecutor(sized, options, 0)
+
+    def __call__(self, inputs: Sequence[Any], outputs: tuple[Any, ...]) -> object:
+        """Compute. It returns before the device is done."""
+        return self._executor(*inputs, outputs=outputs, unchecked=True)
+
+    def facts(self) -> list[dict[str, Any]]:
+        """What its kernels take of the device, as JSON data; known once it was called."""
+        profile = machine.this_machine().profile(self._executor.device)
+        found: list[dict[str, Any]] = []
+        for launcher in self._executor.kernels:
+            module = launcher.module
+            taken = cubin(module, profile).resources
+            for each, launch in zip(taken, module.launches, strict=True):
+                shape = {"blocks": launch.blocks, "threads": launch.threads}
+                shared = {"shared": each.shared + launch.shared}
+                share = {"occupancy": occupancy(each, launch, profile).share}
+                found.append({**asdict(each), **shape, **shared, **share})
+        return found
+
+
+class OnCpu:
+    """The same on the CPU, for rehearsals."""
+
+    def __init__(self, sized: SizedDef, options: MappingOptions) -> None:
+        self._executor = Executor(sized, options, 1)
+
+    def __call__(self, inputs: Sequence[Any], outputs: tuple[Any, ...]) -> object:
+        """Compute."""
+        return self._executor(*inputs, outputs=outputs)
+
+    def facts(self) -> list[dict[str, Any]]:
+        """Nothing."""
+        return []
+
+
 class Ours(CupyBase):
     """The contender."""
 
-    def __init__(self, setting: Setting) -> None:
-        super().__init__(setting)
-        self._made: dict[str, tuple[MappingOptions, Compiled]] = {}
+    _made: tuple[str, MappingOptions, OnGpu | OnCpu]
 
     def versions(self) -> dict[str, str]:
         """Of us and what launches for us."""
         return {"tcl": tcl.__version__, **super().versions()}
 
+    def _compiled(
+        self, task: Task, inputs: Sequence[Any], options: MappingOptions
+    ) -> tuple[SizedDef, OnGpu | OnCpu]:
+        sized = size(check(task.text)[task.entry], tuple(inputs))
+        return sized, (OnGpu if self.on_gpu else OnCpu)(sized, options)
+
     def forms(
         self, task: Task, inputs: Mapping[str, Array]
     ) -> Iterator[tuple[str, Callable[[], DeviceForm]]]:
-        """The default options, and the tuned ones that the task names."""
-        arrays = self.device_arrays(inputs)
-        sized = sized_def(task, [inputs[name] for name in task.inputs])
-        self._made = {}
-        yield DEFAULT_FORM, partial(self._form, DEFAULT_FORM, task, sized, DEFAULT, arrays)
-        if task.tuned:
-            tuned = MappingOptions.from_json(task.tuned)
-            yield TUNED_FORM, partial(self._form, TUNED_FORM, task, sized, tuned, arrays)
+        """The tuned options that the task names, or the default ones."""
+        yield TUNED_FORM if task.tuned else DEFAULT_FORM, partial(self._form, task, inputs)
 
-    def _form(
-        self,
-        name: str,
-        task: Task,
-        sized: SizedDef,
-        options: MappingOptions,
-        arrays: Mapping[str, Any],
-    ) -> DeviceForm:
-        call = compiled(sized, options, self.setting.device)
-        self._made[name] = options, call
+    def _form(self, task: Task, inputs: Mapping[str, Array]) -> DeviceForm:
+        options = MappingOptions.from_json(task.tuned) if task.tuned else DEFAULT
+        sized, call = self._compiled(task, [inputs[name] for name in task.inputs], options)
+        self._made = TUNED_FORM if task.tuned else DEFAULT_FORM, options, call
         tensors = sized.checked.outputs
         made: list[tuple[Any, ...]] = []
 
         def build(given: dict[str, Any]) -> Run:
-            inputs = [given[name] for name in task.inputs]
             outputs = tuple(
                 self.xp.zeros(sized.shapes[t.name], numpy_dtype(t.type)) for t in tensors
             )
             made.append(outputs)
-            return lambda: call(inputs, outputs)
+            return partial(call, [given[name] for name in task.inputs], outputs)
 
-        runs = self.repeated(arrays, build)
+        runs = self.runs(self.all_own(inputs), build)
         named = dict(zip((t.name for t in tensors), made[0], strict=True))
 
         def results() -> list[Array]:
@@ -92,22 +133,16 @@ class Ours(CupyBase):
         return DeviceForm(runs, results)
 
     def facts(self, task: Task) -> dict[str, Any]:
-        """Of each form the options as JSON text, and what its kernels take of the device."""
-        return {
-            name: {"options": options.to_json(), "kernels": made.facts()}
-            for name, (options, made) in self._made.items()
-        }
-
-    def probes(self) -> Iterator[Probe]:
-        """None that CuPy's contender does not have."""
-        return iter(())
+        """The options as JSON text, and what the kernels take of the device."""
+        name, options, call = self._made
+        return {name: {"options": options.to_json(), "kernels": call.facts()}}
 
     def latencies(self) -> dict[str, list[float]]:
         """Of calls from Python, the host's side alone: ours, and CuPy's of the same kernel; and of
         an empty kernel, also with waiting for its end. In turns, seconds per call."""
         task = Task(_TINY, "tiny", {"N": _EXTENT}, ("A", "B"), ("C",))
         arrays = [np.ones(_EXTENT, np.float32) for _ in range(2)]
-        a, b = (self.xp.asarray(array) for array in arrays)
+        a, b = map(self.own, arrays)
         out = self.xp.empty_like(a)
         runs: dict[str, Run] = {}
         if self.on_gpu:
@@ -123,7 +158,7 @@ class Ours(CupyBase):
             runs["CuPy RawKernel, empty, waited for"] = wait
         else:
             runs["CuPy RawKernel"] = lambda: self.xp.add(a, b, out=out)
-        call = compiled(sized_def(task, arrays), None, self.setting.device)
+        call = self._compiled(task, arrays, DEFAULT)[1]
         runs["tcl"] = lambda: call((a, b), (out,))
         return self._in_turns(runs)
 
@@ -142,6 +177,4 @@ class Ours(CupyBase):
         return found
 
 
-def make(setting: Setting) -> Ours:
-    """The contender."""
-    return Ours(setting)
+make = Ours
