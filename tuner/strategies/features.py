@@ -7,20 +7,24 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from tcl.tuner.space.knobs import Knob
+from tcl.tuner.space.knobs import Knob, odd_part
 from tcl.tuner.space.search_space import Config, ConfigSpace
 
 Floats = NDArray[np.float64]
 Places = NDArray[np.intp]
+
+_ODD = 0.5
+"""Squared distance of the power of two and the number that is furthest from one."""
 
 
 class Features:
     """The choices of configurations, one for each knob that has a choice, and a table of how far
     apart the choices of a knob are.
 
-    Knobs with an order have a scale from 0 to 1; two choices of one without are alike, at
-    distance 0, or not, at distance 1. A knob has few choices: whatever depends on a distance is
-    computed for the table, and looked up for configurations.
+    Knobs with an order have a scale from 0 to 1, and another one of how far numbers are from powers
+    of two: these are often fast, and what lies between them slow. Two choices of a knob without an
+    order are alike, at distance 0, or not, at distance 1. A knob has few choices: whatever depends
+    on a distance is computed for the table, and looked up for configurations.
     """
 
     def __init__(self, space: ConfigSpace) -> None:
@@ -66,9 +70,12 @@ class Features:
 def _squares(knob: Knob) -> Floats:
     if not knob.ordered:
         return 1 - np.eye(knob.cardinality)
-    codes = [knob.encode(choice)[0] for choice in knob.choices]
-    low, span = min(codes), (max(codes) - min(codes)) or 1.0
-    scaled = np.array([(code - low) / span for code in codes])
-    apart = scaled[:, None] - scaled[None, :]
-    found: Floats = apart * apart
+    sizes = _apart([knob.encode(choice)[0] for choice in knob.choices])
+    return sizes + _ODD * _apart([odd_part(choice) for choice in knob.choices])
+
+
+def _apart(codes: Sequence[float]) -> Floats:
+    """Squared distances, of which the largest is 1."""
+    scaled = np.array(codes) / ((max(codes) - min(codes)) or 1.0)
+    found: Floats = (scaled[:, None] - scaled[None, :]) ** 2
     return found
