@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
@@ -26,6 +27,9 @@ those before. Of one at a time little more would come, and executors would wait 
 class Evolution(Strategy):
     """A search by generations: an opening, then children of what was measured."""
 
+    _blind = 1.0
+    """Share of what is spread in the first generation that is chosen before anything is known."""
+
     def __init__(
         self, space: ConfigSpace, rng: Random, settings: SearchSettings, seeds: Sequence[Config]
     ) -> None:
@@ -37,7 +41,7 @@ class Evolution(Strategy):
     def ask(self) -> tuple[Config, ...]:
         if not self._begun:
             self._begun, self._rooted = True, self._best is not None
-            found = self._opening(self.settings.population)
+            found = self._opening()
             self.rest = max(0, self.settings.population - len(found))
         else:
             count = min(_PART, self.rest) or self.settings.children
@@ -45,13 +49,15 @@ class Evolution(Strategy):
             self.rest = max(0, self.rest - count)
         return tuple(found)
 
-    def _opening(self, count: int) -> list[Config]:
-        """The seeds, brought to ``count``: half of what they lack is next to the best of what the
-        search began with, if it began with anything, and comes first. The rest is spread over the
-        space: of most defs it takes much longer than the default, and is timed later."""
+    def _opening(self) -> list[Config]:
+        """The seeds; of what they lack of ``population`` half is next to the best of what the
+        search began with, if it began with anything, and comes first. What is left, or ``_blind``
+        of it, is spread over the space: of most defs it takes much longer than the default, and is
+        timed later."""
+        population = self.settings.population
         found = self.new_seeds()
-        found += self._next_to_best(max(0, count - len(found)) // 2)
-        return self._spread(found, count)
+        found += self._next_to_best(max(0, population - len(found)) // 2)
+        return self._spread(found, len(found) + math.ceil(self._blind * (population - len(found))))
 
     @property
     def _best(self) -> Config | None:
@@ -99,7 +105,7 @@ class Evolution(Strategy):
     def _rounded(self, config: Config) -> Config:
         pairs = zip(self.space.knobs, config, strict=True)
         rounded = tuple(knob.rounded(value) for knob, value in pairs)
-        return rounded if self.space.valid(rounded) else config
+        return rounded if rounded not in self.seen and self.space.valid(rounded) else config
 
     @abstractmethod
     def _children(self, count: int) -> list[Config]:

@@ -13,35 +13,37 @@ from tcl.tuner.space.search_space import Config, ConfigSpace
 Floats = NDArray[np.float64]
 Places = NDArray[np.intp]
 
-_ODD = 0.5
-"""Squared distance of the power of two and the number that is furthest from one."""
-
 
 class Features:
     """The choices of configurations, one for each knob that has a choice, and a table of how far
     apart the choices of a knob are.
 
-    Knobs with an order have a scale from 0 to 1, and another one of how far numbers are from powers
-    of two: these are often fast, and what lies between them slow. Two choices of a knob without an
-    order are alike, at distance 0, or not, at distance 1. A knob has few choices: whatever depends
-    on a distance is computed for the table, and looked up for configurations.
+    Knobs with an order have a scale from 0 to 1; two choices of one without are alike, at
+    distance 0, or not, at distance 1. Numbers not all of which are powers of two count as two
+    knobs, the second one for how far they are from these: powers of two are often fast, and what
+    lies between them slow. A knob has few choices: whatever depends on a distance is computed for
+    the table, and looked up for configurations.
     """
 
     def __init__(self, space: ConfigSpace) -> None:
-        self._free = [i for i, k in enumerate(space.knobs) if k.cardinality > 1]
+        free = [i for i, k in enumerate(space.knobs) if k.cardinality > 1]
+        odd = [i for i in free if space.knobs[i].ordered and any(_odd_parts(space.knobs[i]))]
+        self._free = [*free, *odd]
         knobs = [space.knobs[i] for i in self._free]
+        squares = [_squares(space.knobs[i]) for i in free]
+        squares += [_apart(_odd_parts(space.knobs[i])) for i in odd]
         self._positions = [{choice: i for i, choice in enumerate(k.choices)} for k in knobs]
         counts = np.array([k.cardinality for k in knobs], np.intp)
         self._counts = counts
         self._starts = np.concatenate([np.zeros(1, np.intp), np.cumsum(counts * counts)])[:-1]
         self.knobs: Places = np.repeat(np.arange(len(knobs)), counts * counts)
         """Whose each entry of the table is."""
-        self.table: Floats = np.concatenate([np.zeros(0), *(_squares(k).ravel() for k in knobs)])
+        self.table: Floats = np.concatenate([np.zeros(0), *(s.ravel() for s in squares)])
         """Squared distances of any two choices of a knob, knob by knob."""
 
     @property
     def count(self) -> int:
-        """Of knobs."""
+        """Of knobs, those that count as two twice."""
         return len(self._free)
 
     def rows(self, configs: Sequence[Config]) -> Places:
@@ -70,8 +72,11 @@ class Features:
 def _squares(knob: Knob) -> Floats:
     if not knob.ordered:
         return 1 - np.eye(knob.cardinality)
-    sizes = _apart([knob.encode(choice)[0] for choice in knob.choices])
-    return sizes + _ODD * _apart([odd_part(choice) for choice in knob.choices])
+    return _apart([knob.encode(choice)[0] for choice in knob.choices])
+
+
+def _odd_parts(knob: Knob) -> list[float]:
+    return [odd_part(choice) for choice in knob.choices]
 
 
 def _apart(codes: Sequence[float]) -> Floats:

@@ -32,8 +32,6 @@ _BOLDNESS = 1.5
 _LED = 1.0
 """... and how many as far as a prior is believed. What this is not sure of is assumed to be as much
 slower, as where it chooses without a search."""
-_OPENING = 0.4
-"""Share of the first generation that is chosen without a result."""
 _LEARNT = 256
 """Results that the model is given at most."""
 _FITTED = 100
@@ -55,7 +53,9 @@ _KNOWN = 0.5
 
 
 class Screened(Evolution):
-    """Genetic proposals, ranked by a Gaussian process."""
+    """Genetic proposals, ranked by a Gaussian process, from within the first generation on."""
+
+    _blind = 0.4
 
     def __init__(
         self,
@@ -70,14 +70,14 @@ class Screened(Evolution):
         self._features = Features(space)
         self._model = GaussianProcess(self._features)
 
-    def _opening(self, count: int) -> list[Config]:
-        """A part of the first generation, from which the rest of it learns. With a prior: the seeds
-        and mostly those that it prefers. So what it knows is put to the test early."""
+    def _opening(self) -> list[Config]:
+        """With a prior: the seeds and, half of ``population`` with them, mostly those that it
+        prefers. So what it knows is put to the test early."""
         if self._prior is None or not self._features.count:
-            return super()._opening(max(1, round(_OPENING * count)))
+            return super()._opening()
         found = self.new_seeds()
         pool = self._drawn()
-        count = max(1, count // 2) - len(found)
+        count = max(1, self.settings.population // 2) - len(found)
         if pool and count > 0:
             few = round(_CONTRAST * count)
             expected = self._prior.predict(pool)
@@ -113,7 +113,7 @@ class Screened(Evolution):
         if len(ranked) < ENOUGH_TO_BREED:
             bred = (breeder.child() for _ in range(count))
             return [c for c in bred if c is not None and self.add(c)]
-        few = count // 2 if self._rooted and self.rest else 0
+        few = 0
         if self._prior is not None and len(self.results) < _HEDGED:
             results = self.measured()
             expected = self._prior.predict([c for c, _ in results]).logs

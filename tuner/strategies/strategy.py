@@ -55,9 +55,10 @@ class SearchSettings:
 
 
 class Strategy(ABC):
-    """``ask`` and ``tell`` alternate, a generation at a time, or a part of the first one, while there
-    is a ``rest`` of it; the results may come in any order, in parts, or not at all. Where there is more to be done it may be asked again
-    before it is told: what is pending is not proposed again. ``seeds`` open the first generation.
+    """``ask`` and ``tell`` alternate, a generation at a time, or a part of the first one while there
+    is a ``rest`` of it; the results may come in any order, in parts, or not at all. Where there is
+    more to be done it may be asked again before it is told: what is pending is not proposed again.
+    ``seeds`` open the first generation.
     """
 
     def __init__(
@@ -75,7 +76,8 @@ class Strategy(ABC):
 
     @abstractmethod
     def ask(self) -> tuple[Config, ...]:
-        """The next generation, or a part of it: valid, different, never proposed before. Empty: nothing is left."""
+        """The next generation, or a part of it: valid, different, never proposed before. Empty:
+        nothing is left."""
 
     def tell(self, results: Sequence[Result]) -> None:
         """What became of them, or of others, measured elsewhere. Of a configuration that is told
