@@ -167,7 +167,7 @@ def test_a_search_opens_with_powers_of_two_where_they_are_valid(name: str) -> No
 
     first = make_strategy(name, SearchSpace(knobs, (odd,)), Random(0), SETTINGS).ask()
     rounded = sum(set(c) <= {8, 16, 32, 64, 128, 200} for c in first)
-    assert rounded >= 0.7 * len(first) and all(c[0] not in (8, 16) for c in first)
+    assert rounded >= 0.6 * len(first) and all(c[0] not in (8, 16) for c in first)
 
 
 def test_first_generation_learns_from_its_own_parts() -> None:

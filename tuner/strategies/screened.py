@@ -48,6 +48,9 @@ wrong."""
 _CONTRAST = 0.2
 """That part, of the first generation; of others it is the larger the less the prior agrees with
 what was measured."""
+_FAR = 1
+"""Of a generation so many are far from all others, whatever is expected: the first generation is
+soon where something is fast, and may stay there."""
 _KNOWN = 0.5
 """Share of the variance that a prior is taken to know before anything is measured."""
 
@@ -118,7 +121,9 @@ class Screened(Evolution):
             results = self.measured()
             expected = self._prior.predict([c for c, _ in results]).logs
             few = round((1 - agreement(expected, np.array(logarithms(results)))) * count)
-        return self._screen(self._pool(breeder), count - few) + self._explored(few)
+        far = 0 if self.rest else min(_FAR, count - few)
+        found = self._screen(self._pool(breeder), count - few - far) + self._explored(few)
+        return self._spread(found, len(found) + far)
 
     def _explored(self, count: int) -> list[Config]:
         """What is tried whatever models expect: next to the best, where the search began with

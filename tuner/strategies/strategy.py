@@ -55,8 +55,8 @@ class SearchSettings:
 
 
 class Strategy(ABC):
-    """``ask`` and ``tell`` alternate, a generation at a time, or a part of the first one while there
-    is a ``rest`` of it; the results may come in any order, in parts, or not at all. Where there is
+    """``ask`` and ``tell`` alternate, a generation at a time, or a part of the first one while it
+    has a ``rest``; the results may come in any order, in parts, or not at all. Where there is
     more to be done it may be asked again before it is told: what is pending is not proposed again.
     ``seeds`` open the first generation.
     """
