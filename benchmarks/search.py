@@ -25,7 +25,7 @@ from tcl.tuner.strategies import STRATEGIES, make_strategy
 from tcl.tuner.strategies.strategy import SearchSettings
 
 SPACES = Path(__file__).parent / "spaces"
-COUNTS = (50, 100, 200)
+COUNTS = (20, 50, 100, 200)
 """After so many evaluations a search is looked at."""
 GOOD = 0.95
 """Of the optimum: searches that reach it are counted."""
