@@ -12,13 +12,14 @@ from tcl.codegen.cuda.emit.accesses import AccessWriter
 from tcl.codegen.cuda.emit.block import BlockWriter
 from tcl.codegen.cuda.emit.module import SHARED, CudaModule, Launch
 from tcl.codegen.cuda.emit.names import RESERVED, Names
-from tcl.codegen.cuda.emit.scope import CudaScope, Geometry
+from tcl.codegen.cuda.emit.scope import CudaScope
 from tcl.codegen.cuda.emit.sizes import SizeParameters, symbols
 from tcl.codegen.cuda.emit.threads import Threads
 from tcl.codegen.cuda.emit.writer import Writer
 from tcl.codegen.cuda.prelude.prelude import prelude
 from tcl.codegen.devices.gpu import SHARED_LINE, GpuProfile
 from tcl.codegen.loopir import ir
+from tcl.codegen.loopir.geometry import Geometry
 from tcl.codegen.loopir.layouts import gpu_layouts
 from tcl.codegen.loopir.printer import show_point
 from tcl.codegen.loopir.sites import Site
