@@ -141,9 +141,7 @@ def inside(op: str, value: ir.Value) -> tuple[ir.Value, ...]:
     return children(value if product is None else product)
 
 
-def instructions_of(
-    values: tuple[ir.Value, ...], times: Callable[[ir.Value], int]
-) -> Instructions:
+def instructions_of(values: tuple[ir.Value, ...], times: Callable[[ir.Value], int]) -> Instructions:
     """All that these values take, and the values inside of them. ``times``: how often one is
     computed. Equal ones are computed once; sums of products are fused."""
     found: Instructions = Counter()

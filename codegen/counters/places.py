@@ -146,7 +146,11 @@ def _states(place: Place, offset: Linear, modulus: int) -> tuple[Offsets, Offset
         weights = np.broadcast_to(weights[:, None], starts.shape)
         low, high = _reach(place, tests, moving[position + 1 :])
         rows = np.concatenate(
-            (starts.reshape(-1, 1), np.clip(slacks, low, high + 1).reshape(starts.size, len(tests))), axis=1
+            (
+                starts.reshape(-1, 1),
+                np.clip(slacks, low, high + 1).reshape(starts.size, len(tests)),
+            ),
+            axis=1,
         )
         weights, rows = _merged(weights.ravel(), rows)
         starts, slacks = rows[:, 0], rows[:, 1:]

@@ -277,7 +277,7 @@ class Walk:
                 if isinstance(s, ir.Carry) and stretches:
                     self._carry(s, place.within(f"{fold.name} stretch", stretches))
         inner, within = self._entered([fold], scope, place)
-        if 1 < count and times < count:
+        if count > 1 and times < count:
             turns = -(-count // times)
             turn = place.within(fold.name, turns)
             self._compute(turn, Counter(integer=2, branch=1))
@@ -563,9 +563,7 @@ class Walk:
             self._matrix_fragments(load, dim, depth, kept.get(dim), count, scope, place)
         _, within = self._entered(kept.values(), scope, place)
         self._compute(within, Counter(mma=1))
-        words = sum(
-            n * (kept[d].count if d in kept else 1) for d, n in ((rows, 4), (columns, 2))
-        )
+        words = sum(n * (kept[d].count if d in kept else 1) for d, n in ((rows, 4), (columns, 2)))
         self.read_words = max(self.read_words, words)
 
     def _matrix_fragments(

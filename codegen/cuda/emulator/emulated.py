@@ -13,13 +13,33 @@ from tcl.codegen.cuda.emit.module import SHARED, CudaModule
 from tcl.codegen.cuda.emulator.arena import ERRORS, Arena, Array, arena_of
 from tcl.codegen.cuda.emulator.compiler import CompilerError, EmulationError, build_library
 from tcl.codegen.cuda.emulator.findings import describe
-from tcl.codegen.cuda.emulator.native import LaunchRequest, NativeLibrary
+from tcl.codegen.cuda.emulator.native import KindTraffic, LaunchRequest, NativeLibrary, Origin
 from tcl.codegen.loopir import ir
 from tcl.common.errors import CompileError
 
 Order: TypeAlias = Literal["forward", "reverse", "random"]
 ORDERS: tuple[Order, ...] = ("forward", "reverse", "random")
 """In which a block's threads, and the blocks, take their turns."""
+
+TRACED = (
+    *("global reads", "global writes", "shared reads", "shared writes"),
+    *("asynchronous copies", "matrix reads"),
+)
+"""Kinds of requests for memory, in the order of ``Traced`` in trace.h."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What warps asked for by one kind of request."""
+
+    requests: int
+    units: int
+    """Sectors of global memory, wavefronts of shared memory."""
+    bytes: int
+
+
+Requests: TypeAlias = Mapping[str, Asked]
+"""By kind; empty where nobody traced them."""
 
 
 def compile_modules(modules: Sequence[CudaModule], *, checked: bool = True) -> list[Emulated]:
@@ -61,8 +81,10 @@ class Emulated:
         order: Order = "forward",
         *,
         seed: int = 1,
-    ) -> None:
-        """Runs all launches on copies of the arrays, and copies outputs back.
+        traced: bool = False,
+    ) -> tuple[Requests, ...]:
+        """Runs all launches on copies of the arrays, and copies outputs back; with ``traced``, what
+        their warps asked of memory, launch by launch, which takes several times longer.
 
         Arrays have the shapes and strides of the module's layouts; their copies lie as aligned
         as the layouts promise and no more. Outputs are not cleared before.
@@ -71,8 +93,12 @@ class Emulated:
         """
         arena = arena_of(self.module, arrays)
         problems: list[str] = []
+        asked: list[Requests] = []
         for position in range(len(self.module.launches)):
-            problems += self._launch(position, arena, order, seed)
+            traffic = (KindTraffic * len(TRACED))() if traced else None
+            problems += self._launch(position, arena, order, seed, traffic)
+            kinds = zip(TRACED, traffic or (), strict=traced)
+            asked.append({kind: Asked(t.requests, t.units, t.bytes) for kind, t in kinds})
             if problems:
                 break
         if not problems and (place := arena.overwritten()) is not None:
@@ -87,8 +113,16 @@ class Emulated:
             if tensor.role is ir.Role.OUTPUT and 0 not in tensor.layout.extents:
                 array, place = arrays[tensor.name], arena.places[tensor.name]
                 array[...] = arena.elements(place, array.dtype)
+        return tuple(asked)
 
-    def _launch(self, position: int, arena: Arena, order: Order, seed: int) -> list[str]:
+    def _launch(
+        self,
+        position: int,
+        arena: Arena,
+        order: Order,
+        seed: int,
+        traffic: ctypes.Array[KindTraffic] | None,
+    ) -> list[str]:
         launch = self.module.launches[position]
         if not 1 <= launch.threads <= 1024 or launch.blocks < 0:
             raise EmulationError(
@@ -98,12 +132,17 @@ class Emulated:
         words = [*map(arena.address, launch.tensors), *launch.sizes]
         words += [arena.address(ERRORS)] if self.module.sites else []
         arguments = (ctypes.c_void_p * max(1, len(words)))(*words)
+        begins = sorted((p.start, p.first) for p in arena.places.values())
+        origins = (Origin * len(begins))(*begins)
         request = LaunchRequest(
             kernel=self.library.function(entry(self.number, position)),
             arguments=ctypes.cast(arguments, ctypes.c_void_p),
             arena=arena.memory.ctypes.data,
             inside=arena.inside.ctypes.data,
             shared=self.library.pointer(shared_symbol(self.number)),
+            traffic=None if traffic is None else ctypes.addressof(traffic),
+            origins=ctypes.addressof(origins),
+            number_of_origins=len(begins),
             arena_size=len(arena.memory),
             blocks=launch.blocks,
             threads=launch.threads,

@@ -26,6 +26,11 @@ enum class Access { read, write, atomic };
 // does no harm; an access that would does not return.
 bool access(const void* address, unsigned size, unsigned alignment, Access kind, void* place);
 
+// Notes an access for the sums of requests, where a launch asks for these.
+void trace_access(const void* address, unsigned size, Access kind, void* place);
+// A row of a matrix that a warp reads.
+void trace_matrix_row(const void* row, void* place);
+
 // For threads that meet in a warp: what each brings, and takes along.
 struct Payload {
   unsigned words[6];
