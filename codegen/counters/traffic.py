@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from tcl.codegen.counters.places import Linear
 from tcl.codegen.counters.requests import SECTOR, WORD, matrix_wavefronts, sectors, wavefronts
 from tcl.codegen.counters.walk import Access, Memory
 
@@ -42,11 +41,9 @@ def traffic_of(access: Access) -> Traffic:
     place, size = access.place, access.size
     requests = units = moved = 0
     modulus = SECTOR if access.kind.is_global else WORD
-    for counts, offsets, active in place.classes(access.offset or Linear(), modulus):
+    for counts, offsets, active in place.classes(access.offset, modulus):
         if access.kind is Memory.MATRIX_READ:
             each = matrix_wavefronts(offsets, active, access.matrices)
-        elif access.offset is None:
-            each = active.sum(axis=1)
         elif access.kind.is_global:
             each = sectors(offsets, active, size)
         else:
@@ -57,7 +54,7 @@ def traffic_of(access: Access) -> Traffic:
         if access.kind is Memory.MATRIX_READ:
             own = own * 0 + 8 * access.matrices
         moved += int((counts * own).sum()) * size
-    return Traffic(requests, units, moved, place.exact and access.offset is not None)
+    return Traffic(requests, units, moved, place.exact)
 
 
 def by_kind(accesses: Iterable[Access]) -> dict[Memory, Traffic]:

@@ -6,10 +6,11 @@ functions of ``loopir`` that the emitter asks; a trace of the emulator holds the
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import TypeAlias, assert_never
 
@@ -35,6 +36,7 @@ from tcl.codegen.loopir.walk import (
     chain,
     children,
     combines,
+    indices,
     statements,
     uniform,
     values_in,
@@ -73,9 +75,9 @@ class Access:
     size: int
     """Bytes that a thread accesses at once."""
     place: Place
-    offset: Linear | None
-    """Bytes from the tensor's first element, or from the beginning of a panel's buffer; None where
-    data decides."""
+    offset: Linear
+    """Bytes from the tensor's first element, or from the beginning of a panel's buffer. Where data
+    decides, what it depends on is taken to lead to places far apart."""
     outside: Place
     """The place before the loops that are written out: what is asked for there is on its way at
     once."""
@@ -148,7 +150,7 @@ class Walk:
         """Where a condition holds; everywhere if it is not one of index expressions."""
         bounds = bounds_of(condition)
         if bounds is None:
-            return Place(place.active, place.loops, place.tests, exact=False)
+            return replace(place, exact=False)
         tests = (Test(self._index(affine, scope), bound) for affine, bound in bounds)
         return place.where(*tests)
 
@@ -182,9 +184,11 @@ class Walk:
     ) -> None:
         tensor = self.program.tensor(ref.tensor)
         layout = tensor.layout
-        offset = None
-        if all(isinstance(s, ir.Affine) for s in ref.subscripts):
-            offset = self._index(layout.place(ref), scope)
+        offset = self._index(layout.place(ref), scope)
+        computed = [s.value for s in ref.subscripts if isinstance(s, ir.Computed)]
+        if computed:
+            offset += self._index(_apart(computed), scope)
+            place = replace(place, exact=False)
         if kind is None and tensor.shared:
             kind = Memory.SHARED_WRITE if write else Memory.SHARED_READ
         elif kind is None:
@@ -532,7 +536,7 @@ class Walk:
                 if bounds is not None and len(bounds) == 1:
                     failed = place.where(holds.tests[-1].negated())
                 else:
-                    failed = Place(place.active, place.loops, place.tests, exact=False)
+                    failed = replace(place, exact=False)
                 self._in_place(otherwise, scope, failed, outside, read)
                 return
             case ir.Load(ref=ref) if ref not in read:
@@ -623,6 +627,19 @@ class Walk:
                 found[fold.name] = Linear(0, {}, row) if fold.level == "thread" else Linear()
         found[depth.name] = Linear(0, {}, point)
         return found
+
+
+def _apart(computed: Sequence[ir.Value]) -> ir.Affine:
+    """A place that is another one, far away, for each point of what subscripts depend on."""
+    names = {name for v in computed for index in indices(v) for name, _ in index.terms}
+    found = ir.Affine()
+    for name, far in zip(sorted(names), itertools.cycle(_FAR), strict=False):
+        found += ir.Affine.variable(name).scaled(far)
+    return found
+
+
+_FAR = (32 * 1_000_003, 32 * 999_983_009, 32 * 7_368_787)
+"""Bytes."""
 
 
 def _gathered(

@@ -261,7 +261,7 @@ void copy_async(void* to, const void* from, unsigned size, bool valid, void* pla
   require_shared(to, size, place);
   if (launch->traffic) {
     trace(Traced::shared_copy, static_cast<unsigned char*>(to) - shared.begin, size, place);
-    trace_access(from, valid ? size : 0, Access::read, place);
+    if (valid) trace_access(from, size, Access::read, place);
   }
   if (!access(to, size, size, Access::write, place)) return;
   if (valid && !access(from, size, size, Access::read, place)) return;

@@ -169,6 +169,7 @@ void run_block(unsigned block) {
     *fiber.canary = CANARY;
     fiber.state = State::ready;
     fiber.copies.clear();
+    fiber.turns.clear();
     fiber.committed = 0;
     prepare(fiber, bottom, &run_thread);
   }

@@ -89,6 +89,7 @@ struct Fiber {
   unsigned mask, line;
   Payload brought;
   std::vector<Copy> copies;
+  std::vector<std::uint64_t> turns;  // of each loop that it is in: which iterations these are
   unsigned committed;
 };
 

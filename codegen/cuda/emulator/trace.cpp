@@ -1,7 +1,8 @@
-// What warps ask of memory: the accesses that a warp's threads make at one place of the code, the
-// n-th time that each comes there between two barriers, are one request.
+// What warps ask of memory: the accesses that a warp's threads make between two barriers at one
+// place of the code, in the same iterations of the loops around it, are one request.
 #include <algorithm>
 #include <map>
+#include <tuple>
 
 #include "trace.h"
 
@@ -9,14 +10,8 @@ namespace emulator {
 
 namespace {
 
-struct Visit {
-  std::uintptr_t place;
-  unsigned traced, turn;
-  bool operator<(const Visit& other) const {
-    if (place != other.place) return place < other.place;
-    return traced != other.traced ? traced < other.traced : turn < other.turn;
-  }
-};
+// The place, the kind of request, the iterations, and how often a thread was there in these.
+using Visit = std::tuple<std::uintptr_t, unsigned, std::uint64_t, unsigned>;
 
 struct Asked {
   std::int64_t offset;
@@ -25,8 +20,8 @@ struct Asked {
 
 // Per warp: what its threads asked for since the last barrier.
 std::vector<std::map<Visit, std::vector<Asked>>> asked;
-// Per thread: how often it came to a place.
-std::vector<std::map<std::pair<std::uintptr_t, unsigned>, unsigned>> turns;
+// Per thread: how often it was somewhere.
+std::vector<std::map<Visit, unsigned>> visits;
 
 // The most words of a bank that some threads need at once.
 unsigned long busiest(const std::vector<Asked>& some, unsigned from, unsigned to) {
@@ -87,26 +82,32 @@ unsigned long matrices(const std::vector<Asked>& some) {
 }  // namespace
 
 void trace(Traced traced, std::int64_t offset, unsigned size, void* place) {
-  auto at = reinterpret_cast<std::uintptr_t>(place);
-  auto& own = turns[current->number];
-  unsigned turn = own[{at, unsigned(traced)}]++;
-  if (!size) return;  // it came here, and asked for nothing
-  asked[current->number / 32][{at, unsigned(traced), turn}].push_back(
-      {offset, current->number % 32, size});
+  Visit visit = {reinterpret_cast<std::uintptr_t>(place), unsigned(traced),
+                 current->turns.empty() ? 0 : current->turns.back(), 0};
+  std::get<3>(visit) = visits[current->number][visit]++;
+  asked[current->number / 32][visit].push_back({offset, current->number % 32, size});
 }
 
+void enter_iteration(unsigned line, long long number) {
+  std::uint64_t around = current->turns.empty() ? 0 : current->turns.back();
+  std::uint64_t own = (around ^ line) * 0x9e3779b97f4a7c15 ^ std::uint64_t(number);
+  current->turns.push_back((own ^ own >> 29) * 0xbf58476d1ce4e5b9);
+}
+
+void leave_iteration() { current->turns.pop_back(); }
+
 void begin_trace(unsigned threads) {
-  turns.assign(threads, {});
+  visits.assign(threads, {});
   asked.assign((threads + 31) / 32, {});
 }
 
 void end_requests() {
   for (auto& warp : asked) {
     for (auto& [visit, some] : warp) {
-      Traffic& sum = launch->traffic[visit.traced];
+      Traffic& sum = launch->traffic[std::get<1>(visit)];
       ++sum.requests;
       for (const Asked& one : some) sum.bytes += one.size;
-      switch (Traced(visit.traced)) {
+      switch (Traced(std::get<1>(visit))) {
         case Traced::global_read:
         case Traced::global_write: sum.units += sectors(some); break;
         case Traced::matrix_read: sum.units += matrices(some); break;
@@ -115,7 +116,7 @@ void end_requests() {
     }
     warp.clear();
   }
-  for (auto& thread : turns) thread.clear();
+  for (auto& thread : visits) thread.clear();
 }
 
 }  // namespace emulator

@@ -14,7 +14,7 @@ enum class Traced : unsigned {
   matrix_read,
 };
 
-// An access of the current thread; of 0 bytes where it came to the place and made none.
+// An access of the current thread.
 void trace(Traced traced, std::int64_t offset, unsigned size, void* place);
 
 void begin_trace(unsigned threads);
