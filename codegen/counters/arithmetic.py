@@ -14,7 +14,7 @@ from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.walk import children
 from tcl.grammar.syntax.types import ScalarType
 
-Instructions: TypeAlias = Counter[str]
+Instructions: TypeAlias = Mapping[str, float]
 """How many of each kind: ``KINDS``."""
 KINDS = (
     *("fma", "float", "double", "mufu", "convert", "integer", "branch"),

@@ -30,6 +30,11 @@ class Traffic:
             self.exact and other.exact,
         )
 
+    def left(self, share: float) -> Traffic:
+        """A share of it."""
+        requests, units, moved = (round(n * share) for n in (self.requests, self.units, self.bytes))
+        return Traffic(requests, units, moved, self.exact)
+
     @property
     def each(self) -> float:
         """Units a request."""
@@ -37,7 +42,8 @@ class Traffic:
 
 
 def traffic_of(access: Access) -> Traffic:
-    """What one access of the code comes to, over all blocks and iterations."""
+    """What one access of the code comes to, over all blocks and iterations, as the source has
+    it."""
     place, size = access.place, access.size
     requests = units = moved = 0
     modulus = SECTOR if access.kind.is_global else WORD
@@ -58,7 +64,7 @@ def traffic_of(access: Access) -> Traffic:
 
 
 def by_kind(accesses: Iterable[Access]) -> dict[Memory, Traffic]:
-    """The sums over the accesses of each kind."""
+    """The sums over the accesses of each kind, as the source has them."""
     found = dict.fromkeys(Memory, Traffic())
     for access in accesses:
         found[access.kind] += traffic_of(access)

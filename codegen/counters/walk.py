@@ -9,7 +9,8 @@ from __future__ import annotations
 import itertools
 import math
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import TypeAlias, assert_never
@@ -48,21 +49,40 @@ Scope: TypeAlias = Mapping[str, Linear]
 """Fold → its offset in points."""
 
 
+_GRID = "grid "
+"""What the variables of blocks begin with."""
+
+
 class Memory(Enum):
     """What a request is."""
 
     GLOBAL_READ = "global reads"
     GLOBAL_WRITE = "global writes"
+    GLOBAL_COPY = "global copies"
+    """What asynchronous copies read, past the first cache."""
     SHARED_READ = "shared reads"
     SHARED_WRITE = "shared writes"
-    SHARED_COPY = "asynchronous copies"
-    """Their writes to shared memory."""
+    SHARED_COPY = "shared copies"
+    """What they write."""
     MATRIX_READ = "matrix reads"
     """``ldmatrix``."""
 
     @property
     def is_global(self) -> bool:
-        return self in (Memory.GLOBAL_READ, Memory.GLOBAL_WRITE)
+        """Whether sectors are asked for, else wavefronts."""
+        return self in (Memory.GLOBAL_READ, Memory.GLOBAL_WRITE, Memory.GLOBAL_COPY)
+
+
+@dataclass(frozen=True, slots=True)
+class Box:
+    """The elements that an access goes through."""
+
+    of_block: tuple[int, ...]
+    """Along each axis of the tensor, those of one block."""
+    of_all: tuple[int, ...]
+    """Those of all blocks."""
+    grid: frozenset[str]
+    """The variables of blocks on which it depends."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -81,9 +101,16 @@ class Access:
     outside: Place
     """The place before the loops that are written out: what is asked for there is on its way at
     once."""
+    box: Box | None = None
+    """The elements; None for what threads exchange."""
     ahead: int = 1
     """How many iterations of the loop around it are on their way."""
+    phase: int = 0
+    """Which of the block's statements it belongs to: one after the other, by number."""
     matrices: int = 0
+    different: float = 1.0
+    """The share of a thread's accesses that compilers leave: where loops that are written out read
+    an element again, it is in a register."""
 
 
 @dataclass(slots=True)
@@ -102,6 +129,10 @@ class Walk:
     """Accumulators: those that a thread has for itself, and the 32-bit words of one."""
     read_words: int = 0
     """Words that a thread reads before it computes, the most."""
+    phase: int = 0
+    written_out: dict[str, int] = field(default_factory=dict)
+    """Variables of serial loops → iterations that are written out at once."""
+    _piped: bool = False
     _threads: np.ndarray[tuple[int], np.dtype[np.int64]] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -112,8 +143,8 @@ class Walk:
         """Goes through the kernel."""
         loops, scope = {}, dict[str, Linear]()
         for k, folds in enumerate(self.kernel.grid):
-            loops[f"grid {k}"] = folds[0].count
-            scope |= {f.name: Linear(0, {f"grid {k}": f.step}) for f in folds}
+            loops[f"{_GRID}{k}"] = folds[0].count
+            scope |= {f.name: Linear(0, {f"{_GRID}{k}": f.step}) for f in folds}
         for space in self.kernel.spaces:
             after = space.thread_count
             for fold in space.threads:
@@ -193,9 +224,52 @@ class Walk:
             kind = Memory.SHARED_WRITE if write else Memory.SHARED_READ
         elif kind is None:
             kind = Memory.GLOBAL_WRITE if write else Memory.GLOBAL_READ
-        size = width * layout.itemsize
-        self.accesses.append(Access(kind, ref.tensor, size, place, offset, outside, ahead))
-        self._compute(place, Counter(memory=1))
+        size, box = width * layout.itemsize, self._box(ref, layout, scope)
+        around = [self.written_out[v] for v in outside.loops if v in self.written_out]
+        ahead = max(ahead, math.prod(around))
+        different = 1.0 if write else self._different(offset, place, outside)
+        self.accesses.append(
+            Access(
+                *(kind, ref.tensor, size, place, offset, outside, box, ahead, self.phase),
+                different=different,
+            )
+        )
+        if kind is not Memory.GLOBAL_COPY:  # one instruction reads and writes
+            self._compute(place, {"memory": different})
+
+    def _different(self, offset: Linear, place: Place, outside: Place) -> float:
+        """The share of different offsets among those of loops that are written out."""
+        whole = {v for v in outside.loops if self.written_out.get(v) == outside.loops[v]}
+        apart = [v for v in place.loops if v not in outside.loops or v in whole]
+        found, count = np.zeros(1, np.int64), 1
+        for variable in apart:
+            turns = np.arange(place.loops[variable]) * offset.factors.get(variable, 0)
+            found = np.unique(found[:, None] + turns)
+            count *= place.loops[variable]
+        return len(found) / count
+
+    def _box(self, ref: ir.TensorRef, layout: ir.Layout, scope: Scope) -> Box:
+        """The elements that an access at this place goes through."""
+        of_block, of_all, blocks = [], [], set[str]()
+        for subscript, extent in zip(ref.subscripts, layout.extents, strict=True):
+            if not isinstance(subscript, ir.Affine):
+                of_block.append(extent)
+                of_all.append(extent)
+                continue
+            own = every = 1
+            for name, c in subscript.terms:
+                geometry = self.geometry
+                folds = [geometry.fold[name]] if name in geometry.fold else geometry.folds[name]
+                for fold in folds:
+                    if fold.name in scope:
+                        moved = abs(c) * fold.step * (fold.count - 1)
+                        every += moved
+                        grid = [v for v in scope[fold.name].factors if v.startswith(_GRID)]
+                        own += 0 if grid else moved
+                        blocks |= set(grid)
+            of_block.append(min(own, extent))
+            of_all.append(min(every, extent))
+        return Box(tuple(of_block), tuple(of_all), frozenset(blocks))
 
     def _compute(self, place: Place, instructions: Instructions) -> None:
         if instructions:
@@ -217,19 +291,31 @@ class Walk:
                 self._carry(statement, place)
             case ir.For(loop=loop, body=body, pause=pause) if uniform(statement):
                 inner, within = self._serial(loop.fold, scope, place, pause)
-                self._together(body, inner, within)
+                with self._one_phase():
+                    self._together(body, inner, within)
             case ir.Pipeline():
                 self._pipeline(statement, scope, place)
             case ir.Fill():
+                self.phase += not self._piped
                 self._fill(statement, scope, place, place, asynchronous=False)
             case ir.For() | ir.Accumulate() if combines(statement):
                 self._combined(statement, scope, place)
             case ir.Block() | ir.For() | ir.Store() | ir.Let() | ir.Accumulate():
+                self.phase += not self._piped
                 self._loops(statement, scope, self._taking_part(statement, scope, place))
             case ir.First() | ir.Prefetch() | ir.Matrix():
                 raise ir.IRError(f"a GPU has no {type(statement).__name__}")
             case _:
                 assert_never(statement)
+
+    @contextmanager
+    def _one_phase(self) -> Iterator[None]:
+        """Inside of a loop whose iterations are all of one phase."""
+        around = self._piped
+        self.phase += not around
+        self._piped = True
+        yield
+        self._piped = around
 
     def _loops(self, statement: ir.Statement, scope: Scope, place: Place) -> None:
         """Loops of one thread, from the outermost."""
@@ -281,6 +367,8 @@ class Walk:
                 if isinstance(s, ir.Carry) and stretches:
                     self._carry(s, place.within(f"{fold.name} stretch", stretches))
         inner, within = self._entered([fold], scope, place)
+        if times > 1:
+            self.written_out[fold.name] = times
         if count > 1 and times < count:
             turns = -(-count // times)
             turn = place.within(fold.name, turns)
@@ -313,9 +401,10 @@ class Walk:
         inner, within = self._serial(pipeline.loop.fold, scope, place, pipeline.pause)
         self._compute(within, Counter(barrier=1))
         ahead = pipeline.buffers - 1 if asynchronous else 1
-        for fill in pipeline.fills:
-            self._fill(fill, inner, within, within, asynchronous=asynchronous, ahead=ahead)
-        self._together(pipeline.body, inner, within)
+        with self._one_phase():
+            for fill in pipeline.fills:
+                self._fill(fill, inner, within, within, asynchronous=asynchronous, ahead=ahead)
+            self._together(pipeline.body, inner, within)
 
     def _fill(
         self,
@@ -345,9 +434,8 @@ class Walk:
             raise ir.IRError(f"{store.ref.tensor} is filled with what is no copy")
         kind = Memory.SHARED_COPY if asynchronous else Memory.SHARED_WRITE
         self._access(store.ref, scope, place, outside, width=width, kind=kind)
-        self._access(value.ref, scope, source, outside, width=width, ahead=ahead)
-        if asynchronous:  # one instruction reads and writes
-            self._compute(source, Counter(memory=-1))
+        kind = Memory.GLOBAL_COPY if asynchronous else Memory.GLOBAL_READ
+        self._access(value.ref, scope, source, outside, width=width, kind=kind, ahead=ahead)
         self._compute(place, Counter(integer=3 + len(source.tests)))
 
     # Sums of several threads.
@@ -608,7 +696,9 @@ class Walk:
         offset = self._index(self._layout(load.ref).place(load.ref), at)
         matrices = 4 if pairs else count
         self.accesses.append(
-            Access(Memory.MATRIX_READ, load.ref.tensor, 16, within, offset, place, 1, matrices)
+            Access(
+                Memory.MATRIX_READ, load.ref.tensor, 16, within, offset, place, matrices=matrices
+            )
         )
         self._compute(within, Counter(memory=1))
 

@@ -61,13 +61,10 @@ def emit_program(program: ir.Built, profile: GpuProfile, unchecked: bool = False
     sites: list[Site] = []
     used: set[str] = set()
     names = Names()
-    # From sm_100 on, NVRTC 13.5 crashes on some sums that not all threads take part in. What the
-    # others add up then is what the first ones do, and is stored nowhere.
-    idle_sums = profile.capability >= (10, 0)
     found: list[tuple[Launch, list[str], list[str]]] = []
     for k, kernel in enumerate(program.kernels):
         name = names.new(f"{program.name}_{k}")
-        found.append(_kernel(program, kernel, idle_sums, name, sites, used, unchecked))
+        found.append(_kernel(program, kernel, profile.idle_sums, name, sites, used, unchecked))
     texts = []
     for launch, parameters, lines in found:
         parameters = [*parameters, *(["unsigned long long *error"] if sites else [])]

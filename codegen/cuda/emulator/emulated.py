@@ -22,8 +22,8 @@ ORDERS: tuple[Order, ...] = ("forward", "reverse", "random")
 """In which a block's threads, and the blocks, take their turns."""
 
 TRACED = (
-    *("global reads", "global writes", "shared reads", "shared writes"),
-    *("asynchronous copies", "matrix reads"),
+    *("global reads", "global writes", "global copies"),
+    *("shared reads", "shared writes", "shared copies", "matrix reads"),
 )
 """Kinds of requests for memory, in the order of ``Traced`` in trace.h."""
 

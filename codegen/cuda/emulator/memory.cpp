@@ -261,7 +261,9 @@ void copy_async(void* to, const void* from, unsigned size, bool valid, void* pla
   require_shared(to, size, place);
   if (launch->traffic) {
     trace(Traced::shared_copy, static_cast<unsigned char*>(to) - shared.begin, size, place);
-    if (valid) trace_access(from, size, Access::read, place);
+    const auto* source = static_cast<const unsigned char*>(from);
+    if (valid && within(global, source))
+      trace(Traced::global_copy, within_tensor(source - global.begin), size, place);
   }
   if (!access(to, size, size, Access::write, place)) return;
   if (valid && !access(from, size, size, Access::read, place)) return;

@@ -109,6 +109,7 @@ void end_requests() {
       for (const Asked& one : some) sum.bytes += one.size;
       switch (Traced(std::get<1>(visit))) {
         case Traced::global_read:
+        case Traced::global_copy:
         case Traced::global_write: sum.units += sectors(some); break;
         case Traced::matrix_read: sum.units += matrices(some); break;
         default: sum.units += wavefronts(some);

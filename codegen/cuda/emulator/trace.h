@@ -8,6 +8,7 @@ namespace emulator {
 enum class Traced : unsigned {
   global_read,
   global_write,
+  global_copy,  // what cp.async reads
   shared_read,
   shared_write,
   shared_copy,  // what cp.async writes
