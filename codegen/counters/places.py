@@ -44,15 +44,15 @@ class Linear:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Test:
+class Condition:
     """``value < bound``: where it does not hold, a thread does nothing."""
 
     value: Linear
     bound: int
 
-    def negated(self) -> Test:
+    def negated(self) -> Condition:
         """``value >= bound``."""
-        return Test(self.value.scaled(-1), 1 - self.bound)
+        return Condition(self.value.scaled(-1), 1 - self.bound)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -63,7 +63,7 @@ class Place:
     """The threads of a block that come here."""
     loops: Mapping[str, int]
     """Variables → iterations, blocks included."""
-    tests: tuple[Test, ...] = ()
+    tests: tuple[Condition, ...] = ()
     exact: bool = True
     """Whether nothing but iterations decides who comes here."""
 
@@ -71,7 +71,7 @@ class Place:
         """Inside of a loop."""
         return replace(self, loops={**self.loops, variable: count})
 
-    def where(self, *tests: Test) -> Place:
+    def where(self, *tests: Condition) -> Place:
         """Inside of a condition."""
         return replace(self, tests=(*self.tests, *tests)) if tests else self
 
@@ -158,7 +158,7 @@ def _states(place: Place, offset: Linear, modulus: int) -> tuple[Offsets, Offset
 
 
 def _reach(
-    place: Place, tests: Sequence[Test], rest: Sequence[str]
+    place: Place, tests: Sequence[Condition], rest: Sequence[str]
 ) -> tuple[np.ndarray[tuple[int], np.dtype[np.int64]], np.ndarray[tuple[int], np.dtype[np.int64]]]:
     """The least and the most that the rest of the variables and the threads add to each test's
     value."""

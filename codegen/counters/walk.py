@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -24,14 +23,14 @@ from tcl.codegen.counters.arithmetic import (
     instructions_of,
 )
 from tcl.codegen.counters.conditions import bounds_of
-from tcl.codegen.counters.places import Linear, Place, Test
+from tcl.codegen.counters.places import Condition, Linear, Place
 from tcl.codegen.counters.requests import WARP
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.fragments import Fragment, fragments
 from tcl.codegen.loopir.geometry import Geometry
 from tcl.codegen.loopir.guards import guarded
 from tcl.codegen.loopir.terms import factors
-from tcl.codegen.loopir.unrolling import written_out
+from tcl.codegen.loopir.unrolling import MANY, written_out
 from tcl.codegen.loopir.walk import (
     alone,
     chain,
@@ -127,6 +126,8 @@ class Walk:
     """Instructions of a thread at places."""
     held: dict[str, tuple[tuple[ir.Fold, ...], int]] = field(default_factory=dict)
     """Accumulators: those that a thread has for itself, and the 32-bit words of one."""
+    held_words: dict[str, int] = field(default_factory=dict)
+    """The words of all of those that are in registers."""
     read_words: int = 0
     """Words that a thread reads before it computes, the most."""
     phase: int = 0
@@ -168,13 +169,13 @@ class Walk:
                     found += scope[fold.name].scaled(c)
         return found
 
-    def _there(self, dims: Iterable[str], scope: Scope) -> tuple[Test, ...]:
+    def _there(self, dims: Iterable[str], scope: Scope) -> tuple[Condition, ...]:
         """That dimensions are at points that they have."""
         found = []
         for name in dims:
             dim = self.geometry.dims[name]
             value = self._index(ir.Affine.variable(name), scope)
-            found.append(Test(value, dim.first + dim.extent))
+            found.append(Condition(value, dim.first + dim.extent))
         return tuple(found)
 
     def _where(self, condition: ir.Value, scope: Scope, place: Place) -> Place:
@@ -182,7 +183,7 @@ class Walk:
         bounds = bounds_of(condition)
         if bounds is None:
             return replace(place, exact=False)
-        tests = (Test(self._index(affine, scope), bound) for affine, bound in bounds)
+        tests = (Condition(self._index(affine, scope), bound) for affine, bound in bounds)
         return place.where(*tests)
 
     def _entered(
@@ -284,7 +285,7 @@ class Walk:
                 for s in body:
                     self._together(s, scope, place)
             case ir.Barrier():
-                self._compute(place, Counter(barrier=1))
+                self._compute(place, {"barrier": 1})
             case ir.Declare():
                 self._declare(statement)
             case ir.Carry():
@@ -343,13 +344,16 @@ class Walk:
 
     def _declare(self, declare: ir.Declare) -> None:
         own = tuple(f for f in declare.over if f not in self.geometry.threads)
-        self.held[declare.name] = own, max(1, declare.type.compute.bits // 32)
+        words, count = max(1, declare.type.compute.bits // 32), math.prod(f.count for f in own)
+        self.held[declare.name] = own, words
+        if not declare.seldom or count <= MANY:  # else in local memory
+            self.held_words[declare.name] = words * count
 
     def _carry(self, carry: ir.Carry, place: Place) -> None:
         folds, words = self.held[carry.name]
         count = math.prod(f.count for f in folds)
         kind = "double" if words > 1 else "float"
-        self._compute(place, Counter({kind: count * (1 if carry.lost is None else 6)}))
+        self._compute(place, {kind: count * (1 if carry.lost is None else 6)})
 
     def _serial(
         self,
@@ -372,7 +376,7 @@ class Walk:
         if count > 1 and times < count:
             turns = -(-count // times)
             turn = place.within(fold.name, turns)
-            self._compute(turn, Counter(integer=2, branch=1))
+            self._compute(turn, {"integer": 2, "branch": 1})
         return inner, within
 
     def _taking_part(self, statement: ir.Statement, scope: Scope, place: Place) -> Place:
@@ -396,10 +400,10 @@ class Walk:
 
     def _pipeline(self, pipeline: ir.Pipeline, scope: Scope, place: Place) -> None:
         if pipeline.meet:
-            self._compute(place, Counter(barrier=1))
+            self._compute(place, {"barrier": 1})
         asynchronous = pipeline.ahead is ir.Ahead.ASYNCHRONOUS
         inner, within = self._serial(pipeline.loop.fold, scope, place, pipeline.pause)
-        self._compute(within, Counter(barrier=1))
+        self._compute(within, {"barrier": 1})
         ahead = pipeline.buffers - 1 if asynchronous else 1
         with self._one_phase():
             for fill in pipeline.fills:
@@ -436,7 +440,7 @@ class Walk:
         self._access(store.ref, scope, place, outside, width=width, kind=kind)
         kind = Memory.GLOBAL_COPY if asynchronous else Memory.GLOBAL_READ
         self._access(value.ref, scope, source, outside, width=width, kind=kind, ahead=ahead)
-        self._compute(place, Counter(integer=3 + len(source.tests)))
+        self._compute(place, {"integer": 3 + len(source.tests)})
 
     # Sums of several threads.
 
@@ -463,8 +467,8 @@ class Walk:
         while apart << shuffles < min(end, WARP):
             shuffles += 1
         words = max(1, combined.type.compute.bits // 32)
-        self._compute(place, Counter({k: n * shuffles for k, n in step.items()}))
-        self._compute(place, Counter(shuffle=shuffles * words))
+        self._compute(place, {k: n * shuffles for k, n in step.items()})
+        self._compute(place, {"shuffle": shuffles * words})
         if end <= WARP:
             return
         following, size = max(apart, WARP), combined.type.compute.itemsize
@@ -472,8 +476,8 @@ class Walk:
         self._exchanged(Memory.SHARED_WRITE, self._threads, size, place)
         for k in range(0, end, following):
             self._exchanged(Memory.SHARED_READ, first + k, size, place)
-        self._compute(place, Counter({k: n * (end // following - 1) for k, n in step.items()}))
-        self._compute(place, Counter(barrier=2, integer=4))
+        self._compute(place, {k: n * (end // following - 1) for k, n in step.items()})
+        self._compute(place, {"barrier": 2, "integer": 4})
 
     def _exchanged(
         self,
@@ -484,7 +488,7 @@ class Walk:
     ) -> None:
         offset = Linear(0, {}, numbers * size)
         self.accesses.append(Access(kind, "", size, place, offset, place))
-        self._compute(place, Counter(memory=1))
+        self._compute(place, {"memory": 1})
 
     # What a thread does at points of its own, as ``cuda.emit.thread_body`` has it.
 
@@ -508,7 +512,7 @@ class Walk:
             self._body(geometry, loops, parts, dims, scope, place, lane, partial=partial)
             return
         first = self._index(ir.Affine.variable(lane.dim), scope)
-        whole = Test(first + Linear(reach), dim.first + dim.extent)
+        whole = Condition(first + Linear(reach), dim.first + dim.extent)
         rest = tuple(d for d in dims if d != lane.dim)
         there = geometry.all_there(lane.dim)
         self._body(there, loops, parts, rest, scope, place.where(whole), lane, partial=False)
@@ -565,9 +569,9 @@ class Walk:
         within = within.where(*self._there(fragment.guarded, inner))
         self._access(fragment.load.ref, inner, within, place, width=width)
         shared = self.program.tensor(fragment.load.ref.tensor).shared
-        self._compute(place, Counter(integer=1 if shared else 2))
+        self._compute(place, {"integer": 1 if shared else 2})
         if fragment.guarded:
-            self._compute(within, Counter(integer=len(fragment.guarded)))
+            self._compute(within, {"integer": len(fragment.guarded)})
 
     def _points(
         self,
@@ -583,7 +587,7 @@ class Walk:
         """The statements of one point. ``known``: what was read before; ``gathered``: what is
         written in vectors."""
         depends = _Dependence(geometry, [x.fold for x in loops], set(self.held))
-        read = set(known)
+        read = dict.fromkeys(known, -1)
         for statement in _flat(parts):
             for value in values_in(statement):
                 self._in_place(value, scope, place, outside, read)
@@ -604,7 +608,7 @@ class Walk:
                     raise ir.IRError(f"{type(statement).__name__} lies in an unrolled loop")
             # Of all iterations that are written out, each takes its share.
             share = {k: n / depends.all for k, n in made.items() if n}
-            self._compute(place, Counter(share))  # type: ignore[arg-type]  # shares
+            self._compute(place, share)
 
     def _in_place(
         self,
@@ -612,9 +616,10 @@ class Walk:
         scope: Scope,
         place: Place,
         outside: Place,
-        read: set[ir.TensorRef],
+        read: dict[ir.TensorRef, int],
     ) -> None:
-        """What is read where it is used."""
+        """What is read where it is used. ``read``: elements → their accesses; -1 for those that
+        were read before."""
         match value:
             case ir.Select(condition=condition, then=then, otherwise=otherwise):
                 self._in_place(condition, scope, place, outside, read)
@@ -627,10 +632,19 @@ class Walk:
                     failed = replace(place, exact=False)
                 self._in_place(otherwise, scope, failed, outside, read)
                 return
+            case ir.Binary(op="&&" | "||", left=left, right=right):
+                self._in_place(left, scope, place, outside, read)
+                self._in_place(right, scope, replace(place, exact=False), outside, read)
+                return
             case ir.Load(ref=ref) if ref not in read:
-                read.add(ref)
+                read[ref] = len(self.accesses)
                 self._access(ref, scope, place, outside)
-                self._compute(place, Counter(integer=2))
+                self._compute(place, {"integer": 2})
+            case ir.Load(ref=ref) if read[ref] >= 0 and self.accesses[read[ref]].place != place:
+                # Under another condition: compilers read it again, or do not.
+                before = self.accesses[read[ref]]
+                unsure = replace(before, place=replace(before.place, exact=False))
+                self.accesses[read[ref]] = unsure
         for inner in children(value):
             self._in_place(inner, scope, place, outside, read)
 
@@ -654,7 +668,7 @@ class Walk:
         for load, dim, count in ((by_row, rows, 4), (by_column, columns, 2)):
             self._matrix_fragments(load, dim, depth, kept.get(dim), count, scope, place)
         _, within = self._entered(kept.values(), scope, place)
-        self._compute(within, Counter(mma=1))
+        self._compute(within, {"mma": 1})
         words = sum(n * (kept[d].count if d in kept else 1) for d, n in ((rows, 4), (columns, 2)))
         self.read_words = max(self.read_words, words)
 
@@ -676,7 +690,7 @@ class Walk:
                 point = lane % 4 + 4 * (k // 2 if count == 4 else k)
                 at = self._fragment_place(inner, dim, row, depth, point)
                 self._access(load.ref, at, within, place)
-                self._compute(within, Counter(convert=1))
+                self._compute(within, {"convert": 1})
             return
         pairs = count == 2 and kept is not None and kept.count % 2 == 0
         if kept is not None and pairs:
@@ -700,7 +714,7 @@ class Walk:
                 Memory.MATRIX_READ, load.ref.tensor, 16, within, offset, place, matrices=matrices
             )
         )
-        self._compute(within, Counter(memory=1))
+        self._compute(within, {"memory": 1})
 
     def _fragment_place(
         self,

@@ -1,4 +1,4 @@
-"""Loops of a GPU's thread that are written out."""
+"""Loops of a GPU's thread that are written out, and how many numbers stay in registers."""
 
 from __future__ import annotations
 
@@ -14,6 +14,10 @@ BRANCHING = 4
 """How many of those a point with branches is worth: compilers take long to straighten them out."""
 LONGEST = 16
 """Iterations that are."""
+
+MANY = 8
+"""Numbers that are used seldom and may be in registers all the same. A total is read and written
+once per 256 products: from local memory that is 1 % of what the products' operands take."""
 
 
 def written_out(loop: ir.For) -> int:

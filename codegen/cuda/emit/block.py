@@ -15,13 +15,9 @@ from tcl.codegen.cuda.emit.threads import Threads
 from tcl.codegen.cuda.emit.writer import Accumulators, Writer, iteration, write_carry
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.guards import guarded
-from tcl.codegen.loopir.unrolling import written_out
+from tcl.codegen.loopir.unrolling import MANY, written_out
 from tcl.codegen.loopir.walk import alone, chain, combines, uniform
 from tcl.grammar.sizes.varying import Size
-
-_MANY = 8
-"""Numbers that are used seldom and may be in registers all the same. A total is read and written
-once per 256 products: from local memory that is 1 % of what the products' operands take."""
 
 
 class BlockWriter:
@@ -69,7 +65,7 @@ class BlockWriter:
         count = math.prod(f.count for f in own)
         # A volatile array lies in local memory: the compiler keeps everything else in registers, so
         # that half as many threads would fit.
-        type_ = "volatile " * (declare.seldom and count > _MANY) + c_type(declare.type)
+        type_ = "volatile " * (declare.seldom and count > MANY) + c_type(declare.type)
         if declare.start is None:
             self.lines.add(f"{type_} {name}{sizes};")
             return
