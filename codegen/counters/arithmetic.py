@@ -6,7 +6,7 @@ that of a plain sum, without the paths for rare arguments.
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
@@ -25,7 +25,12 @@ reciprocals, roots, powers and logarithms to base 2. ``memory``: requests, one f
 
 
 def _costs(**counts: int) -> Instructions:
-    return Counter(counts)
+    return counts
+
+
+def added(one: Instructions, other: Instructions) -> Instructions:
+    """Both."""
+    return {k: one.get(k, 0) + other.get(k, 0) for k in (*one, *other)}
 
 
 _ROUNDING = _costs(convert=1)
@@ -68,7 +73,7 @@ def own_instructions(value: ir.Value) -> Instructions:
     type_ = value.type.compute
     match value:
         case ir.Unary(op=op):
-            return _plain(type_) if op == "-" and not type_.is_float else Counter()
+            return _plain(type_) if op == "-" and not type_.is_float else {}
         case ir.Binary(op=op, left=left):
             return _operator(op, left.type.compute)
         case ir.Select():
@@ -79,7 +84,7 @@ def own_instructions(value: ir.Value) -> Instructions:
             return FUNCTIONS.get(name, _OTHER)
         case ir.Cast(operand=operand):
             return _conversion(operand.type, value.type)
-    return Counter()
+    return {}
 
 
 def _operator(op: str, type_: ScalarType) -> Instructions:
@@ -105,7 +110,7 @@ def _plain(type_: ScalarType) -> Instructions:
 
 def _conversion(one: ScalarType, other: ScalarType) -> Instructions:
     if one == other or (one.compute == other.compute and one.is_float):
-        return Counter() if one.compute == one and other.compute == other else _costs(float=1)
+        return {} if one.compute == one and other.compute == other else _costs(float=1)
     if one.is_float or other.is_float:
         return _costs(convert=1)
     return _costs(integer=1)
@@ -119,12 +124,11 @@ def accumulated(op: str, value: ir.Value) -> Instructions:
         return own_instructions(value)
     if fused_product(op, value) is not None:
         return _costs(double=1) if type_.bits == 64 else _costs(fma=1)
-    found = Counter(own_instructions(value))
     if op in ("min", "max") and type_.is_float and type_.bits == 32:
-        found.update(float=1)
+        step = _costs(float=1)  # no say in which of two zeros
     else:
-        found.update(_operator(op, type_))
-    return found
+        step = _operator(op, type_)
+    return added(own_instructions(value), step)
 
 
 def fused_product(op: str, value: ir.Value) -> ir.Binary | None:
@@ -141,10 +145,12 @@ def inside(op: str, value: ir.Value) -> tuple[ir.Value, ...]:
     return children(value if product is None else product)
 
 
-def instructions_of(values: tuple[ir.Value, ...], times: Callable[[ir.Value], int]) -> Instructions:
+def instructions_of(
+    values: tuple[ir.Value, ...], times: Callable[[ir.Value], int]
+) -> dict[str, float]:
     """All that these values take, and the values inside of them. ``times``: how often one is
     computed. Equal ones are computed once; sums of products are fused."""
-    found: Instructions = Counter()
+    found: dict[str, float] = defaultdict(float)
     seen: set[ir.Value] = set()
     pending = list(values)
     while pending:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
@@ -101,7 +102,7 @@ class Place:
                 active = active & ((left > 0) if moved is None else (moved < left))
             offsets = starts[part, None] + own
             counts = np.repeat(weights[part], -(-threads // WARP))
-            some, there = _in_warps(offsets), _in_warps(active)
+            some, there = _in_warps(offsets), _in_warps(active).astype(bool)
             used = there.any(axis=1)
             yield counts[used], some[used], there[used]
 
@@ -114,13 +115,14 @@ _PORTION = 1 << 18
 """Threads that are looked at together."""
 
 
-def _in_warps(values: np.ndarray[tuple[int, int], np.dtype[np.generic]]) -> Offsets:
+def _in_warps(values: Any) -> Offsets:
     """N x threads as warps of 32, the last filled up with zeros."""
     count, threads = values.shape
     beyond = -threads % WARP
     if beyond:
         values = np.pad(values, ((0, 0), (0, beyond)))
-    return values.reshape(count * ((threads + beyond) // WARP), WARP)
+    whole: Offsets = values.reshape(count * ((threads + beyond) // WARP), WARP)
+    return whole
 
 
 def _states(place: Place, offset: Linear, modulus: int) -> tuple[Offsets, Offsets, Offsets]:

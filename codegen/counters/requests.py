@@ -43,7 +43,8 @@ def wavefronts(offsets: Offsets, active: Active, size: int) -> Counts:
         return _busiest_bank(offsets, active, size)
     parts = np.array([_in_parts(offsets, active, size, size // WORD // k) for k in (1, 2)])
     if size == 2 * WORD:
-        return np.where(_pairs(offsets, active), parts[1], parts[0])
+        paired: Counts = np.where(_pairs(offsets, active), parts[1], parts[0])
+        return paired
     found = np.zeros(len(offsets), np.int64)
     for half in (slice(0, WARP // 2), slice(WARP // 2, WARP)):
         own, there = offsets[:, half], active[:, half]
@@ -88,7 +89,8 @@ def _busiest_bank(offsets: Offsets, active: Active, size: int) -> Counts:
     count = len(words)
     slots = (np.arange(count)[:, None] * BANKS + words % BANKS)[new]
     per_bank = np.bincount(slots, minlength=count * BANKS).reshape(count, BANKS)
-    return per_bank.max(axis=1)
+    most: Counts = per_bank.max(axis=1)
+    return most
 
 
 def _different(values: Offsets) -> Counts:

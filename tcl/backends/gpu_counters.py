@@ -72,8 +72,8 @@ def _rows(counts: KernelCounts, prediction: Prediction) -> Iterator[tuple[str, s
         f"{needed_in_flight(profile) / 1024:.1f} keep memory busy",
     )
     found = counts.instructions
-    for kind, title in _KINDS.items():
-        if number := found.get(kind, 0.0):
+    for instruction, title in _KINDS.items():
+        if number := found.get(instruction, 0.0):
             yield title, f"{number / blocks:,.0f} instructions of warps a block"
     for pipe, seconds in sorted(prediction.pipes.items(), key=lambda item: -item[1]):
         binds = ", which binds" if pipe == prediction.binding else ""
@@ -86,23 +86,30 @@ def _traffic(kind: Memory, own: Traffic) -> str:
     return f"{own.requests:,} requests of {own.each:.2f} {units}{most}"
 
 
-def compared(
-    program: ir.Built, profile: GpuProfile, seen: Sequence[Mapping[str, tuple[int, int]]]
-) -> str:
-    """The requests of each kernel beside those that an emulator saw: (requests, sectors or
-    wavefronts) by kind."""
+Asked = Mapping[str, tuple[int, int]]
+"""(requests, sectors or wavefronts) of a kernel, by kind."""
+
+
+def counted(program: ir.Built, profile: GpuProfile) -> list[Asked]:
+    """Of each kernel, as its source has them."""
+    walks = (Walk(program, kernel, profile.idle_sums).run() for kernel in program.kernels)
+    found = (by_kind(walk.accesses) for walk in walks)
+    return [{kind.value: (t.requests, t.units) for kind, t in own.items()} for own in found]
+
+
+def compared(counted: Sequence[Asked], seen: Sequence[Asked]) -> list[str]:
+    """The requests of each kernel beside those that an emulator saw, as lines."""
     lines = []
-    for position, (kernel, own) in enumerate(zip(program.kernels, seen, strict=True)):
-        found = by_kind(Walk(program, kernel, profile.idle_sums).run().accesses)
-        rows = [("", "counted", "", "emulated", "", "")]
-        for kind, asked in found.items():
-            requests, units = own[kind.value]
-            if asked.requests or requests:
-                unit = "sectors" if kind.is_global else "wavefronts"
-                numbers = asked.requests, asked.units, requests, units
-                rows.append((kind.value, *(f"{n:,}" for n in numbers), f"requests, {unit}"))
-        lines += [f"kernel {position}: {LABEL}", *_columns(rows)]
-    return "\n".join(lines)
+    for position, (own, other) in enumerate(zip(counted, seen, strict=True)):
+        rows: list[tuple[str, ...]] = [
+            (f"kernel {position}", "requests", "emulated", "sectors, wavefronts", "emulated", "")
+        ]
+        for kind, (requests, units) in own.items():
+            if requests or other[kind][0]:
+                numbers = requests, other[kind][0], units, other[kind][1]
+                rows.append((kind, *(f"{n:,}" for n in numbers), LABEL))
+        lines += _columns(rows)
+    return lines
 
 
 def _columns(rows: Sequence[Sequence[str]]) -> list[str]:
@@ -114,7 +121,7 @@ def _columns(rows: Sequence[Sequence[str]]) -> list[str]:
 
 
 def _aligned(rows: Sequence[tuple[str, str]]) -> list[str]:
-    """Each with the label that nothing here is measured."""
+    """With the label that nothing here is measured."""
     first, second = (max(len(row[k]) for row in rows) for k in (0, 1))
     return [f"  {a.ljust(first)}  {b.ljust(second)}  {LABEL}" for a, b in rows]
 

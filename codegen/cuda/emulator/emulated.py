@@ -139,7 +139,7 @@ class Emulated:
         words += [arena.address(ERRORS)] if self.module.sites else []
         arguments = (ctypes.c_void_p * max(1, len(words)))(*words)
         begins = sorted((p.start, p.first) for p in arena.places.values())
-        origins = (Origin * len(begins))(*begins)
+        origins = (Origin * len(begins))(*(Origin(*b) for b in begins))
         request = LaunchRequest(
             kernel=self.library.function(entry(self.number, position)),
             arguments=ctypes.cast(arguments, ctypes.c_void_p),
