@@ -48,6 +48,11 @@ Scope: TypeAlias = Mapping[str, Linear]
 """Fold → its offset in points."""
 
 
+_TURN_OF_BUFFERS, _PLACE_OF_THREAD = 18, 8
+"""Instructions for which buffer comes next and what is waited for, and for where a thread is: about
+as many as NVRTC 13.5 has for sm_90."""
+_WRITTEN_OUT = 5
+"""Iterations of a pipeline that it writes out, where all buffers are known."""
 _GRID = "grid "
 """What the variables of blocks begin with."""
 
@@ -151,7 +156,9 @@ class Walk:
             for fold in space.threads:
                 after //= fold.count
                 scope[fold.name] = Linear(0, {}, self._threads // after % fold.count * fold.step)
-        self._together(self.kernel.body, scope, Place(self._threads >= 0, loops))
+        place = Place(self._threads >= 0, loops)
+        self._compute(place, {"integer": _PLACE_OF_THREAD})
+        self._together(self.kernel.body, scope, place)
         return self
 
     # Where things are.
@@ -403,7 +410,8 @@ class Walk:
             self._compute(place, {"barrier": 1})
         asynchronous = pipeline.ahead is ir.Ahead.ASYNCHRONOUS
         inner, within = self._serial(pipeline.loop.fold, scope, place, pipeline.pause)
-        self._compute(within, {"barrier": 1})
+        loop = self.geometry.iterations(pipeline.loop.fold) > _WRITTEN_OUT
+        self._compute(within, {"barrier": 1, "integer": _TURN_OF_BUFFERS * loop})
         ahead = pipeline.buffers - 1 if asynchronous else 1
         with self._one_phase():
             for fill in pipeline.fills:
@@ -586,7 +594,7 @@ class Walk:
     ) -> None:
         """The statements of one point. ``known``: what was read before; ``gathered``: what is
         written in vectors."""
-        depends = _Dependence(geometry, [x.fold for x in loops], set(self.held))
+        depends = _Dependence(geometry, [x.fold for x in loops], self.held)
         read = dict.fromkeys(known, -1)
         for statement in _flat(parts):
             for value in values_in(statement):
@@ -776,7 +784,8 @@ class _Dependence:
 
     geometry: Geometry
     loops: list[ir.Fold]
-    accumulators: Collection[str]
+    held: Mapping[str, tuple[tuple[ir.Fold, ...], int]]
+    """Accumulators, and the folds that they have."""
     lets: dict[str, frozenset[ir.Fold]] = field(default_factory=dict)
 
     @property
@@ -796,7 +805,8 @@ class _Dependence:
             elif isinstance(v, ir.Position):
                 affine = [v.index]
             elif isinstance(v, ir.Variable):
-                found |= self.lets.get(v.name, frozenset(self.loops))
+                own, _ = self.held.get(v.name, (self.loops, 1))
+                found |= self.lets.get(v.name, frozenset(f for f in self.loops if f in own))
                 continue
             else:
                 continue
