@@ -25,6 +25,9 @@ _L2_BYTES = 64
 """That a multiprocessor gets from the second cache in a cycle."""
 _SCHEDULERS = 4
 """Instructions of warps that a multiprocessor begins in a cycle."""
+_HIDING, _ALONE = 8, 0.5
+"""Warps of a multiprocessor from which on one can always go on, and how often one alone can, about:
+two for each scheduler hide what an instruction waits for another one."""
 _SLOW_LANES = 16
 """Of reciprocals, roots, powers and conversions in a cycle."""
 _SHUFFLE_LANES, _INTEGER_LANES = 32, 64
@@ -58,7 +61,7 @@ def predict(counts: KernelCounts) -> Prediction:
     """What these counts come to on their device."""
     profile, n = counts.profile, counts.instructions
     blocks = max(1, counts.blocks)
-    cycle = counts.busiest / blocks / profile.clock
+    cycle = counts.busiest / blocks / profile.clock / _hidden(counts)
     """Seconds for one cycle's work of all blocks' sums."""
 
     def lanes(count: float, width: int) -> float:
@@ -86,11 +89,21 @@ def predict(counts: KernelCounts) -> Prediction:
     return Prediction({name: seconds for name, seconds in pipes.items() if seconds})
 
 
+def _hidden(counts: KernelCounts) -> float:
+    """The share of cycles in which some warp of a multiprocessor can go on."""
+    warps = counts.resident * -(-counts.threads // WARP)
+    return min(1.0, _ALONE + (1 - _ALONE) * warps / _HIDING)
+
+
+def memory_rate(profile: GpuProfile) -> float:
+    """Bytes that memory moves in a second, about."""
+    return ACHIEVED * profile.memory_bytes_per_second
+
+
 def needed_in_flight(profile: GpuProfile) -> float:
     """Bytes that a multiprocessor has to have on their way so that memory is always busy: Little's
     law."""
-    rate = ACHIEVED * profile.memory_bytes_per_second
-    return rate * LATENCY / profile.multiprocessors
+    return memory_rate(profile) * LATENCY / profile.multiprocessors
 
 
 def _waiting(counts: KernelCounts) -> float:
@@ -102,7 +115,7 @@ def _waiting(counts: KernelCounts) -> float:
 def _memory(counts: KernelCounts) -> float:
     """Seconds that memory takes, where reads keep it busy; longer where they do not."""
     profile = counts.profile
-    rate = ACHIEVED * profile.memory_bytes_per_second
+    rate = memory_rate(profile)
     used = min(profile.multiprocessors, counts.blocks)
     seconds = counts.dram_written / rate
     moved = sum(x.bytes for x in counts.loads)
@@ -117,7 +130,7 @@ def roofline(cost: Cost, profile: GpuProfile) -> float:
     """Seconds that nobody can do the work of a def in less."""
     products = sum(n for kind, n in cost.products.items() if "float" in kind)
     math = cost.single / profile.float32_flops + products / profile.tensor_flops
-    return max(math, cost.bytes_moved / (ACHIEVED * profile.memory_bytes_per_second))
+    return max(math, cost.bytes_moved / memory_rate(profile))
 
 
 def share(cost: Cost, predictions: Iterable[Prediction], profile: GpuProfile) -> float:
