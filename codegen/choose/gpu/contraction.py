@@ -52,9 +52,9 @@ def contraction(shape: Shape, profile: GpuProfile) -> OptionsDraft | None:
     if cores is not None:
         return cores
     found: list[tuple[float, OptionsDraft]] = []
-    for made in _candidates(shape, sides, lane, (one, other), profile):
+    for made, program in _candidates(shape, sides, lane, (one, other), profile):
         if made not in (draft for _, draft in found):
-            found.append((_seconds(shape, made, profile), made))
+            found.append((_seconds(shape, made, program, profile), made))
     return min(found, key=lambda each: each[0])[1] if found else None
 
 
@@ -64,45 +64,46 @@ def _candidates(
     lane: int | None,
     pair: tuple[ir.Load, ir.Load],
     profile: GpuProfile,
-) -> Iterator[OptionsDraft]:
+) -> Iterator[tuple[OptionsDraft, ir.Program]]:
     """Blocks of 16 x 16 threads, of which the first is the largest tile that leaves work for all
-    multiprocessors; then those whose threads hold more, or that are smaller."""
+    multiprocessors; then those whose threads hold more, or that are smaller. With each, the
+    nest's program."""
     usual = (SIDE, SIDE)
-    lanes = [lane]
+    along = lane
     if not any(shape.stride(x.ref, k) == 1 for x in pair for k in (*sides[0], *sides[1])):
-        lanes.append(None)  # vectors would be of nothing but results
+        along = None  # vectors would be of nothing but results
     enough = _WAVES * profile.multiprocessors
     for held in _HELD:
         made = _tiles(shape, sides, lane, held, usual)
         fills = held == _HELD[-1] or _blocks(shape, made) >= enough
-        if fills and _staged(shape, made, pair, profile):
-            yield made
+        if fills and (program := _staged(shape, made, pair, profile)) is not None:
+            yield made, program
             break
-    for along in reversed(lanes):
-        for held, threads in _LARGE:
-            made = _tiles(shape, sides, along, held, threads)
-            if _staged(shape, made, pair, profile):
-                yield made
+    for held, threads in _LARGE:
+        made = _tiles(shape, sides, along, held, threads)
+        if (program := _staged(shape, made, pair, profile)) is not None:
+            yield made, program
 
 
 def _staged(
     shape: Shape, made: OptionsDraft, pair: tuple[ir.Load, ir.Load], profile: GpuProfile
-) -> bool:
-    """Gives a draft its tiles of the reductions and its panels; whether these fit."""
+) -> ir.Program | None:
+    """Gives a draft its tiles of the reductions and its panels; the nest's program, or None if
+    these do not fit."""
     assert shape.pair is not None
     _reductions(shape, made, pair)
     tiles = sum(0 < made.tile.get(k, 0) < shape.extent(k) for k in shape.reductions)
     reads = operands(shape.nest.point)
     made.stage = tuple(1 + tiles if k in shape.pair else -1 for k in range(len(reads)))
     for made.buffers in (3 if profile.async_copies else 2, 2, 1) if tiles else (1,):
-        if _fits(shape, made, profile):
-            return True
-    return False
+        if (program := _fitting(shape, made, profile)) is not None:
+            return program
+    return None
 
 
-def _seconds(shape: Shape, made: OptionsDraft, profile: GpuProfile) -> float:
+def _seconds(shape: Shape, made: OptionsDraft, program: ir.Program, profile: GpuProfile) -> float:
     """What a draft comes to, with its longest reduction split as is best."""
-    counts = counts_of(shape.program, shape.nest, made.options(), profile)
+    counts = counts_of(program, profile)
     if counts is None:
         return math.inf
     k = max(shape.reductions, key=shape.extent)
@@ -210,10 +211,10 @@ def _on_tensor_cores(
     reads = operands(shape.nest.point)
     made.stage = tuple(1 + tiles if load in pair else -1 for load in reads)
     made.buffers = 4 if tiles else 1
-    return made if _fits(shape, made, profile) else None
+    return None if _fitting(shape, made, profile) is None else made
 
 
-def _fits(shape: Shape, made: OptionsDraft, profile: GpuProfile) -> bool:
-    """Whether panels fit into shared memory, and lie so that tensor cores can read them."""
-    options = made.options()
-    return alone(shape.program, shape.nest, options, profile) is not None
+def _fitting(shape: Shape, made: OptionsDraft, profile: GpuProfile) -> ir.Program | None:
+    """The nest with these options; None if panels do not fit into shared memory, or do not lie so
+    that tensor cores can read them."""
+    return alone(shape.program, shape.nest, made.options(), profile)

@@ -9,10 +9,8 @@ from tcl.codegen.counters.counts import KernelCounts, count_program
 from tcl.codegen.counters.prediction import LAUNCH, memory_rate, predict
 from tcl.codegen.devices.gpu import GpuProfile
 from tcl.codegen.loopir import ir
-from tcl.codegen.options.nest_options import NestOptions
 from tcl.codegen.passes.gpu.build_blocks import BuildBlocks
 from tcl.codegen.passes.gpu.split import parts_of
-from tcl.codegen.passes.gpu.steps import alone
 
 _PARTS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32)
 _TILES = 4
@@ -21,14 +19,10 @@ _WORTH = 0.9
 """Of the time without it, at most, so that a split is chosen."""
 
 
-def counts_of(
-    program: ir.Program, nest: ir.Nest, options: NestOptions, profile: GpuProfile
-) -> KernelCounts | None:
-    """What a nest alone asks for with these options; None if it cannot have them."""
-    made = alone(program, nest, options, profile)
-    if made is None:
-        return None
-    counts = count_program(BuildBlocks(profile)(made), profile)
+def counts_of(program: ir.Program, profile: GpuProfile) -> KernelCounts | None:
+    """What the nest of a program asks for that has been through all passes; None if it asks for
+    nothing."""
+    counts = count_program(BuildBlocks(profile)(program), profile)
     return counts[0] if len(counts) == 1 else None
 
 

@@ -160,7 +160,8 @@ def _split_parts(
     tiled = any(level >= 0 for level in o.stage or ())
     k = max(reductions, key=lambda k: nest.dims[k].extent)
     if tiled:
-        counts = counts_of(program, nest, o, profile)
+        made = alone(program, nest, o, profile)
+        counts = None if made is None else counts_of(made, profile)
         if counts is None:
             return ()
         count, _ = best_split(counts, nest, k, tile[k] if k < len(tile) else 1)
