@@ -35,6 +35,8 @@ _LINE_SECTORS = 4
 """Sectors that the first cache hands over in a cycle."""
 _MMA_FLOPS = 2 * 16 * 8 * 16
 """Of one instruction for 16-bit floats; one for tf32 has half as many, at half the rate."""
+_APART = 0.03
+"""The share of a pipe's time that no other one's covers, about."""
 LAUNCH = 1.5e-6
 """Seconds between two kernels, about."""
 
@@ -55,6 +57,13 @@ class Prediction:
     def seconds(self) -> float:
         """With the launch."""
         return self.pipes[self.binding] + LAUNCH
+
+    @property
+    def rank(self) -> float:
+        """Seconds with some of those of all other pipes, which do not overlap wholly: what tells
+        kernels apart that one pipe binds alike."""
+        longest = self.pipes[self.binding]
+        return self.seconds + _APART * (sum(self.pipes.values()) - longest)
 
 
 def predict(counts: KernelCounts) -> Prediction:

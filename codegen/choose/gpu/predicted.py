@@ -27,11 +27,12 @@ def counts_of(program: ir.Program, profile: GpuProfile) -> KernelCounts | None:
 
 
 def best_split(counts: KernelCounts, nest: ir.Nest, k: int, tile: int) -> tuple[int, float]:
-    """(parts, seconds): into how many parts the reduction ``k`` of a nest that asks for so much is
-    best split, and what it takes then; ``tile``: the points of it between two fills of panels."""
+    """(parts, rank): into how many parts the reduction ``k`` of a nest that asks for so much is
+    best split, and what it
+    takes then, to be compared; ``tile``: the points of it between two fills of panels."""
     extent = nest.dims[k].extent
     sizes = {parts_of(extent, p, _TILES * max(1, tile)) for p in _PARTS}
-    whole = predict(counts).seconds
+    whole = predict(counts).rank
     timed = [(_in_parts(counts, nest, p), p) for p in sizes if p > 1]
     seconds, parts = min(timed, default=(math.inf, 1))
     return (parts, seconds) if seconds < _WORTH * whole else (1, whole)
@@ -48,4 +49,4 @@ def _in_parts(counts: KernelCounts, nest: ir.Nest, parts: int) -> float:
         loads=tuple(replace(x, times=-(-x.times // parts)) for x in counts.loads),
     )
     total = (parts + 1) * moved / memory_rate(counts.profile)
-    return predict(split).seconds + total + 2 * LAUNCH
+    return predict(split).rank + total + 2 * LAUNCH
