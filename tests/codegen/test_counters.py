@@ -291,6 +291,26 @@ def test_products_multiply_and_add_once(kind: str) -> None:
     assert found.dram_written == 4 * 1024 * 1024
 
 
+@pytest.mark.parametrize(("kind", "shared"), [("NN", 0.6), ("NT", 0.6), ("TN", 0.85), ("TT", 0.9)])
+@pytest.mark.parametrize("size", [1024, 2048])
+def test_large_products_wait_for_no_panels(kind: str, shared: float, size: int) -> None:
+    """By default threads hold so much that shared memory has less to do than arithmetic."""
+    sized = sized_of(product(*kind), dict(M=size, N=size, K=size))
+    found, *_ = count_program(schedule(sized, DEFAULT, H200), H200)
+    pipes = predict(found).pipes
+    assert pipes["shared memory"] <= shared * pipes["float32"]
+    assert found.waves > 0.9
+
+
+def test_few_results_of_long_sums_are_split() -> None:
+    """All multiprocessors have work, and tiles stay large."""
+    sized = sized_of(product("N", "T"), dict(M=128, N=1024, K=1024))
+    counts = count_program(schedule(sized, DEFAULT, H200), H200)
+    assert len(counts) == 2
+    assert counts[0].blocks >= 132
+    assert predict(counts[0]).pipes["shared memory"] <= 5e-6
+
+
 def test_tensor_cores() -> None:
     found = counts_of(product("N", "N", "half"), M=1024, N=1024, K=1024)
     assert found.instructions["mma"] == 1024**3 / (16 * 8 * 16)

@@ -70,7 +70,7 @@ def _candidates(
     nest's program."""
     usual = (SIDE, SIDE)
     along = lane
-    if not any(shape.stride(x.ref, k) == 1 for x in pair for k in (*sides[0], *sides[1])):
+    if lane is not None and not any(shape.stride(x.ref, lane) == 1 for x in pair):
         along = None  # vectors would be of nothing but results
     enough = _WAVES * profile.multiprocessors
     for held in _HELD:
