@@ -6,11 +6,12 @@ import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
+from tcl.codegen.counters.accesses import Memory
 from tcl.codegen.counters.arithmetic import Instructions
 from tcl.codegen.counters.dram import Loads, dram_bytes, loads_of
 from tcl.codegen.counters.places import Place
 from tcl.codegen.counters.traffic import Traffic, traffic_of
-from tcl.codegen.counters.walk import Memory, Walk
+from tcl.codegen.counters.walk import Walk
 from tcl.codegen.devices.gpu import GpuProfile
 from tcl.codegen.devices.occupancy import Occupancy, fitting
 from tcl.codegen.loopir import ir

@@ -6,9 +6,9 @@ import math
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
+from tcl.codegen.counters.accesses import Access, Box, Memory
 from tcl.codegen.counters.requests import SECTOR
 from tcl.codegen.counters.traffic import Traffic
-from tcl.codegen.counters.walk import Access, Box, Memory
 from tcl.codegen.devices.gpu import GpuProfile
 from tcl.codegen.loopir import ir
 from tcl.common.dataclass import dataclass

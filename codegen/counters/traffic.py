@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from tcl.codegen.counters.accesses import Access, Memory
 from tcl.codegen.counters.requests import SECTOR, WORD, matrix_wavefronts, sectors, wavefronts
-from tcl.codegen.counters.walk import Access, Memory
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,11 +11,11 @@ import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from enum import Enum
 from typing import TypeAlias, assert_never
 
 import numpy as np
 
+from tcl.codegen.counters.accesses import Access, Box, Memory
 from tcl.codegen.counters.arithmetic import (
     Instructions,
     accumulated,
@@ -23,6 +23,7 @@ from tcl.codegen.counters.arithmetic import (
     instructions_of,
 )
 from tcl.codegen.counters.conditions import bounds_of
+from tcl.codegen.counters.dependence import Dependence
 from tcl.codegen.counters.places import Condition, Linear, Place
 from tcl.codegen.counters.requests import WARP
 from tcl.codegen.loopir import ir
@@ -40,7 +41,6 @@ from tcl.codegen.loopir.walk import (
     statements,
     uniform,
     values_in,
-    walk,
 )
 from tcl.grammar.syntax.types import FLOAT32
 
@@ -55,66 +55,6 @@ _WRITTEN_OUT = 5
 """Iterations of a pipeline that it writes out, where all buffers are known."""
 _GRID = "grid "
 """What the variables of blocks begin with."""
-
-
-class Memory(Enum):
-    """What a request is."""
-
-    GLOBAL_READ = "global reads"
-    GLOBAL_WRITE = "global writes"
-    GLOBAL_COPY = "global copies"
-    """What asynchronous copies read, past the first cache."""
-    SHARED_READ = "shared reads"
-    SHARED_WRITE = "shared writes"
-    SHARED_COPY = "shared copies"
-    """What they write."""
-    MATRIX_READ = "matrix reads"
-    """``ldmatrix``."""
-
-    @property
-    def is_global(self) -> bool:
-        """Whether sectors are asked for, else wavefronts."""
-        return self in (Memory.GLOBAL_READ, Memory.GLOBAL_WRITE, Memory.GLOBAL_COPY)
-
-
-@dataclass(frozen=True, slots=True)
-class Box:
-    """The elements that an access goes through."""
-
-    of_block: tuple[int, ...]
-    """Along each axis of the tensor, those of one block."""
-    of_all: tuple[int, ...]
-    """Those of all blocks."""
-    grid: frozenset[str]
-    """The variables of blocks on which it depends."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Access:
-    """One access of the code."""
-
-    kind: Memory
-    tensor: str
-    """Empty for what threads exchange."""
-    size: int
-    """Bytes that a thread accesses at once."""
-    place: Place
-    offset: Linear
-    """Bytes from the tensor's first element, or from the beginning of a panel's buffer. Where data
-    decides, what it depends on is taken to lead to places far apart."""
-    outside: Place
-    """The place before the loops that are written out: what is asked for there is on its way at
-    once."""
-    box: Box | None = None
-    """The elements; None for what threads exchange."""
-    ahead: int = 1
-    """How many iterations of the loop around it are on their way."""
-    phase: int = 0
-    """Which of the block's statements it belongs to: one after the other, by number."""
-    matrices: int = 0
-    different: float = 1.0
-    """The share of a thread's accesses that compilers leave: where loops that are written out read
-    an element again, it is in a register."""
 
 
 @dataclass(slots=True)
@@ -594,7 +534,7 @@ class Walk:
     ) -> None:
         """The statements of one point. ``known``: what was read before; ``gathered``: what is
         written in vectors."""
-        depends = _Dependence(geometry, [x.fold for x in loops], self.held)
+        depends = Dependence(geometry, [x.fold for x in loops], self.held)
         read = dict.fromkeys(known, -1)
         for statement in _flat(parts):
             for value in values_in(statement):
@@ -775,41 +715,3 @@ def _flat(parts: Iterable[ir.Statement]) -> Iterable[ir.Statement]:
             yield from _flat(s.body)
         else:
             yield s
-
-
-@dataclass(slots=True)
-class _Dependence:
-    """How often a value is computed in loops that are written out: once for each iteration of
-    those that it depends on."""
-
-    geometry: Geometry
-    loops: list[ir.Fold]
-    held: Mapping[str, tuple[tuple[ir.Fold, ...], int]]
-    """Accumulators, and the folds that they have."""
-    lets: dict[str, frozenset[ir.Fold]] = field(default_factory=dict)
-
-    @property
-    def all(self) -> int:
-        """Iterations of all of them."""
-        return math.prod(map(self.geometry.iterations, self.loops))
-
-    def times(self, value: ir.Value) -> int:
-        return math.prod(map(self.geometry.iterations, self.folds(value)))
-
-    def folds(self, value: ir.Value) -> frozenset[ir.Fold]:
-        """Those that a value depends on."""
-        found: set[ir.Fold] = set()
-        for v in walk(value):
-            if isinstance(v, ir.Load):
-                affine = [s for s in v.ref.subscripts if isinstance(s, ir.Affine)]
-            elif isinstance(v, ir.Position):
-                affine = [v.index]
-            elif isinstance(v, ir.Variable):
-                own, _ = self.held.get(v.name, (self.loops, 1))
-                found |= self.lets.get(v.name, frozenset(f for f in self.loops if f in own))
-                continue
-            else:
-                continue
-            names = {name for a in affine for name, _ in a.terms}
-            found |= {f for f in self.loops if f.dim in names or f.name in names}
-        return frozenset(found)

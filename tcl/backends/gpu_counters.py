@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from tcl.codegen.counters.accesses import Memory
 from tcl.codegen.counters.counts import KernelCounts, count_program
 from tcl.codegen.counters.prediction import (
     LAUNCH,
@@ -14,7 +15,7 @@ from tcl.codegen.counters.prediction import (
     share,
 )
 from tcl.codegen.counters.traffic import Traffic, by_kind
-from tcl.codegen.counters.walk import Memory, Walk
+from tcl.codegen.counters.walk import Walk
 from tcl.codegen.devices.gpu import GpuProfile
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.cost import Cost
