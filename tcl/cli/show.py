@@ -58,6 +58,7 @@ _STAGES = (
     "schedule",
     "source",
     "asm",
+    "counters",
     "resources",
     "reference",
 )
@@ -65,7 +66,10 @@ _OF_TEXT = ("ast", "canonical", "ranges", "reference")
 """Those that are the same for all options and devices."""
 
 
-_OF_A_GPU = "--stage resources is what kernels take of a GPU; say of which, as in --device h200"
+_OF_A_GPU = {
+    "counters": "--stage counters is what kernels ask of a GPU",
+    "resources": "--stage resources is what kernels take of a GPU",
+}
 
 
 @click.command("show")
@@ -81,8 +85,9 @@ _OF_A_GPU = "--stage resources is what kernels take of a GPU; say of which, as i
     help="ast: as parsed. canonical: what keys the cache. ranges: of every index, and where they "
     "come from, with shapes and first indices. ir: loops before, schedule: after the "
     "options are applied. plan: what each option comes to, and why. source: LLVM IR, or CUDA C++. "
-    "asm: assembly, or PTX. resources: what kernels take of a GPU. reference: its generated "
-    "Python.",
+    "asm: assembly, or PTX. counters: what kernels ask of a GPU's memory and pipes, and the time "
+    "that takes at least. resources: registers and memory that they take. reference: its "
+    "generated Python.",
 )
 @click.option(
     "--device",
@@ -177,8 +182,8 @@ def _device(name: str, threads: int | None, stage: str) -> CpuProfile | GpuProfi
         )
     found = device_named(name)
     if isinstance(found, CpuProfile):
-        if stage == "resources":
-            raise click.UsageError(_OF_A_GPU)
+        if stage in _OF_A_GPU:
+            raise click.UsageError(f"{_OF_A_GPU[stage]}; say of which, as in --device h200")
         return replace(found, threads=thread_count(threads, None if name == "cpu" else found.cores))
     without_threads(name, threads)
     return found

@@ -14,9 +14,8 @@ from functools import cached_property
 
 import numpy as np
 
-from tcl.codegen.cuda.emit.module import Launch
-from tcl.codegen.cuda.run.occupancy import Occupancy, Resources, occupancy
 from tcl.codegen.devices.gpu import GpuProfile
+from tcl.codegen.devices.occupancy import Occupancy, fitting
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.walk import operands
 from tcl.codegen.passes.gpu.limits import exchange_bytes
@@ -102,9 +101,7 @@ class Mapped:
     @cached_property
     def fullness(self) -> Occupancy:
         """What a multiprocessor holds at once."""
-        needs = Resources("", self.registers, 0, 0, 0, 0)
-        launch = Launch("", self.block_count, self.block_threads, self.shared, ())
-        return occupancy(needs, launch, self.device)
+        return fitting(self.block_threads, self.registers, self.shared, self.device)
 
     @cached_property
     def waves(self) -> float:

@@ -431,9 +431,9 @@ def test_its_own_code_is_compiled_once_for_all_processes(
     run, make = own.run_compiler, own._runtime.__wrapped__
     monkeypatch.setattr(own, "run_compiler", lambda *given: compiled.append(run(*given)))
     first = [file.read_bytes() for file in make()]
-    assert len(compiled) == len(first) == 3
+    assert len(compiled) == len(first) == 4
     assert [file.read_bytes() for file in make()] == first
-    assert len(compiled) == 3
+    assert len(compiled) == 4
     before = own._made_of()
     monkeypatch.setattr(own, "_RUNTIME", (*own._RUNTIME, "-DNEW"))
     assert own._made_of() != before

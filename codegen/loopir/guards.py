@@ -1,28 +1,28 @@
-"""Where a statement may do what it does only at points that are there."""
+"""Where a statement of a GPU's thread may do what it does only at points that are there."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from typing import assert_never
 
-from tcl.codegen.cuda.emit.fragments import hoistable
-from tcl.codegen.cuda.emit.scope import CudaScope, Geometry
 from tcl.codegen.loopir import ir
+from tcl.codegen.loopir.fragments import hoistable
+from tcl.codegen.loopir.geometry import Geometry
 from tcl.codegen.loopir.walk import loads, values_in, walk
 
 
 def guarded(
-    geometry: Geometry, body: ir.Statement, loops: Sequence[ir.Loop], scope: CudaScope
+    geometry: Geometry, body: ir.Statement, loops: Sequence[ir.Loop], around: Container[str]
 ) -> tuple[str, ...]:
     """The dimensions with points that are not there, at which the statements inside of some
     unrolled loops and lanes must not do what they do: write, read what cannot be read before the
-    loops, or add to a sum what is not zero."""
+    loops, or add to a sum what is not zero. ``around``: the folds of loops around all of them."""
     parts = body.body if isinstance(body, ir.Block) else (body,)
     found = set[str]()
     for statement in parts:
         found |= set(_touching(geometry, statement, loops))
         if isinstance(statement, ir.Accumulate):
-            found |= set(_adding(geometry, statement, loops, scope))
+            found |= set(_adding(geometry, statement, loops, around))
     return tuple(d for d in geometry.dims if d in found and geometry.ragged[d])
 
 
@@ -49,14 +49,16 @@ def _named_dims(geometry: Geometry, ref: ir.TensorRef) -> Iterator[str]:
 
 
 def _adding(
-    geometry: Geometry, accumulate: ir.Accumulate, loops: Sequence[ir.Loop], scope: CudaScope
+    geometry: Geometry, accumulate: ir.Accumulate, loops: Sequence[ir.Loop], around: Container[str]
 ) -> Iterator[str]:
     """The reductions of which a point is added here, unless it is zero where it is not there."""
-    known = {*scope.folds, *(x.fold.name for x in loops)}
+    own = {x.fold.name for x in loops}
     tensors = (geometry.program.tensor(x.ref.tensor) for x in loads(accumulate.value))
     read = bool(loops) or all(t.shared for t in tensors)
     for name, dim in geometry.dims.items():
-        here = dim.reduction and all(f.name in known for f in geometry.folds[name])
+        here = dim.reduction and all(
+            f.name in own or f.name in around for f in geometry.folds[name]
+        )
         if here and not (read and zero_beyond(geometry, name, accumulate)):
             yield name
 
