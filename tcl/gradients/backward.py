@@ -298,10 +298,11 @@ class Backward:
         ranges = {renamed.get(i, i): r for i, r in step.ranges.items()}
         results = [renamed.get(i, i) for i in step.statement.indices]
 
-        def rank(index: str) -> tuple[int, bool]:
-            """Long loops first; of lengths that are not known, those of results."""
+        def rank(index: str) -> tuple[bool, bool, int]:
+            """Long loops first: of lengths that are not known, those of results."""
             first, stop = ranges[index]
-            return -((stop - first).constant or 0), index not in results
+            length = (stop - first).constant
+            return length is not None, length is None and index not in results, -(length or 0)
 
         subscripts = []
         for subscript in read.subscripts:

@@ -13,7 +13,7 @@ from tcl.grammar.syntax import walk as walk_ast
 from tcl.grammar.tree import checked as c
 from tcl.grammar.tree.traverse import walk
 from tcl.gradients.polynomials import ZERO, Poly, poly_tree
-from tcl.gradients.propagate import needless_cast
+from tcl.gradients.propagate import needless_cast, whole
 from tcl.gradients.ranges import Box, Formulas
 from tcl.gradients.trees import NOWHERE, apply, binary, cast, name, number
 from tcl.gradients.versions import Step, Version
@@ -85,6 +85,8 @@ class Writer:
         """One side of an operation, whose conversion may happen by itself."""
         if isinstance(operand, c.Cast) and needless_cast(operand, other):
             return self.tree(operand.operand)
+        if operand.type.is_float and not isinstance(other, c.Const | c.Cast):
+            return whole(operand, self.tree(operand))
         return self.tree(operand)
 
 

@@ -15,9 +15,9 @@ from tcl.grammar.syntax.printer import to_text
 from tcl.grammar.tree import checked as c
 from tcl.gradients.backward import Backward
 from tcl.gradients.forward import Forward, Names, names_in
-from tcl.gradients.polynomials import Poly, of_atom
+from tcl.gradients.polynomials import Poly, of_atom, of_number
 from tcl.gradients.ranges import Formulas, infer
-from tcl.gradients.terms import tidied
+from tcl.gradients.terms import Integers
 from tcl.gradients.trees import NOWHERE, name, number
 from tcl.gradients.versions import depending, steps_of
 
@@ -65,7 +65,7 @@ def gradient_text(
 ) -> str:
     """As ``grad``, of a checked def."""
     known = _known_sizes(checked, sizes)
-    formulas = Formulas.of(checked, known)
+    formulas = Formulas.of(checked, {n: of_number(value) for n, value in known.items()})
     steps = steps_of(checked, formulas)
     outputs = [t for t in checked.outputs if t.type.is_float]
     seeded = _chosen("wanted", wanted, outputs, checked) or [t.name for t in outputs]
@@ -91,9 +91,9 @@ def gradient_text(
 
 def _known_sizes(
     checked: c.CheckedDef, sizes: Mapping[str, int] | str | None
-) -> Mapping[str, int] | None:
+) -> Mapping[str, int]:
     if sizes is None:
-        return None
+        return {}
     if isinstance(sizes, str):
         return parse_sizes(sizes, checked)
     if set(sizes) != set(checked.sizes):
@@ -177,7 +177,7 @@ class _Assembled:
         definition = self._definition()
         parts = [self._tidied(s) for s in definition.statements if isinstance(s, ast.Assign)]
         definition = replace(definition, statements=tuple(parts))
-        return to_text(_without_needless(definition))
+        return to_text(_without_needless(definition, {s: p for p, s in self.symbols.items()}))
 
     def _definition(self) -> ast.Def:
         self._bind_sizes()
@@ -229,34 +229,40 @@ class _Assembled:
         if extent not in self.symbols:
             declared = [b.size for b in self.checked.bindings if (b.tensor, b.axis) == (tensor.name, axis)]
             given = [d for d in declared if isinstance(d, str) and d.isidentifier()]
-            wanted = given[0] if given else f"{tensor.name}_{axis}"
+            wanted = given[0] if given else f"{self._index(tensor, axis).upper()}O"
             self.symbols[extent] = wanted if given else self.names.fresh(wanted)
         return self.symbols[extent]
 
+    def _index(self, tensor: c.Tensor, axis: int) -> str:
+        """What the first statement calls an index of its target."""
+        first = next(s for s in self.checked.statements if s.target == tensor.name)
+        return first.indices[axis]
+
     def _tidied(self, statement: ast.Assign) -> ast.Assign:
-        sizes = {*self.checked.sizes, *self.symbols.values()}
         ranges = [w for w in statement.where if isinstance(w, ast.Range)]
-        integers = frozenset(sizes | {w.index for w in ranges})
-        left = [i.name for i in statement.indices if isinstance(i, ast.Name)]
-        order = [*left, *(w.index for w in ranges if w.index not in left)]
-
-        def tidy(tree: ast.Expr) -> ast.Expr:
-            return tidied(tree, integers, order, self.symbols)
-
+        sizes = frozenset({*self.checked.sizes, *self.symbols.values()})
+        outer = Integers({}, sizes, self.symbols)
+        known = [(w.index, outer.poly(w.start), outer.poly(w.stop)) for w in ranges]
+        inner = {i: (a, b) for i, a, b in known if a is not None and b is not None}
+        assert len(inner) == len(ranges), "of sizes"
+        lengths = [b - a for a, b in inner.values()]
+        integers = Integers(inner, sizes, self.symbols, lengths)
         where: list[ast.Where] = []
         for clause in statement.where:
             if isinstance(clause, ast.Range):
-                clause = replace(clause, start=tidy(clause.start), stop=tidy(clause.stop))
+                start, stop = outer.tidied(clause.start), outer.tidied(clause.stop)
+                clause = replace(clause, start=start, stop=stop)
             elif isinstance(clause, ast.Let):
-                clause = replace(clause, value=tidy(clause.value))
+                clause = replace(clause, value=integers.tidied(clause.value))
             where.append(clause)
-        return replace(statement, rhs=tidy(statement.rhs), where=tuple(where))
+        return replace(statement, rhs=integers.tidied(statement.rhs), where=tuple(where))
 
 
-def _without_needless(definition: ast.Def) -> ast.Def:
-    """The def without the ranges that inference finds by itself, for all sizes."""
+def _without_needless(definition: ast.Def, known: Mapping[str, Poly]) -> ast.Def:
+    """The def without the ranges that inference finds by itself, for all sizes; ``known``: the
+    formulas of sizes that are no inputs' of the forward def."""
     (checked,) = check(to_text(definition)).values()
-    formulas = Formulas.of(checked, None)
+    formulas = Formulas.of(checked, known)
     statements: list[ast.Statement] = []
     for own, statement in zip(definition.statements, checked.statements, strict=True):
         assert isinstance(own, ast.Assign)

@@ -97,11 +97,12 @@ class Propagation:
         a, b = self.tree(left), self.tree(right)
         match op:
             case "*":
-                yield from self.terms(left, times(seed, b), conditions)
-                yield from self.terms(right, times(seed, a), conditions)
+                yield from self.terms(left, times(seed, self._beside(right)), conditions)
+                yield from self.terms(right, times(seed, self._beside(left)), conditions)
             case "/":
-                yield from self.terms(left, over(seed, b), conditions)
-                by_right = negative(over(times(seed, a), binary("*", b, b)))
+                yield from self.terms(left, over(seed, self._beside(right)), conditions)
+                # As one would read the quotient where it is known.
+                by_right = negative(over(binary("*", seed, binary("/", a, b)), b))
                 yield from self.terms(right, by_right, conditions)
             case "min" | "max":
                 for one, other, side in ((a, b, left), (b, a, right)):
@@ -109,6 +110,12 @@ class Propagation:
                     yield from self._chosen(side, one, other, wins, seed, conditions)
             case _:
                 yield from self._cases(expr, (left, right), DERIVATIVES["fmod"], seed, conditions)
+
+    def _beside(self, expr: c.Expr) -> ast.Expr:
+        """An operand beside a gradient, to whose type whole numbers are converted anyway."""
+        if isinstance(expr, c.Cast) and not expr.operand.type.is_float:
+            return self.tree(expr.operand)
+        return self.tree(expr)
 
     def _chosen(
         self,
@@ -129,7 +136,7 @@ class Propagation:
         if name in REFUSED:
             raise ArgumentError(f"{name} cannot be differentiated: its derivative is {REFUSED[name]}")
         if name in ("fmin", "fmax"):
-            a, b = map(self.tree, arguments)
+            a, b = (whole(e, self.tree(e)) for e in arguments)
             for one, other, side, rest in ((a, b, *arguments), (b, a, *arguments[::-1])):
                 wins = binary("<" if name == "fmin" else ">", one, other)
                 if not isinstance(rest, c.Const):  # of a NaN and a number it is the number
@@ -239,6 +246,13 @@ def smooth_reads(expr: c.Expr, lets: dict[str, c.Expr]) -> Iterator[c.Read]:
 def _of_integers(condition: c.Expr) -> bool:
     """Whether a condition is a comparison of integers, of which one holds or its opposite."""
     return isinstance(condition, c.Binary) and not condition.left.type.is_float
+
+
+def whole(expr: c.Expr, tree: ast.Expr) -> ast.Expr:
+    """``0`` for ``0.0``, where it takes the type of what it meets."""
+    if isinstance(expr, c.Const) and isinstance(tree, ast.Number) and tree.value == int(tree.value):
+        return number(int(tree.value)) if tree.value < 1000 else tree
+    return tree
 
 
 def needless_cast(cast_: c.Cast, other: c.Expr) -> bool:

@@ -46,12 +46,11 @@ class Formulas:
     boxes: dict[str, Box] = field(default_factory=dict)
 
     @staticmethod
-    def of(checked: c.CheckedDef, known: Mapping[str, int] | None) -> Formulas:
-        """Those of a def's inputs; ``known``: size symbol → value, where sizes are concrete."""
+    def of(checked: c.CheckedDef, known: Mapping[str, Poly]) -> Formulas:
+        """Those of a def's inputs; ``known``: size symbol → what is known of it."""
         found = Formulas(checked)
         for symbol in checked.sizes:
-            value = None if known is None else known[symbol]
-            found.sizes[symbol] = of_atom(symbol) if value is None else of_number(value)
+            found.sizes[symbol] = known.get(symbol, of_atom(symbol))
         for tensor in checked.inputs:
             extents = [found.sizes[d] if isinstance(d, str) else of_number(d) for d in tensor.dims or ()]
             found.define(tensor.name, tuple((ZERO, extent) for extent in extents))

@@ -7,10 +7,30 @@ from dataclasses import replace
 from functools import reduce
 from typing import Any, TypeAlias
 
+from tcl.common.dataclass import dataclass
 from tcl.grammar.syntax import ast, walk
-from tcl.gradients.polynomials import Poly, of_atom, of_number, poly_tree
+from tcl.grammar.syntax.printer import expr_text
+from tcl.gradients.polynomials import (
+    ONE,
+    Poly,
+    Range,
+    never_negative,
+    of_atom,
+    of_number,
+    poly_tree,
+)
 from tcl.gradients.propagate import Conditions
-from tcl.gradients.trees import NOWHERE, all_of, is_number, name, number, opposite, plus
+from tcl.gradients.trees import (
+    NOWHERE,
+    all_of,
+    conjuncts,
+    is_number,
+    name,
+    number,
+    opposite,
+    plus,
+    size_of,
+)
 
 Guarded: TypeAlias = tuple[Conditions, ast.Expr]
 """A value where all conditions hold, else 0."""
@@ -92,20 +112,97 @@ def _exclusive(one: ast.Expr, other: ast.Expr) -> bool:
 # --- integers ---
 
 
-def tidied(
-    tree: ast.Expr, integers: frozenset[str], order: Sequence[str], symbols: Mapping[Poly, str]
-) -> ast.Expr:
-    """The expression with its sums of indices and sizes in normal form: ``h - kh + kh`` is ``h``.
+@dataclass(frozen=True, slots=True)
+class Integers:
+    """What is known of the integers of one statement."""
 
-    ``integers``: the names of indices and sizes; ``symbols``: formula → the size that it is.
-    """
-    poly = integer_poly(tree, integers)
-    if poly is not None:
-        found = symbols.get(poly)
-        if found is not None:
-            return name(found)
-        return tree if isinstance(tree, ast.Number | ast.Name) else poly_tree(poly, order)
-    return _with_parts(tree, lambda part: tidied(part, integers, order, symbols))
+    ranges: Mapping[str, Range]
+    """Of its indices."""
+    sizes: frozenset[str]
+    symbols: Mapping[Poly, str]
+    """Formula → the size that it is."""
+    known: Sequence[Poly] = ()
+    """Formulas that are not negative."""
+
+    def tidied(self, tree: ast.Expr) -> ast.Expr:
+        """The expression with its sums of indices and sizes in normal form, ``h - kh + kh`` as ``h``,
+        and without conditions that always hold."""
+        poly = self.poly(tree)
+        if poly is not None:
+            return self._sum(tree, poly)
+        if isinstance(tree, ast.Select):
+            kept = [each for each in conjuncts(tree.condition) if self._holds(each) is not True]
+            if any(self._holds(each) is False for each in kept):
+                return self.tidied(tree.otherwise)
+            condition = all_of([self.tidied(each) for each in kept])
+            if condition is None:
+                return self.tidied(tree.then)
+            then, otherwise = self.tidied(tree.then), self.tidied(tree.otherwise)
+            return ast.Select(condition, then, otherwise, NOWHERE)
+        return _with_parts(tree, self.tidied)
+
+    def _sum(self, tree: ast.Expr, poly: Poly) -> ast.Expr:
+        if poly in self.symbols:
+            return name(self.symbols[poly])
+        normal = poly_tree(poly, list(self.ranges))
+        # As it was written, if that is no longer.
+        size = size_of(tree)
+        return tree if size <= size_of(normal) and not self._has_symbol(tree) else normal
+
+    def _has_symbol(self, tree: ast.Expr) -> bool:
+        return any(isinstance(node, ast.Binary) and node.op in "/%" for node in walk.walk(tree))
+
+    def _holds(self, condition: ast.Expr) -> bool | None:
+        """Whether a comparison of integers holds at all points, or at none."""
+        if not isinstance(condition, ast.Binary):
+            return None
+        a, b = self.poly(condition.left), self.poly(condition.right)
+        if a is None or b is None or condition.op not in _AS_DIFFERENCE:
+            return None
+        sign, least = _AS_DIFFERENCE[condition.op]
+        difference = (a - b).scaled(sign) - of_number(least)
+        if never_negative(difference, self.ranges, self.known):
+            return True
+        if never_negative(difference.scaled(-1) - ONE, self.ranges, self.known):
+            return False
+        return None
+
+    def poly(self, tree: ast.Expr) -> Poly | None:
+        """An expression of indices, sizes and whole numbers as a polynomial; None of any other."""
+        match tree:
+            case ast.Number(value=int() as value):
+                return of_number(value)
+            case ast.Name(name=atom) if atom in self.sizes or atom in self.ranges:
+                return of_atom(atom)
+            case ast.Unary(op="-", operand=operand):
+                inner = self.poly(operand)
+                return None if inner is None else inner.scaled(-1)
+            case ast.Binary(op="+" | "-" | "*" as op, left=left, right=right):
+                a, b = self.poly(left), self.poly(right)
+                if a is None or b is None:
+                    return None
+                return a.times(b) if op == "*" else a.plus(b, 1 if op == "+" else -1)
+            case ast.Binary(op="/" | "min" | "max") if self._of_sizes(tree):
+                return of_atom(expr_text(tree))
+            case _:
+                return None
+
+    def _of_sizes(self, tree: ast.Expr) -> bool:
+        """Whether this is made of sizes and whole numbers."""
+        leaves = [n for n in walk.walk(tree) if not walk.children(n)]
+        names = [n.name for n in leaves if isinstance(n, ast.Name)]
+        whole = all(isinstance(n.value, int) for n in leaves if isinstance(n, ast.Number))
+        simple = all(isinstance(n, ast.Name | ast.Number) for n in leaves)
+        return bool(names) and whole and simple and all(n in self.sizes for n in names)
+
+
+_AS_DIFFERENCE = {
+    ">=": (1, 0),
+    ">": (1, 1),
+    "<=": (-1, 0),
+    "<": (-1, 1),
+}
+"""Comparison → sign, least value of the difference."""
 
 
 def _with_parts(tree: ast.Expr, change: Callable[[ast.Expr], ast.Expr]) -> ast.Expr:
@@ -114,22 +211,3 @@ def _with_parts(tree: ast.Expr, change: Callable[[ast.Expr], ast.Expr]) -> ast.E
         inner = getattr(tree, part)
         changed[part] = tuple(map(change, inner)) if isinstance(inner, tuple) else change(inner)
     return replace(tree, **changed) if changed else tree
-
-
-def integer_poly(tree: ast.Expr, integers: frozenset[str]) -> Poly | None:
-    """An expression of indices, sizes and whole numbers as a polynomial; None of any other."""
-    match tree:
-        case ast.Number(value=int() as value):
-            return of_number(value)
-        case ast.Name(name=atom) if atom in integers:
-            return of_atom(atom)
-        case ast.Unary(op="-", operand=operand):
-            inner = integer_poly(operand, integers)
-            return None if inner is None else inner.scaled(-1)
-        case ast.Binary(op="+" | "-" | "*" as op, left=left, right=right):
-            a, b = integer_poly(left, integers), integer_poly(right, integers)
-            if a is None or b is None:
-                return None
-            return a.times(b) if op == "*" else a.plus(b, 1 if op == "+" else -1)
-        case _:
-            return None

@@ -84,7 +84,10 @@ def _split_sign(tree: ast.Expr) -> tuple[bool, ast.Expr]:
 
 
 def times(left: ast.Expr, right: ast.Expr) -> ast.Expr:
-    """``left * right``."""
+    """``left * right``, of floats: grouped from the left."""
+    if isinstance(right, ast.Binary) and right.op in "*/":
+        inner = times(left, right.left)
+        return times(inner, right.right) if right.op == "*" else over(inner, right.right)
     if is_number(left, 1):
         return right
     if is_number(right, 1):
