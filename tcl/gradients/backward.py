@@ -287,7 +287,11 @@ class Backward:
         version = step.version(read.tensor)
         inverse = self._inverse(step, writer, read)
         value = combined([(term.conditions, term.value) for term in terms])
-        value = put(value, inverse.values)
+        # The element itself, rather than X(2 * ((h - kh) / 2) + kh).
+        own, itself = writer.tree(read), name("@itself")
+        there = self.forward.read(version, [name(i) for i in inverse.targets])
+        value = rebuilt(value, lambda node: itself if node == own else node)
+        value = put(put(value, inverse.values), {"@itself": there})
         share = Share(inverse.targets, under(inverse.conditions, value), dict(inverse.summed))
         self._share(version, share)
 
