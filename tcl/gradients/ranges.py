@@ -212,6 +212,8 @@ class _Inference:
         self.lets = {let.name: let.value for let in statement.lets}
         self.indices = frozenset(statement.all_indices)
         self.ranges: dict[str, Range] = {}
+        self.agreeing = bool(without)
+        """Whether dimensions that an index runs over have to be alike by their formulas."""
         self.plain: list[_Bound] = []
         """Of guarded subscripts that are an index alone."""
         for clause in statement.ranges:
@@ -339,6 +341,10 @@ class _Inference:
                 stops.append(self._rounded(below, abs(k), index, up=False) + ONE)
         if not lows or not stops:
             return None
+        plain = [b for b in bounds if b.form == of_atom(index)]
+        agree = {b.first for b in plain if b.low}, {b.stop for b in plain if b.high}
+        if self.agreeing and max(map(len, agree)) > 1:
+            raise self._refused(index)
         return self._extreme("max", lows), self._extreme("min", stops)
 
     def _ends(self, rest: Poly) -> Range:

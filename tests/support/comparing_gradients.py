@@ -19,7 +19,7 @@ from tcl.gradients.grad import gradient_text
 
 def called(checked: CheckedDef, arrays: Mapping[str, Any]) -> dict[str, Any]:
     """The outputs of a def, by NumPy where it has everything, else by the reference."""
-    inputs = [np.ascontiguousarray(arrays[t.name]) for t in checked.inputs]
+    inputs = [np.asarray(arrays[t.name], order="C") for t in checked.inputs]
     shapes = {t.name: a.shape for t, a in zip(checked.inputs, inputs, strict=True)}
     sized = infer(checked, shapes)
     outputs = [
