@@ -27,6 +27,10 @@ DTYPES = {
 }
 
 
+class OutsideError(Exception):
+    """A read outside its tensor: the def itself raises ``IndexError``."""
+
+
 def _half(x: Any, y: Any, smaller: bool) -> Any:
     return torch.minimum(x, y) if smaller else torch.maximum(x, y)
 
@@ -139,7 +143,9 @@ class _Statement:
                 origin = self.sized.origins[tensor]
                 at = tuple(of(s).long() - o for s, o in zip(subscripts, origin, strict=True))
                 shape = self.sized.shapes[tensor]
-                assert all(bool(((a >= 0) & (a < e)).all()) for a, e in zip(at, shape, strict=True))
+                for a, extent in zip(at, shape, strict=True):
+                    if not bool(((a >= 0) & (a < extent)).all()):
+                        raise OutsideError(tensor)
                 return self.tensors[tensor][at] if at else self.tensors[tensor].expand(count)
             case c.Unary(op=op, operand=operand):
                 return ~of(operand) if op == "!" else -of(operand)
