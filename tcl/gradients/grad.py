@@ -10,6 +10,7 @@ from tcl.arrays.user_input import SourceLike, text_of
 from tcl.common.closest import closest
 from tcl.common.errors import ArgumentError
 from tcl.grammar.check.definitions import check
+from tcl.grammar.ranges.inference import infer as infer_sized
 from tcl.grammar.syntax import ast
 from tcl.grammar.syntax.printer import to_text
 from tcl.grammar.tree import checked as c
@@ -19,7 +20,7 @@ from tcl.gradients.polynomials import Poly, of_atom, of_number
 from tcl.gradients.ranges import Formulas, infer
 from tcl.gradients.terms import Integers
 from tcl.gradients.trees import NOWHERE, name, number
-from tcl.gradients.versions import depending, steps_of
+from tcl.gradients.versions import Step, depending, steps_of
 
 
 def grad(
@@ -67,6 +68,8 @@ def gradient_text(
     known = _known_sizes(checked, sizes)
     formulas = Formulas.of(checked, {n: of_number(value) for n, value in known.items()})
     steps = steps_of(checked, formulas)
+    if sizes is not None:
+        _check_ranges(checked, formulas, steps)
     outputs = [t for t in checked.outputs if t.type.is_float]
     seeded = _chosen("wanted", wanted, outputs, checked) or [t.name for t in outputs]
     kept = _chosen("save", save, checked.outputs, checked)
@@ -102,6 +105,17 @@ def _known_sizes(
             f"sizes= has to give every size of {checked.name} a value, and nothing else: {listed}"
         )
     return sizes
+
+
+def _check_ranges(checked: c.CheckedDef, formulas: Formulas, steps: Sequence[Step]) -> None:
+    """Refuse what inference refuses for these sizes; it finds the same ranges."""
+    boxes = {t.name: formulas.boxes[t.name] for t in checked.inputs}
+    shapes = {n: tuple((b - a).constant or 0 for a, b in box) for n, box in boxes.items()}
+    sized = infer_sized(checked, shapes)
+    for step, statement in zip(steps, sized.statements, strict=True):
+        found = {i: (a.constant, b.constant) for i, (a, b) in step.ranges.items()}
+        if found != dict(statement.ranges):
+            raise AssertionError(f"ranges of {checked.name}: {found}, not {statement.ranges}")
 
 
 def _chosen(

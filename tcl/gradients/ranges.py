@@ -182,6 +182,12 @@ def _folded(tree: ast.Expr) -> int | None:
             return None
 
 
+def _is_negative(poly: Poly) -> bool:
+    """Whether this is a negative number."""
+    value = poly.constant
+    return value is not None and value < 0
+
+
 # --- the rounds ---
 
 
@@ -345,7 +351,8 @@ class _Inference:
         agree = {b.first for b in plain if b.low}, {b.stop for b in plain if b.high}
         if self.agreeing and max(map(len, agree)) > 1:
             raise self._refused(index)
-        return self._extreme("max", lows), self._extreme("min", stops)
+        first, stop = self._extreme("max", lows), self._extreme("min", stops)
+        return first, first if _is_negative(stop - first) else stop
 
     def _ends(self, rest: Poly) -> Range:
         """Smallest and largest value, for the ranges that are known."""
@@ -353,7 +360,8 @@ class _Inference:
         most: dict[str, Poly] = {}
         for index in rest.atoms & self.ranges.keys():
             first, stop = self.ranges[index]
-            last = stop - ONE
+            # An empty range counts as its first index, as far as it is known to be one.
+            last = first if _is_negative(stop - first - ONE) else stop - ONE
             rises = (rest.coefficient(index) or 0) > 0
             least[index], most[index] = (first, last) if rises else (last, first)
         return rest.put(least), rest.put(most)
