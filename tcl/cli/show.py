@@ -35,6 +35,8 @@ from tcl.grammar.syntax.printer import to_text
 from tcl.grammar.tree.canonical import canonical_text
 from tcl.grammar.tree.checked import CheckedDef
 
+from tcl.gradients.grad import gradient_text
+
 if TYPE_CHECKING:
     from tcl.backends import stages, targets
     from tcl.cli import kernels
@@ -52,6 +54,7 @@ else:  # the stages of a text need no compiler
 _STAGES = (
     "ast",
     "canonical",
+    "grad",
     "ranges",
     "ir",
     "plan",
@@ -61,7 +64,7 @@ _STAGES = (
     "resources",
     "reference",
 )
-_OF_TEXT = ("ast", "canonical", "ranges", "reference")
+_OF_TEXT = ("ast", "canonical", "grad", "ranges", "reference")
 """Those that are the same for all options and devices."""
 
 
@@ -78,7 +81,8 @@ _OF_A_GPU = "--stage resources is what kernels take of a GPU; say of which, as i
     type=click.Choice(_STAGES),
     default="schedule",
     show_default=True,
-    help="ast: as parsed. canonical: what keys the cache. ranges: of every index, and where they "
+    help="ast: as parsed. canonical: what keys the cache. grad: the def "
+    "of its gradients, for all sizes or for those of --sizes. ranges: of every index, and where they "
     "come from, with shapes and first indices. ir: loops before, schedule: after the "
     "options are applied. plan: what each option comes to, and why. source: LLVM IR, or CUDA C++. "
     "asm: assembly, or PTX. resources: what kernels take of a GPU. reference: its generated "
@@ -110,7 +114,7 @@ def command(
     """
     if stage in _OF_TEXT:
         _check(options, device, threads)
-    if varying and stage in ("ast", "canonical", "reference"):
+    if varying and stage in ("ast", "canonical", "grad", "reference"):
         raise click.UsageError(f"--varying makes no difference to --stage {stage}; leave it out")
     text, checked = choose(file, entry)
     if stage == "ast":
@@ -119,6 +123,9 @@ def command(
         return
     if stage == "canonical":
         click.echo(canonical_text(checked), nl=False)
+        return
+    if stage == "grad":
+        click.echo(gradient_text(checked, sizes=sizes), nl=False)
         return
     check_varying(checked, varying)
     sized = size_finding(checked, sizes_of(checked, sizes))

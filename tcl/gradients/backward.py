@@ -11,12 +11,24 @@ from tcl.grammar.check.builtins import BUILTINS
 from tcl.grammar.syntax import ast, walk
 from tcl.grammar.tree import checked as c
 from tcl.gradients.forward import Forward, Names, Writer, assign, ranges_of, shifted
-from tcl.gradients.invert import Inverse, Inversion, Subscript
+from tcl.gradients.invert import Inversion, Subscript
+from tcl.gradients.phases import Phased, phased
 from tcl.gradients.polynomials import Range, of_atom, poly_tree
 from tcl.gradients.propagate import Conditions, Propagation, Term
 from tcl.gradients.ranges import Formulas
 from tcl.gradients.terms import combined, under
-from tcl.gradients.trees import apply, binary, is_number, name, number, opposite, over, put, rebuilt, times
+from tcl.gradients.trees import (
+    apply,
+    binary,
+    is_number,
+    name,
+    number,
+    opposite,
+    over,
+    put,
+    rebuilt,
+    times,
+)
 from tcl.gradients.versions import Step, Version
 
 Reading = Callable[[list[ast.Expr]], ast.Expr]
@@ -149,9 +161,7 @@ class Backward:
 
     # --- reductions ---
 
-    def _terms_tensor(
-        self, step: Step, writer: Writer, what: str
-    ) -> tuple[ast.Expr, bool]:
+    def _terms_tensor(self, step: Step, writer: Writer, what: str) -> tuple[ast.Expr, bool]:
         """The terms of a reduction, as a read: of what they are read from, or of a tensor that they
         are stored in, as what is compared has to be the same number wherever it is computed. Whether
         they are stored comes second."""
@@ -285,17 +295,58 @@ class Backward:
     def _reads(self, step: Step, writer: Writer, read: c.Read, terms: list[Term]) -> None:
         """The share that one read has in the gradient of what it reads."""
         version = step.version(read.tensor)
-        inverse = self._inverse(step, writer, read)
         value = combined([(term.conditions, term.value) for term in terms])
+        own = writer.tree(read)
+        inversion = self._inversion(step, writer, read)
+        if own not in walk.walk(value):
+            found = phased(
+                inversion.subscripts,
+                inversion.ranges,
+                inversion.box,
+                inversion.preferred,
+                self._letters("pqrstuv"),
+            )
+            if found is not None:
+                self._by_phases(version, value, inversion, found)
+                return
+        inverse = inversion.inverse()
         # The element itself, rather than X(2 * ((h - kh) / 2) + kh).
-        own, itself = writer.tree(read), name("@itself")
+        itself = name("@itself")
         there = self.forward.read(version, [name(i) for i in inverse.targets])
         value = rebuilt(value, lambda node: itself if node == own else node)
         value = put(put(value, inverse.values), {"@itself": there})
         share = Share(inverse.targets, under(inverse.conditions, value), dict(inverse.summed))
         self._share(version, share)
 
-    def _inverse(self, step: Step, writer: Writer, read: c.Read) -> Inverse:
+    def _letters(self, letters: str) -> list[str]:
+        """Names for indices, these letters first."""
+        found = [n for n in letters if n not in self.names.taken]
+        return [*found, *(n for n in self._spare(30) if n not in found)]
+
+    def _by_phases(
+        self, version: Version, value: ast.Expr, inversion: Inversion, found: Phased
+    ) -> None:
+        """The share of a strided read: a tensor of its own with the phases as dimensions."""
+        names = inversion.inverse().targets
+        inverse = Inversion(
+            found.subscripts,
+            found.ranges,
+            found.box,
+            [*found.phases, *inversion.preferred],
+            inversion.fresh,
+            inversion.known,
+        ).inverse()
+        value = put(under(found.conditions, put(value, found.values)), inverse.values)
+        target = self.names.fresh(f"{self._adjoint_name(version)}_phases")
+        ranges = dict(zip(inverse.targets, found.box, strict=True)) | dict(inverse.summed)
+        op = "+=!" if inverse.summed else "="
+        value = under(inverse.conditions, value)
+        indices = list(inverse.targets)
+        self.statements.append(assign(target, indices, op, value, ranges_of(ranges)))
+        element = apply(target, *found.element([name(i) for i in names]))
+        self._share(version, Share(names, element, {}))
+
+    def _inversion(self, step: Step, writer: Writer, read: c.Read) -> Inversion:
         for subscript in read.subscripts:
             _refuse_gathers(read, subscript, step.lets)
         renamed = writer.renamed
@@ -312,10 +363,9 @@ class Backward:
         for subscript in read.subscripts:
             poly = self.formulas.poly(subscript, step.lets)
             if poly is not None:
-                from_names = {i: of_atom(n) for i, n in renamed.items()}
-                poly = poly.put(from_names)
+                poly = poly.put({i: of_atom(n) for i, n in renamed.items()})
             subscripts.append(Subscript(writer.tree(subscript), poly))
-        inversion = Inversion(
+        return Inversion(
             subscripts,
             ranges,
             self.formulas.boxes[read.tensor],
@@ -323,7 +373,6 @@ class Backward:
             self._spare(len(ranges) + len(subscripts)),
             [stop - first for first, stop in ranges.values()],
         )
-        return inversion.inverse()
 
     # --- gradients of tensors ---
 

@@ -85,9 +85,7 @@ DERIVATIVES: dict[str, tuple[Cases, ...]] = {
         (("", "-x / (x * x + y * y)"),),
     ),
     "copysign": ((("x != 0", "copysign(1.0, x) * copysign(1.0, y)"),), ()),
-    "cyl_bessel_i1": (
-        (("x != 0", "cyl_bessel_i0(x) - cyl_bessel_i1(x) / x"), ("x == 0", "0.5")),
-    ),
+    "cyl_bessel_i1": ((("x != 0", "cyl_bessel_i0(x) - cyl_bessel_i1(x) / x"), ("x == 0", "0.5")),),
     "fabs": ((("x > 0", "1"), ("x < 0", "-1")),),
     "fdim": (
         (("x > y", "1"), ("x == y", "0.5")),

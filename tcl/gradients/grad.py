@@ -75,7 +75,10 @@ def gradient_text(
     kept = _chosen("save", save, checked.outputs, checked)
     names = Names(_taken(checked))
     forward = Forward(
-        formulas, steps, names, frozenset(t.name for t in checked.outputs) if kept is None else frozenset(kept)
+        formulas,
+        steps,
+        names,
+        frozenset(t.name for t in checked.outputs) if kept is None else frozenset(kept),
     )
     floats = [t for t in checked.inputs if t.type.is_float]
     asked = _chosen("wrt", wrt, floats, checked)
@@ -89,12 +92,12 @@ def gradient_text(
     _check_reached(checked, inputs if asked is not None else reached, reached)
     for i in reached:
         backward.compute((i, 0), made[i])
-    return _Assembled(checked, formulas, forward, backward, seeds, {i: made[i] for i in reached}).text()
+    return _Assembled(
+        checked, formulas, forward, backward, seeds, {i: made[i] for i in reached}
+    ).text()
 
 
-def _known_sizes(
-    checked: c.CheckedDef, sizes: Mapping[str, int] | str | None
-) -> Mapping[str, int]:
+def _known_sizes(checked: c.CheckedDef, sizes: Mapping[str, int] | str | None) -> Mapping[str, int]:
     if sizes is None:
         return {}
     if isinstance(sizes, str):
@@ -241,7 +244,9 @@ class _Assembled:
             if atom.isidentifier():
                 return atom
         if extent not in self.symbols:
-            declared = [b.size for b in self.checked.bindings if (b.tensor, b.axis) == (tensor.name, axis)]
+            declared = [
+                b.size for b in self.checked.bindings if (b.tensor, b.axis) == (tensor.name, axis)
+            ]
             given = [d for d in declared if isinstance(d, str) and d.isidentifier()]
             wanted = given[0] if given else f"{self._index(tensor, axis).upper()}O"
             self.symbols[extent] = wanted if given else self.names.fresh(wanted)
@@ -300,5 +305,3 @@ def _same(
         return infer(statement, formulas, without) == wanted
     except ArgumentError:
         return False
-
-

@@ -135,9 +135,11 @@ class Inversion:
         assert k, "a pivot"
         rest = of_atom(_unknown(axis)) - poly.without(pivot)
         value = rest if k > 0 else rest.scaled(-1)
-        self.solved = {i: (p.put({pivot: value}), d) for i, (p, d) in self.solved.items()} if abs(
-            k
-        ) == 1 else dict(self.solved)
+        self.solved = (
+            {i: (p.put({pivot: value}), d) for i, (p, d) in self.solved.items()}
+            if abs(k) == 1
+            else dict(self.solved)
+        )
         self.solved[pivot] = value, abs(k)
         self.names[axis] = pivot
 

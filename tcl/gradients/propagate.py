@@ -134,7 +134,9 @@ class Propagation:
     def _call(self, expr: c.Call, seed: ast.Expr, conditions: Conditions) -> Iterator[Term]:
         name, arguments = expr.name, expr.arguments
         if name in REFUSED:
-            raise ArgumentError(f"{name} cannot be differentiated: its derivative is {REFUSED[name]}")
+            raise ArgumentError(
+                f"{name} cannot be differentiated: its derivative is {REFUSED[name]}"
+            )
         if name in ("fmin", "fmax"):
             a, b = (whole(e, self.tree(e)) for e in arguments)
             for one, other, side, rest in ((a, b, *arguments), (b, a, *arguments[::-1])):

@@ -52,7 +52,9 @@ class Formulas:
         for symbol in checked.sizes:
             found.sizes[symbol] = known.get(symbol, of_atom(symbol))
         for tensor in checked.inputs:
-            extents = [found.sizes[d] if isinstance(d, str) else of_number(d) for d in tensor.dims or ()]
+            extents = [
+                found.sizes[d] if isinstance(d, str) else of_number(d) for d in tensor.dims or ()
+            ]
             found.define(tensor.name, tuple((ZERO, extent) for extent in extents))
         return found
 
@@ -93,13 +95,16 @@ class Formulas:
             case c.Unary(op="-", operand=operand) if expr.type.is_integral:
                 inner = self.poly(operand, lets)
                 return None if inner is None else inner.scaled(-1)
-            case c.Binary(op="+" | "-" | "*" as op, left=left, right=right) if expr.type.is_integral:
+            case c.Binary(op="+" | "-" | "*" as op, left=left, right=right) if (
+                expr.type.is_integral
+            ):
                 a, b = self.poly(left, lets), self.poly(right, lets)
                 if a is None or b is None:
                     return None
                 return a.times(b) if op == "*" else a.plus(b, 1 if op == "+" else -1)
-            case c.Cast(operand=operand, type=type_) if (
-                operand.type.is_integral and type_.name in ("int32", "int64")
+            case c.Cast(operand=operand, type=type_) if operand.type.is_integral and type_.name in (
+                "int32",
+                "int64",
             ):
                 return self.poly(operand, lets)
             case _:
@@ -188,6 +193,16 @@ def _is_negative(poly: Poly) -> bool:
     return value is not None and value < 0
 
 
+def rounded_down(value: Poly, by: int) -> Poly:
+    """``value / by`` as the language has it: for what is not negative, rounded down."""
+    constant = value.constant
+    if constant is not None:
+        return of_number(constant // by)
+    if all(k % by == 0 for _, k in value.terms):
+        return Poly(tuple((m, k // by) for m, k in value.terms))
+    return of_atom(expr_text(binary("/", poly_tree(value), number(by))))
+
+
 # --- the rounds ---
 
 
@@ -211,9 +226,7 @@ def infer(
 
 
 class _Inference:
-    def __init__(
-        self, statement: c.Statement, formulas: Formulas, without: frozenset[str]
-    ) -> None:
+    def __init__(self, statement: c.Statement, formulas: Formulas, without: frozenset[str]) -> None:
         self.statement, self.formulas = statement, formulas
         self.lets = {let.name: let.value for let in statement.lets}
         self.indices = frozenset(statement.all_indices)
@@ -383,8 +396,7 @@ class _Inference:
             value = value + of_number(by - 1)
             return of_atom(expr_text(binary("/", poly_tree(value), number(by))))
         # No range is shorter than empty: what is divided is at least -by.
-        value = value + of_number(by)
-        return of_atom(expr_text(binary("/", poly_tree(value), number(by)))) - ONE
+        return rounded_down(value + of_number(by), by) - ONE
 
     def _extreme(self, op: str, found: Iterable[Poly]) -> Poly:
         once = list(dict.fromkeys(found))

@@ -22,9 +22,7 @@ def called(checked: CheckedDef, arrays: Mapping[str, Any]) -> dict[str, Any]:
     inputs = [np.asarray(arrays[t.name], order="C") for t in checked.inputs]
     shapes = {t.name: a.shape for t, a in zip(checked.inputs, inputs, strict=True)}
     sized = infer(checked, shapes)
-    outputs = [
-        np.zeros(sized.shapes[t.name], np.dtype(t.type.name)) for t in checked.outputs
-    ]
+    outputs = [np.zeros(sized.shapes[t.name], np.dtype(t.type.name)) for t in checked.outputs]
     try:
         whole_array(sized)(inputs, outputs)
     except (NoFormulationError, IndexError):  # which it raises of reads at no point, too
