@@ -365,7 +365,10 @@ class _Inference:
         if self.agreeing and max(map(len, agree)) > 1:
             raise self._refused(index)
         first, stop = self._extreme("max", lows), self._extreme("min", stops)
-        return first, first if _is_negative(stop - first) else stop
+        empty = _is_negative(stop - first)
+        if empty and self.agreeing:
+            raise self._refused(index)
+        return first, first if empty else stop
 
     def _ends(self, rest: Poly) -> Range:
         """Smallest and largest value, for the ranges that are known."""
