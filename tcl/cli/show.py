@@ -27,6 +27,7 @@ from tcl.codegen.devices.gpu import GpuProfile
 from tcl.codegen.devices.named import device_named
 from tcl.common.errors import ArgumentError
 from tcl.common.lazy import Lazy
+from tcl.gradients.grad import gradient_text
 from tcl.grammar.ranges.findings import size_finding, size_findings
 from tcl.grammar.ranges.ranges_text import ranges_text
 from tcl.grammar.ranges.sized import SizedDef
@@ -34,8 +35,6 @@ from tcl.grammar.syntax.parser import parse
 from tcl.grammar.syntax.printer import to_text
 from tcl.grammar.tree.canonical import canonical_text
 from tcl.grammar.tree.checked import CheckedDef
-
-from tcl.gradients.grad import gradient_text
 
 if TYPE_CHECKING:
     from tcl.backends import stages, targets
@@ -82,8 +81,8 @@ _OF_A_GPU = "--stage resources is what kernels take of a GPU; say of which, as i
     default="schedule",
     show_default=True,
     help="ast: as parsed. canonical: what keys the cache. grad: the def "
-    "of its gradients, for all sizes or for those of --sizes. ranges: of every index, and where they "
-    "come from, with shapes and first indices. ir: loops before, schedule: after the "
+    "of its gradients, for all sizes or for those of --sizes. ranges: of every index, and where "
+    "they come from, with shapes and first indices. ir: loops before, schedule: after the "
     "options are applied. plan: what each option comes to, and why. source: LLVM IR, or CUDA C++. "
     "asm: assembly, or PTX. resources: what kernels take of a GPU. reference: its generated "
     "Python.",

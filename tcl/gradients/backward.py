@@ -7,9 +7,6 @@ from dataclasses import field, replace
 
 from tcl.common.dataclass import dataclass
 from tcl.common.errors import ArgumentError
-from tcl.grammar.check.builtins import BUILTINS
-from tcl.grammar.syntax import ast, walk
-from tcl.grammar.tree import checked as c
 from tcl.gradients.forward import Forward, Names, Writer, assign, ranges_of, shifted
 from tcl.gradients.invert import Inversion, Subscript
 from tcl.gradients.phases import Phased, phased
@@ -30,6 +27,9 @@ from tcl.gradients.trees import (
     times,
 )
 from tcl.gradients.versions import Step, Version
+from tcl.grammar.check.builtins import BUILTINS
+from tcl.grammar.syntax import ast, walk
+from tcl.grammar.tree import checked as c
 
 Reading = Callable[[list[ast.Expr]], ast.Expr]
 """An element of something, by its indices."""
@@ -162,9 +162,8 @@ class Backward:
     # --- reductions ---
 
     def _terms_tensor(self, step: Step, writer: Writer, what: str) -> tuple[ast.Expr, bool]:
-        """The terms of a reduction, as a read: of what they are read from, or of a tensor that they
-        are stored in, as what is compared has to be the same number wherever it is computed. Whether
-        they are stored comes second."""
+        """The terms of a reduction, and whether they are stored in a tensor of their own: what is
+        compared has to be the same number wherever it is computed."""
         statement = step.statement
         value = writer.tree(statement.rhs)
         if _exact(statement.rhs, step.lets):
@@ -183,7 +182,7 @@ class Backward:
         op: str,
         value: ast.Expr,
     ) -> ast.Expr:
-        """A statement over the points of a step, or over its results; an element of what it makes."""
+        """A statement over a step's points, or its results; an element of what it makes."""
         ranges = {writer.renamed.get(i, i): r for i, r in step.ranges.items()}
         if not op.endswith("!") and op == "=" and len(indices) < len(ranges):
             ranges = {i: ranges[i] for i in indices}

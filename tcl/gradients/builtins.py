@@ -1,7 +1,7 @@
 """Derivatives of the built-in functions, in the language.
 
-Each is a text in the function's arguments ``x y z w``. What a comparison decides is a list of cases,
-which become guards: nothing of the side that is not taken reaches a gradient.
+Each is a text in the function's arguments ``x y z w``. What a comparison decides is a list of
+cases, which become guards: nothing of the side that is not taken reaches a gradient.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ _OVER_NORMS = {"rhypot": "xy", "rnorm3d": "xyz", "rnorm4d": "xyzw"}
 
 def _norms() -> dict[str, tuple[Cases, ...]]:
     """Square roots of sums of squares, and one over them."""
-    found = {}
+    found: dict[str, tuple[Cases, ...]] = {}
     for function, letters in _NORMS.items():
         value = f"{function}({', '.join(letters)})"
         found[function] = tuple((("", f"{letter} / {value}"),) for letter in letters)
@@ -102,7 +102,7 @@ DERIVATIVES: dict[str, tuple[Cases, ...]] = {
     "remainder": ((("", "1"),), (("", "(remainder(x, y) - x) / y"),)),
     **dict.fromkeys(("ceil", "floor", "round", "trunc"), ((),)),
 }
-"""Function → the derivative by each of its arguments. ``fmin`` and ``fmax`` have rules of their own."""
+"""Function → the derivative by each argument. ``fmin`` and ``fmax`` have rules of their own."""
 
 REFUSED = {
     "lgamma": "the digamma function, which the language does not have",

@@ -1,4 +1,4 @@
-"""What the backward pass needs of the forward pass: inputs, kept outputs, and what is computed again."""
+"""What the backward pass needs of the forward pass: what it is given, what it computes again."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from dataclasses import field
 
 from tcl.common.dataclass import dataclass
 from tcl.common.errors import ArgumentError
-from tcl.grammar.check.builtins import BUILTINS
-from tcl.grammar.syntax import ast
-from tcl.grammar.syntax import walk as walk_ast
-from tcl.grammar.tree import checked as c
-from tcl.grammar.tree.traverse import walk
 from tcl.gradients.polynomials import ZERO, Poly, poly_tree
 from tcl.gradients.propagate import needless_cast, whole
 from tcl.gradients.ranges import Box, Formulas
 from tcl.gradients.trees import NOWHERE, apply, binary, cast, name, number
 from tcl.gradients.versions import Step, Version
+from tcl.grammar.check.builtins import BUILTINS
+from tcl.grammar.syntax import ast
+from tcl.grammar.syntax import walk as walk_ast
+from tcl.grammar.tree import checked as c
+from tcl.grammar.tree.traverse import walk
 
 KEYWORDS = frozenset({"def", "where", "in", "exists", "min", "max"})
 
@@ -73,8 +73,8 @@ class Writer:
             case c.Binary(op=op, left=left, right=right):
                 return binary(op, self._operand(left, right), self._operand(right, left))
             case c.Select(condition=condition, then=then, otherwise=otherwise):
-                parts = (self.tree(e) for e in (condition, then, otherwise))
-                return ast.Select(*parts, NOWHERE)
+                holds = self.tree(condition)
+                return ast.Select(holds, self.tree(then), self.tree(otherwise), NOWHERE)
             case c.Call(name=function, arguments=arguments):
                 return apply(function, *map(self.tree, arguments))
             case c.Cast(operand=operand, type=type_):
@@ -166,8 +166,8 @@ class Forward:
         return [statement for statements in reversed(done) for statement in statements]
 
     def _again(self, step: Step, used: set[str]) -> list[ast.Assign]:
-        """The statements that compute what a step makes: in place, from the last version that is there
-        by itself."""
+        """The statements that compute what a step makes: in place, from the last version that is
+        there by itself."""
         target, chain = self.again[step.after], [step]
         while chain[0].needs_old:
             first = chain[0]
@@ -176,9 +176,9 @@ class Forward:
                 break
             if first.before[1] == 0:
                 raise ArgumentError(
-                    f"the gradient needs what '{step.statement.target}' holds between two statements, "
-                    "which depends on what the caller passes in it; start it with an assignment, or "
-                    "a reduction with !"
+                    f"the gradient needs what '{step.statement.target}' holds between two "
+                    "statements, which depends on what the caller passes in it; start it with an "
+                    "assignment, or a reduction with !"
                 )
             chain.insert(0, next(s for s in self.steps if s.after == first.before))
 

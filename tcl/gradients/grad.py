@@ -9,11 +9,6 @@ from tcl.arrays.annotations import parse_sizes
 from tcl.arrays.user_input import SourceLike, text_of
 from tcl.common.closest import closest
 from tcl.common.errors import ArgumentError
-from tcl.grammar.check.definitions import check
-from tcl.grammar.ranges.inference import infer as infer_sized
-from tcl.grammar.syntax import ast
-from tcl.grammar.syntax.printer import to_text
-from tcl.grammar.tree import checked as c
 from tcl.gradients.backward import Backward
 from tcl.gradients.forward import Forward, Names, names_in
 from tcl.gradients.polynomials import Poly, of_atom, of_number
@@ -21,6 +16,11 @@ from tcl.gradients.ranges import Formulas, infer
 from tcl.gradients.terms import Integers
 from tcl.gradients.trees import NOWHERE, name, number
 from tcl.gradients.versions import Step, depending, steps_of
+from tcl.grammar.check.definitions import check
+from tcl.grammar.ranges.inference import infer as infer_sized
+from tcl.grammar.syntax import ast
+from tcl.grammar.syntax.printer import to_text
+from tcl.grammar.tree import checked as c
 
 
 def grad(
@@ -34,19 +34,19 @@ def grad(
 ) -> str:
     """The text of a def ``f_grad`` that computes the gradients of the def ``f`` = ``entry_point``.
 
-    It takes, by their names, what it needs of the inputs of ``f`` and of its outputs, and ``d_O`` for
-    each output ``O`` that holds floating-point numbers: the gradient of a loss by ``O``, of the shape of
-    ``O``. It makes ``d_X`` for each input ``X`` of ``wrt``. So it is what ``tcl.torch.op`` and
-    ``tcl.jax.call`` take as ``backward=``.
+    It takes, by their names, what it needs of the inputs of ``f`` and of its outputs, and ``d_O``
+    for each output ``O`` of floating-point numbers: the gradient of a loss by ``O``, of the shape
+    of ``O``. It makes ``d_X`` for each input ``X`` of ``wrt``. ``tcl.torch.op`` takes it as
+    ``backward=``.
 
-    ``wrt``: names of inputs; with none, all that the outputs depend on smoothly. ``wanted``: the outputs
-    that have a gradient; with none, all. ``save``: the outputs that it may take, of which others are
-    computed again; with none, all. ``sizes``: values of the size symbols, or a label of the def's ``# sizes``
-    comments, for a def of these sizes alone; with none it is for all.
+    ``wrt``: names of inputs; with none, all that the outputs depend on smoothly. ``wanted``: the
+    outputs that have a gradient; with none, all. ``save``: the outputs that it may take, where
+    others are computed again; with none, all. ``sizes``: values of the size symbols, or a label of
+    the def's ``# sizes`` comments, for a def of these sizes alone; with none it is for all.
 
     Ties of ``min`` and ``max`` share a gradient evenly. Raises ``TclSyntaxError`` and
-    ``TclSemanticError`` for a faulty text, and ``ArgumentError`` for what has no gradient, or none that
-    can be derived.
+    ``TclSemanticError`` for a faulty text, ``RangeInferenceError`` for sizes that do not fit, and
+    ``ArgumentError`` for what has no gradient, or none that can be derived.
     """
     text, file = text_of(source)
     defs = check(text, file)
@@ -148,7 +148,8 @@ def _check_reached(checked: c.CheckedDef, inputs: Sequence[str], reached: Sequen
     if not reached and not missing:
         raise ArgumentError(
             f"{checked.name} has no gradient: no floating-point output of it depends smoothly on a "
-            "floating-point input (conditions, subscripts, casts to integers and floor do not count)"
+            "floating-point input (conditions, subscripts, casts to integers and floor do not "
+            "count)"
         )
     if missing:
         raise ArgumentError(

@@ -1,8 +1,8 @@
-"""From a read ``X(A x + b)`` to who reads the element ``X(y)``: all ``x`` for which ``A x + b = y``.
+"""From a read ``X(A x + b)`` to who reads an element ``X(y)``: all ``x`` with ``A x + b = y``.
 
-The equations are solved one index at a time, as in Hermite's normal form: what a pivot leaves over of
-an equation is its right side, the indices that no equation needs are summed over, and what is left
-without an unknown becomes a condition. Divisions are exact, under a condition that says so.
+The equations are solved one index at a time, as in Hermite's normal form: what a pivot leaves over
+of an equation is its right side, the indices that no equation needs are summed over, and what is
+left without an unknown becomes a condition. Divisions are exact, under a condition that says so.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import field
 
 from tcl.common.dataclass import dataclass
-from tcl.grammar.syntax import ast
 from tcl.gradients.polynomials import Poly, Range, never_negative, of_atom, of_number, poly_tree
 from tcl.gradients.ranges import Box
 from tcl.gradients.trees import binary, number, put
+from tcl.grammar.syntax import ast
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class Inversion:
     box: Box
     """Of the tensor that is read."""
     preferred: Sequence[str]
-    """The statement's indices, those first that rather an equation decides than a loop runs over."""
+    """The statement's indices, those first that no loop should run over."""
     fresh: Sequence[str]
     """Names for indices of the element that no index of the statement can lend its name."""
     known: Sequence[Poly] = ()

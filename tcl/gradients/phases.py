@@ -1,8 +1,8 @@
 """Strided reads, phase by phase: no remainder and no wasted point in the loops of their gradients.
 
-Of ``X(s * h + d * k + b)``, an element belongs to one residue of ``k``. With ``k = s * j + r``, where
-``r`` is one of ``s`` phases, it is ``X(s * (h + d * j) + d * r + b)``: a read of a tensor with a phase
-and a place, ``P(r, h + d * j)``, whose gradient divides nothing. ``d_X`` is then read off ``P``.
+Of ``X(s * h + d * k + b)``, an element belongs to one residue of ``k``. With ``k = s * j + r``,
+where ``r`` is one of ``s`` phases, it is ``X(s * (h + d * j) + d * r + b)``: a read of a tensor with
+a phase and a place, ``P(r, h + d * j)``, whose gradient divides nothing. ``d_X`` is read off ``P``.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import field
 
 from tcl.common.dataclass import dataclass
-from tcl.grammar.syntax import ast
 from tcl.gradients.invert import Subscript
 from tcl.gradients.polynomials import ONE, ZERO, Range, of_atom, of_number, poly_tree
 from tcl.gradients.ranges import Box, rounded_down
 from tcl.gradients.trees import binary, name, number
+from tcl.grammar.syntax import ast
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,4 +139,3 @@ def _stride(
     if stride < 2 or step < 1 or math.gcd(stride, step) != 1:
         return None
     return Stride(axis, stride, step, offset, slow, fast)
-

@@ -12,8 +12,8 @@ from functools import reduce
 from typing import TypeAlias
 
 from tcl.common.dataclass import dataclass
-from tcl.grammar.syntax import ast
 from tcl.gradients.trees import binary, expression_of, name, number
+from tcl.grammar.syntax import ast
 
 Monomial: TypeAlias = tuple[str, ...]
 """Atoms that are multiplied, sorted."""
@@ -114,8 +114,8 @@ Range: TypeAlias = tuple[Poly, Poly]
 
 
 def never_negative(poly: Poly, ranges: Mapping[str, Range], known: Iterable[Poly] = ()) -> bool:
-    """Whether a polynomial is at least 0 for all values of the indices in their ranges, as far as is
-    easily told; ``known``: others that are at least 0. Sizes are."""
+    """Whether a polynomial is at least 0 for all values of the indices in their ranges, as far as
+    is easily told; ``known``: others that are at least 0. Sizes are."""
     for index in sorted(poly.atoms & ranges.keys()):
         k = poly.coefficient(index)
         if k is None:

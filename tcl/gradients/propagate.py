@@ -9,9 +9,6 @@ from typing import TypeAlias
 
 from tcl.common.dataclass import dataclass
 from tcl.common.errors import ArgumentError
-from tcl.grammar.syntax import ast
-from tcl.grammar.syntax.types import promote
-from tcl.grammar.tree import checked as c
 from tcl.gradients.builtins import DERIVATIVES, REFUSED, Cases
 from tcl.gradients.trees import (
     binary,
@@ -25,6 +22,9 @@ from tcl.gradients.trees import (
     size_of,
     times,
 )
+from tcl.grammar.syntax import ast
+from tcl.grammar.syntax.types import promote
+from tcl.grammar.tree import checked as c
 
 Conditions: TypeAlias = tuple[ast.Expr, ...]
 
@@ -115,7 +115,7 @@ class Propagation:
         """An operand beside a gradient, to whose type whole numbers are converted anyway."""
         if isinstance(expr, c.Cast) and not expr.operand.type.is_float:
             return self.tree(expr.operand)
-        return self.tree(expr)
+        return whole(expr, self.tree(expr))
 
     def _chosen(
         self,
@@ -139,7 +139,8 @@ class Propagation:
             )
         if name in ("fmin", "fmax"):
             a, b = (whole(e, self.tree(e)) for e in arguments)
-            for one, other, side, rest in ((a, b, *arguments), (b, a, *arguments[::-1])):
+            first, second = arguments
+            for one, other, side, rest in ((a, b, first, second), (b, a, second, first)):
                 wins = binary("<" if name == "fmin" else ">", one, other)
                 if not isinstance(rest, c.Const):  # of a NaN and a number it is the number
                     wins = binary("||", wins, binary("!=", other, other))

@@ -13,11 +13,6 @@ from typing import TypeAlias
 
 from tcl.common.dataclass import dataclass
 from tcl.common.errors import ArgumentError
-from tcl.grammar.syntax import ast
-from tcl.grammar.syntax.printer import expr_text
-from tcl.grammar.tree import checked as c
-from tcl.grammar.tree.size_expressions import no_size
-from tcl.grammar.tree.traverse import children, evaluated
 from tcl.gradients.polynomials import (
     ONE,
     ZERO,
@@ -29,6 +24,11 @@ from tcl.gradients.polynomials import (
     poly_tree,
 )
 from tcl.gradients.trees import binary, cast, number
+from tcl.grammar.syntax import ast
+from tcl.grammar.syntax.printer import expr_text
+from tcl.grammar.tree import checked as c
+from tcl.grammar.tree.size_expressions import no_size
+from tcl.grammar.tree.traverse import children, evaluated
 
 Box: TypeAlias = tuple[Range, ...]
 """The indices that a tensor has, dimension by dimension."""
@@ -135,8 +135,9 @@ class Formulas:
             case c.Binary(op=op, left=left, right=right):
                 return binary(op, self.tree(left, lets), self.tree(right, lets))
             case c.Select(condition=condition, then=then, otherwise=otherwise):
-                parts = (self.tree(e, lets) for e in (condition, then, otherwise))
-                return ast.Select(*parts, expr.span)
+                holds = self.tree(condition, lets)
+                sides = self.tree(then, lets), self.tree(otherwise, lets)
+                return ast.Select(holds, *sides, expr.span)
             case c.Cast(operand=operand, type=type_):
                 return cast(type_.name, self.tree(operand, lets))
             case _:
@@ -160,9 +161,9 @@ def _folded(tree: ast.Expr) -> int | None:
     match tree:
         case ast.Number(value=int() as value):
             return value
-        case ast.Unary(op="-", operand=operand):
-            value = _folded(operand)
-            return None if value is None else -value
+        case ast.Unary(op=op, operand=operand):
+            inner = _folded(operand)
+            return None if inner is None else -inner if op == "-" else int(not inner)
         case ast.Binary(op=op, left=left, right=right):
             a, b = _folded(left), _folded(right)
             if a is None or b is None or (op in "/%" and b == 0):
@@ -174,15 +175,12 @@ def _folded(tree: ast.Expr) -> int | None:
                 ">=": a >= b, "==": a == b, "!=": a != b, "&&": a and b, "||": a or b,
             }  # fmt: skip
             return int(done[op])
-        case ast.Unary(op="!", operand=operand):
-            value = _folded(operand)
-            return None if value is None else int(not value)
         case ast.Select(condition=condition, then=then, otherwise=otherwise):
             holds = _folded(condition)
             return None if holds is None else _folded(then if holds else otherwise)
         case ast.Cast(type="int32" | "int64" | "bool" as type_, operand=operand):
-            value = _folded(operand)
-            return int(value != 0) if type_ == "bool" and value is not None else value
+            inner = _folded(operand)
+            return int(inner != 0) if type_ == "bool" and inner is not None else inner
         case _:
             return None
 
@@ -220,8 +218,8 @@ class _Bound:
 def infer(
     statement: c.Statement, formulas: Formulas, without: frozenset[str] = frozenset()
 ) -> dict[str, Range]:
-    """Index → its range. Raises ``ArgumentError`` where no formula is found. ``without``: indices whose
-    ``where`` is left aside."""
+    """Index → its range. Raises ``ArgumentError`` where no formula is found. ``without``: indices
+    whose ``where`` is left aside."""
     return _Inference(statement, formulas, without).solved()
 
 

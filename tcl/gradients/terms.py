@@ -8,8 +8,6 @@ from functools import reduce
 from typing import Any, TypeAlias
 
 from tcl.common.dataclass import dataclass
-from tcl.grammar.syntax import ast, walk
-from tcl.grammar.syntax.printer import expr_text
 from tcl.gradients.polynomials import (
     ONE,
     Poly,
@@ -31,6 +29,8 @@ from tcl.gradients.trees import (
     plus,
     size_of,
 )
+from tcl.grammar.syntax import ast, walk
+from tcl.grammar.syntax.printer import expr_text
 
 Guarded: TypeAlias = tuple[Conditions, ast.Expr]
 """A value where all conditions hold, else 0."""
@@ -125,7 +125,7 @@ class Integers:
     """Formulas that are not negative."""
 
     def tidied(self, tree: ast.Expr) -> ast.Expr:
-        """The expression with its sums of indices and sizes in normal form, ``h - kh + kh`` as ``h``,
+        """The expression with sums of indices and sizes in normal form, ``h - kh + kh`` as ``h``,
         and without conditions that always hold."""
         poly = self.poly(tree)
         if poly is not None:

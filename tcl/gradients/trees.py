@@ -120,8 +120,8 @@ def plus(left: ast.Expr, right: ast.Expr) -> ast.Expr:
 
 
 def opposite(condition: ast.Expr, *, of_integers: bool = False) -> ast.Expr:
-    """What holds where a condition does not. A comparison of floats is turned only if a NaN makes no
-    difference: ``==`` and ``!=``."""
+    """What holds where a condition does not. A comparison of floats is turned only if a NaN makes
+    no difference: ``==`` and ``!=``."""
     match condition:
         case ast.Unary(op="!", operand=operand):
             return operand

@@ -1,7 +1,7 @@
 """The statements of a def, and which value of a tensor each of them reads and makes.
 
-A tensor that is assigned several times has as many versions. Version 0 of an output is what it holds
-before its first statement; of an input it is the only one.
+A tensor that is assigned several times has as many versions. Version 0 of an output is what it
+holds before its first statement; of an input it is the only one.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from dataclasses import replace
 from typing import TypeAlias
 
 from tcl.common.dataclass import dataclass
-from tcl.grammar.tree import checked as c
-from tcl.grammar.tree.traverse import reads
 from tcl.gradients.polynomials import Range
 from tcl.gradients.propagate import smooth_reads
 from tcl.gradients.ranges import Formulas, infer
+from tcl.grammar.tree import checked as c
+from tcl.grammar.tree.traverse import reads
 
 Version: TypeAlias = tuple[str, int]
 

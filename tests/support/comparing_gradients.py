@@ -11,10 +11,10 @@ from torch_interpreter import run
 
 from tcl.codegen.reference import compile_reference
 from tcl.codegen.reference.whole_array import NoFormulationError, whole_array
+from tcl.gradients.grad import gradient_text
 from tcl.grammar.check.definitions import check
 from tcl.grammar.ranges.inference import infer
 from tcl.grammar.tree.checked import CheckedDef
-from tcl.gradients.grad import gradient_text
 
 
 def called(checked: CheckedDef, arrays: Mapping[str, Any]) -> dict[str, Any]:

@@ -133,20 +133,12 @@ class _Statement:
                 return torch.full((count,), value, dtype=dtype)
             case c.Index(name=name):
                 return where[name]
-            case c.Size(name=name):
-                return torch.full((count,), self.sized.sizes[name])
-            case c.Dimension(tensor=tensor, axis=axis):
-                return torch.full((count,), self.sized.shapes[tensor][axis])
+            case c.Size() | c.Dimension():
+                return torch.full((count,), self.extent(expr))
             case c.LetRef(name=name):
                 return of(self.lets[name])
             case c.Read(tensor=tensor, subscripts=subscripts):
-                origin = self.sized.origins[tensor]
-                at = tuple(of(s).long() - o for s, o in zip(subscripts, origin, strict=True))
-                shape = self.sized.shapes[tensor]
-                for a, extent in zip(at, shape, strict=True):
-                    if not bool(((a >= 0) & (a < extent)).all()):
-                        raise OutsideError(tensor)
-                return self.tensors[tensor][at] if at else self.tensors[tensor].expand(count)
+                return self.read(tensor, [of(s).long() for s in subscripts], count)
             case c.Unary(op=op, operand=operand):
                 return ~of(operand) if op == "!" else -of(operand)
             case c.Binary(op="&&" | "||" as op, left=left, right=right):
@@ -169,6 +161,19 @@ class _Statement:
             case c.Cast(operand=operand, type=type_):
                 return of(operand).to(DTYPES[type_.name])
         raise AssertionError
+
+    def extent(self, expr: c.Size | c.Dimension) -> int:
+        if isinstance(expr, c.Size):
+            return self.sized.sizes[expr.name]
+        return self.sized.shapes[expr.tensor][expr.axis]
+
+    def read(self, tensor: str, subscripts: list[Any], count: int) -> Any:
+        origin, shape = self.sized.origins[tensor], self.sized.shapes[tensor]
+        at = tuple(s - o for s, o in zip(subscripts, origin, strict=True))
+        for place, extent in zip(at, shape, strict=True):
+            if not bool(((place >= 0) & (place < extent)).all()):
+                raise OutsideError(tensor)
+        return self.tensors[tensor][at] if at else self.tensors[tensor].expand(count)
 
     def operation(self, op: str, a: Any, b: Any) -> Any:
         whole = not a.is_floating_point()

