@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
@@ -195,7 +197,8 @@ class _Assembled:
         definition = self._definition()
         parts = [self._tidied(s) for s in definition.statements if isinstance(s, ast.Assign)]
         definition = replace(definition, statements=tuple(parts))
-        return to_text(_without_needless(definition, {s: p for p, s in self.symbols.items()}))
+        formulas = {symbol: formula for formula, symbol in self.symbols.items()}
+        return _wrapped(to_text(_without_needless(definition, formulas)))
 
     def _definition(self) -> ast.Def:
         self._bind_sizes()
@@ -276,6 +279,27 @@ class _Assembled:
                 clause = replace(clause, value=integers.tidied(clause.value))
             where.append(clause)
         return replace(statement, rhs=integers.tidied(statement.rhs), where=tuple(where))
+
+
+_WIDTH = 100
+_TOGETHER = re.compile(r"\w+\([^()]*\)( (?=\w+[,)]))?|\bfloat(16|64)? \w+(?=[,)])")
+
+
+def _wrapped(text: str) -> str:
+    """The text in lines of a readable length: spaces and line ends mean nothing."""
+    lines = []
+    for line in text.splitlines():
+        indent = " " * (len(line) - len(line.lstrip()) + 4)
+        # No line ends within an element, X(i, j), or between a type and its name.
+        joined = _TOGETHER.sub(lambda found: found[0].replace(" ", "\0"), line)
+        lines += textwrap.wrap(
+            joined,
+            _WIDTH,
+            subsequent_indent=indent,
+            break_long_words=False,
+            break_on_hyphens=False,
+        )
+    return "\n".join(lines).replace("\0", " ") + "\n"
 
 
 def _without_needless(definition: ast.Def, known: Mapping[str, Poly]) -> ast.Def:

@@ -1,8 +1,9 @@
 """Strided reads, phase by phase: no remainder and no wasted point in the loops of their gradients.
 
 Of ``X(s * h + d * k + b)``, an element belongs to one residue of ``k``. With ``k = s * j + r``,
-where ``r`` is one of ``s`` phases, it is ``X(s * (h + d * j) + d * r + b)``: a read of a tensor with
-a phase and a place, ``P(r, h + d * j)``, whose gradient divides nothing. ``d_X`` is read off ``P``.
+where ``r`` is one of ``s`` phases, it is ``X(s * (h + d * j) + d * r + b)``: a read of a tensor
+with a phase and a place, ``P(r, h + d * j)``, whose gradient divides nothing. ``d_X`` is read off
+that of ``P``.
 """
 
 from __future__ import annotations

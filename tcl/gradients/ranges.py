@@ -363,10 +363,9 @@ class _Inference:
         if self.agreeing and max(map(len, agree)) > 1:
             raise self._refused(index)
         first, stop = self._extreme("max", lows), self._extreme("min", stops)
-        empty = _is_negative(stop - first)
-        if empty and self.agreeing:
-            raise self._refused(index)
-        return first, first if empty else stop
+        if self.agreeing and _is_negative(stop - first - ONE):
+            raise self._refused(index)  # as inference does, unless a dimension is empty
+        return first, first if _is_negative(stop - first) else stop
 
     def _ends(self, rest: Poly) -> Range:
         """Smallest and largest value, for the ranges that are known."""

@@ -72,9 +72,7 @@ class _Maker:
 
     def range(self) -> str:
         rng = self.rng
-        return rng.choice(
-            "0:N 0:M 1:3 0:2 0:4 0:K -1:2 1:N 0:N-1 0:min(N,M) 0:(N+1)/2 2:3".split()
-        )
+        return rng.choice("0:N 0:M 1:3 0:2 0:4 0:K -1:2 1:N 0:N-1 0:min(N,M) 0:(N+1)/2 2:3".split())
 
     def update(self) -> None:
         rng = self.rng
