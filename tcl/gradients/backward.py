@@ -20,6 +20,7 @@ from tcl.gradients.trees import (
     is_number,
     name,
     number,
+    of_type,
     opposite,
     over,
     put,
@@ -170,7 +171,7 @@ class Backward:
             return value, False
         target = self.names.fresh(f"{statement.target}_{what}")
         indices = [writer.renamed.get(i, i) for i in statement.all_indices]
-        self._emit(step, writer, target, indices, "=", value)
+        self._emit(step, writer, target, indices, "=", of_type(statement.rhs.type.name, value))
         return apply(target, *map(name, indices)), True
 
     def _emit(

@@ -10,7 +10,7 @@ from tcl.common.errors import ArgumentError
 from tcl.gradients.polynomials import ZERO, Poly, poly_tree
 from tcl.gradients.propagate import needless_cast, whole
 from tcl.gradients.ranges import Box, Formulas
-from tcl.gradients.trees import NOWHERE, apply, binary, cast, name, number
+from tcl.gradients.trees import NOWHERE, apply, binary, cast, name, number, of_type
 from tcl.gradients.versions import Step, Version
 from tcl.grammar.check.builtins import BUILTINS
 from tcl.grammar.syntax import ast
@@ -207,7 +207,7 @@ class Forward:
             target,
             [writer.renamed.get(i, i) for i in statement.indices],
             op + "!" * statement.initialise,
-            writer.tree(statement.rhs),
+            of_type(statement.rhs.type.name, writer.tree(statement.rhs)),
             where,
         )
 

@@ -22,6 +22,7 @@ from tcl.gradients.trees import (
     NOWHERE,
     all_of,
     conjuncts,
+    is_literal,
     is_number,
     name,
     number,
@@ -132,9 +133,14 @@ class Integers:
             return self._sum(tree, poly)
         if isinstance(tree, ast.Select):
             kept = [each for each in conjuncts(tree.condition) if self._holds(each) is not True]
-            if any(self._holds(each) is False for each in kept):
+            never = any(self._holds(each) is False for each in kept)
+            # A literal would no longer have the type of what it meets.
+            if never and not is_literal(tree.otherwise):
                 return self.tidied(tree.otherwise)
+            kept = self._needed(kept)
             condition = all_of([self.tidied(each) for each in kept])
+            if condition is None and is_literal(tree.then):
+                return _with_parts(tree, self.tidied)
             if condition is None:
                 return self.tidied(tree.then)
             then, otherwise = self.tidied(tree.then), self.tidied(tree.otherwise)
@@ -152,15 +158,41 @@ class Integers:
     def _has_symbol(self, tree: ast.Expr) -> bool:
         return any(isinstance(node, ast.Binary) and node.op in "/%" for node in walk.walk(tree))
 
-    def _holds(self, condition: ast.Expr) -> bool | None:
-        """Whether a comparison of integers holds at all points, or at none."""
-        if not isinstance(condition, ast.Binary):
+    def _difference(self, condition: ast.Expr) -> Poly | None:
+        """A comparison of integers as what is then at least 0; None of any other condition."""
+        if not isinstance(condition, ast.Binary) or condition.op not in _AS_DIFFERENCE:
             return None
         a, b = self.poly(condition.left), self.poly(condition.right)
-        if a is None or b is None or condition.op not in _AS_DIFFERENCE:
+        if a is None or b is None:
             return None
         sign, least = _AS_DIFFERENCE[condition.op]
-        difference = (a - b).scaled(sign) - of_number(least)
+        return (a - b).scaled(sign) - of_number(least)
+
+    def _needed(self, conditions: list[ast.Expr]) -> list[ast.Expr]:
+        """The conditions without those that follow from another one, asked before or, where
+        nothing is read in between, after it."""
+        found = [(each, self._difference(each)) for each in conditions]
+        for each in conditions:
+            place = next(k for k, (other, _) in enumerate(found) if other is each)
+            difference = found[place][1]
+            for k, (_, other) in enumerate(found):
+                between = found[place + 1 : k]
+                if k == place or other is None or difference is None:
+                    continue
+                simple = all(d is not None for _, d in between)
+                # Only of the same sum: inference, too, has to see that it suffices.
+                slack = difference - other
+                alike = not slack.atoms & self.ranges.keys()
+                if simple and alike and never_negative(slack, {}, self.known):
+                    del found[place]
+                    break
+        return [each for each, _ in found]
+
+    def _holds(self, condition: ast.Expr) -> bool | None:
+        """Whether a comparison of integers holds at all points, or at none."""
+        difference = self._difference(condition)
+        if difference is None:
+            return None
         if never_negative(difference, self.ranges, self.known):
             return True
         if never_negative(difference.scaled(-1) - ONE, self.ranges, self.known):

@@ -59,6 +59,26 @@ def is_number(tree: ast.Expr, value: float) -> bool:
     return isinstance(tree, ast.Number) and tree.value == value
 
 
+def is_literal(tree: ast.Expr) -> bool:
+    """Whether the value is made of literals alone, so that it has the type of what it meets."""
+    match tree:
+        case ast.Number():
+            return True
+        case ast.Unary(operand=operand):
+            return is_literal(operand)
+        case ast.Binary(left=left, right=right):
+            return is_literal(left) and is_literal(right)
+        case ast.Select(then=then, otherwise=otherwise):
+            return is_literal(then) and is_literal(otherwise)
+        case _:
+            return False
+
+
+def of_type(type_: str, tree: ast.Expr) -> ast.Expr:
+    """The value with this type, if it is made of literals: cast, ``0.1`` would be a float32 first."""
+    return times(tree, cast(type_, number(1))) if is_literal(tree) else tree
+
+
 # --- arithmetic that leaves out what changes nothing ---
 
 

@@ -73,7 +73,7 @@ def test_examples(file: str, name: str, how: str) -> None:
 def _body(text: str, name: str = "f", **options: object) -> str:
     """The statements of the derived def, one a line."""
     body = grad(text, name, **options).partition("{")[2].rpartition("}")[0]  # type: ignore[arg-type]
-    return re.sub(r"\n {8}", " ", textwrap.dedent(body).strip("\n"))
+    return re.sub(r"\n +", " ", textwrap.dedent(body).strip("\n"))
 
 
 def test_product() -> None:
@@ -94,9 +94,11 @@ def test_convolution_is_a_gather() -> None:
 
 def test_strides_have_no_remainder_in_a_sum() -> None:
     text = "def f(float(N) X, float(K) W) -> (Y) { Y(n) +=! X(2 * n + k) * W(k) }"
-    phases, spread, _ = _body(text).splitlines()
-    assert "%" not in phases and "/ 2)" not in phases.partition(" where ")[0]
+    phases, spread, weights = re.split(r"\n(?! )", _body(text))
+    assert "%" not in phases
+    assert "/" not in phases.partition(" where ")[0]
     assert spread == "d_X(n) = d_X_phases(n % 2, n / 2)"
+    assert weights.startswith("d_W(k) +=! d_Y(n) * X(2 * n + k)")
 
 
 def test_a_diagonal_is_an_equality() -> None:
@@ -258,6 +260,18 @@ def test_mixed_types() -> None:
     }
     derived = check_gradients(text, "f", arrays, 1e-6)
     assert "double(N) d_Y" in derived.replace("float64", "double")
+
+
+def test_literals_keep_their_type() -> None:
+    text = """def f(double(N) X, double(N) W) -> (double(N) Y, Z) {
+        Y(i) = 0.1 where i in 0:N
+        Y(i) = Y(i) * X(i)
+        Z(i) = Y(i) * sin(Y(i)) * fmax(i < N ? 0.3 : W(i), 0.2)
+    }"""
+    rng = np.random.default_rng(0)
+    arrays = {"X": rng.uniform(-1, 1, 5), "W": rng.uniform(-1, 1, 5)}
+    check_gradients(text, "f", arrays, 1e-14, wrt="X", save=())
+    check_gradients(text, "f", arrays, 1e-14, wrt="X", save=(), sizes={"N": 5})
 
 
 def test_half_precision() -> None:

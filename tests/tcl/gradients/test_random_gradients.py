@@ -48,7 +48,10 @@ def _check(seeds: range) -> int:
             except RangeInferenceError as error:
                 # A formula that holds for all sizes but 0 is refused there, with a sentence.
                 empty = any(0 in shape for shape in one.shapes.values())
-                if not (empty and "ends before it starts" in str(error)):
+                said = ("ends before it starts", "has no value for these sizes")
+                # So is a read that leaves its tensor for these sizes, which data hide forward.
+                hidden = "guard the read" in str(error)
+                if not hidden and not (empty and any(words in str(error) for words in said)):
                     raise
             except ArgumentError as error:
                 said = ("has no formula", "no gradient", "what the caller passes")
