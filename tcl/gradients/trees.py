@@ -75,7 +75,7 @@ def is_literal(tree: ast.Expr) -> bool:
 
 
 def of_type(type_: str, tree: ast.Expr) -> ast.Expr:
-    """The value with this type, if it is made of literals: cast, ``0.1`` would be a float32 first."""
+    """The value with this type, if it is made of literals: a cast would make them float32 first."""
     return times(tree, cast(type_, number(1))) if is_literal(tree) else tree
 
 
