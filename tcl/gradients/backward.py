@@ -143,13 +143,11 @@ class Backward:
 
     def _keep(self, step: Step, gradient: Reading) -> None:
         """What the target held and still holds passes its gradient on."""
-        statement, box = step.statement, self.formulas.boxes[step.statement.target]
+        statement = step.statement
         renamed = self.forward.renamed(step)
         indices = [renamed.get(i, i) for i in statement.indices]
         value = gradient([name(i) for i in indices])
-        within: list[ast.Expr] = []
-        for index, axis, own in zip(indices, box, statement.indices, strict=True):
-            within += _in_range(index, step.ranges[own], axis)
+        within = self._within(step, indices)
         if statement.op != "+":  # assigned or reduced: only what is outside is as it was
             outside = [opposite(each, of_integers=True) for each in within]
             if not outside:
@@ -159,6 +157,13 @@ class Backward:
                 condition = binary("||", condition, each)
             value = under([condition], value)
         self._share(step.before, Share(tuple(indices), value, {}))
+
+    def _within(self, step: Step, indices: Sequence[str]) -> list[ast.Expr]:
+        """The conditions under which an element of its target is one that a step writes."""
+        box = self.formulas.boxes[step.statement.target]
+        ranges = (step.ranges[i] for i in step.statement.indices)
+        cases = zip(indices, ranges, box, strict=True)
+        return [each for index, range_, axis in cases for each in _in_range(index, range_, axis)]
 
     # --- reductions ---
 
@@ -218,12 +223,7 @@ class Backward:
         share = over(seed, count)
         yield from propagation.terms(statement.rhs, share, (is_best,))
         if old is not None and step.before in self.active:
-            box = self.formulas.boxes[statement.target]
-            within = [
-                condition
-                for index, axis, name_ in zip(indices, box, statement.indices, strict=True)
-                for condition in _in_range(index, step.ranges[name_], axis)
-            ]
+            within = self._within(step, indices)
             part = under([*within, binary("==", old, value)], share)
             self._share(step.before, Share(tuple(indices), part, {}))
 
@@ -276,12 +276,7 @@ class Backward:
         if step.keeps_value:
             old = self.forward.read(step.before, own)
             if step.before in self.active:
-                box = self.formulas.boxes[statement.target]
-                within = [
-                    condition
-                    for index, axis, name_ in zip(indices, box, statement.indices, strict=True)
-                    for condition in _in_range(index, step.ranges[name_], axis)
-                ]
+                within = self._within(step, indices)
                 part = under([*within, binary("==", zeros, number(0))], whole)
                 self._share(step.before, Share(tuple(indices), part, {}))
             whole = times(whole, old)
