@@ -10,13 +10,14 @@ from tcl.common.errors import ArgumentError
 from tcl.gradients.forward import Forward, Names, Writer, assign, ranges_of, shifted
 from tcl.gradients.invert import Inversion, Subscript
 from tcl.gradients.phases import Phased, phased
-from tcl.gradients.polynomials import Range, of_atom, poly_tree
+from tcl.gradients.polynomials import ZERO, Range, of_atom, poly_tree
 from tcl.gradients.propagate import Conditions, Propagation, Term
 from tcl.gradients.ranges import Formulas
-from tcl.gradients.terms import combined, under
+from tcl.gradients.terms import Integers, combined, under
 from tcl.gradients.trees import (
     apply,
     binary,
+    conjuncts,
     is_number,
     name,
     number,
@@ -311,7 +312,34 @@ class Backward:
         value = rebuilt(value, lambda node: itself if node == own else node)
         value = put(put(value, inverse.values), {"@itself": there})
         share = Share(inverse.targets, under(inverse.conditions, value), dict(inverse.summed))
-        self._share(version, share)
+        self._share(version, self._settled(share))
+
+    def _settled(self, share: Share) -> Share:
+        """The share without sums of which a condition, ``i == 0``, leaves a single term."""
+        value = share.value
+        if not isinstance(value, ast.Select) or not is_number(value.otherwise, 0):
+            return share
+        sizes = frozenset(self.formulas.checked.sizes)
+        integers = Integers({i: (ZERO, ZERO) for i in share.indices}, sizes, {})
+        conditions = list(conjuncts(value.condition))
+        for each in conditions:
+            if not isinstance(each, ast.Binary) or each.op != "==":
+                continue
+            for index, fixed in ((each.left, each.right), (each.right, each.left)):
+                if not isinstance(index, ast.Name) or index.name not in share.summed:
+                    continue
+                if integers.poly(fixed) is None:  # of the element's indices and sizes
+                    continue
+                first, stop = share.summed[index.name]
+                others = [c_ for c_ in conditions if c_ is not each]
+                inside = [
+                    binary(">=", fixed, poly_tree(first)),
+                    binary("<", fixed, poly_tree(stop)),
+                ]
+                settled = put(under([*inside, *others], value.then), {index.name: fixed})
+                rest = {i: r for i, r in share.summed.items() if i != index.name}
+                return self._settled(Share(share.indices, settled, rest))
+        return share
 
     def _letters(self, letters: str) -> list[str]:
         """Names for indices, these letters first."""

@@ -17,6 +17,10 @@ from tcl.grammar.ranges.inference import infer
 from tcl.grammar.tree.checked import CheckedDef
 
 
+class InfiniteError(Exception):
+    """An output that is infinite or NaN: its gradient depends on how products are grouped."""
+
+
 def called(checked: CheckedDef, arrays: Mapping[str, Any]) -> dict[str, Any]:
     """The outputs of a def, by NumPy where it has everything, else by the reference."""
     inputs = [np.asarray(arrays[t.name], order="C") for t in checked.inputs]
@@ -36,10 +40,11 @@ def gradients(
     arrays: Mapping[str, Any],
     seed: int = 0,
     *,
-    whole_seeds: bool = False,
+    finite: bool = False,
     **options: Any,
 ) -> tuple[dict[str, Any], dict[str, Any], str]:
-    """What the derived def and what autograd says, by input; and the derived text."""
+    """What the derived def and what autograd says, by input; and the derived text. ``finite``:
+    raise ``InfiniteError`` for outputs that are not."""
     checked = check(text)[entry]
     shapes = {t.name: np.shape(arrays[t.name]) for t in checked.inputs}
     sized = infer(checked, shapes)
@@ -58,8 +63,9 @@ def gradients(
         if not tensor.type.is_float or f"d_{tensor.name}" not in [t.name for t in derived.inputs]:
             continue
         shape = sized.shapes[tensor.name]
-        there = rng.integers(-3, 4, shape) if whole_seeds else rng.uniform(-1, 1, shape)
-        known[f"d_{tensor.name}"] = np.asarray(there).astype(tensor.type.name)
+        if finite and not np.isfinite(known[tensor.name]).all():
+            raise InfiniteError(tensor.name)
+        known[f"d_{tensor.name}"] = np.asarray(rng.uniform(-1, 1, shape)).astype(tensor.type.name)
         loss = loss + (tensors[tensor.name] * torch.tensor(known[f"d_{tensor.name}"])).sum()
     found = torch.autograd.grad(loss, [inputs[t.name] for t in asked], allow_unused=True)
     expected = {

@@ -107,6 +107,13 @@ def test_a_diagonal_is_an_equality() -> None:
     check_gradients(_in_double(text), "f", {"X": np.ones((3, 3))})
 
 
+def test_a_sum_with_one_term_is_none() -> None:
+    text = "def f(float(N) A, float(N) B) -> (O) { O(n, i) = i == 0 ? A(n) : B(n) where i in 0:2 }"
+    assert _body(text).startswith("d_A(n) = d_O(n, 0)\n")
+    text = "def f(double(N) X) -> (Y) { Y(i, j) = (i == j + 1) ? X(j) : 0 where i in 1:N }"
+    check_gradients(text, "f", {"X": np.arange(5.0)})
+
+
 UNARY_DOMAINS = {
     **dict.fromkeys(("acos", "asin", "atanh", "erfinv"), (-0.9, 0.9)),
     "acosh": (1.1, 3.0),
