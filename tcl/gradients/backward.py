@@ -32,6 +32,7 @@ from tcl.gradients.versions import Step, Version
 from tcl.grammar.check.builtins import BUILTINS
 from tcl.grammar.syntax import ast, walk
 from tcl.grammar.tree import checked as c
+from tcl.grammar.tree.traverse import reads
 
 Reading = Callable[[list[ast.Expr]], ast.Expr]
 """An element of something, by its indices."""
@@ -209,7 +210,7 @@ class Backward:
         term, stored = self._terms_tensor(step, writer, "terms")
         indices = [writer.renamed.get(i, i) for i in statement.indices]
         old = self.forward.read(step.before, own) if step.keeps_value else None
-        if stored:
+        if stored or not self._kept_terms(step):
             value = self._value_again(step, writer, indices, term, old)
         else:
             value = self.forward.read(step.after, own)
@@ -227,6 +228,12 @@ class Backward:
             within = self._within(step, indices)
             part = under([*within, binary("==", old, value)], share)
             self._share(step.before, Share(tuple(indices), part, {}))
+
+    def _kept_terms(self, step: Step) -> bool:
+        """Whether the terms of a reduction are what they were in the forward pass: a sum that is
+        computed again may be rounded otherwise, and equal nothing that was kept."""
+        read = {step.version(r.tensor) for r in reads(step.statement)}
+        return not step.keeps_value and all(self.forward.is_kept(version) for version in read)
 
     def _value_again(
         self,

@@ -196,6 +196,17 @@ def test_a_computed_maximum_compares_what_is_stored() -> None:
     assert "Y_terms(m, n) = X(m, n) * W(n) + 0.1" in check_gradients(text, "f", arrays)
 
 
+def test_what_is_computed_again_is_compared_with_what_is() -> None:
+    text = """def f(double(M, N) X) -> (Y, Most) {
+        Y(m) +=! sin(X(m, n))
+        Most max=! Y(m)
+        Y(m) = Y(m) * Y(m)
+    }"""
+    # The derived def computes Y again, in another order than torch: a kept Most equals none of it.
+    derived = check_gradients(text, "f", {"X": np.random.default_rng(0).uniform(-1, 1, (9, 300))})
+    assert "Most_2 max=! Y_1(m)" in derived and "double Most," not in derived
+
+
 def test_nan_on_the_side_that_is_not_taken() -> None:
     text = """def f(double(N) X, double(N) W) -> (Y, Z) {
         Y(i) = X(i) > 0 ? sqrt(X(i)) * W(i) : 3 * X(i)
