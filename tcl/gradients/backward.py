@@ -60,6 +60,8 @@ class Backward:
     """What depends on the inputs whose gradients are asked for."""
     seeds: dict[str, str]
     """Output → the input that holds its gradient."""
+    prefix: str
+    """Of the names of gradients."""
     shares: dict[Version, list[Share]] = field(default_factory=dict)
     statements: list[ast.Assign] = field(default_factory=list)
 
@@ -107,7 +109,7 @@ class Backward:
     def _adjoint_name(self, version: Version) -> str:
         tensor, number_ = version
         last = number_ == self.forward.final[tensor]
-        return f"d_{tensor}" if last else f"d_{tensor}_{number_}"
+        return f"{self.prefix}{tensor}" if last else f"{self.prefix}{tensor}_{number_}"
 
     def _terms(
         self,

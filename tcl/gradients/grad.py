@@ -85,10 +85,11 @@ def gradient_text(
     floats = [t for t in checked.inputs if t.type.is_float]
     asked = _chosen("wrt", wrt, floats, checked)
     inputs = asked if asked is not None else [t.name for t in floats]
-    seeds = {output: names.fresh(f"d_{output}") for output in seeded}
-    made = {i: names.fresh(f"d_{i}") for i in inputs}
+    prefix = prefix_of(checked)
+    seeds = {output: names.fresh(prefix + output) for output in seeded}
+    made = {i: names.fresh(prefix + i) for i in inputs}
     active = depending(steps, tuple(inputs))
-    backward = Backward(formulas, steps, forward, names, active, seeds)
+    backward = Backward(formulas, steps, forward, names, active, seeds, prefix)
     backward.run()
     reached = [i for i in inputs if (i, 0) in backward.shares]
     _check_reached(checked, inputs if asked is not None else reached, reached)
@@ -97,6 +98,14 @@ def gradient_text(
     return _Assembled(
         checked, formulas, forward, backward, seeds, {i: made[i] for i in reached}
     ).text()
+
+
+def prefix_of(checked: c.CheckedDef) -> str:
+    """What the names of gradients begin with: ``d_``, or ``dd_`` in a def that has gradients."""
+    prefix = "d_"
+    while any(prefix + tensor in checked.tensors for tensor in checked.tensors):
+        prefix = f"d{prefix}"
+    return prefix
 
 
 def _known_sizes(checked: c.CheckedDef, sizes: Mapping[str, int] | str | None) -> Mapping[str, int]:

@@ -11,7 +11,7 @@ from torch_interpreter import run
 
 from tcl.codegen.reference import compile_reference
 from tcl.codegen.reference.whole_array import NoFormulationError, whole_array
-from tcl.gradients.grad import gradient_text
+from tcl.gradients.grad import gradient_text, prefix_of
 from tcl.grammar.check.definitions import check
 from tcl.grammar.ranges.inference import infer
 from tcl.grammar.tree.checked import CheckedDef
@@ -50,8 +50,8 @@ def gradients(
     sized = infer(checked, shapes)
     derived_text = gradient_text(checked, **options)
     (derived,) = check(derived_text).values()
-    wanted = [t.name for t in derived.outputs]
-    asked = [t for t in checked.inputs if t.type.is_float and f"d_{t.name}" in wanted]
+    prefix, wanted = prefix_of(checked), [t.name for t in derived.outputs]
+    asked = [t for t in checked.inputs if t.type.is_float and prefix + t.name in wanted]
     inputs = {t.name: torch.tensor(arrays[t.name]) for t in checked.inputs}
     for tensor in asked:
         inputs[tensor.name].requires_grad_(True)
@@ -60,20 +60,20 @@ def gradients(
     loss: Any = sum((0 * inputs[t.name]).sum() for t in asked)  # an output may depend on none
     known: dict[str, Any] = {n: v.detach().numpy() for n, v in tensors.items()}
     for tensor in checked.outputs:
-        if not tensor.type.is_float or f"d_{tensor.name}" not in [t.name for t in derived.inputs]:
+        if not tensor.type.is_float or prefix + tensor.name not in [t.name for t in derived.inputs]:
             continue
         shape = sized.shapes[tensor.name]
         if finite and not np.isfinite(known[tensor.name]).all():
             raise InfiniteError(tensor.name)
-        known[f"d_{tensor.name}"] = np.asarray(rng.uniform(-1, 1, shape)).astype(tensor.type.name)
-        loss = loss + (tensors[tensor.name] * torch.tensor(known[f"d_{tensor.name}"])).sum()
+        known[prefix + tensor.name] = np.asarray(rng.uniform(-1, 1, shape)).astype(tensor.type.name)
+        loss = loss + (tensors[tensor.name] * torch.tensor(known[prefix + tensor.name])).sum()
     found = torch.autograd.grad(loss, [inputs[t.name] for t in asked], allow_unused=True)
     expected = {
         t.name: np.zeros(shapes[t.name]) if g is None else g.numpy()
         for t, g in zip(asked, found, strict=True)
     }
     outputs = called(derived, known)
-    return {t.name: outputs[f"d_{t.name}"] for t in asked}, expected, derived_text
+    return {t.name: outputs[prefix + t.name] for t in asked}, expected, derived_text
 
 
 def check_gradients(
