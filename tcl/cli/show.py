@@ -27,6 +27,7 @@ from tcl.codegen.devices.gpu import GpuProfile
 from tcl.codegen.devices.named import device_named
 from tcl.common.errors import ArgumentError
 from tcl.common.lazy import Lazy
+from tcl.gradients.grad import gradient_text
 from tcl.grammar.ranges.findings import size_finding, size_findings
 from tcl.grammar.ranges.ranges_text import ranges_text
 from tcl.grammar.ranges.sized import SizedDef
@@ -52,6 +53,7 @@ else:  # the stages of a text need no compiler
 _STAGES = (
     "ast",
     "canonical",
+    "grad",
     "ranges",
     "ir",
     "plan",
@@ -62,7 +64,7 @@ _STAGES = (
     "resources",
     "reference",
 )
-_OF_TEXT = ("ast", "canonical", "ranges", "reference")
+_OF_TEXT = ("ast", "canonical", "grad", "ranges", "reference")
 """Those that are the same for all options and devices."""
 
 
@@ -82,8 +84,9 @@ _OF_A_GPU = {
     type=click.Choice(_STAGES),
     default="schedule",
     show_default=True,
-    help="ast: as parsed. canonical: what keys the cache. ranges: of every index, and where they "
-    "come from, with shapes and first indices. ir: loops before, schedule: after the "
+    help="ast: as parsed. canonical: what keys the cache. grad: the def "
+    "of its gradients, for all sizes or for those of --sizes. ranges: of every index, and where "
+    "they come from, with shapes and first indices. ir: loops before, schedule: after the "
     "options are applied. plan: what each option comes to, and why. source: LLVM IR, or CUDA C++. "
     "asm: assembly, or PTX. counters: what kernels ask of a GPU's memory and pipes, and the time "
     "that takes at least. resources: registers and memory that they take. reference: its "
@@ -115,7 +118,7 @@ def command(
     """
     if stage in _OF_TEXT:
         _check(options, device, threads)
-    if varying and stage in ("ast", "canonical", "reference"):
+    if varying and stage in ("ast", "canonical", "grad", "reference"):
         raise click.UsageError(f"--varying makes no difference to --stage {stage}; leave it out")
     text, checked = choose(file, entry)
     if stage == "ast":
@@ -124,6 +127,9 @@ def command(
         return
     if stage == "canonical":
         click.echo(canonical_text(checked), nl=False)
+        return
+    if stage == "grad":
+        click.echo(gradient_text(checked, sizes=sizes), nl=False)
         return
     check_varying(checked, varying)
     sized = size_finding(checked, sizes_of(checked, sizes))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-from tcl.codegen.passes.gpu.split import parts_of
+from tcl.codegen.passes.split import parts_of
 
 from tcl.codegen.counters.counts import KernelCounts, count_program
 from tcl.codegen.counters.prediction import LAUNCH, memory_rate, predict
