@@ -5,13 +5,12 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-from tcl.codegen.passes.split import parts_of
-
 from tcl.codegen.counters.counts import KernelCounts, count_program
 from tcl.codegen.counters.prediction import LAUNCH, memory_rate, predict
 from tcl.codegen.devices.gpu import GpuProfile
 from tcl.codegen.loopir import ir
 from tcl.codegen.passes.gpu.build_blocks import BuildBlocks
+from tcl.codegen.passes.split import parts_of
 
 _PARTS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32)
 _TILES = 4
