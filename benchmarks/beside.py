@@ -10,21 +10,17 @@ the median of calls that follow each other alone.
 
 from __future__ import annotations
 
-import argparse
-import json
 import multiprocessing
-import os
-import platform
 import statistics
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from pathlib import Path
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 
 import numpy as np
 import torch
 
 import tcl
+from benchmarks.common import Call, command, seconds, write
 from tcl.codegen.cpu.thread_count import usable_cores
 
 SOURCE = """
@@ -38,10 +34,9 @@ def scale(float(M, N) A) -> (O) { O(m, n) = 2 * A(m, n) + 1 }
 """
 WARM = 20
 """Calls before those that count."""
-_Call = Callable[[], object]
 
 
-def kernels(threads: int) -> dict[str, tuple[_Call, _Call]]:
+def kernels(threads: int) -> dict[str, tuple[Call, Call]]:
     """Ours and torch's, by name, into the same arrays."""
     ours = tcl.define(SOURCE, threads=threads)
     rng = np.random.default_rng(0)
@@ -76,7 +71,7 @@ def kernels(threads: int) -> dict[str, tuple[_Call, _Call]]:
     }
 
 
-def _between() -> dict[str, _Call]:
+def _between() -> dict[str, Call]:
     """What a program does between calls."""
     a, b = np.ones((256, 256), np.float32), torch.ones(256, 256)
     return {
@@ -105,30 +100,28 @@ def _another_process() -> Iterator[None]:
         process.join()
 
 
-def times(call: _Call, between: _Call, seconds: float) -> tuple[float, float]:
+def times(call: Call, between: Call, long: float) -> tuple[float, float]:
     """Median and 90th percentile of calls, in microseconds."""
     found: list[float] = []
-    end = time.monotonic() + seconds
+    end = time.monotonic() + long
     while len(found) < WARM + 20 or time.monotonic() < end:
         between()
-        begun = time.perf_counter()
-        call()
-        found.append(1e6 * (time.perf_counter() - begun))
+        found.append(1e6 * seconds(call))
     return statistics.median(found[WARM:]), statistics.quantiles(found[WARM:], n=10)[-1]
 
 
-def measure(threads: int, seconds: float) -> list[dict[str, object]]:
+def measure(threads: int, long: float) -> list[dict[str, object]]:
     """A row for each kernel, whose it is, and what is done between; printed as they come."""
     torch.set_num_threads(threads)
     rows: list[dict[str, object]] = []
-    situations: list[tuple[str, _Call]] = [*_between().items(), ("another process", lambda: None)]
+    situations: list[tuple[str, Call]] = [*_between().items(), ("another process", lambda: None)]
     base: dict[tuple[str, str], float] = {}
     print(f"{threads} threads: median us; median and 90th percentile over the median alone")
     for situation, between in situations:
-        with _another_process() if situation == "another process" else _nothing():
+        with _another_process() if situation == "another process" else nullcontext():
             for name, calls in kernels(threads).items():
                 for whose, call in zip(("tcl", "torch"), calls, strict=True):
-                    median, late = times(call, between, seconds)
+                    median, late = times(call, between, long)
                     alone = base.setdefault((name, whose), median)
                     row = {"threads": threads, "kernel": name, "whose": whose}
                     row |= {"between": situation, "us": round(median, 1)}
@@ -142,23 +135,13 @@ def measure(threads: int, seconds: float) -> list[dict[str, object]]:
     return rows
 
 
-@contextmanager
-def _nothing() -> Iterator[None]:
-    yield
-
-
-def main(arguments: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+def main() -> None:
+    parser = command("beside", __doc__)
     parser.add_argument("--threads", type=int, nargs="*", help="2 and all cores unless given")
     parser.add_argument("--seconds", type=float, default=1.0, help="of each measurement")
-    parser.add_argument("--out", type=Path, help="file for the rows")
-    given = parser.parse_args(arguments)
-    rows = []
-    for threads in given.threads or sorted({2, usable_cores()}):
-        rows += measure(threads, given.seconds)
-    if given.out:
-        machine = {"cpu": platform.processor(), "cores": os.cpu_count()}
-        given.out.write_text(json.dumps({"machine": machine, "rows": rows}, indent=1) + "\n")
+    given = parser.parse_args()
+    wanted = given.threads or sorted({2, usable_cores()})
+    write(given.out, {"rows": [row for n in wanted for row in measure(n, given.seconds)]})
 
 
 if __name__ == "__main__":

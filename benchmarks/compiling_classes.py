@@ -10,14 +10,13 @@ choices by a model of the machine), of writing it, and of LLVM.
 
 from __future__ import annotations
 
-import argparse
-import json
 import time
 import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
+from benchmarks.common import command, write
 from tcl.arrays.annotations import read_annotations
 from tcl.codegen.cpu.emit.emit import emit_program
 from tcl.codegen.cpu.object_code.compile import compile_object
@@ -73,10 +72,9 @@ def taken(definition: CheckedDef, sizes: Mapping[str, int]) -> dict[str, float]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__ and __doc__.splitlines()[0])
+    parser = command("compiling_classes", __doc__)
     parser.add_argument("--label", default="large", help="which sizes of the defs' comments")
     parser.add_argument("--slowest", type=int, default=12, help="defs that are printed")
-    parser.add_argument("--out", type=Path, help="all of them, as JSON")
     given = parser.parse_args()
     warnings.simplefilter("ignore")
     found = {d.name: taken(d, sizes) for d, sizes in cases(given.label)}
@@ -85,8 +83,7 @@ def main() -> None:
         text = "  ".join(f"{part} {value:6.2f}" for part, value in parts.items() if part != "lines")
         print(f"{name:32} {text}  lines {parts.get('lines', 0):6.0f}")
     print(f"{len(found)} defs: {sum(parts['all'] for parts in found.values()):.1f} s")
-    if given.out:
-        given.out.write_text(json.dumps(found, indent=2) + "\n")
+    write(given.out, {"defs": found})
 
 
 if __name__ == "__main__":

@@ -11,7 +11,6 @@ as the machine is (leave it alone meanwhile), once beside two busy processes a c
 
 from __future__ import annotations
 
-import argparse
 import gzip
 import json
 import subprocess
@@ -24,6 +23,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from benchmarks.common import command, write
 from benchmarks.tuned import in_fresh_process
 from tcl.arrays.random_inputs import random_inputs
 from tcl.backends.cpu_backend import CpuBackend
@@ -95,12 +95,11 @@ def busy() -> Iterator[None]:
             each.wait()
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+def main() -> None:
+    parser = command("decisions", __doc__)
     parser.add_argument("--decisions", type=int, default=1000)
-    parser.add_argument("--out", type=Path)
     parser.add_argument("--record", type=Path)
-    given = parser.parse_args(arguments)
+    given = parser.parse_args()
     if given.record is not None:
         quiet = recording()
         with busy():
@@ -115,8 +114,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     }
     for name, values in found.items():
         print(f"{name}: " + ", ".join(f"{k} {v:.4g}" for k, v in values.items()))
-    if given.out is not None:
-        given.out.write_text(json.dumps(found, indent=1) + "\n")
+    write(given.out, found)
 
 
 if __name__ == "__main__":

@@ -13,19 +13,20 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import platform
-import subprocess
-import sys
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Sequence
 from statistics import median
-from typing import Any
+from typing import Any, NamedTuple
+
+import numpy as np
+import opt_einsum
+import torch
+
+import tcl
+from benchmarks.common import Call, command, lines_of_child, samples, write
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(NamedTuple):
     """An expression, as people write it, with sizes that they write it for."""
 
     name: str
@@ -69,13 +70,8 @@ TOLERANCE = 1e-3
 """Of float32 sums of up to a million terms, relative to the largest."""
 
 
-def contenders(row: Row) -> dict[str, Callable[[], object]]:
+def contenders(row: Row) -> dict[str, Call]:
     """A call of each, on the same memory."""
-    import numpy as np
-    import torch
-
-    import tcl
-
     random = np.random.default_rng(0)
     arrays = [random.random(shape, dtype=np.float32) for shape in row.shapes]
     tensors = [torch.from_numpy(array) for array in arrays]
@@ -87,38 +83,18 @@ def contenders(row: Row) -> dict[str, Callable[[], object]]:
 
 
 def measured(row: Row) -> dict[str, list[float]]:
-    """Seconds per call: a sample of each contender in each round, in another order each time."""
-    import numpy as np
-
+    """Seconds per call of each contender, in turns."""
     runs = contenders(row)
     expected = np.asarray(runs["numpy"]())
     for name, run in runs.items():  # compiled here, and compared
         worst = np.max(np.abs(np.asarray(run()) - expected), initial=0)
         if worst > TOLERANCE * np.max(np.abs(expected)):
             raise SystemExit(f"{name} is wrong by {worst:g} on {row.name}")
-    calls = {name: max(1, round(SAMPLE / seconds(run, 3))) for name, run in runs.items()}
-    names = list(runs)
-    samples: dict[str, list[float]] = {name: [] for name in names}
-    for turn in range(ROUNDS):
-        for name in names[turn % 3 :] + names[: turn % 3]:
-            time.sleep(PAUSE)
-            runs[name]()
-            samples[name].append(seconds(runs[name], calls[name]))
-    return samples
-
-
-def seconds(run: Callable[[], object], calls: int) -> float:
-    """Of a call, on average."""
-    start = CLOCK()
-    for _ in range(calls):
-        run()
-    return (CLOCK() - start) / calls
+    return samples(runs, ROUNDS, least=SAMPLE, pause=PAUSE, clock=CLOCK)
 
 
 def child(rows: Sequence[Row], threads: int) -> None:
     """Measure, and print a line of JSON for each row."""
-    import torch
-
     torch.set_num_threads(threads)
     for row in rows:
         print(json.dumps(measured(row)), flush=True)
@@ -126,40 +102,21 @@ def child(rows: Sequence[Row], threads: int) -> None:
 
 def run(rows: Sequence[Row], threads: int) -> list[dict[str, Any]]:
     """The rows in a process that has so many threads, printed as they come."""
-    names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "TCL_NUM_THREADS")
-    command = [
-        *(sys.executable, "-m", "benchmarks.einsum", "--child", "--threads", str(threads)),
-        *("--rows", *(row.name for row in rows)),
-    ]
-    environment = os.environ | dict.fromkeys(names, str(threads))
     print(
         f"\n{threads} thread{'s' * (threads > 1)}: microseconds of a call (medians), and the better"
     )
     print("peer's over ours, of the medians and of the least samples")
     found = []
-    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        for row, line in zip(rows, process.stdout, strict=True):
-            samples = json.loads(line)
-            times = {name: median(each) for name, each in samples.items()}
-            least = {name: min(each) for name, each in samples.items()}
-            ratio, ratio_least = (min(t["numpy"], t["torch"]) / t["tcl"] for t in (times, least))
-            shown = "".join(f"{name} {1e6 * t:9.1f}  " for name, t in times.items())
-            print(f"{row.name:34}{shown}{ratio:6.2f}{ratio_least:8.2f}", flush=True)
-            found.append(
-                {
-                    "row": row.name,
-                    "expression": row.expression,
-                    "shapes": row.shapes,
-                    "threads": threads,
-                    "ratio": round(ratio, 3),
-                    "ratio_of_least": round(ratio_least, 3),
-                    "seconds": times,
-                    "samples": samples,
-                }
-            )
-    if process.returncode:
-        raise SystemExit(process.returncode)
+    lines = lines_of_child("benchmarks.einsum", threads, "--rows", *(row.name for row in rows))
+    for row, taken in zip(rows, lines, strict=True):
+        times = {name: median(each) for name, each in taken.items()}
+        least = {name: min(each) for name, each in taken.items()}
+        ratio, ratio_least = (min(t["numpy"], t["torch"]) / t["tcl"] for t in (times, least))
+        shown = "".join(f"{name} {1e6 * t:9.1f}  " for name, t in times.items())
+        print(f"{row.name:34}{shown}{ratio:6.2f}{ratio_least:8.2f}", flush=True)
+        ratios = {"ratio": round(ratio, 3), "ratio_of_least": round(ratio_least, 3)}
+        about = {**row._asdict(), "threads": threads}
+        found.append({**about, **ratios, "seconds": times, "samples": taken})
     for name, words in (("ratio", "medians"), ("ratio_of_least", "least samples")):
         won = sum(each[name] > 1 for each in found)
         print(f"quicker than both on {won} of {len(found)}, by {words}")
@@ -168,43 +125,19 @@ def run(rows: Sequence[Row], threads: int) -> list[dict[str, Any]]:
 
 def main() -> None:
     """Measure, print, and write what ``--out`` says."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = command("einsum", __doc__)
     parser.add_argument("--threads", type=int, nargs="+", default=[1, 2])
-    parser.add_argument("--rows", nargs="+", help="names of rows", default=[r.name for r in ROWS])
-    parser.add_argument("--out", type=Path)
+    names = [row.name for row in ROWS]
+    parser.add_argument("--rows", nargs="+", choices=names, default=names)
     parser.add_argument("--child", action="store_true", help=argparse.SUPPRESS)
     given = parser.parse_args()
-    unknown = set(given.rows) - {row.name for row in ROWS}
-    if unknown:
-        parser.error(f"there is no row {', '.join(sorted(unknown))}")
     rows = [row for row in ROWS if row.name in given.rows]
     if given.child:
         child(rows, given.threads[0])
         return
-    loads = [os.getloadavg()[0]]
     found = [each for threads in given.threads for each in run(rows, threads)]
-    loads.append(os.getloadavg()[0])
-    if given.out:
-        given.out.write_text(json.dumps({**machine(), "loads": loads, "rows": found}, indent=1))
-
-
-def machine() -> dict[str, Any]:
-    """Where and with what it was measured."""
-    import numpy
-    import opt_einsum
-    import torch
-
-    from tcl.codegen.devices.cpu import host_cpu
-
-    return {
-        "date": time.strftime("%Y-%m-%d"),
-        "cpu": host_cpu().name,
-        "cores": os.cpu_count(),
-        "python": platform.python_version(),
-        "numpy": numpy.__version__,
-        "torch": torch.__version__,
-        "opt_einsum": opt_einsum.__version__,
-    }
+    versions = {each.__name__: each.__version__ for each in (np, torch, opt_einsum)}
+    write(given.out, {**versions, "rows": found})
 
 
 if __name__ == "__main__":

@@ -230,13 +230,19 @@ def whole(found: Mapping[Case, str], kind: str) -> str:
 # Which cases there are.
 
 
-def drawn(name: str) -> list[Case]:
-    """The cases of a def: presets, and random options."""
+def _of_two_sizes(name: str) -> tuple[CheckedDef, str, str]:
+    """A def, its ``test`` sizes, and larger ones, in a process that warns of nothing."""
     warnings.simplefilter("ignore")
     file, entry = name.split(".")
     checked = definitions(file)[entry]
     both = [parse_sizes("test", checked), default_sizes(checked)]
     small, large = (",".join(f"{k}={v}" for k, v in sizes.items()) for sizes in both)
+    return checked, small, large
+
+
+def drawn(name: str) -> list[Case]:
+    """The cases of a def: presets, and random options."""
+    checked, small, large = _of_two_sizes(name)
     cases = []
     for target in (*CPUS, *GPUS):
         for preset in PRESETS:
@@ -249,18 +255,14 @@ def drawn(name: str) -> list[Case]:
             sizes = large if number % 2 else small
             case = Case(rng.choice([*targets]), name, sizes, rng.choice(WAYS), "")
             cases.append(replace(case, options=_random(rng, case, partly=number % 5 > 2)))
-            if targets is GPUS and entry.startswith("product"):
+            if targets is GPUS and checked.name.startswith("product"):
                 cases.append(replace(case, options=_on_tensor_cores(rng, checked)))
     return list(dict.fromkeys(cases))
 
 
 def drawn_for_known(name: str) -> list[Case]:
     """The cases of a def for known CPUs: the default, and random options."""
-    warnings.simplefilter("ignore")
-    file, entry = name.split(".")
-    checked = definitions(file)[entry]
-    both = [parse_sizes("test", checked), default_sizes(checked)]
-    small, large = (",".join(f"{k}={v}" for k, v in sizes.items()) for sizes in both)
+    _, small, large = _of_two_sizes(name)
     cases = []
     for target in KNOWN:
         cases += [Case(target, name, sizes, "plain", _preset("mlp")) for sizes in (small, large)]

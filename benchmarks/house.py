@@ -24,32 +24,11 @@ ROOT = Path(__file__).resolve().parent.parent
 PRODUCT = ("tcl", "grammar", "codegen", "tuner")
 CODE = {".py", ".c", ".h", ".cpp", ".cu"}
 OPTIONS = ("skip", "peel", "dot")
-HEAVY = {
-    *(
-        "numba",
-        "llvmlite",
-        "cupy",
-        "cupy_backends",
-        "cuda",
-        "torch",
-        "jax",
-        "lightgbm",
-        "distributed",
-        "dask",
-    ),
-    *(
-        "matplotlib",
-        "scipy",
-        "rich",
-        "ml_dtypes",
-        "opt_einsum",
-        "halide",
-        "IPython",
-        "PIL",
-        "mpmath",
-    ),
-    *("onnxruntime", "sqlite3", "numpy", "nvidia", "pynvml", "importlib"),
-}
+HEAVY = frozenset(
+    "numba llvmlite cupy cupy_backends cuda torch jax lightgbm distributed dask matplotlib scipy "
+    "rich ml_dtypes opt_einsum halide IPython PIL mpmath onnxruntime sqlite3 numpy nvidia pynvml "
+    "importlib".split()
+)
 """Packages whose import inside a function is its own reason."""
 DEFINE = """
 import time, numpy
@@ -140,39 +119,18 @@ def cycles(of_product: list[Module]) -> list[tuple[str, ...]]:
     return [tuple(sorted(group)) for group in _strongly_connected(edges) if len(group) > 1]
 
 
-def _strongly_connected(edges: dict[str, set[str]]) -> list[list[str]]:
-    """Kosaraju's algorithm."""
-    order: list[str] = []
-    seen: set[str] = set()
-
-    def visit(start: str, graph: dict[str, set[str]], out: list[str]) -> None:
-        stack = [(start, iter(sorted(graph.get(start, ()))))]
-        seen.add(start)
-        while stack:
-            node, rest = stack[-1]
-            following = next((one for one in rest if one not in seen), None)
-            if following is None:
-                out.append(node)
-                stack.pop()
-            else:
-                seen.add(following)
-                stack.append((following, iter(sorted(graph.get(following, ())))))
-
-    for node in sorted(edges):
-        if node not in seen:
-            visit(node, edges, order)
-    back: dict[str, set[str]] = defaultdict(set)
-    for node, targets in edges.items():
-        for target in targets:
-            back[target].add(node)
-    seen.clear()
-    groups = []
-    for node in reversed(order):
-        if node not in seen:
-            group: list[str] = []
-            visit(node, back, group)
-            groups.append(group)
-    return groups
+def _strongly_connected(edges: dict[str, set[str]]) -> list[set[str]]:
+    """Groups whose members all reach each other."""
+    reached = {node: {node} for node in edges}
+    growing = True
+    while growing:
+        growing = False
+        for node, known in reached.items():
+            before = len(known)
+            known.update(*(reached[target] for target in edges[node]))
+            growing |= len(known) > before
+    groups = ({other for other in reached[node] if node in reached[other]} for node in edges)
+    return list({min(group): group for group in groups}.values())
 
 
 def homes(of_product: list[Module], kinds: type | tuple[type, ...]) -> dict[str, set[str]]:
@@ -191,13 +149,7 @@ def touched(of_product: list[Module], option: str) -> list[str]:
     found = []
     for module in of_product:
         for node in ast.walk(module.tree):
-            word = (
-                getattr(node, "id", None)
-                or getattr(node, "attr", None)
-                or getattr(node, "arg", None)
-                or (node.value if isinstance(node, ast.Constant) else None)
-            )
-            if word == option:
+            if option in (getattr(node, at, None) for at in ("id", "attr", "arg", "value")):
                 found.append(module.name)
                 break
     return found
@@ -218,6 +170,7 @@ def rows(root: Path, names: bool) -> dict[str, float]:
     functions = homes(of_product, (ast.FunctionDef, ast.AsyncFunctionDef))
     classes = homes(of_product, ast.ClassDef)
     lines, size = size_of(root, PRODUCT)
+    own = root / ".venv/bin/python"
     inside = [(m.name, name) for m in of_product for name, late in m.imports() if late]
     light = [(m, name) for m, name in inside if name.partition(".")[0] not in HEAVY]
     rooms: dict[Path, int] = defaultdict(int)
@@ -248,12 +201,7 @@ def rows(root: Path, names: bool) -> dict[str, float]:
         "function names in four files or more": len(many),
         "class names with several homes": len(several),
         "most files in one room": max(rooms.values()),
-        "define, ms": round(
-            define_ms(
-                str(root / ".venv/bin/python") if (root / ".venv").exists() else sys.executable
-            ),
-            1,
-        ),
+        "define, ms": round(define_ms(str(own) if own.exists() else sys.executable), 1),
     }
 
 

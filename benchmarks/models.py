@@ -10,19 +10,18 @@ under ``torch.compile(fullgraph=True)``; outputs are compared before anything is
 
 from __future__ import annotations
 
-import argparse
-import json
-import platform
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
-from pathlib import Path
+from dataclasses import asdict
+from functools import partial
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
 import tcl.torch
+from benchmarks.common import command, write
 from tcl.bench.turns import interleaved
+from tcl.common.dataclass import dataclass
 
 RESNEXT = """
 # A grouped 3x3 convolution, padded with zeros; then normalised by known moments, and rectified.
@@ -211,29 +210,24 @@ def models(threads: int) -> dict[str, tuple[nn.Module, nn.Module, Tensor]]:
 def measured(name: str, threads: int) -> Row:
     """One row; ``AssertionError`` if outputs differ by more than float32 explains."""
     model, replaced, x = models(threads)[name]
-    contenders: dict[str, Callable[[Tensor], Tensor]] = {
-        "eager": model,
-        "eager_replaced": replaced,
-        "compiled": torch.compile(model, fullgraph=True),
-        "compiled_replaced": torch.compile(replaced, fullgraph=True),
+    contenders: dict[str, Callable[[], Tensor]] = {
+        "eager": partial(model, x),
+        "eager_replaced": partial(replaced, x),
+        "compiled": partial(torch.compile(model, fullgraph=True), x),
+        "compiled_replaced": partial(torch.compile(replaced, fullgraph=True), x),
     }
     expected = model(x)
     largest = float(expected.abs().max())
-    noise = max(float((run(x) - expected).abs().max()) / largest for run in contenders.values())
+    noise = max(float((run() - expected).abs().max()) / largest for run in contenders.values())
     assert noise < 1e-5, f"{name}: outputs differ by {noise:.1e} of the largest"
-
-    def call(run: Callable[[Tensor], Tensor]) -> Callable[[], object]:
-        return lambda: run(x)
-
-    times = interleaved({each: call(run) for each, run in contenders.items()}, rounds=9)
+    times = interleaved(contenders, rounds=9)
     return Row(name, threads, noise, **times)
 
 
 def main() -> None:
     """Measure, print, and write down."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser = command("models", __doc__)
     parser.add_argument("--threads", default="1,2", help="numbers of threads, each a run")
-    parser.add_argument("--out", type=Path, help="a JSON file to write")
     given = parser.parse_args()
     rows = []
     for threads in map(int, given.threads.split(",")):
@@ -248,14 +242,7 @@ def main() -> None:
                 f"compiled {row.compiled * 1e3:6.2f} -> {row.compiled_replaced * 1e3:6.2f} ms "
                 f"({row.compiled / row.compiled_replaced:.2f}x)  differ by {row.noise:.1e}"
             )
-    if given.out:
-        found = {
-            "what": "seconds of a forward pass, medians of 9 rounds in turns",
-            "machine": platform.processor() or platform.machine(),
-            "torch": torch.__version__,
-            "rows": [asdict(row) for row in rows],
-        }
-        given.out.write_text(json.dumps(found, indent=2) + "\n")
+    write(given.out, {"torch": torch.__version__, "rows": [asdict(row) for row in rows]})
 
 
 if __name__ == "__main__":

@@ -24,6 +24,7 @@ from pathlib import Path
 
 from rich.text import Text
 
+from benchmarks.common import command
 from tcl.progress.console import Console
 
 ROOT = Path(__file__).parent.parent
@@ -35,18 +36,17 @@ _CONTROL = re.compile(r"\x1b\[([?0-9;]*)([A-Za-z])")
 
 def main() -> None:
     """Run, and draw."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.panel", description=__doc__)
-    parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    parser.add_argument("--out", type=Path, default=PICTURE, help="the picture (SVG)")
+    parser = command("panel", __doc__, "the picture (SVG)")
+    parser.set_defaults(out=PICTURE)
     parser.add_argument("command", nargs=argparse.REMAINDER, help="what follows tcl")
     given = parser.parse_args()
-    command = given.command or _first_command()
+    words = given.command or _first_command()
     with tempfile.TemporaryDirectory() as cache:
-        code, stream = on_terminal([sys.executable, "-m", "tcl", *command], cache)
+        code, stream = on_terminal([sys.executable, "-m", "tcl", *words], cache)
     if code:
-        sys.exit(f"tcl {' '.join(command)} failed:\n{stream}")
+        sys.exit(f"tcl {' '.join(words)} failed:\n{stream}")
     given.out.parent.mkdir(parents=True, exist_ok=True)
-    given.out.write_text(drawn(screen(stream), f"tcl {' '.join(command)}"), "utf-8")
+    given.out.write_text(drawn(screen(stream), f"tcl {' '.join(words)}"), "utf-8")
     print(f"written: {given.out}")
 
 

@@ -9,12 +9,12 @@ It draws a report that ``tcl bench cpu --out FOLDER`` wrote. It needs matplotlib
 
 from __future__ import annotations
 
-import argparse
 import json
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from benchmarks.common import command
 from tcl.bench.peers.names import OURS, TUNED
 from tcl.bench.report import Report
 from tcl.bench.result import Result
@@ -36,11 +36,10 @@ _PAPER, _INK, _LINES = "#fbfaf7", "#26292e", "#d8d6d0"
 
 def main() -> None:
     """Draw."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.picture", description=__doc__)
-    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser = command("picture", __doc__, "the picture (SVG)")
+    parser.set_defaults(out=PICTURE)
     parser.add_argument("--result", type=Path, default=RESULT, help="a report (JSON)")
     parser.add_argument("--threads", type=int, help="whose rows; with none, the most there are")
-    parser.add_argument("--out", type=Path, default=PICTURE, help="the picture (SVG)")
     given = parser.parse_args()
     report = Report.from_json(json.loads(given.result.read_text("utf-8")))
     threads = given.threads or max(report.ceilings)

@@ -10,10 +10,13 @@ import csv
 import gzip
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
+from functools import cache
+from itertools import accumulate
 from pathlib import Path
 from random import Random
 
+from tcl.common.dataclass import dataclass
 from tcl.tuner.space.knobs import Knob, Value
 from tcl.tuner.space.search_space import Config
 from tcl.tuner.strategies.strategy import Strategy
@@ -65,6 +68,7 @@ class RecordedSpace:
         return iter(self._configs)
 
 
+@cache
 def load_space(path: Path) -> RecordedSpace:
     """Read ``NAME.csv.gz``; ``ValueError`` if it is not such a table."""
     with gzip.open(path, "rt", newline="") as file:
@@ -108,3 +112,11 @@ def replay(strategy: Strategy, space: RecordedSpace, evaluations: int) -> list[f
         strategy.tell(results)
         times += [time for _, time in results]
     return times[:evaluations]
+
+
+def reached(
+    space: RecordedSpace, times: Sequence[float | None], counts: Sequence[int]
+) -> tuple[float, ...]:
+    """Optimum / best found, after so many evaluations each."""
+    best = list(accumulate((math.inf if t is None else t for t in times), min))
+    return tuple(space.optimum / best[min(n, len(best)) - 1] for n in counts)

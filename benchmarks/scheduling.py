@@ -9,14 +9,10 @@ of this thread alone: what else runs on the machine counts for little.
 
 from __future__ import annotations
 
-import argparse
 import gc
-import json
-import statistics
 import time
-from collections.abc import Callable
-from pathlib import Path
 
+from benchmarks.common import Call, command, medians, write
 from tcl.codegen.devices.cpu import CpuProfile
 from tcl.codegen.devices.gpu import H200
 from tcl.codegen.loopir.layouts import cpu_layouts, gpu_layouts
@@ -51,7 +47,7 @@ def product(m: int, n: int, k: int) -> SizedDef:
     return infer(check(text)["matmul"], {"A": (m, k), "B": (k, n)})
 
 
-def cases() -> dict[str, Callable[[], object]]:
+def cases() -> dict[str, Call]:
     """What is timed, by name. Scheduling begins with lowering."""
     square, deep = product(512, 512, 512), product(128, 128, 8192)
     lies, lies_deep = cpu_layouts(square), gpu_layouts(deep)
@@ -70,28 +66,16 @@ def cases() -> dict[str, Callable[[], object]]:
     }
 
 
-def median(call: Callable[[], object], calls: int) -> float:
-    """Milliseconds of one call."""
-    found = []
-    call()
-    for _ in range(calls):
-        start = time.thread_time()
-        call()
-        found.append(time.thread_time() - start)
-    return statistics.median(found) * 1e3
-
-
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser = command("scheduling", __doc__)
     parser.add_argument("--calls", type=int, default=200)
-    parser.add_argument("--out", type=Path, help="also as JSON")
     given = parser.parse_args()
     gc.disable()
-    found = {name: round(median(call, given.calls), 3) for name, call in cases().items()}
+    times = medians(cases(), given.calls, calls=1, clock=time.thread_time)
+    found = {name: round(1e3 * seconds, 3) for name, seconds in times.items()}
     for name, milliseconds in found.items():
         print(f"{milliseconds:8.2f} ms  {name}")
-    if given.out:
-        given.out.write_text(json.dumps(found, indent=2) + "\n")
+    write(given.out, found)
 
 
 if __name__ == "__main__":

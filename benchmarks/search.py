@@ -9,26 +9,23 @@ See ``benchmarks/README.md`` for what is counted and how.
 
 from __future__ import annotations
 
-import argparse
-import json
 import math
-import platform
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass
-from functools import cache, partial
-from itertools import accumulate
+from functools import partial
 from pathlib import Path
 from random import Random
 from statistics import fmean, stdev
 
-from benchmarks.replay import RecordedSpace, load_space, replay
+from benchmarks.common import command, write
+from benchmarks.replay import load_space, reached, replay
 from tcl.tuner.strategies import STRATEGIES, make_strategy
 from tcl.tuner.strategies.strategy import SearchSettings
 
 SPACES = Path(__file__).parent / "spaces"
-COUNTS = (50, 100, 200)
+COUNTS = (20, 50, 100, 200)
 """After so many evaluations a search is looked at."""
 GOOD = 0.95
 """Of the optimum: searches that reach it are counted."""
@@ -64,33 +61,26 @@ class Row:
 
 def search(folder: Path, strategy: str, space: str, seed: int) -> Search:
     """Replay one search."""
-    recorded = _load(folder / f"{space}.csv.gz")
+    recorded = load_space(folder / f"{space}.csv.gz")
     began = time.process_time()
     made = make_strategy(strategy, recorded, Random(seed), SearchSettings())
     times = replay(made, recorded, max(COUNTS))
     seconds = (time.process_time() - began) / len(times)
-    best = list(accumulate((math.inf if t is None else t for t in times), min))
-    reached = tuple(recorded.optimum / best[min(n, len(best)) - 1] for n in COUNTS)
-    return Search(strategy, space, seed, reached, seconds)
-
-
-@cache
-def _load(path: Path) -> RecordedSpace:
-    return load_space(path)
+    return Search(strategy, space, seed, reached(recorded, times, COUNTS), seconds)
 
 
 def summary(strategy: str, searches: Sequence[Search]) -> Row:
     """Means over spaces of means over repeats."""
     spaces = sorted({s.space for s in searches})
-    reached, error = [], []
+    means, error = [], []
     for i in range(len(COUNTS)):
         groups = [[s.reached[i] for s in searches if s.space == space] for space in spaces]
-        reached.append(fmean(fmean(group) for group in groups))
+        means.append(fmean(fmean(group) for group in groups))
         squares = [stdev(g) ** 2 / len(g) if len(g) > 1 else 0.0 for g in groups]
         error.append(math.sqrt(sum(squares)) / len(spaces))
     good = fmean(s.reached[-1] >= GOOD for s in searches)
     seconds = fmean(s.seconds for s in searches)
-    return Row(strategy, tuple(reached), tuple(error), good, seconds)
+    return Row(strategy, tuple(means), tuple(error), good, seconds)
 
 
 def table(rows: Sequence[Row], title: str) -> Iterator[str]:
@@ -130,15 +120,13 @@ def run(
 
 def main() -> None:
     """The command line."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.search", description=__doc__)
-    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser = command("search", __doc__)
     parser.add_argument("--spaces", type=Path, default=SPACES, help="a folder of *.csv.gz")
     parser.add_argument("--repeats", type=int, default=30)
     parser.add_argument("--quick", action="store_true", help="five repeats")
     parser.add_argument("--strategies", default=",".join(DEFAULT), help="names, with commas")
     parser.add_argument("--seed", type=int, default=0, help="of the first repeat")
     parser.add_argument("--jobs", type=int, default=1, help="processes")
-    parser.add_argument("--out", type=Path, help="write everything here, as JSON")
     given = parser.parse_args()
     strategies = given.strategies.split(",")
     for name in strategies:
@@ -150,17 +138,9 @@ def main() -> None:
     found = run(given.spaces, strategies, repeats, given.seed, given.jobs, print)
     rows = [summary(name, [s for s in found if s.strategy == name]) for name in strategies]
     print("\n".join(table(rows, f"all, {repeats} repeats:")))
-    if given.out is not None:
-        data = {
-            "date": time.strftime("%Y-%m-%d"),
-            "python": platform.python_version(),
-            "repeats": repeats,
-            "evaluations": COUNTS,
-            "settings": asdict(SearchSettings()),
-            "pooled": [asdict(row) for row in rows],
-            "searches": [asdict(s) for s in found],
-        }
-        given.out.write_text(json.dumps(data) + "\n")
+    settings = {"repeats": repeats, "evaluations": COUNTS, "settings": asdict(SearchSettings())}
+    pooled = [asdict(row) for row in rows]
+    write(given.out, {**settings, "pooled": pooled, "searches": [asdict(s) for s in found]})
 
 
 if __name__ == "__main__":

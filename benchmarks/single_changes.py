@@ -13,8 +13,6 @@ first 10, 20 and 40 over the default's, in the mean over problems. See ``benchma
 
 from __future__ import annotations
 
-import argparse
-import json
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -22,6 +20,7 @@ from pathlib import Path
 from random import Random
 from statistics import fmean
 
+from benchmarks.common import command, write
 from benchmarks.model_data import Task
 from benchmarks.model_problems import PROBLEMS
 from tcl.codegen.devices.cpu import host_cpu
@@ -103,10 +102,9 @@ def gained(all_: Sequence[Measured]) -> dict[Kind, float]:
 
 def main() -> None:
     """The command line."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.single_changes")
+    parser = command("single_changes", __doc__)
     parser.add_argument("--cache", type=Path, required=True, help="one of benchmarks.model_data")
     parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--out", type=Path, required=True, help="write everything here, as JSON")
     given = parser.parse_args()
     device = replace(host_cpu(), threads=given.threads)
     tasks = [Task(name, sizes, given.threads) for name, all_ in PROBLEMS.items() for sizes in all_]
@@ -131,14 +129,13 @@ def main() -> None:
         scores[name] = {n: fmean(m.best(o, n) for m, o in pairs) for n in (*FIRST, _ALL)}
         print(name, *(f"{n}: {score:.3f}" for n, score in scores[name].items()))
     data = {
-        "machine": host_cpu().title,
         "threads": given.threads,
         "problems": len(all_),
         "changes": sum(len(m.times) for m in all_),
         "best_of_the_first": scores,
         "gains": [{"knob": k, "way": _WAYS[up], "gain": round(g, 5)} for (k, up), g in gains],
     }
-    given.out.write_text(json.dumps(data, indent=1) + "\n")
+    write(given.out, data)
 
 
 if __name__ == "__main__":

@@ -10,21 +10,18 @@ up to 1e7, and the emulated kernels of a GPU at 1e5.
 
 from __future__ import annotations
 
-import argparse
-import json
 import math
-import time
 from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 import tcl
+from benchmarks.common import command, write
 from tcl.codegen.cuda.emit.emit import emit_module
 from tcl.codegen.cuda.emulator import compile_modules
-from tcl.codegen.devices.cpu import host_cpu
 from tcl.codegen.devices.gpu import H200
 from tcl.codegen.reference import compile_reference
 from tcl.grammar.check.definitions import check
@@ -52,7 +49,6 @@ def norm(float(M, N) A) -> (R) {
     R(m) = sqrt(R(m))
 }
 """
-ROWS = ("row", "column", "dot", "mean", "variance", "norm")
 TERMS = (10**5, 10**6, 10**7, 10**8)
 RESULTS = 2
 EMULATED, REFERENCE = 10**5, 10**7
@@ -74,45 +70,24 @@ def exact(row: str, given: Array) -> NDArray[np.float64]:
     found = []
     for line in given.T if row == "column" else given:
         parts = [p.astype(np.float64) for p in np.array_split(line, max(1, line.size >> 20))]
-        mean = math.fsum(float(p.sum()) for p in parts) / line.size
-        if row in ("dot", "norm"):
-            total = math.fsum(float((p * p).sum()) for p in parts)
-            found.append(math.sqrt(total) if row == "norm" else total)
-        elif row == "variance":
-            found.append(math.fsum(float(((p - mean) ** 2).sum()) for p in parts) / line.size)
-        else:
-            found.append(mean if row == "mean" else mean * line.size)
+        total = math.fsum(float(p.sum()) for p in parts)
+        squares = math.fsum(float((p * p).sum()) for p in parts)
+        mean = total / line.size
+        rest = math.fsum(float(((p - mean) ** 2).sum()) for p in parts) / line.size
+        results = {"dot": squares, "norm": math.sqrt(squares), "variance": rest, "mean": mean}
+        found.append(results.get(row, total))
     return np.array(found)
 
 
-def numpys(row: str, arrays: Sequence[Array]) -> Any:
-    """NumPy's."""
-    a = arrays[0]
-    match row:
-        case "dot":
-            return [np.dot(x, y) for x, y in zip(*arrays, strict=True)]
-        case "norm":
-            return [np.linalg.norm(x) for x in a]
-        case "variance":
-            return a.var(axis=1)
-    return a.mean(axis=1) if row == "mean" else a.sum(axis=0 if row == "column" else 1)
-
-
-def torchs(row: str, arrays: Sequence[Array]) -> Any:
-    """torch's."""
-    import torch
-
-    made = [torch.from_numpy(x) for x in arrays]
-    match row:
-        case "dot":
-            return [float(torch.dot(x, y)) for x, y in zip(*made, strict=True)]
-        case "norm":
-            return torch.linalg.vector_norm(made[0], dim=1).numpy()
-        case "variance":
-            return made[0].var(dim=1, correction=0).numpy()
-    if row == "mean":
-        return made[0].mean(dim=1).numpy()
-    return made[0].sum(dim=0 if row == "column" else 1).numpy()
+PEERS: dict[str, Callable[..., Any]] = {
+    "row": lambda library, a: a.sum(1),
+    "column": lambda library, a: a.sum(0),
+    "dot": lambda library, a, b: [float(x @ y) for x, y in zip(a, b, strict=True)],
+    "mean": lambda library, a: a.mean(1),
+    "variance": lambda library, a: library.var(a, 1, correction=0),
+    "norm": lambda library, a: [float(library.linalg.norm(x)) for x in a],
+}
+"""What NumPy and torch have for each row."""
 
 
 def contenders(row: str, terms: int) -> Iterator[tuple[str, Callable[[Sequence[Array]], Any]]]:
@@ -150,23 +125,18 @@ def contenders(row: str, terms: int) -> Iterator[tuple[str, Callable[[Sequence[A
         yield "reference", reference
     if terms <= EMULATED:
         yield "emulated GPU", emulated
-    yield "numpy", lambda arrays: numpys(row, arrays)
-    try:
-        import torch  # noqa: F401
-    except ImportError:
-        return
-    yield "torch", lambda arrays: torchs(row, arrays)
+    yield "numpy", lambda arrays: PEERS[row](np, *arrays)
+    yield "torch", lambda arrays: PEERS[row](torch, *map(torch.from_numpy, arrays))
 
 
 def main() -> None:
     """The command line."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.sums", description=__doc__)
-    parser.add_argument("--out", type=Path, required=True)
+    parser = command("sums", __doc__)
     parser.add_argument("--most", type=float, default=TERMS[-1], help="terms")
     given = parser.parse_args()
     rows = []
     for terms in (n for n in TERMS if n <= given.most):
-        for row in ROWS:
+        for row in PEERS:
             for values in ("equal", "random"):
                 if row == "variance" and values == "equal":
                     continue  # it is 0
@@ -174,14 +144,13 @@ def main() -> None:
                 right = exact(row, arrays[0])
                 errors = {}
                 for name, compute in contenders(row, terms):
-                    made = np.array(compute(arrays), np.float64)
+                    made = np.asarray(compute(arrays), np.float64)
                     errors[name] = float(np.max(np.abs(made / right - 1)))
                 del arrays
                 rows.append({"row": row, "terms": terms, "values": values, "errors": errors})
                 shown = "  ".join(f"{name} {error:.1e}" for name, error in errors.items())
                 print(f"{row:8} {terms:.0e} {values:6}  {shown}", flush=True)
-    about = {"date": time.strftime("%Y-%m-%d"), "machine": host_cpu().title}
-    given.out.write_text(json.dumps({**about, "rows": rows}, indent=1) + "\n", "utf-8")
+    write(given.out, {"rows": rows})
 
 
 if __name__ == "__main__":

@@ -7,20 +7,16 @@ The same search with and without a model that was trained on the same kernel's t
 
 from __future__ import annotations
 
-import argparse
-import json
 import math
-import time
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
-from itertools import accumulate
-from pathlib import Path
 from random import Random
 from statistics import fmean, stdev
 
 import numpy as np
 
-from benchmarks.replay import RecordedSpace, load_space, replay
+from benchmarks.common import command, write
+from benchmarks.replay import RecordedSpace, load_space, reached, replay
 from benchmarks.search import SPACES
 from tcl.tuner.model.boosting import Boosting, Examples, train
 from tcl.tuner.model.loops import Floats
@@ -103,9 +99,7 @@ def searched(
     found = []
     for seed in seeds:
         made = make_strategy("screened", space, Random(seed), SearchSettings(), prior=prior)
-        times = replay(made, space, max(COUNTS))
-        best = list(accumulate((math.inf if t is None else t for t in times), min))
-        found.append([space.optimum / best[min(n, len(best)) - 1] for n in COUNTS])
+        found.append(reached(space, replay(made, space, max(COUNTS)), COUNTS))
     columns = list(zip(*found, strict=True))
     errors = tuple(stdev(c) / math.sqrt(len(c)) if len(c) > 1 else 0.0 for c in columns)
     return Warm(space.name, model, tuple(map(fmean, columns)), errors)
@@ -132,12 +126,10 @@ def lines(found: Sequence[Warm]) -> Iterator[str]:
 
 def main() -> None:
     """The command line."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.transfer", description=__doc__)
-    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser = command("transfer", __doc__)
     parser.add_argument("--repeats", type=int, default=60)
     parser.add_argument("--seed", type=int, default=0, help="of the first repeat")
     parser.add_argument("--trees", type=int, default=SETTINGS.trees, help="of each member")
-    parser.add_argument("--out", type=Path, help="write everything here, as JSON")
     given = parser.parse_args()
     spaces = {p.name.removesuffix(".csv.gz"): load_space(p) for p in SPACES.glob("*.csv.gz")}
     seeds = range(given.seed, given.seed + given.repeats)
@@ -148,16 +140,8 @@ def main() -> None:
         warm.append(searched(spaces[target], None, None, seeds))
         warm.append(searched(spaces[target], prior, source, seeds))
     print("\n".join(lines(warm)), flush=True)
-    if given.out is not None:
-        data = {
-            "date": time.strftime("%Y-%m-%d"),
-            "repeats": given.repeats,
-            "seed": given.seed,
-            "trees": given.trees,
-            "evaluations": COUNTS,
-            "searches": [asdict(w) for w in warm],
-        }
-        given.out.write_text(json.dumps(data, indent=1) + "\n")
+    asked = {name: getattr(given, name) for name in ("repeats", "seed", "trees")}
+    write(given.out, {**asked, "evaluations": COUNTS, "searches": [asdict(w) for w in warm]})
 
 
 if __name__ == "__main__":

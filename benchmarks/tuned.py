@@ -11,7 +11,6 @@ What ``--folder`` has is not done again, so that a run may end at any time. Time
 
 from __future__ import annotations
 
-import argparse
 import hashlib
 import json
 import os
@@ -22,6 +21,7 @@ from pathlib import Path
 from statistics import geometric_mean
 from typing import Any
 
+from benchmarks.common import command, write
 from tcl.arrays.random_inputs import random_inputs
 from tcl.backends.cpu_backend import CpuBackend
 from tcl.backends.targets import CpuTarget
@@ -205,7 +205,7 @@ def summary(results: Sequence[dict[str, Any]]) -> list[str]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser = command("tuned", __doc__)
     parser.add_argument("--rows", default=ROWS)
     parser.add_argument("--strangers", choices=PARTS, help="not rows, but a part of strangers.tc")
     parser.add_argument("--seconds", type=float, default=25.0)
@@ -213,7 +213,6 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--folder", type=Path, required=True)
     parser.add_argument("--auto", action="store_true", help='the search of tune_mode="auto"')
-    parser.add_argument("--out", type=Path)
     given = parser.parse_args()
     given.folder.mkdir(parents=True, exist_ok=True)
     seeds = tuple(int(seed) for seed in given.seeds.split(","))
@@ -222,15 +221,9 @@ def main() -> None:
     results = [row_result(row, settings) for row in rows]
     for line in summary(results):
         print(line)
-    if given.out is not None:
-        about = {
-            "machine": CpuTarget(given.threads).identity,
-            "seconds": "auto" if given.auto else given.seconds,
-            "threads": given.threads,
-            "processes": PROCESSES,
-            "summary": summary(results),
-        }
-        given.out.write_text(json.dumps({**about, "rows": results}, indent=1) + "\n")
+    about = {"machine": CpuTarget(given.threads).identity, "threads": given.threads}
+    about |= {"seconds": "auto" if given.auto else given.seconds, "processes": PROCESSES}
+    write(given.out, {**about, "summary": summary(results), "rows": results})
 
 
 if __name__ == "__main__":

@@ -18,7 +18,6 @@ folder: a second run compiles nothing.
 
 from __future__ import annotations
 
-import argparse
 import json
 import math
 import random
@@ -27,8 +26,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +35,7 @@ import numpy as np
 import tcl
 import tcl.executors.executor
 import tcl.executors.varying
+from benchmarks.common import command, samples, seconds, write
 from tcl.arrays.random_inputs import input_shape, random_inputs
 from tcl.bench.rows import SUITE, Row, select
 from tcl.codegen.common.dtypes import numpy_dtype
@@ -58,7 +57,7 @@ Array = np.ndarray[Any, np.dtype[Any]]
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__ and __doc__.splitlines()[0])
+    parser = command("varying", __doc__)
     parser.add_argument("--rows", default="", help="names or patterns, by commas")
     parser.add_argument(
         "--draws", type=int, default=1000, help="sizes that results are compared at"
@@ -67,7 +66,6 @@ def main() -> None:
     parser.add_argument("--timed", type=int, default=6, help="sizes that both kernels are timed at")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--out", type=Path, help="also as JSON")
     given = parser.parse_args()
     made = counted()
     found: dict[str, dict[str, Any]] = {}
@@ -82,8 +80,7 @@ def main() -> None:
             figures |= beside_one(subject, given.timed)
         found[row.name] = figures
         print(f"{row.name:28}", *(f"{k} {v}" for k, v in figures.items()), sep="  ", flush=True)
-        if given.out:
-            written(given.out, {row.name: figures}, given.threads)
+        keep(given.out, row.name, figures, given.threads)
     summary(found)
 
 
@@ -97,19 +94,13 @@ def summary(found: dict[str, dict[str, Any]]) -> None:
         print(f"{sum(sizes)} sizes are right")
 
 
-def written(path: Path, found: dict[str, dict[str, Any]], threads: int) -> None:
-    """Put figures of rows into a file."""
-    rows = json.loads(path.read_text("utf-8"))["rows"] if path.exists() else {}
-    for name, figures in found.items():
-        rows[name] = rows.get(name, {}) | figures
-    ratios = [figures["ratio"] for figures in rows.values() if "ratio" in figures]
-    about = {
-        "what": "ratio: time of the kernel for many sizes over that of the kernel for one",
-        "date": datetime.now(UTC).date().isoformat(),
-        "threads": threads,
-        "mean": round(statistics.geometric_mean(ratios), 3) if ratios else None,
-    }
-    path.write_text(json.dumps({**about, "rows": rows}, indent=1) + "\n", "utf-8")
+def keep(path: Path | None, name: str, figures: dict[str, Any], threads: int) -> None:
+    """Put the figures of a row into a file, if there is to be one."""
+    rows = json.loads(path.read_text("utf-8"))["rows"] if path and path.exists() else {}
+    rows[name] = rows.get(name, {}) | figures
+    ratios = [each["ratio"] for each in rows.values() if "ratio" in each]
+    mean = round(statistics.geometric_mean(ratios), 3) if ratios else None
+    write(path, {"threads": threads, "mean": mean, "rows": rows})
 
 
 @dataclass
@@ -279,10 +270,8 @@ def first_calls(subject: Subject, count: int) -> dict[str, Any]:
     def took(inputs: Sequence[Array]) -> float | None:
         """Microseconds besides the kernel; None if the size has a kernel of its own."""
         kernels.clear()
-        begun = time.perf_counter()
-        many(*inputs)
-        ended = time.perf_counter()
-        return (ended - begun - kernels[0]) * 1e6 if kernels else None
+        all_ = seconds(lambda: many(*inputs))
+        return (all_ - kernels[0]) * 1e6 if kernels else None
 
     found = [each for inputs in new[:count] if (each := took(inputs)) is not None]
     Launcher.__init__ = plain  # type: ignore[method-assign]
@@ -302,19 +291,11 @@ def beside_one(subject: Subject, count: int) -> dict[str, Any]:
     drawn = subject.drawn(1000)
     for size in sorted({*rng.sample(drawn, min(count, len(drawn))), subject.most}):
         inputs = subject.inputs(size)
-        one = subject.one()
         outputs = tuple(np.empty_like(r) for r in _several(many(*inputs)))
-        calls: dict[str, Callable[[], object]] = {
-            "many": lambda: many(*inputs, outputs=outputs),  # noqa: B023
-            "one": lambda: one(*inputs, outputs=outputs),  # noqa: B023
-        }
-        took = min(_timed(calls["one"], 1) for _ in range(3))
-        repeat = max(1, math.ceil(SAMPLE / max(took, 1e-7)))
-        times = dict.fromkeys(calls, math.inf)
-        for _ in range(SAMPLES):
-            for form in rng.sample(list(calls), len(calls)):
-                times[form] = min(times[form], _timed(calls[form], repeat))
-        ratios[size] = times["many"] / times["one"]
+        forms = {"many": many, "one": subject.one()}
+        calls = {n: partial(form, *inputs, outputs=outputs) for n, form in forms.items()}
+        times = samples(calls, SAMPLES, least=SAMPLE)
+        ratios[size] = min(times["many"]) / min(times["one"])
     worst = max(ratios, key=lambda size: ratios[size])
     return {
         "timed": len(ratios),
@@ -322,13 +303,6 @@ def beside_one(subject: Subject, count: int) -> dict[str, Any]:
         "worst": round(ratios[worst], 3),
         "at": worst,
     }
-
-
-def _timed(call: Callable[[], object], repeat: int) -> float:
-    begun = time.perf_counter()
-    for _ in range(repeat):
-        call()
-    return time.perf_counter() - begun
 
 
 if __name__ == "__main__":

@@ -7,7 +7,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
-from tcl.codegen.devices.cpu import CpuProfile
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.layouts import cpu_layouts, gpu_layouts
 from tcl.codegen.options.options import DEFAULT, MappingOptions
@@ -25,6 +24,7 @@ if TYPE_CHECKING:
     from tcl.codegen.cuda.emit.module import CudaModule
     from tcl.codegen.cuda.run import compile as cuda_compile
     from tcl.codegen.cuda.run import varying as cuda_varying
+    from tcl.codegen.devices.cpu import CpuProfile
     from tcl.codegen.devices.gpu import GpuProfile
     from tcl.codegen.schedule import cpu as cpu_schedule
     from tcl.codegen.schedule import gpu as gpu_schedule
@@ -156,8 +156,10 @@ class GpuCompiler(Compiler):
 
 def compiler_for(device: Device, *, asked: bool = True) -> Compiler:
     """What makes kernels for a device."""
-    class_ = CpuCompiler if isinstance(device, CpuProfile) else GpuCompiler
-    return class_(device, asked)
+    return _COMPILERS[device.backend](device, asked)
+
+
+_COMPILERS: dict[str, type[Compiler]] = {"cpu": CpuCompiler, "cuda": GpuCompiler}
 
 
 def _varies(sized: SizedDef) -> bool:

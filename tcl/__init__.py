@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from tcl.einsums.opt_einsum_backend import transpose as transpose
     from tcl.executors.cuda_executor import CudaExecutor as CudaExecutor
     from tcl.executors.executor import Executor as Executor
+    from tcl.gradients.grad import grad as grad
     from tcl.grammar.syntax.errors import RangeInferenceError as RangeInferenceError
     from tcl.grammar.syntax.errors import TclSemanticError as TclSemanticError
     from tcl.grammar.syntax.errors import TclSyntaxError as TclSyntaxError
@@ -69,6 +70,7 @@ _HOMES = {
         *("ArgumentError", "CacheError", "CompileError", "OptionsError", "TclError", "TclWarning"),
     ),
     "tcl.codegen.options.options": ("MappingOptions",),
+    "tcl.gradients.grad": ("grad",),
     "tcl.grammar.syntax.errors": (*("RangeInferenceError", "TclSemanticError", "TclSyntaxError"),),
     "tcl.tuner.config": ("SettingError", "TunerConfig"),
     "tcl.options_factories": ("make_autotuned_options_factory", "make_naive_options_factory"),

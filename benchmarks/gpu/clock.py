@@ -10,13 +10,12 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Protocol, TypeAlias
+from typing import NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 
-from benchmarks.gpu.samples import Sample
 from tcl.bench.arrays import Array
+from tcl.common.dataclass import dataclass
 
 Run: TypeAlias = Callable[[], object]
 
@@ -28,6 +27,14 @@ _MEMORY = 4 << 30
 """Bytes of all the buffers of a replay, at most."""
 
 
+class Sample(NamedTuple):
+    """One replay, divided by how often the work is done in it."""
+
+    seconds: float
+    mhz: int | None = None
+    """Clock of the multiprocessors meanwhile; None if unknown."""
+
+
 @dataclass(frozen=True, slots=True)
 class DeviceForm:
     """One way of a contender to do a task, with everything on the device."""
@@ -36,7 +43,7 @@ class DeviceForm:
     """So many functions that do it once each, on inputs and outputs of their own; the first is the
     same every time. They return before the device is done."""
     results: Callable[[], Sequence[Array]]
-    """Do it once and return the task's results, 16-bit floats as float32."""
+    """Do it once and return the task's results."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,9 +62,8 @@ class Timed:
 class Clock(Protocol):
     """The timing primitives of a device."""
 
-    @property
-    def spoiled(self) -> bool:
-        """Whether something went wrong after which another process had better go on."""
+    spoiled: bool
+    """Whether something went wrong after which another process had better go on."""
 
     def timed(self, runs: Sequence[Run], launches: int) -> Timed:
         """Make a replay of so many launches that uses ``runs`` in turns, after running each."""
@@ -85,28 +91,29 @@ def schedule(clock: Clock, form: DeviceForm, moved: int, held: int, l2_bytes: in
     return timed
 
 
+def one_by_one(runs: Sequence[Run], launches: int) -> Run:
+    """So many launches, in turns."""
+    order = [runs[i % len(runs)] for i in range(launches)]
+
+    def play() -> None:
+        for run in order:
+            run()
+
+    return play
+
+
 class HostClock:
     """Calls on the CPU, timed by the host; for rehearsals."""
+
+    spoiled = False
 
     def __init__(self) -> None:
         self._flush = np.zeros(1 << 20, np.uint8)
 
-    @property
-    def spoiled(self) -> bool:
-        """Nothing does that."""
-        return False
-
     def timed(self, runs: Sequence[Run], launches: int) -> Timed:
         """A loop."""
-        for run in runs:
-            run()
-        order = [runs[i % len(runs)] for i in range(launches)]
-
-        def play() -> None:
-            for run in order:
-                run()
-
-        return Timed(play, launches, len(runs), captured=False)
+        one_by_one(runs, len(runs))()
+        return Timed(one_by_one(runs, launches), launches, len(runs), captured=False)
 
     def sample(self, timed: Timed) -> Sample:
         """By the clock of the host."""

@@ -22,8 +22,7 @@ from typing import TYPE_CHECKING, NoReturn
 from benchmarks.gpu.describe import NEEDED, describe_gpu, describe_host, missing, select_device
 
 if TYPE_CHECKING:
-    from benchmarks.gpu.report import Report
-    from benchmarks.gpu.rows import GpuRow
+    from benchmarks.gpu.report import GpuReport
     from tcl.bench.contender import Spec
 
 _QUICK = 450.0
@@ -71,24 +70,17 @@ def main(words: list[str] | None = None) -> None:
 
 def _measure(given: argparse.Namespace) -> None:
     from benchmarks.gpu.rows import gpu_rows, rehearsed
-    from benchmarks.gpu.run import SPECS, Settings, run
+    from benchmarks.gpu.run import OWN, PEERS, Settings, run
     from benchmarks.gpu.table import lines
     from tcl.bench.peers.names import OURS
     from tcl.common.errors import ArgumentError
 
     kind = "cpu" if given.rehearse else "cuda"
     try:
-        rows: list[GpuRow] = gpu_rows(given.rows, given.quick)
+        rows = gpu_rows(given.rows, given.quick)
     except ArgumentError as error:
         _refuse(str(error))
-    specs: tuple[Spec, ...] = SPECS
-    if given.peers is not None:
-        wanted = {name for text in given.peers.split(",") if (name := text.strip().lower())}
-        unknown = wanted - {spec.name.lower() for spec in SPECS}
-        if unknown:
-            names = ", ".join(spec.name for spec in SPECS[1:])
-            _refuse(f"there is no peer {', '.join(sorted(unknown))}; there are: {names}")
-        specs = tuple(s for s in SPECS if s is SPECS[0] or s.name.lower() in wanted)
+    peers = _peers(given.peers, PEERS)
     if given.rehearse:
         device, rows = describe_host(), [rehearsed(row) for row in rows]
     else:
@@ -102,12 +94,12 @@ def _measure(given: argparse.Namespace) -> None:
     settings = Settings(kind, given.quick, budget, given.tune, given.seed)
     given.out.mkdir(parents=True, exist_ok=True)
 
-    def write(report: Report) -> None:
+    def write(report: GpuReport) -> None:
         partial = given.out / f".{_FILE}"
         partial.write_text(report.text(), "utf-8")
         partial.replace(given.out / _FILE)
 
-    cache = Path(os.environ["TCL_CACHE_DIR"]) / "tuning.db"
+    cache, specs = Path(os.environ["TCL_CACHE_DIR"]) / "tuning.db", (*OWN, *peers)
     report = run(rows, settings, device, _say, specs=specs, cache=cache, finished=write)
     print("\n".join(lines(report)))
     print(f"written: {given.out / _FILE}")
@@ -115,6 +107,18 @@ def _measure(given: argparse.Namespace) -> None:
         r.ours for r in report.results
     ):
         _fail("some of our results are missing or wrong, see above", 1)
+
+
+def _peers(text: str | None, specs: tuple[Spec, ...]) -> tuple[Spec, ...]:
+    """Those that are named, or all."""
+    if text is None:
+        return specs
+    wanted = {name for part in text.split(",") if (name := part.strip().lower())}
+    unknown = wanted - {spec.name.lower() for spec in specs}
+    if unknown:
+        names = ", ".join(spec.name for spec in specs)
+        _refuse(f"there is no peer {', '.join(sorted(unknown))}; there are: {names}")
+    return tuple(spec for spec in specs if spec.name.lower() in wanted)
 
 
 def _say(text: str) -> None:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any, Protocol
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
 
 from benchmarks.gpu.clock import Clock, DeviceForm, Run
 from tcl.bench.arrays import Array
-from tcl.bench.task import Task
-from tcl.grammar.check.definitions import check
+from tcl.bench.task import Task, as_tuple
+from tcl.common.dataclass import dataclass
 
 COPY = "copy"
 """The rate of bytes; other rates are those of an element type's multiply-adds."""
@@ -39,33 +38,69 @@ class Probe:
     make: Callable[[], Run]
 
 
-class GpuPeer(Protocol):
-    """A contender."""
+class GpuPeer:
+    """A contender: ``tcl.bench.task.Peer``, with arrays on the device."""
 
     clock: Clock
 
+    def __init__(self, setting: Setting) -> None:
+        self.setting = setting
+        self.on_gpu = setting.device == "cuda"
+
     def versions(self) -> dict[str, str]:
         """Of what it is made of."""
+        raise NotImplementedError
 
     def forms(
         self, task: Task, inputs: Mapping[str, Array]
     ) -> Iterator[tuple[str, Callable[[], DeviceForm]]]:
         """Names and makers of the forms it has; none for tasks that it leaves out."""
+        raise NotImplementedError
+
+    def own(self, array: Array) -> Any:
+        """An input on the device."""
+        raise NotImplementedError
+
+    def copy(self, array: Any) -> Any:
+        """The same values at another address."""
+        raise NotImplementedError
+
+    def host(self, array: Any) -> Array:
+        """A result as one of NumPy's arrays."""
+        raise NotImplementedError
+
+    def all_own(self, inputs: Mapping[str, Array]) -> dict[str, Any]:
+        """All inputs on the device."""
+        return {name: self.own(array) for name, array in inputs.items()}
+
+    def runs(
+        self, arrays: Mapping[str, Any], build: Callable[[dict[str, Any]], Run]
+    ) -> Callable[[int], Sequence[Run]]:
+        """``DeviceForm.runs``, of what makes one from inputs; all but the first get copies."""
+        first = build(dict(arrays))
+
+        def runs(count: int) -> list[Run]:
+            copies = ({n: self.copy(a) for n, a in arrays.items()} for _ in range(count - 1))
+            return [first, *map(build, copies)]
+
+        return runs
+
+    def form(self, arrays: Mapping[str, Any], build: Callable[[dict[str, Any]], Run]) -> DeviceForm:
+        """The form of what makes, from inputs, a function that returns results."""
+        runs = self.runs(arrays, build)
+        return DeviceForm(runs, lambda: [self.host(a) for a in as_tuple(runs(1)[0]())])
 
     def facts(self, task: Task) -> dict[str, Any]:
         """What else there is to report on a task, as JSON data."""
+        return {}
 
     def probes(self) -> Iterator[Probe]:
         """What it can find out of the device's limits."""
+        return iter(())
 
     def latencies(self) -> dict[str, list[float]]:
         """What it can find out of the cost of a launch: seconds by name."""
+        return {}
 
     def close(self) -> None:
         """Give back what the last task took."""
-
-
-def element_types(task: Task) -> dict[str, str]:
-    """Tensor to the name of its element type."""
-    tensors = check(task.text)[task.entry].tensors
-    return {name: tensor.type.name for name, tensor in tensors.items()}

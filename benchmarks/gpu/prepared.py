@@ -7,57 +7,22 @@ import shutil
 import tempfile
 from collections.abc import Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
-from dataclasses import dataclass, replace
 from multiprocessing import get_context
 from pathlib import Path
 
-from benchmarks.gpu.rows import GpuRow
-from tcl.arrays.random_inputs import random_inputs
-from tcl.bench.arrays import save
-from tcl.bench.expected import ExpectedResults, expected
-from tcl.bench.task import Task
+from tcl.bench.expected import Prepared, prepare
+from tcl.bench.rows import Row
 
 _AHEAD = 2
 """Rows that are prepared beside the one at work: their files take space."""
-_LENIENCE = 64
-"""What explains eight times the error: it grows with the square root of the depth."""
 _ROOM = 16 << 30
 """Bytes that a folder in memory has to have free to be used."""
-
-
-@dataclass(frozen=True, slots=True)
-class Prepared:
-    """All that contenders need to do a row, and what they should find."""
-
-    task: Task
-    folder: Path
-    """Of the inputs."""
-    expected: ExpectedResults
-
-    @property
-    def lenient(self) -> ExpectedResults:
-        """What is asked of peers, who may multiply less exactly than term by term (Winograd's
-        convolutions): eight times the rounding. With tf32 they would still be found out."""
-        depths = tuple(_LENIENCE * depth for depth in self.expected.depths)
-        return replace(self.expected, depths=depths)
-
-
-def prepare(row: GpuRow, folder: Path, seed: int) -> Prepared:
-    """Make the inputs and what they lead to."""
-    folder.mkdir(parents=True)
-    checked, sizes = row.checked, row.values
-    arrays = random_inputs(checked, sizes, seed)
-    names = tuple(t.name for t in checked.inputs)
-    for name, array in zip(names, arrays, strict=True):
-        save(folder, f"input-{name}", array)
-    wanted = expected(row, sizes, arrays)
-    return Prepared(Task(row.text, row.entry, sizes, names, row.results), folder, wanted)
 
 
 class Preparation:
     """Rows that are being prepared, the next few at a time."""
 
-    def __init__(self, rows: Sequence[GpuRow], folder: Path, seed: int, processes: int = 2) -> None:
+    def __init__(self, rows: Sequence[Row], folder: Path, seed: int, processes: int = 2) -> None:
         self._rows = list(rows)
         self._folder = folder
         self._seed = seed
@@ -70,6 +35,7 @@ class Preparation:
         for later in range(position, min(position + 1 + _AHEAD, len(self._rows))):
             if later not in self._started:
                 folder = self._folder / f"row-{later}"
+                folder.mkdir(parents=True)
                 self._started[later] = self._pool.submit(
                     prepare, self._rows[later], folder, self._seed
                 )

@@ -1,180 +1,227 @@
-"""What a run found, as data: what is written as JSON and printed."""
+"""What a run found, as data, and what is asked of us on a GPU."""
 
 from __future__ import annotations
 
-import dataclasses
-import json
-import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+import math
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import asdict, field
 from statistics import median
-from typing import Any
+from typing import Any, NamedTuple
 
-from benchmarks.gpu.ceilings import Ceilings, Measured
-from benchmarks.gpu.samples import Sample, counted
-from tcl.bench.peers.names import DEFAULT, OURS, TUNED
+from benchmarks.gpu.rows import GPU_ROWS, in_suite, streams
+from tcl.bench.ceilings import Ceilings
+from tcl.bench.report import Report
+from tcl.bench.result import Result
+from tcl.bench.rows import SUITE_KINDS, Row
 from tcl.bench.summary import geometric_mean
+from tcl.common.dataclass import dataclass
 
 SCHEMA = 1
 TORCH = "torch"
 """Eager; its products are cuBLAS's, its convolutions cuDNN's."""
-COMPILED = "torch.compile"
+EITHER = (TORCH, "torch.compile")
+THREADS = 4
+"""Of the host, for what libraries do there."""
+_NARROW = ("float16", "bfloat16")
+_LEAST_ROW = 0.9
+"""The ratio below which no row of the suite may be."""
+OVERHEAD = ("tcl", "CuPy RawKernel")
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
-    """One contender on one row."""
-
-    form: str
-    """The form that it used: its fastest. Empty if it had none."""
-    samples: tuple[Sample, ...] = ()
-    """In the order measured. Empty if it failed."""
-    launches: int = 0
-    """In a replay."""
-    copies: int = 0
-    """Sets of buffers that they went over."""
-    captured: bool = False
-    """Whether a replay was one graph; else the host launched everything."""
-    setup: float = 0.0
-    """Seconds until it had run for the first time, compilation included."""
-    highest_mhz: int | None = None
-    error: str = ""
-    """Why there are no samples; a sentence."""
-    other_forms: Mapping[str, float | str] = field(default_factory=dict)
-    """The forms that it did not use: seconds, or what went wrong."""
-
-    @property
-    def seconds(self) -> float | None:
-        """Median of the samples that count."""
-        kept = counted(self.samples, self.highest_mhz)
-        return median(tuple(s.seconds for s in kept)) if kept else None
-
-    def as_json(self) -> dict[str, Any]:
-        """With the samples as two lists."""
-        data = dataclasses.asdict(self)
-        data["samples"] = [float(f"{s.seconds:.6g}") for s in self.samples]
-        data["mhz"] = [s.mhz for s in self.samples]
-        data["counted"] = len(counted(self.samples, self.highest_mhz))
-        data["median"] = self.seconds
-        return data
-
-
-@dataclass(frozen=True, slots=True)
-class Result:
-    """One row."""
+class Measured:
+    """What a probe found."""
 
     name: str
-    kind: str
-    file: str
-    entry: str
-    type: str
-    sizes: Mapping[str, int]
-    suite: bool
-    """Whether it counts for the mean over the suite."""
-    flops: int
-    read: int
-    written: int
-    entries: Mapping[str, Entry]
-    """Contender to what it did."""
-    facts: Mapping[str, Any] = field(default_factory=dict)
-    wall: float = 0.0
-    """Seconds that all of it took."""
+    rate: str
+    """``copy``, or an element type."""
+    amount: int
+    """Bytes or operations."""
+    samples: tuple[float, ...]
+    """Seconds. Empty if it failed."""
+    error: str = ""
 
-    def of(self, name: str) -> float | None:
-        """A contender's seconds."""
-        entry = self.entries.get(name)
-        return None if entry is None else entry.seconds
 
-    def best(self, names: Sequence[str] | None = None) -> tuple[str, float] | None:
-        """The fastest of these contenders, by default of all but ours, and its seconds."""
-        chosen = [n for n in self.entries if n not in OURS] if names is None else names
-        times = {n: t for n in chosen if (t := self.of(n)) is not None}
-        return min(times.items(), key=lambda item: item[1]) if times else None
+def best_rates(probes: Sequence[Measured]) -> dict[str, float]:
+    """The best rate of each kind, of medians; those that no probe found are not there."""
+    rates: dict[str, float] = {}
+    for probe in probes:
+        if probe.samples:
+            rate = probe.amount / median(probe.samples)
+            rates[probe.rate] = max(rates.get(probe.rate, 0.0), rate)
+    return rates
 
-    @property
-    def ours(self) -> tuple[str, float] | None:
-        """Ours: the faster of tuned and default."""
-        return self.best((DEFAULT, TUNED))
 
-    def ratio(self, names: Sequence[str] | None = None) -> float | None:
-        """The time of the best of these peers over ours; above 1 we are faster."""
-        peer, ours = self.best(names), self.ours
-        return None if peer is None or ours is None else peer[1] / ours[1]
-
-    def share(self, seconds: float | None, ceilings: Ceilings) -> float | None:
-        """The part of the roofline that a time reaches."""
-        least = ceilings.seconds(self.flops, self.read + self.written, self.type)
-        return None if least is None or seconds is None else least / seconds
-
-    def as_json(self, ceilings: Ceilings) -> dict[str, Any]:
-        """All of it, and a summary."""
-        data = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
-        data["entries"] = {name: entry.as_json() for name, entry in self.entries.items()}
-        best, ours = self.best(), self.ours
-        data["summary"] = {
-            "best_peer": best and best[0],
-            "ratio": self.ratio(),
-            "ratio_torch": self.ratio((TORCH, COMPILED)),
-            "share_ours": self.share(ours and ours[1], ceilings),
-            "share_peer": self.share(best and best[1], ceilings),
-        }
-        return data
+def ceilings(rates: Mapping[str, float]) -> Ceilings:
+    """The same, where what is not known limits nothing."""
+    known = {name: rates.get(name, math.inf) for name in ("copy", "float32", *_NARROW)}
+    narrow = {name: known[name] for name in _NARROW}
+    return Ceilings(known["copy"], known["copy"], known["float32"], narrow)
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
-    """A run."""
+class GpuReport(Report):
+    """A run; its machine is the device."""
 
-    date: str
-    """ISO 8601, with the time zone."""
-    device: Mapping[str, Any]
-    versions: Mapping[str, str]
-    settings: Mapping[str, Any]
-    probes: tuple[Measured, ...]
-    latencies: Mapping[str, Sequence[float]]
-    results: tuple[Result, ...]
-    skipped: Mapping[str, str] = field(default_factory=dict)
-    """Rows that were not measured, and why."""
-    absent: Mapping[str, str] = field(default_factory=dict)
-    """Contenders that did not take part, and why."""
+    probes: tuple[Measured, ...] = ()
+    latencies: Mapping[str, Sequence[float]] = field(default_factory=dict)
+    """Seconds of calls, by what is called."""
 
     @property
-    def ceilings(self) -> Ceilings:
-        """The best that was measured."""
-        return Ceilings.best(self.probes)
+    def rates(self) -> dict[str, float]:
+        """The best that was measured: bytes a second copied, operations a second by type."""
+        return best_rates(self.probes)
 
     def as_json(self) -> dict[str, Any]:
-        """All of it, with the bars and means."""
-        from benchmarks.gpu.bars import bars
-
-        return {
-            "schema": SCHEMA,
-            "date": self.date,
-            "device": dict(self.device),
-            "versions": dict(self.versions),
-            "settings": dict(self.settings),
-            "ceilings": {
-                "rates": dict(self.ceilings.rates),
-                "probes": [dataclasses.asdict(p) for p in self.probes],
-            },
-            "latencies": {name: list(s) for name, s in self.latencies.items()},
-            "results": [r.as_json(self.ceilings) for r in self.results],
-            "bars": [bar.as_json() for bar in bars(self)],
-            "skipped": dict(self.skipped),
-            "absent": dict(self.absent),
-        }
-
-    def text(self) -> str:
-        """The JSON text."""
-        text = json.dumps(self.as_json(), indent=1, allow_nan=False)
-        # Samples in one line each: there are tens of thousands.
-        return re.sub(r"\[\s+([^][{}\"]*?)\s+\]", _joined, text) + "\n"
+        """As a report of the CPU benchmark, with what the device can do."""
+        data = {**Report.as_json(self), "schema": SCHEMA}
+        data["device"] = data.pop("machine")
+        data["ceilings"] = {"rates": self.rates, "probes": data.pop("probes")}
+        for row, result in zip(data["results"], self.results, strict=True):
+            row["summary"]["ratio_torch"] = result.ratio(peers=EITHER)
+        data["bars"] = [bar.as_json() for bar in bars(self)]
+        return data
 
 
-def _joined(found: re.Match[str]) -> str:
-    return "[" + " ".join(found[1].split()) + "]"
+def suite(report: GpuReport) -> list[Result]:
+    """The rows that count for the mean."""
+    return [result for result in report.results if result.kind in SUITE_KINDS]
 
 
-def mean_ratio(results: Sequence[Result], names: Sequence[str] | None = None) -> float | None:
-    """Geometric mean of the ratios that are known."""
-    return geometric_mean(r.ratio(names) for r in results)
+def mean_ratio(results: Sequence[Result], peers: Collection[str] | None = None) -> float | None:
+    """Geometric mean of the ratios to the best of these peers, of all, that are known."""
+    return geometric_mean(result.ratio(peers=peers) for result in results)
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """One demand."""
+
+    name: str
+    unit: str
+    """What the numbers are."""
+    least: float
+    aim: float
+    value: float | None
+    """What counts: the worst row, or the mean. None if nothing was measured."""
+    rows: dict[str, float | None]
+    """Row to its own number."""
+    fewer_is_better: bool = False
+    complaint: str = ""
+    """What else is wrong; then it is not met."""
+
+    @property
+    def met(self) -> bool | None:
+        """None if it cannot be said: not all that it needs was measured, and what was is well."""
+        if self.value is None:
+            return None
+        if self.complaint or not self._well(self.value, self.least):
+            return False
+        return None if None in self.rows.values() else True
+
+    def _well(self, value: float, limit: float) -> bool:
+        return value <= limit if self.fewer_is_better else value >= limit
+
+    @property
+    def verdict(self) -> str:
+        """For people."""
+        if self.value is None:
+            return "not measured"
+        met = {None: "not all measured", False: "not met", True: "met"}[self.met]
+        return met + ", aim too" * (self.met is True and self._well(self.value, self.aim))
+
+    def as_json(self) -> dict[str, Any]:
+        """With the verdict."""
+        return {**asdict(self), "met": self.met, "verdict": self.verdict}
+
+
+class _PerRow(NamedTuple):
+    """A bar on single rows, of which the worst counts."""
+
+    name: str
+    unit: str
+    least: float
+    aim: float
+    belongs: Callable[[Row], bool]
+    number: Callable[[Result, GpuReport], float | None]
+
+
+def _beside_torch(result: Result, report: GpuReport) -> float | None:
+    return result.ratio(peers=(TORCH,))
+
+
+def _bandwidth(result: Result, report: GpuReport) -> float | None:
+    copy, ours = report.rates.get("copy"), result.ours
+    return None if copy is None or ours is None else result.cost.bytes_moved / ours[1] / copy
+
+
+def _product(row: Row) -> bool:
+    return row.entry == "matmul" and row.type == "float32" and min(row.values.values()) >= 1024
+
+
+def _half(row: Row) -> bool:
+    return row.entry == "matmul" and row.type in ("float16", "bfloat16")
+
+
+def _grouped(row: Row) -> bool:
+    return row.entry == "group_convolution"
+
+
+_STREAM = "pointwise, softmax, layernorm, moments at 64 MB and more"
+_PER_ROW = (
+    _PerRow(
+        "float32 matmul 1024 to 8192", "of cuBLAS, tf32 off", 0.8, 1.0, _product, _beside_torch
+    ),
+    _PerRow("float16/bfloat16 matmul 4096", "of cuBLAS", 0.6, 0.9, _half, _beside_torch),
+    _PerRow(_STREAM, "of the copy bandwidth", 0.9, 0.95, streams, _bandwidth),
+    _PerRow("grouped convolution, forward", "times cuDNN", 2.0, 5.0, _grouped, _beside_torch),
+)
+
+
+def own_bar(result: Result, report: GpuReport) -> str:
+    """What a row reaches of the bar that it has of its own; empty if it has none."""
+    for bar in _PER_ROW:
+        if result.name in _names(bar.belongs):
+            value = bar.number(result, report)
+            met = value is not None and value >= bar.least
+            return f"{value:.2f} {bar.unit}: {'met' if met else 'not met'}" if value else ""
+    return ""
+
+
+def bars(report: GpuReport) -> list[Bar]:
+    """All of them."""
+    return [*(_per_row(bar, report) for bar in _PER_ROW), _suite(report), _overhead(report)]
+
+
+def _per_row(bar: _PerRow, report: GpuReport) -> Bar:
+    """Rows that a full run has and this one has not are unknown, but for those that a quick one
+    leaves out."""
+    names, wanted = _names(bar.belongs), _names(bar.belongs, report)
+    found = {r.name: bar.number(r, report) for r in report.results if r.name in names}
+    rows = {**dict.fromkeys(wanted), **found}
+    value = min((v for v in rows.values() if v is not None), default=None)
+    return Bar(bar.name, bar.unit, bar.least, bar.aim, value, rows)
+
+
+def _suite(report: GpuReport) -> Bar:
+    results = suite(report)
+    rows = {r.name: r.ratio(peers=EITHER) for r in results}
+    rows = {**dict.fromkeys(_names(in_suite, report)), **rows}
+    slow = [name for name, ratio in rows.items() if ratio is not None and ratio < _LEAST_ROW]
+    complaint = f"below {_LEAST_ROW}: {', '.join(slow)}" if slow else ""
+    unit = "geometric mean, times the best of torch and torch.compile"
+    value = mean_ratio(results, EITHER)
+    return Bar("whole suite", unit, 1.15, 1.5, value, rows, complaint=complaint)
+
+
+def _names(belongs: Callable[[Row], bool], report: GpuReport | None = None) -> list[str]:
+    """The rows that there are, or those of a run like that of a report."""
+    quick = report is not None and report.settings.get("quick")
+    return [row.name for row in GPU_ROWS if belongs(row) and (row.quick or not quick)]
+
+
+def _overhead(report: GpuReport) -> Bar:
+    ours, peer = (report.latencies.get(name) for name in OVERHEAD)
+    value = median(ours) / median(peer) if ours and peer else None
+    unit = "times CuPy's RawKernel call"
+    return Bar("launch overhead", unit, 1.5, 1.0, value, {}, fewer_is_better=True)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
-from typing import Any
+from dataclasses import replace
 
-from tcl.bench.rows import SUITE, Row, select
+from tcl.bench.rows import SUITE, SUITE_KINDS, Row, select
 
 LARGE = 64 << 20
 """Bytes of the largest array from which on a row has to come near the copy bandwidth."""
@@ -13,79 +12,65 @@ _STREAMING = ("bias_relu_scale", "softmax_twice", "layernorm", "moments")
 """Defs that are limited by memory, for which the copy bandwidth is a bar."""
 
 
-@dataclass(frozen=True, slots=True)
-class GpuRow(Row):
-    """A row, and what it counts for."""
-
-    suite: bool = True
-    """Whether the row counts for the mean over the suite."""
-    first: bool = False
-    """Whether it is measured before others, as a bar asks for it."""
-
-    @property
-    def streams(self) -> bool:
-        """Whether its bar is the copy bandwidth."""
-        if self.entry not in _STREAMING:
-            return False
-        cost = self.cost()
-        return max(cost.read, cost.written) >= LARGE
+def streams(row: Row) -> bool:
+    """Whether the bar of a row is the copy bandwidth."""
+    cost = row.cost()
+    return row.entry in _STREAMING and max(cost.read, cost.written) >= LARGE
 
 
-def _row(row: Row, **changes: Any) -> GpuRow:
-    given = {f.name: getattr(row, f.name) for f in fields(Row)}
-    return GpuRow(**{**given, **changes})
+def in_suite(row: Row) -> bool:
+    """Whether a row counts for the mean over the suite."""
+    return row.kind in SUITE_KINDS
 
 
-def _like(name: str) -> Row:
-    (found,) = (row for row in SUITE if row.name == name)
-    return found
+def asked(row: Row) -> bool:
+    """Whether a bar asks for a row, so that it is measured before others."""
+    asked = (*_STREAMING, "group_convolution")
+    return row.entry in asked or row.name in ("matmul 1024", "matmul 2048") or not in_suite(row)
 
 
-def _square(size: int, type_: str = "float32") -> GpuRow:
-    label = f"matmul {size}" + (f" {type_}" if type_ != "float32" else "")
-    sizes = f"M={size},N={size},K={size}"
-    like = _like("matmul 512")
-    return _row(like, name=label, sizes=sizes, type=type_, suite=False, first=True)
+def _large(like: str, name: str, sizes: str, type_: str = "float32", quick: bool = True) -> Row:
+    (row,) = (row for row in SUITE if row.name == like)
+    kind = f"large {row.kind}"
+    return replace(row, name=name, kind=kind, sizes=sizes, type=type_, quick=quick)
 
 
-def _wide(like: str, name: str, sizes: str, quick: bool) -> GpuRow:
-    return _row(_like(like), name=name, sizes=sizes, quick=quick, suite=False, first=True)
+def _square(extent: int, type_: str = "float32") -> Row:
+    name = f"matmul {extent}" + (f" {type_}" if type_ != "float32" else "")
+    return _large("matmul 512", name, f"M={extent},N={extent},K={extent}", type_)
 
 
-def _first(row: Row) -> bool:
-    return row.entry in (*_STREAMING, "group_convolution") or row.name in (
-        "matmul 1024",
-        "matmul 2048",
-    )
-
-
-EXTRA: tuple[GpuRow, ...] = (
+EXTRA = (
     _square(4096),
     _square(8192),
     _square(4096, "float16"),
     _square(4096, "bfloat16"),
-    _wide("softmax 4096x1024", "softmax 16384x1024", "N=16384,D=1024", True),
-    _wide("softmax 4096x1024", "softmax 65536x1024", "N=65536,D=1024", False),
-    _wide("layernorm 4096x1024", "layernorm 16384x1024", "N=16384,D=1024", True),
-    _wide("layernorm 4096x1024", "layernorm 65536x1024", "N=65536,D=1024", False),
-    _wide("bias+relu+scale 4096x4096", "bias+relu+scale 16384x4096", "M=16384,N=4096", False),
+    *(
+        _large(f"{work} 4096x1024", f"{work} {n}x1024", f"N={n},D=1024", quick=n == 16384)
+        for work in ("softmax", "layernorm")
+        for n in (16384, 65536)
+    ),
+    _large(
+        "bias+relu+scale 4096x4096", "bias+relu+scale 16384x4096", "M=16384,N=4096", quick=False
+    ),
 )
-_SUITE = tuple(_row(row, quick=True, first=_first(row)) for row in SUITE)
-GPU_ROWS: tuple[GpuRow, ...] = tuple(
-    sorted((*_SUITE, *EXTRA), key=lambda row: not row.first)  # stable: else in the suite's order
+GPU_ROWS: tuple[Row, ...] = tuple(
+    sorted(
+        (*(replace(row, quick=True) for row in SUITE), *EXTRA),
+        key=lambda row: not asked(row),  # stable: else in the suite's order
+    )
 )
 
 
-def gpu_rows(pattern: str | None, quick: bool) -> list[GpuRow]:
+def gpu_rows(pattern: str | None, quick: bool) -> list[Row]:
     """The rows that a pattern selects, those that the bars need first; see ``select``."""
-    found = select(pattern, quick, GPU_ROWS)
-    return [row for row in found if isinstance(row, GpuRow)]
+    return select(pattern, quick, GPU_ROWS)
 
 
 _REHEARSED = {"masked_convolution": "B=2,C=3,H=5,W=4,F=4,K=1"}
 """Where the def's test sizes are none that peers can do."""
 
 
-def rehearsed(row: GpuRow) -> GpuRow:
+def rehearsed(row: Row) -> Row:
     """The same row on sizes so small that nothing takes time."""
     return replace(row, sizes=_REHEARSED.get(row.entry, "test"))

@@ -4,37 +4,42 @@ from __future__ import annotations
 
 import contextlib
 import datetime
-import importlib.util
 import platform
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 from benchmarks.gpu.budget import Budget
-from benchmarks.gpu.ceilings import Measured
-from benchmarks.gpu.lanes import OURS, ask, measure
+from benchmarks.gpu.entry import GpuEntry
 from benchmarks.gpu.prepared import Preparation, scratch
-from benchmarks.gpu.report import COMPILED, TORCH, Report, Result
-from benchmarks.gpu.rows import GpuRow
-from benchmarks.gpu.tuning import options_for
+from benchmarks.gpu.report import THREADS, TORCH, GpuReport, Measured, best_rates, ceilings
 from tcl.bench.contender import Contender, ContenderError, Spec
+from tcl.bench.expected import ExpectedResults
+from tcl.bench.lanes import Lane, Lanes, Say, started
+from tcl.bench.peers.names import OURS, TUNED
+from tcl.bench.result import Entry
+from tcl.bench.rows import Row
+from tcl.bench.run import as_result
+from tcl.bench.tuning import tune, tuned_options
+from tcl.common.dataclass import dataclass
 
 _PEERS = "benchmarks.gpu.peers"
-SPECS = (
-    Spec(OURS, f"{_PEERS}.ours_peer"),
-    Spec(TORCH, f"{_PEERS}.torch_eager", "torch"),
-    Spec(COMPILED, f"{_PEERS}.torch_compiled", "torch"),
-    Spec("CuPy", f"{_PEERS}.cupy_peer"),
-    Spec("Triton", f"{_PEERS}.triton_peer", "triton"),
+_PATIENCE = 180.0
+OWN = tuple(Spec(name, f"{_PEERS}.ours", patience=_PATIENCE) for name in OURS)
+PEERS = (
+    Spec(TORCH, f"{_PEERS}.torch_eager", "torch", _PATIENCE),
+    Spec("torch.compile", f"{_PEERS}.torch_compiled", "torch", 390.0),  # it tries many kernels
+    Spec("CuPy", f"{_PEERS}.cupy_peer", patience=_PATIENCE),
+    Spec("Triton", f"{_PEERS}.triton_peer", "triton", _PATIENCE),
 )
-"""Ours, then the peers."""
-_THREADS = 4
-"""Of the host, for what libraries do there."""
 _PROBING = 120.0
-
-Say: TypeAlias = Callable[[str], object]
+_BURST = 5
+"""Samples that a contender gives in its turn."""
+_LENIENCE = 64
+"""What explains eight times the error: it grows with the square root of the depth."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,170 +56,161 @@ class Settings:
     seed: int = 0
 
 
+class GpuLanes(Lanes):
+    """Replays, until each contender has given enough of them."""
+
+    rounds = 12
+
+    def __init__(
+        self, running: Sequence[Contender], seed: int, budget: Budget, highest: int | None, say: Say
+    ) -> None:
+        """``highest``: the highest clock of the device, in MHz."""
+        super().__init__(running, say)
+        self.seed = seed
+        self._budget = budget
+        self._highest = highest
+
+    def waits(self, lane: Lane, entry: Entry, spent: float) -> bool:
+        """Until there are enough."""
+        return isinstance(entry, GpuEntry) and not entry.enough
+
+    def sample(self, lane: Lane) -> dict[str, Any]:
+        """A burst of them."""
+        assert isinstance(lane.entry, GpuEntry)
+        patience = self.patience(60 + 2 * _BURST * lane.seconds * lane.entry.launches)
+        return lane.contender.request(patience, do="sample", form=lane.form, count=_BURST)
+
+    def entry(self, form: str, **known: Any) -> GpuEntry:
+        """What is known of a form that has no samples yet."""
+        given = {"threads": THREADS, "samples": (), "highest_mhz": self._highest, **known}
+        return GpuEntry(form, **given)
+
+    def patience(self, seconds: float) -> float:
+        """As long as the budget lasts."""
+        return self._budget.within(seconds)
+
+    def wanted(self, contender: Contender, expected: ExpectedResults) -> ExpectedResults:
+        """Of peers, who may multiply less exactly than term by term (Winograd's convolutions):
+        eight times the rounding. With tf32 they would still be found out."""
+        if contender.spec.name in OURS:
+            return expected
+        return replace(expected, depths=tuple(_LENIENCE * depth for depth in expected.depths))
+
+
 def run(
-    rows: Sequence[GpuRow],
+    rows: Sequence[Row],
     settings: Settings,
     device: Mapping[str, Any],
     say: Say,
     *,
-    specs: Sequence[Spec] = SPECS,
+    specs: Sequence[Spec] = (*OWN, *PEERS),
     cache: Path | None = None,
-    finished: Callable[[Report], object] = lambda report: None,
-) -> Report:
+    finished: Callable[[GpuReport], object] = lambda report: None,
+) -> GpuReport:
     """Measure ``rows``. ``say`` gets sentences about progress, ``finished`` the report so far after
     every row; ``cache`` is where tuned options go."""
     budget = Budget(settings.budget)
     date = datetime.datetime.now().astimezone().isoformat(timespec="seconds")
-    versions = {"python": platform.python_version()}
+    about: dict[str, Any] = {"device": settings.device, "quick": settings.quick}
+    about |= {name: device[name] for name in ("l2_bytes", "bus")}
     absent: dict[str, str] = {}
-    with scratch() as name, _contenders(specs, settings, device, Path(name), absent, say) as all_:
-        for contender in all_:
+    tunes = settings.tune > 0 or (cache is not None and cache.exists())
+    with contextlib.ExitStack() as stack:
+        folder = Path(stack.enter_context(scratch()))
+        make = partial(
+            Contender,
+            threads=THREADS,
+            cores=(),
+            folder=folder,
+            child="benchmarks.gpu.child",
+            **about,
+        )
+        specs = [spec for spec in specs if spec.name != TUNED or tunes]
+        running = stack.enter_context(started(specs, make, absent, say))
+        versions = {"python": platform.python_version()}
+        for contender in running:
             versions.update(contender.versions)
         say("ceilings")
-        probes, latencies = _limits(all_, absent, budget)
-        report = Report(date, device, versions, asdict(settings), probes, latencies, (), {}, absent)
+        probes, latencies = _limits(running, absent, budget)
+        report = GpuReport(
+            date,
+            device,
+            versions,
+            asdict(settings),
+            {THREADS: (ceilings(best_rates(probes)),)},
+            (),
+            absent,
+            probes=probes,
+            latencies=latencies,
+        )
         finished(report)
-        preparation = Preparation(rows, Path(name), settings.seed)
-        runner = _Runner(settings, device, all_, preparation, budget, say, cache)
-        try:
-            for position, row in enumerate(rows):
-                if not budget.fits():
-                    skipped = {r.name: "the time was up" for r in rows[position:]}
-                    report = replace(report, skipped={**report.skipped, **skipped})
-                    break
-                report = runner.add(report, row, position)
-                finished(report)
-        finally:
-            preparation.close()
+        preparation = Preparation(rows, folder, settings.seed)
+        stack.callback(preparation.close)
+        lanes = GpuLanes(running, settings.seed, budget, device.get("highest_mhz"), say)
+        for position, row in enumerate(rows):
+            if not budget.fits():
+                left_out = {r.name: "the time was up" for r in rows[position:]}
+                report = replace(report, left_out={**report.left_out, **left_out})
+                break
+            begin = time.monotonic()
+            tuned = partial(options_for, row, settings, cache)
+            report = _added(report, row, partial(preparation.take, position), tuned, lanes)
+            preparation.done(position)
+            budget.took(time.monotonic() - begin)
+            finished(report)
     finished(report)
     return report
 
 
-@dataclass(frozen=True, slots=True)
-class _Runner:
-    """What all rows have in common."""
-
-    settings: Settings
-    device: Mapping[str, Any]
-    contenders: Sequence[Contender]
-    preparation: Preparation
-    budget: Budget
-    say: Say
-    cache: Path | None
-
-    def add(self, report: Report, row: GpuRow, position: int) -> Report:
-        """The report with a row more."""
-        begin = time.monotonic()
-        self.say(f"{row.name}: inputs and right results")
-        try:
-            ready = self.preparation.take(position)
-        except Exception as error:  # no memory or no space; others may do
-            return _without(report, row, "its inputs cannot be made", error)
-        try:
-            ready = replace(ready, task=replace(ready.task, tuned=self._tuned(row)))
-            entries, facts = measure(
-                row,
-                ready,
-                self.contenders,
-                self.budget,
-                self.settings.seed,
-                self.device.get("highest_mhz"),
-                self.say,
-            )
-        except Exception as error:  # nobody thought of it; the other rows are worth as much
-            return _without(report, row, "it cannot be measured", error)
-        finally:
-            self.preparation.done(position)
-            wall = time.monotonic() - begin
-            self.budget.took(wall)
-        cost = row.cost()
-        result = Result(
-            row.name,
-            row.kind,
-            row.file,
-            row.entry,
-            row.type,
-            row.values,
-            row.suite,
-            cost.operations,
-            cost.read,
-            cost.written,
-            entries,
-            facts,
-            wall,
-        )
-        return replace(report, results=(*report.results, result))
-
-    def _tuned(self, row: GpuRow) -> str:
-        """Options from the cache, and from a search before, if one is asked for."""
-        settings = self.settings
-        if self.cache is None:
-            return ""
-        if settings.tune:
-            self.say(f"{row.name}: tuning")
-        return options_for(row, settings.tune, self.cache, settings.seed, settings.device)
-
-
-def _without(report: Report, row: GpuRow, what: str, error: Exception) -> Report:
-    """The report without a row, and why."""
-    reason = f"{what}: {type(error).__name__}: {str(error)[:300]}"
-    return replace(report, skipped={**report.skipped, row.name: reason})
-
-
-@contextlib.contextmanager
-def _contenders(
-    specs: Sequence[Spec],
-    settings: Settings,
-    device: Mapping[str, Any],
-    folder: Path,
-    absent: dict[str, str],
-    say: Say,
-) -> Iterator[list[Contender]]:
-    """The contenders that could be started. All end with the block."""
-    running: list[Contender] = []
-    about = {
-        "device": settings.device,
-        "quick": settings.quick,
-        "l2_bytes": device["l2_bytes"],
-        "bus": device["bus"],
-    }
+def _added(
+    report: GpuReport,
+    row: Row,
+    take: Callable[[], Any],
+    tuned: Callable[[], str],
+    lanes: GpuLanes,
+) -> GpuReport:
+    """The report with a row more, or with the reason why it is not there: others are worth as
+    much."""
+    lanes.say(f"{row.name}: inputs and right results")
+    what = "its inputs cannot be made"
     try:
-        for spec in specs:
-            if spec.needs and importlib.util.find_spec(spec.needs) is None:
-                absent[spec.name] = f"{spec.needs} is not installed"
-                continue
-            say(f"starting {spec.name}")
-            contender = Contender(spec, _THREADS, (), folder, "benchmarks.gpu.child", **about)
-            try:
-                contender.start()
-            except ContenderError as error:
-                contender.stop(kill=True)
-                absent[spec.name] = str(error)
-                continue
-            running.append(contender)
-        yield running
-    finally:
-        for contender in running:
-            contender.stop()
+        ready = take()
+        what = "it cannot be measured"
+        ready = replace(ready, task=replace(ready.task, tuned=tuned()))
+        entries, facts = lanes.measure(row.name, ready, moved=row.cost().bytes_moved)
+    except Exception as error:  # no memory, no space, or what nobody thought of
+        reason = f"{what}: {type(error).__name__}: {str(error)[:300]}"
+        return replace(report, left_out={**report.left_out, row.name: reason})
+    return replace(report, results=(*report.results, as_result(row, THREADS, entries, facts)))
+
+
+def options_for(row: Row, settings: Settings, cache: Path | None) -> str:
+    """The best options that a cache file has for a row, as JSON, or nothing; before, a search adds
+    to it, if one is asked for."""
+    if cache is None:
+        return ""
+    device = "cpu" if settings.device == "cpu" else "cuda:0"  # the only one that is to be seen
+    if settings.tune:
+        tune([row], settings.tune, cache, settings.seed, lambda text: None, device=device)
+    return tuned_options(row, cache, device=device)
 
 
 def _limits(
-    contenders: Sequence[Contender], absent: dict[str, str], budget: Budget
+    running: Sequence[Contender], absent: dict[str, str], budget: Budget
 ) -> tuple[tuple[Measured, ...], dict[str, list[float]]]:
     """What the contenders find out of the device."""
-    probes: list[Measured] = []
-    latencies: dict[str, list[float]] = {}
-    for contender in contenders:
+    found: dict[str, list[Any]] = {"probes": [], "latencies": []}
+    for contender in running:
         name = contender.spec.name
-        try:
-            found = ask(contender, budget.within(_PROBING), do="probes")["probes"]
-            probes += [Measured.of(probe) for probe in found]
-        except ContenderError as error:
-            absent[f"{name}'s share of the ceilings"] = str(error)
-        try:
-            if not contender.alive:
-                contender.start()
-            latencies.update(ask(contender, budget.within(_PROBING), do="latencies")["latencies"])
-        except ContenderError as error:
-            absent[f"{name}'s share of the latencies"] = str(error)
-    return tuple(probes), latencies
+        for what, all_ in found.items():
+            if name == TUNED:  # it would find what the default does
+                continue
+            try:
+                if not contender.alive:
+                    contender.start()
+                all_.append(contender.request(budget.within(_PROBING), do=what)[what])
+            except ContenderError as error:
+                share = "ceilings" if what == "probes" else what
+                absent[f"{name}'s share of the {share}"] = str(error)
+    probes = tuple(Measured(**probe) for each in found["probes"] for probe in each)
+    return probes, {name: samples for each in found["latencies"] for name, samples in each.items()}

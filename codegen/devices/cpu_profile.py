@@ -62,8 +62,9 @@ class CpuProfile:
         return f"{self.architecture}-{self.vector_bits}"
 
     @property
-    def model(self) -> str:
-        """What tells it from others, however many threads it may use."""
+    def identity(self) -> str:
+        """The same text for all CPUs of its make, however many threads may be used, and another for
+        every other. A learned model of this CPU alone has a file name made of it."""
         return f"{self.title or self.name}; {self.vector_bits}; {self.cores}"
 
     @property

@@ -73,8 +73,10 @@ class GpuProfile:
         return self.architecture
 
     @property
-    def model(self) -> str:
-        """What tells it from others, by its data sheet if it is known."""
+    def identity(self) -> str:
+        """The same text for all GPUs of its make, another for every other: by the name of its data
+        sheet where that is known, as drivers spell names differently. A learned model of this GPU
+        alone has a file name made of it."""
         sheet = known(self.name, self.architecture, self.multiprocessors) or self
         return f"{sheet.name}; {self.architecture}; {self.multiprocessors}"
 
@@ -92,6 +94,28 @@ class GpuProfile:
     def shared_unit(self) -> int:
         """Shared memory is given to blocks in multiples of so many bytes."""
         return 128 if self.capability >= (8, 0) else 256
+
+    @property
+    def idle_sums(self) -> bool:
+        """Whether threads without a part in a sum add up what the first ones do, which is stored
+        nowhere: from sm_100 on, NVRTC 13.5 crashes on some sums that not all threads take part
+        in."""
+        return self.capability >= (10, 0)
+
+    @property
+    def float32_lanes(self) -> int:
+        """Multiplications and additions in float32 that a multiprocessor begins in a cycle."""
+        return 64 if self.capability in ((7, 5), (8, 0)) else 128
+
+    @property
+    def float64_lanes(self) -> int:
+        """Likewise in float64."""
+        return {(8, 0): 32, (9, 0): 64, (10, 0): 64}.get(self.capability, 2)
+
+    @property
+    def clock(self) -> float:
+        """Cycles of a multiprocessor in a second, those of the data sheet's peak."""
+        return self.float32_flops / (2 * self.float32_lanes * self.multiprocessors)
 
     @property
     def warps_per_multiprocessor(self) -> int:
@@ -265,8 +289,9 @@ def _with_peaks(
 ) -> GpuProfile:
     """Peaks of a device whose data sheet is not at hand: two operations per core and clock, two
     transfers per clock of the memory, tensor cores in proportion to the nearest known GPU."""
-    cores = 64 if measured.capability in ((7, 5), (8, 0)) else 128
-    flops = 2e3 * cores * measured.multiprocessors * attributes["ClockRate"]  # the rate is in kHz
+    flops = (
+        2e3 * measured.float32_lanes * measured.multiprocessors * attributes["ClockRate"]
+    )  # the rate is in kHz
     width = attributes["GlobalMemoryBusWidth"] / 8
     share = flops / base.float32_flops
     return replace(

@@ -54,7 +54,7 @@ def keep_stores(device: CpuProfile, stores: MeasuredStores, folder: Path | None 
 
 
 def _identity(device: CpuProfile) -> str:
-    return f"{device.model}; L2 {device.l2_bytes >> 10} KiB; L3 {device.l3_bytes >> 10} KiB"
+    return f"{device.identity}; L2 {device.l2_bytes >> 10} KiB; L3 {device.l3_bytes >> 10} KiB"
 
 
 def _read(folder: Path | None) -> dict[str, object]:

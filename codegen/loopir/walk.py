@@ -198,3 +198,18 @@ def _may_branch(value: ir.Value) -> bool:
         case ir.Load(ref=ref):
             return any(isinstance(s, ir.Computed) for s in ref.subscripts)
     return False
+
+
+def chain(statement: ir.Statement) -> tuple[list[ir.Loop], ir.Statement]:
+    """Loops in each other, and what lies in the innermost."""
+    loops = []
+    while isinstance(statement, ir.For):
+        loops.append(statement.loop)
+        statement = statement.body
+    return loops, statement
+
+
+def combines(statement: ir.Statement) -> bool:
+    """Whether it combines what accumulators give in several iterations."""
+    _, inner = chain(statement)
+    return isinstance(inner, ir.Accumulate) and isinstance(inner.value, ir.Combined)

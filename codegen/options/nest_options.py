@@ -152,11 +152,10 @@ class NestOptions:
     dimension none of its own."""
     split: tuple[int, ...] | None = _option(
         Sizes(0, _MAX_SIZE, "parts must be from 0 (not split) to {}", nothing=1),
-        refused=_NOT_ON_A_CPU,
-        split="GPU: parts of a reduction that blocks share among themselves",
+        split="parts of a reduction that threads, or blocks of a GPU, share among themselves",
     )
-    """GPU: parts of a reduction that blocks share among themselves, one number per leading
-    dimension, combined by a nest of their own; 0, 1 or a missing number does not split."""
+    """Parts of a reduction that threads, or blocks of a GPU, share among themselves, one number per
+    leading dimension, combined by a nest of their own; 0, 1 or a missing number does not split."""
     buffers: int | None = _option(
         Count(8),
         by_dimension=False,

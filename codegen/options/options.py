@@ -101,7 +101,7 @@ class OptionMethods(ABC):
         return self._with(threads=sizes)
 
     def split(self, *parts: int | Sequence[int]) -> MappingOptions:
-        """Share reductions among so many blocks of a GPU."""
+        """Share reductions among so many threads, or blocks of a GPU."""
         return self._with(split=parts)
 
     def buffers(self, count: int) -> MappingOptions:

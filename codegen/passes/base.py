@@ -100,7 +100,7 @@ class Trials(Generic[Target]):
     def __init__(
         self, program: ir.Program, steps: Sequence[PassStep[Target]], device: Target
     ) -> None:
-        self.program, self._steps, self._device = program, steps, device
+        self.program, self._steps, self.device = program, steps, device
         first = {o: step for step in reversed(steps) for o in step.options}
         self._new = [(step, [o for o in step.options if first[o] is step]) for step in steps]
         """Each step, and the options that no step before it looks at."""
@@ -145,7 +145,7 @@ class Trials(Generic[Target]):
         self, step: PassStep[Target], program: ir.Program, nest: str, o: Any
     ) -> ir.Program | OptionsError:
         try:
-            for each in step.passes(nest, o, self._device):
+            for each in step.passes(nest, o, self.device):
                 program = each(program)
         except OptionsError as refused:
             return refused.with_traceback(None)

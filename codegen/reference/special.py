@@ -332,6 +332,12 @@ def exp10(x: float) -> float:
     return _pow(10.0, x)
 
 
+def expit(x: float) -> float:
+    """1 / (1 + exp(-x)), without an exponential that overflows."""
+    e = _exp(-_fabs(x))
+    return (e if x < 0.0 else 1.0) / (1.0 + e)
+
+
 def fdim(x: float, y: float) -> float:
     """x - y if that is positive, else 0; NaN if either is."""
     if x != x or y != y:

@@ -307,6 +307,12 @@ def _cast(value: Array, type_: ScalarType) -> Array:
     return np.where(wide >= float(high), np.asarray(high, dtype), result)
 
 
+def _expit(x: Array) -> Array:
+    e = np.exp(-np.abs(x))
+    result: Array = np.where(x < 0, e, x.dtype.type(1)) / (1 + e)
+    return result
+
+
 _OPERATIONS: dict[str, Callable[..., Array]] = {
     "+": np.add,
     "-": np.subtract,
@@ -332,6 +338,7 @@ _NUMPY_NAMES = {
 _FUNCTIONS: dict[str, Callable[..., Array]] = {
     **{name: getattr(np, _NUMPY_NAMES.get(name, name)) for name in _SAME.split()},
     "exp10": lambda x: np.power(x.dtype.type(10), x),
+    "expit": _expit,
     "fdim": lambda x, y: np.where(x <= y, x.dtype.type(0), x - y),
     "fdivide": np.divide,
     "fma": lambda x, y, z: x * y + z,

@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
-from tcl.codegen.choose.cpu.presets import CpuPreset
+from tcl.codegen.choose.cpu.presets import MODELLED, CpuPreset, parts_for_threads
 from tcl.codegen.choose.cpu.thread_worth import with_threads_worth
 from tcl.codegen.devices.cpu import CpuProfile
 from tcl.codegen.loopir import ir
@@ -27,6 +27,7 @@ from tcl.codegen.passes.cpu.steps import DIVIDING, LOOPS, MARKS, STEPS
 from tcl.codegen.passes.fusion.chunk_order import OrderChunks
 from tcl.codegen.passes.fusion.groups import FusionGroup, fusion_groups
 from tcl.codegen.passes.fusion.siblings import Sibling
+from tcl.codegen.schedule.parts import with_parts
 from tcl.codegen.schedule.plan import NestPlan, Plan, asked_for, planned, with_chunks
 from tcl.common.errors import OptionsError
 from tcl.grammar.ranges.sized import SizedDef
@@ -100,7 +101,9 @@ def plan_cpu(program: ir.Program, options: MappingOptions, device: CpuProfile) -
     """
     if options == DEFAULT:
         with suppress(Undecided):  # whether it is one of the last, where sizes are formulas
-            return replace(default_plan(program, device), program=program)
+            found = default_plan(program, device)
+            divided = len(found.program.nests) > len(program.nests)
+            return found if divided else replace(found, program=program)
     return _new_plan(program, options, device)
 
 
@@ -112,11 +115,14 @@ def default_plan(program: ir.Program, device: CpuProfile) -> CpuPlan:
 
 
 def _new_plan(program: ir.Program, options: MappingOptions, device: CpuProfile) -> CpuPlan:
-    nests = asked_for(program, options, "CPU")
-    options.default.check_on("CPU", "all nests")
+    nests = asked_for(program, options, device.kind)
+    options.default.check_on(device.kind, "all nests")
     for nest, own in zip(program.nests, options.nests, strict=False):
-        own.check_on("CPU", f"nest {nest.name}")
-    if all(nest.complete_on("CPU") for nest in nests.values()):
+        own.check_on(device.kind, f"nest {nest.name}")
+    if options.preset in MODELLED:
+        nests = _with_parts_for_threads(program, nests, device, options.preset)
+    program, nests = with_parts(program, nests)
+    if all(nest.complete_on(device.kind) for nest in nests.values()):
         return CpuPlan(device, program, nests)
     preset = CpuPreset.named(options.preset, program, device)
     nests = {
@@ -132,6 +138,21 @@ def _new_plan(program: ir.Program, options: MappingOptions, device: CpuProfile) 
         for name in group.followers:
             found[name] = leaders.following(group.leader, divided.nest(name))
     return CpuPlan(device, program, {name: found[name] for name in nests})
+
+
+def _with_parts_for_threads(
+    program: ir.Program, nests: Mapping[str, NestPlan], device: CpuProfile, preset: str
+) -> dict[str, NestPlan]:
+    """The choices, and parts for reductions of which nothing was said: what runs in the loops of
+    another nest stays there."""
+    found = dict(nests)
+    for group in fusion_groups(program.nests):
+        name, own = group.leader.name, nests[group.leader.name]
+        if not group.followers and not own.options.made():
+            parts = parts_for_threads(program, group.leader, device)
+            if parts:
+                found[name] = own.or_else(f"preset {preset}", NestOptions(split=parts))
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,7 +198,7 @@ class _Leaders:
         cannot be, which is said when they are made."""
         if nest.name not in self.known:
             plan = self.nests[nest.name]
-            if not plan.options.complete_on("CPU"):
+            if not plan.options.complete_on(self.trials.device.kind):
                 sums = self.sums.get(nest.name, 1)
                 chosen = self.preset.leading(self.program, nest, sums)
                 plan = plan.or_else(self.preset.reason, chosen)

@@ -22,10 +22,11 @@ from tcl.codegen.passes.base import Pass
 from tcl.codegen.passes.fusion.chunk_order import OrderChunks
 from tcl.codegen.passes.gpu.build_blocks import BuildBlocks
 from tcl.codegen.passes.gpu.limits import WithinLimits
-from tcl.codegen.passes.gpu.split import Split, is_whole, shifted
 from tcl.codegen.passes.gpu.stage_shared import uniform_loops, why_no_panel
 from tcl.codegen.passes.gpu.steps import DIVIDING, STEPS, alone
-from tcl.codegen.schedule.plan import NestPlan, OptionSource, Plan, asked_for, planned, with_chunks
+from tcl.codegen.passes.split import Split, is_whole
+from tcl.codegen.schedule.parts import split_nest, with_parts
+from tcl.codegen.schedule.plan import NestPlan, Plan, asked_for, planned, with_chunks
 from tcl.common.errors import OptionsError
 from tcl.grammar.ranges.inference import infer
 from tcl.grammar.ranges.sized import SizedDef
@@ -129,9 +130,6 @@ class GpuPlan(Plan[GpuProfile]):
         return BuildBlocks(self.target)(program)
 
 
-UNSPLIT = NestOptions(split=())
-
-
 def plan_gpu(program: ir.Program, options: MappingOptions, profile: GpuProfile) -> GpuPlan:
     """What becomes of a program on a GPU.
 
@@ -141,16 +139,12 @@ def plan_gpu(program: ir.Program, options: MappingOptions, profile: GpuProfile) 
     nests = asked_for(program, options, "GPU")
     for nest in program.nests:
         _refuse(nest, nests[nest.name].options)
-    for nest in program.nests:
-        parts = nests[nest.name].options.split
-        if parts:
-            reason = nests[nest.name].reason("split")
-            program, nests = _split_reduction(program, nests, nest.name, parts, reason)
+    program, nests = with_parts(program, nests)
     preset, name = GpuPreset(options.preset, profile), f"preset {options.preset}"
     chosen = preset.choices(program, {n: o.options for n, o in nests.items()})
     while split := preset.split(program, {n: o.options for n, o in nests.items()}, chosen):
         # What followed a nest that is split has loops of its own now, and may be split as well.
-        program, nests = _split_reduction(program, nests, *split, name)
+        program, nests = split_nest(program, nests, *split, name)
         chosen = preset.choices(program, {n: o.options for n, o in nests.items()})
     found = {n: nests[n].or_else(name, o) for n, o in chosen.items()}
     nests = {n.name: found.get(n.name, nests[n.name]) for n in program.nests}
@@ -166,29 +160,6 @@ def _refuse(nest: ir.Nest, given: NestOptions) -> None:
                 f"tile: nest {nest.name}: on a GPU results are divided by chunk, and tile is for "
                 f"reductions; dimension {position} is none"
             )
-
-
-def _split_reduction(
-    program: ir.Program,
-    nests: dict[str, NestPlan],
-    name: str,
-    parts: tuple[int, ...],
-    reason: str,
-) -> tuple[ir.Program, dict[str, NestPlan]]:
-    """The program and the choices for it, with a reduction split."""
-    divided = Split(name, parts)(program)
-    if divided is program:
-        return program, nests
-    whole = f"{name}.whole"
-    own = nests[name]
-    of_parts = NestPlan(
-        shifted(own.options),
-        tuple(OptionSource(s.name, shifted(s.options)) for s in own.sources),
-        {"split": f"done: into {max(parts)} parts, {reason}"},
-        own.left_off,
-    )
-    of_whole = NestPlan(UNSPLIT, (OptionSource(f"reduces the parts of {name}", UNSPLIT),))
-    return divided, {**nests, name: of_parts, whole: of_whole}
 
 
 def _possible(

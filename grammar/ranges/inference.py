@@ -160,7 +160,8 @@ class _Inference:
         ranges = {name: self.ranges[name] for name in self.statement.all_indices}
         return SizedStatement(self.statement, ranges, frozenset(checks), self.limits)
 
-    def _fail(self, span: Span, message: str) -> RangeInferenceError:
+    def _error_at(self, span: Span, message: str) -> RangeInferenceError:
+        """The error to raise for a place of the text."""
         problem = Diagnostic(message, span, section=Section.RANGES)
         return RangeInferenceError(self.source, [problem])
 
@@ -175,7 +176,7 @@ class _Inference:
             start, end = (self.source.one_line(e.span) for e in (clause.start, clause.stop))
             sizes = self._sizes_in(clause.start, clause.stop)
             values = f" is {first}:{stop}{sizes}, which" if sizes else ""
-            raise self._fail(
+            raise self._error_at(
                 clause.span,
                 f"the range {start}:{end} of '{clause.index}'{values} ends before it starts; "
                 f"to have none of it then, end it at max({start}, {end})",
@@ -194,7 +195,7 @@ class _Inference:
                 zero = f"{divisor}, which is 0{sizes}" if sizes and divisor != "0" else "0"
                 why = f"divides by {zero}; say with ? : what it is then"
             message = f"the range of '{clause.index}' {why}"
-            raise self._fail(error.place.span, message) from None
+            raise self._error_at(error.place.span, message) from None
         assert value is not None, "checked"
         return value
 
@@ -237,7 +238,7 @@ class _Inference:
                     names = ", ".join(f"'{n}'" for n in unresolved)
                     what = "the ranges of" if len(unresolved) > 1 else "the range of"
                     clause = ", ".join(f"{n} in 0:..." for n in unresolved)
-                    raise self._fail(
+                    raise self._error_at(
                         self.statement.span,
                         f"{what} {names} cannot be inferred from the accesses; "
                         f"say it: where {clause}",
@@ -300,7 +301,7 @@ class _Inference:
             return None  # all else are integers
         self._check_agreement(index, bounds)
         if high < low and not any(b.stop <= b.first for b in bounds):
-            raise self._fail(
+            raise self._error_at(
                 highest.limit.span,
                 f"the index '{index}' has no value for these sizes: '{lowest.limit.tensor}' needs "
                 f"it to be at least {int(low)} and '{highest.limit.tensor}' at most {int(high)}",
@@ -352,13 +353,15 @@ class _Inference:
         if statement.target not in sizes.shapes:
             shape = tuple(stop - first for first, stop in box)
             if math.prod(shape) >= 2**62:
-                raise self._fail(statement.span, f"'{statement.target}' would be of shape {shape}")
+                raise self._error_at(
+                    statement.span, f"'{statement.target}' would be of shape {shape}"
+                )
             sizes.define(statement.target, shape, tuple(first for first, _ in box))
             return
         for axis, (index, (first, stop)) in enumerate(zip(statement.indices, box, strict=True)):
             origin, end = sizes.box(statement.target, axis)
             if first < stop and not origin <= first <= stop <= end:
-                raise self._fail(
+                raise self._error_at(
                     statement.span,
                     f"'{statement.target}' is written at '{index}' from {first} to {stop - 1}, "
                     f"but its first assignment gave it {_indices(origin, end)}",

@@ -14,7 +14,7 @@ from tcl.backends.sent import arrived
 from tcl.codegen.common.envelope import seal
 from tcl.codegen.compiler import GpuCompiler
 from tcl.codegen.cuda.emit.module import CudaModule
-from tcl.codegen.cuda.emulator import compile_modules
+from tcl.codegen.cuda.emulator import Requests, compile_modules
 from tcl.codegen.cuda.run.compile import Cubin
 from tcl.codegen.cuda.run.cubin_store import cubin
 from tcl.codegen.cuda.run.launch import CudaLauncher
@@ -138,6 +138,17 @@ class EmulatedBackend(GpuBackend):
             emulated.run({t.name: _seen_as(t.layout, array) for t, array in pairs})
 
         return run
+
+    def traced(
+        self, options: MappingOptions, arrays: Sequence[Array]
+    ) -> tuple[ir.Built, tuple[Requests, ...]]:
+        """The kernels, and what their warps asked of memory in a run on these inputs and outputs;
+        outputs are written."""
+        program = self.built(options, lambda _, built: built)
+        (emulated,) = compile_modules([self.module(options)], traced=True)
+        tensors = [t for t in emulated.module.tensors if t.role is not ir.Role.SCRATCH]
+        pairs = zip(tensors, arrays, strict=True)
+        return program, emulated.run({t.name: _seen_as(t.layout, a) for t, a in pairs})
 
     def bench(self) -> Bench:
         return EmulatedBench()

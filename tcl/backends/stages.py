@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from tcl.codegen.compiler import Device, compiler_for
 from tcl.codegen.loopir import ir
+from tcl.codegen.loopir.cost import cost_of
 from tcl.codegen.loopir.lower import lower
 from tcl.codegen.loopir.printer import show
 from tcl.codegen.options.options import MappingOptions
@@ -15,8 +16,9 @@ from tcl.executors.size_classes import ForAll
 from tcl.grammar.ranges.sized import SizedDef
 
 if TYPE_CHECKING:
-    from tcl.backends import gpu_resources
+    from tcl.backends import gpu_counters, gpu_resources
 else:
+    gpu_counters = Lazy("tcl.backends.gpu_counters")
     gpu_resources = Lazy("tcl.backends.gpu_resources")
 
 
@@ -24,8 +26,8 @@ def stage_text(
     stage: str, sized: SizedDef, options: MappingOptions, device: Device, *, asked: bool = True
 ) -> str:
     """A def for row-major tensors, as ``ir``, ``plan``, ``schedule``, ``source``, ``asm``, or, on
-    a GPU, ``resources``. ``asked``: where sizes are formulas, whether the options were given, and
-    are honoured or refused. Raises ``OptionsError``."""
+    a GPU, ``counters`` or ``resources``. ``asked``: where sizes are formulas, whether the options
+    were given, and are honoured or refused. Raises ``OptionsError``."""
     compiler = compiler_for(device, asked=asked)
 
     def text(plan: Plan[Any], program: ir.Built) -> str:
@@ -38,6 +40,9 @@ def stage_text(
                 return show(program)
             case "source":
                 return compiler.source(plan, program)
+            case "counters":
+                cost = cost_of(lower(sized, compiler.layouts(sized)))
+                return gpu_counters.text(sized.checked.name, program, cost, plan.target)
             case "resources":
                 return gpu_resources.table(sized.checked.name, plan, program)
         return compiler.assembly(plan, program)
@@ -48,8 +53,9 @@ def stage_text(
 def stage_for_all(
     stage: str, all_: ForAll, options: MappingOptions, device: Device, *, asked: bool
 ) -> str:
-    """``stage_text`` for all sizes of classes; ``resources`` as for the representative ones."""
-    if stage == "resources":
+    """``stage_text`` for all sizes of classes; ``counters`` and ``resources`` as for the
+    representative ones."""
+    if stage in ("counters", "resources"):
         representative, _ = all_.representative()
         sizes = ", ".join(f"{name}={representative.sizes[name]}" for name in all_.classes)
         return f"as for {sizes} alone\n{stage_text(stage, representative, options, device)}"

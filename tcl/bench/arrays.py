@@ -47,9 +47,3 @@ def remove(folder: Path, name: str) -> None:
     """Remove what ``save`` wrote, if it did."""
     for path in _files(folder, name):
         path.unlink(missing_ok=True)
-
-
-def widened(array: Array) -> Array:
-    """As float32, which holds every 16-bit float, if it is one."""
-    short = array.dtype.itemsize == 2 and array.dtype.kind not in "iu"
-    return array.astype(np.float32) if short else array

@@ -7,7 +7,7 @@
     {"do": "open", "task": ..., "inputs": FOLDER}
                                        -> forms with their times, those that failed, and facts
     {"do": "results", "form": ...}     -> the number of results, which are written as files
-    {"do": "sample", "form": ..., "calls": ..., "cold": ...}   -> seconds per call
+    {"do": "sample", "form": ..., "calls": ..., "cold": ...}   -> samples: seconds per call
     {"do": "close"}
 """
 
@@ -20,14 +20,14 @@ import os
 import sys
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
 
 from tcl.bench.arrays import Array, load, save
-from tcl.bench.task import Peer, PeerForm, Task
+from tcl.bench.task import Task
 from tcl.tuner.measure.placement import aligned
 
 _LONG = 0.5
@@ -37,57 +37,78 @@ _CHOOSING = 0.1
 
 
 class PeerSession:
-    """One contender at work."""
+    """One contender at work: ``do_X`` answers the request X. Benchmarks of other devices change how
+    forms are run and timed."""
 
-    def __init__(self, peer: Peer, folder: Path) -> None:
-        self._peer = peer
-        self._folder = folder
-        self._forms: dict[str, PeerForm] = {}
+    def __init__(self, settings: Mapping[str, Any]) -> None:
+        self.peer: Any = importlib.import_module(settings["module"]).make(self.given(settings))
+        self.folder = Path(settings["folder"])
+        self.forms: dict[str, Any] = {}
         self._flush: Array | None = None
+
+    def given(self, settings: Mapping[str, Any]) -> Any:
+        """What a module's ``make`` takes."""
+        return settings["threads"]
 
     def answer(self, request: dict[str, Any]) -> dict[str, Any]:
         """Do what a request asks."""
-        match request["do"]:
-            case "hello":
-                return {"versions": self._peer.versions()}
-            case "open":
-                return self._open(Task.from_json(request["task"]), Path(request["inputs"]))
-            case "results":
-                results = self._forms[request["form"]].results()
-                for position, array in enumerate(results):
-                    save(self._folder, f"result-{position}", np.asarray(array))
-                return {"count": len(results)}
-            case "sample":
-                return self._sample(request["form"], request["calls"], request["cold"])
-            case "close":
-                self._forms = {}
-                gc.collect()
-                return {}
-            case other:
-                raise ValueError(f"there is no request {other!r}")
+        name = request.pop("do")
+        do = getattr(self, f"do_{name}", None)
+        if do is None:
+            raise ValueError(f"there is no request {name!r}")
+        found: dict[str, Any] = do(**request)
+        return found
 
-    def _open(self, task: Task, folder: Path) -> dict[str, Any]:
-        inputs = {name: load(folder, f"input-{name}", task.past) for name in task.inputs}
+    def do_hello(self) -> dict[str, Any]:
+        """Versions."""
+        return {"versions": self.peer.versions()}
+
+    def do_open(self, task: Mapping[str, Any], inputs: str) -> dict[str, Any]:
+        """Make the forms of a task, run each, and estimate its time."""
+        wanted = Task.from_json(task)
+        arrays = {name: load(Path(inputs), f"input-{name}", wanted.past) for name in wanted.inputs}
         opened: list[dict[str, Any]] = []
         failed: dict[str, str] = {}
-        for name, make in self._peer.forms(task, inputs):
+        for name, make in self.peer.forms(wanted, arrays):
             begin = time.perf_counter()
             try:
                 form = make()
-                form.run()
+                self.run(form)
                 setup = time.perf_counter() - begin
-                seconds = _estimate(form.run)
+                about = self.estimate(name, form)
             except Exception as error:
-                failed[name] = f"{type(error).__name__}: {str(error)[:500]}"
+                failed[name] = self.failure(error)
                 continue
-            self._forms[name] = form
-            opened.append(
-                {"name": name, "seconds": seconds, "setup": setup, "threads": form.threads}
-            )
-        return {"forms": opened, "failed": failed, "facts": self._peer.facts(task)}
+            self.forms[name] = form
+            opened.append({"name": name, "setup": setup, **about})
+        try:
+            facts = self.peer.facts(wanted)
+        except Exception as error:  # times are worth more
+            facts = {"error": self.failure(error)}
+        return {"forms": opened, "failed": failed, "facts": facts}
 
-    def _sample(self, name: str, calls: int, cold: bool) -> dict[str, Any]:
-        run = self._forms[name].run
+    def run(self, form: Any) -> None:
+        """Do a form once, to the end."""
+        form.run()
+
+    def estimate(self, name: str, form: Any) -> dict[str, Any]:
+        """``seconds`` of a form that ran once, and what else an ``Entry`` has of it."""
+        return {"seconds": _estimate(form.run), "threads": form.threads}
+
+    def failure(self, error: Exception) -> str:
+        """A sentence on what went wrong."""
+        return f"{type(error).__name__}: {str(error)[:500]}"
+
+    def do_results(self, form: str) -> dict[str, Any]:
+        """Do a form once, and write its results as files."""
+        results = self.forms[form].results()
+        for position, array in enumerate(results):
+            save(self.folder, f"result-{position}", np.asarray(array))
+        return {"count": len(results)}
+
+    def do_sample(self, form: str, calls: int, cold: bool) -> dict[str, Any]:
+        """Seconds of a call, on average."""
+        run = self.forms[form].run
         if cold:
             if self._flush is None:
                 from tcl.codegen.devices.cpu import host_cpu
@@ -103,7 +124,13 @@ class PeerSession:
         begin = time.perf_counter()
         for _ in range(calls):
             run()
-        return {"seconds": (time.perf_counter() - begin) / calls}
+        return {"samples": [(time.perf_counter() - begin) / calls]}
+
+    def do_close(self) -> dict[str, Any]:
+        """Forget the task; whether another process had better go on."""
+        self.forms = {}
+        gc.collect()
+        return {"spoiled": False}
 
 
 def _estimate(run: Callable[[], object]) -> float:
@@ -118,20 +145,19 @@ def _estimate(run: Callable[[], object]) -> float:
     return min(times)
 
 
-def serve(peer: Peer, folder: Path, requests: IO[str], replies: IO[str]) -> None:
+def serve(session: PeerSession, requests: IO[str], replies: IO[str]) -> None:
     """Answer requests until there are no more."""
-    session = PeerSession(peer, folder)
     for line in requests:
         try:
             reply = session.answer(json.loads(line))
         except Exception as error:
             traceback.print_exc()
-            reply = {"error": f"{type(error).__name__}: {str(error)[:500]}"}
+            reply = {"error": session.failure(error)}
         replies.write(json.dumps(reply) + "\n")
         replies.flush()
 
 
-def main() -> None:
+def main(kind: type[PeerSession] = PeerSession) -> None:
     """The process."""
     settings = json.loads(sys.argv[1])
     if settings["cores"] and hasattr(os, "sched_setaffinity"):
@@ -139,8 +165,7 @@ def main() -> None:
     replies = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)  # what libraries print must not mix with the replies
     gc.disable()
-    peer: Peer = importlib.import_module(settings["module"]).make(settings["threads"])
-    serve(peer, Path(settings["folder"]), sys.stdin, replies)
+    serve(kind(settings), sys.stdin, replies)
 
 
 if __name__ == "__main__":

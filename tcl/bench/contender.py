@@ -41,6 +41,8 @@ class Spec:
     """It has ``make(threads) -> Peer``; imported in the contender's process alone."""
     needs: str = ""
     """A package without which it cannot run."""
+    patience: float = 300.0
+    """Seconds that it may take to compile a row, to choose among its forms, or to compute."""
 
 
 OURS = (Spec(DEFAULT, "tcl.bench.peers.ours"), Spec(TUNED, "tcl.bench.peers.ours"))

@@ -9,8 +9,10 @@ from pathlib import Path
 
 import numpy as np
 
-from tcl.bench.arrays import Array, load, remove
+from tcl.arrays.random_inputs import random_inputs
+from tcl.bench.arrays import Array, load, remove, save
 from tcl.bench.rows import Row
+from tcl.bench.task import Task
 from tcl.codegen.common.dtypes import numpy_dtype
 from tcl.executors.call_kernels import size
 from tcl.tuner.measure.correctness import accumulation_depths, mismatch
@@ -88,3 +90,23 @@ def expected(row: Row, sizes: Mapping[str, int], arrays: Sequence[Array]) -> Exp
         picked,
         full,
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """All that contenders need to do a row, and what they should find."""
+
+    task: Task
+    folder: Path
+    """Of the inputs."""
+    expected: ExpectedResults
+
+
+def prepare(row: Row, folder: Path, seed: int) -> Prepared:
+    """Make the inputs of a row, and what they lead to."""
+    sizes, names = row.values, tuple(t.name for t in row.checked.inputs)
+    arrays = random_inputs(row.checked, sizes, seed)
+    wanted = expected(row, sizes, arrays)
+    for name, array in zip(names, arrays, strict=True):
+        save(folder, f"input-{name}", array)
+    return Prepared(Task(row.text, row.entry, sizes, names, row.results), folder, wanted)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -102,7 +103,9 @@ class Report:
 
     def text(self) -> str:
         """The JSON text."""
-        return json.dumps(self.as_json(), indent=1, allow_nan=False) + "\n"
+        text = json.dumps(self.as_json(), indent=1, allow_nan=False) + "\n"
+        # Samples in one line each: there are tens of thousands.
+        return re.sub(r"\[\s+([^][{}\"]*?)\s+\]", lambda m: f"[{' '.join(m[1].split())}]", text)
 
 
 def _result(row: Mapping[str, Any]) -> Result:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from statistics import median
 from typing import Any
@@ -68,15 +68,19 @@ class Result:
         single = float(self.flops) if self.single is None else self.single
         return Cost(self.flops, single, self.read, self.written, self.products)
 
-    @property
-    def best_peer(self) -> tuple[str, float] | None:
-        """The fastest peer and its seconds."""
+    def fastest(self, names: Collection[str] | None = None) -> tuple[str, float] | None:
+        """The fastest of these contenders, by default of all peers, and its seconds."""
         times = [
             (name, entry.seconds)
             for name, entry in self.entries.items()
-            if name not in OURS and entry.seconds is not None
+            if (name not in OURS if names is None else name in names) and entry.seconds is not None
         ]
         return min(times, key=lambda each: each[1], default=None)
+
+    @property
+    def best_peer(self) -> tuple[str, float] | None:
+        """The fastest peer and its seconds."""
+        return self.fastest()
 
     @property
     def ours(self) -> tuple[str, float] | None:
@@ -87,15 +91,12 @@ class Result:
                 return name, entry.seconds
         return None
 
-    def ratio(self, name: str | None = None) -> float | None:
-        """The best peer's time over ours, with the best known options or those of ``name``."""
-        if name is None:
-            ours = None if self.ours is None else self.ours[1]
-        else:
-            ours = None if name not in self.entries else self.entries[name].seconds
-        if ours is None or self.best_peer is None:
-            return None
-        return self.best_peer[1] / ours
+    def ratio(self, name: str | None = None, peers: Collection[str] | None = None) -> float | None:
+        """The best peer's time over ours, with the best known options or those of ``name``; of all
+        peers or of these."""
+        ours = self.ours if name is None else self.fastest((name,))
+        peer = self.fastest(peers)
+        return None if ours is None or peer is None else peer[1] / ours[1]
 
     def gain(self) -> float | None:
         """The default options' time over the tuned ones'; None where nothing is tuned."""
@@ -105,10 +106,11 @@ class Result:
         return times[0] / times[1]
 
     def share(self, seconds: float | None, ceilings: Ceilings) -> float | None:
-        """The part of the roofline that a time reaches: the least time possible over it."""
+        """The part of the roofline that a time reaches: the least time possible over it. None if
+        nothing is known of that."""
         if seconds is None:
             return None
-        return ceilings.seconds(self.cost) / seconds
+        return ceilings.seconds(self.cost) / seconds or None
 
     @property
     def compile_seconds(self) -> float | None:

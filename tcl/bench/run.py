@@ -5,28 +5,24 @@ from __future__ import annotations
 import contextlib
 import datetime
 import importlib.metadata
-import importlib.util
 import itertools
 import math
 import platform
-import random
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
-from tcl.arrays.random_inputs import random_inputs
-from tcl.bench.arrays import save
 from tcl.bench.ceilings import Ceilings, Meter
-from tcl.bench.contender import OURS, PEERS, Contender, ContenderError, Spec
-from tcl.bench.expected import ExpectedResults, expected
-from tcl.bench.peers.names import TUNED
+from tcl.bench.contender import OURS, PEERS, Contender, Spec
+from tcl.bench.expected import prepare
+from tcl.bench.lanes import Lane, Lanes, Say, started
 from tcl.bench.report import Report
 from tcl.bench.result import Entry, Result
 from tcl.bench.rows import Row
-from tcl.bench.task import Task
 from tcl.bench.tuning import tuned_options
 from tcl.codegen.devices.cpu import host_cpu
 from tcl.common.errors import ArgumentError
@@ -34,9 +30,6 @@ from tcl.tuner.cache.fingerprint import device_identity
 from tcl.tuner.measure.cores import available_cores
 from tcl.tuner.measure.placement import PLACEMENTS
 
-Say: TypeAlias = Callable[[str], object]
-
-_OPEN_TIMEOUT = 300.0
 _PAUSE = 0.25
 """Seconds between contenders with several threads: idle workers spin for a while, those of the
 Intel OpenMP runtime 0.2 s (its KMP_BLOCKTIME), and would take a core from the next contender."""
@@ -70,17 +63,6 @@ class BenchSettings:
     def quick(**changes: Any) -> BenchSettings:
         """Settings for a first impression."""
         return replace(BenchSettings(rounds=5, sample=0.005, budget=2.0), **changes)
-
-
-@dataclass(frozen=True, slots=True)
-class _Lane:
-    """One contender's form that is measured on a row."""
-
-    name: str
-    contender: Contender
-    form: str
-    seconds: float
-    entry: Entry
 
 
 @dataclass(slots=True)
@@ -142,16 +124,23 @@ def run(
         cores = available[:threads]
         samples = found.ceilings.setdefault(threads, [])
         with (
-            _contenders((*ours, *peers), threads, cores, found.absent, say) as running,
+            tempfile.TemporaryDirectory(prefix="tcl-bench-") as folder,
+            started(
+                (*ours, *peers),
+                partial(Contender, threads=threads, cores=cores, folder=Path(folder)),
+                found.absent,
+                say,
+            ) as running,
             contextlib.closing(Meter(cores)) as meter,
         ):
+            lanes = _CpuLanes(running, settings, say)
             for contender in running:
                 _check_versions(found.versions, contender.versions)
                 found.versions.update(contender.versions)
             for row in missing:
                 samples += [meter.sample() for _ in range(3)]
                 try:
-                    found.results += _row(row, running, threads, number, settings, cache, say)
+                    found.results += [*_row(row, lanes, threads, number, cache)]
                 except ArgumentError as error:  # a type that is not there, or too little memory
                     found.left_out[row.name] = str(error)
                     say(f"without {row.name}: {error}")
@@ -195,179 +184,72 @@ def _check_versions(before: Mapping[str, str], now: Mapping[str, str]) -> None:
             )
 
 
-@contextlib.contextmanager
-def _contenders(
-    specs: Sequence[Spec], threads: int, cores: Sequence[int], absent: dict[str, str], say: Say
-) -> Iterator[list[Contender]]:
-    """The contenders that could be started. All end with the block."""
-    running: list[Contender] = []
-    with tempfile.TemporaryDirectory(prefix="tcl-bench-") as folder:
-        try:
-            for spec in specs:
-                if spec.needs and importlib.util.find_spec(spec.needs) is None:
-                    absent[spec.name] = f"{spec.needs} is not installed"
-                    say(f"without {spec.name}: {absent[spec.name]}")
-                    continue
-                contender = Contender(spec, threads, cores, Path(folder))
-                running.append(contender)
-                try:
-                    contender.start()
-                except ContenderError as error:
-                    running.remove(contender)
-                    contender.stop(kill=True)
-                    absent[spec.name] = str(error)
-                    say(f"without {spec.name}: {error}")
-            yield running
-        finally:
-            for contender in running:
-                contender.stop()
+class _CpuLanes(Lanes):
+    """Calls, timed by the contender itself."""
+
+    def __init__(self, running: Sequence[Contender], settings: BenchSettings, say: Say) -> None:
+        super().__init__(running, say)
+        self.settings = settings
+        self.rounds, self.seed = settings.rounds, settings.seed
+
+    def waits(self, lane: Lane, entry: Entry, spent: float) -> bool:
+        """Until the budget is spent, if there is something to show."""
+        enough = 3 if lane.seconds < 1 else 1
+        return spent <= self.settings.budget or len(entry.samples) < enough
+
+    def sample(self, lane: Lane) -> dict[str, Any]:
+        """One sample; then a pause, if there are threads to fall asleep."""
+        calls = max(1, math.ceil(self.settings.sample / max(lane.seconds, 1e-9)))
+        found = lane.contender.request(
+            60 + 20 * lane.seconds * calls,
+            do="sample",
+            form=lane.form,
+            calls=calls,
+            cold=self.settings.cold,
+        )
+        if lane.contender.threads > 1:
+            time.sleep(_PAUSE)
+        return found
 
 
 def _row(
-    row: Row,
-    running: Sequence[Contender],
-    threads: int,
-    number: int,
-    settings: BenchSettings,
-    cache: Path | None,
-    say: Say,
-) -> list[Result]:
+    row: Row, lanes: _CpuLanes, threads: int, number: int, cache: Path | None
+) -> Iterator[Result]:
     """What all contenders do with a row, on each placement."""
-    checked, sizes = row.checked, row.values
-    arrays = random_inputs(checked, sizes, settings.seed)
-    wanted = expected(row, sizes, arrays)
-    names = tuple(t.name for t in checked.inputs)
-    cost = row.cost()
-    results = []
+    settings = lanes.settings
     with tempfile.TemporaryDirectory(prefix="tcl-bench-") as folder:
-        for name, array in zip(names, arrays, strict=True):
-            save(Path(folder), f"input-{name}", array)
+        ready = prepare(row, Path(folder), settings.seed)
         for placement in settings.placements:
             past = PLACEMENTS[placement].past
-            tuned = "" if cache is None else tuned_options(row, arrays, cache, threads, past=past)
-            task = Task(row.text, row.entry, sizes, names, row.results, tuned, past)
+            tuned = "" if cache is None else tuned_options(row, cache, threads, past=past)
+            placed = replace(ready, task=replace(ready.task, tuned=tuned, past=past))
             where = f"{row.name}, {placement}" if len(settings.placements) > 1 else row.name
-            entries, facts = _placed(where, task, Path(folder), wanted, running, settings, say)
-            result = Result(
-                name=row.name,
-                kind=row.kind,
-                file=row.file,
-                entry=row.entry,
-                sizes=sizes,
-                threads=threads,
-                flops=cost.operations,
-                read=cost.read,
-                written=cost.written,
-                entries={n: replace(e, threads=e.threads or threads) for n, e in entries.items()},
-                facts=facts,
-                single=cost.single,
-                products=dict(cost.products),
-                placement=placement,
-                run=number,
-            )
-            results.append(result)
-    return results
+            entries, facts = lanes.measure(where, placed)
+            entries = {n: replace(e, threads=e.threads or threads) for n, e in entries.items()}
+            result = as_result(row, threads, entries, facts)
+            yield replace(result, placement=placement, run=number)
 
 
-def _placed(
-    where: str,
-    task: Task,
-    inputs: Path,
-    wanted: ExpectedResults,
-    running: Sequence[Contender],
-    settings: BenchSettings,
-    say: Say,
-) -> tuple[dict[str, Entry], dict[str, Any]]:
-    """What all contenders do with a task, and facts about ours."""
-    entries: dict[str, Entry] = {}
-    facts: dict[str, Any] = {}
-    lanes: list[_Lane] = []
-    for contender in running:
-        name = contender.spec.name
-        if name == TUNED and not task.tuned:
-            continue
-        say(f"{where}: {name}")
-        given = task if name == TUNED else replace(task, tuned="")
-        try:
-            if not contender.alive:  # an earlier row was too much for it
-                contender.start()
-            found, more = _open(contender, given, inputs, wanted)
-        except ContenderError as error:
-            found, more = Entry("", 0, (), error=str(error)), {}
-        if isinstance(found, _Lane):
-            lanes.append(found)
-        elif found is not None:
-            entries[name] = found
-        facts.update(more)
-    say(f"{where}: timing")
-    entries.update(_rounds(lanes, settings))
-    for contender in running:
-        if contender.alive:
-            with contextlib.suppress(ContenderError):
-                contender.request(60, do="close")
-    return entries, facts
-
-
-def _open(
-    contender: Contender, task: Task, inputs: Path, wanted: ExpectedResults
-) -> tuple[_Lane | Entry | None, dict[str, Any]]:
-    """A lane for the fastest form of a contender; what is wrong, if it or its results are; or
-    nothing, if there is no form. And facts about it."""
-    opened = contender.request(_OPEN_TIMEOUT, do="open", task=task.as_json(), inputs=str(inputs))
-    forms = {form["name"]: form for form in opened["forms"]}
-    others: dict[str, float | str] = {n: f["seconds"] for n, f in forms.items()} | opened["failed"]
-    if not others:
-        return None, opened["facts"]
-    form = min(forms, key=lambda n: forms[n]["seconds"], default=next(iter(others)))
-    rest = {n: v for n, v in others.items() if n != form}
-    if form not in forms:
-        entry = Entry(form, 0, (), error=str(others[form]), other_forms=rest)
-        return entry, opened["facts"]
-    about = forms[form]
-    entry = Entry(form, about["threads"], (), about["setup"], "", rest)
-    contender.request(_OPEN_TIMEOUT, do="results", form=form)
-    problem = wanted.why_wrong(contender.folder)
-    if problem is not None:
-        return replace(entry, error=problem), opened["facts"]
-    lane = _Lane(contender.spec.name, contender, form, about["seconds"], entry)
-    return lane, opened["facts"]
-
-
-def _rounds(lanes: Sequence[_Lane], settings: BenchSettings) -> dict[str, Entry]:
-    """Time the lanes in turns, in a new order each round."""
-    times: dict[str, list[float]] = {lane.name: [] for lane in lanes}
-    spent = dict.fromkeys(times, 0.0)
-    failed: dict[str, str] = {}
-    rng = random.Random(settings.seed)
-    for _ in range(settings.rounds):
-        for lane in rng.sample(list(lanes), len(lanes)):
-            samples = len(times[lane.name])
-            over = spent[lane.name] > settings.budget
-            if lane.name in failed or (over and samples >= (3 if lane.seconds < 1 else 1)):
-                continue
-            calls = max(1, math.ceil(settings.sample / max(lane.seconds, 1e-9)))
-            begin = time.perf_counter()
-            try:
-                seconds = lane.contender.request(
-                    60 + 20 * lane.seconds * calls,
-                    do="sample",
-                    form=lane.form,
-                    calls=calls,
-                    cold=settings.cold,
-                )["seconds"]
-            except ContenderError as error:
-                failed[lane.name] = str(error)
-                continue
-            times[lane.name].append(seconds)
-            spent[lane.name] += time.perf_counter() - begin
-            if lane.contender.threads > 1:
-                time.sleep(_PAUSE)
-    return {
-        lane.name: replace(lane.entry, error=failed[lane.name])
-        if lane.name in failed
-        else replace(lane.entry, samples=tuple(times[lane.name]))
-        for lane in lanes
-    }
+def as_result(
+    row: Row, threads: int, entries: Mapping[str, Entry], facts: Mapping[str, Any]
+) -> Result:
+    """A row with what was measured of it."""
+    cost = row.cost()
+    return Result(
+        name=row.name,
+        kind=row.kind,
+        file=row.file,
+        entry=row.entry,
+        sizes=row.values,
+        threads=threads,
+        flops=cost.operations,
+        read=cost.read,
+        written=cost.written,
+        entries=entries,
+        facts=facts,
+        single=cost.single,
+        products=dict(cost.products),
+    )
 
 
 def _machine(cores: Sequence[int]) -> dict[str, Any]:

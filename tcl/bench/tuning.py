@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from tcl.arrays.random_inputs import random_inputs
+from tcl.arrays.random_inputs import input_shape, random_inputs
 from tcl.backends.targets import target
-from tcl.bench.arrays import Array
 from tcl.bench.rows import Row
+from tcl.codegen.common.dtypes import numpy_dtype
 from tcl.executors.call_kernels import size
 from tcl.tuner.cache.tuning_cache import TuningCache
 from tcl.tuner.config import TunerConfig
@@ -50,12 +50,7 @@ def tune(
 
 
 def tuned_options(
-    row: Row,
-    arrays: Sequence[Array],
-    cache: Path,
-    threads: int = 1,
-    device: str = "cpu",
-    past: int = 0,
+    row: Row, cache: Path, threads: int = 1, device: str = "cpu", past: int = 0
 ) -> str:
     """The best options for a row that a cache file holds, for arrays that begin ``past`` bytes
     after a cache line, as JSON; empty if it holds none.
@@ -65,7 +60,9 @@ def tuned_options(
     """
     if not cache.exists():
         return ""
-    lying = tuple(aligned(a.shape, a.dtype, past) for a in arrays)
+    lying = tuple(
+        aligned(input_shape(t, row.values), numpy_dtype(t.type), past) for t in row.checked.inputs
+    )
     sized = size(row.checked, lying)
     record = TuningCache(cache).best(target(device, threads).query(sized, lying).key)
     return "" if record is None else record.options

@@ -23,7 +23,7 @@ from tcl.common.errors import TclError
 
 _COMMANDS = {
     "check": "parse and check a file; errors with their place",
-    "show": "show what becomes of a def: ast, ir, schedule, source, asm, resources, reference",
+    "show": "show what becomes of a def: ast, ir, schedule, source, asm, counters, reference",
     "run": "run a def on random inputs, compare with the reference, print the time",
     "tune": "search for the fastest options and keep them",
     "cache": "what was tuned: list, best, show, why, inspect, analyze, merge, prune, ...",

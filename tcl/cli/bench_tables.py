@@ -205,10 +205,11 @@ def _means(report: Report) -> RenderableType:
 
 
 def _caption(by_threads: dict[int, list[Line]], report: Report) -> str:
-    said = ["share: of the roofline; * : no tuned options are known, default ones used"]
+    """What marks in the table mean, what compiling took, and which rows have nothing to compare."""
+    notes = ["share: of the roofline; * : no tuned options are known, default ones used"]
     every: Sequence[Result] = report.results
     if compiled := [t for r in every if (t := r.compile_seconds) is not None]:
-        said.append(f"median compile time {duration(median(compiled))}")
+        notes.append(f"median compile time {duration(median(compiled))}")
     missing = dict.fromkeys(
         row.name
         for rows in by_threads.values()
@@ -216,5 +217,5 @@ def _caption(by_threads: dict[int, list[Line]], report: Report) -> str:
         if all(row.spread(ratio(p)) is None for p in report.placements)
     )
     if missing:
-        said.append(f"rows without a ratio: {', '.join(missing)}")
-    return "; ".join(said)
+        notes.append(f"rows without a ratio: {', '.join(missing)}")
+    return "; ".join(notes)

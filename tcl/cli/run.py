@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -27,8 +28,10 @@ from tcl.cli.kernels import Work, parse_options
 from tcl.cli.signals import dying
 from tcl.codegen.common.rounding import UNKNOWN, Rounding
 from tcl.codegen.cpu.thread_count import thread_count
+from tcl.codegen.options.options import MappingOptions
 from tcl.codegen.reference import compile_reference, roundings
 from tcl.common.errors import ArgumentError
+from tcl.common.lazy import Lazy
 from tcl.common.number_format import duration, plural
 from tcl.common.scratch_folder import workspace
 from tcl.executors.executor import Executor
@@ -40,6 +43,11 @@ from tcl.selection.suggested_options import Chosen, applied
 from tcl.selection.tune_modes import TuneMode, tune_modes
 from tcl.tuner.measure.correctness import accumulation_depths, mismatch
 from tcl.tuner.measure.timing import measure
+
+if TYPE_CHECKING:
+    from tcl.backends import gpu_counters
+else:
+    gpu_counters = Lazy("tcl.backends.gpu_counters")
 
 
 @click.command("run")
@@ -70,6 +78,12 @@ from tcl.tuner.measure.timing import measure
     help="Where to run: cpu; cuda:0, a GPU of this machine; or cuda-emulated, a GPU that the CPU "
     "emulates, which checks every access of small kernels.",
 )
+@click.option(
+    "--counters",
+    is_flag=True,
+    help="With --device cuda-emulated: what warps asked of memory, beside what was counted of the "
+    "schedule, as in tcl show --stage counters.",
+)
 @click.option("--no-reference", is_flag=True, help="Do not compare with the reference.")
 @json_option
 @reporting
@@ -84,6 +98,7 @@ def command(
     threads: int | None,
     varying: tuple[str, ...],
     device: str,
+    counters: bool,
     no_reference: bool,
     as_json: bool,
 ) -> None:
@@ -97,6 +112,13 @@ def command(
     dying()
     count = thread_count(threads)
     said, compare = Said(as_json), not no_reference
+    if counters and device != EMULATED:
+        raise click.UsageError(
+            f"--counters is for --device {EMULATED}, which sees every access; "
+            "tcl show --stage counters --device h200 counts without running"
+        )
+    if counters and varying:
+        raise click.UsageError("--counters is for sizes that are known; leave --varying out")
     if device == "cpu":
         work = Work.load(file, entry, sizes, seed, varying)
 
@@ -113,7 +135,7 @@ def command(
     query = where.query(work.sized, work.inputs, varying)
     with work.indexing():
         chosen = _chosen(query, options, path, relax, work.heading)
-        _run_on_gpu(said, work, chosen, where, query, compare=compare)
+        _run_on_gpu(said, work, chosen, where, query, compare=compare, counters=counters)
     said.end()
 
 
@@ -165,7 +187,14 @@ def _show_class(said: Said, work: Work, serves: str | None) -> None:
 
 
 def _run_on_gpu(
-    said: Said, work: Work, wanted: Chosen, target: Target, query: Query, *, compare: bool
+    said: Said,
+    work: Work,
+    wanted: Chosen,
+    target: Target,
+    query: Query,
+    *,
+    compare: bool,
+    counters: bool,
 ) -> None:
     """Likewise, on a GPU or one that is emulated, of which times mean nothing."""
     emulated = target.name == EMULATED
@@ -189,12 +218,30 @@ def _run_on_gpu(
     if emulated:
         gpu = target.identity.partition(";")[0]
         said.say(f"  every access was checked on an emulated {gpu}, with options {chosen}")
+        if counters:
+            _show_counters(said, backend, chosen, (*work.inputs, *work.outputs()))
     else:
         with bench.alone():
             seconds = measure(run, settings=target.timing, timer=bench.seconds).median
         said.say(f"  {duration(seconds)} a call on {target.identity}, with options {chosen}")
     said.say(device=target.name, threads=None, seconds=seconds, options=chosen.as_dict())
     _show_class(said, work, str(backend.all_) if query.classes else None)
+
+
+def _show_counters(
+    said: Said, backend: Any, chosen: MappingOptions, arrays: Sequence[Array]
+) -> None:
+    """Say what warps asked of memory, beside what was counted."""
+    program, asked = backend.traced(chosen, arrays)
+    seen = [{kind: (a.requests, a.units) for kind, a in own.items()} for own in asked]
+    counted = gpu_counters.counted(program, backend.profile)
+    said.say(
+        *(f"  {line}" for line in gpu_counters.compared(counted, seen)),
+        counters=[
+            {kind: {"counted": own[kind], "emulated": other[kind]} for kind in own}
+            for own, other in zip(counted, seen, strict=True)
+        ],
+    )
 
 
 def _show_results(said: Said, work: Work, outputs: Sequence[Array], *, compare: bool) -> None:

@@ -27,6 +27,7 @@ from tcl.codegen.devices.gpu import GpuProfile
 from tcl.codegen.devices.named import device_named
 from tcl.common.errors import ArgumentError
 from tcl.common.lazy import Lazy
+from tcl.gradients.grad import gradient_text
 from tcl.grammar.ranges.findings import size_finding, size_findings
 from tcl.grammar.ranges.ranges_text import ranges_text
 from tcl.grammar.ranges.sized import SizedDef
@@ -52,20 +53,25 @@ else:  # the stages of a text need no compiler
 _STAGES = (
     "ast",
     "canonical",
+    "grad",
     "ranges",
     "ir",
     "plan",
     "schedule",
     "source",
     "asm",
+    "counters",
     "resources",
     "reference",
 )
-_OF_TEXT = ("ast", "canonical", "ranges", "reference")
+_OF_TEXT = ("ast", "canonical", "grad", "ranges", "reference")
 """Those that are the same for all options and devices."""
 
 
-_OF_A_GPU = "--stage resources is what kernels take of a GPU; say of which, as in --device h200"
+_OF_A_GPU = {
+    "counters": "--stage counters is what kernels ask of a GPU",
+    "resources": "--stage resources is what kernels take of a GPU",
+}
 
 
 @click.command("show")
@@ -78,11 +84,13 @@ _OF_A_GPU = "--stage resources is what kernels take of a GPU; say of which, as i
     type=click.Choice(_STAGES),
     default="schedule",
     show_default=True,
-    help="ast: as parsed. canonical: what keys the cache. ranges: of every index, and where they "
-    "come from, with shapes and first indices. ir: loops before, schedule: after the "
+    help="ast: as parsed. canonical: what keys the cache. grad: the def "
+    "of its gradients, for all sizes or for those of --sizes. ranges: of every index, and where "
+    "they come from, with shapes and first indices. ir: loops before, schedule: after the "
     "options are applied. plan: what each option comes to, and why. source: LLVM IR, or CUDA C++. "
-    "asm: assembly, or PTX. resources: what kernels take of a GPU. reference: its generated "
-    "Python.",
+    "asm: assembly, or PTX. counters: what kernels ask of a GPU's memory and pipes, and the time "
+    "that takes at least. resources: registers and memory that they take. reference: its "
+    "generated Python.",
 )
 @click.option(
     "--device",
@@ -110,7 +118,7 @@ def command(
     """
     if stage in _OF_TEXT:
         _check(options, device, threads)
-    if varying and stage in ("ast", "canonical", "reference"):
+    if varying and stage in ("ast", "canonical", "grad", "reference"):
         raise click.UsageError(f"--varying makes no difference to --stage {stage}; leave it out")
     text, checked = choose(file, entry)
     if stage == "ast":
@@ -119,6 +127,9 @@ def command(
         return
     if stage == "canonical":
         click.echo(canonical_text(checked), nl=False)
+        return
+    if stage == "grad":
+        click.echo(gradient_text(checked, sizes=sizes), nl=False)
         return
     check_varying(checked, varying)
     sized = size_finding(checked, sizes_of(checked, sizes))
@@ -177,8 +188,8 @@ def _device(name: str, threads: int | None, stage: str) -> CpuProfile | GpuProfi
         )
     found = device_named(name)
     if isinstance(found, CpuProfile):
-        if stage == "resources":
-            raise click.UsageError(_OF_A_GPU)
+        if stage in _OF_A_GPU:
+            raise click.UsageError(f"{_OF_A_GPU[stage]}; say of which, as in --device h200")
         return replace(found, threads=thread_count(threads, None if name == "cpu" else found.cores))
     without_threads(name, threads)
     return found

@@ -112,13 +112,13 @@ def compile(tc: str, entry_point: str, inputs: Sequence[Any], options: OptionsLi
     raises."""
     arrays = detached("inputs", inputs)
 
-    def compiled(chosen: tcl.MappingOptions) -> Calls[Any]:
-        made: Calls[Any] = tcl.compile(tc, entry_point, chosen, *arrays)
-        return made
+    def compile_with(chosen: tcl.MappingOptions) -> Calls[Any]:
+        kernel: Calls[Any] = tcl.compile(tc, entry_point, chosen, *arrays)
+        return kernel
 
-    made = where_possible(options, compiled)
-    _show(made)
-    return TcExecutor(made)
+    kernel = where_possible(options, compile_with)
+    _show(kernel)
+    return TcExecutor(kernel)
 
 
 class CompilationCache:

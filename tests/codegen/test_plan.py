@@ -29,9 +29,9 @@ from tcl.codegen.passes.fuse import Fuse
 from tcl.codegen.passes.gpu.bind import Bind
 from tcl.codegen.passes.gpu.build_blocks import BuildBlocks
 from tcl.codegen.passes.gpu.mma_panels import FeedTensorCores
-from tcl.codegen.passes.gpu.split import Split
 from tcl.codegen.passes.gpu.stage_shared import StageShared
 from tcl.codegen.passes.order import Order
+from tcl.codegen.passes.split import Split
 from tcl.codegen.passes.tile import Tile
 from tcl.codegen.passes.vectorize import Vectorize
 from tcl.codegen.schedule import cpu, gpu

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.gpu.clock import Clock, DeviceForm, HostClock
-from benchmarks.gpu.peer import Probe, Setting
+from benchmarks.gpu.clock import DeviceForm, HostClock
+from benchmarks.gpu.peer import GpuPeer, Probe, Setting
 from tcl.bench.arrays import Array
 from tcl.bench.task import Task
 
@@ -27,13 +27,13 @@ class BreakableClock(HostClock):
             raise RuntimeError("an illegal memory access was encountered")
 
 
-class Fake:
+class Fake(GpuPeer):
     """Wrong on matrix products, dies on softmax, breaks the device on the stencil, refuses
     layernorm, and is right about row sums, if not in its fastest form."""
 
-    def __init__(self) -> None:
-        self._clock = BreakableClock()
-        self.clock: Clock = self._clock
+    def __init__(self, setting: Setting) -> None:
+        super().__init__(setting)
+        self.clock = self._clock = BreakableClock()
 
     def versions(self) -> dict[str, str]:
         return {"fake": "1"}
@@ -78,13 +78,8 @@ class Fake:
     def latencies(self) -> dict[str, list[float]]:
         return {"fake": [1e-6, 2e-6, 3e-6]}
 
-    def close(self) -> None:
-        pass
 
-
-def make(setting: Setting) -> Fake:
-    """The contender."""
-    return Fake()
+make = Fake
 
 
 class Recorder:
@@ -196,12 +191,11 @@ def fake_cupy(device: Recorder) -> Any:
     )
 
 
-def fake_nvml(**clocks: int) -> Any:
+def fake_nvml(now: int) -> Any:
     """What ``Nvml`` uses of pynvml."""
     return SimpleNamespace(
         NVML_CLOCK_SM=1,
         nvmlInit=lambda: None,
         nvmlDeviceGetHandleByPciBusId=lambda bus: bus,
-        nvmlDeviceGetMaxClockInfo=lambda device, kind: clocks["highest"],
-        nvmlDeviceGetClockInfo=lambda device, kind: clocks["now"],
+        nvmlDeviceGetClockInfo=lambda device, kind: now,
     )

@@ -396,7 +396,7 @@ SEMANTIC: tuple[tuple[str, ...], ...] = (
     ("O(i) = «softmax»(b(i))", "there is no softmax; take off the largest of a row, sum up"),
     ("O(i) = «rms_norm»(b(i))", "there is no rms_norm; sum up rows and their squares"),
     ("O(i) = «matmul»(b(i))", "there is no matmul; multiply elements and reduce with +=!"),
-    ("O(i) = «silu»(b(i))", "there is no silu; write x / (1 + exp(-x))"),
+    ("O(i) = «silu»(b(i))", "there is no silu; write x * expit(x)"),
     ("O(i) = «fmax»", "call it: fmax(x)"),
     ("O(i) = «int»(b(i))", "there is no type 'int'; write int32"),
     ("O(i) = «abs»(b(i))", "there is no abs; of floats it is fabs(x)"),

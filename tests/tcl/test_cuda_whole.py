@@ -128,9 +128,9 @@ def test_how_the_benchmark_calls(
     name: str, driver: Emulating, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.syspath_prepend(str(ROOT))
-    ours = import_module("benchmarks.gpu.ours")
+    ours = import_module("benchmarks.gpu.peers.ours")
     source, inputs = DEFS[name]
-    call = ours.compiled(sized_of(source, *inputs), None, "cuda")
+    call = ours.OnGpu(sized_of(source, *inputs), ours.DEFAULT)
     (expected,) = reference(source, *inputs)
     out = cupy_array(np.full_like(expected, 77))
     for _ in range(2):

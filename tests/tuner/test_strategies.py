@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from itertools import islice
 from random import Random
 from statistics import mean
@@ -57,6 +57,17 @@ def search(strategy: Strategy, evaluations: int) -> list[tuple[Config, float | N
         strategy.tell(results)
         found += results
     return found[:evaluations]
+
+
+def generation(strategy: Strategy, time: Callable[[int], float | None]) -> tuple[Config, ...]:
+    """All that a strategy asks for until there is no rest of its generation; ``time``: of what it
+    asked for so far."""
+    asked: tuple[Config, ...] = ()
+    while not asked or strategy.rest:
+        part = strategy.ask()
+        strategy.tell([(c, time(len(asked) + i)) for i, c in enumerate(part)])
+        asked += part
+    return asked
 
 
 def best(found: list[tuple[Config, float | None]]) -> float:
@@ -129,6 +140,49 @@ def test_space_neighbours_differ_in_one_knob() -> None:
     assert all(sum(x != y for x, y in zip(config, c, strict=True)) == 1 for c in found)
 
 
+def test_knob_is_rounded_to_powers_of_two() -> None:
+    tile = Knob("tile", (0, 2, 3, 48, 64, 111, 333), 0, ordered=True)
+    # Nothing, and the whole extent, are no numbers among others.
+    assert [tile.rounded(v) for v in tile.choices] == [0, 2, 2, 64, 64, 64, 333]
+    assert all(ORDER.rounded(v) == v for v in ORDER.choices)
+    odd = Knob("odd", (3, 5, 7), 3, ordered=True)
+    assert all(odd.rounded(v) == v for v in odd.choices)
+
+
+def test_powers_of_two_are_more_alike() -> None:
+    sizes = Knob("size", (16, 32, 48, 64), 16, ordered=True)
+    rows = Features(SearchSpace((sizes,))).rows([(16,), (32,), (48,), (64,)])
+    apart = Features(SearchSpace((sizes,))).distances(rows, rows)
+    assert apart[0, 1] < apart[1, 2] and apart[1, 3] < apart[2, 3]
+    assert apart[0, 3] == 1 and (apart == apart.T).all()
+
+
+@pytest.mark.parametrize("name", ["genetic", "screened"])
+def test_a_search_opens_with_powers_of_two_where_they_are_valid(name: str) -> None:
+    sizes = (*range(8, 136, 8), 200)
+    knobs = tuple(Knob(k, sizes, 8, ordered=True) for k in "abc")
+
+    def odd(values: Mapping[str, Value]) -> str | None:
+        return "odd" if values["a"] in (8, 16) else None
+
+    first = make_strategy(name, SearchSpace(knobs, (odd,)), Random(0), SETTINGS).ask()
+    rounded = sum(set(c) <= {8, 16, 32, 64, 128, 200} for c in first)
+    assert rounded >= 0.6 * len(first) and all(c[0] not in (8, 16) for c in first)
+
+
+def test_first_generation_learns_from_its_own_parts() -> None:
+    """Which goes on where it was after each of them; seeds and what is pending count."""
+    strategy = make_strategy("screened", rugged_space(), Random(0), SETTINGS)
+    parts = [strategy.ask()]
+    while strategy.rest:
+        strategy.tell([(c, rugged(c)) for c in parts[-1]])
+        again = make_strategy("screened", rugged_space(), Random(9), SETTINGS)
+        again.restore(json.loads(json.dumps(strategy.state())))
+        parts.append(strategy.ask())
+        assert again.ask() == parts[-1] and again.rest == strategy.rest
+    assert [len(part) for part in parts] == [8, *[2] * 6]
+
+
 def test_space_encodes_every_knob() -> None:
     space = SearchSpace((TILE, ORDER))
     assert space.encode((1, "nmk")) == (1.0, 0.0, 1.0, 0.0)
@@ -180,7 +234,7 @@ def test_seeds_come_first_and_once(name: str) -> None:
     invalid = (256, 256, 256, 256, "a", 1)
     strategy = make_strategy(name, space, Random(0), SearchSettings(), (seed, known, invalid, seed))
     strategy.tell([(known, 1.0)])  # measured before the search began
-    asked = strategy.ask()
+    asked = generation(strategy, float)
     assert asked[0] == seed
     assert len(asked) == len(set(asked)) == 20
     assert known not in asked
@@ -239,20 +293,16 @@ def test_times_that_are_no_times_are_failures(name: str) -> None:
 @pytest.mark.parametrize("working", [0, 1, 2])
 def test_search_goes_on_while_almost_nothing_works(name: str, working: int) -> None:
     strategy = make_strategy(name, rugged_space(), Random(2), SearchSettings())
-    for generation in range(5):
-        asked = strategy.ask()
-        assert len(asked) >= 10
-        few = working if generation == 0 else 0
-        strategy.tell([(c, 1.0 if i < few else None) for i, c in enumerate(asked)])
+    for few in (working, 0, 0, 0, 0):
+        times = dict.fromkeys(range(few), 1.0)
+        assert len(generation(strategy, times.get)) >= 10
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_equal_times_are_searched_on(name: str) -> None:
     strategy = make_strategy(name, rugged_space(), Random(2), SearchSettings())
     for _ in range(5):
-        asked = strategy.ask()
-        assert len(asked) >= 10
-        strategy.tell([(c, 1.0) for c in asked])
+        assert len(generation(strategy, lambda _: 1.0)) >= 10
 
 
 def scores(evaluations: int, repeats: int = 10) -> dict[str, float]:
@@ -269,7 +319,7 @@ def scores(evaluations: int, repeats: int = 10) -> dict[str, float]:
 def test_genetic_beats_random_by_far_and_the_screen_beats_both() -> None:
     found = scores(200)
     assert found["genetic"] < 0.8 * found["random"], found
-    early = scores(60)
+    early = scores(20)
     assert early["screened"] < 0.6 * early["random"], early
     assert early["screened"] < 0.8 * early["genetic"], early
 
@@ -306,8 +356,7 @@ def test_genetic_with_other_parents(selection: str, parents: int) -> None:
 def test_searches_around_the_best_while_almost_nothing_works(name: str) -> None:
     space = rugged_space()
     strategy = make_strategy(name, space, Random(2), SearchSettings())
-    first = strategy.ask()
-    strategy.tell([(c, 1.0 if c == first[0] else None) for c in first])
+    first = generation(strategy, lambda i: None if i else 1.0)
     asked = strategy.ask()
     assert len(asked) == 10
     shared = [sum(x == y for x, y in zip(c, first[0], strict=True)) for c in asked]

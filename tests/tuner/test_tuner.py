@@ -204,7 +204,9 @@ def test_cached_results_open_the_next_search(tmp_path: Path) -> None:
     result = fake_tuner(cache=cache, generations=1).tune()
     assert FakeOptions(50) in [c.options for c in result.history]
     assert FakeOptions(3) not in [c.options for c in result.history]  # not in this space
-    without = fake_tuner(cache=cache, generations=1, cached_seeds=0, seed=2).tune()
+    without = fake_tuner(
+        cache=cache, strategy="random", generations=1, cached_seeds=0, seed=2
+    ).tune()
     assert FakeOptions(50) not in [c.options for c in without.history]
 
 

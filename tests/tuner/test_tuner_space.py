@@ -189,6 +189,7 @@ def test_options_say_what_the_knobs_say() -> None:
         False,
         False,
         (),
+        split=(),
         mma=(),
         dot=(),
         peel=False,

@@ -17,6 +17,7 @@ from tcl.codegen.options.nest_options import NestOptions
 from tcl.codegen.options.options import DEFAULT, MappingOptions
 from tcl.codegen.passes.fusion.groups import fusion_groups
 from tcl.codegen.schedule.cpu import plan_cpu
+from tcl.codegen.schedule.parts import unsplit
 from tcl.common.errors import OptionsError
 from tcl.tuner.model.cpu_features import SCHEMA, DescribedNest
 from tcl.tuner.model.cpu_nests import SubjectNest, read_nest
@@ -58,7 +59,7 @@ class CpuSubject(Subject[tuple[NestOptions, ...], MappingSpace]):
         by_points = sorted(free or range(len(whole.nests)), key=lambda i: -whole.nests[i].points)
         nests = tuple(read_nest(whole, i) for i in sorted(by_points[:_NESTS]))
         used = with_threads_worth(whole, device)
-        planned = plan_cpu(whole, DEFAULT, used).options
+        planned = unsplit(whole, plan_cpu(whole, DEFAULT, used))
         default = tuple(planned[n.nest.name] for n in nests)
         return cls(whole, used, nests, cost_of(program), whole != program, default)
 
@@ -80,7 +81,7 @@ class CpuSubject(Subject[tuple[NestOptions, ...], MappingSpace]):
         own = tuple(options.own(n.position) for n in self.nests)
         if options.default == _OPEN and all(o.complete_on("CPU") for o in own):
             return own
-        planned = plan_cpu(self.program, options, self.device).options
+        planned = unsplit(self.program, plan_cpu(self.program, options, self.device))
         return tuple(planned[n.nest.name] for n in self.nests)
 
     def extract(self, choices: Sequence[tuple[NestOptions, ...]]) -> tuple[Floats, Floats]:

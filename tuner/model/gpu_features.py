@@ -61,8 +61,8 @@ def _divides(d: DescribedCandidate, points: dict[str, int]) -> float:
     return sum(x.extent % max(1, points[x.name]) == 0 for x in dims) / max(1, len(dims))
 
 
-def _copied_bytes(d: DescribedCandidate) -> int:
-    return sum(d.at.copied(s) for s in d.at.nest.staged)
+def _bytes_staged_by_block(d: DescribedCandidate) -> int:
+    return sum(d.at.bytes_staged(s) for s in d.at.nest.staged)
 
 
 def _write_spread(d: DescribedCandidate) -> float:
@@ -205,7 +205,7 @@ SCHEMA: Schema[DescribedCandidate] = Schema(
             ),
             Row(
                 *("copied", "log2 B", "that a block copies to shared memory"),
-                lambda d: _log_base_2(_copied_bytes(d)),
+                lambda d: _log_base_2(_bytes_staged_by_block(d)),
             ),
             Row(
                 *("traffic", "log2", "bytes that all blocks touch / bytes touched"),

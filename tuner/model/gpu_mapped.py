@@ -14,9 +14,8 @@ from functools import cached_property
 
 import numpy as np
 
-from tcl.codegen.cuda.emit.module import Launch
-from tcl.codegen.cuda.run.occupancy import Occupancy, Resources, occupancy
 from tcl.codegen.devices.gpu import GpuProfile
+from tcl.codegen.devices.occupancy import Occupancy, fitting
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.walk import operands
 from tcl.codegen.passes.gpu.limits import exchange_bytes
@@ -102,9 +101,7 @@ class Mapped:
     @cached_property
     def fullness(self) -> Occupancy:
         """What a multiprocessor holds at once."""
-        needs = Resources("", self.registers, 0, 0, 0, 0)
-        launch = Launch("", self.block_count, self.block_threads, self.shared, ())
-        return occupancy(needs, launch, self.device)
+        return fitting(self.block_threads, self.registers, self.shared, self.device)
 
     @cached_property
     def waves(self) -> float:
@@ -267,7 +264,7 @@ class Mapped:
                     self._runs * self.once(load.ref) / vector * self.sectors(self.nest, load.ref)
                 )
             else:
-                total += self.copied(staged) * self.block_count / SECTOR
+                total += self.bytes_staged(staged) * self.block_count / SECTOR
         return (
             total
             + self.block_count * self.footprint(self.nest.point.target, self.of_block) / SECTOR
@@ -279,8 +276,8 @@ class Mapped:
         turns = math.prod(f.count for f in self.folds(ir.Kind.SERIAL))
         return turns * self.warps * self.block_count
 
-    def copied(self, staged: ir.Staged) -> int:
-        """Bytes that a block copies to a panel in all."""
+    def bytes_staged(self, staged: ir.Staged) -> int:
+        """What a block copies to a panel, all of its fills together."""
         layout = self._layout(staged.panel)
         times, loops = 1, self.folds(ir.Kind.SERIAL)
         if staged.inside is not None:

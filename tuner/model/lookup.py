@@ -30,7 +30,7 @@ def file_name(scope: str, device: CpuProfile | GpuProfile) -> str:
         return f"{device.backend}.json"
     if scope == "architecture":
         return f"{device.backend}-{device.family}.json"
-    digits = hashlib.sha256(device.model.encode()).hexdigest()[:10]
+    digits = hashlib.sha256(device.identity.encode()).hexdigest()[:10]
     return f"{device.backend}-{digits}.json"
 
 

@@ -94,11 +94,17 @@ class Search(Generic[OptionsT]):
                 if self._watch() >= FINISH:  # perhaps with a part of the generation before
                     break
                 self._save(generation)
-                configs = strategy.ask()
-                if not configs:  # everything there is has been tried
+                asked = 0
+                while (not asked or strategy.rest) and self._watch() < FINISH:
+                    configs = strategy.ask()
+                    to_options = self._options.to_options
+                    jobs = [Job(to_options(c), c, asked + i) for i, c in enumerate(configs)]
+                    if not jobs:
+                        break
+                    strategy.tell(self._generation(generation, jobs, pipeline, strategy.rest))
+                    asked += len(jobs)
+                if not asked:  # everything there is has been tried
                     break
-                jobs = [Job(self._options.to_options(c), c, i) for i, c in enumerate(configs)]
-                strategy.tell(self._generation(generation, jobs, pipeline))
                 self._advise(generation)
             if self._watch() < FINISH:  # else the last generation was perhaps cut short
                 self._save(max(first, last + 1))
@@ -134,22 +140,29 @@ class Search(Generic[OptionsT]):
             return None
 
     def _generation(
-        self, generation: int, jobs: Sequence[Job[OptionsT]], pipeline: CandidatePipeline[OptionsT]
+        self,
+        generation: int,
+        jobs: Sequence[Job[OptionsT]],
+        pipeline: CandidatePipeline[OptionsT],
+        rest: int = 0,
     ) -> list[Result]:
-        """Take one generation through the pipeline; results in the order of the jobs, with times
-        as they compare."""
+        """Take one generation, or a part of it that ``rest`` more follow, through the pipeline;
+        results in the order of the jobs, with times as they compare."""
         found: dict[int, int] = {}
+        before = jobs[0].position
+        of = before + len(jobs) + rest
 
         def done(job: Job[OptionsT], outcome: Outcome, *, known: bool = False) -> None:
             candidate = Candidate(job.options, job.config, generation, outcome)
             found[job.position] = len(self._ledger.history)
-            self._ledger.add(candidate, len(found), len(jobs), known=known)
+            self._ledger.add(candidate, before + len(found), of, known=known)
             if outcome.time is not None:
                 self._watch.may_end()
             for text in () if known else self._doubts.take(outcome):
                 self._report(Note(text))
 
-        self._started(generation, len(jobs))
+        if not before:
+            self._started(generation, of)
         new = []
         for job in jobs:
             record = self._known.get((generation, self._options.to_json(job.options)))

@@ -72,6 +72,14 @@ class Knob:
             return self.choices[:position] + self.choices[position + 1 :]
         return self.choices[max(0, position - 1) : position] + self.choices[position + 1 :][:1]
 
+    def rounded(self, value: Value) -> Value:
+        """The choice nearest to a number that is a power of two; other values stay, and the last
+        choice: of tile sizes it is the whole extent."""
+        powers = [c for c in self.choices if isinstance(c, int) and c > 0 and not odd_part(c)]
+        if not (self.ordered and powers and odd_part(value)) or value == self.choices[-1]:
+            return value
+        return min(powers, key=lambda power: abs(math.log2(power) - math.log2(int(value))))
+
     def encode(self, value: Value) -> tuple[float, ...]:
         """Features for a model: log2(1 + value) or the position if ordered, else one-hot."""
         position = self.choices.index(value)
@@ -80,6 +88,12 @@ class Knob:
         if isinstance(value, int) and value >= 0:
             return (math.log2(1 + value),)
         return (float(position),)
+
+
+def odd_part(value: Value) -> float:
+    """Logarithm to base 2 of the largest odd divisor: 0 of powers of two and of what is no positive
+    number."""
+    return math.log2(value // (value & -value)) if isinstance(value, int) and value > 0 else 0.0
 
 
 _ALL_ORDERS = 4

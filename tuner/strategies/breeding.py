@@ -27,15 +27,16 @@ class Breeder:
         parents: Sequence[tuple[float, Config]],
         pressure: float = _PRESSURE,
     ) -> None:
-        """``search``: that the children are for. ``parents``: times and configurations, fastest
-        first. ``pressure``: of the selection by rank; above 1 prefers better parents, 1 would treat
-        all alike."""
+        """``search``: the strategy that will propose the children; its space, settings and random
+        numbers are used. ``parents``: seconds and configurations, fastest first. ``pressure``: how
+        much selection by rank prefers better parents; 1 prefers none."""
         self._seen, self._space = search.seen, search.space
         self._rng, self._settings = search.rng, search.settings
         self._knobs = search.space.knobs
         self._pressure = pressure
         self._parents = [c for _, c in parents]
         self._wheel = list(accumulate(1 / max(t, 1e-12) for t, _ in parents))
+        """Where each parent's part of a roulette wheel ends: in proportion to its speed."""
         self._free = [i for i, k in enumerate(self._knobs) if k.cardinality > 1]
 
     def child(self, tries: int = _TRIES) -> Config | None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from random import Random
+from typing import cast
 
 import numpy as np
 
@@ -17,10 +19,16 @@ from tcl.tuner.strategies.strategy import SearchSettings, State, Strategy
 _DRAWN = 4
 """Of so many random configurations the one is taken that is furthest from all others. With many
 more, nothing but the corners of the space would be tried."""
+_PART = 2
+"""What is left of the first generation is asked for in parts of so many, each of which learns from
+those before. Of one at a time little more would come, and executors would wait for each other."""
 
 
 class Evolution(Strategy):
     """A search by generations: an opening, then children of what was measured."""
+
+    _blind = 1.0
+    """Share of what is spread in the first generation that is chosen before anything is known."""
 
     def __init__(
         self, space: ConfigSpace, rng: Random, settings: SearchSettings, seeds: Sequence[Config]
@@ -33,17 +41,23 @@ class Evolution(Strategy):
     def ask(self) -> tuple[Config, ...]:
         if not self._begun:
             self._begun, self._rooted = True, self._best is not None
-            return tuple(self._opening())
-        return tuple(self.fill(self._children(), self.settings.children))
+            found = self._opening()
+            self.rest = max(0, self.settings.population - len(found))
+        else:
+            count = min(_PART, self.rest) or self.settings.children
+            found = self.fill(self._children(count), count)
+            self.rest = max(0, self.rest - count)
+        return tuple(found)
 
     def _opening(self) -> list[Config]:
-        """The seeds, brought to ``population``: half of what they lack is next to the best of what
-        the search began with, if it began with anything, and comes first. The rest is spread over
-        the space: of most defs it takes much longer than the default, and is timed later."""
+        """The seeds; of what they lack of ``population`` half is next to the best of what the
+        search began with, if it began with anything, and comes first. What is left, or ``_blind``
+        of it, is spread over the space: of most defs it takes much longer than the default, and is
+        timed later."""
         population = self.settings.population
         found = self.new_seeds()
         found += self._next_to_best(max(0, population - len(found)) // 2)
-        return self._spread(found, population)
+        return self._spread(found, len(found) + math.ceil(self._blind * (population - len(found))))
 
     @property
     def _best(self) -> Config | None:
@@ -73,11 +87,12 @@ class Evolution(Strategy):
         return singles(self.space.knobs, best, unseen)
 
     def _spread(self, found: list[Config], count: int) -> list[Config]:
-        """``found``, brought to ``count`` by configurations far from all others."""
+        """``found``, brought to ``count`` by configurations far from all others, of powers of two
+        where these are valid: with other numbers far fewer are fast."""
         features = Features(self.space)
         while len(found) < count:
             drawn = [self.space.sample(self.rng) for _ in range(_DRAWN)]
-            new = [c for c in drawn if c is not None and c not in self.seen]
+            new = [c for c in map(self._rounded, filter(None, drawn)) if c not in self.seen]
             if not new:
                 return self.fill(found, count)
             others = features.rows(list(self.seen))
@@ -87,13 +102,20 @@ class Evolution(Strategy):
             found.append(config)
         return found
 
+    def _rounded(self, config: Config) -> Config:
+        pairs = zip(self.space.knobs, config, strict=True)
+        rounded = tuple(knob.rounded(value) for knob, value in pairs)
+        return rounded if rounded not in self.seen and self.space.valid(rounded) else config
+
     @abstractmethod
-    def _children(self) -> list[Config]:
-        """The next generation, by now in memory; what it lacks is drawn at random."""
+    def _children(self, count: int) -> list[Config]:
+        """The next ``count``, by now in memory; what they lack is drawn at random."""
 
     def state(self) -> State:
-        return {**super().state(), "begun": self._begun, "rooted": self._rooted}
+        own = {"begun": self._begun, "rooted": self._rooted, "rest": self.rest}
+        return {**super().state(), **own}
 
     def restore(self, state: Mapping[str, object]) -> None:
         super().restore(state)
         self._begun, self._rooted = bool(state["begun"]), bool(state.get("rooted"))
+        self.rest = cast(int, state.get("rest", 0))

@@ -46,8 +46,11 @@ class GaussianProcess:
         return [float(x) for x in self._logs]
 
     def restore(self, state: object) -> None:
-        """The inverse of ``state``."""
-        self._logs = np.array(cast(list[float], state), np.float64)
+        """The inverse of ``state``; ``ValueError`` for that of other features."""
+        logs = np.array(cast(list[float], state), np.float64)
+        if logs.shape != self._prior.shape:
+            raise ValueError(f"{len(self._prior)} numbers were expected, not {len(logs)}")
+        self._logs = logs
 
     def fit(self, rows: Places, values: Floats) -> None:
         """Find lengths and noise that make these results likely, by steps whose signs are those

@@ -41,7 +41,7 @@ class Genetic(Evolution):
         super().__init__(space, rng, settings, seeds)
         self._features = Features(space)
 
-    def _children(self) -> list[Config]:
+    def _children(self, count: int) -> list[Config]:
         measured = self.measured()
         latest = measured[-math.ceil(_LIFETIME * self.settings.population) :]
         working = sorted(((t, c) for c, t in latest if t is not None), key=lambda item: item[0])
@@ -56,7 +56,7 @@ class Genetic(Evolution):
         rows = self._features.rows([c for c, _ in measured])
         values = np.array(logarithms(measured))
         children: list[Config] = []
-        for _ in range(self.settings.children):
+        for _ in range(count):
             bred = [breeder.child() for _ in range(_LITTER)]
             litter = [c for c in bred if c is not None]
             if litter:

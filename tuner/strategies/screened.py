@@ -48,12 +48,17 @@ wrong."""
 _CONTRAST = 0.2
 """That part, of the first generation; of others it is the larger the less the prior agrees with
 what was measured."""
+_FAR = 1
+"""Of a generation so many are far from all others, whatever is expected: the first generation is
+soon where something is fast, and may stay there."""
 _KNOWN = 0.5
 """Share of the variance that a prior is taken to know before anything is measured."""
 
 
 class Screened(Evolution):
-    """Genetic proposals, ranked by a Gaussian process."""
+    """Genetic proposals, ranked by a Gaussian process, from within the first generation on."""
+
+    _blind = 0.4
 
     def __init__(
         self,
@@ -105,20 +110,20 @@ class Screened(Evolution):
                     drawn.append(config)
         return [c for c in dict.fromkeys(drawn) if c not in self.seen]
 
-    def _children(self) -> list[Config]:
+    def _children(self, count: int) -> list[Config]:
         ranked = self.ranked()
         breeder = Breeder(self, ranked[: self.settings.population])
         if len(ranked) < ENOUGH_TO_BREED:
-            bred = (breeder.child() for _ in range(self.settings.children))
+            bred = (breeder.child() for _ in range(count))
             return [c for c in bred if c is not None and self.add(c)]
         few = 0
         if self._prior is not None and len(self.results) < _HEDGED:
             results = self.measured()
             expected = self._prior.predict([c for c, _ in results]).logs
-            few = round(
-                (1 - agreement(expected, np.array(logarithms(results)))) * self.settings.children
-            )
-        return self._screen(self._pool(breeder), self.settings.children - few) + self._explored(few)
+            few = round((1 - agreement(expected, np.array(logarithms(results)))) * count)
+        far = 0 if self.rest else min(_FAR, count - few)
+        found = self._screen(self._pool(breeder), count - few - far) + self._explored(few)
+        return self._spread(found, len(found) + far)
 
     def _explored(self, count: int) -> list[Config]:
         """What is tried whatever models expect: next to the best, where the search began with

@@ -55,9 +55,10 @@ class SearchSettings:
 
 
 class Strategy(ABC):
-    """``ask`` and ``tell`` alternate, a generation at a time; the results of a generation may come
-    in any order, in parts, or not at all. Where there is more to be done it may be asked again
-    before it is told: what is pending is not proposed again. ``seeds`` open the first generation.
+    """``ask`` and ``tell`` alternate, a generation at a time, or a part of the first one while it
+    has a ``rest``; the results may come in any order, in parts, or not at all. Where there is
+    more to be done it may be asked again before it is told: what is pending is not proposed again.
+    ``seeds`` open the first generation.
     """
 
     def __init__(
@@ -70,10 +71,13 @@ class Strategy(ABC):
         self.seen: dict[Config, None] = {}
         """What was proposed or told, in that order."""
         self.results: dict[Config, float | None] = {}
+        self.rest = 0
+        """How many more of its generation it will ask for at most, once it is told of these."""
 
     @abstractmethod
     def ask(self) -> tuple[Config, ...]:
-        """The next generation: valid, different, never proposed before. Empty: nothing is left."""
+        """The next generation, or a part of it: valid, different, never proposed before. Empty:
+        nothing is left."""
 
     def tell(self, results: Sequence[Result]) -> None:
         """What became of them, or of others, measured elsewhere. Of a configuration that is told

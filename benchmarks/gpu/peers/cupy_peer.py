@@ -5,29 +5,31 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
-from types import ModuleType
-from typing import Any, TypeAlias
+from typing import Any
 
 from benchmarks.gpu.clock import DeviceForm, Run
-from benchmarks.gpu.peer import Setting
+from benchmarks.gpu.peer import COPY, Probe
 from benchmarks.gpu.peers.cupy_arrays import CupyBase
 from tcl.bench.arrays import Array
-from tcl.bench.task import Task, Values, as_tuple, values
+from tcl.bench.task import Builder, Registry, Task, Values, values
 
-_Build: TypeAlias = Callable[[Any, Values], Run]
-_FORMS: dict[str, list[tuple[str, bool, _Build]]] = {}
-
-
-def form(*entries: str, name: str, kernel: bool = False) -> Callable[[_Build], _Build]:
-    """Register a form: from the array module and the arrays, a function that does the work.
-    ``kernel``: it is written in CUDA, and cannot be rehearsed."""
-
-    def register(build: _Build) -> _Build:
-        for entry in entries:
-            _FORMS.setdefault(entry, []).append((name, kernel, build))
-        return build
-
-    return register
+_COPIED = (64 << 20, 1 << 30)
+_THREADS = 256
+_COPY = """
+extern "C" __global__ void copy(const float4* __restrict__ from, float4* __restrict__ to)
+{
+    const unsigned long long first = (unsigned long long)blockIdx.x * blockDim.x * %(each)d;
+    float4 held[%(each)d];
+    #pragma unroll
+    for (int i = 0; i < %(each)d; ++i) held[i] = from[first + i * blockDim.x + threadIdx.x];
+    #pragma unroll
+    for (int i = 0; i < %(each)d; ++i) to[first + i * blockDim.x + threadIdx.x] = held[i];
+}
+"""
+_plain, _kernels = Registry(), Registry()
+form, kernel = _plain.form, _kernels.form
+"""Register what makes, from arrays and ``xp``, a function that does the work; ``kernel`` what is
+written in CUDA, and cannot be rehearsed."""
 
 
 class Cupy(CupyBase):
@@ -37,60 +39,60 @@ class Cupy(CupyBase):
         self, task: Task, inputs: Mapping[str, Array]
     ) -> Iterator[tuple[str, Callable[[], DeviceForm]]]:
         """The registered forms."""
-        arrays = self.device_arrays(inputs)
-        for name, kernel, build in _FORMS.get(task.entry, ()):
-            if self.on_gpu or not kernel:
-                yield name, partial(self._form, build, task, arrays)
+        arrays = self.all_own(inputs)
+        for registry in (_plain, _kernels) if self.on_gpu else (_plain,):
+            for name, builder in registry.builders(task.entry):
+                yield name, partial(self.form, arrays, partial(self._build, builder, task))
 
-    def _form(self, build: _Build, task: Task, arrays: Mapping[str, Any]) -> DeviceForm:
-        runs = self.repeated(arrays, lambda given: build(self.xp, values(given, task.sizes)))
-        return DeviceForm(runs, lambda: [self.host(a) for a in as_tuple(runs(1)[0]())])
+    def _build(self, builder: Builder, task: Task, given: dict[str, Any]) -> Run:
+        return builder(values({**given, "xp": self.xp}, task.sizes))
 
+    def probes(self) -> Iterator[Probe]:
+        """Copies: the driver's, and kernels with 16-byte accesses."""
+        for size in _COPIED if self.on_gpu else (1 << 20,):
+            yield Probe(f"copyto, {size >> 20} MiB", COPY, 2 * size, partial(self._copyto, size))
+            for each in (1, 4) if self.on_gpu else ():
+                name = f"kernel, {each} x 16 bytes per thread, {size >> 20} MiB"
+                yield Probe(name, COPY, 2 * size, partial(self._kernel, size, each))
 
-def make(setting: Setting) -> Cupy:
-    """The contender."""
-    return Cupy(setting)
+    def _pair(self, size: int) -> tuple[Any, Any]:
+        source = self.xp.arange(size // 4, dtype=self.xp.float32)
+        return source, self.xp.empty_like(source)
 
+    def _copyto(self, size: int) -> Run:
+        source, target = self._pair(size)
+        return lambda: self.xp.copyto(target, source)
 
-def _product(xp: ModuleType, a: Any, b: Any) -> Run:
-    out = xp.empty((*a.shape[:-1], b.shape[-1]), a.dtype)
-    return lambda: xp.matmul(a, b, out=out)
-
-
-@form("matmul", name="matmul")
-def matmul(xp: Any, x: Values) -> Run:
-    return _product(xp, x.A, x.B)
-
-
-@form("tmm", name="matmul")
-def tmm(xp: Any, x: Values) -> Run:
-    return _product(xp, x.A, x.B.T)
-
-
-@form("c3", name="matmul")
-def c3(xp: Any, x: Values) -> Run:
-    return _product(xp, x.I, x.W.T)
+    def _kernel(self, size: int, each: int) -> Run:
+        source, target = self._pair(size)
+        copy = self.xp.RawKernel(_COPY % {"each": each}, "copy")
+        blocks = size // (16 * each * _THREADS)
+        return lambda: copy((blocks,), (_THREADS,), (source, target))
 
 
-@form("batch_matmul", name="matmul")
-def batch_matmul(xp: Any, x: Values) -> Run:
-    return _product(xp, x.X, x.Y)
+make = Cupy
+
+
+def _product(x: Values, a: Any, b: Any) -> Run:
+    return partial(x.xp.matmul, a, b, out=x.xp.empty((*a.shape[:-1], b.shape[-1]), a.dtype))
+
+
+form("matmul", name="matmul")(lambda x: _product(x, x.A, x.B))
+form("tmm", name="matmul")(lambda x: _product(x, x.A, x.B.T))
+form("c3", name="matmul")(lambda x: _product(x, x.I, x.W.T))
+form("batch_matmul", name="matmul")(lambda x: _product(x, x.X, x.Y))
 
 
 @form("kronecker3_1", name="matmul")
-def kronecker(xp: Any, x: Values) -> Run:
+def kronecker(x: Values) -> Run:
     s = x.sizes
-    flat = _product(xp, x.X.reshape(-1, s.N2), x.W2.T)
-
-    def run() -> Any:
-        found: Any = flat()
-        return found.reshape(s.M, s.N0, s.N1, s.D2)
-
-    return run
+    flat: Any = _product(x, x.X.reshape(-1, s.N2), x.W2.T)
+    return lambda: flat().reshape(s.M, s.N0, s.N1, s.D2)
 
 
 @form("softmax_twice", name="max, exp, sum")
-def softmax(xp: Any, x: Values) -> Run:
+def softmax(x: Values) -> Run:
+    xp = x.xp
     rows = (x.sizes.N, 1)
     out, highest, total = xp.empty_like(x.I), xp.empty(rows, "float32"), xp.empty(rows, "float32")
 
@@ -104,37 +106,41 @@ def softmax(xp: Any, x: Values) -> Run:
     return run
 
 
-@form("moments", name="mean, squares")
-def moments(xp: Any, x: Values) -> Run:
+def _moments(x: Values, mean_square: Callable[[Any], object]) -> Run:
+    """``mean_square``: writes the mean of each row's squares."""
+    xp = x.xp
     mean, var = xp.empty(x.sizes.N, "float32"), xp.empty(x.sizes.N, "float32")
 
     def run() -> Any:
         xp.mean(x.I, axis=1, out=mean)
-        xp.mean(x.I * x.I, axis=1, out=var)
+        mean_square(var)
         xp.subtract(var, mean * mean, out=var)
         return mean, var
 
     return run
 
 
-@form("moments", name="ReductionKernel", kernel=True)
-def moments_kernel(xp: Any, x: Values) -> Run:
-    mean, var = xp.empty(x.sizes.N, "float32"), xp.empty(x.sizes.N, "float32")
+@form("moments", name="mean, squares")
+def moments(x: Values) -> Run:
+    return _moments(x, lambda out: x.xp.mean(x.I * x.I, axis=1, out=out))
+
+
+@kernel("moments", name="ReductionKernel")
+def moments_kernel(x: Values) -> Run:
+    xp = x.xp
     squares = xp.ReductionKernel("T x", "T y", "x * x", "a + b", "y = a", "0", "squares")
     count = xp.float32(x.sizes.K)
 
-    def run() -> Any:
-        xp.mean(x.I, axis=1, out=mean)
-        squares(x.I, var, axis=1)
-        xp.divide(var, count, out=var)
-        xp.subtract(var, mean * mean, out=var)
-        return mean, var
+    def mean_square(out: Any) -> None:
+        squares(x.I, out, axis=1)
+        xp.divide(out, count, out=out)
 
-    return run
+    return _moments(x, mean_square)
 
 
 @form("attention_scores", name="matmul, max, exp, sum")
-def attention(xp: Any, x: Values) -> Run:
+def attention(x: Values) -> Run:
+    xp = x.xp
     s = x.sizes
     keys, scale = x.K.transpose(0, 2, 1), float(s.D) ** -0.5
     out = xp.empty((s.B, s.S, s.S), "float32")
@@ -150,7 +156,8 @@ def attention(xp: Any, x: Values) -> Run:
 
 
 @form("bias_relu_scale", name="add, maximum, multiply")
-def bias_relu_scale(xp: Any, x: Values) -> Run:
+def bias_relu_scale(x: Values) -> Run:
+    xp = x.xp
     out = xp.empty_like(x.I)
 
     def run() -> Any:
@@ -161,17 +168,19 @@ def bias_relu_scale(xp: Any, x: Values) -> Run:
     return run
 
 
-@form("bias_relu_scale", name="ElementwiseKernel", kernel=True)
-def bias_relu_scale_kernel(xp: Any, x: Values) -> Run:
+@kernel("bias_relu_scale", name="ElementwiseKernel")
+def bias_relu_scale_kernel(x: Values) -> Run:
+    xp = x.xp
     out = xp.empty_like(x.I)
-    kernel = xp.ElementwiseKernel(
+    fused = xp.ElementwiseKernel(
         "T i, T bias, T scale", "T o", "o = max(i + bias, T(0)) * scale", "bias_relu_scale"
     )
-    return lambda: kernel(x.I, x.bias, x.scale, out)
+    return lambda: fused(x.I, x.bias, x.scale, out)
 
 
 @form("stencil", name="slices")
-def stencil(xp: Any, x: Values) -> Run:
+def stencil(x: Values) -> Run:
+    xp = x.xp
     i = x.I
     out = xp.empty((i.shape[0] - 2, i.shape[1] - 2), i.dtype)
     others = (i[:-2, 1:-1], i[2:, 1:-1], i[1:-1, :-2], i[1:-1, 2:])
@@ -185,38 +194,37 @@ def stencil(xp: Any, x: Values) -> Run:
     return run
 
 
-@form("stencil", name="ElementwiseKernel", kernel=True)
-def stencil_kernel(xp: Any, x: Values) -> Run:
+@kernel("stencil", name="ElementwiseKernel")
+def stencil_kernel(x: Values) -> Run:
+    xp = x.xp
     i = x.I
     out = xp.empty((i.shape[0] - 2, i.shape[1] - 2), i.dtype)
-    kernel = xp.ElementwiseKernel(
+    fused = xp.ElementwiseKernel(
         "T mid, T up, T down, T left, T right", "T o",
         "o = (mid + up + down + left + right) * T(0.2)", "stencil",
     )  # fmt: skip
     views = (i[1:-1, 1:-1], i[:-2, 1:-1], i[2:, 1:-1], i[1:-1, :-2], i[1:-1, 2:])
-    return lambda: kernel(*views, out)
+    return lambda: fused(*views, out)
 
 
-@form("row_sum", name="sum")
-def row_sum(xp: Any, x: Values) -> Run:
-    out = xp.empty(x.sizes.M, "float32")
-    return lambda: xp.sum(x.I, axis=1, out=out)
-
-
-@form("column_sum", name="sum")
-def column_sum(xp: Any, x: Values) -> Run:
-    out = xp.empty(x.sizes.N, "float32")
-    return lambda: xp.sum(x.I, axis=0, out=out)
+form("row_sum", name="sum")(
+    lambda x: partial(x.xp.sum, x.I, axis=1, out=x.xp.empty(x.sizes.M, "float32"))
+)
+form("column_sum", name="sum")(
+    lambda x: partial(x.xp.sum, x.I, axis=0, out=x.xp.empty(x.sizes.N, "float32"))
+)
 
 
 @form("one_lut", name="take, sum")
-def lut(xp: Any, x: Values) -> Run:
+def lut(x: Values) -> Run:
+    xp = x.xp
     out = xp.empty((x.sizes.B, x.sizes.D), "float32")
     return lambda: xp.sum(xp.take(x.LUT1, x.I1, axis=0), axis=1, out=out)
 
 
 @form("argmin", name="argmin, min")
-def argmin(xp: Any, x: Values) -> Run:
+def argmin(x: Values) -> Run:
+    xp = x.xp
     best, least = xp.empty((), "int64"), xp.empty((), "float32")
 
     def run() -> Any:

@@ -7,8 +7,7 @@ from functools import partial
 from typing import Any
 
 from benchmarks.gpu.clock import DeviceForm, Run
-from benchmarks.gpu.peer import Probe, Setting
-from benchmarks.gpu.peers.torch_arrays import TorchBase, host, repeated, torch
+from benchmarks.gpu.peers.torch_arrays import TorchBase, torch
 from tcl.bench.arrays import Array
 from tcl.bench.peers.torch_compile import LIBRARY, plain
 from tcl.bench.task import Task, as_tuple, values
@@ -24,7 +23,7 @@ class TorchCompiled(TorchBase):
     ) -> Iterator[tuple[str, Callable[[], DeviceForm]]]:
         """The registered functions: with ``quick`` in one form, else also with new outputs and
         with every kernel that Inductor can try."""
-        tensors = self.tensors(inputs)
+        tensors = self.all_own(inputs)
         library = task.entry in LIBRARY
         for name, builder in plain.builders(task.entry):
             function = builder(values(tensors, task.sizes))
@@ -56,12 +55,7 @@ class TorchCompiled(TorchBase):
 
             return run
 
-        runs = repeated(tensors, build)
-        return DeviceForm(runs, lambda: [host(t) for t in as_tuple(runs(1)[0]())])
-
-    def probes(self) -> Iterator[Probe]:
-        """None that eager torch does not have."""
-        return iter(())
+        return self.form(tensors, build)
 
     def close(self) -> None:
         """Forget what was compiled: there is a limit of how often one function is."""
@@ -69,6 +63,4 @@ class TorchCompiled(TorchBase):
         super().close()
 
 
-def make(setting: Setting) -> TorchCompiled:
-    """The contender."""
-    return TorchCompiled(setting)
+make = TorchCompiled

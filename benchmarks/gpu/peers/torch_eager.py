@@ -7,13 +7,16 @@ from functools import partial
 from typing import Any
 
 from benchmarks.gpu.clock import DeviceForm, Run
-from benchmarks.gpu.peer import Setting, element_types
-from benchmarks.gpu.peers.torch_arrays import TorchBase, host, repeated, torch
+from benchmarks.gpu.peer import COPY, Probe
+from benchmarks.gpu.peers.torch_arrays import TorchBase, torch
 from tcl.bench.arrays import Array
 from tcl.bench.peers.torch_peer import forms
-from tcl.bench.task import Builder, Task, as_tuple, values
+from tcl.bench.task import Builder, Task, values
 
 _CPU_ONLY = frozenset({"conv2d, packed filters"})
+_COPIED = (64 << 20, 1 << 30)
+"""Bytes of the arrays that are copied."""
+_PRODUCT = 8192
 
 
 class TorchEager(TorchBase):
@@ -23,34 +26,42 @@ class TorchEager(TorchBase):
         self, task: Task, inputs: Mapping[str, Array]
     ) -> Iterator[tuple[str, Callable[[], DeviceForm]]]:
         """The registered forms."""
-        tensors = self.tensors(inputs)
-        kinds = {t for t in element_types(task).values() if t.startswith(("float", "bfloat"))}
-        kind = getattr(torch, max(kinds, default="float32"))
+        tensors = self.all_own(inputs)
         for name, builder in forms.builders(task.entry):
             if name not in _CPU_ONLY:
-                yield name, partial(self._form, builder, task, tensors, kind)
+                yield name, partial(self.form, tensors, partial(self._build, builder, task))
 
-    def _form(
-        self, builder: Builder, task: Task, tensors: Mapping[str, Any], kind: Any
-    ) -> DeviceForm:
-        def build(given: dict[str, Any]) -> Run:
-            before = torch.get_default_dtype()
-            torch.set_default_dtype(kind)  # builders make outputs without saying of what type
-            try:
-                with torch.device(self.setting.device):
-                    return builder(values(given, task.sizes, _empty))
-            finally:
-                torch.set_default_dtype(before)
+    def _build(self, builder: Builder, task: Task, given: dict[str, Any]) -> Run:
+        kind = next((t.dtype for t in given.values() if t.is_floating_point()), torch.float32)
 
-        runs = repeated(tensors, build)
-        return DeviceForm(runs, lambda: [host(t) for t in as_tuple(runs(1)[0]())])
+        def empty(*shape: int, dtype: str | None = None) -> Any:
+            return torch.empty(shape, dtype=getattr(torch, dtype) if dtype else kind)
+
+        with torch.device(self.setting.device):  # builders do not say where they make tensors
+            return builder(values(given, task.sizes, empty))
+
+    def probes(self) -> Iterator[Probe]:
+        """Copies and products."""
+        for size in _COPIED if self.on_gpu else (1 << 20,):
+            for name in ("copy_", "mul"):
+                make = partial(self._copied, name, size)
+                yield Probe(f"torch {name}, {size >> 20} MiB", COPY, 2 * size, make)
+        extent = _PRODUCT if self.on_gpu else 256
+        for type_ in ("float32", "float16", "bfloat16"):
+            make = partial(self._product, type_, extent)
+            yield Probe(f"torch mm, {extent}, {type_}", type_, 2 * extent**3, make)
+
+    def _copied(self, name: str, size: int) -> Run:
+        source = torch.randn(size // 4, device=self.setting.device)
+        target = torch.empty_like(source)
+        if name == "copy_":
+            return lambda: target.copy_(source)
+        return lambda: torch.mul(source, 1.5, out=target)
+
+    def _product(self, type_: str, extent: int) -> Run:
+        about = {"device": self.setting.device, "dtype": getattr(torch, type_)}
+        a, b = (torch.randn(extent, extent, **about) for _ in range(2))
+        return partial(torch.mm, a, b, out=torch.empty_like(a))
 
 
-def _empty(*shape: int, dtype: str | None = None) -> Any:
-    """An output, where new tensors are made, and of their type if no other is named."""
-    return torch.empty(shape, dtype=None if dtype is None else getattr(torch, dtype))
-
-
-def make(setting: Setting) -> TorchEager:
-    """The contender."""
-    return TorchEager(setting)
+make = TorchEager

@@ -15,8 +15,7 @@ from importlib import import_module
 from typing import Any
 
 from benchmarks.gpu.clock import DeviceForm, Run
-from benchmarks.gpu.peer import Probe, Setting
-from benchmarks.gpu.peers.torch_arrays import TorchBase, host, repeated, torch
+from benchmarks.gpu.peers.torch_arrays import TorchBase, torch
 from tcl.bench.arrays import Array
 from tcl.bench.task import Task
 
@@ -88,7 +87,7 @@ class Triton(TorchBase):
         self, task: Task, inputs: Mapping[str, Array]
     ) -> Iterator[tuple[str, Callable[[], DeviceForm]]]:
         """One per setting."""
-        tensors = self.tensors(inputs)
+        tensors = self.all_own(inputs)
         kind = next(iter(tensors.values())).dtype
         if kind == torch.bfloat16 and self.setting.device == "cpu":
             return  # the interpreter multiplies their bits
@@ -96,21 +95,11 @@ class Triton(TorchBase):
             short = kind != torch.float32
             for block in _BLOCKS["16 bits" if short else "float32"]:
                 label = "block {}x{}x{}, {} warps, {} stages".format(*block)
-                yield label, partial(self._form, partial(_matrices, task.entry, block), tensors)
+                yield label, partial(self.form, tensors, partial(_matrices, task.entry, block))
         elif task.entry == "softmax_twice":
             for warps in _WARPS:
                 label = f"a row per block, {warps} warps"
-                yield label, partial(self._form, partial(_rows, warps), tensors)
-
-    def _form(
-        self, build: Callable[[dict[str, Any]], Run], tensors: Mapping[str, Any]
-    ) -> DeviceForm:
-        runs = repeated(tensors, build)
-        return DeviceForm(runs, lambda: [host(runs(1)[0]())])
-
-    def probes(self) -> Iterator[Probe]:
-        """None that torch does not have."""
-        return iter(())
+                yield label, partial(self.form, tensors, partial(_rows, warps))
 
 
 def _matrices(entry: str, block: tuple[int, ...], given: dict[str, Any]) -> Run:
@@ -145,6 +134,4 @@ def _rows(warps: int, given: dict[str, Any]) -> Run:
     return run
 
 
-def make(setting: Setting) -> Triton:
-    """The contender."""
-    return Triton(setting)
+make = Triton

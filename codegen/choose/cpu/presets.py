@@ -12,16 +12,19 @@ from tcl.codegen.choose.cpu.chunk_groups import grouping
 from tcl.codegen.choose.cpu.heuristics import heuristic, panels_within
 from tcl.codegen.choose.cpu.matrix_unit import matrix_options
 from tcl.codegen.choose.cpu.prefetch_distances import far_alone, prefetching, tiles_ahead
+from tcl.codegen.choose.cpu.thread_worth import worth_sharing
 from tcl.codegen.devices.cpu import LINE, CpuProfile
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.walk import operands
 from tcl.codegen.options.nest_options import OPTIONS, PLAIN, NestOptions
 from tcl.codegen.passes.cpu.stage import dims_of, made_with
 from tcl.codegen.passes.fuse import refs
+from tcl.codegen.passes.split import parts_of
 from tcl.codegen.passes.vectorize import outputs
 from tcl.common.dataclass import dataclass
+from tcl.grammar.sizes.varying import Size
 
-_MODELLED = ("mlp", "conv")
+MODELLED = ("mlp", "conv")
 """The presets that go by a model of the device."""
 _HIDING = 4
 
@@ -40,7 +43,7 @@ class CpuPreset:
     @staticmethod
     def named(name: str, program: ir.Program, device: CpuProfile) -> CpuPreset:
         """For a program without any loops."""
-        if name not in _MODELLED:
+        if name not in MODELLED:
             return CpuPreset(name, device, {}, {})
         chunks = grouping(program, device)
         return CpuPreset(name, device, chunks, prefetching(program, chunks, device))
@@ -56,7 +59,7 @@ class CpuPreset:
         one = _one_chunk(nest) if nest.chunks else nest
         if self.name == "naive" or nest.sequential:
             chosen = PLAIN
-        elif self.name in _MODELLED:
+        elif self.name in MODELLED:
             chosen = matrix_options(program, one, self.device) or heuristic(
                 program, one, self.device, sums
             )
@@ -64,7 +67,7 @@ class CpuPreset:
             chosen = _pointwise(program, one, self.device)
         if nest.chunks:
             chosen = replace(chosen, stage=_levels(program, nest, chosen, self.device))
-        if self.name not in _MODELLED:
+        if self.name not in MODELLED:
             return chosen
         stream = _not_kept(program, nest, self.device)
         ahead = self.ahead.get(nest.name, ())
@@ -85,7 +88,7 @@ class CpuPreset:
         if len(nest.dims) < len(leader.dims):
             same = NestOptions(**same).of_first(len(nest.dims)).made()
         found = replace(PLAIN, **same)
-        if self.name not in _MODELLED:
+        if self.name not in MODELLED:
             return found
         if led.stage and len(nest.dims) == len(leader.dims):
             one = _one_chunk(nest) if nest.chunks else nest
@@ -93,6 +96,21 @@ class CpuPreset:
             if nest.chunks:
                 found = replace(found, stage=_levels(program, nest, found, self.device))
         return replace(found, stream=_not_kept(program, nest, self.device))
+
+
+def parts_for_threads(program: ir.Program, nest: ir.Nest, device: CpuProfile) -> tuple[int, ...]:
+    """Parts of the longest reduction of a nest, as many as there are threads, where it has one
+    result, so that threads have nothing else to share, and takes long enough to wake them."""
+    reductions = [k for k, d in enumerate(nest.dims) if d.reduction]
+    fixed = not any(isinstance(d.extent, Size) for d in nest.dims)
+    if not (fixed and reductions and nest.sequential is None and device.threads > 1):
+        return ()
+    results = math.prod(d.extent for d in outputs(nest))
+    if results != 1 or not worth_sharing(program, nest, device):
+        return ()
+    longest = max(reductions, key=lambda k: nest.dims[k].extent)
+    parts = parts_of(nest.dims[longest].extent, device.threads, 1)
+    return (*[0] * longest, parts) if parts > 1 else ()
 
 
 def _levels(

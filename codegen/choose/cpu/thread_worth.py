@@ -31,6 +31,11 @@ def worth_threads(program: ir.Program, device: CpuProfile) -> bool:
     return sum(_nanoseconds(program, nest, device) for nest in program.nests) >= WAKING
 
 
+def worth_sharing(program: ir.Program, nest: ir.Nest, device: CpuProfile) -> bool:
+    """Whether a nest alone takes long enough for that."""
+    return _nanoseconds(program, nest, device) >= WAKING
+
+
 def with_threads_worth(program: ir.Program, device: CpuProfile) -> CpuProfile:
     """The device with as many threads as it has if they are worth waking, else with one."""
     if device.threads == 1 or worth_threads(program, device):

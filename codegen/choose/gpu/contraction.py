@@ -10,8 +10,10 @@ the other operand the other side.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 
 from tcl.codegen.choose.gpu.nest_shape import OptionsDraft, Shape, power_above, power_below
+from tcl.codegen.choose.gpu.predicted import best_split, counts_of
 from tcl.codegen.devices.gpu import GpuProfile
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.terms import mma_type
@@ -24,6 +26,9 @@ SIDE = 16
 """Threads along each side."""
 _HELD = ((8, 8), (8, 4), (4, 4), (4, 2), (2, 2), (2, 1), (1, 1))
 """Results of a thread along the sides, the larger one along that of the vectors."""
+_LARGE = (((16, 8), (16, 8)), ((8, 16), (8, 16)), ((8, 8), (8, 8)))
+"""Results of a thread, likewise, and threads of a block along the sides, that along the vectors
+last: threads that hold more read less of panels for each product."""
 _DEPTH = 16
 """Points of the reductions that a tile has, about."""
 _SMALL = 8
@@ -46,29 +51,77 @@ def contraction(shape: Shape, profile: GpuProfile) -> OptionsDraft | None:
     cores = _on_tensor_cores(shape, sides, lane, (one, other), profile)
     if cores is not None:
         return cores
+    found: list[tuple[float, OptionsDraft]] = []
+    for made, program in _candidates(shape, sides, lane, (one, other), profile):
+        if made not in (draft for _, draft in found):
+            found.append((_seconds(shape, made, program, profile), made))
+    return min(found, key=lambda each: each[0])[1] if found else None
+
+
+def _candidates(
+    shape: Shape,
+    sides: list[list[int]],
+    lane: int | None,
+    pair: tuple[ir.Load, ir.Load],
+    profile: GpuProfile,
+) -> Iterator[tuple[OptionsDraft, ir.Program]]:
+    """Blocks of 16 x 16 threads, of which the first is the largest tile that leaves work for all
+    multiprocessors; then those whose threads hold more, or that are smaller. With each, the
+    nest's program."""
+    usual = (SIDE, SIDE)
+    along = lane
+    if lane is not None and not any(shape.stride(x.ref, lane) == 1 for x in pair):
+        along = None  # vectors would be of nothing but results
     enough = _WAVES * profile.multiprocessors
     for held in _HELD:
-        made = _tiles(shape, sides, lane, held)
-        if held != _HELD[-1] and _blocks(shape, made) < enough:
-            continue
-        _reductions(shape, made, (one, other))
-        tiles = sum(0 < made.tile.get(k, 0) < shape.extent(k) for k in shape.reductions)
-        made.stage = tuple(1 + tiles if k in shape.pair else -1 for k in range(len(reads)))
-        for made.buffers in (3 if profile.async_copies else 2, 2, 1) if tiles else (1,):
-            if _fits(shape, made, profile):
-                return made
+        made = _tiles(shape, sides, lane, held, usual)
+        fills = held == _HELD[-1] or _blocks(shape, made) >= enough
+        if fills and (program := _staged(shape, made, pair, profile)) is not None:
+            yield made, program
+            break
+    for held, threads in _LARGE:
+        made = _tiles(shape, sides, along, held, threads)
+        if (program := _staged(shape, made, pair, profile)) is not None:
+            yield made, program
+
+
+def _staged(
+    shape: Shape, made: OptionsDraft, pair: tuple[ir.Load, ir.Load], profile: GpuProfile
+) -> ir.Program | None:
+    """Gives a draft its tiles of the reductions and its panels; the nest's program, or None if
+    these do not fit."""
+    assert shape.pair is not None
+    _reductions(shape, made, pair)
+    tiles = sum(0 < made.tile.get(k, 0) < shape.extent(k) for k in shape.reductions)
+    reads = operands(shape.nest.point)
+    made.stage = tuple(1 + tiles if k in shape.pair else -1 for k in range(len(reads)))
+    for made.buffers in (3 if profile.async_copies else 2, 2, 1) if tiles else (1,):
+        if (program := _fitting(shape, made, profile)) is not None:
+            return program
     return None
 
 
+def _seconds(shape: Shape, made: OptionsDraft, program: ir.Program, profile: GpuProfile) -> float:
+    """What a draft comes to, with its longest reduction split as is best."""
+    counts = counts_of(program, profile)
+    if counts is None:
+        return math.inf
+    k = max(shape.reductions, key=shape.extent)
+    return best_split(counts, shape.nest, k, made.tile.get(k, 1))[1]
+
+
 def _tiles(
-    shape: Shape, sides: list[list[int]], lane: int | None, held: tuple[int, int]
+    shape: Shape,
+    sides: list[list[int]],
+    lane: int | None,
+    held: tuple[int, int],
+    block: tuple[int, int],
 ) -> OptionsDraft:
-    """The points of a block along both sides."""
+    """The points of a block along both sides. ``block``: its threads along these."""
     made = OptionsDraft.empty(len(shape.nest.dims))
     for k in shape.results:
         made.chunk[k] = 1
-    for side, registers in zip(sides, held[::-1], strict=True):
-        threads = SIDE
+    for side, registers, threads in zip(sides, held[::-1], block, strict=True):
         order = sorted(side, key=lambda k: shape.stride(shape.nest.point.target, k) or 1 << 60)
         for k in order:
             extent, width = shape.extent(k), 1
@@ -158,10 +211,10 @@ def _on_tensor_cores(
     reads = operands(shape.nest.point)
     made.stage = tuple(1 + tiles if load in pair else -1 for load in reads)
     made.buffers = 4 if tiles else 1
-    return made if _fits(shape, made, profile) else None
+    return None if _fitting(shape, made, profile) is None else made
 
 
-def _fits(shape: Shape, made: OptionsDraft, profile: GpuProfile) -> bool:
-    """Whether panels fit into shared memory, and lie so that tensor cores can read them."""
-    options = made.options()
-    return alone(shape.program, shape.nest, options, profile) is not None
+def _fitting(shape: Shape, made: OptionsDraft, profile: GpuProfile) -> ir.Program | None:
+    """The nest with these options; None if panels do not fit into shared memory, or do not lie so
+    that tensor cores can read them."""
+    return alone(shape.program, shape.nest, made.options(), profile)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from tcl.codegen.choose.gpu.contraction import contraction
 from tcl.codegen.choose.gpu.nest_shape import OptionsDraft, Shape
+from tcl.codegen.choose.gpu.predicted import best_split, counts_of
 from tcl.codegen.choose.gpu.streaming import rowwise, streaming
 from tcl.codegen.devices.gpu import GpuProfile
 from tcl.codegen.loopir import ir
@@ -15,16 +16,15 @@ from tcl.codegen.options.nest_options import PLAIN, NestOptions
 from tcl.codegen.passes.chunk import Chunk, why_not_chunked
 from tcl.codegen.passes.fuse import Fuse, why_not_fused
 from tcl.codegen.passes.fusion.groups import FusionGroup, fusion_groups
-from tcl.codegen.passes.gpu.split import is_whole, parts_of
 from tcl.codegen.passes.gpu.steps import alone
+from tcl.codegen.passes.split import is_whole, parts_of
 
 _NAIVE_THREADS = 128
 """Of a block."""
 _LEAST_PART = 32
 """Points that a thread reduces at least before its sum is split."""
-_TILED, _STREAMED = 192, 1024
-"""Threads of a multiprocessor that keep it busy: with panels and results in registers, or with
-nothing but reading memory."""
+_STREAMED = 1024
+"""Threads of a multiprocessor that keep it busy with nothing but reading memory."""
 _LONG_ROW = 64
 """Points of a row from which on nests share blocks row by row."""
 
@@ -70,7 +70,7 @@ class GpuPreset:
         for nest in program.nests:
             own = given[nest.name]
             if own.split is None and nest.name not in followers and not chosen[nest.name].fuse:
-                parts = _split_parts(nest, own.over(chosen[nest.name]), self.profile)
+                parts = _split_parts(program, nest, own.over(chosen[nest.name]), self.profile)
                 if parts:
                     return nest.name, parts
         return None
@@ -147,7 +147,9 @@ def _stretches(groups: Sequence[FusionGroup]) -> Iterator[list[FusionGroup]]:
         yield found
 
 
-def _split_parts(nest: ir.Nest, o: NestOptions, profile: GpuProfile) -> tuple[int, ...]:
+def _split_parts(
+    program: ir.Program, nest: ir.Nest, o: NestOptions, profile: GpuProfile
+) -> tuple[int, ...]:
     """Parts of the longest reduction."""
     reductions = [k for k, d in enumerate(nest.dims) if d.reduction]
     if nest.sequential or not reductions or nest.points == 0:
@@ -156,8 +158,15 @@ def _split_parts(nest: ir.Nest, o: NestOptions, profile: GpuProfile) -> tuple[in
     sizes = zip(nest.dims, (*chunk, *[0] * len(nest.dims)), strict=False)
     blocks = math.prod(-(-d.extent // c) for d, c in sizes if c and not d.reduction)
     tiled = any(level >= 0 for level in o.stage or ())
-    wanted = profile.multiprocessors * (_TILED if tiled else _STREAMED)
     k = max(reductions, key=lambda k: nest.dims[k].extent)
+    if tiled:
+        made = alone(program, nest, o, profile)
+        counts = None if made is None else counts_of(made, profile)
+        if counts is None:
+            return ()
+        count, _ = best_split(counts, nest, k, tile[k] if k < len(tile) else 1)
+        return (*[0] * k, count) if count > 1 else ()
+    wanted = profile.multiprocessors * _STREAMED
     own = (o.threads or ())[k] if k < len(o.threads or ()) else 1
     least = max(_LEAST_PART * max(1, own), 16 * (tile[k] if k < len(tile) else 1))
     count = parts_of(nest.dims[k].extent, max(1, wanted // max(1, blocks * threads)), least)

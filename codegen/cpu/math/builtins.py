@@ -1,4 +1,4 @@
-"""The built-in functions: formulas of ``vector_math``, LLVM's own, the C library's, or expansions
+"""The built-in functions: formulas of ``vector``, LLVM's own, the C library's, or expansions
 of ``special``.
 
 Formulas and functions of one instruction or a few work on all lanes at once; the others are
@@ -12,8 +12,7 @@ from collections.abc import Callable, Sequence
 
 from tcl.codegen.cpu.llvm.builder import Builder, Val, register_type
 from tcl.codegen.cpu.llvm.expanded import ROUNDINGS, rounded
-from tcl.codegen.cpu.math import special
-from tcl.codegen.cpu.math import vector as vector_math
+from tcl.codegen.cpu.math import special, vector
 from tcl.codegen.cpu.math.formula import Number
 from tcl.codegen.cpu.math.tools import PURE
 from tcl.grammar.syntax.types import ScalarType
@@ -40,8 +39,8 @@ _BY_DOUBLE = frozenset("j0 j1 lgamma tgamma y0 y1".split())
 def call(b: Builder, name: str, arguments: Sequence[Val], type_: ScalarType) -> Val:
     """The built-in ``name`` on arguments of type ``type_``."""
     real = register_type(type_)
-    if vector_math.covers(name, real):
-        return vector_math.call(b, name, arguments, real)
+    if vector.covers(name, real):
+        return vector.call(b, name, arguments, real)
     if name in ROUNDINGS:
         return rounded(b, name, *arguments)
     if name in _INTRINSICS:

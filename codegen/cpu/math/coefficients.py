@@ -1,4 +1,4 @@
-"""Coefficients of ``vector_math_wide``, ``vector_math_double`` and ``vector_math_trig``.
+"""Coefficients of ``float32_wide``, ``float64`` and ``trigonometric``.
 
 Minimax polynomials of the relative error of the function named, found by the Remez algorithm in
 220-bit arithmetic and rounded. The constant term comes first.

@@ -1,4 +1,4 @@
-"""What the formulas of ``vector_math`` are written with: bits, polynomials, choices.
+"""What the formulas of ``vector`` are written with: bits, polynomials, choices.
 
 Everything works on scalars and on any number of lanes alike, and gives the same bits for both.
 """
@@ -124,6 +124,18 @@ def with_sign(magnitude: Number, sign: Number) -> Number:
     """A non-negative value with the sign of another."""
     low = -(1 << (31 if sign.type == "float" else 63))
     return (bits(magnitude) | (bits(sign) & low)).number()
+
+
+def logistic(x: Number, exp: Callable[[Number], Number]) -> Number:
+    """1 / (1 + exp(-x)), by an exponential that does not overflow; what sum and division round
+    away is put back."""
+    e, one = exp(-x.abs()), x.like(1.0)
+    above, below = (x < 0.0).choose(e, one), e + 1.0
+    lost = (one - below) + e
+    inverse = one / below
+    ratio = above * inverse
+    rest = (-ratio).fma(below, above) - ratio * lost
+    return rest.fma(inverse, ratio)
 
 
 def round_shifted(x: Number, factor: float, base: int = 0) -> tuple[Number, Bits]:

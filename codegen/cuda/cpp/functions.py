@@ -20,8 +20,8 @@ OWN = {
     **dict.fromkeys(("rhypot", "rnorm3d", "rnorm4d"), "rnorm_of"),
     **{
         name: f"{name}_of"
-        for name in """cyl_bessel_i0 cyl_bessel_i1 erfcinv erfcx erfinv j0 j1 normcdf normcdfinv
-        y0 y1""".split()
+        for name in """cyl_bessel_i0 cyl_bessel_i1 erfcinv erfcx erfinv expit j0 j1 normcdf
+        normcdfinv y0 y1""".split()
     },
 }
 """Built-in → the helper function of the prelude, of either type or of float64."""

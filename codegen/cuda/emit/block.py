@@ -8,26 +8,16 @@ from typing import assert_never
 
 from tcl.codegen.cuda.cpp.types import c_type, constant
 from tcl.codegen.cuda.emit.fill import Fills
-from tcl.codegen.cuda.emit.guards import guarded
 from tcl.codegen.cuda.emit.pipeline import write_pipeline
 from tcl.codegen.cuda.emit.scope import CudaScope
 from tcl.codegen.cuda.emit.thread_body import write_thread_body
 from tcl.codegen.cuda.emit.threads import Threads
-from tcl.codegen.cuda.emit.writer import Accumulators, Writer, chain, iteration, write_carry
+from tcl.codegen.cuda.emit.writer import Accumulators, Writer, iteration, write_carry
 from tcl.codegen.loopir import ir
-from tcl.codegen.loopir.walk import alone, branches, statements, uniform
-from tcl.grammar.sizes.varying import Size, representative
-
-UNROLLED = 1024
-"""Points that may be written out one after the other."""
-BRANCHING = 4
-"""How many of those a point with branches is worth: compilers take long to straighten them out."""
-LONGEST = 16
-"""Iterations that are."""
-
-_MANY = 8
-"""Numbers that are used seldom and may be in registers all the same. A total is read and written
-once per 256 products: from local memory that is 1 % of what the products' operands take."""
+from tcl.codegen.loopir.guards import guarded
+from tcl.codegen.loopir.unrolling import MANY, written_out
+from tcl.codegen.loopir.walk import alone, chain, combines, uniform
+from tcl.grammar.sizes.varying import Size
 
 
 class BlockWriter:
@@ -75,7 +65,7 @@ class BlockWriter:
         count = math.prod(f.count for f in own)
         # A volatile array lies in local memory: the compiler keeps everything else in registers, so
         # that half as many threads would fit.
-        type_ = "volatile " * (declare.seldom and count > _MANY) + c_type(declare.type)
+        type_ = "volatile " * (declare.seldom and count > MANY) + c_type(declare.type)
         if declare.start is None:
             self.lines.add(f"{type_} {name}{sizes};")
             return
@@ -114,35 +104,17 @@ class BlockWriter:
                 self._thread_body((), statement, scope)
 
     def _thread_body(self, loops: Sequence[ir.Loop], body: ir.Statement, scope: CudaScope) -> None:
-        dims = guarded(self.geometry, body, loops, scope)
+        dims = guarded(self.geometry, body, loops, scope.folds)
         write_thread_body(self.writer, loops, body, dims, scope)
 
     def _unroll(self, loop: ir.For) -> str:
-        """What lets a loop of one thread be written out, or some of its iterations, so that what
-        one of them reads comes while another one computes; empty for a loop that stays."""
-        count = representative(loop.loop.fold.count)
-        inside = [s.loop for s in statements(loop.body) if isinstance(s, ir.For)]
-        if any(x.fold.level == "mma" for x in inside):  # an instruction for many points
-            inside = [x for x in inside if x.fold.level == "register"]
-        points = math.prod(
-            representative(x.fold.count) for x in inside if x.kind is not ir.Kind.THREAD
-        )
-        if branches(loop.body):
-            points *= BRANCHING
-        if count < 2 or points > UNROLLED:
-            return ""
-        known = not isinstance(loop.loop.fold.count, Size)
-        whole = known and count <= LONGEST and count * points <= UNROLLED
-        times = count if whole else max(1, min(4, UNROLLED // points))
+        """The line before a loop of one thread that lets it be written out, or some of its
+        iterations; empty for a loop that stays."""
+        times, count = written_out(loop), loop.loop.fold.count
         if times < 2:
             return ""
-        return "#pragma unroll" + ("" if whole and loop.pause is None else f" {times}")
-
-
-def combines(statement: ir.Statement) -> bool:
-    """Whether it combines what accumulators give in several iterations."""
-    _, inner = chain(statement)
-    return isinstance(inner, ir.Accumulate) and isinstance(inner.value, ir.Combined)
+        whole = loop.pause is None and not isinstance(count, Size) and times == count
+        return "#pragma unroll" + ("" if whole else f" {times}")
 
 
 def write_combined(writer: Writer, statement: ir.Statement, scope: CudaScope) -> None:

@@ -12,13 +12,14 @@ from tcl.codegen.cuda.emit.accesses import AccessWriter
 from tcl.codegen.cuda.emit.block import BlockWriter
 from tcl.codegen.cuda.emit.module import SHARED, CudaModule, Launch
 from tcl.codegen.cuda.emit.names import RESERVED, Names
-from tcl.codegen.cuda.emit.scope import CudaScope, Geometry
+from tcl.codegen.cuda.emit.scope import CudaScope
 from tcl.codegen.cuda.emit.sizes import SizeParameters, symbols
 from tcl.codegen.cuda.emit.threads import Threads
 from tcl.codegen.cuda.emit.writer import Writer
 from tcl.codegen.cuda.prelude.prelude import prelude
 from tcl.codegen.devices.gpu import SHARED_LINE, GpuProfile
 from tcl.codegen.loopir import ir
+from tcl.codegen.loopir.geometry import Geometry
 from tcl.codegen.loopir.layouts import gpu_layouts
 from tcl.codegen.loopir.printer import show_point
 from tcl.codegen.loopir.sites import Site
@@ -60,13 +61,10 @@ def emit_program(program: ir.Built, profile: GpuProfile, unchecked: bool = False
     sites: list[Site] = []
     used: set[str] = set()
     names = Names()
-    # From sm_100 on, NVRTC 13.5 crashes on some sums that not all threads take part in. What the
-    # others add up then is what the first ones do, and is stored nowhere.
-    idle_sums = profile.capability >= (10, 0)
     found: list[tuple[Launch, list[str], list[str]]] = []
     for k, kernel in enumerate(program.kernels):
         name = names.new(f"{program.name}_{k}")
-        found.append(_kernel(program, kernel, idle_sums, name, sites, used, unchecked))
+        found.append(_kernel(program, kernel, profile.idle_sums, name, sites, used, unchecked))
     texts = []
     for launch, parameters, lines in found:
         parameters = [*parameters, *(["unsigned long long *error"] if sites else [])]

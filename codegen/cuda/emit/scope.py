@@ -1,19 +1,11 @@
-"""Where a piece of source stands: loops around it, and what dimensions are there."""
+"""Where a piece of source stands: loops around it, and what is known there."""
 
 from __future__ import annotations
 
-import copy
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from tcl.codegen.loopir import ir
-from tcl.grammar.sizes.varying import (
-    Size,
-    largest,
-    provably_at_least,
-    provably_divides,
-    provably_equal,
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,77 +32,3 @@ class CudaScope:
 
     def with_loaded(self, loaded: Mapping[ir.TensorRef, str]) -> CudaScope:
         return replace(self, loaded={**self.loaded, **loaded})
-
-
-class Geometry:
-    """The dimensions and folds of a kernel, and what subscripts make of them."""
-
-    def __init__(self, program: ir.Built, kernel: ir.Kernel) -> None:
-        self.program, self.kernel = program, kernel
-        self.dims = {d.name: d for s in kernel.spaces for d in s.dims}
-        self.space_of = {d.name: s for s in kernel.spaces for d in s.dims}
-        self.threads = {f for s in kernel.spaces for f in s.threads}
-        self.folds = {d: self.space_of[d].folds(d) for d in self.dims}
-        self.fold = {f.name: f for folds in self.folds.values() for f in folds}
-        self.ragged = {
-            d: not provably_at_least(dim.extent, self.space_of[d].reach(d))
-            for d, dim in self.dims.items()
-        }
-        """Whether there may be threads, registers or lanes for points that there are not."""
-
-    def all_there(self, dim: str) -> Geometry:
-        """The same where all points of a dimension are there, though elsewhere some are not."""
-        made = copy.copy(self)
-        made.ragged = {**self.ragged, dim: False}
-        return made
-
-    def iterations(self, fold: ir.Fold) -> int:
-        """How many iterations of a fold may have points, whatever the other folds are at."""
-        needed = largest(1, -(-self.dims[fold.dim].extent // fold.step))
-        written_out = isinstance(needed, Size) and not isinstance(fold.count, Size)
-        return needed if provably_at_least(fold.count, needed) and not written_out else fold.count
-
-    def dim_of(self, name: str) -> str:
-        """The dimension of a name in an index expression."""
-        return self.fold[name].dim if name in self.fold else name
-
-    def stride(self, place: ir.Affine, fold: ir.Fold) -> int:
-        """What one iteration of a fold adds to an index expression."""
-        c = place.coefficient(fold.dim) + place.coefficient(fold.name)
-        return c * fold.step
-
-    def strides(self, place: ir.Affine) -> Iterator[tuple[ir.Fold, int]]:
-        """What the folds of all loops add."""
-        for dim in {self.dim_of(name) for name, _ in place.terms}:
-            for fold in self.folds[dim]:
-                stride = self.stride(place, fold)
-                if not provably_equal(fold.count, 1) and not provably_equal(stride, 0):
-                    yield fold, stride
-
-    def constant(self, place: ir.Affine) -> int:
-        """The value of an index expression where all folds begin."""
-        return place.constant + sum(
-            c * self.dims[name].first for name, c in place.terms if name in self.dims
-        )
-
-    def width(
-        self, layout: ir.Layout, place: ir.Affine, fold: ir.Fold, others: Sequence[ir.Fold] = ()
-    ) -> int:
-        """How many iterations of a fold touch elements that can be moved at once: these follow each
-        other, begin at a multiple of their size, and are there all or none. ``others``: folds of
-        which each iteration is on its own."""
-        size = layout.itemsize
-        if not provably_equal(self.stride(place, fold), size) or fold.step != 1:
-            return 1
-        rest = [s for f, s in self.strides(place) if f != fold]
-        rest.append(self.constant(place))
-        ends = self.dims[fold.dim].extent if self.ragged[fold.dim] else 0
-        width = max(1, 16 // size)
-        while width > 1 and (
-            fold.count % width
-            or layout.base % (width * size)
-            or not all(provably_divides(width * size, s) for s in rest)
-            or not provably_divides(width, ends)
-        ):
-            width //= 2
-        return width

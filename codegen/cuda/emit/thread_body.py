@@ -10,11 +10,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from tcl.codegen.cuda.cpp.types import c_type
-from tcl.codegen.cuda.emit.fragments import LoadedFragment, fragments
+from tcl.codegen.cuda.emit.fragments import read_fragment, register_of
 from tcl.codegen.cuda.emit.mma import tensor_cores
-from tcl.codegen.cuda.emit.scope import CudaScope, Geometry
+from tcl.codegen.cuda.emit.scope import CudaScope
 from tcl.codegen.cuda.emit.writer import Writer, iteration
 from tcl.codegen.loopir import ir
+from tcl.codegen.loopir.fragments import Fragment, fragments
+from tcl.codegen.loopir.geometry import Geometry
 from tcl.grammar.sizes.varying import provably_at_least, provably_divides
 
 
@@ -78,7 +80,10 @@ class _Body:
     def write(self, scope: CudaScope) -> None:
         """What is read, then the loops."""
         writer, lane = self.writer, self.lane
-        read = {f: f.read(writer, scope) for f in fragments(self.geometry, self.loops, self.body)}
+        read = {
+            f: read_fragment(f, writer, scope)
+            for f in fragments(self.geometry, self.loops, self.body)
+        }
         known = {f.load.ref for f in read}
         fixed = [x.fold for x in self.loops if x.fold != lane]
         with writer.unrolled(fixed, scope) as inner:
@@ -92,7 +97,7 @@ class _Body:
                 self._lanes(within, inner, read)
 
     def _lanes(
-        self, guarded: Sequence[str], scope: CudaScope, read: Mapping[LoadedFragment, str]
+        self, guarded: Sequence[str], scope: CudaScope, read: Mapping[Fragment, str]
     ) -> None:
         """The statements, in lanes if there are any."""
         writer, lane = self.writer, self.lane
@@ -118,10 +123,10 @@ class _Body:
                 made = f"{name} + {k}" if k else name
                 writer.lines.add(f"store<{width}>({place}, {made});")
 
-    def _with(self, read: Mapping[LoadedFragment, str], scope: CudaScope) -> CudaScope:
+    def _with(self, read: Mapping[Fragment, str], scope: CudaScope) -> CudaScope:
         """The place, where these fragments are known."""
         return scope.with_loaded(
-            {f.load.ref: f.register_of(name, scope) for f, name in read.items()}
+            {f.load.ref: register_of(f, name, scope) for f, name in read.items()}
         )
 
     def _gathered(self, lane: ir.Fold) -> dict[ir.TensorRef, tuple[str, int]]:

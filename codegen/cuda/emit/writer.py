@@ -11,10 +11,11 @@ from tcl.codegen.cuda.cpp.lines import Lines
 from tcl.codegen.cuda.cpp.types import c_type, from_memory
 from tcl.codegen.cuda.emit.accesses import AccessWriter
 from tcl.codegen.cuda.emit.names import Names
-from tcl.codegen.cuda.emit.scope import CudaScope, Geometry
+from tcl.codegen.cuda.emit.scope import CudaScope
 from tcl.codegen.cuda.emit.sizes import SizeParameters
 from tcl.codegen.cuda.emit.values import Expressions
 from tcl.codegen.loopir import ir
+from tcl.codegen.loopir.geometry import Geometry
 from tcl.codegen.loopir.walk import statements, values_in, walk
 from tcl.grammar.syntax.types import ScalarType
 
@@ -181,12 +182,3 @@ def _used(
                 if ref not in read:
                     named |= {geometry.dim_of(n) for a in affine for n, _ in a.terms}
     return [d for d in geometry.dims if d in named]
-
-
-def chain(statement: ir.Statement) -> tuple[list[ir.Loop], ir.Statement]:
-    """Loops in each other, and what lies in the innermost."""
-    loops = []
-    while isinstance(statement, ir.For):
-        loops.append(statement.loop)
-        statement = statement.body
-    return loops, statement

@@ -6,6 +6,14 @@ it cannot show: speed, and how real hardware rounds and orders beyond that model
 """
 
 from tcl.codegen.cuda.emulator.compiler import EmulationError, why_not
-from tcl.codegen.cuda.emulator.emulated import ORDERS, Emulated, Order, compile_modules
+from tcl.codegen.cuda.emulator.emulated import ORDERS, Emulated, Order, Requests, compile_modules
 
-__all__ = ["ORDERS", "Emulated", "EmulationError", "Order", "compile_modules", "why_not"]
+__all__ = [
+    "ORDERS",
+    "Emulated",
+    "EmulationError",
+    "Order",
+    "Requests",
+    "compile_modules",
+    "why_not",
+]

@@ -5,17 +5,23 @@
 #include "state.h"
 
 using emulator::Access;
+
+static void seen(void* p, unsigned size, Access kind, void* place) {
+  emulator::trace_access(p, size, kind, place);
+  emulator::access(p, size, size, kind, place);
+}
+
 #define HIDDEN extern "C" __attribute__((visibility("hidden")))
 #define HERE __builtin_return_address(0)
 
 #define ACCESSES(N)                                                                            \
-  HIDDEN void __tsan_read##N(void* p) { emulator::access(p, N, N, Access::read, HERE); }       \
-  HIDDEN void __tsan_write##N(void* p) { emulator::access(p, N, N, Access::write, HERE); }     \
+  HIDDEN void __tsan_read##N(void* p) { seen(p, N, Access::read, HERE); }                       \
+  HIDDEN void __tsan_write##N(void* p) { seen(p, N, Access::write, HERE); }                     \
   HIDDEN void __tsan_unaligned_read##N(void* p) {                                              \
-    emulator::access(p, N, N, Access::read, HERE);                                             \
+    seen(p, N, Access::read, HERE);                                                            \
   }                                                                                            \
   HIDDEN void __tsan_unaligned_write##N(void* p) {                                             \
-    emulator::access(p, N, N, Access::write, HERE);                                            \
+    seen(p, N, Access::write, HERE);                                                           \
   }
 ACCESSES(1)
 ACCESSES(2)

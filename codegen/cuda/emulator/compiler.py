@@ -95,6 +95,7 @@ class Runtime:
     scheduler: bytes
     memory: bytes
     callbacks: bytes
+    trace: bytes
 
 
 @functools.cache

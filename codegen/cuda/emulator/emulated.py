@@ -13,7 +13,7 @@ from tcl.codegen.cuda.emit.module import SHARED, CudaModule
 from tcl.codegen.cuda.emulator.arena import ERRORS, Arena, Array, arena_of
 from tcl.codegen.cuda.emulator.compiler import CompilerError, EmulationError, build_library
 from tcl.codegen.cuda.emulator.findings import describe
-from tcl.codegen.cuda.emulator.native import LaunchRequest, NativeLibrary
+from tcl.codegen.cuda.emulator.native import KindTraffic, LaunchRequest, NativeLibrary, Origin
 from tcl.codegen.loopir import ir
 from tcl.common.errors import CompileError
 
@@ -21,25 +21,51 @@ Order: TypeAlias = Literal["forward", "reverse", "random"]
 ORDERS: tuple[Order, ...] = ("forward", "reverse", "random")
 """In which a block's threads, and the blocks, take their turns."""
 
+TRACED = (
+    *("global reads", "global writes", "global copies"),
+    *("shared reads", "shared writes", "shared copies", "matrix reads"),
+)
+"""Kinds of requests for memory, in the order of ``Traced`` in trace.h."""
 
-def compile_modules(modules: Sequence[CudaModule], *, checked: bool = True) -> list[Emulated]:
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What warps asked for by one kind of request."""
+
+    requests: int
+    units: int
+    """Sectors of global memory, wavefronts of shared memory."""
+    bytes: int
+
+
+Requests: TypeAlias = Mapping[str, Asked]
+"""By kind; empty where nobody traced them."""
+
+
+def compile_modules(
+    modules: Sequence[CudaModule], *, checked: bool = True, traced: bool = False
+) -> list[Emulated]:
     """The modules, compiled together: 20 to 50 at once take a fraction of the time that each
     takes alone.
 
     With ``checked`` every access is watched, which takes five to ten times longer to run.
     Without, an access outside all tensors or of a vector that is not aligned can end the process.
+    With ``traced``, too, runs say what warps asked of memory, which takes several times longer.
     Raises ``CompileError`` with the place among ``modules`` and the line if one does not compile,
     ``EmulationError`` if nothing can be emulated on this machine.
     """
     if not modules:
         return []
     try:
-        library = NativeLibrary(build_library(emulated_unit(modules), checked=checked))
+        library = NativeLibrary(
+            build_library(emulated_unit(modules, traced=traced), checked=checked)
+        )
     except CompilerError as error:
         raise refusal(str(error), modules) from None
     lock = threading.Lock()
     return [
-        Emulated(module, number, library, checked, lock) for number, module in enumerate(modules)
+        Emulated(module, number, library, checked, traced, lock)
+        for number, module in enumerate(modules)
     ]
 
 
@@ -52,6 +78,7 @@ class Emulated:
     """Among those it was compiled with."""
     library: NativeLibrary
     checked: bool
+    traced: bool
     lock: threading.Lock
     """The library runs one launch at a time."""
 
@@ -61,8 +88,9 @@ class Emulated:
         order: Order = "forward",
         *,
         seed: int = 1,
-    ) -> None:
-        """Runs all launches on copies of the arrays, and copies outputs back.
+    ) -> tuple[Requests, ...]:
+        """Runs all launches on copies of the arrays, and copies outputs back. Where they are
+        traced: what their warps asked of memory, launch by launch.
 
         Arrays have the shapes and strides of the module's layouts; their copies lie as aligned
         as the layouts promise and no more. Outputs are not cleared before.
@@ -71,8 +99,12 @@ class Emulated:
         """
         arena = arena_of(self.module, arrays)
         problems: list[str] = []
+        asked: list[Requests] = []
         for position in range(len(self.module.launches)):
-            problems += self._launch(position, arena, order, seed)
+            traffic = (KindTraffic * len(TRACED))() if self.traced else None
+            problems += self._launch(position, arena, order, seed, traffic)
+            kinds = zip(TRACED, traffic or (), strict=self.traced)
+            asked.append({kind: Asked(t.requests, t.units, t.bytes) for kind, t in kinds})
             if problems:
                 break
         if not problems and (place := arena.overwritten()) is not None:
@@ -87,8 +119,16 @@ class Emulated:
             if tensor.role is ir.Role.OUTPUT and 0 not in tensor.layout.extents:
                 array, place = arrays[tensor.name], arena.places[tensor.name]
                 array[...] = arena.elements(place, array.dtype)
+        return tuple(asked)
 
-    def _launch(self, position: int, arena: Arena, order: Order, seed: int) -> list[str]:
+    def _launch(
+        self,
+        position: int,
+        arena: Arena,
+        order: Order,
+        seed: int,
+        traffic: ctypes.Array[KindTraffic] | None,
+    ) -> list[str]:
         launch = self.module.launches[position]
         if not 1 <= launch.threads <= 1024 or launch.blocks < 0:
             raise EmulationError(
@@ -98,12 +138,17 @@ class Emulated:
         words = [*map(arena.address, launch.tensors), *launch.sizes]
         words += [arena.address(ERRORS)] if self.module.sites else []
         arguments = (ctypes.c_void_p * max(1, len(words)))(*words)
+        begins = sorted((p.start, p.first) for p in arena.places.values())
+        origins = (Origin * len(begins))(*(Origin(*b) for b in begins))
         request = LaunchRequest(
             kernel=self.library.function(entry(self.number, position)),
             arguments=ctypes.cast(arguments, ctypes.c_void_p),
             arena=arena.memory.ctypes.data,
             inside=arena.inside.ctypes.data,
             shared=self.library.pointer(shared_symbol(self.number)),
+            traffic=None if traffic is None else ctypes.addressof(traffic),
+            origins=ctypes.addressof(origins),
+            number_of_origins=len(begins),
             arena_size=len(arena.memory),
             blocks=launch.blocks,
             threads=launch.threads,
@@ -126,14 +171,16 @@ GUARD = 64 << 10
 _EXPORTED = 'extern "C" __attribute__((visibility("default")))'
 _KERNEL = re.compile(r'\bextern\s+"C"\s+(?=__global__\b)')
 _STATIC = re.compile(r"^(?!.*(?://|\bextern\b).*__shared__\b).*\b__shared__\b.*$", re.MULTILINE)
+_LOOP = re.compile(r"\bfor \((?:int|long long) (\w+) = [^;]*;[^;]*;[^;{]*\) \{$", re.MULTILINE)
 _ERROR = re.compile(r"^module(\d+)\.cu:(\d+):(?:\d+:)? (?:fatal )?error: (.*)$", re.MULTILINE)
 _MENTION = re.compile(r"^module(\d+)\.cu:(\d+):()", re.MULTILINE)
 
 
-def emulated_unit(modules: Sequence[CudaModule]) -> str:
-    """The text: each module's own source, in a namespace of its own."""
+def emulated_unit(modules: Sequence[CudaModule], *, traced: bool = False) -> str:
+    """The text: each module's own source, in a namespace of its own. ``traced``: loops say which
+    iteration they are in."""
     parts = ['#include "intrinsics.h"\n#include "ptx.h"\n']
-    parts += [_namespace(number, module) for number, module in enumerate(modules)]
+    parts += [_namespace(number, module, traced) for number, module in enumerate(modules)]
     return "".join(parts)
 
 
@@ -152,7 +199,7 @@ def shared_symbol(number: int) -> str:
     return f"emulated_shared_{number}"
 
 
-def _namespace(number: int, module: CudaModule) -> str:
+def _namespace(number: int, module: CudaModule, traced: bool) -> str:
     if static := _STATIC.search(module.source):
         raise CompileError(f"only dynamic shared memory is emulated: {static[0].strip()}")
     entries = ""
@@ -163,10 +210,13 @@ def _namespace(number: int, module: CudaModule) -> str:
         entries += f"{_EXPORTED} EMULATOR {head} {{ {launch.name}({arguments}); }}\n"
     # With C linkage, kernels of one name would be one, whatever namespace they are in. A definition
     # of the shared memory in sight makes the kernel's own `extern` declaration mean this array.
+    source = _KERNEL.sub("", module.source)
+    if traced:
+        source = _LOOP.sub(r"\g<0> emulator::Iteration iteration_(__LINE__, \g<1>);", source)
     return (
         f"namespace device {{ namespace module_{number} {{ namespace {{\n"
         f"__align__(128) unsigned char {SHARED}[{shared_room(module)}];\n"
-        f'#line 1 "module{number}.cu"\n{_KERNEL.sub("", module.source)}\n'
+        f'#line 1 "module{number}.cu"\n{source}\n'
         f'}}\n#line 1 "entries.cu"\n{entries}'
         f"{_EXPORTED} unsigned char* const {shared_symbol(number)} = {SHARED};\n"
         f"}} }}\n"

@@ -4,9 +4,11 @@
 #include <link.h>
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "races.h"
+#include "trace.h"
 
 namespace emulator {
 
@@ -119,6 +121,17 @@ void observe(Region& region, const unsigned char* address, unsigned size, Access
   report_at(race, region, address, size);
 }
 
+// Bytes from the first element of the tensor in which an address of global memory lies, so that
+// sectors are those of a tensor that begins at one; tensors lie far apart.
+std::int64_t within_tensor(std::int64_t offset) {
+  const Origin* end = launch->origins + launch->number_of_origins;
+  const Origin* next = std::upper_bound(
+      launch->origins, end, offset, [](std::int64_t at, const Origin& o) { return at < o.begin; });
+  if (next == launch->origins) return offset;
+  std::int64_t apart = (next - launch->origins) << 44;
+  return offset - next[-1].first + apart;
+}
+
 // Where this library lies, and its constants: all that kernels may touch beside tensors.
 int find_image(dl_phdr_info* info, std::size_t, void*) {
   const auto* here = reinterpret_cast<const unsigned char*>(&launch);
@@ -218,6 +231,22 @@ bool access(const void* pointer, unsigned size, unsigned alignment, Access kind,
   return true;
 }
 
+void trace_access(const void* pointer, unsigned size, Access kind, void* place) {
+  if (!launch->traffic || !current) return;
+  const auto* address = static_cast<const unsigned char*>(pointer);
+  bool read = kind == Access::read;
+  if (within(shared, address))
+    trace(read ? Traced::shared_read : Traced::shared_write, address - shared.begin, size, place);
+  else if (within(global, address))
+    trace(read ? Traced::global_read : Traced::global_write,
+          within_tensor(address - global.begin), size, place);
+}
+
+void trace_matrix_row(const void* row, void* place) {
+  if (launch->traffic)
+    trace(Traced::matrix_read, static_cast<const unsigned char*>(row) - shared.begin, 16, place);
+}
+
 void require_shared(const void* pointer, unsigned alignment, void* place) {
   const auto* address = static_cast<const unsigned char*>(pointer);
   if (!within(shared, address)) {
@@ -230,6 +259,12 @@ void require_shared(const void* pointer, unsigned alignment, void* place) {
 
 void copy_async(void* to, const void* from, unsigned size, bool valid, void* place) {
   require_shared(to, size, place);
+  if (launch->traffic) {
+    trace(Traced::shared_copy, static_cast<unsigned char*>(to) - shared.begin, size, place);
+    const auto* source = static_cast<const unsigned char*>(from);
+    if (valid && within(global, source))
+      trace(Traced::global_copy, within_tensor(source - global.begin), size, place);
+  }
   if (!access(to, size, size, Access::write, place)) return;
   if (valid && !access(from, size, size, Access::read, place)) return;
   if (launch->checked)

@@ -23,13 +23,25 @@ class Finding(ctypes.Structure):
     )
 
 
+class KindTraffic(ctypes.Structure):
+    """The requests of one kind."""
+
+    _fields_ = tuple((name, ctypes.c_uint64) for name in ("requests", "units", "bytes"))
+
+
+class Origin(ctypes.Structure):
+    """Where a tensor's bytes begin, and its first element."""
+
+    _fields_ = (("begin", ctypes.c_int64), ("first", ctypes.c_int64))
+
+
 class LaunchRequest(ctypes.Structure):
     """A launch, and the room for what is found."""
 
     _fields_ = (
         *((name, ctypes.c_void_p) for name in ("kernel", "arguments", "arena", "inside")),
-        *((name, ctypes.c_void_p) for name in ("shared", "findings")),
-        ("arena_size", ctypes.c_size_t),
+        *((name, ctypes.c_void_p) for name in ("shared", "findings", "traffic", "origins")),
+        *((name, ctypes.c_size_t) for name in ("number_of_origins", "arena_size")),
         *((name, ctypes.c_uint) for name in ("blocks", "threads", "shared_size", "shared_room")),
         *((name, ctypes.c_uint) for name in ("order", "seed", "checked")),
         *((name, ctypes.c_uint) for name in ("most_findings", "number_of_findings")),

@@ -94,7 +94,10 @@ EMULATOR void multiply(unsigned line, float (&d)[4], const unsigned (&a)[4],
 template <int MATRICES, bool TRANSPOSED>
 EMULATOR void load_matrices(unsigned line, unsigned (&d)[MATRICES], const void* row) {
   void* place = EMULATOR_PLACE;
-  if (lane() < 8 * MATRICES) emulator::require_shared(row, 16, place);
+  if (lane() < 8 * MATRICES) {
+    emulator::require_shared(row, 16, place);
+    emulator::trace_matrix_row(row, place);
+  }
   emulator::Payload mine = {};
   __builtin_memcpy(mine.words, &row, sizeof row);
   emulator::exchange(mine, 0xffffffffu, line);

@@ -26,6 +26,19 @@ enum class Access { read, write, atomic };
 // does no harm; an access that would does not return.
 bool access(const void* address, unsigned size, unsigned alignment, Access kind, void* place);
 
+// Notes an access for the sums of requests, where a launch asks for these.
+void trace_access(const void* address, unsigned size, Access kind, void* place);
+// A row of a matrix that a warp reads.
+void trace_matrix_row(const void* row, void* place);
+
+// An iteration of a loop in the kernel's source, where requests are traced.
+void enter_iteration(unsigned line, long long number);
+void leave_iteration();
+struct Iteration {
+  EMULATOR Iteration(unsigned line, long long number) { enter_iteration(line, number); }
+  EMULATOR ~Iteration() { leave_iteration(); }
+};
+
 // For threads that meet in a warp: what each brings, and takes along.
 struct Payload {
   unsigned words[6];

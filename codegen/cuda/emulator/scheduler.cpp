@@ -7,6 +7,7 @@
 
 #include "state.h"
 #include "switch.h"
+#include "trace.h"
 
 namespace emulator {
 
@@ -147,6 +148,7 @@ void release_block() {
     return;
   }
   for (Fiber& fiber : fibers) fiber.state = State::ready;
+  if (launch->traffic) end_requests();
   clock_.barrier = ++clock_.now;
 }
 
@@ -167,6 +169,7 @@ void run_block(unsigned block) {
     *fiber.canary = CANARY;
     fiber.state = State::ready;
     fiber.copies.clear();
+    fiber.turns.clear();
     fiber.committed = 0;
     prepare(fiber, bottom, &run_thread);
   }
@@ -181,6 +184,7 @@ void run_block(unsigned block) {
     for (unsigned warp = 0; warp < warps.size(); ++warp) released |= release_warp(warp);
     if (!released && !stopped) release_block();
   }
+  if (launch->traffic) end_requests();
 }
 
 void run_launch() {
@@ -194,6 +198,7 @@ void run_launch() {
   fibers.assign(threads, {});
   for (unsigned i = 0; i < threads; ++i) fibers[i].number = i;
   warps.assign((threads + 31) / 32, {});
+  if (launch->traffic) begin_trace(threads);
   std::vector<unsigned> blocks;
   arrange(blocks, launch->blocks);
   arrange(order, threads);

@@ -39,6 +39,16 @@ struct Finding {
   std::int64_t offset;          // bytes from the start of the arena, or of shared memory
 };
 
+// The requests of one kind, their sectors or wavefronts, and the bytes that threads asked for.
+struct Traffic {
+  std::uint64_t requests, units, bytes;
+};
+
+// Where a tensor's bytes begin, and its first element, from the start of the arena.
+struct Origin {
+  std::int64_t begin, first;
+};
+
 // What is asked for, and the room for what is found: as native.py has it.
 struct Launch {
   void (*kernel)(void* const* arguments);
@@ -47,6 +57,9 @@ struct Launch {
   const unsigned char* inside;  // per byte of the arena: READABLE, WRITABLE
   unsigned char* shared;
   Finding* findings;
+  Traffic* traffic;       // per kind, see trace.h; nullptr: nobody asks for it
+  const Origin* origins;  // of the tensors, by where they begin
+  std::size_t number_of_origins;
   std::size_t arena_size;
   unsigned blocks, threads;
   unsigned shared_size, shared_room;
@@ -76,6 +89,7 @@ struct Fiber {
   unsigned mask, line;
   Payload brought;
   std::vector<Copy> copies;
+  std::vector<std::uint64_t> turns;  // of each loop that it is in: which iterations these are
   unsigned committed;
 };
 

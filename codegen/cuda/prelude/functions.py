@@ -58,6 +58,20 @@ __device__ inline double rnorm_of(double a, double b, double c = 0.0, double d =
     return scale * (1.0 / sqrt((a * a + b * b) + (c * c + d * d)));
 }
 """,
+    "expit_of": """\
+// 1 / (1 + exp(-x)), by an exponential that does not overflow; of float32, with what rounding lost.
+__device__ inline float expit_of(float x)
+{
+    float e = expf(-fabsf(x)), above = x < 0.0f ? e : 1.0f, below = 1.0f + e;
+    float lost = (1.0f - below) + e, inverse = 1.0f / below, ratio = above * inverse;
+    return fmaf(fmaf(-ratio, below, above) - ratio * lost, inverse, ratio);
+}
+__device__ inline double expit_of(double x)
+{
+    double e = exp(-fabs(x));
+    return (x < 0.0 ? e : 1.0) / (1.0 + e);
+}
+""",
     "chebyshev": """\
 // The sum of a Chebyshev series at t, by Clenshaw's recurrence.
 template <int count>

@@ -141,7 +141,6 @@ def test_a_cpus_options_are_refused_for_all_nests_too(key: str) -> None:
 
 GPU_ONLY: dict[str, Any] = {
     "threads": (8, 8),
-    "split": (0, 0, 4),
     "buffers": 2,
 }
 

@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 
 from tcl.codegen.cuda.emit.module import Launch
-from tcl.codegen.cuda.run.occupancy import Occupancy, Resources, occupancy, read_resources
+from tcl.codegen.cuda.run.occupancy import Resources, occupancy, read_resources
 from tcl.codegen.devices.gpu import A100, H200, PROFILES, T4, GpuProfile
+from tcl.codegen.devices.occupancy import Occupancy
 
 ORACLE = """\
 #include <cstddef>

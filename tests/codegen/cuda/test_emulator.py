@@ -431,9 +431,9 @@ def test_its_own_code_is_compiled_once_for_all_processes(
     run, make = own.run_compiler, own._runtime.__wrapped__
     monkeypatch.setattr(own, "run_compiler", lambda *given: compiled.append(run(*given)))
     first = [file.read_bytes() for file in make()]
-    assert len(compiled) == len(first) == 3
+    assert len(compiled) == len(first) == 4
     assert [file.read_bytes() for file in make()] == first
-    assert len(compiled) == 3
+    assert len(compiled) == 4
     before = own._made_of()
     monkeypatch.setattr(own, "_RUNTIME", (*own._RUNTIME, "-DNEW"))
     assert own._made_of() != before
@@ -459,7 +459,8 @@ def test_built_ins_agree_with_the_reference() -> None:
     x = np.concatenate([floats(196) * 3, RNG.random(56, np.float32), [0, -0.0, np.inf, np.nan]])
     x = RNG.permutation(x.astype(np.float32)).reshape(4, 64)
     modules, expected = [], []
-    for name, arity in BUILTINS.items():
+    cudas = {name: arity for name, arity in BUILTINS.items() if name != "expit"}
+    for name, arity in cudas.items():
         function = LIBM_FLOAT32.get(name) or getattr(special, name, None) or LIBM.get(name)
         assert function is not None, name
         arguments = ", ".join(f"X[threadIdx.x + {64 * i}]" for i in range(arity))
@@ -470,7 +471,7 @@ def test_built_ins_agree_with_the_reference() -> None:
         modules.append(k.module(source, tensors, threads=64))
         expected.append([_value(function, x[:arity, i]) for i in range(64)])
     for name, emulated, values in zip(
-        BUILTINS, compile_modules(modules, checked=False), expected, strict=True
+        cudas, compile_modules(modules, checked=False), expected, strict=True
     ):
         arrays = outputs(emulated.module, X=x)
         emulated.run(arrays)

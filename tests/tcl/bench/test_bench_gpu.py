@@ -25,40 +25,39 @@ if str(ROOT) not in sys.path:
 
 from gpu_fakes import Recorder, fake_cupy, fake_nvml, fake_torch
 
-from benchmarks.gpu.bars import Bar, bars, row_number
 from benchmarks.gpu.budget import Budget
-from benchmarks.gpu.ceilings import Ceilings, Measured
-from benchmarks.gpu.clock import DeviceForm, HostClock, Run, Timed, schedule
+from benchmarks.gpu.clock import DeviceForm, HostClock, Run, Sample, Timed, schedule
 from benchmarks.gpu.cuda_clocks import CupyClock, Nvml, TorchClock
 from benchmarks.gpu.describe import describe_host, missing, select_device
-from benchmarks.gpu.lanes import measure
-from benchmarks.gpu.peers import cupy_arrays, ours_peer
-from benchmarks.gpu.prepared import prepare
-from benchmarks.gpu.report import COMPILED, TORCH, Entry, Report, Result
-from benchmarks.gpu.rows import GPU_ROWS, GpuRow, gpu_rows, rehearsed
-from benchmarks.gpu.run import SPECS, Settings, run
-from benchmarks.gpu.samples import Sample, counted, enough, quartiles, spread
-from benchmarks.gpu.table import duration, lines
-from benchmarks.gpu.tuning import options_for
+from benchmarks.gpu.entry import GpuEntry
+from benchmarks.gpu.peers import cupy_peer, ours
+from benchmarks.gpu.report import (
+    EITHER,
+    THREADS,
+    Bar,
+    GpuReport,
+    Measured,
+    bars,
+    best_rates,
+    ceilings,
+    own_bar,
+)
+from benchmarks.gpu.rows import GPU_ROWS, asked, gpu_rows, in_suite, rehearsed, streams
+from benchmarks.gpu.run import OWN, PEERS, GpuLanes, Settings, options_for, run
+from benchmarks.gpu.table import lines
 from tcl.backends.targets import target
-from tcl.bench.arrays import load, save, widened
-from tcl.bench.contender import Spec
+from tcl.bench.arrays import load, save
+from tcl.bench.contender import Contender, Spec
+from tcl.bench.expected import ExpectedResults, prepare
 from tcl.bench.peers.names import DEFAULT, TUNED
-from tcl.bench.rows import SUITE, retyped
+from tcl.bench.result import Result
+from tcl.bench.rows import SUITE, Row
+from tcl.bench.run import as_result
 from tcl.codegen.options.options import MappingOptions
 from tcl.common.errors import ArgumentError
 from tcl.tuner.config import TunerConfig
 
 # Samples.
-
-
-def test_quartiles() -> None:
-    assert quartiles([4.0, 1.0, 3.0, 2.0, 5.0]) == (2.0, 3.0, 4.0)
-    assert quartiles([1.0, 2.0]) == (1.25, 1.5, 1.75)
-    assert quartiles([7.0]) == (7.0, 7.0, 7.0)
-    assert spread([9.0, 10.0, 11.0]) == pytest.approx(0.1)
-    with pytest.raises(ValueError, match="no quartiles of nothing"):
-        quartiles([])
 
 
 @pytest.mark.parametrize(
@@ -75,15 +74,16 @@ def test_quartiles() -> None:
     ],
 )
 def test_when_samples_are_enough(times: list[float], launches: int, wanted: bool) -> None:
-    assert enough([Sample(t) for t in times], launches) is wanted
+    assert GpuEntry("f", THREADS, tuple(times), launches=launches).enough is wanted
 
 
 def test_samples_at_a_low_clock_do_not_count() -> None:
-    samples = [Sample(1.0, 1900), Sample(2.0, 1000), Sample(3.0, None)]
-    assert counted(samples, 2000) == [samples[0], samples[2]]
-    assert counted(samples, None) == samples
-    slow = [Sample(1.0, 900), Sample(2.0, 800)]
-    assert counted(slow, 2000) == slow  # the device is never faster under this load
+    found = GpuEntry("f", THREADS, (1.0, 2.0, 3.0), mhz=(1900, 1000, None), highest_mhz=2000)
+    assert found.counted == (1.0, 3.0)
+    assert found.seconds == 2.0
+    assert replace(found, highest_mhz=None).counted == (1.0, 2.0, 3.0)
+    slow = replace(found, mhz=(900, 1000, 1000))
+    assert slow.counted == found.samples  # the device is never faster under this load
 
 
 # Time.
@@ -176,7 +176,7 @@ def device_clock(
     fakes = {
         "torch": fake_torch(device),
         "cupy": fake_cupy(device),
-        "pynvml": fake_nvml(highest=2000, now=1500),
+        "pynvml": fake_nvml(now=1500),
     }
     monkeypatch.setattr("benchmarks.gpu.cuda_clocks.import_module", fakes.__getitem__)
     made = TorchClock if kind == "torch" else CupyClock
@@ -219,8 +219,7 @@ def test_what_cannot_be_captured_is_launched(
 
 def test_clock_rates_are_optional(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("benchmarks.gpu.cuda_clocks.import_module", {}.__getitem__)
-    nvml = Nvml("0000:01:00.0")
-    assert (nvml.highest, nvml.mhz()) == (None, None)
+    assert Nvml("0000:01:00.0").mhz() is None
 
 
 # Rows.
@@ -228,10 +227,10 @@ def test_clock_rates_are_optional(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_rows() -> None:
     assert len({row.name for row in GPU_ROWS}) == len(GPU_ROWS)
-    suite = [row for row in GPU_ROWS if row.suite]
+    suite = [row for row in GPU_ROWS if in_suite(row)]
     assert {row.name for row in suite} == {row.name for row in SUITE}
     assert all(row.quick for row in suite)
-    first = [row.first for row in GPU_ROWS]
+    first = [asked(row) for row in GPU_ROWS]
     assert first == sorted(first, reverse=True)
     assert len(gpu_rows(None, True)) < len(gpu_rows(None, False)) == len(GPU_ROWS)
     assert next(r.name for r in gpu_rows("matmul 4096", True)) == "matmul 4096"
@@ -239,25 +238,20 @@ def test_rows() -> None:
         gpu_rows("nothing", False)
 
 
-def test_rows_of_other_types() -> None:
-    row = next(r for r in GPU_ROWS if r.type == "bfloat16")
-    like = next(r for r in GPU_ROWS if r.name == "matmul 4096")
-    assert {t.type.name for t in row.checked.tensors.values()} == {"bfloat16"}
-    cost, other = row.cost(), like.cost()
-    assert cost.operations == other.operations
-    assert (cost.read * 2, cost.written * 2) == (other.read, other.written)
-    assert "bfloat16(M, K) A" in row.text
-    assert retyped("float floats float64", "float16") == "float16 floats float64"
-
-
 def test_rows_that_stream_are_large() -> None:
-    names = {row.name for row in GPU_ROWS if row.streams}
+    names = {row.name for row in GPU_ROWS if streams(row)}
     assert {"softmax 16384x1024", "layernorm 16384x1024", "moments 1024x36864"} < names
     assert "bias+relu+scale 4096x4096" in names
     assert "softmax 4096x1024" not in names
 
 
-def named(name: str) -> GpuRow:
+def lenient(found: ExpectedResults, folder: Path) -> ExpectedResults:
+    """What is asked of peers."""
+    lanes = GpuLanes((), 0, Budget(None), None, print)
+    return lanes.wanted(Contender(PEERS[0], 1, (), folder), found)
+
+
+def named(name: str) -> Row:
     return next(row for row in GPU_ROWS if row.name == name)
 
 
@@ -266,26 +260,26 @@ def test_inputs_travel_in_files(type_: str, tmp_path: Path) -> None:
     if type_ == "bfloat16":
         pytest.importorskip("ml_dtypes")
     row = next(r for r in GPU_ROWS if r.entry == "matmul" and r.type == type_)
-    ready = prepare(rehearsed(row), tmp_path / "row", 3)
+    ready = prepare(rehearsed(row), tmp_path, 3)
     a, b = (load(ready.folder, f"input-{name}") for name in ready.task.inputs)
     assert a.dtype.name == type_
-    product = widened(a).astype(np.float64) @ widened(b).astype(np.float64)
+    product = a.astype(np.float64) @ b.astype(np.float64)
     step = 2.0 ** {"float32": -23, "float16": -10, "bfloat16": -7}[type_]
     off = (100 if type_ == "float32" else 30) * step * np.sqrt(np.square(product).mean())
     for wrong, right in ((0.0, True), (off, False)):
         save(tmp_path, "result-0", (product + wrong).astype(np.float32))
         assert (ready.expected.why_wrong(tmp_path) is None) == right
         save(tmp_path, "result-0", (product + wrong).astype(np.float32))
-        assert ready.lenient.why_wrong(tmp_path) is None
+        assert lenient(ready.expected, tmp_path).why_wrong(tmp_path) is None
     save(tmp_path, "result-0", (product + 100 * off).astype(np.float32))
-    assert ready.lenient.why_wrong(tmp_path) is not None
+    assert lenient(ready.expected, tmp_path).why_wrong(tmp_path) is not None
 
 
 def test_tf32_is_found_out_in_peers(tmp_path: Path) -> None:
     """Operands of 10 bits after the point, as tensor cores take them."""
     for row in (named("matmul 1024"), named("matmul 4096"), named("grouped conv C32@7")):
         row = replace(row, sizes=row.sizes.replace("M=4096,N=4096", "M=64,N=64"))
-        ready = prepare(row, tmp_path / row.name.replace("@", " "), 0)
+        ready = prepare(row, tmp_path, 0)
         a, b = (load(ready.folder, f"input-{n}") for n in ready.task.inputs[:2])
         a, b = (
             ((x.view(np.uint32) + 0x1000) & 0xFFFFE000).view(np.float32).astype(np.float64)
@@ -298,73 +292,62 @@ def test_tf32_is_found_out_in_peers(tmp_path: Path) -> None:
             found = np.einsum("ngchwij,gfcij->ngfhw", windows, b, optimize=True)
             found += load(ready.folder, "input-B")[:, :, None, None]
         save(tmp_path, "result-0", found.astype(np.float32))
-        assert "differs" in (ready.lenient.why_wrong(tmp_path) or "")
-
-
-def test_bytes_and_bools_stay_what_they_are(tmp_path: Path) -> None:
-    for array in (np.arange(3, dtype=np.uint16), np.array([True, False]), np.ones((), np.uint8)):
-        save(tmp_path, f"input-{'x'}", array)
-        found = load(tmp_path, f"input-{'x'}")
-        assert widened(found).dtype == array.dtype
-        np.testing.assert_array_equal(found, array)
+        assert "differs" in (lenient(ready.expected, tmp_path).why_wrong(tmp_path) or "")
 
 
 # Reports.
 
 
-def entry(seconds: float, **more: Any) -> Entry:
-    return Entry("f", (Sample(seconds),) * 3, 1, 1, True, **more)
+def entry(seconds: float) -> GpuEntry:
+    return GpuEntry("f", THREADS, (seconds,) * 3, mhz=(None,) * 3, launches=1, captured=True)
 
 
-def result(row: GpuRow, ours: float | None, **peers: float) -> Result:
+def result(row: Row, ours: float | None, **peers: float) -> Result:
     entries = {name.replace("_", "."): entry(s) for name, s in peers.items()}
-    entries[DEFAULT] = Entry("default", error="it is wrong") if ours is None else entry(ours)
-    cost = row.cost()
-    return Result(
-        row.name, row.kind, row.file, row.entry, row.type, row.values, row.suite,
-        cost.operations, cost.read, cost.written, entries,
-    )  # fmt: skip
+    wrong = GpuEntry("default", THREADS, (), error="it is wrong")
+    entries[DEFAULT] = wrong if ours is None else entry(ours)
+    return as_result(row, THREADS, entries, {})
 
 
-def report(*results: Result, **changes: Any) -> Report:
-    probes = (
-        Measured("a", "copy", 8_000, (2.0, 1.0, 4.0)),
-        Measured("b", "copy", 1_000, (1.0,)),
-        Measured("c", "float32", 100, (0.5,)),
-        Measured("d", "float16", 100, (), "no memory"),
-    )
+PROBES = (
+    Measured("a", "copy", 8_000, (2.0, 1.0, 4.0)),
+    Measured("b", "copy", 1_000, (1.0,)),
+    Measured("c", "float32", 100, (0.5,)),
+    Measured("d", "float16", 100, (), "no memory"),
+)
+
+
+def report(*results: Result, **changes: Any) -> GpuReport:
     latencies = {"tcl": [3e-6, 2e-6], "CuPy RawKernel": [2e-6]}
-    made = Report("2030-01-01", describe_host(), {"torch": "2"}, {"quick": True}, probes, latencies,
-                  results)  # fmt: skip
+    made = GpuReport("2030-01-01", describe_host(), {"torch": "2"}, {"quick": True},
+                     {THREADS: (ceilings(best_rates(PROBES)),)}, results,
+                     probes=PROBES, latencies=latencies)  # fmt: skip
     return replace(made, **changes)
 
 
-def verdict(made: Report, start: str) -> Bar:
+def verdict(made: GpuReport, start: str) -> Bar:
     return next(bar for bar in bars(made) if bar.name.startswith(start))
 
 
 def test_ceilings() -> None:
-    found = report().ceilings
-    assert found.rates == {"copy": 4000.0, "float32": 200.0}
-    assert found.seconds(400, 4000, "float32") == 2.0
-    assert found.seconds(100, 8000, "float32") == 2.0
-    assert found.seconds(100, 8000, "float16") is None
-    assert Ceilings({}).seconds(1, 1, "float32") is None
-
-
-def test_ratios_and_shares() -> None:
+    made = report()
+    assert made.rates == {"copy": 4000.0, "float32": 200.0}
     row = named("matmul 1024")
-    one = result(row, 2.0, torch=3.0, CuPy=1.0, torch_compile=8.0)
-    assert one.best() == ("CuPy", 1.0)
-    assert one.best((TORCH, COMPILED)) == ("torch", 3.0)
-    assert one.ratio() == 0.5
-    assert one.ratio((TORCH, COMPILED)) == 1.5
-    assert one.share(2.0, Ceilings({"copy": 1e30, "float32": row.cost().operations})) == 0.5
-    wrong = result(row, None, torch=3.0)
+    slowest = max(2 * 1024**3 / 200.0, row.cost().bytes_moved / 4000.0)
+    assert result(row, 1.0).share(1.0, made.ceiling(THREADS)) == pytest.approx(slowest)
+    half = named("matmul 4096 float16")  # a rate that is not known limits nothing
+    moving = half.cost().bytes_moved / 4000.0
+    assert result(half, 1.0).share(1.0, made.ceiling(THREADS)) == pytest.approx(moving)
+    assert result(row, 1.0).share(1.0, ceilings({})) is None
+
+
+def test_ratios() -> None:
+    one = result(named("matmul 1024"), 2.0, torch=3.0, CuPy=1.0, torch_compile=8.0)
+    assert one.best_peer == ("CuPy", 1.0)
+    assert one.fastest(EITHER) == ("torch", 3.0)
+    assert (one.ratio(), one.ratio(peers=EITHER)) == (0.5, 1.5)
+    wrong = result(named("matmul 1024"), None, torch=3.0)
     assert (wrong.ratio(), wrong.ours) == (None, None)
-    slow = entry(1.0, highest_mhz=2000)
-    slow = replace(slow, samples=(Sample(1.0, 2000), Sample(9.0, 500), Sample(9.0, 500)))
-    assert slow.seconds == 1.0
 
 
 def test_product_bar_takes_the_worst_row() -> None:
@@ -387,9 +370,7 @@ def test_bandwidth_bar() -> None:
     made = report(result(row, 1.0, torch=5.0), settings={"quick": False})
     moved = row.cost().bytes_moved
     made = replace(made, probes=(Measured("copy", "copy", moved, (0.93,)),))
-    own = row_number(made.results[0], made)
-    assert own is not None and own[0].startswith("pointwise")
-    assert own[1] == pytest.approx(0.93)
+    assert own_bar(made.results[0], made) == "0.93 of the copy bandwidth: met"
     bar = verdict(made, "pointwise")
     assert bar.verdict == "not all measured"
     assert "softmax 65536x1024" in bar.rows
@@ -397,7 +378,7 @@ def test_bandwidth_bar() -> None:
 
 
 def test_suite_bar() -> None:
-    suite = [row for row in GPU_ROWS if row.suite]
+    suite = [row for row in GPU_ROWS if in_suite(row)]
     made = report(*(result(row, 1.0, torch=1.2, torch_compile=3.0) for row in suite))
     bar = verdict(made, "whole suite")
     assert bar.value == pytest.approx(1.2)
@@ -426,7 +407,7 @@ def test_table_and_json() -> None:
     made = report(
         result(named("matmul 1024"), 2e-3, torch=1e-3),
         result(named("softmax 4096x1024"), None, torch=5e-6),
-        skipped={"WaveNet cell": "the time was up"},
+        left_out={"WaveNet cell": "the time was up"},
         absent={"Triton": "triton is not installed"},
     )
     text = "\n".join(lines(made))
@@ -444,8 +425,6 @@ def test_table_and_json() -> None:
     assert data["results"][0]["summary"]["ratio"] == 0.5
     assert {bar["verdict"] for bar in data["bars"]} >= {"not met", "met", "not measured"}
     assert "[0.001, 0.001, 0.001]" in made.text()
-    assert [duration(s) for s in (2.5, 2.5e-3, 2.5e-6, 2.5e-9)] == [
-        "2.5 s", "2.5 ms", "2.5 µs", "0.0025 µs"]  # fmt: skip
 
 
 GPU_NAMES = {row.name for row in GPU_ROWS}
@@ -533,8 +512,8 @@ def test_rehearsal_of_two_rows(tmp_path: Path) -> None:
 
 def rehearse(
     rows: str, *specs: Spec, cache: Path | None = None, **settings: Any
-) -> tuple[Report, list[Report]]:
-    seen: list[Report] = []
+) -> tuple[GpuReport, list[GpuReport]]:
+    seen: list[GpuReport] = []
     chosen = [rehearsed(row) for row in gpu_rows(rows, False)]
     say: Callable[[str], object] = lambda text: None  # noqa: E731
     found = run(
@@ -549,7 +528,7 @@ FAKE = Spec("fake", "gpu_fakes")
 
 def test_what_contenders_do_wrong_costs_them_the_row_alone() -> None:
     rows = "layernorm 4096*,softmax 4096*,matmul 512,stencil*,row sum*,column sum*"
-    found, seen = rehearse(rows, SPECS[0], FAKE, Spec("none", "gpu_fakes_that_are_not_there"))
+    found, seen = rehearse(rows, *OWN, FAKE, Spec("none", "gpu_fakes_that_are_not_there"))
     entries = {r.name: r.entries.get("fake") for r in found.results}
     errors = {name: e.error for name, e in entries.items() if e is not None}
     assert "process ended" in errors["softmax 4096x1024"]
@@ -576,30 +555,32 @@ def test_a_device_that_no_contender_can_use_costs_no_traceback() -> None:
         pytest.skip("there is one")
     rows = [rehearsed(named("row sum 4096x4096"))]
     device = {**describe_host(), "bus": "0000:01:00.0"}
-    found = run(rows, Settings("cuda"), device, lambda text: None, specs=(SPECS[0], SPECS[3]))
-    assert set(found.absent) == {"tcl", "CuPy"}
+    found = run(rows, Settings("cuda"), device, lambda text: None, specs=(*OWN, PEERS[2]))
+    assert set(found.absent) == {DEFAULT, "CuPy"}
     assert all("InsufficientDriver" in reason for reason in found.absent.values())
     assert found.results[0].entries == {}
     assert any("failed" in line or "row sum" in line for line in lines(found))
 
 
 def test_what_nobody_thought_of_costs_the_row_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    def fails(row: GpuRow, *others: Any) -> Any:
-        if row.entry == "row_sum":
-            raise MemoryError("no room")
-        return measure(row, *others)
+    measure = GpuLanes.measure
 
-    monkeypatch.setattr("benchmarks.gpu.run.measure", fails)
-    found, seen = rehearse("row sum*,column sum*", SPECS[0])
-    assert found.skipped == {"row sum 4096x4096": "it cannot be measured: MemoryError: no room"}
+    def fails(lanes: GpuLanes, where: str, *others: Any, **more: Any) -> Any:
+        if where.startswith("row sum"):
+            raise MemoryError("no room")
+        return measure(lanes, where, *others, **more)
+
+    monkeypatch.setattr(GpuLanes, "measure", fails)
+    found, seen = rehearse("row sum*,column sum*", *OWN)
+    assert found.left_out == {"row sum 4096x4096": "it cannot be measured: MemoryError: no room"}
     assert [r.name for r in found.results] == ["column sum 4096x4096"]
-    assert seen[1].skipped == found.skipped
+    assert seen[1].left_out == found.left_out
 
 
 def test_what_does_not_fit_is_skipped() -> None:
-    found, _ = rehearse("row sum*,column sum*", SPECS[0], budget=1e-3)
+    found, _ = rehearse("row sum*,column sum*", *OWN, budget=1e-3)
     assert found.results == ()
-    assert set(found.skipped) == {"row sum 4096x4096", "column sum 4096x4096"}
+    assert set(found.left_out) == {"row sum 4096x4096", "column sum 4096x4096"}
 
 
 @pytest.mark.parametrize(
@@ -612,10 +593,10 @@ def test_what_does_not_fit_is_skipped() -> None:
 def test_rows_can_be_rehearsed_with_the_peers_that_need_nothing(rows: str, least: int) -> None:
     """Ours and CuPy's formulations, through NumPy, in every type."""
     pytest.importorskip("ml_dtypes")
-    found, _ = rehearse(rows, SPECS[0], SPECS[3])
+    found, _ = rehearse(rows, *OWN, PEERS[2])
     errors = [f"{r.name}: {e.error}" for r in found.results for e in r.entries.values() if e.error]
     assert errors == []
-    assert not found.skipped
+    assert not found.left_out
     assert sum("CuPy" in r.entries for r in found.results) >= least
 
 
@@ -623,31 +604,32 @@ def test_rows_can_be_rehearsed_with_the_peers_that_need_nothing(rows: str, least
 def test_torch_can_be_rehearsed_on_every_row() -> None:
     pytest.importorskip("torch")
     pytest.importorskip("ml_dtypes")
-    found, _ = rehearse("*", SPECS[1])
+    found, _ = rehearse("*", PEERS[0])
     errors = [f"{r.name}: {e.error}" for r in found.results for e in r.entries.values() if e.error]
-    assert errors == []
+    # CPUs may have no instruction for products of 16-bit floats.
+    assert [text for text in errors if "not tried" not in text] == []
     assert all(r.entries for r in found.results)
 
 
 @pytest.mark.slow
 def test_compiled_torch_can_be_rehearsed() -> None:
     pytest.importorskip("torch")
-    found, _ = rehearse("bias*4096x4096,matmul 512", SPECS[2], quick=True)
-    assert all(r.entries[COMPILED].seconds for r in found.results), found
+    found, _ = rehearse("bias*4096x4096,matmul 512", PEERS[1], quick=True)
+    assert all(r.entries["torch.compile"].seconds for r in found.results), found
 
 
 def test_tuned_options_are_measured_beside_the_default(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    asked: list[tuple[str, float, int]] = []
+    searched: list[tuple[str, float, int]] = []
 
-    def found_for(row: GpuRow, seconds: float, cache: Path, seed: int, device: str) -> str:
-        asked.append((row.name, seconds, seed))
+    def found_for(row: Row, settings: Settings, cache: Path) -> str:
+        searched.append((row.name, settings.tune, settings.seed))
         return MappingOptions("naive").to_json()
 
     monkeypatch.setattr("benchmarks.gpu.run.options_for", found_for)
-    found, _ = rehearse("row sum*", SPECS[0], cache=tmp_path / "c.db", tune=2.5, seed=4)
-    assert asked == [("row sum 4096x4096", 2.5, 4)]
+    found, _ = rehearse("row sum*", *OWN, cache=tmp_path / "c.db", tune=2.5, seed=4)
+    assert searched == [("row sum 4096x4096", 2.5, 4)]
     entries = found.results[0].entries
     assert {name: e.form for name, e in entries.items()} == {DEFAULT: "default", TUNED: "tuned"}
     assert all(e.seconds for e in entries.values())
@@ -668,19 +650,19 @@ def test_options_come_from_a_search_and_from_the_cache(
         monkeypatch.setattr(f"{module}.target", lambda device, threads: emulated)
     row = rehearsed(gpu_rows("row sum*", quick=True)[0])
     cache = tmp_path / "c.db"
-    assert options_for(row, 0.0, cache, 4, "cuda") == ""
-    found = options_for(row, 1.0, cache, 4, "cuda")
+    assert options_for(row, Settings(), cache) == ""
+    found = options_for(row, Settings(tune=1.0, seed=4), cache)
     assert MappingOptions.from_json(found)
-    assert options_for(row, 0.0, cache, 4, "cuda") == found
+    assert options_for(row, Settings(), cache) == found
 
 
 @pytest.mark.parametrize(
     "source",
     [
-        ours_peer._KERNEL,
-        ours_peer._EMPTY,
-        cupy_arrays._COPY % {"each": 1},
-        cupy_arrays._COPY % {"each": 4},
+        ours._KERNEL,
+        ours._EMPTY,
+        cupy_peer._COPY % {"each": 1},
+        cupy_peer._COPY % {"each": 4},
     ],
 )
 def test_kernels_that_show_limits_can_be_compiled(source: str) -> None:

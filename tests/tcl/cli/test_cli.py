@@ -83,6 +83,7 @@ def test_check_loads_little() -> None:
     [
         ("ast", "C(m, n) +=! A(m, k) * B(k, n)"),
         ("canonical", "t0(i0, i2)"),
+        ("grad", "float(5, 6) d_A"),
         ("ir", "m"),
         ("schedule", "m"),
         ("source", "define"),
@@ -96,7 +97,7 @@ def test_show(mm: Path, stage: str, expected: str) -> None:
     assert expected in done.stdout
 
 
-@pytest.mark.parametrize("stage", ["ast", "canonical", "reference"])
+@pytest.mark.parametrize("stage", ["ast", "canonical", "grad", "reference"])
 @pytest.mark.parametrize(
     ("given", "sentence"),
     [

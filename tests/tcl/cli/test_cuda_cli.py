@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 from command_line import here
 from cuda_modules import needs_nvrtc
+
+from tcl.codegen.cuda.emulator import why_not
 
 MM = """
 def mm(float(M, K) A, float(K, N) B) -> (C) { C(m, n) +=! A(m, k) * B(k, n) }
@@ -65,6 +68,46 @@ def test_resources(file: Path, tmp_path: Path, entry: str) -> None:
     )
     assert rows and all(row.startswith(f"{entry}_") and "% of warps" in row for row in rows)
     assert len(list((tmp_path / "objects").iterdir())) == 1  # kept
+
+
+@pytest.mark.parametrize("entry", ["mm", "lut"])
+def test_counters(file: Path, entry: str) -> None:
+    """What a GPU is asked for, with no GPU and no NVRTC."""
+    sizes = {"mm": "M=256,K=256,N=256", "lut": "R=10,N=5000"}[entry]
+    done = here(
+        *("show", file, "-e", entry, "-s", sizes, "--device", "h200", "--stage", "counters"),
+    )
+    assert done.returncode == 0, done.stderr
+    title, *rows = done.stdout.splitlines()
+    assert title == f"{entry} on H200 (sm_90)"
+    said = [row for row in rows if row.startswith("  ")]
+    assert all(row.endswith("  counted, not measured") for row in said)
+    words = {row.split()[0] for row in said}
+    assert {"blocks", "occupancy", "waves", "global", "in", "pipe:", "share"} <= words
+    assert sum("which binds" in row for row in said) == 1
+    fma = [row.split()[1] for row in said if row.split()[0] == "FFMA"]
+    blocks = next(int(row.split()[1]) for row in said if row.split()[0] == "blocks")
+    assert fma == ([f"{256**3 // 32 // blocks:,}"] if entry == "mm" else [])
+    assert any("data decides" in row for row in said) == (entry == "lut")
+
+
+def test_counters_of_sizes_that_vary(file: Path) -> None:
+    sizes = ("-s", "M=100,K=70,N=50", "--varying", "M")
+    done = here("show", file, "-e", "mm", *sizes, "--device", "h200", "--stage", "counters")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("as for M=")
+
+
+@pytest.mark.skipif(bool(why_not()), reason=why_not() or "")
+def test_counters_beside_the_emulator(file: Path) -> None:
+    done = here(
+        *("run", file, "-e", "mm", "-s", "M=40,K=24,N=50", "--device", "cuda-emulated"),
+        *("--counters", "--json"),
+    )
+    assert done.returncode == 0, done.stderr
+    (kernel,) = json.loads(done.stdout)["counters"]
+    assert all(own["counted"] == own["emulated"] for own in kernel.values())
+    assert kernel["shared reads"]["emulated"][0] > 0
 
 
 @pytest.mark.parametrize(

@@ -143,6 +143,12 @@ TOGETHER = [
         "--relax is for options of a cache, and --options gives some",
     ),
     (("show", "mm.tc", *SIZES, "--stage", "resources"), "say of which, as in --device h200"),
+    (("show", "mm.tc", *SIZES, "--stage", "counters"), "say of which, as in --device h200"),
+    (("run", "mm.tc", *SIZES, "--counters"), "--counters is for --device cuda-emulated"),
+    (
+        *(("run", "mm.tc", *SIZES, "--device", "cuda-emulated", "--counters", "--varying", "M"),),
+        "--counters is for sizes that are known; leave --varying out",
+    ),
     (("tune", "mm.tc", *SIZES, "--dry-run"), "--dry-run is for --grid"),
     (("tune",), "Missing argument 'FILE'"),
     *(

@@ -17,6 +17,7 @@ from tcl.codegen.passes.cpu.steps import LOOPS, MARKS
 from tcl.codegen.passes.fusion.groups import fusion_groups
 from tcl.codegen.passes.tile import points_inside
 from tcl.codegen.schedule.cpu import plan_cpu
+from tcl.codegen.schedule.parts import unsplit
 from tcl.common.errors import OptionsError
 from tcl.tuner.space.columns import Column, Rows
 from tcl.tuner.space.cpu.chunks import ChunkKnobs
@@ -182,14 +183,16 @@ class MappingSpace(ProgramSpace):
         super().__init__(program, fixed)
         program = self._program
         self._device = device
+        default = unsplit(program, plan_cpu(program, DEFAULT, device))
         # Those that are fused with others get their loops.
         fused = set[str]().union(*(u.followers for u in fusion_groups(program.nests)))
         by_points = sorted(
             (i for i, n in enumerate(program.nests) if not n.sequential and n.name not in fused),
             key=lambda i: -math.prod(d.extent for d in program.nests[i].dims),
         )
-        chosen = sorted(by_points[:_NESTS])
-        default = plan_cpu(program, DEFAULT, device).options
+        # Parts of a reduction have no knobs; the preset makes them.
+        whole = [i for i in by_points if not default[program.nests[i].name].split]
+        chosen = sorted(whole[:_NESTS])
         self._chunks = ChunkKnobs.all_of(program, device, default)[:_GROUPS]
         of_nest = {n.name: chunks for chunks in self._chunks for n in chunks.group.nests}
         self._nests = {
@@ -237,7 +240,7 @@ class MappingSpace(ProgramSpace):
         }
 
     def _resolved(self, options: MappingOptions) -> dict[str, NestOptions]:
-        return plan_cpu(self._program, options, self._device).options
+        return unsplit(self._program, plan_cpu(self._program, options, self._device))
 
     def _encode(self, resolved: Mapping[str, NestOptions]) -> dict[str, Value] | None:
         values: dict[str, Value] = {}
@@ -257,7 +260,8 @@ class MappingSpace(ProgramSpace):
         if len(self._nests) == len(self._program.nests):
             return []
         *_, (_, program) = plan_cpu(self._program, options, self._device).applied()
-        return [n for i, n in enumerate(program.nests) if i not in self._nests]
+        known = {knobs.nest.name for knobs in self._nests.values()}
+        return [n for n in program.nests if n.name not in known]
 
 
 def _not_shared(chunks: ChunkKnobs, values: Values) -> str | None:

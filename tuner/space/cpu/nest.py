@@ -179,7 +179,7 @@ def order(on: KnobSubject, option: str) -> OptionKnobs:
 
     def decode(values: Values, _: Decoded) -> tuple[int, ...]:
         places = _numbers(values[knob.name]) if knobs else ()
-        if places == tuple(sorted(places)):
+        if places == tuple(sorted(places)):  # as written: plans say that by no order at all
             return ()
         permutation = list(range(len(dims)))
         for slot, place in zip(movable, places, strict=True):
@@ -449,6 +449,8 @@ def flag(on: KnobSubject, option: str) -> OptionKnobs:
 
 def options_of(on: KnobSubject) -> Iterator[OptionKnobs]:
     """All options of a nest but its chunks, each after those that its knobs look at."""
+    # What presets split has no knobs at all: see ``MappingSpace``.
+    yield OptionKnobs("split", (), lambda values, _: (), lambda o, values: {})
     yield tile(on)
     yield order(on, "order")
     yield order(on, "inner_order")

@@ -10,8 +10,8 @@ from tcl.codegen.loopir import ir
 from tcl.codegen.options.nest_options import NestOptions
 from tcl.codegen.passes.base import Trials
 from tcl.codegen.passes.gpu.limits import WithinLimits
-from tcl.codegen.passes.gpu.split import Split, shifted
 from tcl.codegen.passes.gpu.steps import DIVIDING, LOOPS
+from tcl.codegen.passes.split import Split, shifted
 from tcl.common.errors import OptionsError
 from tcl.tuner.space.gpu.kernel_groups import KernelKnobs, chunks_of
 from tcl.tuner.space.knobs import Knob, Value

@@ -12,6 +12,7 @@ from tcl.codegen.options.nest_options import NestOptions
 from tcl.codegen.options.options import MappingOptions
 from tcl.codegen.passes.fusion.groups import fusion_groups
 from tcl.codegen.schedule.gpu import plan_gpu
+from tcl.codegen.schedule.parts import unsplit
 from tcl.tuner.space.gpu.constraints import constraints
 from tcl.tuner.space.gpu.heuristics import heuristics
 from tcl.tuner.space.gpu.kernel_groups import KernelKnobs
@@ -92,27 +93,12 @@ class GpuMappingSpace(ProgramSpace):
         return values
 
     def _resolved(self, options: MappingOptions) -> dict[str, NestOptions]:
-        plan = plan_gpu(self._program, options, self._profile)
-        return {
-            n.name: _unsplit(n, plan.program.nest(n.name), plan.options)
-            for n in self._program.nests
-        }
+        return unsplit(self._program, plan_gpu(self._program, options, self._profile))
 
     def _mapped(self, options: MappingOptions) -> list[ir.Nest]:
         plan = plan_gpu(self._program, options, self._profile)
         *_, (_, program) = plan.applied()
         return [n for n in program.nests if n.name not in self._known]
-
-
-def _unsplit(nest: ir.Nest, parts: ir.Nest, chosen: Mapping[str, NestOptions]) -> NestOptions:
-    """The choices for a nest that may have been split, as if they were for all of it."""
-    own = chosen[nest.name]
-    if len(parts.dims) == len(nest.dims):
-        return own
-    pairs = zip(nest.dims, parts.dims[1:], strict=True)
-    count = parts.dims[0].extent
-    split = tuple(count if a.extent != b.extent else 0 for a, b in pairs)
-    return replace(own.without_leading(), split=split)
 
 
 def _has_choices(nest: ir.Nest) -> bool:

@@ -1,0 +1,147 @@
+"""The time that counts ask for at least, pipe by pipe; what binds is the longest.
+
+Every figure is of the architecture or of the device's data sheet; what is not said there stands
+here, with where it is from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from tcl.codegen.counters.accesses import Memory
+from tcl.codegen.counters.counts import KernelCounts
+from tcl.codegen.counters.requests import SECTOR, WARP
+from tcl.codegen.devices.gpu import GpuProfile
+from tcl.codegen.loopir.cost import Cost
+from tcl.common.dataclass import dataclass
+
+LATENCY = 800e-9
+"""Seconds until memory answers while it is busy, about (loaded latency of HBM on an H100)."""
+_NEAR_LATENCY = 300e-9
+"""Likewise of the second cache."""
+ACHIEVED = 0.9
+"""The share of the data sheet's bandwidth that a copy reaches, about."""
+_L2_BYTES = 64
+"""That a multiprocessor gets from the second cache in a cycle."""
+_SCHEDULERS = 4
+"""Instructions of warps that a multiprocessor begins in a cycle."""
+_HIDING, _ALONE = 8, 0.5
+"""Warps of a multiprocessor from which on one can always go on, and how often one alone can, about:
+two for each scheduler hide what an instruction waits for another one."""
+_SLOW_LANES = 16
+"""Of reciprocals, roots, powers and conversions in a cycle."""
+_SHUFFLE_LANES, _INTEGER_LANES = 32, 64
+_LINE_SECTORS = 4
+"""Sectors that the first cache hands over in a cycle."""
+_MMA_FLOPS = 2 * 16 * 8 * 16
+"""Of one instruction for 16-bit floats; one for tf32 has half as many, at half the rate."""
+_APART = 0.03
+"""The share of a pipe's time that no other one's covers, about."""
+LAUNCH = 1.5e-6
+"""Seconds between two kernels, about."""
+
+
+@dataclass(frozen=True, slots=True)
+class Prediction:
+    """What a kernel takes at least: counted, not measured."""
+
+    pipes: Mapping[str, float]
+    """Seconds that each would be busy on the multiprocessor with the most blocks."""
+
+    @property
+    def binding(self) -> str:
+        """The pipe that is busy the longest."""
+        return max(self.pipes, key=lambda name: self.pipes[name])
+
+    @property
+    def seconds(self) -> float:
+        """With the launch."""
+        return self.pipes[self.binding] + LAUNCH
+
+    @property
+    def rank(self) -> float:
+        """Seconds with some of those of all other pipes, which do not overlap wholly: what tells
+        kernels apart that one pipe binds alike."""
+        longest = self.pipes[self.binding]
+        return self.seconds + _APART * (sum(self.pipes.values()) - longest)
+
+
+def predict(counts: KernelCounts) -> Prediction:
+    """What these counts come to on their device."""
+    profile, n = counts.profile, counts.instructions
+    blocks = max(1, counts.blocks)
+    cycle = counts.busiest / blocks / profile.clock / _hidden(counts)
+    """Seconds for one cycle's work of all blocks' sums."""
+
+    def lanes(count: float, width: int) -> float:
+        return count * WARP / width * cycle
+
+    asked = counts.traffic
+    all_global = (asked[Memory.GLOBAL_READ], asked[Memory.GLOBAL_WRITE])
+    first = sum(max(t.requests, t.units / _LINE_SECTORS) for t in all_global)
+    tensor = profile.tensor_flops / profile.multiprocessors / profile.clock
+    float32 = n.get("fma", 0) + n.get("float", 0)
+    pipes = {
+        "float32": lanes(float32, profile.float32_lanes),
+        "float64": lanes(n.get("double", 0), profile.float64_lanes),
+        "tensor cores": n.get("mma", 0) * _MMA_FLOPS / tensor * cycle,
+        "special functions": lanes(n.get("mufu", 0) + n.get("convert", 0), _SLOW_LANES),
+        "integers": lanes(n.get("integer", 0), _INTEGER_LANES),
+        "issue": sum(n.values()) / _SCHEDULERS * cycle,
+        "shared memory": counts.shared_wavefronts * cycle,
+        "shuffles": lanes(n.get("shuffle", 0), _SHUFFLE_LANES),
+        "first cache": (first + counts.shared_wavefronts) * cycle,
+        "second cache": counts.sectors * SECTOR / _L2_BYTES * cycle,
+        "latency": _waiting(counts),
+        "memory": _memory(counts),
+    }
+    return Prediction({name: seconds for name, seconds in pipes.items() if seconds})
+
+
+def _hidden(counts: KernelCounts) -> float:
+    """The share of cycles in which some warp of a multiprocessor can go on."""
+    warps = counts.resident * -(-counts.threads // WARP)
+    return min(1.0, _ALONE + (1 - _ALONE) * warps / _HIDING)
+
+
+def memory_rate(profile: GpuProfile) -> float:
+    """Bytes that memory moves in a second, about."""
+    return ACHIEVED * profile.memory_bytes_per_second
+
+
+def needed_in_flight(profile: GpuProfile) -> float:
+    """Bytes that a multiprocessor has to have on their way so that memory is always busy: Little's
+    law."""
+    return memory_rate(profile) * LATENCY / profile.multiprocessors
+
+
+def _waiting(counts: KernelCounts) -> float:
+    """Seconds that blocks wait for the second cache, one read after the other."""
+    turns = -(-counts.busiest // counts.resident)
+    return turns * sum(x.times for x in counts.loads) * _NEAR_LATENCY
+
+
+def _memory(counts: KernelCounts) -> float:
+    """Seconds that memory takes, where reads keep it busy; longer where they do not."""
+    profile = counts.profile
+    rate = memory_rate(profile)
+    used = min(profile.multiprocessors, counts.blocks)
+    seconds = counts.dram_written / rate
+    moved = sum(x.bytes for x in counts.loads)
+    for group in counts.loads:
+        own = counts.dram_read * group.bytes / moved if moved else 0
+        reached = group.in_flight * counts.resident * used / LATENCY
+        seconds += own / max(1.0, min(rate, reached))
+    return seconds
+
+
+def roofline(cost: Cost, profile: GpuProfile) -> float:
+    """Seconds that nobody can do the work of a def in less."""
+    products = sum(n for kind, n in cost.products.items() if "float" in kind)
+    math = cost.single / profile.float32_flops + products / profile.tensor_flops
+    return max(math, cost.bytes_moved / memory_rate(profile))
+
+
+def share(cost: Cost, predictions: Iterable[Prediction], profile: GpuProfile) -> float:
+    """The roofline's time over the predicted one."""
+    return roofline(cost, profile) / sum(p.seconds for p in predictions)

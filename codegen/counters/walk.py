@@ -1,0 +1,717 @@
+"""Goes through a kernel as its emitter does, and notes what it asks of memory and computes.
+
+What a thread reads at once, which points are guarded and what is written out is said by the same
+functions of ``loopir`` that the emitter asks; a trace of the emulator holds the two together.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import TypeAlias, assert_never
+
+import numpy as np
+
+from tcl.codegen.counters.accesses import Access, Box, Memory
+from tcl.codegen.counters.arithmetic import (
+    Instructions,
+    accumulated,
+    inside,
+    instructions_of,
+)
+from tcl.codegen.counters.conditions import bounds_of
+from tcl.codegen.counters.dependence import Dependence
+from tcl.codegen.counters.places import Condition, Linear, Place
+from tcl.codegen.counters.requests import WARP
+from tcl.codegen.loopir import ir
+from tcl.codegen.loopir.fragments import Fragment, fragments
+from tcl.codegen.loopir.geometry import Geometry
+from tcl.codegen.loopir.guards import guarded
+from tcl.codegen.loopir.terms import factors
+from tcl.codegen.loopir.unrolling import MANY, written_out
+from tcl.codegen.loopir.walk import (
+    alone,
+    chain,
+    children,
+    combines,
+    indices,
+    statements,
+    uniform,
+    values_in,
+)
+from tcl.grammar.syntax.types import FLOAT32
+
+Scope: TypeAlias = Mapping[str, Linear]
+"""Fold → its offset in points."""
+
+
+_TURN_OF_BUFFERS, _PLACE_OF_THREAD = 18, 8
+"""Instructions for which buffer comes next and what is waited for, and for where a thread is: about
+as many as NVRTC 13.5 has for sm_90."""
+_WRITTEN_OUT = 5
+"""Iterations of a pipeline that it writes out, where all buffers are known."""
+_GRID = "grid "
+"""What the variables of blocks begin with."""
+
+
+@dataclass(slots=True)
+class Walk:
+    """What was found so far."""
+
+    program: ir.Built
+    kernel: ir.Kernel
+    idle_sums: bool
+    """Whether threads without a part in a sum add up what the first ones do."""
+    geometry: Geometry = field(init=False)
+    accesses: list[Access] = field(default_factory=list)
+    work: list[tuple[Place, Instructions]] = field(default_factory=list)
+    """Instructions of a thread at places."""
+    held: dict[str, tuple[tuple[ir.Fold, ...], int]] = field(default_factory=dict)
+    """Accumulators: those that a thread has for itself, and the 32-bit words of one."""
+    held_words: dict[str, int] = field(default_factory=dict)
+    """The words of all of those that are in registers."""
+    read_words: int = 0
+    """Words that a thread reads before it computes, the most."""
+    phase: int = 0
+    written_out: dict[str, int] = field(default_factory=dict)
+    """Variables of serial loops → iterations that are written out at once."""
+    _piped: bool = False
+    _threads: np.ndarray[tuple[int], np.dtype[np.int64]] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.geometry = Geometry(self.program, self.kernel)
+        self._threads = np.arange(self.kernel.threads)
+
+    def run(self) -> Walk:
+        """Goes through the kernel."""
+        loops, scope = {}, dict[str, Linear]()
+        for k, folds in enumerate(self.kernel.grid):
+            loops[f"{_GRID}{k}"] = folds[0].count
+            scope |= {f.name: Linear(0, {f"{_GRID}{k}": f.step}) for f in folds}
+        for space in self.kernel.spaces:
+            after = space.thread_count
+            for fold in space.threads:
+                after //= fold.count
+                scope[fold.name] = Linear(0, {}, self._threads // after % fold.count * fold.step)
+        place = Place(self._threads >= 0, loops)
+        self._compute(place, {"integer": _PLACE_OF_THREAD})
+        self._together(self.kernel.body, scope, place)
+        return self
+
+    # Where things are.
+
+    def _index(self, affine: ir.Affine, scope: Scope) -> Linear:
+        """An index expression, or a place in memory."""
+        geometry, found = self.geometry, Linear(affine.constant)
+        for name, c in affine.terms:
+            if name in geometry.fold:
+                found += scope.get(name, Linear()).scaled(c)
+                continue
+            found += Linear(c * geometry.dims[name].first)
+            for fold in geometry.folds[name]:
+                if fold.name in scope:
+                    found += scope[fold.name].scaled(c)
+        return found
+
+    def _there(self, dims: Iterable[str], scope: Scope) -> tuple[Condition, ...]:
+        """That dimensions are at points that they have."""
+        found = []
+        for name in dims:
+            dim = self.geometry.dims[name]
+            value = self._index(ir.Affine.variable(name), scope)
+            found.append(Condition(value, dim.first + dim.extent))
+        return tuple(found)
+
+    def _where(self, condition: ir.Value, scope: Scope, place: Place) -> Place:
+        """Where a condition holds; everywhere if it is not one of index expressions."""
+        bounds = bounds_of(condition)
+        if bounds is None:
+            return replace(place, exact=False)
+        tests = (Condition(self._index(affine, scope), bound) for affine, bound in bounds)
+        return place.where(*tests)
+
+    def _entered(
+        self, folds: Iterable[ir.Fold], scope: Scope, place: Place, known: bool = True
+    ) -> tuple[Scope, Place]:
+        """Inside of loops. ``known``: whether they end where there are no more points."""
+        found = dict(scope)
+        for fold in folds:
+            count = self.geometry.iterations(fold) if known else fold.count
+            found[fold.name] = Linear(0, {fold.name: fold.step} if count != 1 else {})
+            place = place if count == 1 else place.within(fold.name, count)
+        return found, place
+
+    def _layout(self, ref: ir.TensorRef) -> ir.Layout:
+        return self.program.tensor(ref.tensor).layout
+
+    # What is noted.
+
+    def _access(
+        self,
+        ref: ir.TensorRef,
+        scope: Scope,
+        place: Place,
+        outside: Place,
+        *,
+        width: int = 1,
+        write: bool = False,
+        kind: Memory | None = None,
+        ahead: int = 1,
+    ) -> None:
+        tensor = self.program.tensor(ref.tensor)
+        layout = tensor.layout
+        offset = self._index(layout.place(ref), scope)
+        computed = [s.value for s in ref.subscripts if isinstance(s, ir.Computed)]
+        if computed:
+            offset += self._index(_apart(computed), scope)
+            place = replace(place, exact=False)
+        if kind is None and tensor.shared:
+            kind = Memory.SHARED_WRITE if write else Memory.SHARED_READ
+        elif kind is None:
+            kind = Memory.GLOBAL_WRITE if write else Memory.GLOBAL_READ
+        size, box = width * layout.itemsize, self._box(ref, layout, scope)
+        around = [self.written_out[v] for v in outside.loops if v in self.written_out]
+        ahead = max(ahead, math.prod(around))
+        different = 1.0 if write else self._different(offset, place, outside)
+        self.accesses.append(
+            Access(
+                *(kind, ref.tensor, size, place, offset, outside, box, ahead, self.phase),
+                different=different,
+            )
+        )
+        if kind is not Memory.GLOBAL_COPY:  # one instruction reads and writes
+            self._compute(place, {"memory": different})
+
+    def _different(self, offset: Linear, place: Place, outside: Place) -> float:
+        """The share of different offsets among those of loops that are written out."""
+        whole = {v for v in outside.loops if self.written_out.get(v) == outside.loops[v]}
+        apart = [v for v in place.loops if v not in outside.loops or v in whole]
+        found, count = np.zeros(1, np.int64), 1
+        for variable in apart:
+            turns = np.arange(place.loops[variable]) * offset.factors.get(variable, 0)
+            found = np.unique(found[:, None] + turns)
+            count *= place.loops[variable]
+        return len(found) / count
+
+    def _box(self, ref: ir.TensorRef, layout: ir.Layout, scope: Scope) -> Box:
+        """The elements that an access at this place goes through."""
+        of_block, of_all, blocks = [], [], set[str]()
+        for subscript, extent in zip(ref.subscripts, layout.extents, strict=True):
+            if not isinstance(subscript, ir.Affine):
+                of_block.append(extent)
+                of_all.append(extent)
+                continue
+            own = every = 1
+            for name, c in subscript.terms:
+                geometry = self.geometry
+                folds = [geometry.fold[name]] if name in geometry.fold else geometry.folds[name]
+                for fold in folds:
+                    if fold.name in scope:
+                        moved = abs(c) * fold.step * (fold.count - 1)
+                        every += moved
+                        grid = [v for v in scope[fold.name].factors if v.startswith(_GRID)]
+                        own += 0 if grid else moved
+                        blocks |= set(grid)
+            of_block.append(min(own, extent))
+            of_all.append(min(every, extent))
+        return Box(tuple(of_block), tuple(of_all), frozenset(blocks))
+
+    def _compute(self, place: Place, instructions: Instructions) -> None:
+        if instructions:
+            self.work.append((place, instructions))
+
+    # Statements, as ``cuda.emit.block`` has them.
+
+    def _together(self, statement: ir.Statement, scope: Scope, place: Place) -> None:
+        """A statement that all threads of a block run together."""
+        match statement:
+            case ir.Block(body=body) if not alone(statement):
+                for s in body:
+                    self._together(s, scope, place)
+            case ir.Barrier():
+                self._compute(place, {"barrier": 1})
+            case ir.Declare():
+                self._declare(statement)
+            case ir.Carry():
+                self._carry(statement, place)
+            case ir.For(loop=loop, body=body, pause=pause) if uniform(statement):
+                inner, within = self._serial(loop.fold, scope, place, pause)
+                with self._one_phase():
+                    self._together(body, inner, within)
+            case ir.Pipeline():
+                self._pipeline(statement, scope, place)
+            case ir.Fill():
+                self.phase += not self._piped
+                self._fill(statement, scope, place, place, asynchronous=False)
+            case ir.For() | ir.Accumulate() if combines(statement):
+                self._combined(statement, scope, place)
+            case ir.Block() | ir.For() | ir.Store() | ir.Let() | ir.Accumulate():
+                self.phase += not self._piped
+                self._loops(statement, scope, self._taking_part(statement, scope, place))
+            case ir.First() | ir.Prefetch() | ir.Matrix():
+                raise ir.IRError(f"a GPU has no {type(statement).__name__}")
+            case _:
+                assert_never(statement)
+
+    @contextmanager
+    def _one_phase(self) -> Iterator[None]:
+        """Inside of a loop whose iterations are all of one phase."""
+        around = self._piped
+        self.phase += not around
+        self._piped = True
+        yield
+        self._piped = around
+
+    def _loops(self, statement: ir.Statement, scope: Scope, place: Place) -> None:
+        """Loops of one thread, from the outermost."""
+        match statement:
+            case ir.For() | ir.Accumulate() if combines(statement):
+                self._combined(statement, scope, place)
+            case ir.Declare():
+                self._declare(statement)
+            case ir.Carry():
+                self._carry(statement, place)
+            case ir.For(loop=loop, body=body) if loop.kind is ir.Kind.THREAD:
+                self._loops(body, scope, place)
+            case ir.For(loop=loop, body=body, pause=pause) if loop.kind is ir.Kind.SERIAL:
+                times = written_out(statement)
+                inner, within = self._serial(loop.fold, scope, place, pause, times)
+                self._loops(body, inner, within)
+            case ir.For():
+                loops, innermost = chain(statement)
+                self._thread_body(loops, innermost, scope, place)
+            case ir.Block(body=parts) if not alone(statement):
+                for s in parts:
+                    self._loops(s, scope, place)
+            case _:
+                self._thread_body((), statement, scope, place)
+
+    def _declare(self, declare: ir.Declare) -> None:
+        own = tuple(f for f in declare.over if f not in self.geometry.threads)
+        words, count = max(1, declare.type.compute.bits // 32), math.prod(f.count for f in own)
+        self.held[declare.name] = own, words
+        if not declare.seldom or count <= MANY:  # else in local memory
+            self.held_words[declare.name] = words * count
+
+    def _carry(self, carry: ir.Carry, place: Place) -> None:
+        folds, words = self.held[carry.name]
+        count = math.prod(f.count for f in folds)
+        kind = "double" if words > 1 else "float"
+        self._compute(place, {kind: count * (1 if carry.lost is None else 6)})
+
+    def _serial(
+        self,
+        fold: ir.Fold,
+        scope: Scope,
+        place: Place,
+        pause: ir.Pause | None = None,
+        times: int = 1,
+    ) -> tuple[Scope, Place]:
+        """Inside of a serial loop, of which ``times`` iterations are written out at once."""
+        count = self.geometry.iterations(fold)
+        if pause is not None and count > 1:
+            stretches = -(-count // pause.every) - (not pause.after_last)
+            for s in statements(pause.then):
+                if isinstance(s, ir.Carry) and stretches:
+                    self._carry(s, place.within(f"{fold.name} stretch", stretches))
+        inner, within = self._entered([fold], scope, place)
+        if times > 1:
+            self.written_out[fold.name] = times
+        if count > 1 and times < count:
+            turns = -(-count // times)
+            turn = place.within(fold.name, turns)
+            self._compute(turn, {"integer": 2, "branch": 1})
+        return inner, within
+
+    def _taking_part(self, statement: ir.Statement, scope: Scope, place: Place) -> Place:
+        """For the threads that have a part in what each one does on its own."""
+        inner = list(statements(statement))
+        bound = [s.loop.fold for s in inner if isinstance(s, ir.For)]
+        space = self.geometry.space_of[bound[0].dim] if bound else None
+        count = space.thread_count if space is not None else 1
+        first = self._threads < count if 1 < count < self.kernel.threads else self._threads >= 0
+        if not any(isinstance(s, ir.Store) for s in inner):
+            return place if self.idle_sums else place.by(first)
+        if space is None or not any(f in bound for f in space.threads):
+            return place.by(self._threads == 0)
+        for fold in space.threads:
+            own = scope[fold.name].threads
+            if fold not in bound and own is not None:
+                first = first & (own == 0)
+        return place.by(first)
+
+    # Panels, as ``cuda.emit.pipeline`` and ``cuda.emit.fill`` have them.
+
+    def _pipeline(self, pipeline: ir.Pipeline, scope: Scope, place: Place) -> None:
+        if pipeline.meet:
+            self._compute(place, {"barrier": 1})
+        asynchronous = pipeline.ahead is ir.Ahead.ASYNCHRONOUS
+        inner, within = self._serial(pipeline.loop.fold, scope, place, pipeline.pause)
+        loop = self.geometry.iterations(pipeline.loop.fold) > _WRITTEN_OUT
+        self._compute(within, {"barrier": 1, "integer": _TURN_OF_BUFFERS * loop})
+        ahead = pipeline.buffers - 1 if asynchronous else 1
+        with self._one_phase():
+            for fill in pipeline.fills:
+                self._fill(fill, inner, within, within, asynchronous=asynchronous, ahead=ahead)
+            self._together(pipeline.body, inner, within)
+
+    def _fill(
+        self,
+        fill: ir.Fill,
+        scope: Scope,
+        place: Place,
+        outside: Place,
+        *,
+        asynchronous: bool,
+        ahead: int = 1,
+    ) -> None:
+        """A box that is copied."""
+        loops, store = chain(fill.body)
+        if not isinstance(store, ir.Store):
+            raise ir.IRError("a panel is filled by one store")
+        place = self._taking_part(fill.body, scope, place)
+        width = math.prod(x.fold.count for x in loops if x.kind is ir.Kind.VECTOR)
+        steps = [x.fold for x in loops if x.kind in (ir.Kind.UNROLL, ir.Kind.SERIAL)]
+        scope, place = self._entered(steps, scope, place, known=False)
+        scope = {**scope, **{x.fold.name: Linear() for x in loops if x.kind is ir.Kind.VECTOR}}
+        ragged = dict.fromkeys(x.fold.dim for x in loops if self.geometry.ragged[x.fold.dim])
+        place = place.where(*self._there(ragged, scope))
+        value, source = store.value, place
+        if isinstance(value, ir.Select):
+            source, value = self._where(value.condition, scope, place), value.then
+        if not isinstance(value, ir.Load):
+            raise ir.IRError(f"{store.ref.tensor} is filled with what is no copy")
+        kind = Memory.SHARED_COPY if asynchronous else Memory.SHARED_WRITE
+        self._access(store.ref, scope, place, outside, width=width, kind=kind)
+        kind = Memory.GLOBAL_COPY if asynchronous else Memory.GLOBAL_READ
+        self._access(value.ref, scope, source, outside, width=width, kind=kind, ahead=ahead)
+        self._compute(place, {"integer": 3 + len(source.tests)})
+
+    # Sums of several threads.
+
+    def _combined(self, statement: ir.Statement, scope: Scope, place: Place) -> None:
+        loops, body = chain(statement)
+        assert isinstance(body, ir.Accumulate) and isinstance(body.value, ir.Combined)
+        combined = body.value
+        own = [x.fold for x in loops if x.kind is not ir.Kind.THREAD]
+        scope, place = self._entered(own, scope, place)
+        kept = [f for f in combined.folds if f not in self.geometry.threads]
+        step = accumulated(combined.op, ir.Variable(body.name, combined.type))
+        for _ in range(math.prod(map(self.geometry.iterations, kept)) - 1):
+            self._compute(place, step)
+        for fold in (f for f in combined.folds if f in self.geometry.threads):
+            self._over_threads(combined, fold, step, place)
+
+    def _over_threads(
+        self, combined: ir.Combined, fold: ir.Fold, step: Instructions, place: Place
+    ) -> None:
+        """As ``over_threads`` of the prelude."""
+        folds = self.geometry.space_of[fold.dim].threads
+        apart = math.prod(f.count for f in folds[folds.index(fold) + 1 :])
+        end, shuffles = fold.count * apart, 0
+        while apart << shuffles < min(end, WARP):
+            shuffles += 1
+        words = max(1, combined.type.compute.bits // 32)
+        self._compute(place, {k: n * shuffles for k, n in step.items()})
+        self._compute(place, {"shuffle": shuffles * words})
+        if end <= WARP:
+            return
+        following, size = max(apart, WARP), combined.type.compute.itemsize
+        first = self._threads // end * end + self._threads % following
+        self._exchanged(Memory.SHARED_WRITE, self._threads, size, place)
+        for k in range(0, end, following):
+            self._exchanged(Memory.SHARED_READ, first + k, size, place)
+        self._compute(place, {k: n * (end // following - 1) for k, n in step.items()})
+        self._compute(place, {"barrier": 2, "integer": 4})
+
+    def _exchanged(
+        self,
+        kind: Memory,
+        numbers: np.ndarray[tuple[int], np.dtype[np.int64]],
+        size: int,
+        place: Place,
+    ) -> None:
+        offset = Linear(0, {}, numbers * size)
+        self.accesses.append(Access(kind, "", size, place, offset, place))
+        self._compute(place, {"memory": 1})
+
+    # What a thread does at points of its own, as ``cuda.emit.thread_body`` has it.
+
+    def _thread_body(
+        self, loops: Sequence[ir.Loop], body: ir.Statement, scope: Scope, place: Place
+    ) -> None:
+        if any(x.fold.level == "mma" for x in loops):
+            self._tensor_cores(loops, body, scope, place)
+            return
+        geometry = self.geometry
+        dims = guarded(geometry, body, loops, scope)
+        parts = body.body if isinstance(body, ir.Block) else (body,)
+        lane = loops[-1].fold if loops and loops[-1].kind is ir.Kind.VECTOR else None
+        if lane is None or lane.dim not in dims:
+            self._body(geometry, loops, parts, dims, scope, place, lane, partial=False)
+            return
+        dim = geometry.dims[lane.dim]
+        reach = sum(x.fold.step * (x.fold.count - 1) for x in loops if x.fold.dim == lane.dim)
+        partial = dim.extent % lane.count != 0
+        if not partial or reach >= dim.extent:
+            self._body(geometry, loops, parts, dims, scope, place, lane, partial=partial)
+            return
+        first = self._index(ir.Affine.variable(lane.dim), scope)
+        whole = Condition(first + Linear(reach), dim.first + dim.extent)
+        rest = tuple(d for d in dims if d != lane.dim)
+        there = geometry.all_there(lane.dim)
+        self._body(there, loops, parts, rest, scope, place.where(whole), lane, partial=False)
+        edge = place.where(whole.negated())
+        self._body(geometry, loops, parts, dims, scope, edge, lane, partial=True)
+
+    def _body(
+        self,
+        geometry: Geometry,
+        loops: Sequence[ir.Loop],
+        parts: Sequence[ir.Statement],
+        dims: Collection[str],
+        scope: Scope,
+        place: Place,
+        lane: ir.Fold | None,
+        *,
+        partial: bool,
+    ) -> None:
+        """What is read, then the loops."""
+        found = fragments(geometry, loops, parts)
+        for fragment in found:
+            self._read(fragment, scope, place)
+        words = (math.prod(f.count for f in x.over) * x.load.type.bits / 32 for x in found)
+        self.read_words = max(self.read_words, math.ceil(sum(words)))
+        fixed = [x.fold for x in loops if x.fold != lane]
+        inner, within = self._entered(fixed, scope, place)
+        outside = [d for d in dims if lane is None or d != lane.dim]
+        if lane is not None and lane.dim in dims and not partial:
+            outside.append(lane.dim)
+            inner = {**inner, lane.name: Linear()}
+        within = within.where(*self._there(outside, inner))
+        known = {f.load.ref for f in found}
+        if lane is None:
+            self._points(geometry, loops, parts, inner, within, place, known, {})
+            return
+        rest = [d for d in dims if d not in outside]
+        gathered = {} if lane.dim in rest else _gathered(geometry, parts, lane)
+        for ref, width in gathered.items():
+            steps = ir.Fold(lane.dim, lane.level, width, lane.count // width)
+            at, each = self._entered([steps], inner, within, known=False)
+            self._access(ref, at, each, place, width=width, write=True)
+        inner, within = self._entered([lane], inner, within)
+        within = within.where(*self._there(rest, inner))
+        self._points(geometry, loops, parts, inner, within, place, known, gathered)
+
+    def _read(self, fragment: Fragment, scope: Scope, place: Place) -> None:
+        """An operand that is read before the loops."""
+        moved = [f for f in fragment.over if f != fragment.along]
+        inner, within = self._entered(moved, scope, place)
+        along, width = fragment.along, fragment.width
+        if along is not None:
+            steps = ir.Fold(along.dim, along.level, width, along.count // width)
+            inner, within = self._entered([steps], inner, within, known=False)
+        within = within.where(*self._there(fragment.guarded, inner))
+        self._access(fragment.load.ref, inner, within, place, width=width)
+        shared = self.program.tensor(fragment.load.ref.tensor).shared
+        self._compute(place, {"integer": 1 if shared else 2})
+        if fragment.guarded:
+            self._compute(within, {"integer": len(fragment.guarded)})
+
+    def _points(
+        self,
+        geometry: Geometry,
+        loops: Sequence[ir.Loop],
+        parts: Sequence[ir.Statement],
+        scope: Scope,
+        place: Place,
+        outside: Place,
+        known: Collection[ir.TensorRef],
+        gathered: Collection[ir.TensorRef],
+    ) -> None:
+        """The statements of one point. ``known``: what was read before; ``gathered``: what is
+        written in vectors."""
+        depends = Dependence(geometry, [x.fold for x in loops], self.held)
+        read = dict.fromkeys(known, -1)
+        for statement in _flat(parts):
+            for value in values_in(statement):
+                self._in_place(value, scope, place, outside, read)
+            match statement:
+                case ir.Let(name=name, value=value):
+                    depends.lets[name] = depends.folds(value)
+                    made = instructions_of((value,), depends.times)
+                case ir.Accumulate(op=op, value=value):
+                    made = instructions_of(inside(op, value), depends.times)
+                    for kind, number in accumulated(op, value).items():
+                        made[kind] += number * depends.all
+                case ir.Store(ref=ref, value=value):
+                    made = instructions_of((value,), depends.times)
+                    if ref not in gathered:
+                        self._access(ref, scope, place, outside, write=True)
+                    made["integer"] += 2
+                case _:
+                    raise ir.IRError(f"{type(statement).__name__} lies in an unrolled loop")
+            # Of all iterations that are written out, each takes its share.
+            share = {k: n / depends.all for k, n in made.items() if n}
+            self._compute(place, share)
+
+    def _in_place(
+        self,
+        value: ir.Value,
+        scope: Scope,
+        place: Place,
+        outside: Place,
+        read: dict[ir.TensorRef, int],
+    ) -> None:
+        """What is read where it is used. ``read``: elements → their accesses; -1 for those that
+        were read before."""
+        match value:
+            case ir.Select(condition=condition, then=then, otherwise=otherwise):
+                self._in_place(condition, scope, place, outside, read)
+                holds = self._where(condition, scope, place)
+                self._in_place(then, scope, holds, outside, read)
+                bounds = bounds_of(condition)
+                if bounds is not None and len(bounds) == 1:
+                    failed = place.where(holds.tests[-1].negated())
+                else:
+                    failed = replace(place, exact=False)
+                self._in_place(otherwise, scope, failed, outside, read)
+                return
+            case ir.Binary(op="&&" | "||", left=left, right=right):
+                self._in_place(left, scope, place, outside, read)
+                self._in_place(right, scope, replace(place, exact=False), outside, read)
+                return
+            case ir.Load(ref=ref) if ref not in read:
+                read[ref] = len(self.accesses)
+                self._access(ref, scope, place, outside)
+                self._compute(place, {"integer": 2})
+            case ir.Load(ref=ref) if read[ref] >= 0 and self.accesses[read[ref]].place != place:
+                # Under another condition: compilers read it again, or do not.
+                before = self.accesses[read[ref]]
+                unsure = replace(before, place=replace(before.place, exact=False))
+                self.accesses[read[ref]] = unsure
+        for inner in children(value):
+            self._in_place(inner, scope, place, outside, read)
+
+    # Tensor cores, as ``cuda.emit.mma`` has them.
+
+    def _tensor_cores(
+        self, loops: Sequence[ir.Loop], body: ir.Statement, scope: Scope, place: Place
+    ) -> None:
+        step = body.body[0] if isinstance(body, ir.Block) else body
+        assert isinstance(step, ir.Accumulate)
+        found = factors(step.value)
+        assert found is not None
+        rows = next(x.fold.dim for x in loops if x.fold.level == "half")
+        columns = next(x.fold.dim for x in loops if x.kind is ir.Kind.VECTOR)
+        depth = next(x.fold for x in loops if x.fold.level == "mma")
+        over, _ = self.held[step.name]
+        kept = {f.dim: f for f in over if f.level == "register"}
+        terms = self._layout(found[0].ref).place(found[0].ref).terms
+        first = any(self.geometry.dim_of(n) == rows for n, _ in terms)
+        by_row, by_column = found if first else (found[1], found[0])
+        for load, dim, count in ((by_row, rows, 4), (by_column, columns, 2)):
+            self._matrix_fragments(load, dim, depth, kept.get(dim), count, scope, place)
+        _, within = self._entered(kept.values(), scope, place)
+        self._compute(within, {"mma": 1})
+        words = sum(n * (kept[d].count if d in kept else 1) for d, n in ((rows, 4), (columns, 2)))
+        self.read_words = max(self.read_words, words)
+
+    def _matrix_fragments(
+        self,
+        load: ir.Load,
+        dim: str,
+        depth: ir.Fold,
+        kept: ir.Fold | None,
+        count: int,
+        scope: Scope,
+        place: Place,
+    ) -> None:
+        lane = self._threads % WARP
+        if load.type == FLOAT32:
+            inner, within = self._entered([kept] if kept else [], scope, place)
+            for k in range(count):
+                row = lane // 4 + (8 * (k % 2) if count == 4 else 0)
+                point = lane % 4 + 4 * (k // 2 if count == 4 else k)
+                at = self._fragment_place(inner, dim, row, depth, point)
+                self._access(load.ref, at, within, place)
+                self._compute(within, {"convert": 1})
+            return
+        pairs = count == 2 and kept is not None and kept.count % 2 == 0
+        if kept is not None and pairs:
+            kept = ir.Fold(dim, kept.level, 2 * kept.step, kept.count // 2)
+        inner, within = self._entered([kept] if kept else [], scope, place, known=not pairs)
+        along = self._layout(load.ref).step(load.ref, depth.name) == 1
+        if pairs:
+            row = lane // 16 * 8 + (lane % 8 if along else 0)
+            point = lane // 8 % 2 * 8 if along else lane % 16
+        elif count == 4:
+            row = lane % 16 if along else lane // 8 % 2 * 8
+            point = lane // 16 * 8 + (0 if along else lane % 8)
+        else:
+            row = lane % 8 if along else 0 * lane
+            point = lane // 8 % 2 * 8 if along else lane % 16
+        at = self._fragment_place(inner, dim, row, depth, point)
+        offset = self._index(self._layout(load.ref).place(load.ref), at)
+        matrices = 4 if pairs else count
+        self.accesses.append(
+            Access(
+                Memory.MATRIX_READ, load.ref.tensor, 16, within, offset, place, matrices=matrices
+            )
+        )
+        self._compute(within, {"memory": 1})
+
+    def _fragment_place(
+        self,
+        scope: Scope,
+        dim: str,
+        row: np.ndarray[tuple[int], np.dtype[np.int64]],
+        depth: ir.Fold,
+        point: np.ndarray[tuple[int], np.dtype[np.int64]],
+    ) -> Scope:
+        """The place with what a thread has of a dimension and of the reduction."""
+        found = dict(scope)
+        for fold in self.geometry.folds[dim]:
+            if fold.level in ("thread", "half", "lane"):
+                found[fold.name] = Linear(0, {}, row) if fold.level == "thread" else Linear()
+        found[depth.name] = Linear(0, {}, point)
+        return found
+
+
+def _apart(computed: Sequence[ir.Value]) -> ir.Affine:
+    """A place that is another one, far away, for each point of what subscripts depend on."""
+    names = {name for v in computed for index in indices(v) for name, _ in index.terms}
+    found = ir.Affine()
+    for name, far in zip(sorted(names), itertools.cycle(_FAR), strict=False):
+        found += ir.Affine.variable(name).scaled(far)
+    return found
+
+
+_FAR = (32 * 1_000_003, 32 * 999_983_009, 32 * 7_368_787)
+"""Bytes."""
+
+
+def _gathered(
+    geometry: Geometry, parts: Sequence[ir.Statement], lane: ir.Fold
+) -> dict[ir.TensorRef, int]:
+    """Elements that are written in vectors, and how many at once."""
+    found = {}
+    for statement in parts:
+        if isinstance(statement, ir.Store):
+            ref, layout = statement.ref, geometry.program.tensor(statement.ref.tensor).layout
+            if all(isinstance(s, ir.Affine) for s in ref.subscripts):
+                width = geometry.width(layout, layout.place(ref), lane)
+                if width > 1:
+                    found[ref] = width
+    return found
+
+
+def _flat(parts: Iterable[ir.Statement]) -> Iterable[ir.Statement]:
+    for s in parts:
+        if isinstance(s, ir.Block):
+            yield from _flat(s.body)
+        else:
+            yield s

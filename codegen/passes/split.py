@@ -1,0 +1,194 @@
+"""Splits reductions among blocks: parts are reduced on their own, and then a nest of its own
+reduces the parts. So a few results of long sums keep a whole device busy, and every run gives the
+same sums.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from tcl.codegen.loopir import ir
+from tcl.codegen.loopir.identity import identity
+from tcl.codegen.loopir.walk import loads, rebuilt
+from tcl.codegen.options.nest_options import NestOptions
+from tcl.common.errors import OptionsError
+from tcl.grammar.sizes.varying import Size, provably, provably_equal
+from tcl.grammar.syntax.types import BOOL, INT64
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """Replaces a nest by one with a result for each part, and one that reduces these.
+
+    The first keeps its name, and has a new leading dimension, the part; the other one is called
+    ``NAME.whole``.
+    """
+
+    nest: str
+    parts: tuple[int, ...]
+    """Per dimension; 0, 1 or a missing number does not split."""
+
+    def __call__(self, program: ir.Program) -> ir.Program:
+        nest = program.nest(self.nest)
+        chosen = [k for k, n in enumerate(self.parts) if n > 1]
+        if not chosen:
+            return program
+        reason = self._why_not_split(nest, chosen)
+        if reason:
+            raise OptionsError(f"split: nest {nest.name}: {reason}")
+        k = chosen[0]
+        dim = nest.dims[k]
+        count = self.parts[k]
+        size = part_size(dim.extent, count)
+        memory = _memory(nest, count)
+        first = _of_parts(nest, dim, size, count, memory)
+        second = _of_whole(nest, count, memory)
+        nests = [m for n in program.nests for m in ((first, second) if n is nest else (n,))]
+        return ir.Program(program.name, (*program.tensors, memory), tuple(nests))
+
+    def _why_not_split(self, nest: ir.Nest, chosen: list[int]) -> str | None:
+        if len(self.parts) > len(nest.dims):
+            return f"it has {len(nest.dims)} dimensions, {len(self.parts)} numbers were given"
+        if nest.sequential:
+            return nest.sequential
+        if len(chosen) > 1:
+            return "one of its reductions can be split, not several"
+        dim = nest.dims[chosen[0]]
+        if not dim.reduction:
+            return f"{dim.name} is no reduction: chunks share its points"
+        if nest.points == 0:
+            return "there is nothing to reduce"
+        parts = self.parts[chosen[0]]
+        if provably(lambda: parts > dim.extent):
+            return f"{dim.name} has {dim.extent} points, no {parts} parts"
+        if isinstance(dim.extent, Size):
+            return None  # the last parts may be empty
+        size = part_size(dim.extent, parts)
+        made = -(-dim.extent // size)
+        if made != parts:
+            return f"{dim.extent} points of {dim.name} in {parts} parts of up to {size} are {made}"
+        return None
+
+
+_LINE = 16
+"""Points that parts of an extent begin at multiples of which is known only at the launch: so what
+they begin with can be read in vectors."""
+
+
+def part_size(extent: int, count: int) -> int:
+    """The points of each of so many parts, of which the last ones may have fewer."""
+    unit = _LINE if isinstance(extent, Size) else 1
+    return -(-extent // (count * unit)) * unit
+
+
+def is_whole(nest: ir.Nest) -> bool:
+    """Whether a nest reduces the parts of one that was split."""
+    return nest.name.endswith(".whole")
+
+
+def shifted(options: NestOptions) -> NestOptions:
+    """Choices for a nest, as choices for what it is once it has a leading dimension of parts."""
+    chunk = None if options.chunk is None else (1, *options.chunk)  # each part is a block's
+    return replace(options.with_leading(), chunk=chunk, split=())
+
+
+def _memory(nest: ir.Nest, count: int) -> ir.Tensor:
+    """What the parts are reduced to."""
+    dims = [d for d in nest.dims if not d.reduction]
+    extents = (count, *(d.extent for d in dims))
+    layout = ir.contiguous(nest.point.type.compute, extents, (0, *(d.first for d in dims)))
+    layout = replace(layout, alignment=layout.itemsize, base=16)
+    return ir.Tensor(f"{nest.name}.parts", ir.Role.SCRATCH, layout)
+
+
+def _of_parts(nest: ir.Nest, dim: ir.Dim, size: int, count: int, memory: ir.Tensor) -> ir.Nest:
+    """The nest that reduces each part: its dimension has the points of one."""
+    part = ir.Dim(f"{nest.name}.part", 0, count, False)
+    dims = (part, *(replace(d, extent=size) if d is dim else d for d in nest.dims))
+    whole = provably_equal(size * count, dim.extent)
+    moved = _Moved(dim.name, ir.Affine.variable(part.name).scaled(size), total=whole)
+    point = nest.point
+    value = moved.value(point.value)
+    lets = tuple(replace(x, value=moved.value(x.value)) for x in point.lets)
+    if not whole:
+        # The last part is shorter.
+        place = ir.Position(moved.moved_index(ir.Affine.variable(dim.name)), INT64)
+        there = ir.Binary("<", place, ir.Const(dim.first + dim.extent, INT64), BOOL)
+        value = ir.Select(there, value, identity(point.op, value.type), value.type)
+        lets = tuple(replace(x, value=_only_if(there, x.value)) for x in lets)
+    results = (ir.Affine.variable(d.name) for d in dims if not d.reduction)
+    target = ir.TensorRef(memory.name, tuple(results))
+    made = ir.Point(lets, target, memory.layout.type, point.op, True, value)
+    loops = tuple(ir.Loop(ir.Fold(d.name, "point", 1, d.extent)) for d in dims)
+    return ir.Nest(nest.name, dims, loops, made)
+
+
+def _only_if(there: ir.Value, value: ir.Value) -> ir.Value:
+    """The value; nothing is read for it where there is nothing."""
+    if all(load.total for load in loads(value)):
+        return value
+    zero = ir.Const(False if value.type.is_bool else 0, value.type)
+    return ir.Select(there, value, zero, value.type)
+
+
+def _of_whole(nest: ir.Nest, count: int, memory: ir.Tensor) -> ir.Nest:
+    """The nest that reduces the parts."""
+    name = f"{nest.name}.whole"
+    names = {d.name: f"{name}.{d.name.rpartition('.')[2]}" for d in nest.dims}
+    results = [replace(d, name=names[d.name]) for d in nest.dims if not d.reduction]
+    part = ir.Dim(f"{name}.part", 0, count, True)
+    places = (ir.Affine.variable(d.name) for d in (part, *results))
+    parts = ir.Load(ir.TensorRef(memory.name, tuple(places)), memory.layout.type, total=True)
+    point = nest.point
+    subscripts = tuple(_renamed(s, names) for s in point.target.subscripts)
+    target = replace(point.target, subscripts=subscripts)
+    made = ir.Point((), target, point.type, point.op, point.initialise, parts)
+    dims = (*results, part)
+    loops = tuple(ir.Loop(ir.Fold(d.name, "point", 1, d.extent)) for d in dims)
+    return ir.Nest(name, dims, loops, made)
+
+
+def _renamed(s: ir.Subscript, names: dict[str, str]) -> ir.Subscript:
+    if not isinstance(s, ir.Affine):
+        raise ir.IRError("where a result is written depends on data")
+    return ir.Affine(tuple(sorted((names.get(n, n), c) for n, c in s.terms)), s.constant)
+
+
+@dataclass(frozen=True, slots=True)
+class _Moved:
+    """Values at a point of a part, instead of one of the whole dimension."""
+
+    dim: str
+    offset: ir.Affine
+    total: bool
+    """Whether all points of all parts are points of the dimension."""
+
+    def moved_index(self, index: ir.Affine) -> ir.Affine:
+        return index + self.offset.scaled(index.coefficient(self.dim))
+
+    def value(self, value: ir.Value) -> ir.Value:
+        match value:
+            case ir.Position(index=index):
+                return replace(value, index=self.moved_index(index))
+            case ir.Load(ref=ref, total=total):
+                subscripts = tuple(map(self.subscript, ref.subscripts))
+                moves = any(
+                    isinstance(s, ir.Affine) and s.coefficient(self.dim) for s in ref.subscripts
+                )
+                there = total and (self.total or not moves)
+                return replace(value, ref=replace(ref, subscripts=subscripts), total=there)
+        return rebuilt(value, self.value)
+
+    def subscript(self, s: ir.Subscript) -> ir.Subscript:
+        return (
+            self.moved_index(s)
+            if isinstance(s, ir.Affine)
+            else replace(s, value=self.value(s.value))
+        )
+
+
+def parts_of(extent: int, wanted: int, least: int) -> int:
+    """Into how many parts to split a dimension: about as many as are wanted, all of the same size,
+    which is at least so much; 1 if there are none."""
+    most = min(wanted, extent // max(1, least))
+    return max((p for p in range(1, most + 1) if extent % p == 0), default=1)

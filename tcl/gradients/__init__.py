@@ -1,0 +1,1 @@
+"""Gradients of defs, derived as defs: text in, text out."""

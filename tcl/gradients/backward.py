@@ -1,0 +1,534 @@
+"""The backward pass: from the last statement to the first, what each read gets."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import field, replace
+
+from tcl.common.dataclass import dataclass
+from tcl.common.errors import ArgumentError
+from tcl.gradients.forward import Forward, Names, Writer, assign, ranges_of, shifted
+from tcl.gradients.invert import Inversion, Subscript
+from tcl.gradients.phases import Phased, phased
+from tcl.gradients.polynomials import ZERO, Range, of_atom, poly_tree
+from tcl.gradients.propagate import Conditions, Propagation, Term
+from tcl.gradients.ranges import Formulas
+from tcl.gradients.terms import Integers, combined, under
+from tcl.gradients.trees import (
+    apply,
+    binary,
+    conjuncts,
+    is_number,
+    name,
+    number,
+    of_type,
+    opposite,
+    over,
+    put,
+    rebuilt,
+    times,
+)
+from tcl.gradients.versions import Step, Version
+from tcl.grammar.check.builtins import BUILTINS
+from tcl.grammar.syntax import ast, walk
+from tcl.grammar.tree import checked as c
+from tcl.grammar.tree.traverse import reads
+
+Reading = Callable[[list[ast.Expr]], ast.Expr]
+"""An element of something, by its indices."""
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """A part of the gradient of a tensor."""
+
+    indices: tuple[str, ...]
+    value: ast.Expr
+    summed: dict[str, Range]
+    """Indices that ``value`` is summed over."""
+
+
+@dataclass(slots=True)
+class Backward:
+    """Writes the statements of the backward pass."""
+
+    formulas: Formulas
+    steps: list[Step]
+    forward: Forward
+    names: Names
+    active: frozenset[Version]
+    """What depends on the inputs whose gradients are asked for."""
+    seeds: dict[str, str]
+    """Output → the input that holds its gradient."""
+    prefix: str
+    """Of the names of gradients."""
+    shares: dict[Version, list[Share]] = field(default_factory=dict)
+    statements: list[ast.Assign] = field(default_factory=list)
+
+    def run(self) -> None:
+        """All statements, last to first; then the gradients of inputs are all of their shares."""
+        for output, seed in self.seeds.items():
+            version = output, self.forward.final[output]
+            if version in self.active:
+                box = self.formulas.boxes[output]
+                indices = self._spare(len(box))
+                value = apply(seed, *shifted([name(i) for i in indices], box))
+                self._share(version, Share(tuple(indices), value, {}))
+        for step in reversed(self.steps):
+            if step.after in self.shares:
+                self._step(step)
+
+    def _spare(self, count: int) -> list[str]:
+        """Names for indices."""
+        letters = [n for n in "ijklmnpqrstuvw" if n not in self.names.taken]
+        more = (f"i{k}" for k in range(10**6) if f"i{k}" not in self.names.taken)
+        return [*letters, *(next(more) for _ in range(max(0, count - len(letters))))][:count]
+
+    def _share(self, version: Version, share: Share) -> None:
+        self.shares.setdefault(version, []).append(share)
+
+    # --- one statement ---
+
+    def _step(self, step: Step) -> None:
+        gradient = self.gradient(step.after, self._adjoint_name(step.after))
+        writer = self.forward.writer(step)
+        own = [name(writer.renamed.get(i, i)) for i in step.statement.indices]
+        seed = gradient(own)
+        if step.keeps and step.before in self.active:
+            self._keep(step, gradient)
+        propagation = Propagation(
+            writer.tree, step.lets, lambda read: step.version(read.tensor) in self.active
+        )
+        terms = list(self._terms(step, propagation, writer, seed, own))
+        by_read: dict[c.Read, list[Term]] = {}
+        for term in terms:
+            by_read.setdefault(term.read, []).append(term)
+        for read, its in by_read.items():
+            self._reads(step, writer, read, its)
+
+    def _adjoint_name(self, version: Version) -> str:
+        tensor, number_ = version
+        last = number_ == self.forward.final[tensor]
+        return f"{self.prefix}{tensor}" if last else f"{self.prefix}{tensor}_{number_}"
+
+    def _terms(
+        self,
+        step: Step,
+        propagation: Propagation,
+        writer: Writer,
+        seed: ast.Expr,
+        own: list[ast.Expr],
+    ) -> Iterator[Term]:
+        """What the reads of a step get, before anyone asks who reads what."""
+        statement = step.statement
+        rhs = statement.rhs
+        match statement.op:
+            case "=" | "+":
+                terms = propagation.terms(rhs, seed)
+                if statement.op == "=" and step.whole and _worth_reading(rhs):
+                    terms = self._reusing(terms, writer.tree(rhs), step, own)
+                yield from terms
+            case "min" | "max":
+                yield from self._extreme(step, propagation, writer, seed, own)
+            case _:
+                yield from self._product(step, propagation, writer, seed, own)
+
+    def _reusing(
+        self, terms: Iterator[Term], value: ast.Expr, step: Step, own: list[ast.Expr]
+    ) -> Iterator[Term]:
+        """The terms with what the statement computed read where it is known, not computed again."""
+        for term in terms:
+            if self.forward.is_kept(step.after) and value in walk.walk(term.value):
+                there = self.forward.read(step.after, own)
+                found = rebuilt(term.value, lambda n, t=there: t if n == value else n)  # type: ignore[misc]
+                yield replace(term, value=found)
+            else:
+                yield term
+
+    def _keep(self, step: Step, gradient: Reading) -> None:
+        """What the target held and still holds passes its gradient on."""
+        statement = step.statement
+        renamed = self.forward.renamed(step)
+        indices = [renamed.get(i, i) for i in statement.indices]
+        value = gradient([name(i) for i in indices])
+        within = self._within(step, indices)
+        if statement.op != "+":  # assigned or reduced: only what is outside is as it was
+            outside = [opposite(each, of_integers=True) for each in within]
+            if not outside:
+                return
+            condition = outside[0]
+            for each in outside[1:]:
+                condition = binary("||", condition, each)
+            value = under([condition], value)
+        self._share(step.before, Share(tuple(indices), value, {}))
+
+    def _within(self, step: Step, indices: Sequence[str]) -> list[ast.Expr]:
+        """The conditions under which an element of its target is one that a step writes."""
+        box = self.formulas.boxes[step.statement.target]
+        ranges = (step.ranges[i] for i in step.statement.indices)
+        cases = zip(indices, ranges, box, strict=True)
+        return [each for index, range_, axis in cases for each in _in_range(index, range_, axis)]
+
+    # --- reductions ---
+
+    def _terms_tensor(self, step: Step, writer: Writer, what: str) -> tuple[ast.Expr, bool]:
+        """The terms of a reduction, and whether they are stored in a tensor of their own: what is
+        compared has to be the same number wherever it is computed."""
+        statement = step.statement
+        value = writer.tree(statement.rhs)
+        if _exact(statement.rhs, step.lets):
+            return value, False
+        target = self.names.fresh(f"{statement.target}_{what}")
+        indices = [writer.renamed.get(i, i) for i in statement.all_indices]
+        self._emit(step, writer, target, indices, "=", of_type(statement.rhs.type.name, value))
+        return apply(target, *map(name, indices)), True
+
+    def _emit(
+        self,
+        step: Step,
+        writer: Writer,
+        target: str,
+        indices: list[str],
+        op: str,
+        value: ast.Expr,
+    ) -> ast.Expr:
+        """A statement over a step's points, or its results; an element of what it makes."""
+        ranges = {writer.renamed.get(i, i): r for i, r in step.ranges.items()}
+        if not op.endswith("!") and op == "=" and len(indices) < len(ranges):
+            ranges = {i: ranges[i] for i in indices}
+        self.statements.append(assign(target, indices, op, value, ranges_of(ranges)))
+        return apply(target, *map(name, indices))
+
+    def _extreme(
+        self,
+        step: Step,
+        propagation: Propagation,
+        writer: Writer,
+        seed: ast.Expr,
+        own: list[ast.Expr],
+    ) -> Iterator[Term]:
+        """A ``min`` or ``max`` over indices: the terms that it equals share its gradient evenly."""
+        statement = step.statement
+        term, stored = self._terms_tensor(step, writer, "terms")
+        indices = [writer.renamed.get(i, i) for i in statement.indices]
+        old = self.forward.read(step.before, own) if step.keeps_value else None
+        if stored or not self._kept_terms(step):
+            value = self._value_again(step, writer, indices, term, old)
+        else:
+            value = self.forward.read(step.after, own)
+        ties = self.names.fresh(f"{statement.target}_ties")
+        if old is not None:
+            first = ast.Select(binary("==", old, value), number(1), number(0), old.span)
+            self._emit(step, writer, ties, indices, "=", first)
+        is_best = binary("==", term, value)
+        one = ast.Select(is_best, number(1), number(0), value.span)
+        op = "+=" if old is not None else "+=!"
+        count = self._emit(step, writer, ties, indices, op, one)
+        share = over(seed, count)
+        yield from propagation.terms(statement.rhs, share, (is_best,))
+        if old is not None and step.before in self.active:
+            within = self._within(step, indices)
+            part = under([*within, binary("==", old, value)], share)
+            self._share(step.before, Share(tuple(indices), part, {}))
+
+    def _kept_terms(self, step: Step) -> bool:
+        """Whether the terms of a reduction are what they were in the forward pass: a sum that is
+        computed again may be rounded otherwise, and equal nothing that was kept."""
+        read = {step.version(r.tensor) for r in reads(step.statement)}
+        return not step.keeps_value and all(self.forward.is_kept(version) for version in read)
+
+    def _value_again(
+        self,
+        step: Step,
+        writer: Writer,
+        indices: list[str],
+        term: ast.Expr,
+        old: ast.Expr | None,
+    ) -> ast.Expr:
+        """The result of a reduction, of the terms that were stored."""
+        target, op = self.names.fresh(step.statement.target), step.statement.op
+        if old is not None:
+            self._emit(step, writer, target, indices, "=", old)
+        bang = "" if old is not None else "!"
+        return self._emit(step, writer, target, indices, f"{op}={bang}", term)
+
+    def _product(
+        self,
+        step: Step,
+        propagation: Propagation,
+        writer: Writer,
+        seed: ast.Expr,
+        own: list[ast.Expr],
+    ) -> Iterator[Term]:
+        """A product over indices: each term has the product of the others. That is all of it by the
+        term, unless a term is 0: then only that term has any, and none has if two are 0."""
+        statement = step.statement
+        term, _ = self._terms_tensor(step, writer, "terms")
+        indices = [writer.renamed.get(i, i) for i in statement.indices]
+        is_zero, is_not = binary("==", term, number(0)), binary("!=", term, number(0))
+        zeros = self._emit(
+            step,
+            writer,
+            self.names.fresh(f"{statement.target}_zeros"),
+            indices,
+            "+=!",
+            ast.Select(is_zero, number(1), number(0), term.span),
+        )
+        rest = self._emit(
+            step,
+            writer,
+            self.names.fresh(f"{statement.target}_rest"),
+            indices,
+            "*=!",
+            ast.Select(is_not, term, number(1), term.span),
+        )
+        whole = times(seed, rest)
+        if step.keeps_value:
+            old = self.forward.read(step.before, own)
+            if step.before in self.active:
+                within = self._within(step, indices)
+                part = under([*within, binary("==", zeros, number(0))], whole)
+                self._share(step.before, Share(tuple(indices), part, {}))
+            whole = times(whole, old)
+        rhs = statement.rhs
+        one_zero, no_zero = binary("==", zeros, number(1)), binary("==", zeros, number(0))
+        yield from propagation.terms(rhs, over(whole, term), (no_zero,))
+        yield from propagation.terms(rhs, whole, (one_zero, is_zero))
+
+    # --- reads ---
+
+    def _reads(self, step: Step, writer: Writer, read: c.Read, terms: list[Term]) -> None:
+        """The share that one read has in the gradient of what it reads."""
+        version = step.version(read.tensor)
+        value = combined([(term.conditions, term.value) for term in terms])
+        own = writer.tree(read)
+        inversion = self._inversion(step, writer, read)
+        if own not in walk.walk(value):
+            found = phased(
+                inversion.subscripts,
+                inversion.ranges,
+                inversion.box,
+                inversion.preferred,
+                self._letters("pqrstuv"),
+            )
+            if found is not None:
+                self._by_phases(version, value, inversion, found)
+                return
+        inverse = inversion.inverse()
+        # The element itself, rather than X(2 * ((h - kh) / 2) + kh).
+        itself = name("@itself")
+        there = self.forward.read(version, [name(i) for i in inverse.targets])
+        value = rebuilt(value, lambda node: itself if node == own else node)
+        value = put(put(value, inverse.values), {"@itself": there})
+        share = Share(inverse.targets, under(inverse.conditions, value), dict(inverse.summed))
+        self._share(version, self._settled(share))
+
+    def _settled(self, share: Share) -> Share:
+        """The share without sums of which a condition, ``i == 0``, leaves a single term."""
+        value = share.value
+        if not isinstance(value, ast.Select) or not is_number(value.otherwise, 0):
+            return share
+        sizes = frozenset(self.formulas.checked.sizes)
+        integers = Integers({i: (ZERO, ZERO) for i in share.indices}, sizes, {})
+        conditions = list(conjuncts(value.condition))
+        for each in conditions:
+            if not isinstance(each, ast.Binary) or each.op != "==":
+                continue
+            for index, fixed in ((each.left, each.right), (each.right, each.left)):
+                if not isinstance(index, ast.Name) or index.name not in share.summed:
+                    continue
+                if integers.poly(fixed) is None:  # of the element's indices and sizes
+                    continue
+                first, stop = share.summed[index.name]
+                others = [c_ for c_ in conditions if c_ is not each]
+                inside = [
+                    binary(">=", fixed, poly_tree(first)),
+                    binary("<", fixed, poly_tree(stop)),
+                ]
+                settled = put(under([*inside, *others], value.then), {index.name: fixed})
+                rest = {i: r for i, r in share.summed.items() if i != index.name}
+                return self._settled(Share(share.indices, settled, rest))
+        return share
+
+    def _letters(self, letters: str) -> list[str]:
+        """Names for indices, these letters first."""
+        found = [n for n in letters if n not in self.names.taken]
+        return [*found, *(n for n in self._spare(30) if n not in found)]
+
+    def _by_phases(
+        self, version: Version, value: ast.Expr, inversion: Inversion, found: Phased
+    ) -> None:
+        """The share of a strided read: a tensor of its own with the phases as dimensions."""
+        names = inversion.inverse().targets
+        inverse = Inversion(
+            found.subscripts,
+            found.ranges,
+            found.box,
+            [*found.phases, *inversion.preferred],
+            inversion.fresh,
+            inversion.known,
+        ).inverse()
+        value = put(under(found.conditions, put(value, found.values)), inverse.values)
+        target = self.names.fresh(f"{self._adjoint_name(version)}_phases")
+        ranges = dict(zip(inverse.targets, found.box, strict=True)) | dict(inverse.summed)
+        op = "+=!" if inverse.summed else "="
+        value = under(inverse.conditions, value)
+        indices = list(inverse.targets)
+        self.statements.append(assign(target, indices, op, value, ranges_of(ranges)))
+        element = apply(target, *found.element([name(i) for i in names]))
+        self._share(version, Share(names, element, {}))
+
+    def _inversion(self, step: Step, writer: Writer, read: c.Read) -> Inversion:
+        for subscript in read.subscripts:
+            _refuse_gathers(read, subscript, step.lets)
+        renamed = writer.renamed
+        ranges = {renamed.get(i, i): r for i, r in step.ranges.items()}
+        results = [renamed.get(i, i) for i in step.statement.indices]
+
+        def rank(index: str) -> tuple[bool, bool, int]:
+            """Long loops first: of lengths that are not known, those of results."""
+            first, stop = ranges[index]
+            length = (stop - first).constant
+            return length is not None, length is None and index not in results, -(length or 0)
+
+        subscripts = []
+        for subscript in read.subscripts:
+            poly = self.formulas.poly(subscript, step.lets)
+            if poly is not None:
+                poly = poly.put({i: of_atom(n) for i, n in renamed.items()})
+            subscripts.append(Subscript(writer.tree(subscript), poly))
+        return Inversion(
+            subscripts,
+            ranges,
+            self.formulas.boxes[read.tensor],
+            sorted(ranges, key=rank),
+            self._spare(len(ranges) + len(subscripts)),
+            [stop - first for first, stop in ranges.values()],
+        )
+
+    # --- gradients of tensors ---
+
+    def gradient(self, version: Version, wanted: str) -> Reading:
+        """The gradient of a version: where it is one element of another tensor that, else a tensor
+        that is computed."""
+        shares = self.shares[version]
+        if len(shares) == 1 and _is_element(shares[0]):
+            (share,) = shares
+
+            def element(indices: list[ast.Expr]) -> ast.Expr:
+                return put(share.value, dict(zip(share.indices, indices, strict=True)))
+
+            return element
+        target = self.names.fresh(wanted)
+        self.compute(version, target)
+        return lambda indices: apply(target, *indices)
+
+    def compute(self, version: Version, target: str) -> None:
+        """The statements that add up all shares of a gradient."""
+        box = self.formulas.boxes[version[0]]
+        shares = _merged(self._aligned(self.shares[version]))
+        indices = list(shares[0].indices)
+        own = dict(zip(indices, box, strict=True))
+        for place, share in enumerate(shares):
+            first = place == 0
+            op = "=" if first and not share.summed else "+=!" if first else "+="
+            ranges = ranges_of({**own, **share.summed})
+            self.statements.append(assign(target, indices, op, share.value, ranges))
+
+    def _aligned(self, shares: list[Share]) -> list[Share]:
+        """The shares with the same indices, those that are not summed first."""
+        ordered = sorted(shares, key=lambda share: bool(share.summed))
+        # The seed's own indices say nothing; others stand in the forward def.
+        named = next((s for s in ordered[::-1] if not _is_element(s)), ordered[0])
+        return [_renamed(share, named.indices, self.names) for share in ordered]
+
+
+def _renamed(share: Share, indices: tuple[str, ...], names: Names) -> Share:
+    """The share with these indices."""
+    changes = {a: name(b) for a, b in zip(share.indices, indices, strict=True) if a != b}
+    summed = {}
+    used = {*indices, *share.summed, *share.indices}
+    for index, range_ in share.summed.items():
+        other = index
+        if index in indices:
+            letters = [n for n in "ijklmnpqrstuvw" if n not in used | names.taken]
+            other = letters[0] if letters else names.fresh(index)
+            used.add(other)
+            changes[index] = name(other)
+        summed[other] = range_
+    return Share(indices, put(share.value, changes), summed)
+
+
+def _merged(shares: Sequence[Share]) -> list[Share]:
+    """Shares that are summed over the same indices as one."""
+    groups: dict[tuple[tuple[str, Range], ...], list[Share]] = {}
+    for share in shares:
+        groups.setdefault(tuple(sorted(share.summed.items())), []).append(share)
+    return [
+        replace(its[0], value=combined([_parted(share.value) for share in its]))
+        for its in groups.values()
+    ]
+
+
+def _parted(value: ast.Expr) -> tuple[Conditions, ast.Expr]:
+    """A value that is 0 where a condition does not hold as a term under that condition."""
+    if isinstance(value, ast.Select) and is_number(value.otherwise, 0):
+        return (value.condition,), value.then
+    return (), value
+
+
+def _is_element(share: Share) -> bool:
+    """Whether a share is one element of one tensor, whatever its indices."""
+    value = share.value
+    if share.summed or not isinstance(value, ast.Apply | ast.Name) or value.name in BUILTINS:
+        return False
+    arguments = value.arguments if isinstance(value, ast.Apply) else ()
+    plain = ast.Name | ast.Number | ast.Binary
+    return all(isinstance(node, plain) for a in arguments for node in walk.walk(a))
+
+
+def _in_range(index: str, range_: Range, axis: Range) -> list[ast.Expr]:
+    """The conditions under which an index of a tensor is one that a statement writes."""
+    (first, stop), (low, high) = range_, axis
+    found = [] if first == low else [binary(">=", name(index), poly_tree(first))]
+    return found if stop == high else [*found, binary("<", name(index), poly_tree(stop))]
+
+
+def _worth_reading(rhs: c.Expr) -> bool:
+    """Whether a value is better read than computed again: more than a few operations."""
+    if rhs.type.bits == 16:
+        return False  # rounded where it is stored
+    return isinstance(rhs, c.Call) or (isinstance(rhs, c.Binary) and rhs.op == "/")
+
+
+def _exact(expr: c.Expr, lets: dict[str, c.Expr]) -> bool:
+    """Whether an expression is the same number wherever it is computed: nothing is rounded."""
+    match expr:
+        case c.Read() | c.Const():
+            return True
+        case c.LetRef(name=let):
+            return _exact(lets[let], lets)
+        case c.Unary(operand=operand):
+            return _exact(operand, lets)
+        case c.Select(then=then, otherwise=otherwise):
+            return _exact(then, lets) and _exact(otherwise, lets)
+        case c.Cast(operand=operand, type=type_):
+            wider = type_.bits > operand.type.bits or not operand.type.is_float
+            return wider and _exact(operand, lets)
+        case _:
+            return False
+
+
+def _refuse_gathers(read: c.Read, subscript: c.Expr, lets: dict[str, c.Expr]) -> None:
+    stack = [subscript]
+    while stack:
+        node = stack.pop()
+        if isinstance(node, c.Read):
+            raise ArgumentError(
+                f"'{read.tensor}' is read at a place that '{node.tensor}' holds: its gradient is "
+                "added up at computed places (a scatter), which cannot be derived yet; leave "
+                f"'{read.tensor}' out of wrt, or write that def by hand"
+            )
+        if isinstance(node, c.LetRef):
+            stack.append(lets[node.name])
+        stack.extend(walk.children(node))

@@ -1,0 +1,341 @@
+"""``grad``: the def that computes the gradients of another one."""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from tcl.arrays.annotations import parse_sizes
+from tcl.arrays.user_input import SourceLike, text_of
+from tcl.common.closest import closest
+from tcl.common.errors import ArgumentError
+from tcl.gradients.backward import Backward
+from tcl.gradients.forward import Forward, Names, names_in
+from tcl.gradients.polynomials import Poly, of_atom, of_number
+from tcl.gradients.ranges import Formulas, infer
+from tcl.gradients.terms import Integers
+from tcl.gradients.trees import NOWHERE, name, number
+from tcl.gradients.versions import Step, depending, steps_of
+from tcl.grammar.check.definitions import check
+from tcl.grammar.ranges.inference import infer as infer_sized
+from tcl.grammar.syntax import ast
+from tcl.grammar.syntax.printer import to_text
+from tcl.grammar.tree import checked as c
+
+
+def grad(
+    source: SourceLike,
+    entry_point: str,
+    wrt: Sequence[str] | str | None = None,
+    *,
+    wanted: Sequence[str] | str | None = None,
+    save: Sequence[str] | str | None = None,
+    sizes: Mapping[str, int] | str | None = None,
+) -> str:
+    """The text of a def ``f_grad`` that computes the gradients of the def ``f`` = ``entry_point``.
+
+    It takes, by their names, what it needs of the inputs of ``f`` and of its outputs, and ``d_O``
+    for each output ``O`` of floating-point numbers: the gradient of a loss by ``O``, of the shape
+    of ``O``. It makes ``d_X`` for each input ``X`` of ``wrt``. ``tcl.torch.op`` takes it as
+    ``backward=``.
+
+    ``wrt``: names of inputs; with none, all that the outputs depend on smoothly. ``wanted``: the
+    outputs that have a gradient; with none, all. ``save``: the outputs that it may take, where
+    others are computed again; with none, all. ``sizes``: values of the size symbols, or a label of
+    the def's ``# sizes`` comments, for a def of these sizes alone; with none it is for all.
+
+    Ties of ``min`` and ``max`` share a gradient evenly. Raises ``TclSyntaxError`` and
+    ``TclSemanticError`` for a faulty text, ``RangeInferenceError`` for sizes that do not fit, and
+    ``ArgumentError`` for what has no gradient, or none that can be derived.
+    """
+    text, file = text_of(source)
+    defs = check(text, file)
+    if entry_point not in defs:
+        hint = closest(entry_point, defs)
+        raise ArgumentError(f"there is no def '{entry_point}'" + (f"; {hint}" if hint else ""))
+    return gradient_text(defs[entry_point], wrt, wanted=wanted, save=save, sizes=sizes)
+
+
+def gradient_text(
+    checked: c.CheckedDef,
+    wrt: Sequence[str] | str | None = None,
+    *,
+    wanted: Sequence[str] | str | None = None,
+    save: Sequence[str] | str | None = None,
+    sizes: Mapping[str, int] | str | None = None,
+) -> str:
+    """As ``grad``, of a checked def."""
+    known = _known_sizes(checked, sizes)
+    formulas = Formulas.of(checked, {n: of_number(value) for n, value in known.items()})
+    steps = steps_of(checked, formulas)
+    if sizes is not None:
+        _check_ranges(checked, formulas, steps)
+    outputs = [t for t in checked.outputs if t.type.is_float]
+    seeded = _chosen("wanted", wanted, outputs, checked) or [t.name for t in outputs]
+    kept = _chosen("save", save, checked.outputs, checked)
+    names = Names(_taken(checked))
+    forward = Forward(
+        formulas,
+        steps,
+        names,
+        frozenset(t.name for t in checked.outputs) if kept is None else frozenset(kept),
+    )
+    floats = [t for t in checked.inputs if t.type.is_float]
+    asked = _chosen("wrt", wrt, floats, checked)
+    inputs = asked if asked is not None else [t.name for t in floats]
+    prefix = prefix_of(checked)
+    seeds = {output: names.fresh(prefix + output) for output in seeded}
+    made = {i: names.fresh(prefix + i) for i in inputs}
+    active = depending(steps, tuple(inputs))
+    backward = Backward(formulas, steps, forward, names, active, seeds, prefix)
+    backward.run()
+    reached = [i for i in inputs if (i, 0) in backward.shares]
+    _check_reached(checked, inputs if asked is not None else reached, reached)
+    for i in reached:
+        backward.compute((i, 0), made[i])
+    return _Assembled(
+        checked, formulas, forward, backward, seeds, {i: made[i] for i in reached}
+    ).text()
+
+
+def prefix_of(checked: c.CheckedDef) -> str:
+    """What the names of gradients begin with: ``d_``, or ``dd_`` in a def that has gradients."""
+    prefix = "d_"
+    while any(prefix + tensor in checked.tensors for tensor in checked.tensors):
+        prefix = f"d{prefix}"
+    return prefix
+
+
+def _known_sizes(checked: c.CheckedDef, sizes: Mapping[str, int] | str | None) -> Mapping[str, int]:
+    if sizes is None:
+        return {}
+    if isinstance(sizes, str):
+        return parse_sizes(sizes, checked)
+    if set(sizes) != set(checked.sizes):
+        listed = ", ".join(checked.sizes) or "none"
+        raise ArgumentError(
+            f"sizes= has to give every size of {checked.name} a value, and nothing else: {listed}"
+        )
+    return sizes
+
+
+def _check_ranges(checked: c.CheckedDef, formulas: Formulas, steps: Sequence[Step]) -> None:
+    """Refuse what inference refuses for these sizes; it finds the same ranges."""
+    boxes = {t.name: formulas.boxes[t.name] for t in checked.inputs}
+    shapes = {n: tuple((b - a).constant or 0 for a, b in box) for n, box in boxes.items()}
+    sized = infer_sized(checked, shapes)
+    for step, statement in zip(steps, sized.statements, strict=True):
+        found = {i: (a.constant, b.constant) for i, (a, b) in step.ranges.items()}
+        if found != dict(statement.ranges):
+            raise AssertionError(f"ranges of {checked.name}: {found}, not {statement.ranges}")
+
+
+def _chosen(
+    what: str,
+    given: Sequence[str] | str | None,
+    tensors: Sequence[c.Tensor],
+    checked: c.CheckedDef,
+) -> list[str] | None:
+    """The tensors that an argument names, in the order of the def; None if it is not given."""
+    if given is None:
+        return None
+    asked = [given] if isinstance(given, str) else list(given)
+    own = [t.name for t in tensors]
+    kind = {"wrt": "floating-point inputs", "wanted": "floating-point outputs"}.get(what, "outputs")
+    for each in asked:
+        if each not in own:
+            listed = ", ".join(own) or "none"
+            raise ArgumentError(
+                f"{what}= names {each!r}, which is none of the {kind} of {checked.name}: {listed}"
+            )
+    return [each for each in own if each in asked]
+
+
+def _check_reached(checked: c.CheckedDef, inputs: Sequence[str], reached: Sequence[str]) -> None:
+    """Refuse a gradient that would be zero everywhere."""
+    missing = [i for i in inputs if i not in reached]
+    if not reached and not missing:
+        raise ArgumentError(
+            f"{checked.name} has no gradient: no floating-point output of it depends smoothly on a "
+            "floating-point input (conditions, subscripts, casts to integers and floor do not "
+            "count)"
+        )
+    if missing:
+        raise ArgumentError(
+            f"the outputs of {checked.name} do not depend smoothly on '{missing[0]}' (conditions, "
+            "subscripts, casts to integers and floor do not count), so that its gradient is zero "
+            f"everywhere; leave it out of wrt"
+        )
+
+
+def _taken(checked: c.CheckedDef) -> set[str]:
+    """Every name that stands in the def, or in one that it calls."""
+    found = {*checked.tensors, *checked.sizes, f"{checked.name}_grad"}
+    found |= {str(b.size) for b in checked.bindings}
+    for statement in checked.statements:
+        found |= {*statement.all_indices, *(let.name for let in statement.lets)}
+    return found
+
+
+class _Assembled:
+    """The derived def, put together."""
+
+    def __init__(
+        self,
+        checked: c.CheckedDef,
+        formulas: Formulas,
+        forward: Forward,
+        backward: Backward,
+        seeds: Mapping[str, str],
+        made: Mapping[str, str],
+    ) -> None:
+        self.checked, self.formulas, self.names = checked, formulas, forward.names
+        self.seeds, self.made = seeds, made
+        self.symbols: dict[Poly, str] = {}
+        """Formula → the size symbol that a dimension of an input of the derived def is."""
+        used = {n for s in backward.statements for n in names_in(s)}
+        again = forward.statements(used)
+        self.statements = [*again, *backward.statements]
+        self.taken = [t for t in (*checked.inputs, *checked.outputs) if t.name in used]
+        self.taken = [t for t in self.taken if t.name not in forward.again.values()]
+
+    def text(self) -> str:
+        """The def, without what inference finds by itself."""
+        definition = self._definition()
+        parts = [self._tidied(s) for s in definition.statements if isinstance(s, ast.Assign)]
+        definition = replace(definition, statements=tuple(parts))
+        formulas = {symbol: formula for formula, symbol in self.symbols.items()}
+        return _wrapped(to_text(_without_needless(definition, formulas)))
+
+    def _definition(self) -> ast.Def:
+        self._bind_sizes()
+        params = [ast.Param(t.name, self._type(t), NOWHERE) for t in self.taken]
+        tensors = self.checked.tensors
+        params += [ast.Param(s, self._type(tensors[o]), NOWHERE) for o, s in self.seeds.items()]
+        gradients = {name_: self._type(tensors[i]) for i, name_ in self.made.items()}
+        own = dict.fromkeys(s.target for s in self.statements)
+        others = [ast.Param(t, None, NOWHERE) for t in own if t not in gradients]
+        results = [ast.Param(t, type_, NOWHERE) for t, type_ in gradients.items()]
+        title = f"{self.checked.name}_grad"
+        return ast.Def(title, tuple(params), (*results, *others), tuple(self.statements), NOWHERE)
+
+    def _bind_sizes(self) -> None:
+        """Take inputs that tell sizes which nothing else tells."""
+        shown = [*self.taken, *(self.checked.tensors[o] for o in self.seeds)]
+        bound = {a for t in shown for a in self._symbols(t)}
+        needed = {n for s in self.statements for n in names_in(s)}
+        needed |= {a for i in self.made for a in self._symbols(self.checked.tensors[i])}
+        for tensor in self.checked.inputs:
+            missing = (needed & {*self._symbols(tensor)}) - bound
+            if missing and tensor not in self.taken:
+                self.taken.append(tensor)
+                bound |= {*self._symbols(tensor)}
+        order = [*self.checked.inputs, *self.checked.outputs]
+        self.taken.sort(key=order.index)
+
+    def _symbols(self, tensor: c.Tensor) -> list[str]:
+        """The sizes that are a dimension of the tensor by themselves."""
+        extents = (stop - first for first, stop in self.formulas.boxes[tensor.name])
+        return [a for e in extents for a in e.atoms if e == of_atom(a) and a.isidentifier()]
+
+    def _type(self, tensor: c.Tensor) -> ast.TensorType:
+        dims: list[ast.Number | ast.Name] = []
+        for axis, (first, stop) in enumerate(self.formulas.boxes[tensor.name]):
+            extent = stop - first
+            value = extent.constant
+            dim = number(value) if value is not None else name(self._symbol(extent, tensor, axis))
+            assert isinstance(dim, ast.Number | ast.Name)
+            dims.append(dim)
+        return ast.TensorType(tensor.type.name.replace("float32", "float"), tuple(dims), NOWHERE)
+
+    def _symbol(self, extent: Poly, tensor: c.Tensor, axis: int) -> str:
+        """The size that a dimension is: that of the forward def, or a new one."""
+        if len(extent.terms) == 1 and extent == of_atom(next(iter(extent.atoms))):
+            (atom,) = extent.atoms
+            if atom.isidentifier():
+                return atom
+        if extent not in self.symbols:
+            declared = [
+                b.size for b in self.checked.bindings if (b.tensor, b.axis) == (tensor.name, axis)
+            ]
+            given = [d for d in declared if isinstance(d, str) and d.isidentifier()]
+            wanted = given[0] if given else f"{self._index(tensor, axis).upper()}O"
+            self.symbols[extent] = wanted if given else self.names.fresh(wanted)
+        return self.symbols[extent]
+
+    def _index(self, tensor: c.Tensor, axis: int) -> str:
+        """What the first statement calls an index of its target."""
+        first = next(s for s in self.checked.statements if s.target == tensor.name)
+        return first.indices[axis]
+
+    def _tidied(self, statement: ast.Assign) -> ast.Assign:
+        ranges = [w for w in statement.where if isinstance(w, ast.Range)]
+        sizes = frozenset({*self.checked.sizes, *self.symbols.values()})
+        outer = Integers({}, sizes, self.symbols)
+        known = [(w.index, outer.poly(w.start), outer.poly(w.stop)) for w in ranges]
+        inner = {i: (a, b) for i, a, b in known if a is not None and b is not None}
+        assert len(inner) == len(ranges), "of sizes"
+        lengths = [b - a for a, b in inner.values()]
+        integers = Integers(inner, sizes, self.symbols, lengths)
+        where: list[ast.Where] = []
+        for clause in statement.where:
+            if isinstance(clause, ast.Range):
+                start, stop = outer.tidied(clause.start), outer.tidied(clause.stop)
+                clause = replace(clause, start=start, stop=stop)
+            elif isinstance(clause, ast.Let):
+                clause = replace(clause, value=integers.tidied(clause.value))
+            where.append(clause)
+        return replace(statement, rhs=integers.tidied(statement.rhs), where=tuple(where))
+
+
+_WIDTH = 100
+_TOGETHER = re.compile(r"\w+\([^()]*\)( (?=\w+[,)]))?|\bfloat(16|64)? \w+(?=[,)])")
+
+
+def _wrapped(text: str) -> str:
+    """The text in lines of a readable length: spaces and line ends mean nothing."""
+    lines = []
+    for line in text.splitlines():
+        indent = " " * (len(line) - len(line.lstrip()) + 4)
+        # No line ends within an element, X(i, j), or between a type and its name.
+        joined = _TOGETHER.sub(lambda found: found[0].replace(" ", "\0"), line)
+        lines += textwrap.wrap(
+            joined,
+            _WIDTH,
+            subsequent_indent=indent,
+            break_long_words=False,
+            break_on_hyphens=False,
+        )
+    return "\n".join(lines).replace("\0", " ") + "\n"
+
+
+def _without_needless(definition: ast.Def, known: Mapping[str, Poly]) -> ast.Def:
+    """The def without the ranges that inference finds by itself, for all sizes; ``known``: the
+    formulas of sizes that are no inputs' of the forward def."""
+    (checked,) = check(to_text(definition)).values()
+    formulas = Formulas.of(checked, known)
+    statements: list[ast.Statement] = []
+    for own, statement in zip(definition.statements, checked.statements, strict=True):
+        assert isinstance(own, ast.Assign)
+        wanted = infer(statement, formulas)
+        needless = frozenset[str]()
+        for clause in statement.ranges:
+            if _same(statement, formulas, needless | {clause.index}, wanted):
+                needless |= {clause.index}
+        where = (w for w in own.where if not (isinstance(w, ast.Range) and w.index in needless))
+        statements.append(replace(own, where=tuple(where)))
+        if statement.target not in formulas.boxes:
+            formulas.define(statement.target, tuple(wanted[i] for i in statement.indices))
+    return replace(definition, statements=tuple(statements))
+
+
+def _same(
+    statement: c.Statement, formulas: Formulas, without: frozenset[str], wanted: object
+) -> bool:
+    """Whether inference finds the same ranges without some of the ``where`` clauses."""
+    try:
+        return infer(statement, formulas, without) == wanted
+    except ArgumentError:
+        return False

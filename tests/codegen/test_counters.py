@@ -1,0 +1,369 @@
+"""What is counted of scheduled kernels: against the emulator's trace of their source, against rules
+written in another way, and against numbers that are known without either."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import random
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from cuda_options import random_gpu_options, space_options
+
+from tcl.arrays.random_inputs import input_shape
+from tcl.codegen.common.dtypes import numpy_dtype
+from tcl.codegen.counters.accesses import Memory
+from tcl.codegen.counters.counts import KernelCounts, count_program
+from tcl.codegen.counters.places import Condition, Linear, Place
+from tcl.codegen.counters.prediction import LAUNCH, needed_in_flight, predict, roofline, share
+from tcl.codegen.counters.requests import matrix_wavefronts, sectors, wavefronts
+from tcl.codegen.counters.traffic import by_kind
+from tcl.codegen.counters.walk import Walk
+from tcl.codegen.cuda.emit.emit import emit_program
+from tcl.codegen.cuda.emulator import compile_modules, why_not
+from tcl.codegen.devices.gpu import A100, H200, T4, GpuProfile
+from tcl.codegen.loopir import ir
+from tcl.codegen.loopir.cost import cost_of
+from tcl.codegen.loopir.lower import lower
+from tcl.codegen.options.nest_options import NestOptions
+from tcl.codegen.options.options import DEFAULT, MappingOptions
+from tcl.codegen.schedule.gpu import schedule
+from tcl.grammar.check.definitions import check
+from tcl.grammar.ranges.inference import infer
+from tcl.grammar.ranges.sized import SizedDef
+
+emulated = pytest.mark.skipif(bool(why_not()), reason=why_not() or "")
+
+
+def product(a: str, b: str, type_: str = "float") -> str:
+    left, right = ("m,k" if a == "N" else "k,m"), ("k,n" if b == "N" else "n,k")
+    shapes = left.upper(), right.upper()
+    return (
+        f"def f({type_}({shapes[0]}) A, {type_}({shapes[1]}) B) -> (C) "
+        f"{{ C(m,n) +=! A({left})*B({right}) }}"
+    )
+
+
+EVEN, RAGGED = dict(M=128, N=96, K=64), dict(M=66, N=51, K=35)
+IMAGES = dict(N=2, C=4, H=14, W=14, F=8, KH=3, KW=3)
+CONVOLUTION = """def f(float(N,C,H,W) I, float(F,C,KH,KW) K) -> (O) {
+    O(n,f,h,w) +=! I(n,c,h+kh,w+kw)*K(f,c,kh,kw) }"""
+PADDED = """def f(float(N,C,H,W) I, float(F,C,KH,KW) K) -> (O) {
+    O(n,f,h,w) +=! (h+kh>=1 && h+kh-1<H && w+kw>=1 && w+kw-1<W ? I(n,c,h+kh-1,w+kw-1) : 0)
+        * K(f,c,kh,kw) where n in 0:N, h in 0:H, w in 0:W }"""
+SOFTMAX = """def f(float(N,D) I) -> (O, m, s) {
+    m(n) max=! I(n,d)
+    s(n) +=! exp(I(n,d)-m(n))
+    O(n,d) = exp(I(n,d)-m(n))/s(n) }"""
+TRANSPOSE = "def f(float(N,D) I) -> (O) { O(d,n) = I(n,d) }"
+COLUMN_SUM = "def f(float(N,D) I) -> (O) { O(d) +=! I(n,d) }"
+GATHER = "def f(float(N,D) I, int32(K) X) -> (O) { O(k,d) = I(X(k),d) }"
+CASES: dict[str, tuple[str, Mapping[str, int]]] = {
+    **{a + b: (product(a, b), EVEN) for a, b in itertools.product("NT", repeat=2)},
+    **{f"{a + b} ragged": (product(a, b), RAGGED) for a, b in itertools.product("NT", repeat=2)},
+    "float16": (product("N", "N", "half"), dict(M=128, N=128, K=64)),
+    "float16 NT": (product("N", "T", "half"), dict(M=64, N=128, K=64)),
+    "convolution": (CONVOLUTION, IMAGES),
+    "padded convolution": (PADDED, IMAGES),
+    "softmax": (SOFTMAX, dict(N=9, D=256)),
+    "softmax of odd rows": (SOFTMAX, dict(N=9, D=131)),
+    "transpose": (TRANSPOSE, dict(N=96, D=72)),
+    "column sum": (COLUMN_SUM, dict(N=131, D=70)),
+}
+
+
+def sized_of(text: str, sizes: Mapping[str, int]) -> SizedDef:
+    checked = check(text)["f"]
+    return infer(checked, {t.name: input_shape(t, sizes) for t in checked.inputs})
+
+
+def arrays_of(tensors: Iterable[ir.Tensor]) -> dict[str, np.ndarray[Any, Any]]:
+    generator = np.random.default_rng(0)
+    outer = (t for t in tensors if t.role is not ir.Role.SCRATCH)
+    return {
+        t.name: (8 * generator.random(t.layout.extents)).astype(numpy_dtype(t.layout.type))
+        for t in outer
+    }
+
+
+def differences(
+    cases: Sequence[tuple[str, SizedDef, MappingOptions, GpuProfile]],
+) -> tuple[list[str], int]:
+    """Where counts and a trace differ, and how many kernels have been compared."""
+    programs = [schedule(sized, options, profile) for _, sized, options, profile in cases]
+    modules = [emit_program(p, case[3]) for p, case in zip(programs, cases, strict=True)]
+    found, count = [], 0
+    runs = zip(cases, programs, compile_modules(modules, traced=True), strict=True)
+    for (name, _, options, profile), program, runs_it in runs:
+        seen = runs_it.run(arrays_of(runs_it.module.tensors))
+        for kernel, asked in zip(program.kernels, seen, strict=True):
+            counted = by_kind(Walk(program, kernel, profile.idle_sums).run().accesses)
+            count += 1
+            for kind, own in counted.items():
+                other = asked[kind.value]
+                assert own.exact
+                if (own.requests, own.units, own.bytes) != (
+                    other.requests,
+                    other.units,
+                    other.bytes,
+                ):
+                    found.append(f"{name}: {kind.value}: {own}, traced {other}, with {options}")
+    return found, count
+
+
+# Against the emulator's trace.
+
+
+@emulated
+def test_as_traced() -> None:
+    """By default, and without asynchronous copies."""
+    cases = [(name, sized_of(*case), DEFAULT, H200) for name, case in CASES.items()]
+    cases += [(n, s, o, T4) for n, s, o, _ in cases if n in ("NT ragged", "padded convolution")]
+    found, count = differences(cases)
+    assert not found
+    assert count >= len(cases)
+
+
+def with_any_options(seed: int, cases: Mapping[str, tuple[str, Mapping[str, int]]]) -> None:
+    rng = random.Random(seed)
+    drawn = []
+    for name, (text, sizes) in cases.items():
+        sized = sized_of(text, {k: max(3, n // 2) for k, n in sizes.items()})
+        drawn.append((name, sized, random_gpu_options(rng, sized, H200), H200))
+        searched = space_options(rng, sized, H200)
+        if searched is not None:
+            drawn.append((name, sized, searched, H200))
+    found, count = differences(drawn)
+    assert not found
+    assert count >= len(cases)
+
+
+@emulated
+def test_as_traced_with_any_options() -> None:
+    few = ("NN ragged", "float16", "padded convolution", "softmax of odd rows", "column sum")
+    with_any_options(1, {name: CASES[name] for name in few})
+
+
+@pytest.mark.slow
+@emulated
+@pytest.mark.parametrize("seed", range(60))
+def test_as_traced_with_many_options(seed: int) -> None:
+    with_any_options(seed, CASES)
+
+
+@emulated
+def test_what_data_decides_is_said_to_be_about() -> None:
+    program = schedule(sized_of(GATHER, dict(N=96, D=160, K=50)), DEFAULT, H200)
+    (emulator,) = compile_modules([emit_program(program, H200)], traced=True)
+    (seen,) = emulator.run(arrays_of(emulator.module.tensors))
+    (kernel,) = program.kernels
+    counted = by_kind(Walk(program, kernel, H200.idle_sums).run().accesses)
+    reads, traced = counted[Memory.GLOBAL_READ], seen["global reads"]
+    assert not reads.exact
+    assert (reads.requests, reads.bytes) == (traced.requests, traced.bytes)
+
+
+@emulated
+def test_nothing_is_traced_where_nobody_asks() -> None:
+    program = schedule(sized_of(TRANSPOSE, dict(N=8, D=8)), DEFAULT, H200)
+    (emulator,) = compile_modules([emit_program(program, H200)])
+    assert emulator.run(arrays_of(emulator.module.tensors)) == ({},)
+
+
+# The rules.
+
+
+def lanes(values: Iterable[int]) -> tuple[Any, Any]:
+    offsets = np.array([list(values)], np.int64)
+    return offsets, np.ones(offsets.shape, bool)
+
+
+@pytest.mark.parametrize(
+    ("offsets", "size", "expected"),
+    [
+        ([4 * k for k in range(32)], 4, 1),
+        ([128 * k for k in range(32)], 4, 32),
+        ([8 * k for k in range(32)], 4, 2),
+        ([0] * 32, 4, 1),
+        ([2 * k for k in range(32)], 2, 1),
+        ([8 * k for k in range(32)], 8, 2),
+        ([8 * (k // 2) for k in range(32)], 8, 1),
+        ([16 * k for k in range(32)], 16, 4),
+        ([16 * (k // 2) for k in range(32)], 16, 2),
+        ([16 * (k // 4 * 2 + k % 2) for k in range(32)], 16, 2),
+        ([16 * (k // 8) for k in range(32)], 16, 2),
+        ([512 * k for k in range(32)], 16, 32),
+        ([64 * (k % 16) for k in range(32)], 16, 16),
+    ],
+)
+def test_wavefronts(offsets: list[int], size: int, expected: int) -> None:
+    assert wavefronts(*lanes(offsets), size).tolist() == [expected]
+    moved = [x + 128 * 5 + 16 for x in offsets]
+    assert wavefronts(*lanes(moved), size).tolist() == [expected], "banks turn round"
+
+
+def test_wavefronts_of_some_threads() -> None:
+    offsets, active = lanes([128 * k for k in range(32)])
+    active[:, 5:] = False
+    assert wavefronts(offsets, active, 4).tolist() == [5]
+    assert sectors(offsets, active, 4).tolist() == [5]
+
+
+@pytest.mark.parametrize(
+    ("offsets", "size", "expected"),
+    [
+        ([4 * k for k in range(32)], 4, 4),
+        ([4 * k + 4 for k in range(32)], 4, 5),
+        ([16 * k for k in range(32)], 16, 16),
+        ([4096 * k for k in range(32)], 4, 32),
+        ([0] * 32, 8, 1),
+        ([-4 * k for k in range(32)], 4, 5),
+    ],
+)
+def test_sectors(offsets: list[int], size: int, expected: int) -> None:
+    assert sectors(*lanes(offsets), size).tolist() == [expected]
+
+
+def test_rows_of_matrices() -> None:
+    assert matrix_wavefronts(*lanes(16 * k for k in range(32)), 4).tolist() == [4]
+    assert matrix_wavefronts(*lanes(128 * k for k in range(32)), 4).tolist() == [32]
+    assert matrix_wavefronts(*lanes(128 * k for k in range(32)), 2).tolist() == [16]
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_classes_are_all_iterations(seed: int) -> None:
+    """Each iteration gone through on its own gives the same sums."""
+    rng = random.Random(seed)
+    loops = {name: rng.choice((1, 2, 3, 5, 16)) for name in "abc"}
+    threads = rng.choice((1, 32, 48, 96))
+    number = np.arange(threads)
+
+    def linear(most: int) -> Linear:
+        factors = {name: rng.randint(-most, most) for name in loops if rng.random() < 0.8}
+        own = number % 7 * rng.randint(0, 4) + number // 7 if rng.random() < 0.8 else None
+        return Linear(rng.randint(-20, 20), factors, own)
+
+    tests = tuple(Condition(linear(4), rng.randint(-5, 40)) for _ in range(rng.randint(0, 3)))
+    place = Place(number % 5 != rng.randint(0, 6), loops, tests)
+    offset = linear(9).scaled(4)
+
+    def at(value: Linear, turn: Mapping[str, int]) -> Any:
+        moved = sum(factor * turn[name] for name, factor in value.factors.items())
+        return value.constant + moved + (0 * number if value.threads is None else value.threads)
+
+    expected = warps = 0
+    for turns in itertools.product(*map(range, loops.values())):
+        turn = dict(zip(loops, turns, strict=True))
+        active = place.active.copy()
+        for test in tests:
+            active &= at(test.value, turn) < test.bound
+        for first in range(0, threads, 32):
+            part = slice(first, first + 32)
+            touched = {int(x) // 32 for x in at(offset, turn)[part][active[part]]}
+            expected += len(touched)
+            warps += bool(touched)
+    counted = sum(
+        int((counts * sectors(offsets, active, 4)).sum())
+        for counts, offsets, active in place.classes(offset, 32)
+    )
+    assert (counted, place.warps()) == (expected, warps)
+
+
+# Numbers that are known.
+
+
+WHOLE = MappingOptions("mlp", NestOptions(split=()))
+"""One kernel: no reduction is split."""
+
+
+def counts_of(text: str, **sizes: int) -> KernelCounts:
+    (found,) = count_program(schedule(sized_of(text, sizes), WHOLE, H200), H200)
+    return found
+
+
+@pytest.mark.parametrize("kind", ["NN", "NT", "TN", "TT"])
+def test_products_multiply_and_add_once(kind: str) -> None:
+    found = counts_of(product(*kind), M=1024, N=1024, K=512)
+    assert found.instructions["fma"] == 1024 * 1024 * 512 / 32
+    assert found.dram_read == 4 * 2 * 1024 * 512
+    assert found.dram_written == 4 * 1024 * 1024
+
+
+@pytest.mark.parametrize(("kind", "shared"), [("NN", 0.6), ("NT", 0.6), ("TN", 0.85), ("TT", 0.9)])
+@pytest.mark.parametrize("size", [1024, 2048])
+def test_large_products_wait_for_no_panels(kind: str, shared: float, size: int) -> None:
+    """By default threads hold so much that shared memory has less to do than arithmetic."""
+    sized = sized_of(product(*kind), dict(M=size, N=size, K=size))
+    found, *_ = count_program(schedule(sized, DEFAULT, H200), H200)
+    pipes = predict(found).pipes
+    assert pipes["shared memory"] <= shared * pipes["float32"]
+    assert found.waves > 0.9
+
+
+def test_few_results_of_long_sums_are_split() -> None:
+    """All multiprocessors have work, and tiles stay large."""
+    sized = sized_of(product("N", "T"), dict(M=128, N=1024, K=1024))
+    counts = count_program(schedule(sized, DEFAULT, H200), H200)
+    assert len(counts) == 2
+    assert counts[0].blocks >= 132
+    assert predict(counts[0]).pipes["shared memory"] <= 5e-6
+
+
+def test_tensor_cores() -> None:
+    found = counts_of(product("N", "N", "half"), M=1024, N=1024, K=1024)
+    assert found.instructions["mma"] == 1024**3 / (16 * 8 * 16)
+    assert "fma" not in found.instructions
+    peak = 2 * 1024**3 / H200.tensor_flops
+    assert predict(found).pipes["tensor cores"] / found.tail == pytest.approx(
+        peak * math.ceil(found.blocks / 132) * 132 / found.blocks / found.tail
+    )
+
+
+def test_what_is_in_registers_is_not_read_again() -> None:
+    """Windows overlap: compilers read an element once for all taps that are written out."""
+    found = counts_of(CONVOLUTION, N=32, C=16, H=58, W=58, F=16, KH=3, KW=3)
+    sizes = dict(N=32, C=16, H=58, W=58, F=16, KH=3, KW=3)
+    program = schedule(sized_of(CONVOLUTION, sizes), WHOLE, H200)
+    source = by_kind(Walk(program, program.kernels[0], H200.idle_sums).run().accesses)
+    assert found.traffic[Memory.SHARED_READ].requests < source[Memory.SHARED_READ].requests
+
+
+def test_large_rows_are_read_again() -> None:
+    """Rows of all blocks at once are more than the second cache keeps."""
+    text = """def f(float(N,D) I) -> (m, O) {
+        m(n) +=! I(n,d)
+        O(n,d) = I(n,d) - m(n) }"""
+    small = counts_of(text, N=2048, D=1024)
+    large = counts_of(text, N=1024, D=131072)
+    assert small.dram_read == 4 * 2048 * 1024
+    assert large.dram_read > 1.9 * 4 * 1024 * 131072
+
+
+def test_bytes_in_flight() -> None:
+    """A row sum has a vector a thread on its way; with one block of a few threads that is not
+    enough."""
+    found = counts_of("def f(float(N,D) I) -> (O) { O(n) +=! I(n,d) }", N=4096, D=4096)
+    assert found.in_flight >= needed_in_flight(H200)
+    rate = 0.9 * H200.memory_bytes_per_second
+    assert predict(found).pipes["memory"] == pytest.approx(4 * 4096 * 4097 / rate, rel=0.01)
+    few = counts_of("def f(float(N,D) I) -> (O) { O(n) +=! I(n,d) }", N=2, D=4096)
+    assert few.in_flight * 2 < needed_in_flight(H200) * 132
+
+
+def test_the_share_of_the_roofline() -> None:
+    sized = sized_of("def f(float(N) I) -> (O) { O(n) = 2*I(n) }", dict(N=1 << 26))
+    cost = cost_of(lower(sized))
+    least = roofline(cost, H200)
+    assert least == pytest.approx(2 * 4 * (1 << 26) / (0.9 * 4.8e12))
+    predictions = [predict(c) for c in count_program(schedule(sized, DEFAULT, H200), H200)]
+    assert share(cost, predictions, H200) == pytest.approx(least / (least + LAUNCH), rel=0.01)
+    assert {p.binding for p in predictions} == {"memory"}
+
+
+@pytest.mark.parametrize("profile", [T4, A100, H200], ids=lambda p: p.name)
+def test_clocks_are_those_of_the_data_sheets(profile: GpuProfile) -> None:
+    boost = {"T4": 1.59e9, "A100": 1.41e9, "H200": 1.98e9}[profile.name]
+    assert profile.clock == pytest.approx(boost, rel=0.01)

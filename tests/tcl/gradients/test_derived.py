@@ -1,0 +1,405 @@
+"""Derived backward defs beside torch's autograd of the def itself, and what they say."""
+
+from __future__ import annotations
+
+import itertools
+import re
+import textwrap
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from comparing_gradients import called, check_gradients
+from places import EXAMPLES
+from sampling import sampled
+
+import tcl
+from tcl.arrays.annotations import read_annotations
+from tcl.common.errors import ArgumentError
+from tcl.gradients.builtins import DERIVATIVES, REFUSED
+from tcl.gradients.grad import grad
+from tcl.grammar.check.builtins import BUILTINS
+from tcl.grammar.check.definitions import check
+
+NO_GRADIENT = {  # of integers, or at places that data decide
+    *("batch_matmul_int8", "convolution_int8", "cast", "indexing", "lut_columns", "row_facts"),
+    *("one_lut", "two_lut", "matmul_int8", "matmul_uint8", "nearest_code", "nearest_codes"),
+    "table_sums",
+}
+
+
+def _in_double(text: str) -> str:
+    return re.sub(r"\b(float|half)(?=[ (])", "double", text)
+
+
+def _examples() -> list[tuple[str, str]]:
+    return [
+        (path.stem, name)
+        for path in sorted(EXAMPLES.glob("*.tc"))
+        for name in check(path.read_text(encoding="utf-8"))
+    ]
+
+
+HOW = ("any sizes", "these sizes", "nothing saved")
+
+
+@pytest.mark.parametrize(
+    ("file", "name", "how"), sampled([(f, n, how) for f, n in _examples() for how in HOW], 2)
+)
+def test_examples(file: str, name: str, how: str) -> None:
+    source = (EXAMPLES / f"{file}.tc").read_text(encoding="utf-8")
+    text = _in_double(source)
+    if name in NO_GRADIENT:
+        with pytest.raises(ArgumentError, match=r"no gradient|a scatter"):
+            grad(text, name)
+        return
+    checked, said = check(text)[name], read_annotations(check(source)[name])
+    sizes = dict(said.sizes["test"])
+    rng = np.random.default_rng(1)
+    arrays = {}
+    for tensor in checked.inputs:
+        shape = tuple(sizes[d] if isinstance(d, str) else d for d in tensor.dims or ())
+        default = ("-1", "1") if tensor.type.is_float else ("0", "5")
+        low, high = (float(sizes.get(b, b)) for b in said.values.get(tensor.name, default))
+        values = rng.uniform(low, high, shape)
+        arrays[tensor.name] = np.asarray(np.floor(values) if not tensor.type.is_float else values)
+        arrays[tensor.name] = arrays[tensor.name].astype(tensor.type.name)
+    options: dict[str, dict[str, Any]]
+    options = {"any sizes": {}, "these sizes": {"sizes": sizes}, "nothing saved": {"save": ()}}
+    check_gradients(text, name, arrays, **options[how])
+
+
+def _body(text: str, name: str = "f", **options: object) -> str:
+    """The statements of the derived def, one a line."""
+    body = grad(text, name, **options).partition("{")[2].rpartition("}")[0]  # type: ignore[arg-type]
+    return re.sub(r"\n +", " ", textwrap.dedent(body).strip("\n"))
+
+
+def test_product() -> None:
+    text = "def f(float(M, K) A, float(K, N) B) -> (C) { C(m, n) +=! A(m, k) * B(k, n) }"
+    assert _body(text) == (
+        "    d_A(m, k) +=! d_C(m, n) * B(k, n)\n    d_B(k, n) +=! d_C(m, n) * A(m, k)"
+    ).replace("    ", "")
+    assert "d_B" not in grad(text, "f", wrt="A")
+    assert "float(M, K) A" not in grad(text, "f", wrt=["A"])
+
+
+def test_convolution_is_a_gather() -> None:
+    text = "def f(float(N) X, float(K) W) -> (Y) { Y(n) +=! X(n + k) * W(k) }"
+    assert _body(text) == (
+        "d_X(n) +=! n - k >= 0 && n - k < NO ? d_Y(n - k) * W(k) : 0\nd_W(k) +=! d_Y(n) * X(n + k)"
+    )
+
+
+def test_strides_have_no_remainder_in_a_sum() -> None:
+    text = "def f(float(N) X, float(K) W) -> (Y) { Y(n) +=! X(2 * n + k) * W(k) }"
+    phases, spread, weights = re.split(r"\n(?! )", _body(text))
+    assert "%" not in phases
+    assert "/" not in phases.partition(" where ")[0]
+    assert spread == "d_X(n) = d_X_phases(n % 2, n / 2)"
+    assert weights.startswith("d_W(k) +=! d_Y(n) * X(2 * n + k)")
+
+
+def test_a_diagonal_is_an_equality() -> None:
+    text = "def f(float(N, N) X) -> (Y) { Y(i) = 2 * X(i, i) }"
+    assert _body(text) == "d_X(i, j) = i == j ? d_Y(i) * 2 : 0"
+    check_gradients(_in_double(text), "f", {"X": np.ones((3, 3))})
+
+
+def test_a_sum_with_one_term_is_none() -> None:
+    text = "def f(float(N) A, float(N) B) -> (O) { O(n, i) = i == 0 ? A(n) : B(n) where i in 0:2 }"
+    assert _body(text).startswith("d_A(n) = d_O(n, 0)\n")
+    text = "def f(double(N) X) -> (Y) { Y(i, j) = (i == j + 1) ? X(j) : 0 where i in 1:N }"
+    check_gradients(text, "f", {"X": np.arange(5.0)})
+
+
+UNARY_DOMAINS = {
+    **dict.fromkeys(("acos", "asin", "atanh", "erfinv"), (-0.9, 0.9)),
+    "acosh": (1.1, 3.0),
+    "erfcinv": (0.1, 1.9),
+    "normcdfinv": (0.1, 0.9),
+    "fabs": (0.1, 2.0),
+    "log1p": (-0.9, 2.0),
+    **dict.fromkeys(("log", "log10", "log2", "sqrt", "rsqrt", "y0", "y1", "rcbrt"), (0.2, 3.0)),
+}
+
+
+@pytest.mark.parametrize("name", sorted(set(BUILTINS) - set(REFUSED)))
+def test_functions_beside_differences(name: str) -> None:
+    arity = BUILTINS[name]
+    arguments = ", ".join(f"{letter}(i)" for letter in "XYZW"[:arity])
+    params = ", ".join(f"double(N) {letter}" for letter in "XYZW"[:arity])
+    text = f"def f({params}) -> (O) {{ O(i) = {name}({arguments}) }}"
+    if name in ("ceil", "floor", "round", "trunc"):
+        with pytest.raises(ArgumentError, match="no gradient"):
+            grad(text, "f")
+        return
+    rng = np.random.default_rng(0)
+    low, high = UNARY_DOMAINS.get(name, (0.2, 2.0) if arity > 1 else (-2.0, 2.0))
+    points = {letter: rng.uniform(low, high, 20) for letter in "XYZW"[:arity]}
+    (derived,) = check(grad(text, "f", save=())).values()
+    forward = check(text)["f"]
+    ours = called(derived, {**points, "d_O": np.ones(20)})
+    for letter in points:
+        if f"d_{letter}" not in ours:
+            assert (name, letter) == ("copysign", "Y")
+            continue
+        step = 1e-6
+        up = called(forward, {**points, letter: points[letter] + step})["O"]
+        down = called(forward, {**points, letter: points[letter] - step})["O"]
+        there = (up - down) / (2 * step)
+        np.testing.assert_allclose(ours[f"d_{letter}"], there, rtol=1e-5, atol=1e-6)
+
+
+def test_all_functions_have_a_rule() -> None:
+    assert set(BUILTINS) == set(DERIVATIVES) | set(REFUSED) | {"fmin", "fmax"}
+    for name in REFUSED:
+        call = f"{name}(X(i){', X(i)' * (BUILTINS[name] - 1)})"
+        with pytest.raises(ArgumentError, match=f"{name} cannot be differentiated"):
+            grad(f"def f(float(N) X) -> (Y) {{ Y(i) = {call} }}", "f")
+
+
+def test_powers_with_a_literal() -> None:
+    x = np.array([-1.5, 0.0, 2.0])
+    for power in ("2", "3.0", "1"):
+        check_gradients(f"def f(double(N) X) -> (Y) {{ Y(i) = pow(X(i), {power}) }}", "f", {"X": x})
+    text = "def f(double(N) X) -> (Y) { Y(i) = pow(0.1, X(i)) }"
+    check_gradients(text, "f", {"X": x}, 1e-12)
+
+
+# --- ties, guards, products ---
+
+
+@pytest.mark.parametrize("op", ["min", "max"])
+def test_ties_are_split_evenly(op: str) -> None:
+    text = f"def f(double(M, N) X) -> (Y) {{ Y(m) {op}=! X(m, n) }}"
+    x = np.array([[1.0, 1, 0], [2, 2, 2], [0, 1, 2]]) * (1 if op == "max" else -1)
+    derived = check_gradients(text, "f", {"X": x})
+    (checked,) = check(derived).values()
+    known = {"X": x, "Y": x.max(1) if op == "max" else x.min(1), "d_Y": np.ones(3)}
+    expected = np.array([[0.5, 0.5, 0], [1 / 3, 1 / 3, 1 / 3], [0, 0, 1]])
+    np.testing.assert_allclose(called(checked, known)["d_X"], expected)
+
+
+@pytest.mark.parametrize("function", ["fmin", "fmax", "min", "max"])
+def test_ties_of_two(function: str) -> None:
+    text = f"def f(double(N) X, double(N) Y) -> (O) {{ O(i) = {function}(X(i), Y(i)) * X(i) }}"
+    whole = {"X": np.array([1.0, 2, 3, -1]), "Y": np.array([1.0, 3, 2, -1])}
+    check_gradients(text, "f", whole)
+
+
+def test_a_computed_maximum_compares_what_is_stored() -> None:
+    text = "def f(double(M, N) X, double(N) W) -> (Y) { Y(m) max=! X(m, n) * W(n) + 0.1 }"
+    rng = np.random.default_rng(0)
+    arrays = {"X": rng.integers(-2, 3, (5, 7)) * 0.1, "W": rng.integers(-2, 3, 7) * 0.1}
+    assert "Y_terms(m, n) = X(m, n) * W(n) + 0.1" in check_gradients(text, "f", arrays)
+
+
+def test_what_is_computed_again_is_compared_with_what_is() -> None:
+    text = """def f(double(M, N) X) -> (Y, Most) {
+        Y(m) +=! sin(X(m, n))
+        Most max=! Y(m)
+        Y(m) = Y(m) * Y(m)
+    }"""
+    # The derived def computes Y again, in another order than torch: a kept Most equals none of it.
+    derived = check_gradients(text, "f", {"X": np.random.default_rng(0).uniform(-1, 1, (9, 300))})
+    assert "Most_2 max=! Y_1(m)" in derived and "double Most," not in derived
+
+
+def test_nan_on_the_side_that_is_not_taken() -> None:
+    text = """def f(double(N) X, double(N) W) -> (Y, Z) {
+        Y(i) = X(i) > 0 ? sqrt(X(i)) * W(i) : 3 * X(i)
+        Z +=! (X(i) > 0) ? log(X(i)) : 0
+    }"""
+    x = np.array([-1.0, 4.0, 0.0, -2.0, 9.0])
+    w = np.array([np.nan, 1.0, np.inf, np.nan, 2.0])
+    derived = check_gradients(text, "f", {"X": x, "W": w})
+    (checked,) = check(derived).values()
+    made = called(checked, {"X": x, "W": w, "d_Y": np.ones(5), "d_Z": np.ones(())})
+    assert np.isfinite(made["d_X"]).all() and np.isfinite(made["d_W"]).all()
+
+
+@pytest.mark.parametrize("zeros", [0, 1, 2])
+@pytest.mark.parametrize("op", ["*=!", "*="])
+def test_products(zeros: int, op: str) -> None:
+    begin = "Y(m) = A(m) " if op == "*=" else ""
+    text = f"def f(double(M, N) X, double(M) A) -> (Y) {{ {begin} Y(m) {op} X(m, n) * A(m) }}"
+    x = np.array([[2.0, 3, 4, 5], [1, 2, 3, 4]])
+    x[0, :zeros] = 0
+    check_gradients(text, "f", {"X": x, "A": np.array([1.0, -2.0])})
+
+
+# --- statements ---
+
+
+def test_updates_in_place() -> None:
+    text = """def f(double(N) X, double(K) W) -> (Y) {
+        Y(i) +=! X(i + k) * W(k)
+        Y(i) = Y(i) * Y(i) where i in 1:2
+        Y(i) += X(i + 1)
+        Y(i) max= X(i + k) * 0.5 where k in 0:2
+        Y(i) = X(0) where i in 0:1
+        Y(i) *= sin(Y(i))
+    }"""
+    rng = np.random.default_rng(0)
+    check_gradients(text, "f", {"X": rng.uniform(-1, 1, 7), "W": rng.uniform(-1, 1, 3)})
+
+
+def test_outputs_that_do_not_begin_at_0() -> None:
+    text = """def f(double(N) X) -> (Y, Z) {
+        Y(i) = X(i + 1) * X(i - 1) where i in 1:N - 1
+        Z(i) = exp(Y(i)) * Y(i + 1) where i in 1:N - 2
+    }"""
+    x = np.random.default_rng(0).uniform(-1, 1, 8)
+    check_gradients(text, "f", {"X": x})
+    check_gradients(text, "f", {"X": x}, save=())
+
+
+def test_calls_whose_names_clash() -> None:
+    text = """def g(double(N) x, double(N) Y) -> (b) { b(X) = x(X) * Y(X) where c = x(X) }
+    def h(double(N) X) -> (N1) { N1(b) = t * t where t = sin(X(b)) }
+    def f(double(N) X, double(N) b) -> (Y, c, d) { Y = g(X, b)  c = h(Y)  d = g(c, X) }"""
+    rng = np.random.default_rng(0)
+    check_gradients(text, "f", {"X": rng.uniform(-1, 1, 5), "b": rng.uniform(-1, 1, 5)})
+
+
+def test_mixed_types() -> None:
+    text = """def f(float(N) X, double(N) Y, int32(N) I, bool(N) B) -> (O, P) {
+        O(i) = X(i) * Y(i) + I(i) * X(i)
+        P +=! B(i) ? float(O(i)) * X(i) : float(I(i))
+    }"""
+    rng = np.random.default_rng(0)
+    arrays = {
+        "X": rng.uniform(-1, 1, 6).astype("float32"),
+        "Y": rng.uniform(-1, 1, 6),
+        "I": np.arange(6, dtype="int32"),
+        "B": np.array([True, False] * 3),
+    }
+    derived = check_gradients(text, "f", arrays, 1e-6)
+    assert "double(N) d_Y" in derived.replace("float64", "double")
+
+
+def test_literals_keep_their_type() -> None:
+    text = """def f(double(N) X, double(N) W) -> (double(N) Y, Z) {
+        Y(i) = 0.1 where i in 0:N
+        Y(i) = Y(i) * X(i)
+        Z(i) = Y(i) * sin(Y(i)) * fmax(i < N ? 0.3 : W(i), 0.2)
+    }"""
+    rng = np.random.default_rng(0)
+    arrays = {"X": rng.uniform(-1, 1, 5), "W": rng.uniform(-1, 1, 5)}
+    check_gradients(text, "f", arrays, 1e-14, wrt="X", save=())
+    check_gradients(text, "f", arrays, 1e-14, wrt="X", save=(), sizes={"N": 5})
+
+
+def test_half_precision() -> None:
+    text = "def f(half(M, K) A, half(K, N) B) -> (half(M, N) C) { C(m, n) +=! A(m, k) * B(k, n) }"
+    assert "half(M, N) d_C" in grad(text, "f").replace("float16", "half")
+    rng = np.random.default_rng(0)
+    a, b = (rng.integers(-3, 4, s).astype("float16") for s in ((3, 5), (5, 4)))
+    check_gradients(text, "f", {"A": a, "B": b}, 2e-3)
+
+
+@pytest.mark.parametrize(
+    ("stride", "dilation", "padding", "taps"),
+    sampled(itertools.product([1, 2, 3, 5], [1, 2, 3], [0, 1, 4], [1, 2, 4]), 5),
+)
+def test_windows(stride: int, dilation: int, padding: int, taps: int) -> None:
+    text = f"""def f(double(N) X, double(K) W) -> (Y) {{
+        Y(n) +=! (at >= 0 && at < N) ? X(at) * W(k) : 0
+            where at = {stride} * n + {dilation} * k - {padding},
+            n in 0:(N + 2 * {padding} - {dilation} * (K - 1) - 1 + {stride}) / {stride}
+    }}"""
+    rng = np.random.default_rng(0)
+    arrays = {"X": rng.uniform(-1, 1, 13), "W": rng.uniform(-1, 1, taps)}
+    check_gradients(text, "f", arrays)
+    check_gradients(text, "f", arrays, sizes={"N": 13, "K": taps})
+
+
+def test_two_unknowns_in_one_subscript() -> None:
+    text = """def f(double(N) X) -> (Y) {
+        Y(i, j) = X(2 * i + 3 * j) * (i + j) where i in 0:3, j in 0:3
+    }"""
+    check_gradients(text, "f", {"X": np.random.default_rng(0).uniform(-1, 1, 12)})
+
+
+def test_repeated_and_clamped_borders() -> None:
+    text = """def f(double(N) X) -> (Left, Around, Half) {
+        Left(i) = X(max(i - 1, 0)) * X(i) where i in 0:N
+        Around(i) = X((i - 1 + N) % N) where i in 0:N
+        Half(i) = X(i / 2) where i in 0:2 * N
+    }"""
+    check_gradients(text, "f", {"X": np.random.default_rng(0).uniform(-1, 1, 5)})
+
+
+def test_gradients_of_gradients() -> None:
+    text = "def f(double(M, K) A, double(K) B) -> (C) { C(m) +=! sin(A(m, k)) * B(k) * B(k) }"
+    rng = np.random.default_rng(0)
+    once = grad(text, "f")
+    arrays = {"A": rng.uniform(-1, 1, (3, 4)), "B": rng.uniform(-1, 1, 4)}
+    check_gradients(once, "f_grad", {**arrays, "d_C": rng.uniform(-1, 1, 3)})
+
+
+# --- what is asked for, what is refused ---
+
+
+def test_wanted_outputs() -> None:
+    text = """def f(float(N) X) -> (Y, Total) {
+        Total +=! X(i)
+        Y(i) = X(i) / Total
+    }"""
+    derived = grad(text, "f", wanted="Y")
+    assert "d_Total_2 +=!" in derived.replace("d_Total +=!", "d_Total_2 +=!")
+    (checked,) = check(derived).values()
+    assert "d_Total" not in [t.name for t in checked.inputs]
+
+
+def test_a_torch_operator_takes_it() -> None:
+    text = """def softmax(float(N, D) I) -> (O, most, total) {
+        most(n) max=! I(n, d)
+        total(n) +=! exp(I(n, d) - most(n))
+        O(n, d) = exp(I(n, d) - most(n)) / total(n)
+    }"""
+    both = f"{text}\n{grad(text, 'softmax', wanted='O')}"
+    op = tcl.torch.op(both, "softmax", backward="softmax_grad", wanted="O")
+    x = torch.randn(5, 7, requires_grad=True)
+    w = torch.randn(5, 7)
+    (ours,) = torch.autograd.grad((op(x) * w).sum(), x)
+    (theirs,) = torch.autograd.grad((torch.softmax(x, 1) * w).sum(), x)
+    torch.testing.assert_close(ours, theirs)
+
+
+REFUSED_TEXTS = {
+    "a scatter": "def f(float(V) T, int32(N) I) -> (O) { O(n) = T(I(n)) }",
+    "no gradient": "def f(int32(N) X) -> (O) { O(n) = X(n) }",
+    "do not depend smoothly on 'X'": ""
+    "def f(float(N) X, float(N) Y) -> (O) { O(n) = floor(X(n)) * Y(n) }",
+    "lgamma cannot be differentiated": "def f(float(N) X) -> (O) { O(n) = lgamma(X(n)) }",
+    "which depends on what the caller passes": ""
+    "def f(float(N) X) -> (O) { O(n) += X(n)  O(n) = O(n) * O(n) }",
+}
+
+
+@pytest.mark.parametrize("message", REFUSED_TEXTS)
+def test_refusals(message: str) -> None:
+    text = REFUSED_TEXTS[message]
+    wrt = "X" if "'X'" in message else None
+    with pytest.raises(ArgumentError, match=re.escape(message)):
+        grad(text, "f", wrt)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"wrt": "Z"}, "wrt= names 'Z', which is none of the floating-point inputs of f: A, B"),
+        ({"wanted": ("X",)}, "wanted= names 'X'"),
+        ({"save": "X"}, "save= names 'X'"),
+        ({"sizes": {"N": 3}}, "sizes= has to give every size of f a value"),
+    ],
+)
+def test_arguments(options: dict[str, object], message: str) -> None:
+    text = "def f(float(M, K) A, float(K, N) B) -> (C) { C(m, n) +=! A(m, k) * B(k, n) }"
+    with pytest.raises(ArgumentError, match=re.escape(message)):
+        grad(text, "f", **options)  # type: ignore[arg-type]
+    with pytest.raises(ArgumentError, match="there is no def 'g'"):
+        grad(text, "g")

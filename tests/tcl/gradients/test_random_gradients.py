@@ -1,0 +1,70 @@
+"""Random defs: what is derived beside torch's autograd of the def, for any sizes and for these."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from comparing_gradients import InfiniteError, check_gradients
+from gradient_programs import Case, case
+from torch_interpreter import OutsideError
+
+from tcl.common.errors import ArgumentError, TclError
+from tcl.grammar.check.definitions import check
+from tcl.grammar.ranges.inference import infer
+from tcl.grammar.ranges.sized import SizedDef
+from tcl.grammar.syntax.errors import RangeInferenceError
+
+HELD = 64
+"""Defs of every run; the full sweep has more."""
+
+
+def _legal(one: Case) -> SizedDef | None:
+    try:
+        return infer(check(one.text)["f"], one.shapes)
+    except TclError:
+        return None
+
+
+def _check(seeds: range) -> int:
+    """How many of the defs were compared."""
+    compared = 0
+    for seed in seeds:
+        one = case(seed)
+        sized = _legal(one)
+        if sized is None:
+            continue
+        rng = np.random.default_rng(seed)
+        arrays = {}
+        for name, shape in one.shapes.items():
+            values = rng.integers(-2, 3, shape) if one.whole else rng.uniform(-1, 1, shape)
+            arrays[name] = np.asarray(values, dtype=np.float64)
+        for options in ({}, {"sizes": dict(sized.sizes)}, {"save": ()}):
+            try:
+                with np.errstate(all="ignore"):
+                    check_gradients(one.text, "f", arrays, 1e-8, finite=True, **options)
+                compared += 1
+            except (OutsideError, InfiniteError):  # the def itself leaves a tensor, or the numbers
+                break
+            except RangeInferenceError as error:
+                # A def for all sizes may refuse arrays without elements; and one for these sizes a
+                # read that leaves its tensor, which the data hide forward.
+                empty = any(0 in shape for shape in sized.shapes.values())
+                if not empty and "guard the read" not in str(error):
+                    raise
+            except ArgumentError as error:
+                refusals = ("has no formula", "no gradient", "what the caller passes")
+                if not any(words in str(error) for words in refusals):
+                    raise
+    return compared
+
+
+@pytest.mark.parametrize("part", range(4))
+def test_random_defs(part: int) -> None:
+    held = HELD // 4
+    assert _check(range(part * held, (part + 1) * held)) > held // 4
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("part", range(40))
+def test_many_random_defs(part: int) -> None:
+    assert _check(range(1000 + 250 * part, 1250 + 250 * part)) > 100
