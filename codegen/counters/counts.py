@@ -122,14 +122,14 @@ def _registers(found: Walk) -> int:
 def _executed(work: Sequence[tuple[Place, Instructions]]) -> dict[str, float]:
     """The instructions of all warps."""
     total: dict[str, float] = defaultdict(float)
-    for place, own in _together(work):
+    for place, own in _instructions_by_place(work):
         warps = place.warps()
         for kind, number in own.items():
             total[kind] += number * warps
     return dict(total)
 
 
-def _together(
+def _instructions_by_place(
     work: Iterable[tuple[Place, Instructions]],
 ) -> Iterable[tuple[Place, dict[str, float]]]:
     """The instructions at each place."""

@@ -93,7 +93,7 @@ def predict(counts: KernelCounts) -> Prediction:
         "first cache": (first + counts.shared_wavefronts) * cycle,
         "second cache": counts.sectors * SECTOR / _L2_BYTES * cycle,
         "latency": _waiting(counts),
-        "memory": _memory(counts),
+        "memory": _memory_seconds(counts),
     }
     return Prediction({name: seconds for name, seconds in pipes.items() if seconds})
 
@@ -121,7 +121,7 @@ def _waiting(counts: KernelCounts) -> float:
     return turns * sum(x.times for x in counts.loads) * _NEAR_LATENCY
 
 
-def _memory(counts: KernelCounts) -> float:
+def _memory_seconds(counts: KernelCounts) -> float:
     """Seconds that memory takes, where reads keep it busy; longer where they do not."""
     profile = counts.profile
     rate = memory_rate(profile)

@@ -98,12 +98,12 @@ class Walk:
                 scope[fold.name] = Linear(0, {}, self._threads // after % fold.count * fold.step)
         place = Place(self._threads >= 0, loops)
         self._compute(place, {"integer": _PLACE_OF_THREAD})
-        self._together(self.kernel.body, scope, place)
+        self._block_statement(self.kernel.body, scope, place)
         return self
 
     # Where things are.
 
-    def _index(self, affine: ir.Affine, scope: Scope) -> Linear:
+    def _linear_index(self, affine: ir.Affine, scope: Scope) -> Linear:
         """An index expression, or a place in memory."""
         geometry, found = self.geometry, Linear(affine.constant)
         for name, c in affine.terms:
@@ -121,16 +121,16 @@ class Walk:
         found = []
         for name in dims:
             dim = self.geometry.dims[name]
-            value = self._index(ir.Affine.variable(name), scope)
+            value = self._linear_index(ir.Affine.variable(name), scope)
             found.append(Condition(value, dim.first + dim.extent))
         return tuple(found)
 
-    def _where(self, condition: ir.Value, scope: Scope, place: Place) -> Place:
+    def _place_where(self, condition: ir.Value, scope: Scope, place: Place) -> Place:
         """Where a condition holds; everywhere if it is not one of index expressions."""
         bounds = bounds_of(condition)
         if bounds is None:
             return replace(place, exact=False)
-        tests = (Condition(self._index(affine, scope), bound) for affine, bound in bounds)
+        tests = (Condition(self._linear_index(affine, scope), bound) for affine, bound in bounds)
         return place.where(*tests)
 
     def _entered(
@@ -144,7 +144,7 @@ class Walk:
             place = place if count == 1 else place.within(fold.name, count)
         return found, place
 
-    def _layout(self, ref: ir.TensorRef) -> ir.Layout:
+    def _layout_of(self, ref: ir.TensorRef) -> ir.Layout:
         return self.program.tensor(ref.tensor).layout
 
     # What is noted.
@@ -163,10 +163,10 @@ class Walk:
     ) -> None:
         tensor = self.program.tensor(ref.tensor)
         layout = tensor.layout
-        offset = self._index(layout.place(ref), scope)
+        offset = self._linear_index(layout.place(ref), scope)
         computed = [s.value for s in ref.subscripts if isinstance(s, ir.Computed)]
         if computed:
-            offset += self._index(_apart(computed), scope)
+            offset += self._linear_index(_apart(computed), scope)
             place = replace(place, exact=False)
         if kind is None and tensor.shared:
             kind = Memory.SHARED_WRITE if write else Memory.SHARED_READ
@@ -225,27 +225,27 @@ class Walk:
 
     # Statements, as ``cuda.emit.block`` has them.
 
-    def _together(self, statement: ir.Statement, scope: Scope, place: Place) -> None:
+    def _block_statement(self, statement: ir.Statement, scope: Scope, place: Place) -> None:
         """A statement that all threads of a block run together."""
         match statement:
             case ir.Block(body=body) if not alone(statement):
                 for s in body:
-                    self._together(s, scope, place)
+                    self._block_statement(s, scope, place)
             case ir.Barrier():
                 self._compute(place, {"barrier": 1})
             case ir.Declare():
-                self._declare(statement)
+                self._hold_registers(statement)
             case ir.Carry():
                 self._carry(statement, place)
             case ir.For(loop=loop, body=body, pause=pause) if uniform(statement):
                 inner, within = self._serial(loop.fold, scope, place, pause)
                 with self._one_phase():
-                    self._together(body, inner, within)
+                    self._block_statement(body, inner, within)
             case ir.Pipeline():
                 self._pipeline(statement, scope, place)
             case ir.Fill():
                 self.phase += not self._piped
-                self._fill(statement, scope, place, place, asynchronous=False)
+                self._panel_fill(statement, scope, place, place, asynchronous=False)
             case ir.For() | ir.Accumulate() if combines(statement):
                 self._combined(statement, scope, place)
             case ir.Block() | ir.For() | ir.Store() | ir.Let() | ir.Accumulate():
@@ -271,7 +271,7 @@ class Walk:
             case ir.For() | ir.Accumulate() if combines(statement):
                 self._combined(statement, scope, place)
             case ir.Declare():
-                self._declare(statement)
+                self._hold_registers(statement)
             case ir.Carry():
                 self._carry(statement, place)
             case ir.For(loop=loop, body=body) if loop.kind is ir.Kind.THREAD:
@@ -289,7 +289,7 @@ class Walk:
             case _:
                 self._thread_body((), statement, scope, place)
 
-    def _declare(self, declare: ir.Declare) -> None:
+    def _hold_registers(self, declare: ir.Declare) -> None:
         own = tuple(f for f in declare.over if f not in self.geometry.threads)
         words, count = max(1, declare.type.compute.bits // 32), math.prod(f.count for f in own)
         self.held[declare.name] = own, words
@@ -355,10 +355,12 @@ class Walk:
         ahead = pipeline.buffers - 1 if asynchronous else 1
         with self._one_phase():
             for fill in pipeline.fills:
-                self._fill(fill, inner, within, within, asynchronous=asynchronous, ahead=ahead)
-            self._together(pipeline.body, inner, within)
+                self._panel_fill(
+                    fill, inner, within, within, asynchronous=asynchronous, ahead=ahead
+                )
+            self._block_statement(pipeline.body, inner, within)
 
-    def _fill(
+    def _panel_fill(
         self,
         fill: ir.Fill,
         scope: Scope,
@@ -381,7 +383,7 @@ class Walk:
         place = place.where(*self._there(ragged, scope))
         value, source = store.value, place
         if isinstance(value, ir.Select):
-            source, value = self._where(value.condition, scope, place), value.then
+            source, value = self._place_where(value.condition, scope, place), value.then
         if not isinstance(value, ir.Load):
             raise ir.IRError(f"{store.ref.tensor} is filled with what is no copy")
         kind = Memory.SHARED_COPY if asynchronous else Memory.SHARED_WRITE
@@ -459,7 +461,7 @@ class Walk:
         if not partial or reach >= dim.extent:
             self._body(geometry, loops, parts, dims, scope, place, lane, partial=partial)
             return
-        first = self._index(ir.Affine.variable(lane.dim), scope)
+        first = self._linear_index(ir.Affine.variable(lane.dim), scope)
         whole = Condition(first + Linear(reach), dim.first + dim.extent)
         rest = tuple(d for d in dims if d != lane.dim)
         there = geometry.all_there(lane.dim)
@@ -482,7 +484,7 @@ class Walk:
         """What is read, then the loops."""
         found = fragments(geometry, loops, parts)
         for fragment in found:
-            self._read(fragment, scope, place)
+            self._read_fragment(fragment, scope, place)
         words = (math.prod(f.count for f in x.over) * x.load.type.bits / 32 for x in found)
         self.read_words = max(self.read_words, math.ceil(sum(words)))
         fixed = [x.fold for x in loops if x.fold != lane]
@@ -494,7 +496,7 @@ class Walk:
         within = within.where(*self._there(outside, inner))
         known = {f.load.ref for f in found}
         if lane is None:
-            self._points(geometry, loops, parts, inner, within, place, known, {})
+            self._count_points(geometry, loops, parts, inner, within, place, known, {})
             return
         rest = [d for d in dims if d not in outside]
         gathered = {} if lane.dim in rest else _gathered(geometry, parts, lane)
@@ -504,9 +506,9 @@ class Walk:
             self._access(ref, at, each, place, width=width, write=True)
         inner, within = self._entered([lane], inner, within)
         within = within.where(*self._there(rest, inner))
-        self._points(geometry, loops, parts, inner, within, place, known, gathered)
+        self._count_points(geometry, loops, parts, inner, within, place, known, gathered)
 
-    def _read(self, fragment: Fragment, scope: Scope, place: Place) -> None:
+    def _read_fragment(self, fragment: Fragment, scope: Scope, place: Place) -> None:
         """An operand that is read before the loops."""
         moved = [f for f in fragment.over if f != fragment.along]
         inner, within = self._entered(moved, scope, place)
@@ -521,7 +523,7 @@ class Walk:
         if fragment.guarded:
             self._compute(within, {"integer": len(fragment.guarded)})
 
-    def _points(
+    def _count_points(
         self,
         geometry: Geometry,
         loops: Sequence[ir.Loop],
@@ -571,7 +573,7 @@ class Walk:
         match value:
             case ir.Select(condition=condition, then=then, otherwise=otherwise):
                 self._in_place(condition, scope, place, outside, read)
-                holds = self._where(condition, scope, place)
+                holds = self._place_where(condition, scope, place)
                 self._in_place(then, scope, holds, outside, read)
                 bounds = bounds_of(condition)
                 if bounds is not None and len(bounds) == 1:
@@ -610,7 +612,7 @@ class Walk:
         depth = next(x.fold for x in loops if x.fold.level == "mma")
         over, _ = self.held[step.name]
         kept = {f.dim: f for f in over if f.level == "register"}
-        terms = self._layout(found[0].ref).place(found[0].ref).terms
+        terms = self._layout_of(found[0].ref).place(found[0].ref).terms
         first = any(self.geometry.dim_of(n) == rows for n, _ in terms)
         by_row, by_column = found if first else (found[1], found[0])
         for load, dim, count in ((by_row, rows, 4), (by_column, columns, 2)):
@@ -644,7 +646,7 @@ class Walk:
         if kept is not None and pairs:
             kept = ir.Fold(dim, kept.level, 2 * kept.step, kept.count // 2)
         inner, within = self._entered([kept] if kept else [], scope, place, known=not pairs)
-        along = self._layout(load.ref).step(load.ref, depth.name) == 1
+        along = self._layout_of(load.ref).step(load.ref, depth.name) == 1
         if pairs:
             row = lane // 16 * 8 + (lane % 8 if along else 0)
             point = lane // 8 % 2 * 8 if along else lane % 16
@@ -655,7 +657,7 @@ class Walk:
             row = lane % 8 if along else 0 * lane
             point = lane // 8 % 2 * 8 if along else lane % 16
         at = self._fragment_place(inner, dim, row, depth, point)
-        offset = self._index(self._layout(load.ref).place(load.ref), at)
+        offset = self._linear_index(self._layout_of(load.ref).place(load.ref), at)
         matrices = 4 if pairs else count
         self.accesses.append(
             Access(

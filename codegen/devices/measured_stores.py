@@ -33,7 +33,7 @@ class MeasuredStores:
 
 def kept_stores(device: CpuProfile, folder: Path | None = None) -> MeasuredStores | None:
     """What was measured of this processor with these instructions; None if nothing was."""
-    found = _read(folder or cache_folder()).get(_identity(device))
+    found = _read_file(folder or cache_folder()).get(_identity(device))
     try:
         stores = MeasuredStores(int(found["streamed_from"]), float(found["boundary_gain"]))  # type: ignore[index]
     except (TypeError, KeyError, ValueError, OverflowError):
@@ -47,7 +47,7 @@ def keep_stores(device: CpuProfile, stores: MeasuredStores, folder: Path | None 
     if folder is None:
         return
     found = {"streamed_from": stores.streamed_from, "boundary_gain": stores.boundary_gain}
-    content = json.dumps({**_read(folder), _identity(device): found}, indent=1)
+    content = json.dumps({**_read_file(folder), _identity(device): found}, indent=1)
     with contextlib.suppress(OSError):
         folder.mkdir(parents=True, exist_ok=True)
         write_whole(folder / _FILE, content)
@@ -57,7 +57,7 @@ def _identity(device: CpuProfile) -> str:
     return f"{device.identity}; L2 {device.l2_bytes >> 10} KiB; L3 {device.l3_bytes >> 10} KiB"
 
 
-def _read(folder: Path | None) -> dict[str, object]:
+def _read_file(folder: Path | None) -> dict[str, object]:
     """What is kept, by processor; nothing if the file is not there, or not ours."""
     if folder is None:
         return {}

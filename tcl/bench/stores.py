@@ -55,11 +55,11 @@ def _gain(rows: int, columns: int, device: CpuProfile, *, stream: bool, peel: bo
     best = [float("inf")] * 2
     for _ in range(_ROUNDS):
         for k, kernel in enumerate(kernels):
-            best[k] = min(best[k], _seconds(partial(kernel, *inputs, outputs=output)))
+            best[k] = min(best[k], _second_call(partial(kernel, *inputs, outputs=output)))
     return best[0] / best[1]
 
 
-def _seconds(call: Callable[[], object]) -> float:
+def _second_call(call: Callable[[], object]) -> float:
     """Of the second of two calls, which finds what the first one left in the caches."""
     call()
     begin = time.perf_counter()

@@ -73,10 +73,10 @@ class Backward:
                 box = self.formulas.boxes[output]
                 indices = self._spare(len(box))
                 value = apply(seed, *shifted([name(i) for i in indices], box))
-                self._share(version, Share(tuple(indices), value, {}))
+                self._add_share(version, Share(tuple(indices), value, {}))
         for step in reversed(self.steps):
             if step.after in self.shares:
-                self._step(step)
+                self._backward_step(step)
 
     def _spare(self, count: int) -> list[str]:
         """Names for indices."""
@@ -84,18 +84,18 @@ class Backward:
         more = (f"i{k}" for k in range(10**6) if f"i{k}" not in self.names.taken)
         return [*letters, *(next(more) for _ in range(max(0, count - len(letters))))][:count]
 
-    def _share(self, version: Version, share: Share) -> None:
+    def _add_share(self, version: Version, share: Share) -> None:
         self.shares.setdefault(version, []).append(share)
 
     # --- one statement ---
 
-    def _step(self, step: Step) -> None:
+    def _backward_step(self, step: Step) -> None:
         gradient = self.gradient(step.after, self._adjoint_name(step.after))
         writer = self.forward.writer(step)
         own = [name(writer.renamed.get(i, i)) for i in step.statement.indices]
         seed = gradient(own)
         if step.keeps and step.before in self.active:
-            self._keep(step, gradient)
+            self._pass_on_kept(step, gradient)
         propagation = Propagation(
             writer.tree, step.lets, lambda read: step.version(read.tensor) in self.active
         )
@@ -129,9 +129,9 @@ class Backward:
                     terms = self._reusing(terms, writer.tree(rhs), step, own)
                 yield from terms
             case "min" | "max":
-                yield from self._extreme(step, propagation, writer, seed, own)
+                yield from self._extreme_reduction(step, propagation, writer, seed, own)
             case _:
-                yield from self._product(step, propagation, writer, seed, own)
+                yield from self._product_reduction(step, propagation, writer, seed, own)
 
     def _reusing(
         self, terms: Iterator[Term], value: ast.Expr, step: Step, own: list[ast.Expr]
@@ -145,13 +145,13 @@ class Backward:
             else:
                 yield term
 
-    def _keep(self, step: Step, gradient: Reading) -> None:
+    def _pass_on_kept(self, step: Step, gradient: Reading) -> None:
         """What the target held and still holds passes its gradient on."""
         statement = step.statement
         renamed = self.forward.renamed(step)
         indices = [renamed.get(i, i) for i in statement.indices]
         value = gradient([name(i) for i in indices])
-        within = self._within(step, indices)
+        within = self._written_conditions(step, indices)
         if statement.op != "+":  # assigned or reduced: only what is outside is as it was
             outside = [opposite(each, of_integers=True) for each in within]
             if not outside:
@@ -160,9 +160,9 @@ class Backward:
             for each in outside[1:]:
                 condition = binary("||", condition, each)
             value = under([condition], value)
-        self._share(step.before, Share(tuple(indices), value, {}))
+        self._add_share(step.before, Share(tuple(indices), value, {}))
 
-    def _within(self, step: Step, indices: Sequence[str]) -> list[ast.Expr]:
+    def _written_conditions(self, step: Step, indices: Sequence[str]) -> list[ast.Expr]:
         """The conditions under which an element of its target is one that a step writes."""
         box = self.formulas.boxes[step.statement.target]
         ranges = (step.ranges[i] for i in step.statement.indices)
@@ -199,7 +199,7 @@ class Backward:
         self.statements.append(assign(target, indices, op, value, ranges_of(ranges)))
         return apply(target, *map(name, indices))
 
-    def _extreme(
+    def _extreme_reduction(
         self,
         step: Step,
         propagation: Propagation,
@@ -227,9 +227,9 @@ class Backward:
         share = over(seed, count)
         yield from propagation.terms(statement.rhs, share, (is_best,))
         if old is not None and step.before in self.active:
-            within = self._within(step, indices)
+            within = self._written_conditions(step, indices)
             part = under([*within, binary("==", old, value)], share)
-            self._share(step.before, Share(tuple(indices), part, {}))
+            self._add_share(step.before, Share(tuple(indices), part, {}))
 
     def _kept_terms(self, step: Step) -> bool:
         """Whether the terms of a reduction are what they were in the forward pass: a sum that is
@@ -252,7 +252,7 @@ class Backward:
         bang = "" if old is not None else "!"
         return self._emit(step, writer, target, indices, f"{op}={bang}", term)
 
-    def _product(
+    def _product_reduction(
         self,
         step: Step,
         propagation: Propagation,
@@ -286,9 +286,9 @@ class Backward:
         if step.keeps_value:
             old = self.forward.read(step.before, own)
             if step.before in self.active:
-                within = self._within(step, indices)
+                within = self._written_conditions(step, indices)
                 part = under([*within, binary("==", zeros, number(0))], whole)
-                self._share(step.before, Share(tuple(indices), part, {}))
+                self._add_share(step.before, Share(tuple(indices), part, {}))
             whole = times(whole, old)
         rhs = statement.rhs
         one_zero, no_zero = binary("==", zeros, number(1)), binary("==", zeros, number(0))
@@ -321,7 +321,7 @@ class Backward:
         value = rebuilt(value, lambda node: itself if node == own else node)
         value = put(put(value, inverse.values), {"@itself": there})
         share = Share(inverse.targets, under(inverse.conditions, value), dict(inverse.summed))
-        self._share(version, self._settled(share))
+        self._add_share(version, self._settled(share))
 
     def _settled(self, share: Share) -> Share:
         """The share without sums of which a condition, ``i == 0``, leaves a single term."""
@@ -376,7 +376,7 @@ class Backward:
         indices = list(inverse.targets)
         self.statements.append(assign(target, indices, op, value, ranges_of(ranges)))
         element = apply(target, *found.element([name(i) for i in names]))
-        self._share(version, Share(names, element, {}))
+        self._add_share(version, Share(names, element, {}))
 
     def _inversion(self, step: Step, writer: Writer, read: c.Read) -> Inversion:
         for subscript in read.subscripts:
@@ -426,7 +426,7 @@ class Backward:
     def compute(self, version: Version, target: str) -> None:
         """The statements that add up all shares of a gradient."""
         box = self.formulas.boxes[version[0]]
-        shares = _merged(self._aligned(self.shares[version]))
+        shares = _merged(self._shares_of_same_indices(self.shares[version]))
         indices = list(shares[0].indices)
         own = dict(zip(indices, box, strict=True))
         for place, share in enumerate(shares):
@@ -435,7 +435,7 @@ class Backward:
             ranges = ranges_of({**own, **share.summed})
             self.statements.append(assign(target, indices, op, share.value, ranges))
 
-    def _aligned(self, shares: list[Share]) -> list[Share]:
+    def _shares_of_same_indices(self, shares: list[Share]) -> list[Share]:
         """The shares with the same indices, those that are not summed first."""
         ordered = sorted(shares, key=lambda share: bool(share.summed))
         # The seed's own indices say nothing; others stand in the forward def.

@@ -40,6 +40,7 @@ _OF_ONE = {
     "exp": "exp(x)",
     "exp10": f"{_LOG10} * exp10(x)",
     "exp2": f"{_LOG2} * exp2(x)",
+    "expit": "expit(x) * expit(-x)",
     "expm1": "exp(x)",
     "j0": "-j1(x)",
     "log": "1 / x",

@@ -73,8 +73,8 @@ def gradient_text(
     if sizes is not None:
         _check_ranges(checked, formulas, steps)
     outputs = [t for t in checked.outputs if t.type.is_float]
-    seeded = _chosen("wanted", wanted, outputs, checked) or [t.name for t in outputs]
-    kept = _chosen("save", save, checked.outputs, checked)
+    seeded = _chosen_tensors("wanted", wanted, outputs, checked) or [t.name for t in outputs]
+    kept = _chosen_tensors("save", save, checked.outputs, checked)
     names = Names(_taken(checked))
     forward = Forward(
         formulas,
@@ -83,7 +83,7 @@ def gradient_text(
         frozenset(t.name for t in checked.outputs) if kept is None else frozenset(kept),
     )
     floats = [t for t in checked.inputs if t.type.is_float]
-    asked = _chosen("wrt", wrt, floats, checked)
+    asked = _chosen_tensors("wrt", wrt, floats, checked)
     inputs = asked if asked is not None else [t.name for t in floats]
     prefix = prefix_of(checked)
     seeds = {output: names.fresh(prefix + output) for output in seeded}
@@ -132,7 +132,7 @@ def _check_ranges(checked: c.CheckedDef, formulas: Formulas, steps: Sequence[Ste
             raise AssertionError(f"ranges of {checked.name}: {found}, not {statement.ranges}")
 
 
-def _chosen(
+def _chosen_tensors(
     what: str,
     given: Sequence[str] | str | None,
     tensors: Sequence[c.Tensor],
@@ -261,11 +261,11 @@ class _Assembled:
                 b.size for b in self.checked.bindings if (b.tensor, b.axis) == (tensor.name, axis)
             ]
             given = [d for d in declared if isinstance(d, str) and d.isidentifier()]
-            wanted = given[0] if given else f"{self._index(tensor, axis).upper()}O"
+            wanted = given[0] if given else f"{self._index_name(tensor, axis).upper()}O"
             self.symbols[extent] = wanted if given else self.names.fresh(wanted)
         return self.symbols[extent]
 
-    def _index(self, tensor: c.Tensor, axis: int) -> str:
+    def _index_name(self, tensor: c.Tensor, axis: int) -> str:
         """What the first statement calls an index of its target."""
         first = next(s for s in self.checked.statements if s.target == tensor.name)
         return first.indices[axis]

@@ -67,7 +67,7 @@ class Inversion:
         for axis in self._order():
             self._eliminate(axis)
         names = self._targets()
-        own = {_unknown(axis): of_atom(name) for axis, name in enumerate(names)}
+        own = {_unknown_atom(axis): of_atom(name) for axis, name in enumerate(names)}
         within = {name: self.box[axis] for axis, name in enumerate(names)}
         summed = {i: r for i, r in self.ranges.items() if i not in self.solved}
         # A name of the statement that an index of the element takes is decided by it.
@@ -84,13 +84,15 @@ class Inversion:
                     exact = binary("%", tree, number(divisor))
                     conditions.append(binary("==", exact, number(0)))
                 values[index] = binary("/", tree, number(divisor)) if divisor != 1 else tree
-                conditions += self._inside(index, poly, divisor, values[index], ranges, order)
+                conditions += self._bounds_inside(
+                    index, poly, divisor, values[index], ranges, order
+                )
         for axis in self.left:
             there = put(self.subscripts[axis].tree, values)
             conditions.append(binary("==", there, ast.Name(names[axis], there.span)))
         return Inverse(tuple(names), values, tuple(conditions), summed)
 
-    def _inside(
+    def _bounds_inside(
         self,
         index: str,
         poly: Poly,
@@ -133,7 +135,7 @@ class Inversion:
             return
         k = poly.coefficient(pivot)
         assert k, "a pivot"
-        rest = of_atom(_unknown(axis)) - poly.without(pivot)
+        rest = of_atom(_unknown_atom(axis)) - poly.without(pivot)
         value = rest if k > 0 else rest.scaled(-1)
         self.solved = (
             {i: (p.put({pivot: value}), d) for i, (p, d) in self.solved.items()}
@@ -163,6 +165,6 @@ class Inversion:
         ]
 
 
-def _unknown(axis: int) -> str:
+def _unknown_atom(axis: int) -> str:
     """The atom that stands for an index of the element."""
     return f"@{axis}"

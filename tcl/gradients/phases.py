@@ -86,7 +86,7 @@ def phased(
     strides = [
         stride
         for axis in range(len(subscripts))
-        if (stride := _stride(axis, subscripts, ranges, box, preferred)) is not None
+        if (stride := _common_stride(axis, subscripts, ranges, box, preferred)) is not None
     ]
     if not strides:
         return None
@@ -117,7 +117,7 @@ def phased(
     return found
 
 
-def _stride(
+def _common_stride(
     axis: int,
     subscripts: Sequence[Subscript],
     ranges: Mapping[str, Range],

@@ -107,7 +107,7 @@ class Propagation:
             case "min" | "max":
                 for one, other, side in ((a, b, left), (b, a, right)):
                     wins = binary("<" if op == "min" else ">", one, other)
-                    yield from self._chosen(side, one, other, wins, seed, conditions)
+                    yield from self._choose_side(side, one, other, wins, seed, conditions)
             case _:
                 yield from self._cases(expr, (left, right), DERIVATIVES["fmod"], seed, conditions)
 
@@ -117,7 +117,7 @@ class Propagation:
             return self.tree(expr.operand)
         return whole(expr, self.tree(expr))
 
-    def _chosen(
+    def _choose_side(
         self,
         side: c.Expr,
         one: ast.Expr,
@@ -144,7 +144,7 @@ class Propagation:
                 wins = binary("<" if name == "fmin" else ">", one, other)
                 if not isinstance(rest, c.Const):  # of a NaN and a number it is the number
                     wins = binary("||", wins, binary("!=", other, other))
-                yield from self._chosen(side, one, other, wins, seed, conditions)
+                yield from self._choose_side(side, one, other, wins, seed, conditions)
             return
         yield from self._cases(expr, arguments, DERIVATIVES[name], seed, conditions)
 
@@ -160,7 +160,7 @@ class Propagation:
         for argument, cases in zip(arguments, derivatives, strict=True):
             for condition, derivative in cases:
                 where: Conditions = (put(expression_of(condition), values),) if condition else ()
-                decided = _decided(where[0]) if where else True
+                decided = _constant_condition(where[0]) if where else True
                 if decided is False:
                     continue
                 factor = _tidied(put(expression_of(derivative), values))
@@ -171,14 +171,14 @@ class Propagation:
                 yield from self.terms(argument, value, inner)
 
 
-def _decided(condition: ast.Expr) -> bool | None:
+def _constant_condition(condition: ast.Expr) -> bool | None:
     """Whether a condition holds, if it is one of numbers."""
     match condition:
         case ast.Binary(op="||", left=left, right=right):
-            found = _decided(left), _decided(right)
+            found = _constant_condition(left), _constant_condition(right)
             return True if True in found else None if None in found else False
         case ast.Binary(op=op, left=left, right=right):
-            a, b = _value(left), _value(right)
+            a, b = _number_value(left), _number_value(right)
             if a is None or b is None:
                 return None
             holds = {"!=": a != b, "<": a < b, ">": a > b, "==": a == b}
@@ -187,7 +187,7 @@ def _decided(condition: ast.Expr) -> bool | None:
             return None
 
 
-def _value(tree: ast.Expr) -> float | None:
+def _number_value(tree: ast.Expr) -> float | None:
     match tree:
         case ast.Number(value=value):
             return value
@@ -211,10 +211,10 @@ def _tidied(tree: ast.Expr) -> ast.Expr:
                 case tidy:
                     return replace(tree, arguments=(base, tidy))
         case ast.Binary(op="-", left=left, right=right):
-            a, b = _value(left), _value(right)
+            a, b = _number_value(left), _number_value(right)
             return tree if a is None or b is None else number(a - b)
         case ast.Apply(name="log", arguments=(argument,)):  # which alone would be a float32
-            a = _value(argument)
+            a = _number_value(argument)
             return tree if a is None or a <= 0 else number(math.log(a))
         case _:
             return tree

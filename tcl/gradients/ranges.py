@@ -205,7 +205,7 @@ def rounded_down(value: Poly, by: int) -> Poly:
 
 
 @dataclass(frozen=True, slots=True)
-class _Bound:
+class _FormulaBound:
     """``first <= form < stop``; a side that a condition bounds is left to it."""
 
     form: Poly
@@ -220,10 +220,10 @@ def infer(
 ) -> dict[str, Range]:
     """Index → its range. Raises ``ArgumentError`` where no formula is found. ``without``: indices
     whose ``where`` is left aside."""
-    return _Inference(statement, formulas, without).solved()
+    return _FormulaInference(statement, formulas, without).solved()
 
 
-class _Inference:
+class _FormulaInference:
     def __init__(self, statement: c.Statement, formulas: Formulas, without: frozenset[str]) -> None:
         self.statement, self.formulas = statement, formulas
         self.lets = {let.name: let.value for let in statement.lets}
@@ -231,7 +231,7 @@ class _Inference:
         self.ranges: dict[str, Range] = {}
         self.agreeing = bool(without)
         """Whether dimensions that an index runs over have to be alike by their formulas."""
-        self.plain: list[_Bound] = []
+        self.plain: list[_FormulaBound] = []
         """Of guarded subscripts that are an index alone."""
         for clause in statement.ranges:
             if clause.index not in without:
@@ -244,7 +244,7 @@ class _Inference:
         bounds = list(self._bounds())
         further = [self._declared(), self.plain]
         while missing := [i for i in self.statement.all_indices if i not in self.ranges]:
-            found: dict[str, list[_Bound]] = {}
+            found: dict[str, list[_FormulaBound]] = {}
             for bound in bounds:
                 free = [i for i in missing if i in bound.form.atoms]
                 if len(free) == 1:
@@ -265,22 +265,22 @@ class _Inference:
             "formula that this finds; say it with where, or give the sizes: grad(..., sizes=...)"
         )
 
-    def _bounds(self) -> Iterator[_Bound]:
+    def _bounds(self) -> Iterator[_FormulaBound]:
         for expr in (*evaluated(self.statement), *self.statement.exists):
             yield from self._below(expr, frozenset())
         target = self.statement.target
         for axis, index in enumerate(self.statement.indices):
             if target in self.formulas.boxes:
-                yield _Bound(of_atom(index), *self.formulas.boxes[target][axis])
+                yield _FormulaBound(of_atom(index), *self.formulas.boxes[target][axis])
 
-    def _declared(self) -> list[_Bound]:
+    def _declared(self) -> list[_FormulaBound]:
         target, indices = self.statement.target, self.statement.indices
         if target in self.formulas.boxes:
             return []
         found = self.formulas.declared(target)
-        return [_Bound(of_atom(indices[axis]), ZERO, stop) for axis, stop in found.items()]
+        return [_FormulaBound(of_atom(indices[axis]), ZERO, stop) for axis, stop in found.items()]
 
-    def _below(self, expr: c.Expr, facts: frozenset[Poly]) -> Iterator[_Bound]:
+    def _below(self, expr: c.Expr, facts: frozenset[Poly]) -> Iterator[_FormulaBound]:
         """The bounds by subscripts below ``expr``; ``facts``: forms that conditions bound below."""
         match expr:
             case c.Read(tensor=tensor, subscripts=subscripts):
@@ -300,18 +300,18 @@ class _Inference:
 
     def _subscript(
         self, tensor: str, axis: int, subscript: c.Expr, facts: frozenset[Poly]
-    ) -> Iterator[_Bound]:
+    ) -> Iterator[_FormulaBound]:
         form = self.formulas.poly(subscript, self.lets)
         if form is None:
             return
         if any(form.coefficient(i) is None for i in self.indices & form.atoms):
             return
         up = self._direction(form)
-        bound = _Bound(form, *self.formulas.boxes[tensor][axis])
+        bound = _FormulaBound(form, *self.formulas.boxes[tensor][axis])
         if any(form == of_atom(index) for index in self.indices):
             self.plain.append(bound)
         low, high = up not in facts, up.scaled(-1) not in facts
-        yield _Bound(form, bound.first, bound.stop, low, high)
+        yield _FormulaBound(form, bound.first, bound.stop, low, high)
 
     def _direction(self, form: Poly) -> Poly:
         """The terms with indices, divided by the divisor that they share."""
@@ -339,7 +339,7 @@ class _Inference:
             case _:
                 return frozenset()
 
-    def _solve(self, index: str, bounds: Sequence[_Bound]) -> Range | None:
+    def _solve(self, index: str, bounds: Sequence[_FormulaBound]) -> Range | None:
         lows: list[Poly] = []
         stops: list[Poly] = []
         for bound in bounds:
@@ -362,7 +362,7 @@ class _Inference:
         agree = {b.first for b in plain if b.low}, {b.stop for b in plain if b.high}
         if self.agreeing and max(map(len, agree)) > 1:
             raise self._refused(index)
-        first, stop = self._extreme("max", lows), self._extreme("min", stops)
+        first, stop = self._extreme_formula("max", lows), self._extreme_formula("min", stops)
         if self.agreeing and _is_negative(stop - first - ONE):
             raise self._refused(index)  # as inference does, unless a dimension is empty
         return first, first if _is_negative(stop - first) else stop
@@ -398,7 +398,7 @@ class _Inference:
         # No range is shorter than empty: what is divided is at least -by.
         return rounded_down(value + of_number(by), by) - ONE
 
-    def _extreme(self, op: str, found: Iterable[Poly]) -> Poly:
+    def _extreme_formula(self, op: str, found: Iterable[Poly]) -> Poly:
         once = list(dict.fromkeys(found))
         best = once[0]
         for other in once[1:]:

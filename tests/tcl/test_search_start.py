@@ -43,7 +43,8 @@ def test_a_search_starts_from_the_model_unless_it_is_told_not_to(folder: Path) -
     (folder / "cpu.json").write_text(TILES)
     liked, said = tuned()
     assert said == [SAID]
-    assert sum(liked) >= len(liked) - 1 > 1  # one may be chosen without it
+    first = liked[: len(liked) // 2]  # which it is put to the test by
+    assert sum(first) >= len(first) - 1 > 1  # one may be chosen without it
     assert tuned(model=False)[1] == []
 
 

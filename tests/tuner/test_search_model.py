@@ -45,13 +45,16 @@ def test_triangular_algebra_is_that_of_numpy() -> None:
 
 
 def test_features_are_one_choice_for_each_knob_that_has_one() -> None:
+    """And one more where numbers are not powers of two: how odd they are."""
     features = Features(SPACE)
     rows = features.rows([(0, 4, "a", 1), (15, 4, "c", 1), (3, 4, "c", 32)])
-    np.testing.assert_array_equal(rows, [[0, 0, 0], [4, 2, 0], [2, 2, 5]])
-    # log2(1 + tile), from 0 to 1; orders are alike or not.
+    np.testing.assert_array_equal(rows, [[0, 0, 0, 0], [4, 2, 0, 4], [2, 2, 5, 2]])
+    # log2(1 + tile), from 0 to 1; orders are alike or not; log2 of the odd part, from 0 to 1.
+    odd = np.log(3) / np.log(15)
     apart = features.table.take(features.pairs(rows[[0, 0]], rows[[1, 2]]))
-    np.testing.assert_allclose(apart, np.array([[1, 0.25], [1, 1], [0, 1]]))
-    expected = np.array([[0, 2, 2.25], [2, 0, 1.25], [2.25, 1.25, 0]])
+    np.testing.assert_allclose(apart, np.array([[1, 0.25], [1, 1], [0, 1], [1, odd**2]]))
+    one, other, both = 3, 2.25 + odd**2, 1.25 + (1 - odd) ** 2
+    expected = np.array([[0, one, other], [one, 0, both], [other, both, 0]])
     np.testing.assert_allclose(features.distances(rows, rows), expected)
 
 
