@@ -9,8 +9,8 @@ rest), and all of them are used as ``ir.Name``.
     space     ::= dim* loop*
     loop      ::= kind fold (peel | compacted)?
     point     ::= let* target op value
-    statement ::= block | for | pipeline | fill | first
-                | let | declare | accumulate | carry | matrix | store | prefetch | barrier
+    statement ::= block | for | pipeline | fill | first | let | declare | accumulate | carry
+                | matrix | store | update | prefetch | barrier
     value     ::= const | position | variable | combined | load
                 | unary | binary | select | call | cast
     subscript ::= affine | computed
@@ -89,6 +89,7 @@ from tcl.codegen.loopir.statements import (
     Prefetch,
     Statement,
     Store,
+    Update,
 )
 from tcl.common.dataclass import dataclass
 from tcl.grammar.syntax.types import ScalarType
@@ -102,7 +103,7 @@ __all__ = [  # noqa: RUF022 - by where they are defined
     # from statements
     "Accumulate", "Action", "Ahead", "Barrier", "Block", "Carry", "Declare", "Fill", "First",
     "For", "Kind", "Let", "Compacted", "Loop", "Matrix", "Pause", "Peel", "Pipeline", "Prefetch",
-    "Statement", "Store", "TURN",
+    "Statement", "Store", "TURN", "Update",
     # from here
     "Built", "Grid", "Kernel", "Nest", "Panel", "Point", "Program", "Space", "Staged",
 ]
@@ -125,6 +126,11 @@ class Point:
     value: Value
     kept: tuple[Store, ...] = ()
     """What is stored besides, for nests that are joined to this one."""
+
+    @property
+    def scatters(self) -> bool:
+        """Whether data say which element is written."""
+        return any(isinstance(s, Computed) for s in self.target.subscripts)
 
 
 @dataclass(frozen=True, slots=True)

@@ -135,6 +135,8 @@ def _statement_lines(statement: ir.Statement, depth: str) -> Iterator[str]:
             note = "  # past the caches" if statement.streamed else ""
             note += "  # and 0 beyond" if statement.padded else ""
             yield f"{depth}{show_ref(ref)} = {show_value(value)}{note}"
+        case ir.Update(ref=ref, op=op, value=value):
+            yield f"{depth}{show_ref(ref)} {op}= {show_value(value)}"
         case ir.Matrix() | ir.Prefetch() | ir.Barrier():
             yield depth + _plain_line(statement)
         case _:

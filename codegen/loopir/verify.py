@@ -78,7 +78,9 @@ class _Checks:
             raise self.fail("a loop over chunks lies in another loop")
         if nest.joined and first:
             raise self.fail("there is no nest before it that it could share chunks with")
-        if nest.sequential and nest.dims != tuple(nest.dim(x.fold.dim) for x in nest.loops):
+        held = [d for d in nest.dims if d.reduction or not nest.point.scatters]
+        looped = [nest.dim(x.fold.dim) for x in nest.loops]
+        if nest.sequential and held != [d for d in looped if d in held]:
             raise self.fail(f"loops were split or reordered although {nest.sequential}")
         variables: _Known = {}
         for let in nest.point.lets:
@@ -107,7 +109,7 @@ class _Checks:
     def check_kernel(self, kernel: ir.Kernel) -> None:
         for space in kernel.spaces:
             self.check_space(space)
-        sums = any(isinstance(s, ir.Accumulate) for s in statements(kernel.body))
+        sums = any(isinstance(s, ir.Accumulate | ir.Update) for s in statements(kernel.body))
         for folds in kernel.grid:
             names = ", ".join(f.name for f in folds)
             if len({(f.step, f.count, self.dims[f.dim].extent) for f in folds}) != 1:
@@ -151,7 +153,8 @@ class _Checks:
 
     def check_loop(self, loop: ir.Loop, nest: ir.Nest) -> None:
         name, kind, reduction = loop.fold.name, loop.kind, nest.dim(loop.fold.dim).reduction
-        if nest.sequential and kind not in (ir.Kind.SERIAL, ir.Kind.UNROLL):
+        held = nest.sequential and (reduction or not nest.point.scatters)
+        if held and kind not in (ir.Kind.SERIAL, ir.Kind.UNROLL):
             raise self.fail(f"{name} cannot be {kind.value}: {nest.sequential}")
         if kind is ir.Kind.VECTOR and loop.fold.step != 1:
             raise self.fail(f"{name}: lanes must be the innermost fold")
@@ -191,8 +194,8 @@ class _Checks:
                 self.check_carry(statement, known)
             case ir.Matrix():
                 self.check_matrix(statement, known)
-            case ir.Store():
-                self.check_store(statement, inside, known)
+            case ir.Store() | ir.Update():
+                self.check_write(statement, inside, known)
             case ir.Prefetch(ref=ref):
                 self.check_ref(ref, inside)
             case ir.Barrier():
@@ -241,16 +244,18 @@ class _Checks:
         if self.threads.intersection(inside):
             raise self.fail("threads meet at a barrier in a loop that they share")
 
-    def check_store(self, store: ir.Store, inside: list[ir.Fold], known: _Known) -> None:
-        tensor = store.ref.tensor
-        self.check_ref(store.ref, inside)
-        affine = (s for s in store.ref.subscripts if isinstance(s, ir.Affine))
+    def check_write(
+        self, write: ir.Store | ir.Update, inside: list[ir.Fold], known: _Known
+    ) -> None:
+        tensor = write.ref.tensor
+        self.check_ref(write.ref, inside)
+        affine = (s for s in write.ref.subscripts if isinstance(s, ir.Affine))
         named = {name for s in affine for name, _ in s.terms}
         if any(not {f.dim, f.name} & named for f in self.reduced_lanes(inside)):
             raise self.fail(f"lanes that are reduced write the same element of {tensor}")
         if self.program.tensor(tensor).role is ir.Role.INPUT:
             raise self.fail(f"it writes the input {tensor}")
-        self.check_value(store.value, known, inside)
+        self.check_value(write.value, known, inside)
 
     def check_own(self, name: str, known: _Known, inside: Sequence[ir.Fold]) -> None:
         """Which accumulator the name means is decided here."""

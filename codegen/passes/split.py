@@ -106,7 +106,7 @@ def _of_parts(nest: ir.Nest, dim: ir.Dim, size: int, count: int, memory: ir.Tens
     part = ir.Dim(f"{nest.name}.part", 0, count, False)
     dims = (part, *(replace(d, extent=size) if d is dim else d for d in nest.dims))
     whole = provably_equal(size * count, dim.extent)
-    moved = _Moved(dim.name, ir.Affine.variable(part.name).scaled(size), total=whole)
+    moved = Moved(dim.name, ir.Affine.variable(part.name).scaled(size), total=whole)
     point = nest.point
     value = moved.value(point.value)
     lets = tuple(replace(x, value=moved.value(x.value)) for x in point.lets)
@@ -115,7 +115,7 @@ def _of_parts(nest: ir.Nest, dim: ir.Dim, size: int, count: int, memory: ir.Tens
         place = ir.Position(moved.moved_index(ir.Affine.variable(dim.name)), INT64)
         there = ir.Binary("<", place, ir.Const(dim.first + dim.extent, INT64), BOOL)
         value = ir.Select(there, value, identity(point.op, value.type), value.type)
-        lets = tuple(replace(x, value=_only_if(there, x.value)) for x in lets)
+        lets = tuple(replace(x, value=only_if(there, x.value)) for x in lets)
     results = (ir.Affine.variable(d.name) for d in dims if not d.reduction)
     target = ir.TensorRef(memory.name, tuple(results))
     made = ir.Point(lets, target, memory.layout.type, point.op, True, value)
@@ -123,7 +123,7 @@ def _of_parts(nest: ir.Nest, dim: ir.Dim, size: int, count: int, memory: ir.Tens
     return ir.Nest(nest.name, dims, loops, made)
 
 
-def _only_if(there: ir.Value, value: ir.Value) -> ir.Value:
+def only_if(there: ir.Value, value: ir.Value) -> ir.Value:
     """The value; nothing is read for it where there is nothing."""
     if all(load.total for load in loads(value)):
         return value
@@ -155,7 +155,7 @@ def _renamed(s: ir.Subscript, names: dict[str, str]) -> ir.Subscript:
 
 
 @dataclass(frozen=True, slots=True)
-class _Moved:
+class Moved:
     """Values at a point of a part, instead of one of the whole dimension."""
 
     dim: str

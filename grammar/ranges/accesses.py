@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from tcl.common.dataclass import dataclass
 from tcl.grammar.ranges.linear import NO_FACTS, Analysis, Facts, Linear
 from tcl.grammar.tree import checked as c
-from tcl.grammar.tree.traverse import children, evaluated
+from tcl.grammar.tree.traverse import children, computed, evaluated, term
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,9 +23,20 @@ class Access:
 
 
 def accesses(statement: c.Statement, analysis: Analysis) -> Iterator[Access]:
-    """Every subscript of a statement: of its lets, its right-hand side, its ``exists``."""
+    """Every subscript of a statement: of its lets, its right-hand side, its ``exists``, and those
+    that say where it writes."""
+    condition, _ = term(statement)
+    facts = NO_FACTS
+    if condition is not None:  # what does not count is not written
+        facts = analysis.under(facts, condition, True)
+    where = computed(statement)
     for expr in evaluated(statement):
-        yield from _below(expr, analysis, NO_FACTS, evaluated=True)
+        own = facts if expr in where else NO_FACTS
+        yield from _below(expr, analysis, own, evaluated=True)
+    if statement.place is not None:
+        for axis, subscript in enumerate(statement.place.subscripts):
+            form = analysis.linear(subscript)
+            yield Access(statement.place, axis, form, facts, evaluated=True)
     for expr in statement.exists:
         yield from _below(expr, analysis, NO_FACTS, evaluated=False)
 
