@@ -10,6 +10,7 @@ from typing import Any
 
 from tcl.codegen.devices.cpu import CpuProfile
 from tcl.codegen.loopir import ir
+from tcl.codegen.options.knobs import Knob, Value
 from tcl.codegen.options.nest_options import OPTIONS, NestOptions
 from tcl.codegen.options.options import DEFAULT, MappingOptions
 from tcl.codegen.passes.base import Trials
@@ -22,7 +23,6 @@ from tcl.common.errors import OptionsError
 from tcl.tuner.space.columns import Column, Rows
 from tcl.tuner.space.cpu.chunks import ChunkKnobs
 from tcl.tuner.space.cpu.nest import Decoded, KnobSubject, Values, options_of
-from tcl.tuner.space.knobs import Knob, Value
 from tcl.tuner.space.program_space import ProgramSpace
 from tcl.tuner.space.search_space import Constraint, Quiet
 

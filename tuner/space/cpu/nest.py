@@ -17,6 +17,7 @@ from tcl.codegen.devices.fragments import fragments
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.walk import operands
 from tcl.codegen.options.kinds import WIDTHS
+from tcl.codegen.options.knobs import Knob, Value, first_equivalent, loop_orders, tile_sizes
 from tcl.codegen.options.nest_options import PLAIN, NestOptions
 from tcl.codegen.passes.base import Trials
 from tcl.codegen.passes.cpu.dot import depths
@@ -26,7 +27,6 @@ from tcl.codegen.passes.tile import points_inside
 from tcl.codegen.passes.vectorize import outputs
 from tcl.common.errors import OptionsError
 from tcl.tuner.space.cpu.registers import RegisterKnobs
-from tcl.tuner.space.knobs import Knob, Value, first_equivalent, loop_orders, tile_sizes
 
 _NONE = "none"
 _OPERANDS = 3

@@ -9,8 +9,8 @@ from functools import lru_cache
 
 from tcl.codegen.devices.cpu import CpuProfile
 from tcl.codegen.loopir import ir
+from tcl.codegen.options.knobs import Knob, Value
 from tcl.codegen.passes.cpu.register import registers_needed
-from tcl.tuner.space.knobs import Knob, Value
 
 _ROWS = (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 13, 14, 16, 20, 24, 28)
 _SECOND_ROWS = (1, 2, 3, 4)
