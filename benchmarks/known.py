@@ -128,7 +128,7 @@ def tune(row: Row, cache: Path, seconds: float, threads: int) -> None:
         into.add(key, found.history(key), entry=row.entry)
         for run in found.runs(key):
             settings, state = found.load_run(run) or ({}, {})
-            into.save_run(key, run, config=settings, state=state, entry=row.entry)
+            into.save_run(key, run, config=settings, state=state)
     print(f"{row.name}: {len(result.history)} candidates, {result.decision.speedup}", flush=True)
 
 
