@@ -1,8 +1,8 @@
 """The functions that CUDA C++ lacks and the kernels' source defines, each only where it is used.
 
 They stand in ``prelude.cu``, each after those that it uses and with an empty line before it, and
-need no header. Where one holds PTX, the emulator supplies it instead, in plain C++. Some are written
-once for each of several rows, whose values stand where ``$`` and their names do.
+need no header. Where one holds PTX, the emulator supplies it instead, in plain C++. Some are
+written once for each of several rows, whose values stand where ``$`` and their names do.
 """
 
 from __future__ import annotations
