@@ -16,10 +16,16 @@ from typing import TYPE_CHECKING, Any
 from tcl.codegen.common.rounding import UNKNOWN, Rounding
 from tcl.common.errors import OptionsError
 from tcl.common.number_format import duration
-from tcl.tuner.measure.backend import Backend, BriefBackend, CompiledKernel, Problem, Runner
+from tcl.tuner.measure.backend import (
+    Backend,
+    BriefBackend,
+    CompiledKernel,
+    PlacedArrays,
+    Problem,
+    Runner,
+)
 from tcl.tuner.measure.cores import Others, available_cores
 from tcl.tuner.measure.correctness import Array, Expected
-from tcl.tuner.measure.guarded import PlacedArrays
 from tcl.tuner.measure.machine_speed import ReferenceKernel
 from tcl.tuner.measure.race import BUDGET, ROUNDS, race
 from tcl.tuner.measure.timing import (

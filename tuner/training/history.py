@@ -55,8 +55,8 @@ def scaled(sessions: Sequence[Session], common: str) -> dict[str, Scaled]:
     What was measured on another day, on a machine that was otherwise busy, or in a process whose
     memory lies otherwise, is longer or shorter as a whole. So every session has a pace, and every
     candidate a time; their logarithms add up, and are found by least squares from what candidates
-    took in the sessions that they share. Sessions that share no candidate with those that have ``common``, not
-    even by way of others, are left out; where none has it, with the largest one."""
+    took in the sessions that they share. Sessions that share no candidate with those that have
+    ``common``, not even by way of others, are left out; where none has it, with the largest one."""
     joined = _comparable(sessions, common)
     names = list(dict.fromkeys(name for s in joined for name in s.times))
     if not names:
