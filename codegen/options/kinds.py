@@ -39,6 +39,10 @@ class OptionKind(ABC):
         """Whether a value asks for anything."""
         return bool(value != self.neutral)
 
+    def canonical(self, value: Any) -> Any:
+        """The same for all values that ask for the same."""
+        return value if value is not None and self.asks(value) else self.neutral
+
     def with_leading(self, value: Any) -> Any:
         """The value for the same nest with one more dimension before the others."""
         return value
@@ -83,6 +87,12 @@ class Sizes(Integers):
 
     def asks(self, value: tuple[int, ...]) -> bool:
         return any(size > self.nothing for size in value)
+
+    def canonical(self, value: tuple[int, ...] | None) -> tuple[int, ...]:
+        sizes = [self.least if size <= self.nothing else size for size in value or ()]
+        while sizes and sizes[-1] == self.least:
+            sizes.pop()
+        return tuple(sizes)
 
     def with_leading(self, value: tuple[int, ...]) -> tuple[int, ...]:
         return (0, *value) if value and self.per != "operand" else value

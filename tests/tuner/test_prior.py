@@ -14,9 +14,9 @@ import pytest
 
 from benchmarks.replay import RecordedSpace, reached, replay
 from benchmarks.search import Opinion
+from tcl.codegen.options.knobs import Knob
 from tcl.common.errors import OptionsError
 from tcl.tuner.model.model import Prediction
-from tcl.tuner.space.knobs import Knob
 from tcl.tuner.space.search_space import Config, SearchSpace
 from tcl.tuner.strategies import make_strategy
 from tcl.tuner.strategies.prior import agreement, believed

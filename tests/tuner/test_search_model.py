@@ -15,7 +15,7 @@ import pytest
 from places import ROOT
 
 from benchmarks.replay import load_space, replay
-from tcl.tuner.space.knobs import Knob
+from tcl.codegen.options.knobs import Knob
 from tcl.tuner.space.search_space import SearchSpace
 from tcl.tuner.strategies import make_strategy
 from tcl.tuner.strategies.features import Features

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
 from typing import TypeAlias
 
-from tcl.tuner.space.knobs import Knob, Value
+from tcl.codegen.options.knobs import Knob, Value
 from tcl.tuner.space.search_space import Config, SearchSpace, reading
 
 Change: TypeAlias = tuple[int, Value]
