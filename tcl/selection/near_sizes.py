@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 from tcl.codegen.compiler import compiler_for
 from tcl.codegen.loopir.walk import operands
+from tcl.codegen.options.nest_options import OPTIONS
 from tcl.codegen.options.options import MappingOptions
 from tcl.common.dataclass import dataclass
 from tcl.common.errors import CacheError, TclError
@@ -58,8 +59,8 @@ GAIN = 1.04
 """How many times as fast as the default options have to be at their own sizes."""
 _DEARER = 1.02
 """How much more of the default's price they may have here than there."""
-_SAME = ("vectorize", "register", "dot", "mma", "skip", "stream", "fuse", "threads", "split")
-"""Options that say what program the default is. The others are sizes of its parts."""
+_SAME = tuple(name for name, option in OPTIONS.items() if not option.scaled)
+"""Options that say what program the default is."""
 
 
 def of_near_sizes(query: Query, otherwise: Callable[[], Chosen]) -> Chosen:
