@@ -210,7 +210,7 @@ class _Leaders:
         for in all nests, or made for other lanes and tiles than it now has. Likewise its loops."""
         while True:
             loops = self.trials.through("register", nest.name, plan.options)
-            refused = self.trials.through("stream", nest.name, plan.options)
+            _, refused = self.trials.first_refusal(nest.name, plan.options) or (None, None)
             if not isinstance(refused, RefusedError) or plan.asked(refused.option):
                 break
             if refused.option in _NEVER_LEFT_OFF:

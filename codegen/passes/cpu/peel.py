@@ -9,6 +9,7 @@ from dataclasses import replace
 from tcl.codegen.devices.cpu import LINE
 from tcl.codegen.loopir import ir
 from tcl.codegen.passes.base import map_nest, refuse
+from tcl.codegen.passes.knobs import KnobSubject, OptionKnobs, flag_knobs
 from tcl.common.dataclass import dataclass
 from tcl.grammar.sizes.varying import Size, provably_at_least, provably_divides
 
@@ -102,3 +103,9 @@ def _spans(nest: ir.Nest, fold: ir.Fold) -> set[int]:
             break
         found = {min(n, outer.step) for n in found} | {n % outer.step for n in found} - {0}
     return found
+
+
+def peel_knobs(on: KnobSubject) -> OptionKnobs:
+    """On or off, where results do not fit the second cache."""
+    able = on.past_second_cache(on.nest.point.target.tensor) and on.may_have(peel=True)
+    return flag_knobs(on, "peel", able=able)

@@ -19,6 +19,7 @@ from tcl.codegen.passes.building import wrap
 from tcl.codegen.passes.cpu.copies import as_kernel, fixed
 from tcl.codegen.passes.cpu.levels import Levels
 from tcl.codegen.passes.cpu.stage import MAX_BYTES, made_with
+from tcl.codegen.passes.knobs import KnobSubject, OptionKnobs, flag_knobs
 from tcl.common.dataclass import dataclass
 from tcl.grammar.syntax.types import INT32, INT64
 
@@ -154,3 +155,8 @@ def compaction(nest: ir.Nest) -> tuple[ir.Grid, ir.Statement] | None:
 def unguarded(point: ir.Point) -> ir.Point:
     """What a point does where its condition holds."""
     return replace(point, value=guard(point.op, point.value)[1])
+
+
+def skip_knobs(on: KnobSubject) -> OptionKnobs:
+    """On or off."""
+    return flag_knobs(on, "skip", able=on.may_have(skip=True))

@@ -11,7 +11,10 @@ from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.layouts import axis_order
 from tcl.codegen.loopir.terms import dot_factors
 from tcl.codegen.loopir.walk import children, loads, operands, replaced, values_of, walk
+from tcl.codegen.options.knobs import Knob, Value
+from tcl.codegen.options.nest_options import NestOptions
 from tcl.codegen.passes.base import refuse
+from tcl.codegen.passes.knobs import OPERANDS, Decoded, KnobSubject, OptionKnobs, Values, padded
 from tcl.codegen.passes.vectorize import vectorized
 from tcl.common.dataclass import dataclass
 from tcl.grammar.sizes.varying import representative
@@ -282,3 +285,55 @@ def _axes(nest: ir.Nest, load: ir.Load, inside: ir.Fold | None) -> tuple[dict[st
         axes[fold.name] = -(-size // fold.step)
         size = axes[fold.name] * fold.step * fold.count
     return axes, size
+
+
+def stage_knobs(on: KnobSubject) -> OptionKnobs:
+    """For each operand: 0 leaves it; 1 copies it inside of all loops over chunks and tiles that
+    move it (further out a panel would be larger, further in it would be copied more often); 2
+    copies all of it once, before the loops over chunks."""
+    reads, dims = operands(on.nest.point), on.nest.dims
+
+    def read_again(load: ir.Load) -> bool:
+        return math.prod(on.nest.dim(d).extent for d in dims_of(load.ref)) < on.nest.points
+
+    able = [
+        k
+        for k, load in enumerate(reads)
+        if why_not_copied(on.nest, load) is None and read_again(load)
+    ]
+    knobs = {
+        k: Knob(f"{on.nest.name}.stage{k}", (0, 1, 2), 0, ordered=True) for k in able[:OPERANDS]
+    }
+
+    def inside(k: int, tile: Sequence[int], order: Sequence[int], chunk: Sequence[int]) -> int:
+        """The level of an operand inside of all loops that move it."""
+        points, sizes = on.points_inside(tuple(chunk), ()), padded(tile, len(dims))
+        tiled = [dims[d].name for d in order or range(len(dims)) if 0 < sizes[d] < points[d]]
+        return natural_level(tiled, reads[k].ref) + any(chunk)
+
+    def decode(values: Values, decoded: Decoded) -> tuple[int, ...]:
+        chosen = {k: int(values[knob.name]) for k, knob in knobs.items()}
+        if not any(chosen.values()):
+            return ()
+        levels = [-1] * len(reads)
+        for k, choice in chosen.items():
+            if choice:
+                levels[k] = (
+                    inside(k, decoded.tile, decoded.order, decoded.chunk) if choice == 1 else 0
+                )
+        return tuple(levels)
+
+    def encode(o: NestOptions) -> dict[str, Value]:
+        levels = [*(o.stage or ()), *[-1] * len(reads)]
+        natural = {k: inside(k, o.tile or (), o.order or (), o.chunk or ()) for k in knobs}
+        return {
+            knob.name: 0 if levels[k] < 0 else 1 if levels[k] == natural[k] else 2
+            for k, knob in knobs.items()
+        }
+
+    def redundant(values: Values, decoded: Decoded) -> str | None:
+        if any(values[knob.name] == 2 for knob in knobs.values()) and not decoded.chunk:
+            return "there are no chunks before which operands are copied"
+        return None
+
+    return OptionKnobs("stage", tuple(knobs.values()), decode, encode, redundant=redundant)

@@ -7,6 +7,7 @@ from dataclasses import replace
 from tcl.codegen.devices.cpu import SHORTEST_STREAM
 from tcl.codegen.loopir import ir
 from tcl.codegen.passes.base import map_nest, refuse
+from tcl.codegen.passes.knobs import KnobSubject, OptionKnobs, flag_knobs
 from tcl.common.dataclass import dataclass
 from tcl.grammar.sizes.varying import provably_at_least, provably_divides
 
@@ -72,3 +73,11 @@ def _boundary(program: ir.Program, nest: ir.Nest) -> int:
     first = at.constant + sum(c * nest.dim(name).first for name, c in at.terms)
     fitting = (u for u in _UNITS if all(provably_divides(u, x) for x in (length, first, *steps)))
     return next(fitting, 0)
+
+
+def stream_knobs(on: KnobSubject) -> OptionKnobs:
+    """On or off, where results do not fit the second cache."""
+    able = on.past_second_cache(on.nest.point.target.tensor) and (
+        on.may_have(stream=True) or on.may_have(stream=True, peel=True)
+    )
+    return flag_knobs(on, "stream", able=able)
