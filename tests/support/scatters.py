@@ -69,7 +69,8 @@ class _Builder:
         axes = [*self.plain, *(f"place{k}" for k in range(self.rng.randint(1, 2)))]
         self.rng.shuffle(axes)
         subscripts, at, shape = zip(*map(self._axis, axes), strict=True)
-        dims = ", ".join(a.upper() if a in self.plain else str(n) for a, n in zip(axes, shape))
+        named = zip(axes, shape, strict=True)
+        dims = ", ".join(a.upper() if a in self.plain else str(n) for a, n in named)
         values = _values(self.type, self.numbers, list(self.every.values()))
         self.inputs["W"] = _declared(self.type.name, list(self.every)), values
         value, there = self._guarded(f"W({', '.join(self.every)})")
