@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import concurrent.futures.thread  # noqa: F401
+import logging  # noqa: F401
 import os
 import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import cache
-from importlib import import_module
 from typing import Any
 from weakref import WeakSet
 
@@ -25,7 +25,6 @@ _whole = threading.RLock()
 def whole() -> Iterator[None]:
     """A piece of work that neither a signal's handler nor a fork of another thread comes into: the
     import of modules, which would stay half made in the child, and work in LLVM. Keep it short."""
-    _wait_before_forks()
     with _whole, deferred():
         yield
 
@@ -45,21 +44,6 @@ def reentrant_lock() -> Any:
     return made
 
 
-@cache
-def _wait_before_forks() -> None:
-    """Have forks wait for what is whole, from its first piece on.
-
-    Handlers run in the reverse order of their registration. Modules whose own handlers take locks
-    are imported before ours are registered: a fork that waits for what is whole holds none of their
-    locks, which that may need. They take a fifth of the time of a first ``define``, which needs
-    none of it.
-    """
-    import_module("concurrent.futures.thread")
-    import_module("logging")
-    if hasattr(os, "register_at_fork"):
-        os.register_at_fork(before=_before, after_in_parent=_after, after_in_child=_after)
-
-
 def _before() -> None:
     """Wait until no thread is in what has to be whole, or in LLVM for somebody else (Numba): its
     lock, once taken by a thread that the child does not have, would never be free there."""
@@ -77,10 +61,14 @@ def _after() -> None:
     _whole.release()
 
 
-def _free_locks() -> None:
+def _in_child() -> None:
     for each in list(_locks):
         each._at_fork_reinit()
+    _after()
 
 
+# Handlers run in the reverse order of their registration. Modules whose own handlers take locks are
+# imported above, before ours are registered: a fork that waits for what is whole holds none of
+# their locks, which that may need.
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_free_locks)
+    os.register_at_fork(before=_before, after_in_parent=_after, after_in_child=_in_child)
