@@ -179,7 +179,7 @@ _MENTION = re.compile(r"^module(\d+)\.cu:(\d+):()", re.MULTILINE)
 def emulated_unit(modules: Sequence[CudaModule], *, traced: bool = False) -> str:
     """The text: each module's own source, in a namespace of its own. ``traced``: loops say which
     iteration they are in."""
-    parts = ['#include "intrinsics.h"\n#include "ptx.h"\n']
+    parts = ['#include "functions.h"\n#include "ptx.h"\n']
     parts += [_namespace(number, module, traced) for number, module in enumerate(modules)]
     return "".join(parts)
 

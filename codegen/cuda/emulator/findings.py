@@ -30,7 +30,6 @@ SENTENCES = (
     "divergent warp: {who} waits for its warp, and {other} is elsewhere",
     "deadlock: {who} waits for ever, as {other} waits elsewhere or has ended",
     "wrong memory: {who} gives an address for shared memory that lies elsewhere",
-    "trap: {who} stopped",
     "stack overflow: {who} needs more than 64 KiB of local memory",
 )
 """In the order of ``Problem`` in state.h."""

@@ -25,7 +25,6 @@ enum class Problem : unsigned {
   divergent_warp,
   deadlock,
   not_shared,
-  trap,
   stack_overflow,
 };
 

@@ -17,7 +17,6 @@ from cuda_values import Case
 
 from tcl.codegen.cuda.cpp import functions
 from tcl.codegen.cuda.emit import values
-from tcl.codegen.cuda.prelude import memory as prelude_memory
 from tcl.codegen.cuda.prelude.prelude import HELPERS
 from tcl.grammar.check.builtins import BUILTINS
 from tcl.grammar.syntax.types import FLOAT32, FLOAT64, SCALAR_TYPES
@@ -220,8 +219,9 @@ def test_every_helper_compiles_for_gpus(architecture: str) -> None:
         or (kind == "special" and (rest[0] in own or architecture == "sm_90"))
     ]
     source = cuda_values.kernels(cases)
-    of_values = HELPERS.keys() - prelude_memory.HELPERS.keys()
-    assert of_values <= values.helpers_in(source)
+    names = list(HELPERS)
+    of_values = names[: names.index("carry")]  # the others are about memory
+    assert set(of_values) <= values.helpers_in(source)
     assert compiled(source, architecture)
 
 
