@@ -13,6 +13,7 @@ from typing import assert_never
 
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.identity import identity
+from tcl.codegen.loopir.scans import with_running_results
 from tcl.codegen.loopir.walk import loads
 from tcl.common.dataclass import dataclass
 from tcl.grammar.ranges.sized import SizedDef, SizedStatement
@@ -20,7 +21,7 @@ from tcl.grammar.sizes.varying import largest
 from tcl.grammar.syntax.types import INT64, UINT64, Kind, ScalarType
 from tcl.grammar.tree import checked as ck
 from tcl.grammar.tree.integers import OPERATIONS
-from tcl.grammar.tree.traverse import term
+from tcl.grammar.tree.terms import term
 
 
 def lower(sized: SizedDef, layouts: Mapping[str, ir.Layout] | None = None) -> ir.Program:
@@ -39,7 +40,7 @@ def lower(sized: SizedDef, layouts: Mapping[str, ir.Layout] | None = None) -> ir
     )
     by_name = {t.name: t for t in tensors}
     nests = tuple(
-        _StatementLowering(sized, s, f"s{k}", by_name).nest()
+        with_running_results(_StatementLowering(sized, s, f"s{k}", by_name).nest())
         for k, s in enumerate(sized.statements)
     )
     return ir.Program(sized.checked.name, tensors, nests)
@@ -76,11 +77,14 @@ class _StatementLowering:
             self.let_values[let.name] = let.value
             self.lets.append(ir.Let(let.name, self.value(let.value)))
         type_ = self.tensors[statement.target].layout.type
-        if statement.place is None:
-            value = self.value(statement.rhs)
-            places: tuple[ir.Subscript, ...] = self._own_indices()
-        else:
-            value, places = self._scattered(statement.place, type_)
+        condition, rhs = term(statement)
+        holds = None if condition is None else self.value(condition)
+        places: tuple[ir.Subscript, ...] = self._own_indices()
+        if statement.place is not None:
+            places = self._scattered(statement.place, holds)
+        value = self.value(rhs)
+        if holds is not None:
+            value = ir.Select(holds, value, identity(statement.op, type_), type_)
         target = ir.TensorRef(statement.target, places)
         point = ir.Point(tuple(self.lets), target, type_, statement.op, statement.initialise, value)
         dims = tuple(self.dims.values())
@@ -91,14 +95,9 @@ class _StatementLowering:
         indices = self.at.statement.indices
         return tuple(ir.Affine.variable(self.dims[i].name) for i in indices)
 
-    def _scattered(
-        self, place: ck.Read, type_: ScalarType
-    ) -> tuple[ir.Value, tuple[ir.Subscript, ...]]:
-        """What a scatter reduces, and where to, which has names: ``place.0`` and so on."""
+    def _scattered(self, place: ck.Read, holds: ir.Value | None) -> tuple[ir.Subscript, ...]:
+        """Where a scatter writes where a condition ``holds``: ``place.0`` and so on, by name."""
         self.sequential = f"data say where it writes to {place.tensor}, point after point"
-        statement = self.at.statement
-        condition, rhs = term(statement)
-        holds = None if condition is None else self.value(condition)
         subscripts: list[ir.Subscript] = []
         for axis, expr in enumerate(place.subscripts):
             if isinstance(expr, ck.Index):
@@ -112,10 +111,7 @@ class _StatementLowering:
             name = ir.Variable(f"place.{axis}", exact.value.type)
             self.lets.append(ir.Let(name.name, exact.value))
             subscripts.append(replace(exact, value=name))
-        value = self.value(rhs)
-        if holds is not None:
-            value = ir.Select(holds, value, identity(statement.op, type_), type_)
-        return value, tuple(subscripts)
+        return tuple(subscripts)
 
     # Values.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import TypeAlias, assert_never
 
@@ -78,10 +78,7 @@ class _Checks:
             raise self.fail("a loop over chunks lies in another loop")
         if nest.joined and first:
             raise self.fail("there is no nest before it that it could share chunks with")
-        held = [d for d in nest.dims if d.reduction or not nest.point.scatters]
-        looped = [nest.dim(x.fold.dim) for x in nest.loops]
-        if nest.sequential and held != [d for d in looped if d in held]:
-            raise self.fail(f"loops were split or reordered although {nest.sequential}")
+        self.check_order(nest)
         variables: _Known = {}
         for let in nest.point.lets:
             self.check_value(let.value, variables, inside)
@@ -96,6 +93,19 @@ class _Checks:
             if self.program.tensor(staged.panel.tensor).role is not ir.Role.SCRATCH:
                 raise self.fail(f"{staged.panel.tensor} is no scratch memory")
 
+    def check_order(self, nest: ir.Nest) -> None:
+        """What has to run in order does."""
+        dims = [nest.dim(x.fold.dim) for x in nest.loops]
+        if nest.running is not None:
+            at = [k for k, d in enumerate(dims) if d.name == nest.running]
+            inner = [x for x in nest.loops[at[0] + 1 :] if x.kind is ir.Kind.SERIAL]
+            if any(not nest.dim(x.fold.dim).reduction for x in inner) or len(at) > 2:
+                raise self.fail(f"loops lie inside of that over {nest.running} or split it")
+            if len(at) == 2 and nest.loops[at[1]].kind is not ir.Kind.VECTOR:
+                raise self.fail(f"loops split {nest.running} although {nest.sequential}")
+        elif nest.sequential and _held(nest.dims, nest) != _held(dims, nest):
+            raise self.fail(f"loops were split or reordered although {nest.sequential}")
+
     def check_compacted(
         self, loop: ir.Loop, compacted: ir.Compacted, inside: list[ir.Fold]
     ) -> None:
@@ -109,12 +119,13 @@ class _Checks:
     def check_kernel(self, kernel: ir.Kernel) -> None:
         for space in kernel.spaces:
             self.check_space(space)
-        sums = any(isinstance(s, ir.Accumulate | ir.Update) for s in statements(kernel.body))
+        sums = (ir.Accumulate, ir.Scan, ir.Update)
+        reduces = any(isinstance(s, sums) for s in statements(kernel.body))
         for folds in kernel.grid:
             names = ", ".join(f.name for f in folds)
             if len({(f.step, f.count, self.dims[f.dim].extent) for f in folds}) != 1:
                 raise self.fail(f"{names} are not alike")
-            if sums and any(self.dims[f.dim].reduction for f in folds):
+            if reduces and any(self.dims[f.dim].reduction for f in folds):
                 raise self.fail(f"{names}: a reduction is shared among threads")
         for panel in kernel.panels:
             if panel.space not in (s.name for s in kernel.spaces):
@@ -153,8 +164,9 @@ class _Checks:
 
     def check_loop(self, loop: ir.Loop, nest: ir.Nest) -> None:
         name, kind, reduction = loop.fold.name, loop.kind, nest.dim(loop.fold.dim).reduction
-        held = nest.sequential and (reduction or not nest.point.scatters)
-        if held and kind not in (ir.Kind.SERIAL, ir.Kind.UNROLL):
+        free = nest.running is not None and (not reduction or kind is ir.Kind.VECTOR)
+        free |= nest.point.scatters and not reduction
+        if nest.sequential and not free and kind not in (ir.Kind.SERIAL, ir.Kind.UNROLL):
             raise self.fail(f"{name} cannot be {kind.value}: {nest.sequential}")
         if kind is ir.Kind.VECTOR and loop.fold.step != 1:
             raise self.fail(f"{name}: lanes must be the innermost fold")
@@ -183,6 +195,8 @@ class _Checks:
             case ir.Let(name=name, value=value):
                 self.check_value(value, known, inside)
                 known[name] = ()
+            case ir.Scan():
+                self.check_scan(statement, known, inside)
             case ir.Declare(name=name, over=over):
                 if any(f not in self.fixed or f in inside for f in over):
                     raise self.fail(f"{name} is declared over a loop that has no registers")
@@ -190,10 +204,8 @@ class _Checks:
             case ir.Accumulate(name=name, value=value):
                 self.check_own(name, known, inside)
                 self.check_value(value, known, inside)
-            case ir.Carry():
-                self.check_carry(statement, known)
-            case ir.Matrix():
-                self.check_matrix(statement, known)
+            case ir.Carry() | ir.Matrix():
+                self.check_accumulators(statement, known)
             case ir.Store() | ir.Update():
                 self.check_write(statement, inside, known)
             case ir.Prefetch(ref=ref):
@@ -208,6 +220,12 @@ class _Checks:
             raise self.fail("it asks for the first iteration of a loop from outside of it")
         for side in (first.then, first.otherwise):
             self.check_statement(side, inside, dict(known))
+
+    def check_accumulators(self, statement: ir.Carry | ir.Matrix, known: _Known) -> None:
+        if isinstance(statement, ir.Carry):
+            self.check_carry(statement, known)
+        else:
+            self.check_matrix(statement, known)
 
     def check_carry(self, carry: ir.Carry, known: _Known) -> None:
         for other in (carry.total, carry.lost or carry.total):
@@ -266,6 +284,22 @@ class _Checks:
         if any(f not in known[name] for f in self.reduced_lanes(inside)):
             raise self.fail(f"lanes that are reduced share the accumulator {name}")
 
+    def check_scan(self, scan: ir.Scan, known: _Known, inside: Sequence[ir.Fold]) -> None:
+        """Lanes of a reduction that have one accumulator together may have no other lanes beside
+        them; the accumulator is of all other iterations that run at once."""
+        name = scan.name
+        self.check_value(scan.value, known, inside)
+        known[scan.result] = ()
+        if name not in known:
+            raise self.fail(f"accumulator {name} is not declared here")
+        held = set(known[name])
+        if held - set(inside):
+            raise self.fail(f"accumulator {name} is used outside of its loops")
+        for fold in inside:
+            alone = fold in self.lanes and self.dims[fold.dim].reduction
+            if fold in self.at_once and (fold in held) == alone:
+                raise self.fail(f"{fold.name} has no accumulators {name} of its own, or too many")
+
     def reduced_lanes(self, inside: Sequence[ir.Fold]) -> list[ir.Fold]:
         """The loops around this place whose iterations run at once and are combined."""
         return [f for f in inside if f in self.at_once and self.dims[f.dim].reduction]
@@ -317,3 +351,8 @@ class _Checks:
             here = tuple(f for f in inside if f.dim == name)
             if set(here) != set(self.folds_of[name]) and not self.whole(name, here):
                 raise self.fail(f"{name} is used outside of its loops")
+
+
+def _held(dims: Iterable[ir.Dim], nest: ir.Nest) -> list[ir.Dim]:
+    """Those of the dimensions of a nest that runs in order that have to stay so."""
+    return [d for d in dims if d.reduction or not nest.point.scatters]

@@ -12,8 +12,8 @@ from dataclasses import replace
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.identity import identity
 from tcl.codegen.loopir.terms import guard
-from tcl.codegen.loopir.walk import moved
-from tcl.codegen.passes.split import Moved, only_if, part_size
+from tcl.codegen.loopir.walk import moved, substituted
+from tcl.codegen.passes.split import only_if, part_size
 from tcl.common.dataclass import dataclass
 from tcl.grammar.sizes.varying import provably_equal
 from tcl.grammar.syntax.types import BOOL, INT64, ScalarType
@@ -78,14 +78,18 @@ class Scatter:
             part = ir.Dim(f"{nest.name}.part", 0, self.parts, False)
             offset = ir.Affine.variable(part.name)
             whole = provably_equal(size * self.parts, dim.extent)
-            by_part = Moved(dim.name, offset.scaled(size), total=whole)
+            at = offset.scaled(size) + ir.Affine.variable(dim.name)
             dims = (part, *(replace(d, extent=size) if d is dim else d for d in dims))
-            value = by_part.value(value)
-            condition = None if condition is None else by_part.value(condition)
-            lets = tuple(replace(x, value=by_part.value(x.value)) for x in lets)
+
+            def by_part(old: ir.Value) -> ir.Value:
+                return substituted(old, dim.name, at, inside=whole)
+
+            value = by_part(value)
+            condition = None if condition is None else by_part(condition)
+            lets = tuple(replace(x, value=by_part(x.value)) for x in lets)
             if not whole:  # the last part is shorter
-                place = ir.Position(by_part.moved_index(ir.Affine.variable(dim.name)), INT64)
-                there = ir.Binary("<", place, ir.Const(dim.first + dim.extent, INT64), BOOL)
+                stop = ir.Const(dim.first + dim.extent, INT64)
+                there = ir.Binary("<", ir.Position(at, INT64), stop, BOOL)
                 both = None if condition is None else ir.Binary("&&", there, condition, BOOL)
                 condition = both or there
                 lets = tuple(replace(x, value=only_if(there, x.value)) for x in lets)

@@ -15,7 +15,8 @@ from tcl.codegen.reference.scalars import arithmetic, identity_value, literal, l
 from tcl.grammar.ranges.sized import SizedDef, SizedStatement
 from tcl.grammar.syntax.types import FLOAT64
 from tcl.grammar.tree.checked import LetRef, Read, Statement
-from tcl.grammar.tree.traverse import computed, reads, term, walk
+from tcl.grammar.tree.terms import term
+from tcl.grammar.tree.traverse import computed, reads, walk
 
 _PART = f"""\
 terms += 1

@@ -19,7 +19,7 @@ from tcl.grammar.ranges.linear import Analysis, Linear
 from tcl.grammar.ranges.sized import SizedDef, SizedStatement
 from tcl.grammar.syntax.types import ScalarType
 from tcl.grammar.tree import checked as c
-from tcl.grammar.tree.traverse import term
+from tcl.grammar.tree.terms import term
 
 Array: TypeAlias = npt.NDArray[Any]
 

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from tcl.common.dataclass import dataclass
 from tcl.grammar.ranges.linear import NO_FACTS, Analysis, Facts, Linear
 from tcl.grammar.tree import checked as c
-from tcl.grammar.tree.traverse import children, computed, evaluated, term
+from tcl.grammar.tree.terms import term
+from tcl.grammar.tree.traverse import children, computed, evaluated
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,34 +26,6 @@ def computed(statement: c.Statement) -> tuple[c.Expr, ...]:
     return tuple(s for s in places if not isinstance(s, c.Index))
 
 
-def term(statement: c.Statement) -> tuple[c.Expr | None, c.Expr]:
-    """The condition under which a point of a reduction counts, and its value then: of
-    ``p ? x : y`` with a ``y`` that the reduction ignores, ``p`` and ``x``."""
-    rhs = statement.rhs
-    if isinstance(rhs, c.Select) and _is_ignored(rhs.otherwise, statement.op):
-        return rhs.condition, rhs.then
-    return None, rhs
-
-
-def _is_ignored(value: c.Expr, op: str) -> bool:
-    """Whether reducing a value changes nothing. Infinity is written ``log(0.0)``, with a sign."""
-    if op in ("min", "max") and not value.type.is_float:
-        least, most = value.type.limits
-        return isinstance(value, c.Const) and value.value == (most if op == "min" else least)
-    while isinstance(value, c.Cast):
-        value = value.operand
-    if op in ("+", "*"):
-        return isinstance(value, c.Const) and value.value == (0 if op == "+" else 1)
-    if op == "min" and isinstance(value, c.Unary):
-        value = value.operand
-    elif op == "min":
-        return False
-    if not isinstance(value, c.Call) or value.name != "log":
-        return False
-    (of,) = value.arguments
-    return isinstance(of, c.Const) and of.value == 0
-
-
 def reads(statement: c.Statement) -> Iterator[c.Read]:
     """Every tensor read that a statement evaluates."""
     for expr in evaluated(statement):
