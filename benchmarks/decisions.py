@@ -26,7 +26,7 @@ from typing import Any
 from benchmarks.common import command, write
 from benchmarks.tuned import in_fresh_process
 from tcl.arrays.random_inputs import random_inputs
-from tcl.backends.cpu_backend import CpuBackend
+from tcl.backends.program_backend import CpuBackend
 from tcl.backends.targets import CpuTarget
 from tcl.bench.rows import select
 from tcl.selection.best_options import DEFAULT

@@ -33,7 +33,7 @@ from benchmarks.model_problems import PROBLEMS
 from tcl.arrays.annotations import parse_sizes
 from tcl.arrays.arguments import Array
 from tcl.arrays.random_inputs import random_inputs
-from tcl.backends.cpu_backend import CpuBackend
+from tcl.backends.program_backend import CpuBackend
 from tcl.codegen.devices.cpu import host_cpu
 from tcl.codegen.options.options import MappingOptions
 from tcl.common.scratch_folder import workspace
