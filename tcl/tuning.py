@@ -21,6 +21,7 @@ from tcl.arrays.user_input import (
 from tcl.backends.targets import Target, target, target_of
 from tcl.cached_options import MappingOptionsCache
 from tcl.codegen.cpu.thread_count import thread_count
+from tcl.codegen.options.knobs import Value
 from tcl.codegen.options.options import MappingOptions
 from tcl.common.errors import ArgumentError, CacheError, OptionsError
 from tcl.common.scratch_folder import workspace
@@ -41,7 +42,6 @@ from tcl.tuner.run.events import Event, Note
 from tcl.tuner.run.result import TuningResult
 from tcl.tuner.run.tuner import Tuner as BackendTuner
 from tcl.tuner.run.workplace import Workplace, check_cores
-from tcl.tuner.space.knobs import Value
 from tcl.tuner.space.program_space import ProgramSpace
 
 Start: TypeAlias = MappingOptions | str | None

@@ -183,7 +183,7 @@ class _Leaders:
         plan, loops = self._planned(group.leader)
         if plan.options.skip or self.nests[nest.name].options.skip:
             return False  # nor does what is fused with it leave out the same points
-        if loops is None or not results_at_once(loops) or loops.dot is not None:
+        if loops is None or not results_at_once(loops) or loops.dot_product is not None:
             return False
         # Without lanes, two values per point take longer than a second pass with them.
         return loops.lane is not None or self.preset.name == "naive"
@@ -210,7 +210,7 @@ class _Leaders:
         for in all nests, or made for other lanes and tiles than it now has. Likewise its loops."""
         while True:
             loops = self.trials.through("register", nest.name, plan.options)
-            refused = self.trials.through("stream", nest.name, plan.options)
+            _, refused = self.trials.first_refusal(nest.name, plan.options) or (None, None)
             if not isinstance(refused, RefusedError) or plan.asked(refused.option):
                 break
             if refused.option in _NEVER_LEFT_OFF:

@@ -12,11 +12,11 @@ from statistics import mean
 import numpy as np
 import pytest
 
-from benchmarks.replay import RecordedSpace
-from benchmarks.transfer import Opinion, lines, pooled, searched
+from benchmarks.replay import RecordedSpace, reached, replay
+from benchmarks.search import Opinion
+from tcl.codegen.options.knobs import Knob
 from tcl.common.errors import OptionsError
 from tcl.tuner.model.model import Prediction
-from tcl.tuner.space.knobs import Knob
 from tcl.tuner.space.search_space import Config, SearchSpace
 from tcl.tuner.strategies import make_strategy
 from tcl.tuner.strategies.prior import agreement, believed
@@ -183,11 +183,10 @@ def recorded(name: str, fastest: Sequence[int]) -> RecordedSpace:
 
 def test_what_the_benchmark_measures() -> None:
     here, there = recorded("k_here", HERE), recorded("k_there", THERE)
-    prior = Opinion.of(there, list(there.enumerate()), here, trees=10)
-    found = [searched(here, None, None, range(2)), searched(here, prior, "k_there", range(2))]
-    with_, without = (pooled(found, "k", model=m) for m in (True, False))
-    assert with_[0] > without[0]
-    assert list(lines(found))[-1].split() == [
-        *("k,", "pooled,", "with", "a", "model"),
-        *(f"{x:.3f}" for x in with_),
-    ]
+
+    def found(prior: Opinion | None, seed: int) -> float:
+        made = make_strategy("screened", here, Random(seed), SearchSettings(), prior=prior)
+        return reached(here, replay(made, here, 10), (10,))[0]
+
+    warm = Opinion.of(there, here, trees=10)
+    assert sum(found(warm, seed) for seed in (0, 1)) > sum(found(None, seed) for seed in (0, 1))

@@ -11,8 +11,8 @@ from statistics import mean
 
 import pytest
 
+from tcl.codegen.options.knobs import Knob, Value
 from tcl.common.errors import OptionsError
-from tcl.tuner.space.knobs import Knob, Value
 from tcl.tuner.space.search_space import Config, SearchSpace
 from tcl.tuner.strategies import STRATEGIES, make_strategy
 from tcl.tuner.strategies.features import Features

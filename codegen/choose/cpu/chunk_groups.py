@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 
-from tcl.codegen.choose.cpu.access_costs import reach
 from tcl.codegen.choose.cpu.balance import balanced, in_lanes
 from tcl.codegen.choose.cpu.costs import CACHE_BYTES_PER_CYCLE, MEMORY_BYTES_PER_CYCLE
 from tcl.codegen.devices.cpu import CpuProfile
@@ -287,7 +286,7 @@ def _contracts(program: ir.Program, nest: ir.Nest) -> bool:
     """Whether a nest has many points for each element that it touches, so that what comes from the
     second cache is there in time."""
     points = {d.name: d.extent for d in nest.dims}
-    elements = (reach(program.tensor(r.tensor).layout, r, points) for r in refs(nest))
+    elements = (program.tensor(r.tensor).layout.footprint(r, points) for r in refs(nest))
     return nest.points > _REUSED * max(elements)
 
 
@@ -322,4 +321,4 @@ def _bytes(program: ir.Program, nest: ir.Nest, ref: ir.TensorRef, spans: Mapping
     """What the nest touches by this access, where some dimensions have fewer points."""
     layout = program.tensor(ref.tensor).layout
     points = {d.name: spans.get(d.name, d.extent) for d in nest.dims}
-    return reach(layout, ref, points) * layout.itemsize
+    return layout.footprint(ref, points) * layout.itemsize

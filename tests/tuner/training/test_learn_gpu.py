@@ -41,7 +41,7 @@ def measured(cache: TuningCache, m: int, seed: int) -> None:
     options = [DEFAULT, *(space.to_options(c) for c in drawn if c is not None)]
     described = subject.describable(options)
     rows, _ = subject.extract([choices for _, choices in described])
-    times = np.where(rows[:, GpuSubject.schema.names.index("sharing")] > 0, 4e-4, 3e-4)
+    times = np.where(rows[:, GpuSubject.schema.names.index("shuffles.busy")] > -10, 4e-4, 3e-4)
     records = [
         Record.from_outcome(
             options[k].to_json(), Outcome(Verdict.CORRECT, (float(t),)), 1.0 + n, "run"
@@ -64,7 +64,7 @@ def test_what_was_put_into_the_times_is_learned(known: History) -> None:
     model = learn(known.problems, FEW)
     assert model.schema is GpuSubject.schema
     first = [*importance(model)][:5]
-    assert {"sharing", "sharing.change"} & {*first}
+    assert {"shuffles.busy", "shuffles.busy.change"} & {*first}
     for problem in known.problems:
         logs = model.predict_rows(problem.rows).logs
         assert np.std(problem.gains) > 0.05

@@ -5,17 +5,78 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 
 from tcl.codegen.devices.cpu import CpuProfile
 from tcl.codegen.loopir import ir
+from tcl.codegen.options.knobs import Knob, Value
+from tcl.codegen.options.nest_options import NestOptions
 from tcl.codegen.passes.cpu.register import registers_needed
-from tcl.tuner.space.knobs import Knob, Value
+from tcl.codegen.passes.knobs import (
+    Decoded,
+    KnobSubject,
+    OptionKnobs,
+    Values,
+    as_numbers,
+    as_text,
+    padded,
+)
 
 _ROWS = (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 13, 14, 16, 20, 24, 28)
 _SECOND_ROWS = (1, 2, 3, 4)
 _VECTORS = (1, 2, 3, 4, 6)
 _UNROLL = (1, 2, 4, 8)
+
+
+def register_knobs(on: KnobSubject) -> OptionKnobs:
+    """The register tile: see ``RegisterKnobs``. In a matrix unit its rows and vectors are of
+    fragments."""
+    dims, default = on.nest.dims, on.default
+    results = tuple(k for k in on.movable if not dims[k].reduction)
+    mma, own = default.mma or (), padded(default.register, len(dims))
+    target, width = default.vectorize or (-1, 1)
+    fragments = as_text(*(own[mma[0]] or 1, 1, own[mma[1]] or 1)) if mma else ""
+    of = RegisterKnobs.from_nest(
+        on.nest, results, on.device, tuple(own), target if width > 1 else -1, fragments
+    )
+
+    def lanes_of(vectorize: tuple[int, int]) -> int:
+        """The dimension that is counted in vectors, or would be if there were lanes."""
+        if vectorize[1] > 1:
+            return vectorize[0] if vectorize[0] >= 0 else on.last_result
+        return on.last_output if on.movable else -1
+
+    def decode(values: Values, decoded: Decoded) -> tuple[int, ...]:
+        if not decoded.mma:
+            return of.sizes(values, lanes_of(decoded.vectorize))
+        sizes = [0] * len(dims)
+        rows, _, vectors = as_numbers(values[of.tile[0].name]) if of.tile else (1, 1, 1)
+        sizes[decoded.mma[0]], sizes[decoded.mma[1]] = rows, vectors
+        return tuple(sizes)
+
+    def encode(o: NestOptions) -> Mapping[str, Value]:
+        sizes = tuple(padded(o.register, len(dims)))
+        if not o.mma:
+            return of.encode(sizes, lanes_of(o.vectorize or (-1, 1)))
+        rows, vectors = (max(1, sizes[k]) for k in o.mma[:2])
+        return {k.name: k.default for k in of.knobs} | {
+            k.name: as_text(rows, 1, vectors) for k in of.tile
+        }
+
+    def canonical(values: Values, decoded: Decoded) -> Mapping[str, Value]:
+        if decoded.mma:
+            alone: dict[str, Value] = {k.name: k.default for k in (*of.row, *of.unroll)}
+            rows, _, vectors = as_numbers(values[of.tile[0].name]) if of.tile else (1, 1, 1)
+            return alone | {k.name: as_text(rows, 1, vectors) for k in of.tile}
+        counts = list(on.points_inside(decoded.chunk, decoded.tile))
+        lanes, width = decoded.vectorize
+        if width > 1:
+            counts[lanes] = -(-counts[lanes] // width)
+        return of.first_equivalent(values, lanes_of(decoded.vectorize), dict(enumerate(counts)))
+
+    def redundant(values: Values, decoded: Decoded) -> str | None:
+        return None if decoded.mma else of.redundant(values, lanes_of(decoded.vectorize))
+
+    return OptionKnobs("register", of.knobs, decode, encode, canonical, redundant)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +142,7 @@ class RegisterKnobs:
         """The register tile; ``lanes`` is the dimension that has them."""
         sizes = [0] * self.rank
         if self.tile:
-            rows, second, vectors = _numbers(values[self.tile[0].name])
+            rows, second, vectors = as_numbers(values[self.tile[0].name])
             first, next_ = self._row_dims(values)
             for position, size in ((lanes, vectors), (first, rows), (next_, second)):
                 if size > 1:
@@ -154,7 +215,7 @@ class RegisterKnobs:
             return "the vectors of a reduction are its unroll factor"
         if not self.tile:
             return None
-        rows, second, _ = _numbers(values[self.tile[0].name])
+        rows, second, _ = as_numbers(values[self.tile[0].name])
         first, next_ = self._row_dims(values)
         if (rows > 1 and first == lanes) or (second > 1 and next_ in (first, lanes)):
             return "rows are of other dimensions than the lanes"
@@ -167,7 +228,7 @@ class RegisterKnobs:
     def _row_dims(self, values: Mapping[str, Value]) -> tuple[int, int]:
         if not self.row:
             return self.results[0], self.results[0]
-        first, second = _numbers(values[self.row[0].name])
+        first, second = as_numbers(values[self.row[0].name])
         return first, second
 
 
@@ -182,7 +243,7 @@ def _tiles(others: int, longest: int, registers: int) -> Iterator[str]:
 
 
 def _tile_order(text: str) -> tuple[int, int, int]:
-    rows, second, vectors = _numbers(text)
+    rows, second, vectors = as_numbers(text)
     return vectors, rows * second, rows
 
 
@@ -192,8 +253,3 @@ def _tile_text(sizes: tuple[int, ...], results: tuple[int, ...], lanes: int) -> 
     rows = sorted((sizes[i] for i in results if i != lanes and sizes[i]), reverse=True)
     first, second, *_ = (*rows, 1, 1)
     return f"{max(1, first)} {max(1, second)} {max(1, vectors)}"
-
-
-@lru_cache(maxsize=4096)
-def _numbers(text: Value) -> tuple[int, ...]:
-    return tuple(map(int, str(text).split()))
