@@ -28,12 +28,12 @@ from tcl.common.scratch_folder import workspace
 from tcl.common.shown import kind_of, shown
 from tcl.executors.call_inputs import inputs_of
 from tcl.executors.calls import Calls
-from tcl.executors.settings import Settings
+from tcl.executors.dispatch import Settings
 from tcl.grammar.ranges.sized import SizedDef
 from tcl.grammar.tree.checked import CheckedDef
 from tcl.progress.shown import shown_progress
 from tcl.selection.best_options import DEFAULT, Query, defined
-from tcl.selection.search_model import model_to_start_from
+from tcl.selection.predicted_options import model_to_start_from
 from tcl.tuner.cache.key import CacheKey
 from tcl.tuner.cache.tuning_cache import TuningCache, default_path
 from tcl.tuner.config import TunerConfig

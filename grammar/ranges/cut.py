@@ -11,8 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import field
 
 from tcl.common.dataclass import dataclass
-from tcl.grammar.ranges.accesses import Access, accesses
-from tcl.grammar.ranges.linear import Analysis, Linear
+from tcl.grammar.ranges.linear import Access, Analysis, Linear, accesses
 from tcl.grammar.ranges.sized import SizedDef, SizedStatement
 from tcl.grammar.syntax.errors import Diagnostic
 from tcl.grammar.syntax.reference import Section

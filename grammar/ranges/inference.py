@@ -14,8 +14,7 @@ from dataclasses import field, replace
 
 from tcl.common.dataclass import dataclass
 from tcl.common.errors import ArgumentError
-from tcl.grammar.ranges.accesses import Access, accesses
-from tcl.grammar.ranges.linear import Analysis, Linear
+from tcl.grammar.ranges.linear import Access, Analysis, Linear, accesses
 from tcl.grammar.ranges.overflow import overflows
 from tcl.grammar.ranges.sized import How, Limit, SizedDef, SizedStatement
 from tcl.grammar.sizes.varying import largest

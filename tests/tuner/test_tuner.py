@@ -24,7 +24,7 @@ from tuner_fakes import (
     in_threads,
 )
 
-from tcl.backends.cpu_backend import CpuBackend
+from tcl.backends.program_backend import CpuBackend
 from tcl.codegen.common.dtypes import numpy_dtype
 from tcl.codegen.devices.cpu import host_cpu
 from tcl.codegen.options.options import MappingOptions
