@@ -27,9 +27,8 @@ from tcl.codegen.cpu.run.ready import ingredients
 from tcl.common.errors import ArgumentError
 from tcl.common.forks import free_lock
 from tcl.executors.calls import contiguous
-from tcl.executors.dispatch import Kernels
+from tcl.executors.dispatch import Kernels, check_functional
 from tcl.executors.executor import Executor
-from tcl.executors.functional import check_functional
 from tcl.executors.varying import VaryingExecutor
 from tcl.grammar.tree.checked import CheckedDef
 from tcl.jax.handler import Handler
