@@ -42,7 +42,7 @@ def test_nothing_is_committed_that_has_no_source() -> None:
 def test_structs_are_the_same_in_python(name: str, tmp_path: Path) -> None:
     lines = [f'#include "{name}.c"']
     for struct in HOMES[name]:
-        own = f"struct {struct.__name__.lower()}"
+        own = f"struct {struct.__name__.removesuffix('Struct').lower()}"
         lines.append(f'_Static_assert(sizeof({own}) == {ctypes.sizeof(struct)}, "size");')
         for field, *_ in struct._fields_:
             offset = getattr(struct, field).offset
