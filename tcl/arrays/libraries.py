@@ -81,6 +81,13 @@ class Library(ABC):
     def moving(self, device: int) -> str:
         """How an array of another device comes to this one."""
 
+    foreign = False
+    """Whether it is ``Handed``."""
+
+    def place(self, device: int) -> str:
+        """A device, as the library calls it."""
+        return f"cuda:{device}"
+
 
 class HostLibrary(Library):
     """A library whose arrays may lie in the host's memory."""
