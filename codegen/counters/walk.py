@@ -21,10 +21,11 @@ from tcl.codegen.counters.arithmetic import (
     inside,
     instructions_of,
 )
-from tcl.codegen.counters.conditions import Dependence, bounds_of
+from tcl.codegen.counters.dependence import Dependence
 from tcl.codegen.counters.places import WARP, Condition, Linear, Place
 from tcl.codegen.counters.requests import Access, Box, Memory
 from tcl.codegen.loopir import ir
+from tcl.codegen.loopir.conditions import bounds_of
 from tcl.codegen.loopir.fragments import Fragment, fragments
 from tcl.codegen.loopir.geometry import Geometry
 from tcl.codegen.loopir.guards import guarded
@@ -247,7 +248,7 @@ class Walk:
             case ir.Block() | ir.For() | ir.Store() | ir.Let() | ir.Accumulate():
                 self.phase += not self._piped
                 self._loops(statement, self._taking_part(statement, place))
-            case ir.First() | ir.Prefetch() | ir.Matrix():
+            case ir.First() | ir.Prefetch() | ir.Matrix() | ir.Scan():
                 raise ir.IRError(f"a GPU has no {type(statement).__name__}")
             case _:
                 assert_never(statement)
