@@ -35,7 +35,7 @@ class Handed:
         return type(other) is type(self) and other._own == self._own
 
     def __hash__(self) -> int:
-        return hash(self._own)
+        return hash(self.noun)  # what is its own may have no hash
 
     def returned(self, what: str, array: Any) -> Any:
         """The library's own array on the memory of one that was made for it. Raises
