@@ -43,12 +43,12 @@ if TYPE_CHECKING:
     from tcl.codegen.schedule.plan import Plan
     from tcl.tuner.cache import nearby
     from tcl.tuner.cache.nearby import Raced
-    from tcl.tuner.model import subjects
+    from tcl.tuner.model import subject
 else:
     prefetch = Lazy("tcl.codegen.passes.cpu.prefetch")
     lower = Lazy("tcl.codegen.loopir.lower")
     nearby = Lazy("tcl.tuner.cache.nearby")
-    subjects = Lazy("tcl.tuner.model.subjects")
+    subject = Lazy("tcl.tuner.model.subject")
 
 _log = logger("executors")
 _KEYS = 4
@@ -239,7 +239,7 @@ def _next_blocks(plan: Plan[Any], nest: ir.Nest) -> list[int]:
 def _price(query: Query, options: MappingOptions) -> float:
     """The part of the default's time that options take by the analytic model."""
     program = lower.lower(query.sized, query.layouts())
-    subject = subjects.subject_type(query.device.backend).read(program, query.device)
-    default, own = (subject.choices(each) for each in (DEFAULT, options))
-    seconds = subject.extract([default, own])[1]
+    about = subject.subject_type(query.device.backend).read(program, query.device)
+    default, own = (about.choices(each) for each in (DEFAULT, options))
+    seconds = about.extract([default, own])[1]
     return float(seconds[1] / seconds[0])
