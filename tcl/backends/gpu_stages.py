@@ -18,8 +18,7 @@ from tcl.codegen.counters.prediction import (
 from tcl.codegen.counters.requests import Memory, Traffic, by_kind
 from tcl.codegen.counters.walk import Walk
 from tcl.codegen.cuda.emit.module import Launch
-from tcl.codegen.cuda.run.compile import cubin, version
-from tcl.codegen.cuda.run.occupancy import Resources, occupancy
+from tcl.codegen.cuda.run.compile import Resources, cubin, occupancy, version
 from tcl.codegen.devices.gpu import GpuProfile
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.cost import Cost

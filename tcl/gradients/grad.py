@@ -82,6 +82,12 @@ def gradient_text(
     sizes: Mapping[str, int] | str | None = None,
 ) -> str:
     """As ``grad``, of a checked def."""
+    for statement in checked.statements:
+        if statement.place is not None:
+            raise ArgumentError(
+                f"data say where '{statement.target}' is written (a scatter), which no gradient "
+                "can be derived of yet"
+            )
     known = _known_sizes(checked, sizes)
     formulas = Formulas.of(checked, {n: of_number(value) for n, value in known.items()})
     steps = steps_of(checked, formulas)
