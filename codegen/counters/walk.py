@@ -245,7 +245,7 @@ class Walk:
                 self._panel_fill(statement, place, asynchronous=False)
             case ir.For() | ir.Accumulate() if combines(statement):
                 self._combined(statement, place)
-            case ir.Block() | ir.For() | ir.Store() | ir.Let() | ir.Accumulate():
+            case ir.Block() | ir.For() | ir.Store() | ir.Update() | ir.Let() | ir.Accumulate():
                 self.phase += not self._piped
                 self._loops(statement, self._taking_part(statement, place))
             case ir.First() | ir.Prefetch() | ir.Matrix() | ir.Scan():
@@ -322,7 +322,7 @@ class Walk:
         space = self.geometry.space_of[bound[0].dim] if bound else None
         count = space.thread_count if space is not None else 1
         first = self._threads < count if 1 < count < self.kernel.threads else self._threads >= 0
-        if not any(isinstance(s, ir.Store) for s in inner):
+        if not any(isinstance(s, ir.Store | ir.Update) for s in inner):
             return place if self.idle_sums else place.by(first)
         if space is None or not any(f in bound for f in space.threads):
             return place.by(self._threads == 0)
@@ -524,6 +524,13 @@ class Walk:
                     made = instructions_of((value,), depends.times)
                     if ref not in gathered:
                         self._access(ref, place, outside, write=True)
+                    made["integer"] += 2
+                case ir.Update(ref=ref, op=op, value=value):
+                    made = instructions_of((value,), depends.times)
+                    for kind, number in accumulated(op, value).items():
+                        made[kind] += number * depends.all
+                    self._access(ref, place, outside)
+                    self._access(ref, place, outside, write=True)
                     made["integer"] += 2
                 case _:
                     raise ir.IRError(f"{type(statement).__name__} lies in an unrolled loop")

@@ -19,7 +19,8 @@ from tcl.grammar.sizes.varying import common_divisor, largest, smallest
 from tcl.grammar.syntax.types import INDEX, INT64
 from tcl.grammar.tree import checked as c
 from tcl.grammar.tree.size_expressions import NoValueError, SizeValues
-from tcl.grammar.tree.traverse import children, evaluated, walk
+from tcl.grammar.tree.terms import term
+from tcl.grammar.tree.traverse import children, computed, walk
 
 Atom: TypeAlias = str | c.Expr
 
@@ -366,9 +367,20 @@ class Access:
 
 
 def accesses(statement: c.Statement, analysis: Analysis) -> Iterator[Access]:
-    """Every subscript of a statement: of its lets, its right-hand side, its ``exists``."""
-    for expr in evaluated(statement):
+    """Every subscript of a statement: of its lets, its right-hand side, its ``exists``, and those
+    that say where it writes."""
+    condition, _ = term(statement)
+    facts = NO_FACTS
+    if condition is not None:  # what does not count is not written
+        facts = analysis.under(facts, condition, True)
+    for expr in (*(let.value for let in statement.lets), statement.rhs):
         yield from _below(expr, analysis, NO_FACTS, evaluated=True)
+    for expr in computed(statement):
+        yield from _below(expr, analysis, facts, evaluated=True)
+    if statement.place is not None:
+        for axis, subscript in enumerate(statement.place.subscripts):
+            form = analysis.linear(subscript)
+            yield Access(statement.place, axis, form, facts, evaluated=True)
     for expr in statement.exists:
         yield from _below(expr, analysis, NO_FACTS, evaluated=False)
 
