@@ -582,7 +582,7 @@ class Backward:
                 own = dict(zip(share.indices, box, strict=True))
                 left: Sequence[str | ast.Expr] = share.indices
             else:
-                own, left = {}, from_first([*share.place], box)
+                own, left = {}, share.place
             ranges = ranges_of({**own, **share.summed})
             self.statements.append(assign(target, left, op, share.value, ranges))
 
