@@ -8,11 +8,8 @@ copies are worth it while all of them together have a fraction of the elements t
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
 
 from tcl.codegen.loopir import ir
-from tcl.codegen.loopir.terms import guard
-from tcl.codegen.loopir.walk import indices, walk
 from tcl.codegen.passes.scatter import Scatter
 from tcl.common.dataclass import dataclass
 from tcl.grammar.sizes.varying import representative
@@ -80,24 +77,3 @@ def _parts(program: ir.Program, nest: ir.Nest, extent: int, copies: Copies) -> i
     points, own = representative(nest.points), elements(program, nest)
     most = min(copies.most, points // copies.least, points // max(1, own * _UPDATES), extent // 2)
     return 1 << (most.bit_length() - 1) if most > 1 else 1
-
-
-def side_by_side(nest: ir.Nest) -> set[str]:
-    """Results that have the same place in data, and count or do not together."""
-    point = nest.point
-    moving: dict[str, set[str]] = {}
-    for let in point.lets:
-        moving[let.name] = _dims_of([let.value], moving)
-    condition, _ = guard(point.op, point.value)
-    decide = [s.value for s in point.target.subscripts if isinstance(s, ir.Computed)]
-    named = _dims_of([*decide, *([] if condition is None else [condition])], moving)
-    return {d.name for d in nest.dims if not d.reduction} - named - {f"{nest.name}.part"}
-
-
-def _dims_of(values: Iterable[ir.Value], moving: dict[str, set[str]]) -> set[str]:
-    found: set[str] = set()
-    for value in values:
-        found |= {name for index in indices(value) for name, _ in index.terms}
-        for v in walk(value):
-            found |= moving.get(v.name, set()) if isinstance(v, ir.Variable) else set()
-    return found

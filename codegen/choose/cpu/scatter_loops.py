@@ -6,9 +6,9 @@ order, and results are shared by the dimensions that no data decide.
 
 from __future__ import annotations
 
-from tcl.codegen.choose.scatters import side_by_side
 from tcl.codegen.devices.cpu import LINE, CpuProfile
 from tcl.codegen.loopir import ir
+from tcl.codegen.passes.scatter import side_by_side
 from tcl.grammar.sizes.varying import clipped, representative
 
 _AT_ONCE = 8

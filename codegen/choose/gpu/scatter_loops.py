@@ -3,8 +3,8 @@ of its own, so that nothing is updated by two of them."""
 
 from __future__ import annotations
 
-from tcl.codegen.choose.scatters import side_by_side
 from tcl.codegen.loopir import ir
+from tcl.codegen.passes.scatter import side_by_side
 from tcl.grammar.sizes.varying import representative
 
 _THREADS = 128
@@ -17,10 +17,9 @@ def with_loops(program: ir.Program, nest: ir.Nest) -> ir.Nest:
     results = [d for d in nest.dims if not d.reduction]
     target = nest.point.target
     layout = program.tensor(target.tensor).layout
-    beside = [
-        d for d in results if d.name in side_by_side(nest) and layout.step(target, d.name) == 1
-    ]
-    rows = beside or sorted(results, key=lambda d: representative(d.extent))[-1:]
+    beside = side_by_side(nest)
+    rows = [d for d in results if d.name in beside and layout.step(target, d.name) == 1]
+    rows = rows or sorted(results, key=lambda d: representative(d.extent))[-1:]
     blocks, threads, inner = [], [], []
     for d in nest.dims:
         if d.reduction:
