@@ -22,7 +22,7 @@ from tcl.cli.grid_file import GridPoint
 from tcl.cli.grid_plan import PlannedPoint, make_plan
 from tcl.cli.grid_show import GridShow, PointOutcome, Status
 from tcl.cli.kernels import Work
-from tcl.cli.signals import counted, exit_code, handlers_kept
+from tcl.cli.signals import count_presses, exit_code, handlers_kept
 from tcl.cli.tuned import Ended, TuneSession
 from tcl.cluster import LOCAL, workplace
 from tcl.common.errors import TclError
@@ -109,7 +109,7 @@ class _Grid:
             pace = took / expected if expected else 1.0
             left = pace * sum(p.ahead(resume=resume)[1] for p in rest)
             self.show.done(outcome, len(self.points), seconds, left)
-        counted([])  # what is left takes a moment
+        count_presses([])  # what is left takes a moment
         outcomes += [PointOutcome(p, Status.LEFT) for p in self.points[len(outcomes) :]]
         self.show.ends(outcomes)
         return _exit_code(outcomes, stopped)

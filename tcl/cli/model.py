@@ -30,9 +30,9 @@ if TYPE_CHECKING:
     from tcl.tuner.cache.tuning_cache import TuningCache
     from tcl.tuner.model.boosting import Boosting
     from tcl.tuner.model.model import Model
-    from tcl.tuner.model.subjects import Device
-    from tcl.tuner.training.evaluate import Evaluation
+    from tcl.tuner.model.subject import Device
     from tcl.tuner.training.history import History
+    from tcl.tuner.training.learn import Evaluation
 
 _files = click.argument("files", nargs=-1, type=click.Path(path_type=Path))
 _trees = click.option(
@@ -284,8 +284,7 @@ def _tuning_history(
 
 def _evaluated(known: History, held_out: str, settings: Boosting) -> Iterator[Evaluation]:
     """Scores are printed, too."""
-    from tcl.tuner.training.evaluate import evaluate
-    from tcl.tuner.training.learn import learn, predictor
+    from tcl.tuner.training.learn import evaluate, learn, predictor
 
     found = evaluate(known.problems, held_out, lambda ps: predictor(learn(ps, settings)))
     if found is None:

@@ -20,7 +20,7 @@ from tcl.codegen.loopir.identity import identity
 from tcl.codegen.loopir.terms import guard
 from tcl.codegen.loopir.walk import inside
 from tcl.grammar.syntax.types import BFLOAT16, FLOAT16, INT32, Kind, ScalarType
-from tcl.grammar.tree.integers import OPERATIONS, wrapped
+from tcl.grammar.tree.size_expressions import OPERATIONS, wrapped
 
 Array = np.ndarray[Any, np.dtype[Any]]
 Scalar = Any

@@ -202,12 +202,12 @@ def why(path: Path | None, **named: Any) -> None:
 
 def _say_of_near_sizes(cache: TuningCache, query: Query) -> None:
     """Which of the options for other sizes the user's cache gives these, and why not the others."""
-    from tcl.selection.near_sizes import Adopted, judged
+    from tcl.selection.near_sizes import AdoptedOptions, judged
     from tcl.selection.tune_modes import tune_modes
 
     if tune_modes(None, (query.name,)).mode_of(query.name).name == "predict":
         for each in judged(cache, query):
-            used = "are used" if isinstance(each, Adopted) else "are not used"
+            used = "are used" if isinstance(each, AdoptedOptions) else "are not used"
             click.echo(f"options for {plain(each.key.sizes)} {used}: {each.reason}")
 
 
