@@ -58,7 +58,7 @@ class GridShow:
         costs = [p.ahead(resume=self._resume) for p in plan.points]
         if self._events is not None:
             points = [
-                {**_identity(p), "candidates": c, "estimate": s, "done": p.standing.done}
+                {**_point_identity(p), "candidates": c, "estimate": s, "done": p.standing.done}
                 | {
                     "resumed": self._resume and p.standing.last is not None,
                     "problem": p.problem or p.standing.busy or None,
@@ -90,14 +90,14 @@ class GridShow:
     def begins(self, point: PlannedPoint, of: int) -> None:
         """A search for a point is about to begin."""
         if self._events is not None:
-            self._events.write("point", {**_identity(point), "of": of})
+            self._events.write("point", {**_point_identity(point), "of": of})
         else:
             click.echo(f"\npoint {point.number} of {of}: {point.title}")
 
     def done(self, outcome: PointOutcome, of: int, seconds: float, left: float) -> None:
         """What became of a point that took so long; about how long the others will take."""
         if self._events is not None:
-            data = {**_result(outcome), "of": of, "estimate_left": left}
+            data = {**_outcome_as_json(outcome), "of": of, "estimate_left": left}
             self._events.write("point done", data)
             return
         took = f" in {minutes(seconds)}" if outcome.status is Status.TUNED else ""
@@ -112,7 +112,7 @@ class GridShow:
         told = ", ".join(f"{counts[s]} {s.value}" for s in Status if counts[s])
         sentence = f"{plural(len(outcomes), 'point')}: {told}"
         if self._events is not None:
-            results = [_result(each) for each in outcomes]
+            results = [_outcome_as_json(each) for each in outcomes]
             self._events.write("grid done", {"points": results, "message": sentence})
             return
         headings = ("", "point", ">start", ">winner", ">speed-up", "status")
@@ -147,12 +147,17 @@ def _sum(plan: GridPlan, *, resume: bool) -> str:
     return f"{candidates}, about {minutes(sum(s for _, s in costs))}"
 
 
-def _identity(point: PlannedPoint) -> dict[str, Any]:
+def _point_identity(point: PlannedPoint) -> dict[str, Any]:
     about = point.about
     who = {"point": point.number, "entry": about.checked.name, "sizes": dict(about.sizes)}
     return {**who, "threads": point.choice.threads, "device": point.choice.target.name}
 
 
-def _result(outcome: PointOutcome) -> dict[str, Any]:
+def _outcome_as_json(outcome: PointOutcome) -> dict[str, Any]:
     what = {"status": outcome.status.value, "reason": outcome.reason or None}
-    return {**_identity(outcome.point), **what, "before": outcome.before, "after": outcome.after}
+    return {
+        **_point_identity(outcome.point),
+        **what,
+        "before": outcome.before,
+        "after": outcome.after,
+    }

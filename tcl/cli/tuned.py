@@ -32,7 +32,7 @@ from tcl.cli.kernels import Work, parse_options
 from tcl.cli.peers import peers, won
 from tcl.cli.progress_json import JsonProgress, decided
 from tcl.cli.settings import own_names, search_config
-from tcl.cli.signals import count_presses, exit_code, handlers, restore
+from tcl.cli.signals import count_presses, exit_code, handlers, restore_handlers
 from tcl.cli.tables import plain_table
 from tcl.cluster import LOCAL, workplace
 from tcl.codegen.cpu.thread_count import thread_count
@@ -182,7 +182,7 @@ class TuneSession:
             )
         signalled = self._signalled(progress.signalled)
         if not signalled:
-            restore(before)
+            restore_handlers(before)
         beside: dict[str, float] = {}
         if result.options is not None and self.target.name == "cpu" and not signalled:
             try:
