@@ -66,8 +66,8 @@ def _peers(row: str, inputs: tuple[Array, ...]) -> dict[str, Call]:
     extent, given = EXTENTS[row.removeprefix("count_")], tuple(map(torch.from_numpy, inputs))
     if row.startswith("count_"):
         return {
-            "bincount": lambda: np.bincount(*inputs, minlength=extent),
-            "torch bincount": lambda: torch.bincount(*given, minlength=extent),
+            "bincount": lambda: np.bincount(inputs[0], minlength=extent),
+            "torch bincount": lambda: torch.bincount(given[0], minlength=extent),
         }
     at, x = given
     extents = (extent, *x.shape[1:])
@@ -76,9 +76,9 @@ def _peers(row: str, inputs: tuple[Array, ...]) -> dict[str, Call]:
         "scatter_add_": _scatter_add,
     }
     found: dict[str, Call] = {n: partial(f, extents, at, x) for n, f in sums.items()}
-    found["add.at"] = lambda: _at(extents, *inputs)
+    found["add.at"] = lambda: _at(extents, inputs[0], inputs[1])
     if x.ndim == 1:
-        found["bincount"] = lambda: np.bincount(*inputs, extent)
+        found["bincount"] = lambda: np.bincount(inputs[0], inputs[1], extent)
         found["torch bincount"] = lambda: torch.bincount(at, x, extent)
     if row == "embedding":
         backward = torch.ops.aten.embedding_dense_backward
@@ -105,7 +105,10 @@ def main() -> None:
         defs = tcl.define(TEXT, threads=threads)
         for row in ("few", "many", "count_few", "count_many", "means", "embedding"):
             inputs = _inputs(row)
-            forms = {"tcl": partial(getattr(defs, row), *inputs), **_peers(row, inputs)}
+            forms: dict[str, Call] = {
+                "tcl": partial(getattr(defs, row), *inputs),
+                **_peers(row, inputs),
+            }
             times = medians(forms, given.rounds, least=0.02)
             ours = times.pop("tcl")
             name, peer = min(times.items(), key=lambda item: item[1])

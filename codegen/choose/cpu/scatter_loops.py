@@ -23,7 +23,11 @@ def with_loops(program: ir.Program, nest: ir.Nest, device: CpuProfile) -> ir.Nes
     beside = side_by_side(nest)
     sizes = _chunks(program, nest, beside, device) if device.threads > 1 else {}
     lane, lanes = _lanes(program, nest, beside, device)
-    chunks, outer, reduced, inner, last = ([] for _ in range(5))
+    chunks: list[ir.Loop] = []
+    outer: list[ir.Loop] = []
+    reduced: list[ir.Loop] = []
+    inner: list[ir.Loop] = []
+    last: list[ir.Loop] = []
     for d in nest.dims:
         points = d.extent
         if d.name in sizes:
