@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.gpu.budget import Budget
+from benchmarks.gpu.child import DeviceSession
 from benchmarks.gpu.entry import GpuEntry
-from benchmarks.gpu.prepared import Preparation, scratch
+from benchmarks.gpu.prepared import Preparation
 from benchmarks.gpu.report import THREADS, TORCH, GpuReport, Measured, best_rates, ceilings
 from tcl.bench.contender import Contender, ContenderError, Spec
 from tcl.bench.expected import ExpectedResults
@@ -116,15 +117,7 @@ def run(
     absent: dict[str, str] = {}
     tunes = settings.tune > 0 or (cache is not None and cache.exists())
     with contextlib.ExitStack() as stack:
-        folder = Path(stack.enter_context(scratch()))
-        make = partial(
-            Contender,
-            threads=THREADS,
-            cores=(),
-            folder=folder,
-            child="benchmarks.gpu.child",
-            **about,
-        )
+        make = partial(Contender, threads=THREADS, cores=(), session=DeviceSession, **about)
         specs = [spec for spec in specs if spec.name != TUNED or tunes]
         running = stack.enter_context(started(specs, make, absent, say))
         versions = {"python": platform.python_version()}
@@ -144,7 +137,7 @@ def run(
             latencies=latencies,
         )
         finished(report)
-        preparation = Preparation(rows, folder, settings.seed)
+        preparation = Preparation(rows, settings.seed)
         stack.callback(preparation.close)
         lanes = GpuLanes(running, settings.seed, budget, device.get("highest_mhz"), say)
         for position, row in enumerate(rows):
@@ -155,7 +148,6 @@ def run(
             begin = time.monotonic()
             tuned = partial(options_for, row, settings, cache)
             report = _added(report, row, partial(preparation.take, position), tuned, lanes)
-            preparation.done(position)
             budget.took(time.monotonic() - begin)
             finished(report)
     finished(report)

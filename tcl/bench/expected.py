@@ -5,14 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 
 from tcl.arrays.random_inputs import random_inputs
-from tcl.bench.arrays import Array, load, remove, save
 from tcl.bench.rows import Row
-from tcl.bench.task import Task
+from tcl.bench.task import Array, Task
 from tcl.codegen.common.dtypes import numpy_dtype
 from tcl.executors.call_kernels import size
 from tcl.tuner.measure.correctness import accumulation_depths, mismatch
@@ -33,15 +31,12 @@ class ExpectedResults:
     full: int
     """Extent of dimension 0 when only some positions were picked."""
 
-    def why_wrong(self, folder: Path) -> str | None:
-        """What is wrong with the results in a contender's folder; None if nothing is."""
-        checks = zip(self.names, self.arrays, self.depths, strict=True)
-        for position, (name, wanted, depth) in enumerate(checks):
-            try:
-                actual = load(folder, f"result-{position}")
-            except FileNotFoundError:
-                return f"there is no result {name}"
-            remove(folder, f"result-{position}")
+    def why_wrong(self, results: Sequence[Array]) -> str | None:
+        """What is wrong with a contender's results; None if nothing is."""
+        if len(results) != len(self.names):
+            return f"there are {len(results)} results, not {len(self.names)}"
+        checks = zip(self.names, self.arrays, self.depths, results, strict=True)
+        for name, wanted, depth, actual in checks:
             shape = wanted.shape if self.picked is None else (self.full, *wanted.shape[1:])
             if actual.shape != shape:
                 return f"result {name} has shape {actual.shape}, not {shape}"
@@ -97,16 +92,14 @@ class Prepared:
     """All that contenders need to do a row, and what they should find."""
 
     task: Task
-    folder: Path
-    """Of the inputs."""
+    inputs: Mapping[str, Array]
     expected: ExpectedResults
 
 
-def prepare(row: Row, folder: Path, seed: int) -> Prepared:
+def prepare(row: Row, seed: int) -> Prepared:
     """Make the inputs of a row, and what they lead to."""
     sizes, names = row.values, tuple(t.name for t in row.checked.inputs)
     arrays = random_inputs(row.checked, sizes, seed)
     wanted = expected(row, sizes, arrays)
-    for name, array in zip(names, arrays, strict=True):
-        save(folder, f"input-{name}", array)
-    return Prepared(Task(row.text, row.entry, sizes, names, row.results), folder, wanted)
+    task = Task(row.text, row.entry, sizes, names, row.results)
+    return Prepared(task, dict(zip(names, arrays, strict=True)), wanted)

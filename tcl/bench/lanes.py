@@ -128,17 +128,17 @@ class Lanes:
     ) -> tuple[Lane | Entry | None, dict[str, Any]]:
         """A lane for the fastest form whose results are right; what is wrong with the fastest, if
         those of none are; or nothing, if there is no form. And facts about it."""
-        patience, task = contender.spec.patience, ready.task.as_json()
+        patience = self.patience(contender.spec.patience)
         opened = contender.request(
-            self.patience(patience), do="open", task=task, inputs=str(ready.folder), **more
+            patience, do="open", task=ready.task, inputs=ready.inputs, **more
         )
         forms = {about.pop("name"): about for about in opened["forms"]}
         times = {name: about.pop("seconds") for name, about in forms.items()}
         failed: dict[str, str] = {}
         wanted = self.wanted(contender, ready.expected)
         for form in sorted(times, key=lambda name: times[name]):
-            contender.request(self.patience(patience), do="results", form=form)
-            problem = wanted.why_wrong(contender.folder)
+            results = contender.request(patience, do="results", form=form)["results"]
+            problem = wanted.why_wrong(results)
             if problem is None:
                 others = {n: v for n, v in {**times, **opened["failed"], **failed}.items()
                           if n != form}  # fmt: skip

@@ -8,7 +8,6 @@ import importlib.metadata
 import itertools
 import math
 import platform
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -124,10 +123,9 @@ def run(
         cores = available[:threads]
         samples = found.ceilings.setdefault(threads, [])
         with (
-            tempfile.TemporaryDirectory(prefix="tcl-bench-") as folder,
             started(
                 (*ours, *peers),
-                partial(Contender, threads=threads, cores=cores, folder=Path(folder)),
+                partial(Contender, threads=threads, cores=cores),
                 found.absent,
                 say,
             ) as running,
@@ -217,17 +215,16 @@ def _row(
 ) -> Iterator[Result]:
     """What all contenders do with a row, on each placement."""
     settings = lanes.settings
-    with tempfile.TemporaryDirectory(prefix="tcl-bench-") as folder:
-        ready = prepare(row, Path(folder), settings.seed)
-        for placement in settings.placements:
-            past = PLACEMENTS[placement].past
-            tuned = "" if cache is None else tuned_options(row, cache, threads, past=past)
-            placed = replace(ready, task=replace(ready.task, tuned=tuned, past=past))
-            where = f"{row.name}, {placement}" if len(settings.placements) > 1 else row.name
-            entries, facts = lanes.measure(where, placed)
-            entries = {n: replace(e, threads=e.threads or threads) for n, e in entries.items()}
-            result = as_result(row, threads, entries, facts)
-            yield replace(result, placement=placement, run=number)
+    ready = prepare(row, settings.seed)
+    for placement in settings.placements:
+        past = PLACEMENTS[placement].past
+        tuned = "" if cache is None else tuned_options(row, cache, threads, past=past)
+        placed = replace(ready, task=replace(ready.task, tuned=tuned, past=past))
+        where = f"{row.name}, {placement}" if len(settings.placements) > 1 else row.name
+        entries, facts = lanes.measure(where, placed)
+        entries = {n: replace(e, threads=e.threads or threads) for n, e in entries.items()}
+        result = as_result(row, threads, entries, facts)
+        yield replace(result, placement=placement, run=number)
 
 
 def as_result(

@@ -7,29 +7,26 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
-from tcl.cli.cache_commands.common import (
-    cache_option,
-    named_cache,
-    needed,
-    writable_cache,
-    write_text,
-)
-from tcl.cli.common import fail, make_folder, reporting
+from tcl.bench.contender import PEERS, Spec
+from tcl.bench.peers.names import OURS
+from tcl.bench.picture import draw
+from tcl.bench.report import Report
+from tcl.bench.rows import Row, select
+from tcl.bench.run import BenchSettings, run
+from tcl.bench.tuning import tune
+from tcl.cli.bench_tables import print_report
+from tcl.cli.cache_commands.common import named_cache, needed, writable_cache, write_text
+from tcl.cli.common import cache_option, fail, make_folder, reporting
 from tcl.cli.output import write_over
 from tcl.cli.signals import exit_code
 from tcl.common.errors import ArgumentError
 from tcl.common.extras import installing
 from tcl.common.files import MOST_DATA, read_text
-
-if TYPE_CHECKING:
-    from tcl.bench.contender import Spec
-    from tcl.bench.report import Report
-    from tcl.bench.rows import Row
-    from tcl.bench.run import BenchSettings
+from tcl.progress.console import Console
+from tcl.tuner.measure.placement import PLACEMENTS
 
 _JSON = "bench.json"
 _HELP = {"help_option_names": ["-h", "--help"]}
@@ -108,10 +105,6 @@ def cpu(
     turns; results are compared with the reference first. Exit code 1 if ours are wrong.
     """
 
-    from tcl.bench.rows import select
-    from tcl.bench.run import BenchSettings, run
-    from tcl.tuner.measure.placement import PLACEMENTS
-
     try:
         chosen = select(rows, quick)
     except ArgumentError as error:
@@ -172,8 +165,6 @@ def _named_cache(path: Path | None, *, tunes: bool) -> Path:
 
 def _check(report: Report) -> None:
     """Exit with 1 if nothing was measured, or if ours are wrong."""
-    from tcl.bench.peers.names import OURS
-
     if not report.results:
         fail("nothing was measured: " + "; ".join(report.left_out.values()))
     if any(r.entries[n].error for r in report.results for n in OURS if n in r.entries):
@@ -187,8 +178,6 @@ def _tune(
     cache: Path,
     say: Callable[[str], None],
 ) -> None:
-    from tcl.bench.tuning import tune
-
     for threads in settings.threads:
         failed = tune(rows, seconds, cache, settings.seed, say, threads)
         say("")
@@ -198,9 +187,6 @@ def _tune(
 
 def _print_report(report: Report, out: Path | None) -> None:
     """Print what was measured, and say where it is."""
-    from tcl.cli.bench_tables import print_report
-    from tcl.progress.console import Console
-
     if not report.results:
         return
     console = Console()
@@ -223,8 +209,6 @@ def _threads(text: str) -> tuple[int, ...]:
 
 
 def _peers(text: str | None) -> tuple[Spec, ...]:
-    from tcl.bench.contender import PEERS
-
     if text is None:
         return PEERS
     known = {spec.name.lower(): spec for spec in PEERS}
@@ -252,8 +236,6 @@ def _progress() -> Callable[[str], None]:
 
 def _before(folder: Path | None) -> Report | None:
     """What was measured before; None if there is nothing."""
-    from tcl.bench.report import Report
-
     if folder is None:
         raise click.UsageError("--resume needs --out, the folder with what was measured before")
     path = folder / _JSON
@@ -269,8 +251,6 @@ def _before(folder: Path | None) -> Report | None:
 
 
 def _draw(report: Report, folder: Path) -> None:
-    from tcl.bench.picture import draw
-
     for threads in report.ceilings:
         picture = folder / f"bench-{threads}.png"
         try:

@@ -10,7 +10,7 @@ import numpy as np
 from benchmarks.gpu.clock import HostClock
 from benchmarks.gpu.cuda_clocks import CupyClock
 from benchmarks.gpu.peer import GpuPeer, Setting
-from tcl.bench.arrays import Array
+from tcl.bench.task import Array
 
 
 class CupyBase(GpuPeer):

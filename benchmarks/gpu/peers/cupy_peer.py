@@ -10,8 +10,7 @@ from typing import Any
 from benchmarks.gpu.clock import DeviceForm, Run
 from benchmarks.gpu.peer import COPY, Probe
 from benchmarks.gpu.peers.cupy_arrays import CupyBase
-from tcl.bench.arrays import Array
-from tcl.bench.task import Builder, Registry, Task, Values, values
+from tcl.bench.task import Array, Builder, Registry, Task, Values, values
 
 _COPIED = (64 << 20, 1 << 30)
 _THREADS = 256

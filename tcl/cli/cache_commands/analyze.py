@@ -5,20 +5,20 @@ from __future__ import annotations
 import datetime
 from collections import Counter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
-from tcl.cli.cache_commands.common import cache_option, existing, plain, write_text
+from tcl.cli.cache_commands.common import existing, plain, write_text
 from tcl.cli.cache_commands.inspect import chosen_keys, filter_options
-from tcl.cli.common import check_writable, reporting
+from tcl.cli.common import cache_option, check_writable, reporting
+from tcl.cli.tables import plain_table, print_table
 from tcl.common.errors import ArgumentError
 from tcl.common.extras import installing
 from tcl.common.number_format import plural
-
-if TYPE_CHECKING:
-    from tcl.report.cache_analysis import ReportSection
-    from tcl.tuner.cache.analysis import CacheAnalysis
+from tcl.report.cache_analysis import FORMULA, ReportSection, markdown, sections
+from tcl.report.cache_picture import draw
+from tcl.tuner.cache.analysis import CacheAnalysis, analyse
 
 _MOST = 6
 """Rows of a table on the terminal for each def and device."""
@@ -64,9 +64,6 @@ def analyze(
             )
         check_writable(picture)
     found = chosen_keys(cache, said)
-    from tcl.report.cache_analysis import FORMULA, markdown, sections
-    from tcl.tuner.cache.analysis import analyse
-
     result = analyse(found)
     if result is None:
         raise ArgumentError(
@@ -99,8 +96,6 @@ def analyze(
 
 
 def _print_section(section: ReportSection) -> None:
-    from tcl.cli.tables import plain_table, print_table
-
     click.echo(f"\n{section.title}")
     if section.note:
         click.echo(section.note)
@@ -115,8 +110,6 @@ def _print_section(section: ReportSection) -> None:
 
 
 def _draw(result: CacheAnalysis, title: str, picture: Path, *, quiet: bool) -> None:
-    from tcl.report.cache_picture import draw
-
     try:
         draw(result, title, picture)
     except ImportError:

@@ -5,31 +5,23 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import click
 
 from tcl.arrays.annotations import parse_sizes
 from tcl.cli.cache_commands import shapes as cache_shapes
-from tcl.cli.cache_commands.common import (
-    SHORT,
-    cache_option,
-    existing,
-    key_data,
-    layouts_of,
-    moment,
-    plain,
-)
-from tcl.cli.common import choose, reporting, was_given
+from tcl.cli.cache_commands.common import SHORT, existing, key_data, layouts_of, moment, plain
+from tcl.cli.common import cache_option, choose, reporting, was_given
 from tcl.cli.json_output import json_option, print_json
+from tcl.cli.tables import plain_table, print_with_lines
 from tcl.common.errors import ArgumentError
 from tcl.common.number_format import duration, plural
 from tcl.grammar.tree.canonical import canonical_text
-
-if TYPE_CHECKING:
-    from tcl.tuner.cache.insight import Filter, KeyInsight
-    from tcl.tuner.cache.ranking import Record
-    from tcl.tuner.cache.tuning_cache import TuningCache
+from tcl.selection.suggested_options import DEFAULT
+from tcl.tuner.cache.insight import Filter, KeyInsight, insights
+from tcl.tuner.cache.ranking import Record
+from tcl.tuner.cache.tuning_cache import TuningCache
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
@@ -69,9 +61,6 @@ def chosen_keys(
 ) -> tuple[KeyInsight, ...]:
     """What is known of the keys that the options name; ``ArgumentError`` if there are none, unless
     there are ``others`` to show than keys."""
-    from tcl.selection.suggested_options import DEFAULT
-    from tcl.tuner.cache.insight import Filter, insights
-
     wanted = _filter(**said)
     found = insights(cache, DEFAULT.to_json(), wanted)
     if not found and not others:
@@ -84,8 +73,6 @@ def chosen_keys(
 
 def _filter(file: Path | None, **said: Any) -> Filter:
     """What is looked for: with a file, a def by its text, and sizes by their names."""
-    from tcl.tuner.cache.insight import Filter
-
     wanted = Filter(**said)
     named = next((text for text in wanted.sizes if "=" in text), None)
     if file is None:
@@ -151,8 +138,6 @@ def inspect(best_only: bool, top_k: int, as_json: bool, path: Path | None, **sai
 
 
 def _print_key(each: KeyInsight, count: int) -> None:
-    from tcl.cli.tables import plain_table, print_with_lines
-
     key = each.key
     click.echo(f"{plain(each.entry)} {plain(key.sizes)}; key {key.digest[:SHORT]}")
     click.echo(plain(f"{key.backend}: {key.device}; code generator {key.codegen_version}"))

@@ -5,24 +5,21 @@ from __future__ import annotations
 import itertools
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
+from tcl.block_tuning.result import BlockTuningResult
 from tcl.cli.cache_commands.common import moment, plain
+from tcl.cli.tables import plain_table, print_table
 from tcl.common.number_format import duration, plural
-
-if TYPE_CHECKING:
-    from tcl.block_tuning.result import BlockTuningResult
-    from tcl.tuner.cache.block_results import StoredShape
-    from tcl.tuner.cache.tuning_cache import TuningCache
+from tcl.tuner.cache import block_results
+from tcl.tuner.cache.block_results import StoredShape
+from tcl.tuner.cache.tuning_cache import TuningCache
 
 
 def listed(cache: TuningCache) -> int:
     """List all of a cache, device by device; how many there are."""
-    from tcl.cli.tables import plain_table, print_table
-    from tcl.tuner.cache import block_results
-
     kept = block_results.stored_shapes(cache)
     for device, found in itertools.groupby(kept, lambda each: each.device):
         click.echo(plain(f"launch shapes: {device}"))
@@ -42,8 +39,6 @@ def listed(cache: TuningCache) -> int:
 
 def _tuning_result(each: StoredShape) -> BlockTuningResult | None:
     """None for what is measured again when it is asked for."""
-    from tcl.block_tuning.result import BlockTuningResult
-
     try:
         return BlockTuningResult.from_json(each.result)
     except ValueError:
@@ -57,8 +52,6 @@ def _global_size(each: StoredShape) -> str:
 def wanted(cache: TuningCache, said: Mapping[str, Any]) -> list[StoredShape]:
     """Those that have all that the options of ``tcl cache inspect`` say: a kernel has a name, a
     global size and a device, but no file, no namespace, and no version of the code generator."""
-    from tcl.tuner.cache import block_results
-
     if any(said[name] is not None for name in ("file", "backend", "version")):
         return []
     entry, device = said["entry"], said["device"] or ""
@@ -73,8 +66,6 @@ def wanted(cache: TuningCache, said: Mapping[str, Any]) -> list[StoredShape]:
 
 def show(each: StoredShape, count: int) -> None:
     """The best ``count`` candidates of a kernel."""
-    from tcl.cli.tables import plain_table, print_table
-
     click.echo(f"launch shape of {plain(each.kernel)} on {_global_size(each)}; {moment(each.when)}")
     click.echo(plain(each.device))
     result = _tuning_result(each)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from tcl.cli.cache_commands.common import (
     SHORT,
-    cache_option,
     existing,
     is_digits,
     key_options,
@@ -22,14 +22,17 @@ from tcl.cli.cache_commands.common import (
     plain,
     relax_option,
 )
-from tcl.cli.common import fail, file_argument, reporting, was_given
+from tcl.cli.common import cache_option, fail, file_argument, reporting, was_given
+from tcl.cli.tables import plain_table, print_with_lines
 from tcl.common.number_format import duration, plural
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from tcl.selection.best_options import Query
-    from tcl.tuner.cache.tuning_cache import Record, Summary, TuningCache
+from tcl.progress.words import FINALS, FIRST
+from tcl.selection.best_options import Query, stand_in
+from tcl.selection.near_sizes import Adopted, judged
+from tcl.selection.tune_modes import tune_modes
+from tcl.tuner.cache.fingerprint import FIELDS
+from tcl.tuner.cache.nearby import explain, nearby
+from tcl.tuner.cache.tuning_cache import Record, Summary, TuningCache
+from tcl.tuner.measure.placement import shown
 
 
 @click.command("show")
@@ -81,8 +84,6 @@ def show(what: str, top: int, path: Path | None, **named: Any) -> None:
 
 def _table(records: tuple[Record, ...]) -> None:
     """Those of the finals, then the others; each with its options on a line of its own."""
-    from tcl.progress.words import FINALS, FIRST
-
     ranks = {id(record): str(rank) for rank, record in enumerate(records, start=1)}
     timed = [r for r in records if r.time is not None]
     final = [r for r in timed if r.place is not None]
@@ -95,9 +96,6 @@ def _table(records: tuple[Record, ...]) -> None:
 
 
 def _group(records: Sequence[Record], ranks: Mapping[int, str]) -> None:
-    from tcl.cli.tables import plain_table, print_with_lines
-    from tcl.tuner.measure.placement import shown
-
     places = list(dict.fromkeys(name for r in records for name in r.outcome.placements))
     placed = [f">{plain(shown(name))}" for name in places]
     headings = (">", ">time", ">as long", *placed, ">samples", ">when", "run")
@@ -127,9 +125,6 @@ def best(relax: frozenset[str], path: Path | None, **named: Any) -> None:
     They are what --options takes. Where they come from is said on standard error: the key, the
     time, the search; and what differs, if it is another device's result that --relax let through.
     """
-    from tcl.selection.best_options import stand_in
-    from tcl.tuner.cache.nearby import nearby
-
     key, name = named_key(**named)
     cache = needed(path)
     used, record = key, cache.best(key)
@@ -163,9 +158,6 @@ def why(path: Path | None, **named: Any) -> None:
     fields. Those can be passed over: tcl run, tcl cache best --relax FIELD,... Of other sizes it
     says whether their options are used here, and why not.
     """
-    from tcl.tuner.cache.fingerprint import FIELDS
-    from tcl.tuner.cache.nearby import explain
-
     query = named_query(**named)
     key, name = query.key, query.name
     cache = existing(path)
@@ -202,9 +194,6 @@ def why(path: Path | None, **named: Any) -> None:
 
 def _say_of_near_sizes(cache: TuningCache, query: Query) -> None:
     """Which of the options for other sizes the user's cache gives these, and why not the others."""
-    from tcl.selection.near_sizes import Adopted, judged
-    from tcl.selection.tune_modes import tune_modes
-
     if tune_modes(None, (query.name,)).mode_of(query.name).name == "predict":
         for each in judged(cache, query):
             used = "are used" if isinstance(each, Adopted) else "are not used"

@@ -206,7 +206,7 @@ def test_a_peer_that_dies_is_started_again(folder: Path) -> None:
 def test_a_process_that_hangs_is_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(tmp_path))
     (spec,) = fakes(tmp_path, "right")
-    one = Contender(spec, 1, (), tmp_path)
+    one = Contender(spec, 1, ())
     one.start()
     with pytest.raises(ContenderError, match="there is no request 'dance'"):
         one.request(10, do="dance")
