@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from statistics import median, quantiles
 
-from tcl.bench.result import Entry
+from tcl.bench.summary import Entry
 from tcl.common.dataclass import dataclass
 
 _ENOUGH = 15

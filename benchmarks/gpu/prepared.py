@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from multiprocessing import get_context
 
-from tcl.bench.expected import Prepared, prepare
+from tcl.bench.lanes import Prepared, prepare
 from tcl.bench.rows import Row
 
 _AHEAD = 2

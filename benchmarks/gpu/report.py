@@ -11,9 +11,8 @@ from typing import Any, NamedTuple
 from benchmarks.gpu.rows import GPU_ROWS, in_suite, streams
 from tcl.bench.ceilings import Ceilings
 from tcl.bench.report import Report
-from tcl.bench.result import Result
 from tcl.bench.rows import SUITE_KINDS, Row
-from tcl.bench.summary import geometric_mean
+from tcl.bench.summary import Result, geometric_mean
 from tcl.common.dataclass import dataclass
 
 SCHEMA = 1

@@ -18,12 +18,11 @@ from benchmarks.gpu.entry import GpuEntry
 from benchmarks.gpu.prepared import Preparation
 from benchmarks.gpu.report import THREADS, TORCH, GpuReport, Measured, best_rates, ceilings
 from tcl.bench.contender import Contender, ContenderError, Spec
-from tcl.bench.expected import ExpectedResults
-from tcl.bench.lanes import Lane, Lanes, Say, started
+from tcl.bench.lanes import ExpectedResults, Lane, Lanes, Say, started
 from tcl.bench.peers.names import OURS, TUNED
-from tcl.bench.result import Entry
 from tcl.bench.rows import Row
 from tcl.bench.run import as_result
+from tcl.bench.summary import Entry
 from tcl.bench.tuning import tune, tuned_options
 from tcl.common.dataclass import dataclass
 

@@ -17,7 +17,7 @@ from benchmarks.gpu.report import (
     suite,
 )
 from tcl.bench.peers.names import OURS, TUNED
-from tcl.bench.result import Result
+from tcl.bench.summary import Result
 from tcl.common.number_format import duration
 
 

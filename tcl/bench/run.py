@@ -17,11 +17,10 @@ from typing import Any
 
 from tcl.bench.ceilings import Ceilings, Meter
 from tcl.bench.contender import OURS, PEERS, Contender, Spec
-from tcl.bench.expected import prepare
-from tcl.bench.lanes import Lane, Lanes, Say, started
+from tcl.bench.lanes import Lane, Lanes, Say, prepare, started
 from tcl.bench.report import Report
-from tcl.bench.result import Entry, Result
 from tcl.bench.rows import Row
+from tcl.bench.summary import Entry, Result
 from tcl.bench.tuning import tuned_options
 from tcl.codegen.devices.cpu import host_cpu
 from tcl.common.errors import ArgumentError

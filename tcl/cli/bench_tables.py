@@ -9,13 +9,12 @@ from statistics import median
 from rich.console import RenderableType
 from rich.table import Table
 
-from tcl.bench.bars import bars
 from tcl.bench.peers.names import DEFAULT, OURS, TUNED
-from tcl.bench.report import Report
-from tcl.bench.result import Result
+from tcl.bench.report import Report, bars
 from tcl.bench.summary import (
     Line,
     Quantity,
+    Result,
     Spread,
     extreme,
     gain,

@@ -45,8 +45,7 @@ from tcl.progress.console import Console
 from tcl.progress.panel import Progress
 from tcl.progress.state import Event
 from tcl.progress.words import BESIDE, UNTUNED, name_of, reading, winner_name
-from tcl.report.data import collect
-from tcl.report.log import SearchLog
+from tcl.report.data import SearchLog, collect
 from tcl.report.page import write_page
 from tcl.selection.best_options import DEFAULT, Query
 from tcl.tuner.cache.tuning_cache import TuningCache

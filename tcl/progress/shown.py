@@ -14,10 +14,10 @@ from tcl.common.log import logger
 from tcl.tuner.run.events import Event
 
 if TYPE_CHECKING:
-    from tcl.progress import console, lines, panel, state
+    from tcl.progress import console, panel, state
 else:  # most searches are shown to nobody
     console, panel = Lazy("tcl.progress.console"), Lazy("tcl.progress.panel")
-    lines, state = Lazy("tcl.progress.lines"), Lazy("tcl.progress.state")
+    state = Lazy("tcl.progress.state")
 
 _log = logger("tuning")
 
@@ -72,7 +72,7 @@ def shown_progress(
                 _log.info("%s", line)
 
             searched = state.SearchState(None, limit)
-            shown_lines = lines.ProgressLines(searched, log)
+            shown_lines = state.ProgressLines(searched, log)
             shown_lines.begin(title)
             told.reports.extend([searched.take, shown_lines.report])
             told.lines.append(log)

@@ -11,7 +11,7 @@ from typing import Protocol, TypeAlias
 
 from tcl.codegen.options.options import MappingOptions
 from tcl.common.number_format import duration, plural
-from tcl.progress.words import FIRST, figures
+from tcl.progress.words import FIRST, figures, verdict
 from tcl.tuner.measure.verdict import Verdict
 from tcl.tuner.run import events
 
@@ -209,3 +209,42 @@ def minutes(seconds: float) -> str:
         return f"{math.ceil(seconds)} s"
     minutes = math.ceil(seconds / 60)
     return f"{minutes} min" if minutes < 90 else f"{minutes // 60} h {minutes % 60} min"
+
+
+class ProgressLines:
+    """Says in lines what events tell; ``state`` has taken them before.
+
+    ``briefly``: without those that a panel shows in place of lines.
+    """
+
+    def __init__(
+        self, state: SearchState, say: Callable[[str], object], briefly: bool = False
+    ) -> None:
+        self._state = state
+        self._say = say
+        self._briefly = briefly
+
+    def begin(self, title: str) -> None:
+        """What a search is for."""
+        if not self._briefly:
+            self._say(f"tuning {title}")
+
+    def report(self, event: Event) -> None:
+        """Take one event."""
+        match event:
+            case events.Resumed(generation=generation, results=results):
+                self._say(f"going on in generation {generation}, with {plural(results, 'result')}")
+            case events.Interrupted(reason=reason, level=level):
+                self._say(
+                    f"{reason}: what is in flight finishes, then the best is saved"
+                    if level == 1
+                    else f"{reason} again: stopped; everything measured is saved"
+                )
+            case events.Note(message=message):
+                self._say(message)
+            case events.CandidateDone(done=done, of=of) if not self._briefly and done == of:
+                self._say(self._state.line())
+            case events.Raced() if not self._briefly and self._state.finalists:
+                self._say(self._state.finals_line())
+            case events.Finished(decision=decision):
+                self._say(verdict(decision))

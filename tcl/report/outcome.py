@@ -8,11 +8,9 @@ from itertools import islice
 from tcl.bench.roofline import describe_ceilings, quantity
 from tcl.common.number_format import duration, ratio_text
 from tcl.html.charts import bar
-from tcl.html.markup import Child, Markup, join, tag
-from tcl.html.tables import table, table_row
+from tcl.html.markup import Child, Markup, join, table, table_row, tag
 from tcl.progress.words import BESIDE, name_of, verdict, winner_name
-from tcl.report.data import Page
-from tcl.report.log import Candidate
+from tcl.report.data import Candidate, Page
 from tcl.tuner.measure.placement import shown
 from tcl.tuner.measure.verdict import Verdict
 

@@ -7,10 +7,9 @@ from pathlib import Path
 
 from tcl.common.files import write_whole
 from tcl.html.markup import Markup, join, tag
-from tcl.report.candidates import candidates_section
 from tcl.report.data import Page
 from tcl.report.outcome import failures_section, summary_section, times_section
-from tcl.report.search import importance_section, knobs_section, search_section
+from tcl.report.search import candidates_section, importance_section, knobs_section, search_section
 from tcl.report.style import STYLE
 
 _SECTIONS: tuple[Callable[[Page], Markup | None], ...] = (

@@ -15,8 +15,8 @@ from click.testing import Result as Ended
 from tcl.bench.ceilings import Ceilings
 from tcl.bench.peers.names import DEFAULT, TUNED
 from tcl.bench.report import Report
-from tcl.bench.result import Entry, Result
 from tcl.bench.run import BenchSettings
+from tcl.bench.summary import Entry, Result
 from tcl.cli import main
 from tcl.tuner.cache.tuning_cache import TuningCache
 

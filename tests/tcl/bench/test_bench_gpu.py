@@ -47,11 +47,11 @@ from benchmarks.gpu.run import OWN, PEERS, GpuLanes, Settings, options_for, run
 from benchmarks.gpu.table import lines
 from tcl.backends.targets import target
 from tcl.bench.contender import Contender, Spec
-from tcl.bench.expected import ExpectedResults, prepare
+from tcl.bench.lanes import ExpectedResults, prepare
 from tcl.bench.peers.names import DEFAULT, TUNED
-from tcl.bench.result import Result
 from tcl.bench.rows import SUITE, Row
 from tcl.bench.run import as_result
+from tcl.bench.summary import Result
 from tcl.codegen.options.options import MappingOptions
 from tcl.common.errors import ArgumentError
 from tcl.tuner.config import TunerConfig

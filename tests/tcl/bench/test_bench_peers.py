@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from tcl.arrays.random_inputs import random_inputs
-from tcl.bench.expected import expected
+from tcl.bench.lanes import expected
 from tcl.bench.peers import numpy_peer
 from tcl.bench.peers.library import exact_blocks, largest_term
 from tcl.bench.rows import ROWS, Row

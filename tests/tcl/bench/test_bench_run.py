@@ -210,6 +210,7 @@ def test_a_process_that_hangs_is_killed(tmp_path: Path, monkeypatch: pytest.Monk
     one.start()
     with pytest.raises(ContenderError, match="there is no request 'dance'"):
         one.request(10, do="dance")
+    assert one._process.pid is not None
     os.kill(one._process.pid, signal.SIGSTOP)
     with pytest.raises(ContenderError, match="no answer in 0 s"):
         one.request(0.1, do="hello")

@@ -22,8 +22,7 @@ from tcl.common.number_format import duration, ratio_text
 from tcl.progress.console import Console
 from tcl.progress.panel import Progress
 from tcl.progress.words import BESIDE, FIRST
-from tcl.report.data import collect
-from tcl.report.log import SearchLog
+from tcl.report.data import SearchLog, collect
 from tcl.report.page import render
 from tcl.tuner.cache.tuning_cache import TuningCache
 from tcl.tuner.run import events

@@ -21,11 +21,9 @@ from tcl.bench.ceilings import Ceilings
 from tcl.bench.roofline import Roofline
 from tcl.codegen.loopir.cost import Cost
 from tcl.common.files import write_whole
-from tcl.html.axes import Axis, of_times
-from tcl.html.charts import HALF, ChartDot, Ticks, times_chart
+from tcl.html.charts import HALF, Axis, ChartDot, Ticks, of_times, times_chart
 from tcl.html.markup import Markup, join, tag
-from tcl.report.data import Page, collect
-from tcl.report.log import SearchLog
+from tcl.report.data import Page, SearchLog, collect
 from tcl.report.page import render, write_page
 from tcl.report.search import KNOBS, point_kind
 from tcl.tuner.cache.ranking import ranked
