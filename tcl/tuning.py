@@ -33,7 +33,7 @@ from tcl.grammar.ranges.sized import SizedDef
 from tcl.grammar.tree.checked import CheckedDef
 from tcl.progress.shown import shown_progress
 from tcl.selection.best_options import DEFAULT, Query, defined
-from tcl.selection.search_model import model_to_start_from
+from tcl.selection.predicted_options import model_to_start_from
 from tcl.tuner.cache.key import CacheKey
 from tcl.tuner.cache.tuning_cache import TuningCache, default_path
 from tcl.tuner.config import TunerConfig

@@ -71,6 +71,7 @@ from tcl.codegen.loopir.statements import (
     Accumulate,
     Action,
     Ahead,
+    Alignment,
     Barrier,
     Block,
     Carry,
@@ -84,7 +85,6 @@ from tcl.codegen.loopir.statements import (
     Loop,
     Matrix,
     Pause,
-    Peel,
     Pipeline,
     Prefetch,
     Statement,
@@ -100,8 +100,8 @@ __all__ = [  # noqa: RUF022 - by where they are defined
     "Layout", "Load", "Position", "Role", "Select", "Subscript", "Tensor", "TensorRef", "Unary",
     "Value", "Variable", "contiguous",
     # from statements
-    "Accumulate", "Action", "Ahead", "Barrier", "Block", "Carry", "Declare", "Fill", "First",
-    "For", "Kind", "Let", "Compacted", "Loop", "Matrix", "Pause", "Peel", "Pipeline", "Prefetch",
+    "Accumulate", "Action", "Ahead", "Alignment", "Barrier", "Block", "Carry", "Declare", "Fill",
+    "First", "For", "Kind", "Let", "Compacted", "Loop", "Matrix", "Pause", "Pipeline", "Prefetch",
     "Statement", "Store", "TURN",
     # from here
     "Built", "Grid", "Kernel", "Nest", "Panel", "Point", "Program", "Space", "Staged",
@@ -189,7 +189,7 @@ class Space:
         return next((x.fold for x in self.loops if x.kind is Kind.VECTOR), None)
 
     @property
-    def dot(self) -> Fold | None:
+    def dot_product(self) -> Fold | None:
         """The fold of the points that one instruction multiplies and adds up."""
         return next((x.fold for x in self.loops if x.kind is Kind.DOT), None)
 

@@ -84,10 +84,8 @@ def _loop_text(loop: ir.Loop) -> str:
     step = f" step {fold.step}" if fold.step != 1 else ""
     kind = "" if loop.kind is ir.Kind.SERIAL else f" {loop.kind.value}"
     note = ""
-    if loop.peel is not None:
-        note = (
-            f"  # from where {loop.peel.ref.tensor} is at a multiple of {loop.peel.boundary} bytes"
-        )
+    if (at := loop.alignment) is not None:
+        note = f"  # from where {at.ref.tensor} is at a multiple of {at.boundary} bytes"
     if loop.compacted is not None:
         note = (
             f"  # those {show_ref(loop.compacted.count)} listed in {loop.compacted.offset.tensor}"

@@ -35,7 +35,7 @@ class Kind(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Peel:
+class Alignment:
     """Where a serial loop along the lanes begins: at the first point whose element lies at a
     multiple of so many bytes, which is known only when the kernel runs."""
 
@@ -71,7 +71,7 @@ class Compacted:
 class Loop:
     fold: Fold
     kind: Kind = Kind.SERIAL
-    peel: Peel | None = None
+    alignment: Alignment | None = None
     compacted: Compacted | None = None
 
 

@@ -69,7 +69,7 @@ class _Checks:
             if loop.fold.dim not in self.dims:
                 raise self.fail(f"it loops over {loop.fold.name}, but lacks that dimension")
             self.check_loop(loop, nest)
-            if loop.peel and (loop.kind is not ir.Kind.SERIAL or nest.staged or nest.reduces):
+            if loop.alignment and (loop.kind is not ir.Kind.SERIAL or nest.staged or nest.reduces):
                 raise self.fail(f"{loop.fold.name} cannot begin at another point than the first")
             if loop.compacted is not None:
                 self.check_compacted(loop, loop.compacted, inside)

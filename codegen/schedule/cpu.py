@@ -183,7 +183,7 @@ class _Leaders:
         plan, loops = self._planned(group.leader)
         if plan.options.skip or self.nests[nest.name].options.skip:
             return False  # nor does what is fused with it leave out the same points
-        if loops is None or not results_at_once(loops) or loops.dot is not None:
+        if loops is None or not results_at_once(loops) or loops.dot_product is not None:
             return False
         # Without lanes, two values per point take longer than a second pass with them.
         return loops.lane is not None or self.preset.name == "naive"

@@ -47,8 +47,7 @@ from tcl.tuner.model.subjects import Device
 from tcl.tuner.training.evaluate import Evaluation
 from tcl.tuner.training.evaluate import evaluate as evaluated_apart
 from tcl.tuner.training.history import History, history, reasons
-from tcl.tuner.training.learn import learn, predictor
-from tcl.tuner.training.manifest import manifest, manifest_path
+from tcl.tuner.training.learn import learn, manifest, manifest_path, predictor
 
 _files = click.argument("files", nargs=-1, type=click.Path(path_type=Path))
 _trees = click.option(

@@ -25,6 +25,19 @@ from tcl.grammar.syntax.printer import to_text
 from tcl.grammar.tree import checked as c
 
 
+class NotSmoothError(ArgumentError):
+    """The gradient of an input that has none is asked for."""
+
+    def __init__(self, name: str, tensor: str, remedy: str) -> None:
+        """``remedy``: how a caller says that it is not."""
+        self.tensor = tensor
+        super().__init__(
+            f"the outputs of {name} do not depend smoothly on '{tensor}' (conditions, subscripts, "
+            "casts to integers and floor do not count), so that its gradient is zero everywhere; "
+            f"{remedy}"
+        )
+
+
 def grad(
     source: SourceLike,
     entry_point: str,
@@ -102,8 +115,8 @@ def gradient_text(
 
 def prefix_of(checked: c.CheckedDef) -> str:
     """What the names of gradients begin with: ``d_``, or ``dd_`` in a def that has gradients."""
-    prefix = "d_"
-    while any(prefix + tensor in checked.tensors for tensor in checked.tensors):
+    prefix, taken = "d_", _taken(checked)
+    while any(prefix + tensor in taken for tensor in checked.tensors):
         prefix = f"d{prefix}"
     return prefix
 
@@ -163,11 +176,7 @@ def _check_reached(checked: c.CheckedDef, inputs: Sequence[str], reached: Sequen
             "count)"
         )
     if missing:
-        raise ArgumentError(
-            f"the outputs of {checked.name} do not depend smoothly on '{missing[0]}' (conditions, "
-            "subscripts, casts to integers and floor do not count), so that its gradient is zero "
-            f"everywhere; leave it out of wrt"
-        )
+        raise NotSmoothError(checked.name, missing[0], "leave it out of wrt")
 
 
 def _taken(checked: c.CheckedDef) -> set[str]:

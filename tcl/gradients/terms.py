@@ -214,7 +214,7 @@ class Integers:
                 if a is None or b is None:
                     return None
                 return a.times(b) if op == "*" else a.plus(b, 1 if op == "+" else -1)
-            case ast.Binary(op="/" | "min" | "max") if self._of_sizes(tree):
+            case ast.Binary(op="/" | "%" | "min" | "max") | ast.Select() if self._of_sizes(tree):
                 return of_atom(expr_text(tree))
             case _:
                 return None

@@ -33,7 +33,7 @@ from tcl.tuner.run.events import Event
 from tcl.tuner.run.result import TuningResult
 from tcl.tuner.run.tuner import Tuner
 from tcl.tuner.space.search_space import Config, SearchSpace
-from tcl.tuner.strategies.prior import NamedPrior
+from tcl.tuner.strategies.screened import NamedPrior
 
 if TYPE_CHECKING:  # processes of searches import this file, and have no need of it
     import pytest

@@ -339,7 +339,8 @@ def test_a_remembered_answer_that_does_not_apply_is_passed_over(
 ) -> None:
     raced(cache, query(NEAR).key, found())
     assert chosen() != DEFAULT
-    cache.transaction(lambda db: db.execute("UPDATE first_uses SET winner = ?", (text,)))
+    change = "UPDATE notes SET value = json_set(value, '$.winner', ?)"
+    cache.transaction(lambda db: db.execute(change, (text,)))
     assert chosen() == DEFAULT
 
 

@@ -131,7 +131,7 @@ def test_the_default_stands_where_little_is_promised_or_known(
 
 
 def set_winner(options: str, db: sqlite3.Connection) -> None:
-    db.execute("UPDATE first_uses SET winner = ?", (options,))
+    db.execute("UPDATE notes SET value = json_set(value, '$.winner', ?)", (options,))
 
 
 def test_a_remembered_answer_that_does_not_apply_is_passed_over(

@@ -19,7 +19,7 @@ from tcl.common.errors import OptionsError
 from tcl.tuner.model.model import Prediction
 from tcl.tuner.space.search_space import Config, SearchSpace
 from tcl.tuner.strategies import make_strategy
-from tcl.tuner.strategies.prior import agreement, believed
+from tcl.tuner.strategies.screened import agreement, believed
 from tcl.tuner.strategies.strategy import SearchSettings, Strategy
 
 SIZES = (1, 2, 4, 8, 16, 32, 64, 128)

@@ -82,7 +82,7 @@ def found(result: TuningResult[FakeOptions]) -> list[list[tuple[str, str]]]:
 def state(path: Path) -> dict[str, Any]:
     """The strategy at the end; the order in which results came in does not count."""
     with sqlite3.connect(path) as db:
-        ((text,),) = db.execute("SELECT state FROM runs").fetchall()
+        ((text,),) = db.execute("SELECT value -> '$.state' FROM notes").fetchall()
     db.close()
     data: dict[str, Any] = json.loads(text)["strategy"]
     data["results"].sort()
@@ -385,7 +385,8 @@ def test_a_state_that_is_not_ours_is_refused(
     whole(file, generations=2)
     with sqlite3.connect(file) as db:
         db.execute(
-            f"UPDATE runs SET {column} = json_set({column}, ?, json(?))", (path, json.dumps(value))
+            "UPDATE notes SET value = json_set(value, ?, json(?))",
+            (path.replace("$", f"$.{column}"), json.dumps(value)),
         )
     db.close()
     with pytest.raises(CacheError, match="another version of tcl and cannot go on; begin a new"):

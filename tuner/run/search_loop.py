@@ -28,8 +28,8 @@ from tcl.tuner.run.pipeline import CandidatePipeline, Job
 from tcl.tuner.run.stop_requests import FINISH, Watch
 from tcl.tuner.space.search_space import Config
 from tcl.tuner.strategies import make_strategy
-from tcl.tuner.strategies.breeding import ENOUGH_TO_BREED
-from tcl.tuner.strategies.prior import Prior
+from tcl.tuner.strategies.evolution import ENOUGH_TO_BREED
+from tcl.tuner.strategies.screened import Prior
 from tcl.tuner.strategies.strategy import Result
 
 

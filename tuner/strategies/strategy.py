@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from random import Random
 from typing import TypeAlias, cast
 
@@ -157,3 +158,41 @@ def logarithms(results: Sequence[Result]) -> list[float]:
     logs = [math.log(max(t, 1e-12)) for _, t in results if t is not None]
     worst = max(logs, default=0.0) + _FAILED
     return [math.log(max(t, 1e-12)) if t is not None else worst for _, t in results]
+
+
+class Exhaustive(Strategy):
+    """The seeds, then the space from one end to the other, ``population`` at a time."""
+
+    def __init__(
+        self, space: ConfigSpace, rng: Random, settings: SearchSettings, seeds: Sequence[Config]
+    ) -> None:
+        super().__init__(space, rng, settings, seeds)
+        self._position = 0
+        """How much of the enumeration has been passed."""
+        self._rest: Iterator[Config] = space.enumerate()
+
+    def ask(self) -> tuple[Config, ...]:
+        found = self.new_seeds()
+        while len(found) < self.settings.population:
+            config = next(self._rest, None)
+            if config is None:
+                break
+            self._position += 1
+            if self.add(config):
+                found.append(config)
+        return tuple(found)
+
+    def state(self) -> State:
+        return {**super().state(), "position": self._position}
+
+    def restore(self, state: Mapping[str, object]) -> None:
+        super().restore(state)
+        self._position = cast(int, state["position"])
+        self._rest = islice(self.space.enumerate(), self._position, None)
+
+
+class RandomSearch(Strategy):
+    """Generations of ``population`` random configurations, the seeds first."""
+
+    def ask(self) -> tuple[Config, ...]:
+        return tuple(self.fill(self.new_seeds(), self.settings.population))

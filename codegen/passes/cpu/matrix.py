@@ -79,7 +79,7 @@ def why_no_matrix(
 
 def _why_no_product(nest: ir.Nest, dims: Sequence[ir.Dim]) -> str | None:
     rows, columns, depth = (d.name for d in dims)
-    if nest.dot is None or nest.dot.dim != depth:
+    if nest.dot_product is None or nest.dot_product.dim != depth:
         return f"it multiplies dot products: {depth} needs them, by the option dot"
     sides = _sides(nest, rows, columns)
     if sides is None:
@@ -93,13 +93,13 @@ def _why_no_product(nest: ir.Nest, dims: Sequence[ir.Dim]) -> str | None:
 def _sides(nest: ir.Nest, rows: str, columns: str) -> tuple[ir.Value, ir.Value] | None:
     """The factors of a nest with dot products: that of the rows, then that of the columns. None
     where they do not have one of these dimensions each, and the reduction both."""
-    assert nest.dot is not None
+    assert nest.dot_product is not None
     left, right = dot_factors(nest.point.value)
     for row, column in ((left, right), (right, left)):
         own, its = (
             frozenset().union(*(dims_of(x.ref) for x in loads(side))) for side in (row, column)
         )
-        if nest.dot.dim in own & its and rows in own - its and columns in its - own:
+        if nest.dot_product.dim in own & its and rows in own - its and columns in its - own:
             return row, column
     return None
 
@@ -155,7 +155,7 @@ class FeedMatrixUnit:
         nest = program.nest(self.nest)
         copied = {s.source.ref for s in nest.staged}
         for position, load in enumerate(operands(nest.point)):
-            if nest.mma and nest.dot is not None and load.ref not in copied:
+            if nest.mma and nest.dot_product is not None and load.ref not in copied:
                 operand = f"operand {position}, {load.ref.tensor}"
                 refuse("mma", nest.name, f"{operand}, is not staged: it reads panels alone")
         return program

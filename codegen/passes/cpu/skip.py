@@ -83,7 +83,7 @@ def why_not_skipped(nest: ir.Nest, made: Set[str]) -> str | None:
         return f"its condition changes along {own.name}, which is tiled"
     if all(x.fold.dim != own.name for x in Levels.from_nest(nest).inner):
         return f"results lie in memory between the turns of the reduction over {own.name}"
-    if nest.dot is not None or nest.mma:
+    if nest.dot_product is not None or nest.mma:
         return "an instruction that adds up several points leaves none out"
     if any(load.ref.tensor in made for load in loads(condition)):
         return "the nests whose chunks it shares write what its condition reads"

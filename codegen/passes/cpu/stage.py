@@ -108,7 +108,7 @@ def overlaps(nest: ir.Nest, load: ir.Load) -> bool:
     """Whether an operand that can be copied is read through a window: several dimensions move along
     one of its axes. A copy with an axis for each of these would hold most elements several times,
     so that before all loops a box of the tensor is copied instead."""
-    return nest.dot is None and any(
+    return nest.dot_product is None and any(
         isinstance(s, ir.Affine) and len(s.terms) > 1 for s in load.ref.subscripts
     )
 
@@ -196,7 +196,7 @@ def dims_of(ref: ir.TensorRef) -> frozenset[str]:
 def copied_of(nest: ir.Nest, load: ir.Load) -> ir.Value:
     """What is copied of an operand: what dot products take, where that is made of it alone; else
     what the point makes of it."""
-    if nest.dot is not None:
+    if nest.dot_product is not None:
         for factor in dot_factors(nest.point.value):
             if set(loads(factor)) == {load} and not _moves(factor):
                 return factor
@@ -243,7 +243,7 @@ def _maker(value: ir.Value, load: ir.Load, found: list[ir.Value]) -> int:
 
 def _panel_type(nest: ir.Nest, value: ir.Value) -> ScalarType:
     """The type of a copy: what is computed with, or what dot products take."""
-    return value.type if nest.dot is not None else value.type.compute
+    return value.type if nest.dot_product is not None else value.type.compute
 
 
 def _moves(value: ir.Value) -> bool:
@@ -263,8 +263,8 @@ def _across(program: ir.Program, nest: ir.Nest, load: ir.Load) -> str:
     if nest.lane is None or abs(layout.step(load.ref, nest.lane.dim)) <= 1:
         return ""
     # Along a dot product words of several elements are copied.
-    names = (name for name in layout.in_order(load.ref) if nest.dot is None or name != nest.dot.dim)
-    in_order = map(nest.dim, names)
+    words = nest.dot_product.dim if nest.dot_product is not None else None
+    in_order = (nest.dim(name) for name in layout.in_order(load.ref) if name != words)
     longest = max(in_order, key=lambda d: representative(d.extent), default=None)
     return longest.name if longest is not None and representative(longest.extent) > 1 else ""
 
@@ -275,9 +275,9 @@ def _axes(nest: ir.Nest, load: ir.Load, inside: ir.Fold | None) -> tuple[dict[st
     dims = dims_of(load.ref)
     folds = [x.fold for x in nest.loops]
     inner = [f for f in folds[folds.index(inside) + 1 if inside else 0 :] if f.dim in dims]
-    if nest.dot is not None and (nest.lane is None or nest.lane.dim not in dims):
+    if nest.dot_product is not None and (nest.lane is None or nest.lane.dim not in dims):
         # What all lanes share is copied along the reduction.
-        own = [f for f in inner if f.dim == nest.dot.dim and f.level != "tile"]
+        own = [f for f in inner if f.dim == nest.dot_product.dim and f.level != "tile"]
         inner = [*(f for f in inner if f not in own), *own]
     axes, size = {}, 1
     for fold in reversed(inner):

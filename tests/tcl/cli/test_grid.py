@@ -264,7 +264,7 @@ def test_dry_run_writes_nothing(make: Make, cache: Path) -> None:
 
 def runs(cache: Path) -> int:
     with sqlite3.connect(cache / "tuning.db") as db:
-        ((count,),) = db.execute("SELECT count(*) FROM runs").fetchall()
+        ((count,),) = db.execute("SELECT count(*) FROM notes WHERE kind = 'search'").fetchall()
     db.close()
     return int(count)
 

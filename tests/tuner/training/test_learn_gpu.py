@@ -23,8 +23,7 @@ from tcl.tuner.model.boosting import Boosting
 from tcl.tuner.model.file import read, text_of
 from tcl.tuner.model.gpu_subject import GpuSubject
 from tcl.tuner.training.history import History, history, subject_of
-from tcl.tuner.training.learn import importance, learn
-from tcl.tuner.training.manifest import manifest
+from tcl.tuner.training.learn import importance, learn, manifest
 
 FEW = Boosting(members=2, trees=15, depth=3, rate=0.3, ridge=0.5)
 ROWS = "def rows(float(M, K) A) -> (C) { C(m) +=! A(m, k) }"
