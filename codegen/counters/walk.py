@@ -22,11 +22,11 @@ from tcl.codegen.counters.arithmetic import (
     inside,
     instructions_of,
 )
-from tcl.codegen.counters.conditions import bounds_of
 from tcl.codegen.counters.dependence import Dependence
 from tcl.codegen.counters.places import Condition, Linear, Place
 from tcl.codegen.counters.requests import WARP
 from tcl.codegen.loopir import ir
+from tcl.codegen.loopir.conditions import bounds_of
 from tcl.codegen.loopir.fragments import Fragment, fragments
 from tcl.codegen.loopir.geometry import Geometry
 from tcl.codegen.loopir.guards import guarded
@@ -251,7 +251,7 @@ class Walk:
             case ir.Block() | ir.For() | ir.Store() | ir.Let() | ir.Accumulate():
                 self.phase += not self._piped
                 self._loops(statement, scope, self._taking_part(statement, scope, place))
-            case ir.First() | ir.Prefetch() | ir.Matrix():
+            case ir.First() | ir.Prefetch() | ir.Matrix() | ir.Scan():
                 raise ir.IRError(f"a GPU has no {type(statement).__name__}")
             case _:
                 assert_never(statement)

@@ -10,7 +10,7 @@ rest), and all of them are used as ``ir.Name``.
     loop      ::= kind fold (peel | compacted)?
     point     ::= let* target op value
     statement ::= block | for | pipeline | fill | first
-                | let | declare | accumulate | carry | matrix | store | prefetch | barrier
+                | let | declare | accumulate | scan | carry | matrix | store | prefetch | barrier
     value     ::= const | position | variable | combined | load
                 | unary | binary | select | call | cast
     subscript ::= affine | computed
@@ -87,6 +87,7 @@ from tcl.codegen.loopir.statements import (
     Pause,
     Pipeline,
     Prefetch,
+    Scan,
     Statement,
     Store,
 )
@@ -102,7 +103,7 @@ __all__ = [  # noqa: RUF022 - by where they are defined
     # from statements
     "Accumulate", "Action", "Ahead", "Alignment", "Barrier", "Block", "Carry", "Declare", "Fill",
     "First", "For", "Kind", "Let", "Compacted", "Loop", "Matrix", "Pause", "Pipeline", "Prefetch",
-    "Statement", "Store", "TURN",
+    "Scan", "Statement", "Store", "TURN",
     # from here
     "Built", "Grid", "Kernel", "Nest", "Panel", "Point", "Program", "Space", "Staged",
 ]
@@ -228,6 +229,10 @@ class Nest(Space):
     sequential: str | None = None
     """Why the points must run in the order of ``dims`` (the statement reads what it writes),
     or None when any order will do."""
+    running: str | None = None
+    """The dimension along which results run: what is written at a point is the reduction over the
+    points up to there. It is a reduction, which the target's subscripts name. Why its points must
+    run in order is said by ``sequential``; other dimensions may have any loops around them."""
     staged: tuple[Staged, ...] = ()
     """Operands that are read from copies."""
     prefetched: tuple[Prefetch, ...] = ()

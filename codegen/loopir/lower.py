@@ -12,6 +12,7 @@ from dataclasses import field
 from typing import assert_never
 
 from tcl.codegen.loopir import ir
+from tcl.codegen.loopir.scans import with_running_results
 from tcl.common.dataclass import dataclass
 from tcl.grammar.ranges.sized import SizedDef, SizedStatement
 from tcl.grammar.sizes.varying import largest
@@ -36,7 +37,7 @@ def lower(sized: SizedDef, layouts: Mapping[str, ir.Layout] | None = None) -> ir
     )
     by_name = {t.name: t for t in tensors}
     nests = tuple(
-        _StatementLowering(sized, s, f"s{k}", by_name).nest()
+        with_running_results(_StatementLowering(sized, s, f"s{k}", by_name).nest())
         for k, s in enumerate(sized.statements)
     )
     return ir.Program(sized.checked.name, tensors, nests)

@@ -125,6 +125,8 @@ def _statement_lines(statement: ir.Statement, depth: str) -> Iterator[str]:
         case ir.Accumulate(name=name, op=op, value=value):
             sign = "=" if op == "=" else f"{op}="
             yield f"{depth}{name} {sign} {show_value(value)}"
+        case ir.Scan(name=name, op=op, value=value, result=result):
+            yield f"{depth}{result} = {name} {op}= {show_value(value)}  # point by point"
         case ir.Carry(name=name, total=total, lost=lost):
             note = f"  # less {lost}, and what rounding takes is kept there" if lost else ""
             yield f"{depth}{total} += {name}{note}"

@@ -109,6 +109,19 @@ class Accumulate:
 
 
 @dataclass(frozen=True, slots=True)
+class Scan:
+    """``accumulator op= value``, and what the accumulator then holds: in lanes of the reduction one
+    after the other, where the accumulator is that of all lanes."""
+
+    name: str
+    op: str
+    """``+ * min max``."""
+    value: Value
+    result: str
+    """The variable with what it holds at this point."""
+
+
+@dataclass(frozen=True, slots=True)
 class Carry:
     """Adds what accumulators of floats hold to those of the same iterations called ``total``, and
     sets them to 0: all that are declared by this name, inside of their loops or outside."""
@@ -245,6 +258,7 @@ Statement: TypeAlias = (
     | Let
     | Declare
     | Accumulate
+    | Scan
     | Carry
     | Matrix
     | Store

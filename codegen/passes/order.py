@@ -50,7 +50,10 @@ def why_not_ordered(nest: ir.Nest, permutation: tuple[int, ...]) -> str | None:
             f"it has {len(natural)} dimensions, the order {permutation} does not name each of "
             "them once"
         )
-    return nest.sequential
+    if nest.running is None:
+        return nest.sequential
+    results = sum(not d.reduction for d in nest.dims)
+    return None if permutation[results:] == natural[results:] else nest.sequential
 
 
 def ordered(nest: ir.Nest, level: str, permutation: tuple[int, ...]) -> ir.Nest:

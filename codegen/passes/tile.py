@@ -33,7 +33,8 @@ def why_not_tiled(nest: ir.Nest, sizes: tuple[int, ...]) -> str | None:
     if reason := too_many(nest, sizes):
         return reason
     if nest.sequential and any(
-        0 < size < d.extent for d, size in zip(nest.dims, sizes, strict=False)
+        0 < size < d.extent and (d.reduction or nest.running is None)
+        for d, size in zip(nest.dims, sizes, strict=False)
     ):
         return nest.sequential
     return None

@@ -37,12 +37,15 @@ def why_not_vectorized(nest: ir.Nest, dimension: int, width: int) -> str | None:
     """Why a nest, whatever its loops, cannot have these lanes, or None if it can."""
     if width < 2:
         return None
-    if nest.sequential:
+    if nest.sequential and nest.running is None:
         return nest.sequential
     if dimension < 0 and not outputs(nest):
         return f"{nest.point.target.tensor} has no dimension to vectorise"
     if dimension >= len(nest.dims):
         return f"there is no dimension {dimension}: it has {len(nest.dims)}"
+    reduced = [d.name for d in nest.dims if d.reduction]
+    if nest.running is not None and nest.dims[dimension].name in reduced and len(reduced) > 1:
+        return "results run along one reduction, while others are reduced to a term of it"
     return None
 
 

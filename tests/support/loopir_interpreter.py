@@ -97,8 +97,32 @@ class _Run:
             for _ in self.points(nest.loops):
                 self.lets(nest.point)
                 self.store(nest.point.target, self.value(nest.point.value))
+        elif nest.running is not None:
+            self.scan(nest)
         else:
             self.reduce(nest)
+
+    def scan(self, nest: ir.Nest) -> None:
+        """A running reduction before its loops are built: an accumulator per combination of the
+        results that do not run."""
+        point = nest.point
+        fixed = [d.name for d in nest.dims if not d.reduction]
+        sums: dict[tuple[int, ...], Scalar] = {}
+        found: dict[tuple[int, ...], Scalar] = {}
+        start = self.typed(identity(point.op, point.type).value, point.type)
+        for _ in self.points(nest.loops):
+            at, place = tuple(self.at[name] for name in fixed), self.place(point.target)
+            before = sums.get(at, start)
+            sums[at] = _arithmetic(point.op, before, self.value(point.value), point.type)
+            found[place] = sums[at]
+        for _ in self.points(nest.loops):
+            place = self.place(point.target)
+            if place in found:
+                value = found.pop(place)
+                if not point.initialise:
+                    stored = self.value(ir.Load(point.target, point.type, total=True))
+                    value = _arithmetic(point.op, stored, value, point.type)
+                self.write(point.target.tensor, place, value)
 
     def kernel(self, kernel: ir.Kernel, depth: int = 0) -> None:
         """A kernel's chunks one after the other, from so many loops over them."""
@@ -177,6 +201,10 @@ class _Run:
                 if op != "=":
                     new = _arithmetic(op, self.accumulators[own], new, value.type)
                 self.accumulators[own] = new
+            case ir.Scan(name=name, op=op, value=value, result=result):
+                own = self.own(name)
+                new = _arithmetic(op, self.accumulators[own], self.value(value), value.type)
+                self.accumulators[own] = self.variables[result] = new
             case ir.Carry():
                 self.carry(statement)
             case ir.Matrix(name=name, action=action):

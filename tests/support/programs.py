@@ -383,7 +383,7 @@ O(n, d) = expDistance(n, d) / expSum(n)
 
 _RECURS = (
     "elements of 'O' cannot depend on each other, as they are computed in any order; a running sum "
-    "is a guarded reduction,"
+    "is O(i) +=! (j <= i) ? X(j) : 0,"
 )
 
 SEMANTIC: tuple[tuple[str, ...], ...] = (

@@ -100,7 +100,7 @@ class ChunkGroup:
     def joined(self, nest: ir.Nest, along: tuple[ir.Nest, ...]) -> ChunkGroup | None:
         """The group with one more nest, fused with these; None if they have no chunks in common."""
         near = along in self.fused or any(_touching(n, f) for n in self.nests for f in along)
-        if len(self.nests) >= _MOST or nest.sequential or not near:
+        if len(self.nests) >= _MOST or _in_order(nest) or not near:
             return None
         shared = []
         taken: set[str] = set()
@@ -301,9 +301,14 @@ def _joined_groups(
             groups[-1] = joined
             continue
         results = [d for d in nest.dims if not d.reduction and d.extent > 1]
-        shared = tuple((d.name,) for d in results) if not nest.sequential else ()
+        shared = tuple((d.name,) for d in results) if not _in_order(nest) else ()
         groups.append(ChunkGroup((nest,), shared, (along,)))
     return groups
+
+
+def _in_order(nest: ir.Nest) -> bool:
+    """Whether no two of its points may run at once."""
+    return nest.sequential is not None and nest.running is None
 
 
 def _keeps_order(nest: ir.Nest, shared: Sequence[tuple[str, ...]]) -> bool:

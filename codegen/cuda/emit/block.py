@@ -52,7 +52,7 @@ class BlockWriter:
             case ir.Block() | ir.For() | ir.Store() | ir.Let() | ir.Accumulate():
                 with self.threads.taking_part(statement, scope):
                     self._loops(statement, scope)
-            case ir.First() | ir.Prefetch() | ir.Matrix():
+            case ir.First() | ir.Prefetch() | ir.Matrix() | ir.Scan():
                 raise ir.IRError(f"a GPU has no {type(statement).__name__}")
             case _:
                 assert_never(statement)

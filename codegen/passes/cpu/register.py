@@ -74,9 +74,10 @@ class Register:
             else:
                 rows *= size
         written = rows * vectors * unroll
+        along = vectors > 1 and lane is not None and lane.dim == nest.running
         if written == 1:
             return None
-        if nest.sequential:
+        if nest.sequential and (nest.running is None or unroll > 1 or along):
             return nest.sequential
         if written > MAX_POINTS:
             return f"{written} points are too many to be written out, at most {MAX_POINTS} may be"
