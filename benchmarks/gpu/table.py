@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from statistics import median
 
-from benchmarks.gpu.entry import GpuEntry
 from benchmarks.gpu.report import (
     EITHER,
     THREADS,
     Bar,
+    GpuEntry,
     GpuReport,
     bars,
     mean_ratio,

@@ -12,7 +12,7 @@ import numpy as np
 
 import tcl
 from benchmarks.gpu.clock import DeviceForm, Run
-from benchmarks.gpu.peers.cupy_arrays import CupyBase
+from benchmarks.gpu.peers.cupy_peer import CupyBase
 from tcl.bench.peers.names import DEFAULT_FORM, TUNED_FORM
 from tcl.bench.task import Array, Task
 from tcl.codegen.common.dtypes import numpy_dtype

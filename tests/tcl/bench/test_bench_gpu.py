@@ -25,16 +25,15 @@ if str(ROOT) not in sys.path:
 
 from gpu_fakes import Recorder, fake_cupy, fake_nvml, fake_torch
 
-from benchmarks.gpu.budget import Budget
 from benchmarks.gpu.clock import DeviceForm, HostClock, Run, Sample, Timed, schedule
+from benchmarks.gpu.command import describe_host, missing, select_device
 from benchmarks.gpu.cuda_clocks import CupyClock, Nvml, TorchClock
-from benchmarks.gpu.describe import describe_host, missing, select_device
-from benchmarks.gpu.entry import GpuEntry
 from benchmarks.gpu.peers import cupy_peer, ours
 from benchmarks.gpu.report import (
     EITHER,
     THREADS,
     Bar,
+    GpuEntry,
     GpuReport,
     Measured,
     bars,
@@ -43,7 +42,7 @@ from benchmarks.gpu.report import (
     own_bar,
 )
 from benchmarks.gpu.rows import GPU_ROWS, asked, gpu_rows, in_suite, rehearsed, streams
-from benchmarks.gpu.run import OWN, PEERS, GpuLanes, Settings, options_for, run
+from benchmarks.gpu.run import OWN, PEERS, Budget, GpuLanes, Settings, options_for, run
 from benchmarks.gpu.table import lines
 from tcl.backends.targets import target
 from tcl.bench.contender import Contender, Spec
