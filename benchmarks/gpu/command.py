@@ -171,7 +171,7 @@ def _measure(given: argparse.Namespace) -> None:
     from benchmarks.gpu.rows import gpu_rows, rehearsed
     from benchmarks.gpu.run import OWN, PEERS, Settings, run
     from benchmarks.gpu.table import lines
-    from tcl.bench.peers.names import OURS
+    from tcl.bench.task import OURS
     from tcl.common.errors import ArgumentError
 
     kind = "cpu" if given.rehearse else "cuda"

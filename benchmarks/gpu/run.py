@@ -26,11 +26,10 @@ from benchmarks.gpu.report import (
 )
 from tcl.bench.contender import Contender, ContenderError, Spec
 from tcl.bench.lanes import ExpectedResults, Lane, Lanes, Prepared, Say, prepare, started
-from tcl.bench.peers.names import OURS, TUNED
 from tcl.bench.rows import Row
-from tcl.bench.run import as_result
+from tcl.bench.run import as_result, tune, tuned_options
 from tcl.bench.summary import Entry
-from tcl.bench.tuning import tune, tuned_options
+from tcl.bench.task import OURS, TUNED
 from tcl.common.dataclass import dataclass
 
 _AHEAD = 2

@@ -16,8 +16,8 @@ from benchmarks.gpu.report import (
     own_bar,
     suite,
 )
-from tcl.bench.peers.names import OURS, TUNED
 from tcl.bench.summary import Result
+from tcl.bench.task import OURS, TUNED
 from tcl.common.number_format import duration
 
 

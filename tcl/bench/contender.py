@@ -18,8 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from tcl.bench.peers.names import DEFAULT, TUNED
-from tcl.bench.task import Array, Task
+from tcl.bench.task import DEFAULT, TUNED, Array, Task
 from tcl.tuner.measure.placement import aligned
 
 _THREAD_VARIABLES = (

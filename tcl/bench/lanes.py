@@ -16,10 +16,9 @@ import numpy as np
 
 from tcl.arrays.random_inputs import random_inputs
 from tcl.bench.contender import Contender, ContenderError, Spec
-from tcl.bench.peers.names import TUNED
 from tcl.bench.rows import Row
 from tcl.bench.summary import Entry
-from tcl.bench.task import Array, Task
+from tcl.bench.task import TUNED, Array, Task
 from tcl.codegen.common.dtypes import numpy_dtype
 from tcl.executors.call_kernels import size
 from tcl.tuner.measure.correctness import accumulation_depths, mismatch

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from tcl.bench.ceilings import Ceilings
-from tcl.bench.peers.names import DEFAULT
 from tcl.bench.rows import SHAPES, SUITE_KINDS, TYPED
 from tcl.bench.summary import (
     NEAR,
@@ -27,6 +26,7 @@ from tcl.bench.summary import (
     shift,
     summarise,
 )
+from tcl.bench.task import DEFAULT
 from tcl.common.errors import ArgumentError
 
 SCHEMA = 2

@@ -15,8 +15,8 @@ from statistics import median
 from typing import Any, TypeAlias
 
 from tcl.bench.ceilings import Ceilings
-from tcl.bench.peers.names import DEFAULT, OURS, TUNED
 from tcl.bench.rows import KINDS, SUITE_KINDS
+from tcl.bench.task import DEFAULT, OURS, TUNED
 from tcl.codegen.loopir.cost import Cost
 
 

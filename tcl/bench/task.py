@@ -9,6 +9,14 @@ from typing import Any, Protocol, TypeAlias
 
 from tcl.arrays.arguments import Array as Array
 
+DEFAULT = "tcl default"
+TUNED = "tcl tuned"
+OURS = (DEFAULT, TUNED)
+"""Our own kernels: with the untuned default options, and with the tuning cache's best."""
+DEFAULT_FORM = "default"
+TUNED_FORM = "tuned"
+"""Likewise, as forms of one contender."""
+
 
 @dataclass(frozen=True, slots=True)
 class Task:

@@ -11,17 +11,14 @@ from pathlib import Path
 import click
 
 from tcl.bench.contender import PEERS, Spec
-from tcl.bench.peers.names import OURS
-from tcl.bench.picture import draw
 from tcl.bench.report import Report
 from tcl.bench.rows import Row, select
-from tcl.bench.run import BenchSettings, run
-from tcl.bench.tuning import tune
-from tcl.cli.bench_tables import print_report
+from tcl.bench.run import BenchSettings, run, tune
+from tcl.bench.task import OURS
+from tcl.cli.bench_tables import draw, print_report
 from tcl.cli.cache_commands.common import named_cache, needed, writable_cache, write_text
 from tcl.cli.common import cache_option, fail, make_folder, reporting
-from tcl.cli.output import write_over
-from tcl.cli.signals import exit_code
+from tcl.cli.output import exit_code, write_over
 from tcl.common.errors import ArgumentError
 from tcl.common.extras import installing
 from tcl.common.files import MOST_DATA, read_text

@@ -22,8 +22,7 @@ from tcl.cli.cache_commands.common import (
     plain,
     write_text,
 )
-from tcl.cli.common import cache_option, read, report, reporting
-from tcl.cli.json_output import json_option, print_json
+from tcl.cli.common import cache_option, json_option, print_json, read, report, reporting
 from tcl.cli.tables import plain_table, print_table
 from tcl.codegen.common.version import CODEGEN_VERSION
 from tcl.codegen.options.options import MappingOptions

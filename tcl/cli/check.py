@@ -10,8 +10,16 @@ from pathlib import Path
 import click
 
 from tcl.arrays.annotations import parse_sizes, read_annotations
-from tcl.cli.common import entry_option, pick, read, report, reporting, sizes_given
-from tcl.cli.json_output import json_option, print_json
+from tcl.cli.common import (
+    entry_option,
+    json_option,
+    pick,
+    print_json,
+    read,
+    report,
+    reporting,
+    sizes_given,
+)
 from tcl.common.errors import TclError
 from tcl.grammar.check.definitions import check
 from tcl.grammar.ranges.findings import findings, size_finding

@@ -25,16 +25,15 @@ from tcl.cli.common import make_folder, report
 from tcl.cli.grid_file import GridPoint
 from tcl.cli.grid_plan import PlannedPoint, make_plan
 from tcl.cli.kernels import Work
+from tcl.cli.output import counted, exit_code, handlers_kept
 from tcl.cli.progress_json import JsonProgress
-from tcl.cli.signals import counted, exit_code, handlers_kept
 from tcl.cli.tables import plain_table, print_table
 from tcl.cli.tuned import Ended, TuneSession
 from tcl.cluster import LOCAL, workplace
 from tcl.common.errors import TclError
 from tcl.common.number_format import duration, plural, ratio_text
 from tcl.grammar.syntax.errors import SourceError
-from tcl.progress.state import minutes
-from tcl.progress.words import verdict
+from tcl.progress.state import minutes, verdict
 from tcl.tuner.cache.tuning_cache import TuningCache
 from tcl.tuner.run.workplace import Workplace
 

@@ -18,13 +18,14 @@ from tcl.cli.common import (
     cache_option,
     choose,
     entry_option,
+    json_option,
     load,
+    print_json,
     reporting,
     sizes_option,
     threads_option,
     without_threads,
 )
-from tcl.cli.json_output import json_option, print_json
 from tcl.codegen.compiler import compiler_for
 from tcl.codegen.cpu.thread_count import thread_count
 from tcl.codegen.devices.cpu import CpuProfile

@@ -17,8 +17,7 @@ from collections.abc import Mapping
 from typing import Any, TextIO, TypeAlias, assert_never
 
 from tcl.codegen.options.options import MappingOptions
-from tcl.progress.state import Event
-from tcl.progress.words import FIRST, verdict
+from tcl.progress.state import FIRST, Event, verdict
 from tcl.tuner.run import events
 
 _Candidate: TypeAlias = events.Candidate[MappingOptions]

@@ -29,10 +29,10 @@ from tcl.bench.turns import interleaved
 from tcl.cli.cache_commands.common import how_to_load, writable_cache
 from tcl.cli.common import check_varying, choose, report
 from tcl.cli.kernels import Work, parse_options
+from tcl.cli.output import counted, exit_code, handlers, restore
 from tcl.cli.peers import peers, won
 from tcl.cli.progress_json import JsonProgress, decided
 from tcl.cli.settings import own_names, search_config
-from tcl.cli.signals import counted, exit_code, handlers, restore
 from tcl.cli.tables import plain_table
 from tcl.cluster import LOCAL, workplace
 from tcl.codegen.cpu.thread_count import thread_count
@@ -43,8 +43,7 @@ from tcl.codegen.options.options import MappingOptions
 from tcl.common.number_format import duration, plural, ratio_text
 from tcl.progress.console import Console
 from tcl.progress.panel import Progress
-from tcl.progress.state import Event
-from tcl.progress.words import BESIDE, UNTUNED, name_of, reading, winner_name
+from tcl.progress.state import BESIDE, UNTUNED, Event, name_of, reading, winner_name
 from tcl.report.data import SearchLog, collect
 from tcl.report.page import write_page
 from tcl.selection.best_options import DEFAULT, Query

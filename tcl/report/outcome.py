@@ -9,7 +9,7 @@ from tcl.bench.roofline import describe_ceilings, quantity
 from tcl.common.number_format import duration, ratio_text
 from tcl.html.charts import bar
 from tcl.html.markup import Child, Markup, join, table, table_row, tag
-from tcl.progress.words import BESIDE, name_of, verdict, winner_name
+from tcl.progress.state import BESIDE, name_of, verdict, winner_name
 from tcl.report.data import Candidate, Page
 from tcl.tuner.measure.placement import shown
 from tcl.tuner.measure.verdict import Verdict

@@ -14,7 +14,7 @@ from tcl.codegen.options.nest_options import OPTIONS
 from tcl.common.number_format import duration, plural
 from tcl.html.charts import HALF, ChartDot, ChartLine, Ticks, bar, legend, times_chart
 from tcl.html.markup import Markup, table, table_row, tag
-from tcl.progress.words import FIRST
+from tcl.progress.state import FIRST
 from tcl.report.data import Candidate, Page, SearchLog, Try
 from tcl.report.outcome import sentence
 from tcl.tuner.cache.merge import Results

@@ -13,8 +13,7 @@ import numpy as np
 import tcl
 from benchmarks.gpu.clock import DeviceForm, Run
 from benchmarks.gpu.peers.cupy_peer import CupyBase
-from tcl.bench.peers.names import DEFAULT_FORM, TUNED_FORM
-from tcl.bench.task import Array, Task
+from tcl.bench.task import DEFAULT_FORM, TUNED_FORM, Array, Task
 from tcl.codegen.common.dtypes import numpy_dtype
 from tcl.codegen.cuda.run.cubin_store import cubin
 from tcl.codegen.cuda.run.occupancy import occupancy

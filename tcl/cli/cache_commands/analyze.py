@@ -16,8 +16,7 @@ from tcl.cli.tables import plain_table, print_table
 from tcl.common.errors import ArgumentError
 from tcl.common.extras import installing
 from tcl.common.number_format import plural
-from tcl.report.cache_analysis import FORMULA, ReportSection, markdown, sections
-from tcl.report.cache_picture import draw
+from tcl.report.cache_analysis import FORMULA, ReportSection, draw, markdown, sections
 from tcl.tuner.cache.analysis import CacheAnalysis, analyse
 
 _MOST = 6

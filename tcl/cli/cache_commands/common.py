@@ -20,12 +20,12 @@ from tcl.cli.common import (
     choose,
     entry_option,
     fail,
+    print_json,
     sizes_option,
     threads_option,
     varying_option,
     without_threads,
 )
-from tcl.cli.json_output import print_json
 from tcl.cli.kernels import Work
 from tcl.codegen.common.dtypes import numpy_dtype
 from tcl.codegen.cpu.thread_count import thread_count

@@ -12,8 +12,7 @@ import click
 from tcl.arrays.annotations import parse_sizes
 from tcl.cli.cache_commands import shapes as cache_shapes
 from tcl.cli.cache_commands.common import SHORT, existing, key_data, layouts_of, moment, plain
-from tcl.cli.common import cache_option, choose, reporting, was_given
-from tcl.cli.json_output import json_option, print_json
+from tcl.cli.common import cache_option, choose, json_option, print_json, reporting, was_given
 from tcl.cli.tables import plain_table, print_with_lines
 from tcl.common.errors import ArgumentError
 from tcl.common.number_format import duration, plural

@@ -25,7 +25,7 @@ from tcl.cli.cache_commands.common import (
 from tcl.cli.common import cache_option, fail, file_argument, reporting, was_given
 from tcl.cli.tables import plain_table, print_with_lines
 from tcl.common.number_format import duration, plural
-from tcl.progress.words import FINALS, FIRST
+from tcl.progress.state import FINALS, FIRST
 from tcl.selection.best_options import Query, stand_in
 from tcl.selection.near_sizes import Adopted, judged
 from tcl.selection.tune_modes import tune_modes

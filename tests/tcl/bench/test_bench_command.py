@@ -13,10 +13,10 @@ from click.testing import CliRunner
 from click.testing import Result as Ended
 
 from tcl.bench.ceilings import Ceilings
-from tcl.bench.peers.names import DEFAULT, TUNED
 from tcl.bench.report import Report
 from tcl.bench.run import BenchSettings
 from tcl.bench.summary import Entry, Result
+from tcl.bench.task import DEFAULT, TUNED
 from tcl.cli import main
 from tcl.tuner.cache.tuning_cache import TuningCache
 

@@ -47,10 +47,10 @@ from benchmarks.gpu.table import lines
 from tcl.backends.targets import target
 from tcl.bench.contender import Contender, Spec
 from tcl.bench.lanes import ExpectedResults, prepare
-from tcl.bench.peers.names import DEFAULT, TUNED
 from tcl.bench.rows import SUITE, Row
 from tcl.bench.run import as_result
 from tcl.bench.summary import Result
+from tcl.bench.task import DEFAULT, TUNED
 from tcl.codegen.options.options import MappingOptions
 from tcl.common.errors import ArgumentError
 from tcl.tuner.config import TunerConfig
@@ -641,7 +641,7 @@ def test_options_come_from_a_search_and_from_the_cache(
     small = TunerConfig(generations=1, population=2, threads=1, seed=0)
     monkeypatch.setattr("tcl.bench.tuning.TunerConfig", lambda **settings: small)
     emulated = target("cuda-emulated", 1)
-    for module in ("tcl.tuning", "tcl.bench.tuning"):
+    for module in ("tcl.tuning", "tcl.bench.run"):
         monkeypatch.setattr(f"{module}.target", lambda device, threads: emulated)
     row = rehearsed(gpu_rows("row sum*", quick=True)[0])
     cache = tmp_path / "c.db"

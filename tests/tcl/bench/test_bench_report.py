@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from tcl.bench.ceilings import Ceilings
-from tcl.bench.peers.names import DEFAULT, TUNED
 from tcl.bench.report import Report, bars
 from tcl.bench.rows import TYPED
 from tcl.bench.summary import (
@@ -24,6 +23,7 @@ from tcl.bench.summary import (
     shift,
     summarise,
 )
+from tcl.bench.task import DEFAULT, TUNED
 from tcl.common.errors import ArgumentError
 
 # Reports.

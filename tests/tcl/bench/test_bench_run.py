@@ -18,11 +18,10 @@ from tcl.bench import contender
 from tcl.bench.ceilings import Meter
 from tcl.bench.contender import PEERS, Contender, ContenderError, Spec
 from tcl.bench.peers import numpy_peer
-from tcl.bench.peers.names import DEFAULT, OURS, TUNED
 from tcl.bench.report import Report
 from tcl.bench.rows import ROWS, Row
-from tcl.bench.run import BenchSettings, run
-from tcl.bench.tuning import tune
+from tcl.bench.run import BenchSettings, run, tune
+from tcl.bench.task import DEFAULT, OURS, TUNED
 from tcl.common.errors import ArgumentError
 from tcl.tuner.config import TunerConfig
 

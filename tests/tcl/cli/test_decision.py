@@ -21,7 +21,7 @@ from tcl.cli.progress_json import JsonProgress
 from tcl.common.number_format import duration, ratio_text
 from tcl.progress.console import Console
 from tcl.progress.panel import Progress
-from tcl.progress.words import BESIDE, FIRST
+from tcl.progress.state import BESIDE, FIRST
 from tcl.report.data import SearchLog, collect
 from tcl.report.page import render
 from tcl.tuner.cache.tuning_cache import TuningCache
