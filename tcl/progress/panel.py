@@ -99,8 +99,6 @@ class Progress:
         self._drawn = 0
         """Columns of the last frame."""
         self._said: list[str] = []
-        self.signalled = ""
-        """The first signal that ended the search."""
         self._live: Live | Cell | None = None
         if notebook:
             self._live = Cell(self.panel, _WIDTH + _ROOM)
@@ -127,8 +125,6 @@ class Progress:
     def report(self, event: Event) -> None:
         """Take one event."""
         self._state.take(event)
-        if isinstance(event, events.Interrupted) and "SIG" in event.reason:
-            self.signalled = self.signalled or event.reason
         if isinstance(event, events.Finished):
             self._leave_frame()
         elif isinstance(self._live, Cell):

@@ -144,7 +144,7 @@ def render(page: Page) -> str:
     )
     log = page.log
     subtitle = f"Tuned by tcl: {len(log.tries)} candidates in {log.seconds:.0f} s"
-    subtitle += f"; ended early by {log.ended_by}" if log.ended_by else ""
+    subtitle += "".join(f"; ended early by {reason}" for reason in log.interruptions[-1:])
     body = tag(
         "body",
         tag("header", tag("h1", page.title), tag("p", subtitle, class_="soft")),

@@ -14,8 +14,8 @@ from tcl.codegen.options.nest_options import OPTIONS
 from tcl.common.number_format import duration, plural
 from tcl.html.charts import HALF, ChartDot, ChartLine, Ticks, bar, legend, times_chart
 from tcl.html.markup import Markup, table, table_row, tag
-from tcl.progress.state import FIRST
-from tcl.report.data import Candidate, Page, SearchLog, Try
+from tcl.progress.state import FIRST, Candidate, SearchState, Try
+from tcl.report.data import Page
 from tcl.report.outcome import sentence
 from tcl.tuner.cache.merge import Results
 from tcl.tuner.cache.ranking import Record
@@ -65,7 +65,7 @@ def candidates_section(page: Page) -> Markup | None:
 
 def _candidate_row(page: Page, number: int, each: Try, raced: Candidate | None) -> Markup:
     candidate = each.candidate
-    best = page.log.best
+    best = page.log.decision.winner
     won = best is not None and candidate.options == best.options
     finals = "" if raced is None or raced.time is None else duration(raced.time)
     return table_row(
@@ -167,13 +167,13 @@ def _title(number: int, each: Try) -> str:
     return f"evaluation {number}, generation {candidate.generation}: {what}\n{options}"
 
 
-def _kind(log: SearchLog, each: Try) -> str:
-    best = log.best
+def _kind(log: SearchState, each: Try) -> str:
+    best = log.decision.winner
     return "winner" if best is not None and each.candidate.options == best.options else "dot"
 
 
 def _best_so_far(
-    log: SearchLog, name: str, label: str, places: list[float], least: float
+    log: SearchState, name: str, label: str, places: list[float], least: float
 ) -> Markup:
     """The tries at these places, of which the axis shows so many at least, and the best so far."""
     dots = [
@@ -190,7 +190,7 @@ def _best_so_far(
     return times_chart(name, ticks, dots, [ChartLine(points, "best", steps=True)])
 
 
-def _by_generation(log: SearchLog) -> Markup:
+def _by_generation(log: SearchState) -> Markup:
     generations: dict[int, list[tuple[int, Try]]] = {}
     for number, each in enumerate(log.tries, 1):
         generations.setdefault(each.candidate.generation, []).append((number, each))
@@ -283,7 +283,7 @@ def _values_chart(page: Page, influence: Influence) -> Markup:
 
 def knobs_section(page: Page) -> Markup | None:
     """All knobs, as they were and as they are; and the options that they stand for."""
-    start, best = page.log.start, page.log.best
+    start, best = page.log.decision.start, page.log.decision.winner
     if best is None:
         return None
     size = page.space.cardinality  # which may have thousands of digits
