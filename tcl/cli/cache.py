@@ -7,10 +7,6 @@ from pathlib import Path
 
 import click
 
-from tcl.cli.cache_commands import analyze as cache_analyze
-from tcl.cli.cache_commands import inspect as cache_inspect
-from tcl.cli.cache_commands import shapes as cache_shapes
-from tcl.cli.cache_commands import show as cache_show
 from tcl.cli.cache_commands.common import (
     SHORT,
     existing,
@@ -22,6 +18,8 @@ from tcl.cli.cache_commands.common import (
     plain,
     write_text,
 )
+from tcl.cli.cache_commands.inspect import analyze, inspect
+from tcl.cli.cache_commands.show import best, list_shapes, shape_data, show, why
 from tcl.cli.common import cache_option, json_option, print_json, read, report, reporting
 from tcl.cli.tables import plain_table, print_table
 from tcl.codegen.common.version import CODEGEN_VERSION
@@ -69,7 +67,7 @@ def list_(as_json: bool, path: Path | None) -> None:
         return
     summaries = cache.list()
     if as_json:
-        launches = map(cache_shapes.data, block_results.stored_shapes(cache))
+        launches = map(shape_data, block_results.stored_shapes(cache))
         print_json([*map(_listed, summaries), *launches])
         return
     devices: dict[str, list[tuple[Summary, int]]] = {}
@@ -89,7 +87,7 @@ def list_(as_json: bool, path: Path | None) -> None:
                 *(plain(key.codegen_version), key.digest[:SHORT]),
             )
         print_table(table)
-    shapes = cache_shapes.listed(cache)
+    shapes = list_shapes(cache)
     besides = f" and {plural(shapes, 'launch shape')}" if shapes else ""
     click.echo(f"{plural(len(summaries), 'key')}{besides} in {cache.path}")
 
@@ -241,8 +239,5 @@ def _added_text(done: Added) -> str:
     return f"{plural(done.added, 'result')} added{known}"
 
 
-for _each in (
-    *(cache_show.best, cache_show.show, cache_show.why),
-    *(cache_inspect.inspect, cache_analyze.analyze),
-):
+for _each in (best, show, why, inspect, analyze):
     command.add_command(_each)
