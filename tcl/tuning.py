@@ -28,7 +28,7 @@ from tcl.common.scratch_folder import workspace
 from tcl.common.shown import kind_of, shown
 from tcl.executors.call_inputs import inputs_of
 from tcl.executors.calls import Calls
-from tcl.executors.settings import Settings
+from tcl.executors.dispatch import Settings
 from tcl.grammar.ranges.sized import SizedDef
 from tcl.grammar.tree.checked import CheckedDef
 from tcl.progress.shown import shown_progress

@@ -27,7 +27,7 @@ from tcl.codegen.passes.cpu.steps import DIVIDING, LOOPS, MARKS, STEPS
 from tcl.codegen.passes.fusion.chunk_order import OrderChunks
 from tcl.codegen.passes.fusion.groups import FusionGroup, fusion_groups
 from tcl.codegen.passes.fusion.siblings import Sibling
-from tcl.codegen.schedule.parts import with_parts
+from tcl.codegen.schedule.parts import with_parts, with_scatters
 from tcl.codegen.schedule.plan import NestPlan, Plan, asked_for, planned, with_chunks
 from tcl.common.errors import OptionsError
 from tcl.grammar.ranges.sized import SizedDef
@@ -121,7 +121,7 @@ def _new_plan(program: ir.Program, options: MappingOptions, device: CpuProfile) 
         own.check_on(device.kind, f"nest {nest.name}")
     if options.preset in MODELLED:
         nests = _with_parts_for_threads(program, nests, device, options.preset)
-    program, nests = with_parts(program, nests)
+    program, nests = with_parts(*with_scatters(program, nests))
     if all(nest.complete_on(device.kind) for nest in nests.values()):
         return CpuPlan(device, program, nests)
     preset = CpuPreset.named(options.preset, program, device)

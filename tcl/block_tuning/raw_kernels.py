@@ -14,7 +14,7 @@ from tcl.backends.cuda_harness import TIMING, Device
 from tcl.block_tuning.candidates import Block, LaunchShape, default_blocks, sizes_of
 from tcl.block_tuning.target import LaunchTarget
 from tcl.codegen.cuda.emit.module import Launch
-from tcl.codegen.cuda.run.occupancy import Resources, occupancy
+from tcl.codegen.cuda.run.compile import Resources, occupancy
 from tcl.codegen.devices.cupy_driver import WITHOUT_ASKING, cupy
 from tcl.codegen.devices.gpu import GpuProfile, of_device
 from tcl.codegen.options.knobs import Value

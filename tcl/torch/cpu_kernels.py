@@ -9,7 +9,7 @@ from typing import Any, TypeAlias, cast
 
 import torch
 
-from tcl.arrays.shadow import memory_view
+from tcl.arrays.libraries import memory_view
 from tcl.codegen.common.dtypes import numpy_dtype
 from tcl.codegen.cpu.run.launch import Launcher, lengths
 from tcl.common.errors import ArgumentError

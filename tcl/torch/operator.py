@@ -13,8 +13,7 @@ from torch.autograd import forward_ad
 from tcl.arrays.arguments import Wanted, check_count, input_array
 from tcl.arrays.user_input import SourceLike, check_flag, in_order
 from tcl.common.errors import ArgumentError
-from tcl.executors.dispatch import Kernels
-from tcl.executors.settings import OptionsLike, Settings
+from tcl.executors.dispatch import Kernels, OptionsLike, Settings
 from tcl.torch.gradients import recorded
 from tcl.torch.registration import NAMESPACE, registered
 from tcl.torch.stub import failures

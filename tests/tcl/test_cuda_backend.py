@@ -34,8 +34,7 @@ from tcl.cli.tuned import TuneSession
 from tcl.codegen.common.envelope import seal, unseal
 from tcl.codegen.cuda.emit.module import CudaModule, Launch
 from tcl.codegen.cuda.emulator import why_not
-from tcl.codegen.cuda.run.compile import Cubin
-from tcl.codegen.cuda.run.occupancy import Resources
+from tcl.codegen.cuda.run.compile import Cubin, Resources
 from tcl.codegen.devices.gpu import A100, H100, T4, GpuProfile
 from tcl.codegen.options.nest_options import NestOptions
 from tcl.codegen.options.options import MappingOptions

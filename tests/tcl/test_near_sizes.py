@@ -24,8 +24,7 @@ from tcl.codegen.devices.gpu import H200
 from tcl.codegen.options.options import DEFAULT, MappingOptions
 from tcl.common import warn
 from tcl.common.errors import CacheError
-from tcl.executors.dispatch import Kernels
-from tcl.executors.settings import Settings
+from tcl.executors.dispatch import Kernels, Settings
 from tcl.grammar.check.definitions import check
 from tcl.grammar.ranges.inference import infer
 from tcl.selection import near_sizes

@@ -5,17 +5,16 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from bisect import bisect
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import accumulate, islice
 from random import Random
-from typing import cast
 
 import numpy as np
 
 from tcl.tuner.space.around import Change, singles
 from tcl.tuner.space.search_space import Config, ConfigSpace
 from tcl.tuner.strategies.features import Features
-from tcl.tuner.strategies.strategy import SearchSettings, State, Strategy
+from tcl.tuner.strategies.strategy import SearchSettings, Strategy
 
 ENOUGH_TO_BREED = 3
 """With fewer parents there is nothing to mix."""
@@ -194,12 +193,3 @@ class Evolution(Strategy):
     @abstractmethod
     def _children(self, count: int) -> list[Config]:
         """The next ``count``, by now in memory; what they lack is drawn at random."""
-
-    def state(self) -> State:
-        own = {"begun": self._begun, "rooted": self._rooted, "rest": self.rest}
-        return {**super().state(), **own}
-
-    def restore(self, state: Mapping[str, object]) -> None:
-        super().restore(state)
-        self._begun, self._rooted = bool(state["begun"]), bool(state.get("rooted"))
-        self.rest = cast(int, state.get("rest", 0))

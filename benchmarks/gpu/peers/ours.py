@@ -15,8 +15,7 @@ from benchmarks.gpu.clock import DeviceForm, Run
 from benchmarks.gpu.peers.cupy_peer import CupyBase
 from tcl.bench.task import DEFAULT_FORM, TUNED_FORM, Array, Task
 from tcl.codegen.common.dtypes import numpy_dtype
-from tcl.codegen.cuda.run.cubin_store import cubin
-from tcl.codegen.cuda.run.occupancy import occupancy
+from tcl.codegen.cuda.run.compile import cubin, occupancy
 from tcl.codegen.options.options import MappingOptions
 from tcl.executors import machine
 from tcl.executors.call_kernels import size

@@ -118,6 +118,9 @@ def _body(group: FusionGroup, fills: Fills, scratch: list[ir.Tensor]) -> ir.Stat
         made = ended(group, *results(store, group.siblings, ()))
         each = ir.Block((*nest.prefetched, *point.lets, *point.kept, *made))
         return wrap(nest.loops, each, fills)
+    if point.scatters:
+        update = ir.Update(point.target, point.op, point.value)
+        return wrap(nest.loops, ir.Block((*point.lets, update)), fills)
     if any(d.reduction and d.extent == 0 for d in nest.dims):
         return cleared(nest)
     loops = Levels.from_nest(nest)

@@ -116,6 +116,10 @@ def _group(group: FusionGroup, known: BlockResults) -> list[ir.Statement]:
     if point.op == "=":
         made = ended(group, *results(ir.Store(point.target, point.value), group.siblings, ()))
         return [*first, wrap(inner, ir.Block((*point.lets, *made)), fills)]
+    if point.scatters:
+        update = ir.Update(point.target, point.op, point.value)
+        each = ir.Block((*point.lets, update))
+        return [*first, wrap(inner, each, fills) if nest.points else ir.Block(())]
     if nest.running is None and any(d.reduction and d.extent == 0 for d in nest.dims):
         return [*first, cleared(nest)]
     if nest.running is not None:
