@@ -20,7 +20,7 @@ from tcl.codegen.reference.scalars import (
     integer_constant,
     literal,
     loaded,
-    negative,
+    negation,
 )
 from tcl.grammar.ranges.sized import SizedDef, SizedStatement
 from tcl.grammar.syntax.types import BOOL, INDEX, INT64, UINT64, Kind
@@ -143,7 +143,7 @@ class Emitter:
                 code = yield operand, exact
                 if exact:
                     return _apply("(-{})", code)
-                return _apply("(not {})" if op == "!" else negative(type_), code)
+                return _apply("(not {})" if op == "!" else negation(type_), code)
             case Binary(op):
                 if op in ("&&", "||"):
                     return (yield from self._lazy(node))

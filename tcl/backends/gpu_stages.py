@@ -46,7 +46,7 @@ def text(name: str, program: ir.Built, cost: Cost, profile: GpuProfile) -> str:
     predictions = [predict(c) for c in counts]
     lines = [f"{name} on {profile.name} ({profile.architecture})"]
     for position, (own, prediction) in enumerate(zip(counts, predictions, strict=True)):
-        lines += ["", f"kernel {name}_{position}", *_aligned(list(_rows(own, prediction)))]
+        lines += ["", f"kernel {name}_{position}", *_aligned(list(_count_rows(own, prediction)))]
     total, least = sum(p.seconds for p in predictions), roofline(cost, profile)
     rows = [
         ("predicted", f"{_micro(total)} with {_micro(LAUNCH)} a launch"),
@@ -56,7 +56,7 @@ def text(name: str, program: ir.Built, cost: Cost, profile: GpuProfile) -> str:
     return "\n".join((*lines, "", *_aligned(rows)))
 
 
-def _rows(counts: KernelCounts, prediction: Prediction) -> Iterator[tuple[str, str]]:
+def _count_rows(counts: KernelCounts, prediction: Prediction) -> Iterator[tuple[str, str]]:
     profile, blocks = counts.profile, max(1, counts.blocks)
     yield "blocks", f"{counts.blocks:,} of {counts.threads} threads"
     full = counts.occupancy

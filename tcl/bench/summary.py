@@ -144,7 +144,7 @@ class Spread:
     high: float
 
     @staticmethod
-    def over(values: Iterable[float | None]) -> Spread | None:
+    def over_runs(values: Iterable[float | None]) -> Spread | None:
         """Of those values that are there; None if none is."""
         found = [v for v in values if v is not None]
         return Spread(median(found), min(found), max(found)) if found else None
@@ -164,11 +164,11 @@ class Line:
 
     def spread(self, quantity: Quantity) -> Spread | None:
         """A quantity over the runs."""
-        return Spread.over(map(quantity, self.runs))
+        return Spread.over_runs(map(quantity, self.runs))
 
     def seconds(self, contender: str, placement: str) -> float | None:
         """Median over the runs of a contender's seconds per call."""
-        found = self.spread(lambda run: _seconds(run, placement, contender))
+        found = self.spread(lambda run: _seconds_of_run(run, placement, contender))
         return None if found is None else found.middle
 
     def all(self, placement: str) -> list[Result]:
@@ -202,7 +202,7 @@ def beside(placement: str, peer: str) -> Quantity:
     def quantity(run: OneRun) -> float | None:
         if placement not in run:
             return None
-        own, other = run[placement].ours, _seconds(run, placement, peer)
+        own, other = run[placement].ours, _seconds_of_run(run, placement, peer)
         return None if own is None or other is None else other / own[1]
 
     return quantity
@@ -211,13 +211,13 @@ def beside(placement: str, peer: str) -> Quantity:
 def shift(run: OneRun) -> float | None:
     """Our time on arrays as NumPy places them over that on aligned ones; tuned, where both are."""
     for name in (TUNED, DEFAULT):
-        here, there = _seconds(run, "aligned", name), _seconds(run, "numpy", name)
+        here, there = _seconds_of_run(run, "aligned", name), _seconds_of_run(run, "numpy", name)
         if here is not None and there is not None:
             return there / here
     return None
 
 
-def _seconds(run: OneRun, placement: str, contender: str) -> float | None:
+def _seconds_of_run(run: OneRun, placement: str, contender: str) -> float | None:
     entry = run[placement].entries.get(contender) if placement in run else None
     return None if entry is None else entry.seconds
 
@@ -225,7 +225,7 @@ def _seconds(run: OneRun, placement: str, contender: str) -> float | None:
 def mean(rows: Sequence[Line], quantity: Quantity) -> Spread | None:
     """The geometric mean over rows, of each run. Rows without the quantity count nowhere."""
     count = max((len(row.runs) for row in rows), default=0)
-    return Spread.over(
+    return Spread.over_runs(
         geometric_mean(quantity(row.runs[i]) for row in rows if i < len(row.runs))
         for i in range(count)
     )

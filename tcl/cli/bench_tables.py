@@ -68,7 +68,7 @@ def _rows(report: Report, threads: int) -> Table:
     rows = lines(report.results_of(threads))
     columns = [
         c
-        for c in _columns(report, threads)
+        for c in _report_columns(report, threads)
         if c.needed is None or any(row.spread(c.needed) is not None for row in rows)
     ]
     table = plain_table("work", *(f">{c.heading}" for c in columns))
@@ -90,7 +90,7 @@ def _rows(report: Report, threads: int) -> Table:
     return table
 
 
-def _columns(report: Report, threads: int) -> Iterator[_Column]:
+def _report_columns(report: Report, threads: int) -> Iterator[_Column]:
     first, ceiling = report.placements[0], report.ceiling(threads)
     results = report.results_of(threads)
     for name in dict.fromkeys(n for r in results for n in r.entries if n not in OURS):
@@ -145,7 +145,7 @@ def _compile_seconds(row: Line, placement: str) -> str:
 
 
 def _middle(row: Line, placement: str, value: Callable[[Result], float | None]) -> str:
-    return _number(Spread.over(map(value, row.all(placement))))
+    return _number(Spread.over_runs(map(value, row.all(placement))))
 
 
 def _number(found: Spread | None) -> str:

@@ -25,7 +25,7 @@ from tcl.cli.common import make_folder, report
 from tcl.cli.grid_file import GridPoint
 from tcl.cli.grid_plan import PlannedPoint, make_plan
 from tcl.cli.kernels import Work
-from tcl.cli.output import counted, exit_code, handlers_kept
+from tcl.cli.output import count_presses, exit_code, handlers_kept
 from tcl.cli.progress_json import JsonProgress
 from tcl.cli.tables import plain_table, print_table
 from tcl.cli.tuned import Ended, TuneSession
@@ -140,7 +140,7 @@ class _Grid:
             rest = [p for p in self.points[len(outcomes) :] if not p.problem]
             pace = took / expected if expected else 1.0
             self._show_done(outcome, seconds, pace * sum(p.ahead(resume=resume)[1] for p in rest))
-        counted([])  # what is left takes a moment
+        count_presses([])  # what is left takes a moment
         outcomes += [PointOutcome(p, LEFT) for p in self.points[len(outcomes) :]]
         self._show_end(outcomes)
         missing = [each.status for each in outcomes if each.status in (FAILED, LEFT)]

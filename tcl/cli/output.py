@@ -90,7 +90,7 @@ def restore(before: list[Any]) -> None:
             signal.signal(number, handler)
 
 
-def counted(presses: list[int]) -> None:
+def count_presses(presses: list[int]) -> None:
     """From now on they do nothing but add their numbers to ``presses``."""
     for number in ENDING:
         if signal.getsignal(number) != signal.SIG_IGN:

@@ -29,7 +29,7 @@ from tcl.bench.turns import interleaved
 from tcl.cli.cache_commands.common import how_to_load, writable_cache
 from tcl.cli.common import check_varying, choose, report
 from tcl.cli.kernels import Work, parse_options
-from tcl.cli.output import counted, exit_code, handlers, restore
+from tcl.cli.output import count_presses, exit_code, handlers, restore
 from tcl.cli.peers import peers, won
 from tcl.cli.progress_json import JsonProgress, decided
 from tcl.cli.settings import own_names, search_config
@@ -168,7 +168,7 @@ class TuneSession:
         # During the search the tuner counts the signals. One that comes just before or after, or a
         # second press of Ctrl+C, must neither be lost nor cost the user the table.
         before = handlers()
-        counted(self.presses)
+        count_presses(self.presses)
         name, inputs = self.work.checked.name, self.work.inputs
         with self.work.indexing(), progress, searches_count(*COMMAND):
             result = tuner.tune(
@@ -188,7 +188,7 @@ class TuneSession:
                     yardstick = self._measured(yardstick)
             except KeyboardInterrupt as stopped:
                 signalled = exit_code(stopped)
-        counted(self.presses)  # what is left takes a moment
+        count_presses(self.presses)  # what is left takes a moment
         self._print_result(result, beside, yardstick, progress)
         problems = self._write_page(log, result.run, yardstick, beside)
         problems += self._saved(result, default=default)
@@ -292,7 +292,7 @@ class TuneSession:
             said |= {"cache": str(self.cache), "unsaved": result.unsaved}
             progress.write("result", said)
         elif result.options is not None:
-            Console().print(_table(self.work.heading, result.decision))
+            Console().print(_decision_table(self.work.heading, result.decision))
             if beside:
                 others = plain_table(BESIDE, ">as long")
                 for name, ratio in beside.items():
@@ -358,7 +358,7 @@ def _always(options: MappingOptions, query: Query) -> MappingOptions:
     return options
 
 
-def _table(title: str, decision: Decision[MappingOptions]) -> Table:
+def _decision_table(title: str, decision: Decision[MappingOptions]) -> Table:
     """Winner and start, with the times that decided, and what they are on each placement."""
     winner, start = decision.winner, decision.start
     assert winner is not None and winner.time is not None

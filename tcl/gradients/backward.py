@@ -7,7 +7,7 @@ from dataclasses import field, replace
 
 from tcl.common.dataclass import dataclass
 from tcl.common.errors import ArgumentError
-from tcl.gradients.forward import Forward, Names, Writer, assign, names_below, ranges_of, shifted
+from tcl.gradients.forward import Forward, Names, Writer, assign, from_first, names_below, ranges_of
 from tcl.gradients.invert import Inversion, Subscript
 from tcl.gradients.phases import Phased, phased
 from tcl.gradients.polynomials import ZERO, Range, of_atom, poly_tree
@@ -84,7 +84,7 @@ class Backward:
             if version in self.active:
                 box = self.formulas.boxes[output]
                 indices = self._spare(len(box))
-                value = apply(seed, *shifted([name(i) for i in indices], box))
+                value = apply(seed, *from_first([name(i) for i in indices], box))
                 self._add_share(version, Share(tuple(indices), value, {}))
         for step in reversed(self.steps):
             if step.after in self.shares:

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from tcl.codegen.passes.cpu import prefetch
     from tcl.codegen.schedule.plan import Plan
     from tcl.tuner.cache import nearby
-    from tcl.tuner.cache.nearby import Raced
+    from tcl.tuner.cache.nearby import RacedOptions
     from tcl.tuner.model import subjects
 else:
     prefetch = Lazy("tcl.codegen.passes.cpu.prefetch")
@@ -97,11 +97,11 @@ def _judged_now(
     return _suggestion(cache, query, by, text, where, otherwise)
 
 
-def adopted(cache: TuningCache, query: Query) -> Adopted | None:
+def adopted(cache: TuningCache, query: Query) -> AdoptedOptions | None:
     """What is used of what a cache knows of other sizes; None if nothing is. Raises
     ``CacheError``."""
     for each in judged(cache, query):
-        if isinstance(each, Adopted):
+        if isinstance(each, AdoptedOptions):
             return each
         about = query.name, query.key.sizes, each.key.sizes, each.reason
         _log.debug("%s on %s: the options for %s are not used: %s", *about)
@@ -146,7 +146,7 @@ class Judged:
 
 
 @dataclass(frozen=True, slots=True)
-class Adopted(Judged):
+class AdoptedOptions(Judged):
     """It is used."""
 
     options: MappingOptions
@@ -167,7 +167,7 @@ def judged(cache: TuningCache, query: Query) -> Iterator[Judged]:
         except TclError as error:  # also of a key of which no def can be
             one = Judged(each.key, f"they do not apply here: {error}")
         yield one
-        if isinstance(one, Adopted):
+        if isinstance(one, AdoptedOptions):
             return
 
 
@@ -179,7 +179,7 @@ def _within(key: CacheKey, other: CacheKey) -> bool:
     return nearby.distance(key, other) <= _FARTHEST
 
 
-def _judged(query: Query, found: Raced, known: list[Raced]) -> Judged:
+def _judged(query: Query, found: RacedOptions, known: list[RacedOptions]) -> Judged:
     """Raises ``TclError``."""
 
     def refused(reason: str) -> Judged:
@@ -216,7 +216,7 @@ def _judged(query: Query, found: Raced, known: list[Raced]) -> Judged:
         return refused(
             f"the model prices them at {price:.2f} of the default here, and at {before:.2f} there"
         )
-    return Adopted(found.key, f"they were {gain:.2f} times as fast as the default", options)
+    return AdoptedOptions(found.key, f"they were {gain:.2f} times as fast as the default", options)
 
 
 def _query_of(query: Query, key: CacheKey) -> Query:

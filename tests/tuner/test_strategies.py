@@ -141,10 +141,10 @@ def test_space_neighbours_differ_in_one_knob() -> None:
 def test_knob_is_rounded_to_powers_of_two() -> None:
     tile = Knob("tile", (0, 2, 3, 48, 64, 111, 333), 0, ordered=True)
     # Nothing, and the whole extent, are no numbers among others.
-    assert [tile.rounded(v) for v in tile.choices] == [0, 2, 2, 64, 64, 64, 333]
-    assert all(ORDER.rounded(v) == v for v in ORDER.choices)
+    assert [tile.nearest_power(v) for v in tile.choices] == [0, 2, 2, 64, 64, 64, 333]
+    assert all(ORDER.nearest_power(v) == v for v in ORDER.choices)
     odd = Knob("odd", (3, 5, 7), 3, ordered=True)
-    assert all(odd.rounded(v) == v for v in odd.choices)
+    assert all(odd.nearest_power(v) == v for v in odd.choices)
 
 
 def test_powers_of_two_are_more_alike() -> None:

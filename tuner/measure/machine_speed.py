@@ -40,7 +40,7 @@ class Taken(Protocol):
 _T = TypeVar("_T", bound=Taken)
 
 
-class ReferenceKernel:
+class Yardstick:
     """A kernel that is timed between candidates, in the process that times these.
 
     ``run`` took ``seconds`` when it was timed as a candidate. ``reset`` is called, untimed, before

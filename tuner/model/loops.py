@@ -113,11 +113,11 @@ class LoopColumns:
         tile = np.minimum(np.where(tile > 0, tile, chunk), chunk)
         results = sum(not d.reduction for d in dims)
 
-        def lanes(value: tuple[int, int] | None) -> tuple[int, int]:
+        def lanes_or_one(value: tuple[int, int] | None) -> tuple[int, int]:
             dim, width = value or (-1, 1)
             return (-1, 1) if width < 2 else (dim if dim >= 0 else results - 1, width)
 
-        lane = coded("vectorize", lanes, 2)
+        lane = coded("vectorize", lanes_or_one, 2)
         dots = np.maximum(sizes("dot", rank, 1), 1)
         base = np.ones((count, rank), np.int64, order="F")
         if any(chosen["mma"].values):
@@ -145,7 +145,9 @@ class LoopColumns:
             vectors=register,
             lane=lane[:, 0],
             width=lane[:, 1],
-            lanes=Column(tuple(map(lanes, chosen["vectorize"].values)), chosen["vectorize"].codes),
+            lanes=Column(
+                tuple(map(lanes_or_one, chosen["vectorize"].values)), chosen["vectorize"].codes
+            ),
             tile_order=coded("order", lambda v: v or natural, rank),
             point_order=coded("inner_order", lambda v: v or natural, rank),
             stage=sizes("stage", reads, -1),

@@ -187,7 +187,7 @@ class Evolution(Strategy):
 
     def _rounded(self, config: Config) -> Config:
         pairs = zip(self.space.knobs, config, strict=True)
-        rounded = tuple(knob.rounded(value) for knob, value in pairs)
+        rounded = tuple(knob.nearest_power(value) for knob, value in pairs)
         return rounded if rounded not in self.seen and self.space.valid(rounded) else config
 
     @abstractmethod

@@ -345,7 +345,7 @@ class Statements:
         if chosen is None:
             self._update(statement, value, scope)
         elif chosen.lanes > 1:
-            inner = self.values.masked(chosen, value, scope)
+            inner = self.values.lanes_where(chosen, value, scope)
             self._update(statement, value, inner, chosen)
         elif self.values.free(value):
             self._update(statement, value, scope, chosen)

@@ -21,7 +21,7 @@ from tcl.codegen.passes.building import (
     result_loops,
     wrap,
 )
-from tcl.codegen.passes.cpu.copies import copy_loops, filled, fixed
+from tcl.codegen.passes.cpu.copies import copy_loops, fill_kernel, fixed
 from tcl.codegen.passes.cpu.fusion_limits import CpuFusionLimits
 from tcl.codegen.passes.cpu.levels import Levels
 from tcl.codegen.passes.cpu.shared_values import with_shared_values
@@ -93,7 +93,7 @@ def _kernels(
             yield ir.Kernel(*made, (nest.space,), ())
         for staged in nest.staged:
             if staged.inside is None:
-                yield filled(nest, staged)
+                yield fill_kernel(nest, staged)
     inside = [_in_chunk(g, scratch) for g in together]
     body = inside[0] if len(inside) == 1 else ir.Block(tuple(inside))
     yield ir.Kernel(grid(together), body, tuple(n.space for n in nests), points)

@@ -196,7 +196,7 @@ def _reduction(
     lets, made = results(ir.Store(point.target, value), group.siblings, combined)
     for let in lets:
         hoisted.kept(let)
-    made = [replace(s, value=hoisted.within(s.value)) for s in made]
+    made = [replace(s, value=hoisted.with_known(s.value)) for s in made]
     last = ended(group, (), made)
     kept = known.forwarded(nest, (*outer, *own), last)
     ends = [wrap(own, ir.Block(part)) for part in kept or [last]]
@@ -228,11 +228,11 @@ class _Hoisted:
         self.statements.append(ir.Declare(let.name, let.value.type, over))
         self.statements.append(wrap(self.own, ir.Accumulate(let.name, "=", let.value)))
 
-    def within(self, value: ir.Value) -> ir.Value:
+    def with_known(self, value: ir.Value) -> ir.Value:
         """The value, with what is combined in it known already."""
         if isinstance(value, ir.Combined):
             return self(value)
-        return rebuilt(value, self.within)
+        return rebuilt(value, self.with_known)
 
 
 _CALLS = 64

@@ -35,7 +35,7 @@ def make(threads: int) -> _Numpy:
     return _Numpy(forms, threads)
 
 
-def blocks(rows: int, row_bytes: int) -> list[slice]:
+def row_blocks(rows: int, row_bytes: int) -> list[slice]:
     """The rows, cut so that a block fits the cache."""
     step = max(1, _BLOCK // max(1, row_bytes))
     return [slice(i, min(rows, i + step)) for i in range(0, rows, step)]
@@ -43,7 +43,7 @@ def blocks(rows: int, row_bytes: int) -> list[slice]:
 
 def by_blocks(out: Array, compute: Callable[[slice, Array], object]) -> Callable[[], Array]:
     """Computes the rows of ``out`` block by block."""
-    cuts = blocks(out.shape[0], 4 * out.shape[1])
+    cuts = row_blocks(out.shape[0], 4 * out.shape[1])
 
     def run() -> Any:
         for cut in cuts:

@@ -29,7 +29,7 @@ from tcl.cli.tables import plain_table, print_table, print_with_lines
 from tcl.common.number_format import duration, plural
 from tcl.progress.state import FINALS, FIRST
 from tcl.selection.best_options import Query, stand_in
-from tcl.selection.near_sizes import Adopted, judged
+from tcl.selection.near_sizes import AdoptedOptions, judged
 from tcl.selection.tune_modes import tune_modes
 from tcl.tuner.cache import block_results
 from tcl.tuner.cache.block_results import StoredShape
@@ -301,7 +301,7 @@ def _say_of_near_sizes(cache: TuningCache, query: Query) -> None:
     """Which of the options for other sizes the user's cache gives these, and why not the others."""
     if tune_modes(None, (query.name,)).mode_of(query.name).name == "predict":
         for each in judged(cache, query):
-            used = "are used" if isinstance(each, Adopted) else "are not used"
+            used = "are used" if isinstance(each, AdoptedOptions) else "are not used"
             click.echo(f"options for {plain(each.key.sizes)} {used}: {each.reason}")
 
 

@@ -639,7 +639,7 @@ def test_options_come_from_a_search_and_from_the_cache(
 ) -> None:
     """For the GPU, which here is an emulated one."""
     small = TunerConfig(generations=1, population=2, threads=1, seed=0)
-    monkeypatch.setattr("tcl.bench.tuning.TunerConfig", lambda **settings: small)
+    monkeypatch.setattr("tcl.bench.run.TunerConfig", lambda **settings: small)
     emulated = target("cuda-emulated", 1)
     for module in ("tcl.tuning", "tcl.bench.run"):
         monkeypatch.setattr(f"{module}.target", lambda device, threads: emulated)

@@ -29,7 +29,7 @@ def test_expectations_of_a_sample_agree_with_all(monkeypatch: pytest.MonkeyPatch
     sizes = {"M": 9, "N": 5, "K": 4}
     arrays = random_inputs(row.checked, sizes)
     everything = expected(row, sizes, arrays)
-    monkeypatch.setattr("tcl.bench.expected._POINTS", 60)
+    monkeypatch.setattr("tcl.bench.lanes._POINTS", 60)
     sample = expected(row, sizes, arrays)
     assert everything.picked is None
     assert sample.picked is not None
@@ -43,7 +43,7 @@ def test_wrong_results_are_found(
     spoil: str, sampled: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if sampled:
-        monkeypatch.setattr("tcl.bench.expected._POINTS", 60)
+        monkeypatch.setattr("tcl.bench.lanes._POINTS", 60)
     row = next(r for r in ROWS if r.entry == "tmm")
     sizes = {"M": 9, "N": 5, "K": 4}
     a, b = random_inputs(row.checked, sizes)

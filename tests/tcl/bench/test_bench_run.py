@@ -103,9 +103,9 @@ def shared(folder: Path) -> Shared:
     peers = (*peers, Spec("missing", "nowhere", "no_such_package"))
     cache, seen = folder / "tuned.db", list[Report]()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("tcl.bench.tuning._GENERATIONS", 1)
+        patch.setattr("tcl.bench.run._GENERATIONS", 1)
         config = partial(TunerConfig, population=4, elites=1)
-        patch.setattr("tcl.bench.tuning.TunerConfig", config)
+        patch.setattr("tcl.bench.run.TunerConfig", config)
         in_threads(patch)
         assert tune([tiny()], 120, cache, 0, lambda text: None) == {}
     settings = replace(QUICK, placements=("aligned", "numpy"))

@@ -135,7 +135,7 @@ def test_closing_table(case: tuple[list[Event], str]) -> None:
     found, _ = case
     decision = decision_of(found)
     to = console(terminal=False)
-    to.print(tuned._table("mm", decision))
+    to.print(tuned._decision_table("mm", decision))
     text = written(to)
     times, ratios = figures(found)
     assert set(TIME.findall(text)) <= times

@@ -10,7 +10,7 @@ from typing import Any
 
 from tcl.codegen.devices.cpu import CpuProfile
 from tcl.codegen.loopir import ir
-from tcl.codegen.options.kinds import Lanes
+from tcl.codegen.options.kinds import VectorLanes
 from tcl.codegen.options.knobs import Knob, Value
 from tcl.codegen.options.nest_options import OPTIONS, NestOptions
 from tcl.codegen.options.options import DEFAULT, MappingOptions
@@ -106,7 +106,7 @@ class NestKnobs:
 
         def plain(value: Any) -> Any:
             value = kind.canonical(value)
-            if isinstance(kind, Lanes) and kind.asks(value) and value[0] < 0:
+            if isinstance(kind, VectorLanes) and kind.asks(value) and value[0] < 0:
                 return last, value[1]
             return value
 
