@@ -1,6 +1,7 @@
 """A network that learns, all of its layers in the language, with derived gradients.
 
-Grids of symbols are told apart by the symbol in their first corner: an embedding, a padded convolution, group normalisation, relu, a linear layer and the loss of a softmax. Each is an
+Grids of symbols are told apart by the symbol in their first corner: an embedding, a padded
+convolution, group normalisation, relu, a linear layer and the loss of a softmax. Each is an
 operator of torch (``tcl.torch.op``), whose backward def is derived; torch's optimiser takes the
 steps. Beside it the same network of torch's own layers learns from the same numbers.
 
@@ -11,10 +12,12 @@ import argparse
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
 import torch
 from torch.nn import functional
 
 import tcl
+from tcl.bench.turns import compare_in_turns
 
 LAYERS = """
 def embed(float(V, C) Table, int32(N, H, W) Symbol) -> (O) {
@@ -76,8 +79,8 @@ def theirs(symbols: Any, labels: Any, *parameters: Any) -> Any:
 
 def learn(network: Network, steps: int, size: int, batch: int) -> list[float]:
     """The loss of each step, from the same beginning."""
-    random = torch.Generator().manual_seed(0)
-    symbols, embedded, kinds, filters = 8, 3, 4, GROUPS * CHANNELS
+    random, filters = torch.Generator().manual_seed(0), GROUPS * CHANNELS
+    symbols, embedded, kinds = 8, 3, 4
     shapes: Sequence[tuple[int, ...]] = (
         *((symbols, embedded), (filters, embedded, 3, 3), (filters,)),
         *((GROUPS, CHANNELS), (GROUPS, CHANNELS), (kinds, filters, size, size), (kinds,)),
@@ -100,13 +103,17 @@ def main() -> None:
     parser.add_argument("--small", action="store_true", help="small sizes, done in a moment")
     small = parser.parse_args().small
     steps, size, batch = (20, 4, 8) if small else (200, 8, 64)
-    mine, other = (learn(network, steps, size, batch) for network in (ours(), theirs))
-    for step in range(0, steps, steps // 10):
-        print(f"step {step:4}   loss {mine[step]:.5f}   torch {other[step]:.5f}")
-    worst = max(abs(a - b) for a, b in zip(mine, other, strict=True))
-    print(f"the losses differ by {worst:.1e} at most")
-    if worst > 1e-3:
-        raise SystemExit("the two learn differently")
+    network = ours()
+    mine, other = (learn(each, steps, size, batch) for each in (network, theirs))
+    np.testing.assert_allclose(mine, other, rtol=0, atol=1e-4)
+    print(f"loss from {mine[0]:.4f} to {mine[-1]:.4f}, torch's to {other[-1]:.4f}")
+    few = max(1, steps // 20)
+    compare_in_turns(
+        {
+            "tcl": lambda: learn(network, few, size, batch),
+            "torch": lambda: learn(theirs, few, size, batch),
+        }
+    )
 
 
 if __name__ == "__main__":
