@@ -6,7 +6,7 @@ other seeds and nothing known before, and the default and both winners timed in 
     python -m benchmarks.tuned --folder /tmp/auto --auto        # what tune_mode="auto" finds
 
 What ``--folder`` has is not done again, so that a run may end at any time. Times are those of
-``tcl.tuner.measure.race.race``: in turns, on arrays at 64 bytes and as NumPy places them.
+``tcl.tuner.measure.paired.race``: in turns, on arrays at 64 bytes and as NumPy places them.
 """
 
 from __future__ import annotations

@@ -76,7 +76,7 @@ class PointOutcome:
     def as_data(self) -> dict[str, Any]:
         """As JSON has it."""
         what = {"status": self.status, "reason": self.reason or None}
-        return {**_identity(self.point), **what, "before": self.before, "after": self.after}
+        return {**_point_identity(self.point), **what, "before": self.before, "after": self.after}
 
 
 def tune_grid(points: Sequence[GridPoint], wishes: Wishes, *, dry_run: bool) -> int:
@@ -164,7 +164,7 @@ class _Grid:
             return 0, outcome(FAILED, problem)
         self._tell(
             "point",
-            {**_identity(point), "of": len(self.points)},
+            {**_point_identity(point), "of": len(self.points)},
             f"\npoint {point.number} of {len(self.points)}: {point.title}",
         )
         try:
@@ -218,7 +218,7 @@ class _Grid:
         if self.events is not None:
             planned = [
                 {
-                    **_identity(p),
+                    **_point_identity(p),
                     "candidates": count,
                     "estimate": seconds,
                     "done": p.done,
@@ -282,7 +282,7 @@ class _Grid:
         self._tell("grid done", {"points": results, "message": sentence}, sentence)
 
 
-def _identity(point: PlannedPoint) -> dict[str, Any]:
+def _point_identity(point: PlannedPoint) -> dict[str, Any]:
     about = point.about
     who = {"point": point.number, "entry": about.checked.name, "sizes": dict(about.sizes)}
     return {**who, "threads": point.threads, "device": point.target.name}

@@ -27,10 +27,10 @@ from tcl.common.number_format import plural
 from tcl.grammar.ranges.inference import infer
 from tcl.grammar.ranges.sized import SizedDef
 from tcl.grammar.syntax.errors import SourceError
+from tcl.tuner.cache.insight import pace, typical_pace
 from tcl.tuner.cache.tuning_cache import CacheKey, TuningCache
 from tcl.tuner.config import TunerConfig
 from tcl.tuner.run.checkpoint import SavedSearch, SearchBusyError
-from tcl.tuner.run.cost_estimate import pace, typical_pace
 from tcl.tuner.run.workplace import check_cores
 from tcl.tuning import STARTS
 from tcl.workers.process_memory import in_words, total_memory

@@ -44,11 +44,10 @@ from tcl.tuner.model.file import read, text_of
 from tcl.tuner.model.lookup import file_name, lookup
 from tcl.tuner.model.model import Model
 from tcl.tuner.model.ranking import ranked
-from tcl.tuner.model.subjects import Device
-from tcl.tuner.training.evaluate import Evaluation
-from tcl.tuner.training.evaluate import evaluate as evaluated_apart
+from tcl.tuner.model.subject import Device
 from tcl.tuner.training.history import History, history, reasons
-from tcl.tuner.training.learn import learn, manifest, manifest_path, predictor
+from tcl.tuner.training.learn import Evaluation, learn, manifest, manifest_path, predictor
+from tcl.tuner.training.learn import evaluate as evaluated_apart
 
 _files = click.argument("files", nargs=-1, type=click.Path(path_type=Path))
 _trees = click.option(

@@ -75,7 +75,7 @@ def handlers_kept() -> Iterator[None]:
     try:
         yield
     finally:
-        restore(before)
+        restore_handlers(before)
 
 
 def handlers() -> list[Any]:
@@ -83,7 +83,7 @@ def handlers() -> list[Any]:
     return [signal.getsignal(number) for number in ENDING]
 
 
-def restore(before: list[Any]) -> None:
+def restore_handlers(before: list[Any]) -> None:
     """Set ``handlers`` back."""
     for number, handler in zip(ENDING, before, strict=True):
         if handler is not None:  # None: not Python's, so that nothing here has changed it

@@ -29,7 +29,7 @@ from tcl.bench.turns import interleaved
 from tcl.cli.cache_commands.common import how_to_load, writable_cache
 from tcl.cli.common import check_varying, choose, report
 from tcl.cli.kernels import Work, parse_options
-from tcl.cli.output import count_presses, exit_code, handlers, restore
+from tcl.cli.output import count_presses, exit_code, handlers, restore_handlers
 from tcl.cli.peers import peers, won
 from tcl.cli.progress_json import JsonProgress, decided
 from tcl.cli.settings import own_names, search_config
@@ -179,7 +179,7 @@ class TuneSession:
             )
         signalled = self._signalled(log.signalled)
         if not signalled:
-            restore(before)
+            restore_handlers(before)
         beside: dict[str, float] = {}
         if result.options is not None and self.target.name == "cpu" and not signalled:
             try:

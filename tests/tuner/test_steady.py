@@ -13,8 +13,7 @@ from tuner_fakes import QUICK, FakeBackend, FakeOptions
 
 from tcl.tuner.measure.cores import Others, busy_seconds
 from tcl.tuner.measure.evaluate import Evaluator, Timed, compute_reference
-from tcl.tuner.measure.machine_speed import SHARE, Yardstick, settled
-from tcl.tuner.measure.reliability import ENOUGH, KERNELS, Doubts
+from tcl.tuner.measure.reliability import ENOUGH, KERNELS, SHARE, Doubts, Yardstick, settled
 from tcl.tuner.measure.timing import Measurement, measure
 from tcl.tuner.measure.verdict import Conditions, Outcome, Verdict
 

@@ -13,8 +13,7 @@ from tcl.codegen.options.knobs import Knob, Value
 from tcl.common.errors import OptionsError
 from tcl.tuner.space.search_space import Config, SearchSpace
 from tcl.tuner.strategies import STRATEGIES, make_strategy
-from tcl.tuner.strategies.features import Features
-from tcl.tuner.strategies.gaussian import Posterior
+from tcl.tuner.strategies.gaussian import Features, Posterior
 from tcl.tuner.strategies.strategy import SELECTIONS, SearchSettings, Strategy
 
 TILE = Knob("tile", (0, 1, 2, 4, 8, 16, 32), 0, ordered=True)

@@ -26,8 +26,8 @@ from tcl.tuner.measure.backend import (
 )
 from tcl.tuner.measure.cores import Others, available_cores
 from tcl.tuner.measure.correctness import Array, Expected
-from tcl.tuner.measure.machine_speed import Yardstick
-from tcl.tuner.measure.race import BUDGET, ROUNDS, race
+from tcl.tuner.measure.paired import BUDGET, ROUNDS, race
+from tcl.tuner.measure.reliability import Yardstick
 from tcl.tuner.measure.timing import (
     MeasureSettings,
     Placed,

@@ -11,8 +11,7 @@ from typing import Generic
 from tcl.common.errors import CacheError, OptionsError
 from tcl.tuner.cache.ranking import Record, ranked
 from tcl.tuner.measure.backend import OptionSpace, OptionsT
-from tcl.tuner.measure.machine_speed import settled
-from tcl.tuner.measure.reliability import Doubts
+from tcl.tuner.measure.reliability import Doubts, settled
 from tcl.tuner.measure.verdict import Outcome
 from tcl.tuner.run.checkpoint import OWNER, SECONDS, SavedSearch
 from tcl.tuner.run.events import (

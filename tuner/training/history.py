@@ -22,8 +22,7 @@ from tcl.tuner.cache.key import CacheKey
 from tcl.tuner.cache.ranking import Record
 from tcl.tuner.cache.tuning_cache import TuningCache
 from tcl.tuner.model.loops import Bools, Floats
-from tcl.tuner.model.subject import Subject
-from tcl.tuner.model.subjects import Device, subject_type
+from tcl.tuner.model.subject import Device, Subject, subject_type
 
 _READ = 0.02
 """What a single reading counts, if a time that was taken in turns counts 1."""

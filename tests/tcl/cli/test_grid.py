@@ -21,11 +21,11 @@ from tcl.bench.ceilings import Ceilings
 from tcl.bench.roofline import measure_ceilings
 from tcl.cli.grid_file import GridError, read_grid
 from tcl.cli.grid_plan import PlannedPoint, make_plan
+from tcl.tuner.cache.insight import pace
 from tcl.tuner.cache.ranking import Record
 from tcl.tuner.cache.tuning_cache import TuningCache
 from tcl.tuner.config import TunerConfig
 from tcl.tuner.measure.verdict import Outcome, Verdict
-from tcl.tuner.run.cost_estimate import pace
 from tcl.tuning import Tuner
 
 DEFS = f"""# sizes small: M=8, N=8, K=8
