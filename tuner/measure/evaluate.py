@@ -223,7 +223,10 @@ class Evaluator:
 
     def _tried(self, kernel: CompiledKernel, best: float | None) -> Outcome:
         """What becomes of a kernel. Raises ``_WrongError``, ``TooSlowError``, or what it raises."""
-        limit = None if best is None else self._patience(best)
+        limit = None
+        if best is not None:
+            least = LEAST_PATIENCE / 2 if best >= self._settings.long else LEAST_PATIENCE
+            limit = max(least, PATIENCE * best)
         own: list[Expected] = []
         first = self._verified(self._places[0], kernel, own, limit=limit)
         if not self._knows_all and self._whole is None:
@@ -253,11 +256,6 @@ class Evaluator:
     def _hopeless(self, first: float, best: float | None) -> bool:
         """Whether a kernel whose first call took so long is not timed."""
         return first >= self._settings.long and self._settings.gives_up(first, best)
-
-    def _patience(self, best: float) -> float:
-        """Seconds that a first call may take."""
-        least = LEAST_PATIENCE / 2 if best >= self._settings.long else LEAST_PATIENCE
-        return max(least, PATIENCE * best)
 
     def _message(self, times: Sequence[float], best: float | None) -> str:
         ratio = median(times) / (best or math.inf)

@@ -121,7 +121,9 @@ class BriefSearch(Generic[OptionsT]):
     ) -> None:
         doubts = Doubts()
         pipeline = CandidatePipeline(self._backend, stages, watch, ahead=_AHEAD, rules=RULES)
-        options = self._near_candidates(start)
+        config = self._options.from_options(start[0]) if self._neighbours else None
+        near = () if config is None else islice(around(self._options.space, config), CANDIDATES)
+        options = list(dict.fromkeys((*start, *map(self._options.to_options, near))))
         jobs = [Job(o, self._options.from_options(o), i) for i, o in enumerate(options)]
 
         def done(job: Job[OptionsT], outcome: Outcome) -> None:
@@ -137,12 +139,6 @@ class BriefSearch(Generic[OptionsT]):
         if watch.in_time:
             finals = Finals(ledger, self._options, tell, doubts, RULES)
             finals.hold_race(partial(pipeline.race, afresh=False))
-
-    def _near_candidates(self, start: Sequence[OptionsT]) -> list[OptionsT]:
-        """What is tried, in this order."""
-        config = self._options.from_options(start[0]) if self._neighbours else None
-        near = () if config is None else islice(around(self._options.space, config), CANDIDATES)
-        return list(dict.fromkeys((*start, *map(self._options.to_options, near))))
 
     @contextmanager
     def _stages(self, watch: Watch) -> Iterator[Stages | None]:
