@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from itertools import pairwise
+from itertools import groupby, pairwise
 from typing import TypeAlias, assert_never
 
 from tcl.codegen.loopir import ir
@@ -355,4 +355,6 @@ class _Checks:
 
 def _held(dims: Iterable[ir.Dim], nest: ir.Nest) -> list[ir.Dim]:
     """Those of the dimensions of a nest that runs in order that have to stay so."""
-    return [d for d in dims if d.reduction or not nest.point.scatters]
+    if not nest.point.scatters:
+        return list(dims)
+    return [d for d, _ in groupby(d for d in dims if d.reduction)]

@@ -12,8 +12,7 @@ from collections.abc import Generator
 from dataclasses import dataclass
 from typing import TypeAlias, assert_never
 
-from tcl.codegen.reference.blocks import AssignLine, Block, Branch, Leave
-from tcl.codegen.reference.names import PythonNames
+from tcl.codegen.reference.blocks import AssignLine, Block, Branch, Leave, PythonNames
 from tcl.codegen.reference.scalars import (
     arithmetic,
     convert,

@@ -36,6 +36,7 @@ from tcl.codegen.passes.long_sums import (
     parts_are_many,
     running_store,
 )
+from tcl.codegen.passes.scatter import updated_places
 from tcl.common.dataclass import dataclass
 from tcl.grammar.sizes.varying import provably_at_least
 from tcl.grammar.syntax.types import ScalarType
@@ -119,8 +120,7 @@ def _body(group: FusionGroup, fills: Fills, scratch: list[ir.Tensor]) -> ir.Stat
         each = ir.Block((*nest.prefetched, *point.lets, *point.kept, *made))
         return wrap(nest.loops, each, fills)
     if point.scatters:
-        update = ir.Update(point.target, point.op, point.value)
-        return wrap(nest.loops, ir.Block((*point.lets, update)), fills)
+        return updated_places(nest, nest.loops)
     if any(d.reduction and d.extent == 0 for d in nest.dims):
         return cleared(nest)
     loops = Levels.from_nest(nest)

@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
-from tcl.bench.arrays import Array
 from tcl.bench.peers.library import PeerLibrary
 from tcl.bench.peers.numpy_narrow import narrow
-from tcl.bench.task import Registry, Values
+from tcl.bench.task import Array, Registry, Values
 
 forms = Registry()
 forms.include(narrow)
