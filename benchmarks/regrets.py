@@ -18,7 +18,7 @@ from statistics import geometric_mean, median
 from benchmarks.common import command, write
 from benchmarks.tuned import in_fresh_process
 from tcl.arrays.random_inputs import random_inputs
-from tcl.backends.cpu_backend import CpuBackend
+from tcl.backends.program_backend import CpuBackend
 from tcl.bench.rows import SUITE, Row, select
 from tcl.codegen.devices import known_cpus
 from tcl.codegen.devices.cpu import CpuProfile, host_cpu

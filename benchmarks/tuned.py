@@ -6,7 +6,7 @@ other seeds and nothing known before, and the default and both winners timed in 
     python -m benchmarks.tuned --folder /tmp/auto --auto        # what tune_mode="auto" finds
 
 What ``--folder`` has is not done again, so that a run may end at any time. Times are those of
-``tcl.tuner.measure.race.race``: in turns, on arrays at 64 bytes and as NumPy places them.
+``tcl.tuner.measure.paired.race``: in turns, on arrays at 64 bytes and as NumPy places them.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from typing import Any
 
 from benchmarks.common import command, write
 from tcl.arrays.random_inputs import random_inputs
-from tcl.backends.cpu_backend import CpuBackend
+from tcl.backends.program_backend import CpuBackend
 from tcl.backends.targets import CpuTarget
 from tcl.bench.rows import Row, select
 from tcl.codegen.options.options import MappingOptions

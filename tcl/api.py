@@ -14,9 +14,8 @@ from tcl.common.errors import CacheError
 from tcl.common.interrupts import of_system
 from tcl.common.lazy import Lazy
 from tcl.common.warn import warn, warn_once
-from tcl.executors.dispatch import Kernels, unknown
-from tcl.executors.settings import OptionsFactory as OptionsFactory
-from tcl.executors.settings import OptionsLike, Settings
+from tcl.executors.dispatch import Kernels, OptionsLike, Settings, unknown
+from tcl.executors.dispatch import OptionsFactory as OptionsFactory
 from tcl.grammar.tree.checked import CheckedDef
 from tcl.selection.suggested_options import DEFAULT
 from tcl.selection.tune_modes import ModeLike, TuneMode
@@ -231,7 +230,7 @@ class Definitions:
 
 def sized(definitions: Definitions, definition: CheckedDef, arrays: Sequence[Any]) -> SizedDef:
     """One of these defs with the sizes of its inputs, after a warning of what they show."""
-    return definitions._kernels.size(definition, arrays)
+    return definitions._kernels.sized_by(definition, arrays)
 
 
 _all: WeakSet[Definitions] = WeakSet()

@@ -28,7 +28,7 @@ from tcl.common.scratch_folder import workspace
 from tcl.common.shown import kind_of, shown
 from tcl.executors.call_inputs import inputs_of
 from tcl.executors.calls import Calls
-from tcl.executors.settings import Settings
+from tcl.executors.dispatch import Settings
 from tcl.grammar.ranges.sized import SizedDef
 from tcl.grammar.tree.checked import CheckedDef
 from tcl.progress.shown import shown_progress
@@ -124,12 +124,12 @@ class Tuner:
         if progress is not None:
             check_flag("progress", progress)
         limit = None if config is None else config.settings.time_limit
-        with shown_progress(progress, entry_point, inputs, limit, report) as shown_:
+        with shown_progress(progress, entry_point, inputs, limit, report) as (take, say):
             query, result = self._searched(
-                definition, inputs, starting_options, config, fixed or {}, shown_.report, resume
+                definition, inputs, starting_options, config, fixed or {}, take, resume
             )
             if self._cache is not None and result.options is not None and not result.unsaved:
-                shown_.say(self._kept(self._cache.path, query))
+                say(self._kept(self._cache.path, query))
         return result
 
     def _searched(

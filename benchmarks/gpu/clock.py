@@ -14,7 +14,7 @@ from typing import NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 
-from tcl.bench.arrays import Array
+from tcl.bench.task import Array
 from tcl.common.dataclass import dataclass
 
 Run: TypeAlias = Callable[[], object]

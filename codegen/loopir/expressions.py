@@ -192,6 +192,8 @@ class Computed:
     """Of type int64, or uint64 for a plain value of that type."""
     check: bool
     """Outside the tensor, the failure is recorded and a safe element read instead."""
+    of: tuple[str, int] | None = None
+    """The tensor and its axis that this is a subscript of for people, if another one."""
 
 
 Subscript: TypeAlias = Affine | Computed

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
-
 from tcl.codegen.loopir import ir
-from tcl.grammar.sizes.varying import Size
 from tcl.grammar.syntax.types import Kind, ScalarType
 
 
@@ -22,31 +19,8 @@ def identity(op: str, type_: ScalarType) -> ir.Const:
 
 
 def neutral(op: str, value: ir.Value) -> bool:
-    """Whether reducing this value, too, changes nothing: it is that from which a reduction starts,
-    written as a literal, or as ``log(0.0)`` for minus infinity."""
-    return _constant(value) == identity(op, value.type).value
-
-
-def _constant(value: ir.Value) -> float | None:
-    """The value of a constant expression; None for what is not known to be one."""
-    match value:
-        case ir.Const(value=number, type=type_) if not isinstance(number, Size):
-            if type_.is_float and type_.compute.bits == 32:
-                with np.errstate(over="ignore"):
-                    return float(np.float32(number))
-            return number
-        case ir.Call(name="log", arguments=(argument,)):
-            return -math.inf if _constant(argument) == 0 else None
-        case ir.Cast(operand=operand, type=type_) if type_.is_float or not operand.type.is_float:
-            inner = _constant(operand)
-            fits = type_.is_float or (
-                inner is not None and type_.limits[0] <= inner <= type_.limits[1]
-            )
-            return inner if fits else None
-        case ir.Unary(op="-", operand=operand):
-            inner = _constant(operand)
-            return None if inner is None else -inner
-        case ir.Binary(op="-", left=left, right=right):
-            one, other = _constant(left), _constant(right)
-            return None if one is None or other is None else one - other
-    return None
+    """Whether reducing this value, too, changes nothing. Lowering makes the constant of whatever
+    else the language has for it."""
+    if isinstance(value, ir.Cast):
+        value = value.operand
+    return isinstance(value, ir.Const) and value.value == identity(op, value.type).value

@@ -7,10 +7,10 @@ rest), and all of them are used as ``ir.Name``.
     nest      ::= space point
     kernel    ::= (fold*)* space* panel* statement
     space     ::= dim* loop*
-    loop      ::= kind fold (peel | compacted | cut)?
+    loop      ::= kind fold (alignment | compacted | cut)?
     point     ::= let* target op value
-    statement ::= block | for | pipeline | fill | first
-                | let | declare | accumulate | scan | carry | matrix | store | prefetch | barrier
+    statement ::= block | for | pipeline | fill | first | let | declare | accumulate | scan | carry
+                | matrix | store | update | prefetch | barrier
     value     ::= const | position | variable | combined | load
                 | unary | binary | select | call | cast
     subscript ::= affine | computed
@@ -91,6 +91,7 @@ from tcl.codegen.loopir.statements import (
     Scan,
     Statement,
     Store,
+    Update,
 )
 from tcl.common.dataclass import dataclass
 from tcl.grammar.syntax.types import ScalarType
@@ -104,7 +105,7 @@ __all__ = [  # noqa: RUF022 - by where they are defined
     # from statements
     "Accumulate", "Action", "Ahead", "Alignment", "Barrier", "Block", "Carry", "Cut", "Declare",
     "Fill", "First", "For", "Kind", "Let", "Compacted", "Loop", "Matrix", "Pause", "Pipeline",
-    "Prefetch", "Scan", "Statement", "Store", "TURN",
+    "Prefetch", "Scan", "Statement", "Store", "TURN", "Update",
     # from here
     "Built", "Grid", "Kernel", "Nest", "Panel", "Point", "Program", "Space", "Staged",
 ]
@@ -127,6 +128,11 @@ class Point:
     value: Value
     kept: tuple[Store, ...] = ()
     """What is stored besides, for nests that are joined to this one."""
+
+    @property
+    def scatters(self) -> bool:
+        """Whether data say which element is written."""
+        return any(isinstance(s, Computed) for s in self.target.subscripts)
 
 
 @dataclass(frozen=True, slots=True)

@@ -139,14 +139,16 @@ def _statement_lines(statement: ir.Statement, depth: str) -> Iterator[str]:
             note = "  # past the caches" if statement.streamed else ""
             note += "  # and 0 beyond" if statement.padded else ""
             yield f"{depth}{show_ref(ref)} = {show_value(value)}{note}"
-        case ir.Matrix() | ir.Prefetch() | ir.Barrier():
+        case ir.Update() | ir.Matrix() | ir.Prefetch() | ir.Barrier():
             yield depth + _plain_line(statement)
         case _:
             assert_never(statement)
 
 
-def _plain_line(statement: ir.Matrix | ir.Prefetch | ir.Barrier) -> str:
+def _plain_line(statement: ir.Update | ir.Matrix | ir.Prefetch | ir.Barrier) -> str:
     match statement:
+        case ir.Update(ref=ref, op=op, value=value):
+            return f"{show_ref(ref)} {op}= {show_value(value)}"
         case ir.Matrix(name=name, action=action):
             return f"matrix unit: {action.value} {name}"
         case ir.Prefetch(ref=ref, ahead=ahead):

@@ -192,6 +192,18 @@ class Store:
 
 
 @dataclass(frozen=True, slots=True)
+class Update:
+    """``element op= value``, one after the other: what a scatter does, whose subscripts depend on
+    data. Where the value is one under a condition (see ``terms.guard``) that does not hold, the
+    element is not touched, nor its subscripts checked."""
+
+    ref: TensorRef
+    op: str
+    """``+ * min max``."""
+    value: Value
+
+
+@dataclass(frozen=True, slots=True)
 class Prefetch:
     """Asks for what lies ``ahead`` bytes after an element, so that it is near when it is read.
     Nothing is touched: it need not lie in the tensor."""
@@ -274,6 +286,7 @@ Statement: TypeAlias = (
     | Carry
     | Matrix
     | Store
+    | Update
     | Prefetch
     | Barrier
 )

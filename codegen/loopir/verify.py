@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from itertools import pairwise
+from collections.abc import Iterable, Sequence
+from itertools import groupby, pairwise
 from typing import TypeAlias, assert_never
 
 from tcl.codegen.loopir import ir
@@ -103,7 +103,7 @@ class _Checks:
                 raise self.fail(f"loops lie inside of that over {nest.running} or split it")
             if len(at) == 2 and nest.loops[at[1]].kind is not ir.Kind.VECTOR:
                 raise self.fail(f"loops split {nest.running} although {nest.sequential}")
-        elif nest.sequential and nest.dims != tuple(dims):
+        elif nest.sequential and _held(nest.dims, nest) != _held(dims, nest):
             raise self.fail(f"loops were split or reordered although {nest.sequential}")
 
     def check_compacted(
@@ -119,12 +119,13 @@ class _Checks:
     def check_kernel(self, kernel: ir.Kernel) -> None:
         for space in kernel.spaces:
             self.check_space(space)
-        sums = any(isinstance(s, ir.Accumulate | ir.Scan) for s in statements(kernel.body))
+        sums = (ir.Accumulate, ir.Scan, ir.Update)
+        reduces = any(isinstance(s, sums) for s in statements(kernel.body))
         for folds in kernel.grid:
             names = ", ".join(f.name for f in folds)
             if len({(f.step, f.count, self.dims[f.dim].extent) for f in folds}) != 1:
                 raise self.fail(f"{names} are not alike")
-            if sums and any(self.dims[f.dim].reduction for f in folds):
+            if reduces and any(self.dims[f.dim].reduction for f in folds):
                 raise self.fail(f"{names}: a reduction is shared among threads")
         for panel in kernel.panels:
             if panel.space not in (s.name for s in kernel.spaces):
@@ -164,6 +165,7 @@ class _Checks:
     def check_loop(self, loop: ir.Loop, nest: ir.Nest) -> None:
         name, kind, reduction = loop.fold.name, loop.kind, nest.dim(loop.fold.dim).reduction
         free = nest.running is not None and (not reduction or kind is ir.Kind.VECTOR)
+        free |= nest.point.scatters and not reduction
         if nest.sequential and not free and kind not in (ir.Kind.SERIAL, ir.Kind.UNROLL):
             raise self.fail(f"{name} cannot be {kind.value}: {nest.sequential}")
         if kind is ir.Kind.VECTOR and loop.fold.step != 1:
@@ -204,8 +206,8 @@ class _Checks:
                 self.check_value(value, known, inside)
             case ir.Carry() | ir.Matrix():
                 self.check_accumulators(statement, known)
-            case ir.Store():
-                self.check_store(statement, inside, known)
+            case ir.Store() | ir.Update():
+                self.check_write(statement, inside, known)
             case ir.Prefetch(ref=ref):
                 self.check_ref(ref, inside)
             case ir.Barrier():
@@ -269,16 +271,18 @@ class _Checks:
         if self.threads.intersection(inside):
             raise self.fail("threads meet at a barrier in a loop that they share")
 
-    def check_store(self, store: ir.Store, inside: list[ir.Fold], known: _Known) -> None:
-        tensor = store.ref.tensor
-        self.check_ref(store.ref, inside)
-        affine = (s for s in store.ref.subscripts if isinstance(s, ir.Affine))
+    def check_write(
+        self, write: ir.Store | ir.Update, inside: list[ir.Fold], known: _Known
+    ) -> None:
+        tensor = write.ref.tensor
+        self.check_ref(write.ref, inside)
+        affine = (s for s in write.ref.subscripts if isinstance(s, ir.Affine))
         named = {name for s in affine for name, _ in s.terms}
         if any(not {f.dim, f.name} & named for f in self.reduced_lanes(inside)):
             raise self.fail(f"lanes that are reduced write the same element of {tensor}")
         if self.program.tensor(tensor).role is ir.Role.INPUT:
             raise self.fail(f"it writes the input {tensor}")
-        self.check_value(store.value, known, inside)
+        self.check_value(write.value, known, inside)
 
     def check_own(self, name: str, known: _Known, inside: Sequence[ir.Fold]) -> None:
         """Which accumulator the name means is decided here."""
@@ -356,3 +360,10 @@ class _Checks:
             here = tuple(f for f in inside if f.dim == name)
             if set(here) != set(self.folds_of[name]) and not self.whole(name, here):
                 raise self.fail(f"{name} is used outside of its loops")
+
+
+def _held(dims: Iterable[ir.Dim], nest: ir.Nest) -> list[ir.Dim]:
+    """Those of the dimensions of a nest that runs in order that have to stay so."""
+    if not nest.point.scatters:
+        return list(dims)
+    return [d for d, _ in groupby(d for d in dims if d.reduction)]

@@ -119,7 +119,7 @@ def _of_parts(nest: ir.Nest, dim: ir.Dim, size: int, count: int, memory: ir.Tens
         stop = ir.Const(dim.first + dim.extent, INT64)
         there = ir.Binary("<", ir.Position(place, INT64), stop, BOOL)
         value = ir.Select(there, value, identity(point.op, value.type), value.type)
-        lets = tuple(replace(x, value=_only_if(there, x.value)) for x in lets)
+        lets = tuple(replace(x, value=only_if(there, x.value)) for x in lets)
     results = (ir.Affine.variable(d.name) for d in dims if not d.reduction)
     target = ir.TensorRef(memory.name, tuple(results))
     made = ir.Point(lets, target, memory.layout.type, point.op, True, value)
@@ -127,7 +127,7 @@ def _of_parts(nest: ir.Nest, dim: ir.Dim, size: int, count: int, memory: ir.Tens
     return ir.Nest(nest.name, dims, loops, made)
 
 
-def _only_if(there: ir.Value, value: ir.Value) -> ir.Value:
+def only_if(there: ir.Value, value: ir.Value) -> ir.Value:
     """The value; nothing is read for it where there is nothing."""
     if all(load.total for load in loads(value)):
         return value

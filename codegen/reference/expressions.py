@@ -12,15 +12,14 @@ from collections.abc import Generator
 from dataclasses import dataclass
 from typing import TypeAlias, assert_never
 
-from tcl.codegen.reference.blocks import AssignLine, Block, Branch, Leave
-from tcl.codegen.reference.names import PythonNames
+from tcl.codegen.reference.blocks import AssignLine, Block, Branch, Leave, PythonNames
 from tcl.codegen.reference.scalars import (
     arithmetic,
     convert,
     integer_constant,
     literal,
     loaded,
-    negative,
+    negation,
 )
 from tcl.grammar.ranges.sized import SizedDef, SizedStatement
 from tcl.grammar.syntax.types import BOOL, INDEX, INT64, UINT64, Kind
@@ -89,6 +88,14 @@ class Emitter:
         """Text of an integral ``node`` without wrapping: int64, or uint64 for a uint64 node."""
         return self._emit_tree(node, exact=True).text
 
+    def place(self, element: Read) -> str:
+        """Where in its array an element lies; the checks of that are appended to ``block``."""
+        places = [
+            self._checked_subscript(element, axis, s, self._emit_tree(s, exact=True))
+            for axis, s in enumerate(element.subscripts)
+        ]
+        return ", ".join(p.text for p in places)
+
     def _emit_tree(self, node: Expr, exact: bool) -> ExpressionCode:
         # An own stack instead of recursion: expressions may nest thousands deep.
         stack = [self._emit(node, exact)]
@@ -135,7 +142,7 @@ class Emitter:
                 code = yield operand, exact
                 if exact:
                     return _apply("(-{})", code)
-                return _apply("(not {})" if op == "!" else negative(type_), code)
+                return _apply("(not {})" if op == "!" else negation(type_), code)
             case Binary(op):
                 if op in ("&&", "||"):
                     return (yield from self._lazy(node))

@@ -13,7 +13,9 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 from tcl.codegen.choose.cpu.presets import MODELLED, CpuPreset, parts_for_threads
+from tcl.codegen.choose.cpu.scatter_loops import with_loops
 from tcl.codegen.choose.cpu.thread_worth import with_threads_worth
+from tcl.codegen.choose.scatters import CPU
 from tcl.codegen.devices.cpu import CpuProfile
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.layouts import cpu_layouts
@@ -27,7 +29,7 @@ from tcl.codegen.passes.cpu.steps import DIVIDING, LOOPS, MARKS, STEPS
 from tcl.codegen.passes.fusion.chunk_order import OrderChunks
 from tcl.codegen.passes.fusion.groups import FusionGroup, fusion_groups
 from tcl.codegen.passes.fusion.siblings import Sibling
-from tcl.codegen.schedule.parts import with_parts
+from tcl.codegen.schedule.parts import with_parts, with_scatters
 from tcl.codegen.schedule.plan import NestPlan, Plan, asked_for, planned, with_chunks
 from tcl.common.errors import OptionsError
 from tcl.grammar.ranges.sized import SizedDef
@@ -121,7 +123,9 @@ def _new_plan(program: ir.Program, options: MappingOptions, device: CpuProfile) 
         own.check_on(device.kind, f"nest {nest.name}")
     if options.preset in MODELLED:
         nests = _with_parts_for_threads(program, nests, device, options.preset)
-    program, nests = with_parts(program, nests)
+    program, nests = with_parts(
+        *with_scatters(program, nests, CPU, lambda made, nest: with_loops(made, nest, device))
+    )
     if all(nest.complete_on(device.kind) for nest in nests.values()):
         return CpuPlan(device, program, nests)
     preset = CpuPreset.named(options.preset, program, device)

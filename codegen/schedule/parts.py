@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
+from tcl.codegen.choose.scatters import Copies, scattered
 from tcl.codegen.loopir import ir
 from tcl.codegen.options.nest_options import NestOptions
+from tcl.codegen.passes.base import map_nest
 from tcl.codegen.passes.split import Split, shifted
 from tcl.codegen.schedule.plan import NestPlan, OptionSource, Plan
 
@@ -25,6 +28,27 @@ def with_parts(
             reason = nests[nest.name].reason("split")
             program, found = split_nest(program, found, nest.name, parts, reason)
     return program, found
+
+
+def with_scatters(
+    program: ir.Program,
+    nests: Mapping[str, NestPlan],
+    copies: Copies,
+    loops: Callable[[ir.Program, ir.Nest], ir.Nest],
+) -> tuple[ir.Program, dict[str, NestPlan]]:
+    """The program and the choices for it, with scatters taken apart. ``loops``: gives what updates
+    its loops, which no option decides."""
+    found = dict(nests)
+    for nest in program.nests:
+        if nest.point.scatters:
+            made = scattered(program, nest, copies)(program)
+            program = map_nest(made, nest.name, partial(loops, made))
+    plain = {
+        n.name: NestPlan(UNSPLIT, (OptionSource(f"for {n.name.rpartition('.')[0]}", UNSPLIT),))
+        for n in program.nests
+        if n.name not in found
+    }
+    return program, {n.name: (found | plain)[n.name] for n in program.nests}
 
 
 def split_nest(

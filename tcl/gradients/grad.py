@@ -13,8 +13,10 @@ from tcl.common.closest import closest
 from tcl.common.errors import ArgumentError
 from tcl.gradients.backward import Backward
 from tcl.gradients.forward import Forward, Names, names_in
+from tcl.gradients.hoist import hoisted
 from tcl.gradients.polynomials import Poly, of_atom, of_number
 from tcl.gradients.ranges import Formulas, infer
+from tcl.gradients.shifts import without_effect
 from tcl.gradients.terms import Integers
 from tcl.gradients.trees import NOWHERE, name, number
 from tcl.gradients.versions import Step, depending, steps_of
@@ -80,6 +82,12 @@ def gradient_text(
     sizes: Mapping[str, int] | str | None = None,
 ) -> str:
     """As ``grad``, of a checked def."""
+    for statement in checked.statements:
+        if statement.place is not None:
+            raise ArgumentError(
+                f"data say where '{statement.target}' is written (a scatter), which no gradient "
+                "can be derived of yet"
+            )
     known = _known_sizes(checked, sizes)
     formulas = Formulas.of(checked, {n: of_number(value) for n, value in known.items()})
     steps = steps_of(checked, formulas)
@@ -101,7 +109,8 @@ def gradient_text(
     prefix = prefix_of(checked)
     seeds = {output: names.fresh(prefix + output) for output in seeded}
     made = {i: names.fresh(prefix + i) for i in inputs}
-    active = depending(steps, tuple(inputs))
+    ends = {(output, forward.final[output]) for output in seeded}
+    active = depending(steps, tuple(inputs), without_effect(steps, ends))
     backward = Backward(formulas, steps, forward, names, active, seeds, prefix)
     backward.run()
     reached = [i for i in inputs if (i, 0) in backward.shares]
@@ -206,7 +215,7 @@ class _Assembled:
         """Formula → the size symbol that a dimension of an input of the derived def is."""
         used = {n for s in backward.statements for n in names_in(s)}
         again = forward.statements(used)
-        self.statements = [*again, *backward.statements]
+        self.statements = hoisted([*again, *backward.statements], self.names)
         self.taken = [t for t in (*checked.inputs, *checked.outputs) if t.name in used]
         self.taken = [t for t in self.taken if t.name not in forward.again.values()]
 
@@ -331,6 +340,9 @@ def _without_needless(definition: ast.Def, known: Mapping[str, Poly]) -> ast.Def
         wanted = infer(statement, formulas)
         needless = frozenset[str]()
         for clause in statement.ranges:
+            _, stop = wanted[clause.index]
+            if any("/" in atom for atom in stop.atoms):
+                continue  # it may be empty, which inference refuses
             if _same(statement, formulas, needless | {clause.index}, wanted):
                 needless |= {clause.index}
         where = (w for w in own.where if not (isinstance(w, ast.Range) and w.index in needless))

@@ -15,11 +15,9 @@ from tcl.arrays.user_input import SourceLike, check_flag, in_order
 from tcl.codegen.common.dtypes import numpy_dtype
 from tcl.common.errors import ArgumentError
 from tcl.common.shown import kind_of
-from tcl.executors.dispatch import Kernels
-from tcl.executors.functional import settled_options
+from tcl.executors.calls import results_class
+from tcl.executors.dispatch import Kernels, OptionsLike, Settings, settled_options
 from tcl.executors.gradients import derived_gradient, given_gradient
-from tcl.executors.results import results_class
-from tcl.executors.settings import OptionsLike, Settings
 from tcl.gradients.grad import NotSmoothError
 from tcl.grammar.tree.checked import CheckedDef
 from tcl.jax.primitive import Operation, as_declared, primitive
@@ -264,7 +262,7 @@ def _without_gradient(missing: str) -> Any:
         return x
 
     @same.defjvp  # type: ignore[untyped-decorator]
-    def refuse(*_: Any) -> Any:
+    def refuse_derivative(*_: Any) -> Any:
         raise ArgumentError(missing)
 
     return same

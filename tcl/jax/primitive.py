@@ -20,16 +20,15 @@ from jax.interpreters import batching, mlir
 from jax.sharding import ManualAxisType, NamedSharding, PartitionSpec
 
 from tcl.arrays.arguments import Wanted, check_count, wanted_places
-from tcl.arrays.shadow import shadow
+from tcl.arrays.libraries import shadow
 from tcl.codegen.common.dtypes import numpy_dtype
 from tcl.codegen.cpu.run.native import returning
 from tcl.codegen.cpu.run.ready import ingredients
 from tcl.common.errors import ArgumentError
 from tcl.common.forks import free_lock
 from tcl.executors.calls import contiguous
-from tcl.executors.dispatch import Kernels
+from tcl.executors.dispatch import Kernels, check_functional
 from tcl.executors.executor import Executor
-from tcl.executors.functional import check_functional
 from tcl.executors.varying import VaryingExecutor
 from tcl.grammar.tree.checked import CheckedDef
 from tcl.jax.handler import Handler

@@ -12,9 +12,8 @@ from typing import Any, TypeVar
 import torch
 
 from tcl.common.errors import ArgumentError
-from tcl.executors.dispatch import Kernels
+from tcl.executors.dispatch import Kernels, Settings
 from tcl.executors.gradients import Gradient, derived_gradient, given_gradient
-from tcl.executors.settings import Settings
 from tcl.gradients.grad import NotSmoothError
 from tcl.torch.registration import Registered, registered
 

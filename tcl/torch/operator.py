@@ -13,8 +13,7 @@ from torch.autograd import forward_ad
 from tcl.arrays.arguments import Wanted, check_count, input_array
 from tcl.arrays.user_input import SourceLike, check_flag, in_order
 from tcl.common.errors import ArgumentError
-from tcl.executors.dispatch import Kernels
-from tcl.executors.settings import OptionsLike, Settings
+from tcl.executors.dispatch import Kernels, OptionsLike, Settings
 from tcl.torch.gradients import recorded
 from tcl.torch.registration import NAMESPACE, registered
 from tcl.torch.stub import failures
@@ -126,7 +125,7 @@ class Operator:
         """A call of which gradients are recorded."""
         check_count(self.checked, inputs)
         if torch.is_autocast_enabled(inputs[0].device.type):  # what is recorded is the conversion
-            inputs = self._forward.cast(inputs)
+            inputs = self._forward.as_declared(inputs)
         return self._function(*inputs)
 
     def _as_tensors(self, inputs: tuple[Any, ...]) -> tuple[Any, ...]:

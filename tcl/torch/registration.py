@@ -25,9 +25,7 @@ from tcl.arrays.arguments import Wanted, wanted_places
 from tcl.codegen.options.options import MappingOptions
 from tcl.common.errors import ArgumentError
 from tcl.common.forks import free_lock
-from tcl.executors.dispatch import Kernels
-from tcl.executors.functional import check_functional, settled_options
-from tcl.executors.settings import Settings
+from tcl.executors.dispatch import Kernels, Settings, check_functional, settled_options
 from tcl.grammar.tree.canonical import canonical_text
 from tcl.grammar.tree.checked import CheckedDef
 from tcl.torch.cpu_kernels import CpuKernels
@@ -94,7 +92,7 @@ class Registered:
         sized = sized_for(self.checked, inputs)
         return self._results(new_outputs(sized, self.returned, inputs[0]))
 
-    def cast(self, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
+    def as_declared(self, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
         """Inputs of a floating-point type as tensors of the one that the def declares."""
         return tuple(
             a.to(torch_dtype(t.type)) if t.type.is_float and a.is_floating_point() else a
@@ -104,7 +102,7 @@ class Registered:
     def _autocast(self, device: str) -> Callable[..., Any]:
         def run(*inputs: Any) -> Any:
             with torch.autocast(device, enabled=False):
-                return self.overload(*self.cast(inputs))
+                return self.overload(*self.as_declared(inputs))
 
         return run
 

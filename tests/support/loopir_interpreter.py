@@ -17,9 +17,10 @@ import numpy as np
 from tcl.codegen.common.dtypes import storage_dtype
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.identity import identity
+from tcl.codegen.loopir.terms import guard
 from tcl.codegen.loopir.walk import inside
 from tcl.grammar.syntax.types import BFLOAT16, FLOAT16, INT32, Kind, ScalarType
-from tcl.grammar.tree.integers import OPERATIONS, wrapped
+from tcl.grammar.tree.size_expressions import OPERATIONS, wrapped
 
 Array = np.ndarray[Any, np.dtype[Any]]
 Scalar = Any
@@ -93,7 +94,9 @@ class _Run:
 
     def nest(self, nest: ir.Nest) -> None:
         """A nest whose loops are a list."""
-        if nest.point.op == "=":
+        if nest.point.scatters:
+            self.scatter(nest)
+        elif nest.point.op == "=":
             for _ in self.points(nest.loops):
                 self.lets(nest.point)
                 self.store(nest.point.target, self.value(nest.point.value))
@@ -175,6 +178,30 @@ class _Run:
         for place, value in sums.items():
             self.write(point.target.tensor, place, value)
 
+    def scatter(self, nest: ir.Nest) -> None:
+        """A scatter before its loops are built, point after point."""
+        point, layout = nest.point, self.program.tensor(nest.point.target.tensor).layout
+        start = self.typed(identity(point.op, point.type).value, point.type)
+        sums: dict[tuple[int, ...], Scalar] = {}
+        box = [range(a, a + n) for a, n in zip(layout.origin, layout.extents, strict=True)]
+        for axis, s in enumerate(point.target.subscripts):
+            if isinstance(s, ir.Affine):
+                begin, extent = s.constant, 1
+                for name, _ in s.terms:
+                    begin, extent = begin + self.dims[name].first, self.dims[name].extent
+                box[axis] = range(begin, begin + extent)
+        for each in product(*box):
+            ref = ir.TensorRef(point.target.tensor, tuple(ir.Affine((), n) for n in each))
+            sums[self.place(ref)] = start if point.initialise else self.read(ref)
+        for _ in self.points(nest.loops):
+            self.lets(point)
+            condition, value = guard(point.op, point.value)
+            if condition is None or self.value(condition):
+                at = self.place(point.target)
+                sums[at] = _arithmetic(point.op, sums[at], self.value(value), point.type)
+        for at, total in sums.items():
+            self.write(point.target.tensor, at, total)
+
     def lets(self, point: ir.Point) -> None:
         for let in point.lets:
             self.variables[let.name] = self.value(let.value)
@@ -209,12 +236,22 @@ class _Run:
             case ir.Matrix(name=name, action=action):
                 if action is ir.Action.CLEAR:
                     self.clear(name)
-            case ir.Store(ref=ref, value=value):
-                self.store(ref, self.value(value))
+            case ir.Store() | ir.Update():
+                self.write_element(statement)
             case ir.Prefetch() | ir.Barrier():
                 pass
             case _:
                 assert_never(statement)
+
+    def write_element(self, write: ir.Store | ir.Update) -> None:
+        ref = write.ref
+        if isinstance(write, ir.Store):
+            self.store(ref, self.value(write.value))
+            return
+        op = write.op
+        condition, value = guard(op, write.value)
+        if condition is None or self.value(condition):
+            self.store(ref, _arithmetic(op, self.read(ref), self.value(value), value.type))
 
     def offsets(self, compacted: ir.Compacted) -> list[int]:
         """Those of the iterations in a list."""

@@ -31,7 +31,7 @@ from fake_cuda import FakeDriver
 
 import tcl
 from tcl.arrays import cupy_arrays, foreign, torch_tensors
-from tcl.arrays.shadow import shadow
+from tcl.arrays.libraries import shadow
 from tcl.arrays.torch_tensors import TorchTensors
 from tcl.codegen.common.dtypes import numpy_dtype
 from tcl.codegen.cuda.emit.module import CudaModule
@@ -42,7 +42,6 @@ from tcl.codegen.devices.gpu import H200, GpuProfile
 from tcl.codegen.loopir import ir
 from tcl.codegen.options.options import MappingOptions
 from tcl.common.errors import ArgumentError
-from tcl.executors import cuda_executor
 from tcl.executors import machine as executing
 from tcl.executors.cuda_executor import CudaExecutor
 from tcl.grammar.ranges.sized import SizedDef
@@ -127,7 +126,7 @@ EXPECTED = np.arange(1000, dtype=np.float32) + 0.5
 
 
 def no_slow_path(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cuda_executor, "given_outputs", None)
+    monkeypatch.setattr("tcl.executors.calls.given_outputs", None)
 
 
 def test_a_call(make: Make, machine: Rig, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,8 +19,7 @@ import tcl
 from tcl.codegen.devices.cpu import host_cpu
 from tcl.codegen.options.options import MappingOptions
 from tcl.common.errors import ArgumentError, TclWarning
-from tcl.executors.dispatch import Kernels
-from tcl.executors.settings import Settings
+from tcl.executors.dispatch import Kernels, Settings
 from tcl.grammar.check.definitions import check
 from tcl.grammar.ranges.inference import infer
 from tcl.selection import predicted_options

@@ -16,9 +16,8 @@ from tuner_fakes import QUICK, FakeBackend, FakeOptions, FakeSpace
 
 from tcl.tuner.measure.backend import CompiledKernel
 from tcl.tuner.measure.evaluate import set_up
-from tcl.tuner.measure.paired import Sessions, standing
+from tcl.tuner.measure.paired import BUDGET, ROUNDS, Sessions, entering, race, standing
 from tcl.tuner.measure.placement import ALIGNED, NUMPY
-from tcl.tuner.measure.race import BUDGET, ROUNDS, entering, race
 from tcl.tuner.measure.reliability import Doubts
 from tcl.tuner.measure.timing import Placed
 from tcl.tuner.measure.verdict import Conditions, Outcome, Verdict

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -74,16 +73,6 @@ def test_seeds_come_first_and_count_among_the_first_generation() -> None:
     assert len(set(first)) == len(first) == SearchSettings().population // 2
 
 
-def test_a_search_goes_on_from_where_it_was() -> None:
-    whole, first = made(3, Known()), made(3, Known())
-    for strategy in (whole, first):
-        for _ in range(2):
-            strategy.tell([(c, seconds(c)) for c in strategy.ask()])
-    again = made(9, Known())
-    again.restore(json.loads(json.dumps(first.state())))
-    assert again.ask() == whole.ask()
-
-
 BEGUN = (64, 8, 16, 32)
 
 
@@ -136,13 +125,6 @@ def test_a_model_chooses_around_what_the_search_starts_from() -> None:
     assert max(map(knobs_changed, first)) <= 4
     assert min(map(seconds, first)) < 0.5 * seconds(BEGUN)
     assert begun("screened", prior=Known(HERE)).ask() == first
-
-
-def test_a_search_that_began_with_something_goes_on_from_where_it_was() -> None:
-    whole, again = (begun("screened", prior=Known()) for _ in range(2))
-    whole.tell([(c, seconds(c)) for c in whole.ask()])
-    again.restore(json.loads(json.dumps(whole.state())))
-    assert again.ask() == whole.ask()
 
 
 def test_a_space_without_choices_has_one_candidate() -> None:

@@ -26,8 +26,8 @@ from tcl.tuner.measure.backend import (
 )
 from tcl.tuner.measure.cores import Others, available_cores
 from tcl.tuner.measure.correctness import Array, Expected
-from tcl.tuner.measure.machine_speed import ReferenceKernel
-from tcl.tuner.measure.race import BUDGET, ROUNDS, race
+from tcl.tuner.measure.paired import BUDGET, ROUNDS, race
+from tcl.tuner.measure.reliability import Yardstick
 from tcl.tuner.measure.timing import (
     MeasureSettings,
     Placed,
@@ -140,7 +140,7 @@ class Evaluator:
         self._bench = self._problem.bench
         self._places = [PlacedArrays(self._problem, each) for each in self._bench.placements]
         self._settings = settings.for_each_of(len(self._places))
-        self._yardstick: ReferenceKernel | None = None
+        self._yardstick: Yardstick | None = None
         self._kernel = ""
         """Which one that is: a resumed search may have another."""
         self._roundings: Sequence[Rounding] | None = None
@@ -174,7 +174,7 @@ class Evaluator:
     def _meet(self, yardstick: Timed) -> None:
         kernel, place = self._backend.load(yardstick.code), self._places[0]
         self._kernel = hashlib.sha256(yardstick.code).hexdigest()[:8]
-        self._yardstick = ReferenceKernel(
+        self._yardstick = Yardstick(
             place.call(kernel),
             yardstick.seconds,
             reset=self._resetting,

@@ -21,8 +21,7 @@ from tcl.codegen.choose.cpu.costs import (
     SERIAL_SHARE,
     STORE_LOADS,
 )
-from tcl.tuner.model.cpu_nests import Touched
-from tcl.tuner.model.loops import Bools, Floats, Ints, LoopColumns
+from tcl.tuner.model.loops import Bools, Floats, Ints, LoopColumns, Touched
 
 
 @dataclass(frozen=True, slots=True)

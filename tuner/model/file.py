@@ -15,7 +15,7 @@ from tcl.common.files import open_plain, read_most
 from tcl.common.interrupts import of_system
 from tcl.tuner.model.model import MAX_DEPTH, Forest, Model
 from tcl.tuner.model.schema import Schema
-from tcl.tuner.model.subjects import BACKENDS, subject_type
+from tcl.tuner.model.subject import BACKENDS, subject_type
 
 FORMAT = "tcl model 1"
 _LARGEST = 32 << 20

@@ -12,10 +12,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
-from tcl.codegen.counters.accesses import Memory
 from tcl.codegen.counters.counts import KernelCounts
 from tcl.codegen.counters.prediction import Prediction, needed_in_flight
-from tcl.codegen.counters.requests import SECTOR
+from tcl.codegen.counters.requests import SECTOR, Memory
 from tcl.codegen.loopir.cost import Cost
 from tcl.tuner.model.schema import Feature, Schema
 

@@ -21,7 +21,7 @@ from tcl.tuner.cache.tuning_cache import CacheKey, TuningCache
 from tcl.tuner.measure.backend import BriefBackend, OptionSpace, OptionsT
 from tcl.tuner.measure.cores import available_cores, split_cores
 from tcl.tuner.measure.evaluate import Reference, brief_reference, compute_reference, set_up
-from tcl.tuner.measure.race import RaceRules
+from tcl.tuner.measure.paired import RaceRules
 from tcl.tuner.measure.reliability import Doubts
 from tcl.tuner.measure.timing import MeasureSettings
 from tcl.tuner.measure.verdict import Outcome

@@ -11,10 +11,18 @@ from typing import Generic, TypeAlias
 
 from tcl.common.number_format import plural
 from tcl.tuner.measure.backend import OptionSpace, OptionsT
-from tcl.tuner.measure.machine_speed import scale, settled
-from tcl.tuner.measure.paired import SURE, PairedComparison, Sessions, Standing, standing
-from tcl.tuner.measure.race import FEWEST, USUAL, RaceRules, entering
-from tcl.tuner.measure.reliability import Doubts
+from tcl.tuner.measure.paired import (
+    FEWEST,
+    SURE,
+    USUAL,
+    PairedComparison,
+    RaceRules,
+    Sessions,
+    Standing,
+    entering,
+    standing,
+)
+from tcl.tuner.measure.reliability import Doubts, scale, settled
 from tcl.tuner.measure.timing import Placed
 from tcl.tuner.measure.verdict import Outcome, Verdict
 from tcl.tuner.run.events import Candidate, Event, FinalsStarted, Note

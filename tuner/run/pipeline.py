@@ -19,7 +19,7 @@ from tcl.tuner.measure.evaluate import (
     race_afresh,
     race_candidates,
 )
-from tcl.tuner.measure.race import USUAL, RaceRules
+from tcl.tuner.measure.paired import USUAL, RaceRules
 from tcl.tuner.measure.timing import Placed
 from tcl.tuner.measure.verdict import Outcome, Verdict
 from tcl.tuner.run.stop_requests import FINISH, KILL

@@ -126,7 +126,7 @@ class Tuner(Generic[OptionsT]):
                 # A search that is resumed has a time already, and is best left as it is.
                 if reference is not None or (saved is None and watch() < KILL):
                     if saved is None:
-                        saved = self._new(ledger, start, prior)
+                        saved = self._new_search(ledger, start, prior)
                     if prior is None or prior.identity != saved.model:
                         prior = None
                         if saved.model is not None:
@@ -144,7 +144,7 @@ class Tuner(Generic[OptionsT]):
                 ledger.flush(last=True)
         return ledger.result(watch)
 
-    def _new(
+    def _new_search(
         self,
         ledger: Ledger[OptionsT],
         start: Sequence[OptionsT],

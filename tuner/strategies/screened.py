@@ -10,7 +10,7 @@ far off it is.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from random import Random
 from typing import Protocol
 
@@ -18,9 +18,8 @@ import numpy as np
 
 from tcl.tuner.space.search_space import Config, ConfigSpace
 from tcl.tuner.strategies.evolution import ENOUGH_TO_BREED, Breeder, Evolution
-from tcl.tuner.strategies.features import Features, Floats
-from tcl.tuner.strategies.gaussian import GaussianProcess, Posterior
-from tcl.tuner.strategies.strategy import SearchSettings, State, logarithms
+from tcl.tuner.strategies.gaussian import Features, Floats, GaussianProcess, Posterior
+from tcl.tuner.strategies.strategy import SearchSettings, logarithms
 
 _TRUSTED = 4
 """Results that outweigh a prior's word for what is fast."""
@@ -195,13 +194,6 @@ class Screened(Evolution):
         something, and far from all others."""
         found = self._next_to_best(count) if self._rooted else []
         return self._spread(found, count)
-
-    def state(self) -> State:
-        return {**super().state(), "model": self._model.state()}
-
-    def restore(self, state: Mapping[str, object]) -> None:
-        super().restore(state)
-        self._model.restore(state["model"])
 
     def _pool(self, breeder: Breeder) -> list[Config]:
         """Children and strangers to choose from, in an order that is always the same."""

@@ -8,8 +8,8 @@ from typing import Any
 from benchmarks.gpu.clock import HostClock
 from benchmarks.gpu.cuda_clocks import TorchClock
 from benchmarks.gpu.peer import GpuPeer, Setting
-from tcl.bench.arrays import Array
 from tcl.bench.peers import torch_peer
+from tcl.bench.task import Array
 
 torch: Any = import_module("torch")
 

@@ -9,9 +9,8 @@ from typing import Any
 from benchmarks.gpu.clock import DeviceForm, Run
 from benchmarks.gpu.peer import COPY, Probe
 from benchmarks.gpu.peers.torch_arrays import TorchBase, torch
-from tcl.bench.arrays import Array
 from tcl.bench.peers.torch_peer import forms
-from tcl.bench.task import Builder, Task, values
+from tcl.bench.task import Array, Builder, Task, values
 
 _CPU_ONLY = frozenset({"conv2d, packed filters"})
 _COPIED = (64 << 20, 1 << 30)

@@ -193,8 +193,8 @@ class Statements:
                 own = scope.accumulators[name]
                 key = tuple(scope.folds[f.name].constant for f in own.over)
                 self.matrix.move(action, own, scope, self.values.slot_at(own, key))
-            case ir.Store():
-                self._store(statement, scope)
+            case ir.Store() | ir.Update():
+                self._write(statement, scope)
             case ir.Prefetch(ref=ref, ahead=ahead):
                 self.memory.prefetch(ref, ahead, scope)
             case ir.Barrier() | ir.Fill() | ir.Pipeline():
@@ -202,14 +202,34 @@ class Statements:
             case _:
                 assert_never(statement)
 
-    def _store(self, store: ir.Store, scope: Scope) -> None:
+    def _write(self, store: ir.Store | ir.Update, scope: Scope) -> None:
         ref, value = store.ref, store.value
+        if isinstance(store, ir.Update):
+            self._scatter(store, scope)
+            return
         if isinstance(value, ir.Load) and self.memory.copy_elements(
             ref, value, scope, store.padded
         ):
             return
         made = self.values.value(value, scope)
         self.memory.store(ref, made, scope, store.streamed, store.padded)
+
+    def _scatter(self, update: ir.Update, scope: Scope) -> None:
+        b, op = self.b, update.op
+        condition, value = guard(op, update.value)
+        after = None
+        if condition is not None:
+            chosen = self.values.value(condition, scope)
+            if chosen.lanes > 1:
+                raise ir.IRError("whether lanes of a scatter count differs between them")
+            then, after = b.new_label("then"), b.new_label("after")
+            b.branch_if(chosen, then, after)
+            b.start(then)
+        new = self.values.value(value, scope)
+        self.memory.update(update.ref, lambda old: arithmetic(b, op, old, new, value.type), scope)
+        if after is not None:
+            b.branch(after)
+            b.start(after)
 
     def _at_once(self, fold: ir.Fold, statement: ir.Statement, scope: Scope) -> None:
         """A statement for all points of a dot product."""
@@ -328,7 +348,7 @@ class Statements:
         if chosen is None:
             self._update(statement, value, scope)
         elif chosen.lanes > 1:
-            inner = self.values.masked(chosen, value, scope)
+            inner = self.values.lanes_where(chosen, value, scope)
             self._update(statement, value, inner, chosen)
         elif self.values.free(value):
             self._update(statement, value, scope, chosen)

@@ -144,7 +144,7 @@ class LoopEmitter:
             self.emit(kernel.body, scope.moved(ranges, offsets))
 
         count = math.prod(folds[0].count for folds in kernel.grid)
-        threads.share(count, self._statements_at_most(kernel.body), each)
+        threads.share_among_threads(count, self._statements_at_most(kernel.body), each)
 
     def _statements_at_most(self, body: ir.Statement) -> int:
         """How many statements it does, at most."""

@@ -7,7 +7,7 @@ from collections.abc import Container, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from tcl.codegen.cuda.cpp.lines import Lines
+from tcl.codegen.cuda.cpp.pieces import Lines
 from tcl.codegen.cuda.cpp.types import c_type, from_memory
 from tcl.codegen.cuda.emit.accesses import AccessWriter
 from tcl.codegen.cuda.emit.names import Names
@@ -171,7 +171,7 @@ def _used(
     named: set[str] = set()
     for one in body:
         for s in statements(one):
-            refs = [s.ref] if isinstance(s, ir.Store) else []
+            refs = [s.ref] if isinstance(s, ir.Store | ir.Update) else []
             for value in values_in(s):
                 found = list(walk(value))
                 refs += [v.ref for v in found if isinstance(v, ir.Load)]

@@ -21,7 +21,7 @@ from tcl.codegen.passes.building import (
     result_loops,
     wrap,
 )
-from tcl.codegen.passes.cpu.copies import copy_loops, filled, fixed
+from tcl.codegen.passes.cpu.copies import copy_loops, fill_kernel, fixed
 from tcl.codegen.passes.cpu.cut import with_cuts
 from tcl.codegen.passes.cpu.fusion_limits import CpuFusionLimits
 from tcl.codegen.passes.cpu.levels import Levels
@@ -37,6 +37,7 @@ from tcl.codegen.passes.long_sums import (
     parts_are_many,
     running_store,
 )
+from tcl.codegen.passes.scatter import updated_places
 from tcl.common.dataclass import dataclass
 from tcl.grammar.sizes.varying import provably_at_least
 from tcl.grammar.syntax.types import ScalarType
@@ -94,7 +95,7 @@ def _kernels(
             yield ir.Kernel(*made, (nest.space,), ())
         for staged in nest.staged:
             if staged.inside is None:
-                yield filled(nest, staged)
+                yield fill_kernel(nest, staged)
     inside = [_in_chunk(g, scratch) for g in together]
     body = inside[0] if len(inside) == 1 else ir.Block(tuple(inside))
     yield ir.Kernel(grid(together), body, tuple(n.space for n in nests), points)
@@ -119,6 +120,8 @@ def _body(group: FusionGroup, fills: Fills, scratch: list[ir.Tensor]) -> ir.Stat
         made = ended(group, *results(store, group.siblings, ()))
         each = ir.Block((*nest.prefetched, *point.lets, *point.kept, *made))
         return wrap(nest.loops, each, fills)
+    if point.scatters:
+        return updated_places(nest, nest.loops)
     if any(d.reduction and d.extent == 0 for d in nest.dims):
         return cleared(nest)
     loops = Levels.from_nest(nest)

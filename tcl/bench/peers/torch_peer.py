@@ -10,10 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from tcl.bench.arrays import Array
 from tcl.bench.peers.library import PeerLibrary
 from tcl.bench.peers.torch_narrow import narrow, native
-from tcl.bench.task import Registry, Values
+from tcl.bench.task import Array, Registry, Values
 
 # Imported by name, and untyped, so that type checks are the same with and without torch.
 torch: Any = import_module("torch")

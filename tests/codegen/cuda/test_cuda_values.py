@@ -15,7 +15,7 @@ from cpu_kernels import Array, plain, reference
 from cpu_values import interesting
 from cuda_values import Case
 
-from tcl.codegen.cuda.cpp import functions
+from tcl.codegen.cuda.cpp import arith
 from tcl.codegen.cuda.emit import values
 from tcl.codegen.cuda.prelude.prelude import HELPERS
 from tcl.grammar.check.builtins import BUILTINS
@@ -210,7 +210,7 @@ def compiled(source: str, option: str) -> Any:
 @pytest.mark.parametrize("architecture", ["sm_75", "sm_90"])
 def test_every_helper_compiles_for_gpus(architecture: str) -> None:
     few = ("int32", "uint16", "uint64", "float32")
-    own = functions.OWN.keys() | functions.OWN_DOUBLE.keys()
+    own = arith.OWN.keys() | arith.OWN_DOUBLE.keys()
     cases = [
         case
         for (kind, *rest), case in all_cases().items()

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from nests import sized
 
-from tcl.codegen.counters.accesses import Memory
 from tcl.codegen.counters.prediction import predict
+from tcl.codegen.counters.requests import Memory
 from tcl.codegen.devices.gpu import H200, GpuProfile
 from tcl.codegen.loopir.layouts import gpu_layouts
 from tcl.codegen.loopir.lower import lower

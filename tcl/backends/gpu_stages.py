@@ -1,10 +1,11 @@
-"""What kernels ask of a GPU and how long that takes at least, as text; no GPU is needed."""
+"""What kernels take of a GPU, what they ask of it, and how long that takes at least, as text; no
+GPU is needed."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from tcl.codegen.counters.accesses import Memory
+from tcl.codegen.compiler import GpuCompiler
 from tcl.codegen.counters.counts import KernelCounts, count_program
 from tcl.codegen.counters.prediction import (
     LAUNCH,
@@ -14,11 +15,14 @@ from tcl.codegen.counters.prediction import (
     roofline,
     share,
 )
-from tcl.codegen.counters.traffic import Traffic, by_kind
+from tcl.codegen.counters.requests import Memory, Traffic, by_kind
 from tcl.codegen.counters.walk import Walk
+from tcl.codegen.cuda.emit.module import Launch
+from tcl.codegen.cuda.run.compile import Resources, cubin, occupancy, version
 from tcl.codegen.devices.gpu import GpuProfile
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.cost import Cost
+from tcl.codegen.schedule.plan import Plan
 
 LABEL = "counted, not measured"
 _KINDS = {
@@ -42,7 +46,7 @@ def text(name: str, program: ir.Built, cost: Cost, profile: GpuProfile) -> str:
     predictions = [predict(c) for c in counts]
     lines = [f"{name} on {profile.name} ({profile.architecture})"]
     for position, (own, prediction) in enumerate(zip(counts, predictions, strict=True)):
-        lines += ["", f"kernel {name}_{position}", *_aligned(list(_rows(own, prediction)))]
+        lines += ["", f"kernel {name}_{position}", *_aligned(list(_count_rows(own, prediction)))]
     total, least = sum(p.seconds for p in predictions), roofline(cost, profile)
     rows = [
         ("predicted", f"{_micro(total)} with {_micro(LAUNCH)} a launch"),
@@ -52,7 +56,7 @@ def text(name: str, program: ir.Built, cost: Cost, profile: GpuProfile) -> str:
     return "\n".join((*lines, "", *_aligned(rows)))
 
 
-def _rows(counts: KernelCounts, prediction: Prediction) -> Iterator[tuple[str, str]]:
+def _count_rows(counts: KernelCounts, prediction: Prediction) -> Iterator[tuple[str, str]]:
     profile, blocks = counts.profile, max(1, counts.blocks)
     yield "blocks", f"{counts.blocks:,} of {counts.threads} threads"
     full = counts.occupancy
@@ -113,14 +117,6 @@ def compared(counted: Sequence[Asked], seen: Sequence[Asked]) -> list[str]:
     return lines
 
 
-def _columns(rows: Sequence[Sequence[str]]) -> list[str]:
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return [
-        "  ".join((row[0].ljust(widths[0]), *map(str.rjust, row[1:-1], widths[1:-1]), row[-1]))
-        for row in rows
-    ]
-
-
 def _aligned(rows: Sequence[tuple[str, str]]) -> list[str]:
     """With the label that nothing here is measured."""
     first, second = (max(len(row[k]) for row in rows) for k in (0, 1))
@@ -133,3 +129,49 @@ def _micro(seconds: float) -> str:
 
 def _mega(count: int) -> str:
     return f"{count / 1e6:.2f} MB"
+
+
+_HEADS = ("kernel", "blocks", "threads", "registers", "shared", "spills", "stack", "occupancy")
+
+
+def table(name: str, plan: Plan[GpuProfile], program: ir.Built) -> str:
+    """A row for each kernel of the def of this name."""
+    profile = plan.target
+    module = GpuCompiler(profile).module(plan, program)
+    found = zip(cubin(module, profile).resources, module.launches, strict=True)
+    rows = [_row(each, launch, profile) for each, launch in found]
+    major, minor = version()
+    title = f"{name} on {profile.name} ({profile.architecture}, NVRTC {major}.{minor})"
+    return "\n".join((title, *_columns([_HEADS, *rows])))
+
+
+def _row(taken: Resources, launch: Launch, profile: GpuProfile) -> tuple[str, ...]:
+    full = occupancy(taken, launch, profile)
+    limits = " and ".join(full.limits)
+    what = f"{full.share:.0%} of warps" + f", limited by {limits}" * (full.share < 1)
+    return (
+        taken.kernel,
+        str(launch.blocks),
+        str(launch.threads),
+        str(taken.registers),
+        _size_text(taken.shared + launch.shared),
+        _size_text(taken.spill_stores + taken.spill_loads),
+        _size_text(taken.stack),
+        what if full.blocks else f"cannot be launched: too much of {limits}",
+    )
+
+
+def _size_text(count: int) -> str:
+    return f"{count / 1024:.3g} KiB" if count >= 1024 else f"{count} B"
+
+
+def _columns(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Rows with columns one above the other; the first and last to the left, numbers to the
+    right."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return [
+        "  ".join(
+            (row[0].ljust(widths[0]), *map(str.rjust, row[1:-1], widths[1:-1]), row[-1])
+        ).rstrip()
+        for row in rows
+    ]
