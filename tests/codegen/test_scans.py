@@ -228,10 +228,12 @@ def test_borders_are_not_cut() -> None:
     assert all(loop.cut is None for loop in loops)
 
 
-def test_lists_are_refused_where_loops_are_cut() -> None:
-    sized = sized_of(LOWER, np.ones((50, 50), np.float32), np.ones((50, 50), np.float32))
-    with pytest.raises(OptionsError, match="loops end where it does"):
-        compile_cpu(sized, NAIVE.skip())
+def test_lists_are_for_what_data_say() -> None:
+    a = np.ones((50, 50), np.float32)
+    kernels = {options: run(LOWER, a, a, options=options)[0] for options in (DEFAULT, NAIVE.skip())}
+    assert all(np.array_equal(made, np.tril(a) @ a) for made in kernels.values())
+    sized = sized_of(LOWER, a, a)
+    assert not cpu.plan(sized, DEFAULT, host_cpu()).options["s0"].skip
 
 
 def test_nan_and_infinity_stay_behind() -> None:

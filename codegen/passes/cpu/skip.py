@@ -17,7 +17,6 @@ from tcl.codegen.loopir.walk import indices, loads, walk
 from tcl.codegen.passes.base import map_nest, refuse
 from tcl.codegen.passes.building import wrap
 from tcl.codegen.passes.cpu.copies import as_kernel, fixed
-from tcl.codegen.passes.cpu.cut import cut_bounds
 from tcl.codegen.passes.cpu.levels import Levels
 from tcl.codegen.passes.cpu.stage import MAX_BYTES, made_with
 from tcl.codegen.passes.knobs import KnobSubject, OptionKnobs, flag_knobs
@@ -106,8 +105,6 @@ def why_never_skipped(nest: ir.Nest) -> str | None:
         return "its condition is the same for all points of the reduction"
     if nest.points == 0:
         return "there is nothing to be left out"
-    if cut_bounds(nest, (nest.point,)):
-        return "its condition compares indices alone: loops end where it does"
     return None
 
 
