@@ -10,13 +10,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from comparing import check_equal, outputs_of
+from comparing import check_cpu, check_equal, expected_of, outputs_of
 from cpu_kernels import fenced, fenced_copy, sized_of
 from loopir_interpreter import interpret
 from matrix_unit import (
     EMULATING,
     SAPPHIRE_RAPIDS,
-    checked,
     random_array,
     random_options,
     random_work,
@@ -29,7 +28,6 @@ from tcl.codegen.cpu.object_code.compile import assembly
 from tcl.codegen.cpu.run.kernel import compile_cpu
 from tcl.codegen.options.nest_options import NestOptions
 from tcl.codegen.options.options import MappingOptions
-from tcl.codegen.reference import compile_reference
 from tcl.codegen.schedule.cpu import plan, schedule, stages
 from tcl.common.errors import OptionsError
 
@@ -51,15 +49,12 @@ def several(seed: int, count: int) -> None:
     rng = random.Random(f"matrix unit {seed}")
     text, inputs, mma = random_work(rng)
     sized = sized_of(text, *inputs)
-    expected = outputs_of(sized)
-    compile_reference(sized)(inputs, expected)
+    expected = expected_of(sized, inputs)
     for _ in range(count):
-        options, outputs = random_options(rng, sized, mma), outputs_of(sized)
+        options = random_options(rng, sized, mma)
         device = replace(EMULATING, threads=rng.choice([1, 1, 3]))
-        kernel = compile_cpu(sized, options, device=device)
+        kernel = check_cpu(sized, inputs, options, device, expected)
         assert "llvm.x86.tdp" in kernel.llvm, options
-        kernel(inputs, outputs)
-        check_equal(sized, outputs, expected, str(options))
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -84,8 +79,7 @@ def test_nothing_is_touched_beyond_the_arrays(types: tuple[str, str]) -> None:
         inputs.append(rng.integers(0, 100, shape).astype(stored))
     sized = sized_of(text, *inputs)
     own = replace(TWO_BY_TWO, dot=(0, 0, 2 if "bfloat16" in types else 4))
-    expected = outputs_of(sized)
-    compile_reference(sized)(inputs, expected)
+    expected = expected_of(sized, inputs)
     kernel = compile_cpu(sized, MappingOptions(nests=(own,)), device=EMULATING)
     for after in (True, False):
         output = fenced((37, 35), np.float32 if "bfloat16" in types else np.int32, after)
@@ -206,7 +200,7 @@ def test_a_product_of_bfloat16_that_is_summed_up_in_float() -> None:
     text += "{ C(m, n) +=! A(m, k) * B(k, n) }"
     rng = random.Random(5)
     inputs = [random_array(rng, shape, "bfloat16") for shape in ((40, 90), (90, 50))]
-    kernel = checked(sized_of(text, *inputs), inputs, MappingOptions("mlp"))
+    kernel = check_cpu(sized_of(text, *inputs), inputs, MappingOptions("mlp"), EMULATING)
     assert "llvm.x86.tdpbf16ps" in kernel.llvm
 
 
@@ -226,4 +220,4 @@ def test_what_is_chosen_gives_what_the_reference_gives() -> None:
     rng = random.Random("chosen")
     for _ in range(3):
         text, inputs, _ = random_work(rng)
-        checked(sized_of(text, *inputs), inputs, MappingOptions("mlp"))
+        check_cpu(sized_of(text, *inputs), inputs, MappingOptions("mlp"), EMULATING)

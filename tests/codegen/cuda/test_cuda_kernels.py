@@ -11,9 +11,10 @@ import time
 from collections.abc import Iterator
 
 import pytest
-from cuda_checks import FILES, Case, case_of, check_cases, definitions, example_work
+from cuda_checks import Case, case_of, check_cases, example_work
 from cuda_options import random_gpu_options, space_options
 
+from examples import NAMES, definitions
 from tcl.bench.rows import SUITE
 from tcl.codegen.cuda.emulator import why_not
 from tcl.codegen.devices.gpu import H200, T4
@@ -27,12 +28,12 @@ LARGER = 6_000
 """Points of a def, about, with several blocks, tiles and edges."""
 LARGEST = 60_000
 RANDOM = 20
-each_file = pytest.mark.parametrize("file", FILES)
+each_file = pytest.mark.parametrize("file", NAMES)
 
 
 def presets(file: str, most: int, each: bool = True, turn: int = 0) -> Iterator[Case]:
     """All presets of each def, or the one whose turn it is."""
-    for position, entry in enumerate(definitions(file), FILES.index(file) + turn):
+    for position, entry in enumerate(definitions(file), NAMES.index(file) + turn):
         work = example_work(file, entry, most)
         names = PRESETS if each else (PRESETS[position % len(PRESETS)],)
         yield from (case_of(work, MappingOptions(name)) for name in names)

@@ -14,12 +14,11 @@ from strategies import random_program
 from tcl.codegen.cuda.emulator import why_not
 from tcl.codegen.devices.gpu import H200, T4
 from tcl.codegen.loopir.layouts import gpu_layouts
-from tcl.codegen.options.options import MappingOptions
+from tcl.codegen.options.options import PRESETS, MappingOptions
 
 if why_not():
     pytest.skip(str(why_not()), allow_module_level=True)
 
-PRESETS = ("naive", "pointwise", "mlp")
 TOGETHER = 10
 """Programs of a test."""
 

@@ -10,19 +10,11 @@ from dataclasses import dataclass, replace
 
 import pytest
 from comparing import check_equal
-from cuda_checks import (
-    FILES,
-    Case,
-    Failures,
-    definitions,
-    example_sizes,
-    run_case,
-    sized_for,
-    work_of,
-)
+from cuda_checks import Case, Failures, example_sizes, run_case, work_of
 from cuda_modules import needs_nvrtc
 from cuda_options import random_gpu_options
 
+from examples import NAMES, definitions, sized_for
 from tcl.arrays.random_inputs import input_shape, random_inputs
 from tcl.codegen.cuda.emit.emit import emit_module
 from tcl.codegen.cuda.emulator import ORDERS, EmulationError, compile_modules, why_not
@@ -102,7 +94,7 @@ def compare(found: Iterable[ForAll]) -> tuple[int, Counter[str]]:
 
 def along() -> Iterator[tuple[str, str, str]]:
     """(file, def, size that varies) of all examples."""
-    for file in FILES:
+    for file in NAMES:
         for name, definition in definitions(file).items():
             for size in definition.sizes:
                 yield file, name, size
