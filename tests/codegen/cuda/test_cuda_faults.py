@@ -121,7 +121,7 @@ FAULTS = {
         sums, BARRIER, "if (threadIdx.x < 32) __syncthreads();", "divergent|race"
     ),
     "a panel in the place of another": Fault(
-        lambda: product((2, 2)), r"shared \+ \d+", "shared", "race: ", skipped=1
+        lambda: product((2, 2)), r"shared \+ \d+", "shared", "", skipped=1
     ),
     "results of two threads in one place": Fault(
         product, r"C\[m \* 35 \+ n\w*\]", "C[m * 35]", "race: .* of C"
