@@ -45,8 +45,8 @@ def work(form: str, type_: str, rng: random.Random) -> tuple[str, list[Array]]:
     value, results, *axes = FORMS[form]
     named = f"{type_}({', '.join(axes[0])}) I, {type_}({', '.join(axes[1])}) W"
     text = f"def f({named}) -> (O) {{ O({', '.join(results)}) +=! {value} }}"
-    sizes = {k: rng.choice([size, size + 1, size + 6]) for k, size in SIZES.items() if k in "NCXF"}
-    sizes = SIZES | sizes
+    more = {"N": (0, 1), "C": (0, 1, 3), "F": (0, 1, 3), "X": (0, 1, 6)}
+    sizes = SIZES | {k: SIZES[k] + rng.choice(several) for k, several in more.items()}
     draw = np.random.default_rng(rng.randrange(1 << 30))
     shapes = [tuple(sizes[k] for k in own) for own in axes]
     numbers = numpy_dtype(SCALAR_TYPES[type_])
