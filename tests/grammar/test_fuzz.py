@@ -13,6 +13,7 @@ import pytest
 from bounds_oracle import run_everywhere
 from places import EXAMPLES
 from programs import ACCEPTED, SEMANTIC, in_def, unmark
+from sampling import swept
 from steps import steps
 from strategies import random_program
 
@@ -186,14 +187,10 @@ def _fuzz(seeds: range) -> Counter[str]:
     return outcomes
 
 
-def test_thousands_of_texts() -> None:
-    outcomes = _fuzz(range(2_500))
+@pytest.mark.parametrize("seeds", swept([range(2_500)], [range(2_500, 220_000)]), ids=str)
+def test_thousands_of_texts(seeds: range) -> None:
+    outcomes = _fuzz(seeds)
     assert min(outcomes[o] for o in ("syntax", "semantic", "ranges", "accepted")) > 25, outcomes
-
-
-@pytest.mark.slow
-def test_many_more_texts() -> None:
-    _fuzz(range(2_500, 220_000))
 
 
 # --- sizes that nobody writes ---

@@ -10,6 +10,7 @@ import pytest
 from bounds_oracle import OutOfBoundsError, run_everywhere
 from hypothesis import HealthCheck, given, settings
 from programs import unmark
+from sampling import swept
 from strategies import Program, programs, random_program
 
 from tcl.common.errors import ArgumentError, TclError
@@ -469,17 +470,12 @@ def _sweep(seeds: range) -> tuple[int, int, int]:
     return accepted, unchecked, checked
 
 
-def test_no_unchecked_access_leaves_its_tensor() -> None:
-    accepted, unchecked, checked = _sweep(range(500))
-    assert accepted > 50
-    assert unchecked > 1000
-    assert checked > 150
-
-
-@pytest.mark.slow
-def test_no_unchecked_access_leaves_its_tensor_full() -> None:
-    accepted, _, _ = _sweep(range(500, 40_000))
-    assert accepted > 3000
+@pytest.mark.parametrize("seeds", swept([range(500)], [range(500, 40_000)]), ids=str)
+def test_no_unchecked_access_leaves_its_tensor(seeds: range) -> None:
+    accepted, unchecked, checked = _sweep(seeds)
+    assert accepted > len(seeds) / 10
+    assert unchecked > 2 * len(seeds)
+    assert checked > len(seeds) / 4
 
 
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])

@@ -22,6 +22,7 @@ from matrix_unit import (
     text_of,
 )
 from nests import WIDE
+from sampling import swept
 
 from tcl.codegen.cpu.emit.emit import emit_program
 from tcl.codegen.cpu.object_code.compile import assembly
@@ -44,29 +45,18 @@ TWO_BY_TWO = NestOptions(
 )
 
 
-def several(seed: int, count: int) -> None:
-    """So many options for one def."""
+@pytest.mark.parametrize("seed", swept(range(5), range(1000, 1250)))
+def test_random_defs_and_options(seed: int) -> None:
+    """Several options for one def."""
     rng = random.Random(f"matrix unit {seed}")
     text, inputs, mma = random_work(rng)
     sized = sized_of(text, *inputs)
     expected = expected_of(sized, inputs)
-    for _ in range(count):
+    for _ in range(3 if seed < 1000 else 8):
         options = random_options(rng, sized, mma)
         device = replace(EMULATING, threads=rng.choice([1, 1, 3]))
         kernel = check_cpu(sized, inputs, options, device, expected)
         assert "llvm.x86.tdp" in kernel.llvm, options
-
-
-@pytest.mark.parametrize("seed", range(5))
-def test_random_defs_and_options(seed: int) -> None:
-    several(seed, 3)
-
-
-@pytest.mark.slow
-def test_random_defs_and_options_in_full() -> None:
-    """2,000 pairs."""
-    for seed in range(250):
-        several(1000 + seed, 8)
 
 
 @pytest.mark.parametrize("types", [("int8", "uint8"), ("bfloat16", "bfloat16")])

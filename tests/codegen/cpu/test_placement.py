@@ -22,6 +22,7 @@ from cpu_kernels import (
     sized_of,
 )
 from nests import ARM, NARROW, WIDE
+from sampling import swept
 from strategies import random_program
 
 from tcl.codegen.common.dtypes import numpy_dtype
@@ -96,22 +97,12 @@ def random_case(seed: int) -> tuple[SizedDef, MappingOptions, list[Array], Rando
     return sized, with_boundaries(sized, random_options(rng, sized)), inputs, rng
 
 
-def check_random(seeds: range) -> None:
-    for seed in seeds:
+@pytest.mark.parametrize("first", swept(range(0, 60, 20), range(1000, 3000, 20)))
+def test_random_programs_anywhere(first: int) -> None:
+    for seed in range(first, first + 20):
         if (case := random_case(seed)) is not None:
             sized, options, inputs, rng = case
             check_moved(sized, options, inputs, rng)
-
-
-@pytest.mark.parametrize("first", range(0, 60, 20))
-def test_random_programs_anywhere(first: int) -> None:
-    check_random(range(first, first + 20))
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("first", range(1000, 3000, 50))
-def test_many_random_programs_anywhere(first: int) -> None:
-    check_random(range(first, first + 50))
 
 
 ROWWISE = {
@@ -159,24 +150,15 @@ def random_rowwise(name: str, rng: Random) -> tuple[SizedDef, MappingOptions, li
 
 
 @pytest.mark.parametrize("name", ROWWISE)
-def test_loops_that_begin_on_boundaries(name: str) -> None:
-    rng = Random(name)
+@pytest.mark.parametrize("seed", swept([""], range(120)))
+def test_loops_that_begin_on_boundaries(name: str, seed: object) -> None:
+    rng = Random(f"{name}{seed}")
     peeled = 0
     for _ in range(8):
         sized, options, inputs = random_rowwise(name, rng)
         peeled += "at a multiple of" in show(schedule(sized, options, host_cpu()))
         check_moved(sized, options, inputs, rng)
-    assert peeled > 3  # else this shows nothing
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("seed", range(40))
-@pytest.mark.parametrize("name", ROWWISE)
-def test_many_loops_that_begin_on_boundaries(name: str, seed: int) -> None:
-    rng = Random(f"{name} {seed}")
-    for _ in range(25):
-        sized, options, inputs = random_rowwise(name, rng)
-        check_moved(sized, options, inputs, rng)
+    assert seed or peeled > 3  # else this shows nothing
 
 
 @pytest.mark.parametrize("unchecked", [False, True])

@@ -92,18 +92,6 @@ def test_all_become_cubins_for_all_architectures(file: str) -> None:
 
 
 @pytest.mark.slow
-def test_times_of_the_suites_cubins() -> None:
-    """Prints how long the suite takes to compile at the sizes at which it is measured."""
-    for device in DEVICES:
-        seconds = [
-            check(emit_module(s, MappingOptions(preset), device), device, name, spills=True)
-            for name, s in predict_rows()
-            for preset in PRESETS
-        ]
-        print(f"\n{device.architecture}: median {statistics.median(seconds):.3f} s per CUBIN")
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize("device", DEVICES, ids=lambda d: d.architecture)
 def test_all_sizes_of_the_examples_spill_nothing(device: GpuProfile) -> None:
     for file in NAMES:

@@ -16,6 +16,7 @@ from cuda_checks import points_of
 from cuda_options import random_gpu_options
 from interpreted_stages import check_stages
 from nests import sized as sized_of
+from sampling import swept
 from strategies import random_program
 
 from examples import NAMES, definitions, sized_for
@@ -212,21 +213,11 @@ def test_whatever_is_drawn_is_honoured_or_refused_in_a_sentence(start: int) -> N
 # Every stage means the same.
 
 
-def interpret_stages(seed: int) -> None:
+@pytest.mark.parametrize("seed", swept(range(20), range(1000, 1300)))
+def test_every_stage_means_the_same(seed: int) -> None:
     program = random_program(seed, max_statements=3)
     sized = sized_of_program(program)
     if points_of(sized) > 2000:
         pytest.skip("too many points to interpret")
     options = random_gpu_options(random.Random(seed), sized, H200)
     check_stages(program, sized, seed, stages(sized, options, H200), options)
-
-
-@pytest.mark.parametrize("seed", range(20))
-def test_every_stage_means_the_same(seed: int) -> None:
-    interpret_stages(seed)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("seed", range(1000, 1300))
-def test_every_stage_of_many_programs_means_the_same(seed: int) -> None:
-    interpret_stages(seed)

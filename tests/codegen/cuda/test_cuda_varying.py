@@ -13,6 +13,7 @@ from comparing import check_equal
 from cuda_checks import Case, Failures, example_sizes, run_case, work_of
 from cuda_modules import needs_nvrtc
 from cuda_options import random_gpu_options
+from sampling import sampled, swept
 
 from examples import NAMES, definitions, sized_for
 from tcl.arrays.random_inputs import input_shape, random_inputs
@@ -112,17 +113,11 @@ def of_example(file: str, name: str, varying: str) -> Iterator[ForAll]:
 
 
 @emulates
-def test_examples() -> None:
-    cases = [c for each in [*along()][::211] for c in of_example(*each)]
+@pytest.mark.parametrize(("first", "every"), sampled([(0, 211), *((k, 37) for k in range(37))], 38))
+def test_examples(first: int, every: int) -> None:
+    cases = [c for each in [*along()][first::every] for c in of_example(*each)]
     runs, reasons = compare(cases)
-    assert runs > 12, reasons
-
-
-@emulates
-@pytest.mark.slow
-@pytest.mark.parametrize("first", range(0, 37))
-def test_all_examples(first: int) -> None:
-    compare([c for each in [*along()][first::37] for c in of_example(*each)])
+    assert first or runs > 12, reasons
 
 
 TEXTS = (
@@ -172,15 +167,9 @@ def compare_random(seeds: Iterable[int]) -> int:
 
 
 @emulates
-def test_random_options() -> None:
-    assert compare_random(range(9)) > 15
-
-
-@emulates
-@pytest.mark.slow
-@pytest.mark.parametrize("first", range(1000, 1480, 24))
-def test_many_random_options(first: int) -> None:
-    compare_random(range(first, first + 24))
+@pytest.mark.parametrize("first", swept([0], range(1000, 1480, 9)))
+def test_random_options(first: int) -> None:
+    assert compare_random(range(first, first + 9)) > 15 or first
 
 
 MATMUL = TEXTS[0]
