@@ -33,9 +33,8 @@ from numpy.typing import NDArray
 import tcl
 import tcl.torch
 from benchmarks.common import Call, command, medians, write
-from tcl.executors.dispatch import Kernels
+from tcl.executors.dispatch import Kernels, Settings
 from tcl.executors.executor import Executor
-from tcl.executors.settings import Settings
 from tcl.torch.registration import Registered
 
 SOURCE = """

@@ -7,10 +7,9 @@ import json
 import math
 import os
 import random
-import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -19,7 +18,6 @@ from tcl.codegen.devices.cpu import host_cpu
 
 Call = Callable[[], object]
 Clock = Callable[[], float]
-_THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "TCL_NUM_THREADS")
 
 
 def seconds(call: Call, calls: int = 1, clock: Clock = time.perf_counter) -> float:
@@ -85,19 +83,3 @@ def write(path: Path | None, data: Mapping[str, Any]) -> None:
             "load": [round(x, 2) for x in os.getloadavg()],
         }
         path.write_text(json.dumps({**about, **data}, indent=1) + "\n", "utf-8")
-
-
-def lines_of_child(module: str, threads: int, *words: str) -> Iterator[Any]:
-    """What a benchmark prints with ``--child``, lines of JSON, in a process all of whose libraries
-    have so many threads."""
-    process = subprocess.Popen(
-        [sys.executable, "-m", module, "--child", "--threads", str(threads), *words],
-        env={**os.environ, **dict.fromkeys(_THREADS, str(threads))},
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    with process:
-        assert process.stdout is not None
-        yield from map(json.loads, process.stdout)
-    if process.returncode:
-        raise SystemExit(process.returncode)

@@ -1,8 +1,7 @@
 """``tcl.einsum`` beside ``numpy.einsum(optimize=True)`` and ``torch.einsum``.
 
-    python -m benchmarks.einsum                      # 1 and 2 threads, in processes of their own
-    python -m benchmarks.einsum --threads 1 --rows Tucker MTTKRP
-    python -m benchmarks.einsum --out FILE
+    OMP_NUM_THREADS=1 TCL_NUM_THREADS=1 python -m benchmarks.einsum --out FILE
+    OMP_NUM_THREADS=2 TCL_NUM_THREADS=2 python -m benchmarks.einsum --rows Tucker MTTKRP
 
 The expressions were chosen, with their sizes, before any of them was measured. See
 ``benchmarks/README.md`` for how it is measured.
@@ -10,11 +9,8 @@ The expressions were chosen, with their sizes, before any of them was measured. 
 
 from __future__ import annotations
 
-import argparse
-import json
 import os
 import time
-from collections.abc import Sequence
 from statistics import median
 from typing import Any, NamedTuple
 
@@ -23,7 +19,9 @@ import opt_einsum
 import torch
 
 import tcl
-from benchmarks.common import Call, command, lines_of_child, samples, write
+from benchmarks.common import Call, command, samples, write
+from tcl.codegen.cpu.thread_count import thread_count
+from tcl.common.number_format import plural
 
 
 class Row(NamedTuple):
@@ -93,51 +91,31 @@ def measured(row: Row) -> dict[str, list[float]]:
     return samples(runs, ROUNDS, least=SAMPLE, pause=PAUSE, clock=CLOCK)
 
 
-def child(rows: Sequence[Row], threads: int) -> None:
-    """Measure, and print a line of JSON for each row."""
-    torch.set_num_threads(threads)
-    for row in rows:
-        print(json.dumps(measured(row)), flush=True)
-
-
-def run(rows: Sequence[Row], threads: int) -> list[dict[str, Any]]:
-    """The rows in a process that has so many threads, printed as they come."""
+def main() -> None:
+    """Measure, print, and write what ``--out`` says."""
+    parser = command("einsum", __doc__)
+    names = [row.name for row in ROWS]
+    parser.add_argument("--rows", nargs="+", choices=names, default=names)
+    given = parser.parse_args()
     print(
-        f"\n{threads} thread{'s' * (threads > 1)}: microseconds of a call (medians), and the better"
+        f"{plural(thread_count(None), 'thread')}: microseconds of a call (medians), and the better"
     )
     print("peer's over ours, of the medians and of the least samples")
-    found = []
-    lines = lines_of_child("benchmarks.einsum", threads, "--rows", *(row.name for row in rows))
-    for row, taken in zip(rows, lines, strict=True):
+    found: list[dict[str, Any]] = []
+    for row in (row for row in ROWS if row.name in given.rows):
+        taken = measured(row)
         times = {name: median(each) for name, each in taken.items()}
         least = {name: min(each) for name, each in taken.items()}
         ratio, ratio_least = (min(t["numpy"], t["torch"]) / t["tcl"] for t in (times, least))
         shown = "".join(f"{name} {1e6 * t:9.1f}  " for name, t in times.items())
         print(f"{row.name:34}{shown}{ratio:6.2f}{ratio_least:8.2f}", flush=True)
         ratios = {"ratio": round(ratio, 3), "ratio_of_least": round(ratio_least, 3)}
-        about = {**row._asdict(), "threads": threads}
-        found.append({**about, **ratios, "seconds": times, "samples": taken})
+        found.append({**row._asdict(), **ratios, "seconds": times, "samples": taken})
     for name, words in (("ratio", "medians"), ("ratio_of_least", "least samples")):
         won = sum(each[name] > 1 for each in found)
         print(f"quicker than both on {won} of {len(found)}, by {words}")
-    return found
-
-
-def main() -> None:
-    """Measure, print, and write what ``--out`` says."""
-    parser = command("einsum", __doc__)
-    parser.add_argument("--threads", type=int, nargs="+", default=[1, 2])
-    names = [row.name for row in ROWS]
-    parser.add_argument("--rows", nargs="+", choices=names, default=names)
-    parser.add_argument("--child", action="store_true", help=argparse.SUPPRESS)
-    given = parser.parse_args()
-    rows = [row for row in ROWS if row.name in given.rows]
-    if given.child:
-        child(rows, given.threads[0])
-        return
-    found = [each for threads in given.threads for each in run(rows, threads)]
     versions = {each.__name__: each.__version__ for each in (np, torch, opt_einsum)}
-    write(given.out, {**versions, "rows": found})
+    write(given.out, {**versions, "threads": thread_count(None), "rows": found})
 
 
 if __name__ == "__main__":

@@ -1,7 +1,9 @@
-"""The benchmark suite as one picture: how many times as long as tcl each peer takes, row by row.
+"""The benchmark suite as one picture: how many times as long as tcl each peer takes, row by row;
+and the table on README's first screen.
 
     python -m benchmarks.picture                                 # docs/pictures/benchmark.svg
     python -m benchmarks.picture --result bench.json --threads 1 --out one.svg
+    python -m benchmarks.picture --table                         # in README.md
 
 It draws a report that ``tcl bench cpu --out FOLDER`` wrote. It needs matplotlib, which
 ``pip install '.[bench]'`` brings. Text stays text, on a background of its own.
@@ -10,6 +12,8 @@ It draws a report that ``tcl bench cpu --out FOLDER`` wrote. It needs matplotlib
 from __future__ import annotations
 
 import json
+import math
+import re
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -23,7 +27,19 @@ from tcl.bench.summary import geometric_mean
 
 ROOT = Path(__file__).parent.parent
 RESULT = ROOT / "benchmarks/results/2026-11-22-cpu-suite-2-threads.json"
+TABLE_RESULT = ROOT / "benchmarks/results/2026-11-24-cpu-suite.json"
 PICTURE = ROOT / "docs/pictures/benchmark.svg"
+README = ROOT / "README.md"
+IN_README = re.compile(r"(?<=<!-- table -->\n).*?(?=<!-- end of table -->)", re.DOTALL)
+TABLE_ROWS = (
+    "softmax 4096x1024",
+    "group norm N8 C512 48x48",
+    "grouped conv C4@56",
+    "matmul 1024",
+    "row sum 4096x4096",
+)
+"""Rows of README's table: three that other libraries compute in several steps, the most common
+product, and the row where tcl does worst."""
 COLOURS = {
     "NumPy": "#4a7fb5",
     "torch": "#d9662b",
@@ -40,7 +56,12 @@ def main() -> None:
     parser.set_defaults(out=PICTURE)
     parser.add_argument("--result", type=Path, default=RESULT, help="a report (JSON)")
     parser.add_argument("--threads", type=int, help="whose rows; with none, the most there are")
+    parser.add_argument("--table", action="store_true", help="write README's table instead")
     given = parser.parse_args()
+    if given.table:
+        table = readme_table(Report.from_json(json.loads(TABLE_RESULT.read_text("utf-8"))))
+        README.write_text(IN_README.sub(lambda _: table, README.read_text("utf-8")), "utf-8")
+        return
     report = Report.from_json(json.loads(given.result.read_text("utf-8")))
     threads = given.threads or max(report.ceilings)
     if threads not in report.ceilings:
@@ -99,6 +120,32 @@ def draw(report: Report, threads: int, path: Path) -> None:
         )
         path.write_text(text, "utf-8")
         pyplot.close(figure)
+
+
+def readme_table(report: Report) -> str:
+    """Markdown: the ``TABLE_ROWS``, one thread, ours beside each peer, in milliseconds."""
+    (threads,) = report.ceilings
+    rows = {row.name: row for row in suite(report, threads)}
+    peers = [name for name in COLOURS if name in rows[TABLE_ROWS[0]].entries]
+    lines = [f"| one thread, milliseconds | tcl | {' | '.join(peers)} | best peer / tcl |"]
+    lines.append("|---|" + "---|" * (len(peers) + 2))
+    for name in TABLE_ROWS:
+        row = rows[name]
+        assert row.ours is not None
+        times = [row.ours[1], *(row.entries[peer].seconds or math.nan for peer in peers)]
+        shown = " | ".join(f"{1000 * seconds:.2f}" for seconds in times)
+        lines.append(f"| {name} | {shown} | {row.ratio() or 0:.2f} |")
+    found = [row.ratio() or math.nan for row in rows.values()]
+    lines += [
+        "",
+        f"Over all {len(rows)} operations of the suite, without any tuning, the best of the "
+        f"{len(peers)} peers",
+        f"takes **{geometric_mean(found):.2f} times** as long as `tcl` (geometric mean; least "
+        f"{min(found):.2f}, most {max(found):.2f}).",
+        f"({report.machine['cpu']}; {report.date[:10]})",
+        "",
+    ]
+    return "\n".join(lines)
 
 
 def suite(report: Report, threads: int) -> list[Result]:

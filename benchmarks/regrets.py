@@ -10,17 +10,15 @@ default. Options that this machine cannot have (dot products, a matrix unit) lea
 
 from __future__ import annotations
 
-import argparse
-import json
 import tempfile
 from collections.abc import Mapping
 from dataclasses import asdict, replace
-from pathlib import Path
 from statistics import geometric_mean, median
 
+from benchmarks.common import command, write
 from benchmarks.tuned import in_fresh_process
 from tcl.arrays.random_inputs import random_inputs
-from tcl.backends.cpu_backend import CpuBackend
+from tcl.backends.program_backend import CpuBackend
 from tcl.bench.rows import SUITE, Row, select
 from tcl.codegen.devices import known_cpus
 from tcl.codegen.devices.cpu import CpuProfile, host_cpu
@@ -29,7 +27,6 @@ from tcl.codegen.options.options import MappingOptions
 from tcl.codegen.schedule.cpu import plan
 from tcl.common.errors import TclError
 from tcl.selection.best_options import DEFAULT
-from tcl.tuner.cache.fingerprint import device_identity
 from tcl.tuner.measure.evaluate import compile_candidate
 from tcl.tuner.measure.placement import shown
 
@@ -80,10 +77,9 @@ def chosen(backend: CpuBackend, cpu: CpuProfile) -> MappingOptions:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser = command("regrets", __doc__)
     parser.add_argument("--rows", default="", help="names and patterns, by commas; else the suite")
     parser.add_argument("--cpus", default=CPUS)
-    parser.add_argument("--out", type=Path)
     given = parser.parse_args()
     cpus = profiles(given.cpus)
     regrets: dict[str, dict[str, list[float]]] = {}
@@ -110,12 +106,8 @@ def main() -> None:
             f"{name:40} "
             + "  ".join(f"mean {s['mean']:.3f}, most {s['most']:.2f}" for s in summary[name])
         )
-    if given.out is not None:
-        stores = host_cpu().stores
-        machine = {"machine": device_identity(host_cpu()), "stores": stores and asdict(stores)}
-        given.out.write_text(
-            json.dumps({**machine, "summary": summary, "rows": regrets}, indent=1) + "\n"
-        )
+    stores = host_cpu().stores
+    write(given.out, {"stores": stores and asdict(stores), "summary": summary, "rows": regrets})
 
 
 if __name__ == "__main__":

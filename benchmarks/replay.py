@@ -16,8 +16,8 @@ from itertools import accumulate
 from pathlib import Path
 from random import Random
 
+from tcl.codegen.options.knobs import Knob, Value
 from tcl.common.dataclass import dataclass
-from tcl.tuner.space.knobs import Knob, Value
 from tcl.tuner.space.search_space import Config
 from tcl.tuner.strategies.strategy import Strategy
 

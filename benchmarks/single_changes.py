@@ -2,7 +2,7 @@
 
     python -m benchmarks.single_changes --cache model.db --out FILE [--threads 1]
 
-Of a cache that ``benchmarks.model_data`` has filled, the candidates that differ from the default in
+Of a cache with searches for defs of the examples, the candidates that differ from the default in
 one knob are taken. A kind of change is a knob's name without its loop, and whether the value goes
 up. Its gain is the share of the default's time that one of the kind saves, in the mean over
 problems; one that is no faster saves nothing. Then the candidates of each problem are put in the
@@ -21,10 +21,10 @@ from random import Random
 from statistics import fmean
 
 from benchmarks.common import command, write
-from benchmarks.model_data import Task
-from benchmarks.model_problems import PROBLEMS
+from tcl.bench.rows import EXAMPLES
 from tcl.codegen.devices.cpu import host_cpu
 from tcl.codegen.options.options import DEFAULT
+from tcl.grammar.check.definitions import check
 from tcl.tuner.cache.fingerprint import device_identity
 from tcl.tuner.cache.tuning_cache import TuningCache
 from tcl.tuner.model.cpu_subject import CpuSubject
@@ -103,12 +103,12 @@ def gained(all_: Sequence[Measured]) -> dict[Kind, float]:
 def main() -> None:
     """The command line."""
     parser = command("single_changes", __doc__)
-    parser.add_argument("--cache", type=Path, required=True, help="one of benchmarks.model_data")
+    parser.add_argument("--cache", type=Path, required=True, help="a tuning cache")
     parser.add_argument("--threads", type=int, default=1)
     given = parser.parse_args()
     device = replace(host_cpu(), threads=given.threads)
-    tasks = [Task(name, sizes, given.threads) for name, all_ in PROBLEMS.items() for sizes in all_]
-    defs = {task.name: task.checked for task in tasks}.values()
+    texts = [path.read_text("utf-8") for path in sorted(EXAMPLES.glob("*.tc"))]
+    defs = [checked for text in texts for checked in check(text).values()]
     problems = history(TuningCache(given.cache), defs, {device_identity(device): device}).problems
     all_ = [found for p in problems if (found := Measured.of(p)) is not None]
     gains = sorted(gained(all_).items(), key=lambda item: -item[1])

@@ -23,7 +23,7 @@ from typing import Any
 
 from benchmarks.common import command, write
 from tcl.arrays.random_inputs import random_inputs
-from tcl.backends.cpu_backend import CpuBackend
+from tcl.backends.program_backend import CpuBackend
 from tcl.backends.targets import CpuTarget
 from tcl.bench.rows import Row, select
 from tcl.codegen.options.options import MappingOptions

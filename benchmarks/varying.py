@@ -1,33 +1,28 @@
 """What a kernel for many sizes costs, and whether it is right: beside the kernel for each size.
 
     python -m benchmarks.varying                                   # the suite, 1 thread
-    python -m benchmarks.varying --rows softmax --timed 25 --draws 0 --first 0 --out FILE
+    python -m benchmarks.varying --rows softmax --timed 25 --draws 0 --out FILE
 
 Each row's batch dimension (of those without one, a size of its def) varies: sizes are drawn up to
-the row's own, each order of magnitude as often as the others. Three things are looked at.
+the row's own, each order of magnitude as often as the others. Two things are looked at.
 
 - ``--draws``: results at so many sizes, and at those around all borders, are compared with those of
   another kernel or of NumPy; the kernels that it took are counted, by their classes.
-- ``--first``: what the first call at a new size of a known class takes besides its kernel.
 - ``--timed``: the kernel of ``define(..., varying=...)`` and the one for a size alone take turns on
   the same arrays. Printed are the ratio of their times (its geometric mean, and the worst size).
 
-With ``--out``, figures replace those of the same rows in the file. Kernels are kept in the cache
-folder: a second run compiles nothing.
+Kernels are kept in the cache folder: a second run compiles nothing.
 """
 
 from __future__ import annotations
 
-import json
 import math
 import random
 import statistics
-import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -35,15 +30,14 @@ import numpy as np
 import tcl
 import tcl.executors.executor
 import tcl.executors.varying
-from benchmarks.common import command, samples, seconds, write
+from benchmarks.common import command, samples, write
 from tcl.arrays.random_inputs import input_shape, random_inputs
 from tcl.bench.rows import SUITE, Row, select
 from tcl.codegen.common.dtypes import numpy_dtype
-from tcl.codegen.cpu.run.launch import Launcher
 from tcl.codegen.reference.whole_array import whole_array
 from tcl.grammar.ranges.inference import infer
 from tcl.grammar.ranges.sized import SizedDef
-from tcl.grammar.sizes.size_classes import BUCKETS, SizeClass, class_of
+from tcl.grammar.sizes.size_classes import BUCKETS
 from tcl.grammar.sizes.varying import symbols_of
 from tcl.tuner.measure.correctness import accumulation_depths, mismatch
 
@@ -62,7 +56,6 @@ def main() -> None:
     parser.add_argument(
         "--draws", type=int, default=1000, help="sizes that results are compared at"
     )
-    parser.add_argument("--first", type=int, default=25, help="first calls that are timed")
     parser.add_argument("--timed", type=int, default=6, help="sizes that both kernels are timed at")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--seed", type=int, default=0)
@@ -74,33 +67,15 @@ def main() -> None:
         figures: dict[str, Any] = {"varies": subject.name, "up_to": subject.most}
         if given.draws:
             figures |= compared(subject, given.draws, made)
-        if given.first:
-            figures |= first_calls(subject, given.first)
         if given.timed:
             figures |= beside_one(subject, given.timed)
         found[row.name] = figures
         print(f"{row.name:28}", *(f"{k} {v}" for k, v in figures.items()), sep="  ", flush=True)
-        keep(given.out, row.name, figures, given.threads)
-    summary(found)
-
-
-def summary(found: dict[str, dict[str, Any]]) -> None:
-    """Print what holds for all rows."""
-    if ratios := [x["ratio"] for x in found.values() if "ratio" in x]:
-        print(f"geometric mean {statistics.geometric_mean(ratios):.3f}")
-    if firsts := [x["first_call_us"] for x in found.values() if x.get("first_call_us")]:
-        print(f"first call {statistics.median(firsts):.1f} us, at most {max(firsts):.1f} us")
-    if sizes := [x["sizes"] for x in found.values() if "sizes" in x]:
-        print(f"{sum(sizes)} sizes are right")
-
-
-def keep(path: Path | None, name: str, figures: dict[str, Any], threads: int) -> None:
-    """Put the figures of a row into a file, if there is to be one."""
-    rows = json.loads(path.read_text("utf-8"))["rows"] if path and path.exists() else {}
-    rows[name] = rows.get(name, {}) | figures
-    ratios = [each["ratio"] for each in rows.values() if "ratio" in each]
+    ratios = [x["ratio"] for x in found.values() if "ratio" in x]
     mean = round(statistics.geometric_mean(ratios), 3) if ratios else None
-    write(path, {"threads": threads, "mean": mean, "rows": rows})
+    right = sum(x.get("sizes", 0) for x in found.values())
+    print(f"geometric mean {mean}; {right} sizes are right")
+    write(given.out, {"threads": given.threads, "mean": mean, "rows": found})
 
 
 @dataclass
@@ -235,51 +210,6 @@ def compared(subject: Subject, draws: int, made: list[str]) -> dict[str, Any]:
         "kernels": sum(classes.values()),
         "kernels_of_a_class": max(classes.values(), default=0),
         "kernels_of_one_size": alone,
-    }
-
-
-def first_calls(subject: Subject, count: int) -> dict[str, Any]:
-    """Time calls at new sizes of known classes, one after the other, without their kernels."""
-    kernels: list[float] = []
-    plain = Launcher.__init__
-
-    def made(self: Launcher, *arguments: Any) -> None:
-        plain(self, *arguments)
-        call = self.call
-
-        def timed(record: int) -> int:
-            begun = time.perf_counter()
-            status = call(record)
-            kernels.append(time.perf_counter() - begun)
-            return status
-
-        self.call = timed
-
-    Launcher.__init__ = made  # type: ignore[assignment, method-assign]
-    many = subject.many()
-    sizes = [size for size in subject.drawn(4 * count) if size > 3]  # which all defs can have
-    random.Random(subject.seed).shuffle(sizes)
-    known: dict[SizeClass | None, int] = {}
-    new = []
-    for size in sizes:
-        if known.setdefault(class_of(size), size) != size:
-            new.append(subject.inputs(size))
-    for size in known.values():
-        many(*subject.inputs(size))
-
-    def took(inputs: Sequence[Array]) -> float | None:
-        """Microseconds besides the kernel; None if the size has a kernel of its own."""
-        kernels.clear()
-        all_ = seconds(lambda: many(*inputs))
-        return (all_ - kernels[0]) * 1e6 if kernels else None
-
-    found = [each for inputs in new[:count] if (each := took(inputs)) is not None]
-    Launcher.__init__ = plain  # type: ignore[method-assign]
-    if not found:
-        return {"first_call_us": None}
-    return {
-        "first_call_us": round(statistics.median(found), 1),
-        "first_call_worst_us": round(max(found), 1),
     }
 
 

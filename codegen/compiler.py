@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from tcl.codegen.cuda.emit import emit as cuda_emit
     from tcl.codegen.cuda.emit.module import CudaModule
     from tcl.codegen.cuda.run import compile as cuda_compile
-    from tcl.codegen.cuda.run import varying as cuda_varying
+    from tcl.codegen.cuda.run import ready as cuda_ready
     from tcl.codegen.devices.cpu import CpuProfile
     from tcl.codegen.devices.gpu import GpuProfile
     from tcl.codegen.schedule import cpu as cpu_schedule
@@ -35,7 +35,7 @@ else:
     cpu_varying = Lazy("tcl.codegen.cpu.run.varying")
     cuda_emit = Lazy("tcl.codegen.cuda.emit.emit")
     cuda_compile = Lazy("tcl.codegen.cuda.run.compile")
-    cuda_varying = Lazy("tcl.codegen.cuda.run.varying")
+    cuda_ready = Lazy("tcl.codegen.cuda.run.ready")
     cpu_schedule = Lazy("tcl.codegen.schedule.cpu")
     gpu_schedule = Lazy("tcl.codegen.schedule.gpu")
 
@@ -138,7 +138,7 @@ class GpuCompiler(Compiler):
             plan = self.plan(sized, chosen, layouts)
             return make(plan, plan.scheduled())
 
-        return cuda_varying.emitted_for_all(options, made) if _varies(sized) else made(options)
+        return cuda_ready.emitted_for_all(options, made) if _varies(sized) else made(options)
 
     def module(self, plan: Plan[Any], program: ir.Built) -> CudaModule:
         """The source and what launches its kernels."""

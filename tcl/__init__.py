@@ -36,8 +36,8 @@ if TYPE_CHECKING:
     from tcl.common.errors import TclWarning as TclWarning
     from tcl.einsums.einsum import einsum as einsum
     from tcl.einsums.einsum import from_einsum as from_einsum
-    from tcl.einsums.opt_einsum_backend import tensordot as tensordot
-    from tcl.einsums.opt_einsum_backend import transpose as transpose
+    from tcl.einsums.einsum import tensordot as tensordot
+    from tcl.einsums.einsum import transpose as transpose
     from tcl.executors.cuda_executor import CudaExecutor as CudaExecutor
     from tcl.executors.executor import Executor as Executor
     from tcl.gradients.grad import grad as grad
@@ -62,8 +62,7 @@ _HOMES = {
     "tcl.block_tuning.result": ("BlockTuningResult",),
     "tcl.block_tuning.tuner": ("BlockTuner",),
     "tcl.cached_options": ("MappingOptionsCache", "make_load_from_cache_options_factory"),
-    "tcl.einsums.einsum": ("einsum", "from_einsum"),
-    "tcl.einsums.opt_einsum_backend": ("tensordot", "transpose"),
+    "tcl.einsums.einsum": ("einsum", "from_einsum", "tensordot", "transpose"),
     "tcl.executors.cuda_executor": ("CudaExecutor",),
     "tcl.executors.executor": ("Executor",),
     "tcl.common.errors": (

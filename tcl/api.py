@@ -14,9 +14,8 @@ from tcl.common.errors import CacheError
 from tcl.common.interrupts import of_system
 from tcl.common.lazy import Lazy
 from tcl.common.warn import warn, warn_once
-from tcl.executors.dispatch import Kernels, unknown
-from tcl.executors.settings import OptionsFactory as OptionsFactory
-from tcl.executors.settings import OptionsLike, Settings
+from tcl.executors.dispatch import Kernels, OptionsLike, Settings, unknown
+from tcl.executors.dispatch import OptionsFactory as OptionsFactory
 from tcl.grammar.tree.checked import CheckedDef
 from tcl.selection.suggested_options import DEFAULT
 from tcl.selection.tune_modes import ModeLike, TuneMode

@@ -21,18 +21,19 @@ from tcl.arrays.user_input import (
 from tcl.backends.targets import Target, target, target_of
 from tcl.cached_options import MappingOptionsCache
 from tcl.codegen.cpu.thread_count import thread_count
+from tcl.codegen.options.knobs import Value
 from tcl.codegen.options.options import MappingOptions
 from tcl.common.errors import ArgumentError, CacheError, OptionsError
 from tcl.common.scratch_folder import workspace
 from tcl.common.shown import kind_of, shown
 from tcl.executors.call_inputs import inputs_of
 from tcl.executors.calls import Calls
-from tcl.executors.settings import Settings
+from tcl.executors.dispatch import Settings
 from tcl.grammar.ranges.sized import SizedDef
 from tcl.grammar.tree.checked import CheckedDef
 from tcl.progress.shown import shown_progress
 from tcl.selection.best_options import DEFAULT, Query, defined
-from tcl.selection.search_model import model_to_start_from
+from tcl.selection.predicted_options import model_to_start_from
 from tcl.tuner.cache.key import CacheKey
 from tcl.tuner.cache.tuning_cache import TuningCache, default_path
 from tcl.tuner.config import TunerConfig
@@ -41,7 +42,6 @@ from tcl.tuner.run.events import Event, Note
 from tcl.tuner.run.result import TuningResult
 from tcl.tuner.run.tuner import Tuner as BackendTuner
 from tcl.tuner.run.workplace import Workplace, check_cores
-from tcl.tuner.space.knobs import Value
 from tcl.tuner.space.program_space import ProgramSpace
 
 Start: TypeAlias = MappingOptions | str | None

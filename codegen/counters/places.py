@@ -10,11 +10,16 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
-from tcl.codegen.counters.requests import WARP, Active, Offsets
+Offsets: TypeAlias = np.ndarray[Any, np.dtype[np.int64]]
+"""N x 32: bytes, of the threads of N warps."""
+Active: TypeAlias = np.ndarray[Any, np.dtype[np.bool_]]
+"""Of the same shape: the threads that take part."""
+
+WARP = 32
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -67,6 +72,12 @@ class Place:
     tests: tuple[Condition, ...] = ()
     exact: bool = True
     """Whether nothing but iterations decides who comes here."""
+    scope: Mapping[str, Linear] = field(default_factory=dict)
+    """Fold → its offset in points."""
+
+    def at(self, scope: Mapping[str, Linear]) -> Place:
+        """With other offsets of some folds."""
+        return replace(self, scope={**self.scope, **scope})
 
     def within(self, variable: str, count: int) -> Place:
         """Inside of a loop."""

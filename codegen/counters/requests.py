@@ -1,4 +1,5 @@
-"""What a warp's request for memory takes: sectors of global memory, wavefronts of shared memory.
+"""What kernels ask of memory, and what a warp's request takes: sectors of global memory, wavefronts
+of shared memory.
 
 Shared memory hands over a word of each bank in a wavefront. Requests of 4 bytes a thread and less
 go as one; those of 8 as two, of 16 as four, a half or a quarter of the warp each, or as half of
@@ -8,18 +9,18 @@ that where the threads of all pairs of neighbours (or of neighbours but one) ask
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import Enum
 from typing import Any, TypeAlias
 
 import numpy as np
 
-Offsets: TypeAlias = np.ndarray[Any, np.dtype[np.int64]]
-"""N x 32: bytes, of the threads of N warps."""
-Active: TypeAlias = np.ndarray[Any, np.dtype[np.bool_]]
-"""Of the same shape: the threads that take part."""
+from tcl.codegen.counters.places import WARP, Active, Linear, Offsets, Place
+
 Counts: TypeAlias = np.ndarray[Any, np.dtype[np.int64]]
 """N numbers."""
 
-WARP = 32
 SECTOR = 32
 """Bytes."""
 BANKS, WORD = 32, 4
@@ -100,3 +101,125 @@ def _different(values: Offsets) -> Counts:
     new[:, 1:] &= ordered[:, 1:] != ordered[:, :-1]
     counted: Counts = new.sum(axis=1)
     return counted
+
+
+class Memory(Enum):
+    """What a request is."""
+
+    GLOBAL_READ = "global reads"
+    GLOBAL_WRITE = "global writes"
+    GLOBAL_COPY = "global copies"
+    """What asynchronous copies read, past the first cache."""
+    SHARED_READ = "shared reads"
+    SHARED_WRITE = "shared writes"
+    SHARED_COPY = "shared copies"
+    """What they write."""
+    MATRIX_READ = "matrix reads"
+    """``ldmatrix``."""
+
+    @property
+    def is_global(self) -> bool:
+        """Whether sectors are asked for, else wavefronts."""
+        return self in (Memory.GLOBAL_READ, Memory.GLOBAL_WRITE, Memory.GLOBAL_COPY)
+
+
+@dataclass(frozen=True, slots=True)
+class Box:
+    """The elements that an access goes through."""
+
+    of_block: tuple[int, ...]
+    """Along each axis of the tensor, those of one block."""
+    of_all: tuple[int, ...]
+    """Those of all blocks."""
+    grid: frozenset[str]
+    """The variables of blocks on which it depends."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Access:
+    """One access of the code."""
+
+    kind: Memory
+    tensor: str
+    """Empty for what threads exchange."""
+    size: int
+    """Bytes that a thread accesses at once."""
+    place: Place
+    offset: Linear
+    """Bytes from the tensor's first element, or from the beginning of a panel's buffer. Where data
+    decides, what it depends on is taken to lead to places far apart."""
+    outside: Place
+    """The place before the loops that are written out: what is asked for there is on its way at
+    once."""
+    box: Box | None = None
+    """The elements; None for what threads exchange."""
+    ahead: int = 1
+    """How many iterations of the loop around it are on their way."""
+    phase: int = 0
+    """Which of the block's statements it belongs to: one after the other, by number."""
+    matrices: int = 0
+    different: float = 1.0
+    """The share of a thread's accesses that compilers leave: where loops that are written out read
+    an element again, it is in a register."""
+
+
+@dataclass(frozen=True, slots=True)
+class Traffic:
+    """Requests of one kind."""
+
+    requests: int = 0
+    """Of warps: one for each access of the code that any of its threads makes."""
+    units: int = 0
+    """Sectors of global memory, or wavefronts of shared memory."""
+    bytes: int = 0
+    """That threads asked for."""
+    exact: bool = True
+    """Whether no data decided what was asked for; else it is the most there can be."""
+
+    def __add__(self, other: Traffic) -> Traffic:
+        return Traffic(
+            self.requests + other.requests,
+            self.units + other.units,
+            self.bytes + other.bytes,
+            self.exact and other.exact,
+        )
+
+    def left(self, share: float) -> Traffic:
+        """A share of it."""
+        requests, units, moved = (round(n * share) for n in (self.requests, self.units, self.bytes))
+        return Traffic(requests, units, moved, self.exact)
+
+    @property
+    def each(self) -> float:
+        """Units a request."""
+        return self.units / max(1, self.requests)
+
+
+def traffic_of(access: Access) -> Traffic:
+    """What one access of the code comes to, over all blocks and iterations, as the source has
+    it."""
+    place, size = access.place, access.size
+    requests = units = moved = 0
+    modulus = SECTOR if access.kind.is_global else WORD
+    for counts, offsets, active in place.classes(access.offset, modulus):
+        if access.kind is Memory.MATRIX_READ:
+            each = matrix_wavefronts(offsets, active, access.matrices)
+        elif access.kind.is_global:
+            each = sectors(offsets, active, size)
+        else:
+            each = wavefronts(offsets, active, size)
+        requests += int(counts.sum())
+        units += int((counts * each).sum())
+        own = active.sum(axis=1)
+        if access.kind is Memory.MATRIX_READ:
+            own = own * 0 + 8 * access.matrices
+        moved += int((counts * own).sum()) * size
+    return Traffic(requests, units, moved, place.exact)
+
+
+def by_kind(accesses: Iterable[Access]) -> dict[Memory, Traffic]:
+    """The sums over the accesses of each kind, as the source has them."""
+    found = dict.fromkeys(Memory, Traffic())
+    for access in accesses:
+        found[access.kind] += traffic_of(access)
+    return found

@@ -15,18 +15,17 @@ from typing import TypeAlias, assert_never
 
 import numpy as np
 
-from tcl.codegen.counters.accesses import Access, Box, Memory
 from tcl.codegen.counters.arithmetic import (
     Instructions,
     accumulated,
     inside,
     instructions_of,
 )
-from tcl.codegen.counters.conditions import bounds_of
 from tcl.codegen.counters.dependence import Dependence
-from tcl.codegen.counters.places import Condition, Linear, Place
-from tcl.codegen.counters.requests import WARP
+from tcl.codegen.counters.places import WARP, Condition, Linear, Place
+from tcl.codegen.counters.requests import Access, Box, Memory
 from tcl.codegen.loopir import ir
+from tcl.codegen.loopir.conditions import bounds_of
 from tcl.codegen.loopir.fragments import Fragment, fragments
 from tcl.codegen.loopir.geometry import Geometry
 from tcl.codegen.loopir.guards import guarded
@@ -87,7 +86,7 @@ class Walk:
 
     def run(self) -> Walk:
         """Goes through the kernel."""
-        loops, scope = {}, dict[str, Linear]()
+        loops, scope = dict[str, int](), dict[str, Linear]()
         for k, folds in enumerate(self.kernel.grid):
             loops[f"{_GRID}{k}"] = folds[0].count
             scope |= {f.name: Linear(0, {f"{_GRID}{k}": f.step}) for f in folds}
@@ -96,16 +95,16 @@ class Walk:
             for fold in space.threads:
                 after //= fold.count
                 scope[fold.name] = Linear(0, {}, self._threads // after % fold.count * fold.step)
-        place = Place(self._threads >= 0, loops)
+        place = Place(self._threads >= 0, loops, scope=scope)
         self._compute(place, {"integer": _PLACE_OF_THREAD})
-        self._block_statement(self.kernel.body, scope, place)
+        self._block_statement(self.kernel.body, place)
         return self
 
     # Where things are.
 
-    def _linear_index(self, affine: ir.Affine, scope: Scope) -> Linear:
+    def _linear_index(self, affine: ir.Affine, place: Place) -> Linear:
         """An index expression, or a place in memory."""
-        geometry, found = self.geometry, Linear(affine.constant)
+        geometry, scope, found = self.geometry, place.scope, Linear(affine.constant)
         for name, c in affine.terms:
             if name in geometry.fold:
                 found += scope.get(name, Linear()).scaled(c)
@@ -116,33 +115,32 @@ class Walk:
                     found += scope[fold.name].scaled(c)
         return found
 
-    def _there(self, dims: Iterable[str], scope: Scope) -> tuple[Condition, ...]:
-        """That dimensions are at points that they have."""
+    def _there(self, dims: Iterable[str], place: Place) -> Place:
+        """Where dimensions are at points that they have."""
         found = []
         for name in dims:
             dim = self.geometry.dims[name]
-            value = self._linear_index(ir.Affine.variable(name), scope)
+            value = self._linear_index(ir.Affine.variable(name), place)
             found.append(Condition(value, dim.first + dim.extent))
-        return tuple(found)
+        return place.where(*found)
 
-    def _place_where(self, condition: ir.Value, scope: Scope, place: Place) -> Place:
+    def _place_where(self, condition: ir.Value, place: Place) -> Place:
         """Where a condition holds; everywhere if it is not one of index expressions."""
         bounds = bounds_of(condition)
         if bounds is None:
             return replace(place, exact=False)
-        tests = (Condition(self._linear_index(affine, scope), bound) for affine, bound in bounds)
+        tests = (Condition(self._linear_index(affine, place), bound) for affine, bound in bounds)
         return place.where(*tests)
 
-    def _entered(
-        self, folds: Iterable[ir.Fold], scope: Scope, place: Place, known: bool = True
-    ) -> tuple[Scope, Place]:
+    def _entered(self, folds: Iterable[ir.Fold], place: Place, known: bool = True) -> Place:
         """Inside of loops. ``known``: whether they end where there are no more points."""
-        found = dict(scope)
+        scope, loops = dict(place.scope), dict(place.loops)
         for fold in folds:
             count = self.geometry.iterations(fold) if known else fold.count
-            found[fold.name] = Linear(0, {fold.name: fold.step} if count != 1 else {})
-            place = place if count == 1 else place.within(fold.name, count)
-        return found, place
+            scope[fold.name] = Linear(0, {fold.name: fold.step} if count != 1 else {})
+            if count != 1:
+                loops[fold.name] = count
+        return replace(place, scope=scope, loops=loops)
 
     def _layout_of(self, ref: ir.TensorRef) -> ir.Layout:
         return self.program.tensor(ref.tensor).layout
@@ -152,7 +150,6 @@ class Walk:
     def _access(
         self,
         ref: ir.TensorRef,
-        scope: Scope,
         place: Place,
         outside: Place,
         *,
@@ -163,16 +160,16 @@ class Walk:
     ) -> None:
         tensor = self.program.tensor(ref.tensor)
         layout = tensor.layout
-        offset = self._linear_index(layout.place(ref), scope)
+        offset = self._linear_index(layout.place(ref), place)
         computed = [s.value for s in ref.subscripts if isinstance(s, ir.Computed)]
         if computed:
-            offset += self._linear_index(_apart(computed), scope)
+            offset += self._linear_index(_apart(computed), place)
             place = replace(place, exact=False)
         if kind is None and tensor.shared:
             kind = Memory.SHARED_WRITE if write else Memory.SHARED_READ
         elif kind is None:
             kind = Memory.GLOBAL_WRITE if write else Memory.GLOBAL_READ
-        size, box = width * layout.itemsize, self._box(ref, layout, scope)
+        size, box = width * layout.itemsize, self._box(ref, layout, place.scope)
         around = [self.written_out[v] for v in outside.loops if v in self.written_out]
         ahead = max(ahead, math.prod(around))
         different = 1.0 if write else self._different(offset, place, outside)
@@ -225,12 +222,12 @@ class Walk:
 
     # Statements, as ``cuda.emit.block`` has them.
 
-    def _block_statement(self, statement: ir.Statement, scope: Scope, place: Place) -> None:
+    def _block_statement(self, statement: ir.Statement, place: Place) -> None:
         """A statement that all threads of a block run together."""
         match statement:
             case ir.Block(body=body) if not alone(statement):
                 for s in body:
-                    self._block_statement(s, scope, place)
+                    self._block_statement(s, place)
             case ir.Barrier():
                 self._compute(place, {"barrier": 1})
             case ir.Declare():
@@ -238,20 +235,20 @@ class Walk:
             case ir.Carry():
                 self._carry(statement, place)
             case ir.For(loop=loop, body=body, pause=pause) if uniform(statement):
-                inner, within = self._serial(loop.fold, scope, place, pause)
+                within = self._serial(loop.fold, place, pause)
                 with self._one_phase():
-                    self._block_statement(body, inner, within)
+                    self._block_statement(body, within)
             case ir.Pipeline():
-                self._pipeline(statement, scope, place)
+                self._pipeline(statement, place)
             case ir.Fill():
                 self.phase += not self._piped
-                self._panel_fill(statement, scope, place, place, asynchronous=False)
+                self._panel_fill(statement, place, asynchronous=False)
             case ir.For() | ir.Accumulate() if combines(statement):
-                self._combined(statement, scope, place)
-            case ir.Block() | ir.For() | ir.Store() | ir.Let() | ir.Accumulate():
+                self._combined(statement, place)
+            case ir.Block() | ir.For() | ir.Store() | ir.Update() | ir.Let() | ir.Accumulate():
                 self.phase += not self._piped
-                self._loops(statement, scope, self._taking_part(statement, scope, place))
-            case ir.First() | ir.Prefetch() | ir.Matrix():
+                self._loops(statement, self._taking_part(statement, place))
+            case ir.First() | ir.Prefetch() | ir.Matrix() | ir.Scan():
                 raise ir.IRError(f"a GPU has no {type(statement).__name__}")
             case _:
                 assert_never(statement)
@@ -265,29 +262,27 @@ class Walk:
         yield
         self._piped = around
 
-    def _loops(self, statement: ir.Statement, scope: Scope, place: Place) -> None:
+    def _loops(self, statement: ir.Statement, place: Place) -> None:
         """Loops of one thread, from the outermost."""
         match statement:
             case ir.For() | ir.Accumulate() if combines(statement):
-                self._combined(statement, scope, place)
+                self._combined(statement, place)
             case ir.Declare():
                 self._hold_registers(statement)
             case ir.Carry():
                 self._carry(statement, place)
             case ir.For(loop=loop, body=body) if loop.kind is ir.Kind.THREAD:
-                self._loops(body, scope, place)
+                self._loops(body, place)
             case ir.For(loop=loop, body=body, pause=pause) if loop.kind is ir.Kind.SERIAL:
                 times = written_out(statement)
-                inner, within = self._serial(loop.fold, scope, place, pause, times)
-                self._loops(body, inner, within)
+                self._loops(body, self._serial(loop.fold, place, pause, times))
             case ir.For():
-                loops, innermost = chain(statement)
-                self._thread_body(loops, innermost, scope, place)
+                self._thread_body(*chain(statement), place)
             case ir.Block(body=parts) if not alone(statement):
                 for s in parts:
-                    self._loops(s, scope, place)
+                    self._loops(s, place)
             case _:
-                self._thread_body((), statement, scope, place)
+                self._thread_body((), statement, place)
 
     def _hold_registers(self, declare: ir.Declare) -> None:
         own = tuple(f for f in declare.over if f not in self.geometry.threads)
@@ -303,13 +298,8 @@ class Walk:
         self._compute(place, {kind: count * (1 if carry.lost is None else 6)})
 
     def _serial(
-        self,
-        fold: ir.Fold,
-        scope: Scope,
-        place: Place,
-        pause: ir.Pause | None = None,
-        times: int = 1,
-    ) -> tuple[Scope, Place]:
+        self, fold: ir.Fold, place: Place, pause: ir.Pause | None = None, times: int = 1
+    ) -> Place:
         """Inside of a serial loop, of which ``times`` iterations are written out at once."""
         count = self.geometry.iterations(fold)
         if pause is not None and count > 1:
@@ -317,89 +307,78 @@ class Walk:
             for s in statements(pause.then):
                 if isinstance(s, ir.Carry) and stretches:
                     self._carry(s, place.within(f"{fold.name} stretch", stretches))
-        inner, within = self._entered([fold], scope, place)
         if times > 1:
             self.written_out[fold.name] = times
         if count > 1 and times < count:
             turns = -(-count // times)
             turn = place.within(fold.name, turns)
             self._compute(turn, {"integer": 2, "branch": 1})
-        return inner, within
+        return self._entered([fold], place)
 
-    def _taking_part(self, statement: ir.Statement, scope: Scope, place: Place) -> Place:
+    def _taking_part(self, statement: ir.Statement, place: Place) -> Place:
         """For the threads that have a part in what each one does on its own."""
         inner = list(statements(statement))
         bound = [s.loop.fold for s in inner if isinstance(s, ir.For)]
         space = self.geometry.space_of[bound[0].dim] if bound else None
         count = space.thread_count if space is not None else 1
         first = self._threads < count if 1 < count < self.kernel.threads else self._threads >= 0
-        if not any(isinstance(s, ir.Store) for s in inner):
+        if not any(isinstance(s, ir.Store | ir.Update) for s in inner):
             return place if self.idle_sums else place.by(first)
         if space is None or not any(f in bound for f in space.threads):
             return place.by(self._threads == 0)
         for fold in space.threads:
-            own = scope[fold.name].threads
+            own = place.scope[fold.name].threads
             if fold not in bound and own is not None:
                 first = first & (own == 0)
         return place.by(first)
 
     # Panels, as ``cuda.emit.pipeline`` and ``cuda.emit.fill`` have them.
 
-    def _pipeline(self, pipeline: ir.Pipeline, scope: Scope, place: Place) -> None:
+    def _pipeline(self, pipeline: ir.Pipeline, place: Place) -> None:
         if pipeline.meet:
             self._compute(place, {"barrier": 1})
         asynchronous = pipeline.ahead is ir.Ahead.ASYNCHRONOUS
-        inner, within = self._serial(pipeline.loop.fold, scope, place, pipeline.pause)
+        within = self._serial(pipeline.loop.fold, place, pipeline.pause)
         loop = self.geometry.iterations(pipeline.loop.fold) > _WRITTEN_OUT
         self._compute(within, {"barrier": 1, "integer": _TURN_OF_BUFFERS * loop})
         ahead = pipeline.buffers - 1 if asynchronous else 1
         with self._one_phase():
             for fill in pipeline.fills:
-                self._panel_fill(
-                    fill, inner, within, within, asynchronous=asynchronous, ahead=ahead
-                )
-            self._block_statement(pipeline.body, inner, within)
+                self._panel_fill(fill, within, asynchronous=asynchronous, ahead=ahead)
+            self._block_statement(pipeline.body, within)
 
     def _panel_fill(
-        self,
-        fill: ir.Fill,
-        scope: Scope,
-        place: Place,
-        outside: Place,
-        *,
-        asynchronous: bool,
-        ahead: int = 1,
+        self, fill: ir.Fill, outside: Place, *, asynchronous: bool, ahead: int = 1
     ) -> None:
         """A box that is copied."""
         loops, store = chain(fill.body)
         if not isinstance(store, ir.Store):
             raise ir.IRError("a panel is filled by one store")
-        place = self._taking_part(fill.body, scope, place)
+        place = self._taking_part(fill.body, outside)
         width = math.prod(x.fold.count for x in loops if x.kind is ir.Kind.VECTOR)
         steps = [x.fold for x in loops if x.kind in (ir.Kind.UNROLL, ir.Kind.SERIAL)]
-        scope, place = self._entered(steps, scope, place, known=False)
-        scope = {**scope, **{x.fold.name: Linear() for x in loops if x.kind is ir.Kind.VECTOR}}
+        lanes = [x.fold.name for x in loops if x.kind is ir.Kind.VECTOR]
+        place = self._entered(steps, place, known=False).at(dict.fromkeys(lanes, Linear()))
         ragged = dict.fromkeys(x.fold.dim for x in loops if self.geometry.ragged[x.fold.dim])
-        place = place.where(*self._there(ragged, scope))
+        place = self._there(ragged, place)
         value, source = store.value, place
         if isinstance(value, ir.Select):
-            source, value = self._place_where(value.condition, scope, place), value.then
+            source, value = self._place_where(value.condition, place), value.then
         if not isinstance(value, ir.Load):
             raise ir.IRError(f"{store.ref.tensor} is filled with what is no copy")
         kind = Memory.SHARED_COPY if asynchronous else Memory.SHARED_WRITE
-        self._access(store.ref, scope, place, outside, width=width, kind=kind)
+        self._access(store.ref, place, outside, width=width, kind=kind)
         kind = Memory.GLOBAL_COPY if asynchronous else Memory.GLOBAL_READ
-        self._access(value.ref, scope, source, outside, width=width, kind=kind, ahead=ahead)
+        self._access(value.ref, source, outside, width=width, kind=kind, ahead=ahead)
         self._compute(place, {"integer": 3 + len(source.tests)})
 
     # Sums of several threads.
 
-    def _combined(self, statement: ir.Statement, scope: Scope, place: Place) -> None:
+    def _combined(self, statement: ir.Statement, place: Place) -> None:
         loops, body = chain(statement)
         assert isinstance(body, ir.Accumulate) and isinstance(body.value, ir.Combined)
         combined = body.value
-        own = [x.fold for x in loops if x.kind is not ir.Kind.THREAD]
-        scope, place = self._entered(own, scope, place)
+        place = self._entered([x.fold for x in loops if x.kind is not ir.Kind.THREAD], place)
         kept = [f for f in combined.folds if f not in self.geometry.threads]
         step = accumulated(combined.op, ir.Variable(body.name, combined.type))
         for _ in range(math.prod(map(self.geometry.iterations, kept)) - 1):
@@ -442,32 +421,30 @@ class Walk:
 
     # What a thread does at points of its own, as ``cuda.emit.thread_body`` has it.
 
-    def _thread_body(
-        self, loops: Sequence[ir.Loop], body: ir.Statement, scope: Scope, place: Place
-    ) -> None:
+    def _thread_body(self, loops: Sequence[ir.Loop], body: ir.Statement, place: Place) -> None:
         if any(x.fold.level == "mma" for x in loops):
-            self._tensor_cores(loops, body, scope, place)
+            self._tensor_cores(loops, body, place)
             return
         geometry = self.geometry
-        dims = guarded(geometry, body, loops, scope)
+        dims = guarded(geometry, body, loops, place.scope)
         parts = body.body if isinstance(body, ir.Block) else (body,)
         lane = loops[-1].fold if loops and loops[-1].kind is ir.Kind.VECTOR else None
         if lane is None or lane.dim not in dims:
-            self._body(geometry, loops, parts, dims, scope, place, lane, partial=False)
+            self._body(geometry, loops, parts, dims, place, lane, partial=False)
             return
         dim = geometry.dims[lane.dim]
         reach = sum(x.fold.step * (x.fold.count - 1) for x in loops if x.fold.dim == lane.dim)
         partial = dim.extent % lane.count != 0
         if not partial or reach >= dim.extent:
-            self._body(geometry, loops, parts, dims, scope, place, lane, partial=partial)
+            self._body(geometry, loops, parts, dims, place, lane, partial=partial)
             return
-        first = self._linear_index(ir.Affine.variable(lane.dim), scope)
+        first = self._linear_index(ir.Affine.variable(lane.dim), place)
         whole = Condition(first + Linear(reach), dim.first + dim.extent)
         rest = tuple(d for d in dims if d != lane.dim)
         there = geometry.all_there(lane.dim)
-        self._body(there, loops, parts, rest, scope, place.where(whole), lane, partial=False)
+        self._body(there, loops, parts, rest, place.where(whole), lane, partial=False)
         edge = place.where(whole.negated())
-        self._body(geometry, loops, parts, dims, scope, edge, lane, partial=True)
+        self._body(geometry, loops, parts, dims, edge, lane, partial=True)
 
     def _body(
         self,
@@ -475,7 +452,6 @@ class Walk:
         loops: Sequence[ir.Loop],
         parts: Sequence[ir.Statement],
         dims: Collection[str],
-        scope: Scope,
         place: Place,
         lane: ir.Fold | None,
         *,
@@ -484,40 +460,36 @@ class Walk:
         """What is read, then the loops."""
         found = fragments(geometry, loops, parts)
         for fragment in found:
-            self._read_fragment(fragment, scope, place)
+            self._read_fragment(fragment, place)
         words = (math.prod(f.count for f in x.over) * x.load.type.bits / 32 for x in found)
         self.read_words = max(self.read_words, math.ceil(sum(words)))
-        fixed = [x.fold for x in loops if x.fold != lane]
-        inner, within = self._entered(fixed, scope, place)
+        within = self._entered([x.fold for x in loops if x.fold != lane], place)
         outside = [d for d in dims if lane is None or d != lane.dim]
         if lane is not None and lane.dim in dims and not partial:
             outside.append(lane.dim)
-            inner = {**inner, lane.name: Linear()}
-        within = within.where(*self._there(outside, inner))
+            within = within.at({lane.name: Linear()})
+        within = self._there(outside, within)
         known = {f.load.ref for f in found}
-        if lane is None:
-            self._count_points(geometry, loops, parts, inner, within, place, known, {})
-            return
-        rest = [d for d in dims if d not in outside]
-        gathered = {} if lane.dim in rest else _gathered(geometry, parts, lane)
-        for ref, width in gathered.items():
-            steps = ir.Fold(lane.dim, lane.level, width, lane.count // width)
-            at, each = self._entered([steps], inner, within, known=False)
-            self._access(ref, at, each, place, width=width, write=True)
-        inner, within = self._entered([lane], inner, within)
-        within = within.where(*self._there(rest, inner))
-        self._count_points(geometry, loops, parts, inner, within, place, known, gathered)
+        gathered: dict[ir.TensorRef, int] = {}
+        if lane is not None:
+            rest = [d for d in dims if d not in outside]
+            gathered = {} if lane.dim in rest else _gathered(geometry, parts, lane)
+            for ref, width in gathered.items():
+                steps = ir.Fold(lane.dim, lane.level, width, lane.count // width)
+                each = self._entered([steps], within, known=False)
+                self._access(ref, each, place, width=width, write=True)
+            within = self._there(rest, self._entered([lane], within))
+        self._count_points(geometry, loops, parts, within, place, known, gathered)
 
-    def _read_fragment(self, fragment: Fragment, scope: Scope, place: Place) -> None:
+    def _read_fragment(self, fragment: Fragment, place: Place) -> None:
         """An operand that is read before the loops."""
-        moved = [f for f in fragment.over if f != fragment.along]
-        inner, within = self._entered(moved, scope, place)
+        within = self._entered([f for f in fragment.over if f != fragment.along], place)
         along, width = fragment.along, fragment.width
         if along is not None:
             steps = ir.Fold(along.dim, along.level, width, along.count // width)
-            inner, within = self._entered([steps], inner, within, known=False)
-        within = within.where(*self._there(fragment.guarded, inner))
-        self._access(fragment.load.ref, inner, within, place, width=width)
+            within = self._entered([steps], within, known=False)
+        within = self._there(fragment.guarded, within)
+        self._access(fragment.load.ref, within, place, width=width)
         shared = self.program.tensor(fragment.load.ref.tensor).shared
         self._compute(place, {"integer": 1 if shared else 2})
         if fragment.guarded:
@@ -528,7 +500,6 @@ class Walk:
         geometry: Geometry,
         loops: Sequence[ir.Loop],
         parts: Sequence[ir.Statement],
-        scope: Scope,
         place: Place,
         outside: Place,
         known: Collection[ir.TensorRef],
@@ -540,7 +511,7 @@ class Walk:
         read = dict.fromkeys(known, -1)
         for statement in _flat(parts):
             for value in values_in(statement):
-                self._in_place(value, scope, place, outside, read)
+                self._in_place(value, place, outside, read)
             match statement:
                 case ir.Let(name=name, value=value):
                     depends.lets[name] = depends.folds(value)
@@ -552,7 +523,14 @@ class Walk:
                 case ir.Store(ref=ref, value=value):
                     made = instructions_of((value,), depends.times)
                     if ref not in gathered:
-                        self._access(ref, scope, place, outside, write=True)
+                        self._access(ref, place, outside, write=True)
+                    made["integer"] += 2
+                case ir.Update(ref=ref, op=op, value=value):
+                    made = instructions_of((value,), depends.times)
+                    for kind, number in accumulated(op, value).items():
+                        made[kind] += number * depends.all
+                    self._access(ref, place, outside)
+                    self._access(ref, place, outside, write=True)
                     made["integer"] += 2
                 case _:
                     raise ir.IRError(f"{type(statement).__name__} lies in an unrolled loop")
@@ -561,34 +539,29 @@ class Walk:
             self._compute(place, share)
 
     def _in_place(
-        self,
-        value: ir.Value,
-        scope: Scope,
-        place: Place,
-        outside: Place,
-        read: dict[ir.TensorRef, int],
+        self, value: ir.Value, place: Place, outside: Place, read: dict[ir.TensorRef, int]
     ) -> None:
         """What is read where it is used. ``read``: elements → their accesses; -1 for those that
         were read before."""
         match value:
             case ir.Select(condition=condition, then=then, otherwise=otherwise):
-                self._in_place(condition, scope, place, outside, read)
-                holds = self._place_where(condition, scope, place)
-                self._in_place(then, scope, holds, outside, read)
+                self._in_place(condition, place, outside, read)
+                holds = self._place_where(condition, place)
+                self._in_place(then, holds, outside, read)
                 bounds = bounds_of(condition)
                 if bounds is not None and len(bounds) == 1:
                     failed = place.where(holds.tests[-1].negated())
                 else:
                     failed = replace(place, exact=False)
-                self._in_place(otherwise, scope, failed, outside, read)
+                self._in_place(otherwise, failed, outside, read)
                 return
             case ir.Binary(op="&&" | "||", left=left, right=right):
-                self._in_place(left, scope, place, outside, read)
-                self._in_place(right, scope, replace(place, exact=False), outside, read)
+                self._in_place(left, place, outside, read)
+                self._in_place(right, replace(place, exact=False), outside, read)
                 return
             case ir.Load(ref=ref) if ref not in read:
                 read[ref] = len(self.accesses)
-                self._access(ref, scope, place, outside)
+                self._access(ref, place, outside)
                 self._compute(place, {"integer": 2})
             case ir.Load(ref=ref) if read[ref] >= 0 and self.accesses[read[ref]].place != place:
                 # Under another condition: compilers read it again, or do not.
@@ -596,13 +569,11 @@ class Walk:
                 unsure = replace(before, place=replace(before.place, exact=False))
                 self.accesses[read[ref]] = unsure
         for inner in children(value):
-            self._in_place(inner, scope, place, outside, read)
+            self._in_place(inner, place, outside, read)
 
     # Tensor cores, as ``cuda.emit.mma`` has them.
 
-    def _tensor_cores(
-        self, loops: Sequence[ir.Loop], body: ir.Statement, scope: Scope, place: Place
-    ) -> None:
+    def _tensor_cores(self, loops: Sequence[ir.Loop], body: ir.Statement, place: Place) -> None:
         step = body.body[0] if isinstance(body, ir.Block) else body
         assert isinstance(step, ir.Accumulate)
         found = factors(step.value)
@@ -616,9 +587,8 @@ class Walk:
         first = any(self.geometry.dim_of(n) == rows for n, _ in terms)
         by_row, by_column = found if first else (found[1], found[0])
         for load, dim, count in ((by_row, rows, 4), (by_column, columns, 2)):
-            self._matrix_fragments(load, dim, depth, kept.get(dim), count, scope, place)
-        _, within = self._entered(kept.values(), scope, place)
-        self._compute(within, {"mma": 1})
+            self._matrix_fragments(load, dim, depth, kept.get(dim), count, place)
+        self._compute(self._entered(kept.values(), place), {"mma": 1})
         words = sum(n * (kept[d].count if d in kept else 1) for d, n in ((rows, 4), (columns, 2)))
         self.read_words = max(self.read_words, words)
 
@@ -629,23 +599,22 @@ class Walk:
         depth: ir.Fold,
         kept: ir.Fold | None,
         count: int,
-        scope: Scope,
         place: Place,
     ) -> None:
         lane = self._threads % WARP
         if load.type == FLOAT32:
-            inner, within = self._entered([kept] if kept else [], scope, place)
+            within = self._entered([kept] if kept else [], place)
             for k in range(count):
                 row = lane // 4 + (8 * (k % 2) if count == 4 else 0)
                 point = lane % 4 + 4 * (k // 2 if count == 4 else k)
-                at = self._fragment_place(inner, dim, row, depth, point)
-                self._access(load.ref, at, within, place)
-                self._compute(within, {"convert": 1})
+                at = self._fragment_place(within, dim, row, depth, point)
+                self._access(load.ref, at, place)
+                self._compute(at, {"convert": 1})
             return
         pairs = count == 2 and kept is not None and kept.count % 2 == 0
         if kept is not None and pairs:
             kept = ir.Fold(dim, kept.level, 2 * kept.step, kept.count // 2)
-        inner, within = self._entered([kept] if kept else [], scope, place, known=not pairs)
+        within = self._entered([kept] if kept else [], place, known=not pairs)
         along = self._layout_of(load.ref).step(load.ref, depth.name) == 1
         if pairs:
             row = lane // 16 * 8 + (lane % 8 if along else 0)
@@ -656,7 +625,7 @@ class Walk:
         else:
             row = lane % 8 if along else 0 * lane
             point = lane // 8 % 2 * 8 if along else lane % 16
-        at = self._fragment_place(inner, dim, row, depth, point)
+        at = self._fragment_place(within, dim, row, depth, point)
         offset = self._linear_index(self._layout_of(load.ref).place(load.ref), at)
         matrices = 4 if pairs else count
         self.accesses.append(
@@ -668,19 +637,18 @@ class Walk:
 
     def _fragment_place(
         self,
-        scope: Scope,
+        place: Place,
         dim: str,
         row: np.ndarray[tuple[int], np.dtype[np.int64]],
         depth: ir.Fold,
         point: np.ndarray[tuple[int], np.dtype[np.int64]],
-    ) -> Scope:
+    ) -> Place:
         """The place with what a thread has of a dimension and of the reduction."""
-        found = dict(scope)
+        found = dict[str, Linear]()
         for fold in self.geometry.folds[dim]:
             if fold.level in ("thread", "half", "lane"):
                 found[fold.name] = Linear(0, {}, row) if fold.level == "thread" else Linear()
-        found[depth.name] = Linear(0, {}, point)
-        return found
+        return place.at({**found, depth.name: Linear(0, {}, point)})
 
 
 def _apart(computed: Sequence[ir.Value]) -> ir.Affine:

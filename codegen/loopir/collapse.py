@@ -99,7 +99,7 @@ def _alike(nest: ir.Nest, k: int) -> bool:
     indices = (v.index for v in values if isinstance(v, ir.Position))
     named = {name for index in indices for name, _ in index.terms}
     return (
-        nest.sequential is None
+        (nest.sequential is None or nest.point.scatters)  # which stay in order
         and one.reduction == other.reduction
         and one.extent > 0 < other.extent
         and not named & {one.name, other.name}

@@ -149,6 +149,16 @@ class Layout:
             name for name, stride in self.place(ref).terms if provably_equal(stride, self.itemsize)
         ]
 
+    def footprint(self, ref: TensorRef, points: Mapping[str, int]) -> int:
+        """How many elements are touched by dimensions with so many points."""
+        found = 1
+        for subscript, extent in zip(ref.subscripts, self.extents, strict=True):
+            if isinstance(subscript, Affine):
+                span = 1 + sum(abs(c) * (points[name] - 1) for name, c in subscript.terms)
+                extent = min(extent, span)
+            found *= extent
+        return found
+
 
 def contiguous(type_: ScalarType, extents: Iterable[int], origin: Iterable[int]) -> Layout:
     """The row-major layout."""
@@ -182,6 +192,8 @@ class Computed:
     """Of type int64, or uint64 for a plain value of that type."""
     check: bool
     """Outside the tensor, the failure is recorded and a safe element read instead."""
+    of: tuple[str, int] | None = None
+    """The tensor and its axis that this is a subscript of for people, if another one."""
 
 
 Subscript: TypeAlias = Affine | Computed

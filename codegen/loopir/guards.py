@@ -31,7 +31,7 @@ def _touching(
 ) -> Iterator[str]:
     """Dimensions at whose points memory is touched."""
     around = [x.fold.dim for x in loops]
-    if isinstance(statement, ir.Store):
+    if isinstance(statement, ir.Store | ir.Update):
         yield from around
         yield from _named_dims(geometry, statement.ref)
     for value in values_in(statement):

@@ -16,3 +16,11 @@ def identity(op: str, type_: ScalarType) -> ir.Const:
         raise ir.IRError(f"{op} is no reduction")
     plain = {Kind.BOOL: bool, Kind.FLOAT: float}.get(type_.kind, int)
     return ir.Const(plain(starts[op]), type_)
+
+
+def neutral(op: str, value: ir.Value) -> bool:
+    """Whether reducing this value, too, changes nothing. Lowering makes the constant of whatever
+    else the language has for it."""
+    if isinstance(value, ir.Cast):
+        value = value.operand
+    return isinstance(value, ir.Const) and value.value == identity(op, value.type).value

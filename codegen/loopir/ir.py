@@ -9,8 +9,8 @@ rest), and all of them are used as ``ir.Name``.
     space     ::= dim* loop*
     loop      ::= kind fold (peel | compacted)?
     point     ::= let* target op value
-    statement ::= block | for | pipeline | fill | first
-                | let | declare | accumulate | carry | matrix | store | prefetch | barrier
+    statement ::= block | for | pipeline | fill | first | let | declare | accumulate | scan | carry
+                | matrix | store | update | prefetch | barrier
     value     ::= const | position | variable | combined | load
                 | unary | binary | select | call | cast
     subscript ::= affine | computed
@@ -71,6 +71,7 @@ from tcl.codegen.loopir.statements import (
     Accumulate,
     Action,
     Ahead,
+    Alignment,
     Barrier,
     Block,
     Carry,
@@ -84,11 +85,12 @@ from tcl.codegen.loopir.statements import (
     Loop,
     Matrix,
     Pause,
-    Peel,
     Pipeline,
     Prefetch,
+    Scan,
     Statement,
     Store,
+    Update,
 )
 from tcl.common.dataclass import dataclass
 from tcl.grammar.syntax.types import ScalarType
@@ -100,9 +102,9 @@ __all__ = [  # noqa: RUF022 - by where they are defined
     "Layout", "Load", "Position", "Role", "Select", "Subscript", "Tensor", "TensorRef", "Unary",
     "Value", "Variable", "contiguous",
     # from statements
-    "Accumulate", "Action", "Ahead", "Barrier", "Block", "Carry", "Declare", "Fill", "First",
-    "For", "Kind", "Let", "Compacted", "Loop", "Matrix", "Pause", "Peel", "Pipeline", "Prefetch",
-    "Statement", "Store", "TURN",
+    "Accumulate", "Action", "Ahead", "Alignment", "Barrier", "Block", "Carry", "Declare", "Fill",
+    "First", "For", "Kind", "Let", "Compacted", "Loop", "Matrix", "Pause", "Pipeline", "Prefetch",
+    "Scan", "Statement", "Store", "TURN", "Update",
     # from here
     "Built", "Grid", "Kernel", "Nest", "Panel", "Point", "Program", "Space", "Staged",
 ]
@@ -125,6 +127,11 @@ class Point:
     value: Value
     kept: tuple[Store, ...] = ()
     """What is stored besides, for nests that are joined to this one."""
+
+    @property
+    def scatters(self) -> bool:
+        """Whether data say which element is written."""
+        return any(isinstance(s, Computed) for s in self.target.subscripts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,7 +196,7 @@ class Space:
         return next((x.fold for x in self.loops if x.kind is Kind.VECTOR), None)
 
     @property
-    def dot(self) -> Fold | None:
+    def dot_product(self) -> Fold | None:
         """The fold of the points that one instruction multiplies and adds up."""
         return next((x.fold for x in self.loops if x.kind is Kind.DOT), None)
 
@@ -228,6 +235,10 @@ class Nest(Space):
     sequential: str | None = None
     """Why the points must run in the order of ``dims`` (the statement reads what it writes),
     or None when any order will do."""
+    running: str | None = None
+    """The dimension along which results run: what is written at a point is the reduction over the
+    points up to there. It is a reduction, which the target's subscripts name. Why its points must
+    run in order is said by ``sequential``; other dimensions may have any loops around them."""
     staged: tuple[Staged, ...] = ()
     """Operands that are read from copies."""
     prefetched: tuple[Prefetch, ...] = ()

@@ -8,16 +8,20 @@ that is needed both as a value and exactly, in a subscript, becomes two.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import field, replace
 from typing import assert_never
 
 from tcl.codegen.loopir import ir
+from tcl.codegen.loopir.identity import identity
+from tcl.codegen.loopir.scans import with_running_results
+from tcl.codegen.loopir.walk import loads
 from tcl.common.dataclass import dataclass
 from tcl.grammar.ranges.sized import SizedDef, SizedStatement
 from tcl.grammar.sizes.varying import largest
 from tcl.grammar.syntax.types import INT64, UINT64, Kind, ScalarType
 from tcl.grammar.tree import checked as ck
 from tcl.grammar.tree.integers import OPERATIONS
+from tcl.grammar.tree.terms import term
 
 
 def lower(sized: SizedDef, layouts: Mapping[str, ir.Layout] | None = None) -> ir.Program:
@@ -36,7 +40,7 @@ def lower(sized: SizedDef, layouts: Mapping[str, ir.Layout] | None = None) -> ir
     )
     by_name = {t.name: t for t in tensors}
     nests = tuple(
-        _StatementLowering(sized, s, f"s{k}", by_name).nest()
+        with_running_results(_StatementLowering(sized, s, f"s{k}", by_name).nest())
         for k, s in enumerate(sized.statements)
     )
     return ir.Program(sized.checked.name, tensors, nests)
@@ -72,16 +76,42 @@ class _StatementLowering:
         for let in statement.lets:
             self.let_values[let.name] = let.value
             self.lets.append(ir.Let(let.name, self.value(let.value)))
-        value = self.value(statement.rhs)
-        target = ir.TensorRef(
-            statement.target,
-            tuple(ir.Affine.variable(self.dims[i].name) for i in statement.indices),
-        )
         type_ = self.tensors[statement.target].layout.type
+        condition, rhs = term(statement)
+        holds = None if condition is None else self.value(condition)
+        places: tuple[ir.Subscript, ...] = self._own_indices()
+        if statement.place is not None:
+            places = self._scattered(statement.place, holds)
+        value = self.value(rhs)
+        if holds is not None:
+            value = ir.Select(holds, value, identity(statement.op, type_), type_)
+        target = ir.TensorRef(statement.target, places)
         point = ir.Point(tuple(self.lets), target, type_, statement.op, statement.initialise, value)
         dims = tuple(self.dims.values())
         loops = tuple(ir.Loop(ir.Fold(d.name, "point", 1, d.extent)) for d in dims)
         return ir.Nest(self.name, dims, loops, point, self.sequential)
+
+    def _own_indices(self) -> tuple[ir.Affine, ...]:
+        indices = self.at.statement.indices
+        return tuple(ir.Affine.variable(self.dims[i].name) for i in indices)
+
+    def _scattered(self, place: ck.Read, holds: ir.Value | None) -> tuple[ir.Subscript, ...]:
+        """Where a scatter writes where a condition ``holds``: ``place.0`` and so on, by name."""
+        self.sequential = f"data say where it writes to {place.tensor}, point after point"
+        subscripts: list[ir.Subscript] = []
+        for axis, expr in enumerate(place.subscripts):
+            if isinstance(expr, ck.Index):
+                subscripts.append(ir.Affine.variable(self.dims[expr.name].name))
+                continue
+            exact = self._computed(place, axis, expr)
+            if holds is not None and not all(load.total for load in loads(exact.value)):
+                first = ir.Const(self.tensors[place.tensor].layout.origin[axis], exact.value.type)
+                own = ir.Select(holds, exact.value, first, first.type)
+                exact = replace(exact, value=own)
+            name = ir.Variable(f"place.{axis}", exact.value.type)
+            self.lets.append(ir.Let(name.name, exact.value))
+            subscripts.append(replace(exact, value=name))
+        return tuple(subscripts)
 
     # Values.
 
@@ -122,26 +152,29 @@ class _StatementLowering:
         empty = any(d.extent == 0 for d in self.by_dim.values())
         for axis, expr in enumerate(read.subscripts):
             exact = self.exact(expr)
-            check = self.at.needs_check(read, axis)
-            if isinstance(exact, ir.Affine) and not check:
+            if isinstance(exact, ir.Affine) and not self.at.needs_check(read, axis):
                 subscripts.append(exact)
                 low, high = (0, -1) if empty else exact.interval(self.by_dim)
                 origin = layout.origin[axis]
                 total &= origin <= low and high < origin + layout.extents[axis]
             else:
-                if check and isinstance(expr, ck.Read | ck.LetRef) and expr.type == UINT64:
-                    exact = self.value(expr)  # so that a huge value is reported as it is
-                subscripts.append(ir.Computed(_as_value(exact), check))
+                subscripts.append(self._computed(read, axis, expr))
                 total = False
         ref = ir.TensorRef(read.tensor, tuple(subscripts))
         statement = self.at.statement
         if read.tensor == statement.target:
-            own = tuple(ir.Affine.variable(self.dims[i].name) for i in statement.indices)
-            if ref.subscripts != own:
+            if ref.subscripts != self._own_indices():
                 self.sequential = f"it reads other elements of {read.tensor}, which it writes"
             elif statement.reduction:
                 self.sequential = f"it reads {read.tensor} while reducing into it"
         return ir.Load(ref, read.type, total)
+
+    def _computed(self, read: ck.Read, axis: int, expr: ck.Expr) -> ir.Computed:
+        """A subscript that depends on data, or has to be checked."""
+        check = self.at.needs_check(read, axis)
+        huge = check and isinstance(expr, ck.Read | ck.LetRef) and expr.type == UINT64
+        # A huge value is reported as it is.
+        return ir.Computed(self.value(expr) if huge else _as_value(self.exact(expr)), check)
 
     # Exact integers, for subscripts.
 

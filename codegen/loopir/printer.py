@@ -84,10 +84,8 @@ def _loop_text(loop: ir.Loop) -> str:
     step = f" step {fold.step}" if fold.step != 1 else ""
     kind = "" if loop.kind is ir.Kind.SERIAL else f" {loop.kind.value}"
     note = ""
-    if loop.peel is not None:
-        note = (
-            f"  # from where {loop.peel.ref.tensor} is at a multiple of {loop.peel.boundary} bytes"
-        )
+    if (at := loop.alignment) is not None:
+        note = f"  # from where {at.ref.tensor} is at a multiple of {at.boundary} bytes"
     if loop.compacted is not None:
         note = (
             f"  # those {show_ref(loop.compacted.count)} listed in {loop.compacted.offset.tensor}"
@@ -127,6 +125,8 @@ def _statement_lines(statement: ir.Statement, depth: str) -> Iterator[str]:
         case ir.Accumulate(name=name, op=op, value=value):
             sign = "=" if op == "=" else f"{op}="
             yield f"{depth}{name} {sign} {show_value(value)}"
+        case ir.Scan(name=name, op=op, value=value, result=result):
+            yield f"{depth}{result} = {name} {op}= {show_value(value)}  # point by point"
         case ir.Carry(name=name, total=total, lost=lost):
             note = f"  # less {lost}, and what rounding takes is kept there" if lost else ""
             yield f"{depth}{total} += {name}{note}"
@@ -135,14 +135,16 @@ def _statement_lines(statement: ir.Statement, depth: str) -> Iterator[str]:
             note = "  # past the caches" if statement.streamed else ""
             note += "  # and 0 beyond" if statement.padded else ""
             yield f"{depth}{show_ref(ref)} = {show_value(value)}{note}"
-        case ir.Matrix() | ir.Prefetch() | ir.Barrier():
+        case ir.Update() | ir.Matrix() | ir.Prefetch() | ir.Barrier():
             yield depth + _plain_line(statement)
         case _:
             assert_never(statement)
 
 
-def _plain_line(statement: ir.Matrix | ir.Prefetch | ir.Barrier) -> str:
+def _plain_line(statement: ir.Update | ir.Matrix | ir.Prefetch | ir.Barrier) -> str:
     match statement:
+        case ir.Update(ref=ref, op=op, value=value):
+            return f"{show_ref(ref)} {op}= {show_value(value)}"
         case ir.Matrix(name=name, action=action):
             return f"matrix unit: {action.value} {name}"
         case ir.Prefetch(ref=ref, ahead=ahead):

@@ -35,7 +35,7 @@ class Kind(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Peel:
+class Alignment:
     """Where a serial loop along the lanes begins: at the first point whose element lies at a
     multiple of so many bytes, which is known only when the kernel runs."""
 
@@ -71,7 +71,7 @@ class Compacted:
 class Loop:
     fold: Fold
     kind: Kind = Kind.SERIAL
-    peel: Peel | None = None
+    alignment: Alignment | None = None
     compacted: Compacted | None = None
 
 
@@ -106,6 +106,19 @@ class Accumulate:
     op: str
     """``+ * min max``, or ``=`` for the first value."""
     value: Value
+
+
+@dataclass(frozen=True, slots=True)
+class Scan:
+    """``accumulator op= value``, and what the accumulator then holds: in lanes of the reduction one
+    after the other, where the accumulator is that of all lanes."""
+
+    name: str
+    op: str
+    """``+ * min max``."""
+    value: Value
+    result: str
+    """The variable with what it holds at this point."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,6 +177,18 @@ class Store:
     padded: bool = False
     """Where lanes, or dot products in a loop of kind ``MMA``, do not exist, 0 is written to their
     place, for which there is room."""
+
+
+@dataclass(frozen=True, slots=True)
+class Update:
+    """``element op= value``, one after the other: what a scatter does, whose subscripts depend on
+    data. Where the value is one under a condition (see ``terms.guard``) that does not hold, the
+    element is not touched, nor its subscripts checked."""
+
+    ref: TensorRef
+    op: str
+    """``+ * min max``."""
+    value: Value
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,9 +270,11 @@ Statement: TypeAlias = (
     | Let
     | Declare
     | Accumulate
+    | Scan
     | Carry
     | Matrix
     | Store
+    | Update
     | Prefetch
     | Barrier
 )

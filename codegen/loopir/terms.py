@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tcl.codegen.loopir import ir
-from tcl.codegen.loopir.identity import identity
+from tcl.codegen.loopir.identity import neutral
 from tcl.grammar.syntax.types import BFLOAT16, FLOAT16, FLOAT32, ScalarType
 
 
@@ -59,13 +59,7 @@ def guard(op: str, value: ir.Value) -> tuple[ir.Value | None, ir.Value]:
     """A condition and a value, where accumulating changes nothing unless the condition holds."""
     if op == "=" or not isinstance(value, ir.Select):
         return None, value
-    start = identity(op, value.type).value
-    constant = value.otherwise
-    if isinstance(constant, ir.Cast):
-        constant = constant.operand
-    if isinstance(constant, ir.Const) and constant.value == start:
-        return value.condition, value.then
-    return None, value
+    return (value.condition, value.then) if neutral(op, value.otherwise) else (None, value)
 
 
 def factors(value: ir.Value) -> tuple[ir.Load, ir.Load] | None:

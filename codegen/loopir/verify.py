@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import TypeAlias, assert_never
 
@@ -69,7 +69,7 @@ class _Checks:
             if loop.fold.dim not in self.dims:
                 raise self.fail(f"it loops over {loop.fold.name}, but lacks that dimension")
             self.check_loop(loop, nest)
-            if loop.peel and (loop.kind is not ir.Kind.SERIAL or nest.staged or nest.reduces):
+            if loop.alignment and (loop.kind is not ir.Kind.SERIAL or nest.staged or nest.reduces):
                 raise self.fail(f"{loop.fold.name} cannot begin at another point than the first")
             if loop.compacted is not None:
                 self.check_compacted(loop, loop.compacted, inside)
@@ -78,8 +78,7 @@ class _Checks:
             raise self.fail("a loop over chunks lies in another loop")
         if nest.joined and first:
             raise self.fail("there is no nest before it that it could share chunks with")
-        if nest.sequential and nest.dims != tuple(nest.dim(x.fold.dim) for x in nest.loops):
-            raise self.fail(f"loops were split or reordered although {nest.sequential}")
+        self.check_order(nest)
         variables: _Known = {}
         for let in nest.point.lets:
             self.check_value(let.value, variables, inside)
@@ -94,6 +93,19 @@ class _Checks:
             if self.program.tensor(staged.panel.tensor).role is not ir.Role.SCRATCH:
                 raise self.fail(f"{staged.panel.tensor} is no scratch memory")
 
+    def check_order(self, nest: ir.Nest) -> None:
+        """What has to run in order does."""
+        dims = [nest.dim(x.fold.dim) for x in nest.loops]
+        if nest.running is not None:
+            at = [k for k, d in enumerate(dims) if d.name == nest.running]
+            inner = [x for x in nest.loops[at[0] + 1 :] if x.kind is ir.Kind.SERIAL]
+            if any(not nest.dim(x.fold.dim).reduction for x in inner) or len(at) > 2:
+                raise self.fail(f"loops lie inside of that over {nest.running} or split it")
+            if len(at) == 2 and nest.loops[at[1]].kind is not ir.Kind.VECTOR:
+                raise self.fail(f"loops split {nest.running} although {nest.sequential}")
+        elif nest.sequential and _held(nest.dims, nest) != _held(dims, nest):
+            raise self.fail(f"loops were split or reordered although {nest.sequential}")
+
     def check_compacted(
         self, loop: ir.Loop, compacted: ir.Compacted, inside: list[ir.Fold]
     ) -> None:
@@ -107,12 +119,13 @@ class _Checks:
     def check_kernel(self, kernel: ir.Kernel) -> None:
         for space in kernel.spaces:
             self.check_space(space)
-        sums = any(isinstance(s, ir.Accumulate) for s in statements(kernel.body))
+        sums = (ir.Accumulate, ir.Scan, ir.Update)
+        reduces = any(isinstance(s, sums) for s in statements(kernel.body))
         for folds in kernel.grid:
             names = ", ".join(f.name for f in folds)
             if len({(f.step, f.count, self.dims[f.dim].extent) for f in folds}) != 1:
                 raise self.fail(f"{names} are not alike")
-            if sums and any(self.dims[f.dim].reduction for f in folds):
+            if reduces and any(self.dims[f.dim].reduction for f in folds):
                 raise self.fail(f"{names}: a reduction is shared among threads")
         for panel in kernel.panels:
             if panel.space not in (s.name for s in kernel.spaces):
@@ -151,7 +164,9 @@ class _Checks:
 
     def check_loop(self, loop: ir.Loop, nest: ir.Nest) -> None:
         name, kind, reduction = loop.fold.name, loop.kind, nest.dim(loop.fold.dim).reduction
-        if nest.sequential and kind not in (ir.Kind.SERIAL, ir.Kind.UNROLL):
+        free = nest.running is not None and (not reduction or kind is ir.Kind.VECTOR)
+        free |= nest.point.scatters and not reduction
+        if nest.sequential and not free and kind not in (ir.Kind.SERIAL, ir.Kind.UNROLL):
             raise self.fail(f"{name} cannot be {kind.value}: {nest.sequential}")
         if kind is ir.Kind.VECTOR and loop.fold.step != 1:
             raise self.fail(f"{name}: lanes must be the innermost fold")
@@ -180,6 +195,8 @@ class _Checks:
             case ir.Let(name=name, value=value):
                 self.check_value(value, known, inside)
                 known[name] = ()
+            case ir.Scan():
+                self.check_scan(statement, known, inside)
             case ir.Declare(name=name, over=over):
                 if any(f not in self.fixed or f in inside for f in over):
                     raise self.fail(f"{name} is declared over a loop that has no registers")
@@ -187,12 +204,10 @@ class _Checks:
             case ir.Accumulate(name=name, value=value):
                 self.check_own(name, known, inside)
                 self.check_value(value, known, inside)
-            case ir.Carry():
-                self.check_carry(statement, known)
-            case ir.Matrix():
-                self.check_matrix(statement, known)
-            case ir.Store():
-                self.check_store(statement, inside, known)
+            case ir.Carry() | ir.Matrix():
+                self.check_accumulators(statement, known)
+            case ir.Store() | ir.Update():
+                self.check_write(statement, inside, known)
             case ir.Prefetch(ref=ref):
                 self.check_ref(ref, inside)
             case ir.Barrier():
@@ -205,6 +220,12 @@ class _Checks:
             raise self.fail("it asks for the first iteration of a loop from outside of it")
         for side in (first.then, first.otherwise):
             self.check_statement(side, inside, dict(known))
+
+    def check_accumulators(self, statement: ir.Carry | ir.Matrix, known: _Known) -> None:
+        if isinstance(statement, ir.Carry):
+            self.check_carry(statement, known)
+        else:
+            self.check_matrix(statement, known)
 
     def check_carry(self, carry: ir.Carry, known: _Known) -> None:
         for other in (carry.total, carry.lost or carry.total):
@@ -241,16 +262,18 @@ class _Checks:
         if self.threads.intersection(inside):
             raise self.fail("threads meet at a barrier in a loop that they share")
 
-    def check_store(self, store: ir.Store, inside: list[ir.Fold], known: _Known) -> None:
-        tensor = store.ref.tensor
-        self.check_ref(store.ref, inside)
-        affine = (s for s in store.ref.subscripts if isinstance(s, ir.Affine))
+    def check_write(
+        self, write: ir.Store | ir.Update, inside: list[ir.Fold], known: _Known
+    ) -> None:
+        tensor = write.ref.tensor
+        self.check_ref(write.ref, inside)
+        affine = (s for s in write.ref.subscripts if isinstance(s, ir.Affine))
         named = {name for s in affine for name, _ in s.terms}
         if any(not {f.dim, f.name} & named for f in self.reduced_lanes(inside)):
             raise self.fail(f"lanes that are reduced write the same element of {tensor}")
         if self.program.tensor(tensor).role is ir.Role.INPUT:
             raise self.fail(f"it writes the input {tensor}")
-        self.check_value(store.value, known, inside)
+        self.check_value(write.value, known, inside)
 
     def check_own(self, name: str, known: _Known, inside: Sequence[ir.Fold]) -> None:
         """Which accumulator the name means is decided here."""
@@ -260,6 +283,22 @@ class _Checks:
             raise self.fail(f"accumulator {name} is used outside of its loops")
         if any(f not in known[name] for f in self.reduced_lanes(inside)):
             raise self.fail(f"lanes that are reduced share the accumulator {name}")
+
+    def check_scan(self, scan: ir.Scan, known: _Known, inside: Sequence[ir.Fold]) -> None:
+        """Lanes of a reduction that have one accumulator together may have no other lanes beside
+        them; the accumulator is of all other iterations that run at once."""
+        name = scan.name
+        self.check_value(scan.value, known, inside)
+        known[scan.result] = ()
+        if name not in known:
+            raise self.fail(f"accumulator {name} is not declared here")
+        held = set(known[name])
+        if held - set(inside):
+            raise self.fail(f"accumulator {name} is used outside of its loops")
+        for fold in inside:
+            alone = fold in self.lanes and self.dims[fold.dim].reduction
+            if fold in self.at_once and (fold in held) == alone:
+                raise self.fail(f"{fold.name} has no accumulators {name} of its own, or too many")
 
     def reduced_lanes(self, inside: Sequence[ir.Fold]) -> list[ir.Fold]:
         """The loops around this place whose iterations run at once and are combined."""
@@ -312,3 +351,8 @@ class _Checks:
             here = tuple(f for f in inside if f.dim == name)
             if set(here) != set(self.folds_of[name]) and not self.whole(name, here):
                 raise self.fail(f"{name} is used outside of its loops")
+
+
+def _held(dims: Iterable[ir.Dim], nest: ir.Nest) -> list[ir.Dim]:
+    """Those of the dimensions of a nest that runs in order that have to stay so."""
+    return [d for d in dims if d.reduction or not nest.point.scatters]

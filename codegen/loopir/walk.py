@@ -99,6 +99,31 @@ def _fold_of(name: str, names: Mapping[str, str]) -> str:
     return f"{names[dim]}.{level}" if dim in names else name
 
 
+def substituted(value: ir.Value, dim: str, by: ir.Affine, *, inside: bool) -> ir.Value:
+    """``value`` with an index expression in place of a dimension. ``inside``: whether it is a point
+    of the dimension wherever the value is computed."""
+
+    def index(old: ir.Affine) -> ir.Affine:
+        factor = old.coefficient(dim)
+        return old + (by + ir.Affine(((dim, -1),))).scaled(factor) if factor else old
+
+    def subscript(s: ir.Subscript) -> ir.Subscript:
+        return index(s) if isinstance(s, ir.Affine) else replace(s, value=changed(s.value))
+
+    def changed(value: ir.Value) -> ir.Value:
+        match value:
+            case ir.Position():
+                return replace(value, index=index(value.index))
+            case ir.Load(ref=ref, total=total):
+                subscripts = tuple(map(subscript, ref.subscripts))
+                affine = (s for s in ref.subscripts if isinstance(s, ir.Affine))
+                there = total and (inside or not any(s.coefficient(dim) for s in affine))
+                return replace(value, ref=replace(ref, subscripts=subscripts), total=there)
+        return rebuilt(value, changed)
+
+    return changed(value)
+
+
 def operands(point: ir.Point) -> tuple[ir.Load, ...]:
     """The different elements that a point reads, in order of appearance."""
     found: dict[ir.TensorRef, ir.Load] = {}
@@ -145,7 +170,7 @@ def statements(statement: ir.Statement) -> Iterator[ir.Statement]:
 
 def alone(block: ir.Block) -> bool:
     """Whether a block is what a thread does on its own: nothing but values and stores."""
-    plain = (ir.Let, ir.Accumulate, ir.Store, ir.Block)
+    plain = (ir.Let, ir.Accumulate, ir.Store, ir.Update, ir.Block)
     return all(isinstance(s, plain) for s in statements(block))
 
 
@@ -163,9 +188,9 @@ def values_in(statement: ir.Statement) -> tuple[ir.Value, ...]:
     """The values that a statement computes itself, those of the subscripts that it writes to
     included."""
     match statement:
-        case ir.Let(value=value) | ir.Accumulate(value=value):
+        case ir.Let(value=value) | ir.Accumulate(value=value) | ir.Scan(value=value):
             return (value,)
-        case ir.Store(ref=ref, value=value):
+        case ir.Store(ref=ref, value=value) | ir.Update(ref=ref, value=value):
             return value, *(s.value for s in ref.subscripts if isinstance(s, ir.Computed))
     return ()
 
@@ -174,7 +199,7 @@ def straight(statement: ir.Statement) -> bool:
     """Whether it is run from front to back, once everything that is unrolled is written out."""
     looped = (ir.Kind.SERIAL, ir.Kind.MMA)
     for s in statements(statement):
-        if isinstance(s, ir.First) or (isinstance(s, ir.For) and s.loop.kind in looped):
+        if isinstance(s, ir.First | ir.Update) or (isinstance(s, ir.For) and s.loop.kind in looped):
             return False
     return not branches(statement)
 
@@ -184,7 +209,7 @@ def branches(statement: ir.Statement) -> bool:
     return any(
         _may_branch(v)
         for s in statements(statement)
-        if isinstance(s, ir.Let | ir.Accumulate | ir.Store)
+        if isinstance(s, ir.Let | ir.Accumulate | ir.Scan | ir.Store | ir.Update)
         for v in walk(s.value)
     )
 

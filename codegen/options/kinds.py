@@ -6,6 +6,7 @@ Adding an option of one of these kinds is a row in ``nest_options.py``.
 
 from __future__ import annotations
 
+import math
 import operator
 from abc import ABC, abstractmethod
 from typing import Any, ClassVar, Literal, SupportsIndex
@@ -26,6 +27,8 @@ class OptionKind(ABC):
 
     neutral: ClassVar[Any] = ()
     """The value that asks for nothing."""
+    unit: ClassVar[str] = ""
+    """Of ``feature``."""
 
     @abstractmethod
     def checked(self, key: str, value: object) -> Any:
@@ -38,6 +41,14 @@ class OptionKind(ABC):
     def asks(self, value: Any) -> bool:
         """Whether a value asks for anything."""
         return bool(value != self.neutral)
+
+    def feature(self, value: Any) -> float:
+        """What a model is told of a value."""
+        return float(value is not None and self.asks(value))
+
+    def canonical(self, value: Any) -> Any:
+        """The same for all values that ask for the same."""
+        return value if value is not None and self.asks(value) else self.neutral
 
     def with_leading(self, value: Any) -> Any:
         """The value for the same nest with one more dimension before the others."""
@@ -74,6 +85,7 @@ class Sizes(Integers):
     per: Literal["dimension", "result", "operand"] = "dimension"
     nothing: int = 0
     """Numbers up to this one ask for nothing."""
+    unit = "log2"
 
     def checked(self, key: str, value: object) -> tuple[int, ...]:
         sizes = _integers(key, value)
@@ -83,6 +95,15 @@ class Sizes(Integers):
 
     def asks(self, value: tuple[int, ...]) -> bool:
         return any(size > self.nothing for size in value)
+
+    def feature(self, value: tuple[int, ...] | None) -> float:
+        return math.log2(max(1, *value)) if value else 0.0
+
+    def canonical(self, value: tuple[int, ...] | None) -> tuple[int, ...]:
+        sizes = [self.least if size <= self.nothing else size for size in value or ()]
+        while sizes and sizes[-1] == self.least:
+            sizes.pop()
+        return tuple(sizes)
 
     def with_leading(self, value: tuple[int, ...]) -> tuple[int, ...]:
         return (0, *value) if value and self.per != "operand" else value

@@ -8,13 +8,12 @@ preset. Options are honoured or refused when a schedule is made, before anything
 from __future__ import annotations
 
 import json
-from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from tcl.codegen.options.kinds import integer
-from tcl.codegen.options.nest_options import OPTIONS, NestOptions, check_keys
+from tcl.codegen.options.nest_options import OPTIONS, NestOptions, OptionMethods, check_keys
 from tcl.common.dataclass import dataclass
 from tcl.common.errors import OptionsError, UnknownPresetError
 from tcl.common.lazy import Lazy
@@ -31,90 +30,6 @@ PRESETS = ("naive", "pointwise", "mlp", "conv")
 MAX_NESTS = 10_000
 _OPEN = NestOptions()
 """Nothing is chosen for a nest."""
-
-
-class OptionMethods(ABC):
-    """A method for each option of a nest. Every one returns new options. Several values are given
-    one by one, ``tile(64, 64, 32)``, or as one list, ``tile([64, 64, 32])``."""
-
-    __slots__ = ()
-
-    @abstractmethod
-    def _with(self, **choices: Any) -> MappingOptions:
-        """The options, with these choices made."""
-
-    def chunk(self, *sizes: int | Sequence[int]) -> MappingOptions:
-        """Divide the results into chunks of so many points for threads, or for the blocks of a
-        GPU; 0 leaves a dimension whole."""
-        return self._with(chunk=sizes)
-
-    def chunk_order(self, *positions: int | Sequence[int]) -> MappingOptions:
-        """Order the loops over chunks, outermost first."""
-        return self._with(chunk_order=positions)
-
-    def fuse(self, fuse: bool = True) -> MappingOptions:
-        """Share chunks with the nest before, and run chunk by chunk after it."""
-        return self._with(fuse=fuse)
-
-    def tile(self, *sizes: int | Sequence[int]) -> MappingOptions:
-        """Work on tiles of so many points of each dimension; 0 leaves a dimension untiled."""
-        return self._with(tile=sizes)
-
-    def order(self, *positions: int | Sequence[int]) -> MappingOptions:
-        """Order the loops over tiles, outermost first."""
-        return self._with(order=positions)
-
-    def inner_order(self, *positions: int | Sequence[int]) -> MappingOptions:
-        """Order the loops inside a tile, outermost first."""
-        return self._with(inner_order=positions)
-
-    def vectorize(self, width: int, dimension: int = -1) -> MappingOptions:
-        """Run ``width`` points of a dimension at once; dimension -1 is the last output's."""
-        return self._with(vectorize=(dimension, width))
-
-    def register(self, *sizes: int | Sequence[int]) -> MappingOptions:
-        """Keep so many points of each dimension in registers; a reduction is unrolled."""
-        return self._with(register=sizes)
-
-    def stage(self, *levels: int | Sequence[int]) -> MappingOptions:
-        """Copy each operand inside of so many loops to where it is read in order; -1 does not."""
-        return self._with(stage=levels)
-
-    def stream(self, stream: bool = True) -> MappingOptions:
-        """Write results past the caches."""
-        return self._with(stream=stream)
-
-    def peel(self, peel: bool = True) -> MappingOptions:
-        """Begin vectors where what is written lies on a boundary."""
-        return self._with(peel=peel)
-
-    def skip(self, skip: bool = True) -> MappingOptions:
-        """Go through the points alone at which the condition of a reduction holds."""
-        return self._with(skip=skip)
-
-    def prefetch(self, *ahead: int | Sequence[int]) -> MappingOptions:
-        """Ask for each operand so many bytes ahead; 0 asks for nothing."""
-        return self._with(prefetch=ahead)
-
-    def threads(self, *sizes: int | Sequence[int]) -> MappingOptions:
-        """Give dimensions so many threads of a GPU's block."""
-        return self._with(threads=sizes)
-
-    def split(self, *parts: int | Sequence[int]) -> MappingOptions:
-        """Share reductions among so many threads, or blocks of a GPU."""
-        return self._with(split=parts)
-
-    def buffers(self, count: int) -> MappingOptions:
-        """Keep so many copies of each panel in a GPU's shared memory."""
-        return self._with(buffers=count)
-
-    def dot(self, *points: int | Sequence[int]) -> MappingOptions:
-        """Multiply and add up so many points of a reduction by one instruction of a CPU."""
-        return self._with(dot=points)
-
-    def mma(self, *dimensions: int | Sequence[int]) -> MappingOptions:
-        """Multiply on a GPU's tensor cores, or a CPU's matrix unit, along these dimensions."""
-        return self._with(mma=dimensions)
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,7 +34,7 @@ def why_not_chunked(nest: ir.Nest, sizes: tuple[int, ...]) -> str | None:
         return reason
     if not any(sizes):
         return None
-    if nest.sequential:
+    if nest.sequential and nest.running is None:
         return nest.sequential
     for dim, size in zip(nest.dims, sizes, strict=False):
         if size and dim.reduction:

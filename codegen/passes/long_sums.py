@@ -48,6 +48,8 @@ class Carried:
     """In the loops."""
     last: tuple[ir.Statement, ...] = ()
     """After them: accumulators get their totals."""
+    totals: tuple[str, ...] = ()
+    """The names of these."""
 
     @staticmethod
     def from_loops(
@@ -69,18 +71,32 @@ class Carried:
         declared: list[ir.Statement] = []
         then: list[ir.Statement] = []
         last: list[ir.Statement] = []
+        totals: list[str] = []
         for name, point in points.items():
             if most_points((point,)) is None:
                 continue
             type_ = point.type.compute
             total, lost = f"{name}.total", f"{name}.lost" if exact else None
+            totals.append(total)
             own = (total, lost) if lost else (total,)
             zero = identity("+", type_)
             declared += [ir.Declare(n, type_, over, zero, seldom=True) for n in own]
             then.append(ir.Carry(name, total, lost))
             last.append(ir.Carry(total, name, None))
         pause = ir.Pause(every, ir.Block((*around[0], *then, *around[1])), after_last=at > 0)
-        return Carried(tuple(declared), ((fold, pause),), tuple(last))
+        return Carried(tuple(declared), ((fold, pause),), tuple(last), tuple(totals))
+
+
+def running_store(nest: ir.Nest, held: str, carried: Carried) -> ir.Store:
+    """Stores the result at a point of a running reduction, of which a variable or an accumulator
+    holds what is not yet in the total."""
+    point, type_ = nest.point, nest.point.type.compute
+    value: ir.Value = ir.Variable(held, type_)
+    if carried.totals:
+        value = ir.Binary("+", ir.Variable(carried.totals[0], type_), value, type_)
+    if not point.initialise:
+        value = ir.Binary(point.op, ir.Load(point.target, point.type, total=True), value, type_)
+    return ir.Store(point.target, value)
 
 
 def _pause(loops: Sequence[ir.Loop], most: int) -> tuple[int, int] | None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.identity import identity
-from tcl.codegen.loopir.walk import loads, rebuilt
+from tcl.codegen.loopir.walk import loads, substituted
 from tcl.codegen.options.nest_options import NestOptions
 from tcl.common.errors import OptionsError
 from tcl.grammar.sizes.varying import Size, provably, provably_equal
@@ -106,16 +106,20 @@ def _of_parts(nest: ir.Nest, dim: ir.Dim, size: int, count: int, memory: ir.Tens
     part = ir.Dim(f"{nest.name}.part", 0, count, False)
     dims = (part, *(replace(d, extent=size) if d is dim else d for d in nest.dims))
     whole = provably_equal(size * count, dim.extent)
-    moved = _Moved(dim.name, ir.Affine.variable(part.name).scaled(size), total=whole)
     point = nest.point
-    value = moved.value(point.value)
-    lets = tuple(replace(x, value=moved.value(x.value)) for x in point.lets)
+    place = ir.Affine.variable(part.name).scaled(size) + ir.Affine.variable(dim.name)
+
+    def moved(value: ir.Value) -> ir.Value:
+        return substituted(value, dim.name, place, inside=whole)
+
+    value = moved(point.value)
+    lets = tuple(replace(x, value=moved(x.value)) for x in point.lets)
     if not whole:
         # The last part is shorter.
-        place = ir.Position(moved.moved_index(ir.Affine.variable(dim.name)), INT64)
-        there = ir.Binary("<", place, ir.Const(dim.first + dim.extent, INT64), BOOL)
+        stop = ir.Const(dim.first + dim.extent, INT64)
+        there = ir.Binary("<", ir.Position(place, INT64), stop, BOOL)
         value = ir.Select(there, value, identity(point.op, value.type), value.type)
-        lets = tuple(replace(x, value=_only_if(there, x.value)) for x in lets)
+        lets = tuple(replace(x, value=only_if(there, x.value)) for x in lets)
     results = (ir.Affine.variable(d.name) for d in dims if not d.reduction)
     target = ir.TensorRef(memory.name, tuple(results))
     made = ir.Point(lets, target, memory.layout.type, point.op, True, value)
@@ -123,7 +127,7 @@ def _of_parts(nest: ir.Nest, dim: ir.Dim, size: int, count: int, memory: ir.Tens
     return ir.Nest(nest.name, dims, loops, made)
 
 
-def _only_if(there: ir.Value, value: ir.Value) -> ir.Value:
+def only_if(there: ir.Value, value: ir.Value) -> ir.Value:
     """The value; nothing is read for it where there is nothing."""
     if all(load.total for load in loads(value)):
         return value
@@ -152,39 +156,6 @@ def _renamed(s: ir.Subscript, names: dict[str, str]) -> ir.Subscript:
     if not isinstance(s, ir.Affine):
         raise ir.IRError("where a result is written depends on data")
     return ir.Affine(tuple(sorted((names.get(n, n), c) for n, c in s.terms)), s.constant)
-
-
-@dataclass(frozen=True, slots=True)
-class _Moved:
-    """Values at a point of a part, instead of one of the whole dimension."""
-
-    dim: str
-    offset: ir.Affine
-    total: bool
-    """Whether all points of all parts are points of the dimension."""
-
-    def moved_index(self, index: ir.Affine) -> ir.Affine:
-        return index + self.offset.scaled(index.coefficient(self.dim))
-
-    def value(self, value: ir.Value) -> ir.Value:
-        match value:
-            case ir.Position(index=index):
-                return replace(value, index=self.moved_index(index))
-            case ir.Load(ref=ref, total=total):
-                subscripts = tuple(map(self.subscript, ref.subscripts))
-                moves = any(
-                    isinstance(s, ir.Affine) and s.coefficient(self.dim) for s in ref.subscripts
-                )
-                there = total and (self.total or not moves)
-                return replace(value, ref=replace(ref, subscripts=subscripts), total=there)
-        return rebuilt(value, self.value)
-
-    def subscript(self, s: ir.Subscript) -> ir.Subscript:
-        return (
-            self.moved_index(s)
-            if isinstance(s, ir.Affine)
-            else replace(s, value=self.value(s.value))
-        )
 
 
 def parts_of(extent: int, wanted: int, least: int) -> int:

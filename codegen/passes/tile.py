@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from itertools import zip_longest
-
 from tcl.codegen.loopir import ir
+from tcl.codegen.options.knobs import Knob, Value, tile_sizes
+from tcl.codegen.options.nest_options import NestOptions
 from tcl.codegen.passes.base import map_nest, refuse, too_many
+from tcl.codegen.passes.knobs import Decoded, KnobSubject, OptionKnobs, Values, and_own, padded
 from tcl.common.dataclass import dataclass
-from tcl.grammar.sizes.varying import provably_at_least, representative
+from tcl.grammar.sizes.varying import provably_at_least
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +33,8 @@ def why_not_tiled(nest: ir.Nest, sizes: tuple[int, ...]) -> str | None:
     if reason := too_many(nest, sizes):
         return reason
     if nest.sequential and any(
-        0 < size < d.extent for d, size in zip(nest.dims, sizes, strict=False)
+        0 < size < d.extent and (d.reduction or nest.running is None)
+        for d, size in zip(nest.dims, sizes, strict=False)
     ):
         return nest.sequential
     return None
@@ -60,11 +62,41 @@ def tiled(nest: ir.Nest, sizes: tuple[int, ...]) -> ir.Nest:
     return nest.with_loops(chunks + tiles + points)
 
 
-def points_inside(nest: ir.Nest, chunk: tuple[int, ...], tile: tuple[int, ...]) -> tuple[int, ...]:
-    """The points that a nest will have inside of a tile, per dimension."""
-    found = []
-    for dim, *sizes in zip_longest(nest.dims, chunk[: len(nest.dims)], tile[: len(nest.dims)]):
-        found.append(
-            min(representative(dim.extent), *(size or representative(dim.extent) for size in sizes))
+def tile_knobs(on: KnobSubject) -> OptionKnobs:
+    """A size for each dimension; its extent leaves it untiled."""
+    dims, own = on.nest.dims, padded(on.default.tile, len(on.nest.dims))
+    knobs = {
+        k: Knob(
+            f"{dims[k].name}.tile",
+            and_own(tile_sizes(dims[k].extent), own[k]),
+            dims[k].extent,
+            ordered=True,
         )
-    return tuple(found)
+        for k in on.movable
+    }
+
+    def decode(values: Values, _: Decoded) -> tuple[int, ...]:
+        sizes = [0] * len(dims)
+        for k, knob in knobs.items():
+            size = int(values[knob.name])
+            sizes[k] = size if size < dims[k].extent else 0
+        return tuple(sizes) if any(sizes) else ()
+
+    def encode(o: NestOptions) -> dict[str, Value]:
+        sizes = padded(o.tile, len(dims))
+        inside = on.points_inside(o.chunk or (), ())
+        return {
+            knob.name: sizes[k] if 0 < sizes[k] < inside[k] else dims[k].extent
+            for k, knob in knobs.items()
+        }
+
+    def canonical(values: Values, decoded: Decoded) -> dict[str, Value]:
+        """A tile that is no smaller than the chunk is none."""
+        inside = on.points_inside(decoded.chunk, ())
+        whole = {knob.name: dims[k].extent for k, knob in knobs.items()}
+        return {
+            knob.name: values[knob.name] if int(values[knob.name]) < inside[k] else whole[knob.name]
+            for k, knob in knobs.items()
+        }
+
+    return OptionKnobs("tile", tuple(knobs.values()), decode, encode, canonical, exact=False)

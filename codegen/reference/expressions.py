@@ -89,6 +89,14 @@ class Emitter:
         """Text of an integral ``node`` without wrapping: int64, or uint64 for a uint64 node."""
         return self._emit_tree(node, exact=True).text
 
+    def place(self, element: Read) -> str:
+        """Where in its array an element lies; the checks of that are appended to ``block``."""
+        places = [
+            self._checked_subscript(element, axis, s, self._emit_tree(s, exact=True))
+            for axis, s in enumerate(element.subscripts)
+        ]
+        return ", ".join(p.text for p in places)
+
     def _emit_tree(self, node: Expr, exact: bool) -> ExpressionCode:
         # An own stack instead of recursion: expressions may nest thousands deep.
         stack = [self._emit(node, exact)]

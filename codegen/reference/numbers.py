@@ -47,6 +47,11 @@ def modulo_unsigned(a: Number, b: Number) -> Number:
     return np.uint64(a % b)
 
 
+def doubles(a: Number) -> Number:
+    """An array of float64 of the same shape."""
+    return np.zeros(a.shape, np.float64)
+
+
 def minimum(a: Number, b: Number) -> Number:
     """The smaller of two numbers of one type; NaN if either is."""
     return a if a < b or a != a else b

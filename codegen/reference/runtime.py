@@ -27,7 +27,7 @@ def namespace(jit: bool) -> dict[str, Any]:
     helpers = _compile_helpers() if jit else {**vars(numbers), **vars(special)}
     public = (name for name in _functions(numbers) if not name.startswith("_"))
     names: dict[str, Any] = {name: helpers[name] for name in public}
-    names |= {"nan": np.nan, "inf": np.inf}
+    names |= {"nan": np.nan, "inf": np.inf, "ndindex": np.ndindex}
     for name in _TYPES:
         scalar = getattr(np, name)
         names[name] = scalar if jit else _wrapping(scalar)

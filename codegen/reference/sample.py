@@ -132,6 +132,8 @@ def why_not_sampled(sized: SizedDef) -> str | None:
     about to write.)"""
     computed = {t.name for t in sized.checked.outputs}
     for each in sized.statements:
+        if each.statement.place is not None:
+            return f"the data say which elements of {each.statement.target} are written"
         for read in reads(each.statement):
             if any(each.needs_check(read, axis) for axis in range(len(read.subscripts))):
                 return f"the data say which elements of {read.tensor} are read"

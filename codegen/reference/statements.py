@@ -8,13 +8,15 @@ from dataclasses import dataclass
 from math import prod
 
 from tcl.codegen.common.sums import TERMS
-from tcl.codegen.reference.blocks import INDENT, AssignLine, render_source
+from tcl.codegen.reference.blocks import INDENT, AssignLine, Branch, render_source
 from tcl.codegen.reference.expressions import CheckedSite, Emitter, ExpressionCode, shifted
 from tcl.codegen.reference.names import PythonNames
 from tcl.codegen.reference.scalars import arithmetic, identity_value, literal, loaded, stored
 from tcl.grammar.ranges.sized import SizedDef, SizedStatement
-from tcl.grammar.tree.checked import LetRef, Statement
-from tcl.grammar.tree.traverse import reads, walk
+from tcl.grammar.syntax.types import FLOAT64
+from tcl.grammar.tree.checked import LetRef, Read, Statement
+from tcl.grammar.tree.terms import term
+from tcl.grammar.tree.traverse import computed, reads, walk
 
 _PART = f"""\
 terms += 1
@@ -56,6 +58,9 @@ def emit_statement(
     statement = sized_statement.statement
     names = PythonNames(readable)
     emitter = Emitter(sized, sized_statement, names, unchecked)
+    if statement.place is not None:
+        lines = _scattered(sized, sized_statement, statement.place, emitter)
+        return _function(name, lines, emitter, ["error"])
     target = sized.checked.tensors[statement.target]
     shape = ", ".join(
         shifted(ExpressionCode(names.index(index)), origin).text
@@ -89,11 +94,64 @@ def emit_statement(
             result = "(total + acc)"
             lines += [INDENT * deeper + line for line in _PART.format(zero=zero).splitlines()]
     lines.append(f"{INDENT * depth}{element} = {stored(target.type).format(result)}")
+    return _function(name, lines, emitter, ["points", "error"] if sampled else ["error"])
+
+
+def _function(
+    name: str, lines: Sequence[str], emitter: Emitter, given: Sequence[str]
+) -> StatementFunction:
+    """The function of these lines, which takes the tensors that they name and what else is
+    given."""
+    names = emitter.names
     tensors = names.used_tensors()
-    given = ["points", "error"] if sampled else ["error"]
     parameters = ", ".join([*(names.tensor(t) for t in tensors), *given])
     text = "\n".join([f"def {name}({parameters}):", *lines, ""])
     return StatementFunction(name, text, tensors, tuple(emitter.sites))
+
+
+def _scattered(sized: SizedDef, of: SizedStatement, place: Read, emitter: Emitter) -> list[str]:
+    """A scatter: point after point, in the order of the indices, each into its element. Sums and
+    products of floats are held in float64 until all points are there."""
+    statement, names = of.statement, emitter.names
+    type_ = place.type
+    wide = type_.is_float and statement.op in ("+", "*")
+    held = FLOAT64 if wide else type_
+    array = names.tensor(place.tensor)
+    box = ", ".join(
+        ":" if i is None else f"{of.ranges[i][0] - origin}:{max(of.ranges[i]) - origin}"
+        for i, origin in zip(statement.axes, sized.origins[place.tensor], strict=True)
+    )
+    each = f"{INDENT}for e in ndindex(box.shape):"
+    start = identity_value(statement.op, held)
+    if not statement.initialise:
+        start = loaded(type_).format("box[e]")
+    lines = [
+        f"{INDENT}acc = {f'doubles({array})' if wide else array}",
+        f"{INDENT}box, part = {array}[{box}], acc[{box}]",
+    ]
+    if wide or statement.initialise:
+        begun = f"float64({start})" if wide else stored(held).format(start)
+        lines += [each, f"{INDENT * 2}part[e] = {begun}"]
+    loops, depth = _loops(statement.indices, of, names, 1, "p")
+    inner, depth = _loops(statement.reduction, of, names, depth, "q")
+    _evaluate_lets(statement, emitter)
+    outside = emitter.block
+    condition, value = term(statement)
+    if condition is not None:
+        outside.append(AssignLine("counts", emitter.value(condition)))
+        emitter.block = []
+    element = f"acc[{emitter.place(place)}]"
+    new = emitter.value(value)
+    old = element if wide else loaded(held).format(element)
+    step = arithmetic(statement.op, held).format(old, f"float64({new})" if wide else new)
+    emitter.block.append(AssignLine(element, step if wide else stored(held).format(step)))
+    if condition is not None:
+        outside.append(Branch("counts", emitter.block, []))
+    lines += [*loops, *inner, *render_source(outside, depth)]
+    if wide:
+        rounded = stored(type_).format(f"{type_.compute.name}(part[e])")
+        lines += [each, f"{INDENT * 2}box[e] = {rounded}"]
+    return lines
 
 
 def emit_marks(
@@ -139,13 +197,17 @@ def _over_points(indices: tuple[str, ...], names: PythonNames) -> tuple[list[str
 
 def _evaluate(statement: Statement, emitter: Emitter) -> str:
     """The right-hand side's text, its lets and steps before it in the emitter's block."""
+    _evaluate_lets(statement, emitter)
+    return emitter.value(statement.rhs)
+
+
+def _evaluate_lets(statement: Statement, emitter: Emitter) -> None:
     exact = _exact_lets(statement)
     for let in statement.lets:
         emitter.block.append(AssignLine(emitter.names.let(let.name), emitter.value(let.value)))
         if let.name in exact:
             name = emitter.names.exact_let(let.name)
             emitter.block.append(AssignLine(name, emitter.exact(let.value)))
-    return emitter.value(statement.rhs)
 
 
 def _loops(
@@ -182,6 +244,7 @@ def _exact_lets(statement: Statement) -> set[str]:
     integral = {let.name: let.value for let in statement.lets if let.value.type.is_integral}
     used: set[str] = set()
     pending = [subscript for read in reads(statement) for subscript in read.subscripts]
+    pending += computed(statement)
     while pending:
         for node in walk(pending.pop()):
             if isinstance(node, LetRef) and node.name in integral and node.name not in used:

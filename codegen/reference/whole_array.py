@@ -19,6 +19,7 @@ from tcl.grammar.ranges.linear import Analysis, Linear
 from tcl.grammar.ranges.sized import SizedDef, SizedStatement
 from tcl.grammar.syntax.types import ScalarType
 from tcl.grammar.tree import checked as c
+from tcl.grammar.tree.terms import term
 
 Array: TypeAlias = npt.NDArray[Any]
 
@@ -68,6 +69,9 @@ class _Statement:
     def run(self, arrays: Mapping[str, Array]) -> None:
         statement = self.own.statement
         self.arrays, self.lets = arrays, {}
+        if statement.place is not None:
+            self._scatter(statement.place)
+            return
         # The box of the target that is written; the ellipsis keeps rank 0 an array.
         ranges = (self.own.ranges[i] for i in statement.indices)
         origin = self.sized.origins[statement.target]
@@ -93,14 +97,10 @@ class _Statement:
         statement = self.own.statement
         if statement.op == "=":
             return values
-        ufunc = {"+": np.add, "*": np.multiply, "min": np.minimum, "max": np.maximum}[statement.op]
+        ufunc = _UFUNCS[statement.op]
         dtype = _compute(type_)
         axes = tuple(range(len(statement.indices), values.ndim))
-        if statement.op in "+*":
-            identity: float | int | bool = 0 if statement.op == "+" else 1
-        else:
-            low, high = (-math.inf, math.inf) if type_.is_float else type_.limits
-            identity = high if statement.op == "min" else low
+        identity = _identity(statement.op, type_)
         if 0 in values.shape:
             result = np.full(target.shape, identity, dtype)
         else:
@@ -109,6 +109,37 @@ class _Statement:
         start = np.asarray(identity if statement.initialise else target, dtype)
         combined: Array = ufunc(result, start, dtype=dtype)
         return combined
+
+    def _scatter(self, place: c.Read) -> None:
+        """Point after point, by NumPy's ``ufunc.at``; sums and products of floats in float64."""
+        statement = self.own.statement
+        shape = tuple(self.own.extent(i) for i in statement.all_indices)
+        if math.prod(shape) > MAX_POINTS:
+            raise NoFormulationError(f"{math.prod(shape)} points are too many for NumPy")
+        array, type_ = self.arrays[place.tensor], place.type
+        origin = self.sized.origins[place.tensor]
+        box = tuple(
+            slice(None) if i is None else slice(*(x - first for x in self.own.ranges[i]))
+            for i, first in zip(statement.axes, origin, strict=True)
+        )
+        wide = type_.is_float and statement.op in ("+", "*")
+        held = _as(array, np.dtype(np.float64) if wide else _compute(type_)).copy()
+        if statement.initialise:
+            held[box] = _identity(statement.op, type_)
+        with np.errstate(all="ignore"):
+            for let in statement.lets:
+                self.lets[let.name] = self._value(let.value, None)
+            condition, value = term(statement)
+            there = None if condition is None else self._value(condition, None)
+            values = np.broadcast_to(self._value(value, there), shape)
+            points = self._position(place, there)
+            every = [np.broadcast_to(p, shape) for p in points]
+            if there is not None:
+                chosen = np.broadcast_to(there, shape)
+                every, values = [p[chosen] for p in every], values[chosen]
+            if values.size:
+                _UFUNCS[statement.op].at(held, tuple(every), _as(values, held.dtype))
+            array[box] = held[box]
 
     # --- contractions ---
 
@@ -182,6 +213,15 @@ class _Statement:
         if forms is not None:
             return _as(self._view(read, forms, list(self.axes)), _compute(read.type))
         array = self.arrays[read.tensor]
+        position = self._position(read, mask)
+        if 0 in array.shape:
+            return np.zeros((1,) * len(self.axes), _compute(read.type))
+        found: Array = array[tuple(position)]
+        return _as(found, _compute(read.type))
+
+    def _position(self, read: c.Read, mask: Array | None) -> list[Array]:
+        """Where an element lies in its array, at every point."""
+        array = self.arrays[read.tensor]
         position = []
         bounds = zip(self.sized.origins[read.tensor], array.shape, strict=True)
         for subscript, (first, extent) in zip(read.subscripts, bounds, strict=True):
@@ -192,10 +232,7 @@ class _Statement:
             if bad.any():
                 raise IndexError(f"subscript of {read.tensor} out of range")
             position.append(np.clip(value, 0, max(0, extent - 1)))
-        if 0 in array.shape:
-            return np.zeros((1,) * len(self.axes), _compute(read.type))
-        found: Array = array[tuple(position)]
-        return _as(found, _compute(read.type))
+        return position
 
     def _subscript(self, expr: c.Expr, mask: Array | None) -> Array:
         """A subscript: arithmetic on indices and sizes is exact."""
@@ -263,6 +300,16 @@ class _Statement:
             return _integer_division(expr.op, left, right)
         operation = np.fmod if expr.op == "%" else _OPERATIONS[expr.op]
         return _as(operation(left, right), _compute(expr.type))
+
+
+_UFUNCS = {"+": np.add, "*": np.multiply, "min": np.minimum, "max": np.maximum}
+
+
+def _identity(op: str, type_: ScalarType) -> float | int:
+    if op in "+*":
+        return 0 if op == "+" else 1
+    low, high = (-math.inf, math.inf) if type_.is_float else type_.limits
+    return high if op == "min" else low
 
 
 def _factors(expr: c.Expr) -> list[c.Expr]:

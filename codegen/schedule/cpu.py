@@ -27,7 +27,7 @@ from tcl.codegen.passes.cpu.steps import DIVIDING, LOOPS, MARKS, STEPS
 from tcl.codegen.passes.fusion.chunk_order import OrderChunks
 from tcl.codegen.passes.fusion.groups import FusionGroup, fusion_groups
 from tcl.codegen.passes.fusion.siblings import Sibling
-from tcl.codegen.schedule.parts import with_parts
+from tcl.codegen.schedule.parts import with_parts, with_scatters
 from tcl.codegen.schedule.plan import NestPlan, Plan, asked_for, planned, with_chunks
 from tcl.common.errors import OptionsError
 from tcl.grammar.ranges.sized import SizedDef
@@ -121,7 +121,7 @@ def _new_plan(program: ir.Program, options: MappingOptions, device: CpuProfile) 
         own.check_on(device.kind, f"nest {nest.name}")
     if options.preset in MODELLED:
         nests = _with_parts_for_threads(program, nests, device, options.preset)
-    program, nests = with_parts(program, nests)
+    program, nests = with_parts(*with_scatters(program, nests))
     if all(nest.complete_on(device.kind) for nest in nests.values()):
         return CpuPlan(device, program, nests)
     preset = CpuPreset.named(options.preset, program, device)
@@ -183,7 +183,7 @@ class _Leaders:
         plan, loops = self._planned(group.leader)
         if plan.options.skip or self.nests[nest.name].options.skip:
             return False  # nor does what is fused with it leave out the same points
-        if loops is None or not results_at_once(loops) or loops.dot is not None:
+        if loops is None or not results_at_once(loops) or loops.dot_product is not None:
             return False
         # Without lanes, two values per point take longer than a second pass with them.
         return loops.lane is not None or self.preset.name == "naive"
@@ -210,7 +210,7 @@ class _Leaders:
         for in all nests, or made for other lanes and tiles than it now has. Likewise its loops."""
         while True:
             loops = self.trials.through("register", nest.name, plan.options)
-            refused = self.trials.through("stream", nest.name, plan.options)
+            _, refused = self.trials.first_refusal(nest.name, plan.options) or (None, None)
             if not isinstance(refused, RefusedError) or plan.asked(refused.option):
                 break
             if refused.option in _NEVER_LEFT_OFF:

@@ -25,7 +25,7 @@ from tcl.codegen.passes.gpu.limits import WithinLimits
 from tcl.codegen.passes.gpu.stage_shared import uniform_loops, why_no_panel
 from tcl.codegen.passes.gpu.steps import DIVIDING, STEPS, alone
 from tcl.codegen.passes.split import Split, is_whole
-from tcl.codegen.schedule.parts import split_nest, with_parts
+from tcl.codegen.schedule.parts import split_nest, with_parts, with_scatters
 from tcl.codegen.schedule.plan import NestPlan, Plan, asked_for, planned, with_chunks
 from tcl.common.errors import OptionsError
 from tcl.grammar.ranges.inference import infer
@@ -139,7 +139,7 @@ def plan_gpu(program: ir.Program, options: MappingOptions, profile: GpuProfile) 
     nests = asked_for(program, options, "GPU")
     for nest in program.nests:
         _refuse(nest, nests[nest.name].options)
-    program, nests = with_parts(program, nests)
+    program, nests = with_parts(*with_scatters(program, nests))
     preset, name = GpuPreset(options.preset, profile), f"preset {options.preset}"
     chosen = preset.choices(program, {n: o.options for n, o in nests.items()})
     while split := preset.split(program, {n: o.options for n, o in nests.items()}, chosen):

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from tcl.codegen.choose.scatters import scattered
 from tcl.codegen.loopir import ir
 from tcl.codegen.options.nest_options import NestOptions
 from tcl.codegen.passes.split import Split, shifted
@@ -25,6 +26,22 @@ def with_parts(
             reason = nests[nest.name].reason("split")
             program, found = split_nest(program, found, nest.name, parts, reason)
     return program, found
+
+
+def with_scatters(
+    program: ir.Program, nests: Mapping[str, NestPlan]
+) -> tuple[ir.Program, dict[str, NestPlan]]:
+    """The program and the choices for it, with scatters taken apart."""
+    found = dict(nests)
+    for nest in program.nests:
+        if nest.point.scatters:
+            program = scattered(program, nest)(program)
+    plain = {
+        n.name: NestPlan(UNSPLIT, (OptionSource(f"for {n.name.rpartition('.')[0]}", UNSPLIT),))
+        for n in program.nests
+        if n.name not in found
+    }
+    return program, {n.name: (found | plain)[n.name] for n in program.nests}
 
 
 def split_nest(

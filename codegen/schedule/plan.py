@@ -215,7 +215,9 @@ def _with_default(plan: NestPlan, nest: ir.Nest, choices: NestOptions) -> NestPl
     def part(kind: OptionKind, value: Any) -> tuple[Any, str | None]:
         """What is left of a value, and why it is not all of it."""
         match kind:
-            case Sizes(per=per) if nest.sequential and per != "operand":
+            case Sizes(per=per) if nest.sequential and not (
+                per == "operand" or (per == "result" and nest.running)
+            ):
                 return (), nest.sequential
             case Sizes(per=per):
                 what, count = counts[per]

@@ -25,7 +25,8 @@ def recurrence(name: str) -> str:
     """What is wrong where elements of a tensor would be computed from others of them."""
     return (
         f"elements of '{name}' cannot depend on each other, as they are computed in any order; "
-        "a running sum is a guarded reduction, and another recurrence a loop in Python"
+        f"a running sum is {name}(i) +=! (j <= i) ? X(j) : 0, and another recurrence a loop in "
+        "Python"
     )
 
 

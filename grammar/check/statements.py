@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from tcl.common.plural import plural
@@ -17,6 +17,7 @@ from tcl.grammar.syntax.types import ScalarType
 from tcl.grammar.tree import checked as c
 from tcl.grammar.tree.size_expressions import no_size
 from tcl.grammar.tree.traverse import reads
+from tcl.grammar.tree.traverse import walk as nodes
 
 
 def check_assign(
@@ -28,7 +29,8 @@ def check_assign(
     """
     before = len(scope.problems)
     _check_target(statement, scope, declared)
-    indices = _output_indices(statement, scope)
+    bound = {clause.name for clause in statement.where if isinstance(clause, ast.Let)}
+    indices = _output_indices(statement, scope, bound)
     ranged = _ranged(statement, scope)
     checker = ExprChecker(
         scope, frozenset(indices) | ranged, frozenset(_usable(statement)), writing=statement
@@ -40,6 +42,7 @@ def check_assign(
         if isinstance(clause, ast.Let):
             _let(clause, checker, lets)
     ranges = _ranges(statement, checker, lets)
+    subscripts = [checker.integral(i, "a subscript") for i in _computed(statement, bound)]
     rhs = checker.typed(statement.rhs)
     checker.writing = None
     for clause in statement.where:
@@ -57,6 +60,8 @@ def check_assign(
         _check_operator(statement, reduction, scope)
     if rhs is None or len(scope.problems) > before:
         return None
+    places = [s for s in subscripts if s is not None]
+    _check_places(statement, places, lets, declared, scope)
     type_ = _target_type(statement, rhs, scope, declared)
     if type_ is None:
         return None
@@ -72,11 +77,12 @@ def check_assign(
         lets=tuple(lets),
         exists=tuple(exists),
         span=statement.span,
+        place=_place(statement, indices, places, type_) if places else None,
     )
     _check_in_place(result, scope)
     dims = None if declared is None else dims_of(declared)
     tensor = c.Tensor(
-        statement.target, type_, len(indices), dims, False, scope.outputs[statement.target]
+        statement.target, type_, len(result.axes), dims, False, scope.outputs[statement.target]
     )
     return None if len(scope.problems) > before else (result, tensor)
 
@@ -112,16 +118,11 @@ def _check_target(statement: ast.Assign, scope: DefScope, declared: ast.TensorTy
         )
 
 
-def _output_indices(statement: ast.Assign, scope: DefScope) -> list[str]:
+def _output_indices(statement: ast.Assign, scope: DefScope, bound: Container[str]) -> list[str]:
+    """The indices that stand on the left by themselves. ``bound``: names of values."""
     names: list[str] = []
     for index in statement.indices:
-        if not isinstance(index, ast.Name):
-            scope.refuse(
-                index.span,
-                "an index on the left has to be a plain name; "
-                "put arithmetic on the right, and fix values with where i in 0:1",
-                Section.STATEMENTS,
-            )
+        if not isinstance(index, ast.Name) or index.name in bound:
             continue
         taken = scope.what_is(index.name)
         if taken is not None:
@@ -139,6 +140,88 @@ def _output_indices(statement: ast.Assign, scope: DefScope) -> list[str]:
         else:
             names.append(index.name)
     return names
+
+
+def _computed(statement: ast.Assign, bound: Container[str]) -> Iterator[ast.Expr]:
+    """The subscripts on the left that are more than an index. ``bound``: names of values."""
+    for index in statement.indices:
+        if not isinstance(index, ast.Name) or index.name in bound:
+            yield index
+
+
+def _check_places(
+    statement: ast.Assign,
+    places: Sequence[c.Expr],
+    lets: Sequence[c.Let],
+    declared: ast.TensorType | None,
+    scope: DefScope,
+) -> None:
+    """What is computed on the left comes from data, in a reduction into known places."""
+    if not places:
+        return
+    of_data = {let.name for let in lets if _reads_data(let.value, ())}
+    for place in places:
+        if not _reads_data(place, of_data):
+            scope.refuse(
+                place.span,
+                "an index on the left has to be a plain name; "
+                "put arithmetic on the right, and fix values with where i in 0:1",
+                Section.STATEMENTS,
+            )
+            return
+    name = statement.target
+    if statement.op == "=":
+        scope.refuse(
+            statement.op_span,
+            f"data say which element of '{name}' is written, so that several points may write the "
+            "same one; say what becomes of them with a reduction: += *= min= max=, as in "
+            "H(Bin(i)) +=! 1",
+            Section.SCATTERS,
+        )
+    elif scope.written.get(name) is None and not _sizes_of_scatter(statement, declared, scope):
+        dims = ", ".join(["N"] * len(statement.indices))
+        scope.refuse(
+            statement.span,
+            f"nothing says how large '{name}' is, as data say where it is written; give it a type "
+            f"with known sizes in the output list, -> (float({dims}) {name}), or assign all of it "
+            "first",
+            Section.SCATTERS,
+        )
+
+
+def _reads_data(value: c.Expr, of_data: Container[str]) -> bool:
+    """Whether an expression has a value that data decide. ``of_data``: bound names that have."""
+    return any(
+        isinstance(n, c.Read) or (isinstance(n, c.LetRef) and n.name in of_data)
+        for n in nodes(value)
+    )
+
+
+def _sizes_of_scatter(
+    statement: ast.Assign, declared: ast.TensorType | None, scope: DefScope
+) -> bool:
+    """Whether the declared type says the extents of all dimensions that data say the place in."""
+    if declared is None:
+        return False
+    dims = zip(dims_of(declared), statement.indices, strict=False)
+    return all(
+        isinstance(d, int) or d in scope.known_sizes
+        for d, index in dims
+        if not isinstance(index, ast.Name)
+    )
+
+
+def _place(
+    statement: ast.Assign, indices: Sequence[str], places: Sequence[c.Expr], type_: ScalarType
+) -> c.Read:
+    """The element that is written."""
+    rest = iter(places)
+    subscripts = tuple(
+        c.Index(i.name, i.span) if isinstance(i, ast.Name) and i.name in indices else next(rest)
+        for i in statement.indices
+    )
+    span = statement.target_span
+    return c.Read(statement.target, subscripts, type_, span)
 
 
 def _ranged(statement: ast.Assign, scope: DefScope) -> frozenset[str]:
@@ -211,7 +294,10 @@ def _bound(
 
 
 def _usable(statement: ast.Assign) -> Iterator[str]:
-    """Names inside subscripts: an unknown one there is an index, elsewhere it is a mistake."""
+    """Names inside subscripts, those on the left included: an unknown one there is an index,
+    elsewhere it is a mistake."""
+    for index in statement.indices:
+        yield from (n.name for n in walk.walk(index) if isinstance(n, ast.Name))
     for expr in walk.expressions(statement):
         for node in walk.walk(expr):
             if isinstance(node, ast.Apply) and node.name not in BUILTINS:
@@ -287,7 +373,7 @@ def _check_in_place(statement: c.Statement, scope: DefScope) -> None:
             continue
         if statement.initialise:
             why = f"but {statement.op}=! clears it first; use = or a second output"
-        elif statement.reduction:
+        elif statement.reduction or statement.place is not None:
             why = "while it is being reduced into; use a second output"
         else:
             continue

@@ -11,8 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import field
 
 from tcl.common.dataclass import dataclass
-from tcl.grammar.ranges.accesses import Access, accesses
-from tcl.grammar.ranges.linear import Analysis, Linear
+from tcl.grammar.ranges.linear import Access, Analysis, Linear, accesses
 from tcl.grammar.ranges.sized import SizedDef, SizedStatement
 from tcl.grammar.syntax.errors import Diagnostic
 from tcl.grammar.syntax.reference import Section
@@ -52,7 +51,8 @@ class _Ranges:
     def __post_init__(self) -> None:
         statement = self.of.statement
         self.said = frozenset(r.index for r in statement.ranges)
-        self.accesses = list(accesses(statement, self._analysis(self.of.ranges)))
+        found = accesses(statement, self._analysis(self.of.ranges))
+        self.accesses = [a for a in found if a.read is not statement.place]
 
     def _analysis(self, ranges: Mapping[str, Range]) -> Analysis:
         lets = {let.name: let.value for let in self.of.statement.lets}
@@ -180,7 +180,8 @@ class _Ranges:
             return
         ranges = {i: self.of.ranges[i] for i in moved}
         because = {i: self.of.limits[i][0].span for i in moved}
-        start = ", ".join(str(self.of.ranges[i][0]) for i in statement.indices)
+        begins = (0 if i is None else self.of.ranges[i][0] for i in statement.axes)
+        start = ", ".join(map(str, begins))
         moves = " and ".join(
             f"({i} {'-' if a < 0 else '+'} {abs(a)}) for {i}" for i, (a, _) in ranges.items()
         )

@@ -128,7 +128,7 @@ def _two_symbols(checked: c.CheckedDef) -> Iterator[Diagnostic]:
                     )
         if not known[statement.target]:
             known[statement.target] = tuple(
-                _written_size(i, statement, seen) for i in statement.indices
+                None if i is None else _written_size(i, statement, seen) for i in statement.axes
             )
 
 

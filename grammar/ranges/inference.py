@@ -9,13 +9,12 @@ subscript (padding written as a guard) is left to the condition.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field, replace
 
 from tcl.common.dataclass import dataclass
 from tcl.common.errors import ArgumentError
-from tcl.grammar.ranges.accesses import Access, accesses
-from tcl.grammar.ranges.linear import Analysis, Linear
+from tcl.grammar.ranges.linear import Access, Analysis, Linear, accesses
 from tcl.grammar.ranges.overflow import overflows
 from tcl.grammar.ranges.sized import How, Limit, SizedDef, SizedStatement
 from tcl.grammar.sizes.varying import largest
@@ -142,12 +141,13 @@ class _Inference:
     def infer_ranges(self) -> SizedStatement:
         for clause in self.statement.ranges:
             self._explicit(clause)
-        self.accesses = list(accesses(self.statement, self.analysis))
+        found = list(accesses(self.statement, self.analysis))
+        self.accesses = [a for a in found if a.read is not self.statement.place]
         self._rounds()
         self._define_target()
         checks, problems = set(), []
         empty = any(stop <= first for first, stop in self.ranges.values())
-        for access in self.accesses if not empty else ():
+        for access in found if not empty else ():
             verdict = self._verdict(access)
             if isinstance(verdict, Diagnostic):
                 problems.append(verdict)
@@ -272,7 +272,9 @@ class _Inference:
         """A tensor that has its shape bounds the indices it is written at."""
         target = self.statement.target
         if target in self.sizes.shapes:
-            for axis, index in enumerate(self.statement.indices):
+            for axis, index in enumerate(self.statement.axes):
+                if index is None:
+                    continue
                 limit = Limit("written", target, axis, self.statement.span)
                 yield _Bound(Linear({index: 1}), *self.sizes.box(target, axis), limit, None)
 
@@ -282,7 +284,7 @@ class _Inference:
         if target in self.sizes.shapes:
             return
         extents = self.sizes.declared(target)
-        for axis, (index, extent) in enumerate(zip(self.statement.indices, extents, strict=True)):
+        for axis, (index, extent) in enumerate(zip(self.statement.axes, extents, strict=True)):
             if index in unresolved and extent is not None:
                 limit = Limit("declared", target, axis, self.statement.span)
                 yield _Bound(Linear({index: 1}), 0, extent, limit, None)
@@ -349,8 +351,13 @@ class _Inference:
 
     def _define_target(self) -> None:
         statement, sizes = self.statement, self.sizes
-        box = [self.ranges[i] for i in statement.indices]
-        if statement.target not in sizes.shapes:
+        known = statement.target in sizes.shapes
+        extents = () if known else sizes.declared(statement.target)
+        box = [
+            self.ranges[i] if i is not None else self._whole(axis, extents)
+            for axis, i in enumerate(statement.axes)
+        ]
+        if not known:
             shape = tuple(stop - first for first, stop in box)
             if math.prod(shape) >= 2**62:
                 raise self._error_at(
@@ -358,7 +365,7 @@ class _Inference:
                 )
             sizes.define(statement.target, shape, tuple(first for first, _ in box))
             return
-        for axis, (index, (first, stop)) in enumerate(zip(statement.indices, box, strict=True)):
+        for axis, (index, (first, stop)) in enumerate(zip(statement.axes, box, strict=True)):
             origin, end = sizes.box(statement.target, axis)
             if first < stop and not origin <= first <= stop <= end:
                 raise self._error_at(
@@ -366,6 +373,14 @@ class _Inference:
                     f"'{statement.target}' is written at '{index}' from {first} to {stop - 1}, "
                     f"but its first assignment gave it {_indices(origin, end)}",
                 )
+
+    def _whole(self, axis: int, declared: Sequence[int | None]) -> tuple[int, int]:
+        """All indices of a dimension of the target, in which data say what is written."""
+        if not declared:
+            return self.sizes.box(self.statement.target, axis)
+        extent = declared[axis]
+        assert extent is not None, "checked"
+        return 0, extent
 
     # --- bounds of accesses ---
 
@@ -382,9 +397,12 @@ class _Inference:
         if not (access.form.is_affine and certain):
             return access.evaluated
         at = f"index {int(low)}" if low == high else f"indices {int(low)} to {int(high)}"
+        done, what = ("read", "the read")
+        if access.read is self.statement.place:
+            done, what = "written", "the value"
         return Diagnostic(
-            f"'{tensor}' is read at {at} of dimension {axis}, but has {_indices(origin, end)}; "
-            "guard the read with ? : or narrow an index with where",
+            f"'{tensor}' is {done} at {at} of dimension {axis}, but has {_indices(origin, end)}; "
+            f"guard {what} with ? : or narrow an index with where",
             access.read.subscripts[axis].span,
             section=Section.GUARDS,
         )

@@ -85,7 +85,7 @@ class _Parser:
         self.accepted.update(kinds)
         return self.token.kind in kinds
 
-    def skip(self, kind: str) -> bool:
+    def accept(self, kind: str) -> bool:
         """Take the token if it is of this kind, which may stand here."""
         return self.sees(kind) and bool(self.advance())
 
@@ -118,7 +118,7 @@ class _Parser:
     def separated(self, item: Callable[[], _T]) -> tuple[_T, ...]:
         """One or more, with commas between."""
         found = [item()]
-        while self.skip(","):
+        while self.accept(","):
             found.append(item())
         return tuple(found)
 
@@ -145,13 +145,13 @@ class _Parser:
         self.expect("(")
         params = self.in_parentheses(self.read_param)
         self.expect("->")
-        if self.skip("("):
+        if self.accept("("):
             outputs = self.in_parentheses(self.read_param)
         else:
             outputs = self.separated(self.read_param)
         self.expect("{")
         self.inside, statements = True, list[ast.Statement]()
-        while not self.skip("}"):
+        while not self.accept("}"):
             statements.append(self.read_statement())
         self.inside = False
         return ast.Def(name.text, params, outputs, tuple(statements), name.span)
@@ -163,7 +163,7 @@ class _Parser:
 
     def read_type(self) -> ast.TensorType:
         scalar = self.expect("SCALAR")
-        dims = self.in_parentheses(self.read_dim) if self.skip("(") else ()
+        dims = self.in_parentheses(self.read_dim) if self.accept("(") else ()
         return ast.TensorType(_type_name(scalar), dims, scalar.span)
 
     def read_dim(self) -> ast.Number | ast.Name:
@@ -178,11 +178,11 @@ class _Parser:
         name = self.begin("NAME")
         if self.sees(","):
             return self.read_call(name)
-        indices = self.in_parentheses(self.read_expr) if self.skip("(") else ()
+        indices = self.in_parentheses(self.read_expr) if self.accept("(") else ()
         op = self.expect("=", "REDUCE")
         rhs = self.read_expr()
         equivalent = self.read_note() if self.sees("<=>") else None
-        where = self.separated(self.read_clause) if self.skip("where") else ()
+        where = self.separated(self.read_clause) if self.accept("where") else ()
         spans = self.since(name), name.span, op.span
         return self.within_depth(
             ast.Assign(name.text, indices, op.text, rhs, equivalent, where, *spans)
@@ -190,7 +190,7 @@ class _Parser:
 
     def read_call(self, first: Token) -> ast.Call:
         targets = [first]
-        while self.skip(","):
+        while self.accept(","):
             targets.append(self.expect("NAME"))
         self.expect("=")
         value = self.read_expr()
@@ -209,7 +209,7 @@ class _Parser:
             first = self.advance()
             return ast.Exists(self.read_expr(), self.since(first))
         name = self.expect("NAME")
-        if self.skip("in"):
+        if self.accept("in"):
             start = self.read_expr()
             self.expect(":")
             return ast.Range(name.text, start, self.read_expr(), name.span)
@@ -239,7 +239,7 @@ class _Parser:
             op = self.advance()
             right = self.read_expr(_BINDS[op.kind] + 1)
             node = ast.Binary(op.text, node, right, self.since(first))
-        if least == _ANY_OPERATOR and self.skip("?"):
+        if least == _ANY_OPERATOR and self.accept("?"):
             then = self.read_expr()
             self.expect(":")
             node = ast.Select(node, then, self.read_expr(), self.since(first))
@@ -279,7 +279,7 @@ class _Parser:
             digits = self.advance().text[1:]
             axis = int(digits) if len(digits) < 8 else 10**9
             return ast.Dimension(name.text, axis, self.since(name))
-        if not self.skip("("):
+        if not self.accept("("):
             return ast.Name(name.text, name.span)
         arguments = self.in_parentheses(self.read_expr)
         return ast.Apply(name.text, arguments, self.since(name), name.span)

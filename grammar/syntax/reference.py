@@ -22,6 +22,7 @@ class Section(StrEnum):
     WHERE = "Where"
     GUARDS = "Guards"
     SUBSCRIPTS = "Subscripts"
+    SCATTERS = "Scatters"
     CALLS = "Calls"
     FUNCTIONS = "Functions"
     ARGMIN = "Argmin"

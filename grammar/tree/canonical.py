@@ -58,7 +58,10 @@ class _Writer:
     def _statement(self, s: c.Statement) -> str:
         self.indices = _numbered("i", s.all_indices)
         self.lets = _numbered("l", (let.name for let in s.lets))
-        target = f"{self.tensors[s.target]}({', '.join(self.indices[i] for i in s.indices)})"
+        places = ", ".join(self.indices[i] for i in s.indices)
+        if s.place is not None:
+            places = self._list(s.place.subscripts)
+        target = f"{self.tensors[s.target]}({places})"
         parts = [f"{target} {s.op}{'!' if s.initialise else ''} {self._expr(s.rhs)}"]
         # The order in which ranges are written means nothing.
         parts += sorted(

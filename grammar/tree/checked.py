@@ -159,10 +159,12 @@ class Let:
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """``target(indices) op rhs``, over all points of the indices' ranges."""
+    """``target(indices) op rhs``, over all points of the indices' ranges. Of a scatter, data say
+    which element that is: ``place``."""
 
     target: str
     indices: tuple[str, ...]
+    """Those that stand on the left by themselves."""
     op: str
     """``=``, or the reduction ``+ * min max``."""
     initialise: bool
@@ -170,13 +172,22 @@ class Statement:
     rhs: Expr
     """Of the target's type."""
     reduction: tuple[str, ...]
-    """Indices found on the right alone, in order of appearance."""
+    """All other indices, in order of appearance."""
     ranges: tuple[Range, ...]
     lets: tuple[Let, ...]
     """In order; each may use the ones before it. Evaluated at each point, before ``rhs``."""
     exists: tuple[Expr, ...]
     """Expressions that bound indices and are never evaluated."""
     span: Span = field(compare=False, repr=False)
+    place: Read | None = None
+    """The element that a scatter writes, as if it were read; None for all other statements."""
+
+    @property
+    def axes(self) -> tuple[str | None, ...]:
+        """The index at which each dimension of the target is written; None where data say it."""
+        if self.place is None:
+            return self.indices
+        return tuple(s.name if isinstance(s, Index) else None for s in self.place.subscripts)
 
     @property
     def all_indices(self) -> tuple[str, ...]:

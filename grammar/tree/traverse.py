@@ -15,8 +15,15 @@ walk: Callable[[c.Expr], Iterator[c.Expr]] = nodes.walk
 
 
 def evaluated(statement: c.Statement) -> tuple[c.Expr, ...]:
-    """The expressions that a statement evaluates at each point: lets, then the right-hand side."""
-    return (*(let.value for let in statement.lets), statement.rhs)
+    """The expressions that a statement evaluates at each point: lets, where it writes as far as
+    data say that, then the right-hand side."""
+    return (*(let.value for let in statement.lets), *computed(statement), statement.rhs)
+
+
+def computed(statement: c.Statement) -> tuple[c.Expr, ...]:
+    """The subscripts on the left that are more than an index."""
+    places = () if statement.place is None else statement.place.subscripts
+    return tuple(s for s in places if not isinstance(s, c.Index))
 
 
 def reads(statement: c.Statement) -> Iterator[c.Read]:
@@ -69,6 +76,14 @@ def rename(
         statement,
         target=tensors[statement.target],
         rhs=renamed(statement.rhs),
+        place=None
+        if statement.place is None
+        else c.Read(
+            tensors[statement.target],
+            tuple(map(renamed, statement.place.subscripts)),
+            statement.place.type,
+            statement.place.span,
+        ),
         ranges=tuple(
             replace(r, start=renamed(r.start), stop=renamed(r.stop)) for r in statement.ranges
         ),

@@ -13,9 +13,8 @@ import numpy as np
 from tcl.arrays.annotations import read_annotations
 from tcl.arrays.arguments import Array, allocated
 from tcl.common.errors import ArgumentError
-from tcl.grammar.ranges.accesses import accesses
 from tcl.grammar.ranges.inference import infer
-from tcl.grammar.ranges.linear import NO_FACTS, Analysis, Linear
+from tcl.grammar.ranges.linear import NO_FACTS, Analysis, Linear, accesses
 from tcl.grammar.syntax.types import FLOAT64
 from tcl.grammar.tree.checked import Binary, CheckedDef, Read, Tensor, Unary
 from tcl.grammar.tree.traverse import evaluated, walk

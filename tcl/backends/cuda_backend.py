@@ -15,11 +15,10 @@ from tcl.codegen.common.envelope import seal
 from tcl.codegen.compiler import GpuCompiler
 from tcl.codegen.cuda.emit.module import CudaModule
 from tcl.codegen.cuda.emulator import Requests, compile_modules
-from tcl.codegen.cuda.run.compile import Cubin
-from tcl.codegen.cuda.run.cubin_store import cubin
+from tcl.codegen.cuda.run.compile import Cubin, cubin
 from tcl.codegen.cuda.run.launch import CudaLauncher
 from tcl.codegen.cuda.run.occupancy import occupancy
-from tcl.codegen.cuda.run.varying import ModuleForAll
+from tcl.codegen.cuda.run.ready import ModuleForAll
 from tcl.codegen.devices.gpu import GpuProfile
 from tcl.codegen.loopir import ir
 from tcl.codegen.options.options import MappingOptions

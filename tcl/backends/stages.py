@@ -16,10 +16,9 @@ from tcl.executors.size_classes import ForAll
 from tcl.grammar.ranges.sized import SizedDef
 
 if TYPE_CHECKING:
-    from tcl.backends import gpu_counters, gpu_resources
+    from tcl.backends import gpu_stages
 else:
-    gpu_counters = Lazy("tcl.backends.gpu_counters")
-    gpu_resources = Lazy("tcl.backends.gpu_resources")
+    gpu_stages = Lazy("tcl.backends.gpu_stages")
 
 
 def stage_text(
@@ -42,9 +41,9 @@ def stage_text(
                 return compiler.source(plan, program)
             case "counters":
                 cost = cost_of(lower(sized, compiler.layouts(sized)))
-                return gpu_counters.text(sized.checked.name, program, cost, plan.target)
+                return gpu_stages.text(sized.checked.name, program, cost, plan.target)
             case "resources":
-                return gpu_resources.table(sized.checked.name, plan, program)
+                return gpu_stages.table(sized.checked.name, plan, program)
         return compiler.assembly(plan, program)
 
     return compiler.built(sized, options, text)

@@ -12,10 +12,11 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from tcl.arrays.arguments import Array
-from tcl.backends.cpu_backend import CpuBackend
+from tcl.backends.program_backend import CpuBackend
 from tcl.codegen.compiler import Device
 from tcl.codegen.cpu.run.memory import check_variable
 from tcl.codegen.devices.cpu import CpuProfile, host_cpu
+from tcl.codegen.options.knobs import Value
 from tcl.common.errors import ArgumentError
 from tcl.common.lazy import Lazy
 from tcl.common.shown import shown
@@ -27,7 +28,6 @@ from tcl.tuner.cache.fingerprint import device_identity
 from tcl.tuner.cache.key import ArrayLayout
 from tcl.tuner.measure.timing import MeasureSettings
 from tcl.tuner.space.cpu.mapping import MappingSpace
-from tcl.tuner.space.knobs import Value
 from tcl.tuner.space.program_space import ProgramSpace
 
 if TYPE_CHECKING:

@@ -8,9 +8,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from tcl.codegen.options.knobs import Knob, Value
 from tcl.common.errors import ArgumentError, OptionsError
 from tcl.common.shown import shown
-from tcl.tuner.space.knobs import Knob, Value
 from tcl.tuner.space.search_space import Config, SearchSpace
 
 Block: TypeAlias = tuple[int, ...]

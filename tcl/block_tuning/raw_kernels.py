@@ -17,13 +17,13 @@ from tcl.codegen.cuda.emit.module import Launch
 from tcl.codegen.cuda.run.occupancy import Resources, occupancy
 from tcl.codegen.devices.cupy_driver import WITHOUT_ASKING, cupy
 from tcl.codegen.devices.gpu import GpuProfile, of_device
+from tcl.codegen.options.knobs import Value
 from tcl.common.errors import ArgumentError
 from tcl.common.shown import shown
 from tcl.tuner.cache.fingerprint import device_identity
 from tcl.tuner.measure.correctness import Array
 from tcl.tuner.measure.harness import Run
 from tcl.tuner.measure.machine_lock import locked
-from tcl.tuner.space.knobs import Value
 
 Shared: TypeAlias = int | Callable[[Block, dict[str, Value]], int]
 """Bytes of dynamic shared memory of a block."""

@@ -9,8 +9,8 @@ from statistics import median
 from typing import Any
 
 from tcl.block_tuning.candidates import Block, LaunchShape
+from tcl.codegen.options.knobs import Value
 from tcl.tuner.measure.verdict import Verdict
-from tcl.tuner.space.knobs import Value
 
 
 @dataclass(frozen=True, slots=True)

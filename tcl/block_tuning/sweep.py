@@ -22,6 +22,7 @@ from tcl.block_tuning.candidates import (
 )
 from tcl.block_tuning.result import BlockTiming, BlockTuningResult, in_order
 from tcl.block_tuning.target import LaunchTarget
+from tcl.codegen.options.knobs import Value
 from tcl.common.errors import ArgumentError, OptionsError, TclError
 from tcl.common.number_format import duration
 from tcl.common.warn import warn
@@ -32,7 +33,6 @@ from tcl.tuner.measure.race import race
 from tcl.tuner.measure.reliability import BUSY, NOISY
 from tcl.tuner.measure.timing import Measurement, measure, spread
 from tcl.tuner.measure.verdict import Verdict
-from tcl.tuner.space.knobs import Value
 from tcl.tuner.space.search_space import Config, SearchSpace
 from tcl.tuner.strategies import make_strategy
 from tcl.tuner.strategies.strategy import SearchSettings

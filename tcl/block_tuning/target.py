@@ -9,8 +9,8 @@ from typing import Any
 
 from tcl.block_tuning.arguments import Arrays
 from tcl.block_tuning.candidates import Block, LaunchShape
+from tcl.tuner.measure.cores import Others
 from tcl.tuner.measure.harness import Run
-from tcl.tuner.measure.others import Others
 from tcl.tuner.measure.timing import MeasureSettings
 from tcl.tuner.measure.verdict import Verdict
 

@@ -20,13 +20,13 @@ from tcl.block_tuning.result import BlockTuningResult
 from tcl.block_tuning.sweep import Sweep
 from tcl.block_tuning.target import LaunchTarget
 from tcl.codegen.cpu.thread_count import thread_count
+from tcl.codegen.options.knobs import Value
 from tcl.common.errors import ArgumentError, CacheError
 from tcl.common.shown import kind_of, shown
 from tcl.common.warn import warn
 from tcl.tuner.cache import block_results
 from tcl.tuner.cache.block_results import BlockKey
 from tcl.tuner.cache.tuning_cache import TuningCache
-from tcl.tuner.space.knobs import Value
 
 _EVALUATIONS = 100
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from tcl.arrays.annotations import sizes_of
 from tcl.arrays.arguments import Array, new_output
+from tcl.arrays.libraries import HOST
 from tcl.arrays.random_inputs import index_tensors, random_inputs
 from tcl.cli.common import check_varying, choose, read, tell, title_of
 from tcl.codegen.devices.cpu import host_cpu
@@ -18,7 +19,7 @@ from tcl.codegen.options.options import PRESETS, MappingOptions
 from tcl.common.errors import ArgumentError, OptionsError
 from tcl.executors.call_kernels import size
 from tcl.executors.executor import Executor
-from tcl.executors.families import Family
+from tcl.executors.varying import Family
 from tcl.grammar.ranges.findings import size_findings
 from tcl.grammar.ranges.sized import SizedDef
 from tcl.grammar.tree.checked import CheckedDef
@@ -82,7 +83,7 @@ class Work:
         ``choose`` gives the options; ``asked``: whether they are to be honoured or refused."""
         device = replace(host_cpu(), threads=threads)
         if self.varying:
-            family = Family(self.checked, self.varying, threads, asked=asked, strict=True)
+            family = Family(self.checked, self.varying, device, HOST, asked=asked, strict=True)
             found = family.executor(self.sizes, None, lambda all_: choose(all_.query(device)))
             if isinstance(found, Executor):
                 return found

@@ -99,8 +99,7 @@ def train(
     from tcl.tuner.model.boosting import Boosting
     from tcl.tuner.model.file import read, text_of
     from tcl.tuner.model.lookup import file_name
-    from tcl.tuner.training.learn import learn
-    from tcl.tuner.training.manifest import manifest, manifest_path
+    from tcl.tuner.training.learn import learn, manifest, manifest_path
 
     first = device_named(device)
     earlier = read(before, first.backend) if before is not None else None

@@ -34,8 +34,8 @@ from tcl.common.errors import ArgumentError
 from tcl.common.lazy import Lazy
 from tcl.common.number_format import duration, plural
 from tcl.common.scratch_folder import workspace
+from tcl.executors.dispatch import PREDICT
 from tcl.executors.executor import Executor
-from tcl.executors.settings import PREDICT
 from tcl.executors.varying import VaryingExecutor
 from tcl.selection.best_options import Query, known_options
 from tcl.selection.predicted_options import best_or_predicted
@@ -45,9 +45,9 @@ from tcl.tuner.measure.correctness import accumulation_depths, mismatch
 from tcl.tuner.measure.timing import measure
 
 if TYPE_CHECKING:
-    from tcl.backends import gpu_counters
+    from tcl.backends import gpu_stages
 else:
-    gpu_counters = Lazy("tcl.backends.gpu_counters")
+    gpu_stages = Lazy("tcl.backends.gpu_stages")
 
 
 @click.command("run")
@@ -234,9 +234,9 @@ def _show_counters(
     """Say what warps asked of memory, beside what was counted."""
     program, asked = backend.traced(chosen, arrays)
     seen = [{kind: (a.requests, a.units) for kind, a in own.items()} for own in asked]
-    counted = gpu_counters.counted(program, backend.profile)
+    counted = gpu_stages.counted(program, backend.profile)
     said.say(
-        *(f"  {line}" for line in gpu_counters.compared(counted, seen)),
+        *(f"  {line}" for line in gpu_stages.compared(counted, seen)),
         counters=[
             {kind: {"counted": own[kind], "emulated": other[kind]} for kind in own}
             for own, other in zip(counted, seen, strict=True)

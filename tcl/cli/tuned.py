@@ -38,6 +38,7 @@ from tcl.cluster import LOCAL, workplace
 from tcl.codegen.cpu.thread_count import thread_count
 from tcl.codegen.loopir.cost import cost_of
 from tcl.codegen.loopir.lower import lower
+from tcl.codegen.options.knobs import Value
 from tcl.codegen.options.options import MappingOptions
 from tcl.common.number_format import duration, plural, ratio_text
 from tcl.progress.console import Console
@@ -57,7 +58,6 @@ from tcl.tuner.run.events import Candidate, Decision
 from tcl.tuner.run.result import TuningResult
 from tcl.tuner.run.stop_requests import COMMAND, searches_count
 from tcl.tuner.run.workplace import Workplace
-from tcl.tuner.space.knobs import Value
 from tcl.tuning import Tuner
 
 _WINNER = "the winner"

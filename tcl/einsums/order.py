@@ -13,8 +13,7 @@ from tcl.common.dataclass import dataclass
 from tcl.common.errors import ArgumentError
 from tcl.common.plural import plural
 from tcl.common.shown import shown
-from tcl.einsums.indices import Indexed, Term
-from tcl.einsums.notation import Labels
+from tcl.einsums.notation import Indexed, Labels, Term
 
 Path: TypeAlias = tuple[tuple[int, ...], ...]
 """Of each step the places of what it takes from a list. What it gives is put at the list's end."""

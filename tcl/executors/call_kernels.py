@@ -12,6 +12,7 @@ from tcl.arrays.arguments import Argument, Array, Wanted, wanted_places
 from tcl.arrays.given import Given
 from tcl.arrays.libraries import HOST
 from tcl.arrays.user_input import check_sequence
+from tcl.codegen.compiler import Device
 from tcl.codegen.devices.cpu import host_cpu
 from tcl.codegen.options.options import MappingOptions
 from tcl.common.dataclass import dataclass
@@ -21,9 +22,8 @@ from tcl.common.log import logger
 from tcl.executors.call_inputs import Inputs, inputs_of
 from tcl.executors.calls import Calls
 from tcl.executors.executor import Executor
-from tcl.executors.families import Family
 from tcl.executors.size_classes import ForAll
-from tcl.executors.varying import OfClass
+from tcl.executors.varying import Family, OfClass
 from tcl.grammar.ranges.inference import infer
 from tcl.grammar.ranges.sized import SizedDef
 from tcl.grammar.sizes.size_classes import SizeClass
@@ -141,10 +141,10 @@ def _of_class(
         family = Family(
             definition,
             several,
-            kernels.threads,
+            _device(kernels, found),
+            found.given.device,
             asked=kernels.options is not None and not isinstance(kernels.options, CacheFactory),
             strict=kernels.strict,
-            device=found.given.device,
         )
         kernels.families[key] = family
     return family.executor(
@@ -171,8 +171,7 @@ def _choose_options(
     )
     if options is not None:
         return options
-    cpu = replace(host_cpu(), threads=kernels.threads)
-    device = found.gpu or cpu
+    device = _device(kernels, found)
     query = Query.on_inputs(sized, given.views, device) if all_ is None else all_.query(device)
     mode = kernels.modes.mode_of(definition.name)
     if kernels.first_use is None or kernels.nearest or mode.name in ("off", "predict"):
@@ -180,6 +179,11 @@ def _choose_options(
         return best_or_predicted(query, mode, nearest=kernels.nearest, relax=kernels.relax)
     call = FirstCall(query, definition.source.text, given.device, found.values)
     return kernels.first_use(call, mode)
+
+
+def _device(kernels: Kernels, found: Inputs) -> Device:
+    """What kernels are for."""
+    return found.gpu or replace(host_cpu(), threads=kernels.threads)
 
 
 def _callers_options(

@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 from abc import ABC, abstractmethod
+from collections import namedtuple
 from collections.abc import Callable, Sequence
 from operator import itemgetter
 from typing import Any, Generic, Protocol, TypeAlias, TypeVar
 
-from tcl.arrays.arguments import Scalar, Wanted, wanted_places
+from tcl.arrays.arguments import Array, Scalar, Wanted, wanted_places
 from tcl.arrays.foreign import Foreign
-from tcl.arrays.given import Given
+from tcl.arrays.given import Given, given_inputs, given_outputs, new_array
+from tcl.arrays.libraries import HOST
 from tcl.arrays.tracing import opaque
 from tcl.arrays.user_input import check_flag, in_order
 from tcl.codegen.common.dtypes import numpy_dtype
 from tcl.codegen.options.options import MappingOptions
 from tcl.common.errors import ArgumentError
 from tcl.common.forks import free_lock
-from tcl.executors.results import results_class
+from tcl.executors import machine
 from tcl.grammar.ranges.sized import SizedDef
 from tcl.grammar.tree.checked import CheckedDef
 from tcl.selection.suggested_options import DEFAULT, Choices, Chosen, applied
@@ -42,8 +45,11 @@ class Calls(ABC, Generic[_A]):
     Safe to call from several threads at once.
     """
 
-    def __init__(self, sized: SizedDef, options: Chosen, wanted: Wanted = None) -> None:
+    def __init__(
+        self, sized: SizedDef, options: Chosen, wanted: Wanted, device: int = HOST
+    ) -> None:
         self._sized = sized
+        self._device = device
         self._chosen = options
         if isinstance(options, Choices):
             options = options.preferred or DEFAULT
@@ -221,22 +227,64 @@ class Calls(ABC, Generic[_A]):
                     _add(kernels, key, made)
         return found
 
-    def _new_strides(self) -> Strides:
-        """Of new outputs."""
+    def _with_new_outputs(self, given: Given) -> Strides:
+        """The strides of these inputs and of new outputs."""
         outputs, shapes = self._sized.checked.outputs, self._sized.shapes
-        return tuple(contiguous(shapes[t.name], numpy_dtype(t.type).itemsize) for t in outputs)
+        new = (contiguous(shapes[t.name], numpy_dtype(t.type).itemsize) for t in outputs)
+        return (*(view.strides for view in given.views), *new)
 
     @abstractmethod
     def prepare(self, inputs: Sequence[Any]) -> None:
         """Compile for the strides of these inputs and for new outputs."""
 
-    @abstractmethod
     def _given(self, inputs: Sequence[Any]) -> Given:
         """The inputs of a call. Raises ``ArgumentError``."""
+        given = given_inputs(self._sized.checked, inputs, machine.driver)
+        if given.device != self._device:
+            own = "the CPU" if self._device == HOST else f"cuda:{self._device}"
+            lie = "in the host's memory" if given.device == HOST else f"on cuda:{given.device}"
+            raise ArgumentError(
+                f"this executor of {self._sized.checked.name} runs on {own}, "
+                f"but the inputs lie {lie}"
+            )
+        return given
 
-    @abstractmethod
     def _first(self, given: Given, outputs: Any, unchecked: bool, places: tuple[int, ...]) -> Any:
         """A call that is not like the last one: everything about it is looked at."""
+        library, tensors = given.library, self._sized.checked.outputs
+        with machine.on(self._device):
+            chosen = [tensors[place] for place in places]
+            results, views = given_outputs(self._sized, given, outputs, chosen)
+            memory = dict(zip(places, views, strict=True))
+            scratch = {  # which goes back when this returns, on a device in stream order
+                place: new_array(self._sized, tensor, given.kind)
+                for place, tensor in enumerate(tensors)
+                if place not in places
+            }
+            memory |= {k: library.view(tensors[k].name, a) for k, a in scratch.items()}
+            library.permits((), None if outputs is None else results)
+            arrays = (*given.views, *(memory[place] for place in range(len(tensors))))
+            make = self.results(places)
+            repeat = self._run(given, arrays, unchecked, (results, views), (places, make))
+        if repeat is not None:
+            self._keep(given, unchecked, places, repeat)
+        if isinstance(outputs, tuple | list):  # the caller's own, of whichever class they are
+            results = tuple(outputs)
+        elif outputs is not None:
+            results = (outputs,)
+        return make(results)
+
+    @abstractmethod
+    def _run(
+        self,
+        given: Given,
+        arrays: tuple[Array, ...],
+        unchecked: bool,
+        results: tuple[Sequence[Any], Sequence[Array]],
+        returned: tuple[tuple[int, ...], Callable[[tuple[Any, ...]], Any]],
+    ) -> Repeat | None:
+        """Run on all inputs and outputs, and give what does calls like this one. ``results`` and
+        ``returned`` are as for ``KnownCall``."""
 
 
 def _add(kept: dict[_K, _L], key: _K, value: _L) -> None:
@@ -278,3 +326,34 @@ def contiguous(shape: tuple[int, ...], itemsize: int) -> tuple[int, ...]:
         strides.append(step)
         step *= max(1, extent)
     return tuple(reversed(strides))
+
+
+class _Results(tuple[Any, ...]):
+    """A copy, pickled or not, is of the same names; no module has the class itself."""
+
+    __slots__ = ()
+    _of: tuple[str, tuple[str, ...]]
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _again, (*self._of, tuple(self))
+
+
+@functools.cache
+def results_class(entry: str, names: tuple[str, ...]) -> type[Any]:
+    """A named tuple, equal to a plain one with the same items.
+
+    Where a name cannot be a field of a named tuple, as ``lambda`` cannot, the field is called by
+    its place, ``_1``; ``getattr`` with the name itself finds the item too, unless every named tuple
+    has an attribute of that name.
+    """
+    plain = namedtuple("Results", names, rename=True)  # type: ignore[misc]
+    made = type(entry, (_Results, plain), {"__slots__": (), "_of": (entry, names)})
+    taken = dir(type("_", (_Results, namedtuple("Results", ())), {}))
+    for position, name in enumerate(names):
+        if name in ("count", "index") or name not in taken:
+            setattr(made, name, property(itemgetter(position)))
+    return made
+
+
+def _again(entry: str, names: tuple[str, ...], items: tuple[Any, ...]) -> Any:
+    return results_class(entry, names)(*items)

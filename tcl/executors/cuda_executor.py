@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import field
 from typing import Any, TypeAlias
 
 from tcl.arrays.arguments import Array, Wanted
-from tcl.arrays.given import Given, given_inputs, given_outputs, new_array
-from tcl.arrays.libraries import HOST, CudaLibrary
+from tcl.arrays.given import Given
 from tcl.codegen.cuda.run.launch import CudaLauncher
-from tcl.codegen.cuda.run.ready import ready
+from tcl.codegen.cuda.run.ready import ready, ready_for_all
 from tcl.codegen.loopir.layouts import WIDEST
-from tcl.common.errors import ArgumentError
+from tcl.common.dataclass import dataclass
 from tcl.executors import machine
 from tcl.executors.calls import Calls, Strides
-from tcl.executors.host_repeat import distances
+from tcl.executors.host_repeat import KnownCall
+from tcl.executors.other_sizes import OtherSizes
+from tcl.executors.varying import Class, OfClass, lies_so
 from tcl.grammar.ranges.sized import SizedDef
+from tcl.grammar.tree.checked import Tensor
 from tcl.selection.suggested_options import Chosen
 
 Key: TypeAlias = tuple[bool, Strides, tuple[bool, ...]]
@@ -34,8 +37,7 @@ class CudaExecutor(Calls[Any]):
     def __init__(
         self, sized: SizedDef, options: Chosen, device: int, wanted: Wanted = None
     ) -> None:
-        super().__init__(sized, options, wanted)
-        self._device = device
+        super().__init__(sized, options, wanted, device)
         self._kernels: dict[Key, CudaLauncher] = {}
 
     def __reduce__(self) -> tuple[object, ...]:
@@ -51,46 +53,19 @@ class CudaExecutor(Calls[Any]):
         """Those that calls needed so far."""
         return tuple(self._kernels.values())
 
-    def _given(self, inputs: Sequence[Any]) -> Given:
-        given = given_inputs(self._sized.checked, inputs, machine.driver)
-        if given.device != self._device:
-            where = "in the host's memory" if given.device == HOST else f"on cuda:{given.device}"
-            raise ArgumentError(
-                f"this executor of {self._sized.checked.name} runs on cuda:{self._device}, "
-                f"but the inputs lie {where}"
-            )
-        return given
-
-    def _first(self, given: Given, outputs: Any, unchecked: bool, places: tuple[int, ...]) -> Any:
-        library, device, tensors = given.library, self._device, self._sized.checked.outputs
-        assert isinstance(library, CudaLibrary)
-        chosen = [tensors[place] for place in places]
-        with machine.driver().on(device):
-            results, views = given_outputs(self._sized, given, outputs, chosen)
-            memory = dict(zip(places, views, strict=True))
-            scratch = {  # which goes back when this returns, in stream order
-                place: new_array(self._sized, tensor, given.kind)
-                for place, tensor in enumerate(tensors)
-                if place not in places
-            }
-            memory |= {k: library.view(tensors[k].name, a) for k, a in scratch.items()}
-            arrays = (*given.views, *(memory[place] for place in range(len(tensors))))
-            kernel = self.kernel(arrays, unchecked=unchecked)
-            library.permits((), None if outputs is None else results)
-            addresses = [view.ctypes.data for view in arrays]
-            kernel(addresses, library.stream(device), lambda size: library.memory(size, device))
-        make = self.results(places)
-        repeat = CudaRepeat(kernel, given, (results, views), self._sized, (places, make))
-        self._keep(given, unchecked, places, repeat)
-        kept = outputs if isinstance(outputs, tuple | list) else results
-        return make(tuple(kept))
+    def _run(self, given: Given, arrays: tuple[Array, ...], unchecked: bool, *about: Any) -> Any:
+        library: Any = given.library
+        kernel = self.kernel(arrays, unchecked=unchecked)
+        addresses, stream = [view.ctypes.data for view in arrays], library.stream(self._device)
+        kernel(addresses, stream, lambda size: library.memory(size, self._device))
+        results, returned = about
+        return CudaRepeat(kernel, given, results, self._sized, returned)
 
     def prepare(self, inputs: Sequence[Any]) -> None:
         """Compile for the strides of these inputs and for new outputs."""
         given = self._given(inputs)
-        new = self._new_strides()
-        strides = (*(view.strides for view in given.views), *new)
-        self._kernel((False, strides, (*map(_aligned, given.views), *(True for _ in new))))
+        aligned = (*map(_aligned, given.views), *(True for _ in self._sized.checked.outputs))
+        self._kernel((False, self._with_new_outputs(given), aligned))
 
     def kernel(self, arrays: Sequence[Array], *, unchecked: bool = False) -> CudaLauncher:
         """The kernel for arrays like those that these stand for; inputs, then outputs.
@@ -118,58 +93,30 @@ class CudaExecutor(Calls[Any]):
         )
 
 
-class CudaRepeat:
-    """Calls like one that went well, with its types, shapes, strides, library and device.
+class CudaRepeat(KnownCall):
+    """Calls like one that went well, on arrays on a device."""
 
-    What depends on those alone was found good and is not looked at again; what depends on the
-    arrays at hand is: where they lie, and whether they overlap.
-    """
-
-    __slots__ = (
-        *("_addresses", "_device", "_driver", "_empty", "_inputs", "_kernel", "_library", "_likes"),
-        *("_make", "_outputs", "_pairs", "_scratch", "_slots"),
-    )
+    __slots__ = ("_device", "_driver", "_likes")
 
     def __init__(
         self,
         kernel: CudaLauncher,
         given: Given,
         results: tuple[Sequence[Any], Sequence[Array]],
-        sized: SizedDef,
-        returned: tuple[tuple[int, ...], Callable[[tuple[Any, ...]], Any]],
+        *about: Any,
     ) -> None:
-        """``results`` are the wanted outputs, and what stands for them; ``returned`` their places
-        among the def's, and what is made of them."""
-        outputs, views = results
-        places, self._make = returned
-        library, checked = given.library, sized.checked
-        assert isinstance(library, CudaLibrary)
-        self._kernel = kernel
-        self._driver = kernel.driver
-        self._device = kernel.device
-        self._library = library
-        self._addresses = library.addresses
-        self._inputs = len(given.arrays)
-        self._outputs = len(outputs)
-        self._slots = (*range(self._inputs), *(self._inputs + place for place in places))
+        """``about``: what else ``KnownCall`` takes."""
+        super().__init__(kernel, given, results, *about)
+        self._driver, self._device = kernel.driver, kernel.device
+        arrays, views = (*given.arrays, *results[0]), (*given.views, *results[1])
         self._likes = tuple(
-            library.like(array, WIDEST - 1 if _aligned(view) else view.dtype.itemsize - 1)
-            for array, view in zip((*given.arrays, *outputs), (*given.views, *views), strict=True)
+            self._library.like(array, (WIDEST if _aligned(view) else view.dtype.itemsize) - 1)
+            for array, view in zip(arrays, views, strict=True)
         )
-        new = [(sized.shapes[t.name], t.type) for t in checked.outputs]
-        self._empty = None if checked.uninitialised else [new[place] for place in places]
-        self._scratch = [
-            (self._inputs + place, math.prod(shape) * type_.bits // 8)
-            for place, (shape, type_) in enumerate(new)
-            if place not in places
-        ]
-        self._pairs = distances(given.views, views)
 
     def __call__(self, inputs: tuple[Any, ...], outputs: Any, /) -> Any:
         """Launch, and return the outputs; None if this call is not alike, or may be wrong. Raises
         ``IndexError``, as the kernel does."""
-        if len(inputs) != self._inputs:
-            return None
         if self._driver.current() == self._device:
             return self._call(inputs, outputs)
         with self._driver.on(self._device):
@@ -177,38 +124,82 @@ class CudaRepeat:
 
     def _call(self, inputs: tuple[Any, ...], outputs: Any) -> Any:
         results = self._results(outputs)
-        if results is None or len(results) != self._outputs:
+        if results is None or len(inputs + results) != len(self._likes):
             return None
-        found = self._addresses(inputs + results, self._likes)
+        if len(inputs) != len(self._sized.checked.inputs):
+            return None
+        library: Any = self._library
+        found = library.addresses(inputs + results, self._likes)
         if found is None:
             return None
-        if outputs is not None:
-            for output, other, low, high in self._pairs:
-                if low < found[output] - found[other] < high:
-                    return None
-        if not self._library.permits(inputs, None if outputs is None else results):
+        if outputs is not None and any(
+            low < found[output] - found[other] < high for output, other, low, high in self._pairs
+        ):
             return None
-        kernel = self._kernel
-        frame = kernel.frame()
+        if not library.permits(inputs, None if outputs is None else results):
+            return None
+        frame = self._kernel.frame()
         for slot, address in zip(self._slots, found, strict=True):
             frame.addresses[slot] = address
-        held = [(slot, self._memory(size)) for slot, size in self._scratch]
+        held = [(slot, self._memory(self._size(tensor))) for slot, tensor in self._scratch]
         for slot, memory in held:  # which goes back when this returns, in stream order
             frame.addresses[slot] = memory.ptr
-        kernel.launch(frame, self._library.stream(self._device), self._memory)
+        self._kernel.launch(frame, library.stream(self._device), self._memory)
         return self._make(results)
 
     def _memory(self, size: int) -> Any:
-        return self._library.memory(size, self._device)
+        library: Any = self._library
+        return library.memory(size, self._device)
 
-    def _results(self, outputs: Sequence[Any] | None) -> tuple[Any, ...] | None:
-        if outputs is not None:
-            return tuple(outputs) if isinstance(outputs, tuple | list) else None
-        if self._empty is None:
-            return None
-        empty, device = self._library.empty, self._device
-        return tuple([empty(shape, type_, device) for shape, type_ in self._empty])
+    def _size(self, tensor: Tensor) -> int:
+        return math.prod(self._sized.shapes[tensor.name]) * tensor.type.itemsize
 
 
 def _aligned(view: Array) -> bool:
     return view.ctypes.data % WIDEST == 0
+
+
+@dataclass(slots=True)
+class CudaClass(Class):
+    """Sizes that one kernel is for on a CUDA device, and the kernel."""
+
+    device: int = field(kw_only=True)
+    """Its number."""
+
+    def executor(
+        self, sizes: Mapping[str, int], wanted: Wanted, others: OtherSizes | None
+    ) -> VaryingCudaExecutor:
+        """As ``Class.executor``."""
+        return VaryingCudaExecutor(self, sizes, wanted)
+
+    def _new(self) -> tuple[bool, ...]:
+        checked = self.symbolic.checked
+        return (True,) * len(checked.inputs + checked.outputs)
+
+    def _ready(self, unchecked: bool, aligned: tuple[bool, ...]) -> Any:
+        about = aligned, self.device, machine.this_machine()
+        return ready_for_all(self.symbolic, self.options, *about, unchecked=unchecked)
+
+
+class VaryingCudaExecutor(OfClass, CudaExecutor):
+    """The executor for some sizes of a class."""
+
+    def __init__(self, class_: CudaClass, sizes: Mapping[str, int], wanted: Wanted) -> None:
+        sized, self._row_major = class_.sized(sizes)
+        super().__init__(sized, class_.options, class_.device, wanted)
+        self._class, self._sizes = class_, sizes
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return CudaExecutor, (self.sized, self._chosen, self._device, self._wanted)
+
+    def _kernel(self, key: Key) -> CudaLauncher:
+        """The class's kernel for row-major arrays, one of their own for others."""
+        unchecked, strides, aligned = key
+        found = self._kernels.get(key)
+        if found is None and lies_so(self._sized, strides, self._row_major):
+            with self._lock:
+                found = self._class.launcher(self._sizes, unchecked=unchecked, aligned=aligned)
+        if found is not None:
+            return self._kept(self._kernels, key, lambda _: found)
+        self._sized = self.sized
+        return super()._kernel(key)

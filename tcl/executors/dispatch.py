@@ -1,25 +1,27 @@
-"""The defs of a text with their kernels, of which none is loaded before a first call."""
+"""The defs of a text with their kernels, of which none is loaded before a first call, and what
+``define`` takes besides the text."""
 
 from __future__ import annotations
 
 from collections import OrderedDict, deque
-from collections.abc import Collection, Hashable, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Collection, Hashable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
-from tcl.arrays.user_input import SourceLike, text_of
+from tcl.arrays.user_input import SourceLike, check_flag, text_of
 from tcl.codegen.cpu.thread_count import thread_count
+from tcl.codegen.options.options import MappingOptions
 from tcl.common.closest import closest
-from tcl.common.errors import ArgumentError
+from tcl.common.dataclass import dataclass
+from tcl.common.errors import ArgumentError, OptionsError
 from tcl.common.forks import reentrant_lock
 from tcl.common.lazy import Lazy
 from tcl.common.shown import kind_of, shown
 from tcl.common.warn import warn_user
-from tcl.executors.settings import PREDICT, Settings, as_options
 from tcl.grammar.check.definitions import check
 from tcl.grammar.syntax.errors import Diagnostic, RangeInferenceError, SourceError, TclSemanticError
 from tcl.grammar.tree.checked import CheckedDef
-from tcl.selection.suggested_options import ThreadedFactory
-from tcl.selection.tune_modes import tune_modes
+from tcl.selection.suggested_options import CacheFactory, ThreadedFactory
+from tcl.selection.tune_modes import ModeLike, tune_modes
 from tcl.tuner.cache.fingerprint import relaxed_fields
 
 if TYPE_CHECKING:
@@ -27,7 +29,7 @@ if TYPE_CHECKING:
     from tcl.arrays.given import Given
     from tcl.executors import call_kernels
     from tcl.executors.calls import Calls
-    from tcl.executors.families import Family
+    from tcl.executors.varying import Family
     from tcl.grammar.ranges import findings
     from tcl.grammar.ranges.sized import SizedDef
 else:
@@ -164,3 +166,106 @@ def check_varying(varying: object, defs: Collection[CheckedDef]) -> tuple[str, .
             raise ArgumentError(f"varying: no def has a size {shown(name)}; {hint}")
     # Plain strings: NumPy's print otherwise, also in formulas.
     return tuple(dict.fromkeys(map(str, varying)))
+
+
+if TYPE_CHECKING:
+    from tcl.tuner.run.result import TuningResult
+
+
+class OptionsFactory(Protocol):
+    """Makes options for inputs that are about to be run on."""
+
+    def __call__(self, source: str, entry_point: str, /, *inputs: Any) -> MappingOptions | None: ...
+
+
+OptionsLike: TypeAlias = (
+    "MappingOptions | str | OptionsFactory | TuningResult[MappingOptions] | None"
+)
+"""Options, a preset's name, ``predict`` (``PREDICT``), a factory, what a search found, or None for
+the best way that is known."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """How the defs of a text are to run; ``define`` says what each of these means.
+
+    Raises ``ArgumentError`` for settings of which one leaves another without a meaning.
+    """
+
+    options: OptionsLike = None
+    threads: int | None = None
+    nearest: bool = False
+    strict: bool = False
+    relax: str | Iterable[str] | None = None
+    tune_mode: ModeLike | None = None
+    varying: Sequence[str] = ()
+
+    def __post_init__(self) -> None:
+        check_flag("nearest", self.nearest)
+        check_flag("strict", self.strict)
+        given = self.options is not None
+        if self.tune_mode is not None and (self.nearest or given):
+            raise ArgumentError(
+                "tune_mode says what is done where no options were given and none are known; leave "
+                f"out tune_mode or {'nearest' if self.nearest else 'options'}"
+            )
+        if self.nearest and given:
+            raise ArgumentError(
+                "nearest=True is for the user's own tuning cache, and options were given; for "
+                'a cache of yours: tcl.make_load_from_cache_options_factory("my.db", nearest=True)'
+            )
+        if self.relax is not None and given:
+            raise ArgumentError(
+                "relax= is for the user's own tuning cache, and options were given; for a cache "
+                'of yours: tcl.make_load_from_cache_options_factory("my.db", relax=...)'
+            )
+
+
+PREDICT = "predict"
+"""What is given for options to have them chosen by a model, as ``tune_mode="predict"`` does."""
+
+
+def as_options(options: OptionsLike) -> MappingOptions | OptionsFactory | None:
+    """What a caller gave for options; None where the best that are known, or what a model chooses,
+    are to be used. ``OptionsError`` for what is none."""
+    if isinstance(options, str):
+        return None if options == PREDICT else MappingOptions(options)
+    if options is None or isinstance(options, MappingOptions):
+        return options
+    if callable(options) and not isinstance(options, type):
+        return options
+    from tcl.tuner.run.result import TuningResult  # loaded already if there is one
+
+    if isinstance(options, TuningResult):
+        if options.options is None:
+            raise OptionsError("that search found nothing that works; give other options")
+        return as_options(options.options)
+    raise OptionsError(
+        f"options have to be MappingOptions, a preset's name or a factory, not {kind_of(options)}"
+        + "; make them with tcl.MappingOptions.from_dict(...)" * isinstance(options, dict)
+    )
+
+
+def check_functional(checked: CheckedDef, what: str) -> None:
+    """Raise ``ArgumentError`` for a def that adds to what its outputs hold before a call. ``what``:
+    what the framework has of it, as "an operator"."""
+    if checked.uninitialised:
+        names = ", ".join(f"'{n}'" for n in sorted(checked.uninitialised))
+        raise ArgumentError(
+            f"{checked.name} adds to what is in {names}, and {what} makes its outputs; "
+            "write the reduction with '!', or pass what it adds to as an input"
+        )
+
+
+def settled_options(kernels: Kernels) -> MappingOptions | CacheFactory | None:
+    """The options that were given, which no run of the program changes. Raises ``OptionsError`` for
+    a factory that is a function."""
+    options = kernels.options
+    if isinstance(options, MappingOptions | CacheFactory | None):
+        return options
+    raise OptionsError(
+        "an options factory may tune, or look at values, and neither can be done while a program "
+        "is traced: pass MappingOptions, a preset's name, or "
+        "make_load_from_cache_options_factory(...); tune before with "
+        "tcl.autotune(..., store_to_cache=True), which this loads from"
+    )

@@ -5,20 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from tcl.arrays.arguments import Wanted, new_output
-from tcl.arrays.given import Given, given_inputs, given_outputs
-from tcl.arrays.libraries import HOST
+from tcl.arrays.arguments import Array, Wanted
+from tcl.arrays.given import Given
 from tcl.arrays.user_input import check_flag
 from tcl.codegen.cpu.run.launch import Launcher
-from tcl.codegen.cpu.run.memory import empty
 from tcl.codegen.cpu.run.ready import ready
 from tcl.codegen.cpu.thread_count import thread_count
-from tcl.common.errors import ArgumentError
 from tcl.common.lazy import Lazy
-from tcl.executors import machine
 from tcl.executors.calls import Calls, Repeat, Strides
-from tcl.executors.host_repeat import HostRepeat
-from tcl.executors.numbers import WithNumbers
+from tcl.executors.host_repeat import HostRepeat, WithNumbers
 from tcl.grammar.ranges.sized import SizedDef
 from tcl.selection.suggested_options import Chosen
 
@@ -69,44 +64,20 @@ class Executor(Calls[Any]):
         Known once a kernel is compiled; until then, how many it may use."""
         return max((k.threads for k in self._kernels.values()), default=self._most)
 
-    def _given(self, inputs: Sequence[Any]) -> Given:
-        given = given_inputs(self._sized.checked, inputs, machine.driver)
-        if given.device != HOST:
-            raise ArgumentError(
-                f"this executor of {self._sized.checked.name} runs on the CPU, "
-                f"but the inputs lie on cuda:{given.device}"
-            )
-        return given
-
-    def _first(self, given: Given, outputs: Any, unchecked: bool, places: tuple[int, ...]) -> Any:
-        tensors = self._sized.checked.outputs
-        chosen = [tensors[place] for place in places]
-        results, views = given_outputs(self._sized, given, outputs, chosen)
-        memory = dict(zip(places, views, strict=True))
-        for place, tensor in enumerate(tensors):
-            if place not in memory:
-                memory[place] = new_output(self._sized, tensor, empty)
-        arrays = (*given.views, *(memory[place] for place in range(len(tensors))))
+    def _run(self, given: Given, arrays: tuple[Array, ...], unchecked: bool, *about: Any) -> Any:
         kernel = self.kernel(tuple(view.strides for view in arrays), unchecked=unchecked)
-        given.library.permits((), None if outputs is None else results)
         kernel(arrays)
-        make = self.results(places)
-        if self._remembers and not given.copied:
-            about = self._sized, (places, make), self._tells
-            repeat: Repeat = HostRepeat(kernel, given, (results, views), *about)
-            if self._numbers:
-                repeat = WithNumbers(repeat, self._numbers, given.library)
-            self._keep(given, unchecked, places, repeat)
-        if isinstance(outputs, tuple | list):  # the caller's own, of whichever class they are
-            results = tuple(outputs)
-        elif outputs is not None:
-            results = (outputs,)
-        return make(results)
+        if not self._remembers or given.copied:
+            return None
+        results, returned = about
+        repeat: Repeat = HostRepeat(
+            kernel, given, results, self._sized, returned, tells=self._tells
+        )
+        return WithNumbers(repeat, self._numbers, given.library) if self._numbers else repeat
 
     def prepare(self, inputs: Sequence[Any]) -> None:
         """Compile for the strides of these inputs and for new outputs."""
-        given = self._given(inputs)
-        self.kernel((*(view.strides for view in given.views), *self._new_strides()))
+        self.kernel(self._with_new_outputs(self._given(inputs)))
 
     def numba(self, *, unchecked: bool = False) -> Any:
         """The kernel as a function for code that Numba compiles: of row-major arrays, inputs and

@@ -1,8 +1,9 @@
-"""A def that computes the gradients of another one, as its author wrote it.
+"""A def that computes the gradients of another one, as its author wrote it or as it is derived.
 
 By names it takes what it likes of the forward def's inputs, of its outputs, also those that are not
 returned, and ``d_C`` for each output ``C`` that is returned and holds floating-point numbers. It
-makes ``d_A`` for each floating-point input ``A``; what else it makes is only needed on the way::
+makes ``d_A`` for each floating-point input ``A``; what else it makes is only needed on the way.
+(In a def that has such names itself, these are ``dd_C`` and ``dd_A``.) ::
 
     def softmax(float(N, D) I) -> (O, most, total) {
         most(n) max=! I(n, d)
@@ -18,15 +19,21 @@ A def with other names is understood by their places, as in Tensor Comprehension
 ``make_autograd``: it takes the inputs in order, then, if it has room for them, the outputs that are
 returned, then the gradients of those that are floating-point numbers; and it returns the gradients
 of the floating-point inputs in order, and nothing else.
+
+One that is derived leaves out the inputs that the outputs do not depend on smoothly.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
+from tcl.codegen.options.options import MappingOptions
 from tcl.common.dataclass import dataclass
 from tcl.common.errors import ArgumentError
 from tcl.common.plural import plural
+from tcl.executors.dispatch import Kernels, Settings
+from tcl.gradients.grad import gradient_text, prefix_of
 from tcl.grammar.tree.checked import CheckedDef, Tensor
 
 
@@ -43,25 +50,83 @@ class Roles:
     """What each of its inputs is: a place among those that are kept, followed by the gradients of
     the outputs that are returned and hold floating-point numbers."""
     makes: tuple[str, ...]
-    """Its outputs that are gradients, in the order of the floating-point inputs."""
+    """Its outputs that are gradients, in the order of the inputs that have one."""
+    has: tuple[bool, ...]
+    """Whether it makes the gradient of each input: of all that are floating-point numbers, unless
+    it was derived."""
 
 
-def roles(forward: CheckedDef, returned: Sequence[Tensor], backward: CheckedDef) -> Roles:
+@dataclass(frozen=True, slots=True)
+class Gradient:
+    """The def of a def's gradients, with what its kernels are made of."""
+
+    kernels: Kernels
+    settings: Settings
+    backward: CheckedDef
+    roles: Roles
+
+
+def given_gradient(
+    kernels: Kernels,
+    settings: Settings,
+    forward: CheckedDef,
+    returned: Sequence[Tensor],
+    backward: str,
+) -> Gradient:
+    """The def of that name of the same text. Raises ``ArgumentError`` if it does not fit."""
+    its = kernels.definition(backward)
+    return Gradient(kernels, settings, its, roles(forward, returned, its))
+
+
+def derived_gradient(
+    kernels: Kernels,
+    settings: Settings,
+    forward: CheckedDef,
+    returned: Sequence[Tensor],
+    wrt: Sequence[str] | None = None,
+    save: Sequence[str] | None = None,
+) -> Gradient:
+    """The def that ``tcl.grad`` derives. Options that were given are the forward def's alone;
+    ``wrt``: the inputs that need gradients, ``save``: tensors that it may take; with none, all.
+    Raises ``ArgumentError`` for what has no gradient, or none that can be derived."""
+    results = [t.name for t in returned if t.type.is_float]
+    if not results:
+        raise ArgumentError(f"{forward.name} has no floating-point outputs, so it has no gradient")
+    kept = None if save is None else [t.name for t in forward.outputs if t.name in save]
+    text = gradient_text(forward, wrt, wanted=results, save=kept)
+    options = None if isinstance(kernels.options, MappingOptions) else kernels.options
+    plain = Kernels(text, replace(settings, options=options, strict=False, varying=()))
+    (its,) = plain.defs.values()
+    varying = tuple(size for size in kernels.varying if size in its.sizes)
+    own = replace(settings, options=options, strict=False, varying=varying)
+    return Gradient(
+        Kernels(text, own) if varying else plain, own, its, roles(forward, returned, its, True)
+    )
+
+
+def roles(
+    forward: CheckedDef, returned: Sequence[Tensor], backward: CheckedDef, derived: bool = False
+) -> Roles:
     """How the backward def fits the forward def, of whose outputs ``returned`` are. Raises
-    ``ArgumentError`` if it does not."""
+    ``ArgumentError`` if it does not. ``derived``: whether it may leave out gradients."""
     results = [t for t in returned if t.type.is_float]
-    wanted = [t for t in forward.inputs if t.type.is_float]
+    prefix = prefix_of(forward)
+    has = [t.type.is_float for t in forward.inputs]
+    if derived:
+        made_names = [t.name for t in backward.outputs]
+        has = [prefix + t.name in made_names for t in forward.inputs]
+    wanted = [t for t, it_has in zip(forward.inputs, has, strict=True) if it_has]
     if not wanted or not results:
         which = "inputs" if not wanted else "outputs"
         raise ArgumentError(f"{forward.name} has no floating-point {which}, so it has no gradient")
     names = [t.name for t in returned]
     others = [t for t in forward.outputs if t.name not in names]
     tensors = [*forward.inputs, *returned, *others]
-    known = [t.name for t in tensors] + [gradient_of(t) for t in results]
+    known = [t.name for t in tensors] + [prefix + t.name for t in results]
     taken = _taken(forward, returned, backward, known)
     for own, place in zip(backward.inputs, taken, strict=True):
         _check_alike(forward, backward, own, [*tensors, *results][place])
-    made = _gradient_outputs(forward, backward, wanted)
+    made = _gradient_outputs(forward, backward, wanted, prefix)
     for own, tensor in zip(made, wanted, strict=True):
         _check_alike(forward, backward, own, tensor)
     first = len(tensors) - len(others)
@@ -74,12 +139,8 @@ def roles(forward: CheckedDef, returned: Sequence[Tensor], backward: CheckedDef)
         kept=tuple(map(held.index, kept)),
         takes=tuple(map(places.index, taken)),
         makes=tuple(t.name for t in made),
+        has=tuple(has),
     )
-
-
-def gradient_of(tensor: Tensor) -> str:
-    """What the gradient of a tensor is called."""
-    return f"d_{tensor.name}"
 
 
 def _taken(
@@ -92,7 +153,7 @@ def _taken(
     if not strange:
         found = [known.index(name) for name in own]
         if lost := [known[place] for place in results if place not in found]:
-            name = lost[0].removeprefix("d_")
+            name = lost[0].removeprefix(prefix_of(forward))
             other = f", or do not return '{name}', by wanted=" if len(results) > 1 else ""
             raise ArgumentError(
                 f"{backward.name} has to take {lost[0]}, without which what depends on '{name}' of "
@@ -114,15 +175,15 @@ def _taken(
 
 
 def _gradient_outputs(
-    forward: CheckedDef, backward: CheckedDef, wanted: Sequence[Tensor]
+    forward: CheckedDef, backward: CheckedDef, wanted: Sequence[Tensor], prefix: str
 ) -> list[Tensor]:
     """The outputs of the backward def that are the gradients of these inputs."""
     own = {t.name: t for t in backward.outputs}
-    names = [gradient_of(t) for t in wanted]
+    names = [prefix + t.name for t in wanted]
     for tensor in forward.inputs:
-        if not tensor.type.is_float and gradient_of(tensor) in own:
+        if not tensor.type.is_float and prefix + tensor.name in own:
             raise ArgumentError(
-                f"{backward.name} returns {gradient_of(tensor)}, but '{tensor.name}' of "
+                f"{backward.name} returns {prefix}{tensor.name}, but '{tensor.name}' of "
                 f"{forward.name} is {tensor.type} and has no gradient; leave it out"
             )
     if all(name in own for name in names):

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING
 
+from tcl.arrays.libraries import HOST
 from tcl.codegen.devices.cupy_driver import Driver
 from tcl.common.lazy import Lazy
 
@@ -25,3 +28,8 @@ def this_machine() -> ready.Machine:
 def driver() -> Driver:
     """This machine's driver. Raises as ``this_machine``."""
     return this_machine().driver
+
+
+def on(device: int) -> AbstractContextManager[object]:
+    """With this device as the current one; nothing is done for ``HOST``."""
+    return contextlib.nullcontext() if device == HOST else driver().on(device)

@@ -30,8 +30,7 @@ from tcl.codegen.cpu.run.native import NO_MEMORY, NativeEntry
 from tcl.common.errors import ArgumentError
 from tcl.common.forks import free_lock
 from tcl.common.plural import plural
-from tcl.executors.calls import contiguous
-from tcl.executors.results import results_class
+from tcl.executors.calls import contiguous, results_class
 from tcl.grammar.tree.checked import Tensor
 
 if TYPE_CHECKING:

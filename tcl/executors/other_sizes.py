@@ -11,7 +11,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,36 +20,15 @@ from tcl.codegen.common.dtypes import numpy_dtype
 from tcl.codegen.cpu.run.memory import POOLED, large
 from tcl.executors.calls import MOST_QUICK, result_of
 from tcl.grammar.ranges.sized import SizedDef
-from tcl.grammar.sizes.size_classes import SizeClass, kind_of
+from tcl.grammar.sizes.size_classes import kind_of
 from tcl.grammar.tree.checked import CheckedDef
+
+if TYPE_CHECKING:
+    from tcl.executors.varying import Class, LoadedClass
 
 _ARRAY = np.ndarray
 _ROW_MAJOR = 0x101
 """NumPy's flags of an array that is contiguous in C's order and aligned."""
-
-
-class CompiledClass(Protocol):
-    """The code of a class of sizes."""
-
-    needs: Callable[[Mapping[str, int]], tuple[Any, ...]]
-    """For some of the sizes: the shapes of inputs, of outputs, and two more things to ``run``."""
-
-    def run(self, sizes: Mapping[str, int], arrays: Sequence[Any], /, *more: Any) -> None:
-        """Run at some of the sizes, on row-major arrays."""
-
-
-class Known(Protocol):
-    """A class of sizes."""
-
-    @property
-    def classes(self) -> Mapping[str, SizeClass]:
-        """By the names of the sizes that vary."""
-
-    def sized(self, sizes: Mapping[str, int]) -> tuple[SizedDef, Any]:
-        """The def for some of the sizes, as far as a call needs it, first."""
-
-    def code(self, *, unchecked: bool) -> CompiledClass | None:
-        """The code for row-major arrays, if there is one."""
 
 
 class OtherSizes:
@@ -59,7 +38,7 @@ class OtherSizes:
         self,
         definition: CheckedDef,
         varying: Sequence[str],
-        find: Callable[[Mapping[str, int]], Known | None],
+        find: Callable[[Mapping[str, int]], Class | None],
     ) -> None:
         """``find`` gives the class of some sizes, if it has a kernel."""
         self._definition, self._find = definition, find
@@ -73,7 +52,7 @@ class OtherSizes:
         }
         self._where = [(name, *dims[name]) for name in varying]
         """Each size that varies, and an input with its dimension that tell it."""
-        self._known: dict[tuple[object, ...], tuple[Known, CompiledClass]] = {}
+        self._known: dict[tuple[object, ...], tuple[Class, LoadedClass]] = {}
         """By whether subscripts are unchecked, and the kinds of the sizes: at most some dozens."""
         self._recent: dict[tuple[int, ...], None] = {}
         """The sizes of the latest calls, oldest first, in the order of ``_where``."""
@@ -137,7 +116,7 @@ class OtherSizes:
 
     def _looked_up(
         self, sizes: Mapping[str, int], unchecked: bool
-    ) -> tuple[Known, CompiledClass] | None:
+    ) -> tuple[Class, LoadedClass] | None:
         class_ = self._find(sizes)
         code = None if class_ is None else class_.code(unchecked=unchecked)
         if class_ is None or code is None:

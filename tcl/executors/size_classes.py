@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
 from tcl.arrays.random_inputs import input_shape
 from tcl.codegen.common.dtypes import numpy_dtype
 from tcl.codegen.compiler import Device, compiler_for
 from tcl.common.dataclass import dataclass
 from tcl.common.errors import CompileError, OptionsError
-from tcl.common.lazy import Lazy
 from tcl.common.log import logger
 from tcl.executors.calls import contiguous
 from tcl.grammar.ranges.inference import infer
@@ -22,13 +20,6 @@ from tcl.grammar.syntax.errors import SourceError
 from tcl.grammar.tree.checked import CheckedDef, Tensor
 from tcl.selection.best_options import Query, layout_key
 from tcl.tuner.cache.key import ArrayLayout
-
-if TYPE_CHECKING:
-    from tcl.codegen.cuda.emit import emit as cuda_emit
-    from tcl.codegen.cuda.run import varying as cuda_varying
-else:
-    cuda_emit = Lazy("tcl.codegen.cuda.emit.emit")
-    cuda_varying = Lazy("tcl.codegen.cuda.run.varying")
 
 _log = logger("executors")
 

@@ -9,23 +9,33 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tcl.arrays.arguments import Wanted
 from tcl.arrays.given import Given
+from tcl.arrays.libraries import HOST
+from tcl.codegen.compiler import Device
 from tcl.codegen.cpu.object_code.kernel_code import KernelCode
 from tcl.codegen.cpu.run.launch import Launcher, address_of
 from tcl.codegen.cpu.run.varying import ready_for_all
 from tcl.codegen.options.options import MappingOptions
 from tcl.common.dataclass import dataclass
+from tcl.common.lazy import Lazy
 from tcl.executors.calls import Calls, Strides
 from tcl.executors.executor import Executor
 from tcl.executors.other_sizes import OtherSizes
-from tcl.executors.size_classes import ForAll
+from tcl.executors.size_classes import NOT_FOR_ALL, ForAll, tell
 from tcl.grammar.ranges.inference import infer
 from tcl.grammar.ranges.sized import SizedDef
-from tcl.grammar.sizes.size_classes import SizeClass
+from tcl.grammar.sizes.size_classes import SizeClass, classes_of
 from tcl.grammar.sizes.varying import calculator, formula
+from tcl.grammar.tree.checked import CheckedDef
+from tcl.selection.suggested_options import DEFAULT, Chosen, applied
+
+if TYPE_CHECKING:
+    from tcl.executors import cuda_executor
+else:
+    cuda_executor = Lazy("tcl.executors.cuda_executor")
 
 
 @dataclass(slots=True)
@@ -39,8 +49,10 @@ class Class:
     """Whether a caller gave the options."""
     _at: Callable[[Mapping[str, int]], tuple[Any, ...]] = field(init=False)
     """Gives all sizes, shapes and first indices of tensors, and strides of row-major arrays."""
-    _codes: dict[bool, LoadedClass] = field(default_factory=dict)
-    """By whether subscripts are unchecked."""
+    _codes: dict[tuple[bool, tuple[bool, ...]], Any] = field(default_factory=dict)
+    """By whether subscripts are unchecked, and which arrays begin at multiples of ``WIDEST``, where
+    kernels depend on that: what gives the kernel at some sizes; None where no kernel can be for
+    all of them."""
 
     def __post_init__(self) -> None:
         sized, checked = self.symbolic, self.symbolic.checked
@@ -71,9 +83,10 @@ class Class:
         all_, shapes, origins, steps = self._at(sizes)
         return SizedDef(self.symbolic.checked, all_, shapes, origins, ()), steps
 
-    def compile(self, sizes: Mapping[str, int]) -> None:
-        """Make the kernel, whose first call is for these sizes."""
-        self.launcher(sizes, unchecked=False)
+    def compile(self) -> None:
+        """Make the kernel for new arrays. Raises one of ``NOT_FOR_ALL``."""
+        key = False, self._new()
+        self._codes[key] = self._ready(*key)
 
     def executor(
         self, sizes: Mapping[str, int], wanted: Wanted, others: OtherSizes | None
@@ -83,21 +96,35 @@ class Class:
 
     def code(self, *, unchecked: bool) -> LoadedClass | None:
         """The code for row-major arrays, if there is one."""
-        return self._codes.get(unchecked)
+        return self._codes.get((unchecked, ()))
 
-    def launcher(self, sizes: Mapping[str, int], *, unchecked: bool) -> Launcher:
-        """The kernel for some of the sizes and row-major arrays."""
-        code = self._codes.get(unchecked)
-        if code is None:
-            made = ready_for_all(
-                self.symbolic,
-                self.options,
-                unchecked=unchecked,
-                threads=self.threads,
-                asked=self.asked,
-            )
-            code = self._codes[unchecked] = LoadedClass(made, self.symbolic)
-        return code.at(sizes)
+    def launcher(
+        self, sizes: Mapping[str, int], *, unchecked: bool, aligned: tuple[bool, ...] = ()
+    ) -> Any:
+        """The kernel for some of the sizes and row-major arrays; None if there is none."""
+        key = unchecked, aligned
+        if key not in self._codes:
+            try:
+                self._codes[key] = self._ready(*key)
+            except NOT_FOR_ALL as reason:
+                tell(self.symbolic.checked, self.classes, reason)
+                self._codes[key] = None
+        code = self._codes[key]
+        return None if code is None else code(sizes)
+
+    def _new(self) -> tuple[bool, ...]:
+        """Which of new arrays begin so."""
+        return ()
+
+    def _ready(self, unchecked: bool, aligned: tuple[bool, ...]) -> Any:
+        made = ready_for_all(
+            self.symbolic,
+            self.options,
+            unchecked=unchecked,
+            threads=self.threads,
+            asked=self.asked,
+        )
+        return LoadedClass(made, self.symbolic)
 
 
 class LoadedClass:
@@ -119,7 +146,7 @@ class LoadedClass:
         """For some of the sizes: the inputs' shapes, the outputs' bytes and shapes, and what
         ``run`` takes."""
 
-    def at(self, sizes: Mapping[str, int]) -> Launcher:
+    def __call__(self, sizes: Mapping[str, int]) -> Launcher:
         """What runs it. Whether that takes long is told by the last one, until its first call."""
         self._latest = found = self._latest.at(self._at(sizes))
         return found
@@ -136,7 +163,7 @@ class LoadedClass:
         ``IndexError``, as the kernel does."""
         failed = self._latest.run([address_of(array) for array in arrays], words, scratch)
         if failed is not None:
-            raise self.at(sizes).failed(failed)
+            raise self(sizes).failed(failed)
 
 
 def row_major(shape: Sequence[int], itemsize: int) -> list[int]:
@@ -217,11 +244,88 @@ class VaryingExecutor(OfClass, Executor):
 
     def kernel(self, strides: Strides, *, unchecked: bool = False) -> Launcher:
         """The class's kernel for row-major arrays, one of their own for others."""
-        if not lies_so(self._sized, strides, self._row_major):
-            self._sized = self.sized
-            return super().kernel(strides, unchecked=unchecked)
-        return self._kept(
-            self._kernels,
-            (unchecked, strides),
-            lambda _: self._class.launcher(self._sizes, unchecked=unchecked),
-        )
+        if lies_so(self._sized, strides, self._row_major):
+            found = self._kernels.get((unchecked, strides))
+            found = found or self._class.launcher(self._sizes, unchecked=unchecked)
+            if found is not None:
+                return self._kept(self._kernels, (unchecked, strides), lambda _: found)
+        self._sized = self.sized
+        return super().kernel(strides, unchecked=unchecked)
+
+
+class Family:
+    """The classes of one def that agree in all sizes that do not vary."""
+
+    def __init__(
+        self,
+        definition: CheckedDef,
+        varying: Sequence[str],
+        device: Device,
+        number: int,
+        *,
+        asked: bool,
+        strict: bool,
+    ) -> None:
+        """``device``: what kernels are for, and its number, or ``HOST``; ``asked``: whether a
+        caller gives the options; ``strict``: whether all sizes have to be looked at."""
+        self._definition, self._varying, self._asked = definition, varying, asked
+        self._device, self._number = device, number
+        quick = number == HOST and not strict
+        self._others = OtherSizes(definition, varying, self._found) if quick else None
+        self._classes: dict[tuple[SizeClass, ...], Class | None] = {}
+        """By the class of each size that varies; None where no kernel can be for all of them."""
+
+    def executor(
+        self, sizes: Mapping[str, int], wanted: Wanted, choose: Callable[[ForAll], Chosen]
+    ) -> Calls[Any] | None:
+        """The executor for some sizes; None if they have to have a kernel of their own. ``choose``
+        gives the options for a new class."""
+        for classes in classes_of(sizes, self._varying):
+            key = tuple(classes.values())
+            if key not in self._classes:
+                self._classes[key] = self._make_class(sizes, classes, choose)
+            found = self._classes[key]
+            if found is not None:
+                values = {name: sizes[name] for name in classes}
+                return found.executor(values, wanted, self._others)
+        return None
+
+    def _found(self, values: Mapping[str, int]) -> Class | None:
+        """The class of these sizes, if it has a kernel."""
+        classes = (tuple(each.values()) for each in classes_of(values, self._varying))
+        found = (self._classes.get(each) for each in classes)
+        return next((each for each in found if each is not None), None)
+
+    def _make_class(
+        self,
+        sizes: Mapping[str, int],
+        classes: Mapping[str, SizeClass],
+        choose: Callable[[ForAll], Chosen],
+    ) -> Class | None:
+        try:
+            all_ = ForAll.for_sizes(self._definition, sizes, classes)
+            # Before anything is looked up for them, or measured.
+            if not self._asked:
+                all_.check(self._device)
+        except NOT_FOR_ALL as reason:
+            tell(self._definition, classes, reason)
+            return None
+        chosen = choose(all_)  # which refuses sizes that no kernel can be for
+
+        def make_with(options: MappingOptions) -> Class:
+            about = all_, options, self._device.threads or 1, self._asked
+            found = (
+                Class(*about)
+                if self._number == HOST
+                else cuda_executor.CudaClass(*about, device=self._number)
+            )
+            with all_.refusing():  # other options may be for all of them
+                found.compile()
+            return found
+
+        for options in (chosen,) if self._asked or chosen == DEFAULT else (chosen, DEFAULT):
+            try:
+                return applied(options, make_with)[1]
+            except NOT_FOR_ALL as reason:
+                tell(self._definition, classes, reason)
+        return None

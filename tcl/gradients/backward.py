@@ -7,14 +7,15 @@ from dataclasses import field, replace
 
 from tcl.common.dataclass import dataclass
 from tcl.common.errors import ArgumentError
-from tcl.gradients.forward import Forward, Names, Writer, assign, ranges_of, shifted
+from tcl.gradients.forward import Forward, Names, Writer, assign, names_below, ranges_of, shifted
 from tcl.gradients.invert import Inversion, Subscript
 from tcl.gradients.phases import Phased, phased
 from tcl.gradients.polynomials import ZERO, Range, of_atom, poly_tree
 from tcl.gradients.propagate import Conditions, Propagation, Term
-from tcl.gradients.ranges import Formulas
+from tcl.gradients.ranges import Box, Formulas
 from tcl.gradients.terms import Integers, combined, under
 from tcl.gradients.trees import (
+    Product,
     apply,
     binary,
     conjuncts,
@@ -26,6 +27,7 @@ from tcl.gradients.trees import (
     over,
     put,
     rebuilt,
+    size_of,
     times,
 )
 from tcl.gradients.versions import Step, Version
@@ -48,6 +50,15 @@ class Share:
     """Indices that ``value`` is summed over."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Quotient:
+    """A quotient that is known where conditions hold."""
+
+    factors: Product
+    conditions: Conditions
+    there: ast.Expr
+
+
 @dataclass(slots=True)
 class Backward:
     """Writes the statements of the backward pass."""
@@ -64,6 +75,7 @@ class Backward:
     """Of the names of gradients."""
     shares: dict[Version, list[Share]] = field(default_factory=dict)
     statements: list[ast.Assign] = field(default_factory=list)
+    finished: dict[Version, list[Share]] = field(default_factory=dict)
 
     def run(self) -> None:
         """All statements, last to first; then the gradients of inputs are all of their shares."""
@@ -90,8 +102,10 @@ class Backward:
     # --- one statement ---
 
     def _backward_step(self, step: Step) -> None:
-        gradient = self.gradient(step.after, self._adjoint_name(step.after))
         writer = self.forward.writer(step)
+        gradient = self.gradient(
+            step.after, self._adjoint_name(step.after), inline=self._goes_on(step)
+        )
         own = [name(writer.renamed.get(i, i)) for i in step.statement.indices]
         seed = gradient(own)
         if step.keeps and step.before in self.active:
@@ -101,10 +115,21 @@ class Backward:
         )
         terms = list(self._terms(step, propagation, writer, seed, own))
         by_read: dict[c.Read, list[Term]] = {}
+        quotients = self._quotients(step)
         for term in terms:
-            by_read.setdefault(term.read, []).append(term)
+            value = _with_quotients(term, quotients)
+            by_read.setdefault(term.read, []).append(replace(term, value=value))
         for read, its in by_read.items():
             self._reads(step, writer, read, its)
+
+    def _goes_on(self, step: Step) -> bool:
+        """Whether what is read gets its gradient at the same points, where nothing is summed."""
+        everything = {*step.statement.all_indices}
+        return all(
+            everything <= {s.name for s in read.subscripts if isinstance(s, c.Index)}
+            for read in reads(step.statement)
+            if step.version(read.tensor) in self.active
+        )
 
     def _adjoint_name(self, version: Version) -> str:
         tensor, number_ = version
@@ -144,6 +169,26 @@ class Backward:
                 yield replace(term, value=found)
             else:
                 yield term
+
+    def _quotients(self, step: Step) -> list[_Quotient]:
+        """Quotients that the derived def is given, as read at the points of a step:
+        ``exp(X(n, d) - m(n)) / total(n)`` is the softmax itself."""
+        found = []
+        for other in self.steps:
+            statement = other.statement
+            rhs, writer = statement.rhs, self.forward.writer(other)
+            conditions: tuple[ast.Expr, ...] = ()
+            if isinstance(rhs, c.Select):
+                conditions, rhs = (writer.tree(rhs.condition),), rhs.then
+            if statement.op != "=" or not (isinstance(rhs, c.Binary) and rhs.op == "/"):
+                continue
+            known = all(self.forward.is_kept(other.version(r.tensor)) for r in reads(statement))
+            alike = all(step.ranges.get(i) == other.ranges[i] for i in statement.indices)
+            plain = not self.forward.renamed(other) and rhs.type.bits != 16
+            if known and alike and plain and other.whole and self.forward.is_kept(other.after):
+                there = self.forward.read(other.after, [name(i) for i in statement.indices])
+                found.append(_Quotient(Product.of(writer.tree(rhs)), conditions, there))
+        return found
 
     def _pass_on_kept(self, step: Step, gradient: Reading) -> None:
         """What the target held and still holds passes its gradient on."""
@@ -408,11 +453,11 @@ class Backward:
 
     # --- gradients of tensors ---
 
-    def gradient(self, version: Version, wanted: str) -> Reading:
+    def gradient(self, version: Version, wanted: str, *, inline: bool = False) -> Reading:
         """The gradient of a version: where it is one element of another tensor that, else a tensor
-        that is computed."""
-        shares = self.shares[version]
-        if len(shares) == 1 and _is_element(shares[0]):
+        that is computed. ``inline``: whether a short expression may stand in its place."""
+        shares = self._final_shares(version, wanted)
+        if len(shares) == 1 and (_is_element(shares[0]) or (inline and _is_short(shares[0]))):
             (share,) = shares
 
             def element(indices: list[ast.Expr]) -> ast.Expr:
@@ -426,7 +471,7 @@ class Backward:
     def compute(self, version: Version, target: str) -> None:
         """The statements that add up all shares of a gradient."""
         box = self.formulas.boxes[version[0]]
-        shares = _merged(self._shares_of_same_indices(self.shares[version]))
+        shares = self._final_shares(version, target)
         indices = list(shares[0].indices)
         own = dict(zip(indices, box, strict=True))
         for place, share in enumerate(shares):
@@ -434,6 +479,40 @@ class Backward:
             op = "=" if first and not share.summed else "+=!" if first else "+="
             ranges = ranges_of({**own, **share.summed})
             self.statements.append(assign(target, indices, op, share.value, ranges))
+
+    def _final_shares(self, version: Version, wanted: str) -> list[Share]:
+        """All shares of a gradient, one for each set of indices that is summed over."""
+        if version not in self.finished:
+            shares = _merged(self._shares_of_same_indices(self.shares[version]))
+            box = self.formulas.boxes[version[0]]
+            parted = [self._without_factors(share, box, wanted) for share in shares]
+            self.finished[version] = _merged(sorted(parted, key=lambda s: bool(s.summed)))
+        return self.finished[version]
+
+    def _without_factors(self, share: Share, box: Box, wanted: str) -> Share:
+        """The share of a sum with factors that are the same in all of its terms in front of it: of
+        what takes time to compute, and where the sum is alone or a plain product."""
+        types = {t.type for t in self.formulas.checked.tensors.values() if t.type.is_float}
+        conditions, value = _parted(share.value)
+        own = {n for each in conditions for n in names_below(each)}
+        if not share.summed or len(types) > 1 or own & share.summed.keys():
+            return share
+        product = Product.of(value)
+        inner, outer = product.parted(
+            lambda factor: bool(names_below(factor) & share.summed.keys())
+        )
+        reads_float = any(isinstance(f, ast.Apply) and f.name not in BUILTINS for f in inner.above)
+        if not reads_float or not _takes_time(outer):
+            return share
+        if any(type_.bits == 16 for type_ in types):  # rounded where it is stored
+            return share
+        target = self.names.fresh(f"{wanted}_sum")
+        ranges = ranges_of({**dict(zip(share.indices, box, strict=True)), **share.summed})
+        total = under(conditions, inner.tree())
+        self.statements.append(assign(target, list(share.indices), "+=!", total, ranges))
+        there = apply(target, *map(name, share.indices))
+        whole = replace(outer, above=(there, *outer.above)).tree()
+        return Share(share.indices, under(conditions, whole), {})
 
     def _shares_of_same_indices(self, shares: list[Share]) -> list[Share]:
         """The shares with the same indices, those that are not summed first."""
@@ -485,6 +564,40 @@ def _is_element(share: Share) -> bool:
     arguments = value.arguments if isinstance(value, ast.Apply) else ()
     plain = ast.Name | ast.Number | ast.Binary
     return all(isinstance(node, plain) for a in arguments for node in walk.walk(a))
+
+
+def _is_short(share: Share) -> bool:
+    """Whether a share is a short expression that is computed in no time."""
+    plain = ast.Name | ast.Number | ast.Binary | ast.Unary | ast.Cast
+    if share.summed or size_of(share.value) > SHORT:
+        return False
+    return all(
+        isinstance(n, plain) or (isinstance(n, ast.Apply) and n.name not in BUILTINS)
+        for n in walk.walk(share.value)
+    )
+
+
+SHORT = 16
+"""Nodes of an expression that stands in the place of a tensor."""
+
+
+def _takes_time(product: Product) -> bool:
+    """Whether factors are better multiplied with a sum than with its terms: those with functions,
+    and quotients by what is read."""
+    nodes = [n for factor in product.factors for n in walk.walk(factor)]
+    if any(isinstance(n, ast.Apply) and n.name in BUILTINS for n in nodes):
+        return True
+    return any(isinstance(n, ast.Apply) for factor in product.below for n in walk.walk(factor))
+
+
+def _with_quotients(term: Term, known: list[_Quotient]) -> ast.Expr:
+    """A term's value with quotients that are known in the place of what they are."""
+    value = term.value
+    for quotient in known:
+        rest = Product.of(value).without(quotient.factors)
+        if rest is not None and {*quotient.conditions} <= {*term.conditions}:
+            value = replace(rest, above=(*rest.above, quotient.there)).tree()
+    return value
 
 
 def _in_range(index: str, range_: Range, axis: Range) -> list[ast.Expr]:

@@ -242,9 +242,13 @@ def assign(
 def names_in(statement: ast.Assign) -> Iterator[str]:
     """The names that a statement uses: tensors, sizes, indices, functions."""
     for expr in walk_ast.expressions(statement):
-        for node in walk_ast.walk(expr):
-            if isinstance(node, ast.Name | ast.Apply):
-                yield node.name
+        yield from names_below(expr)
+
+
+def names_below(tree: ast.Expr) -> set[str]:
+    """The names in an expression."""
+    nodes = walk_ast.walk(tree)
+    return {node.name for node in nodes if isinstance(node, ast.Name | ast.Apply)}
 
 
 def ranges_of(ranges: dict[str, tuple[Poly, Poly]]) -> list[ast.Where]:

@@ -13,8 +13,10 @@ from tcl.common.closest import closest
 from tcl.common.errors import ArgumentError
 from tcl.gradients.backward import Backward
 from tcl.gradients.forward import Forward, Names, names_in
+from tcl.gradients.hoist import hoisted
 from tcl.gradients.polynomials import Poly, of_atom, of_number
 from tcl.gradients.ranges import Formulas, infer
+from tcl.gradients.shifts import without_effect
 from tcl.gradients.terms import Integers
 from tcl.gradients.trees import NOWHERE, name, number
 from tcl.gradients.versions import Step, depending, steps_of
@@ -23,6 +25,19 @@ from tcl.grammar.ranges.inference import infer as infer_sized
 from tcl.grammar.syntax import ast
 from tcl.grammar.syntax.printer import to_text
 from tcl.grammar.tree import checked as c
+
+
+class NotSmoothError(ArgumentError):
+    """The gradient of an input that has none is asked for."""
+
+    def __init__(self, name: str, tensor: str, remedy: str) -> None:
+        """``remedy``: how a caller says that it is not."""
+        self.tensor = tensor
+        super().__init__(
+            f"the outputs of {name} do not depend smoothly on '{tensor}' (conditions, subscripts, "
+            "casts to integers and floor do not count), so that its gradient is zero everywhere; "
+            f"{remedy}"
+        )
 
 
 def grad(
@@ -67,6 +82,12 @@ def gradient_text(
     sizes: Mapping[str, int] | str | None = None,
 ) -> str:
     """As ``grad``, of a checked def."""
+    for statement in checked.statements:
+        if statement.place is not None:
+            raise ArgumentError(
+                f"data say where '{statement.target}' is written (a scatter), which no gradient "
+                "can be derived of yet"
+            )
     known = _known_sizes(checked, sizes)
     formulas = Formulas.of(checked, {n: of_number(value) for n, value in known.items()})
     steps = steps_of(checked, formulas)
@@ -88,7 +109,8 @@ def gradient_text(
     prefix = prefix_of(checked)
     seeds = {output: names.fresh(prefix + output) for output in seeded}
     made = {i: names.fresh(prefix + i) for i in inputs}
-    active = depending(steps, tuple(inputs))
+    ends = {(output, forward.final[output]) for output in seeded}
+    active = depending(steps, tuple(inputs), without_effect(steps, ends))
     backward = Backward(formulas, steps, forward, names, active, seeds, prefix)
     backward.run()
     reached = [i for i in inputs if (i, 0) in backward.shares]
@@ -102,8 +124,8 @@ def gradient_text(
 
 def prefix_of(checked: c.CheckedDef) -> str:
     """What the names of gradients begin with: ``d_``, or ``dd_`` in a def that has gradients."""
-    prefix = "d_"
-    while any(prefix + tensor in checked.tensors for tensor in checked.tensors):
+    prefix, taken = "d_", _taken(checked)
+    while any(prefix + tensor in taken for tensor in checked.tensors):
         prefix = f"d{prefix}"
     return prefix
 
@@ -163,11 +185,7 @@ def _check_reached(checked: c.CheckedDef, inputs: Sequence[str], reached: Sequen
             "count)"
         )
     if missing:
-        raise ArgumentError(
-            f"the outputs of {checked.name} do not depend smoothly on '{missing[0]}' (conditions, "
-            "subscripts, casts to integers and floor do not count), so that its gradient is zero "
-            f"everywhere; leave it out of wrt"
-        )
+        raise NotSmoothError(checked.name, missing[0], "leave it out of wrt")
 
 
 def _taken(checked: c.CheckedDef) -> set[str]:
@@ -197,7 +215,7 @@ class _Assembled:
         """Formula → the size symbol that a dimension of an input of the derived def is."""
         used = {n for s in backward.statements for n in names_in(s)}
         again = forward.statements(used)
-        self.statements = [*again, *backward.statements]
+        self.statements = hoisted([*again, *backward.statements], self.names)
         self.taken = [t for t in (*checked.inputs, *checked.outputs) if t.name in used]
         self.taken = [t for t in self.taken if t.name not in forward.again.values()]
 

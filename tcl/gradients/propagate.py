@@ -113,7 +113,11 @@ class Propagation:
 
     def _beside(self, expr: c.Expr) -> ast.Expr:
         """An operand beside a gradient, to whose type whole numbers are converted anyway."""
-        if isinstance(expr, c.Cast) and not expr.operand.type.is_float:
+        if (
+            isinstance(expr, c.Cast)
+            and not expr.operand.type.is_float
+            and _one_factor(expr.operand)
+        ):
             return self.tree(expr.operand)
         return whole(expr, self.tree(expr))
 
@@ -258,8 +262,22 @@ def whole(expr: c.Expr, tree: ast.Expr) -> ast.Expr:
     return tree
 
 
+def _one_factor(expr: c.Expr) -> bool:
+    """Whether a value can stand among other factors. ``x * (i / 2)`` is not ``x * i / 2``, where
+    whole numbers are divided."""
+    if expr.type.is_float:
+        return True
+    match expr:
+        case c.Unary(operand=operand):
+            return _one_factor(operand)
+        case c.Binary(op=op):
+            return op not in "*/"
+        case _:
+            return not isinstance(expr, c.LetRef)
+
+
 def needless_cast(cast_: c.Cast, other: c.Expr) -> bool:
     """Whether a conversion happens by itself beside another operand."""
-    if isinstance(other, c.Const | c.Cast):
+    if isinstance(other, c.Const | c.Cast) or not _one_factor(cast_.operand):
         return False
     return promote(cast_.operand.type, other.type) == cast_.type == other.type

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
-from functools import reduce
-from typing import Any, TypeAlias
+from collections.abc import Mapping, Sequence
+from typing import TypeAlias
 
 from tcl.common.dataclass import dataclass
 from tcl.gradients.polynomials import (
@@ -27,8 +25,9 @@ from tcl.gradients.trees import (
     name,
     number,
     opposite,
-    plus,
     size_of,
+    summed,
+    with_parts,
 )
 from tcl.grammar.syntax import ast, walk
 from tcl.grammar.syntax.printer import expr_text
@@ -53,7 +52,7 @@ def combined(terms: Sequence[Guarded]) -> ast.Expr:
         others = [(o, parts.pop(o)) for o in list(parts) if _exclusive(condition, o)]
         addends.append(_selected([(condition, value), *others[:1]]))
         parts |= dict(others[1:])
-    return reduce(plus, addends)
+    return summed(addends)
 
 
 def _selected(cases: list[tuple[ast.Expr, ast.Expr]]) -> ast.Expr:
@@ -140,12 +139,12 @@ class Integers:
             kept = self._needed(kept)
             condition = all_of([self.tidied(each) for each in kept])
             if condition is None and is_literal(tree.then):
-                return _with_parts(tree, self.tidied)
+                return with_parts(tree, self.tidied)
             if condition is None:
                 return self.tidied(tree.then)
             then, otherwise = self.tidied(tree.then), self.tidied(tree.otherwise)
             return ast.Select(condition, then, otherwise, NOWHERE)
-        return _with_parts(tree, self.tidied)
+        return with_parts(tree, self.tidied)
 
     def _sum(self, tree: ast.Expr, poly: Poly) -> ast.Expr:
         if poly in self.symbols:
@@ -214,7 +213,7 @@ class Integers:
                 if a is None or b is None:
                     return None
                 return a.times(b) if op == "*" else a.plus(b, 1 if op == "+" else -1)
-            case ast.Binary(op="/" | "min" | "max") if self._of_sizes(tree):
+            case ast.Binary(op="/" | "%" | "min" | "max") | ast.Select() if self._of_sizes(tree):
                 return of_atom(expr_text(tree))
             case _:
                 return None
@@ -235,11 +234,3 @@ _AS_DIFFERENCE = {
     "<": (-1, 1),
 }
 """Comparison → sign, least value of the difference."""
-
-
-def _with_parts(tree: ast.Expr, change: Callable[[ast.Expr], ast.Expr]) -> ast.Expr:
-    changed: dict[str, Any] = {}
-    for part in walk.parts(type(tree)):
-        inner = getattr(tree, part)
-        changed[part] = tuple(map(change, inner)) if isinstance(inner, tuple) else change(inner)
-    return replace(tree, **changed) if changed else tree

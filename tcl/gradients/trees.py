@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache, reduce
 from typing import Any
 
+from tcl.common.dataclass import dataclass
 from tcl.grammar.syntax import ast, walk
 from tcl.grammar.syntax.parser import parse
 from tcl.grammar.syntax.source import Span
@@ -139,6 +141,90 @@ def plus(left: ast.Expr, right: ast.Expr) -> ast.Expr:
     return binary("-", right, rest) if minus else binary("+", left, right)
 
 
+@dataclass(frozen=True, slots=True)
+class Product:
+    """``numerators / denominators``, with a minus in front or not."""
+
+    minus: bool
+    above: tuple[ast.Expr, ...]
+    below: tuple[ast.Expr, ...]
+
+    @staticmethod
+    def of(tree: ast.Expr) -> Product:
+        """A chain of products and quotients, taken apart."""
+        match tree:
+            case ast.Unary(op="-", operand=operand):
+                inner = Product.of(operand)
+                return replace(inner, minus=not inner.minus)
+            case ast.Binary(op="*", left=left, right=right):
+                a, b = Product.of(left), Product.of(right)
+                return Product(a.minus != b.minus, a.above + b.above, a.below + b.below)
+            case ast.Binary(op="/", left=left, right=right):
+                a, b = Product.of(left), Product.of(right)
+                return Product(a.minus != b.minus, a.above + b.below, a.below + b.above)
+            case _:
+                return Product(False, () if is_number(tree, 1) else (tree,), ())
+
+    def tree(self) -> ast.Expr:
+        """The chain again: what is multiplied before what is divided by, numbers as one."""
+        numbers = [f.value for f in self.above if isinstance(f, ast.Number)]
+        rest: Sequence[ast.Expr] = self.above
+        if len(numbers) > 1:
+            rest = [number(math.prod(numbers)), *(f for f in rest if not isinstance(f, ast.Number))]
+        found = reduce(times, rest, number(1))
+        found = reduce(over, self.below, found)
+        return negative(found) if self.minus else found
+
+    @property
+    def factors(self) -> tuple[ast.Expr, ...]:
+        """All of them."""
+        return self.above + self.below
+
+    def parted(self, first: Callable[[ast.Expr], bool]) -> tuple[Product, Product]:
+        """The factors for which ``first`` holds, and the others, with the minus."""
+
+        def of(holds: bool) -> Product:
+            sides = [[f for f in side if first(f) == holds] for side in (self.above, self.below)]
+            return Product(self.minus and not holds, tuple(sides[0]), tuple(sides[1]))
+
+        return of(True), of(False)
+
+    def without(self, other: Product) -> Product | None:
+        """The rest, if all of another one's factors are here."""
+        above, below = list(self.above), list(self.below)
+        for rest, its in ((above, other.above), (below, other.below)):
+            for each in its:
+                if each not in rest:
+                    return None
+                rest.remove(each)
+        return Product(self.minus != other.minus, tuple(above), tuple(below))
+
+    def common(self, other: Product) -> Product:
+        """The factors, of what is read or computed, that both have."""
+
+        def both(one: Sequence[ast.Expr], two: Sequence[ast.Expr]) -> tuple[ast.Expr, ...]:
+            left, found = list(two), []
+            for each in one:
+                if each in left and not is_literal(each):
+                    left.remove(each)
+                    found.append(each)
+            return tuple(found)
+
+        return Product(False, both(self.above, other.above), both(self.below, other.below))
+
+
+def summed(addends: Sequence[ast.Expr]) -> ast.Expr:
+    """Their sum, with the factors that all of them have in front of it: ``(a - b) * c``."""
+    products = [Product.of(each) for each in addends]
+    common = reduce(Product.common, products)
+    if len(set(addends)) == 1 or not (common.above or common.below):
+        return reduce(plus, addends)
+    rests = [each.without(common) for each in products]
+    rest = reduce(plus, [each.tree() for each in rests if each is not None])
+    found = reduce(times, common.above, rest)
+    return reduce(over, common.below, found)
+
+
 def opposite(condition: ast.Expr, *, of_integers: bool = False) -> ast.Expr:
     """What holds where a condition does not. A comparison of floats is turned only if a NaN makes
     no difference: ``==`` and ``!=``."""
@@ -177,16 +263,18 @@ def guarded(conditions: list[ast.Expr], value: ast.Expr) -> ast.Expr:
 # --- changing ---
 
 
-def rebuilt(tree: ast.Expr, change: Callable[[ast.Expr], ast.Expr]) -> ast.Expr:
-    """``tree`` with ``change`` applied to every node, children first."""
+def with_parts(tree: ast.Expr, change: Callable[[ast.Expr], ast.Expr]) -> ast.Expr:
+    """``tree`` with ``change`` applied to what it is made of."""
     changed: dict[str, Any] = {}
     for part in walk.parts(type(tree)):
         inner = getattr(tree, part)
-        if isinstance(inner, tuple):
-            changed[part] = tuple(rebuilt(each, change) for each in inner)
-        else:
-            changed[part] = rebuilt(inner, change)
-    return change(replace(tree, **changed) if changed else tree)
+        changed[part] = tuple(map(change, inner)) if isinstance(inner, tuple) else change(inner)
+    return replace(tree, **changed) if changed else tree
+
+
+def rebuilt(tree: ast.Expr, change: Callable[[ast.Expr], ast.Expr]) -> ast.Expr:
+    """``tree`` with ``change`` applied to every node, children first."""
+    return change(with_parts(tree, lambda inner: rebuilt(inner, change)))
 
 
 def put(tree: ast.Expr, values: Mapping[str, ast.Expr]) -> ast.Expr:

@@ -97,12 +97,14 @@ def _plain(statement: c.Statement) -> c.Statement:
     return replace(statement, op="=", initialise=False, rhs=rhs)
 
 
-def depending(steps: list[Step], wrt: tuple[str, ...]) -> frozenset[Version]:
-    """The versions that depend smoothly on inputs."""
+def depending(
+    steps: list[Step], wrt: tuple[str, ...], but: frozenset[Version] = frozenset()
+) -> frozenset[Version]:
+    """The versions that depend smoothly on inputs, and not through those of ``but`` alone."""
     found = {(name, 0) for name in wrt}
     for step in steps:
         reads = smooth_reads(step.statement.rhs, step.lets)
         through = any(step.version(read.tensor) in found for read in reads)
-        if through or (step.keeps and step.before in found):
+        if step.after not in but and (through or (step.keeps and step.before in found)):
             found.add(step.after)
     return frozenset(found)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import cache
 from typing import Any
 
 import jax
@@ -15,11 +15,10 @@ from tcl.arrays.user_input import SourceLike, check_flag, in_order
 from tcl.codegen.common.dtypes import numpy_dtype
 from tcl.common.errors import ArgumentError
 from tcl.common.shown import kind_of
-from tcl.executors.dispatch import Kernels
-from tcl.executors.functional import settled_options
-from tcl.executors.gradients import Roles, roles
-from tcl.executors.results import results_class
-from tcl.executors.settings import OptionsLike, Settings
+from tcl.executors.calls import results_class
+from tcl.executors.dispatch import Kernels, OptionsLike, Settings, settled_options
+from tcl.executors.gradients import derived_gradient, given_gradient
+from tcl.gradients.grad import NotSmoothError
 from tcl.grammar.tree.checked import CheckedDef
 from tcl.jax.primitive import Operation, as_declared, primitive
 
@@ -41,11 +40,11 @@ def call(
     """A def as a function of JAX's arrays on a CPU, which returns new ones.
 
     It works as it is, under ``jax.jit``, ``jax.vmap`` (a call for each element of the batch),
-    ``jax.eval_shape``, ``jax.lax.scan``, ``cond`` and the like, and, where ``backward`` names the
-    def of the same text that computes gradients, under ``jax.grad`` and ``jax.vjp``; ``tcl docs
-    jax`` says what that def takes. A kernel is compiled when a program is, for its sizes.
-    ``wanted`` names the outputs that are returned, in its order; memory for the others, needed only
-    on the way, is kept.
+    ``jax.eval_shape``, ``jax.lax.scan``, ``cond`` and the like, and under ``jax.grad`` and
+    ``jax.vjp``. Gradients are derived, as by ``tcl.grad``; ``backward`` names a def of the same
+    text that computes them instead, and ``tcl docs jax`` says what it takes. A kernel is compiled
+    when a program is, for its sizes. ``wanted`` names the outputs that are returned, in its order;
+    memory for the others, needed only on the way, is kept.
 
     ``options``, ``threads``, ``nearest``, ``strict``, ``relax`` and ``varying`` are as for
     ``tcl.define``, without factories that are functions; nothing is ever tuned. JAX traces and
@@ -76,23 +75,8 @@ class Function:
         settings = replace(kernels.settings, threads=settings.threads)
         self._given = kernels.source, entry_point, settings, backward, wanted, unchecked
         self._checked = checked = kernels.definition(entry_point)
-        missing = (
-            f"{checked.name} has no gradient; name a def that computes it, "
-            "tcl.jax.call(..., backward=NAME)"
-        )
-        its = None if backward is None else kernels.definition(backward)
-        if its is not None:
-            missing = (
-                f"the gradient of {checked.name} is {its.name}, which has no gradient of its own: "
-                "such a function can be differentiated once"
-            )
-        operation = partial(Operation, kernels, missing=missing, unchecked=unchecked)
-        forward = operation(checked, wanted)
-        function = _function(forward)
-        if its is not None:
-            fit = roles(checked, forward.returned, its)
-            saving = operation(checked, [t.name for t in forward.returned] + [*fit.also])
-            function = _differentiable(function, saving, operation(its, fit.makes), fit)
+        forward = Operation(kernels, checked, wanted, unchecked=unchecked)
+        function = _differentiable(kernels, settings, forward, backward, unchecked=unchecked)
 
         def run(*inputs: Any) -> Any:
             return function(*as_declared(forward, inputs))
@@ -168,13 +152,49 @@ def _function(forward: Operation) -> Any:
     return run
 
 
-def _differentiable(run: Any, saving: Operation, gradient: Operation, fit: Roles) -> Any:
-    """The function with its gradient. ``saving`` returns what the gradient takes and a call does
-    not return, ``fit.also``, behind the outputs."""
-    declared = saving.checked.inputs
-    returned = saving.returned[: len(saving.returned) - len(fit.also)]
-    single = len(returned) == 1
-    results = results_class(saving.checked.name, tuple(t.name for t in returned))
+def _differentiable(
+    kernels: Kernels,
+    settings: Settings,
+    forward: Operation,
+    backward: str | None,
+    *,
+    unchecked: bool,
+) -> Any:
+    """The operation as a function with a gradient: by the def ``backward`` of the same text, else
+    by the one that is derived, when somebody differentiates. Raises ``ArgumentError`` for a def
+    ``backward`` that does not fit."""
+    checked, returned = forward.checked, forward.returned
+    given = None
+    if backward is not None:
+        given = given_gradient(kernels, settings, checked, returned, backward)
+    names, single = [t.name for t in returned], len(returned) == 1
+    results = results_class(checked.name, tuple(names))
+
+    try:
+        gradient = given or derived_gradient(kernels, settings, checked, returned)
+    except ArgumentError as error:
+        missing = (
+            f"{checked.name} has no gradient that can be derived: {error}; name a def that "
+            "computes it, tcl.jax.call(..., backward=NAME)"
+        )
+        return _refusing(checked, _function(forward), lambda _: missing)
+    fit = gradient.roles
+
+    @cache
+    def saving() -> Any:
+        """What makes all that the gradient takes. A second derivative goes through it, too."""
+        if not fit.also:
+            return differentiable
+        operation = Operation(kernels, checked, [*names, *fit.also], unchecked=unchecked)
+        return _differentiable(kernels, settings, operation, None, unchecked=unchecked)
+
+    @cache
+    def made() -> tuple[Operation, Any]:
+        """The gradient, which can be differentiated in its turn."""
+        its, own = gradient.backward, gradient.settings
+        operation = Operation(gradient.kernels, its, fit.makes, unchecked=unchecked)
+        function = _differentiable(gradient.kernels, own, operation, None, unchecked=unchecked)
+        return operation, function
 
     def taken(kept: Sequence[Any], like_outputs: Sequence[Any]) -> list[Any]:
         """What the gradient takes, of gradients of the outputs, or of types of these."""
@@ -183,26 +203,70 @@ def _differentiable(run: Any, saving: Operation, gradient: Operation, fit: Roles
         return [known[place] for place in fit.takes]
 
     def forwards(*inputs: Any) -> tuple[Any, list[Any]]:
-        _check_types(saving.checked)
-        tensors = (*inputs, *primitive.bind(*inputs, operation=saving))
+        _check_types(checked)
+        tensors = (*inputs, *_as_tuple(saving()(*inputs)))
         outputs = tensors[len(inputs) :][: len(returned)]
         kept = [tensors[place] for place in fit.kept]
         types = [[jax.typeof(each) for each in side] for side in (kept, outputs)]
-        pairs = zip(declared, inputs, strict=True)
-        floats = [(t.name, np.shape(each)) for t, each in pairs if t.type.is_float]
-        for made, (name, shape) in zip(gradient.outputs(taken(*types)), floats, strict=True):
-            if made.shape != shape:
+        triples = zip(checked.inputs, inputs, fit.has, strict=True)
+        wanted = [(t.name, np.shape(each)) for t, each, has in triples if has]
+        operation, _ = made()
+        for each, (name, shape) in zip(operation.outputs(taken(*types)), wanted, strict=True):
+            if each.shape != shape:
                 raise ArgumentError(
-                    f"{gradient} returns a gradient of shape {made.shape} for '{name}' of "
-                    f"{saving}, whose shape is {shape}"
+                    f"{operation} returns a gradient of shape {each.shape} for '{name}' of "
+                    f"{forward}, whose shape is {shape}"
                 )
         return outputs[0] if single else results(*outputs), kept
 
     def backwards(kept: list[Any], cotangents: Any) -> tuple[Any, ...]:
-        given = taken(kept, (cotangents,) if single else cotangents)
-        rest = iter(primitive.bind(*given, operation=gradient))
-        return tuple(next(rest) if t.type.is_float else None for t in declared)
+        rest = iter(_as_tuple(made()[1](*taken(kept, _as_tuple(cotangents)))))
+        return tuple(next(rest) if has else None for has in fit.has)
 
-    differentiable = jax.custom_vjp(run)
+    def rough(tensor: str) -> str:
+        remedy = f"give it jax.lax.stop_gradient({tensor})"
+        return str(NotSmoothError(checked.name, tensor, remedy))
+
+    differentiable = jax.custom_vjp(_function(forward))
     differentiable.defvjp(forwards, backwards)
-    return differentiable
+    return _refusing(checked, differentiable, rough, fit.has)
+
+
+def _refusing(
+    checked: CheckedDef, run: Any, missing: Callable[[str], str], has: Sequence[bool] = ()
+) -> Any:
+    """The function, which refuses to be differentiated by floating-point inputs that have no
+    gradient: ``missing`` says why, by their names; ``has``: whether each input has one."""
+    refusals = {
+        place: _without_gradient(missing(tensor.name))
+        for place, tensor in enumerate(checked.inputs)
+        if tensor.type.is_float and not (has and has[place])
+    }
+    if not refusals:
+        return run
+
+    def same(x: Any) -> Any:
+        return x
+
+    def guarded(*inputs: Any) -> Any:
+        return run(*(refusals.get(place, same)(each) for place, each in enumerate(inputs)))
+
+    return guarded
+
+
+def _without_gradient(missing: str) -> Any:
+    """The identity, which refuses to be differentiated."""
+
+    @jax.custom_jvp  # type: ignore[untyped-decorator]
+    def same(x: Any) -> Any:
+        return x
+
+    @same.defjvp  # type: ignore[untyped-decorator]
+    def refuse(*_: Any) -> Any:
+        raise ArgumentError(missing)
+
+    return same
+
+
+def _as_tuple(found: Any) -> tuple[Any, ...]:
+    return found if isinstance(found, tuple) else (found,)

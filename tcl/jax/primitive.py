@@ -16,7 +16,7 @@ from typing import Any, cast
 import jax
 import numpy as np
 from jax.extend.core import Primitive
-from jax.interpreters import ad, batching, mlir
+from jax.interpreters import batching, mlir
 from jax.sharding import ManualAxisType, NamedSharding, PartitionSpec
 
 from tcl.arrays.arguments import Wanted, check_count, wanted_places
@@ -27,9 +27,8 @@ from tcl.codegen.cpu.run.ready import ingredients
 from tcl.common.errors import ArgumentError
 from tcl.common.forks import free_lock
 from tcl.executors.calls import contiguous
-from tcl.executors.dispatch import Kernels
+from tcl.executors.dispatch import Kernels, check_functional
 from tcl.executors.executor import Executor
-from tcl.executors.functional import check_functional
 from tcl.executors.varying import VaryingExecutor
 from tcl.grammar.tree.checked import CheckedDef
 from tcl.jax.handler import Handler
@@ -43,19 +42,17 @@ class Operation:
         kernels: Kernels,
         checked: CheckedDef,
         wanted: Wanted,
-        missing: str,
         *,
         unchecked: bool,
     ) -> None:
-        """``missing`` says why it has no gradient of its own. Raises ``ArgumentError`` for a def
-        that is no function of arrays, and for ``wanted`` that names none of its outputs."""
+        """Raises ``ArgumentError`` for a def that is no function of arrays, and for ``wanted`` that
+        names none of its outputs."""
         check_functional(checked, "a function of JAX")
         self.checked = checked
         everything = range(len(checked.outputs))
         self._places = everything if wanted is None else wanted_places(checked, wanted)
         self.returned = tuple(checked.outputs[place] for place in self._places)
         """Its outputs."""
-        self.missing = missing
         self._kernels = kernels
         self._unchecked = unchecked
         self.eager = jax.jit(lambda *inputs: primitive.bind(*inputs, operation=self))
@@ -226,13 +223,8 @@ def _batched(inputs: Sequence[Any], axes: Sequence[Any], *, operation: Operation
     return outputs, [0] * len(outputs)
 
 
-def _differentiated(*_: Any, operation: Operation, **__: Any) -> Any:
-    raise ArgumentError(operation.missing)
-
-
 primitive.def_impl(_eager)
 primitive.def_abstract_eval(_abstract)
 mlir.register_lowering(primitive, _refuse)
 mlir.register_lowering(primitive, _lower, platform="cpu")
 batching.primitive_batchers[primitive] = _batched
-ad.primitive_jvps[primitive] = _differentiated

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable
 from statistics import median
 
+from tcl.codegen.options.knobs import Value
 from tcl.codegen.options.nest_options import OPTIONS
 from tcl.common.number_format import duration
 from tcl.html.charts import HALF, ChartDot, ChartLine, Ticks, bar, legend, times_chart
@@ -18,7 +19,6 @@ from tcl.report.data import Page
 from tcl.report.log import SearchLog, Try
 from tcl.report.outcome import sentence
 from tcl.tuner.model.knob_importance import Influence
-from tcl.tuner.space.knobs import Value
 
 KNOBS = {name: words for option in OPTIONS.values() for name, words in option.knobs.items()}
 """By the last part of a knob's name, without the number of an operand."""

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 from tcl.codegen.compiler import compiler_for
 from tcl.codegen.loopir.walk import operands
+from tcl.codegen.options.nest_options import OPTIONS
 from tcl.codegen.options.options import MappingOptions
 from tcl.common.dataclass import dataclass
 from tcl.common.errors import CacheError, TclError
@@ -37,14 +38,14 @@ from tcl.tuner.cache.key import CacheKey
 from tcl.tuner.cache.tuning_cache import TuningCache
 
 if TYPE_CHECKING:
-    from tcl.codegen.choose.cpu import prefetch_distances as ahead
     from tcl.codegen.loopir import ir, lower
+    from tcl.codegen.passes.cpu import prefetch
     from tcl.codegen.schedule.plan import Plan
     from tcl.tuner.cache import nearby
     from tcl.tuner.cache.nearby import Raced
     from tcl.tuner.model import subjects
 else:
-    ahead = Lazy("tcl.codegen.choose.cpu.prefetch_distances")
+    prefetch = Lazy("tcl.codegen.passes.cpu.prefetch")
     lower = Lazy("tcl.codegen.loopir.lower")
     nearby = Lazy("tcl.tuner.cache.nearby")
     subjects = Lazy("tcl.tuner.model.subjects")
@@ -58,8 +59,8 @@ GAIN = 1.04
 """How many times as fast as the default options have to be at their own sizes."""
 _DEARER = 1.02
 """How much more of the default's price they may have here than there."""
-_SAME = ("vectorize", "register", "dot", "mma", "skip", "stream", "fuse", "threads", "split")
-"""Options that say what program the default is. The others are sizes of its parts."""
+_SAME = tuple(name for name, option in OPTIONS.items() if not option.scaled)
+"""Options that say what program the default is."""
 
 
 def of_near_sizes(query: Query, otherwise: Callable[[], Chosen]) -> Chosen:
@@ -264,7 +265,7 @@ def fitted(options: MappingOptions, there: Plan[Any], here: Plan[Any]) -> Mappin
 def _next_blocks(plan: Plan[Any], nest: ir.Nest) -> list[int]:
     """Bytes to the next block of each operand; 0 for one that has none."""
     layouts = ((plan.program.tensor(o.ref.tensor).layout, o.ref) for o in operands(nest.point))
-    return [ahead.next_block(nest, layout, ref, plan.target) for layout, ref in layouts]
+    return [prefetch.next_block(nest, layout, ref, plan.target) for layout, ref in layouts]
 
 
 def _price(query: Query, options: MappingOptions) -> float:

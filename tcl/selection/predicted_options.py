@@ -10,10 +10,10 @@ the kernel itself.
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tcl.common.dataclass import dataclass
 from tcl.common.errors import ModelError
@@ -31,11 +31,12 @@ from tcl.tuner.cache.first_uses import Adviser
 if TYPE_CHECKING:
     from tcl.codegen.loopir import lower
     from tcl.tuner.model import lookup, ranking
+    from tcl.tuner.space.program_space import ProgramSpace
 else:
     lower, lookup = Lazy("tcl.codegen.loopir.lower"), Lazy("tcl.tuner.model.lookup")
     ranking = Lazy("tcl.tuner.model.ranking")
 
-_log = logger("executors")
+_log, _search_log = logger("executors"), logger("tuning")
 _TRIES = 3
 """Candidates that are compiled before the default is taken."""
 
@@ -138,3 +139,29 @@ def rank_candidates(query: Query) -> ranking.Ranking | None:
     about = query.name, query.key.sizes, path, taken
     _log.debug("%s on %s: candidates are ranked by %s in %.1f ms", *about)
     return candidates
+
+
+def model_to_start_from(
+    query: Query, backend: Any, space: ProgramSpace, warn: Callable[[str], object]
+) -> ranking.SearchPrior | None:
+    """The best model for the query's device, as a search of ``space`` asks it; None where there is
+    none, where it has not seen anything like this def or device, and for kernels of varying sizes,
+    which models do not know. ``warn`` is told of files that cannot be read."""
+    if query.classes:
+        return None
+    try:
+        found = lookup.lookup(query.device, models_folder())
+    except ModelError as error:
+        warn(f"the search starts from no model: {error}")
+        return None
+    if found is None:
+        return None
+    model, path, wrong = found
+    for sentence in wrong:
+        warn(f"{sentence}; {path} is asked instead")
+    prior = ranking.search_prior(
+        model, backend.program(), query.device, space, lookup.contents_identity((path,)), path.name
+    )
+    if prior is None:
+        _search_log.info("%s is unlike all that the model %s has learned from", query.name, path)
+    return prior

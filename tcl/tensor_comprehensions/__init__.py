@@ -230,6 +230,7 @@ class TC:
             return self(name, *inputs, outputs=outputs, unchecked=unchecked)
 
         run.__name__ = run.__qualname__ = name
+        vars(run)["origin"] = self, name  # from which make_autograd derives a gradient
         return run
 
 
@@ -239,13 +240,14 @@ def define(tc: str, mapping_options_factory: Factory) -> TC:
 
 
 def make_autograd(
-    forward_fun: Callable[..., Any], backward_fun: Callable[..., Any] | None
+    forward_fun: Callable[..., Any], backward_fun: Callable[..., Any] | None = None
 ) -> Callable[..., Any]:
     """A function with gradients, of torch's tensors.
 
     ``forward_fun(*inputs)`` computes the outputs, ``backward_fun(*inputs, *gradients)`` a gradient
     for each input, of the gradients of the outputs, which are made contiguous before. None stands
-    for an input that has no gradient.
+    for an input that has no gradient. With none it is derived, where ``forward_fun`` is a def,
+    ``T.f`` of ``T = define(...)``. Raises ``ArgumentError`` where it cannot be.
     """
     from tcl.tensor_comprehensions.autograd import differentiable
 

@@ -1,22 +1,42 @@
-"""``make_autograd``: a backward function that somebody wrote, as torch's autograd calls it."""
+"""``make_autograd``: a backward function, written by somebody or derived, as torch's autograd calls
+it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from functools import cache
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch.autograd.function import once_differentiable
 
 from tcl.common.errors import ArgumentError
 from tcl.common.plural import plural
+from tcl.gradients.grad import gradient_text, prefix_of
+from tcl.grammar.check.definitions import check
+
+if TYPE_CHECKING:
+    from tcl.tensor_comprehensions import TC
 
 
 def differentiable(
     forward_fun: Callable[..., Any], backward_fun: Callable[..., Any] | None
 ) -> Callable[..., Any]:
     """See ``tcl.tensor_comprehensions.make_autograd``."""
+    if backward_fun is None:
+        origin = getattr(forward_fun, "origin", None)
+        if origin is None:
+            raise ArgumentError(
+                "make_autograd was given no backward function, and derives one for a def alone: "
+                "make_autograd(T.f), where T = define(...)"
+            )
+        return _derived(*origin)
+    return _written(forward_fun, backward_fun)
 
+
+def _written(
+    forward_fun: Callable[..., Any], backward_fun: Callable[..., Any]
+) -> Callable[..., Any]:
     class Function(torch.autograd.Function):  # type: ignore[misc]
         @staticmethod
         def forward(ctx: Any, *inputs: Any) -> Any:
@@ -26,8 +46,6 @@ def differentiable(
         @staticmethod
         @once_differentiable  # type: ignore[untyped-decorator]
         def backward(ctx: Any, *gradients: Any) -> Any:
-            if backward_fun is None:
-                raise ArgumentError("make_autograd was given no backward function")
             inputs = ctx.saved_tensors
             found = backward_fun(*inputs, *(g.contiguous() for g in gradients))
             found = found if isinstance(found, tuple | list) else (found,)
@@ -38,6 +56,47 @@ def differentiable(
                     "None stands for an input that has none"
                 )
             return tuple(found)
+
+    def apply(*inputs: Any) -> Any:
+        return Function.apply(*inputs)
+
+    return apply
+
+
+def _derived(defs: TC, name: str) -> Callable[..., Any]:
+    """A def with the gradients that are derived for it, which have gradients themselves."""
+    checked = check(defs.tc)[name]
+    names = [t.name for t in (*checked.inputs, *checked.outputs)]
+    prefix = prefix_of(checked)
+
+    @cache
+    def gradient(wrt: tuple[str, ...]) -> tuple[list[str], list[str], Callable[..., Any]]:
+        """What the backward def takes and makes, and itself."""
+        text = gradient_text(checked, wrt)
+        ((its_name, its),) = check(text).items()
+        run = _derived(type(defs)(text, defs.mapping_options_factory), its_name)
+        return [t.name for t in its.inputs], [t.name for t in its.outputs], run
+
+    class Function(torch.autograd.Function):  # type: ignore[misc]
+        @staticmethod
+        def forward(ctx: Any, *inputs: Any) -> Any:
+            found = defs(name, *inputs)
+            outputs = found if isinstance(found, tuple | list) else (found,)
+            ctx.save_for_backward(*inputs, *outputs)
+            return found
+
+        @staticmethod
+        def backward(ctx: Any, *gradients: Any) -> Any:
+            pairs = zip(checked.inputs, ctx.needs_input_grad, strict=True)
+            wrt = tuple(t.name for t, needs in pairs if needs and t.type.is_float)
+            takes, makes, run = gradient(wrt)
+            known = dict(zip(names, ctx.saved_tensors, strict=True))
+            for tensor, each in zip(checked.outputs, gradients, strict=True):
+                known[prefix + tensor.name] = each.contiguous()
+            found = run(*(known[n] for n in takes))
+            each = found if isinstance(found, tuple | list) else (found,)
+            made = dict(zip(makes, each, strict=True))
+            return tuple(made.get(prefix + t.name) for t in checked.inputs)
 
     def apply(*inputs: Any) -> Any:
         return Function.apply(*inputs)

@@ -56,10 +56,8 @@ class _State:
     """What is switched on."""
 
     silent: bool = False
-    to_stderr: bool = False
-    tuner: bool = False
-    stages: set[str] = field(default_factory=set)
-    """Names of switches of ``STAGES``."""
+    on: set[str] = field(default_factory=set)
+    """Names of switches."""
     noted: set[str] = field(default_factory=set)
     """What ``note_once`` told about."""
 
@@ -101,65 +99,51 @@ def note_once(name: str, why: str) -> None:
         LOG.warning("%s changes nothing here: %s", name, why)
 
 
-def logtostderr(value: bool) -> None:
-    """Write what all loggers of tcl are told to standard error, from level INFO on."""
-    state.to_stderr = on("logtostderr", value)
-    _refresh()
-
-
-def _stage_switch(name: str, about: str) -> Callable[[bool], None]:
+def _switch(name: str, about: str) -> Callable[[bool], None]:
     def switch(value: bool) -> None:
-        (state.stages.add if on(name, value) else state.stages.discard)(name)
+        (state.on.add if on(name, value) else state.on.discard)(name)
         _refresh()
 
-    switch.__name__, switch.__doc__ = name, f"Show {about} that is compiled."
+    switch.__name__, switch.__doc__ = name, about
     return switch
 
 
-debug_lang = _stage_switch("debug_lang", "the ranges and shapes of every def")
-debug_halide = _stage_switch("debug_halide", "as loops, before any option is applied, every def")
-debug_tc_mapper = _stage_switch("debug_tc_mapper", "what each option comes to, of every def")
-dump_cuda = _stage_switch("dump_cuda", "the source, CUDA C++ or LLVM IR, of every kernel")
-dump_ptx = _stage_switch("dump_ptx", "the assembly, PTX or the CPU's, of every kernel")
+debug_lang = _switch("debug_lang", "Show the ranges and shapes of every def that is compiled.")
+debug_halide = _switch("debug_halide", "Show it as loops, before any option is applied.")
+debug_tc_mapper = _switch("debug_tc_mapper", "Show what each option comes to.")
+dump_cuda = _switch("dump_cuda", "Show the source, CUDA C++ or LLVM IR, of every kernel.")
+dump_ptx = _switch("dump_ptx", "Show the assembly, PTX or the CPU's, of every kernel.")
+debug_tuner = _switch("debug_tuner", "Show how searches go on, line by line.")
+logtostderr = _switch(
+    "logtostderr", "Write what all loggers of tcl are told to standard error, from level INFO on."
+)
 
 
-def debug_tuner(value: bool) -> None:
-    """Show how searches go on, line by line."""
-    state.tuner = on("debug_tuner", value)
-    _refresh()
+def _flags(name: str, known: tuple[str, ...] = ()) -> Callable[[str], None]:
+    def setter(value: str) -> None:
+        if text(name, value) not in (known or (value,)):
+            raise ArgumentError(f"{name} has to be nvrtc, nvcc or llvm, not {shown(value)}")
+        why = (
+            "kernels for a CPU are compiled by LLVM and those for a GPU by NVRTC, with flags fixed"
+        )
+        note_once(name, why)
+
+    setter.__name__, setter.__doc__ = name, "Accepted and noted."
+    return setter
 
 
-def cuda_compiler(value: str) -> None:
-    """Accepted and noted: ``nvrtc``, ``nvcc`` or ``llvm``."""
-    if text("cuda_compiler", value) not in ("nvrtc", "nvcc", "llvm"):
-        raise ArgumentError(f"cuda_compiler has to be nvrtc, nvcc or llvm, not {shown(value)}")
-    note_once("cuda_compiler", _COMPILERS)
-
-
-def llvm_flags(value: str) -> None:
-    """Accepted and noted."""
-    text("llvm_flags", value)
-    note_once("llvm_flags", _COMPILERS)
-
-
-def nvcc_flags(value: str) -> None:
-    """Accepted and noted."""
-    text("nvcc_flags", value)
-    note_once("nvcc_flags", _COMPILERS)
-
-
-_COMPILERS = "kernels for a CPU are compiled by LLVM and those for a GPU by NVRTC, with flags fixed"
+cuda_compiler = _flags("cuda_compiler", ("nvrtc", "nvcc", "llvm"))
+llvm_flags, nvcc_flags = _flags("llvm_flags"), _flags("nvcc_flags")
 
 SWITCHES: dict[str, Callable[[Any], None]] = {name: globals()[name] for name in __all__}
 
 
 def _refresh() -> None:
     """Show on standard error what is switched on: what somebody asks for is to be seen."""
-    if state.to_stderr:
-        wanted = {"tcl"}  # that of all rooms
-    else:
-        wanted = {"tcl.tuning"} if state.tuner else set()
-        wanted |= {LOG.name} if state.stages else set()
+    wanted = {"tcl.tuning"} if "debug_tuner" in state.on else set()
+    wanted |= {LOG.name} if state.on & STAGES.keys() else set()
+    if "logtostderr" in state.on:
+        wanted = {"tcl"}  # that of all packages
     for name in _shown.keys() - wanted:
         logging.getLogger(name).removeHandler(_handler)
         logging.getLogger(name).setLevel(_shown.pop(name))
@@ -172,7 +156,7 @@ def _refresh() -> None:
 @contextmanager
 def logged_from(level: int | None) -> Iterator[None]:
     """Write what is logged to standard error from this level on, meanwhile."""
-    if level is None or state.to_stderr or state.tuner:
+    if level is None or state.on & {"logtostderr", "debug_tuner"}:
         yield
         return
     log, handler = logging.getLogger("tcl"), _Stderr(level)

@@ -195,7 +195,8 @@ class Tuner:
             raise ArgumentError(f"the fourth argument is a TunerConfig, not {kind_of(config)}")
         start = own_options(options)
         arrays = detached("inputs", inputs)
-        logged = state.to_stderr or state.tuner or (config.level or logging.ERROR) <= logging.INFO
+        seen = state.on & {"logtostderr", "debug_tuner"}
+        logged = bool(seen) or (config.level or logging.ERROR) <= logging.INFO
         with logged_from(config.level):
             best = tcl.autotune(
                 self._tc,
@@ -250,7 +251,7 @@ def _layout(array: Any) -> tuple[Any, ...]:
 def _show(calls: Calls[Any]) -> None:
     """Tell what was switched on of a kernel that was compiled."""
     sized = calls.sized
-    for switch in sorted(state.stages):
+    for switch in sorted(state.on & STAGES.keys()):
         sizes = ", ".join(f"{name}={value}" for name, value in sized.sizes.items())
         title = f"{sized.checked.name}, {sizes}" if sizes else sized.checked.name
         LOG.info("%s: %s\n%s", title, STAGES[switch], _stage(STAGES[switch], calls))

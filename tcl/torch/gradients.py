@@ -1,56 +1,111 @@
-"""Gradients of an operator by a def that its author wrote, recorded outside the operator."""
+"""Gradients of an operator by a def of their own, recorded outside the operator.
+
+That def is another operator, and its gradients are derived when somebody differentiates twice.
+"""
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 
 from tcl.common.errors import ArgumentError
-from tcl.executors.gradients import Roles
-from tcl.torch.registration import Registered
+from tcl.executors.dispatch import Kernels, Settings
+from tcl.executors.gradients import Gradient, derived_gradient, given_gradient
+from tcl.gradients.grad import NotSmoothError
+from tcl.torch.registration import Registered, registered
 
 
-def recorded(forward: Registered, backward: Registered | None, roles: Roles | None) -> Any:
-    """The operator as a ``torch.autograd.Function``: asking for gradients is an error without a
-    backward def, and so is differentiating that one. ``forward`` returns what the backward def
-    takes and a call does not return, ``roles.also``, behind the outputs."""
-    checked = forward.checked
-    if backward is None or roles is None:
-        return _with_gradient(forward, None, f"{checked.name} has no gradient; {_REMEDY}")
-    missing = (
-        f"the gradient of {checked.name} is {backward.checked.name}, which has no gradient of its "
-        "own: an operator can be differentiated once"
-    )
-    unknown = _with_gradient(backward, None, missing)
-    gradient = backward.overload
-    # The compiler looks at what a function refers to: it knows lists of texts, and no defs.
-    returned = forward.returned[: len(forward.returned) - len(roles.also)]
-    floats = [t.type.is_float for t in returned]
-    wanted = [t.name if t.type.is_float else "" for t in checked.inputs]
-    takes, single = list(roles.takes), len(roles.makes) == 1
-    name, its_name = checked.name, backward.checked.name
+def recorded(
+    kernels: Kernels,
+    settings: Settings,
+    forward: Registered,
+    backward: str | None,
+    *,
+    unchecked: bool,
+) -> Callable[..., Any]:
+    """The operator as a function of which torch records gradients: by the def ``backward`` of the
+    same text, else by the one that is derived. Where there is none, asking for gradients is an
+    error. Raises ``ArgumentError`` for a def ``backward`` that does not fit."""
+    whole = _recorded(kernels, settings, forward, backward, None, unchecked=unchecked)
+    if backward is not None:
+        return whole
+    names = [t.name for t in forward.checked.inputs]
+    some: dict[tuple[str, ...], Callable[..., Any]] = {}
 
-    def backwards(saved: Sequence[Any], shapes: Sequence[Any], grads: Sequence[Any]) -> Any:
-        known = [*saved]
-        for grad, is_float in zip(grads, floats, strict=False):
-            if is_float:
-                known.append(grad)
-        given = [known[place] for place in takes]
-        found = unknown.apply(*given) if torch.is_grad_enabled() else gradient(*given)
-        rest = [found] if single else list(found)
-        results: list[Any] = []
-        for own, shape in zip(wanted, shapes, strict=True):
-            results.append(rest.pop(0) if own else None)
-            if own and results[-1].shape != shape:
+    def apply(*inputs: Any) -> Any:
+        # Nothing can be made while a program is traced, and a transform hides who needs gradients.
+        if torch.compiler.is_compiling() or torch._C._are_functorch_transforms_active():
+            return whole(*inputs)
+        pairs = zip(names, inputs, strict=True)
+        wrt = tuple([n for n, a in pairs if a.requires_grad and a.is_floating_point()])
+        if len(wrt) in (0, len(names)):
+            return whole(*inputs)
+        if wrt not in some:
+            some[wrt] = _recorded(kernels, settings, forward, None, wrt, unchecked=unchecked)
+        return some[wrt](*inputs)
+
+    return apply
+
+
+def _recorded(
+    kernels: Kernels,
+    settings: Settings,
+    forward: Registered,
+    backward: str | None,
+    wrt: Sequence[str] | None,
+    *,
+    unchecked: bool,
+) -> Callable[..., Any]:
+    """As ``recorded``; ``wrt``: the inputs that need gradients, all that have one if it is None."""
+    checked, returned = forward.checked, forward.returned
+    if backward is not None:
+        gradient = given_gradient(kernels, settings, checked, returned, backward)
+    else:
+        try:
+            gradient = derived_gradient(kernels, settings, checked, returned, wrt)
+        except NotSmoothError as error:
+            missing = str(NotSmoothError(checked.name, error.tensor, _detached(error.tensor)))
+            return _refusing(forward, missing)
+        except ArgumentError as error:
+            missing = f"{checked.name} has no gradient that can be derived: {error}; {_REMEDY}"
+            return _refusing(forward, missing)
+    fit, names = gradient.roles, [t.name for t in returned]
+    saving = forward
+    if fit.also:
+        wanted = [*names, *fit.also]
+        saving = registered(kernels, settings, checked.name, wanted, unchecked=unchecked)
+    # One that is derived can be differentiated again, which may take every input.
+    every = range(len(checked.inputs)) if backward is None and fit.also else ()
+    kept = sorted({*every, *fit.kept})
+
+    def of_all() -> _Backwards:
+        """By the gradients of what the backward def took and a call does not return, too: these
+        come where it is differentiated again."""
+        tensors = [*checked.inputs, *saving.returned]
+        held = [tensors[place].name for place in kept]
+        whole = derived_gradient(kernels, settings, checked, saving.returned, wrt, held)
+        for place in whole.roles.kept:
+            if place not in kept:
                 raise ArgumentError(
-                    f"{its_name} returns a gradient of shape {tuple(results[-1].shape)} for "
-                    f"'{own}' of {name}, whose shape is {tuple(shape)}"
+                    f"the second derivatives of {checked.name} need '{tensors[place].name}', "
+                    f"which {gradient.backward.name} does not take, so that it is not kept"
                 )
-        return tuple(results)
+        return _backwards(whole, saving, len(saving.returned), kept, unchecked=unchecked)
 
-    return _with_gradient(forward, backwards, "", roles)
+    backwards = _backwards(gradient, saving, len(names), kept, unchecked=unchecked)
+    function = _with_gradient(saving, backwards, "", kept, len(fit.also), _once(of_all))
+    count, also = len(names), len(fit.also)
+
+    def apply(*inputs: Any) -> Any:
+        found = function.apply(*inputs)
+        if not also:
+            return found
+        return found[0] if count == 1 else found[:count]
+
+    return apply
 
 
 _REMEDY = (
@@ -58,19 +113,100 @@ _REMEDY = (
     "torch.no_grad()"
 )
 
+_Made = TypeVar("_Made")
+
+_Backwards = Callable[[Any, Sequence[Any]], tuple[Any, ...]]
+"""Of what torch knows of the call, and the outputs' gradients."""
+
+
+def _backwards(
+    gradient: Gradient, forward: Registered, count: int, kept: Sequence[int], *, unchecked: bool
+) -> _Backwards:
+    """The gradients of the inputs by those of the first ``count`` outputs; ``kept``: the places
+    of tensors that are."""
+    fit, its, checked = gradient.roles, gradient.backward, forward.checked
+    operator = registered(
+        gradient.kernels, gradient.settings, its.name, fit.makes, unchecked=unchecked
+    )
+    overload = operator.overload
+    once = _refusing(
+        operator,
+        f"the gradient of {checked.name} is differentiated in a program that torch compiles, which "
+        "can be done once; do it outside of torch.compile",
+    )
+
+    again = _once(
+        lambda: recorded(gradient.kernels, gradient.settings, operator, None, unchecked=unchecked)
+    )
+    # The compiler looks at what a function refers to: it knows lists of texts, and no defs.
+    floats = [t.type.is_float for t in forward.returned[:count]]
+    names = [t.name for t in checked.inputs]
+    has, takes, single = list(fit.has), list(fit.takes), len(fit.makes) == 1
+    rough = [t.type.is_float and not it for t, it in zip(checked.inputs, has, strict=True)]
+    name, its_name, its_kept = checked.name, its.name, [kept.index(place) for place in fit.kept]
+
+    def backwards(ctx: Any, grads: Sequence[Any]) -> tuple[Any, ...]:
+        saved = ctx.saved_tensors
+        known = [saved[place] for place in its_kept]
+        for grad, is_float in zip(grads, floats, strict=False):
+            if is_float:
+                known.append(grad)
+        given = [known[place] for place in takes]
+        if not torch.is_grad_enabled():
+            found = overload(*given)
+        elif torch.compiler.is_compiling():
+            found = once(*given)
+        else:
+            found = again()(*given)
+        rest = [found] if single else list(found)
+        results: list[Any] = []
+        for place, shape in enumerate(ctx.shapes):
+            results.append(rest.pop(0) if has[place] else None)
+            if has[place] and results[-1].shape != shape:
+                raise ArgumentError(
+                    f"{its_name} returns a gradient of shape {tuple(results[-1].shape)} for "
+                    f"'{names[place]}' of {name}, whose shape is {tuple(shape)}"
+                )
+            if rough[place] and ctx.needs_input_grad[place]:
+                raise NotSmoothError(name, names[place], _detached(names[place]))
+        return tuple(results)
+
+    return backwards
+
+
+def _detached(tensor: str) -> str:
+    return f"give it {tensor}.detach()"
+
+
+def _refusing(operator: Registered, missing: str) -> Callable[..., Any]:
+    """The operator, which ``missing`` says has no gradient."""
+    function = _with_gradient(operator, None, missing)
+
+    def apply(*inputs: Any) -> Any:
+        return function.apply(*inputs)
+
+    return apply
+
+
+def _once(make: Callable[[], _Made]) -> Callable[[], _Made]:
+    """What ``make`` returns, made when it is needed. The compiler knows no caches."""
+    made = functools.cache(make)
+    return lambda: made()
+
 
 def _with_gradient(
     operator: Registered,
-    backwards: Callable[[Sequence[Any], Sequence[Any], Sequence[Any]], Any] | None,
+    backwards: _Backwards | None,
     missing: str,
-    roles: Roles | None = None,
+    kept: Sequence[int] = (),
+    also: int = 0,
+    of_all: Callable[[], _Backwards] | None = None,
 ) -> Any:
-    """An operator with its gradient, a function of the tensors that are kept, the inputs' shapes
-    and the outputs' gradients; ``missing`` says why there is none."""
+    """An operator with its gradient; ``missing`` says why there is none. ``kept``: the places of
+    tensors that ``backwards`` takes, ``also``: how many outputs a call does not return, ``of_all``:
+    a gradient by these, too."""
 
-    run = operator.overload
-    kept = list(roles.kept) if roles is not None else []
-    also = len(roles.also) if roles is not None else 0
+    run, places = operator.overload, list(kept)
 
     class Function(torch.autograd.Function):  # type: ignore[misc]
         generate_vmap_rule = True
@@ -84,16 +220,28 @@ def _with_gradient(
             if backwards is not None:
                 outputs = output if isinstance(output, tuple) else (output,)
                 tensors = (*inputs, *outputs)
-                ctx.save_for_backward(*[tensors[place] for place in kept])
+                ctx.save_for_backward(*[tensors[place] for place in places])
                 ctx.shapes = [each.shape for each in inputs]
-                if also:
+                if also and torch.compiler.is_compiling():
                     ctx.mark_non_differentiable(*outputs[-also:])
+                elif also:
+                    ctx.set_materialize_grads(False)
+                    ctx.made = [(each.shape, each.dtype, each.device) for each in outputs]
 
         @staticmethod
         def backward(ctx: Any, *grads: Any) -> Any:
             if backwards is None:
                 raise ArgumentError(missing)
-            return backwards(ctx.saved_tensors, ctx.shapes, grads)
+            if not also or torch.compiler.is_compiling():
+                return backwards(ctx, grads)
+            chosen = backwards
+            if of_all is not None and any(grad is not None for grad in grads[-also:]):
+                chosen = of_all()
+            whole = [
+                torch.zeros(shape, dtype=dtype, device=device) if grad is None else grad
+                for grad, (shape, dtype, device) in zip(grads, ctx.made, strict=True)
+            ]
+            return chosen(ctx, whole)
 
     Function.__name__ = Function.__qualname__ = operator.checked.name
     return Function

@@ -13,7 +13,7 @@ from tcl.common.closest import closest
 from tcl.common.errors import ArgumentError
 from tcl.common.plural import plural
 from tcl.common.shown import kind_of
-from tcl.executors.settings import OptionsLike
+from tcl.executors.dispatch import OptionsLike
 from tcl.torch.operator import op
 from tcl.torch.tensors import check_input
 

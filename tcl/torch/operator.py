@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
@@ -14,9 +13,7 @@ from torch.autograd import forward_ad
 from tcl.arrays.arguments import Wanted, check_count, input_array
 from tcl.arrays.user_input import SourceLike, check_flag, in_order
 from tcl.common.errors import ArgumentError
-from tcl.executors.dispatch import Kernels
-from tcl.executors.gradients import roles
-from tcl.executors.settings import OptionsLike, Settings
+from tcl.executors.dispatch import Kernels, OptionsLike, Settings
 from tcl.torch.gradients import recorded
 from tcl.torch.registration import NAMESPACE, registered
 from tcl.torch.stub import failures
@@ -41,9 +38,10 @@ def op(
 
     It works under ``torch.compile(fullgraph=True)``, ``torch.export``, ``torch.autocast`` (inputs
     of a floating-point type are converted to the one the def declares), ``torch.vmap`` (a call for
-    each element of the batch) and in CUDA graphs. ``backward`` names the def of the same text that
-    computes gradients; ``tcl docs torch`` says what it takes. ``wanted`` names the outputs that are
-    returned, in its order; memory for the others, needed only on the way, is kept.
+    each element of the batch) and in CUDA graphs. Gradients are derived, as by ``tcl.grad``;
+    ``backward`` names a def of the same text that computes them instead; ``tcl docs torch`` says
+    what it takes. ``wanted`` names the outputs that are returned, in its order; memory for the
+    others, needed only on the way, is kept.
 
     The same text, def and options give the same operator, of the same name, in every process: a
     program that was exported needs this call before it is loaded. ``options``, ``threads``,
@@ -79,21 +77,12 @@ class Operator:
         relax = None if settings.relax is None else tuple(sorted(kernels.relax))
         settings = replace(settings, options=kernels.options, relax=relax, varying=kernels.varying)
         self._given = (kernels.source, entry_point, settings, backward, wanted, unchecked)
-        operator = functools.partial(registered, kernels, settings, unchecked=unchecked)
-        forward = operator(entry_point, wanted)
-        fit, gradient, saving = None, None, forward
-        if backward is not None:
-            fit = roles(forward.checked, forward.returned, kernels.definition(backward))
-            gradient = operator(backward, fit.makes)
-            if fit.also:
-                saving = operator(entry_point, [t.name for t in forward.returned] + [*fit.also])
+        forward = registered(kernels, settings, entry_point, wanted, unchecked=unchecked)
         self.overload = forward.overload
         """The operator itself, ``torch.ops.tcl.NAME.default``. It knows of no gradients."""
         self.checked = forward.checked
         """The def."""
-        self._function = recorded(saving, gradient, fit)
-        self._returned = len(forward.returned) if saving is not forward else None
-        """Of what the function returns, where that is more than a call does."""
+        self._function = recorded(kernels, settings, forward, backward, unchecked=unchecked)
         self._numbers = any(t.rank == 0 for t in self.checked.inputs)
         self._forward = forward
         names = ", ".join(t.name for t in self.checked.inputs)
@@ -137,10 +126,7 @@ class Operator:
         check_count(self.checked, inputs)
         if torch.is_autocast_enabled(inputs[0].device.type):  # what is recorded is the conversion
             inputs = self._forward.cast(inputs)
-        found = self._function.apply(*inputs)
-        if self._returned is None:
-            return found
-        return found[0] if self._returned == 1 else found[: self._returned]
+        return self._function(*inputs)
 
     def _as_tensors(self, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
         """Numbers for inputs of rank 0 as tensors, on the device of the first tensor."""

@@ -25,9 +25,7 @@ from tcl.arrays.arguments import Wanted, wanted_places
 from tcl.codegen.options.options import MappingOptions
 from tcl.common.errors import ArgumentError
 from tcl.common.forks import free_lock
-from tcl.executors.dispatch import Kernels
-from tcl.executors.functional import check_functional, settled_options
-from tcl.executors.settings import Settings
+from tcl.executors.dispatch import Kernels, Settings, check_functional, settled_options
 from tcl.grammar.tree.canonical import canonical_text
 from tcl.grammar.tree.checked import CheckedDef
 from tcl.torch.cpu_kernels import CpuKernels

@@ -16,12 +16,10 @@ from sampling import swept
 
 from tcl.arrays.random_inputs import input_shape
 from tcl.codegen.common.dtypes import numpy_dtype
-from tcl.codegen.counters.accesses import Memory
 from tcl.codegen.counters.counts import KernelCounts, count_program
 from tcl.codegen.counters.places import Condition, Linear, Place
 from tcl.codegen.counters.prediction import LAUNCH, needed_in_flight, predict, roofline, share
-from tcl.codegen.counters.requests import matrix_wavefronts, sectors, wavefronts
-from tcl.codegen.counters.traffic import by_kind
+from tcl.codegen.counters.requests import Memory, by_kind, matrix_wavefronts, sectors, wavefronts
 from tcl.codegen.counters.walk import Walk
 from tcl.codegen.cuda.emit.emit import emit_program
 from tcl.codegen.cuda.emulator import compile_modules, why_not

@@ -15,8 +15,8 @@ from nests import sized
 from tcl.codegen.devices.cpu import CpuProfile
 from tcl.codegen.loopir.printer import show
 from tcl.codegen.options.kinds import WIDTHS, Flag
-from tcl.codegen.options.nest_options import OPTIONS, PLAIN, NestOptions
-from tcl.codegen.options.options import PRESETS, MappingOptions, OptionMethods
+from tcl.codegen.options.nest_options import OPTIONS, PLAIN, NestOptions, OptionMethods
+from tcl.codegen.options.options import PRESETS, MappingOptions
 from tcl.codegen.schedule.cpu import schedule
 from tcl.common.errors import OptionsError
 from tcl.grammar.ranges.sized import SizedDef

@@ -380,10 +380,12 @@ needs_readme = pytest.mark.skipif(not (ROOT / "README.md").exists(), reason="nee
 @needs_readme
 def test_the_error_in_the_readme_is_the_real_one() -> None:
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    text, error = re.findall(r'define\("""(.*?)"""|^```\n(mm\.tcl:.*?)\n```', readme, re.M | re.S)
+    ((text, error),) = re.findall(
+        r'define\("(def.*?)"\)\n```\n\n```\n(<string>:.*?)\n```', readme, re.DOTALL
+    )
     with pytest.raises(SourceError) as caught:
-        check(text[0].replace("+=!", "="), "mm.tcl")
-    assert str(caught.value) == error[1]
+        check(text)
+    assert str(caught.value) == error
 
 
 @needs_readme

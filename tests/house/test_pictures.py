@@ -105,6 +105,12 @@ def test_the_benchmark_is_of_the_committed_result() -> None:
     assert report.date[:10] in said
 
 
+def test_the_table_is_of_the_committed_result() -> None:
+    report = Report.from_json(json.loads(picture.TABLE_RESULT.read_text("utf-8")))
+    (table,) = picture.IN_README.findall(README)
+    assert table == picture.readme_table(report) and table.count("\n|") >= 6
+
+
 def test_ratios_are_of_the_best_known_options() -> None:
     report = Report.from_json(json.loads(picture.RESULT.read_text("utf-8")))
     for row in report.results:

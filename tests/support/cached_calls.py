@@ -25,7 +25,7 @@ from comparing import check_equal, outputs_of
 from cpu_kernels import random_options
 
 import tcl
-from tcl.backends.cpu_backend import CpuBackend
+from tcl.backends.program_backend import CpuBackend
 from tcl.codegen.reference import compile_reference
 from tcl.executors.call_kernels import size
 from tcl.grammar.ranges.sized import SizedDef

@@ -91,6 +91,20 @@ def random_options(
         outer, inner = (tuple(rng.sample(range(rank), rank)) for _ in range(2))
         lanes = (rng.randrange(rank), rng.choice([1, 2, 4, 8, 16])) if rank else None
         tile = tuple(rng.choice([0, 1, 2, 3, 4, 5, 8]) for _ in range(rank))
+        if nest.running is not None:  # reductions go through their points in order, inside
+            results = sum(not d.reduction for d in nest.dims)
+            tile = tile[:results]
+            outer, inner = (
+                (*(k for k in order if k < results), *range(results, rank))
+                for order in (outer, inner)
+            )
+            lanes = rng.choice([(rng.randrange(results), 8) if results else None, lanes, None])
+            if not accepted(
+                sized,
+                MappingOptions().with_nest(position, NestOptions(vectorize=lanes)),
+                device or host_cpu(),
+            ):
+                lanes = None
         own = NestOptions(tile, outer, inner, lanes)
         chosen = chosen.with_nest(position, own)
         for depth in depths(nest, device or host_cpu()):

@@ -7,8 +7,9 @@ and the current stream, is replaced.
 
 from __future__ import annotations
 
+import functools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -104,6 +105,9 @@ class HostTorch(TorchTensors):
         size = math.prod(shape) * type_.bits // 8
         held = torch_tensor(np.zeros(size, np.uint8), device)
         return held.view(getattr(self._torch, type_.name)).reshape(shape)
+
+    def maker(self, shape: tuple[int, ...], type_: ScalarType, device: int) -> Callable[[], Any]:
+        return functools.partial(self.empty, shape, type_, device)
 
     def filled(self, values: Array, device: int) -> Any:
         return torch_tensor(values, device)

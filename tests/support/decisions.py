@@ -25,8 +25,8 @@ from tcl.tuner.run.ledger import Ledger
 _SECONDS = 1e-3
 PLACES = (ALIGNED.name, NUMPY.name)
 RECORDED = Path(__file__).with_name("recorded_noise.json.gz")
-"""What ``python -m benchmarks.decisions --record`` wrote: readings of real kernels over their own
-medians, as sessions of kernels of placements of rounds."""
+"""Readings of real kernels over their own medians, as sessions of kernels of placements of rounds:
+of four rows of the suite in eight processes, quiet and beside two busy processes a core."""
 
 
 @dataclass(frozen=True)

@@ -21,8 +21,7 @@ from tcl.codegen.common.dtypes import numpy_dtype
 from tcl.codegen.cuda.emit.emit import emit_module
 from tcl.codegen.cuda.emit.module import CudaModule
 from tcl.codegen.cuda.emulator import compile_modules
-from tcl.codegen.cuda.run.ready import Machine
-from tcl.codegen.cuda.run.varying import ModuleForAll
+from tcl.codegen.cuda.run.ready import Machine, ModuleForAll
 from tcl.codegen.devices.cupy_driver import Loaded
 from tcl.codegen.devices.gpu import H200, GpuProfile
 from tcl.codegen.loopir import ir

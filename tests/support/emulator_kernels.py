@@ -82,6 +82,7 @@ def matmul(source: str = MATMUL, shared: int = 4096) -> CudaModule:
 
 ROWS, COLUMNS = 5, 640
 REDUCE = f"""
+struct alignas(16) float4 {{ float x, y, z, w; }};
 extern "C" __global__ void __launch_bounds__(128)
 kernel(const float* __restrict__ X, float* __restrict__ Y, float* __restrict__ total) {{
   {SHARED}

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from tcl.backends.cpu_backend import CpuBackend
+from tcl.backends.program_backend import CpuBackend
 from tcl.codegen.options.options import MappingOptions
 from tcl.grammar.check.definitions import check
 from tcl.selection.best_options import DEFAULT

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tcl.tuner.model.file import text_of
-from tcl.tuner.model.forest import Forest
-from tcl.tuner.model.model import Model
+from tcl.tuner.model.model import Forest, Model
 from tcl.tuner.model.subjects import subject_type
 
 FAR = 1e9

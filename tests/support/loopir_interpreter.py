@@ -17,6 +17,7 @@ import numpy as np
 from tcl.codegen.common.dtypes import storage_dtype
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.identity import identity
+from tcl.codegen.loopir.terms import guard
 from tcl.codegen.loopir.walk import inside
 from tcl.grammar.syntax.types import BFLOAT16, FLOAT16, INT32, Kind, ScalarType
 from tcl.grammar.tree.integers import OPERATIONS, wrapped
@@ -93,12 +94,38 @@ class _Run:
 
     def nest(self, nest: ir.Nest) -> None:
         """A nest whose loops are a list."""
-        if nest.point.op == "=":
+        if nest.point.scatters:
+            self.scatter(nest)
+        elif nest.point.op == "=":
             for _ in self.points(nest.loops):
                 self.lets(nest.point)
                 self.store(nest.point.target, self.value(nest.point.value))
+        elif nest.running is not None:
+            self.scan(nest)
         else:
             self.reduce(nest)
+
+    def scan(self, nest: ir.Nest) -> None:
+        """A running reduction before its loops are built: an accumulator per combination of the
+        results that do not run."""
+        point = nest.point
+        fixed = [d.name for d in nest.dims if not d.reduction]
+        sums: dict[tuple[int, ...], Scalar] = {}
+        found: dict[tuple[int, ...], Scalar] = {}
+        start = self.typed(identity(point.op, point.type).value, point.type)
+        for _ in self.points(nest.loops):
+            at, place = tuple(self.at[name] for name in fixed), self.place(point.target)
+            before = sums.get(at, start)
+            sums[at] = _arithmetic(point.op, before, self.value(point.value), point.type)
+            found[place] = sums[at]
+        for _ in self.points(nest.loops):
+            place = self.place(point.target)
+            if place in found:
+                value = found.pop(place)
+                if not point.initialise:
+                    stored = self.value(ir.Load(point.target, point.type, total=True))
+                    value = _arithmetic(point.op, stored, value, point.type)
+                self.write(point.target.tensor, place, value)
 
     def kernel(self, kernel: ir.Kernel, depth: int = 0) -> None:
         """A kernel's chunks one after the other, from so many loops over them."""
@@ -151,6 +178,30 @@ class _Run:
         for place, value in sums.items():
             self.write(point.target.tensor, place, value)
 
+    def scatter(self, nest: ir.Nest) -> None:
+        """A scatter before its loops are built, point after point."""
+        point, layout = nest.point, self.program.tensor(nest.point.target.tensor).layout
+        start = self.typed(identity(point.op, point.type).value, point.type)
+        sums: dict[tuple[int, ...], Scalar] = {}
+        box = [range(a, a + n) for a, n in zip(layout.origin, layout.extents, strict=True)]
+        for axis, s in enumerate(point.target.subscripts):
+            if isinstance(s, ir.Affine):
+                begin, extent = s.constant, 1
+                for name, _ in s.terms:
+                    begin, extent = begin + self.dims[name].first, self.dims[name].extent
+                box[axis] = range(begin, begin + extent)
+        for each in product(*box):
+            ref = ir.TensorRef(point.target.tensor, tuple(ir.Affine((), n) for n in each))
+            sums[self.place(ref)] = start if point.initialise else self.read(ref)
+        for _ in self.points(nest.loops):
+            self.lets(point)
+            condition, value = guard(point.op, point.value)
+            if condition is None or self.value(condition):
+                at = self.place(point.target)
+                sums[at] = _arithmetic(point.op, sums[at], self.value(value), point.type)
+        for at, total in sums.items():
+            self.write(point.target.tensor, at, total)
+
     def lets(self, point: ir.Point) -> None:
         for let in point.lets:
             self.variables[let.name] = self.value(let.value)
@@ -177,17 +228,31 @@ class _Run:
                 if op != "=":
                     new = _arithmetic(op, self.accumulators[own], new, value.type)
                 self.accumulators[own] = new
+            case ir.Scan(name=name, op=op, value=value, result=result):
+                own = self.own(name)
+                new = _arithmetic(op, self.accumulators[own], self.value(value), value.type)
+                self.accumulators[own] = self.variables[result] = new
             case ir.Carry():
                 self.carry(statement)
             case ir.Matrix(name=name, action=action):
                 if action is ir.Action.CLEAR:
                     self.clear(name)
-            case ir.Store(ref=ref, value=value):
-                self.store(ref, self.value(value))
+            case ir.Store() | ir.Update():
+                self.write_element(statement)
             case ir.Prefetch() | ir.Barrier():
                 pass
             case _:
                 assert_never(statement)
+
+    def write_element(self, write: ir.Store | ir.Update) -> None:
+        ref = write.ref
+        if isinstance(write, ir.Store):
+            self.store(ref, self.value(write.value))
+            return
+        op = write.op
+        condition, value = guard(op, write.value)
+        if condition is None or self.value(condition):
+            self.store(ref, _arithmetic(op, self.read(ref), self.value(value), value.type))
 
     def offsets(self, compacted: ir.Compacted) -> list[int]:
         """Those of the iterations in a list."""

@@ -171,6 +171,10 @@ int64(N) O | O(i) = idx(i)
 ---
 int32(N) O | O(i) = int32(b(i))
 ---
+float(N) O | O(idx(i)) +=! b(i)
+---
+float(N, M) O | O(k, m) max= b(i) where k = 2 * idx(i), m in 0:M
+---
 float(M, N) O | O(m, n) = A(m, n)
 ---
 float O | O +=! b(i)
@@ -383,7 +387,7 @@ O(n, d) = expDistance(n, d) / expSum(n)
 
 _RECURS = (
     "elements of 'O' cannot depend on each other, as they are computed in any order; a running sum "
-    "is a guarded reduction,"
+    "is O(i) +=! (j <= i) ? X(j) : 0,"
 )
 
 SEMANTIC: tuple[tuple[str, ...], ...] = (
@@ -431,6 +435,10 @@ SEMANTIC: tuple[tuple[str, ...], ...] = (
     ("O(i, «i») = b(i)", "stands twice"),
     ("O(«i + 1») = b(i)", "plain name"),
     ("O(«0») = s", "plain name"),
+    ("O(idx(i)) «=» b(i)", "several points may write"),
+    ("«O(idx(i)) += b(i)»", "nothing says how large"),
+    ("O(«b(i)») += b(i)", "has to be an integer"),
+    ("float(N) O | O(i) = b(i) O(idx(i)) += «O(idx(i))»", "while it is being reduced into"),
     ("O(m) «=» A(m, n)", "'n' is found on the right alone"),
     ("O «=» A(m, n)", "'m', 'n' are found on the right alone"),
     ("O(i) «=» b(i) where k in 0:3", "'k' is found on the right alone"),

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tcl.codegen.common.rounding import UNKNOWN, Rounding
+from tcl.codegen.options.knobs import Knob
 from tcl.common.errors import CompileError, OptionsError
 from tcl.tuner.cache.tuning_cache import CacheKey, TuningCache
 from tcl.tuner.config import TunerConfig
@@ -31,9 +32,8 @@ from tcl.tuner.run.checkpoint import SavedSearch
 from tcl.tuner.run.events import Event
 from tcl.tuner.run.result import TuningResult
 from tcl.tuner.run.tuner import Tuner
-from tcl.tuner.space.knobs import Knob
 from tcl.tuner.space.search_space import Config, SearchSpace
-from tcl.tuner.strategies.prior import NamedPrior
+from tcl.tuner.strategies.screened import NamedPrior
 
 if TYPE_CHECKING:  # processes of searches import this file, and have no need of it
     import pytest

@@ -268,7 +268,7 @@ def test_kinds_and_layouts_in_turns(monkeypatch: pytest.MonkeyPatch) -> None:
     each = [(a, b), (a.T, b), (torch.from_numpy(a), torch.from_numpy(b))]
     for arguments in each:
         T.mm(*arguments)
-    monkeypatch.setattr("tcl.executors.executor.given_outputs", None)
+    monkeypatch.setattr("tcl.executors.calls.given_outputs", None)
     for _ in range(2):
         for x, y in each:
             found = T.mm(x, y)

@@ -161,11 +161,12 @@ def test_a_result_that_cannot_be_read_is_measured_again(tmp_path: Path) -> None:
     x, y = arrays(1 << 16)
     tcl.BlockTuner(scale, 1 << 16, threads=1).tune(x, y, 2.0, candidates=[1 << 12])
     cache = TuningCache(tmp_path / "tuning.db")
-    cache.transaction(lambda db: db.execute("UPDATE block_results SET result = '{}'"))
+    spoil = "UPDATE notes SET value = json_set(value, '$.result', '{}')"
+    cache.transaction(lambda db: db.execute(spoil))
     with pytest.warns(tcl.TclWarning, match="^the launch shape that was kept for scale is not us"):
         found = tcl.BlockTuner(scale, 1 << 16, threads=1).tune(x, y, 2.0, candidates=[1 << 12])
     assert not found.cached
-    cache.transaction(lambda db: db.execute("UPDATE block_results SET result = '{}'"))
+    cache.transaction(lambda db: db.execute(spoil))
     assert here("cache", "list").stdout.splitlines()[2].split()[:3] == ["scale", "65536", "?"]
 
 

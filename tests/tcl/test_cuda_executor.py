@@ -42,7 +42,6 @@ from tcl.codegen.devices.gpu import H200, GpuProfile
 from tcl.codegen.loopir import ir
 from tcl.codegen.options.options import MappingOptions
 from tcl.common.errors import ArgumentError
-from tcl.executors import cuda_executor
 from tcl.executors import machine as executing
 from tcl.executors.cuda_executor import CudaExecutor
 from tcl.grammar.ranges.sized import SizedDef
@@ -126,7 +125,7 @@ EXPECTED = np.arange(1000, dtype=np.float32) + 0.5
 
 
 def no_slow_path(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cuda_executor, "given_outputs", None)
+    monkeypatch.setattr("tcl.executors.calls.given_outputs", None)
 
 
 def test_a_call(make: Make, machine: Rig, monkeypatch: pytest.MonkeyPatch) -> None:

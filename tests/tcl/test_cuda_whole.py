@@ -119,7 +119,7 @@ def test_a_second_executor_finds_its_cubin(
         executor = cuda_executor.CudaExecutor(sized, MappingOptions("naive"), 0)
         found = executor(cupy_array(a), cupy_array(b))
         np.testing.assert_array_equal(on_host(found), a @ b)
-        monkeypatch.setattr("tcl.codegen.cuda.run.cubin_store.compile_cubin", None)
+        monkeypatch.setattr("tcl.codegen.cuda.run.compile.compile_cubin", None)
 
 
 @pytest.mark.skipif(not (ROOT / "benchmarks").is_dir(), reason="runs in the source tree only")

@@ -16,8 +16,7 @@ from sampling import sampled, swept
 import tcl
 from tcl.cli.docs import pages
 from tcl.einsums import einsum as room
-from tcl.einsums.indices import with_shapes
-from tcl.einsums.notation import read_letters
+from tcl.einsums.notation import read_letters, with_shapes
 from tcl.einsums.order import steps_of
 
 Array = np.ndarray[Any, np.dtype[Any]]

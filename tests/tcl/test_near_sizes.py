@@ -24,8 +24,7 @@ from tcl.codegen.devices.gpu import H200
 from tcl.codegen.options.options import DEFAULT, MappingOptions
 from tcl.common import warn
 from tcl.common.errors import CacheError
-from tcl.executors.dispatch import Kernels
-from tcl.executors.settings import Settings
+from tcl.executors.dispatch import Kernels, Settings
 from tcl.grammar.check.definitions import check
 from tcl.grammar.ranges.inference import infer
 from tcl.selection import near_sizes
@@ -339,7 +338,8 @@ def test_a_remembered_answer_that_does_not_apply_is_passed_over(
 ) -> None:
     raced(cache, query(NEAR).key, found())
     assert chosen() != DEFAULT
-    cache.transaction(lambda db: db.execute("UPDATE first_uses SET winner = ?", (text,)))
+    change = "UPDATE notes SET value = json_set(value, '$.winner', ?)"
+    cache.transaction(lambda db: db.execute(change, (text,)))
     assert chosen() == DEFAULT
 
 

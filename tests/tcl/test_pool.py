@@ -15,8 +15,7 @@ import pytest
 from tuner_fakes import gone, started
 
 from tcl.common.errors import OptionsError
-from tcl.tuner.measure import memory_limit as memory
-from tcl.tuner.measure.memory_limit import allowance, available
+from tcl.workers import process_memory as memory
 from tcl.workers.pool import (
     WorkerCrashedError,
     WorkerDiedError,
@@ -25,7 +24,7 @@ from tcl.workers.pool import (
     WorkerStartError,
     WorkerTimeoutError,
 )
-from tcl.workers.process_memory import in_words, resident
+from tcl.workers.process_memory import allowance, available, in_words, resident
 
 HERE = Path(__file__).resolve().parent
 
@@ -176,14 +175,14 @@ def test_task_that_takes_too_much_memory_is_killed() -> None:
 
 
 def test_how_much_a_candidate_may_take(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tcl.tuner.measure.memory_limit.available", lambda: 64_000_000_000)
+    monkeypatch.setattr("tcl.workers.process_memory.available", lambda: 64_000_000_000)
     assert allowance(0, 1, 1) == 1_000_000_000
     assert allowance(1_000_000_000, 4, 1) == 9_000_000_000
     assert allowance(100_000_000_000, 1, 1) == 32_000_000_000
     assert allowance(100_000_000_000, 1, 8) == 4_000_000_000
-    monkeypatch.setattr("tcl.tuner.measure.memory_limit.available", lambda: 1_000)
+    monkeypatch.setattr("tcl.workers.process_memory.available", lambda: 1_000)
     assert allowance(0, 1, 1) == 500_000_000
-    monkeypatch.setattr("tcl.tuner.measure.memory_limit.available", lambda: None)
+    monkeypatch.setattr("tcl.workers.process_memory.available", lambda: None)
     assert allowance(0, 1, 1) == 1_000_000_000
 
 

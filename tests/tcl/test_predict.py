@@ -19,8 +19,7 @@ import tcl
 from tcl.codegen.devices.cpu import host_cpu
 from tcl.codegen.options.options import MappingOptions
 from tcl.common.errors import ArgumentError, TclWarning
-from tcl.executors.dispatch import Kernels
-from tcl.executors.settings import Settings
+from tcl.executors.dispatch import Kernels, Settings
 from tcl.grammar.check.definitions import check
 from tcl.grammar.ranges.inference import infer
 from tcl.selection import predicted_options
@@ -131,7 +130,7 @@ def test_the_default_stands_where_little_is_promised_or_known(
 
 
 def set_winner(options: str, db: sqlite3.Connection) -> None:
-    db.execute("UPDATE first_uses SET winner = ?", (options,))
+    db.execute("UPDATE notes SET value = json_set(value, '$.winner', ?)", (options,))
 
 
 def test_a_remembered_answer_that_does_not_apply_is_passed_over(

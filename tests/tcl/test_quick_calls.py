@@ -15,8 +15,7 @@ from tcl.common.errors import ArgumentError
 from tcl.executors import call_kernels, calls
 from tcl.executors.calls import MOST_QUICK
 from tcl.executors.executor import Executor
-from tcl.executors.host_repeat import HostRepeat
-from tcl.executors.numbers import WithNumbers
+from tcl.executors.host_repeat import HostRepeat, WithNumbers
 
 ADD = "def add(float(N) A, float(N) B) -> (C) { C(i) = A(i) + B(i) }"
 TYPES = ("float16", "float32", "float64", "bfloat16", "int8", "uint8", "int32", "int64", "bool")

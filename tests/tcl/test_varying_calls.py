@@ -12,8 +12,8 @@ import pytest
 
 import tcl
 from tcl.executors.dispatch import Kernels
-from tcl.executors.families import Family
 from tcl.executors.host_repeat import HostRepeat
+from tcl.executors.varying import Family
 
 MM = "def mm(float(M, K) A, float(K, N) B) -> (C) { C(m, n) +=! A(m, k) * B(k, n) }"
 TWO = "def two(float(N) A, float(M) B) -> (S, P) { S +=! A(n)  P(n, m) = A(n) * B(m) }"

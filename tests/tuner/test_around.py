@@ -10,12 +10,12 @@ import pytest
 from nests import WIDE
 
 from tcl.codegen.loopir.lower import lower
+from tcl.codegen.options.knobs import Knob, Value
 from tcl.codegen.options.options import MappingOptions
 from tcl.grammar.check.definitions import check
 from tcl.grammar.ranges.inference import infer
 from tcl.tuner.space.around import Change, Kind, around, changes, singles
 from tcl.tuner.space.cpu.mapping import MappingSpace
-from tcl.tuner.space.knobs import Knob, Value
 from tcl.tuner.space.search_space import Config, SearchSpace
 
 DEFS = {

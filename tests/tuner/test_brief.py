@@ -22,7 +22,7 @@ from tuner_fakes import (
     race_recorded,
 )
 
-from tcl.backends.cpu_backend import CpuBackend
+from tcl.backends.program_backend import CpuBackend
 from tcl.codegen.options.options import MappingOptions
 from tcl.codegen.reference.sample import ComputedElements, compute_briefly
 from tcl.grammar.check.definitions import check

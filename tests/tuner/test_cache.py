@@ -532,7 +532,7 @@ def test_tables_that_cannot_be_made_leave_the_file_as_it_was(
     cache = TuningCache(tmp_path / "tuning.db")
     with monkeypatch.context() as patch:
         patch.setattr(
-            cache_schema, "_TABLES", "CREATE TABLE runs (x); SELECT nonsense FROM nowhere"
+            cache_schema, "_TABLES", "CREATE TABLE notes (x); SELECT nonsense FROM nowhere"
         )
         with pytest.raises(CacheError, match="nowhere"):
             cache.store(KEY, "a", correct(1.0), run="r")
@@ -576,7 +576,7 @@ def test_only_data_is_stored(cache: TuningCache) -> None:
     cache.store(KEY, '{"a":1}', correct(1.0), run="r", entry="copy")
     cache.save_run(KEY, "r", config={"seed": 1}, state={})
     with sqlite3.connect(cache.path) as db:
-        for table in ("problems", "runs", "results"):
+        for table in ("problems", "notes", "results"):
             for row in db.execute(f"SELECT * FROM {table}"):
                 assert all(isinstance(v, str | int | float | None) for v in row)
         inputs = db.execute("SELECT inputs FROM problems").fetchone()[0]

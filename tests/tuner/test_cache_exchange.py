@@ -47,7 +47,7 @@ def source(tmp_path: Path) -> TuningCache:
     made.store(KEY, '{"a":3}', correct(1.0, heat=0, place=1), run="r1")
     made.store(KEY, '{"a":1}', correct(0.9, heat=0, place=2), run="r1")
     made.store(OTHER, '{"nests":[{"tile":[4,0]},{}],"p":"x"}', correct(1e-6), run="r2", entry="f")
-    made.save_run(KEY, "r1", config={"seed": 1}, state={"generation": 3}, entry="f")
+    made.save_run(KEY, "r1", config={"seed": 1}, state={"generation": 3})
     return made
 
 
@@ -112,7 +112,7 @@ def machine(path: Path, device: str, run: str, time: float) -> TuningCache:
         cache.store(own, options, correct(time), run=run, entry="f")
         time *= 2
     cache.store(own, '{"a":1}', correct(time), run="shared", entry="f")
-    cache.save_run(own, run, config={"seed": 1}, state={"device": device}, entry="f")
+    cache.save_run(own, run, config={"seed": 1}, state={"device": device})
     cache.close()
     return cache
 

@@ -96,8 +96,8 @@ def test_what_a_handler_raises_ends_a_check(
 
 def test_what_a_search_left_that_is_no_state(cache: TuningCache) -> None:
     cache.save_run(KEY, "r", config={}, state={})
-    for text in ("{", "[]", "[" * 10_000):
-        change(cache, f"UPDATE runs SET state = '{text}'")
+    for text in ("{", "[]", "{}", '{"config":{},"state":[]}', "[" * 10_000):
+        change(cache, f"UPDATE notes SET value = '{text}'")
         with pytest.raises(CacheError, match="a search in it cannot be read"):
             cache.load_run("r")
         with pytest.raises(CacheError, match="a search in it cannot be read"):
@@ -107,7 +107,7 @@ def test_what_a_search_left_that_is_no_state(cache: TuningCache) -> None:
 def test_a_launch_shape_that_cannot_be_read(cache: TuningCache) -> None:
     key = block_results.BlockKey("k", "source", (8,), ("float",), "", "a cpu")
     block_results.store(cache, key, "{}")
-    change(cache, "UPDATE block_results SET launch = '{'")
+    change(cache, "UPDATE notes SET value = '{}'")
     with pytest.raises(CacheError, match="a launch shape in it cannot be read"):
         block_results.stored_shapes(cache)
 

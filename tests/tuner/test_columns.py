@@ -16,9 +16,9 @@ from tcl.codegen.options.options import DEFAULT, MappingOptions
 from tcl.codegen.schedule.cpu import default_plan
 from tcl.grammar.check.definitions import check
 from tcl.grammar.ranges.inference import infer
-from tcl.tuner.model.candidates import candidates
 from tcl.tuner.model.cpu_subject import CpuSubject
 from tcl.tuner.model.loops import READ
+from tcl.tuner.model.ranking import candidates
 from tcl.tuner.space.columns import Column, Rows, combined, different, equal_row_codes
 from tcl.tuner.space.cpu.mapping import MappingSpace
 

@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
+from tcl.codegen.options.knobs import Knob, Value
 from tcl.tuner.model.knob_importance import FEWEST, Importance, importance
-from tcl.tuner.space.knobs import Knob, Value
 
 CHOICES = (1, 2, 4, 8, 16, 32)
 

@@ -33,7 +33,7 @@ from tcl.tuner.measure.evaluate import (
     race_candidates,
 )
 from tcl.tuner.measure.placement import ALIGNED, NUMPY, shown
-from tcl.tuner.measure.stop_slow import TooSlowError, at_most
+from tcl.tuner.measure.timing import TooSlowError, at_most
 from tcl.tuner.measure.verdict import Outcome, Verdict
 from tcl.tuner.run.events import Interrupted, Note
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,14 +11,14 @@ from statistics import mean
 import numpy as np
 import pytest
 
-from benchmarks.replay import RecordedSpace
-from benchmarks.transfer import Opinion, lines, pooled, searched
+from benchmarks.replay import RecordedSpace, reached, replay
+from benchmarks.search import Opinion
+from tcl.codegen.options.knobs import Knob
 from tcl.common.errors import OptionsError
 from tcl.tuner.model.model import Prediction
-from tcl.tuner.space.knobs import Knob
 from tcl.tuner.space.search_space import Config, SearchSpace
 from tcl.tuner.strategies import make_strategy
-from tcl.tuner.strategies.prior import agreement, believed
+from tcl.tuner.strategies.screened import agreement, believed
 from tcl.tuner.strategies.strategy import SearchSettings, Strategy
 
 SIZES = (1, 2, 4, 8, 16, 32, 64, 128)
@@ -72,16 +71,6 @@ def test_seeds_come_first_and_count_among_the_first_generation() -> None:
     first = made(0, Known(), [(1, 1, 1, 1), (2, 2, 2, 2)]).ask()
     assert first[:2] == ((1, 1, 1, 1), (2, 2, 2, 2))
     assert len(set(first)) == len(first) == SearchSettings().population // 2
-
-
-def test_a_search_goes_on_from_where_it_was() -> None:
-    whole, first = made(3, Known()), made(3, Known())
-    for strategy in (whole, first):
-        for _ in range(2):
-            strategy.tell([(c, seconds(c)) for c in strategy.ask()])
-    again = made(9, Known())
-    again.restore(json.loads(json.dumps(first.state())))
-    assert again.ask() == whole.ask()
 
 
 BEGUN = (64, 8, 16, 32)
@@ -138,13 +127,6 @@ def test_a_model_chooses_around_what_the_search_starts_from() -> None:
     assert begun("screened", prior=Known(HERE)).ask() == first
 
 
-def test_a_search_that_began_with_something_goes_on_from_where_it_was() -> None:
-    whole, again = (begun("screened", prior=Known()) for _ in range(2))
-    whole.tell([(c, seconds(c)) for c in whole.ask()])
-    again.restore(json.loads(json.dumps(whole.state())))
-    assert again.ask() == whole.ask()
-
-
 def test_a_space_without_choices_has_one_candidate() -> None:
     space = SearchSpace((Knob("a", (1,), 1, ordered=True),))
     strategy = make_strategy("screened", space, Random(0), SearchSettings(), (), Known((0,)))
@@ -183,11 +165,10 @@ def recorded(name: str, fastest: Sequence[int]) -> RecordedSpace:
 
 def test_what_the_benchmark_measures() -> None:
     here, there = recorded("k_here", HERE), recorded("k_there", THERE)
-    prior = Opinion.of(there, list(there.enumerate()), here, trees=10)
-    found = [searched(here, None, None, range(2)), searched(here, prior, "k_there", range(2))]
-    with_, without = (pooled(found, "k", model=m) for m in (True, False))
-    assert with_[0] > without[0]
-    assert list(lines(found))[-1].split() == [
-        *("k,", "pooled,", "with", "a", "model"),
-        *(f"{x:.3f}" for x in with_),
-    ]
+
+    def found(prior: Opinion | None, seed: int) -> float:
+        made = make_strategy("screened", here, Random(seed), SearchSettings(), prior=prior)
+        return reached(here, replay(made, here, 10), (10,))[0]
+
+    warm = Opinion.of(there, here, trees=10)
+    assert sum(found(warm, seed) for seed in (0, 1)) > sum(found(None, seed) for seed in (0, 1))

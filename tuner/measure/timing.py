@@ -13,10 +13,14 @@ mean: of two kernels the one is ahead that is so by the mean ratio of their time
 from __future__ import annotations
 
 import math
+import signal
+import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from statistics import geometric_mean, median
+from types import FrameType
 from typing import TypeAlias
 
 from tcl.tuner.measure.harness import Timer, by_clock
@@ -166,3 +170,31 @@ def spread(times: tuple[float, ...]) -> float:
     """Median absolute deviation over median: how far the samples disagree."""
     middle = median(times)
     return median(abs(t - middle) for t in times) / middle if middle > 0 else 0.0
+
+
+class TooSlowError(Exception):
+    """A call was ended because it took too long."""
+
+
+@contextmanager
+def at_most(seconds: float | None) -> Iterator[None]:
+    """A block that ends with ``TooSlowError`` if it takes longer; None: as long as it takes.
+
+    Kernels of the CPU hear of that between pieces of their work (see
+    ``tcl.codegen.cpu.run.launch.Launcher.attentive``). Only the main thread can be ended so: in
+    others the block takes as long as it takes.
+    """
+    if seconds is None or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def late(number: int, frame: FrameType | None) -> None:
+        raise TooSlowError(f"it was ended after {seconds:.2g} s")
+
+    before = signal.signal(signal.SIGALRM, late)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0.0)
+        signal.signal(signal.SIGALRM, before)

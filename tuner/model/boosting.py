@@ -14,8 +14,8 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
-from tcl.tuner.model.forest import Forest
 from tcl.tuner.model.loops import Floats, Ints
+from tcl.tuner.model.model import Forest
 
 _BINS = 48
 

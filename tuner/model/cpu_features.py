@@ -15,8 +15,9 @@ from functools import partial
 import numpy as np
 
 from tcl.codegen.loopir.cost import Cost
+from tcl.codegen.options.nest_options import OPTIONS
 from tcl.tuner.model.estimate import Estimate
-from tcl.tuner.model.loops import Bools, Floats, LoopColumns
+from tcl.tuner.model.loops import TOLD, Bools, Floats, LoopColumns
 from tcl.tuner.model.schema import Feature, Schema
 
 _VERSION = 1
@@ -44,6 +45,10 @@ def _log_base_2(values: Floats | float) -> Floats:
 def _share(part: Floats | float, whole: Floats | float) -> Floats:
     """log2 of a ratio, of which neither side counts as less than 1."""
     return _log_base_2(part) - _log_base_2(whole)
+
+
+def _told(option: str, d: DescribedNest) -> Floats:
+    return d.loops.told[option]
 
 
 def _reads(d: DescribedNest) -> list[int]:
@@ -291,10 +296,10 @@ _GROUPS: dict[str, tuple[Feature[DescribedNest], ...]] = {
             "the largest panel, of a tile",
             lambda d: _log_base_2(_widest_panel(d)),
         ),
-        Feature("stream", "", "results go past the caches", lambda d: d.loops.flags["stream"]),
-        Feature("peel", "", "loops begin on boundaries", lambda d: d.loops.flags["peel"]),
-        Feature("skip", "", "goes through listed points", lambda d: d.loops.flags["skip"]),
-        Feature("fuse", "", "shares chunks with the nest before", lambda d: d.loops.flags["fuse"]),
+        *(
+            Feature(name, kind.unit, OPTIONS[name].feature, partial(_told, name))
+            for name, kind in TOLD.items()
+        ),
         Feature(
             *("prefetched", "", "operands that are asked for ahead"),
             lambda d: (d.loops.prefetch > 0).sum(axis=1),
@@ -303,13 +308,6 @@ _GROUPS: dict[str, tuple[Feature[DescribedNest], ...]] = {
             *("prefetch", "log2 B", "how far ahead memory is asked for, at most"),
             lambda d: _log_base_2(d.loops.prefetch.max(axis=1, initial=0)),
         ),
-        Feature(
-            "dot",
-            "log2",
-            "steps in an instruction",
-            lambda d: _log_base_2(d.loops.dot.astype(float)),
-        ),
-        Feature("mma", "", "the matrix unit computes it", lambda d: d.loops.flags["mma"]),
     ),
     "interaction": (
         Feature("steps", "log2", "register tiles in all", lambda d: _log_base_2(d.estimate.steps)),

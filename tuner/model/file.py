@@ -13,8 +13,7 @@ import numpy as np
 from tcl.common.errors import ModelError
 from tcl.common.files import open_plain, read_most
 from tcl.common.interrupts import of_system
-from tcl.tuner.model.forest import MAX_DEPTH, Forest
-from tcl.tuner.model.model import Model
+from tcl.tuner.model.model import MAX_DEPTH, Forest, Model
 from tcl.tuner.model.schema import Schema
 from tcl.tuner.model.subjects import BACKENDS, subject_type
 

@@ -1,251 +1,161 @@
 """What a model knows of a candidate for a GPU: numbers of a fixed length, for any def.
 
-They follow from the schedule, which needs no GPU. A feature is a row of ``SCHEMA``; what is said
-of a nest is said of the one that takes the longest, as the analytic model of ``gpu_mapped`` has it.
-It is said again as the difference to the heuristic default's. Counts and bytes are logarithms to
-base 2.
+They are the counts of its scheduled kernels (``tcl.codegen.counters``). A feature is a row of
+``SCHEMA``; what is said of a kernel is said of the one that takes the longest by these counts, and
+again as the difference to the heuristic default's. Counts and bytes are logarithms to base 2.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
-from tcl.codegen.loopir import ir
+from tcl.codegen.counters.counts import KernelCounts
+from tcl.codegen.counters.prediction import Prediction, needed_in_flight
+from tcl.codegen.counters.requests import SECTOR, Memory
 from tcl.codegen.loopir.cost import Cost
-from tcl.tuner.model.gpu_mapped import Mapped
 from tcl.tuner.model.schema import Feature, Schema
 
 
 @dataclass(frozen=True, slots=True)
 class DescribedCandidate:
-    """The nest of a candidate that takes the longest."""
+    """The kernel of a candidate that takes the longest."""
 
     cost: Cost
     """Of the def."""
-    at: Mapped
     kernels: int
     """Of the candidate."""
+    counts: KernelCounts
+    prediction: Prediction
 
 
-def _log_base_2(value: float) -> float:
-    """To base 2, of what is at least 1 or counts as that."""
-    return math.log2(max(value, 1.0))
+Number = Callable[[DescribedCandidate], float]
+_LEAST = 2.0**-10
+"""The share of a kernel's time below which it does not matter how busy a pipe is."""
+_PIPES = (
+    *("float32", "float64", "tensor cores", "special functions", "integers", "issue"),
+    *("shared memory", "shuffles", "first cache", "second cache", "latency", "memory"),
+)
 
 
-def _share(part: float, whole: float) -> float:
+def _log_base_2(of: Number) -> Number:
+    """Of what is at least 1 or counts as that."""
+    return lambda d: math.log2(max(of(d), 1.0))
+
+
+def _share(part: Number, whole: Number) -> Number:
     """log2 of a ratio, of which neither side counts as less than 1."""
-    return _log_base_2(part) - _log_base_2(whole)
+    return lambda d: math.log2(max(part(d), 1.0)) - math.log2(max(whole(d), 1.0))
 
 
-def _extent(d: DescribedCandidate, *, reduced: bool) -> int:
-    return math.prod(x.extent for x in d.at.nest.dims if x.reduction == reduced)
+def _units_a_request(*kinds: Memory) -> Number:
+    return lambda d: max(d.counts.traffic[kind].each for kind in kinds)
 
 
-def _copies(d: DescribedCandidate) -> int:
-    return max((s.buffers for s in d.at.nest.staged), default=0)
+def _busy(pipe: str, d: DescribedCandidate) -> float:
+    pipes = d.prediction.pipes
+    return math.log2(max(_LEAST, pipes.get(pipe, 0.0) / max(pipes.values())))
 
 
-def _tile(d: DescribedCandidate) -> int:
-    """Points of the reductions that a block goes through between two copies, or at once."""
-    at = d.at
-    outer = at.folds(ir.Kind.PARALLEL)
-    outer += [f for f in at.folds(ir.Kind.SERIAL) if f.level == "tile"]
-    inside = at.inside(outer)
-    return math.prod(inside[x.name] for x in at.nest.dims if x.reduction)
+def _device(name: str) -> Number:
+    return lambda d: float(getattr(d.counts.profile, name))
 
 
-def _divides(d: DescribedCandidate, points: dict[str, int]) -> float:
-    """The share of dimensions whose extents these points divide."""
-    dims = d.at.nest.dims
-    return sum(x.extent % max(1, points[x.name]) == 0 for x in dims) / max(1, len(dims))
+def _rows(*rows: tuple[str, str, str, Number]) -> tuple[Feature[DescribedCandidate], ...]:
+    return tuple(Feature(*row) for row in rows)
 
 
-def _bytes_staged_by_block(d: DescribedCandidate) -> int:
-    return sum(d.at.bytes_staged(s) for s in d.at.nest.staged)
+def _flops(d: DescribedCandidate) -> float:
+    return d.cost.operations
 
 
-def _write_spread(d: DescribedCandidate) -> float:
-    return d.at.spread(d.at.nest, d.at.nest.point.target)
+def _bytes(d: DescribedCandidate) -> float:
+    return d.cost.bytes_moved
 
 
-def _idle(d: DescribedCandidate) -> float:
-    waves = d.at.waves
-    return 1 - waves / max(1, math.ceil(waves))
-
-
-Row = Feature[DescribedCandidate]
+_READ_UNITS = _units_a_request(Memory.GLOBAL_READ, Memory.GLOBAL_COPY)
+_SHARED_UNITS = _units_a_request(Memory.SHARED_READ, Memory.MATRIX_READ)
+_FILL_UNITS = _units_a_request(Memory.SHARED_WRITE, Memory.SHARED_COPY)
 SCHEMA: Schema[DescribedCandidate] = Schema(
     "cuda",
-    2,
+    3,
     {
-        "problem": (
-            Row("flops", "log2", "operations of a call", lambda d: _log_base_2(d.cost.operations)),
-            Row(
-                "bytes",
+        "problem": _rows(
+            ("flops", "log2", "operations of a call", _log_base_2(_flops)),
+            ("bytes", "log2 B", "bytes that have to move", _log_base_2(_bytes)),
+            ("intensity", "log2 1/B", "operations per byte that moves", _share(_flops, _bytes)),
+        ),
+        "mapping": _rows(
+            ("kernels", "", "that run one after the other", lambda d: d.kernels),
+            ("threads", "log2", "of a block", _log_base_2(lambda d: d.counts.threads)),
+            ("registers", "", "of a thread, about", lambda d: d.counts.registers),
+            (
+                "shared",
                 "log2 B",
-                "bytes that have to move",
-                lambda d: _log_base_2(d.cost.bytes_moved),
+                "shared memory of a block",
+                _log_base_2(lambda d: d.counts.shared),
             ),
-            Row(
-                *("intensity", "log2 1/B", "operations per byte that has to move"),
-                lambda d: _share(d.cost.operations, d.cost.bytes_moved),
-            ),
-            Row(
-                "results",
-                "log2",
-                "points of results",
-                lambda d: _log_base_2(_extent(d, reduced=False)),
-            ),
-            Row(
-                "depth",
-                "log2",
-                "points per result",
-                lambda d: _log_base_2(_extent(d, reduced=True)),
-            ),
-            Row(
-                *("dims", "", "dimensions of more than a point"),
-                lambda d: sum(x.extent > 1 for x in d.at.nest.dims),
-            ),
-            Row("operands", "", "different elements read", lambda d: len(d.at.reads)),
-            Row("itemsize", "B", "bytes of a result", lambda d: d.at.nest.point.type.itemsize),
-            Row(
-                *("reuse", "log2 1/B", "points of the nest per byte that it touches"),
-                lambda d: _share(d.at.nest.points, d.at.least_bytes),
-            ),
+            ("blocks", "log2", "in all", _log_base_2(lambda d: d.counts.blocks)),
         ),
-        "mapping": (
-            Row("kernels", "", "that run one after the other", lambda d: d.kernels),
-            Row("threads", "log2", "of a block", lambda d: _log_base_2(d.at.block_threads)),
-            Row(
-                *("sharing", "log2", "threads that have sums of the same result"),
-                lambda d: _log_base_2(d.at.sharing(reduced=True)),
+        "interaction": _rows(
+            (
+                "resident",
+                "",
+                "blocks that fit a multiprocessor",
+                lambda d: d.counts.occupancy.blocks,
             ),
-            Row(
-                *("width", "log2", "neighbours that a thread has at once"),
-                lambda d: _log_base_2(d.at.nest.lane.count if d.at.nest.lane else 1),
-            ),
-            Row(
-                "held",
-                "log2",
-                "results that a thread has at once",
-                lambda d: _log_base_2(d.at.held),
-            ),
-            Row(
-                "unroll",
-                "log2",
-                "reduction steps written out",
-                lambda d: _log_base_2(d.at.unrolled),
-            ),
-            Row("registers", "", "of a thread, about", lambda d: d.at.registers),
-            Row("shared", "log2 B", "shared memory of a block", lambda d: _log_base_2(d.at.shared)),
-            Row("staged", "", "operands copied to shared memory", lambda d: len(d.at.nest.staged)),
-            Row("buffers", "", "copies of a panel, at most", _copies),
-            Row(
-                "tile",
-                "log2",
-                "reduction steps between two copies",
-                lambda d: _log_base_2(_tile(d)),
-            ),
-            Row(
-                *("block_points", "log2", "points of a block"),
-                lambda d: _log_base_2(math.prod(d.at.of_block.values())),
-            ),
-            Row("cores", "", "tensor cores multiply", lambda d: d.at.on_cores),
-            Row("joined", "", "shares blocks with other nests", lambda d: len(d.at.kernel) > 1),
-        ),
-        "interaction": (
-            Row("blocks", "log2", "in all", lambda d: _log_base_2(d.at.block_count)),
-            Row(
-                *(
-                    "resident",
-                    "",
-                    "blocks of a multiprocessor at once, by threads, registers and shared memory",
-                ),
-                lambda d: d.at.fullness.blocks,
-            ),
-            Row(
-                *("occupancy", "", "share of a multiprocessor's warps in use"),
-                lambda d: d.at.fullness.share,
-            ),
-            Row("waves", "log2", "times the device is full", lambda d: _log_base_2(d.at.waves)),
-            Row("idle", "", "share of the device without a block, in all waves", _idle),
-            Row("lost", "log2", "points beyond the tensors", lambda d: _log_base_2(d.at.lost)),
-            Row(
-                *("lost_threads", "", "share of a block's threads without points"),
-                lambda d: 1 - d.at.nest.thread_count / d.at.block_threads,
-            ),
-            Row(
-                *("block_divides", "", "share of dims cut evenly by blocks"),
-                lambda d: _divides(d, d.at.of_block),
-            ),
-            Row(
-                *("step_divides", "", "likewise by what all threads have at once"),
-                lambda d: _divides(d, d.at.of_step),
-            ),
-            Row(
-                *("read_spread", "log2", "sectors of a warp's read / sectors needed, the worst"),
-                lambda d: _log_base_2(d.at.read_spread),
-            ),
-            Row(
+            ("occupancy", "", "share of its warps in use", lambda d: d.counts.occupancy.share),
+            ("waves", "log2", "times the device is full", _log_base_2(lambda d: d.counts.waves)),
+            ("tail", "", "share of the busiest multiprocessor's work", lambda d: d.counts.tail),
+            ("read_spread", "log2", "sectors a read request", _log_base_2(_READ_UNITS)),
+            (
                 *("write_spread", "log2", "likewise of what is written"),
-                lambda d: _log_base_2(_write_spread(d)),
+                _log_base_2(_units_a_request(Memory.GLOBAL_WRITE)),
             ),
-            Row(
-                *("conflicts", "", "accesses to the busiest bank of shared memory, the worst"),
-                lambda d: d.at.conflicts,
+            ("conflicts", "log2", "wavefronts of a read of a panel", _log_base_2(_SHARED_UNITS)),
+            ("fill_conflicts", "log2", "likewise of a fill", _log_base_2(_FILL_UNITS)),
+            (
+                *("requested", "log2", "bytes of all sectors asked for / that have to move"),
+                _share(lambda d: d.counts.sectors * SECTOR, _bytes),
             ),
-            Row(
-                *("block_bytes", "log2 B", "sectors that a block touches"),
-                lambda d: _log_base_2(d.at.block_bytes),
+            (
+                *("from_memory", "log2", "bytes that come from memory / that have to move"),
+                _share(lambda d: d.counts.dram_read + d.counts.dram_written, _bytes),
             ),
-            Row(
-                *("block_reuse", "log2 1/B", "points of a block per byte that it touches"),
-                lambda d: _share(math.prod(d.at.of_block.values()), d.at.block_bytes),
+            (
+                *("in_flight", "log2", "bytes on their way / those that keep memory busy"),
+                _share(lambda d: d.counts.in_flight, lambda d: needed_in_flight(d.counts.profile)),
             ),
-            Row(
-                *("copied", "log2 B", "that a block copies to shared memory"),
-                lambda d: _log_base_2(_bytes_staged_by_block(d)),
+            (
+                *("instructions", "log2", "of all warps"),
+                _log_base_2(lambda d: sum(d.counts.instructions.values())),
             ),
-            Row(
-                *("traffic", "log2", "bytes that all blocks touch / bytes touched"),
-                lambda d: _share(d.at.block_count * d.at.block_bytes, d.at.least_bytes),
+            *(
+                (
+                    f"{pipe}.busy",
+                    "log2",
+                    f"{pipe}: its time / the busiest pipe's",
+                    partial(_busy, pipe),
+                )
+                for pipe in _PIPES
             ),
-            Row(
-                *("requests", "log2", "sectors that warps ask for, per sector touched"),
-                lambda d: _share(d.at.requests * 32, d.at.least_bytes),
-            ),
-            Row(
-                *("in_l2", "log2", "bytes touched / second cache"),
-                lambda d: _share(d.at.least_bytes, d.at.device.l2_bytes),
-            ),
-            Row(*("seconds", "log2 us", "as estimated"), lambda d: math.log2(1e6 * d.at.seconds)),
+            ("seconds", "log2 us", "as predicted", lambda d: math.log2(1e6 * d.prediction.rank)),
         ),
-        "hardware": (
-            Row("multiprocessors", "", "of the device", lambda d: d.at.device.multiprocessors),
-            Row(
-                *("warps", "", "that a multiprocessor holds"),
-                lambda d: d.at.device.warps_per_multiprocessor,
-            ),
-            Row(
+        "hardware": _rows(
+            ("multiprocessors", "", "of the device", _device("multiprocessors")),
+            ("warps", "", "that a multiprocessor holds", _device("warps_per_multiprocessor")),
+            (
                 *("shared_memory", "log2 B", "of a multiprocessor"),
-                lambda d: _log_base_2(d.at.device.shared_per_multiprocessor),
+                _log_base_2(_device("shared_per_multiprocessor")),
             ),
-            Row("l2", "log2 B", "second cache", lambda d: _log_base_2(d.at.device.l2_bytes)),
-            Row(
-                *("bandwidth", "log2 B/s", "of memory"),
-                lambda d: _log_base_2(d.at.device.memory_bytes_per_second),
-            ),
-            Row(
-                *("float32", "log2 1/s", "operations"),
-                lambda d: _log_base_2(d.at.device.float32_flops),
-            ),
-            Row(
-                *("tensor", "log2 1/s", "operations of tensor cores"),
-                lambda d: _log_base_2(d.at.device.tensor_flops),
-            ),
+            ("l2", "log2 B", "second cache", _log_base_2(_device("l2_bytes"))),
+            ("bandwidth", "log2 B/s", "of memory", _log_base_2(_device("memory_bytes_per_second"))),
+            ("float32", "log2 1/s", "operations", _log_base_2(_device("float32_flops"))),
+            ("tensor", "log2 1/s", "those of tensor cores", _log_base_2(_device("tensor_flops"))),
         ),
     },
-    {"time": "log2 of the analytic model's time over the default's"},
+    {"time": "log2 of the predicted time over the default's"},
 )
 """Every feature, in their order."""

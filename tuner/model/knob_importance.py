@@ -20,9 +20,9 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from tcl.codegen.options.knobs import Knob, Value
 from tcl.tuner.model.boosting import Boosting, Examples, train
 from tcl.tuner.model.loops import Floats
-from tcl.tuner.space.knobs import Knob, Value
 from tcl.tuner.space.search_space import Config
 
 _Bools: TypeAlias = np.ndarray[Any, np.dtype[np.bool_]]

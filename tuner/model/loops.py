@@ -16,17 +16,21 @@ from numpy.typing import NDArray
 
 from tcl.codegen.devices.cpu import LINE, CpuProfile
 from tcl.codegen.devices.fragments import fragments
+from tcl.codegen.options.nest_options import OPTIONS
 from tcl.tuner.model.cpu_nests import SubjectNest, Touched
 from tcl.tuner.space.columns import Column
 
 Floats: TypeAlias = NDArray[np.float64]
 Ints: TypeAlias = NDArray[np.int64]
 Bools: TypeAlias = NDArray[np.bool_]
-READ = (
-    *("chunk", "tile", "order", "inner_order", "vectorize", "register", "dot", "mma"),
-    *("stage", "prefetch", "stream", "peel", "skip", "fuse"),
+READ = tuple(
+    name
+    for name, option in OPTIONS.items()
+    if option.knobs and "CPU" not in option.refused and name != "split"
 )
-"""The options of a nest that say what its loops are."""
+"""The options of a nest that say what its loops are; one that is split is another nest."""
+TOLD = {name: OPTIONS[name].kind for name in READ if OPTIONS[name].feature}
+"""Those of which one number is all that is told."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,10 +70,8 @@ class LoopColumns:
     """N x A: loops outside of which an operand is copied; -1 where it is not."""
     prefetch: Ints
     """N x A: bytes ahead."""
-    dot: Ints
-    """N: points of a reduction that one instruction adds up."""
-    flags: dict[str, Bools]
-    """N each: ``stream``, ``peel``, ``skip``, ``fuse``, ``mma``."""
+    told: dict[str, Floats]
+    """N each, by option: what is told of it."""
     inside: Floats = field(init=False)
     """L x N x D: points inside of each level of loops, from register tiles (0) to the nest."""
     executions: Floats = field(init=False)
@@ -148,10 +150,9 @@ class LoopColumns:
             point_order=coded("inner_order", lambda v: v or natural, rank),
             stage=sizes("stage", reads, -1),
             prefetch=sizes("prefetch", reads, 0),
-            dot=np.asarray(dots.max(axis=1)),
-            flags={
-                name: coded(name, lambda v: (int(bool(v)),), 1)[:, 0].astype(np.bool_)
-                for name in ("stream", "peel", "skip", "fuse", "mma")
+            told={
+                name: np.array([*map(kind.feature, chosen[name].values)])[chosen[name].codes]
+                for name, kind in TOLD.items()
             },
         )
 

@@ -21,7 +21,6 @@ from tcl.tuner.cache.tuning_cache import CacheKey, TuningCache
 from tcl.tuner.measure.backend import BriefBackend, OptionSpace, OptionsT
 from tcl.tuner.measure.cores import available_cores, split_cores
 from tcl.tuner.measure.evaluate import Reference, brief_reference, compute_reference, set_up
-from tcl.tuner.measure.memory_limit import allowance
 from tcl.tuner.measure.race import RaceRules
 from tcl.tuner.measure.reliability import Doubts
 from tcl.tuner.measure.timing import MeasureSettings
@@ -41,6 +40,7 @@ from tcl.tuner.run.stop_requests import FINISH, Interrupts, Watch
 from tcl.tuner.run.workplace import Compilers, Stages
 from tcl.tuner.space.around import around
 from tcl.workers.pool import WorkerDiedError, WorkerPool
+from tcl.workers.process_memory import allowance
 
 SECONDS = 1.0
 """After which nothing new is compiled, once so many candidates ..."""

@@ -1,8 +1,8 @@
 """A search as it is kept in the tuning cache, from which it goes on after any end.
 
-Kept are the settings, with the seed; what the search began with; and the strategy as it was before
-each generation. Asked again, it proposes that generation again, of which the cache knows what was
-measured: each measurement is there from the moment it was made.
+Kept are the settings, with the seed; what the search began with; and how far it came. Asked again,
+its strategy proposes the same again, of which the cache knows what was measured: each measurement
+is there from the moment it was made.
 """
 
 from __future__ import annotations
@@ -20,7 +20,6 @@ from tcl.common.errors import CacheError, OptionsError
 from tcl.tuner.cache.tuning_cache import CacheKey, Record, TuningCache
 from tcl.tuner.config import TunerSettings
 from tcl.tuner.space.search_space import Config, ConfigSpace
-from tcl.tuner.strategies.strategy import State, Strategy
 
 OWNER = "owner"
 """In the state: the process that is at work on it; None if there is none."""
@@ -48,9 +47,9 @@ class SavedSearch:
     knobs: object
     """Of the space it searches, by name with the number of choices: see ``knobs_of``."""
     generation: int = 0
-    """The one that ``strategy`` was saved before; 0: the start."""
-    strategy: Mapping[str, object] | None = None
-    """None before it has begun."""
+    """The one that was about to be searched; 0: the start."""
+    begun: bool = False
+    """Whether this is an earlier part's, which is to be gone on with."""
     records: tuple[Record, ...] = ()
     """Everything measured, in the order in which it was saved."""
     seconds: float = 0.0
@@ -104,34 +103,12 @@ class SavedSearch:
         """Whether it searches this space, with the same knobs fixed in it."""
         return self.knobs == knobs_of(space)
 
-    def restore(self, strategy: Strategy, space: ConfigSpace) -> None:
-        """Bring the strategy to where it was; ``CacheError`` if the state does not fit."""
-        if not self.suits(space):
-            raise CacheError(
-                f"the search {self.name} was begun with other knobs, or other fixed ones; fix the "
-                "same, or begin a new search"
-            )
-        try:
-            state: Any = self.strategy
-            strategy.restore(state)
-            seen: Any = state["seen"]
-            fits = all(
-                value in knob.choices
-                for config in seen
-                for knob, value in zip(space.knobs, config, strict=True)
-            )
-        except (KeyError, TypeError, ValueError, IndexError, AttributeError):
-            fits = False
-        if not fits:
-            raise _not_ours(self.name)
-
-    def state(self, generation: int, strategy: State, seconds: float) -> dict[str, object]:
+    def state(self, generation: int, seconds: float) -> dict[str, object]:
         """What is saved before ``generation``, by the process that is at it."""
         return {
             "start": self.start,
             "seeds": self.seeds,
             "generation": generation,
-            "strategy": strategy,
             "knobs": self.knobs,
             _MODEL: self.model,
             SECONDS: seconds,
@@ -166,25 +143,21 @@ def _checked_state(
             tuple(tuple(seed) for seed in state["seeds"]),
             state["knobs"],
             int(state["generation"]),
-            dict(state["strategy"]),
+            True,
             tuple(records),
             float(state.get(SECONDS, 0.0)),
             None if state.get(_MODEL) is None else str(state[_MODEL]),
         )
     except (KeyError, TypeError, ValueError, OptionsError):
-        raise _not_ours(name) from None
+        raise CacheError(
+            f"the search {name} was begun by another version of tcl and cannot go on; "
+            "begin a new one, which starts from the best of its results"
+        ) from None
 
 
 def knobs_of(space: ConfigSpace) -> list[object]:
     """What a search that goes on has to find again."""
     return [[knob.name, len(knob.choices)] for knob in space.knobs]
-
-
-def _not_ours(name: str) -> CacheError:
-    return CacheError(
-        f"the search {name} was begun by another version of tcl and cannot go on; "
-        "begin a new one, which starts from the best of its results"
-    )
 
 
 # Whether somebody is at it.

@@ -134,7 +134,7 @@ class Ledger(Generic[OptionsT]):
             return
         cache, key = self._place
         try:
-            cache.save_run(key, self.name, config=config, state=state, entry=self._entry)
+            cache.save_run(key, self.name, config=config, state=state)
         except CacheError as error:
             self.warn(str(error), began)
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import random
-from collections import Counter
-from collections.abc import Callable, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Sequence
+from functools import partial
 from typing import Generic
 
-from tcl.common.errors import OptionsError
+from tcl.common.errors import CacheError, OptionsError
 from tcl.tuner.cache.ranking import Record, ranked
 from tcl.tuner.measure.backend import OptionSpace, OptionsT
 from tcl.tuner.measure.machine_speed import settled
@@ -28,8 +29,8 @@ from tcl.tuner.run.pipeline import CandidatePipeline, Job
 from tcl.tuner.run.stop_requests import FINISH, Watch
 from tcl.tuner.space.search_space import Config
 from tcl.tuner.strategies import make_strategy
-from tcl.tuner.strategies.breeding import ENOUGH_TO_BREED
-from tcl.tuner.strategies.prior import Prior
+from tcl.tuner.strategies.evolution import ENOUGH_TO_BREED
+from tcl.tuner.strategies.screened import Prior
 from tcl.tuner.strategies.strategy import Result
 
 
@@ -52,58 +53,71 @@ class Search(Generic[OptionsT]):
         self._watch = watch
         self._report = report
         self._doubts = Doubts()
-        rng = random.Random(settings.seed)
-        self._strategy = make_strategy(
-            settings.strategy, options.space, rng, settings.search, saved.seeds, prior
+        self._recalled: set[tuple[int, str]] = set()
+        """Which known results were taken over; and whether one was missing."""
+        self._missed = False
+        self._new_strategy = partial(
+            make_strategy,
+            *(settings.strategy, options.space),
+            settings=settings.search,
+            seeds=saved.seeds,
+            prior=prior,
         )
+        self._strategy = self._new_strategy(rng=random.Random(settings.seed))
         self._known = saved.outcomes()
         self._state: dict[str, object] = {}
 
     def recall(self) -> None:
-        """Take over what an earlier part of the search has found. ``CacheError`` if that cannot be
-        done."""
+        """Take over what an earlier part of the search has found: the strategy proposes once more
+        what it proposed then, and is told what came of it. ``CacheError`` if it is a search of
+        another space."""
         saved = self._saved
-        if saved.strategy is None:
+        if not saved.begun:
             return
         self._watch.may_end()
-        saved.restore(self._strategy, self._options.space)
+        if not saved.suits(self._options.space):
+            raise CacheError(
+                f"the search {saved.name} was begun with other knobs, or other fixed ones; fix the "
+                "same, or begin a new search"
+            )
         self._report(Resumed(saved.name, saved.generation, len(self._known)))
-        before = [(g, r) for (g, _), r in self._known.items() if g < saved.generation]
         for generation in range(saved.generation):
-            records = [r for g, r in before if g == generation]
-            if records:
-                self._started(generation, len(records))
-            for done, record in enumerate(records, start=1):
-                self._ledger.add(self._candidate(record), done, len(records), known=True)
+            self._searched(generation, None)
+        left = {k: r for k, r in self._known.items() if k[0] < saved.generation}
+        for key in self._recalled:
+            left.pop(key, None)
+        if left or self._missed:
+            self._begin_anew(left.values())
         if saved.heats:  # what its last finals decided, as the cache ranks it
             raced = [self._candidate(r) for r in saved.records if r.heat == saved.heats - 1]
             self._ledger.decide(raced, self._candidate(ranked(saved.records)[0]))
 
+    def _begin_anew(self, left: Collection[Record]) -> None:
+        """Have a new strategy go on that is told all results, where the search was begun with
+        another model, or another version of its strategy, or results of it were lost. ``left``:
+        those that were not proposed again."""
+        for done, record in enumerate(left, start=1):
+            self._ledger.add(self._candidate(record), done, len(left), known=True)
+        rng = random.Random(f"{self._saved.settings.seed} {self._saved.generation}")
+        self._strategy = self._new_strategy(rng=rng)
+        history = self._ledger.history
+        times = settled([c.outcome for c in history])
+        pairs = zip(history, times, strict=True)
+        self._strategy.tell([(c.config, t) for c, t in pairs if c.config is not None])
+
     def run(self, pipeline: CandidatePipeline[OptionsT]) -> None:
         """Search, from where it was saved to the end."""
-        saved, strategy = self._saved, self._strategy
+        saved = self._saved
         first, last = saved.generation, saved.settings.generations
         try:
             if first == 0:
                 self._save(0)
-                start = [self._options.from_json(text) for text in saved.start]
-                jobs = [Job(o, self._config(o), i) for i, o in enumerate(start)]
-                if jobs:
-                    strategy.tell(self._generation(0, jobs, pipeline))
+                self._searched(0, pipeline)
             for generation in range(max(1, first), last + 1):
                 if self._watch() >= FINISH:  # perhaps with a part of the generation before
                     break
                 self._save(generation)
-                asked = 0
-                while (not asked or strategy.rest) and self._watch() < FINISH:
-                    configs = strategy.ask()
-                    to_options = self._options.to_options
-                    jobs = [Job(to_options(c), c, asked + i) for i, c in enumerate(configs)]
-                    if not jobs:
-                        break
-                    strategy.tell(self._generation(generation, jobs, pipeline, strategy.rest))
-                    asked += len(jobs)
-                if not asked:  # everything there is has been tried
+                if not self._searched(generation, pipeline):  # all there is has been tried
                     break
                 self._advise(generation)
             if self._watch() < FINISH:  # else the last generation was perhaps cut short
@@ -116,14 +130,35 @@ class Search(Generic[OptionsT]):
                 end = {**self._state, SECONDS: self._seconds, OWNER: None}
                 self._ledger.save_state(saved.settings.as_dict(), end)
 
+    def _searched(self, generation: int, pipeline: CandidatePipeline[OptionsT] | None) -> bool:
+        """Take a generation to its end, or to that of the search: whether it had candidates.
+        Without a ``pipeline`` those alone whose results are known."""
+        strategy, asked = self._strategy, 0
+        if generation == 0:  # what the search starts from
+            start = [self._options.from_json(text) for text in self._saved.start]
+            jobs = [Job(o, self._config(o), i) for i, o in enumerate(start)]
+            if jobs:
+                strategy.tell(self._tried(0, jobs, pipeline))
+            return bool(jobs)
+        while not asked or strategy.rest:
+            if pipeline is not None and self._watch() >= FINISH:
+                break
+            configs, to_options = strategy.ask(), self._options.to_options
+            jobs = [Job(to_options(c), c, asked + i) for i, c in enumerate(configs)]
+            if not jobs:
+                break
+            strategy.tell(self._tried(generation, jobs, pipeline, strategy.rest))
+            asked += len(jobs)
+        return asked > 0
+
     @property
     def _seconds(self) -> float:
         """How long the search has taken, with its earlier parts."""
         return self._saved.seconds + self._watch.seconds
 
     def _save(self, generation: int) -> None:
-        """Keep the strategy as it is before ``generation``."""
-        self._state = self._saved.state(generation, self._strategy.state(), self._seconds)
+        """Keep that ``generation`` is about to be searched."""
+        self._state = self._saved.state(generation, self._seconds)
         self._ledger.save_state(self._saved.settings.as_dict(), self._state)
 
     def _candidate(self, record: Record) -> Candidate[OptionsT]:
@@ -139,11 +174,11 @@ class Search(Generic[OptionsT]):
         except OptionsError:
             return None
 
-    def _generation(
+    def _tried(
         self,
         generation: int,
         jobs: Sequence[Job[OptionsT]],
-        pipeline: CandidatePipeline[OptionsT],
+        pipeline: CandidatePipeline[OptionsT] | None,
         rest: int = 0,
     ) -> list[Result]:
         """Take one generation, or a part of it that ``rest`` more follow, through the pipeline;
@@ -163,16 +198,20 @@ class Search(Generic[OptionsT]):
 
         if not before:
             self._started(generation, of)
-        new = []
+        waiting = defaultdict[tuple[int, str], list[Job[OptionsT]]](list)
         for job in jobs:
-            record = self._known.get((generation, self._options.to_json(job.options)))
-            if record is None:
-                new.append(job)
-            else:
+            waiting[generation, self._options.to_json(job.options)].append(job)
+        for key, record in self._known.items():
+            for job in waiting.pop(key, ()):
                 done(job, record.outcome, known=True)
+                self._recalled.add(key)
+        new = [job for each in waiting.values() for job in each]
         # What the search starts from is measured in its order: the first one is the incumbent.
         # Whoever ends it before one has a time gets that one: it is in flight from the beginning.
+        self._missed |= pipeline is None and bool(new)
         for batch in [new] if generation else [[job] for job in new]:
+            if pipeline is None:
+                break
             pipeline.run(
                 batch,
                 done,

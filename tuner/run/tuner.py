@@ -27,7 +27,7 @@ from tcl.tuner.run.search_loop import Search
 from tcl.tuner.run.stop_requests import FINISH, KILL, Interrupts, Watch
 from tcl.tuner.run.workplace import Here, Orders, Workplace, check_cores
 from tcl.tuner.space.search_space import Config
-from tcl.tuner.strategies.prior import NamedPrior
+from tcl.tuner.strategies.screened import NamedPrior
 from tcl.workers.pool import WorkerDiedError, WorkerPool
 
 REFERENCE = 10.0

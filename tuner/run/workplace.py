@@ -14,9 +14,9 @@ from tcl.tuner.measure.backend import Backend
 from tcl.tuner.measure.cores import available_cores, split_cores
 from tcl.tuner.measure.correctness import Expected
 from tcl.tuner.measure.evaluate import set_up
-from tcl.tuner.measure.memory_limit import allowance
 from tcl.tuner.measure.timing import MeasureSettings
 from tcl.workers.pool import WorkerPool
+from tcl.workers.process_memory import allowance
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import itertools
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
-from types import MappingProxyType
 from typing import TypeAlias
 
-from tcl.tuner.space.knobs import Knob, Value
+from tcl.codegen.options.knobs import Knob, Value
+from tcl.codegen.options.nest_options import OPTIONS
 from tcl.tuner.space.search_space import Config, SearchSpace, reading
 
 Change: TypeAlias = tuple[int, Value]
@@ -42,39 +42,13 @@ def change_kind(knob: Knob, old: Value, new: Value) -> Kind:
     return knob.name.rpartition(".")[2].rstrip("0123456789"), up
 
 
-PAID: Mapping[Kind, float] = MappingProxyType(
-    {
-        ("register", True): 0.0113,
-        ("peel", None): 0.0094,
-        ("unroll", True): 0.0086,
-        ("order", None): 0.008,
-        ("unroll", False): 0.0075,
-        ("tile", True): 0.0067,
-        ("stream", None): 0.0049,
-        ("stage", True): 0.0048,
-        ("chunk", False): 0.0043,
-        ("prefetch", True): 0.004,
-        ("prefetch", False): 0.0037,
-        ("inner_order", None): 0.0037,
-        ("fuse", None): 0.0034,
-        ("tile", False): 0.0034,
-        ("chunk", True): 0.0026,
-        ("vector", None): 0.0011,
-        ("register", False): 0.0008,
-        ("row", None): 0.0004,
-        ("stage", False): 0.0001,
-        ("lanes", False): 0.0001,
-        ("lanes", True): 0.0001,
-        ("skip", None): 0.0001,
-    }
-)
-"""What changes of one knob have gained: the share of the default's time that one of a kind saves,
-in the mean over problems, where one that is no faster saves nothing. From 8,621 changes of 146
-problems on one thread of a Zen 3 core (``python -m benchmarks.single_changes``).
-
-With the defs of a problem left out of what it is ordered by, the best of the first 10 takes 0.965
-of the default's time in the mean over problems, of the first 20 0.950, and of all that were
-measured 0.932. At random it is 0.980 and 0.968."""
+PAID: Mapping[Kind, float] = {
+    (knob, up): gain
+    for option in OPTIONS.values()
+    for knob, gains in option.gains.items()
+    for up, gain in zip((False, True) if len(gains) > 1 else (None,), gains, strict=True)
+}
+"""What changes of one kind have gained."""
 _OTHERS = 0.004
 """Of kinds that nothing is known of."""
 _AGAIN = 0.8

@@ -10,7 +10,7 @@ from typing import Any, Generic, TypeAlias, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from tcl.tuner.space.knobs import Value
+from tcl.codegen.options.knobs import Value
 from tcl.tuner.space.search_space import Config, SearchSpace
 
 Places: TypeAlias = NDArray[np.intp]

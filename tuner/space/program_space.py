@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping
 
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.collapse import merged
+from tcl.codegen.options.knobs import Knob, Value
 from tcl.codegen.options.nest_options import NestOptions
 from tcl.codegen.options.options import MappingOptions
-from tcl.tuner.space.knobs import Knob, Value
 from tcl.tuner.space.search_space import Config, Constraint, SearchSpace
 
 

@@ -10,8 +10,8 @@ from dataclasses import replace
 from random import Random
 from typing import Protocol, TypeAlias, TypeVar
 
+from tcl.codegen.options.knobs import Knob, Value
 from tcl.common.dataclass import dataclass
-from tcl.tuner.space.knobs import Knob, Value
 
 Config: TypeAlias = tuple[Value, ...]
 """One value per knob, in the order of the knobs."""

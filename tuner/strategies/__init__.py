@@ -9,10 +9,8 @@ from types import MappingProxyType
 from tcl.common.errors import OptionsError
 from tcl.tuner.space.search_space import Config, ConfigSpace
 from tcl.tuner.strategies.genetic import Genetic
-from tcl.tuner.strategies.prior import Prior
-from tcl.tuner.strategies.screened import Screened
-from tcl.tuner.strategies.strategy import SearchSettings, Strategy
-from tcl.tuner.strategies.unguided import Exhaustive, RandomSearch
+from tcl.tuner.strategies.screened import Prior, Screened
+from tcl.tuner.strategies.strategy import Exhaustive, RandomSearch, SearchSettings, Strategy
 
 _Make = Callable[[ConfigSpace, Random, SearchSettings, Sequence[Config]], Strategy]
 

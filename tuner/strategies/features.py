@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from tcl.tuner.space.knobs import Knob, odd_part
+from tcl.codegen.options.knobs import Knob, odd_part
 from tcl.tuner.space.search_space import Config, ConfigSpace
 
 Floats = NDArray[np.float64]

@@ -8,8 +8,6 @@ the same for every space.
 
 from __future__ import annotations
 
-from typing import cast
-
 import numpy as np
 
 from tcl.tuner.strategies.features import Features, Floats, Places
@@ -40,17 +38,6 @@ class GaussianProcess:
         self._prior[-1] = np.log(_NOISE)
         self._logs = self._prior.copy()
         """Of the lengths, and of the noise."""
-
-    def state(self) -> list[float]:
-        """What the next ``fit`` starts from."""
-        return [float(x) for x in self._logs]
-
-    def restore(self, state: object) -> None:
-        """The inverse of ``state``; ``ValueError`` for that of other features."""
-        logs = np.array(cast(list[float], state), np.float64)
-        if logs.shape != self._prior.shape:
-            raise ValueError(f"{len(self._prior)} numbers were expected, not {len(logs)}")
-        self._logs = logs
 
     def fit(self, rows: Places, values: Floats) -> None:
         """Find lengths and noise that make these results likely, by steps whose signs are those

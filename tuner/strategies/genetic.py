@@ -9,8 +9,7 @@ from random import Random
 import numpy as np
 
 from tcl.tuner.space.search_space import Config, ConfigSpace
-from tcl.tuner.strategies.breeding import ENOUGH_TO_BREED, Breeder
-from tcl.tuner.strategies.evolution import Evolution
+from tcl.tuner.strategies.evolution import ENOUGH_TO_BREED, Breeder, Evolution
 from tcl.tuner.strategies.features import Features
 from tcl.tuner.strategies.strategy import SearchSettings, logarithms
 

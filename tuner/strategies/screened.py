@@ -10,18 +10,83 @@ far off it is.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from random import Random
+from typing import Protocol
 
 import numpy as np
 
 from tcl.tuner.space.search_space import Config, ConfigSpace
-from tcl.tuner.strategies.breeding import ENOUGH_TO_BREED, Breeder
-from tcl.tuner.strategies.evolution import Evolution
+from tcl.tuner.strategies.evolution import ENOUGH_TO_BREED, Breeder, Evolution
 from tcl.tuner.strategies.features import Features, Floats
 from tcl.tuner.strategies.gaussian import GaussianProcess, Posterior
-from tcl.tuner.strategies.prior import Prior, agreement, believed
-from tcl.tuner.strategies.strategy import SearchSettings, State, logarithms
+from tcl.tuner.strategies.strategy import SearchSettings, logarithms
+
+_TRUSTED = 4
+"""Results that outweigh a prior's word for what is fast."""
+_AGREES = 0.5
+"""A prior that agrees less with what was measured is not believed at all. Else it would lead to the
+same places again and again, as far as results of other places are missing that speak against it."""
+_WORTH = 60
+"""Results that are worth as much as a prior. It knows something of the space, and nothing of the
+device: where it is wrong, what it adds is in the way of those who know better."""
+
+
+class Expectation(Protocol):
+    """What a model expects of configurations, one after the other (N each)."""
+
+    @property
+    def logs(self) -> Floats:
+        """Natural logarithms of their times, up to a number that they have in common."""
+
+    @property
+    def spread(self) -> Floats:
+        """Standard deviations of ``logs``."""
+
+
+class Prior(Protocol):
+    """A model that was made of other measurements, as of another device or other sizes."""
+
+    def predict(self, configs: Sequence[Config]) -> Expectation:
+        """Equal configurations are expected to take equal times, whatever they are asked with, but
+        for what all have in common."""
+
+
+class NamedPrior(Prior, Protocol):
+    """One that a search which is resumed can be found to have begun with."""
+
+    @property
+    def identity(self) -> str:
+        """What stands for its contents: another model has another one."""
+
+    @property
+    def title(self) -> str:
+        """How it is called."""
+
+
+def agreement(expected: Floats, logs: Floats) -> float:
+    """From 0 to 1: how far measured logarithms of times have the order that a prior expects, by
+    Spearman's coefficient of correlation with a few results more that agree."""
+    x, y = _ranks(expected), _ranks(logs)
+    scale = math.sqrt(np.einsum("n,n->", x, x) * np.einsum("n,n->", y, y))
+    # Of results without an order the first one tells nothing, and the others speak against it.
+    agreeing = len(logs) * float(np.einsum("n,n->", x, y)) / scale if scale else 1.0
+    return max(0.0, (_TRUSTED + agreeing) / (_TRUSTED + len(logs)))
+
+
+def _ranks(values: Floats) -> Floats:
+    """Places in their order, those of equals as one, from the middle."""
+    _, places, counts = np.unique(values, return_inverse=True, return_counts=True)
+    ranks: Floats = (counts.cumsum() - (counts + len(values)) / 2)[places]
+    return ranks
+
+
+def believed(expected: Floats, logs: Floats) -> float:
+    """By how much of a prior's expectations to go: 1 before anything is measured, less the less
+    they agree with what was, and the more of that there is."""
+    agreeing = agreement(expected, logs)
+    return agreeing * _WORTH / (_WORTH + len(logs)) if agreeing >= _AGREES else 0.0
+
 
 _CHILDREN = 150
 """Tries to breed a child for the screen."""
@@ -130,13 +195,6 @@ class Screened(Evolution):
         something, and far from all others."""
         found = self._next_to_best(count) if self._rooted else []
         return self._spread(found, count)
-
-    def state(self) -> State:
-        return {**super().state(), "model": self._model.state()}
-
-    def restore(self, state: Mapping[str, object]) -> None:
-        super().restore(state)
-        self._model.restore(state["model"])
 
     def _pool(self, breeder: Breeder) -> list[Config]:
         """Children and strangers to choose from, in an order that is always the same."""

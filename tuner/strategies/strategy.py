@@ -9,18 +9,15 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from random import Random
-from typing import TypeAlias, cast
+from typing import TypeAlias
 
 from tcl.tuner.space.search_space import Config, ConfigSpace
 
 Result: TypeAlias = tuple[Config, float | None]
 """A configuration and its time in seconds; None when it failed."""
-
-State: TypeAlias = dict[str, object]
-"""A strategy at any moment, as JSON data."""
 
 SELECTIONS = ("rank", "roulette")
 _ENUMERABLE = 100_000
@@ -86,27 +83,9 @@ class Strategy(ABC):
             self.seen[config] = None
             self.results[config] = time if time is not None and math.isfinite(time) else None
 
-    def state(self) -> State:
-        """Everything needed to go on from here, at any moment."""
-        version, internal, gauss = self.rng.getstate()
-        return {
-            "rng": [version, list(internal), gauss],
-            "seen": [list(c) for c in self.seen],
-            "results": [[list(c), t] for c, t in self.results.items()],
-        }
-
-    def restore(self, state: Mapping[str, object]) -> None:
-        """Go on from a state, which may have been through JSON, of a strategy of the same kind,
-        space and settings."""
-        version, internal, gauss = cast(tuple[int, list[int], float | None], state["rng"])
-        self.rng.setstate((version, tuple(internal), gauss))
-        self.seen = {tuple(c): None for c in cast(list[list[int | str]], state["seen"])}
-        results = cast(list[tuple[list[int | str], float | None]], state["results"])
-        self.results = {tuple(c): t for c, t in results}
-
     @property
     def pending(self) -> tuple[Config, ...]:
-        """What was asked and not told: after ``restore``, what is still to be measured."""
+        """What was asked and not told."""
         return tuple(c for c in self.seen if c not in self.results)
 
     def measured(self) -> list[Result]:
@@ -157,3 +136,30 @@ def logarithms(results: Sequence[Result]) -> list[float]:
     logs = [math.log(max(t, 1e-12)) for _, t in results if t is not None]
     worst = max(logs, default=0.0) + _FAILED
     return [math.log(max(t, 1e-12)) if t is not None else worst for _, t in results]
+
+
+class Exhaustive(Strategy):
+    """The seeds, then the space from one end to the other, ``population`` at a time."""
+
+    def __init__(
+        self, space: ConfigSpace, rng: Random, settings: SearchSettings, seeds: Sequence[Config]
+    ) -> None:
+        super().__init__(space, rng, settings, seeds)
+        self._rest: Iterator[Config] = space.enumerate()
+
+    def ask(self) -> tuple[Config, ...]:
+        found = self.new_seeds()
+        while len(found) < self.settings.population:
+            config = next(self._rest, None)
+            if config is None:
+                break
+            if self.add(config):
+                found.append(config)
+        return tuple(found)
+
+
+class RandomSearch(Strategy):
+    """Generations of ``population`` random configurations, the seeds first."""
+
+    def ask(self) -> tuple[Config, ...]:
+        return tuple(self.fill(self.new_seeds(), self.settings.population))

@@ -17,7 +17,7 @@ from tcl.bench.arrays import Array
 from tcl.bench.peers.names import DEFAULT_FORM, TUNED_FORM
 from tcl.bench.task import Task
 from tcl.codegen.common.dtypes import numpy_dtype
-from tcl.codegen.cuda.run.cubin_store import cubin
+from tcl.codegen.cuda.run.compile import cubin
 from tcl.codegen.cuda.run.occupancy import occupancy
 from tcl.codegen.options.options import MappingOptions
 from tcl.executors import machine

@@ -148,7 +148,7 @@ def access_of(program: ir.Program, nest: ir.Nest, load: ir.Load) -> OperandAcces
     scattered = len(affine) < len(load.ref.subscripts)
     # Where two dimensions move along one axis, a panel would hold elements more than once.
     copied, apart = why_not_copied(nest, load) is None, not overlaps(nest, load)
-    elements = reach(layout, load.ref, {d.name: d.extent for d in nest.dims})
+    elements = layout.footprint(load.ref, {d.name: d.extent for d in nest.dims})
     whole = math.prod(layout.extents) * layout.itemsize
     span = layout.itemsize + sum(abs(c) * (nest.dim(d).extent - 1) for d, c in total.terms)
     strides = dict(total.terms)
@@ -159,17 +159,6 @@ def access_of(program: ir.Program, nest: ir.Nest, load: ir.Load) -> OperandAcces
         checked if computed else None, elements, span, whole,
         stageable=copied and apart, overlapping=copied and not apart,
     )  # fmt: skip
-
-
-def reach(layout: ir.Layout, ref: ir.TensorRef, points: Mapping[str, int]) -> int:
-    """How many elements are touched by dimensions with so many points."""
-    found = 1
-    for subscript, extent in zip(ref.subscripts, layout.extents, strict=True):
-        if isinstance(subscript, ir.Affine):
-            span = 1 + sum(abs(c) * (points[name] - 1) for name, c in subscript.terms)
-            extent = min(extent, span)
-        found *= extent
-    return found
 
 
 def arithmetic_cycles(nest: ir.Nest) -> dict[frozenset[str], float]:

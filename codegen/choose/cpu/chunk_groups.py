@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 
-from tcl.codegen.choose.cpu.access_costs import reach
 from tcl.codegen.choose.cpu.balance import balanced, in_lanes
 from tcl.codegen.choose.cpu.costs import CACHE_BYTES_PER_CYCLE, MEMORY_BYTES_PER_CYCLE
 from tcl.codegen.devices.cpu import CpuProfile
@@ -101,7 +100,7 @@ class ChunkGroup:
     def joined(self, nest: ir.Nest, along: tuple[ir.Nest, ...]) -> ChunkGroup | None:
         """The group with one more nest, fused with these; None if they have no chunks in common."""
         near = along in self.fused or any(_touching(n, f) for n in self.nests for f in along)
-        if len(self.nests) >= _MOST or nest.sequential or not near:
+        if len(self.nests) >= _MOST or _in_order(nest) or not near:
             return None
         shared = []
         taken: set[str] = set()
@@ -287,7 +286,7 @@ def _contracts(program: ir.Program, nest: ir.Nest) -> bool:
     """Whether a nest has many points for each element that it touches, so that what comes from the
     second cache is there in time."""
     points = {d.name: d.extent for d in nest.dims}
-    elements = (reach(program.tensor(r.tensor).layout, r, points) for r in refs(nest))
+    elements = (program.tensor(r.tensor).layout.footprint(r, points) for r in refs(nest))
     return nest.points > _REUSED * max(elements)
 
 
@@ -302,9 +301,14 @@ def _joined_groups(
             groups[-1] = joined
             continue
         results = [d for d in nest.dims if not d.reduction and d.extent > 1]
-        shared = tuple((d.name,) for d in results) if not nest.sequential else ()
+        shared = tuple((d.name,) for d in results) if not _in_order(nest) else ()
         groups.append(ChunkGroup((nest,), shared, (along,)))
     return groups
+
+
+def _in_order(nest: ir.Nest) -> bool:
+    """Whether no two of its points may run at once."""
+    return nest.sequential is not None and nest.running is None
 
 
 def _keeps_order(nest: ir.Nest, shared: Sequence[tuple[str, ...]]) -> bool:
@@ -322,4 +326,4 @@ def _bytes(program: ir.Program, nest: ir.Nest, ref: ir.TensorRef, spans: Mapping
     """What the nest touches by this access, where some dimensions have fewer points."""
     layout = program.tensor(ref.tensor).layout
     points = {d.name: spans.get(d.name, d.extent) for d in nest.dims}
-    return reach(layout, ref, points) * layout.itemsize
+    return layout.footprint(ref, points) * layout.itemsize

@@ -27,7 +27,7 @@ def compacted_dims(program: ir.Program, nest: ir.Nest) -> frozenset[str]:
     """The dimensions along which the condition of an untiled nest changes, if its reduction can go
     through the points alone at which that holds, and is long enough; else none."""
     condition, _ = guard(nest.point.op, nest.point.value)
-    if condition is None or nest.dot is not None:
+    if condition is None or nest.dot_product is not None:
         return frozenset()
     made = made_with(program.nests, program.nest(nest.name))
     if why_not_skipped(nest, made) is not None:

@@ -95,7 +95,7 @@ class Core:
     sums: int = 1
     """Registers of each result: its accumulator, and what reductions that are fused with it
     need."""
-    dot: DotProducts | None = None
+    products: DotProducts | None = None
     """What one instruction adds up: of the dimension along it, points are such groups here."""
     compacted: frozenset[str] = frozenset()
     """The dimensions of the condition of a reduction that goes through the compacted indices of its
@@ -117,28 +117,28 @@ class Core:
             sums,
         )
 
-    def in_words(self, dot: DotProducts) -> Core:
+    def in_words(self, products: DotProducts) -> Core:
         """The same nest with dot products: the reduction along them has fewer points, and what is
         read are words of its factors."""
         shorter = (
-            replace(d, extent=-(-d.extent // dot.depth)) if d.name == dot.dim else d
+            replace(d, extent=-(-d.extent // products.depth)) if d.name == products.dim else d
             for d in self.nest.dims
         )
         reads = (
-            access.in_words(dot.dim, dot.depth, load.ref in dot.in_place)
+            access.in_words(products.dim, products.depth, load.ref in products.in_place)
             for access, load in zip(self.reads, operands(self.nest.point), strict=True)
         )
         return replace(
             self,
             nest=replace(self.nest, dims=tuple(shorter)),
             reads=tuple(reads),
-            arithmetic=dot.arithmetic_cycles(self.nest),
-            dot=dot,
+            arithmetic=products.arithmetic_cycles(self.nest),
+            products=products,
         )
 
     def group(self, dim: str) -> int:
         """Points of a dimension that one instruction adds up."""
-        return self.dot.depth if self.dot is not None and dim == self.dot.dim else 1
+        return self.products.depth if self.products is not None and dim == self.products.dim else 1
 
     def again(self, access: OperandAccess, lane: str | None, sizes: Mapping[str, int]) -> int:
         """How often each element of an operand is read by register tiles."""
@@ -259,7 +259,7 @@ class Core:
     def _waits_to_count(self, lane: str | None) -> bool:
         """Whether counting iterations takes time from the arithmetic: it runs beside that of dot
         products, where these are two instructions each."""
-        return self._keeps_busy(lane) and (self.dot is None or self.dot.fragment.adds)
+        return self._keeps_busy(lane) and (self.products is None or self.products.fragment.adds)
 
     def _keeps_busy(self, lane: str | None) -> bool:
         """Whether a reduction waits for little but a few instructions of arithmetic: operands are
@@ -267,7 +267,7 @@ class Core:
         if lane is None or self.nest.dim(lane).reduction or any(a.scattered for a in self.reads):
             return False
         simple = self.nest.point.type.is_float and sum(self.arithmetic.values()) <= _SIMPLE
-        if self.dot is None and not simple:
+        if self.products is None and not simple:
             return False  # a product of integers takes several instructions
         results = {d.name for d in self.nest.dims if not d.reduction and d.extent > 1}
         return all(results - a.strides.keys() for a in self.reads)

@@ -265,7 +265,7 @@ def _panels(
     levels = []
     for load, access in zip(operands(nest.point), core.reads, strict=True):
         far = core.staged(access, lane, sizes)
-        converted = core.dot is None and load.type.compute != load.type
+        converted = core.products is None and load.type.compute != load.type
         worth = core.worth_staging(access, lane, sizes, converted)
         if access.overlapping:
             levels.append(0 if converted and core.worth_widening(access, lane, sizes) else -1)

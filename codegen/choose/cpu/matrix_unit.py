@@ -24,7 +24,8 @@ from tcl.codegen.devices.fragments import Fragment
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.walk import operands
 from tcl.codegen.options.nest_options import PLAIN, NestOptions
-from tcl.codegen.passes.cpu.matrix import matrix_dots, matrix_fragment, multiplied_along
+from tcl.codegen.passes.cpu.dot import matrix_dots, matrix_fragment
+from tcl.codegen.passes.cpu.matrix import multiplied_along
 from tcl.codegen.passes.cpu.stage import dims_of, natural_level, why_not_copied
 from tcl.common.dataclass import dataclass
 

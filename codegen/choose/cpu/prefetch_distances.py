@@ -12,12 +12,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 
-from tcl.codegen.choose.cpu.access_costs import reach
 from tcl.codegen.choose.cpu.costs import PRODUCTS_PER_CYCLE, UNASKED_BYTES_PER_CYCLE
 from tcl.codegen.devices.cpu import LINE, CpuProfile
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.walk import children, indices, operands, renamed, values_of
 from tcl.codegen.options.nest_options import NestOptions
+from tcl.codegen.passes.cpu.prefetch import next_block
 from tcl.codegen.passes.cpu.stage import dims_of
 from tcl.codegen.passes.fusion.groups import fusion_groups
 from tcl.common.dataclass import dataclass
@@ -28,8 +28,6 @@ _AGAIN = 2
 """Times that elements may be read by a nest, as by a window over neighbours."""
 _LARGE = 4
 """Times the second cache: from there on, blocks of a tensor were measured to come too late."""
-_PART = 8
-"""The part of the second cache that a block may fill."""
 _WORTH = 0.1
 """The part of the arithmetic's time that asking for blocks has to save."""
 _CALL = 24
@@ -175,25 +173,6 @@ def _in_order(nest: ir.Nest, layout: ir.Layout, ref: ir.TensorRef) -> bool:
     whole = all(isinstance(s, ir.Affine) for s in ref.subscripts)
     once = points <= _AGAIN * math.prod(layout.extents)
     return whole and once and bool(layout.in_order(ref))
-
-
-def next_block(nest: ir.Nest, layout: ir.Layout, ref: ir.TensorRef, device: CpuProfile) -> int:
-    """Bytes to what the next iteration of a loop reads, if that fits a part of the second cache,
-    and the loops outside of it never come back to it; else 0."""
-    if not all(isinstance(s, ir.Affine) for s in ref.subscripts):
-        return 0
-    points = {d.name: d.extent for d in nest.dims}
-    for dim in nest.dims:
-        if dim.extent == 1:
-            continue
-        step = abs(layout.place(ref).coefficient(dim.name))
-        points[dim.name] = 1
-        size = reach(layout, ref, points) * layout.itemsize
-        if dim.reduction or step < size:
-            return 0
-        if size <= device.l2_bytes // _PART:
-            return step
-    return 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from tcl.codegen.choose.cpu.chunk_groups import grouping
 from tcl.codegen.choose.cpu.heuristics import heuristic, panels_within
 from tcl.codegen.choose.cpu.matrix_unit import matrix_options
 from tcl.codegen.choose.cpu.prefetch_distances import far_alone, prefetching, tiles_ahead
+from tcl.codegen.choose.cpu.running import running_results
 from tcl.codegen.choose.cpu.thread_worth import worth_sharing
 from tcl.codegen.devices.cpu import LINE, CpuProfile
 from tcl.codegen.loopir import ir
@@ -57,8 +58,10 @@ class CpuPreset:
         """Choices for an untiled nest that has its chunks. ``sums``: registers of each result,
         with what nests that are fused with it need."""
         one = _one_chunk(nest) if nest.chunks else nest
-        if self.name == "naive" or nest.sequential:
+        if self.name == "naive":
             chosen = PLAIN
+        elif nest.sequential:
+            chosen = running_results(program, one, self.device)
         elif self.name in MODELLED:
             chosen = matrix_options(program, one, self.device) or heuristic(
                 program, one, self.device, sums

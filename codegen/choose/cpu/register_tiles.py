@@ -64,8 +64,8 @@ def fastest(program: ir.Program, nest: ir.Nest, device: CpuProfile, sums: int = 
     lists of its points, where it has a condition, if that takes less. ``sums``: as of ``Core``."""
     plain = Core.read(program, nest, device, sums)
     cores = [plain]
-    for dot in dot_products(program, nest, device) if sums == 1 else ():
-        core = plain.in_words(dot)
+    for products in dot_products(program, nest, device) if sums == 1 else ():
+        core = plain.in_words(products)
         if any(_may_have_lanes(core, d) and d.extent > 1 for d in core.nest.dims):
             cores.append(core)
     if sums == 1 and (compacted := compacted_dims(program, nest)):
@@ -91,7 +91,7 @@ def _best(core: Core) -> Tile:
         return _cheapest(core, ((x, _neighbours(core, x)) for x in beside))
     # Rows of one dimension first; then rows of two, for the most promising lanes.
     singles = []
-    for lane in (None, *lanes) if core.dot is None else lanes:
+    for lane in (None, *lanes) if core.products is None else lanes:
         rows: list[tuple[str, ...]] = [(d,) for d in results if d != lane] or [()]
         tried = ((lane, t) for row in rows for t in _tiles(core, lane, row))
         singles.append(_cheapest(core, tried))
@@ -152,7 +152,7 @@ def _may_have_lanes(core: Core, dim: ir.Dim) -> bool:
     through a panel that could."""
     in_order = any(a.strides.get(dim.name) == a.itemsize for a in (*core.reads, core.target))
     copied = any(a.stageable and dim.name in a.strides for a in core.reads)
-    if core.dot is not None and dim.reduction:
+    if core.products is not None and dim.reduction:
         return False
     return in_order or (copied and not dim.reduction)
 
@@ -178,7 +178,7 @@ def _tiles(core: Core, lane: str | None, rows: tuple[str, ...]) -> Iterator[dict
                 whole = {**tile, lane: v} if lane is not None else tile
                 others = (v if tile or not core.compacted else 1) + 1
                 others = others if core.sums == 1 else OPERANDS
-                others += core.dot.extra_registers(v) if core.dot is not None else 0
+                others += core.products.extra_registers(v) if core.products is not None else 0
                 others += core.kept_inside(lane, whole)
                 points = math.prod(sizes) * v
                 fits = points * core.sums + others <= registers >= core.live(lane, whole)

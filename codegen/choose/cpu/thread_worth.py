@@ -8,6 +8,7 @@ from dataclasses import replace
 from tcl.codegen.devices.cpu import CpuProfile
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.walk import operands, values_of, walk
+from tcl.codegen.passes.vectorize import outputs
 
 WAKING = 20_000.0
 """Nanoseconds of work on one thread below which others are left asleep. To begin and end together
@@ -46,7 +47,7 @@ def with_threads_worth(program: ir.Program, device: CpuProfile) -> CpuProfile:
 def _nanoseconds(program: ir.Program, nest: ir.Nest, device: CpuProfile) -> float:
     """About what the nest takes: its arithmetic or its memory, whichever takes longer. Nothing for
     one whose points have to run in order, which threads cannot share."""
-    if nest.sequential:
+    if nest.sequential and (nest.running is None or not outputs(nest)):
         return 0.0
     points = nest.points
     operations = 1.0 if nest.point.op != "=" else 0.0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import field, replace
 
 from tcl.codegen.cpu.emit.across import Across, Pointers, TransposedBlock
@@ -103,6 +104,20 @@ class AccessEmitter:
         if padded and scope.ragged:
             raw, scope = self._zero_filled(raw, scope)
         self._write(ref, layout, at, raw, scope, streamed)
+
+    def update(self, ref: ir.TensorRef, change: Callable[[Val], Val], scope: Scope) -> None:
+        """Makes something else of an element, or of one per lane that exists. These are different
+        ones."""
+        layout = self.program.tensor(ref.tensor).layout
+        at = self.addresses.address_of(ref, scope)
+        if any(x == 0 for x in layout.extents):
+            return  # there is nothing that could be touched
+        if scope.there is None or (at.apart(0) and not at.spread):
+            old = self._load(at, ref.tensor, layout, scope)
+        else:
+            old = self._load_masked(at, ref.tensor, layout, scope.there)
+        new = change(from_memory(self.b, old, layout.type, self.native_half))
+        self._write(ref, layout, at, to_memory(self.b, new, layout.type, self.native_half), scope)
 
     def copy_elements(self, ref: ir.TensorRef, load: ir.Load, scope: Scope, padded: bool) -> bool:
         """Writes an element of the same type to a panel, bit by bit; whether it is such a one."""

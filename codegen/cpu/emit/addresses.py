@@ -69,7 +69,8 @@ class Addresses:
                 continue
             value = self.evaluate(subscript.value, scope)
             if subscript.check and not self.unchecked:
-                value = self._checked(value, ref.tensor, axis, subscript, scope, mask)
+                of = subscript.of or (ref.tensor, axis)
+                value = self._checked(value, *of, subscript, scope, mask)
             value = b.binary("sub", value, number(layout.origin[axis]))
             part = b.binary("mul", value, number(layout.strides[axis]))
             own = part if own is None else b.binary("add", own, part)

@@ -36,12 +36,14 @@ from tcl.codegen.cpu.llvm.builder import Builder, Val, register_type
 from tcl.codegen.cpu.llvm.entry import ALIGNED, OPENING, alone
 from tcl.codegen.devices.cpu import CpuProfile
 from tcl.codegen.loopir import ir
+from tcl.codegen.loopir.identity import identity
 from tcl.codegen.loopir.sites import Site
 from tcl.codegen.loopir.terms import guard, terms
 from tcl.codegen.loopir.terms import product as product_of
 from tcl.codegen.loopir.walk import statements
 from tcl.common.dataclass import dataclass
 from tcl.common.recursion import with_room
+from tcl.grammar.syntax.types import ScalarType
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,14 +184,16 @@ class Statements:
                 self._declare(statement, scope)
             case ir.Accumulate():
                 self._accumulate(statement, scope)
+            case ir.Scan():
+                self._scan(statement, scope)
             case ir.Carry():
                 self._carry(statement, scope)
             case ir.Matrix(name=name, action=action):
                 own = scope.accumulators[name]
                 key = tuple(scope.folds[f.name].constant for f in own.over)
                 self.matrix.move(action, own, scope, self.values.slot_at(own, key))
-            case ir.Store():
-                self._store(statement, scope)
+            case ir.Store() | ir.Update():
+                self._write(statement, scope)
             case ir.Prefetch(ref=ref, ahead=ahead):
                 self.memory.prefetch(ref, ahead, scope)
             case ir.Barrier() | ir.Fill() | ir.Pipeline():
@@ -197,14 +201,34 @@ class Statements:
             case _:
                 assert_never(statement)
 
-    def _store(self, store: ir.Store, scope: Scope) -> None:
+    def _write(self, store: ir.Store | ir.Update, scope: Scope) -> None:
         ref, value = store.ref, store.value
+        if isinstance(store, ir.Update):
+            self._scatter(store, scope)
+            return
         if isinstance(value, ir.Load) and self.memory.copy_elements(
             ref, value, scope, store.padded
         ):
             return
         made = self.values.value(value, scope)
         self.memory.store(ref, made, scope, store.streamed, store.padded)
+
+    def _scatter(self, update: ir.Update, scope: Scope) -> None:
+        b, op = self.b, update.op
+        condition, value = guard(op, update.value)
+        after = None
+        if condition is not None:
+            chosen = self.values.value(condition, scope)
+            if chosen.lanes > 1:
+                raise ir.IRError("whether lanes of a scatter count differs between them")
+            then, after = b.new_label("then"), b.new_label("after")
+            b.branch_if(chosen, then, after)
+            b.start(then)
+        new = self.values.value(value, scope)
+        self.memory.update(update.ref, lambda old: arithmetic(b, op, old, new, value.type), scope)
+        if after is not None:
+            b.branch(after)
+            b.start(after)
 
     def _at_once(self, fold: ir.Fold, statement: ir.Statement, scope: Scope) -> None:
         """A statement for all points of a dot product."""
@@ -277,6 +301,38 @@ class Statements:
 
         for key in list(own.slots):
             self.values.each_row(own, key, each)
+
+    def _scan(self, scan: ir.Scan, scope: Scope) -> None:
+        b, own, op, type_ = self.b, scope.accumulators[scan.name], scan.op, scan.value.type
+        new = b.spread(self.values.value(scan.value, scope), scope.lanes)
+        before = self.values.accumulated(own, scope)
+        if own.lanes == scope.lanes:
+            result = last = arithmetic(b, op, before, new, type_)
+        else:
+            nothing = b.spread(self.values.value(identity(op, type_), scope), scope.lanes)
+            if scope.there is not None:
+                new = b.select(scope.there, new, nothing)
+            new = self._prefix(op, new, nothing, type_)
+            result = arithmetic(b, op, b.spread(before, scope.lanes), new, type_)
+            last = arithmetic(b, op, before, b.lane(new, scope.lanes - 1), type_)
+        b.do(f"store {last}, ptr {self.values.slot(own, scope)}")
+        scope.variables[scan.result] = result
+
+    def _prefix(self, op: str, value: Val, nothing: Val, type_: ScalarType) -> Val:
+        """In each lane the reduction over the lanes up to there, in as many steps as there are
+        doublings."""
+        b, lanes, shift = self.b, value.lanes, 1
+        while shift < lanes:
+            places = [lanes + k - shift if k >= shift else k for k in range(lanes)]
+            listed = ", ".join(f"i32 {k}" for k in places)
+            moved = b.op(
+                f"shufflevector {nothing}, {value}, <{lanes} x i32> <{listed}>",
+                value.type,
+                lanes,
+            )
+            value = arithmetic(b, op, moved, value, type_)
+            shift *= 2
+        return value
 
     def _accumulate(self, statement: ir.Accumulate, scope: Scope) -> None:
         for value in terms(statement.op, statement.value):

@@ -76,8 +76,8 @@ class LoopEmitter:
     def loop(self, loop: ir.Loop, body: ir.Statement, scope: Scope) -> None:
         """The loop, from where the loops around it stand."""
         match loop.kind:
-            case ir.Kind.SERIAL if loop.peel is not None:
-                self.peeled.loop(loop.fold, loop.peel, body, scope)
+            case ir.Kind.SERIAL if loop.alignment is not None:
+                self.peeled.loop(loop.fold, loop.alignment, body, scope)
             case ir.Kind.SERIAL if loop.compacted is not None:
                 self._compacted(loop.fold, loop.compacted, body, scope)
             case ir.Kind.SERIAL:

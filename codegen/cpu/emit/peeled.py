@@ -14,7 +14,7 @@ from tcl.common.dataclass import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Peeled:
-    """Emits loops that have a ``Peel``.
+    """Emits loops that have an ``Alignment``.
 
     Where the first boundary is becomes known when the code runs; how many points its vectors have
     is then one of a few numbers. Points at the ends are done last, by code that stands there once
@@ -30,27 +30,32 @@ class Peeled:
     soon: Callable[[ir.TensorRef, Scope], None]
     """Asks for the line of an element that is to be written."""
 
-    def loop(self, fold: ir.Fold, peel: ir.Peel, body: ir.Statement, scope: Scope) -> None:
+    def loop(
+        self, fold: ir.Fold, alignment: ir.Alignment, body: ir.Statement, scope: Scope
+    ) -> None:
         """The loop, from where the loops around it stand."""
         b, points = self.b, scope.ranges[fold.dim].span
         given = points if isinstance(points, PointCount) else PointCount(number(points), (points,))
         span, lengths = given.value, given.choices
-        itemsize = self.program.tensor(peel.ref.tensor).layout.itemsize
-        beyond = b.binary("sub", number(0), self.address(peel.ref, scope))
-        beyond = b.binary("and", beyond, number(peel.boundary - 1))
+        itemsize = self.program.tensor(alignment.ref.tensor).layout.itemsize
+        beyond = b.binary("sub", number(0), self.address(alignment.ref, scope))
+        beyond = b.binary("and", beyond, number(alignment.boundary - 1))
         before = b.binary("udiv", beyond, number(itemsize))
-        most = peel.boundary // itemsize - 1
+        most = alignment.boundary // itemsize - 1
         if given.least < most:
             before = b.intrinsic("smin", before, span)
             most = most if isinstance(lengths, Lengths) else max(lengths)
         left = b.binary("sub nsw", span, before)
-        inside = b.binary("and", left, number(-peel.points))
+        inside = b.binary("and", left, number(-alignment.points))
         if isinstance(lengths, Lengths):
-            reached, missed = lengths.most >= peel.points, lengths.least < most + peel.points
-            known = PointCount(inside, Lengths(peel.points, peel.points, lengths.most))
+            reached, missed = (
+                lengths.most >= alignment.points,
+                lengths.least < most + alignment.points,
+            )
+            known = PointCount(inside, Lengths(alignment.points, alignment.points, lengths.most))
         else:
             choices = {
-                (n - k) // peel.points * peel.points
+                (n - k) // alignment.points * alignment.points
                 for n in lengths
                 for k in range(min(most, n) + 1)
             }
@@ -59,17 +64,17 @@ class Peeled:
 
         def vectors() -> None:
             self.serial(
-                fold, body, replace(self._part(scope, fold, before, known), aligned=peel.ref)
+                fold, body, replace(self._part(scope, fold, before, known), aligned=alignment.ref)
             )
 
         def end(which: Val) -> None:
             first = b.compare("icmp eq", which, number(0))
             stop = b.binary("add nsw", before, inside)
-            begin = b.select(first, number(0), b.binary("sub nsw", span, number(peel.points)))
+            begin = b.select(first, number(0), b.binary("sub nsw", span, number(alignment.points)))
             low, high = b.select(first, number(0), stop), b.select(first, before, span)
 
             def some() -> None:
-                part = self._part(scope, fold, begin, peel.points)
+                part = self._part(scope, fold, begin, alignment.points)
                 offset = scope.ranges[fold.dim].offset
                 limits = (i64(b, At(add(b, offset.base, k), offset.constant)) for k in (low, high))
                 self.serial(fold, body, replace(part, written=(next(limits), next(limits))))
@@ -77,7 +82,7 @@ class Peeled:
             self._unless_zero(b.binary("sub nsw", high, low), some)
 
         behind = self._part(scope, fold, b.binary("sub nsw", span, number(1)), 1)
-        self.soon(peel.ref, behind)
+        self.soon(alignment.ref, behind)
         if reached and missed:
             self._unless_zero(inside, vectors)
         elif reached:

@@ -94,23 +94,23 @@ class Ragged:
         return self.masks and all(self._side_by_side(lanes.fold, body, None))
 
     def _side_by_side(
-        self, lane: ir.Fold, body: ir.Statement, dot: ir.Fold | None
+        self, lane: ir.Fold, body: ir.Statement, product: ir.Fold | None
     ) -> Iterator[bool]:
         """Whether that is so, of all that is read and written."""
         if isinstance(body, ir.For) and body.loop.kind is ir.Kind.DOT:
-            dot = body.loop.fold
+            product = body.loop.fold
         if isinstance(body, ir.Store):
             itemsize = self._itemsize(body.ref)
-            words = dot is not None and itemsize * dot.count == _WORD
+            words = product is not None and itemsize * product.count == _WORD
             yield self._affine(body.ref)
             yield provably_equal(self._step(body.ref, lane), _WORD if words else itemsize)
         for load in (x for value in values_in(body) for x in loads(value) if x.total):
             itemsize, step = self._itemsize(load.ref), self._step(load.ref, lane)
-            words = dot is not None and provably_equal(self._step(load.ref, dot), itemsize)
+            words = product is not None and provably_equal(self._step(load.ref, product), itemsize)
             yield self._affine(load.ref)
             yield provably_equal(step, 0) or provably_equal(step, _WORD if words else itemsize)
         for each in inside(body):
-            yield from self._side_by_side(lane, each, dot)
+            yield from self._side_by_side(lane, each, product)
 
     def _affine(self, ref: ir.TensorRef) -> bool:
         return all(isinstance(s, ir.Affine) for s in ref.subscripts)

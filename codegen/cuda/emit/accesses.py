@@ -127,7 +127,7 @@ class AccessWriter:
         if not s.check or self.unchecked:
             return text
         first, extent = layout.origin[axis], layout.extents[axis]
-        site = Site(ref.tensor, axis, first, extent, s.value.type == UINT64)
+        site = Site(*(s.of or (ref.tensor, axis)), first, extent, s.value.type == UINT64)
         if site not in self.sites:
             self.sites.append(site)
         self.used.add("checked")

@@ -49,10 +49,10 @@ class BlockWriter:
                 self.fills.fill(statement, scope)
             case ir.For() | ir.Accumulate() if combines(statement):
                 write_combined(self.writer, statement, scope)
-            case ir.Block() | ir.For() | ir.Store() | ir.Let() | ir.Accumulate():
+            case ir.Block() | ir.For() | ir.Store() | ir.Update() | ir.Let() | ir.Accumulate():
                 with self.threads.taking_part(statement, scope):
                     self._loops(statement, scope)
-            case ir.First() | ir.Prefetch() | ir.Matrix():
+            case ir.First() | ir.Prefetch() | ir.Matrix() | ir.Scan():
                 raise ir.IRError(f"a GPU has no {type(statement).__name__}")
             case _:
                 assert_never(statement)

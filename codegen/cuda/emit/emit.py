@@ -168,7 +168,7 @@ def _combined(value: ir.Value) -> set[str]:
 
 
 def _written(body: ir.Statement) -> set[str]:
-    return {s.ref.tensor for s in statements(body) if isinstance(s, ir.Store)}
+    return {s.ref.tensor for s in statements(body) if isinstance(s, ir.Store | ir.Update)}
 
 
 def _near(layout: ir.Layout) -> bool:

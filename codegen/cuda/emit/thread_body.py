@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from tcl.codegen.cuda.cpp.types import c_type
+from tcl.codegen.cuda.cpp.types import c_type, from_memory, to_memory
 from tcl.codegen.cuda.emit.fragments import read_fragment, register_of
 from tcl.codegen.cuda.emit.mma import tensor_cores
 from tcl.codegen.cuda.emit.scope import CudaScope
@@ -17,6 +17,7 @@ from tcl.codegen.cuda.emit.writer import Writer, iteration
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.fragments import Fragment, fragments
 from tcl.codegen.loopir.geometry import Geometry
+from tcl.codegen.loopir.terms import guard
 from tcl.grammar.sizes.varying import provably_at_least, provably_divides
 
 
@@ -166,7 +167,21 @@ class _Body:
                     text = values.stored(value, writer.memory.type(ref.tensor))
                     place = places.get(ref) or writer.memory.element(ref, scope)
                     writer.lines.add(f"{place} = {text};")
+                case ir.Update():
+                    self._update(statement, scope)
                 case ir.Block(body=inner):
                     self._each(inner, scope, places)
                 case _:
                     raise ir.IRError(f"{type(statement).__name__} lies in an unrolled loop")
+
+    def _update(self, update: ir.Update, scope: CudaScope) -> None:
+        writer, ref, op = self.writer, update.ref, update.op
+        values, type_ = writer.expressions(scope), writer.memory.type(ref.tensor)
+        condition, value = guard(op, update.value)
+        inside = f"if ({values.text(condition)}) {{" if condition is not None else "{"
+        with writer.lines.block(inside):
+            name = writer.names.new("element")
+            place = writer.memory.element(ref, scope)
+            writer.lines.add(f"{writer.memory.element_type(ref.tensor)} &{name} = {place};")
+            new = values.merge(op, from_memory(name, type_), values.text(value), type_)
+            writer.lines.add(f"{name} = {to_memory(new, type_)};")

@@ -110,7 +110,7 @@ class Threads:
         space = self.geometry.space_of[bound[0].dim] if bound else None
         count = space.thread_count if space is not None else 1  # those that have points
         tests: Sequence[str] = [f"threadIdx.x < {count}"] if 1 < count < self.kernel.threads else []
-        if not any(isinstance(s, ir.Store) for s in inside):
+        if not any(isinstance(s, ir.Store | ir.Update) for s in inside):
             tests = [] if self.idle_sums else tests
         elif space is None or not any(f in bound for f in space.threads):
             tests = ["threadIdx.x == 0"] if self.kernel.threads > 1 else []

@@ -171,7 +171,7 @@ def _used(
     named: set[str] = set()
     for one in body:
         for s in statements(one):
-            refs = [s.ref] if isinstance(s, ir.Store) else []
+            refs = [s.ref] if isinstance(s, ir.Store | ir.Update) else []
             for value in values_in(s):
                 found = list(walk(value))
                 refs += [v.ref for v in found if isinstance(v, ir.Load)]

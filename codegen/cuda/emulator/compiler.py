@@ -13,7 +13,6 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 
@@ -117,7 +116,6 @@ def _runtime() -> tuple[Path, ...]:
     else:
         for each, target in zip(names, objects, strict=True):
             target.write_bytes(getattr(kept, each))
-    (folder / "tables.h").write_text(_tables())
     return objects
 
 
@@ -131,18 +129,6 @@ def _made_of() -> str:
     return digest.hexdigest()
 
 
-def _tables() -> str:
-    """The coefficients of functions that the C library lacks, from the reference backend."""
-    from tcl.codegen.reference import special
-
-    names = ("_ERFCX", "_BESSEL_I0", "_BESSEL_I1", "_GILES_CENTRE", "_GILES_TAIL")
-    tables: list[tuple[str, Sequence[float]]] = [(n[1:], getattr(special, n)) for n in names]
-    return "".join(
-        f"constexpr double {name}[] = {{{', '.join(map(repr, table))}}};\n"
-        for name, table in tables
-    )
-
-
 def build_library(source: str, *, checked: bool) -> Path:
     """A shared library of this translation unit and the runtime."""
     with _lock:
@@ -150,9 +136,8 @@ def build_library(source: str, *, checked: bool) -> Path:
     folder = Path(tempfile.mkdtemp(dir=_folder()))
     (folder / "kernels.cpp").write_text(source)
     checks = _CHECKED if checked else ()
-    include = ("-I", HERE, "-I", _folder())
     unit = (folder / "kernels.cpp", "-o", folder / "kernels.o")
-    run_compiler(*_LANGUAGE, *_KERNELS, *checks, *include, "-c", *unit)
+    run_compiler(*_LANGUAGE, *_KERNELS, *checks, "-I", HERE, "-c", *unit)
     library = folder / "kernels.so"
     # Linked without the sanitisers' own run time: what they call is part of the emulator. All
     # names are found now, as finding them later would take more stack than threads have.

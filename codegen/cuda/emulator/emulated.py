@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import _ctypes
 import ctypes
 import re
+import shutil
+import subprocess
 import threading
-from collections.abc import Mapping, Sequence
+import weakref
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
 
-from tcl.codegen.cuda.emit.module import SHARED, CudaModule
+from tcl.codegen.cuda.emit.module import SHARED, CudaModule, Launch
 from tcl.codegen.cuda.emulator.arena import ERRORS, Arena, Array, arena_of
 from tcl.codegen.cuda.emulator.compiler import CompilerError, EmulationError, build_library
-from tcl.codegen.cuda.emulator.findings import describe
-from tcl.codegen.cuda.emulator.native import KindTraffic, LaunchRequest, NativeLibrary, Origin
 from tcl.codegen.loopir import ir
 from tcl.common.errors import CompileError
 
@@ -179,7 +182,7 @@ _MENTION = re.compile(r"^module(\d+)\.cu:(\d+):()", re.MULTILINE)
 def emulated_unit(modules: Sequence[CudaModule], *, traced: bool = False) -> str:
     """The text: each module's own source, in a namespace of its own. ``traced``: loops say which
     iteration they are in."""
-    parts = ['#include "intrinsics.h"\n#include "ptx.h"\n']
+    parts = ['#include "functions.h"\n#include "ptx.h"\n']
     parts += [_namespace(number, module, traced) for number, module in enumerate(modules)]
     return "".join(parts)
 
@@ -236,3 +239,176 @@ def refusal(said: str, modules: Sequence[CudaModule]) -> CompileError:
             number, f"{which} is no C++ that can be emulated: {message}\n  line {line}: {text}"
         )
     return CompileError("\n".join(problems.values()) or f"the C++ compiler refused: {said}")
+
+
+MOST_FINDINGS = 16
+
+
+class Finding(ctypes.Structure):
+    """What is wrong; see ``findings``."""
+
+    _fields_ = (
+        *((name, ctypes.c_uint) for name in ("problem", "thread", "block", "other_thread")),
+        *((name, ctypes.c_uint) for name in ("other_block", "size", "shared", "place")),
+        *((name, ctypes.c_uint) for name in ("other_place", "line", "other_line")),
+        ("offset", ctypes.c_int64),
+    )
+
+
+class KindTraffic(ctypes.Structure):
+    """The requests of one kind."""
+
+    _fields_ = tuple((name, ctypes.c_uint64) for name in ("requests", "units", "bytes"))
+
+
+class Origin(ctypes.Structure):
+    """Where a tensor's bytes begin, and its first element."""
+
+    _fields_ = (("begin", ctypes.c_int64), ("first", ctypes.c_int64))
+
+
+class LaunchRequest(ctypes.Structure):
+    """A launch, and the room for what is found."""
+
+    _fields_ = (
+        *((name, ctypes.c_void_p) for name in ("kernel", "arguments", "arena", "inside")),
+        *((name, ctypes.c_void_p) for name in ("shared", "findings", "traffic", "origins")),
+        *((name, ctypes.c_size_t) for name in ("number_of_origins", "arena_size")),
+        *((name, ctypes.c_uint) for name in ("blocks", "threads", "shared_size", "shared_room")),
+        *((name, ctypes.c_uint) for name in ("order", "seed", "checked")),
+        *((name, ctypes.c_uint) for name in ("most_findings", "number_of_findings")),
+    )
+
+
+class NativeLibrary:
+    """A loaded library, removed with its folder when nothing uses it any more."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._library = ctypes.CDLL(str(path))
+        weakref.finalize(self, _unload, self._library._handle, path.parent)
+        self._run = self._library.emulator_run
+        self._run.argtypes = [ctypes.POINTER(LaunchRequest)]
+
+    def run(self, request: LaunchRequest) -> list[Any]:
+        """Runs a launch; what was found."""
+        room = (Finding * MOST_FINDINGS)()
+        request.findings = ctypes.cast(room, ctypes.c_void_p)
+        request.most_findings = MOST_FINDINGS
+        if self._run(ctypes.byref(request)):
+            raise MemoryError("no memory for the stacks of the emulated threads")
+        return list(room[: request.number_of_findings])
+
+    def function(self, name: str) -> int:
+        """The address of a function."""
+        return ctypes.cast(getattr(self._library, name), ctypes.c_void_p).value or 0
+
+    def pointer(self, name: str) -> int:
+        """The value of a pointer."""
+        return ctypes.c_void_p.in_dll(self._library, name).value or 0
+
+
+def _unload(handle: int, folder: Path) -> None:
+    _ctypes.dlclose(handle)
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+_RACE = "race: {who} {does} {what} that {other} {did}, with nothing between that orders them"
+SENTENCES = (
+    _RACE.replace("{does}", "writes").replace("{did}", "wrote"),
+    _RACE.replace("{does}", "reads").replace("{did}", "wrote"),
+    _RACE.replace("{does}", "writes").replace("{did}", "read"),
+    _RACE.replace("{does}", "accesses").replace("{did}", "accesses, one of both atomically"),
+    "race: {who} accesses {what} to which {other} copies asynchronously and has not waited",
+    "out of bounds: {who} accesses {what}",
+    "input written: {who} writes {what}",
+    "misaligned: {who} accesses {what}, but not at a multiple of {size}",
+    "wild access: {who} accesses {size} bytes that belong to no tensor",
+    "out of bounds: {who} accesses element {offset} of an array in registers",
+    "undefined arithmetic: {who} overflows a signed integer, or divides, shifts or converts what "
+    "cannot be",
+    "divergent barrier: {who} waits at a barrier that {other} does not reach",
+    "divergent warp: {who} waits for its warp, and {other} is elsewhere",
+    "deadlock: {who} waits for ever, as {other} waits elsewhere or has ended",
+    "wrong memory: {who} gives an address for shared memory that lies elsewhere",
+    "stack overflow: {who} needs more than 64 KiB of local memory",
+)
+"""In the order of ``Problem`` in state.h."""
+_UNFINISHED = 4
+
+
+def describe(
+    findings: Iterable[Finding],
+    module: CudaModule,
+    number: int,
+    launch: Launch,
+    arena: Arena,
+    library: Path,
+) -> list[str]:
+    """One text for each finding, without repetitions."""
+    findings = list(findings)
+    places = {place for f in findings for place in (f.place, f.other_place) if place}
+    lines = _lines(library, places, f"module{number}.cu")
+    described: dict[str, None] = {}
+    for found in findings:
+        text = f"{launch.name}: {_sentence(found, launch, arena)}"
+        at = found.line or lines.get(found.place, 0)
+        other = found.other_line or lines.get(found.other_place, 0)
+        source = module.source.splitlines()
+        for which, line in (("", at), ("the other: ", other if other != at else 0)):
+            if 0 < line <= len(source):
+                text += f"\n  {which}line {line}: {source[line - 1].strip()}"
+        described[text] = None
+    if len(findings) == MOST_FINDINGS:
+        described["there may be more"] = None
+    return list(described)
+
+
+def _sentence(found: Finding, launch: Launch, arena: Arena) -> str:
+    who = f"thread {found.thread} of block {found.block}"
+    if found.other_block != found.block:
+        other = f"thread {found.other_thread} of block {found.other_block}"
+    elif found.other_thread != found.thread:
+        other = f"thread {found.other_thread}"
+    else:
+        other = "the thread itself" if found.problem == _UNFINISHED else "another thread"
+    return SENTENCES[found.problem].format(
+        who=who,
+        other=other,
+        what=_what(found, launch, arena),
+        size=found.size,
+        offset=found.offset,
+    )
+
+
+def _what(found: Finding, launch: Launch, arena: Arena) -> str:
+    size = f"{found.size} byte{'s' * (found.size != 1)}"
+    if found.shared:
+        return f"{size} at {found.offset} of its {launch.shared} bytes of shared memory"
+    place = arena.at(found.offset)
+    if place is None:
+        return size
+    inside = place.start <= found.offset <= place.end - found.size
+    last = place.end - place.first - 1
+    bounds = "" if inside else f", whose bytes are {place.start - place.first} to {last}"
+    return f"{size} at {found.offset - place.first} of {place.name}{bounds}"
+
+
+def _lines(library: Path, places: Iterable[int], file: str) -> dict[int, int]:
+    """Where in the file these places of the code lie; empty where no tool can say."""
+    tool = shutil.which("addr2line") or shutil.which("llvm-addr2line")
+    addresses = sorted(places)
+    if not tool or not addresses:
+        return {}
+    # A place is where a call returns to; the byte before is the call's.
+    asked = [hex(address - 1) for address in addresses]
+    command = [tool, "-a", "-i", "-e", str(library), *asked]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    found: dict[int, int] = {}
+    current = 0
+    for line in done.stdout.splitlines():
+        if line.startswith("0x"):
+            current = int(line, 16) + 1
+        elif match := re.search(rf"\b{re.escape(file)}:(\d+)", line):
+            found.setdefault(current, int(match[1]))
+    return found

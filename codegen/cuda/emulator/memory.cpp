@@ -286,9 +286,4 @@ void wait_copies(unsigned pending) {
   copies.erase(copies.begin(), copies.begin() + done);
 }
 
-void trap(void* place) {
-  report(finding(Problem::trap, place));
-  stop();
-}
-
 }  // namespace emulator

@@ -74,7 +74,4 @@ struct Argument {
   EMULATOR operator long long() const { return (long long)address; }
 };
 
-// The run ends here: `__trap()`.
-void trap(void* place);
-
 }  // namespace emulator

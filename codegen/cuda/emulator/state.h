@@ -8,7 +8,7 @@
 
 namespace emulator {
 
-// As findings.py has them, in this order.
+// As emulated.py has them, in this order.
 enum class Problem : unsigned {
   write_write,
   write_read,  // written by the other thread, read by this one
@@ -25,7 +25,6 @@ enum class Problem : unsigned {
   divergent_warp,
   deadlock,
   not_shared,
-  trap,
   stack_overflow,
 };
 
@@ -49,7 +48,7 @@ struct Origin {
   std::int64_t begin, first;
 };
 
-// What is asked for, and the room for what is found: as native.py has it.
+// What is asked for, and the room for what is found: as emulated.py has it.
 struct Launch {
   void (*kernel)(void* const* arguments);
   void* const* arguments;

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
 import re
 from collections.abc import Sequence
@@ -9,6 +11,8 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
+from tcl.codegen.common.store import FolderStore
+from tcl.codegen.common.version import CODEGEN_VERSION
 from tcl.codegen.cuda.emit.module import CudaModule, Launch
 from tcl.codegen.cuda.run.occupancy import Resources, occupancy, read_resources
 from tcl.codegen.devices.cupy_driver import nvrtc
@@ -215,3 +219,30 @@ def _wanted(launch: Launch, taken: Resources, profile: GpuProfile) -> int:
 def spills(taken: Sequence[Resources]) -> int:
     """Bytes that threads of all kernels move to and from memory for want of registers."""
     return sum(each.spill_loads + each.spill_stores for each in taken)
+
+
+def cubin(module: CudaModule, profile: GpuProfile) -> Cubin:
+    """Machine code for a module: what was kept, else compiled and kept.
+
+    Raises what ``compile_cubin`` raises.
+    """
+    name = cubin_digest(module, profile)
+    store = FolderStore()
+    found = store.get(name, Cubin)
+    if found is None:
+        found = compile_cubin(module, profile)
+        store.put(name, found)
+    return found
+
+
+def cubin_digest(module: CudaModule, profile: GpuProfile) -> str:
+    """SHA-256 of everything that the code and its description depend on, in hex."""
+    made_of = {
+        "source": module.source,
+        "kernels": [launch.name for launch in module.launches],
+        "architecture": profile.architecture,
+        "options": OPTIONS,
+        "version": version(),
+        "ours": CODEGEN_VERSION,  # of what is done with the source, besides
+    }
+    return hashlib.sha256(json.dumps(made_of, sort_keys=True).encode()).hexdigest()

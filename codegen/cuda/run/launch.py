@@ -80,25 +80,18 @@ class CudaLauncher:
         "room",
     )
 
-    def __init__(self, module: CudaModule, code: bytes, driver: Driver, device: int) -> None:
-        """Raises ``CompileError`` for code that cannot be loaded."""
-        self._launches(module, loaded_module(module, code, driver, device), driver, device)
-
-    @staticmethod
-    def from_loaded(
-        module: CudaModule, loaded: Loaded, driver: Driver, device: int
-    ) -> CudaLauncher:
-        """Of kernels that are loaded already, which may serve several modules."""
-        made = object.__new__(CudaLauncher)
-        made._launches(module, loaded, driver, device)
-        return made
-
-    def _launches(self, module: CudaModule, loaded: Loaded, driver: Driver, device: int) -> None:
-        self._loaded = loaded
+    def __init__(
+        self, module: CudaModule, code: bytes | Loaded, driver: Driver, device: int
+    ) -> None:
+        """``code``: or kernels that are loaded already, which may serve several modules. Raises
+        ``CompileError`` for code that cannot be loaded."""
+        if isinstance(code, bytes):
+            code = loaded_module(module, code, driver, device)
+        self._loaded = code
         self.module = module
         self.driver = driver
         self.device = device
-        self.kernels = loaded.kernels
+        self.kernels = code.kernels
         self.frames: list[CudaFrame] = []
         scratch = [t for t in module.tensors if t.role is ir.Role.SCRATCH]
         self.arguments = len(module.tensors) - len(scratch)

@@ -21,7 +21,7 @@ from tcl.codegen.passes.building import (
     result_loops,
     wrap,
 )
-from tcl.codegen.passes.cpu.copies import copy_loops, filled
+from tcl.codegen.passes.cpu.copies import copy_loops, filled, fixed
 from tcl.codegen.passes.cpu.fusion_limits import CpuFusionLimits
 from tcl.codegen.passes.cpu.levels import Levels
 from tcl.codegen.passes.cpu.shared_values import with_shared_values
@@ -34,12 +34,14 @@ from tcl.codegen.passes.long_sums import (
     iterations,
     most_points,
     parts_are_many,
+    running_store,
 )
 from tcl.common.dataclass import dataclass
 from tcl.grammar.sizes.varying import provably_at_least
 from tcl.grammar.syntax.types import ScalarType
 
 _EXCESS = "excess"
+_RESULT = "running"
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,11 +111,16 @@ def _in_chunk(group: FusionGroup, scratch: list[ir.Tensor]) -> ir.Statement:
 
 def _body(group: FusionGroup, fills: Fills, scratch: list[ir.Tensor]) -> ir.Statement:
     nest, point = group.leader, group.leader.point
+    if nest.running is not None:
+        return _running(nest, fills)
     if point.op == "=":
         store = ir.Store(point.target, point.value, nest.streamed)
         made = ended(group, *results(store, group.siblings, ()))
         each = ir.Block((*nest.prefetched, *point.lets, *point.kept, *made))
         return wrap(nest.loops, each, fills)
+    if point.scatters:
+        update = ir.Update(point.target, point.op, point.value)
+        return wrap(nest.loops, ir.Block((*point.lets, update)), fills)
     if any(d.reduction and d.extent == 0 for d in nest.dims):
         return cleared(nest)
     loops = Levels.from_nest(nest)
@@ -124,6 +131,33 @@ def _body(group: FusionGroup, fills: Fills, scratch: list[ir.Tensor]) -> ir.Stat
     if point.type.compute == point.type or not loops.before:
         return _reduce(group, loops, point.target, fills, scratch)
     return _in_scratch(nest, loops, fills, scratch)
+
+
+def _running(nest: ir.Nest, fills: Fills) -> ir.Statement:
+    """A running reduction: accumulators in registers, whose values are stored at each point."""
+    point = nest.point
+    at = next(k for k, x in enumerate(nest.loops) if x.fold.dim == nest.running)
+    outer, own, rest = nest.loops[:at], nest.loops[at], nest.loops[at + 1 :]
+    inner = tuple(x for x in rest if not fixed(x))
+    registers = tuple(x for x in rest if fixed(x))
+    over = tuple(x.fold for x in registers if x.fold.dim != nest.running)
+    type_ = point.type.compute
+    carried = Carried.from_loops((own, *inner), {ACCUMULATOR: point}, over)
+    declared = (*carried.declared, ir.Declare(ACCUMULATOR, type_, over, identity(point.op, type_)))
+    before: tuple[ir.Statement, ...] = (*nest.prefetched, *point.lets)
+    pauses = dict(carried.pauses)
+    each: ir.Statement
+    if inner:
+        step = ir.Block((*before, ir.Accumulate(ACCUMULATOR, point.op, point.value)))
+        terms = wrap((*inner, *registers), step, fills, pauses)
+        store = wrap(registers, running_store(nest, ACCUMULATOR, carried))
+        each = ir.Block((terms, store))
+    else:
+        scan = ir.Scan(ACCUMULATOR, point.op, point.value, _RESULT)
+        store = running_store(nest, _RESULT, carried)
+        each = wrap(registers, ir.Block((*before, scan, store)), fills)
+    total = wrap((own,), each, fills, pauses)
+    return wrap(outer, ir.Block((*declared, total)), fills)
 
 
 @dataclass(frozen=True, slots=True)

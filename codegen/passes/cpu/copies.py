@@ -32,25 +32,25 @@ def copy_loops(nest: ir.Nest, staged: ir.Staged) -> ir.Statement:
     own = [x.fold for x in loops]
     if staged.across:
         loops, subscript = _several_at_once(loops, staged, subscript)
-    elif nest.dot is not None and nest.dot.name in names and nest.lane not in own:
-        loops, subscript = _along(nest, nest.dot, loops, staged, subscript)
+    elif nest.dot_product is not None and nest.dot_product.name in names and nest.lane not in own:
+        loops, subscript = _along(nest, nest.dot_product, loops, staged, subscript)
     panel = ir.TensorRef(staged.panel.tensor, (subscript,))
     # A matrix unit multiplies whole fragments: what is not there has to add nothing.
     return wrap(loops, ir.Store(panel, staged.value, padded=bool(nest.mma)))
 
 
 def _along(
-    nest: ir.Nest, dot: ir.Fold, loops: list[ir.Loop], staged: ir.Staged, place: ir.Affine
+    nest: ir.Nest, words: ir.Fold, loops: list[ir.Loop], staged: ir.Staged, place: ir.Affine
 ) -> tuple[list[ir.Loop], ir.Affine]:
     """The loops of a copy without the nest's lanes, and the place in its panel, which lies in
     order along the dot products: with lanes along them, those of all that are done at once."""
-    own = [x.fold for x in loops if x.fold.dim == dot.dim and x.fold.level != "tile"]
-    at_once = math.prod(f.count for f in (*nest.mma, dot) if f.dim == dot.dim)
+    own = [x.fold for x in loops if x.fold.dim == words.dim and x.fold.level != "tile"]
+    at_once = math.prod(f.count for f in (*nest.mma, words) if f.dim == words.dim)
     lanes = max(_COPIED // staged.value.type.itemsize, at_once)
-    tiles = (f.step for f in nest.folds(dot.dim) if f.level == "tile")
-    whole = next(tiles, nest.dim(dot.dim).extent)
-    vectors = ir.Fold(dot.dim, own[0].level, lanes, -(-whole // lanes))
-    part = ir.Fold(dot.dim, "along", 1, lanes)
+    tiles = (f.step for f in nest.folds(words.dim) if f.level == "tile")
+    whole = next(tiles, nest.dim(words.dim).extent)
+    vectors = ir.Fold(words.dim, own[0].level, lanes, -(-whole // lanes))
+    part = ir.Fold(words.dim, "along", 1, lanes)
     kept = tuple((name, c) for name, c in place.terms if name not in {f.name for f in own})
     place = (
         ir.Affine(kept, place.constant)

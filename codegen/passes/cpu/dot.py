@@ -11,7 +11,19 @@ from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.ranges import narrowest
 from tcl.codegen.loopir.terms import taken
 from tcl.codegen.loopir.walk import indices
+from tcl.codegen.options.knobs import Knob, Value
+from tcl.codegen.options.nest_options import NestOptions
 from tcl.codegen.passes.base import map_nest, refuse, too_many
+from tcl.codegen.passes.knobs import (
+    NONE,
+    Decoded,
+    KnobSubject,
+    OptionKnobs,
+    Values,
+    as_numbers,
+    as_text,
+    padded,
+)
 from tcl.codegen.passes.vectorize import vector_dim
 from tcl.grammar.syntax.types import BFLOAT16, FLOAT32, INT8, INT32, UINT8, ScalarType
 
@@ -129,6 +141,18 @@ def depths(nest: ir.Nest, device: CpuProfile, matrix: bool = False) -> tuple[int
     return tuple(sorted(found, reverse=True))
 
 
+def matrix_fragment(nest: ir.Nest, device: CpuProfile) -> Fragment | None:
+    """What the matrix unit of a device multiplies of a nest's sums; None if it cannot."""
+    most = next(iter(depths(nest, device, matrix=True)), None)
+    return next((f for f in fragments(device, matrix=True) if f.depth == most), None)
+
+
+def matrix_dots(fragment: Fragment, mma: tuple[int, ...], rank: int) -> tuple[int, ...]:
+    """The dot products (as of ``UseDotProducts``) that the matrix unit needs along these
+    dimensions, of ``rank`` that there are; none without a reduction."""
+    return tuple(fragment.depth if k == mma[2] else 0 for k in range(rank)) if mma[2:] else ()
+
+
 def products_of(
     point: ir.Point, depth: int, device: CpuProfile, lane: str = "", matrix: bool = False
 ) -> Products | None:
@@ -220,3 +244,38 @@ def _product(left: ir.Value, right: ir.Value, like: ir.Value) -> ir.Value:
 def _dims(value: ir.Value) -> set[str]:
     """The dimensions that a value depends on."""
     return {name for index in indices(value) for name, _ in index.terms}
+
+
+def dot_knobs(on: KnobSubject) -> OptionKnobs:
+    """A reduction, and how many of its points an instruction adds up."""
+    dims = on.nest.dims
+    texts = [
+        as_text(k, depth)
+        for k in on.movable
+        if dims[k].reduction
+        for depth in depths(on.nest, on.device)
+    ]
+    own = () if on.default.mma else padded(on.default.dot, len(dims))
+    texts += [as_text(k, size) for k, size in enumerate(own) if size > 1]
+    knob = Knob(f"{on.nest.name}.dot", tuple(dict.fromkeys((NONE, *texts))), NONE, ordered=False)
+    knobs = (knob,) if texts else ()
+    unit = matrix_fragment(on.nest, on.device) or next(fragments(on.device, matrix=True), None)
+
+    def decode(values: Values, decoded: Decoded) -> tuple[int, ...]:
+        if decoded.mma and unit is not None:
+            return matrix_dots(unit, decoded.mma, len(dims))
+        if not knobs or values[knob.name] == NONE:
+            return ()
+        position, depth = as_numbers(values[knob.name])
+        return tuple(depth if k == position else 0 for k in range(len(dims)))
+
+    def encode(o: NestOptions) -> dict[str, Value]:
+        texts = (
+            [] if o.mma else [as_text(k, size) for k, size in enumerate(o.dot or ()) if size > 1]
+        )
+        return {knob.name: " ".join(texts) or NONE}
+
+    def canonical(values: Values, decoded: Decoded) -> dict[str, Value]:
+        return {knob.name: NONE} if decoded.mma and knobs else {}
+
+    return OptionKnobs("dot", knobs, decode, encode, canonical)

@@ -27,7 +27,7 @@ class CpuFusionLimits:
     def fits_points(self, group: FusionGroup, other: Sibling, nest: ir.Nest) -> bool:
         if not same_loops(group.leader, nest) or not results_at_once(group.leader):
             return False
-        if group.leader.dot is not None:
+        if group.leader.dot_product is not None:
             return False  # what one instruction does is for one sum
         over = Levels.from_nest(group.leader).registers
         lanes = math.prod(x.fold.count for x in over if x.kind is ir.Kind.VECTOR)

@@ -17,9 +17,20 @@ from tcl.codegen.devices.fragments import MATRIX_REGISTERS, Fragment, fragments
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.terms import dot_factors
 from tcl.codegen.loopir.walk import loads, operands
+from tcl.codegen.options.knobs import Knob, Value
+from tcl.codegen.options.nest_options import NestOptions
 from tcl.codegen.passes.base import map_nest, refuse, why_not_along
-from tcl.codegen.passes.cpu.dot import depths, dotted, why_not_dotted
+from tcl.codegen.passes.cpu.dot import dotted, matrix_dots, matrix_fragment, why_not_dotted
 from tcl.codegen.passes.cpu.stage import copied_of, dims_of
+from tcl.codegen.passes.knobs import (
+    NONE,
+    Decoded,
+    KnobSubject,
+    OptionKnobs,
+    Values,
+    as_numbers,
+    as_text,
+)
 from tcl.common.dataclass import dataclass
 from tcl.grammar.sizes.varying import representative
 
@@ -68,7 +79,7 @@ def why_no_matrix(
 
 def _why_no_product(nest: ir.Nest, dims: Sequence[ir.Dim]) -> str | None:
     rows, columns, depth = (d.name for d in dims)
-    if nest.dot is None or nest.dot.dim != depth:
+    if nest.dot_product is None or nest.dot_product.dim != depth:
         return f"it multiplies dot products: {depth} needs them, by the option dot"
     sides = _sides(nest, rows, columns)
     if sides is None:
@@ -82,27 +93,15 @@ def _why_no_product(nest: ir.Nest, dims: Sequence[ir.Dim]) -> str | None:
 def _sides(nest: ir.Nest, rows: str, columns: str) -> tuple[ir.Value, ir.Value] | None:
     """The factors of a nest with dot products: that of the rows, then that of the columns. None
     where they do not have one of these dimensions each, and the reduction both."""
-    assert nest.dot is not None
+    assert nest.dot_product is not None
     left, right = dot_factors(nest.point.value)
     for row, column in ((left, right), (right, left)):
         own, its = (
             frozenset().union(*(dims_of(x.ref) for x in loads(side))) for side in (row, column)
         )
-        if nest.dot.dim in own & its and rows in own - its and columns in its - own:
+        if nest.dot_product.dim in own & its and rows in own - its and columns in its - own:
             return row, column
     return None
-
-
-def matrix_fragment(nest: ir.Nest, device: CpuProfile) -> Fragment | None:
-    """What the matrix unit of a device multiplies of a nest's sums; None if it cannot."""
-    most = next(iter(depths(nest, device, matrix=True)), None)
-    return next((f for f in fragments(device, matrix=True) if f.depth == most), None)
-
-
-def matrix_dots(fragment: Fragment, mma: tuple[int, ...], rank: int) -> tuple[int, ...]:
-    """The dot products (as of ``Dot``) that the matrix unit needs along these dimensions, of
-    ``rank`` that there are; none without a reduction."""
-    return tuple(fragment.depth if k == mma[2] else 0 for k in range(rank)) if mma[2:] else ()
 
 
 def multiplied_along(
@@ -156,7 +155,7 @@ class FeedMatrixUnit:
         nest = program.nest(self.nest)
         copied = {s.source.ref for s in nest.staged}
         for position, load in enumerate(operands(nest.point)):
-            if nest.mma and nest.dot is not None and load.ref not in copied:
+            if nest.mma and nest.dot_product is not None and load.ref not in copied:
                 operand = f"operand {position}, {load.ref.tensor}"
                 refuse("mma", nest.name, f"{operand}, is not staged: it reads panels alone")
         return program
@@ -172,3 +171,22 @@ def why_not_held(rows: int, columns: int) -> str | None:
         f"{rows} x {columns} fragments need {needed} registers of the matrix unit, which has "
         f"{MATRIX_REGISTERS}"
     )
+
+
+def mma_knobs(on: KnobSubject) -> OptionKnobs:
+    """The dimensions of rows, columns and the reduction that a matrix unit multiplies along. Lanes
+    and dot products follow from them."""
+    fragment = matrix_fragment(on.nest, on.device)
+    able = multiplied_along(on.nest, fragment, on.device) if fragment else ()
+    texts = [as_text(*along) for along in able if on.nest.dims[along[2]].extent > 1]
+    texts += [as_text(*on.default.mma)] if on.default.mma else []
+    knob = Knob(f"{on.nest.name}.mma", tuple(dict.fromkeys((NONE, *texts))), NONE, ordered=False)
+    knobs = (knob,) if texts else ()
+
+    def decode(values: Values, _: Decoded) -> tuple[int, ...]:
+        return () if not knobs or values[knob.name] == NONE else as_numbers(values[knob.name])
+
+    def encode(o: NestOptions) -> dict[str, Value]:
+        return {knob.name: as_text(*o.mma) if o.mma else NONE}
+
+    return OptionKnobs("mma", knobs, decode, encode)

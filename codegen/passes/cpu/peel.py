@@ -9,6 +9,7 @@ from dataclasses import replace
 from tcl.codegen.devices.cpu import LINE
 from tcl.codegen.loopir import ir
 from tcl.codegen.passes.base import map_nest, refuse
+from tcl.codegen.passes.knobs import KnobSubject, OptionKnobs, flag_knobs
 from tcl.common.dataclass import dataclass
 from tcl.grammar.sizes.varying import Size, provably_at_least, provably_divides
 
@@ -28,9 +29,9 @@ class PeelLoops:
     def __call__(self, program: ir.Program) -> ir.Program:
         nest = program.nest(self.nest)
         refuse("peel", self.nest, _why_not_peeled(program, nest, self.stream))
-        peel = _peel(program, nest, self.stream)
-        fold = _fold(program, nest, peel)
-        loops = [replace(x, peel=peel) if x.fold == fold else x for x in nest.loops]
+        found = _alignment(program, nest, self.stream)
+        fold = _fold(program, nest, found)
+        loops = [replace(x, alignment=found) if x.fold == fold else x for x in nest.loops]
         return map_nest(program, self.nest, lambda n: n.with_loops(loops))
 
 
@@ -48,33 +49,33 @@ def _why_not_peeled(program: ir.Program, nest: ir.Nest, stream: bool) -> str | N
         return f"lanes along {lane.dim} are apart from each other in {target.tensor}"
     if nest.staged:
         return "operands are copied for loops that begin with the first point"
-    peel = _peel(program, nest, stream)
-    fold = _fold(program, nest, peel)
+    alignment = _alignment(program, nest, stream)
+    fold = _fold(program, nest, alignment)
     if fold is None:
         return (
-            f"vectors along {lane.dim} that run side by side are no multiple of {peel.boundary} "
-            f"bytes apart in {target.tensor}"
+            f"vectors along {lane.dim} that run side by side are no multiple of "
+            f"{alignment.boundary} bytes apart in {target.tensor}"
         )
-    if (fewest := min(_spans(nest, fold), default=0)) < peel.points:
-        return f"{fewest} points along {lane.dim} are too few, {peel.points} is least"
+    if (fewest := min(_spans(nest, fold), default=0)) < alignment.points:
+        return f"{fewest} points along {lane.dim} are too few, {alignment.points} is least"
     return None
 
 
-def _peel(program: ir.Program, nest: ir.Nest, stream: bool) -> ir.Peel:
+def _alignment(program: ir.Program, nest: ir.Nest, stream: bool) -> ir.Alignment:
     """For a nest with lanes."""
     target, lane = nest.point.target, nest.lane
     assert lane is not None
     itemsize = program.tensor(target.tensor).layout.itemsize
     boundary = LINE if stream else min(LINE, lane.count * itemsize)
-    return ir.Peel(target, boundary, max(lane.count, boundary // itemsize))
+    return ir.Alignment(target, boundary, max(lane.count, boundary // itemsize))
 
 
-def _fold(program: ir.Program, nest: ir.Nest, peel: ir.Peel) -> ir.Fold | None:
+def _fold(program: ir.Program, nest: ir.Nest, alignment: ir.Alignment) -> ir.Fold | None:
     """The fold of the outermost loop whose iterations can begin on boundaries: all vectors that it
     hands out then begin on some, too."""
     lane = nest.lane
     assert lane is not None
-    place = program.tensor(peel.ref.tensor).layout.place(peel.ref)
+    place = program.tensor(alignment.ref.tensor).layout.place(alignment.ref)
     found = None
     for loop in reversed(nest.loops):
         fold = loop.fold
@@ -84,7 +85,7 @@ def _fold(program: ir.Program, nest: ir.Nest, peel: ir.Peel) -> ir.Fold | None:
             if loop.kind is ir.Kind.SERIAL:
                 found = fold
         elif not provably_at_least(1, fold.count) and not provably_divides(
-            peel.boundary, place.coefficient(fold.dim) * fold.step
+            alignment.boundary, place.coefficient(fold.dim) * fold.step
         ):
             break
     return found
@@ -102,3 +103,9 @@ def _spans(nest: ir.Nest, fold: ir.Fold) -> set[int]:
             break
         found = {min(n, outer.step) for n in found} | {n % outer.step for n in found} - {0}
     return found
+
+
+def peel_knobs(on: KnobSubject) -> OptionKnobs:
+    """On or off, where results do not fit the second cache."""
+    able = on.past_second_cache(on.nest.point.target.tensor) and on.may_have(peel=True)
+    return flag_knobs(on, "peel", able=able)

@@ -4,10 +4,19 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from tcl.codegen.devices.cpu import CpuProfile
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.walk import operands
+from tcl.codegen.options.knobs import Knob, Value
+from tcl.codegen.options.nest_options import NestOptions
 from tcl.codegen.passes.base import map_nest, refuse
+from tcl.codegen.passes.knobs import OPERANDS, Decoded, KnobSubject, OptionKnobs, Values, padded
 from tcl.common.dataclass import dataclass
+
+_DISTANCES = (0, 1024, 2048, 4096, 16384)
+"""Bytes of prefetches that are tried; besides, those to the next block that a loop reads."""
+_PART = 8
+"""The part of the second cache that a block may fill."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,3 +59,50 @@ class PrefetchOperands:
             if lane is not None and layout.step(load.ref, lane.dim) not in (0, 1):
                 return f"{operand}: lanes along {lane.dim} do not lie next to each other"
         return None
+
+
+def next_block(nest: ir.Nest, layout: ir.Layout, ref: ir.TensorRef, device: CpuProfile) -> int:
+    """Bytes to what the next iteration of a loop reads, if that fits a part of the second cache,
+    and the loops outside of it never come back to it; else 0."""
+    if not all(isinstance(s, ir.Affine) for s in ref.subscripts):
+        return 0
+    points = {d.name: d.extent for d in nest.dims}
+    for dim in nest.dims:
+        if dim.extent == 1:
+            continue
+        step = abs(layout.place(ref).coefficient(dim.name))
+        points[dim.name] = 1
+        size = layout.footprint(ref, points) * layout.itemsize
+        if dim.reduction or step < size:
+            return 0
+        if size <= device.l2_bytes // _PART:
+            return step
+    return 0
+
+
+def prefetch_knobs(on: KnobSubject) -> OptionKnobs:
+    """Bytes for each operand that the second cache does not hold; 0 asks for nothing."""
+    own = padded(on.default.prefetch, len(operands(on.nest.point)))
+    knobs: dict[int, Knob] = {}
+    seen: set[str] = set()
+    for k, load in enumerate(operands(on.nest.point)):
+        first = load.ref.tensor not in seen and len(knobs) < OPERANDS
+        worth = own[k] or (first and on.past_second_cache(load.ref.tensor))
+        if worth and on.may_have(prefetch=(*[0] * k, 1)):
+            seen.add(load.ref.tensor)
+            layout = on.program.tensor(load.ref.tensor).layout
+            block = next_block(on.nest, layout, load.ref, on.device)
+            distances = tuple(sorted({*_DISTANCES, own[k], block}))
+            knobs[k] = Knob(f"{on.nest.name}.prefetch{k}", distances, 0, ordered=True)
+
+    def decode(values: Values, _: Decoded) -> tuple[int, ...]:
+        found = [0] * (max(knobs, default=-1) + 1)
+        for k, knob in knobs.items():
+            found[k] = int(values[knob.name])
+        return tuple(found) if any(found) else ()
+
+    def encode(o: NestOptions) -> dict[str, Value]:
+        ahead = [*(o.prefetch or ()), *[0] * len(own)]
+        return {knob.name: ahead[k] for k, knob in knobs.items()}
+
+    return OptionKnobs("prefetch", tuple(knobs.values()), decode, encode)

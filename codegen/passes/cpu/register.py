@@ -74,9 +74,10 @@ class Register:
             else:
                 rows *= size
         written = rows * vectors * unroll
+        along = vectors > 1 and lane is not None and lane.dim == nest.running
         if written == 1:
             return None
-        if nest.sequential:
+        if nest.sequential and (nest.running is None or unroll > 1 or along):
             return nest.sequential
         if written > MAX_POINTS:
             return f"{written} points are too many to be written out, at most {MAX_POINTS} may be"
@@ -107,9 +108,9 @@ def registers_needed(rows: int, vectors: int, reduced: bool = False) -> int:
 
 def _for_dots(nest: ir.Nest, vectors: int, device: CpuProfile) -> int:
     """The registers that the dot products of a nest need besides."""
-    if nest.dot is None:
+    if nest.dot_product is None:
         return 0
     left, right = dot_factors(nest.point.value)
-    fragment, _ = fragment_of(device, (left.type, right.type), nest.dot.count)
+    fragment, _ = fragment_of(device, (left.type, right.type), nest.dot_product.count)
     # What is summed up to be taken off, and the constant factor of that; products to be added.
     return (vectors + 1 if nest.excess is not None else 0) + (0 if fragment.adds else 1)

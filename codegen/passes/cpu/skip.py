@@ -19,6 +19,7 @@ from tcl.codegen.passes.building import wrap
 from tcl.codegen.passes.cpu.copies import as_kernel, fixed
 from tcl.codegen.passes.cpu.levels import Levels
 from tcl.codegen.passes.cpu.stage import MAX_BYTES, made_with
+from tcl.codegen.passes.knobs import KnobSubject, OptionKnobs, flag_knobs
 from tcl.common.dataclass import dataclass
 from tcl.grammar.syntax.types import INT32, INT64
 
@@ -82,7 +83,7 @@ def why_not_skipped(nest: ir.Nest, made: Set[str]) -> str | None:
         return f"its condition changes along {own.name}, which is tiled"
     if all(x.fold.dim != own.name for x in Levels.from_nest(nest).inner):
         return f"results lie in memory between the turns of the reduction over {own.name}"
-    if nest.dot is not None or nest.mma:
+    if nest.dot_product is not None or nest.mma:
         return "an instruction that adds up several points leaves none out"
     if any(load.ref.tensor in made for load in loads(condition)):
         return "the nests whose chunks it shares write what its condition reads"
@@ -154,3 +155,8 @@ def compaction(nest: ir.Nest) -> tuple[ir.Grid, ir.Statement] | None:
 def unguarded(point: ir.Point) -> ir.Point:
     """What a point does where its condition holds."""
     return replace(point, value=guard(point.op, point.value)[1])
+
+
+def skip_knobs(on: KnobSubject) -> OptionKnobs:
+    """On or off."""
+    return flag_knobs(on, "skip", able=on.may_have(skip=True))

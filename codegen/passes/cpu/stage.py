@@ -11,7 +11,10 @@ from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.layouts import axis_order
 from tcl.codegen.loopir.terms import dot_factors
 from tcl.codegen.loopir.walk import children, loads, operands, replaced, values_of, walk
+from tcl.codegen.options.knobs import Knob, Value
+from tcl.codegen.options.nest_options import NestOptions
 from tcl.codegen.passes.base import refuse
+from tcl.codegen.passes.knobs import OPERANDS, Decoded, KnobSubject, OptionKnobs, Values, padded
 from tcl.codegen.passes.vectorize import vectorized
 from tcl.common.dataclass import dataclass
 from tcl.grammar.sizes.varying import representative
@@ -105,7 +108,7 @@ def overlaps(nest: ir.Nest, load: ir.Load) -> bool:
     """Whether an operand that can be copied is read through a window: several dimensions move along
     one of its axes. A copy with an axis for each of these would hold most elements several times,
     so that before all loops a box of the tensor is copied instead."""
-    return nest.dot is None and any(
+    return nest.dot_product is None and any(
         isinstance(s, ir.Affine) and len(s.terms) > 1 for s in load.ref.subscripts
     )
 
@@ -193,7 +196,7 @@ def dims_of(ref: ir.TensorRef) -> frozenset[str]:
 def copied_of(nest: ir.Nest, load: ir.Load) -> ir.Value:
     """What is copied of an operand: what dot products take, where that is made of it alone; else
     what the point makes of it."""
-    if nest.dot is not None:
+    if nest.dot_product is not None:
         for factor in dot_factors(nest.point.value):
             if set(loads(factor)) == {load} and not _moves(factor):
                 return factor
@@ -240,7 +243,7 @@ def _maker(value: ir.Value, load: ir.Load, found: list[ir.Value]) -> int:
 
 def _panel_type(nest: ir.Nest, value: ir.Value) -> ScalarType:
     """The type of a copy: what is computed with, or what dot products take."""
-    return value.type if nest.dot is not None else value.type.compute
+    return value.type if nest.dot_product is not None else value.type.compute
 
 
 def _moves(value: ir.Value) -> bool:
@@ -260,8 +263,8 @@ def _across(program: ir.Program, nest: ir.Nest, load: ir.Load) -> str:
     if nest.lane is None or abs(layout.step(load.ref, nest.lane.dim)) <= 1:
         return ""
     # Along a dot product words of several elements are copied.
-    names = (name for name in layout.in_order(load.ref) if nest.dot is None or name != nest.dot.dim)
-    in_order = map(nest.dim, names)
+    words = nest.dot_product.dim if nest.dot_product is not None else None
+    in_order = (nest.dim(name) for name in layout.in_order(load.ref) if name != words)
     longest = max(in_order, key=lambda d: representative(d.extent), default=None)
     return longest.name if longest is not None and representative(longest.extent) > 1 else ""
 
@@ -272,9 +275,9 @@ def _axes(nest: ir.Nest, load: ir.Load, inside: ir.Fold | None) -> tuple[dict[st
     dims = dims_of(load.ref)
     folds = [x.fold for x in nest.loops]
     inner = [f for f in folds[folds.index(inside) + 1 if inside else 0 :] if f.dim in dims]
-    if nest.dot is not None and (nest.lane is None or nest.lane.dim not in dims):
+    if nest.dot_product is not None and (nest.lane is None or nest.lane.dim not in dims):
         # What all lanes share is copied along the reduction.
-        own = [f for f in inner if f.dim == nest.dot.dim and f.level != "tile"]
+        own = [f for f in inner if f.dim == nest.dot_product.dim and f.level != "tile"]
         inner = [*(f for f in inner if f not in own), *own]
     axes, size = {}, 1
     for fold in reversed(inner):
@@ -282,3 +285,55 @@ def _axes(nest: ir.Nest, load: ir.Load, inside: ir.Fold | None) -> tuple[dict[st
         axes[fold.name] = -(-size // fold.step)
         size = axes[fold.name] * fold.step * fold.count
     return axes, size
+
+
+def stage_knobs(on: KnobSubject) -> OptionKnobs:
+    """For each operand: 0 leaves it; 1 copies it inside of all loops over chunks and tiles that
+    move it (further out a panel would be larger, further in it would be copied more often); 2
+    copies all of it once, before the loops over chunks."""
+    reads, dims = operands(on.nest.point), on.nest.dims
+
+    def read_again(load: ir.Load) -> bool:
+        return math.prod(on.nest.dim(d).extent for d in dims_of(load.ref)) < on.nest.points
+
+    able = [
+        k
+        for k, load in enumerate(reads)
+        if why_not_copied(on.nest, load) is None and read_again(load)
+    ]
+    knobs = {
+        k: Knob(f"{on.nest.name}.stage{k}", (0, 1, 2), 0, ordered=True) for k in able[:OPERANDS]
+    }
+
+    def inside(k: int, tile: Sequence[int], order: Sequence[int], chunk: Sequence[int]) -> int:
+        """The level of an operand inside of all loops that move it."""
+        points, sizes = on.points_inside(tuple(chunk), ()), padded(tile, len(dims))
+        tiled = [dims[d].name for d in order or range(len(dims)) if 0 < sizes[d] < points[d]]
+        return natural_level(tiled, reads[k].ref) + any(chunk)
+
+    def decode(values: Values, decoded: Decoded) -> tuple[int, ...]:
+        chosen = {k: int(values[knob.name]) for k, knob in knobs.items()}
+        if not any(chosen.values()):
+            return ()
+        levels = [-1] * len(reads)
+        for k, choice in chosen.items():
+            if choice:
+                levels[k] = (
+                    inside(k, decoded.tile, decoded.order, decoded.chunk) if choice == 1 else 0
+                )
+        return tuple(levels)
+
+    def encode(o: NestOptions) -> dict[str, Value]:
+        levels = [*(o.stage or ()), *[-1] * len(reads)]
+        natural = {k: inside(k, o.tile or (), o.order or (), o.chunk or ()) for k in knobs}
+        return {
+            knob.name: 0 if levels[k] < 0 else 1 if levels[k] == natural[k] else 2
+            for k, knob in knobs.items()
+        }
+
+    def redundant(values: Values, decoded: Decoded) -> str | None:
+        if any(values[knob.name] == 2 for knob in knobs.values()) and not decoded.chunk:
+            return "there are no chunks before which operands are copied"
+        return None
+
+    return OptionKnobs("stage", tuple(knobs.values()), decode, encode, redundant=redundant)

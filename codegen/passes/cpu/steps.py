@@ -1,23 +1,28 @@
-"""The passes that give a nest its loops on a CPU: the one list of them."""
+"""The passes that give a nest its loops on a CPU, and its knobs: one list each."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
 
 from tcl.codegen.devices.cpu import CpuProfile
 from tcl.codegen.options.nest_options import NestOptions
 from tcl.codegen.passes.base import PassStep
 from tcl.codegen.passes.chunk import Chunk
-from tcl.codegen.passes.cpu.dot import UseDotProducts
-from tcl.codegen.passes.cpu.matrix import FeedMatrixUnit, UseMatrixUnit
-from tcl.codegen.passes.cpu.peel import PeelLoops
-from tcl.codegen.passes.cpu.prefetch import PrefetchOperands
+from tcl.codegen.passes.cpu.dot import UseDotProducts, dot_knobs
+from tcl.codegen.passes.cpu.matrix import FeedMatrixUnit, UseMatrixUnit, mma_knobs
+from tcl.codegen.passes.cpu.peel import PeelLoops, peel_knobs
+from tcl.codegen.passes.cpu.prefetch import PrefetchOperands, prefetch_knobs
 from tcl.codegen.passes.cpu.register import Register
-from tcl.codegen.passes.cpu.skip import Skip
-from tcl.codegen.passes.cpu.stage import Stage
-from tcl.codegen.passes.cpu.stream import Stream
+from tcl.codegen.passes.cpu.register_knobs import register_knobs
+from tcl.codegen.passes.cpu.skip import Skip, skip_knobs
+from tcl.codegen.passes.cpu.stage import Stage, stage_knobs
+from tcl.codegen.passes.cpu.stream import Stream, stream_knobs
 from tcl.codegen.passes.fuse import Fuse
-from tcl.codegen.passes.order import Order
-from tcl.codegen.passes.tile import Tile
-from tcl.codegen.passes.vectorize import Vectorize
+from tcl.codegen.passes.knobs import KnobSubject, OptionKnobs
+from tcl.codegen.passes.order import Order, order_knobs
+from tcl.codegen.passes.tile import Tile, tile_knobs
+from tcl.codegen.passes.vectorize import Vectorize, vectorize_knobs
 
 # What threads share is outside of everything else, and decided before all other loops.
 DIVIDING: tuple[PassStep[CpuProfile], ...] = (
@@ -84,6 +89,23 @@ MARKS: tuple[PassStep[CpuProfile], ...] = (
     ),
 )
 STEPS = (*DIVIDING, *LOOPS, *MARKS)
+
+SEARCHED: tuple[Callable[[KnobSubject], OptionKnobs], ...] = (
+    tile_knobs,
+    partial(order_knobs, option="order"),
+    partial(order_knobs, option="inner_order"),
+    mma_knobs,
+    vectorize_knobs,
+    dot_knobs,
+    register_knobs,
+    stage_knobs,
+    skip_knobs,
+    stream_knobs,
+    peel_knobs,
+    prefetch_knobs,
+)
+"""The knobs of a nest, each after those that it looks at. Those of chunks belong to several nests:
+see ``tcl.tuner.space.cpu.chunks``."""
 
 
 def _lanes_of(o: NestOptions) -> tuple[int, int]:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from tcl.codegen.devices.cpu import SHORTEST_STREAM
 from tcl.codegen.loopir import ir
 from tcl.codegen.passes.base import map_nest, refuse
+from tcl.codegen.passes.knobs import KnobSubject, OptionKnobs, flag_knobs
 from tcl.common.dataclass import dataclass
 from tcl.grammar.sizes.varying import provably_at_least, provably_divides
 
@@ -18,22 +19,23 @@ _UNITS = (64, 32, SHORTEST_STREAM)
 class Stream:
     """Marks a nest whose stores go to memory without first reading what they overwrite.
 
-    Runs after all passes that change loops: where vectors begin depends on them. Unless ``Peel``
-    has made loops begin on boundaries, it depends on the array, too, which is looked at when the
-    kernel runs: stores are in pieces or plain ones where a vector does not lie on a boundary.
+    Runs after all passes that change loops: where vectors begin depends on them. Unless
+    ``PeelLoops`` has made loops begin on boundaries, it depends on the array, too, which is looked
+    at when the kernel runs: stores are in pieces or plain ones where a vector does not lie on a
+    boundary.
     """
 
     nest: str
 
     def __call__(self, program: ir.Program) -> ir.Program:
         nest = program.nest(self.nest)
-        peel = any(x.peel for x in nest.loops)
-        refuse("stream", self.nest, _why_not_streamed(program, nest, peel))
-        unit = _longest(program, nest) if peel else _boundary(program, nest)
+        aligned = any(x.alignment for x in nest.loops)
+        refuse("stream", self.nest, _why_not_streamed(program, nest, aligned))
+        unit = _longest(program, nest) if aligned else _boundary(program, nest)
         return map_nest(program, self.nest, lambda nest: replace(nest, streamed=unit))
 
 
-def _why_not_streamed(program: ir.Program, nest: ir.Nest, peel: bool) -> str | None:
+def _why_not_streamed(program: ir.Program, nest: ir.Nest, aligned: bool) -> str | None:
     target = nest.point.target
     layout = program.tensor(target.tensor).layout
     if nest.point.op != "=":
@@ -45,7 +47,7 @@ def _why_not_streamed(program: ir.Program, nest: ir.Nest, peel: bool) -> str | N
         return f"lanes along {lane.dim} are apart from each other in {target.tensor}"
     if (length := lane.count * layout.itemsize) < SHORTEST_STREAM:
         return f"vectors of {length} bytes are too short, {SHORTEST_STREAM} is least"
-    if not peel and not _boundary(program, nest):
+    if not aligned and not _boundary(program, nest):
         return f"not all vectors of {target.tensor} begin at multiples of {SHORTEST_STREAM} bytes"
     return None
 
@@ -72,3 +74,11 @@ def _boundary(program: ir.Program, nest: ir.Nest) -> int:
     first = at.constant + sum(c * nest.dim(name).first for name, c in at.terms)
     fitting = (u for u in _UNITS if all(provably_divides(u, x) for x in (length, first, *steps)))
     return next(fitting, 0)
+
+
+def stream_knobs(on: KnobSubject) -> OptionKnobs:
+    """On or off, where results do not fit the second cache."""
+    able = on.past_second_cache(on.nest.point.target.tensor) and (
+        on.may_have(stream=True) or on.may_have(stream=True, peel=True)
+    )
+    return flag_knobs(on, "stream", able=able)

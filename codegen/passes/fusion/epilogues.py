@@ -137,7 +137,7 @@ def _is_plain(nest: ir.Nest) -> bool:
         or nest.prefetched
         or point.lets
         or point.kept
-        or any(x.peel for x in nest.loops)
+        or any(x.alignment for x in nest.loops)
     ) and all(isinstance(s, ir.Affine) for s in point.target.subscripts)
 
 

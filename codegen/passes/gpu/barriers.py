@@ -92,7 +92,7 @@ class _Setting:
         read: set[tuple[str, Owner]] = set()
         written: set[tuple[str, Owner]] = set()
         for s in statements(statement):
-            if isinstance(s, ir.Store):
+            if isinstance(s, ir.Store | ir.Update):
                 written.add((s.ref.tensor, self.owner(s.ref)))
             for value in values_in(s):
                 for v in walk(value):

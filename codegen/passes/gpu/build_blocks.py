@@ -30,7 +30,7 @@ from tcl.codegen.passes.gpu.block_results import BlockResults
 from tcl.codegen.passes.gpu.limits import exchange_bytes
 from tcl.codegen.passes.gpu.panel import panel_bytes
 from tcl.codegen.passes.gpu.pipeline import Pipelining
-from tcl.codegen.passes.long_sums import Carried
+from tcl.codegen.passes.long_sums import Carried, running_store
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,8 +116,14 @@ def _group(group: FusionGroup, known: BlockResults) -> list[ir.Statement]:
     if point.op == "=":
         made = ended(group, *results(ir.Store(point.target, point.value), group.siblings, ()))
         return [*first, wrap(inner, ir.Block((*point.lets, *made)), fills)]
-    if any(d.reduction and d.extent == 0 for d in nest.dims):
+    if point.scatters:
+        update = ir.Update(point.target, point.op, point.value)
+        each = ir.Block((*point.lets, update))
+        return [*first, wrap(inner, each, fills) if nest.points else ir.Block(())]
+    if nest.running is None and any(d.reduction and d.extent == 0 for d in nest.dims):
         return [*first, cleared(nest)]
+    if nest.running is not None:
+        return [*first, _running(nest, inner, fills)]
     if nest.sequential:
         return [*first, _one_by_one(nest, inner)]
     return [*first, _reduction(group, inner, fills, known)]
@@ -130,6 +136,26 @@ def _one_by_one(nest: ir.Nest, inner: Sequence[ir.Loop]) -> ir.Statement:
     update = ir.Store(point.target, ir.Binary(point.op, stored, point.value, point.type))
     each = wrap(inner, ir.Block((*point.lets, update)))
     return ir.Block((cleared(nest), each)) if point.initialise else each
+
+
+def _running(nest: ir.Nest, inner: Sequence[ir.Loop], fills: Fills) -> ir.Statement:
+    """A running reduction: each thread goes through the points of its results."""
+    point, type_ = nest.point, nest.point.type
+    at = next(k for k, x in enumerate(inner) if x.fold.dim == nest.running)
+    reduced = [x for x in inner if nest.dim(x.fold.dim).reduction]
+    outer = [x for x in inner[:at] if x.kind is ir.Kind.SERIAL]
+    rest = [x for x in inner if x not in outer]
+    own = [x for x in rest if x not in reduced]
+    over = tuple(x.fold for x in own)
+    carried = Carried.from_loops(reduced, {ACCUMULATOR: point}, over)
+    declared = (*carried.declared, ir.Declare(ACCUMULATOR, type_, over, identity(point.op, type_)))
+    update = ir.Block((*point.lets, ir.Accumulate(ACCUMULATOR, point.op, point.value)))
+    threads = [x for x in own if x.kind is ir.Kind.THREAD]
+    held = [x for x in own if x not in threads]
+    terms = wrap([*reduced[1:], *held], update, fills, dict(carried.pauses))
+    store = wrap(held, running_store(nest, ACCUMULATOR, carried))
+    each = wrap([*threads, reduced[0]], ir.Block((terms, store)), fills, dict(carried.pauses))
+    return wrap(outer, ir.Block((*declared, each)), fills)
 
 
 def _reduction(

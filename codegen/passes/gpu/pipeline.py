@@ -40,7 +40,8 @@ class Pipelining:
         program: ir.Program, copies: Sequence[ir.Staged], body: ir.Statement, profile: GpuProfile
     ) -> Pipelining:
         """For the panels of a block."""
-        written = frozenset(s.ref.tensor for s in statements(body) if isinstance(s, ir.Store))
+        stores = (s for s in statements(body) if isinstance(s, ir.Store | ir.Update))
+        written = frozenset(s.ref.tensor for s in stores)
         buffers = {c.panel.tensor: c.buffers for c in copies}
         return Pipelining(program, buffers, written, profile.async_copies)
 

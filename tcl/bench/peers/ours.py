@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import tcl
-from tcl.backends.cpu_backend import CpuBackend
+from tcl.backends.program_backend import CpuBackend
 from tcl.bench.arrays import Array
 from tcl.bench.peers.names import DEFAULT_FORM, TUNED_FORM
 from tcl.bench.task import PeerForm, Task

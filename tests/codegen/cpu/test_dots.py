@@ -104,7 +104,7 @@ def check_exact(seed: int, device: CpuProfile) -> bool:
     alike = all(same_bits(x, y) for x, y in zip(found, expected, strict=True))
     assert alike, f"{text} {options.to_json()}"
     *_, (_, program) = plan(sized, options, device).applied()
-    return any(n.dot is not None for n in program.nests)
+    return any(n.dot_product is not None for n in program.nests)
 
 
 HOST = host_cpu()

@@ -241,7 +241,7 @@ def test_rows_that_differ_begin_on_boundaries_of_their_own() -> None:
         sized = sized_of(SCALE.format("float"), np.zeros((5, columns)), np.zeros(columns))
         body = schedule(sized, options, WIDE).kernels[0].body
         loops = [s.loop for s in statements(body) if isinstance(s, ir.For)]
-        return [x.fold.level for x in loops if x.peel]
+        return [x.fold.level for x in loops if x.alignment]
 
     assert where(64) == ["tile"]
     with pytest.raises(OptionsError, match="side by side are no multiple of 16 bytes apart"):

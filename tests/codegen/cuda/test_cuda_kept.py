@@ -14,7 +14,7 @@ from places import ROOT
 
 from tcl.codegen.common.envelope import seal
 from tcl.codegen.cpu.object_code.kernel_code import KernelCode
-from tcl.codegen.cuda.run import cubin_store as kept
+from tcl.codegen.cuda.run import compile as kept
 from tcl.codegen.cuda.run.compile import OPTIONS, Cubin
 from tcl.codegen.cuda.run.occupancy import Resources
 from tcl.codegen.devices.gpu import A100, H100, H200
@@ -83,7 +83,7 @@ SECOND = """
 import sys
 sys.path.insert(0, "tests/support")
 from cuda_modules import ADDING
-from tcl.codegen.cuda.run import cubin_store as kept
+from tcl.codegen.cuda.run import compile as kept
 from tcl.codegen.devices.gpu import H200
 kept.compile_cubin = None
 print(kept.cubin(ADDING, H200).resources[0].kernel)

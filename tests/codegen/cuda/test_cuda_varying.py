@@ -20,7 +20,7 @@ from tcl.arrays.random_inputs import input_shape, random_inputs
 from tcl.codegen.cuda.emit.emit import emit_module
 from tcl.codegen.cuda.emulator import ORDERS, EmulationError, compile_modules, why_not
 from tcl.codegen.cuda.run.compile import compile_cubin
-from tcl.codegen.cuda.run.varying import ModuleForAll, emitted_for_all
+from tcl.codegen.cuda.run.ready import ModuleForAll, emitted_for_all
 from tcl.codegen.devices.gpu import H200, T4, GpuProfile
 from tcl.codegen.options.nest_options import NestOptions
 from tcl.codegen.options.options import MappingOptions

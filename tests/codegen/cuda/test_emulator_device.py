@@ -63,8 +63,6 @@ def test_exchanges_within_a_warp() -> None:
         "from": "Y[t] = __shfl_sync(0xffffffffu, t, 9);",
         "wide": "Y[t] = __shfl_xor_sync(0xffffffffu, t * 0x100000001ll, 1) >> 32;",
         "double": "Y[t] = __shfl_xor_sync(0xffffffffu, t + 0.5, 2) * 2;",
-        "ballot": "Y[t] = __ballot_sync(0xffffffffu, t % 3 == 0);",
-        "any": "Y[t] = __any_sync(0xffffffffu, t == 4) + 2 * __all_sync(0xffffffffu, t < 31);",
         "halves": "if (t < 16) { for (int i = 0; i < 3; ++i) Y[t] = __shfl_xor_sync(0xffffu, t, 1);"
         "} else Y[t] = __shfl_xor_sync(0xffff0000u, t, 2);",
     }
@@ -77,8 +75,6 @@ def test_exchanges_within_a_warp() -> None:
         "from": np.full(32, 9),
         "wide": LANES ^ 1,
         "double": 2 * (LANES ^ 2) + 1,
-        "ballot": np.full(32, sum(1 << i for i in range(0, 32, 3))).astype(np.int32),
-        "any": np.full(32, 1),
         "halves": np.where(LANES < 16, LANES ^ 1, LANES ^ 2),
     }
     for name, value in expected.items():
@@ -98,32 +94,6 @@ def test_atomic_operations(type_: str) -> None:
     got = run_all(bodies, (k.tensor("Y", k.OUTPUT, (1,), type_),), Y=start)
     wanted = {"add": 40 + 496, "min": 5, "max": 40, "swap": 8, "compare": 7}
     assert {name: value[0] for name, value in got.items()} == wanted
-
-
-def test_conversions_saturate_as_on_a_gpu() -> None:
-    x = np.array([0.5, 1.5, -2.5, 3e9, -3e9, 1e30, np.inf, np.nan] * 4, np.float32)
-    bodies = {
-        "zero": "Y[t] = __float2int_rz(X[t]);",
-        "even": "Y[t] = __float2int_rn(X[t]);",
-        "unsigned": "Y[t] = __float2uint_rz(X[t]);",
-        "long": "Y[t] = __float2ll_rz(X[t]);",
-        "least": "Y[t] = min(t, 7) + max(-1, -2) + max(3u, 5);",
-        "bits": "Y[t] = __popc(t) + 100 * __clz(t) + 10000 * __ffs(t);",
-        "high": "Y[t] = __umulhi(t * 0x10000000u, 64);",
-    }
-    tensors = (k.tensor("X", k.INPUT, (32,)), k.tensor("Y", k.OUTPUT, (32,), "int64"))
-    got = run_all(bodies, tensors, X=x, Y=np.zeros(32, np.int64))
-    low, high = -(2**31), 2**31 - 1
-    assert list(got["zero"][:8]) == [0, 1, -2, high, low, high, high, 0]
-    assert list(got["even"][:8]) == [0, 2, -2, high, low, high, high, 0]
-    assert list(got["unsigned"][:8]) == [0, 1, 0, 3000000000, 0, 2**32 - 1, 2**32 - 1, 0]
-    whole = [0, 1, -2, 3000000000, -3000000000, 2**63 - 1, 2**63 - 1, -(2**63)]
-    assert list(got["long"][:8]) == whole
-    np.testing.assert_array_equal(got["least"], np.minimum(LANES, 7) + 4)
-    bits = [n.bit_count() + 100 * (32 - n.bit_length()) for n in range(32)]
-    lowest = [(n & -n).bit_length() for n in range(32)]
-    np.testing.assert_array_equal(got["bits"], np.array(bits) + 10000 * np.array(lowest))
-    np.testing.assert_array_equal(got["high"], LANES % 16 * 4)
 
 
 def test_sixteen_bit_floats_round_to_even() -> None:

@@ -75,7 +75,7 @@ def _in_one_round(module: Any) -> None:
     module.interleaved.__defaults__ = (1,)
 
 
-_PATCHES = {"tcl.backends.cpu_backend": _patch, "tcl.bench.turns": _in_one_round}
+_PATCHES = {"tcl.backends.program_backend": _patch, "tcl.bench.turns": _in_one_round}
 
 
 def _kind(options: str) -> str:

@@ -340,6 +340,89 @@ def test_gradients_of_gradients() -> None:
     check_gradients(once, "f_grad", {**arrays, "d_C": rng.uniform(-1, 1, 3)})
 
 
+# --- as experts write them ---
+
+SOFTMAX = """def softmax(float(N, D) I) -> (O, most, total) {
+    most(n) max=! I(n, d)
+    total(n) +=! exp(I(n, d) - most(n))
+    O(n, d) = exp(I(n, d) - most(n)) / total(n)
+}"""
+
+
+def test_no_gradient_through_what_is_subtracted_from_all() -> None:
+    assert _body(SOFTMAX, "softmax", wanted="O") == (
+        "d_total_sum(n) +=! d_O(n, d) * O(n, d)\nd_I(n, d) = (d_O(n, d) - d_total_sum(n)) * O(n, d)"
+    )
+    x = np.random.default_rng(0).integers(-2, 3, (4, 5)).astype(float)
+    check_gradients(_in_double(SOFTMAX), "softmax", {"I": x}, wanted="O")
+    # What is returned itself has one, and so has what depends on it otherwise.
+    assert "most_ties" in _body(SOFTMAX, "softmax")
+    check_gradients(_in_double(SOFTMAX), "softmax", {"I": x})
+
+
+@pytest.mark.parametrize(
+    ("value", "depends"),
+    [
+        ("exp(I(n, d) - most(n)) / total(n)", False),
+        ("log(total(n)) + most(n) - I(n, d)", False),
+        ("rsqrt(total(n) * exp(most(n)) * total(n) * exp(most(n)))", False),
+        ("d > 0 ? exp(I(n, d) - most(n)) * exp(most(n)) : 0", False),
+        ("max(I(n, d) - most(n), log(total(n))) + most(n)", False),
+        ("exp(I(n, d) - most(n)) / (1 + total(n))", True),
+        ("exp(I(n, d) - 2 * most(n)) / total(n)", True),
+        ("exp(I(n, d) - most(0)) / total(n)", True),
+        ("total(n) * total(n) * exp(most(n))", True),
+        ("I(n, d) - most(n)", True),
+        ("most(n) > 0 ? exp(I(n, d) - most(n)) / total(n) : 0", True),
+        ("tanh(most(n)) * total(n) * exp(most(n))", True),
+    ],
+)
+def test_what_outputs_do_not_depend_on(value: str, depends: bool) -> None:
+    text = _in_double(SOFTMAX).rpartition("O(n, d) = ")[0] + f"O(n, d) = {value} where d in 0:D }}"
+    x = np.random.default_rng(0).integers(-2, 3, (4, 5)).astype(float)
+    derived = check_gradients(text, "softmax", {"I": x}, wanted="O")
+    assert ("most_ties" in derived) == depends
+
+
+def test_factors_stand_in_front_of_sums() -> None:
+    text = "def f(float(N, K) X, float(N) W) -> (Y) { Y(n, k) = X(n, k) / W(n) }"
+    assert _body(text, wrt="W", save=()) == (
+        "d_W_sum(n) +=! d_Y(n, k) * (X(n, k) / W(n))\nd_W(n) = -d_W_sum(n) / W(n)"
+    ).replace("(X(n, k) / W(n))", "X(n, k)").replace("/ W(n)", "/ W(n) / W(n)")
+    # Not of a float32 and a float64, nor where only whole numbers are left to be added.
+    mixed = "def f(float(N, K) X, double(N) W) -> (Y) { Y(n, k) = X(n, k) / W(n) }"
+    assert "_sum" not in grad(mixed, "f")
+    whole = "def f(int32(N, K) X, float(N) W) -> (Y) { Y(n, k) = X(n, k) * exp(W(n)) }"
+    assert "d_W_sum(n) +=! d_Y(n, k) * X(n, k)" in grad(whole, "f")
+
+
+def test_what_is_computed_once() -> None:
+    text = "def f(float(I, J) S, float(J, E) V) -> (O) { O(i, e) +=! exp(S(i, j)) * V(j, e) }"
+    body = _body(text)
+    assert body.startswith("exp_S(i, j) = exp(S(i, j))\n") and body.count("exp(") == 1
+    x = np.random.default_rng(0).uniform(-1, 1, (3, 4))
+    check_gradients(_in_double(text), "f", {"S": x, "V": x.T.copy()})
+    # Where a condition may keep it from being computed, it stays.
+    guarded = text.replace("exp(S(i, j))", "(j > 0 ? exp(S(i, j - 1)) : 0)")
+    assert "exp_S" not in grad(guarded, "f")
+
+
+def test_integers_that_are_divided() -> None:
+    for factor in ("I(i) / 2", "i / 2", "-(I(i) / 2)", "I(i) * I(i)", "k"):
+        rhs = f"X(i) * Z(i) * ({factor})" + " where k = I(i) / 3" * (factor == "k")
+        text = f"def f(double(N) X, double(N) Z, int32(N) I) -> (Y) {{ Y(i) = {rhs} }}"
+        rng = np.random.default_rng(0)
+        arrays = {"X": rng.uniform(-1, 1, 6), "Z": rng.uniform(-1, 1, 6)}
+        check_gradients(text, "f", {**arrays, "I": np.arange(1, 7, dtype=np.int32)})
+
+
+@pytest.mark.parametrize("range_", ["0:N%3+1", "0:(N > 3 ? 3 : N)", "0:min(N,M)", "0:N*M/9"])
+def test_ranges_that_are_formulas(range_: str) -> None:
+    text = f"def f(double(N) X, double(M) Z) -> (Y) {{ Y(i) = X(i) * Z(i) where i in {range_} }}"
+    rng = np.random.default_rng(0)
+    check_gradients(text, "f", {"X": rng.uniform(-1, 1, 7), "Z": rng.uniform(-1, 1, 6)})
+
+
 # --- what is asked for, what is refused ---
 
 

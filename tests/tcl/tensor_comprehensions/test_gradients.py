@@ -122,8 +122,22 @@ def test_a_wrong_number_of_gradients_is_refused() -> None:
     matmul = tc.make_autograd(T.matmul, lambda A, B, d_C: T.matmul_grad(A, B, d_C)[:1])
     with pytest.raises(RuntimeError, match="a gradient for each of 2 inputs, and returned 1"):
         matmul(*inputs).sum().backward()
-    with pytest.raises(RuntimeError, match="no backward function"):
-        tc.make_autograd(T.matmul, None)(*inputs).sum().backward()
+    with pytest.raises(RuntimeError, match=r"no backward function, and derives one for a def"):
+        tc.make_autograd(lambda A, B: A @ B, None)
+
+
+def test_a_gradient_that_is_derived() -> None:
+    text = """
+    def f(double(N) A, double(N) C, int32 k) -> (B, D) { B(n) = A(n) * C(n) * k  D +=! B(n) * A(n) }
+    """
+    f = tc.make_autograd(tc.define(text, tc.make_naive_options_factory()).f)
+    A, C = (torch.randn(4, dtype=torch.double, requires_grad=True) for _ in range(2))
+    k = torch.tensor(3, dtype=torch.int32)
+    assert torch.autograd.gradcheck(f, (A, C, k)) and torch.autograd.gradgradcheck(f, (A, C, k))
+    _, D = f(A, C.detach(), k)
+    D.backward()
+    torch.testing.assert_close(A.grad, 6 * A.detach() * C.detach())
+    assert C.grad is None
 
 
 def test_several_outputs() -> None:

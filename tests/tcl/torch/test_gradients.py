@@ -1,4 +1,4 @@
-"""Gradients of operators, by defs that their authors wrote."""
+"""Gradients of operators, by defs that their authors wrote or that are derived."""
 
 from __future__ import annotations
 
@@ -101,21 +101,72 @@ def test_functional_transforms(mm: Any) -> None:
 
 
 def test_no_gradient_is_made_up(mm: Any) -> None:
-    A, B = leaf(3, 4), leaf(4, 5)
-    plain = tcl.torch.op(MM, "mm")
-    C = plain(A, B)
-    with pytest.raises(tcl.ArgumentError, match=r"mm has no gradient; name a def that computes it"):
-        C.sum().backward()
-    compiled = torch.compile(plain, fullgraph=True, backend="aot_eager")
-    with pytest.raises(Exception, match="mm has no gradient; name a def that computes it"):
-        compiled(A, B)
+    X = leaf(3)
+    gamma = tcl.torch.op("def gamma(float(N) X) -> (O) { O(n) = lgamma(X(n)) }", "gamma")
+    sentence = r"gamma has no gradient that can be derived: lgamma .*; name a def that computes it"
+    with pytest.raises(tcl.ArgumentError, match=sentence):
+        gamma(X).sum().backward()
+    compiled = torch.compile(gamma, fullgraph=True, backend="aot_eager")
+    with pytest.raises(Exception, match=sentence):
+        compiled(X)
     with torch.no_grad():
-        torch.testing.assert_close(compiled(A, B), A @ B)
-    (first,) = torch.autograd.grad((mm(A, B) ** 2).sum(), A, create_graph=True)
-    with pytest.raises(tcl.ArgumentError, match="is mm_grad, which has no gradient of its own"):
-        first.sum().backward()
+        torch.testing.assert_close(compiled(X), torch.lgamma(X))
+    text = "def rough(float(N) X, float(N) Y) -> (O) { O(n) = floor(X(n)) * Y(n) }"
+    rough, Y = tcl.torch.op(text, "rough"), leaf(3)
+    rough(X.detach(), Y).sum().backward()
+    torch.testing.assert_close(Y.grad, X.floor())
+    for run in (rough, torch.compile(rough, backend="aot_eager")):
+        with pytest.raises(tcl.ArgumentError, match=r"smoothly on 'X' .*; give it X.detach\(\)"):
+            run(X, Y).sum().backward()
+    A, B = leaf(3, 4), torch.rand(4, 5)
     with pytest.raises(NotImplementedError, match="forward mode AD"):
-        torch.func.jvp(lambda a: mm(a, B.detach()), (A.detach(),), (A.detach(),))
+        torch.func.jvp(lambda a: mm(a, B), (A.detach(),), (A.detach(),))
+
+
+CUBE = """def cube(double(N) X, double(N) Y) -> (O, On_the_way) {
+    On_the_way(n) = exp(X(n)) / (1 + Y(n) * Y(n))
+    O(n) = On_the_way(n) * X(n)
+}
+def by_hand(double(N) X, double(N) Y, double(N) On_the_way, double(N) d_O) -> (d_X, d_Y) {
+    d_X(n) = d_O(n) * On_the_way(n) * (X(n) + 1)
+    d_Y(n) = -2 * d_O(n) * On_the_way(n) * X(n) * Y(n) / (1 + Y(n) * Y(n))
+}"""
+
+
+@pytest.mark.parametrize(("backward", "wanted"), [(None, None), (None, "O"), ("by_hand", "O")])
+def test_gradients_that_are_derived(backward: str | None, wanted: str | None) -> None:
+    """Twice, also through what a call does not return."""
+    run = tcl.torch.op(CUBE, "cube", backward=backward, wanted=wanted)
+    X, Y = (torch.rand(4, dtype=torch.double).requires_grad_() for _ in range(2))
+    assert torch.autograd.gradcheck(run, (X, Y))
+    assert torch.autograd.gradgradcheck(run, (X, Y))
+    assert torch.autograd.gradgradcheck(lambda x: run(x, Y.detach()), (X,))
+
+    def loss(f: Any) -> Any:
+        return lambda x: ((f(x, Y.detach()) if wanted else f(x, Y.detach())[0]) ** 2).sum()
+
+    def theirs(x: Any, y: Any) -> Any:
+        made = x * x.exp() / (1 + y * y)
+        return made if wanted else (made,)
+
+    for transform in (torch.func.grad, lambda f: torch.func.jacrev(torch.func.jacrev(f))):
+        torch.testing.assert_close(transform(loss(run))(X), transform(loss(theirs))(X))
+    compiled = torch.compile(loss(run), fullgraph=True, backend="aot_eager")
+    (found,) = torch.autograd.grad(compiled(X), X)
+    torch.testing.assert_close(found, torch.func.grad(loss(theirs))(X.detach()))
+
+
+def test_second_derivatives_that_need_what_is_not_kept() -> None:
+    text = """def f(double(N) X, double(N) Z) -> (O, S) { S(n) = sin(Z(n))  O(n) = X(n) * S(n) }
+    def g(double(N) X, double(N) S, double(N) d_O) -> (d_X, d_Z) {
+        d_X(n) = d_O(n) * S(n)
+        d_Z(n) = d_O(n) * X(n) * sqrt(1 - S(n) * S(n))
+    }"""
+    run = tcl.torch.op(text, "f", backward="g", wanted="O")
+    X, Z = (torch.rand(4, dtype=torch.double).requires_grad_() for _ in range(2))
+    (first,) = torch.autograd.grad(run(X, Z).sum(), X, create_graph=True)
+    with pytest.raises(tcl.ArgumentError, match="second derivatives of f need 'Z', which g does"):
+        first.sum().backward()
 
 
 def with_gradient(signature: str, body: str = "d_A(i) = d_O(i)") -> str:

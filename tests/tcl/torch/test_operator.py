@@ -18,8 +18,7 @@ from torch.multiprocessing.reductions import StorageWeakRef
 from torch_defs import MM, PICK, TYPES
 
 import tcl
-from tcl.executors.dispatch import Kernels
-from tcl.executors.settings import Settings
+from tcl.executors.dispatch import Kernels, Settings
 from tcl.torch import stub
 from tcl.torch.registration import NAMESPACE, Registered
 

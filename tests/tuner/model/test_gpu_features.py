@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 from nests import sized
 
+from tcl.codegen.counters.prediction import predict
+from tcl.codegen.counters.requests import Memory
 from tcl.codegen.devices.gpu import H200, GpuProfile
 from tcl.codegen.loopir.layouts import gpu_layouts
 from tcl.codegen.loopir.lower import lower
@@ -30,9 +32,6 @@ DEFS = {
     "transposed": sized("float(M, N) A) -> (B) { B(n, m) = A(m, n) }", (32, 64)),
     "rows": sized("float(M, N) A) -> (B) { B(m) +=! A(m, n) }", (24, 96)),
 }
-"""Rows are whole sectors, so that what is touched can be counted without their places."""
-LEAST = 4 * (40 * 32 + 32 * 64 + 40 * 64)
-"""Bytes of the product's tensors."""
 
 
 def candidates(
@@ -55,69 +54,23 @@ def naive() -> MappingOptions:
     return MappingOptions("naive")
 
 
-COUNTED = {
-    "in place": (
-        *("product", naive().chunk(8, 32).threads(8, 32).tile(0, 0, 16)),
-        {
-            "results": 40 * 64, "depth": 32, "operands": 2, "kernels": 1, "threads": 256,
-            "sharing": 1, "held": 1, "unroll": 1, "registers": 24 + 1 + 2, "shared": 1, "tile": 16,
-            "blocks": 5 * 2, "block_points": 8 * 32 * 32, "resident": 8, "occupancy": 1, "lost": 1,
-            "block_divides": 1, "step_divides": 1, "read_spread": 1, "write_spread": 1,
-            "block_bytes": 4 * (8 * 32 + 32 * 32 + 8 * 32),
-            "idle": 1 - 10 / (8 * 132),
-            # Of each of 32 steps in 8 warps: one sector of A for all threads, four of B.
-            "requests": (32 * 8 * 10 * (1 + 4) + 10 * 32) * 32 / LEAST,
-            "traffic": 10 * 6144 / LEAST,
-            # All requests, on the part of the device that has blocks, and the launch.
-            "seconds": 2 + 1e6 * (32 * 8 * 10 * 5 + 320) / (132 * 1.6e9) / (10 / (8 * 132)),
-        },
-    ),
-    "copied": (
-        "product",
-        naive().chunk(16, 32).threads(8, 8).register(2, 0, 4).vectorize(4).tile(0, 0, 16)
-        .stage(1, 1).buffers(1),
-        {
-            "threads": 64, "width": 4, "held": 2 * 4, "unroll": 4, "staged": 2, "buffers": 1,
-            "registers": 24 + 8 + (2 * 4 + 4 * 4), "blocks": 3 * 2, "lost": 48 / 40,
-            "block_divides": 2 / 3, "step_divides": 2 / 3, "conflicts": 1,
-            "block_bytes": 4 * (16 * 32 + 32 * 32 + 16 * 32), "copied": 4 * (16 * 32 + 32 * 32),
-            "shared": 4 * (16 * (32 + 4) + 32 * 32),  # with four words more in a row of A
-            "requests": 6 * 8192 / LEAST, "traffic": 6 * 8192 / LEAST,
-        },
-    ),
-    # A warp reads 8 rows of 4 elements, or 32 of one, where all would fill 4 sectors.
-    "written in order": (
-        *("transposed", naive().chunk(32, 8).threads(32, 8)),
-        {"read_spread": 8 / 4, "write_spread": 1, "requests": (8 * 8 * 8 + 256) * 32 / 2**14},
-    ),
-    "read from everywhere": (
-        *("transposed", naive().chunk(8, 32).threads(8, 32)),
-        {"read_spread": 32 / 4, "write_spread": 1, "requests": (8 * 8 * 32 + 256) * 32 / 2**14},
-    ),
-    "read in order": (
-        *("transposed", naive().chunk(32, 1).threads(32)),
-        {"read_spread": 1, "write_spread": 32 / 4, "lost_threads": 0, "threads": 32, "blocks": 64},
-    ),
-    "shared sums": (
-        *("rows", naive().chunk(1).threads(1, 16)),
-        {"sharing": 16, "threads": 32, "lost_threads": 1 / 2, "blocks": 24, "joined": 0},
-    ),
-}  # fmt: skip
-"""A def, options, and features as they are counted on paper; logarithms as what they are of."""
-
-
-@pytest.mark.parametrize("case", COUNTED)
-def test_features_are_what_is_counted_on_paper(case: str) -> None:
-    name, options, expected = COUNTED[case]
-    def_ = DEFS[name]
+def test_features_are_the_counts_of_the_kernel_that_takes_the_longest() -> None:
+    def_ = DEFS["rows"]
     subject = GpuSubject.read(lower(def_, gpu_layouts(def_)), H200)
-    rows, seconds = subject.extract([subject.choices(options)])
+    kernels = subject.choices(naive().chunk(1).threads(1, 16).split(0, 4))
+    rows, seconds = subject.extract([kernels])
     found = dict(zip(SCHEMA.names, rows[0], strict=True))
-    logarithms = {f.name for f in SCHEMA.features if f.unit.startswith("log2")}
-    assert {n: 2 ** found[n] if n in logarithms else found[n] for n in expected} == pytest.approx(
-        expected
-    )
-    assert found["seconds"] == pytest.approx(math.log2(1e6 * seconds[0]))
+    predicted = [predict(k) for k in kernels]
+    longest = max(range(len(kernels)), key=lambda k: predicted[k].rank)
+    counts, prediction = kernels[longest], predicted[longest]
+    assert len(kernels) == 2 and seconds[0] == sum(p.rank for p in predicted)
+    assert found["kernels"] == 2 and found["registers"] == counts.registers
+    assert (2 ** found["threads"], 2 ** found["blocks"]) == (counts.threads, counts.blocks)
+    reads = counts.traffic[Memory.GLOBAL_READ]
+    assert 2 ** found["read_spread"] == pytest.approx(reads.units / reads.requests)
+    assert found[f"{prediction.binding}.busy"] == 0
+    assert 2 ** found["seconds"] == pytest.approx(1e6 * prediction.rank)
+    assert found["float64.busy"] == -10 and all(f"{p}.busy" in found for p in prediction.pipes)
 
 
 def test_changes_are_from_the_default() -> None:

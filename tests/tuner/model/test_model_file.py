@@ -14,8 +14,7 @@ from liking_models import likes
 from tcl.common.errors import ModelError
 from tcl.tuner.model.cpu_features import SCHEMA
 from tcl.tuner.model.file import read, text_of
-from tcl.tuner.model.forest import Forest
-from tcl.tuner.model.model import Model
+from tcl.tuner.model.model import Forest, Model
 
 
 def model(trees: int = 6, depth: int = 3) -> Model:

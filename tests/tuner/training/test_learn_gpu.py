@@ -23,8 +23,7 @@ from tcl.tuner.model.boosting import Boosting
 from tcl.tuner.model.file import read, text_of
 from tcl.tuner.model.gpu_subject import GpuSubject
 from tcl.tuner.training.history import History, history, subject_of
-from tcl.tuner.training.learn import importance, learn
-from tcl.tuner.training.manifest import manifest
+from tcl.tuner.training.learn import importance, learn, manifest
 
 FEW = Boosting(members=2, trees=15, depth=3, rate=0.3, ridge=0.5)
 ROWS = "def rows(float(M, K) A) -> (C) { C(m) +=! A(m, k) }"
@@ -41,7 +40,7 @@ def measured(cache: TuningCache, m: int, seed: int) -> None:
     options = [DEFAULT, *(space.to_options(c) for c in drawn if c is not None)]
     described = subject.describable(options)
     rows, _ = subject.extract([choices for _, choices in described])
-    times = np.where(rows[:, GpuSubject.schema.names.index("sharing")] > 0, 4e-4, 3e-4)
+    times = np.where(rows[:, GpuSubject.schema.names.index("shuffles.busy")] > -10, 4e-4, 3e-4)
     records = [
         Record.from_outcome(
             options[k].to_json(), Outcome(Verdict.CORRECT, (float(t),)), 1.0 + n, "run"
@@ -64,7 +63,7 @@ def test_what_was_put_into_the_times_is_learned(known: History) -> None:
     model = learn(known.problems, FEW)
     assert model.schema is GpuSubject.schema
     first = [*importance(model)][:5]
-    assert {"sharing", "sharing.change"} & {*first}
+    assert {"shuffles.busy", "shuffles.busy.change"} & {*first}
     for problem in known.problems:
         logs = model.predict_rows(problem.rows).logs
         assert np.std(problem.gains) > 0.05

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tcl.tuner.training.scale import Session, scaled
+from tcl.tuner.training.history import Session, scaled
 
 
 def test_a_slower_session_is_brought_to_the_pace_of_the_others() -> None:

@@ -9,13 +9,13 @@ from dataclasses import dataclass, field
 from tcl.codegen.choose.cpu.chunk_groups import ChunkGroup, groups
 from tcl.codegen.devices.cpu import CpuProfile
 from tcl.codegen.loopir import ir
+from tcl.codegen.options.knobs import Knob, Value
 from tcl.codegen.options.nest_options import NestOptions
 from tcl.codegen.passes.base import Trials
 from tcl.codegen.passes.chunk import Chunk
 from tcl.codegen.passes.cpu.steps import LOOPS, MARKS
 from tcl.codegen.passes.fuse import Fuse
 from tcl.common.errors import OptionsError
-from tcl.tuner.space.knobs import Knob, Value
 
 _CACHED = 256
 """Divisions of a group whose passes' results are cached."""

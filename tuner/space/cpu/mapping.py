@@ -10,19 +10,19 @@ from typing import Any
 
 from tcl.codegen.devices.cpu import CpuProfile
 from tcl.codegen.loopir import ir
+from tcl.codegen.options.kinds import Lanes
+from tcl.codegen.options.knobs import Knob, Value
 from tcl.codegen.options.nest_options import OPTIONS, NestOptions
 from tcl.codegen.options.options import DEFAULT, MappingOptions
 from tcl.codegen.passes.base import Trials
-from tcl.codegen.passes.cpu.steps import LOOPS, MARKS
+from tcl.codegen.passes.cpu.steps import LOOPS, MARKS, SEARCHED
 from tcl.codegen.passes.fusion.groups import fusion_groups
-from tcl.codegen.passes.tile import points_inside
+from tcl.codegen.passes.knobs import Decoded, KnobSubject, Values, without_knobs
 from tcl.codegen.schedule.cpu import plan_cpu
 from tcl.codegen.schedule.parts import unsplit
 from tcl.common.errors import OptionsError
 from tcl.tuner.space.columns import Column, Rows
 from tcl.tuner.space.cpu.chunks import ChunkKnobs
-from tcl.tuner.space.cpu.nest import Decoded, KnobSubject, Values, options_of
-from tcl.tuner.space.knobs import Knob, Value
 from tcl.tuner.space.program_space import ProgramSpace
 from tcl.tuner.space.search_space import Constraint, Quiet
 
@@ -30,6 +30,12 @@ _NESTS = 8
 """Nests that get knobs: those with the most points. The rest is mapped by the preset."""
 _GROUPS = 8
 """Groups of nests that get knobs for their chunks."""
+_OWN = [
+    name
+    for name, option in OPTIONS.items()
+    if option.knobs and "CPU" not in option.refused and name not in ("chunk", "fuse")
+]
+"""Options that are chosen nest by nest."""
 
 
 class NestKnobs:
@@ -47,7 +53,9 @@ class NestKnobs:
         self._default_lanes = default.vectorize or (-1, 1)
         self._trials = Trials(program, (*LOOPS, *MARKS), device)
         self._subject = KnobSubject(program, nest, device, default, self._trials)
-        self._options = {each.option: each for each in options_of(self._subject)}
+        searched = {each.option: each for each in (knobs(self._subject) for knobs in SEARCHED)}
+        # What presets split has no knobs at all: see ``MappingSpace``.
+        self._options = searched | {o: without_knobs(o) for o in _OWN if o not in searched}
         self._decoders = {name: each.decode for name, each in self._options.items()}
         chunk = partial(chunks.chunk, nest.name) if chunks else lambda values: ()
         self._decoders["chunk"] = lambda values, _: chunk(values)
@@ -82,7 +90,7 @@ class NestKnobs:
         cannot encode the options."""
         known = dict(chunks)
         for each in self._options.values():
-            own = each.encode(options, known)
+            own = each.encode(options)
             known.update({k.name: own[k.name] for k in each.knobs})
         if any(known[k.name] not in k.choices for k in self.knobs):
             return None
@@ -97,17 +105,10 @@ class NestKnobs:
         kind, last = OPTIONS[option].kind, self._subject.last_result
 
         def plain(value: Any) -> Any:
-            if value is None or not kind.asks(value):
-                return kind.neutral
-            if option == "vectorize":
-                return (last if value[0] < 0 else value[0], value[1])
-            if not isinstance(value, tuple):
-                return value
-            nothing = -1 if option == "stage" else 0
-            sizes = [nothing if option == "register" and n == 1 else n for n in value]
-            while sizes and sizes[-1] == nothing:
-                sizes.pop()
-            return tuple(sizes)
+            value = kind.canonical(value)
+            if isinstance(kind, Lanes) and kind.asks(value) and value[0] < 0:
+                return last, value[1]
+            return value
 
         return bool(plain(one) == plain(other))
 
@@ -148,7 +149,7 @@ class NestKnobs:
         target, lanes = decoded.vectorize
         if decoded.mma or lanes == 1:
             return None
-        points = points_inside(self.nest, decoded.chunk, decoded.tile)[target]
+        points = self._subject.points_inside(decoded.chunk, decoded.tile)[target]
         own = self._default_lanes
         as_default = points == self.nest.dims[target].extent and decoded.vectorize == (
             self._subject.last_result if own[0] < 0 else own[0],

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from tcl.codegen.loopir import ir
+from tcl.codegen.options.knobs import Knob, Value
 from tcl.codegen.passes.gpu.mma_shape import Sizes, mma_depth
 from tcl.tuner.space.gpu.encode import longest
-from tcl.tuner.space.knobs import Knob, Value
 
 _REGISTER = (1, 2, 4, 8, 16)
 _STEPS = (0, 1, 2, 4, 8, 16)

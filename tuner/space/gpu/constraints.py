@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from tcl.codegen.devices.gpu import GpuProfile
 from tcl.codegen.loopir import ir
+from tcl.codegen.options.knobs import Knob, Value
 from tcl.codegen.options.nest_options import NestOptions
 from tcl.codegen.passes.base import Trials
 from tcl.codegen.passes.gpu.limits import WithinLimits
@@ -14,7 +15,6 @@ from tcl.codegen.passes.gpu.steps import DIVIDING, LOOPS
 from tcl.codegen.passes.split import Split, shifted
 from tcl.common.errors import OptionsError
 from tcl.tuner.space.gpu.kernel_groups import KernelKnobs, chunks_of
-from tcl.tuner.space.knobs import Knob, Value
 from tcl.tuner.space.search_space import Constraint, Quiet
 
 Values = Mapping[str, Value]

@@ -6,10 +6,10 @@ import math
 from collections.abc import Iterable, Sequence
 
 from tcl.codegen.loopir import ir
+from tcl.codegen.options.knobs import Value
 from tcl.codegen.options.nest_options import NestOptions
 from tcl.codegen.passes.vectorize import outputs
 from tcl.tuner.space.gpu.shared_memory import said_of_panels
-from tcl.tuner.space.knobs import Value
 
 UNSAID = -1
 """The value of what no knob can encode."""

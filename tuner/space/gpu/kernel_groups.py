@@ -9,10 +9,10 @@ from dataclasses import dataclass, replace
 from tcl.codegen.choose.cpu.chunk_groups import possible_groups
 from tcl.codegen.devices.gpu import GpuProfile
 from tcl.codegen.loopir import ir
+from tcl.codegen.options.knobs import Knob, Value
 from tcl.codegen.options.nest_options import NestOptions
 from tcl.codegen.passes.fusion.groups import FusionGroup, fusion_groups
 from tcl.tuner.space.gpu.nest import BlockKnobs
-from tcl.tuner.space.knobs import Knob, Value
 
 
 @dataclass(frozen=True, slots=True)

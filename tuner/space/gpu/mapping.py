@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from tcl.codegen.devices.gpu import GpuProfile
 from tcl.codegen.loopir import ir
+from tcl.codegen.options.knobs import Value
 from tcl.codegen.options.nest_options import NestOptions
 from tcl.codegen.options.options import MappingOptions
 from tcl.codegen.passes.fusion.groups import fusion_groups
@@ -16,7 +17,6 @@ from tcl.codegen.schedule.parts import unsplit
 from tcl.tuner.space.gpu.constraints import constraints
 from tcl.tuner.space.gpu.heuristics import heuristics
 from tcl.tuner.space.gpu.kernel_groups import KernelKnobs
-from tcl.tuner.space.knobs import Value
 from tcl.tuner.space.program_space import ProgramSpace
 
 _NESTS = 8

@@ -10,13 +10,13 @@ from tcl.codegen.devices.gpu import GpuProfile
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.terms import factors
 from tcl.codegen.options.kinds import WIDTHS
+from tcl.codegen.options.knobs import Knob, Value, first_equivalent, loop_orders
 from tcl.codegen.options.nest_options import PLAIN, NestOptions
 from tcl.codegen.passes.fuse import refs
 from tcl.codegen.passes.gpu.panel import uniform_dims
 from tcl.tuner.space.gpu.block_threads import DimKnobs, Divider, number
 from tcl.tuner.space.gpu.encode import block_of, encode, longest
 from tcl.tuner.space.gpu.shared_memory import PanelKnobs
-from tcl.tuner.space.knobs import Knob, Value, first_equivalent, loop_orders
 
 _VECTOR = 16
 """Bytes that a thread moves at once."""

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.walk import operands
+from tcl.codegen.options.knobs import Knob, Value
 from tcl.codegen.passes.cpu.stage import dims_of
-from tcl.tuner.space.knobs import Knob, Value
 
 _OPERANDS = 4
 """Operands that get a knob: the first ones that can be staged."""

@@ -1,0 +1,76 @@
+"""How a scatter is done: by its sizes alone, so that the same bits come of any number of threads.
+
+What costs: an update takes a nanosecond or two, as it loads, adds and stores, perhaps in the second
+cache; an element of a copy one more at most, which is cleared, read again and made a result. So
+copies are worth it while all of them together have a fraction of the elements that are updated.
+"""
+
+from __future__ import annotations
+
+import math
+
+from tcl.codegen.loopir import ir
+from tcl.codegen.passes.scatter import Scatter
+from tcl.grammar.sizes.varying import representative
+from tcl.grammar.syntax.types import FLOAT32, FLOAT64, ScalarType
+
+_MOST = 16
+"""Copies at most: as many threads update them."""
+_UPDATES = 4
+"""Updates for each element of the copies, at least: then these cost an eighth of the time or so."""
+_LEAST = 1 << 14
+"""Points of a part at least: tens of microseconds."""
+
+
+def scattered(program: ir.Program, nest: ir.Nest) -> Scatter:
+    """What becomes of a scatter."""
+    reductions = [k for k, d in enumerate(nest.dims) if d.reduction]
+    parts, longest = 1, 0
+    if reductions and nest.points:
+        longest = max(reductions, key=lambda k: representative(nest.dims[k].extent))
+        if not _shared_results(nest):
+            parts = _parts(program, nest, representative(nest.dims[longest].extent))
+    held = held_type(program, nest)
+    return Scatter(nest.name, held or (nest.point.type if parts > 1 else None), longest, parts)
+
+
+def held_type(program: ir.Program, nest: ir.Nest) -> ScalarType | None:
+    """The type of what sums and products are held in, if it is a wider one: that of 16-bit floats
+    is float32, and float64 where many terms go into each element, so that rounding each of them
+    would show. Where there are more elements than terms, copies would take longer than all else.
+    """
+    type_, op = nest.point.type, nest.point.op
+    if not type_.is_float or op not in ("+", "*") or type_ == FLOAT64:
+        return None
+    if op == "+" and representative(nest.points) >= elements(program, nest):
+        return FLOAT64
+    return None if type_.compute == type_ else FLOAT32
+
+
+def elements(program: ir.Program, nest: ir.Nest) -> int:
+    """Of the target, as many as may be written."""
+    layout, results = program.tensor(nest.point.target.tensor).layout, nest.dims
+    extents = [d.extent for d in results if not d.reduction]
+    for extent, s in zip(layout.extents, nest.point.target.subscripts, strict=True):
+        if not isinstance(s, ir.Affine):
+            extents.append(extent)
+    return math.prod(map(representative, extents))
+
+
+_ROWS = 64
+"""Results side by side that threads can share without copies: some lines of memory each."""
+
+
+def _shared_results(nest: ir.Nest) -> bool:
+    return math.prod(representative(d.extent) for d in nest.dims if not d.reduction) >= _ROWS
+
+
+def _parts(program: ir.Program, nest: ir.Nest, extent: int) -> int:
+    """Of a reduction with so many points."""
+    points, own = representative(nest.points), elements(program, nest)
+    parts = _MOST
+    while parts > 1 and (
+        parts * own * _UPDATES > points or points < parts * _LEAST or extent < parts * parts
+    ):
+        parts //= 2
+    return parts

@@ -1,0 +1,167 @@
+"""What a scatter becomes: elements that start from nothing, or copies of them, a nest that updates
+them point after point, and where there are copies, one that makes results of these.
+
+Copies have a wider type where sums need one, and there is one for each part of the points where
+threads share these. Their number does not depend on the threads, so that results do not either.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tcl.codegen.loopir import ir
+from tcl.codegen.loopir.identity import identity
+from tcl.codegen.loopir.terms import guard
+from tcl.codegen.loopir.walk import moved, substituted
+from tcl.codegen.passes.split import only_if, part_size
+from tcl.common.dataclass import dataclass
+from tcl.grammar.sizes.varying import provably_equal
+from tcl.grammar.syntax.types import BOOL, INT64, ScalarType
+
+
+@dataclass(frozen=True, slots=True)
+class Scatter:
+    """Takes a scatter apart. What updates keeps its name; ``NAME.clear`` is before it, and
+    ``NAME.result`` after it."""
+
+    nest: str
+    held: ScalarType | None
+    """The type of the copies; None if the target itself is updated."""
+    dimension: int = 0
+    """Position of the reduction whose points are in parts,"""
+    parts: int = 1
+    """and how many, each with a copy."""
+
+    def __call__(self, program: ir.Program) -> ir.Program:
+        nest = program.nest(self.nest)
+        boxes = _boxes(program, nest)
+        own: ir.Tensor | None = None
+        update, after = nest, []
+        if self.held is not None:
+            own = self._memory(nest, self.held, boxes)
+            update = self._of_parts(nest, own)
+            after = [self._result(nest, own, boxes)]
+        before = [self._clear(nest, own, boxes)] if own or nest.point.initialise else []
+        update = replace(update, point=replace(update.point, initialise=False))
+        found = [*before, update, *after]
+        nests = [m for n in program.nests for m in (found if n is nest else [n])]
+        return ir.Program(program.name, (*program.tensors, *([own] if own else ())), tuple(nests))
+
+    def _memory(self, nest: ir.Nest, type_: ScalarType, boxes: list[ir.Dim]) -> ir.Tensor:
+        extents = (self.parts, *(d.extent for d in boxes))
+        layout = ir.contiguous(type_, extents, (0, *(d.first for d in boxes)))
+        layout = replace(layout, alignment=layout.itemsize, base=16)
+        return ir.Tensor(f"{nest.name}.held", ir.Role.SCRATCH, layout)
+
+    def _clear(self, nest: ir.Nest, own: ir.Tensor | None, boxes: list[ir.Dim]) -> ir.Nest:
+        """The nest that lets all elements start from nothing."""
+        name, point = f"{nest.name}.clear", nest.point
+        dims = [replace(d, name=f"{name}.{d.name}") for d in boxes]
+        if own is None:
+            type_, target = point.type, _whole(nest, dims)
+        else:
+            type_ = own.layout.type
+            dims = [ir.Dim(f"{name}.part", 0, self.parts, False), *dims]
+            target = ir.TensorRef(own.name, tuple(ir.Affine.variable(d.name) for d in dims))
+        value = identity(point.op, type_)
+        return _nest(name, dims, ir.Point((), target, type_, "=", False, value))
+
+    def _of_parts(self, nest: ir.Nest, own: ir.Tensor) -> ir.Nest:
+        """The nest that updates copies."""
+        type_, point = own.layout.type, nest.point
+        offset, places = ir.Affine(), _of_copy(nest)
+        condition, value = guard(point.op, point.value)
+        dims, lets = nest.dims, point.lets
+        if self.parts > 1:
+            dim = nest.dims[self.dimension]
+            size = part_size(dim.extent, self.parts)
+            part = ir.Dim(f"{nest.name}.part", 0, self.parts, False)
+            offset = ir.Affine.variable(part.name)
+            whole = provably_equal(size * self.parts, dim.extent)
+            at = offset.scaled(size) + ir.Affine.variable(dim.name)
+            dims = (part, *(replace(d, extent=size) if d is dim else d for d in dims))
+
+            def by_part(old: ir.Value) -> ir.Value:
+                return substituted(old, dim.name, at, inside=whole)
+
+            value = by_part(value)
+            condition = None if condition is None else by_part(condition)
+            lets = tuple(replace(x, value=by_part(x.value)) for x in lets)
+            if not whole:  # the last part is shorter
+                stop = ir.Const(dim.first + dim.extent, INT64)
+                there = ir.Binary("<", ir.Position(at, INT64), stop, BOOL)
+                both = None if condition is None else ir.Binary("&&", there, condition, BOOL)
+                condition = both or there
+                lets = tuple(replace(x, value=only_if(there, x.value)) for x in lets)
+        if value.type != type_:
+            value = ir.Cast(value, type_)
+        if condition is not None:
+            value = ir.Select(condition, value, identity(point.op, type_), type_)
+        target = ir.TensorRef(own.name, (offset, *places))
+        made = ir.Point(lets, target, type_, point.op, False, value)
+        return _nest(nest.name, dims, made, nest.sequential)
+
+    def _result(self, nest: ir.Nest, own: ir.Tensor, boxes: list[ir.Dim]) -> ir.Nest:
+        """The nest that makes results of copies."""
+        name, point = f"{nest.name}.result", nest.point
+        dims = [replace(d, name=f"{name}.{d.name}") for d in boxes]
+        part = ir.Dim(f"{name}.part", 0, self.parts, True)
+        several = self.parts > 1
+        first = ir.Affine.variable(part.name) if several else ir.Affine()
+        places = (first, *(ir.Affine.variable(d.name) for d in dims))
+        value: ir.Value = ir.Load(ir.TensorRef(own.name, places), own.layout.type, total=True)
+        if value.type != point.type.compute:
+            value = ir.Cast(value, point.type.compute)
+        target, plain = _whole(nest, dims), point.initialise and not several
+        op, initialise = ("=", False) if plain else (point.op, point.initialise)
+        made = ir.Point((), target, point.type, op, initialise, value)
+        return _nest(name, [*dims, part] if several else dims, made)
+
+
+def _boxes(program: ir.Program, nest: ir.Nest) -> list[ir.Dim]:
+    """For each axis of the target, the range of what may be written, named after its position."""
+    layout = program.tensor(nest.point.target.tensor).layout
+    found = []
+    for axis, s in enumerate(nest.point.target.subscripts):
+        if isinstance(s, ir.Affine):
+            d = nest.dim(_dim_along(s))
+            found.append(ir.Dim(f"{axis}", d.first, d.extent, False))
+        else:
+            found.append(ir.Dim(f"{axis}", layout.origin[axis], layout.extents[axis], False))
+    return found
+
+
+def _dim_along(s: ir.Affine) -> str:
+    """The dimension of an axis in which no data say what is written."""
+    ((name, _),) = s.terms
+    return name
+
+
+def _whole(nest: ir.Nest, dims: list[ir.Dim]) -> ir.TensorRef:
+    """The element of the target at these dimensions, one for each axis."""
+    target = nest.point.target
+    places: list[ir.Subscript] = []
+    for s, d in zip(target.subscripts, dims, strict=True):
+        if isinstance(s, ir.Affine):
+            places.append(moved(s, {_dim_along(s): d.name}))
+        else:
+            places.append(ir.Affine.variable(d.name))
+    return replace(target, subscripts=tuple(places))
+
+
+def _of_copy(nest: ir.Nest) -> list[ir.Subscript]:
+    """The subscripts of a copy, which begins where the dimensions do."""
+    target, found = nest.point.target, list[ir.Subscript]()
+    for axis, s in enumerate(target.subscripts):
+        if isinstance(s, ir.Affine):
+            found.append(ir.Affine.variable(_dim_along(s)))
+        else:
+            found.append(replace(s, of=(target.tensor, axis)))
+    return found
+
+
+def _nest(
+    name: str, dims: tuple[ir.Dim, ...] | list[ir.Dim], point: ir.Point, order: str | None = None
+) -> ir.Nest:
+    loops = tuple(ir.Loop(ir.Fold(d.name, "point", 1, d.extent)) for d in dims)
+    return ir.Nest(name, tuple(dims), loops, point, order)

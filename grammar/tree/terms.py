@@ -1,0 +1,50 @@
+"""What a reduction makes of a point: a value, perhaps under a condition."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from tcl.grammar.tree import checked as c
+
+
+def term(statement: c.Statement) -> tuple[c.Expr | None, c.Expr]:
+    """The condition under which a point of a reduction counts, and its value then: of
+    ``p ? x : y`` with a ``y`` that the reduction ignores, ``p`` and ``x``."""
+    rhs = statement.rhs
+    if statement.op != "=" and isinstance(rhs, c.Select) and _neutral(statement.op, rhs.otherwise):
+        return rhs.condition, rhs.then
+    return None, rhs
+
+
+def _neutral(op: str, value: c.Expr) -> bool:
+    """Whether reducing this value, too, changes nothing: it is that from which a reduction starts,
+    written as a literal, or as ``log(0.0)`` for minus infinity."""
+    low, high = (-math.inf, math.inf) if value.type.is_float else value.type.limits
+    return _constant(value) == {"+": 0, "*": 1, "min": high, "max": low}[op]
+
+
+def _constant(value: c.Expr) -> float | None:
+    """The value of a constant expression; None for what is not known to be one."""
+    match value:
+        case c.Const(value=number, type=type_):
+            if type_.is_float and type_.compute.bits == 32:
+                with np.errstate(over="ignore"):
+                    return float(np.float32(number))
+            return number
+        case c.Call(name="log", arguments=(argument,)):
+            return -math.inf if _constant(argument) == 0 else None
+        case c.Cast(operand=operand, type=type_) if type_.is_float or not operand.type.is_float:
+            inner = _constant(operand)
+            fits = type_.is_float or (
+                inner is not None and type_.limits[0] <= inner <= type_.limits[1]
+            )
+            return inner if fits else None
+        case c.Unary(op="-", operand=operand):
+            inner = _constant(operand)
+            return None if inner is None else -inner
+        case c.Binary(op="-", left=left, right=right):
+            one, other = _constant(left), _constant(right)
+            return None if one is None or other is None else one - other
+    return None

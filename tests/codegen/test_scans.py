@@ -1,0 +1,234 @@
+"""Running reductions take one pass, whatever they run along, and give what all pairs would."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from cpu_kernels import NAIVE, Array, random_options, reference, run, same_bits, sized_of
+from cuda_checks import case_of, check_cases, work_of_text
+from cuda_options import random_gpu_options
+from loopir_interpreter import interpret
+from triangles import Triangle, random_triangle
+
+import tcl
+from tcl.codegen.common.dtypes import numpy_dtype
+from tcl.codegen.cpu.run.kernel import compile_cpu
+from tcl.codegen.devices.cpu import host_cpu
+from tcl.codegen.devices.gpu import H200
+from tcl.codegen.loopir import ir
+from tcl.codegen.loopir.lower import lower
+from tcl.codegen.options.nest_options import NestOptions
+from tcl.codegen.options.options import MappingOptions
+from tcl.codegen.schedule import cpu, gpu
+from tcl.common.errors import OptionsError
+from tcl.selection.best_options import DEFAULT
+
+CUMSUM = "def f(float(N) X) -> (O) { O(i) +=! (j <= i) ? X(j) : 0 where i in 0:N }"
+SUMS = 2e-6
+"""Relative error in float32 that ``docs/language.md`` states."""
+
+
+def nest_of(text: str, *inputs: Array) -> ir.Nest:
+    return lower(sized_of(text, *inputs)).nests[0]
+
+
+def check_on_cpu(each: Triangle, rng: random.Random, what: object) -> None:
+    sized = sized_of(each.text, *each.inputs)
+    found = []
+    for threads in (1, 2, 4):
+        device = replace(host_cpu(), threads=threads)
+        found += run(each.text, *each.inputs, options=DEFAULT, device=device)
+    each.check(found[0], what)
+    assert all(same_bits(found[0], other) for other in found[1:]), (each.text, what)
+    for options in (NAIVE, random_options(rng, sized), random_options(rng, sized)):
+        each.check(run(each.text, *each.inputs, options=options)[0], (what, options))
+
+
+@pytest.mark.parametrize("part", range(6))
+def test_random_triangles(part: int) -> None:
+    for seed in range(10 * part, 10 * part + 10):
+        rng = random.Random(f"triangle {seed}")
+        each = random_triangle(rng)
+        check_on_cpu(each, rng, seed)
+        if seed % 3 == 0:
+            each.check(reference(each.text, *each.inputs)[0], seed)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("part", range(100))
+def test_many_random_triangles(part: int) -> None:
+    for seed in range(100 + 30 * part, 130 + 30 * part):
+        rng = random.Random(f"triangle {seed}")
+        check_on_cpu(random_triangle(rng, most=rng.choice([40, 200])), rng, seed)
+
+
+@pytest.mark.parametrize("part", range(2))
+def test_stages(part: int) -> None:
+    for seed in range(8 * part, 8 * part + 8):
+        rng = random.Random(f"stages {seed}")
+        each = random_triangle(rng, most=20)
+        sized = sized_of(each.text, *each.inputs)
+        names = [t.name for t in sized.checked.inputs]
+        of_all = (
+            cpu.stages(sized, DEFAULT, host_cpu()),
+            cpu.stages(sized, random_options(rng, sized), host_cpu()),
+            gpu.stages(sized, DEFAULT, H200),
+        )
+        for stages in of_all:
+            for stage, program in stages:
+                made = np.full(sized.shapes["O"], 7).astype(
+                    numpy_dtype(sized.checked.outputs[0].type)
+                )
+                interpret(program, {**dict(zip(names, each.inputs, strict=True)), "O": made})
+                each.check(made, (seed, stage))
+
+
+def test_emulated() -> None:
+    cases = []
+    for seed in range(12):
+        rng = random.Random(f"emulated {seed}")
+        each = random_triangle(rng, most=20)
+        work = work_of_text(each.text, *each.inputs)
+        cases += [
+            case_of(work, options, H200)
+            for options in (DEFAULT, random_gpu_options(rng, work.sized, H200))
+        ]
+    check_cases(cases).none()
+
+
+@pytest.mark.parametrize(
+    ("value", "runs"),
+    [
+        ("(j <= i) ? X(j) : 0", True),
+        ("!(j > i) ? X(j) * X(j) : 0", True),
+        ("(i - j >= 0) ? exp(X(j)) : 0.0", True),
+        ("(j < i && X(j) > 0) ? X(j) : 0", True),
+        ("(j <= i) ? ((X(j) > 0) ? X(j) : 0) : 0", True),
+        ("(int64(j) <= i) ? X(j) : 0", True),
+        ("(j <= i) ? X(j) * X(i) : 0", False),  # its terms depend on i
+        ("(j <= i + 1) ? X(j) : 0", False),  # the first result has two terms
+        ("(2 * j <= i) ? X(j) : 0", False),
+        ("(j <= i) ? X(j) : 1", False),  # this changes sums
+        ("(j == i) ? X(j) : 0", False),
+        ("(j <= i || X(j) > 0) ? X(j) : 0", False),
+    ],
+)
+def test_what_runs(value: str, runs: bool) -> None:
+    x = np.linspace(-1, 2, 37, dtype=np.float32)
+    text = f"def f(float(N) X) -> (O) {{ O(i) +=! {value} where i in 0:N, j in 0:N }}"
+    nest = nest_of(text, x)
+    assert (nest.running is not None) == runs
+    assert nest.points == (37 if runs else 37 * 37)
+    np.testing.assert_allclose(
+        run(text, x, options=DEFAULT)[0], reference(text, x)[0], rtol=1e-5, atol=1e-5
+    )
+
+
+@pytest.mark.parametrize(
+    ("op", "type_", "nothing"),
+    [
+        ("max", "float", "log(0.0)"), ("max", "float", "-1e39"), ("min", "float", "-log(0.0)"),
+        ("max", "double", "log(0.0)"), ("min", "double", "-log(0)"),
+        ("max", "int32", "-2147483647 - 1"), ("min", "int32", "2147483647"),
+        ("max", "float16", "log(0.0)"), ("min", "uint8", "255"), ("max", "uint8", "0"),
+        ("*", "int32", "1"), ("+", "int8", "0"),
+    ],
+)  # fmt: skip
+def test_what_changes_nothing(op: str, type_: str, nothing: str) -> None:
+    text = (
+        f"def f({type_}(N) X) -> (O) {{ O(i) {op}=! (j <= i) ? X(j) : {nothing} where i in 0:N }}"
+    )
+    names = {"float": np.float32, "double": np.float64}
+    x = np.arange(5).astype(names.get(type_, type_))
+    assert nest_of(text, x).running == "s0.i"
+
+
+def test_nan_and_infinity_stay_behind() -> None:
+    x = np.ones(200, np.float32)
+    x[[70, 150]] = np.inf, np.nan
+    (sums,) = run(CUMSUM, x, options=DEFAULT)
+    assert np.array_equal(sums, np.cumsum(x), equal_nan=True)
+    most = CUMSUM.replace("+=!", "max=!").replace(": 0 ", ": log(0.0) ")
+    (found,) = run(most, x, options=DEFAULT)
+    assert np.array_equal(found, np.maximum.accumulate(x), equal_nan=True)
+
+
+@pytest.mark.parametrize("equal", [True, False])
+@pytest.mark.parametrize("columns", [1, 40])
+def test_long_sums_keep_their_digits(equal: bool, columns: int) -> None:
+    n = 10**7 if columns == 1 else 10**6
+    rng = np.random.default_rng(n)
+    x = np.full(n, 0.1, np.float32) if equal else rng.random(n, np.float32)
+    right = np.cumsum(x, dtype=np.float64)
+    text = CUMSUM
+    if columns > 1:
+        text = "def f(float(N, D) X) -> (O) { O(i, d) +=! (j <= i) ? X(j, d) : 0 where i in 0:N }"
+        x = np.repeat(x.reshape(-1, 1), columns, 1)
+        right = right.reshape(-1, 1)
+    for options in (DEFAULT, NAIVE):
+        (sums,) = run(text, x, options=options)
+        assert np.max(np.abs(sums / right - 1)) < SUMS
+
+
+def test_adds_to_what_is_there() -> None:
+    text = "def f(float(N) X) -> (O) { O(i) = X(i)\n O(i) += (j < i) ? X(j) : 0 }"
+    x = np.arange(50, dtype=np.float32)
+    assert np.array_equal(run(text, x, options=DEFAULT)[0], np.cumsum(x))
+
+
+def test_between_other_statements() -> None:
+    text = """
+    def f(float(B, N) X) -> (Y, S, Z, Mean) {
+        Y(b, i) = X(b, i) * 2
+        S(b, i) +=! (j <= i) ? Y(b, j) : 0 where i in 0:N
+        Z(b, i) = S(b, i) - Y(b, i)
+        Mean(b) +=! Z(b, i)
+    }
+    """
+    x = np.random.default_rng(0).integers(0, 9, (70, 333)).astype(np.float32)
+    y, s, z, mean = run(text, x, options=DEFAULT)
+    assert np.array_equal(s, np.cumsum(2 * x, 1)) and np.array_equal(z, s - y)
+    assert np.allclose(mean, z.sum(1))
+
+
+@pytest.mark.parametrize("turned", [(False, False), (True, False), (False, True)])
+def test_strided(turned: tuple[bool, bool]) -> None:
+    text = "def f(float(B, N) X) -> (O) { O(b, i) +=! (j <= i) ? X(b, j) : 0 where i in 0:N }"
+    x = np.random.default_rng(0).integers(0, 9, (60, 90)).astype(np.float32)
+    x = x[::-1, ::3] if turned[0] else x
+    x = np.asfortranarray(x) if turned[1] else x
+    assert np.array_equal(run(text, x, options=DEFAULT)[0], np.cumsum(x, 1))
+
+
+def test_one_kernel_for_many_sizes() -> None:
+    texts = {
+        "last": "def f(float(B, N) X) -> (O) { O(b, i) +=! (j <= i) ? X(b, j) : 0 where i in 0:N }",
+        "back": "def f(float(B, N) X) -> (O) { O(b, i) +=! (j > i) ? X(b, j) : 0 where i in 0:N }",
+    }
+    for name, text in texts.items():
+        f = tcl.define(text, varying=("N", "B"), threads=2).f
+        for b, n in ((3, 5), (4, 100), (2, 1000), (70, 63), (1, 1)):
+            x = np.random.default_rng(n).integers(0, 9, (b, n)).astype(np.float32)
+            sums = np.cumsum(x, 1)
+            assert np.array_equal(f(x), sums if name == "last" else sums[:, -1:] - sums)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (NestOptions(chunk=(0, 8)), "s0.i is reduced"),
+        (NestOptions(tile=(0, 8)), "each element of O is made of the one before it along s0.i"),
+        (NestOptions(register=(0, 2)), "each element of O is made of the one before it"),
+        (NestOptions(inner_order=(1, 0)), "each element of O is made of the one before it"),
+        (NestOptions(split=(0, 4)), "each element of O is made of the one before it"),
+        (NestOptions(stage=(0,)), "each element of O is made of the one before it"),
+    ],
+)
+def test_what_is_refused(options: NestOptions, said: str) -> None:
+    text = "def f(float(B, N) X) -> (O) { O(b, i) +=! (j <= i) ? X(b, j) : 0 where i in 0:N }"
+    sized = sized_of(text, np.zeros((20, 30), np.float32))
+    with pytest.raises(OptionsError, match=said):
+        compile_cpu(sized, MappingOptions("naive", nests=(options,)))
