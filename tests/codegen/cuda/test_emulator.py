@@ -11,7 +11,7 @@ import emulator_kernels as k
 import numpy as np
 import pytest
 
-from tcl.codegen.cuda.cpp.functions import OWN
+from tcl.codegen.cuda.cpp.arith import OWN
 from tcl.codegen.cuda.emit.module import CudaModule, Launch
 from tcl.codegen.cuda.emulator import ORDERS, EmulationError, compile_modules, compiler, why_not
 from tcl.codegen.loopir.sites import Site
