@@ -40,6 +40,7 @@ from tcl.gradients.trees import (
     put,
     rebuilt,
     size_of,
+    summed,
     times,
 )
 from tcl.gradients.versions import Step, Version
@@ -395,11 +396,17 @@ class Backward:
     def _reads(self, step: Step, writer: Writer, read: c.Read, terms: list[Term]) -> None:
         """The share that one read has in the gradient of what it reads."""
         version = step.version(read.tensor)
+        if any(_reads_below(s, step.lets) for s in read.subscripts):
+            # A condition keeps a place from being one: all of them stand in front.
+            groups: dict[Conditions, list[ast.Expr]] = {}
+            for term in terms:
+                groups.setdefault(term.conditions, []).append(term.value)
+            for conditions, values in groups.items():
+                part = under(conditions, summed(values))
+                self._add_share(version, self._placed(step, writer, read, part))
+            return
         value = combined([(term.conditions, term.value) for term in terms])
         own = writer.tree(read)
-        if any(_reads_below(s, step.lets) for s in read.subscripts):
-            self._add_share(version, self._placed(step, writer, read, value))
-            return
         inversion = self._inversion(step, writer, read)
         if own not in walk.walk(value):
             found = self._phased(inversion)

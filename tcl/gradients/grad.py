@@ -28,6 +28,10 @@ from tcl.grammar.syntax.printer import to_text
 from tcl.grammar.tree import checked as c
 
 
+class NoGradientError(ArgumentError):
+    """No output depends smoothly on anything."""
+
+
 class NotSmoothError(ArgumentError):
     """The gradient of an input that has none is asked for."""
 
@@ -172,7 +176,7 @@ def _check_reached(checked: c.CheckedDef, inputs: Sequence[str], reached: Sequen
     """Refuse a gradient that would be zero everywhere."""
     missing = [i for i in inputs if i not in reached]
     if not reached and not missing:
-        raise ArgumentError(
+        raise NoGradientError(
             f"{checked.name} has no gradient: no floating-point output of it depends smoothly on a "
             "floating-point input (conditions, subscripts, casts to integers and floor do not "
             "count)"

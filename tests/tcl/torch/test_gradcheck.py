@@ -16,7 +16,8 @@ from torch.nn import functional
 
 import tcl
 
-EXAMPLE_DEFS = differentiable_examples()
+EXAMPLE_DEFS = [each for each in differentiable_examples() if each[1] != "constant_fill"]
+"""Its input says a shape alone."""
 SMOOTH = {
     "acosh": "acosh(X(i) * X(i) + 1.5)",
     "atan2": "atan2(X(i), W(i))",
@@ -42,7 +43,7 @@ def _check(op: Any, inputs: list[Any]) -> None:
     assert torch.autograd.gradgradcheck(op, inputs, fast_mode=True)
 
 
-@pytest.mark.parametrize(("file", "name"), sampled(EXAMPLE_DEFS, 2))
+@pytest.mark.parametrize(("file", "name"), sampled(EXAMPLE_DEFS, 16))
 def test_examples_in_double(file: str, name: str) -> None:
     source = (EXAMPLES / f"{file}.tc").read_text(encoding="utf-8")
     inputs = [torch.tensor(a) for a in example_inputs(source, name).values()]
@@ -50,7 +51,7 @@ def test_examples_in_double(file: str, name: str) -> None:
     _check(tcl.torch.op(in_double(source), name), inputs)
 
 
-@pytest.mark.parametrize("name", sampled([*SMOOTH], 4))
+@pytest.mark.parametrize("name", sampled([*SMOOTH], 5))
 def test_expressions_in_double(name: str) -> None:
     body = SMOOTH[name]
     summed = "j <= i" in body or "k in" in body
@@ -99,7 +100,7 @@ LAYERS: dict[tuple[str, str], Callable[..., Any]] = {
 }
 
 
-@pytest.mark.parametrize(("file", "name"), sampled([*LAYERS], 4))
+@pytest.mark.parametrize(("file", "name"), sampled([*LAYERS], 5))
 def test_beside_torchs_layers(file: str, name: str) -> None:
     source = (EXAMPLES / f"{file}.tc").read_text(encoding="utf-8")
     first = tcl.torch.op(source, name).checked.outputs[0].name
