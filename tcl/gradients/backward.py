@@ -430,8 +430,11 @@ class Backward:
         conditions: list[ast.Expr] = []
         for subscript, axis in zip(read.subscripts, self.formulas.boxes[read.tensor], strict=True):
             tree = writer.tree(subscript)
-            plain = isinstance(tree, ast.Name) and tree.name in ranges and tree not in place
-            if not plain and not _reads_below(subscript, step.lets):
+            own = tree.name if isinstance(tree, ast.Name) and tree not in place else ""
+            inside = _meeting(ranges[own], axis) if own in ranges else None
+            if inside is not None:  # where it is outside, a condition keeps it from being read
+                ranges[own] = inside
+            if inside is None and not _reads_below(subscript, step.lets):
                 letters = self.names.indices(len(ranges) + 1)
                 index = next(n for n in letters if n not in ranges)
                 ranges[index] = axis
@@ -770,6 +773,14 @@ def _exact(expr: c.Expr, lets: dict[str, c.Expr]) -> bool:
             return wider and _exact(operand, lets)
         case _:
             return False
+
+
+def _meeting(one: Range, other: Range) -> Range | None:
+    """What two ranges have in common, if that has a formula."""
+    (first, stop), (low, high) = one, other
+    begins = [a for a, b in ((first, low), (low, first)) if never_negative(a - b, {})]
+    ends = [a for a, b in ((stop, high), (high, stop)) if never_negative(b - a, {})]
+    return (begins[0], ends[0]) if begins and ends else None
 
 
 def _reads_below(subscript: c.Expr, lets: dict[str, c.Expr]) -> bool:

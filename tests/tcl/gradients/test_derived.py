@@ -23,11 +23,13 @@ from sampling import sampled
 
 import tcl
 from tcl.arrays.annotations import read_annotations
+from tcl.codegen.loopir.lower import lower
 from tcl.common.errors import ArgumentError
 from tcl.gradients.builtins import DERIVATIVES, REFUSED
 from tcl.gradients.grad import grad
 from tcl.grammar.check.builtins import BUILTINS
 from tcl.grammar.check.definitions import check
+from tcl.grammar.ranges.inference import infer
 
 HOW = ("any sizes", "these sizes", "nothing saved")
 
@@ -450,12 +452,54 @@ def test_factors_stand_in_front_of_sums() -> None:
 def test_what_is_computed_once() -> None:
     text = "def f(float(I, J) S, float(J, E) V) -> (O) { O(i, e) +=! exp(S(i, j)) * V(j, e) }"
     body = _body(text)
-    assert body.startswith("exp_S(i, j) = exp(S(i, j))\n") and body.count("exp(") == 1
+    assert "exp_S(i, j) = exp(S(i, j))\n" in body and body.count("exp(") == 1
     x = np.random.default_rng(0).uniform(-1, 1, (3, 4))
     check_gradients(in_double(text), "f", {"S": x, "V": x.T.copy()})
     # Where a condition may keep it from being computed, it stays.
     guarded = text.replace("exp(S(i, j))", "(j > 0 ? exp(S(i, j - 1)) : 0)")
     assert "exp_S" not in grad(guarded, "f")
+
+
+def test_a_gradient_of_a_running_sum_is_one() -> None:
+    text = "def f(double(N) X) -> (O) { O(i) +=! (j <= i) ? X(j) : 0 where i in 0:N }"
+    assert _body(text) == "d_X(j) +=! j <= i ? d_O(i) : 0"
+    square = text.replace("X(j)", "X(j) * X(j)").replace("j <= i", "j < i")
+    assert _body(square) == (
+        "d_X_sum(j) +=! j < i ? d_O(i) : 0 where j in 0:N\n"
+        "d_X(j) = N - j - 2 >= 0 ? d_X_sum(j) * 2 * X(j) : 0"
+    )
+    for each in (text, square, square.replace("j < i", "j > i + 1")):
+        check_gradients(each, "f", {"X": np.random.default_rng(0).uniform(-1, 1, 7)})
+        (derived,) = check(grad(each, "f")).values()
+        sized = infer(derived, {t.name: (7,) for t in derived.inputs})
+        assert lower(sized).nests[0].running is not None
+
+
+def test_a_sum_of_what_another_statement_has() -> None:
+    text = "def f(float(N, C) X, float(C) B) -> (O) { O(n, c) = fmax(X(n, c) + B(c), 0) }"
+    assert _body(text).endswith("\nd_B(c) +=! d_X(n, c)")
+
+
+def test_what_is_saved_where_nobody_said() -> None:
+    text = """def f(double(N, D) X, double(T, D) Y) -> (O, S, E, Most) {
+        S(n, t) +=! X(n, d) * Y(t, d)
+        E(n, d) = exp(X(n, d))
+        Most(n) max=! S(n, t)
+        O(n) +=! sin(S(n, t) - Most(n)) * E(n, d)
+    }"""
+
+    def taken(**options: Any) -> set[str]:
+        (derived,) = check(grad(text, "f", **options)).values()
+        return {t.name for t in derived.inputs} & {"O", "S", "E", "Most"}
+
+    assert taken() == {"S", "E", "Most"}
+    assert taken(wanted="O") == {"S", "Most"}  # E is quickly computed again
+    assert taken(wanted="O", sizes={"N": 50, "T": 50, "D": 4}) == {"Most"}  # S is large
+    assert taken(wanted="O", save=("E",)) == {"E"}
+    rng = np.random.default_rng(0)
+    arrays = {"X": rng.uniform(-1, 1, (5, 2)), "Y": rng.uniform(-1, 1, (6, 2))}
+    check_gradients(text, "f", arrays, wanted="O")
+    check_gradients(text, "f", arrays, wanted="O", sizes={"N": 5, "T": 6, "D": 2})
 
 
 def test_integers_that_are_divided() -> None:

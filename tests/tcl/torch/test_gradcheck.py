@@ -19,7 +19,7 @@ import tcl
 EXAMPLE_DEFS = [each for each in differentiable_examples() if each[1] != "constant_fill"]
 """Its input says a shape alone."""
 SMOOTH = {
-    "acosh": "acosh(X(i) * X(i) + 1.5)",
+    "acosh": "acosh(X(i) * X(i) + 1.5) * W(i)",
     "atan2": "atan2(X(i), W(i))",
     "cumulated": "j <= i ? X(j) * W(j) : 0",
     "erf": "erf(X(i)) * erfc(W(i))",
@@ -30,7 +30,7 @@ SMOOTH = {
     "lets": "a * a * W(i) where a = sin(X(i))",
     "log1p": "log1p(X(i) * X(i)) / (2 + W(i))",
     "pow": "pow(X(i) * X(i) + 1, W(i))",
-    "select": "X(i) > 0 ? exp(X(i)) : X(i) * W(i)",
+    "select": "X(i) > W(0) ? exp(X(i)) : X(i) * W(i)",
     "tanh": "tanh(X(i) * W(i)) * rsqrt(X(i) * X(i) + 1)",
     "trigonometric": "cos(X(i)) * tan(W(i) / 2)",
     "window": "X(i + k) * W(k) where k in 0:3",
