@@ -22,6 +22,10 @@ from tcl.grammar.sizes.varying import provably_equal
 from tcl.grammar.syntax.types import BOOL, INT64, ScalarType
 
 
+_WRITTEN_OUT = 16
+"""Copies that are added up in one expression."""
+
+
 @dataclass(frozen=True, slots=True)
 class Scatter:
     """Takes a scatter apart. What updates keeps its name; ``NAME.clear`` is before it, and
@@ -105,20 +109,30 @@ class Scatter:
         return _nest(nest.name, dims, made, nest.sequential)
 
     def _result(self, nest: ir.Nest, own: ir.Tensor, boxes: list[ir.Dim]) -> ir.Nest:
-        """The nest that makes results of copies."""
+        """The nest that makes results of copies: of a few one after the other, so that nothing
+        else decides about the order, of many in a reduction."""
         name, point = f"{nest.name}.result", nest.point
         dims = [replace(d, name=f"{name}.{d.name}") for d in boxes]
         part = ir.Dim(f"{name}.part", 0, self.parts, True)
-        several = self.parts > 1
-        first = ir.Affine.variable(part.name) if several else ir.Affine()
-        places = (first, *(ir.Affine.variable(d.name) for d in dims))
-        value: ir.Value = ir.Load(ir.TensorRef(own.name, places), own.layout.type, total=True)
+        many = self.parts > _WRITTEN_OUT
+
+        def copy(at: ir.Affine) -> ir.Value:
+            places = (at, *(ir.Affine.variable(d.name) for d in dims))
+            return ir.Load(ir.TensorRef(own.name, places), own.layout.type, total=True)
+
+        if many:
+            value = copy(ir.Affine.variable(part.name))
+        else:
+            value = copy(ir.Affine())
+            for k in range(1, self.parts):
+                value = ir.Binary(point.op, value, copy(ir.Affine((), k)), value.type)
         if value.type != point.type.compute:
             value = ir.Cast(value, point.type.compute)
-        target, plain = _whole(nest, dims), point.initialise and not several
-        op, initialise = ("=", False) if plain else (point.op, point.initialise)
-        made = ir.Point((), target, point.type, op, initialise, value)
-        return _nest(name, [*dims, part] if several else dims, made)
+        op, initialise = point.op, point.initialise
+        if initialise and not many:
+            op, initialise = "=", False
+        made = ir.Point((), _whole(nest, dims), point.type, op, initialise, value)
+        return _nest(name, [*dims, part] if many else dims, made)
 
 
 def _boxes(program: ir.Program, nest: ir.Nest) -> list[ir.Dim]:
