@@ -22,6 +22,7 @@ from tcl.codegen.passes.building import (
     wrap,
 )
 from tcl.codegen.passes.cpu.copies import copy_loops, fill_kernel, fixed
+from tcl.codegen.passes.cpu.cut import with_cuts
 from tcl.codegen.passes.cpu.fusion_limits import CpuFusionLimits
 from tcl.codegen.passes.cpu.levels import Levels
 from tcl.codegen.passes.cpu.shared_values import with_shared_values
@@ -253,6 +254,10 @@ def _reduce(
     own_point = point if nest.compacted is None else unguarded(point)
     steps = (*nest.prefetched, *point.lets, *point.kept, *updates(own_point, group.siblings))
     step = ir.Block((wrap(loops.dots, ir.Block(steps)), *_excess(nest, loops)))
+    if all(s.always for s in group.siblings) and nest.excess is None and not point.kept:
+        loops = replace(
+            loops, inner=with_cuts(nest, loops.inner, (point, *(s.point for s in group.siblings)))
+        )
     around = sums.matrix(ir.Action.GIVE), sums.matrix(ir.Action.CLEAR)
     carried = Carried.from_loops(loops.inner, points, over, around)
     total = wrap((*loops.inner, *loops.registers), step, fills, dict(carried.pauses))

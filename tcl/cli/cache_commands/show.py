@@ -266,8 +266,6 @@ def why(path: Path | None, **named: Any) -> None:
     query = named_query(**named)
     key, name = query.key, query.name
     cache = existing(path)
-    if cache is None:
-        return
     answer = explain(cache, key, name)
     if answer.exact is not None and answer.exact.best is not None:
         click.echo(f"{name} {key.sizes} was tuned: {_summary_text(answer.exact)}")
