@@ -19,7 +19,6 @@ from tcl.executors.host_repeat import KnownCall
 from tcl.executors.other_sizes import OtherSizes
 from tcl.executors.varying import Class, OfClass, lies_so
 from tcl.grammar.ranges.sized import SizedDef
-from tcl.grammar.tree.checked import Tensor
 from tcl.selection.suggested_options import Chosen
 
 Key: TypeAlias = tuple[bool, Strides, tuple[bool, ...]]
@@ -141,7 +140,8 @@ class CudaRepeat(KnownCall):
         frame = self._kernel.frame()
         for slot, address in zip(self._slots, found, strict=True):
             frame.addresses[slot] = address
-        held = [(slot, self._memory(self._size(tensor))) for slot, tensor in self._scratch]
+        sizes = (math.prod(self._sized.shapes[t.name]) * t.type.itemsize for _, t in self._scratch)
+        held = [(slot, self._memory(n)) for (slot, _), n in zip(self._scratch, sizes, strict=True)]
         for slot, memory in held:  # which goes back when this returns, in stream order
             frame.addresses[slot] = memory.ptr
         self._kernel.launch(frame, library.stream(self._device), self._memory)
@@ -150,9 +150,6 @@ class CudaRepeat(KnownCall):
     def _memory(self, size: int) -> Any:
         library: Any = self._library
         return library.memory(size, self._device)
-
-    def _size(self, tensor: Tensor) -> int:
-        return math.prod(self._sized.shapes[tensor.name]) * tensor.type.itemsize
 
 
 def _aligned(view: Array) -> bool:
