@@ -123,14 +123,14 @@ class Tuner:
         if progress is not None:
             check_flag("progress", progress)
         limit = None if config is None else config.settings.time_limit
-        with shown_progress(progress, entry_point, inputs, limit, report) as shown_:
+        with shown_progress(progress, entry_point, inputs, limit, report) as (take, say):
             query, result = self._searched(
-                definition, inputs, starting_options, config, fixed or {}, shown_.report, resume
+                definition, inputs, starting_options, config, fixed or {}, take, resume
             )
             if self._cache is not None and result.options is not None and not result.unsaved:
                 path = self._cache.path
                 call = defined("source", path, query, self._definitions._kernels.varying)
-                shown_.say(f"saved in {path}, and used by {call} for {query.key.described}")
+                say(f"saved in {path}, and used by {call} for {query.key.described}")
         return result
 
     def _searched(

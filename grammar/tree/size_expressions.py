@@ -89,7 +89,7 @@ class SizeValues:
                 value = self.value(left)
                 return value if value is None or bool(value) == (op == "||") else self.value(right)
             case c.Binary():
-                return self._operation(expr)
+                return self._binary_value(expr)
             case c.Select(condition=condition, then=then, otherwise=otherwise):
                 holds = self.value(condition)
                 return None if holds is None else self.value(then if holds else otherwise)
@@ -101,7 +101,7 @@ class SizeValues:
             case _:
                 return None
 
-    def _operation(self, expr: c.Binary) -> int | None:
+    def _binary_value(self, expr: c.Binary) -> int | None:
         left, right = self.value(expr.left), self.value(expr.right)
         if left is None or right is None:
             return None

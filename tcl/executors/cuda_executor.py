@@ -141,13 +141,16 @@ class CudaRepeat(KnownCall):
         for slot, address in zip(self._slots, found, strict=True):
             frame.addresses[slot] = address
         sizes = (math.prod(self._sized.shapes[t.name]) * t.type.itemsize for _, t in self._scratch)
-        held = [(slot, self._memory(n)) for (slot, _), n in zip(self._scratch, sizes, strict=True)]
-        for slot, memory in held:  # which goes back when this returns, in stream order
-            frame.addresses[slot] = memory.ptr
-        self._kernel.launch(frame, library.stream(self._device), self._memory)
+        held = [
+            (slot, self._launch_memory(n))
+            for (slot, _), n in zip(self._scratch, sizes, strict=True)
+        ]
+        for slot, each in held:  # which goes back when this returns, in stream order
+            frame.addresses[slot] = each.ptr
+        self._kernel.launch(frame, library.stream(self._device), memory)
         return self._make(results)
 
-    def _memory(self, size: int) -> Any:
+    def _launch_memory(self, size: int) -> Any:
         library: Any = self._library
         return library.memory(size, self._device)
 

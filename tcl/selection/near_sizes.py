@@ -127,7 +127,11 @@ def judged(cache: TuningCache, query: Query) -> Iterator[Judged]:
     key = query.key
     if not _plain(key):
         return
-    found = (o for o in nearby.near_keys(cache, key) if _plain(o) and _within(key, o))
+    found = (
+        o
+        for o in nearby.near_keys(cache, key)
+        if _plain(o) and nearby.distance(key, o) <= _FARTHEST
+    )
     known = [nearby.raced(cache, other, DEFAULT.to_json()) for other in islice(found, _KEYS)]
     for each in known:
         try:
@@ -141,10 +145,6 @@ def judged(cache: TuningCache, query: Query) -> Iterator[Judged]:
 
 def _plain(key: CacheKey) -> bool:
     return not key.varies and all(i.row_major and 0 not in i.shape for i in key.inputs)
-
-
-def _within(key: CacheKey, other: CacheKey) -> bool:
-    return nearby.distance(key, other) <= _FARTHEST
 
 
 def _judged(query: Query, found: RacedOptions, known: list[RacedOptions]) -> Judged:

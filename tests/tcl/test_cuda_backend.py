@@ -144,8 +144,8 @@ def test_a_grid_for_a_gpu(
     assert tune_grid(read_grid(grid), wishes, dry_run=False) == 0
     assert "f M=4 K=3 N=40 (cuda-emulated)" in capsys.readouterr().out
     assert {s.key.backend for s in TuningCache(cache).list()} == {"cuda-emulated"}
-    plan = make_plan(read_grid(grid), {}, str(tmp_path), TuningCache(cache))
-    assert [p.standing.done for p in plan.points] == [True]
+    points, _ = make_plan(read_grid(grid), {}, str(tmp_path), TuningCache(cache))
+    assert [p.done for p in points] == [True]
 
 
 def test_options_that_do_not_fit_are_refused(emulated: EmulatedBackend) -> None:

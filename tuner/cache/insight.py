@@ -148,6 +148,10 @@ def insights(cache: TuningCache, default: str, wanted: Filter) -> tuple[KeyInsig
     """What is known of the wanted keys that have results, as of one moment; by def, device and
     inputs. ``default``: the untuned default's options, as JSON. Raises ``CacheError``."""
 
+    def order(each: KeyInsight) -> tuple[object, ...]:
+        key = each.key
+        return each.entry, key.backend, key.device, [i.shape for i in key.inputs], key.digest
+
     def read(db: sqlite3.Connection) -> tuple[KeyInsight, ...]:
         found = []
         for problem, key, entry in cache_rows.problems(db):
@@ -155,14 +159,9 @@ def insights(cache: TuningCache, default: str, wanted: Filter) -> tuple[KeyInsig
                 records = [record for _, record in cache_rows.records(db, problem)]
                 if records:
                     found.append(insight(key, entry, records, default))
-        return tuple(sorted(found, key=_sort_key))
+        return tuple(sorted(found, key=order))
 
     return cache.read(read, ())
-
-
-def _sort_key(each: KeyInsight) -> tuple[object, ...]:
-    key = each.key
-    return each.entry, key.backend, key.device, [i.shape for i in key.inputs], key.digest
 
 
 def insight(key: CacheKey, entry: str, records: Sequence[Record], default: str) -> KeyInsight:

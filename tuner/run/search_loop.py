@@ -123,7 +123,7 @@ class Search(Generic[OptionsT]):
                 self._save(max(first, last + 1))
             if self._watch.in_time:
                 finals = Finals(self._ledger, self._options, self._report, self._doubts)
-                finals.hold_race(pipeline.race_afresh, saved.heats, lambda: self._watch.in_time)
+                finals.hold_race(pipeline.race, saved.heats, lambda: self._watch.in_time)
         finally:
             if self._state:  # else what an earlier part saved stays as it is
                 end = {**self._state, SECONDS: self._seconds, OWNER: None}

@@ -49,7 +49,7 @@ class Breeder:
     def child(self, tries: int = _TRIES) -> Config | None:
         """A valid configuration that was never proposed; None if so many tries made none."""
         for _ in range(tries):
-            child = self._bred() if len(self._parents) >= ENOUGH_TO_BREED else self._scattered()
+            child = self._bred() if len(self._parents) >= ENOUGH_TO_BREED else self._explored()
             if child is None:
                 return None
             if child in self._seen:  # converged: step away from it rather than give up
@@ -74,7 +74,7 @@ class Breeder:
             for knob, value in zip(self._knobs, child, strict=True)
         )
 
-    def _scattered(self) -> Config | None:
+    def _explored(self) -> Config | None:
         """Half of the time near the best, if there is one: a third of the knobs drawn anew."""
         if not self._parents or self._rng.random() >= 0.5:
             return self._space.sample(self._rng)

@@ -31,6 +31,7 @@ from tcl.codegen.passes.gpu.limits import exchange_bytes
 from tcl.codegen.passes.gpu.panel import panel_bytes
 from tcl.codegen.passes.gpu.pipeline import Pipelining
 from tcl.codegen.passes.long_sums import Carried, running_store
+from tcl.codegen.passes.scatter import updated_places
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,9 +118,7 @@ def _group(group: FusionGroup, known: BlockResults) -> list[ir.Statement]:
         made = ended(group, *results(ir.Store(point.target, point.value), group.siblings, ()))
         return [*first, wrap(inner, ir.Block((*point.lets, *made)), fills)]
     if point.scatters:
-        update = ir.Update(point.target, point.op, point.value)
-        each = ir.Block((*point.lets, update))
-        return [*first, wrap(inner, each, fills) if nest.points else ir.Block(())]
+        return [*first, updated_places(nest, inner) if nest.points else ir.Block(())]
     if nest.running is None and any(d.reduction and d.extent == 0 for d in nest.dims):
         return [*first, cleared(nest)]
     if nest.running is not None:

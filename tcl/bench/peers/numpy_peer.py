@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
-from tcl.bench.arrays import Array
 from tcl.bench.peers.library import PeerLibrary
 from tcl.bench.peers.numpy_narrow import narrow
-from tcl.bench.task import Registry, Values
+from tcl.bench.task import Array, Registry, Values
 
 forms = Registry()
 forms.include(narrow)
@@ -304,18 +303,6 @@ def lut(x: Values) -> Callable[[], Any]:
     def run() -> Any:
         np.take(x.LUT1, x.I1, axis=0, out=found, mode="clip")
         return np.asarray(np.sum(found, axis=1, out=out))
-
-    return run
-
-
-@form("one_lut", name="by sample")
-def lut_by_sample(x: Values) -> Callable[[], Any]:
-    out = x.empty(x.sizes.B, x.sizes.D)
-
-    def run() -> Any:
-        for b, index in enumerate(x.I1):
-            np.add.reduce(x.LUT1[index], axis=0, out=out[b])
-        return out
 
     return run
 

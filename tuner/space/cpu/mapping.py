@@ -96,11 +96,11 @@ class NestKnobs:
             return None
         decoded = self.decode(known)
         exact = (name for name, each in self._options.items() if each.exact)
-        if any(not self._same(o, getattr(options, o), getattr(decoded, o)) for o in exact):
+        if any(not self._ask_the_same(o, getattr(options, o), getattr(decoded, o)) for o in exact):
             return None
         return self.canonical(known)
 
-    def _same(self, option: str, one: Any, other: Any) -> bool:
+    def _ask_the_same(self, option: str, one: Any, other: Any) -> bool:
         """Whether two values of an option ask for the same."""
         kind, last = OPTIONS[option].kind, self._subject.last_result
 
