@@ -140,10 +140,9 @@ class CudaRepeat(KnownCall):
         frame = self._kernel.frame()
         for slot, address in zip(self._slots, found, strict=True):
             frame.addresses[slot] = address
-        sizes = (math.prod(self._sized.shapes[t.name]) * t.type.itemsize for _, t in self._scratch)
+        shapes, memory = self._sized.shapes, self._launch_memory
         held = [
-            (slot, self._launch_memory(n))
-            for (slot, _), n in zip(self._scratch, sizes, strict=True)
+            (slot, memory(math.prod(shapes[t.name]) * t.type.itemsize)) for slot, t in self._scratch
         ]
         for slot, each in held:  # which goes back when this returns, in stream order
             frame.addresses[slot] = each.ptr
