@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 from comparing import check_equal
 from cpu_kernels import fenced, plain, poisoned, reference, run, sized_of
-from cuda_checks import Work, case_of, check_cases
+from cuda_checks import Work, case_of, check_cases, run_case
 from loopir_interpreter import interpret
 from scatters import OPERATORS, Scattered, random_scatter
 
 import tcl
 from tcl.codegen.cpu.run.kernel import compile_cpu
-from tcl.codegen.cuda.emulator import why_not
+from tcl.codegen.cuda.emulator import compile_modules, why_not
 from tcl.codegen.devices.cpu import host_cpu
 from tcl.codegen.loopir.printer import show
 from tcl.codegen.options.options import MappingOptions
@@ -223,3 +223,19 @@ def test_options_are_refused() -> None:
     ):
         with pytest.raises(OptionsError, match="data say where it writes"):
             schedule(sized, options, host_cpu())
+
+
+@pytest.mark.skipif(bool(why_not()), reason="no C++ compiler")
+def test_places_outside_are_found_on_a_gpu() -> None:
+    """By whoever owns the first ones, whatever the type."""
+    for kind, (place, message) in OUTSIDE.items():
+        places = np.arange(100).astype(kind) % 64
+        places[70] = place
+        text = f"def f({kind}(N) I, float(N) W) -> (float(64) H) {{ H(I(n)) +=! W(n) }}"
+        inputs = places, np.ones(100, np.float32)
+        sized = sized_of(text, *inputs)
+        work = Work(text, sized, inputs, tuple(poisoned(sized)))
+        case = case_of(work, DEFAULT)
+        (emulated,) = compile_modules([case.module])
+        with pytest.raises(IndexError, match=re.escape(message)):
+            run_case(case, emulated, "random")
