@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 
 from tcl.codegen.devices.cpu import CpuProfile
@@ -66,7 +65,7 @@ def _nanoseconds(program: ir.Program, nest: ir.Nest, device: CpuProfile) -> floa
     moved = 0
     for ref in (nest.point.target, *(load.ref for load in operands(nest.point))):
         layout = program.tensor(ref.tensor).layout
-        moved += min(points, math.prod(layout.extents)) * layout.itemsize
+        moved += min(points, layout.elements) * layout.itemsize
     rate = _PER_LANE * device.lanes(nest.point.type)
     return max(points * operations / rate, moved / _BYTES)
 
@@ -76,7 +75,7 @@ def _scattered(program: ir.Program, nest: ir.Nest, device: CpuProfile) -> int:
     dimension that suits most of them. What is read again and again is copied, and does not
     count."""
     layouts = [(program.tensor(load.ref.tensor).layout, load.ref) for load in operands(nest.point)]
-    once = [(y, ref) for y, ref in layouts if nest.points <= _AGAIN * math.prod(y.extents)]
+    once = [(y, ref) for y, ref in layouts if nest.points <= _AGAIN * y.elements]
     found = [
         sum(abs(layout.step(ref, dim.name)) > 1 for layout, ref in once)
         for dim in nest.dims
