@@ -7,6 +7,7 @@ from dataclasses import replace
 from tcl.codegen.devices.cpu import CpuProfile
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.walk import operands, values_of, walk
+from tcl.codegen.passes.scatter import side_by_side
 from tcl.codegen.passes.vectorize import outputs
 
 WAKING = 20_000.0
@@ -22,6 +23,8 @@ _CALL = 48.0
 """Operations that a built-in function stands for."""
 _APART = 16.0
 """Likewise an element that does not lie next to that of the next lane."""
+_UPDATE = 64.0
+"""Likewise an element that is updated on its own, where data say."""
 _AGAIN = 4
 """Times that elements may be read before they are copied."""
 
@@ -57,6 +60,8 @@ def _nanoseconds(program: ir.Program, nest: ir.Nest, device: CpuProfile) -> floa
         elif isinstance(value, ir.Unary | ir.Binary | ir.Select | ir.Cast):
             operations += 1
     operations += _APART * _scattered(program, nest, device)
+    if nest.point.scatters and not side_by_side(nest):
+        operations += _UPDATE
     moved = 0
     for ref in (nest.point.target, *(load.ref for load in operands(nest.point))):
         layout = program.tensor(ref.tensor).layout
