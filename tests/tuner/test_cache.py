@@ -256,7 +256,7 @@ def test_a_cache_of_more_than_tables_is_refused(
             db.execute(statement)
         db.commit()
     for use in (
-        lambda: TuningCache(cache.path).readable(KEY, 1),
+        lambda: TuningCache(cache.path).deciding(KEY),
         lambda: TuningCache(cache.path).store(KEY, "b", correct(1.0), run="r"),
         lambda: merge(TuningCache(tmp_path / "own.db"), cache.path),
     ):
