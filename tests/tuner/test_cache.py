@@ -363,7 +363,7 @@ def test_file_that_is_deleted_or_set_aside_while_it_is_open(tmp_path: Path) -> N
     records = [Record.from_outcome("{}", correct(t), 1.0 + t, "r") for t in (1.0, 2.0)]
     cache.add(KEY, records[:1])
     assert cache.files == 2
-    cache.add_missing(KEY, records)
+    cache.add(KEY, records)
     assert len(cache.history(KEY)) == 2
     with pytest.warns(TclWarning):  # as another process would
         cache_file.set_aside(

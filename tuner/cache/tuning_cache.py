@@ -106,15 +106,10 @@ class TuningCache:
         self.add(key, [Record.from_outcome(options, outcome, time.time(), run)], entry=entry)
 
     def add(self, key: CacheKey, records: Sequence[Record], *, entry: str = "") -> None:
-        """Add measurements: all of them, committed when this returns, or none."""
+        """Add those measurements that are not there: all of them, committed when this returns, or
+        none."""
         self.transaction(
             lambda db: cache_rows.insert(db, cache_rows.problem_id(db, key, entry), records)
-        )
-
-    def add_missing(self, key: CacheKey, records: Sequence[Record], *, entry: str = "") -> None:
-        """Add those measurements that are not there."""
-        self.transaction(
-            lambda db: cache_rows.insert_new(db, cache_rows.problem_id(db, key, entry), records)
         )
 
     def save_run(
