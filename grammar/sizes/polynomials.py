@@ -14,20 +14,14 @@ from functools import lru_cache
 from itertools import product
 from typing import TypeAlias
 
-from tcl.common.dataclass import dataclass
+from tcl.common.dataclass import Hashed, dataclass
 
 REMEMBERED = 1 << 13
 """Results of each operation that are remembered."""
 
 
-class _Hashed:
-    """What computes its hash once."""
-
-    __slots__ = ("_hash",)
-
-
 @dataclass(frozen=True, slots=True)
-class Symbol(_Hashed):
+class Symbol(Hashed):
     """A size that a kernel is given when it runs, divided by what is known to divide it."""
 
     name: str
@@ -45,7 +39,7 @@ class Symbol(_Hashed):
 
 
 @dataclass(frozen=True, slots=True)
-class Quotient(_Hashed):
+class Quotient(Hashed):
     """A polynomial over a positive integer, rounded down."""
 
     terms: Terms

@@ -63,8 +63,6 @@ def list_(as_json: bool, path: Path | None) -> None:
     the launch shapes of kernels that tcl.BlockTuner tuned.
     """
     cache = existing(path, as_json=as_json)
-    if cache is None:
-        return
     summaries = cache.list()
     if as_json:
         launches = map(shape_data, block_results.stored_shapes(cache))
@@ -143,8 +141,6 @@ def prune(
     if older_than is None and not outdated and not versions and keep is None:
         raise click.UsageError("say what to remove: --older-than, --outdated, --codegen or --keep")
     cache = existing(path)
-    if cache is None:
-        return
     rules = pruning.PruneRules(
         older_than=None if older_than is None else older_than * _DAY,
         versions=frozenset(versions) if versions else None,

@@ -10,8 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.gpu.clock import DeviceForm, HostClock, Run
-from benchmarks.gpu.cuda_clocks import CupyClock
+from benchmarks.gpu.clock import CupyClock, DeviceForm, HostClock, Run
 from benchmarks.gpu.peer import COPY, GpuPeer, Probe, Setting
 from tcl.bench.task import Array, Builder, Registry, Task, Values, values
 

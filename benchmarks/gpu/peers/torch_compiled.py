@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from benchmarks.gpu.clock import DeviceForm, Run
-from benchmarks.gpu.peers.torch_arrays import TorchBase, torch
+from benchmarks.gpu.peers.torch_eager import TorchBase, torch
 from tcl.bench.peers.torch_compile import LIBRARY, plain
 from tcl.bench.task import Array, Task, as_tuple, values
 

@@ -15,7 +15,7 @@ from importlib import import_module
 from typing import Any
 
 from benchmarks.gpu.clock import DeviceForm, Run
-from benchmarks.gpu.peers.torch_arrays import TorchBase, torch
+from benchmarks.gpu.peers.torch_eager import TorchBase, torch
 from tcl.bench.task import Array, Task
 
 if not torch.cuda.is_available():

@@ -307,18 +307,6 @@ def lut(x: Values) -> Callable[[], Any]:
     return run
 
 
-@form("one_lut", name="by sample")
-def lut_by_sample(x: Values) -> Callable[[], Any]:
-    out = x.empty(x.sizes.B, x.sizes.D)
-
-    def run() -> Any:
-        for b, index in enumerate(x.I1):
-            np.add.reduce(x.LUT1[index], axis=0, out=out[b])
-        return out
-
-    return run
-
-
 @form("argmin")
 def argmin(x: Values) -> Callable[[], Any]:
     def run() -> Any:

@@ -6,6 +6,7 @@ import datetime
 import os
 import re
 import shlex
+import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
@@ -127,19 +128,19 @@ def how_to_load(work: Work, query: Query, cache: Path | None, device: str) -> tu
     )
 
 
-def existing(path: Path | None, *, as_json: bool = False) -> TuningCache | None:
-    """``needed``; None, and said so, if the cache is the user's own, and there is none yet: that
-    is no mistake, and a file that is named and not there is one (``MissingCacheError``).
+def existing(path: Path | None, *, as_json: bool = False) -> TuningCache:
+    """``needed``; if the cache is the user's own, and there is none yet, that is no mistake: the
+    command says so, and ends. A file that is named and not there is one (``MissingCacheError``).
     ``as_json``: it is said beside an empty list."""
-    if path is not None:
-        return needed(path)
     try:
-        return needed(None)
+        return needed(path)
     except MissingCacheError as error:
+        if path is not None:
+            raise
         click.echo(error, err=as_json)
         if as_json:
             print_json([])
-        return None
+        sys.exit(0)
 
 
 class MissingCacheError(ArgumentError):

@@ -1,4 +1,5 @@
-"""``tcl cache inspect``: the ranked candidates of each key."""
+"""``tcl cache inspect`` and ``analyze``: the ranked candidates of each key, and what all results
+say together."""
 
 from __future__ import annotations
 
@@ -138,8 +139,6 @@ def inspect(best_only: bool, top_k: int, as_json: bool, path: Path | None, **sai
     if best_only and was_given("top_k"):
         raise click.UsageError("--best-only is --top-k 1; give one of them")
     cache = existing(path, as_json=as_json)
-    if cache is None:
-        return
     shapes = wanted_shapes(cache, said)
     found = chosen_keys(cache, said, others=bool(shapes))
     count = 1 if best_only else top_k
@@ -261,8 +260,6 @@ def analyze(
     count more.
     """
     cache = existing(path)
-    if cache is None:
-        return
     if out is not None and out != "-":
         check_writable(Path(out))
     if picture is not None:

@@ -1,4 +1,5 @@
-"""``tcl cache show``, ``best`` and ``why``: what is known of one key, and why not more."""
+"""``tcl cache show``, ``best`` and ``why``: what is known of one key, and why not more; and launch
+shapes of users' kernels, for these commands."""
 
 from __future__ import annotations
 
@@ -266,8 +267,6 @@ def why(path: Path | None, **named: Any) -> None:
     query = named_query(**named)
     key, name = query.key, query.name
     cache = existing(path)
-    if cache is None:
-        return
     answer = explain(cache, key, name)
     if answer.exact is not None and answer.exact.best is not None:
         click.echo(f"{name} {key.sizes} was tuned: {_summary_text(answer.exact)}")

@@ -25,9 +25,18 @@ if str(ROOT) not in sys.path:
 
 from gpu_fakes import Recorder, fake_cupy, fake_nvml, fake_torch
 
-from benchmarks.gpu.clock import DeviceForm, HostClock, Run, Sample, Timed, schedule
+from benchmarks.gpu.clock import (
+    CupyClock,
+    DeviceForm,
+    HostClock,
+    Nvml,
+    Run,
+    Sample,
+    Timed,
+    TorchClock,
+    schedule,
+)
 from benchmarks.gpu.command import describe_host, missing, select_device
-from benchmarks.gpu.cuda_clocks import CupyClock, Nvml, TorchClock
 from benchmarks.gpu.peers import cupy_peer, ours
 from benchmarks.gpu.report import (
     EITHER,
@@ -176,7 +185,7 @@ def device_clock(
         "cupy": fake_cupy(device),
         "pynvml": fake_nvml(now=1500),
     }
-    monkeypatch.setattr("benchmarks.gpu.cuda_clocks.import_module", fakes.__getitem__)
+    monkeypatch.setattr("benchmarks.gpu.clock.import_module", fakes.__getitem__)
     made = TorchClock if kind == "torch" else CupyClock
     return made(60 << 20, "0000:01:00.0"), device
 
@@ -216,7 +225,7 @@ def test_what_cannot_be_captured_is_launched(
 
 
 def test_clock_rates_are_optional(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("benchmarks.gpu.cuda_clocks.import_module", {}.__getitem__)
+    monkeypatch.setattr("benchmarks.gpu.clock.import_module", {}.__getitem__)
     assert Nvml("0000:01:00.0").mhz() is None
 
 
