@@ -22,8 +22,8 @@ from tcl.common.scratch_folder import workspace
 from tcl.common.warn import warn_once
 from tcl.executors.call_kernels import FirstCall
 from tcl.selection.best_options import DEFAULT, Query
-from tcl.selection.known_first_use import BEGUN, BUSY_THEN, default_as_nothing_works, known_by
 from tcl.selection.near_sizes import adopted
+from tcl.selection.remembered import BEGUN, BUSY_THEN, default_as_nothing_works, known_by
 from tcl.selection.suggested_options import Chosen
 from tcl.selection.tune_modes import TuneMode
 from tcl.tuner.cache import first_uses
