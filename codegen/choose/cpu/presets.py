@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from tcl.codegen.choose.cpu.access_costs import LARGEST, PanelCost, access_of
-from tcl.codegen.choose.cpu.cache_misses import cached_bytes
 from tcl.codegen.choose.cpu.chunk_groups import grouping
 from tcl.codegen.choose.cpu.heuristics import heuristic, panels_within
 from tcl.codegen.choose.cpu.matrix_unit import matrix_options
+from tcl.codegen.choose.cpu.memory_reads import cached_bytes
 from tcl.codegen.choose.cpu.prefetch_distances import far_alone, prefetching, tiles_ahead
 from tcl.codegen.choose.cpu.running import running_results
 from tcl.codegen.choose.cpu.thread_worth import worth_sharing
@@ -144,7 +144,7 @@ def _levels(
 def _not_kept(program: ir.Program, nest: ir.Nest, device: CpuProfile) -> bool:
     """Whether caches would not keep what the nest writes, nor is it read by another nest."""
     target = program.tensor(nest.point.target.tensor)
-    written = math.prod(target.layout.extents) * target.layout.itemsize
+    written = target.layout.bytes
     if written < device.streamed_from:
         return False
     readers = (n for n in program.nests if n.name != nest.name)
@@ -158,7 +158,7 @@ def _wide_stores(
     two lines where the array does not begin on a boundary."""
     target = program.tensor(nest.point.target.tensor).layout
     position, lanes = chosen.vectorize or (-1, 1)
-    written = math.prod(target.extents) * target.itemsize
+    written = target.bytes
     rows = nest.dims[position].extent if nest.dims else 0
     whole_lines = lanes * target.itemsize >= LINE and written > device.l1_bytes
     return whole_lines and rows >= device.peeled_vectors * lanes
