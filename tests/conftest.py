@@ -18,6 +18,7 @@ for name, same in (("patient", True), ("exploring", False)):
     hypothesis.settings.register_profile(
         name,
         deadline=None,
+        max_examples=50 if same else 100,
         derandomize=same,
         suppress_health_check=[hypothesis.HealthCheck.too_slow],
     )

@@ -8,26 +8,23 @@ from typing import Any
 
 import numpy as np
 import pytest
+from comparing import check_cpu, expected_of
+from nests import sized as sized_of
 
 from tcl.arrays.annotations import parse_sizes
 from tcl.arrays.random_inputs import random_inputs
 from tcl.bench.rows import EXAMPLES
 from tcl.codegen.choose.cpu.chunk_groups import groups
-from tcl.codegen.common.dtypes import numpy_dtype
-from tcl.codegen.cpu.run.kernel import compile_cpu
 from tcl.codegen.devices.cpu import host_cpu
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.lower import lower
 from tcl.codegen.loopir.printer import show
 from tcl.codegen.options.options import MappingOptions
-from tcl.codegen.reference import compile_reference
 from tcl.codegen.schedule.cpu import schedule
 from tcl.common.errors import OptionsError
 from tcl.executors.call_kernels import size
 from tcl.grammar.check.definitions import check
-from tcl.grammar.ranges.inference import infer
 from tcl.grammar.ranges.sized import SizedDef
-from tcl.tuner.measure.correctness import accumulation_depths, mismatch
 from tcl.tuner.space.cpu.mapping import MappingSpace
 
 # Caches so small that it pays to join all nests that can be.
@@ -48,18 +45,12 @@ def example(name: str) -> tuple[SizedDef, list[Any]]:
     return size(checked, arrays), list(arrays)
 
 
-def outputs(sized: SizedDef, fill: float) -> list[Any]:
-    return [np.full(sized.shapes[t.name], fill, numpy_dtype(t.type)) for t in sized.checked.outputs]
-
-
 @pytest.mark.parametrize("name", DEFS)
 def test_joined_nests_compute_what_they_did_alone(name: str) -> None:
     sized, arrays = example(name)
     program = lower(sized)
     assert max(len(g.nests) for g in groups(program, SMALL)) == DEFS[name]
-    expected = outputs(sized, np.nan)
-    compile_reference(sized)(arrays, expected)
-    depths = accumulation_depths(sized)
+    expected = expected_of(sized, arrays)
     rng = random.Random(name)
     for threads in (1, 3):
         device = replace(SMALL, threads=threads)
@@ -70,19 +61,10 @@ def test_joined_nests_compute_what_they_did_alone(name: str) -> None:
         drawn = space.to_options(config)
         backwards = drawn.nest(0).chunk_order(*reversed(range(len(program.nests[0].dims))))
         for options in (drawn, backwards, MappingOptions("mlp")):
-            kernel = compile_cpu(sized, options, device=device)
+            kernel = check_cpu(sized, arrays, options, device, expected)
             if options.preset != "mlp":
                 shared = [len(k.points) for k in kernel.program.kernels if k.grid]
                 assert sum(shared) - len(shared) >= DEFS[name] - 1
-            actual = outputs(sized, np.nan)
-            kernel(arrays, actual)
-            for tensor, a, e in zip(sized.checked.outputs, actual, expected, strict=True):
-                wrong = mismatch(tensor.name, a, e, depths[tensor.name])
-                assert wrong is None, f"{options} on {threads} threads: {wrong}"
-
-
-def sized_of(text: str, **shapes: tuple[int, ...]) -> SizedDef:
-    return infer(check(text)["f"], shapes)
 
 
 def test_nests_are_left_alone_where_the_least_chunk_is_more_than_a_cache_holds() -> None:
@@ -277,8 +259,4 @@ def test_what_joined_nests_have_in_common_is_computed_once(
     assert show(program).count("exp(") == calls
     assert sum(t.role is ir.Role.SCRATCH for t in program.tensors) == kept
     a = np.random.default_rng(0).random((5, 5)).astype(np.float32)
-    expected, actual = outputs(sized, np.nan), outputs(sized, np.nan)
-    compile_reference(sized)([a], expected)
-    compile_cpu(sized, options, device=replace(host_cpu(), threads=2))([a], actual)
-    for e, found in zip(expected, actual, strict=True):
-        np.testing.assert_allclose(found, e, rtol=1e-5)
+    check_cpu(sized, [a], options, replace(host_cpu(), threads=2))

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import random
-import warnings
 from dataclasses import replace
 from itertools import product
 from typing import Any
 
 import numpy as np
 import pytest
+from comparing import sized_of as sized_program
 from cpu_kernels import random_options
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from interpreted_stages import check_stages
 from loopir_interpreter import interpret
-from strategies import Program, random_program
+from nests import sized as sized_of
+from strategies import random_program
 
 from tcl.codegen.devices.cpu import CpuProfile
 from tcl.codegen.loopir import ir
@@ -28,20 +29,10 @@ from tcl.codegen.passes.tile import Tile
 from tcl.codegen.passes.vectorize import Vectorize
 from tcl.codegen.schedule.cpu import schedule, stages
 from tcl.common.errors import OptionsError
-from tcl.grammar.check.definitions import check
-from tcl.grammar.ranges.inference import infer
-from tcl.grammar.ranges.sized import SizedDef
 from tcl.grammar.syntax.types import FLOAT32, INT32
 
 DEVICE = CpuProfile("generic", "", "x86_64-unknown-linux-gnu", 256, 4, 32768, 1 << 20, 8 << 20)
 MATMUL = "def f(float(M, K) A, float(K, N) B) -> (C) { C(m, n) +=! A(m, k) * B(k, n) }"
-
-
-def sized_of(text: str, **shapes: tuple[int, ...]) -> SizedDef:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        (checked,) = check(text).values()
-    return infer(checked, shapes)
 
 
 def matmul() -> ir.Program:
@@ -311,12 +302,6 @@ def test_16_bit_partial_sums_wait_in_float32() -> None:
 
 
 # Meaning.
-
-
-def sized_program(program: Program) -> SizedDef:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return infer(check(program.source)[program.entry], program.shapes)
 
 
 @pytest.mark.parametrize("seed", range(25))

@@ -7,9 +7,8 @@ from random import Random
 
 import numpy as np
 import pytest
-from comparing import check_equal, outputs_of
-from cpu_kernels import sized_of
-from loopir_interpreter import interpret
+from comparing import check_cpu, check_interpreted
+from nests import sized
 
 from tcl.codegen.cpu.run.kernel import compile_cpu
 from tcl.codegen.devices.cpu import host_cpu
@@ -18,18 +17,12 @@ from tcl.codegen.loopir.collapse import merged
 from tcl.codegen.loopir.lower import lower
 from tcl.codegen.loopir.verify import verify
 from tcl.codegen.options.options import MappingOptions
-from tcl.codegen.reference import compile_reference
 from tcl.codegen.schedule.cpu import schedule, stages
 from tcl.common.errors import ArgumentError, OptionsError
-from tcl.grammar.ranges.sized import SizedDef
 from tcl.grammar.syntax.types import FLOAT32
 from tcl.tuner.space.cpu.mapping import MappingSpace
 
 NAIVE, MLP = MappingOptions("naive"), MappingOptions("mlp")
-
-
-def sized(text: str, *shapes: tuple[int, ...]) -> SizedDef:
-    return sized_of(text, *(np.zeros(shape, np.float32) for shape in shapes))
 
 
 def extents(program: ir.Program | ir.Built) -> list[list[int]]:
@@ -97,13 +90,10 @@ def test_chunks_of_a_part_of_a_tensor() -> None:
         (6, 4),
     )
     assert extents(merged(lower(one))) == [[1, 32], [1, 24], [1, 24]]
-    inputs, expected = [np.arange(24, dtype=np.float32).reshape(6, 4)], outputs_of(one)
-    compile_reference(one)(inputs, expected)
+    inputs = [np.arange(24, dtype=np.float32).reshape(6, 4)]
     chunked = NAIVE.merged().nest(1).chunk(0, 5).nest(2).chunk(0, 5)
     for options in (MLP, NAIVE.merged(), chunked, chunked.nest(2).fuse()):
-        actual = outputs_of(one)
-        compile_cpu(one, options)(inputs, actual)
-        check_equal(one, actual, expected, str(options))
+        check_cpu(one, inputs, options)
     kernels = schedule(one, chunked.nest(2).fuse(), host_cpu()).kernels
     assert [len(k.points) for k in kernels] == [1, 2]
 
@@ -163,8 +153,6 @@ def test_what_is_computed_is_the_same(first: int) -> None:
         text, shapes = random_images(rng)
         one, values = sized(text, *shapes), np.random.default_rng(seed)
         inputs = [values.integers(-3, 4, shape).astype(np.float32) for shape in shapes]
-        expected = outputs_of(one)
-        compile_reference(one)(inputs, expected)
         program = lower(one)
         space = MappingSpace(program, device)
         configs = [space.space.sample(rng) for _ in range(2)]
@@ -173,14 +161,9 @@ def test_what_is_computed_is_the_same(first: int) -> None:
             chosen.append(MappingOptions("pointwise").merged().tile(2, 3).chunk(1, 2))
         chosen += [space.to_options(c) for c in configs if c is not None]
         for options in chosen:
-            actual = outputs_of(one)
-            compile_cpu(one, options, device=device)(inputs, actual)
-            check_equal(one, actual, expected, f"{options}")
-        names = [t.name for t in (*one.checked.inputs, *one.checked.outputs)]
+            check_cpu(one, inputs, options, device)
         for stage, each in stages(one, NAIVE.merged(), device):
-            actual = outputs_of(one)
-            interpret(each, dict(zip(names, [*inputs, *actual], strict=True)))
-            check_equal(one, actual, expected, stage)
+            check_interpreted(one, inputs, each, stage)
         changed += extents(merged(program)) != extents(program)
     assert changed >= 1
 

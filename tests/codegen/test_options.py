@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from nests import sized
 
 from tcl.codegen.devices.cpu import CpuProfile
 from tcl.codegen.loopir.printer import show
@@ -18,8 +19,6 @@ from tcl.codegen.options.nest_options import OPTIONS, PLAIN, NestOptions, Option
 from tcl.codegen.options.options import PRESETS, MappingOptions
 from tcl.codegen.schedule.cpu import schedule
 from tcl.common.errors import OptionsError
-from tcl.grammar.check.definitions import check
-from tcl.grammar.ranges.inference import infer
 from tcl.grammar.ranges.sized import SizedDef
 
 DEVICE = CpuProfile("generic", "", "x86_64-unknown-linux-gnu", 256, 4, 32768, 1 << 20, 8 << 20)
@@ -44,11 +43,6 @@ nests = st.builds(
 options = st.builds(
     MappingOptions, st.sampled_from(PRESETS), nests, st.lists(nests, max_size=4).map(tuple)
 )
-
-
-def sized(text: str, **shapes: tuple[int, ...]) -> SizedDef:
-    (checked,) = check(text).values()
-    return infer(checked, shapes)
 
 
 def matmul() -> SizedDef:

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from cpu_kernels import reference, run, sized_of
-from nests import X86
+from nests import X86, sized
 
 from tcl.codegen.choose.cpu.prefetch_distances import tiles_ahead
 from tcl.codegen.cpu.run.kernel import compile_cpu
@@ -17,8 +17,6 @@ from tcl.codegen.loopir.printer import show
 from tcl.codegen.options.options import MappingOptions
 from tcl.codegen.schedule.cpu import plan_cpu, schedule
 from tcl.common.errors import OptionsError
-from tcl.grammar.check.definitions import check
-from tcl.grammar.ranges.inference import infer
 from tcl.grammar.ranges.sized import SizedDef
 from tcl.tuner.space.cpu.mapping import MappingSpace
 
@@ -34,11 +32,6 @@ def softmax(float(N, D) I) -> (O, highest, total) {
     O(n, d) = exp(I(n, d) - highest(n)) / total(n)
 }
 """
-
-
-def sized(text: str, **shapes: tuple[int, ...]) -> SizedDef:
-    (checked,) = check(text).values()
-    return infer(checked, shapes)
 
 
 def distances(each: SizedDef, device: CpuProfile = DEVICE) -> list[tuple[int, ...]]:

@@ -8,17 +8,15 @@ from typing import Any
 
 import numpy as np
 import pytest
-from comparing import check_equal, outputs_of
+from comparing import check_cpu
 from cpu_kernels import Array, random_options
 from cuda_checks import Work, case_of, check_cases, work_of_text
 from cuda_options import random_gpu_options
 from strategies import numpy_type
 
-from tcl.codegen.cpu.run.kernel import compile_cpu
 from tcl.codegen.cuda.emulator import why_not
 from tcl.codegen.devices.cpu import host_cpu
 from tcl.codegen.devices.gpu import H200
-from tcl.codegen.options.options import MappingOptions
 from tcl.grammar.syntax.types import SCALAR_TYPES
 from tcl.selection.best_options import DEFAULT
 
@@ -33,7 +31,7 @@ def test_a_product_of_bools() -> None:
     a, b = rng.random((33, 300)) < 0.1, rng.random((21, 300)) < 0.1
     work = work_of_text(text, a, b)
     np.testing.assert_array_equal(work.expected[0], (a[:, None] & b).any(-1))
-    check_cpu(work, DEFAULT)
+    check_cpu(work.sized, work.inputs, DEFAULT, expected=work.expected)
 
 
 def values(name: str, *shape: int) -> Array:
@@ -68,22 +66,17 @@ def work_of_type(name: str, m: int, n: int, k: int) -> Work:
     return work_of_text(text, values(name, m, k), values(name, n, k), values(name, k, n))
 
 
-def check_cpu(work: Work, options: MappingOptions, threads: int = 1) -> None:
-    made = outputs_of(work.sized)
-    kernel = compile_cpu(work.sized, options, device=replace(host_cpu(), threads=threads))
-    kernel(work.inputs, made)
-    check_equal(work.sized, made, work.expected, str(options))
-
-
 @TYPES
 def test_on_the_cpu(name: str) -> None:
-    check_cpu(work_of_type(name, 9, 17, 35), DEFAULT)
+    work = work_of_type(name, 9, 17, 35)
+    check_cpu(work.sized, work.inputs, DEFAULT, expected=work.expected)
 
 
 @pytest.mark.parametrize("name", ["bool", "int8"])
 def test_random_options(name: str) -> None:
     work = work_of_type(name, 9, 17, 35)
-    check_cpu(work, random_options(random.Random(name), work.sized), threads=2)
+    options = random_options(random.Random(name), work.sized)
+    check_cpu(work.sized, work.inputs, options, replace(host_cpu(), threads=2), work.expected)
 
 
 @pytest.mark.skipif(bool(why_not()), reason="no C++ compiler")

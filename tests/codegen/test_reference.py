@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import itertools
+import operator
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
 import pytest
 from cpu_kernels import POISON, Array, poisoned, sized_of
+from sampling import sampled
 
 from tcl.codegen.common.dtypes import numpy_dtype, scalar_type_of
 from tcl.codegen.reference import compile_reference
@@ -18,6 +20,14 @@ from tcl.common.errors import ArgumentError
 from tcl.grammar.syntax.types import ALIASES, SCALAR_TYPES
 
 BOTH = pytest.mark.parametrize("jit", [True, False], ids=["compiled", "interpreted"])
+
+
+def each_way(names: Iterable[str], every: int) -> pytest.MarkDecorator:
+    """Interpreted, and, where Numba takes longer than all the rest, a part of them compiled."""
+    plain = [pytest.param(name, False, id=f"{name}-interpreted") for name in names]
+    return pytest.mark.parametrize(
+        ("name", "jit"), [*plain, *sampled(((name, True) for name in names), every)]
+    )
 
 
 def run(text: str, *inputs: Array, jit: bool = True, unchecked: bool = False) -> list[Array]:
@@ -177,17 +187,22 @@ def test_arguments_that_do_not_fit(inputs: list[Array], outputs: list[Array], me
 # Types
 
 
-@pytest.mark.parametrize("name", [*SCALAR_TYPES, *ALIASES])
-def test_every_type_is_copied_exactly(name: str) -> None:
-    t = SCALAR_TYPES[ALIASES.get(name, name)]
-    dtype = numpy_dtype(t)
-    assert scalar_type_of(dtype) == t
+@BOTH
+def test_every_type_is_copied_exactly(jit: bool) -> None:
     raw = np.random.default_rng(3).integers(0, 256, 8 * 64, dtype=np.uint8)
-    values = (raw[:64] & 1).astype(bool) if t.is_bool else raw.view(dtype)
-    if t.is_float:  # NaN payloads need not survive
-        values = values[values == values]
-    (o,) = run(f"def f({name}(N) A) -> (O) {{ O(i) = A(i) }}", values)
-    assert same_bits(o, values)
+    given: dict[str, Array] = {}
+    for name in [*SCALAR_TYPES, *ALIASES]:
+        t = SCALAR_TYPES[ALIASES.get(name, name)]
+        dtype = numpy_dtype(t)
+        assert scalar_type_of(dtype) == t
+        values = (raw[:64] & 1).astype(bool) if t.is_bool else raw.view(dtype)[:64]
+        given[name] = np.where(values == values, values, values.dtype.type(0))  # NaN's payload
+    inputs = ", ".join(f"{name}(N) A{k}" for k, name in enumerate(given))
+    outputs = ", ".join(f"O{k}" for k in range(len(given)))
+    body = " ".join(f"O{k}(i) = A{k}(i)" for k in range(len(given)))
+    text = f"def f({inputs}) -> ({outputs}) {{ {body} }}"
+    for found, array in zip(run(text, *given.values(), jit=jit), given.values(), strict=True):
+        assert same_bits(found, array)
 
 
 INTEGERS = ["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"]
@@ -218,53 +233,42 @@ OPERATIONS: dict[str, Callable[[int, int], int]] = {
     "/": quotient,
     "%": lambda a, b: a - b * quotient(a, b) if b else 0,
 }
+COMPARISONS: dict[str, Callable[[Array, Array], Array]] = {
+    "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge,
+    "==": operator.eq, "!=": operator.ne,
+}  # fmt: skip
 
 
-@BOTH
-@pytest.mark.parametrize("name", INTEGERS)
+@each_way(INTEGERS, 3)
 def test_integer_arithmetic(name: str, jit: bool) -> None:
-    """Wrapping, truncating division, 0 for division by 0, over the edges of every type."""
+    """Wrapping, truncating division, 0 for division by 0, comparisons, over the edges of every
+    type."""
     pairs = list(itertools.product(edges(name), repeat=2))
     a, b = (np.array(column, name) for column in zip(*pairs, strict=True))
-    outputs = ["plus", "minus", "times", "over", "rest", "low", "high", "neg"]
-    forms = [f"A(i) {op} B(i)" for op in OPERATIONS]
-    forms += ["min(A(i), B(i))", "max(A(i), B(i))", "-A(i)"]
+    outputs = [f"O{k}" for k in range(len(OPERATIONS) + len(COMPARISONS) + 3)]
+    forms = ["min(A(i), B(i))", "max(A(i), B(i))", "-A(i)"]
+    forms += [f"A(i) {op} B(i)" for op in (*OPERATIONS, *COMPARISONS)]
     body = "\n".join(f"{o}(i) = {e}" for o, e in zip(outputs, forms, strict=True))
     text = f"def f({name}(N) A, {name}(N) B) -> ({', '.join(outputs)}) {{ {body} }}"
     results = run(text, a, b, jit=jit)
-    functions: list[Callable[[int, int], int]] = [*OPERATIONS.values(), min, max, lambda x, y: -x]
-    for output, function, result in zip(outputs, functions, results, strict=True):
+    functions: list[Callable[[int, int], int]] = [min, max, lambda x, y: -x, *OPERATIONS.values()]
+    for form, function, result in zip(forms, functions, results, strict=False):
         expected = [wrapped(function(x, y), name) for x, y in pairs]
         assert result.dtype == np.dtype(name)
-        assert result.tolist() == expected, output
+        assert result.tolist() == expected, form
+    for compare, result in zip(COMPARISONS.values(), results[-len(COMPARISONS) :], strict=True):
+        assert same_bits(result, compare(a, b))
 
 
-@pytest.mark.parametrize("name", INTEGERS)
-def test_comparisons_of_integers(name: str) -> None:
-    pairs = list(itertools.product(edges(name), repeat=2))
-    a, b = (np.array(column, name) for column in zip(*pairs, strict=True))
-    text = f"""def f({name}(N) A, {name}(N) B) -> (lt, le, gt, ge, eq, ne) {{
-        lt(i) = A(i) < B(i)
-        le(i) = A(i) <= B(i)
-        gt(i) = A(i) > B(i)
-        ge(i) = A(i) >= B(i)
-        eq(i) = A(i) == B(i)
-        ne(i) = A(i) != B(i)
-    }}"""
-    expected = [a < b, a <= b, a > b, a >= b, a == b, a != b]
-    for result, right in zip(run(text, a, b), expected, strict=True):
-        assert same_bits(result, right)
-
-
-@pytest.mark.parametrize("name", [n for n in SCALAR_TYPES if n not in INTEGERS])
-def test_casts_to_integers_truncate_saturate_and_zero_nan(name: str) -> None:
+@each_way([n for n in SCALAR_TYPES if n not in INTEGERS], 2)
+def test_casts_to_integers_truncate_saturate_and_zero_nan(name: str, jit: bool) -> None:
     values = [0, -0.0, 0.9, -0.9, 1.5, -1.5, 127.9, 128, 255.5, 256, -129, 3e9, -3e9, 1e15, 1e19]
     values += [2.0**31, 2.0**63, -(2.0**63), 2.0**64, 2.0**63 * 1.5, 1e30, -1e30, np.inf, -np.inf]
     with np.errstate(over="ignore"):
         a = np.array([*values, np.nan]).astype(numpy_dtype(SCALAR_TYPES[name]))
     outputs = ", ".join(f"o_{n}" for n in INTEGERS)
     body = "\n".join(f"o_{n}(i) = {n}(A(i))" for n in INTEGERS)
-    results = run(f"def f({name}(N) A) -> ({outputs}) {{ {body} }}", a)
+    results = run(f"def f({name}(N) A) -> ({outputs}) {{ {body} }}", a, jit=jit)
     for n, result in zip(INTEGERS, results, strict=True):
         low, high = SCALAR_TYPES[n].limits
         for x, got in zip(a.astype(np.float64).tolist(), result.tolist(), strict=True):
@@ -272,8 +276,7 @@ def test_casts_to_integers_truncate_saturate_and_zero_nan(name: str) -> None:
             assert got == min(max(int(clipped), low), high), (n, x)
 
 
-@BOTH
-@pytest.mark.parametrize("name", INTEGERS)
+@each_way(INTEGERS, 3)
 def test_casts_between_integers_wrap(name: str, jit: bool) -> None:
     a = np.array(edges(name), name)
     outputs = ", ".join(f"o_{n}" for n in [*INTEGERS, "bool"])
@@ -444,12 +447,11 @@ def test_padding_by_a_guard(jit: bool) -> None:
 LOOKUP = "def f(float(E,D) LUT, {0}(N) I) -> (O) {{ O(n, d) = LUT(I(n), d) }}"
 
 
-@BOTH
-@pytest.mark.parametrize("kind", ["uint8", "int8", "int32", "uint32", "int64", "uint64"])
-def test_data_dependent_subscripts(kind: str, jit: bool) -> None:
+@each_way(["uint8", "int8", "int32", "uint32", "int64", "uint64"], 2)
+def test_data_dependent_subscripts(name: str, jit: bool) -> None:
     table = np.arange(20, dtype=np.float32).reshape(10, 2)
-    index = np.array([9, 0, 3], kind)
-    (o,) = run(LOOKUP.format(kind), table, index, jit=jit)
+    index = np.array([9, 0, 3], name)
+    (o,) = run(LOOKUP.format(name), table, index, jit=jit)
     np.testing.assert_array_equal(o, table[index])
 
 
@@ -591,13 +593,14 @@ NESTS: dict[str, Callable[[Array, Array], Any]] = {
 
 
 @pytest.mark.parametrize("form", NESTS)
-def test_deep_nesting(form: str) -> None:
+@pytest.mark.parametrize("jit", [False, pytest.param(True, marks=pytest.mark.slow)])
+def test_deep_nesting(form: str, jit: bool) -> None:
     x = np.linspace(-1, 1, 9).astype(np.float32)
     expression, value = "x(i)", x
     for _ in range(60):
         expression = form.format(expression)
         value = NESTS[form](value, x).astype(np.float32)
-    (o,) = run(f"def f(float(N) x) -> (O) {{ O(i) = {expression} }}", x)
+    (o,) = run(f"def f(float(N) x) -> (O) {{ O(i) = {expression} }}", x, jit=jit)
     np.testing.assert_array_equal(o, value)
 
 
@@ -615,11 +618,13 @@ def test_branches_deeper_than_python_indents() -> None:
         run(text, x, p, jit=False)
 
 
-def test_two_thousand_statements() -> None:
+@pytest.mark.parametrize("jit", [False, pytest.param(True, marks=pytest.mark.slow)])
+def test_two_thousand_statements(jit: bool) -> None:
     names = [f"O{k}" for k in range(2000)]
     lines = ["O0(i) = x(i)", *(f"O{k}(i) = O{k - 1}(i) + {k % 5}" for k in range(1, 2000))]
     body = "\n".join(lines)
-    results = run(f"def f(float(N) x) -> ({', '.join(names)}) {{ {body} }}", np.ones(3, np.float32))
+    text = f"def f(float(N) x) -> ({', '.join(names)}) {{ {body} }}"
+    results = run(text, np.ones(3, np.float32), jit=jit)
     np.testing.assert_array_equal(results[-1], np.full(3, 1 + 400 * 10, np.float32))
 
 

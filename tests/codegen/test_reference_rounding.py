@@ -35,7 +35,7 @@ def run(source: str, *inputs: Array) -> tuple[Any, list[Array], list[Array]]:
     outputs = sized.checked.outputs
     zeros = [np.zeros(sized.shapes[t.name], numpy_dtype(t.type)) for t in outputs]
     expected = [each.copy() for each in zeros]
-    compile_reference(sized, jit=False)(inputs, expected)
+    compile_reference(sized)(inputs, expected)
     return sized, zeros, expected
 
 

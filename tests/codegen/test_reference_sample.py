@@ -8,21 +8,15 @@ from typing import Any
 import numpy as np
 import pytest
 from comparing import outputs_of, sized_of
+from nests import sized
 from program_builder import Program
 from strategies import random_program
 
 from tcl.codegen.reference import compile_reference, compute
 from tcl.codegen.reference.sample import pick, why_not_sampled
-from tcl.grammar.check.definitions import check
-from tcl.grammar.ranges.inference import infer
 from tcl.grammar.ranges.sized import SizedDef
 
 Array = np.ndarray[Any, Any]
-
-
-def sized(text: str, **shapes: tuple[int, ...]) -> SizedDef:
-    (checked,) = check(text).values()
-    return infer(checked, shapes)
 
 
 def compared(program: SizedDef, inputs: list[Array], most: int, *, jit: bool = False) -> float:

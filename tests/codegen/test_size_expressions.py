@@ -11,6 +11,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from cpu_kernels import reference, run
+from sampling import swept
 
 from tcl.grammar.check.definitions import check
 from tcl.grammar.ranges.inference import infer
@@ -125,7 +126,8 @@ def _range_of(text: str) -> tuple[int, int]:
     return sized.statements[0].ranges["i"]
 
 
-def _as_c_says(seeds: range) -> dict[str, int]:
+@pytest.mark.parametrize("seeds", swept([range(400)], [range(400, 10_000)]), ids=str)
+def test_a_range_is_what_c_says(seeds: range) -> None:
     outcomes = {"value": 0, "divides by": 0, "64 bits": 0}
     for seed in seeds:
         maker = _Random(seed)
@@ -150,16 +152,7 @@ def _as_c_says(seeds: range) -> dict[str, int]:
         else:
             with pytest.raises(RangeInferenceError, match=outcome):
                 _range_of(text)
-    return outcomes
-
-
-def test_a_range_is_what_c_says() -> None:
-    assert min(_as_c_says(range(400)).values()) > 5
-
-
-@pytest.mark.slow
-def test_many_more_ranges_are_what_c_says() -> None:
-    _as_c_says(range(400, 10_000))
+    assert min(outcomes.values()) > 5
 
 
 def test_kernels_have_those_ranges_and_values() -> None:

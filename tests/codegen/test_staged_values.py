@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from comparing import check_equal, outputs_of
+from comparing import check_cpu, check_interpreted
 from cpu_kernels import sized_of
-from loopir_interpreter import interpret
 
 from tcl.codegen.common.dtypes import numpy_dtype
-from tcl.codegen.cpu.run.kernel import compile_cpu
 from tcl.codegen.devices.cpu import host_cpu
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.lower import lower
@@ -17,7 +15,6 @@ from tcl.codegen.loopir.printer import show_value
 from tcl.codegen.loopir.walk import operands, statements, walk
 from tcl.codegen.options.options import MappingOptions
 from tcl.codegen.passes.cpu.stage import made_of
-from tcl.codegen.reference import compile_reference
 from tcl.codegen.schedule.cpu import schedule
 from tcl.grammar.ranges.sized import SizedDef
 
@@ -69,18 +66,13 @@ def test_what_is_computed_is_the_same(
     levels = options.default.stage
     assert levels is not None
     options = options.stage(*levels[:count])
-    rng, expected = np.random.default_rng(1), outputs_of(sized)
+    rng = np.random.default_rng(1)
     inputs = [
         rng.integers(1, 5, shape).astype(numpy_dtype(t.type))
         for t, shape in zip(sized.checked.inputs, ((9, 11), (11, 19)), strict=True)
     ]
-    compile_reference(sized)(inputs, expected)
-    actual = outputs_of(sized)
-    compile_cpu(sized, options)(inputs, actual)
-    check_equal(sized, actual, expected, str(options))
-    program, again = schedule(sized, options, host_cpu()), outputs_of(sized)
-    interpret(program, dict(zip(("A", "B", "C"), [*inputs, *again], strict=True)))
-    check_equal(sized, again, expected, "interpreted")
+    check_cpu(sized, inputs, options)
+    check_interpreted(sized, inputs, schedule(sized, options, host_cpu()), f"{options}")
 
 
 def test_inner_loops_read_what_was_copied() -> None:

@@ -7,54 +7,21 @@ from random import Random
 
 import numpy as np
 import pytest
-from cpu_kernels import Array, sized_of
+from cpu_kernels import sized_of
+from nests import sized
 
-from tcl.codegen.common.dtypes import numpy_dtype
 from tcl.codegen.cpu.run.kernel import compile_cpu
 from tcl.codegen.devices.cpu import host_cpu
 from tcl.codegen.loopir.lower import lower
 from tcl.codegen.options.options import MappingOptions
 from tcl.codegen.schedule.cpu import plan_cpu, schedule
 from tcl.common.errors import OptionsError
-from tcl.grammar.check.definitions import check
-from tcl.grammar.ranges.inference import infer
 from tcl.grammar.ranges.sized import SizedDef
 from tcl.tuner.space.cpu.mapping import MappingSpace
 
 SCALE = "def f({0}(M, N) A, {0}(N) B) -> (O) {{ O(m, n) = A(m, n) + B(n) }}"
 STREAM = MappingOptions().vectorize(16, 1).stream()
 DEVICE = replace(host_cpu(), l2_bytes=1 << 20, l3_bytes=32 << 20)
-
-
-def inside(shape: tuple[int, int], dtype: np.dtype, skipped: int) -> tuple[Array, Array]:
-    """An array that begins ``skipped`` elements behind a cache line, and the memory around it."""
-    size = shape[0] * shape[1]
-    memory = np.full(size + 256, 77).astype(dtype)
-    first = -(memory.ctypes.data // dtype.itemsize) % (64 // dtype.itemsize) + skipped
-    return memory[first : first + size].reshape(shape), memory
-
-
-@pytest.mark.parametrize("skipped", [0, 1, 4, 8])
-@pytest.mark.parametrize("lanes", [2, 4, 8, 16, 32])
-@pytest.mark.parametrize("type_", ["float", "double", "int16", "uint8", "half"])
-def test_streamed_results_are_those_of_plain_stores(type_: str, lanes: int, skipped: int) -> None:
-    rng = np.random.default_rng(3)
-    sized = sized_of(SCALE.format(type_), np.zeros((5, 112)), np.zeros(112))
-    dtype = numpy_dtype(sized.checked.outputs[0].type)
-    a, b = (rng.integers(0, 9, s).astype(dtype) for s in ((5, 112), 112))
-    options = MappingOptions().vectorize(lanes, 1)
-    plain, plain_memory = inside((5, 112), dtype, skipped)
-    compile_cpu(sized, options)([a, b], [plain])
-    streamed, memory = inside((5, 112), dtype, skipped)
-    if lanes * dtype.itemsize < 16:
-        with pytest.raises(OptionsError, match="too short"):
-            compile_cpu(sized, options.nest(0).stream())
-        return
-    kernel = compile_cpu(sized, options.nest(0).stream())
-    assert "!nontemporal" in kernel.llvm
-    kernel([a, b], [streamed])
-    np.testing.assert_array_equal(streamed, plain)
-    assert np.count_nonzero(memory != 77) == np.count_nonzero(plain_memory != 77)
 
 
 @pytest.mark.skipif(not host_cpu().triple.startswith("x86_64"), reason="instructions of x86")
@@ -65,16 +32,6 @@ def test_the_processor_is_told() -> None:
     last = asm.rindex("movnt")
     assert "sfence" in asm[last:]
     assert "movnt" not in compile_cpu(sized, STREAM.stream(False)).asm
-
-
-def test_a_ragged_end_is_written_plainly() -> None:
-    a, b = np.arange(7 * 20, dtype=np.float32).reshape(7, 20), np.ones(20, np.float32)
-    sized = sized_of(SCALE.format("float"), a, b)
-    out = np.zeros((7, 20), np.float32)
-    kernel = compile_cpu(sized, STREAM.nest(0).stream())
-    assert "!nontemporal" in kernel.llvm
-    kernel([a, b], [out])
-    np.testing.assert_array_equal(out, a + b)
 
 
 @pytest.mark.parametrize(
@@ -98,11 +55,6 @@ def test_what_cannot_be_streamed_is_refused(
     for asked in (options.nest(0).stream(), options.stream()):
         with pytest.raises(OptionsError, match=f"stream: nest s0: .*{words}"):
             schedule(sized, asked, DEVICE)
-
-
-def sized(text: str, **shapes: tuple[int, ...]) -> SizedDef:
-    (checked,) = check(text).values()
-    return infer(checked, shapes)
 
 
 def streams(each: SizedDef) -> list[bool]:

@@ -13,6 +13,7 @@ import pytest
 from bounds_oracle import run_everywhere
 from places import EXAMPLES
 from programs import ACCEPTED, SEMANTIC, in_def, unmark
+from sampling import swept
 from steps import steps
 from strategies import random_program
 
@@ -186,14 +187,10 @@ def _fuzz(seeds: range) -> Counter[str]:
     return outcomes
 
 
-def test_thousands_of_texts() -> None:
-    outcomes = _fuzz(range(3_500))
-    assert min(outcomes[o] for o in ("syntax", "semantic", "ranges", "accepted")) > 35, outcomes
-
-
-@pytest.mark.slow
-def test_many_more_texts() -> None:
-    _fuzz(range(3_500, 220_000))
+@pytest.mark.parametrize("seeds", swept([range(2_500)], [range(2_500, 220_000)]), ids=str)
+def test_thousands_of_texts(seeds: range) -> None:
+    outcomes = _fuzz(seeds)
+    assert min(outcomes[o] for o in ("syntax", "semantic", "ranges", "accepted")) > 25, outcomes
 
 
 # --- sizes that nobody writes ---
@@ -279,7 +276,7 @@ _EXTREMES = {
         + ", ".join(f"{i} in 0:9223372036854775807" for i in "ijk")
     ),
     "large dimension": "def f(float(99999999999999999999) A) -> (O) { O(i) = A(i) }",
-    "5000 inputs": "def f(" + ", ".join(f"float(N{k}) A{k}" for k in range(5000))
+    "2000 inputs": "def f(" + ", ".join(f"float(N{k}) A{k}" for k in range(2000))
     + ") -> (O) { O(i) = A0(i) }",
     "2000 dimensions": "def f(float(" + ", ".join(f"N{k}" for k in range(2000))
     + ") A) -> (O) { O = 1 }",
@@ -354,7 +351,7 @@ _OUTCOMES = {
     "2000 defs": "accepted",
     "long index name": "accepted",
     "long zeros": "accepted",
-    "5000 inputs": "accepted",
+    "2000 inputs": "accepted",
     "minus": "syntax",
     "sum": "syntax",
     "2^40 calls": "semantic",
@@ -367,7 +364,8 @@ _OUTCOMES = {
 _SLOW = {"4000 lets", "condition of 4096", "select middle", "2000 calls down"}
 """Texts whose like is among the others."""
 _SLOW.update([name for name in _EXTREMES if name.startswith(f"{_MANY} lets")][1:-1])
-# At 95 they take more steps, on the same path to the same outcome.
+# At 95 they take more steps, on the same path to the same outcome; of the dearest, subscripts do.
+_SLOW.add(f"condition of 95 {_NESTED}")
 _SLOW.update(name for name in _EXTREMES if name.startswith(("subscript of 60", "condition of 60")))
 
 

@@ -122,7 +122,7 @@ _MODULES = st.lists(
 ).map(lambda defs: ast.Module(tuple(defs)))
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=120, deadline=None)
 @given(_EXPRESSIONS)
 def test_any_expression(expr: ast.Expr) -> None:
     tree = parse(f"def f() -> (O) {{ O = {expr_text(expr)} }}")
@@ -131,7 +131,7 @@ def test_any_expression(expr: ast.Expr) -> None:
     assert statement.rhs == expr
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(_MODULES)
 def test_any_tree(tree: ast.Module) -> None:
     printed = to_text(tree)

@@ -10,6 +10,7 @@ import pytest
 from bounds_oracle import OutOfBoundsError, run_everywhere
 from hypothesis import HealthCheck, given, settings
 from programs import unmark
+from sampling import swept
 from strategies import Program, programs, random_program
 
 from tcl.common.errors import ArgumentError, TclError
@@ -323,14 +324,14 @@ def _verify(program: Program) -> None:
         assert [dict(s.ranges) for s in sized.statements] == list(program.ranges)
 
 
-@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(programs())
 def test_generated_programs_have_the_ranges_they_were_made_for(program: Program) -> None:
     _verify(program)
 
 
 def test_generated_programs_are_varied() -> None:
-    found = [random_program(seed) for seed in range(800)]
+    found = [random_program(seed) for seed in range(400)]
     for program in found:
         _verify(program)
         arrays = program.inputs(1)
@@ -338,11 +339,11 @@ def test_generated_programs_are_varied() -> None:
     for part in ("?", "where", "exists", "+=!", "*=!", "min=!", "max=!", "x0 =", "inside0 =",
                  "+= ", "%", "/", "bool", "float16", "bfloat16", "float64", "uint8", "int64",
                  "sqrt(", "== 0"):  # fmt: skip
-        assert sum(part in p.source for p in found) >= 8, part
+        assert sum(part in p.source for p in found) >= 4, part
     assert len({len(p.ranges) for p in found}) >= 4
-    assert sum(any(any(o.origin) for o in p.outputs.values()) for p in found) > 100
-    assert sum(any(0 in s for s in p.shapes.values()) for p in found) > 20
-    assert sum(all(o.exact for o in p.outputs.values()) for p in found) > 100
+    assert sum(any(any(o.origin) for o in p.outputs.values()) for p in found) > 50
+    assert sum(any(0 in s for s in p.shapes.values()) for p in found) > 10
+    assert sum(all(o.exact for o in p.outputs.values()) for p in found) > 50
 
 
 # --- ranges are maximal, and what is not checked stays inside ---
@@ -469,20 +470,15 @@ def _sweep(seeds: range) -> tuple[int, int, int]:
     return accepted, unchecked, checked
 
 
-def test_no_unchecked_access_leaves_its_tensor() -> None:
-    accepted, unchecked, checked = _sweep(range(1500))
-    assert accepted > 150
-    assert unchecked > 3000
-    assert checked > 500
+@pytest.mark.parametrize("seeds", swept([range(500)], [range(500, 40_000)]), ids=str)
+def test_no_unchecked_access_leaves_its_tensor(seeds: range) -> None:
+    accepted, unchecked, checked = _sweep(seeds)
+    assert accepted > len(seeds) / 10
+    assert unchecked > 2 * len(seeds)
+    assert checked > len(seeds) / 4
 
 
-@pytest.mark.slow
-def test_no_unchecked_access_leaves_its_tensor_full() -> None:
-    accepted, _, _ = _sweep(range(10_000, 40_000))
-    assert accepted > 3000
-
-
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(programs(max_statements=2))
 def test_generated_programs_stay_inside(program: Program) -> None:
     sized = infer(check(program.source)[program.entry], program.shapes)

@@ -7,9 +7,15 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from loopir_interpreter import interpret
 from program_builder import Program
 
 from tcl.codegen.common.dtypes import numpy_dtype
+from tcl.codegen.cpu.run.kernel import CpuKernel, compile_cpu
+from tcl.codegen.devices.cpu import CpuProfile
+from tcl.codegen.loopir import ir
+from tcl.codegen.options.options import MappingOptions
+from tcl.codegen.reference import compile_reference
 from tcl.grammar.check.definitions import check
 from tcl.grammar.ranges.inference import infer
 from tcl.grammar.ranges.sized import SizedDef
@@ -32,6 +38,39 @@ def outputs_of(sized: SizedDef) -> list[Array]:
             array[...] = 1
         arrays.append(array)
     return arrays
+
+
+def expected_of(sized: SizedDef, inputs: Sequence[Array]) -> list[Array]:
+    """What the reference makes of the inputs."""
+    expected = outputs_of(sized)
+    with np.errstate(all="ignore"):
+        compile_reference(sized)(inputs, expected)
+    return expected
+
+
+def check_cpu(
+    sized: SizedDef,
+    inputs: Sequence[Array],
+    options: MappingOptions,
+    device: CpuProfile | None = None,
+    expected: Sequence[Array] | None = None,
+) -> CpuKernel:
+    """The kernel for a CPU, or for this one, whose outputs are those of the reference."""
+    expected = expected_of(sized, inputs) if expected is None else expected
+    kernel, actual = compile_cpu(sized, options, device=device), outputs_of(sized)
+    kernel(inputs, actual)
+    check_equal(sized, actual, expected, f"{options}")
+    return kernel
+
+
+def check_interpreted(
+    sized: SizedDef, inputs: Sequence[Array], program: ir.Program | ir.Built, what: str
+) -> None:
+    """The loops, run one by one, give what the reference does."""
+    actual = outputs_of(sized)
+    names = [t.name for t in (*sized.checked.inputs, *sized.checked.outputs)]
+    interpret(program, dict(zip(names, [*inputs, *actual], strict=True)))
+    check_equal(sized, actual, expected_of(sized, inputs), f"interpreted: {what}")
 
 
 def check_equal(

@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from comparing import check_equal, outputs_of
-from places import EXAMPLES
 from program_builder import Program
 
+from examples import definitions, sized_for
 from tcl.arrays.annotations import parse_sizes
-from tcl.arrays.random_inputs import input_shape, random_inputs
+from tcl.arrays.random_inputs import random_inputs
 from tcl.codegen.cuda.emit.emit import emit_module
 from tcl.codegen.cuda.emit.module import CudaModule
 from tcl.codegen.cuda.emulator import ORDERS, Emulated, EmulationError, Order, compile_modules
@@ -97,20 +97,6 @@ def work_of_program(program: Program, seed: int) -> Work:
     """A random program."""
     sized = infer(check(program.source)[program.entry], program.shapes)
     return work_of(f"program {seed}", sized, tuple(program.inputs(seed).values()))
-
-
-@cache
-def definitions(file: str) -> Mapping[str, CheckedDef]:
-    """The defs of an example file."""
-    return check((EXAMPLES / f"{file}.tc").read_text("utf-8"), f"{file}.tc")
-
-
-FILES = tuple(sorted(p.stem for p in EXAMPLES.glob("*.tc")))
-
-
-def sized_for(checked: CheckedDef, sizes: Mapping[str, int]) -> SizedDef:
-    """The def for these sizes of its symbols."""
-    return infer(checked, {t.name: input_shape(t, sizes) for t in checked.inputs})
 
 
 @cache

@@ -7,16 +7,15 @@ import re
 import shutil
 import subprocess
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
-from cpu_kernels import Array, poisoned, sized_of
+from cpu_kernels import Array, poisoned
+from value_cases import Case
 
 from tcl.codegen.cuda.cpp.types import c_type, memory_type
 from tcl.codegen.cuda.emit import values
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.lower import lower
-from tcl.grammar.ranges.sized import SizedDef
 from tcl.grammar.syntax.types import ScalarType
 
 COMPILER = shutil.which("g++")
@@ -107,18 +106,6 @@ def _load(load: ir.Load) -> str:
 
 def _no_combined(value: ir.Combined) -> str:
     raise AssertionError(value)
-
-
-@dataclass
-class Case:
-    """A def of one-dimensional tensors and what it is run on."""
-
-    text: str
-    inputs: Sequence[Array]
-
-    @property
-    def sized(self) -> SizedDef:
-        return sized_of(self.text, *self.inputs)
 
 
 def source(cases: Sequence[Case]) -> str:

@@ -7,18 +7,15 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from comparing import check_equal, outputs_of
 from cpu_kernels import Array, accepted
 
 from tcl.codegen.common.dtypes import numpy_dtype
-from tcl.codegen.cpu.run.kernel import CpuKernel, compile_cpu
-from tcl.codegen.devices.cpu import CpuProfile, host_cpu
+from tcl.codegen.devices.cpu import host_cpu
 from tcl.codegen.devices.known_cpus import find
 from tcl.codegen.loopir.lower import lower
 from tcl.codegen.loopir.walk import operands
 from tcl.codegen.options.nest_options import NestOptions
 from tcl.codegen.options.options import MappingOptions
-from tcl.codegen.reference import compile_reference
 from tcl.grammar.ranges.sized import SizedDef
 from tcl.grammar.syntax.types import BFLOAT16
 
@@ -129,15 +126,3 @@ def random_options(
         if accepted(sized, chosen, EMULATING):
             return chosen
     raise AssertionError(f"nothing was accepted, not {chosen}, of\n{sized.checked.source.text}")
-
-
-def checked(
-    sized: SizedDef, inputs: list[Array], options: MappingOptions, device: CpuProfile = EMULATING
-) -> CpuKernel:
-    """Integers exactly, sums of bfloat16 within what their depth allows."""
-    expected, outputs = outputs_of(sized), outputs_of(sized)
-    compile_reference(sized)(inputs, expected)
-    kernel = compile_cpu(sized, options, device=device)
-    kernel(inputs, outputs)
-    check_equal(sized, outputs, expected, str(options))
-    return kernel

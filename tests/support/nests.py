@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 from tcl.codegen.devices.cpu import CpuProfile
 from tcl.grammar.check.definitions import check
 from tcl.grammar.ranges.inference import infer
@@ -15,9 +17,12 @@ ARM = CpuProfile("arm", "", "aarch64-unknown-linux-gnu", 128, 2, 64 << 10, 1 << 
 MATMUL = "float(M, K) A, float(K, N) B) -> (C) { C(m, n) +=! A(m, k) * B(k, n) }"
 TRANSPOSED = "float(M, K) A, float(N, K) B) -> (C) { C(m, n) +=! A(m, k) * B(n, k) }"
 
-GATHERED = "float(N, D) A, int32(B, L) I) -> (S) { S(b, d) +=! A(I(b, l), d) }"
 
-
-def sized(text: str, *shapes: tuple[int, ...]) -> SizedDef:
-    (checked,) = check(f"def f({text}").values()
-    return infer(checked, {t.name: s for t, s in zip(checked.inputs, shapes, strict=True)})
+def sized(text: str, *shapes: tuple[int, ...], **named: tuple[int, ...]) -> SizedDef:
+    """The one def of a text, which may begin with its parameters, for inputs of these shapes: in
+    their order, or by name."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        (checked,) = check(text if text.lstrip().startswith("def ") else f"def f({text}").values()
+    in_order = zip(checked.inputs, shapes, strict=not named)
+    return infer(checked, named or {t.name: s for t, s in in_order})

@@ -19,3 +19,8 @@ def sampled(cases: Iterable[Any], every: int) -> list[Any]:
         )
         for k, case in enumerate(cases)
     ]
+
+
+def swept(few: Iterable[Any], many: Iterable[Any]) -> list[Any]:
+    """Parameters of a test: a few that run in CI, and many more that are ``slow``."""
+    return [*few, *(pytest.param(each, marks=pytest.mark.slow, id=f"slow{each}") for each in many)]

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import ctypes
 import functools
+from collections.abc import Sequence
+from typing import Any
 
 from tcl.codegen.cpu.abi import LINE
 from tcl.codegen.cpu.emit import sharing
 from tcl.codegen.cpu.llvm.entry import OPENING, alone
 from tcl.codegen.cpu.object_code.compile import compile_object
 from tcl.codegen.cpu.object_code.kernel_code import KernelCode, NumberedSite, Scratch
-from tcl.codegen.cpu.run.launch import Launcher
+from tcl.codegen.cpu.run.launch import Launcher, address_of
+from tcl.codegen.cpu.run.native import NativeEntry
 from tcl.codegen.cpu.runtime.thread_pool import team
 from tcl.codegen.devices.cpu import host_cpu
 
@@ -202,6 +206,22 @@ def kernel(
     names = [f"T{k}" for k in range(arguments)]
     sites = (NumberedSite(0, 0, 0, 1, False),)
     return Launcher(KernelCode(_object(body), sites, scratch, regions, threads), names)
+
+
+class Caller:
+    """What a user of a kernel as a C function does."""
+
+    def __init__(self, launcher: Launcher, entry: NativeEntry | None = None) -> None:
+        self.entry = entry or NativeEntry(launcher)
+        type_ = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p)
+        self.function = type_(self.entry.address)
+
+    def __call__(self, arrays: Sequence[Any]) -> None:
+        addresses = (ctypes.c_uint64 * len(arrays))(*map(address_of, arrays))
+        error = (ctypes.c_int64 * 2)()
+        status = self.function(addresses, error)
+        if status:
+            raise self.entry.error(status, *error)
 
 
 @functools.cache

@@ -20,7 +20,6 @@ MM = "def mm(float(M, K) A, float(K, N) B) -> (C) { C(m, n) +=! A(m, k) * B(k, n
 SCALE = "def scale(float(N) A, float s) -> (C) { C(i) = A(i) * s }"
 COPY = "def copy({0}(M, N) A) -> (B) {{ B(i, j) = A(i, j) }}"
 ADD = "def grow(float(N) A) -> (C) { C(i) += A(i) }"
-TWO = "def two(float(N) X) -> (Y, Z) { Y(i) = X(i) + 1  Z(i) = Y(i) * 2 }"
 
 
 pytestmark = pytest.mark.usefixtures("own_cache")

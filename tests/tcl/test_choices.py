@@ -31,7 +31,6 @@ from tcl.tuner.cache.tuning_cache import CacheKey, TuningCache, default_path
 from tcl.tuner.measure.verdict import Outcome, Verdict
 
 Array = npt.NDArray[Any]
-MM = "def mm(float(M, K) A, float(K, N) B) -> (C) { C(m, n) +=! A(m, k) * B(k, n) }"
 COPY = "def f(float(M, N) A) -> (B) { B(m, n) = 2 * A(m, n) }"
 STREAM = tcl.MappingOptions("naive").vectorize(16).nest(0).stream()
 """For outputs whose rows lie one after the other, each at a multiple of a cache line."""

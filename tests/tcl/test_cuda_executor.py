@@ -49,7 +49,6 @@ from tcl.grammar.syntax.types import SCALAR_TYPES
 
 pytest.importorskip("cupy", reason="needs CuPy: pip install '.[cuda]'")
 
-Array = np.ndarray[Any, np.dtype[Any]]
 ADD = "def add(float(N) A, float(N) B) -> (C) { C(i) = A(i) + B(i) }"
 GATHER = "def gather(float(R) A, int32(N) I) -> (C) { C(i) = A(I(i)) }"
 GROW = "def add(float(N) A, float(N) B) -> (C) { C(i) += A(i) + B(i) }"

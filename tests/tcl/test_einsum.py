@@ -11,6 +11,7 @@ import ml_dtypes
 import numpy as np
 import opt_einsum
 import pytest
+from sampling import sampled, swept
 
 import tcl
 from tcl.cli.docs import pages
@@ -96,7 +97,7 @@ def check(expression: Any, *operands: Any, **options: Any) -> None:
 # --- the notation ---
 
 
-@pytest.mark.parametrize("expression", EXPRESSIONS)
+@pytest.mark.parametrize("expression", sampled(EXPRESSIONS, 3))
 def test_expressions_of_numpys_tests(expression: str) -> None:
     check(expression, *operands_of(expression))
 
@@ -619,7 +620,7 @@ def test_tensordot_refuses(axes: Any) -> None:
 # --- at random ---
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", swept(range(20), range(20, 400)))
 def test_random_expressions(seed: int) -> None:
     """Random indices, extents (0 and 1 as well), strides, types and outputs."""
     random = np.random.default_rng(seed)

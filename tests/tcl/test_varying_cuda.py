@@ -35,7 +35,6 @@ __all__ = ["driver"]
 pytest.importorskip("cupy", reason="needs CuPy: pip install '.[cuda]'")
 pytestmark = [needs_nvrtc, pytest.mark.skipif(bool(why_not()), reason=why_not() or "")]
 
-Array = np.ndarray[Any, np.dtype[Any]]
 MM = "def mm(float(M, K) A, float(K, N) B) -> (C) { C(m, n) +=! A(m, k) * B(k, n) }"
 RNG = np.random.default_rng(0)
 B = RNG.standard_normal((20, 24), np.float32)

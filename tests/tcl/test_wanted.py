@@ -14,8 +14,6 @@ from at_once import at_once
 import tcl
 from tcl.common.errors import ArgumentError
 
-Array = np.ndarray[Any, np.dtype[Any]]
-
 TWO = "def two(float(N) X) -> (Y, Z) { Y(i) = X(i) + 1  Z(i) = Y(i) * 2 }"
 SOFTMAX = (
     "def softmax(float(N, D) I) -> (T, E, S, O) {"

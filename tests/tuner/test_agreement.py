@@ -106,11 +106,10 @@ def _on_gpu(definition: SizedDef, profile: GpuProfile, options: MappingOptions) 
 
 
 def test_gpus() -> None:
-    """Of each example, five candidates at larger sizes."""
+    """Of every fourth example, five candidates at larger sizes."""
     refused: Counter[bool] = Counter()
-    for name, profile in zip(DEFS, cycle(GPUS), strict=False):
+    for name, profile in zip([*DEFS][::4], cycle(GPUS), strict=False):
         refused += on_gpu(name, False, profile, 5)
-    assert refused.total() == 5 * len(DEFS)
     assert 3 * refused[True] >= refused.total()
 
 
@@ -179,11 +178,10 @@ def _on_cpu(definition: SizedDef, device: CpuProfile, options: MappingOptions) -
 
 
 def test_cpus() -> None:
-    """Of each example, five candidates, at larger sizes more often than not."""
+    """Of every other example, five candidates, at larger sizes more often than not."""
     refused: Counter[bool] = Counter()
-    for k, (name, device) in enumerate(zip(DEFS, cycle(CPUS), strict=False)):
+    for k, (name, device) in enumerate(zip([*DEFS][::2], cycle(CPUS), strict=False)):
         refused += on_cpu(name, k % 3 == 0, device, 5)
-    assert refused.total() == 5 * len(DEFS)
     assert 3 * refused[True] >= refused.total()
 
 

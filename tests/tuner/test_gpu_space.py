@@ -7,6 +7,7 @@ from dataclasses import replace
 from random import Random
 
 import pytest
+from nests import sized
 from places import EXAMPLES
 
 from tcl.arrays.annotations import read_annotations
@@ -49,10 +50,6 @@ def sized_of(checked: CheckedDef, label: str | None = None) -> SizedDef:
     known = read_annotations(checked).sizes
     chosen = known[label or next(x for x in known if x != "test")]
     return infer(checked, {t.name: input_shape(t, chosen) for t in checked.inputs})
-
-
-def sized(text: str, **shapes: tuple[int, ...]) -> SizedDef:
-    return infer(check(text)["f"], shapes)
 
 
 def space_of(

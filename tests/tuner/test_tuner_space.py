@@ -6,6 +6,7 @@ from dataclasses import replace
 from random import Random
 
 import pytest
+from nests import sized
 
 from tcl.codegen.cpu.emit.emit import emit_program
 from tcl.codegen.devices.cpu import CpuProfile
@@ -17,8 +18,6 @@ from tcl.codegen.options.options import MappingOptions
 from tcl.codegen.passes.cpu.fusion_limits import results_at_once
 from tcl.codegen.schedule.cpu import plan_cpu, schedule, stages
 from tcl.common.errors import OptionsError
-from tcl.grammar.check.definitions import check
-from tcl.grammar.ranges.inference import infer
 from tcl.grammar.ranges.sized import SizedDef
 from tcl.tuner.space.cpu.mapping import MappingSpace
 
@@ -45,10 +44,6 @@ def f(float(N, C, H, W) I, float(F, C, KH, KW) K) -> (O) {
     O(n, f, h, w) +=! I(n, c, h + kh, w + kw) * K(f, c, kh, kw)
 }
 """
-
-
-def sized(text: str, **shapes: tuple[int, ...]) -> SizedDef:
-    return infer(check(text)["f"], shapes)
 
 
 def space_of(definition: SizedDef, **fixed: int | str) -> MappingSpace:

@@ -2,70 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any
-
-import mpmath as mp
 import numpy as np
-import oracles
 import pytest
-from cpu_kernels import BOTH, LANES, NAIVE, Array, plain, reference, run
-from cpu_values import interesting
+from cpu_kernels import LANES, NAIVE, run
 from strategies import numpy_type
+from value_cases import Key, all_cases, check_outputs
 
 from tcl.codegen.devices.cpu import host_cpu, narrowed
-from tcl.codegen.options.options import MappingOptions
-from tcl.grammar.check.builtins import BUILTINS
-from tcl.grammar.syntax.types import SCALAR_TYPES
-
-# Types.
 
 
-@pytest.mark.parametrize("source", SCALAR_TYPES)
-def test_casts_between_all_types(source: str) -> None:
-    values = interesting(source)
-    names = list(SCALAR_TYPES)
-    outs = ", ".join(f"{t}(N) O{k}" for k, t in enumerate(names))
-    body = " ".join(f"O{k}(i) = {t}(a(i))" for k, t in enumerate(names))
-    text = f"def f({source}(N) a) -> ({outs}) {{ {body} }}"
-    expected = reference(text, values)
-    soft = narrowed(host_cpu(), "-f16c")
-    for options, device in [(NAIVE, None), (LANES, None), (LANES, soft), (NAIVE, soft)]:
-        for name, got, want in zip(
-            names, run(text, values, options=options, device=device), expected, strict=True
-        ):
-            assert got.dtype == want.dtype
-            np.testing.assert_array_equal(plain(got), plain(want), err_msg=name)
-            number = plain(want) == plain(want)
-            assert (np.signbit(plain(got)) == np.signbit(plain(want)))[number].all()
-
-
-@BOTH
-@pytest.mark.parametrize("name", [n for n in SCALAR_TYPES if n != "bool"])
-def test_operators_of_all_types(name: str, options: MappingOptions) -> None:
-    a, b = (np.ascontiguousarray(g.ravel()) for g in np.meshgrid(*[interesting(name)] * 2))
-    signed = SCALAR_TYPES[name].kind.value != "uint"
-    body = "O(i) = a(i) + b(i) P(i) = a(i) - b(i) Q(i) = a(i) * b(i) R(i) = a(i) / b(i)"
-    body += " S(i) = a(i) % b(i) T(i) = min(a(i), b(i)) U(i) = max(a(i), b(i))"
-    body += f" V(i) = {'-' if signed else ''}a(i)"
-    body += " A0(i) = a(i) < b(i) A1(i) = a(i) <= b(i) A2(i) = a(i) > b(i)"
-    body += " A3(i) = a(i) >= b(i) A4(i) = a(i) == b(i) A5(i) = a(i) != b(i)"
-    text = f"def f({name}(N) a, {name}(N) b) -> (O,P,Q,R,S,T,U,V,A0,A1,A2,A3,A4,A5) {{ {body} }}"
-    for got, want in zip(run(text, a, b, options=options), reference(text, a, b), strict=True):
-        np.testing.assert_array_equal(plain(got), plain(want))
-
-
-@BOTH
-def test_bools(options: MappingOptions) -> None:
-    a, b = np.array([[0, 0, 1, 1] * 3, [0, 1, 0, 1] * 3], np.bool_)
-    text = """def f(bool(N) a, bool(N) b) -> (O, P, Q, R, S) {
-        O(i) = a(i) && !b(i)  P(i) = a(i) || b(i)  Q(i) = a(i) ? b(i) : !b(i)
-        R max=! a(i)  S min=! a(i)
-    }"""
-    got = run(text, a, b, options=options)
-    expected = [a & ~b, a | b, np.where(a, b, ~b), a.any(), a.all()]
-    for x, y in zip(got, expected, strict=True):
-        np.testing.assert_array_equal(x, y)
+@pytest.mark.parametrize("key", [pytest.param(key, id=" ".join(key)) for key in all_cases()])
+def test_values(key: Key) -> None:
+    """Of lanes and of scalars, and where 16-bit floats are converted by instructions or without."""
+    case, soft = all_cases()[key], narrowed(host_cpu(), "-f16c")
+    for options, device in ((LANES, None), (NAIVE, soft), (LANES, soft), (NAIVE, None)):
+        if device is None or key[0] in ("casts", "rounded"):
+            check_outputs(key, run(case.text, *case.inputs, options=options, device=device))
+        if key[0] == "domain":
+            break
 
 
 @pytest.mark.parametrize("native", [True, False], ids=["native", "software"])
@@ -113,45 +67,3 @@ def test_16_bit_sums_round_once(name: str) -> None:
     for options in (NAIVE, LANES, NAIVE.tile(2, 64).order(1, 0), NAIVE.tile(0, 7).vectorize(2)):
         (got,) = run(text, ones, options=options)
         np.testing.assert_array_equal(got.astype(np.float64), 1250.0 if name == "float16" else 1248)
-
-
-# Built-ins.
-
-
-@pytest.fixture
-def _precision() -> Iterator[None]:
-    with mp.workprec(oracles.PRECISION):
-        yield
-
-
-def builtin(name: str, arguments: Sequence[Array], options: MappingOptions) -> Array:
-    letters = "abcd"[: len(arguments)]
-    parameters = ", ".join(f"{arguments[0].dtype.name}(N) {x}" for x in letters)
-    call = f"{name}({', '.join(f'{x}(i)' for x in letters)})"
-    text = f"def f({parameters}) -> (O) {{ O(i) = {call} }}"
-    return run(text, *arguments, options=options)[0]
-
-
-@pytest.mark.usefixtures("_precision")
-@pytest.mark.parametrize("dtype", [np.float32, np.float64], ids=["float32", "float64"])
-@pytest.mark.parametrize("name", sorted(oracles.ORACLES))
-def test_builtins_over_their_domain(name: str, dtype: type[np.floating[Any]]) -> None:
-    arguments = oracles.samples(name, dtype)
-    results = builtin(name, arguments, LANES)
-    worst, where = oracles.worst_error(name, arguments, results)
-    assert worst <= oracles.ORACLES[name].ulps[dtype is np.float64], where
-
-
-@BOTH
-@pytest.mark.parametrize("dtype", [np.float32, np.float64], ids=["float32", "float64"])
-@pytest.mark.parametrize("name", sorted(BUILTINS))
-def test_builtins_at_special_values(
-    name: str, dtype: type[np.floating[Any]], options: MappingOptions
-) -> None:
-    rows = np.array(oracles.SPECIAL[name], np.float64).astype(dtype)
-    rows = np.repeat(rows, 9, axis=0)  # enough for all lanes
-    results = builtin(name, [np.ascontiguousarray(c) for c in rows[:, :-1].T], options)
-    expected = rows[:, -1]
-    np.testing.assert_array_max_ulp(results, expected, 1)
-    zero = expected == 0
-    assert (np.signbit(results) == np.signbit(expected))[zero].all(), results

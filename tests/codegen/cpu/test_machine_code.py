@@ -5,23 +5,18 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-import numpy as np
 import pytest
-from cpu_kernels import Array, plain, sized_of
 from nests import NARROW, WIDE, sized
-from program_builder import numpy_type
 
 from tcl.codegen.cpu.emit.emit import emit_program
 from tcl.codegen.cpu.object_code.compile import assembly
-from tcl.codegen.cpu.run.kernel import compile_cpu
-from tcl.codegen.devices.cpu import CpuProfile, host_cpu
+from tcl.codegen.devices.cpu import CpuProfile
 from tcl.codegen.options.options import MappingOptions
 from tcl.codegen.schedule.cpu import schedule
 from tcl.grammar.ranges.sized import SizedDef
 
 AVX2 = replace(NARROW, name="x86-64-v3", features="+avx2,+fma")
 AVX512 = replace(WIDE, name="x86-64-v4", features="+avx2,+fma,+avx512f,+avx512vl")
-COPY = "def f({0}(M, N) A) -> (O) {{ O(m, n) = A(m, n) }}"
 GROUPED = (
     "float(G, C, H, W) I, float(G, F, C, 3, 3) W1) -> (O) "
     "{ O(g, f, h, w) +=! I(g, c, h + kh, w + kw) * W1(g, f, c, kh, kw) }"
@@ -60,26 +55,3 @@ def test_a_part_of_a_vector_is_written(device: CpuProfile) -> None:
         assert masked == (device is AVX512)
         assert bool(re.search("store <4 x float>", text)) == (not masked)
         assert bool(re.search("store <2 x float>", text)) == (not masked)
-
-
-@pytest.mark.parametrize("name", ["int8", "bool", "float16", "bfloat16", "float32", "float64"])
-@pytest.mark.parametrize("lanes", [4, 16])
-def test_nothing_behind_a_part_is_touched(name: str, lanes: int) -> None:
-    """Also as machines without masks write it."""
-    device = replace(host_cpu(), features="", threads=1)
-    for columns in {1, 2, 3, lanes // 2 + 1, lanes - 1, lanes, lanes + 1}:
-        a: Array = np.random.default_rng(columns).integers(0, 5, (lanes + 3, columns))
-        a = a.astype(numpy_type(name))
-        for lane in (0, 1):
-            options = (
-                MappingOptions().vectorize(lanes, lane).register(*((1, 16) if lane == 0 else ()))
-            )
-            backing = np.full((a.shape[0], columns + 5), 1, a.dtype)
-            expected = backing.copy()
-            expected[:, 2:-3] = a
-            kernel = compile_cpu(
-                sized_of(COPY.format(name), a), options,
-                strides={"O": backing.strides}, device=device,
-            )  # fmt: skip
-            kernel([a], [backing[:, 2:-3]])
-            np.testing.assert_array_equal(plain(backing), plain(expected), err_msg=str(columns))

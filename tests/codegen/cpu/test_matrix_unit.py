@@ -10,26 +10,25 @@ from typing import Any
 
 import numpy as np
 import pytest
-from comparing import check_equal, outputs_of
+from comparing import check_cpu, check_equal, expected_of, outputs_of
 from cpu_kernels import fenced, fenced_copy, sized_of
 from loopir_interpreter import interpret
 from matrix_unit import (
     EMULATING,
     SAPPHIRE_RAPIDS,
-    checked,
     random_array,
     random_options,
     random_work,
     text_of,
 )
 from nests import WIDE
+from sampling import swept
 
 from tcl.codegen.cpu.emit.emit import emit_program
 from tcl.codegen.cpu.object_code.compile import assembly
 from tcl.codegen.cpu.run.kernel import compile_cpu
 from tcl.codegen.options.nest_options import NestOptions
 from tcl.codegen.options.options import MappingOptions
-from tcl.codegen.reference import compile_reference
 from tcl.codegen.schedule.cpu import plan, schedule, stages
 from tcl.common.errors import OptionsError
 
@@ -46,32 +45,18 @@ TWO_BY_TWO = NestOptions(
 )
 
 
-def several(seed: int, count: int) -> None:
-    """So many options for one def."""
+@pytest.mark.parametrize("seed", swept(range(5), range(1000, 1250)))
+def test_random_defs_and_options(seed: int) -> None:
+    """Several options for one def."""
     rng = random.Random(f"matrix unit {seed}")
     text, inputs, mma = random_work(rng)
     sized = sized_of(text, *inputs)
-    expected = outputs_of(sized)
-    compile_reference(sized)(inputs, expected)
-    for _ in range(count):
-        options, outputs = random_options(rng, sized, mma), outputs_of(sized)
+    expected = expected_of(sized, inputs)
+    for _ in range(3 if seed < 1000 else 8):
+        options = random_options(rng, sized, mma)
         device = replace(EMULATING, threads=rng.choice([1, 1, 3]))
-        kernel = compile_cpu(sized, options, device=device)
+        kernel = check_cpu(sized, inputs, options, device, expected)
         assert "llvm.x86.tdp" in kernel.llvm, options
-        kernel(inputs, outputs)
-        check_equal(sized, outputs, expected, str(options))
-
-
-@pytest.mark.parametrize("seed", range(5))
-def test_random_defs_and_options(seed: int) -> None:
-    several(seed, 3)
-
-
-@pytest.mark.slow
-def test_random_defs_and_options_in_full() -> None:
-    """2,000 pairs."""
-    for seed in range(250):
-        several(1000 + seed, 8)
 
 
 @pytest.mark.parametrize("types", [("int8", "uint8"), ("bfloat16", "bfloat16")])
@@ -84,8 +69,7 @@ def test_nothing_is_touched_beyond_the_arrays(types: tuple[str, str]) -> None:
         inputs.append(rng.integers(0, 100, shape).astype(stored))
     sized = sized_of(text, *inputs)
     own = replace(TWO_BY_TWO, dot=(0, 0, 2 if "bfloat16" in types else 4))
-    expected = outputs_of(sized)
-    compile_reference(sized)(inputs, expected)
+    expected = expected_of(sized, inputs)
     kernel = compile_cpu(sized, MappingOptions(nests=(own,)), device=EMULATING)
     for after in (True, False):
         output = fenced((37, 35), np.float32 if "bfloat16" in types else np.int32, after)
@@ -206,7 +190,7 @@ def test_a_product_of_bfloat16_that_is_summed_up_in_float() -> None:
     text += "{ C(m, n) +=! A(m, k) * B(k, n) }"
     rng = random.Random(5)
     inputs = [random_array(rng, shape, "bfloat16") for shape in ((40, 90), (90, 50))]
-    kernel = checked(sized_of(text, *inputs), inputs, MappingOptions("mlp"))
+    kernel = check_cpu(sized_of(text, *inputs), inputs, MappingOptions("mlp"), EMULATING)
     assert "llvm.x86.tdpbf16ps" in kernel.llvm
 
 
@@ -226,4 +210,4 @@ def test_what_is_chosen_gives_what_the_reference_gives() -> None:
     rng = random.Random("chosen")
     for _ in range(3):
         text, inputs, _ = random_work(rng)
-        checked(sized_of(text, *inputs), inputs, MappingOptions("mlp"))
+        check_cpu(sized_of(text, *inputs), inputs, MappingOptions("mlp"), EMULATING)

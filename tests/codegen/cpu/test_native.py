@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import gc
 import mmap
 import os
@@ -16,12 +15,10 @@ import numpy as np
 import pytest
 import team_kernels as bodies
 from cpu_kernels import LANES, MATMUL, sized_of
-from team_kernels import kernel
+from team_kernels import Caller, kernel
 
-from tcl.codegen.cpu.abi import apart
 from tcl.codegen.cpu.run.kernel import compile_cpu
-from tcl.codegen.cpu.run.launch import Launcher, address_of
-from tcl.codegen.cpu.run.native import NativeEntry, returning
+from tcl.codegen.cpu.run.native import returning
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="needs POSIX memory and threads")
 
@@ -43,22 +40,6 @@ def _together() -> Iterator[None]:
     bodies.keep_together(False)
 
 
-class Caller:
-    """What a user of an entry does."""
-
-    def __init__(self, launcher: Launcher, entry: NativeEntry | None = None) -> None:
-        self.entry = entry or NativeEntry(launcher)
-        type_ = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p)
-        self.function = type_(self.entry.address)
-
-    def __call__(self, *arrays: Array) -> None:
-        addresses = (ctypes.c_uint64 * len(arrays))(*map(address_of, arrays))
-        error = (ctypes.c_int64 * 2)()
-        status = self.function(addresses, error)
-        if status:
-            raise self.entry.error(status, *error)
-
-
 def words(*values: int) -> Array:
     return np.array(values, np.int64)
 
@@ -69,7 +50,7 @@ def test_a_def() -> None:
     call = Caller(compile_cpu(sized_of(MATMUL, a, b), LANES).launcher)
     for _ in range(3):
         out = np.full((4, 16), np.nan, np.float32)
-        call(a, b, out)
+        call([a, b, out])
         np.testing.assert_array_equal(out, a @ b)
 
 
@@ -79,12 +60,12 @@ def test_outputs_that_no_caller_passes_have_memory_of_their_own() -> None:
     launcher = compile_cpu(sized, LANES).launcher
     whole = Caller(launcher)
     expected = [np.empty(s, np.float32) for s in ((5, 70), (5,), (5,))]
-    whole(a, *expected)
+    whole([a, *expected])
     for places in ((0,), (2,), (2, 0), (1, 2)):
         call = Caller(launcher, returning(launcher, sized, places))
         for _ in range(3):
             found = [np.full_like(expected[k], np.nan) for k in places]
-            call(a, *found)
+            call([a, *found])
             for k, each in zip(places, found, strict=True):
                 np.testing.assert_array_equal(each, expected[k])
 
@@ -95,34 +76,8 @@ def test_several_kernels_keep_apart() -> None:
     for _ in range(2):
         for call, threads in zip(calls, (1, 3, 2), strict=True):
             out = np.zeros(4, np.int64)
-            call(out)
+            call([out])
             assert out.tolist() == [threads] * threads + [0] * (4 - threads)
-
-
-@pytest.mark.parametrize("threads", [1, 2, 5])
-def test_threads_meet_in_memory_that_is_clear_at_first(threads: int) -> None:
-    meet = Caller(kernel(bodies.MEET, 3, threads=threads, regions=50))
-    count = Caller(kernel(bodies.COUNT, 2, threads=threads, regions=3))
-    for k in range(1, 4):
-        out, wrong = np.zeros(9, np.int64), words(0)
-        meet(words(50, 9), out, wrong)
-        assert (out == 50).all() and wrong[0] == 0
-        counted = np.zeros(1001, np.int64)
-        for _ in range(k):
-            count(words(1000), counted)
-        assert (counted[:1000] == k).all() and counted[1000] == 0
-
-
-@pytest.mark.parametrize("threads", [1, 2, 5])
-@pytest.mark.parametrize("size", [64, 1000])
-def test_private_scratch(threads: int, size: int) -> None:
-    private = Caller(
-        kernel(bodies.PRIVATE, 2, threads=threads, scratch=(((size,), "uint8", True),))
-    )
-    for _ in range(3):
-        out = np.zeros(threads, np.int64)
-        private(words(apart(size)), out)
-        assert out.tolist() == list(range(1, threads + 1))
 
 
 ADDRESSES = """
@@ -144,19 +99,10 @@ ADDRESSES = """
 def test_scratch_and_team_lie_on_lines_of_their_own() -> None:
     scratch = (((3, 5), "float32", False), ((7,), "uint8", True))
     out = words(0, 0, 0)
-    Caller(kernel(ADDRESSES, 1, threads=1, regions=2, scratch=scratch))(out)
+    Caller(kernel(ADDRESSES, 1, threads=1, regions=2, scratch=scratch))([out])
     shared, private, team = out.tolist()
     assert shared % 64 == private % 64 == team % 64 == 0
     assert private - shared == 64 and shared - team > 0
-
-
-@pytest.mark.parametrize("threads", [1, 2, 5])
-def test_the_first_thread_that_failed_is_reported(threads: int) -> None:
-    fail = Caller(kernel(bodies.FAIL, 1, threads=threads))
-    for first in range(threads):
-        with pytest.raises(IndexError, match=f"index {first} is"):
-            fail(words(first))
-        fail(words(threads))  # and the next call knows nothing of it
 
 
 def test_the_error_is_the_one_of_calls_from_python() -> None:
@@ -166,7 +112,7 @@ def test_the_error_is_the_one_of_calls_from_python() -> None:
     with pytest.raises(IndexError) as expected:
         launcher((table, index, out))
     with pytest.raises(IndexError) as found:
-        Caller(launcher)(table, index, out)
+        Caller(launcher)([table, index, out])
     assert str(found.value) == str(expected.value)
     assert "index -3 is out of range for dimension 0 of tensor T" in str(found.value)
 
@@ -183,15 +129,15 @@ def test_eight_python_threads_at_once(threads: int) -> None:
         barrier.wait()
         for _ in range(200):
             out = np.zeros(threads, np.int64)
-            private(words(640), out)  # beside another call on one thread, so [1] or [1, 2]
+            private([words(640), out])  # beside another call on one thread, so [1] or [1, 2]
             if out.tolist() not in ([1, 2][:threads], [1, 0][:threads]):
                 wrong.append(out)
             try:
-                fail(words(0))
+                fail([words(0)])
                 wrong.append("no error")
             except IndexError:
                 pass
-            fail(words(threads))
+            fail([words(threads)])
 
     workers = [threading.Thread(target=work) for _ in range(SLOTS + 2)]
     for worker in workers:
@@ -206,7 +152,7 @@ def test_a_call_within_more_calls_than_slots() -> None:
     wait = Caller(kernel(bodies.WAIT, 2, threads=1))
     go_on, outs = words(0), np.zeros(SLOTS + 3, np.int64)
     workers = [
-        threading.Thread(target=lambda k=k: wait(go_on, outs[k : k + 1])) for k in range(len(outs))
+        threading.Thread(target=wait, args=([go_on, outs[k : k + 1]],)) for k in range(len(outs))
     ]
     for worker in workers:
         worker.start()
@@ -218,55 +164,12 @@ def test_a_call_within_more_calls_than_slots() -> None:
     assert outs.tolist() == [1] * len(outs)
 
 
-def test_softmax_with_scratch_in_threads() -> None:
-    """A whole def whose statements run on the pool, from several callers."""
-    array = np.random.default_rng(1).normal(size=(64, 300)).astype(np.float32)
-    launcher = compile_cpu(sized_of(SOFTMAX, array), LANES).launcher
-    call = Caller(launcher)
-    expected = [np.empty((64, 300), np.float32), np.empty(64, "f"), np.empty(64, "f")]
-    launcher((array, *expected))
-    wrong: list[int] = []
-
-    def work() -> None:
-        for _ in range(20):
-            out = [np.full_like(e, np.nan) for e in expected]
-            call(array, *out)
-            wrong.extend(
-                k for k in range(3) if not np.allclose(out[k], expected[k], rtol=1e-5, atol=0)
-            )
-
-    workers = [threading.Thread(target=work) for _ in range(4)]
-    for worker in workers:
-        worker.start()
-    for worker in workers:
-        worker.join()
-    assert not wrong
-
-
 def test_no_memory_is_an_error() -> None:
     huge = Caller(kernel(bodies.WHO, 1, threads=1, scratch=(((1 << 60,), "float32", False),)))
     out = words(0, 0)
     with pytest.raises(MemoryError, match="on the way"):
-        huge(out)
+        huge([out])
     assert out.tolist() == [0, 0]
-
-
-def test_a_child_that_was_forked_goes_on() -> None:
-    scratch = (((64,), "uint8", True),)
-    private = Caller(kernel(bodies.PRIVATE, 2, threads=2, scratch=scratch))
-    out = np.zeros(2, np.int64)
-    private(words(64), out)
-    child = os.fork()
-    if child == 0:
-        code = 1
-        try:
-            out[:] = 0
-            bodies.keep_together()
-            private(words(64), out)
-            code = 0 if out.tolist() == [1, 2] else 2
-        finally:
-            os._exit(code)
-    assert os.waitpid(child, 0)[1] == 0
 
 
 def test_the_launcher_lives_as_long_as_the_entry() -> None:
@@ -275,7 +178,7 @@ def test_the_launcher_lives_as_long_as_the_entry() -> None:
     del launcher
     gc.collect()
     out = words(0, 0)
-    entry(out)
+    entry([out])
     assert out.tolist() == [1, 0]
     gone = weakref.ref(entry.entry)
     del entry
@@ -290,9 +193,9 @@ def test_entries_that_are_gone_keep_no_memory() -> None:
 
     def use(times: int) -> int:
         for _ in range(times):
-            Caller(launcher)(words(0, 0))
+            Caller(launcher)([words(0, 0)])
             with pytest.raises(IndexError):
-                fail(words(0))
+                fail([words(0)])
         gc.collect()
         with open("/proc/self/statm") as file:  # address space: nobody touches the scratch
             return int(file.read().split()[0]) * mmap.PAGESIZE

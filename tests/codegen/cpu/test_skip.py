@@ -8,21 +8,18 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from comparing import check_equal, outputs_of
+from comparing import check_cpu, check_interpreted, expected_of
 from cpu_kernels import Array, accepted, random_options, sized_of
-from loopir_interpreter import interpret
 from nests import ARM, NARROW, WIDE
 from sampling import sampled
 
 from tcl.codegen.common.dtypes import numpy_dtype
-from tcl.codegen.cpu.run.kernel import compile_cpu
 from tcl.codegen.devices.cpu import CpuProfile, host_cpu
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.printer import show
 from tcl.codegen.loopir.walk import statements, walk
 from tcl.codegen.options.nest_options import NestOptions
 from tcl.codegen.options.options import MappingOptions
-from tcl.codegen.reference import compile_reference
 from tcl.codegen.schedule.cpu import plan, schedule
 from tcl.common.errors import OptionsError
 from tcl.grammar.ranges.sized import SizedDef
@@ -74,19 +71,12 @@ def check(
     one by one."""
     options = MappingOptions()
     options = chosen if isinstance(chosen, MappingOptions) else options.with_nest(0, chosen)
-    expected = outputs_of(sized)
-    with np.errstate(all="ignore"):
-        compile_reference(sized)(inputs, expected)
-    assert listed(schedule(sized, options, host_cpu())), options
-    actual = outputs_of(sized)
-    compile_cpu(sized, options, device=replace(host_cpu(), threads=3))(inputs, actual)
-    check_equal(sized, actual, expected, str(options))
-    again = outputs_of(sized)
-    names = [t.name for t in (*sized.checked.inputs, *sized.checked.outputs)]
-    arrays = dict(zip(names, [*inputs, *again], strict=True))
-    interpret(schedule(sized, options, host_cpu()), arrays)
-    check_equal(sized, again, expected, f"{options} interpreted")
-    return actual
+    program = schedule(sized, options, host_cpu())
+    assert listed(program), options
+    check_interpreted(sized, inputs, program, f"{options}")
+    expected = expected_of(sized, inputs)
+    check_cpu(sized, inputs, options, replace(host_cpu(), threads=3), expected)
+    return expected
 
 
 CASES = [

@@ -7,15 +7,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from comparing import check_equal, outputs_of
+from comparing import check_cpu
 from cpu_kernels import Array, sized_of
 
-from tcl.codegen.cpu.run.kernel import compile_cpu
 from tcl.codegen.devices.cpu import host_cpu
 from tcl.codegen.loopir.lower import lower
 from tcl.codegen.options.nest_options import NestOptions
 from tcl.codegen.options.options import DEFAULT, MappingOptions
-from tcl.codegen.reference import compile_reference
 from tcl.codegen.schedule.cpu import plan
 from tcl.common.errors import OptionsError
 from tcl.tuner.space.cpu.mapping import MappingSpace
@@ -34,11 +32,7 @@ def nests(text: str, *inputs: Array, threads: int, options: MappingOptions = DEF
 
 
 def compare(text: str, options: MappingOptions, threads: int, *inputs: Array) -> None:
-    sized = sized_of(text, *inputs)
-    actual, expected = outputs_of(sized), outputs_of(sized)
-    compile_reference(sized, jit=False)(inputs, expected)
-    compile_cpu(sized, options, device=device(threads))(inputs, actual)
-    check_equal(sized, actual, expected, f"{options} on {threads} threads")
+    check_cpu(sized_of(text, *inputs), inputs, options, device(threads))
 
 
 @pytest.mark.parametrize(("parts", "threads"), [(2, 2), (3, 1), (5, 3)])

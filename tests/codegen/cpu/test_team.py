@@ -7,20 +7,22 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import pytest
 import team_kernels as bodies
 from places import SUPPORT
-from team_kernels import kernel
+from team_kernels import Caller, kernel
 
+import tcl
 from tcl.codegen.common.envelope import seal
 from tcl.codegen.cpu.abi import apart
 from tcl.codegen.cpu.object_code import load
 from tcl.codegen.cpu.object_code.kernel_code import KernelCode
+from tcl.codegen.cpu.run.launch import Launcher
 from tcl.codegen.cpu.runtime import thread_pool as team
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="needs POSIX threads")
@@ -106,22 +108,29 @@ def test_workers_that_slept_are_woken() -> None:
         assert who(3).tolist() == [3, 3, 3, 0]
 
 
+each_way = pytest.mark.parametrize("way", [lambda made: made, Caller], ids=["python", "native"])
+"""As calls from Python are made, and as C functions are called."""
+Way: TypeAlias = Callable[[Launcher], Callable[[Sequence[Array]], object]]
+
+
+@each_way
 @pytest.mark.parametrize("threads", COUNTS)
-def test_work_is_shared(threads: int) -> None:
+def test_work_is_shared(threads: int, way: Way) -> None:
     """Counters are 0 when a call begins: also in calls on one thread, and with several regions."""
     count = 10_000
     for regions in (1, 3):
-        share = kernel(bodies.COUNT, 2, threads=threads, regions=regions)
+        share = way(kernel(bodies.COUNT, 2, threads=threads, regions=regions))
         out = np.zeros(count + 1, np.int64)
         for k in range(1, 6):
             share([words(count), out])
             assert (out[:count] == k).all() and out[count] == 0
 
 
+@each_way
 @pytest.mark.parametrize("threads", COUNTS)
-def test_threads_meet(threads: int) -> None:
+def test_threads_meet(threads: int, way: Way) -> None:
     regions, count = 300, 20
-    meet = kernel(bodies.MEET, 3, threads=threads, regions=regions)
+    meet = way(kernel(bodies.MEET, 3, threads=threads, regions=regions))
     for together in (True, False):
         bodies.keep_together(together)
         for _ in range(20):
@@ -137,20 +146,22 @@ def test_without_regions_there_is_one_thread() -> None:
     assert alone.threads == 1 and out.tolist() == [1, 0, 0, 0]
 
 
-@pytest.mark.parametrize("threads", [2, 5])
-def test_the_first_thread_that_failed_is_reported(threads: int) -> None:
-    fail = kernel(bodies.FAIL, 1, threads=threads)
+@each_way
+@pytest.mark.parametrize("threads", [1, 2, 5])
+def test_the_first_thread_that_failed_is_reported(threads: int, way: Way) -> None:
+    fail = way(kernel(bodies.FAIL, 1, threads=threads))
     for first in range(threads):
         with pytest.raises(IndexError, match=f"index {first} is"):
             fail([words(first)])
         fail([words(threads)])  # and the next call knows nothing of it
 
 
+@each_way
 @pytest.mark.parametrize("threads", [1, 2, 5])
 @pytest.mark.parametrize("size", [64, 1000])
-def test_private_memory(threads: int, size: int) -> None:
+def test_private_memory(threads: int, size: int, way: Way) -> None:
     scratch = (((size,), "uint8", True),)
-    private = kernel(bodies.PRIVATE, 2, threads=threads, scratch=scratch)
+    private = way(kernel(bodies.PRIVATE, 2, threads=threads, scratch=scratch))
     for _ in range(5):
         out = np.zeros(threads, np.int64)
         private([words(apart(size)), out])
@@ -195,8 +206,9 @@ def test_calls_run_alone_while_cores_are_busy_with_other_things() -> None:
     assert any(any(together(0, 0.5)) for _ in range(40))
 
 
-def test_many_python_threads() -> None:
-    share, wrong = kernel(bodies.COUNT, 2, threads=3), []
+@each_way
+def test_many_python_threads(way: Way) -> None:
+    share, wrong = way(kernel(bodies.COUNT, 2, threads=3)), []
 
     def work() -> None:
         for _ in range(300):
@@ -214,9 +226,10 @@ def test_many_python_threads() -> None:
     assert not wrong
 
 
-def test_a_forked_child_computes() -> None:
+@each_way
+def test_a_forked_child_computes(way: Way) -> None:
     assert who(3).tolist() == [3, 3, 3, 0]
-    share = kernel(bodies.COUNT, 2, threads=3)
+    share = way(kernel(bodies.COUNT, 2, threads=3))
     share([words(5), np.zeros(5, np.int64)])  # a frame that the child finds
 
     def work() -> bool:
@@ -404,3 +417,17 @@ def test_fork_while_the_pool_is_being_made() -> None:
     with team._process.lock, load._sessions.lock:
         assert in_child(lambda: team._process.lock.acquire(blocking=False))
         assert in_child(lambda: who(2).tolist() == [2, 2, 0])
+
+
+@pytest.mark.parametrize("threads", COUNTS)
+def test_a_subscript_out_of_range_in_any_thread(threads: int) -> None:
+    text = "def lut(float(R, D) T, int32(N) I) -> (O) { O(n, d) = T(I(n), d) }"
+    table, n = np.ones((10, 512), np.float32), 2000
+    executor = tcl.compile(text, "lut", "mlp", table, np.zeros(n, np.int32), threads=threads)
+    assert executor.threads == threads
+    for place in (0, n // 2, n - 1):
+        rows = np.full(n, 9, np.int32)
+        assert executor(table, rows).sum() == n * 512  # type: ignore[union-attr]
+        rows[place] = 10
+        with pytest.raises(IndexError, match="index 10 is out of range for dimension 0"):
+            executor(table, rows)

@@ -23,7 +23,7 @@ from tcl.codegen.options.options import MappingOptions
 TYPES = ["int8", "uint16", "int32", "int64", "float16", "bfloat16", "float32", "float64", "bool"]
 TURNED = "def f({0}(M, N) A) -> (O) {{ O(n, m) = A(m, n) }}"
 PRODUCT = "def f({0}(M, K) A, {0}(N, K) B) -> ({1}(M, N) C) {{ C(m, n) +=! A(m, k) * B(n, k) }}"
-DEPTH, COLUMNS = 2, 1
+COLUMNS = 1
 _T = TypeVar("_T")
 
 

@@ -310,19 +310,6 @@ def test_erf_in_float64() -> None:
 # Values that have to be exact, and special ones.
 
 
-@pytest.mark.parametrize("real", ["float", "double"])
-def test_special_values(real: str) -> None:
-    dtype = np.float32 if real == "float" else np.float64
-    for name in sorted(vector_math.FORMULAS[real]):
-        rows: Any = np.array(oracles.SPECIAL[name], np.float64).astype(dtype)
-        arguments = [np.ascontiguousarray(c) for c in rows[:, :-1].T]
-        for width, got in zip((1, 16), evaluate(name, arguments, (1, 16)), strict=True):
-            np.testing.assert_array_max_ulp(got, rows[:, -1], 1)
-            zeros = rows[:, -1] == 0
-            signs = np.signbit(got) == np.signbit(rows[:, -1])
-            assert signs[zeros].all(), f"{name}, {width} lanes"
-
-
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_whole_powers_are_exact(dtype: type[np.floating[Any]]) -> None:
     n = np.arange(-126, 128).astype(dtype)

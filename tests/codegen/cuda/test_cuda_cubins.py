@@ -9,10 +9,11 @@ import time
 from collections.abc import Iterator
 
 import pytest
-from cuda_checks import DEVICES, FILES, definitions, example_sizes, sized_for
+from cuda_checks import DEVICES, example_sizes
 from cuda_modules import needs_nvrtc
 from cuda_options import random_gpu_options
 
+from examples import NAMES, definitions, sized_for
 from tcl.arrays.annotations import parse_sizes, read_annotations
 from tcl.bench.rows import SUITE, Row
 from tcl.codegen.cuda.emit.emit import emit_module
@@ -25,7 +26,7 @@ from tcl.grammar.ranges.sized import SizedDef
 pytestmark = needs_nvrtc
 PRESETS = ("naive", "pointwise", "mlp")
 RANDOM = 20
-each_file = pytest.mark.parametrize("file", FILES)
+each_file = pytest.mark.parametrize("file", NAMES)
 
 
 def check(module: CudaModule, device: GpuProfile, what: str, *, spills: bool) -> float:
@@ -56,7 +57,7 @@ def predict_rows() -> Iterator[tuple[str, SizedDef]]:
 def test_presets_become_cubins(file: str, name: str) -> None:
     """For one architecture each, in turn, so that all are taken."""
     for number, (entry, checked) in enumerate(definitions(file).items()):
-        device = DEVICES[(number + PRESETS.index(name) + FILES.index(file)) % len(DEVICES)]
+        device = DEVICES[(number + PRESETS.index(name) + NAMES.index(file)) % len(DEVICES)]
         sized = sized_for(checked, example_sizes(file, entry))
         module = emit_module(sized, MappingOptions(name), device)
         check(module, device, f"{file}.{entry} {name}", spills=False)
@@ -91,21 +92,9 @@ def test_all_become_cubins_for_all_architectures(file: str) -> None:
 
 
 @pytest.mark.slow
-def test_times_of_the_suites_cubins() -> None:
-    """Prints how long the suite takes to compile at the sizes at which it is measured."""
-    for device in DEVICES:
-        seconds = [
-            check(emit_module(s, MappingOptions(preset), device), device, name, spills=True)
-            for name, s in predict_rows()
-            for preset in PRESETS
-        ]
-        print(f"\n{device.architecture}: median {statistics.median(seconds):.3f} s per CUBIN")
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize("device", DEVICES, ids=lambda d: d.architecture)
 def test_all_sizes_of_the_examples_spill_nothing(device: GpuProfile) -> None:
-    for file in FILES:
+    for file in NAMES:
         for entry, checked in definitions(file).items():
             for label in read_annotations(checked).sizes:
                 sized = sized_for(checked, dict(parse_sizes(label, checked)))

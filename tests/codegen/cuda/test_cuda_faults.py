@@ -117,6 +117,15 @@ FAULTS = {
     "the guard of the reduction": Fault(
         sums, r"if \((\w+) < 100\)", r"if (\1 < 128)", "out of bounds: .* of A"
     ),
+    "a barrier that some skip": Fault(
+        sums, BARRIER, "if (threadIdx.x < 32) __syncthreads();", "divergent|race"
+    ),
+    "a panel in the place of another": Fault(
+        lambda: product((2, 2)), r"shared \+ \d+", "shared", "", skipped=1
+    ),
+    "results of two threads in one place": Fault(
+        product, r"C\[m \* 35 \+ n\w*\]", "C[m * 35]", "race: .* of C"
+    ),
     "one thread alone writes a sum": Fault(
         sums, r"if \(threadIdx.x == 0\)", "if (threadIdx.x < 2)", "race: .* of C"
     ),

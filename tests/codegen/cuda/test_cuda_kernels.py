@@ -7,13 +7,14 @@ accesses out of bounds and misaligned ones. CI takes a sample of the options.
 from __future__ import annotations
 
 import random
-import time
 from collections.abc import Iterator
 
 import pytest
-from cuda_checks import FILES, Case, case_of, check_cases, definitions, example_work
+from cuda_checks import Case, case_of, check_cases, example_work
 from cuda_options import random_gpu_options, space_options
+from sampling import sampled, swept
 
+from examples import NAMES, definitions
 from tcl.bench.rows import SUITE
 from tcl.codegen.cuda.emulator import why_not
 from tcl.codegen.devices.gpu import H200, T4
@@ -26,19 +27,19 @@ PRESETS = ("naive", "pointwise", "mlp")
 LARGER = 6_000
 """Points of a def, about, with several blocks, tiles and edges."""
 LARGEST = 60_000
-RANDOM = 20
-each_file = pytest.mark.parametrize("file", FILES)
+MANY = [(most, 20) for most in (0, LARGER, LARGEST)]
+each_file = pytest.mark.parametrize("file", NAMES)
 
 
 def presets(file: str, most: int, each: bool = True, turn: int = 0) -> Iterator[Case]:
     """All presets of each def, or the one whose turn it is."""
-    for position, entry in enumerate(definitions(file), FILES.index(file) + turn):
+    for position, entry in enumerate(definitions(file), NAMES.index(file) + turn):
         work = example_work(file, entry, most)
         names = PRESETS if each else (PRESETS[position % len(PRESETS)],)
         yield from (case_of(work, MappingOptions(name)) for name in names)
 
 
-def sampled(file: str, most: int, count: int) -> Iterator[Case]:
+def drawn(file: str, most: int, count: int) -> Iterator[Case]:
     """Random options, every other time from the space that is searched, on devices with
     asynchronous copies and without."""
     for position, entry in enumerate(definitions(file)):
@@ -56,10 +57,10 @@ def test_the_suite_is_among_the_examples() -> None:
     assert all(row.entry in definitions(row.file) for row in SUITE)
 
 
-@pytest.mark.parametrize("each", [False, pytest.param(True, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("most", swept([0], [LARGEST]))
 @each_file
-def test_presets_agree_with_the_reference(file: str, each: bool) -> None:
-    check_cases(presets(file, 0, each, turn=1)).none()
+def test_presets_agree_with_the_reference(file: str, most: int) -> None:
+    check_cases(presets(file, most, each=most == LARGEST, turn=1)).none()
 
 
 @each_file
@@ -67,23 +68,7 @@ def test_a_preset_agrees_on_larger_sizes(file: str) -> None:
     check_cases(presets(file, LARGER, each=False), ("random",)).none()
 
 
+@pytest.mark.parametrize(("most", "count"), sampled([(0, 1), *MANY], 4))
 @each_file
-def test_random_options_agree_with_the_reference(file: str) -> None:
-    check_cases(sampled(file, 0, 1)).none()
-
-
-@pytest.mark.slow
-@each_file
-def test_presets_agree_in_every_order_on_the_largest_sizes(file: str) -> None:
-    check_cases(presets(file, LARGEST)).none()
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("most", [0, LARGER, LARGEST])
-@each_file
-def test_many_random_options_agree_with_the_reference(file: str, most: int) -> None:
-    start = time.perf_counter()
-    found = check_cases(sampled(file, most, RANDOM))
-    seconds = time.perf_counter() - start
-    print(f"\n{file}, {most} points: {found.cases} kernels in {seconds:.0f} s")
-    found.none()
+def test_random_options_agree_with_the_reference(file: str, most: int, count: int) -> None:
+    check_cases(drawn(file, most, count)).none()

@@ -4,19 +4,22 @@ means the same."""
 from __future__ import annotations
 
 import random
-import warnings
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
 import pytest
-from cuda_checks import FILES, definitions, points_of, sized_for
+from comparing import sized_of as sized_of_program
 from cuda_checks import example_sizes as sizes_of
+from cuda_checks import points_of
 from cuda_options import random_gpu_options
 from interpreted_stages import check_stages
+from nests import sized as sized_of
+from sampling import swept
 from strategies import random_program
 
+from examples import NAMES, definitions, sized_for
 from tcl.arrays.annotations import parse_sizes, read_annotations
 from tcl.codegen.devices.cpu import host_cpu
 from tcl.codegen.devices.gpu import H200, T4
@@ -26,19 +29,10 @@ from tcl.codegen.schedule.cpu import schedule as schedule_cpu
 from tcl.codegen.schedule.gpu import schedule, stages
 from tcl.common.errors import NoNestError, OptionsError
 from tcl.grammar.check.definitions import check
-from tcl.grammar.ranges.inference import infer
-from tcl.grammar.ranges.sized import SizedDef
 
 MATMUL = "def f(float(M, K) A, float(K, N) B) -> (C) { C(m, n) +=! A(m, k) * B(k, n) }"
 TWICE = "def f(float(M, N) A) -> (B, C) { B(m, n) = A(m, n)\n C(m) +=! B(m, n) }"
 LUT = "def f(float(N) A, int32(B) I) -> (C) { C(b) = A(I(b)) }"
-
-
-def sized_of(text: str, **shapes: tuple[int, ...]) -> SizedDef:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        (checked,) = check(text).values()
-    return infer(checked, shapes)
 
 
 PRODUCT = sized_of(MATMUL, A=(64, 64), B=(64, 64))
@@ -169,11 +163,11 @@ def test_a_reduction_has_as_many_parts_as_were_asked_for() -> None:
             schedule(sized, MappingOptions().with_nest(0, NestOptions(split=(parts,))), H200)
 
 
-@pytest.mark.parametrize("file", FILES)
+@pytest.mark.parametrize("file", NAMES)
 def test_choices_for_all_nests_are_left_off_where_they_cannot_be(file: str) -> None:
     """Nests are joined that can be, operands staged that can be; and what a preset chooses gives
     way to what is asked for. What no nest can have is refused."""
-    start = MappingOptions(("naive", "pointwise", "mlp")[FILES.index(file) % 3])
+    start = MappingOptions(("naive", "pointwise", "mlp")[NAMES.index(file) % 3])
     asked = (
         *(start.fuse(), start.fuse(False), start.stage(2, 2), start.stage(1), start.buffers(3)),
         *(start.chunk(4), start.threads(16), start.threads(1, 32), start.vectorize(4)),
@@ -192,7 +186,7 @@ def test_choices_for_all_nests_are_left_off_where_they_cannot_be(file: str) -> N
 
 
 def every_size() -> Iterator[tuple[str, str, str]]:
-    for file in FILES:
+    for file in NAMES:
         for entry, checked in definitions(file).items():
             for label in read_annotations(checked).sizes:
                 yield file, entry, label
@@ -216,28 +210,14 @@ def test_whatever_is_drawn_is_honoured_or_refused_in_a_sentence(start: int) -> N
     assert {"stage", "fuse"} <= reasons.keys()
 
 
-def sized_of_program(program: Any) -> SizedDef:
-    return infer(check(program.source)[program.entry], program.shapes)
-
-
 # Every stage means the same.
 
 
-def interpret_stages(seed: int) -> None:
+@pytest.mark.parametrize("seed", swept(range(20), range(1000, 1300)))
+def test_every_stage_means_the_same(seed: int) -> None:
     program = random_program(seed, max_statements=3)
     sized = sized_of_program(program)
     if points_of(sized) > 2000:
         pytest.skip("too many points to interpret")
     options = random_gpu_options(random.Random(seed), sized, H200)
     check_stages(program, sized, seed, stages(sized, options, H200), options)
-
-
-@pytest.mark.parametrize("seed", range(20))
-def test_every_stage_means_the_same(seed: int) -> None:
-    interpret_stages(seed)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("seed", range(1000, 1300))
-def test_every_stage_of_many_programs_means_the_same(seed: int) -> None:
-    interpret_stages(seed)

@@ -10,19 +10,12 @@ from dataclasses import dataclass, replace
 
 import pytest
 from comparing import check_equal
-from cuda_checks import (
-    FILES,
-    Case,
-    Failures,
-    definitions,
-    example_sizes,
-    run_case,
-    sized_for,
-    work_of,
-)
+from cuda_checks import Case, Failures, example_sizes, run_case, work_of
 from cuda_modules import needs_nvrtc
 from cuda_options import random_gpu_options
+from sampling import sampled, swept
 
+from examples import NAMES, definitions, sized_for
 from tcl.arrays.random_inputs import input_shape, random_inputs
 from tcl.codegen.cuda.emit.emit import emit_module
 from tcl.codegen.cuda.emulator import ORDERS, EmulationError, compile_modules, why_not
@@ -102,7 +95,7 @@ def compare(found: Iterable[ForAll]) -> tuple[int, Counter[str]]:
 
 def along() -> Iterator[tuple[str, str, str]]:
     """(file, def, size that varies) of all examples."""
-    for file in FILES:
+    for file in NAMES:
         for name, definition in definitions(file).items():
             for size in definition.sizes:
                 yield file, name, size
@@ -120,17 +113,11 @@ def of_example(file: str, name: str, varying: str) -> Iterator[ForAll]:
 
 
 @emulates
-def test_examples() -> None:
-    cases = [c for each in [*along()][::211] for c in of_example(*each)]
+@pytest.mark.parametrize(("first", "every"), sampled([(0, 211), *((k, 37) for k in range(37))], 38))
+def test_examples(first: int, every: int) -> None:
+    cases = [c for each in [*along()][first::every] for c in of_example(*each)]
     runs, reasons = compare(cases)
-    assert runs > 12, reasons
-
-
-@emulates
-@pytest.mark.slow
-@pytest.mark.parametrize("first", range(0, 37))
-def test_all_examples(first: int) -> None:
-    compare([c for each in [*along()][first::37] for c in of_example(*each)])
+    assert first or runs > 12, reasons
 
 
 TEXTS = (
@@ -180,15 +167,9 @@ def compare_random(seeds: Iterable[int]) -> int:
 
 
 @emulates
-def test_random_options() -> None:
-    assert compare_random(range(9)) > 15
-
-
-@emulates
-@pytest.mark.slow
-@pytest.mark.parametrize("first", range(1000, 1480, 24))
-def test_many_random_options(first: int) -> None:
-    compare_random(range(first, first + 24))
+@pytest.mark.parametrize("first", swept([0], range(1000, 1480, 9)))
+def test_random_options(first: int) -> None:
+    assert compare_random(range(first, first + 9)) > 15 or first
 
 
 MATMUL = TEXTS[0]

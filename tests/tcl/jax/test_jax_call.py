@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import gc
-import os
 import pickle
 import re
 import subprocess
@@ -74,13 +73,6 @@ def test_a_call() -> None:
         np.testing.assert_array_equal(found, product(a, b))
 
 
-def test_in_the_middle_of_a_program() -> None:
-    a, b = values(3, 4), values(4, 5, seed=1)
-
-    program = jax.jit(lambda a, b: mm((a * 2).T.T, b + 1).sum(0) - 1)
-    np.testing.assert_array_equal(program(a, b), product(a * 2, b + 1).sum(0) - 1)
-
-
 def test_transposed_arrays_are_given_row_by_row() -> None:
     """XLA may choose any layout for what it computes itself."""
     a, b = values(4, 3), values(5, 4, seed=1)
@@ -113,22 +105,17 @@ def test_outputs_that_nobody_wants() -> None:
 
 
 @pytest.mark.parametrize(
-    "type_", ["float", "float16", "bfloat16", "int8", "int16", "int32", "uint8", "uint16", "uint32"]
+    "type_",
+    "float float16 bfloat16 int8 int16 int32 uint8 uint16 uint32 bool".split(),
 )
 def test_types(type_: str) -> None:
-    double = tcl.jax.call(f"def f({type_}(N) A) -> (B) {{ B(n) = A(n) + A(n) }}", "f")
+    sign = "||" if type_ == "bool" else "+"
+    double = tcl.jax.call(f"def f({type_}(N) A) -> (B) {{ B(n) = A(n) {sign} A(n) }}", "f")
     dtype = {"float": "float32"}.get(type_, type_)
     array = jnp.arange(20).astype(dtype)
     found = jax.jit(double)(array)
     assert found.dtype == array.dtype
     np.testing.assert_array_equal(found, array + array)
-
-
-def test_bool() -> None:
-    masked = tcl.jax.call("def f(bool(N) A, bool(N) B) -> (C) { C(n) = A(n) && !B(n) }", "f")
-    a, b = jnp.array([True, True, False]), jnp.array([True, False, False])
-    found = masked(a, b)
-    assert found.dtype == bool and found.tolist() == [False, True, False]
 
 
 def test_wide_types_are_refused_until_jax_has_them() -> None:
@@ -506,27 +493,6 @@ def test_a_cache_of_compiled_programs(tmp_path: Path) -> None:
         assert done.stdout.split("\n") == ["[1.0, 1.0, 1.0]", "[2.0, 2.0, 2.0]", ""], done.stderr
         written.append({p.name for p in tmp_path.glob("jit_f-*-cache")})
     assert len(written[0]) == 2 and written[1] == written[0]
-
-
-def test_several_devices() -> None:
-    """XLA gathers what lies on several, unless a program says that each has its part."""
-    code = """
-    import jax, jax.numpy as jnp, numpy as np, tcl
-    from jax.sharding import Mesh, NamedSharding, PartitionSpec as P
-    text = "def mm(float(M, K) A, float(K, N) B) -> (C) { C(m, n) +=! A(m, k) * B(k, n) }"
-    mm, mesh = tcl.jax.call(text, "mm"), Mesh(jax.devices(), ("x",))
-    A, B = jnp.arange(32.0).reshape(8, 4), jnp.ones((4, 5))
-    spread = jax.device_put(A, NamedSharding(mesh, P("x", None)))
-    assert len(spread.devices()) == 4
-    np.testing.assert_array_equal(jax.jit(mm)(spread, B), A @ B)
-    specs = {"in_specs": (P("x", None), P()), "out_specs": P("x", None)}
-    apart = jax.jit(jax.shard_map(mm, mesh=mesh, **specs))(spread, B)
-    np.testing.assert_array_equal(apart, A @ B)
-    assert len(apart.devices()) == 4
-    """
-    flags = {"XLA_FLAGS": "--xla_force_host_platform_device_count=4"}
-    command = [sys.executable, "-c", textwrap.dedent(code)]
-    subprocess.run(command, env={**os.environ, **flags}, check=True, timeout=120)
 
 
 def test_jax_is_imported_when_it_is_asked_for() -> None:

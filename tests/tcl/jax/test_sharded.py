@@ -8,7 +8,7 @@ import sys
 
 CODE = """
 import jax, jax.numpy as jnp, numpy as np, tcl
-from jax.sharding import Mesh, PartitionSpec as P
+from jax.sharding import Mesh, NamedSharding, PartitionSpec as P
 
 mm = tcl.jax.call('''
 def mm(float(M, K) A, float(K, N) B) -> (C) { C(m, n) +=! A(m, k) * B(k, n) }
@@ -86,6 +86,11 @@ both = Mesh(np.reshape(jax.devices(), (1, 2)), ("x", "y"))
 one, other = P("x", None), P(None, "y")
 found = jax.shard_map(mm, mesh=both, in_specs=(one, other), out_specs=P("x", "y"))(A, B[:, :4])
 np.testing.assert_array_equal(found, A @ B[:, :4])
+spread = jax.device_put(A, NamedSharding(mesh, P("x", None)))  # XLA gathers what lies on several
+assert len(spread.devices()) == 2
+np.testing.assert_array_equal(jax.jit(mm)(spread, B), A @ B)
+assert len(apart(mm, halves, P("x"))(spread, B).devices()) == 2
+
 with jax.set_mesh(jax.make_mesh((2,), ("x",))):  # whose axes are part of types
     a, b = jax.reshard(A, P("x")), jax.reshard(B, P())
     np.testing.assert_array_equal(mm(a, b), A @ B)

@@ -70,26 +70,6 @@ def _doubles(T: tc.TC) -> tuple[Any, Any]:
     return double.matmul, double.matmul_grad
 
 
-def test_backward_of_a_convolution_as_one_def() -> None:
-    T = tc.define(CONVOLUTION, tc.make_naive_options_factory())
-    convolution = tc.make_autograd(T.convolution, T.convolution_grad)
-    Conv = torch.nn.Conv2d(4, 6, 1, stride=1)
-    I = torch.randn(3, 4, 7, 5, requires_grad=True)
-    W, Bias = leaves(Conv.weight, Conv.bias)
-    theirs = leaves(I)
-    ref = Conv.forward(theirs[0])
-    for _ in range(2):  # the second time nothing is compiled
-        for each in (I, W, Bias):
-            each.grad = None
-        out = convolution(I, W, Bias)
-        out.sum().backward()
-    tc.assert_almost_equal(ref, out, I, operations=4)
-    ref.sum().backward()
-    torch.testing.assert_close(I.grad, theirs[0].grad)
-    torch.testing.assert_close(W.grad, Conv.weight.grad, rtol=1e-4, atol=1e-4)
-    torch.testing.assert_close(Bias.grad, Conv.bias.grad)
-
-
 def test_backward_of_a_convolution_in_three_kernels() -> None:
     T = tc.define(CONVOLUTION, tc.make_naive_options_factory())
 
@@ -172,20 +152,6 @@ def test_several_outputs() -> None:
     S, P = tc.make_autograd(T.both, T.both_grad)(A)
     (S * P).sum().backward()
     torch.testing.assert_close(A.grad, 6 * A.detach() ** 2)
-
-
-def test_training() -> None:
-    """Gradient descent on a linear model, every product of it a kernel of ours."""
-    T = tc.define(MATMUL, tc.make_naive_options_factory())
-    matmul = tc.make_autograd(T.matmul, T.matmul_grad)
-    X, truth = torch.randn(32, 5), torch.randn(5, 1)
-    weights = torch.zeros(5, 1, requires_grad=True)
-    optimiser = torch.optim.SGD([weights], lr=0.3)
-    for _ in range(60):
-        optimiser.zero_grad()
-        ((matmul(X, weights) - X @ truth) ** 2).mean().backward()
-        optimiser.step()
-    torch.testing.assert_close(weights.detach(), truth, rtol=1e-3, atol=1e-3)
 
 
 class Builder:
