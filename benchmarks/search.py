@@ -41,7 +41,7 @@ TIME = "time_ms"
 @dataclass(frozen=True, slots=True)
 class RecordedSpace:
     """A space of which every configuration has been measured: a table with one row a configuration,
-    in which the last column, ``time_ms``, is empty where it failed. What is not in it is invalid."""
+    whose last column, ``time_ms``, is empty where it failed. What is not in it is invalid."""
 
     name: str
     knobs: tuple[Knob, ...]
