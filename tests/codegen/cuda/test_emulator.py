@@ -240,7 +240,7 @@ def test_matrices_are_loaded_from_aligned_rows_that_were_written_before() -> Non
     inputs = {"A": np.ones((16, 16), np.float16), "B": np.ones((16, 8), np.float16)}
     moved = k.mma_half(source=changed(k.MMA_HALF, "lane / 16 * 8)", "lane / 16 * 7)"))
     assert "misaligned" in caught(moved, **inputs)
-    unordered = k.mma_half(source=changed(k.MMA_HALF, "__syncwarp();", ""))
+    unordered = k.mma_half(source=changed(k.MMA_HALF, "__syncthreads();", ""))
     assert "race" in caught(unordered, **inputs)
 
 
