@@ -19,11 +19,10 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.common import command
-from tcl.bench.peers.names import OURS, TUNED
 from tcl.bench.report import Report
-from tcl.bench.result import Result
 from tcl.bench.rows import SUITE_KINDS
-from tcl.bench.summary import geometric_mean
+from tcl.bench.summary import Result, geometric_mean
+from tcl.bench.task import OURS, TUNED
 
 ROOT = Path(__file__).parent.parent
 RESULT = ROOT / "benchmarks/results/2026-11-22-cpu-suite-2-threads.json"

@@ -6,7 +6,7 @@ other seeds and nothing known before, and the default and both winners timed in 
     python -m benchmarks.tuned --folder /tmp/auto --auto        # what tune_mode="auto" finds
 
 What ``--folder`` has is not done again, so that a run may end at any time. Times are those of
-``tcl.tuner.measure.race.race``: in turns, on arrays at 64 bytes and as NumPy places them.
+``tcl.tuner.measure.paired.race``: in turns, on arrays at 64 bytes and as NumPy places them.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from tcl.codegen.options.options import MappingOptions
 from tcl.selection.best_options import DEFAULT
 from tcl.tuner.config import TunerConfig
 from tcl.tuner.measure.cores import available_cores, split_cores
-from tcl.tuner.measure.evaluate import race_afresh, set_up
+from tcl.tuner.measure.evaluate import race_candidates, set_up
 from tcl.tuner.measure.paired import Sessions
 from tcl.tuner.measure.placement import shown
 from tcl.tuner.measure.timing import MeasureSettings, Placed
@@ -123,7 +123,7 @@ def in_fresh_process(backend: CpuBackend, codes: Sequence[bytes], threads: int) 
     setup = (backend.runner(), None, MeasureSettings())
     pool = WorkerPool(1, initializer=set_up, initargs=setup, cpus=cores)
     try:
-        found = pool.submit(race_afresh, codes, [True] * len(codes)).result()
+        found = pool.submit(race_candidates, codes, [True] * len(codes)).result()
     finally:
         pool.kill()
     return [placed for placed in found if not isinstance(placed, Outcome)]

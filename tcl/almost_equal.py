@@ -48,7 +48,7 @@ def assert_almost_equal(
 def _as_float64(what: str, value: object) -> Array:
     """The values as float64; ``ArgumentError`` for what are no real numbers."""
     one = adopted(what, value)
-    found = one.library.numbers(one.array) if one is not None else None
+    found: Array | None = one.library.numbers(one.array) if one is not None else None
     if isinstance(value, np.generic | bool | int | float | list | tuple):
         with contextlib.suppress(ValueError):  # a ragged list
             found = np.asarray(value)

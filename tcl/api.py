@@ -230,7 +230,7 @@ class Definitions:
 
 def sized(definitions: Definitions, definition: CheckedDef, arrays: Sequence[Any]) -> SizedDef:
     """One of these defs with the sizes of its inputs, after a warning of what they show."""
-    return definitions._kernels.size(definition, arrays)
+    return definitions._kernels.sized_by(definition, arrays)
 
 
 _all: WeakSet[Definitions] = WeakSet()

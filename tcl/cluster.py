@@ -13,11 +13,12 @@ import platform
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence, Set
+from concurrent.futures import Executor, Future
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 from tcl import __version__
 from tcl.codegen.common.version import CODEGEN_VERSION
@@ -32,7 +33,51 @@ from tcl.tuner.run import host
 from tcl.tuner.run.host import TaskRole
 from tcl.tuner.run.remote_executor import RemoteMachine, SpreadExecutor
 from tcl.tuner.run.workplace import Compilers, Orders, Stages, Workplace
-from tcl.workers.dask_executor import DaskWorkers
+
+_P = ParamSpec("_P")
+_T = TypeVar("_T")
+
+
+class DaskWorkers(Executor):
+    """The workers at ``addresses`` as an executor; once none of them is left, whichever there are.
+
+    A task that Dask was told to keep to some workers, with leave to run on others, still waits for
+    ever if it was sent while all of them were gone and new ones come: of new workers it looks only
+    at those it was told. So nothing is kept to workers that are gone.
+    """
+
+    def __init__(self, client: Any, addresses: Sequence[str]) -> None:
+        self._client = client
+        self._addresses = tuple(addresses)
+        self._present: Set[str] = frozenset(addresses)
+        self._lock = threading.Lock()
+        self._bound: set[Future[Any]] = set()
+
+    def submit(self, fn: Callable[_P, _T], /, *args: _P.args, **kwargs: _P.kwargs) -> Future[_T]:
+        """See ``Executor``. The future is cancelled if the workers are lost."""
+        left = [address for address in self._addresses if address in self._present]
+        bounds = {"workers": left, "allow_other_workers": True} if left else {}
+        executor = self._client.get_executor(pure=False, **bounds)
+        future: Future[_T] = executor.submit(fn, *args, **kwargs)
+        if left:
+            with self._lock:
+                self._bound.add(future)
+            future.add_done_callback(self._unbind)
+        return future
+
+    def see(self, present: Set[str]) -> None:
+        """Take note of the workers that the cluster has now. To be called again and again."""
+        self._present = present
+        if present.isdisjoint(self._addresses):
+            with self._lock:
+                lost = list(self._bound)
+            for future in lost:
+                future.cancel()
+
+    def _unbind(self, future: Future[Any]) -> None:
+        with self._lock:
+            self._bound.discard(future)
+
 
 PREFIX = "dask:"
 _PATIENCE = 10.0

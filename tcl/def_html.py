@@ -10,8 +10,7 @@ from tcl.grammar.syntax.printer import to_text
 from tcl.grammar.syntax.types import ALIASES, SCALAR_TYPES
 from tcl.grammar.tree.checked import CheckedDef
 from tcl.html import notebook
-from tcl.html.markup import Markup, join, tag
-from tcl.html.tables import table, table_row
+from tcl.html.markup import Markup, join, table, table_row, tag
 
 _WORDS = {
     "comment": r"#[^\n]*",

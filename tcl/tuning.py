@@ -124,12 +124,12 @@ class Tuner:
         if progress is not None:
             check_flag("progress", progress)
         limit = None if config is None else config.settings.time_limit
-        with shown_progress(progress, entry_point, inputs, limit, report) as shown_:
+        with shown_progress(progress, entry_point, inputs, limit, report) as (take, say):
             query, result = self._searched(
-                definition, inputs, starting_options, config, fixed or {}, shown_.report, resume
+                definition, inputs, starting_options, config, fixed or {}, take, resume
             )
             if self._cache is not None and result.options is not None and not result.unsaved:
-                shown_.say(self._kept(self._cache.path, query))
+                say(self._kept(self._cache.path, query))
         return result
 
     def _searched(

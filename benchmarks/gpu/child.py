@@ -1,4 +1,4 @@
-"""The process of one contender on a GPU: what ``tcl.bench.child`` answers, by the device's clock.
+"""The process of one contender on a GPU: what a ``PeerSession`` answers, by the device's clock.
 
 A form is replayed (see ``clock``), so that ``open`` says how, too; ``sample`` takes a ``count`` and
 adds clock rates. More requests:
@@ -13,12 +13,12 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 from benchmarks.gpu.clock import DeviceForm, Timed, schedule
 from benchmarks.gpu.peer import Probe, Setting
-from tcl.bench.child import PeerSession, main
+from tcl.bench.contender import PeerSession
+from tcl.bench.task import Array, Task
 
 _PROBED = 10
 """Samples of a probe."""
@@ -33,10 +33,10 @@ class DeviceSession(PeerSession):
         self._timed: dict[str, Timed] = {}
         return Setting(**{name: settings[name] for name in Setting.__slots__})
 
-    def do_open(self, task: Mapping[str, Any], inputs: str, moved: int = 0) -> dict[str, Any]:
+    def do_open(self, task: Task, inputs: Mapping[str, Array], moved: int = 0) -> dict[str, Any]:
         """``moved``: bytes that a launch moves."""
         self._moved = moved
-        self._held = moved + sum(path.stat().st_size for path in Path(inputs).iterdir())
+        self._held = moved + sum(array.nbytes for array in inputs.values())
         return super().do_open(task, inputs)
 
     def run(self, form: DeviceForm) -> None:
@@ -97,7 +97,3 @@ class DeviceSession(PeerSession):
         super().do_close()
         self.peer.close()
         return {"spoiled": self.peer.clock.spoiled}
-
-
-if __name__ == "__main__":
-    main(DeviceSession)

@@ -6,8 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from benchmarks.gpu.clock import Clock, DeviceForm, Run
-from tcl.bench.arrays import Array
-from tcl.bench.task import Task, as_tuple
+from tcl.bench.task import Array, Task, as_tuple
 from tcl.common.dataclass import dataclass
 
 COPY = "copy"

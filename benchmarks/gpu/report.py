@@ -3,18 +3,75 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, field
-from statistics import median
-from typing import Any, NamedTuple
+from statistics import median, quantiles
+from typing import Any
 
 from benchmarks.gpu.rows import GPU_ROWS, in_suite, streams
 from tcl.bench.ceilings import Ceilings
 from tcl.bench.report import Report
-from tcl.bench.result import Result
 from tcl.bench.rows import SUITE_KINDS, Row
-from tcl.bench.summary import geometric_mean
+from tcl.bench.summary import Entry, Result, geometric_mean
 from tcl.common.dataclass import dataclass
+
+_ENOUGH = 15
+"""Samples that a contender gives at least."""
+_SLOW_ENOUGH = 5
+"""The same for calls that take long."""
+_LONG = 0.05
+"""Seconds of a call that takes long."""
+_STEADY = 0.01
+"""Interquartile range over median below which no more samples are needed."""
+_MEASURED = 0.1
+"""Seconds of the device after which no more are taken."""
+_MOST = 60
+_CLOCK = 0.75
+"""Share of the highest clock below which a sample does not count."""
+
+
+@dataclass(frozen=True, slots=True)
+class GpuEntry(Entry):
+    """Its samples are replays, each divided by its launches."""
+
+    mhz: tuple[int | None, ...] = ()
+    """Clock of the multiprocessors at each sample; None if unknown."""
+    launches: int = 0
+    """In a replay."""
+    copies: int = 0
+    """Sets of buffers that they went over."""
+    captured: bool = False
+    """Whether a replay was one graph; else the host launched everything."""
+    highest_mhz: int | None = None
+
+    @property
+    def counted(self) -> tuple[float, ...]:
+        """The samples that were not taken at a low clock; all of them if all were, as then that is
+        what the device does under this load."""
+        if self.highest_mhz is None:
+            return self.samples
+        least, pairs = _CLOCK * self.highest_mhz, zip(self.samples, self.mhz, strict=True)
+        kept = tuple(seconds for seconds, mhz in pairs if mhz is None or mhz >= least)
+        return kept or self.samples
+
+    @property
+    def seconds(self) -> float | None:
+        """Median of the samples that count."""
+        return median(self.counted) if self.samples else None
+
+    @property
+    def enough(self) -> bool:
+        """Whether there are all the samples that are needed."""
+        times = self.samples
+        if not times:
+            return False
+        if len(times) < (_ENOUGH if times[0] * self.launches < _LONG else _SLOW_ENOUGH):
+            return False
+        if len(times) >= _MOST or sum(times) * self.launches >= _MEASURED:
+            return True
+        low, middle, high = quantiles(times, n=4, method="inclusive")
+        return high - low < _STEADY * middle
+
 
 SCHEMA = 1
 TORCH = "torch"
@@ -135,93 +192,56 @@ class Bar:
         return {**asdict(self), "met": self.met, "verdict": self.verdict}
 
 
-class _PerRow(NamedTuple):
-    """A bar on single rows, of which the worst counts."""
+def bars(report: GpuReport) -> list[Bar]:
+    """All of them: the first four are on single rows, of which the worst counts. Rows that a full
+    run has and this one has not are unknown, but for those that a quick one leaves out."""
+    quick, copy = report.settings.get("quick"), report.rates.get("copy")
+    matmul = [row for row in GPU_ROWS if row.entry == "matmul"]
+    floats = [r for r in matmul if r.type == "float32" and min(r.values.values()) >= 1024]
+    halves = [r for r in matmul if r.type in _NARROW]
+    grouped = [r for r in GPU_ROWS if r.entry == "group_convolution"]
 
-    name: str
-    unit: str
-    least: float
-    aim: float
-    belongs: Callable[[Row], bool]
-    number: Callable[[Result, GpuReport], float | None]
+    def rows(
+        of: Iterable[Row], number: Callable[[Result], float | None]
+    ) -> dict[str, float | None]:
+        quickly = {row.name: row.quick for row in of}
+        found = {r.name: number(r) for r in report.results if r.name in quickly}
+        return {**{n: None for n, fast in quickly.items() if fast or not quick}, **found}
 
+    def worst(name: str, unit: str, least: float, aim: float, own: dict[str, float | None]) -> Bar:
+        value = min((v for v in own.values() if v is not None), default=None)
+        return Bar(name, unit, least, aim, value, own)
 
-def _beside_torch(result: Result, report: GpuReport) -> float | None:
-    return result.ratio(peers=(TORCH,))
+    def beside_torch(result: Result) -> float | None:
+        return result.ratio(peers=(TORCH,))
 
+    def bandwidth(result: Result) -> float | None:
+        ours = result.ours
+        return None if not copy or ours is None else result.cost.bytes_moved / ours[1] / copy
 
-def _bandwidth(result: Result, report: GpuReport) -> float | None:
-    copy, ours = report.rates.get("copy"), result.ours
-    return None if copy is None or ours is None else result.cost.bytes_moved / ours[1] / copy
-
-
-def _product(row: Row) -> bool:
-    return row.entry == "matmul" and row.type == "float32" and min(row.values.values()) >= 1024
-
-
-def _half(row: Row) -> bool:
-    return row.entry == "matmul" and row.type in ("float16", "bfloat16")
-
-
-def _grouped(row: Row) -> bool:
-    return row.entry == "group_convolution"
-
-
-_STREAM = "pointwise, softmax, layernorm, moments at 64 MB and more"
-_PER_ROW = (
-    _PerRow(
-        "float32 matmul 1024 to 8192", "of cuBLAS, tf32 off", 0.8, 1.0, _product, _beside_torch
-    ),
-    _PerRow("float16/bfloat16 matmul 4096", "of cuBLAS", 0.6, 0.9, _half, _beside_torch),
-    _PerRow(_STREAM, "of the copy bandwidth", 0.9, 0.95, streams, _bandwidth),
-    _PerRow("grouped convolution, forward", "times cuDNN", 2.0, 5.0, _grouped, _beside_torch),
-)
+    stream, bound = "pointwise, softmax, layernorm, moments at 64 MB and more", "copy bandwidth"
+    whole = rows(filter(in_suite, GPU_ROWS), lambda result: result.ratio(peers=EITHER))
+    slow = [name for name, ratio in whole.items() if ratio is not None and ratio < _LEAST_ROW]
+    unit = "geometric mean, times the best of torch and torch.compile"
+    ours, peer = (report.latencies.get(name) for name in OVERHEAD)
+    launch = median(ours) / median(peer) if ours and peer else None
+    return [
+        worst("float32 matmul 1024 to 8192", "of cuBLAS, tf32 off", 0.8, 1.0,
+              rows(floats, beside_torch)),
+        worst("float16/bfloat16 matmul 4096", "of cuBLAS", 0.6, 0.9, rows(halves, beside_torch)),
+        worst(stream, f"of the {bound}", 0.9, 0.95, rows(filter(streams, GPU_ROWS), bandwidth)),
+        worst("grouped convolution, forward", "times cuDNN", 2.0, 5.0, rows(grouped, beside_torch)),
+        Bar("whole suite", unit, 1.15, 1.5, mean_ratio(suite(report), EITHER), whole,
+            complaint=f"below {_LEAST_ROW}: {', '.join(slow)}" if slow else ""),
+        Bar("launch overhead", "times CuPy's RawKernel call", 1.5, 1.0, launch, {},
+            fewer_is_better=True),
+    ]  # fmt: skip
 
 
 def own_bar(result: Result, report: GpuReport) -> str:
     """What a row reaches of the bar that it has of its own; empty if it has none."""
-    for bar in _PER_ROW:
-        if result.name in _names(bar.belongs):
-            value = bar.number(result, report)
-            met = value is not None and value >= bar.least
-            return f"{value:.2f} {bar.unit}: {'met' if met else 'not met'}" if value else ""
+    for bar in bars(report)[:4]:
+        if value := bar.rows.get(result.name):
+            met = "met" if value >= bar.least else "not met"
+            return f"{value:.2f} {bar.unit}: {met}"
     return ""
-
-
-def bars(report: GpuReport) -> list[Bar]:
-    """All of them."""
-    return [*(_per_row(bar, report) for bar in _PER_ROW), _suite(report), _overhead(report)]
-
-
-def _per_row(bar: _PerRow, report: GpuReport) -> Bar:
-    """Rows that a full run has and this one has not are unknown, but for those that a quick one
-    leaves out."""
-    names, wanted = _names(bar.belongs), _names(bar.belongs, report)
-    found = {r.name: bar.number(r, report) for r in report.results if r.name in names}
-    rows = {**dict.fromkeys(wanted), **found}
-    value = min((v for v in rows.values() if v is not None), default=None)
-    return Bar(bar.name, bar.unit, bar.least, bar.aim, value, rows)
-
-
-def _suite(report: GpuReport) -> Bar:
-    results = suite(report)
-    rows = {r.name: r.ratio(peers=EITHER) for r in results}
-    rows = {**dict.fromkeys(_names(in_suite, report)), **rows}
-    slow = [name for name, ratio in rows.items() if ratio is not None and ratio < _LEAST_ROW]
-    complaint = f"below {_LEAST_ROW}: {', '.join(slow)}" if slow else ""
-    unit = "geometric mean, times the best of torch and torch.compile"
-    value = mean_ratio(results, EITHER)
-    return Bar("whole suite", unit, 1.15, 1.5, value, rows, complaint=complaint)
-
-
-def _names(belongs: Callable[[Row], bool], report: GpuReport | None = None) -> list[str]:
-    """The rows that there are, or those of a run like that of a report."""
-    quick = report is not None and report.settings.get("quick")
-    return [row.name for row in GPU_ROWS if belongs(row) and (row.quick or not quick)]
-
-
-def _overhead(report: GpuReport) -> Bar:
-    ours, peer = (report.latencies.get(name) for name in OVERHEAD)
-    value = median(ours) / median(peer) if ours and peer else None
-    unit = "times CuPy's RawKernel call"
-    return Bar("launch overhead", unit, 1.5, 1.0, value, {}, fewer_is_better=True)

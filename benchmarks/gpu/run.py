@@ -7,24 +7,101 @@ import datetime
 import platform
 import time
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor
 from dataclasses import asdict, replace
 from functools import partial
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
-from benchmarks.gpu.budget import Budget
-from benchmarks.gpu.entry import GpuEntry
-from benchmarks.gpu.prepared import Preparation, scratch
-from benchmarks.gpu.report import THREADS, TORCH, GpuReport, Measured, best_rates, ceilings
+from benchmarks.gpu.child import DeviceSession
+from benchmarks.gpu.report import (
+    THREADS,
+    TORCH,
+    GpuEntry,
+    GpuReport,
+    Measured,
+    best_rates,
+    ceilings,
+)
 from tcl.bench.contender import Contender, ContenderError, Spec
-from tcl.bench.expected import ExpectedResults
-from tcl.bench.lanes import Lane, Lanes, Say, started
-from tcl.bench.peers.names import OURS, TUNED
-from tcl.bench.result import Entry
+from tcl.bench.lanes import ExpectedResults, Lane, Lanes, Prepared, Say, prepare, started
 from tcl.bench.rows import Row
-from tcl.bench.run import as_result
-from tcl.bench.tuning import tune, tuned_options
+from tcl.bench.run import as_result, tune, tuned_options
+from tcl.bench.summary import Entry
+from tcl.bench.task import OURS, TUNED
 from tcl.common.dataclass import dataclass
+
+_AHEAD = 2
+"""Rows that are prepared beside the one at work: their arrays take space."""
+
+
+class Preparation:
+    """Rows that are being prepared, the next few at a time."""
+
+    def __init__(self, rows: Sequence[Row], seed: int, processes: int = 2) -> None:
+        self._rows = list(rows)
+        self._seed = seed
+        self._started: dict[int, Future[Prepared]] = {}
+        # Not forked: a copy of a process with a CUDA context or threads is of no use.
+        self._pool = ProcessPoolExecutor(processes, get_context("spawn"))
+
+    def take(self, position: int) -> Prepared:
+        """A row, once, when it is ready; raises what went wrong. The next ones are started."""
+        for later in range(position, min(position + 1 + _AHEAD, len(self._rows))):
+            if later not in self._started:
+                self._started[later] = self._pool.submit(prepare, self._rows[later], self._seed)
+        return self._started.pop(position).result()
+
+    def close(self) -> None:
+        """End the processes."""
+        self._pool.shutdown(cancel_futures=True)
+
+
+_LEAST = 20.0
+"""Seconds that a request gets even when the time is up."""
+_FIRST = 20.0
+"""Seconds that a row is expected to take before any was measured."""
+
+
+class Budget:
+    """Seconds of a whole run. A row is begun if the slowest of the last few would still fit."""
+
+    def __init__(
+        self,
+        seconds: float | None,
+        reserve: float = 20.0,
+        now: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """``reserve`` is kept for what comes after the last row; None: as long as it takes."""
+        self._now = now
+        self._begin = now()
+        self._end = None if seconds is None else self._begin + seconds - reserve
+        self._last: list[float] = []
+
+    @property
+    def spent(self) -> float:
+        """Seconds since the beginning."""
+        return self._now() - self._begin
+
+    @property
+    def left(self) -> float:
+        """Seconds that may still be used."""
+        return float("inf") if self._end is None else max(0.0, self._end - self._now())
+
+    def took(self, seconds: float) -> None:
+        """Note how long a row took."""
+        self._last = [*self._last[-2:], seconds]
+
+    def fits(self) -> bool:
+        """Whether there is time for another row."""
+        return self.left >= max(self._last, default=_FIRST)
+
+    def within(self, seconds: float) -> float:
+        """A time limit for one request: this, or less if less is left, within reason: what was
+        begun should end well."""
+        return min(seconds, max(_LEAST, self.left))
+
 
 _PEERS = "benchmarks.gpu.peers"
 _PATIENCE = 180.0
@@ -116,15 +193,7 @@ def run(
     absent: dict[str, str] = {}
     tunes = settings.tune > 0 or (cache is not None and cache.exists())
     with contextlib.ExitStack() as stack:
-        folder = Path(stack.enter_context(scratch()))
-        make = partial(
-            Contender,
-            threads=THREADS,
-            cores=(),
-            folder=folder,
-            child="benchmarks.gpu.child",
-            **about,
-        )
+        make = partial(Contender, threads=THREADS, cores=(), session=DeviceSession, **about)
         specs = [spec for spec in specs if spec.name != TUNED or tunes]
         running = stack.enter_context(started(specs, make, absent, say))
         versions = {"python": platform.python_version()}
@@ -144,7 +213,7 @@ def run(
             latencies=latencies,
         )
         finished(report)
-        preparation = Preparation(rows, folder, settings.seed)
+        preparation = Preparation(rows, settings.seed)
         stack.callback(preparation.close)
         lanes = GpuLanes(running, settings.seed, budget, device.get("highest_mhz"), say)
         for position, row in enumerate(rows):
@@ -155,7 +224,6 @@ def run(
             begin = time.monotonic()
             tuned = partial(options_for, row, settings, cache)
             report = _added(report, row, partial(preparation.take, position), tuned, lanes)
-            preparation.done(position)
             budget.took(time.monotonic() - begin)
             finished(report)
     finished(report)

@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from statistics import median
 
-from benchmarks.gpu.entry import GpuEntry
 from benchmarks.gpu.report import (
     EITHER,
     THREADS,
     Bar,
+    GpuEntry,
     GpuReport,
     bars,
     mean_ratio,
     own_bar,
     suite,
 )
-from tcl.bench.peers.names import OURS, TUNED
-from tcl.bench.result import Result
+from tcl.bench.summary import Result
+from tcl.bench.task import OURS, TUNED
 from tcl.common.number_format import duration
 
 

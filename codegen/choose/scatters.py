@@ -11,25 +11,40 @@ import math
 
 from tcl.codegen.loopir import ir
 from tcl.codegen.passes.scatter import Scatter
+from tcl.common.dataclass import dataclass
 from tcl.grammar.sizes.varying import representative
 from tcl.grammar.syntax.types import FLOAT32, FLOAT64, ScalarType
 
-_MOST = 16
-"""Copies at most: as many threads update them."""
 _UPDATES = 4
 """Updates for each element of the copies, at least: then these cost an eighth of the time or so."""
-_LEAST = 1 << 14
-"""Points of a part at least: tens of microseconds."""
 
 
-def scattered(program: ir.Program, nest: ir.Nest) -> Scatter:
+@dataclass(frozen=True, slots=True)
+class Copies:
+    """What copies are worth on a kind of device."""
+
+    most: int
+    """As many threads update them."""
+    least: int
+    """Points of a part at least."""
+    results: int
+    """Results side by side that threads can share without copies."""
+
+
+CPU = Copies(16, 1 << 14, 64)
+"""Tens of microseconds for each part; some lines of memory for each thread."""
+GPU = Copies(1 << 12, 1 << 8, 1 << 10)
+
+
+def scattered(program: ir.Program, nest: ir.Nest, copies: Copies) -> Scatter:
     """What becomes of a scatter."""
     reductions = [k for k, d in enumerate(nest.dims) if d.reduction]
     parts, longest = 1, 0
     if reductions and nest.points:
         longest = max(reductions, key=lambda k: representative(nest.dims[k].extent))
-        if not _shared_results(nest):
-            parts = _parts(program, nest, representative(nest.dims[longest].extent))
+        results = math.prod(representative(d.extent) for d in nest.dims if not d.reduction)
+        if results < copies.results:
+            parts = _parts(program, nest, representative(nest.dims[longest].extent), copies)
     held = held_type(program, nest)
     return Scatter(nest.name, held or (nest.point.type if parts > 1 else None), longest, parts)
 
@@ -57,20 +72,8 @@ def elements(program: ir.Program, nest: ir.Nest) -> int:
     return math.prod(map(representative, extents))
 
 
-_ROWS = 64
-"""Results side by side that threads can share without copies: some lines of memory each."""
-
-
-def _shared_results(nest: ir.Nest) -> bool:
-    return math.prod(representative(d.extent) for d in nest.dims if not d.reduction) >= _ROWS
-
-
-def _parts(program: ir.Program, nest: ir.Nest, extent: int) -> int:
+def _parts(program: ir.Program, nest: ir.Nest, extent: int, copies: Copies) -> int:
     """Of a reduction with so many points."""
     points, own = representative(nest.points), elements(program, nest)
-    parts = _MOST
-    while parts > 1 and (
-        parts * own * _UPDATES > points or points < parts * _LEAST or extent < parts * parts
-    ):
-        parts //= 2
-    return parts
+    most = min(copies.most, points // copies.least, points // max(1, own * _UPDATES), extent // 2)
+    return 1 << (most.bit_length() - 1) if most > 1 else 1

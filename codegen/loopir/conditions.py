@@ -2,10 +2,37 @@
 
 from __future__ import annotations
 
+from collections.abc import Container, Iterable, Iterator
+
 from tcl.codegen.loopir import ir
+from tcl.grammar.syntax.types import BOOL
 
 Bound = tuple[ir.Affine, int]
 """An index expression that is less than a number."""
+
+
+def parts(condition: ir.Value) -> Iterator[ir.Value]:
+    """Conditions all of which hold where this one does."""
+    if isinstance(condition, ir.Binary) and condition.op == "&&":
+        yield from parts(condition.left)
+        yield from parts(condition.right)
+    else:
+        yield condition
+
+
+def bounds_within(conditions: Iterable[ir.Value]) -> tuple[Bound, ...]:
+    """The bounds that hold where all of some conditions do."""
+    return tuple(bound for each in conditions for bound in bounds_of(each) or ())
+
+
+def besides(condition: ir.Value, known: Container[Bound]) -> ir.Value | None:
+    """What is left of a condition where some bounds hold; None if nothing is."""
+    left: ir.Value | None = None
+    for part in parts(condition):
+        bounds = bounds_of(part)
+        if bounds is None or not all(bound in known for bound in bounds):
+            left = part if left is None else ir.Binary("&&", left, part, BOOL)
+    return left
 
 
 def bounds_of(condition: ir.Value) -> list[Bound] | None:

@@ -60,7 +60,7 @@ class Geometry:
                 if not provably_equal(fold.count, 1) and not provably_equal(stride, 0):
                     yield fold, stride
 
-    def constant(self, place: ir.Affine) -> int:
+    def value_at_start(self, place: ir.Affine) -> int:
         """The value of an index expression where all folds begin."""
         return place.constant + sum(
             c * self.dims[name].first for name, c in place.terms if name in self.dims
@@ -76,7 +76,7 @@ class Geometry:
         if not provably_equal(self.stride(place, fold), size) or fold.step != 1:
             return 1
         rest = [s for f, s in self.strides(place) if f != fold]
-        rest.append(self.constant(place))
+        rest.append(self.value_at_start(place))
         ends = self.dims[fold.dim].extent if self.ragged[fold.dim] else 0
         width = max(1, 16 // size)
         while width > 1 and (

@@ -7,7 +7,7 @@ rest), and all of them are used as ``ir.Name``.
     nest      ::= space point
     kernel    ::= (fold*)* space* panel* statement
     space     ::= dim* loop*
-    loop      ::= kind fold (peel | compacted)?
+    loop      ::= kind fold (alignment | compacted | cut)?
     point     ::= let* target op value
     statement ::= block | for | pipeline | fill | first | let | declare | accumulate | scan | carry
                 | matrix | store | update | prefetch | barrier
@@ -76,6 +76,7 @@ from tcl.codegen.loopir.statements import (
     Block,
     Carry,
     Compacted,
+    Cut,
     Declare,
     Fill,
     First,
@@ -102,9 +103,9 @@ __all__ = [  # noqa: RUF022 - by where they are defined
     "Layout", "Load", "Position", "Role", "Select", "Subscript", "Tensor", "TensorRef", "Unary",
     "Value", "Variable", "contiguous",
     # from statements
-    "Accumulate", "Action", "Ahead", "Alignment", "Barrier", "Block", "Carry", "Declare", "Fill",
-    "First", "For", "Kind", "Let", "Compacted", "Loop", "Matrix", "Pause", "Pipeline", "Prefetch",
-    "Scan", "Statement", "Store", "TURN", "Update",
+    "Accumulate", "Action", "Ahead", "Alignment", "Barrier", "Block", "Carry", "Cut", "Declare",
+    "Fill", "First", "For", "Kind", "Let", "Compacted", "Loop", "Matrix", "Pause", "Pipeline",
+    "Prefetch", "Scan", "Statement", "Store", "TURN", "Update",
     # from here
     "Built", "Grid", "Kernel", "Nest", "Panel", "Point", "Program", "Space", "Staged",
 ]

@@ -20,7 +20,7 @@ from tcl.grammar.ranges.sized import SizedDef, SizedStatement
 from tcl.grammar.sizes.varying import largest
 from tcl.grammar.syntax.types import INT64, UINT64, Kind, ScalarType
 from tcl.grammar.tree import checked as ck
-from tcl.grammar.tree.integers import OPERATIONS
+from tcl.grammar.tree.size_expressions import OPERATIONS
 from tcl.grammar.tree.terms import term
 
 

@@ -90,6 +90,10 @@ def _loop_text(loop: ir.Loop) -> str:
         note = (
             f"  # those {show_ref(loop.compacted.count)} listed in {loop.compacted.offset.tensor}"
         )
+    if loop.cut is not None:
+        bounds = (f"{show_affine(index)} < {bound}" for index, bound in loop.cut.bounds)
+        apart = ", where all are apart" if loop.cut.apart else ""
+        note = f"  # those with points of {' and '.join(bounds)}{apart}"
     return f"for {fold.name} x {fold.count}{step}{kind}{note}"
 
 

@@ -13,7 +13,7 @@ from dataclasses import replace
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.conditions import bounds_of
 from tcl.codegen.loopir.identity import identity
-from tcl.codegen.loopir.terms import guard
+from tcl.codegen.loopir.terms import guards
 from tcl.codegen.loopir.walk import indices, loads, substituted
 from tcl.common.dataclass import dataclass
 from tcl.grammar.sizes.varying import limits, provably_at_least
@@ -90,7 +90,9 @@ def with_running_results(nest: ir.Nest) -> ir.Nest:
         return nest
     if any(load.ref.tensor == point.target.tensor for load in loads(point.value)):
         return nest
-    conditions, value = _guards(point)
+    if not all(isinstance(s, ir.Affine) for s in point.target.subscripts):
+        return nest
+    conditions, value = guards(point.op, point.value)
     for k, condition in enumerate(conditions):
         triangle = _Triangle.from_condition(nest, condition)
         if triangle is None or not triangle.starts_empty:
@@ -99,25 +101,6 @@ def with_running_results(nest: ir.Nest) -> ir.Nest:
         if not any(_names(v, triangle.run) for v in (*rest, value)):
             return _running(nest, triangle, rest, value)
     return nest
-
-
-def _guards(point: ir.Point) -> tuple[list[ir.Value], ir.Value]:
-    """The conditions without which a term changes nothing, all of which have to hold, and the
-    term."""
-    found: list[ir.Value] = []
-    condition, value = guard(point.op, point.value)
-    while condition is not None:
-        found += _parts(condition)
-        condition, value = guard(point.op, value)
-    return found, value
-
-
-def _parts(condition: ir.Value) -> Iterator[ir.Value]:
-    if isinstance(condition, ir.Binary) and condition.op == "&&":
-        yield from _parts(condition.left)
-        yield from _parts(condition.right)
-    else:
-        yield condition
 
 
 def _names(value: ir.Value, dim: ir.Dim) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from enum import Enum
 from typing import TypeAlias
 
-from tcl.codegen.loopir.expressions import Const, Fold, TensorRef, Value
+from tcl.codegen.loopir.expressions import Affine, Const, Fold, TensorRef, Value
 from tcl.common.dataclass import dataclass
 from tcl.grammar.syntax.types import ScalarType
 
@@ -68,11 +68,23 @@ class Compacted:
 
 
 @dataclass(frozen=True, slots=True)
+class Cut:
+    """Iterations that a serial loop may leave out: those at no point of which all bounds hold. They
+    change nothing."""
+
+    bounds: tuple[tuple[Affine, int], ...]
+    """Index expressions over dimensions, each less than a number."""
+    apart: bool
+    """Whether iterations at all points of which they hold are done apart, without looking."""
+
+
+@dataclass(frozen=True, slots=True)
 class Loop:
     fold: Fold
     kind: Kind = Kind.SERIAL
     alignment: Alignment | None = None
     compacted: Compacted | None = None
+    cut: Cut | None = None
 
 
 @dataclass(frozen=True, slots=True)

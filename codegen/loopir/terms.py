@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tcl.codegen.loopir import ir
+from tcl.codegen.loopir.conditions import parts
 from tcl.codegen.loopir.identity import neutral
 from tcl.grammar.syntax.types import BFLOAT16, FLOAT16, FLOAT32, ScalarType
 
@@ -60,6 +61,17 @@ def guard(op: str, value: ir.Value) -> tuple[ir.Value | None, ir.Value]:
     if op == "=" or not isinstance(value, ir.Select):
         return None, value
     return (value.condition, value.then) if neutral(op, value.otherwise) else (None, value)
+
+
+def guards(op: str, value: ir.Value) -> tuple[list[ir.Value], ir.Value]:
+    """The conditions, all of which have to hold, and the value, as of ``guard``, where there is
+    no other condition around it."""
+    found: list[ir.Value] = []
+    condition, value = guard(op, value)
+    while condition is not None:
+        found += parts(condition)
+        condition, value = guard(op, value)
+    return found, value
 
 
 def factors(value: ir.Value) -> tuple[ir.Load, ir.Load] | None:

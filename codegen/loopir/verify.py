@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from itertools import pairwise
+from itertools import groupby, pairwise
 from typing import TypeAlias, assert_never
 
 from tcl.codegen.loopir import ir
@@ -249,6 +249,8 @@ class _Checks:
         if loop.loop.compacted is not None:
             self.check_ref(loop.loop.compacted.count, inside)
             self.check_ref(loop.loop.compacted.offset, inside)
+        if loop.loop.cut is not None:
+            self.check_cut(loop.loop, loop.loop.cut)
         if isinstance(loop, ir.Pipeline) and loop.buffers < 2:
             raise self.fail(f"{fold.name}: one buffer cannot be filled ahead")
         for s in directly_inside(loop):
@@ -257,6 +259,13 @@ class _Checks:
             if loop.loop.kind is not ir.Kind.SERIAL or loop.pause.every < 1:
                 raise self.fail(f"{fold.name} has no stretches of {loop.pause.every} iterations")
             self.check_statement(loop.pause.then, inside, dict(known))
+
+    def check_cut(self, loop: ir.Loop, cut: ir.Cut) -> None:
+        if loop.kind is not ir.Kind.SERIAL or not self.dims[loop.fold.dim].reduction:
+            raise self.fail(f"{loop.fold.name} cannot leave out iterations")
+        terms = [term for index, _ in cut.bounds for term in index.terms]
+        if any(name not in self.dims or abs(factor) != 1 for name, factor in terms):
+            raise self.fail(f"{loop.fold.name} has bounds that do not say where it ends")
 
     def check_barrier(self, inside: Sequence[ir.Fold]) -> None:
         if self.threads.intersection(inside):
@@ -355,4 +364,6 @@ class _Checks:
 
 def _held(dims: Iterable[ir.Dim], nest: ir.Nest) -> list[ir.Dim]:
     """Those of the dimensions of a nest that runs in order that have to stay so."""
-    return [d for d in dims if d.reduction or not nest.point.scatters]
+    if not nest.point.scatters:
+        return list(dims)
+    return [d for d, _ in groupby(d for d in dims if d.reduction)]

@@ -103,17 +103,19 @@ def substituted(value: ir.Value, dim: str, by: ir.Affine, *, inside: bool) -> ir
     """``value`` with an index expression in place of a dimension. ``inside``: whether it is a point
     of the dimension wherever the value is computed."""
 
-    def index(old: ir.Affine) -> ir.Affine:
+    def substituted_index(old: ir.Affine) -> ir.Affine:
         factor = old.coefficient(dim)
         return old + (by + ir.Affine(((dim, -1),))).scaled(factor) if factor else old
 
     def subscript(s: ir.Subscript) -> ir.Subscript:
-        return index(s) if isinstance(s, ir.Affine) else replace(s, value=changed(s.value))
+        return (
+            substituted_index(s) if isinstance(s, ir.Affine) else replace(s, value=changed(s.value))
+        )
 
     def changed(value: ir.Value) -> ir.Value:
         match value:
             case ir.Position():
-                return replace(value, index=index(value.index))
+                return replace(value, index=substituted_index(value.index))
             case ir.Load(ref=ref, total=total):
                 subscripts = tuple(map(subscript, ref.subscripts))
                 affine = (s for s in ref.subscripts if isinstance(s, ir.Affine))

@@ -63,7 +63,7 @@ class OptionKind(ABC):
         return value
 
 
-class Integers(OptionKind):
+class IntegerList(OptionKind):
     """Values that are lists of integers."""
 
     __slots__ = ()
@@ -75,7 +75,7 @@ class Integers(OptionKind):
 
 
 @dataclass(frozen=True, slots=True)
-class Sizes(Integers):
+class Sizes(IntegerList):
     """A number for each leading dimension, result (dimension that is not reduced) or operand."""
 
     least: int
@@ -118,7 +118,7 @@ class Sizes(Integers):
 
 
 @dataclass(frozen=True, slots=True)
-class Permutation(Integers):
+class Permutation(IntegerList):
     """All dimensions in another order; () is the natural one."""
 
     def checked(self, key: str, value: object) -> tuple[int, ...]:
@@ -142,7 +142,7 @@ class Permutation(Integers):
 
 
 @dataclass(frozen=True, slots=True)
-class Lanes(Integers):
+class VectorLanes(IntegerList):
     """A dimension, -1 being the last result's, and as many of its points as a vector has."""
 
     neutral = (-1, 1)
@@ -172,7 +172,7 @@ class Lanes(Integers):
 
 
 @dataclass(frozen=True, slots=True)
-class Dimensions(Integers):
+class Dimensions(IntegerList):
     """Two or three different dimensions, or none."""
 
     def checked(self, key: str, value: object) -> tuple[int, ...]:

@@ -72,7 +72,7 @@ class Knob:
             return self.choices[:position] + self.choices[position + 1 :]
         return self.choices[max(0, position - 1) : position] + self.choices[position + 1 :][:1]
 
-    def rounded(self, value: Value) -> Value:
+    def nearest_power(self, value: Value) -> Value:
         """The choice nearest to a number that is a power of two; other values stay, and the last
         choice: of tile sizes it is the whole extent."""
         powers = [c for c in self.choices if isinstance(c, int) and c > 0 and not odd_part(c)]

@@ -19,10 +19,10 @@ from tcl.codegen.options.kinds import (
     Count,
     Dimensions,
     Flag,
-    Lanes,
     OptionKind,
     Permutation,
     Sizes,
+    VectorLanes,
 )
 from tcl.common.dataclass import dataclass
 from tcl.common.errors import OptionsError
@@ -118,7 +118,7 @@ class NestOptions:
     )
     """Loop order inside a tile, likewise."""
     vectorize: tuple[int, int] | None = _option(
-        Lanes(),
+        VectorLanes(),
         followed=True,
         gains={"vector": (0.0011,), "lanes": (0.0001, 0.0001)},
         vector="the dimension along which vectors run",

@@ -20,9 +20,9 @@ from tcl.common.lazy import Lazy
 from tcl.common.shown import kind_of, shown
 
 if TYPE_CHECKING:
-    from tcl.html import notebook, tables
+    from tcl.html import markup, notebook
 else:
-    notebook, tables = Lazy("tcl.html.notebook"), Lazy("tcl.html.tables")
+    markup, notebook = Lazy("tcl.html.markup"), Lazy("tcl.html.notebook")
 
 PRESETS = ("naive", "pointwise", "mlp", "conv")
 """Names that ``MappingOptions`` takes. ``naive`` is the plain loop nest."""
@@ -182,7 +182,7 @@ class MappingOptions(OptionMethods):
             nest = f"nest {k - 1}" if k else "every nest"
             made += [(name, str(value), nest) for name, value in options.made().items()]
         return notebook.shown(
-            tables.table(("option", "value", "of"), (tables.table_row(*each) for each in made))
+            markup.table(("option", "value", "of"), (markup.table_row(*each) for each in made))
         )
 
 

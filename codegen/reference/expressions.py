@@ -12,15 +12,14 @@ from collections.abc import Generator
 from dataclasses import dataclass
 from typing import TypeAlias, assert_never
 
-from tcl.codegen.reference.blocks import AssignLine, Block, Branch, Leave
-from tcl.codegen.reference.names import PythonNames
+from tcl.codegen.reference.blocks import AssignLine, Block, Branch, Leave, PythonNames
 from tcl.codegen.reference.scalars import (
     arithmetic,
     convert,
     integer_constant,
     literal,
     loaded,
-    negative,
+    negation,
 )
 from tcl.grammar.ranges.sized import SizedDef, SizedStatement
 from tcl.grammar.syntax.types import BOOL, INDEX, INT64, UINT64, Kind
@@ -143,7 +142,7 @@ class Emitter:
                 code = yield operand, exact
                 if exact:
                     return _apply("(-{})", code)
-                return _apply("(not {})" if op == "!" else negative(type_), code)
+                return _apply("(not {})" if op == "!" else negation(type_), code)
             case Binary(op):
                 if op in ("&&", "||"):
                     return (yield from self._lazy(node))

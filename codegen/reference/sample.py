@@ -183,14 +183,14 @@ def pick(shape: tuple[int, ...], count: int, values: int | None = None) -> Point
     axes = [_values(n, values, rng) for n in shape]
     edges = [np.unique([0, n - 1]) for n in shape]
 
-    def some(size: int, of: Sequence[Points]) -> Points:
+    def pick(size: int, of: Sequence[Points]) -> Points:
         return np.stack([rng.choice(each, size) for each in of], axis=1)
 
     ends = list(itertools.islice(itertools.product(*edges), count))
     found = [np.array(ends, np.int64).reshape(len(ends), len(shape))]
     for axis in range(len(shape)):
         for end in edges[axis]:
-            face = some(_FACE, axes)
+            face = pick(_FACE, axes)
             face[:, axis] = end
             found.append(face)
     # Every value of every index, each with whatever values of the others.
@@ -203,10 +203,10 @@ def pick(shape: tuple[int, ...], count: int, values: int | None = None) -> Point
     )
     if values is None:
         beside = [a[(a % _TILE == 0) | (a % _TILE == _TILE - 1) | (a == a[-1])] for a in axes]
-        found.append(some(count // 8, beside))
+        found.append(pick(count // 8, beside))
     left = count - sum(map(len, found))
     if left > 0:
-        found.append(some(left, axes))
+        found.append(pick(left, axes))
     return np.concatenate(found)[:count]
 
 

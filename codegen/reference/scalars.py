@@ -24,7 +24,7 @@ def integer_constant(value: int, t: ScalarType) -> str:
     return f"{t.name}({(value - low) % (high - low + 1) + low})"
 
 
-def negative(t: ScalarType) -> str:
+def negation(t: ScalarType) -> str:
     """Template of ``-x``."""
     return "(-{})" if t.is_float else f"{t.name}(-{{}})"
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 
+from tcl.codegen.common import chebyshev as tables
 from tcl.codegen.reference.libm import LIBM
 
 _cos, _copysign = LIBM["cos"], LIBM["copysign"]
@@ -23,54 +24,6 @@ _SQRT_2 = 1.4142135623730951
 # 1/sqrt(2) as the sum of two doubles.
 _HALF_SQRT_2, _HALF_SQRT_2_LOW = 0.7071067811865476, -4.833646656726457e-17
 
-# (1 + 2x) erfcx(x) as a Chebyshev series in (x - 3.75) / (x + 3.75): the form of Shepherd and
-# Laframboise, Math. Comp. 36 (1981) 249-253; coefficients computed with mpmath to 60 digits.
-_ERFCX = (
-    2.3551578691348034, -0.004590054580646478, -0.08424913336651792, 0.05920993999819189,
-    -0.026658668435305753, 0.009074997670705265, -0.002413163540417608, 0.0004907758365258086,
-    -6.916973302501207e-05, 4.13902798607301e-06, 7.74038306619849e-07, -2.1886401049234397e-07,
-    1.076499946567091e-08, 4.521959811218287e-09, -7.754400208831351e-10, -6.318088340886684e-11,
-    2.86879501093067e-11, 1.9455868545777347e-13, -9.65469674843344e-13, 3.25254814814874e-14,
-    3.3478119482868056e-14, -1.864562880419313e-15, -1.2507950530688648e-15,
-    7.418235256624044e-17, 5.068148904796111e-17, -2.2370566594359995e-18, -2.187342944303018e-18,
-)  # fmt: skip
-
-# sqrt(x) exp(-x) I(x) for x >= 7.5 as Chebyshev series in 15/x - 1: the form of Clenshaw,
-# Chebyshev Series for Mathematical Functions, NPL (1962); coefficients computed with mpmath.
-_BESSEL_I0 = (
-    0.8049615288309274, 0.003614965629507184, 7.989434849615765e-05, 3.6723085579787957e-06,
-    2.9047249979295804e-07, 3.572986298342276e-08, 5.496206433277458e-09,
-    6.375852652604571e-10, -8.9467635526777e-11, -8.589018024286946e-11,
-    -2.3592452851493253e-11, 3.962362370312661e-13, 2.496025587050405e-12,
-    5.841120341034275e-13, -1.5900739205333122e-13, -1.0040234629571769e-13,
-    4.4817856274543086e-15, 1.393962781343318e-14, 7.977058701710581e-16,
-    -1.948626124619807e-15, -2.2027283818577277e-16, 2.9460579474634674e-16,
-    3.6925551244513826e-17, -4.887021979195771e-17, -4.4779059553502124e-18,
-    8.70014831767234e-18,
-)  # fmt: skip
-_BESSEL_I1 = (
-    0.7772400707120519, -0.010445474582794222, -0.0001278210702431606, -4.910010648742919e-06,
-    -3.543793511875199e-07, -4.137870969770798e-08, -6.236798177256202e-09,
-    -7.423008087449786e-10, 8.40085922164424e-11, 9.057652551775546e-11,
-    2.5731861666240417e-11, -7.760098934200601e-14, -2.5956960471078523e-12,
-    -6.408307942727855e-13, 1.566532593609323e-13, 1.0623369062507246e-13,
-    -3.249686285179893e-15, -1.4490467677391727e-14, -1.0167904208708472e-15,
-    2.0044029267970092e-15, 2.5424759165678695e-16, -3.014722626418192e-16,
-    -4.212189131760929e-17, 4.9973434282812216e-17, 5.276680967284132e-18,
-    -8.919487866983108e-18,
-)  # fmt: skip
-
-# Starting values of erfinv: M. Giles, Approximating the erfinv function, GPU Computing Gems
-# (2012), single-precision polynomials in w = -log(1 - x*x), below and above w = 5.
-_GILES_CENTRE = (
-    2.81022636e-08, 3.43273939e-07, -3.5233877e-06, -4.39150654e-06, 0.00021858087,
-    -0.00125372503, -0.00417768164, 0.246640727, 1.50140941,
-)  # fmt: skip
-_GILES_TAIL = (
-    -0.000200214257, 0.000100950558, 0.00134934322, -0.00367342844, 0.00573950773,
-    -0.0076224613, 0.00943887047, 1.00167406, 2.83297682,
-)  # fmt: skip
-
 
 def chebyshev(coefficients: tuple[float, ...], t: float) -> float:
     """Sum of a Chebyshev series at ``t`` in [-1, 1] by Clenshaw's recurrence."""
@@ -78,15 +31,7 @@ def chebyshev(coefficients: tuple[float, ...], t: float) -> float:
     current = 0.0
     for k in range(len(coefficients) - 1, 0, -1):
         after, current = current, 2.0 * t * current - after + coefficients[k]
-    return t * current - after + 0.5 * coefficients[0]
-
-
-def polynomial(coefficients: tuple[float, ...], t: float) -> float:
-    """Value of a polynomial, highest power first, by Horner's rule."""
-    total = 0.0
-    for k in range(len(coefficients)):
-        total = total * t + coefficients[k]
-    return total
+    return t * current - after + coefficients[0]
 
 
 def erfcx(x: float) -> float:
@@ -109,69 +54,50 @@ def erfcx_positive(x: float) -> float:
     """``erfcx`` for ``x`` >= 0."""
     if x > 1e8:  # the next term of the asymptotic series is below rounding; 1 + 2x may overflow
         return _ONE_OVER_SQRT_PI / x
-    return chebyshev(_ERFCX, (x - 3.75) / (x + 3.75)) / (1.0 + 2.0 * x)
+    return chebyshev(tables.ERFCX, (x - 3.75) / (x + 3.75)) / (1.0 + 2.0 * x)
 
 
-def refine_erf(y: float, residual: float) -> float:
-    """One Halley step for erf(y) = z or erfc(y) = z, ``residual`` = erf(y) - z or z - erfc(y);
-    both have f''/f' = -2y."""
-    newton = residual / (_TWO_OVER_SQRT_PI * _exp(-y * y))
-    return y - newton / (1.0 + y * newton)
+def erfinv_central(x: float) -> float:
+    """y with erf(y) = x for ``x`` from -0.5 to 0.5: its power series, then Newton's method."""
+    s = x * x
+    y = x * (((0.0867072 * s + 0.1276) * s + 0.2320136665) * s + 0.5 * _SQRT_PI)
+    for _ in range(3):
+        y = y - (_erf(y) - x) * (_exp(y * y) * (0.5 * _SQRT_PI))
+    return y
 
 
-def erfinv_start(x: float, complement: float) -> float:
-    """erfinv(x) to about 1e-6 for 0 <= x < 1 - 1e-7, given ``complement`` = 1 - x."""
-    w = -_log(complement * (1.0 + x))
-    if w < 5.0:
-        return x * polynomial(_GILES_CENTRE, w - 2.5)
-    return x * polynomial(_GILES_TAIL, _sqrt(w) - 3.0)
-
-
-def erfcinv_tail(z: float) -> float:
-    """y with erfc(y) = z for 0 < z <= 0.01: Newton's method on log(erfc(y)), which is nearly a
-    parabola, in the form log(erfcx(y)) - y*y that neither underflows nor cancels badly."""
-    target = _log(z)
-    y = _sqrt(-target - _log(_SQRT_PI * _sqrt(-target)))
-    for _ in range(4):
+def erfcinv_tail(c: float) -> float:
+    """y with erfc(y) = c for 0 < c <= 0.5: Winitzki's formula, then Newton's method on
+    log(erfc(y)), which is nearly a parabola, in the form log(erfcx(y)) - y*y that neither
+    underflows nor cancels badly."""
+    target, first = _log(c), _log(c * (2.0 - c))
+    u = 0.5 * first + 2.0 / (math.pi * 0.147)
+    y = _sqrt(_sqrt(u * u - first / 0.147) - u)
+    for _ in range(3):
         scaled = erfcx_positive(y)
-        y = y + (_log(scaled) - y * y - target) * scaled * (0.5 * _SQRT_PI)
+        y = y + (_log(scaled) - target - y * y) * (scaled * (0.5 * _SQRT_PI))
     return y
 
 
 def erfinv(x: float) -> float:
     """y with erf(y) = x; NaN outside [-1, 1]."""
     a = _fabs(x)
+    if a <= 0.5:
+        return erfinv_central(x)
     if not a <= 1.0:
         return _NAN
-    if a == 1.0:
-        return _copysign(_INF, x)
-    if a > 0.5:
-        return _copysign(erfcinv_upper(1.0 - a), x)
-    y = erfinv_start(a, 1.0 - a)
-    for _ in range(2):
-        y = refine_erf(y, _erf(y) - a)
-    return _copysign(y, x)
+    return _copysign(_INF if a == 1.0 else erfcinv_tail(1.0 - a), x)
 
 
-def erfcinv_upper(z: float) -> float:
-    """y with erfc(y) = z for 0 < z <= 0.5."""
-    if z <= 0.01:
-        return erfcinv_tail(z)
-    y = erfinv_start(1.0 - z, z)
-    for _ in range(2):
-        y = refine_erf(y, z - _erfc(y))
-    return y
-
-
-def erfcinv(z: float) -> float:
-    """y with erfc(y) = z; NaN outside [0, 2]."""
-    if not 0.0 <= z <= 2.0:
+def erfcinv(c: float) -> float:
+    """y with erfc(y) = c; NaN outside [0, 2]."""
+    if not 0.0 <= c <= 2.0:
         return _NAN
-    if z == 0.0:
-        return _INF
-    if z <= 0.5:
-        return erfcinv_upper(z)
-    return erfinv(1.0 - z)  # the difference is exact
+    if c == 0.0 or c == 2.0:
+        return _INF if c == 0.0 else -_INF
+    if c < 0.5:
+        return erfcinv_tail(c)
+    return -erfcinv_tail(2.0 - c) if c > 1.5 else erfinv_central(1.0 - c)
 
 
 def normcdf(x: float) -> float:
@@ -194,34 +120,27 @@ def normcdfinv(p: float) -> float:
 
 
 def cyl_bessel_i0(x: float) -> float:
-    """Modified Bessel function I of order 0: power series (DLMF 10.25.2) below 7.5."""
-    x = _fabs(x)
-    if x <= 7.5:
-        quarter = 0.25 * x * x
-        total = 1.0
-        for k in range(36, 0, -1):  # all terms are positive: Horner's rule loses nothing
-            total = 1.0 + total * quarter / (float(k) * float(k))
-        return total
-    return scaled_bessel(_BESSEL_I0, x)
+    """Modified Bessel function I of order 0."""
+    a = _fabs(x)
+    if a <= 8.0:
+        return chebyshev(tables.I0_SMALL, 0.25 * a - 1.0) * _exp(a) / (0.5 * a + 1.0)
+    return scaled_bessel(tables.I0_LARGE, a)
 
 
 def cyl_bessel_i1(x: float) -> float:
-    """Modified Bessel function I of order 1, as ``cyl_bessel_i0``."""
+    """Modified Bessel function I of order 1."""
     a = _fabs(x)
-    if a <= 7.5:
-        quarter = 0.25 * a * a
-        total = 1.0
-        for k in range(36, 0, -1):
-            total = 1.0 + total * quarter / (float(k) * float(k + 1))
-        return 0.5 * x * total
-    return _copysign(scaled_bessel(_BESSEL_I1, a), x)
+    if a <= 8.0:
+        value = chebyshev(tables.I1_SMALL, 0.25 * a - 1.0) * _exp(a) * a / (a + a + 1.0)
+        return _copysign(value, x)
+    return _copysign(scaled_bessel(tables.I1_LARGE, a), x)
 
 
 def scaled_bessel(coefficients: tuple[float, ...], x: float) -> float:
-    """series(15/x - 1) * exp(x) / sqrt(x) for ``x`` >= 7.5, halving exp against overflow."""
+    """series(16/x - 1) * exp(x) / sqrt(x) for ``x`` >= 8, halving exp against overflow."""
     if x != x or x == _INF:
         return x
-    value = chebyshev(coefficients, 15.0 / x - 1.0) / _sqrt(x)
+    value = chebyshev(coefficients, 16.0 / x - 1.0) / _sqrt(x)
     if x <= 709.0:
         return value * _exp(x)
     half = _exp(0.5 * x)

@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from math import prod
 
 from tcl.codegen.common.sums import TERMS
-from tcl.codegen.reference.blocks import INDENT, AssignLine, Branch, render_source
+from tcl.codegen.reference.blocks import INDENT, AssignLine, Branch, PythonNames, render_source
 from tcl.codegen.reference.expressions import CheckedSite, Emitter, ExpressionCode, shifted
-from tcl.codegen.reference.names import PythonNames
 from tcl.codegen.reference.scalars import arithmetic, identity_value, literal, loaded, stored
 from tcl.grammar.ranges.sized import SizedDef, SizedStatement
 from tcl.grammar.syntax.types import FLOAT64

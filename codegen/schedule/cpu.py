@@ -13,7 +13,9 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 from tcl.codegen.choose.cpu.presets import MODELLED, CpuPreset, parts_for_threads
+from tcl.codegen.choose.cpu.scatter_loops import with_loops
 from tcl.codegen.choose.cpu.thread_worth import with_threads_worth
+from tcl.codegen.choose.scatters import CPU
 from tcl.codegen.devices.cpu import CpuProfile
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.layouts import cpu_layouts
@@ -121,7 +123,9 @@ def _new_plan(program: ir.Program, options: MappingOptions, device: CpuProfile) 
         own.check_on(device.kind, f"nest {nest.name}")
     if options.preset in MODELLED:
         nests = _with_parts_for_threads(program, nests, device, options.preset)
-    program, nests = with_parts(*with_scatters(program, nests))
+    program, nests = with_parts(
+        *with_scatters(program, nests, CPU, lambda made, nest: with_loops(made, nest, device))
+    )
     if all(nest.complete_on(device.kind) for nest in nests.values()):
         return CpuPlan(device, program, nests)
     preset = CpuPreset.named(options.preset, program, device)

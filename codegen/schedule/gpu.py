@@ -10,6 +10,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from tcl.codegen.choose.gpu.presets import GpuPreset
+from tcl.codegen.choose.gpu.scatter_loops import with_loops
+from tcl.codegen.choose.scatters import GPU
 from tcl.codegen.devices.gpu import GpuProfile
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.collapse import merged
@@ -139,7 +141,7 @@ def plan_gpu(program: ir.Program, options: MappingOptions, profile: GpuProfile) 
     nests = asked_for(program, options, "GPU")
     for nest in program.nests:
         _refuse(nest, nests[nest.name].options)
-    program, nests = with_parts(*with_scatters(program, nests))
+    program, nests = with_parts(*with_scatters(program, nests, GPU, with_loops))
     preset, name = GpuPreset(options.preset, profile), f"preset {options.preset}"
     chosen = preset.choices(program, {n: o.options for n, o in nests.items()})
     while split := preset.split(program, {n: o.options for n, o in nests.items()}, chosen):

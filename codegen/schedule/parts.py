@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
-from tcl.codegen.choose.scatters import scattered
+from tcl.codegen.choose.scatters import Copies, scattered
 from tcl.codegen.loopir import ir
 from tcl.codegen.options.nest_options import NestOptions
+from tcl.codegen.passes.base import map_nest
 from tcl.codegen.passes.split import Split, shifted
 from tcl.codegen.schedule.plan import NestPlan, OptionSource, Plan
 
@@ -29,13 +31,18 @@ def with_parts(
 
 
 def with_scatters(
-    program: ir.Program, nests: Mapping[str, NestPlan]
+    program: ir.Program,
+    nests: Mapping[str, NestPlan],
+    copies: Copies,
+    loops: Callable[[ir.Program, ir.Nest], ir.Nest],
 ) -> tuple[ir.Program, dict[str, NestPlan]]:
-    """The program and the choices for it, with scatters taken apart."""
+    """The program and the choices for it, with scatters taken apart. ``loops``: gives what updates
+    its loops, which no option decides."""
     found = dict(nests)
     for nest in program.nests:
         if nest.point.scatters:
-            program = scattered(program, nest)(program)
+            made = scattered(program, nest, copies)(program)
+            program = map_nest(made, nest.name, partial(loops, made))
     plain = {
         n.name: NestPlan(UNSPLIT, (OptionSource(f"for {n.name.rpartition('.')[0]}", UNSPLIT),))
         for n in program.nests

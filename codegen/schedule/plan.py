@@ -16,7 +16,7 @@ from tcl.codegen.loopir.collapse import merged
 from tcl.codegen.loopir.lower import lower
 from tcl.codegen.loopir.verify import verify
 from tcl.codegen.loopir.walk import operands
-from tcl.codegen.options.kinds import Lanes, OptionKind, Permutation, Sizes
+from tcl.codegen.options.kinds import OptionKind, Permutation, Sizes, VectorLanes
 from tcl.codegen.options.nest_options import OPTIONS, Device, NestOptions
 from tcl.codegen.options.options import MappingOptions
 from tcl.codegen.passes.base import Pass, PassStep, RefusedError
@@ -224,7 +224,7 @@ def _with_default(plan: NestPlan, nest: ir.Nest, choices: NestOptions) -> NestPl
                 return value[:count], f"it has {count} {what}, {len(value)} were given"
             case Permutation():
                 reason = why_not_ordered(nest, value)
-            case Lanes():
+            case VectorLanes():
                 reason = why_not_vectorized(nest, *value)
             case _:
                 reason = None

@@ -9,7 +9,7 @@ from dataclasses import replace
 from tcl.grammar.syntax import types as t
 from tcl.grammar.syntax.types import ScalarType
 from tcl.grammar.tree.checked import Binary, Cast, Const, Expr, Select, Unary
-from tcl.grammar.tree.integers import OPERATIONS
+from tcl.grammar.tree.size_expressions import OPERATIONS
 
 
 def converted(expr: Expr, type_: ScalarType) -> Expr:

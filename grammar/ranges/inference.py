@@ -43,7 +43,7 @@ def infer(checked: c.CheckedDef, input_shapes: Mapping[str, tuple[int, ...]]) ->
                 f"input '{tensor.name}' has {tensor.rank} dimensions, "
                 f"but an array of shape {shape} was given"
             )
-        sizes.define(tensor.name, shape, (0,) * tensor.rank)
+        sizes.set_shape(tensor.name, shape, (0,) * tensor.rank)
     statements: list[SizedStatement] = []
     boundaries = list(checked.boundaries)
     for statement in (*checked.statements, None):
@@ -65,7 +65,7 @@ class _Sizes:
     where: dict[str, c.SizeBinding] = field(default_factory=dict)
     """Size symbol → the dimension that defined it."""
 
-    def define(self, tensor: str, shape: tuple[int, ...], origin: tuple[int, ...]) -> None:
+    def set_shape(self, tensor: str, shape: tuple[int, ...], origin: tuple[int, ...]) -> None:
         """Give a tensor its shape, and with it the size symbols of its dimensions."""
         self.shapes[tensor], self.origins[tensor] = shape, origin
         for binding in self.checked.bindings:
@@ -363,7 +363,7 @@ class _Inference:
                 raise self._error_at(
                     statement.span, f"'{statement.target}' would be of shape {shape}"
                 )
-            sizes.define(statement.target, shape, tuple(first for first, _ in box))
+            sizes.set_shape(statement.target, shape, tuple(first for first, _ in box))
             return
         for axis, (index, (first, stop)) in enumerate(zip(statement.axes, box, strict=True)):
             origin, end = sizes.box(statement.target, axis)

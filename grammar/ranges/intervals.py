@@ -9,7 +9,7 @@ from typing import TypeAlias
 from tcl.grammar.sizes.varying import largest, smallest
 from tcl.grammar.syntax.types import ScalarType
 from tcl.grammar.tree import checked as c
-from tcl.grammar.tree import integers
+from tcl.grammar.tree import size_expressions
 
 Bounds: TypeAlias = tuple[float, float]
 """Smallest and largest value, both possible; infinite where nothing is known. Integers else."""
@@ -58,7 +58,7 @@ def quotient(a: Bounds, b: Bounds) -> Bounds:
 def _truncated(x: float, by: int) -> float:
     if math.isinf(x):
         return x if by > 0 else -x
-    return integers.quotient(int(x), by)
+    return size_expressions.quotient(int(x), by)
 
 
 def remainder(a: Bounds, b: Bounds) -> Bounds:

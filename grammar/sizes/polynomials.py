@@ -14,14 +14,14 @@ from functools import lru_cache
 from itertools import product
 from typing import TypeAlias
 
-from tcl.common.dataclass import dataclass
+from tcl.common.dataclass import Hashed, dataclass
 
 REMEMBERED = 1 << 13
 """Results of each operation that are remembered."""
 
 
 @dataclass(frozen=True, slots=True)
-class Symbol:
+class Symbol(Hashed):
     """A size that a kernel is given when it runs, divided by what is known to divide it."""
 
     name: str
@@ -33,25 +33,13 @@ class Symbol:
     most: int
     representative: int
     """The value by which choices are made."""
-    _hash: int = field(init=False, repr=False, compare=False)
-
-    def __post_init__(self) -> None:
-        found = hash((self.name, self.multiple, self.least, self.most, self.representative))
-        object.__setattr__(self, "_hash", found)
-
-    def __hash__(self) -> int:
-        return self._hash
-
-    def __reduce__(self) -> tuple[object, ...]:
-        # A hash is one process's.
-        return Symbol, (self.name, self.multiple, self.least, self.most, self.representative)
 
     def __str__(self) -> str:
         return self.name if self.multiple == 1 else f"{self.name}/{self.multiple}"
 
 
 @dataclass(frozen=True, slots=True)
-class Quotient:
+class Quotient(Hashed):
     """A polynomial over a positive integer, rounded down."""
 
     terms: Terms
@@ -59,18 +47,10 @@ class Quotient:
     least: int
     most: int
     representative: int
-    _hash: int = field(init=False, repr=False, compare=False)
     _text: str = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "_hash", hash((self.terms, self.divisor)))
         object.__setattr__(self, "_text", f"({terms_text(self.terms)})/{self.divisor}")
-
-    def __hash__(self) -> int:
-        return self._hash
-
-    def __reduce__(self) -> tuple[object, ...]:
-        return Quotient, (self.terms, self.divisor, self.least, self.most, self.representative)
 
     def __str__(self) -> str:
         return self._text

@@ -97,92 +97,71 @@ STATEMENTS = MappingProxyType(
 )
 """Words that build statements elsewhere → the sentence that says what to write, its section."""
 
-_ARG = (
-    "there is no {0}; find the value, then the smallest index that has it: "
-    "Best(i) {1}=! A(i, j)  At(i) min=! (A(i, j) == Best(i)) ? j : A.1"
-)
-_SUM = "there is no {0}; reduce with +=!, over the indices that are on the right alone"
-_MEAN = "there is no {0}; sum with +=! and divide by the number of elements in a second statement"
-_NORM = (
-    "there is no {0}; sum up rows and their squares in statements of their own, then use these "
-    "in another one"
-)
-_SOFTMAX = (
-    "there is no {0}; take off the largest of a row, sum up the exponentials, and divide, in a "
-    "statement each"
-)
-_PRODUCT = (
-    "there is no {0}; multiply elements and reduce with +=!, as in C(m, n) +=! A(m, k) * B(k, n)"
-)
-_EXTENT = "there is no {0}; T.0 is the extent of the first dimension of T"
-_WORDS: dict[str, tuple[str, Section]] = {
-    "argmin": (_ARG.format("argmin", "min"), Section.ARGMIN),
-    "argmax": (_ARG.format("argmax", "max"), Section.ARGMIN),
-    "sum": (_SUM.format("sum"), Section.REDUCTIONS),
-    "add": (_SUM.format("add"), Section.REDUCTIONS),
-    "mean": (_MEAN.format("mean"), Section.REDUCTIONS),
-    "avg": (_MEAN.format("avg"), Section.REDUCTIONS),
-    "cumsum": (
-        "there is no cumsum; O(i) +=! (j <= i) ? X(j) : 0 where i in 0:N, or a loop in Python",
-        Section.CUMSUM,
-    ),
-    "prod": ("there is no prod; multiply up with *=!", Section.REDUCTIONS),
-    "any": ("there is no any; of bools, max=! is it", Section.REDUCTIONS),
-    "all": ("there is no all; of bools, min=! is it", Section.REDUCTIONS),
-}
-_FUNCTIONS: dict[str, tuple[str, Section]] = {
-    "abs": ("there is no abs; of floats it is fabs(x), of integers max(x, -x)", Section.FUNCTIONS),
-    "relu": ("there is no relu; write fmax(x, 0)", Section.FUNCTIONS),
-    "sigmoid": ("there is no sigmoid; it is expit(x)", Section.FUNCTIONS),
-    "clamp": ("there is no clamp; write min(max(x, low), high)", Section.FUNCTIONS),
-    "clip": ("there is no clip; write min(max(x, low), high)", Section.FUNCTIONS),
-    "silu": ("there is no silu; write x * expit(x)", Section.FUNCTIONS),
-    "swish": ("there is no swish; write x * expit(x)", Section.FUNCTIONS),
-    "gelu": ("there is no gelu; write x * normcdf(x)", Section.FUNCTIONS),
-    "softplus": (
-        "there is no softplus; write fmax(x, 0) + log1p(exp(-fabs(x)))",
-        Section.FUNCTIONS,
-    ),
-    "square": ("there is no square; write x * x", Section.OPERATORS),
-    "maximum": ("there is no maximum; write max(x, y)", Section.OPERATORS),
-    "minimum": ("there is no minimum; write min(x, y)", Section.OPERATORS),
-    "select": ("there is no select; write condition ? a : b", Section.OPERATORS),
-    "ifelse": ("there is no ifelse; write condition ? a : b", Section.OPERATORS),
-    "where": ("there is no where(...); write condition ? a : b", Section.OPERATORS),
-    "not": ("there is no not; write !x", Section.OPERATORS),
-    "inf": (
-        "there is no inf; log(0.0) is minus infinity, and -1e30 a large number that is none",
-        Section.LITERALS,
-    ),
-    "nan": ("there is no nan; write sqrt(-1.0)", Section.LITERALS),
-    "pi": ("there is no pi; write 3.141592653589793, or use sinpi and cospi", Section.LITERALS),
-    "true": ("there is no true; write 1 == 1, or bool(1)", Section.LITERALS),
-    "false": ("there is no false; write 1 == 0, or bool(0)", Section.LITERALS),
-    **{name: (_EXTENT.format(name), Section.DEFS) for name in ("len", "size", "shape")},
-    **{
-        name: (sentence.format(name), section)
-        for names, sentence, section in (
-            ("softmax log_softmax logsumexp", _SOFTMAX, Section.RECIPES),
-            (
-                "layernorm layer_norm batch_norm group_norm rms_norm variance var std",
-                _NORM,
-                Section.RECIPES,
-            ),
-            ("matmul mm bmm dot conv conv1d conv2d conv3d", _PRODUCT, Section.REDUCTIONS),
-        )
-        for name in names.split()
+_ADVICE: dict[Section, dict[str, str]] = {
+    Section.ARGMIN: {
+        "argmin argmax": "find the value, then the smallest index that has it: "
+        "Best(i) {op}=! A(i, j)  At(i) min=! (A(i, j) == Best(i)) ? j : A.1"
     },
-} | _WORDS
+    Section.CUMSUM: {"cumsum": "O(i) +=! (j <= i) ? X(j) : 0 where i in 0:N, or a loop in Python"},
+    Section.REDUCTIONS: {
+        "sum add": "reduce with +=!, over the indices that are on the right alone",
+        "mean avg": "sum with +=! and divide by the number of elements in a second statement",
+        "prod": "multiply up with *=!",
+        "any": "of bools, max=! is it",
+        "all": "of bools, min=! is it",
+        "matmul mm bmm dot conv conv1d conv2d conv3d": "multiply elements and reduce with +=!, as "
+        "in C(m, n) +=! A(m, k) * B(k, n)",
+    },
+    Section.RECIPES: {
+        "softmax log_softmax logsumexp": "take off the largest of a row, sum up the exponentials, "
+        "and divide, in a statement each",
+        "layernorm layer_norm batch_norm group_norm rms_norm variance var std": "sum up rows and "
+        "their squares in statements of their own, then use these in another one",
+    },
+    Section.FUNCTIONS: {
+        "abs": "of floats it is fabs(x), of integers max(x, -x)",
+        "relu": "write fmax(x, 0)",
+        "sigmoid": "it is expit(x)",
+        "clamp clip": "write min(max(x, low), high)",
+        "silu swish": "write x * expit(x)",
+        "gelu": "write x * normcdf(x)",
+        "softplus": "write fmax(x, 0) + log1p(exp(-fabs(x)))",
+    },
+    Section.OPERATORS: {
+        "square": "write x * x",
+        "maximum": "write max(x, y)",
+        "minimum": "write min(x, y)",
+        "select ifelse where(...)": "write condition ? a : b",
+        "not": "write !x",
+    },
+    Section.LITERALS: {
+        "inf": "log(0.0) is minus infinity, and -1e30 a large number that is none",
+        "nan": "write sqrt(-1.0)",
+        "pi": "write 3.141592653589793, or use sinpi and cospi",
+        "true": "write 1 == 1, or bool(1)",
+        "false": "write 1 == 0, or bool(0)",
+    },
+    Section.DEFS: {"len size shape": "T.0 is the extent of the first dimension of T"},
+}
+"""What is written instead of words of other languages, by the section that says more."""
+_SENTENCES = {
+    name.removesuffix("(...)"): (f"there is no {name}; {advice.format(op=name[3:])}", section)
+    for section, advices in _ADVICE.items()
+    for names, advice in advices.items()
+    for name in names.split()
+}
+_REDUCTIONS = (Section.ARGMIN, Section.CUMSUM, Section.REDUCTIONS)
 
 
 def no_name(name: str) -> tuple[str, Section] | None:
     """The sentence for an undefined name that other languages have, and its section."""
     if known_type(name):
         return no_type(name), Section.TYPES
-    return _FUNCTIONS.get(name.lower().removeprefix("reduce_"))
+    return _SENTENCES.get(name.lower().removeprefix("reduce_"))
 
 
 def no_reduction(name: str) -> tuple[str, Section]:
     """The sentence for a word that stands where a reduction has to, and its section."""
     every = f"there is no '{name[:40]}='; the reductions are += *= min= max=, each also with !"
-    return _WORDS.get(name.lower().removeprefix("reduce_"), (every, Section.REDUCTIONS))
+    found = _SENTENCES.get(name.lower().removeprefix("reduce_"), ("", Section.GRAMMAR))
+    return found if found[1] in _REDUCTIONS else (every, Section.REDUCTIONS)

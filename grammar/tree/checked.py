@@ -10,17 +10,10 @@ from __future__ import annotations
 from dataclasses import field
 from typing import TypeAlias
 
-from tcl.common.dataclass import dataclass
+from tcl.common.dataclass import Hashed, dataclass
 from tcl.grammar.syntax.errors import Diagnostic
 from tcl.grammar.syntax.source import Source, Span
 from tcl.grammar.syntax.types import INDEX, ScalarType
-
-
-class _Hashed:
-    """An expression made of others. It is looked up at every level that it is nested in, so that
-    its hash is computed once."""
-
-    __slots__ = ("_hash",)
 
 
 class _OfIndices:
@@ -75,7 +68,7 @@ class LetRef:
 
 
 @dataclass(frozen=True, slots=True)
-class Read(_Hashed):
+class Read(Hashed):
     """A tensor element. Subscripts are integral; a subscript may itself read tensors."""
 
     tensor: str
@@ -85,7 +78,7 @@ class Read(_Hashed):
 
 
 @dataclass(frozen=True, slots=True)
-class Unary(_Hashed):
+class Unary(Hashed):
     op: str
     """``-``, or ``!`` on a bool."""
     operand: Expr
@@ -94,7 +87,7 @@ class Unary(_Hashed):
 
 
 @dataclass(frozen=True, slots=True)
-class Binary(_Hashed):
+class Binary(Hashed):
     """``+ - * / % min max`` over operands of ``type``, ``&& ||`` over bools (short-circuit), or a
     comparison ``< <= > >= == !=`` over operands of one type, giving bool."""
 
@@ -106,7 +99,7 @@ class Binary(_Hashed):
 
 
 @dataclass(frozen=True, slots=True)
-class Select(_Hashed):
+class Select(Hashed):
     """``condition ? then : otherwise``; only the chosen side is evaluated."""
 
     condition: Expr
@@ -117,7 +110,7 @@ class Select(_Hashed):
 
 
 @dataclass(frozen=True, slots=True)
-class Call(_Hashed):
+class Call(Hashed):
     """A built-in function; arguments have the call's type."""
 
     name: str
@@ -127,7 +120,7 @@ class Call(_Hashed):
 
 
 @dataclass(frozen=True, slots=True)
-class Cast(_Hashed):
+class Cast(Hashed):
     """A conversion. Float to integer truncates, saturates, and takes NaN to 0; integer to
     integer wraps; anything to bool tests for non-zero."""
 

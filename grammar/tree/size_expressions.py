@@ -10,13 +10,14 @@ which takes a cast, it wraps, as everywhere.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import operator
+from collections.abc import Callable, Mapping
 from dataclasses import field
+from typing import Any
 
 from tcl.common.dataclass import dataclass
 from tcl.grammar.syntax.types import INDEX, INT64, ScalarType
 from tcl.grammar.tree import checked as c
-from tcl.grammar.tree.integers import OPERATIONS, wrapped
 from tcl.grammar.tree.traverse import walk
 
 
@@ -88,7 +89,7 @@ class SizeValues:
                 value = self.value(left)
                 return value if value is None or bool(value) == (op == "||") else self.value(right)
             case c.Binary():
-                return self._operation(expr)
+                return self._binary_value(expr)
             case c.Select(condition=condition, then=then, otherwise=otherwise):
                 holds = self.value(condition)
                 return None if holds is None else self.value(then if holds else otherwise)
@@ -100,7 +101,7 @@ class SizeValues:
             case _:
                 return None
 
-    def _operation(self, expr: c.Binary) -> int | None:
+    def _binary_value(self, expr: c.Binary) -> int | None:
         left, right = self.value(expr.left), self.value(expr.right)
         if left is None or right is None:
             return None
@@ -133,3 +134,39 @@ class SizeValues:
         if wrapped(value, INT64) != value:
             raise NoValueError(expr)
         return value
+
+
+def quotient(a: int, b: int) -> int:
+    """C's ``a / b``, truncated towards zero; 0 for ``b`` = 0."""
+    if b == 0:
+        return 0
+    return abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
+
+
+def remainder(a: int, b: int) -> int:
+    """C's ``a % b``, which has the sign of ``a``; 0 for ``b`` = 0."""
+    return a - b * quotient(a, b) if b else 0
+
+
+def wrapped(value: int, type_: ScalarType) -> int:
+    """The value of an integer type that is ``value`` modulo 2 to the power of its bits."""
+    low, high = type_.limits
+    return (value - low) % (high - low + 1) + low
+
+
+OPERATIONS: Mapping[str, Callable[[Any, Any], Any]] = {
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
+    "/": quotient,
+    "%": remainder,
+    "min": min,
+    "max": max,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+    "==": operator.eq,
+    "!=": operator.ne,
+}
+"""What the operators on two integers do, where nothing wraps."""

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tcl.arrays.arguments import Array
-from tcl.arrays.libraries import CudaLibrary, Like
-from tcl.arrays.shadow import shadow
+from tcl.arrays.libraries import CudaLibrary, Like, shadow
 from tcl.codegen.common.dtypes import numpy_dtype
 from tcl.codegen.devices.cupy_driver import Memory, cupy
 from tcl.grammar.syntax.types import ScalarType

@@ -4,8 +4,6 @@ NumPy's or CuPy's arrays on it."""
 from __future__ import annotations
 
 import sys
-from abc import ABC, abstractmethod
-from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -19,105 +17,81 @@ from tcl.common.errors import ArgumentError
 from tcl.grammar.syntax.types import ScalarType
 
 
-class Foreign(ABC):
-    """What such a library is asked for besides. Equal ones may meet in one call, if they lie on
-    the same device."""
+class Handed:
+    """A library that hands its memory over: a ``Library`` like the one whose arrays kernels see on
+    that memory, with names and rules of its own. Equal ones may meet in one call, if their arrays
+    lie on the same device."""
 
-    noun: str
-    """What one of its arrays is called."""
-    place: str
-    """The device, as the library calls it."""
+    foreign = True
 
-    @abstractmethod
+    def __init__(self, seen: Library, own: Any) -> None:
+        """``own``: the library's own device or namespace."""
+        self._seen, self._own = seen, own
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._seen, name)
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is type(self) and other._own == self._own
+
+    def __hash__(self) -> int:
+        return hash(self.noun)  # what is its own may have no hash
+
     def returned(self, what: str, array: Any) -> Any:
         """The library's own array on the memory of one that was made for it. Raises
-        ``ArgumentError`` if it takes none."""
+        ``ArgumentError``, about ``what``, if it takes none."""
+        raise NotImplementedError
 
-    @abstractmethod
-    def conversion(self, type_: ScalarType) -> str:
-        """How one becomes one of another type."""
-
-    @abstractmethod
-    def moving(self) -> str:
-        """How an array of another device comes to this one."""
-
-    @abstractmethod
     def check_new(self, what: str, type_: ScalarType) -> None:
-        """Raise ``ArgumentError`` if there are no arrays of this type."""
+        """Raise ``ArgumentError`` if there are no arrays of this type, as far as that is known
+        before one is returned."""
 
-    @abstractmethod
     def check_output(self, what: str) -> None:
         """Raise ``ArgumentError`` if arrays cannot be written to."""
 
 
-@dataclass(frozen=True, slots=True)
-class Adopted:
-    """An array of a library, and whose it really is, if not that one's."""
-
-    library: Library
-    array: Any
-    foreign: Foreign | None = None
+class Namespace(Handed):
+    """With a namespace of the array API standard, in which there is ``from_dlpack``, and a place as
+    DLPack calls it."""
 
     @property
     def noun(self) -> str:
-        """What such an array is called."""
-        return self.library.noun if self.foreign is None else self.foreign.noun
+        return f"an array of {self._own[0].__name__}"
 
-
-@dataclass(frozen=True, slots=True)
-class Namespace(Foreign):
-    """A library with a namespace of the array API standard, in which there is ``from_dlpack``."""
-
-    module: ModuleType
-    place: str
-
-    @property
-    def noun(self) -> str:  # type: ignore[override]
-        return f"an array of {self.module.__name__}"
+    def place(self, device: int) -> str:
+        return str(self._own[1])
 
     def conversion(self, type_: ScalarType) -> str:
         return f"astype(..., {type_.name})"
 
-    def moving(self) -> str:
+    def moving(self, device: int) -> str:
         return ".to_device(...)"
 
-    def check_new(self, what: str, type_: ScalarType) -> None:
-        """Which types there are is seen when one is returned."""
-
-    def check_output(self, what: str) -> None:
-        """Whether the memory is read-only was said when it was handed over."""
-
     def returned(self, what: str, array: Any) -> Any:
+        module = self._own[0]
         try:
-            return self.module.from_dlpack(array)
+            return module.from_dlpack(array)
         except Exception as error:  # the standard names none: each library raises its own
             raise ArgumentError(
-                f"{what}: {self.module.__name__}.from_dlpack does not take it: {error}; "
-                "pass outputs="
+                f"{what}: {module.__name__}.from_dlpack does not take it: {error}; pass outputs="
             ) from error
 
 
-@dataclass(frozen=True)
-class JaxArrays(Foreign):
-    """Those of one device."""
+class JaxArrays(Handed):
+    """JAX's, of one device."""
 
-    device: Any
     noun = "a JAX array"
 
-    @property
-    def place(self) -> str:  # type: ignore[override]
-        return str(self.device)
+    def place(self, device: int) -> str:
+        return str(self._own)
 
-    def conversion(self, type_: ScalarType) -> str:
-        return f".astype({type_.name!r})"
-
-    def moving(self) -> str:
-        return f"jax.device_put(..., {self.place})"
+    def moving(self, device: int) -> str:
+        return f"jax.device_put(..., {self._own})"
 
     def returned(self, what: str, array: Any) -> Any:
         jax = sys.modules["jax"]
         if isinstance(array, np.ndarray):  # without a copy: see ``ALIGNED``
-            return jax.device_put(array, self.device, may_alias=True)
+            return jax.device_put(array, self._own, may_alias=True)
         return jax.dlpack.from_dlpack(array)
 
     def check_new(self, what: str, type_: ScalarType) -> None:
@@ -134,6 +108,14 @@ class JaxArrays(Foreign):
         )
 
 
+@dataclass(frozen=True, slots=True)
+class Adopted:
+    """An array, as kernels see it, with its library: a ``Library`` or ``Handed``."""
+
+    library: Any
+    array: Any
+
+
 FOREIGN = "an array on a CUDA device that is neither CuPy's nor torch's"
 HOST_MEMORY = (1, 3, 11)
 """DLPack's numbers for memory that NumPy reads: the host's, and what CUDA and ROCm pinned."""
@@ -146,7 +128,7 @@ def by_dlpack(what: str, argument: Any) -> Adopted:
     try:
         kind, number = map(int, argument.__dlpack_device__())
         if kind in CUDA_MEMORY:
-            library: Library = cupy_arrays.cupy_arrays()
+            library: Any = cupy_arrays.cupy_arrays()
             array = cupy(FOREIGN).from_dlpack(argument)
         elif kind in HOST_MEMORY:
             library, array = NUMPY, np.from_dlpack(argument)
@@ -163,7 +145,7 @@ def by_dlpack(what: str, argument: Any) -> Adopted:
     module = None if namespace is None else namespace()
     if module is None or not hasattr(module, "from_dlpack"):
         return Adopted(library, array)
-    return Adopted(library, array, Namespace(module, f"{kind}:{number}"))
+    return Adopted(Namespace(library, (module, f"{kind}:{number}")), array)
 
 
 def jax_array(what: str, argument: Any) -> Adopted:
@@ -190,11 +172,11 @@ def jax_array(what: str, argument: Any) -> Adopted:
         )
     try:
         if device.platform == "cpu":
-            return Adopted(ALIGNED, np.asarray(argument), JaxArrays(device))
+            return Adopted(JaxArrays(ALIGNED, device), np.asarray(argument))
         array = cupy(FOREIGN).from_dlpack(argument)
     except (RuntimeError, TypeError) as error:  # it holds keys of random numbers
         raise ArgumentError(f"{what} has no memory that can be read: {error}") from error
-    return Adopted(cupy_arrays.cupy_arrays(), array, JaxArrays(device))
+    return Adopted(JaxArrays(cupy_arrays.cupy_arrays(), device), array)
 
 
 def adopted(what: str, argument: Any) -> Adopted | None:

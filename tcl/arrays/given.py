@@ -20,8 +20,8 @@ from tcl.arrays.arguments import (
     output_arrays,
     wrong_rank,
 )
-from tcl.arrays.foreign import Adopted, Foreign, adopted
-from tcl.arrays.libraries import HOST, NUMPY, Library
+from tcl.arrays.foreign import Adopted, adopted
+from tcl.arrays.libraries import HOST, NUMPY
 from tcl.codegen.common.dtypes import numpy_dtype, scalar_type_of
 from tcl.codegen.devices.cupy_driver import Driver
 from tcl.common.dataclass import dataclass
@@ -35,25 +35,12 @@ from tcl.grammar.tree.checked import CheckedDef, Tensor
 class ArrayKind:
     """What the arrays of a call have in common."""
 
-    library: Library
-    """Whose arrays they are, and outputs will be."""
+    library: Any
+    """Whose arrays they are, and outputs will be: a ``Library`` or ``Handed``."""
     device: int
     """That all lie on."""
-    foreign: Foreign | None = None
-    """Whose they really are, if those are on memory that another library handed over."""
     name: str = ""
     """The name of the input that the others are compared with, quoted."""
-
-    @property
-    def noun(self) -> str:
-        """What such an array is called."""
-        return self.library.noun if self.foreign is None else self.foreign.noun
-
-    @property
-    def moving(self) -> str:
-        """How an array of another device comes to this one."""
-        other = self.foreign
-        return self.library.moving(self.device) if other is None else other.moving()
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +56,7 @@ class Given:
     """Whether any of them was."""
 
     @property
-    def library(self) -> Library:
+    def library(self) -> Any:
         """Whose arrays they are, and outputs will be."""
         return self.kind.library
 
@@ -108,7 +95,7 @@ def given_inputs(
 
 def _is_other(one: Adopted | None) -> bool:
     """Whether it is an array of another library than NumPy."""
-    return one is not None and (one.library is not NUMPY or one.foreign is not None)
+    return one is not None and one.library is not NUMPY
 
 
 def _foreign_inputs(
@@ -122,7 +109,6 @@ def _foreign_inputs(
         ArrayKind(
             one.library,
             one.library.device(f"input '{tensor.name}' of {checked.name}", one.array),
-            one.foreign,
             f"'{tensor.name}'",
         )
         for tensor, one in zip(checked.inputs, found, strict=True)
@@ -184,8 +170,8 @@ def given_outputs(
     for what, tensor, output, one in zip(names, tensors, each, found, strict=True):
         if one is None:
             raise ArgumentError(astray(what, output, kind))
-        if one.foreign is not None:
-            one.foreign.check_output(what)
+        if one.library.foreign:
+            one.library.check_output(what)
         views.append(checked_view(what, tensor, one, kind))
     output_arrays(sized, given.views, views, tensors)
     return tuple(one.array for one in found if one is not None), tuple(views)
@@ -203,24 +189,23 @@ def checked_view(what: str, tensor: Tensor, one: Adopted, kind: ArrayKind) -> Ar
     lies = one.library.device(what, one.array)
     if (lies == HOST) != (device == HOST):
         raise ArgumentError(astray(what, one.array, kind))
-    if one.noun != kind.noun:
+    if one.library.noun != library.noun:
         raise ArgumentError(
-            f"{what} is {one.noun}, but {kind.name} is {kind.noun}; pass arrays of one library"
+            f"{what} is {one.library.noun}, but {kind.name} is {library.noun}; "
+            "pass arrays of one library"
         )
-    if lies != device or one.foreign != kind.foreign:
-        here = f"cuda:{lies}" if one.foreign is None else one.foreign.place
-        there = f"cuda:{device}" if kind.foreign is None else kind.foreign.place
+    if lies != device or one.library != library:
         raise ArgumentError(
-            f"{what} lies on {here}, but {kind.name} on {there}; "
-            "all arrays of a call have to lie on one device"
+            f"{what} lies on {one.library.place(lies)}, but {kind.name} on "
+            f"{library.place(device)}; all arrays of a call have to lie on one device"
         )
-    view = library.view(what, one.array)
+    view: Array = library.view(what, one.array)
     dtype = numpy_dtype(tensor.type)
     if view.dtype != dtype:
         scalar_type_of(view.dtype, what)  # says so when no tensor could have this type
         raise ArgumentError(
-            f"{what} is {tensor.type}, but {kind.noun} of {view.dtype} was given; "
-            f"convert it with {(kind.foreign or library).conversion(tensor.type)}"
+            f"{what} is {tensor.type}, but {library.noun} of {view.dtype} was given; "
+            f"convert it with {library.conversion(tensor.type)}"
         )
     if view.ndim != tensor.rank:
         raise ArgumentError(wrong_rank(what, tensor, view.shape))
@@ -234,10 +219,11 @@ def checked_view(what: str, tensor: Tensor, one: Adopted, kind: ArrayKind) -> Ar
 def astray(what: str, argument: object, kind: ArrayKind) -> str:
     """What is wrong with an argument that is no array, or does not lie on the device."""
     if not (hasattr(argument, "shape") and hasattr(argument, "dtype")):
-        return f"{what} has to be {kind.noun}, not {kind_of(argument)}"
+        return f"{what} has to be {kind.library.noun}, not {kind_of(argument)}"
+    moving = kind.library.moving(kind.device)
     if kind.device == HOST:
-        return f"{what} is not in the host's memory, but {kind.name} is; move it with {kind.moving}"
+        return f"{what} is not in the host's memory, but {kind.name} is; move it with {moving}"
     return (
         f"{what} lies in the host's memory, but {kind.name} on cuda:{kind.device}; "
-        f"move it with {kind.moving}"
+        f"move it with {moving}"
     )

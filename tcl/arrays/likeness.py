@@ -19,7 +19,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from tcl.codegen.cpu.runtime.library import load
-from tcl.codegen.cpu.runtime.structs import Python, Torch, address, fill
+from tcl.codegen.cpu.runtime.structs import PythonStruct, TorchStruct, address, fill
 from tcl.common.dataclass import dataclass
 from tcl.common.errors import CompileError
 
@@ -78,7 +78,7 @@ class Native:
         fill(
             self.code,
             _PYTHON,
-            Python(
+            PythonStruct(
                 save_thread=address(api.PyEval_SaveThread),
                 restore_thread=address(api.PyEval_RestoreThread),
                 as_pointer=address(api.PyLong_AsVoidPtr),
@@ -193,7 +193,7 @@ def torch_alike() -> TorchReader | None:
     except (OSError, AttributeError, CompileError):
         return None
     tracing = int(torch._C.DispatchKey.PreDispatch)
-    described = Torch(**asked, **watching, key=tracing, keys=8 * keys)
+    described = TorchStruct(**asked, **watching, key=tracing, keys=8 * keys)
     fill(native.code, _TORCH, described)
     return TorchReader(native, keys, library.aoti_torch_get_dtype)
 

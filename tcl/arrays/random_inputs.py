@@ -17,7 +17,7 @@ from tcl.grammar.ranges.inference import infer
 from tcl.grammar.ranges.linear import NO_FACTS, Analysis, Linear, accesses
 from tcl.grammar.syntax.types import FLOAT64
 from tcl.grammar.tree.checked import Binary, CheckedDef, Read, Tensor, Unary
-from tcl.grammar.tree.traverse import evaluated, walk
+from tcl.grammar.tree.traverse import computed, evaluated, walk
 
 
 def random_inputs(
@@ -110,16 +110,16 @@ class _Small(Analysis):
 def index_tensors(checked: CheckedDef) -> tuple[str, ...]:
     """The integer inputs that are read inside subscripts; all of them, if none is seen there."""
     whole = [t.name for t in checked.inputs if t.type.is_integral]
-    found = {
-        node.tensor
+    subscripts = [
+        subscript
         for statement in checked.statements
         for expr in evaluated(statement)
         for read in walk(expr)
         if isinstance(read, Read)
         for subscript in read.subscripts
-        for node in walk(subscript)
-        if isinstance(node, Read)
-    }
+    ]
+    subscripts += [s for statement in checked.statements for s in computed(statement)]
+    found = {n.tensor for s in subscripts for n in walk(s) if isinstance(n, Read)}
     return tuple(n for n in whole if n in found) or tuple(whole)
 
 

@@ -10,9 +10,8 @@ from typing import Any
 import numpy as np
 
 from tcl.arrays.arguments import Array
-from tcl.arrays.libraries import HOST, CudaLibrary, HostLibrary, Like
+from tcl.arrays.libraries import HOST, CudaLibrary, HostLibrary, Like, memory_view, shadow
 from tcl.arrays.likeness import Native, Record, torch_alike
-from tcl.arrays.shadow import memory_view, shadow
 from tcl.arrays.tracing import REMEDY, check_traced, recorder, tell_torch
 from tcl.codegen.common.dtypes import numpy_dtype
 from tcl.codegen.devices.cupy_driver import Memory

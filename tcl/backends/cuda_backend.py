@@ -15,9 +15,8 @@ from tcl.codegen.common.envelope import seal
 from tcl.codegen.compiler import GpuCompiler
 from tcl.codegen.cuda.emit.module import CudaModule
 from tcl.codegen.cuda.emulator import Requests, compile_modules
-from tcl.codegen.cuda.run.compile import Cubin, cubin
+from tcl.codegen.cuda.run.compile import Cubin, cubin, occupancy
 from tcl.codegen.cuda.run.launch import CudaLauncher
-from tcl.codegen.cuda.run.occupancy import occupancy
 from tcl.codegen.cuda.run.ready import ModuleForAll
 from tcl.codegen.devices.gpu import GpuProfile
 from tcl.codegen.loopir import ir

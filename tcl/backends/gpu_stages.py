@@ -18,8 +18,7 @@ from tcl.codegen.counters.prediction import (
 from tcl.codegen.counters.requests import Memory, Traffic, by_kind
 from tcl.codegen.counters.walk import Walk
 from tcl.codegen.cuda.emit.module import Launch
-from tcl.codegen.cuda.run.compile import cubin, version
-from tcl.codegen.cuda.run.occupancy import Resources, occupancy
+from tcl.codegen.cuda.run.compile import Resources, cubin, occupancy, version
 from tcl.codegen.devices.gpu import GpuProfile
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.cost import Cost
@@ -47,7 +46,7 @@ def text(name: str, program: ir.Built, cost: Cost, profile: GpuProfile) -> str:
     predictions = [predict(c) for c in counts]
     lines = [f"{name} on {profile.name} ({profile.architecture})"]
     for position, (own, prediction) in enumerate(zip(counts, predictions, strict=True)):
-        lines += ["", f"kernel {name}_{position}", *_aligned(list(_rows(own, prediction)))]
+        lines += ["", f"kernel {name}_{position}", *_aligned(list(_count_rows(own, prediction)))]
     total, least = sum(p.seconds for p in predictions), roofline(cost, profile)
     rows = [
         ("predicted", f"{_micro(total)} with {_micro(LAUNCH)} a launch"),
@@ -57,7 +56,7 @@ def text(name: str, program: ir.Built, cost: Cost, profile: GpuProfile) -> str:
     return "\n".join((*lines, "", *_aligned(rows)))
 
 
-def _rows(counts: KernelCounts, prediction: Prediction) -> Iterator[tuple[str, str]]:
+def _count_rows(counts: KernelCounts, prediction: Prediction) -> Iterator[tuple[str, str]]:
     profile, blocks = counts.profile, max(1, counts.blocks)
     yield "blocks", f"{counts.blocks:,} of {counts.threads} threads"
     full = counts.occupancy

@@ -8,7 +8,6 @@ import importlib.metadata
 import itertools
 import math
 import platform
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -16,19 +15,77 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from tcl.arrays.random_inputs import input_shape, random_inputs
+from tcl.backends.targets import target
 from tcl.bench.ceilings import Ceilings, Meter
 from tcl.bench.contender import OURS, PEERS, Contender, Spec
-from tcl.bench.expected import prepare
-from tcl.bench.lanes import Lane, Lanes, Say, started
+from tcl.bench.lanes import Lane, Lanes, Say, prepare, started
 from tcl.bench.report import Report
-from tcl.bench.result import Entry, Result
 from tcl.bench.rows import Row
-from tcl.bench.tuning import tuned_options
+from tcl.bench.summary import Entry, Result
+from tcl.codegen.common.dtypes import numpy_dtype
 from tcl.codegen.devices.cpu import host_cpu
 from tcl.common.errors import ArgumentError
+from tcl.executors.call_kernels import size
 from tcl.tuner.cache.fingerprint import device_identity
+from tcl.tuner.cache.tuning_cache import TuningCache
+from tcl.tuner.config import TunerConfig
 from tcl.tuner.measure.cores import available_cores
-from tcl.tuner.measure.placement import PLACEMENTS
+from tcl.tuner.measure.placement import PLACEMENTS, aligned
+from tcl.tuning import Tuner
+
+_GENERATIONS = 1000
+
+
+def tune(
+    rows: Sequence[Row],
+    seconds: float,
+    cache: Path,
+    seed: int,
+    say: Callable[[str], object],
+    threads: int = 1,
+    device: str = "cpu",
+) -> dict[str, str]:
+    """Tune each row for about ``seconds``; rows without a result, and why. ``device`` is as for
+    ``Tuner``.
+
+    What is found goes to ``cache``, from which runs load it; what is there already is where the
+    search begins. Ctrl+C ends one row's search early and is then raised as ``KeyboardInterrupt``.
+    """
+    failed: dict[str, str] = {}
+    for row in rows:
+        say(f"tuning {row.name} for {seconds:.0f} s, {threads} thread{'s' * (threads > 1)}")
+        config = TunerConfig(generations=_GENERATIONS, time_limit=seconds, seed=seed)
+        inputs = random_inputs(row.checked, row.values, seed)
+        tuner = Tuner(row.text, cache, threads=threads, device=device)
+        result = tuner.tune(row.entry, inputs, None, config, progress=False)
+        if result.interrupted and result.seconds < 0.9 * seconds:
+            raise KeyboardInterrupt
+        if result.options is None:
+            messages = dict.fromkeys(c.outcome.message for c in result.history)
+            reason = "; ".join(list(messages)[:2]) or "no candidate was finished"
+            failed[row.name] = f"{len(result.history)} candidates, none worked: {reason}"
+    return failed
+
+
+def tuned_options(
+    row: Row, cache: Path, threads: int = 1, device: str = "cpu", past: int = 0
+) -> str:
+    """The best options for a row that a cache file holds, for arrays that begin ``past`` bytes
+    after a cache line, as JSON; empty if it holds none.
+
+    Looked up here and not where kernels run: the key holds the number of cores, and the processes
+    of contenders are pinned to some.
+    """
+    if not cache.exists():
+        return ""
+    lying = tuple(
+        aligned(input_shape(t, row.values), numpy_dtype(t.type), past) for t in row.checked.inputs
+    )
+    sized = size(row.checked, lying)
+    record = TuningCache(cache).best(target(device, threads).query(sized, lying).key)
+    return "" if record is None else record.options
+
 
 _PAUSE = 0.25
 """Seconds between contenders with several threads: idle workers spin for a while, those of the
@@ -124,10 +181,9 @@ def run(
         cores = available[:threads]
         samples = found.ceilings.setdefault(threads, [])
         with (
-            tempfile.TemporaryDirectory(prefix="tcl-bench-") as folder,
             started(
                 (*ours, *peers),
-                partial(Contender, threads=threads, cores=cores, folder=Path(folder)),
+                partial(Contender, threads=threads, cores=cores),
                 found.absent,
                 say,
             ) as running,
@@ -217,17 +273,16 @@ def _row(
 ) -> Iterator[Result]:
     """What all contenders do with a row, on each placement."""
     settings = lanes.settings
-    with tempfile.TemporaryDirectory(prefix="tcl-bench-") as folder:
-        ready = prepare(row, Path(folder), settings.seed)
-        for placement in settings.placements:
-            past = PLACEMENTS[placement].past
-            tuned = "" if cache is None else tuned_options(row, cache, threads, past=past)
-            placed = replace(ready, task=replace(ready.task, tuned=tuned, past=past))
-            where = f"{row.name}, {placement}" if len(settings.placements) > 1 else row.name
-            entries, facts = lanes.measure(where, placed)
-            entries = {n: replace(e, threads=e.threads or threads) for n, e in entries.items()}
-            result = as_result(row, threads, entries, facts)
-            yield replace(result, placement=placement, run=number)
+    ready = prepare(row, settings.seed)
+    for placement in settings.placements:
+        past = PLACEMENTS[placement].past
+        tuned = "" if cache is None else tuned_options(row, cache, threads, past=past)
+        placed = replace(ready, task=replace(ready.task, tuned=tuned, past=past))
+        where = f"{row.name}, {placement}" if len(settings.placements) > 1 else row.name
+        entries, facts = lanes.measure(where, placed)
+        entries = {n: replace(e, threads=e.threads or threads) for n, e in entries.items()}
+        result = as_result(row, threads, entries, facts)
+        yield replace(result, placement=placement, run=number)
 
 
 def as_result(

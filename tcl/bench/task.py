@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any, Protocol, TypeAlias
 
-from tcl.bench.arrays import Array
+from tcl.arrays.arguments import Array as Array
+
+DEFAULT = "tcl default"
+TUNED = "tcl tuned"
+OURS = (DEFAULT, TUNED)
+"""Our own kernels: with the untuned default options, and with the tuning cache's best."""
+DEFAULT_FORM = "default"
+TUNED_FORM = "tuned"
+"""Likewise, as forms of one contender."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,23 +35,6 @@ class Task:
     past: int = 0
     """Bytes past the beginning of a cache line at which arrays begin, where a contender can choose:
     see ``tcl.tuner.measure.placement``."""
-
-    def as_json(self) -> dict[str, Any]:
-        """The inverse of ``from_json``."""
-        return asdict(self)
-
-    @staticmethod
-    def from_json(data: Mapping[str, Any]) -> Task:
-        """The task that ``as_json`` wrote down."""
-        return Task(
-            data["text"],
-            data["entry"],
-            dict(data["sizes"]),
-            tuple(data["inputs"]),
-            tuple(data["results"]),
-            data["tuned"],
-            data["past"],
-        )
 
 
 @dataclass(frozen=True, slots=True)

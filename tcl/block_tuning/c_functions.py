@@ -169,7 +169,7 @@ class CFunction(LaunchTarget):
             )
         found = []
         for k, value in enumerate(arguments):
-            one = _pointer(value) if isinstance(value, np.ndarray) else None
+            one = (Word("ptr"), value.ctypes.data) if isinstance(value, np.ndarray) else None
             if types is None:
                 one = one or _undeclared(value)
             elif _is_pointer(types[k]):
@@ -192,10 +192,6 @@ def _described(value: object) -> str:
     if isinstance(value, np.ndarray):
         return f"an array of {value.dtype}"
     return shown(value) if isinstance(value, int | float | str | None) else kind_of(value)
-
-
-def _pointer(array: Array) -> tuple[Word, int]:
-    return Word("ptr"), array.ctypes.data
 
 
 def _undeclared(value: object) -> tuple[Word, int] | None:

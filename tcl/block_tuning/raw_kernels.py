@@ -14,7 +14,7 @@ from tcl.backends.cuda_harness import TIMING, Device
 from tcl.block_tuning.candidates import Block, LaunchShape, default_blocks, sizes_of
 from tcl.block_tuning.target import LaunchTarget
 from tcl.codegen.cuda.emit.module import Launch
-from tcl.codegen.cuda.run.occupancy import Resources, occupancy
+from tcl.codegen.cuda.run.compile import Resources, occupancy
 from tcl.codegen.devices.cupy_driver import WITHOUT_ASKING, cupy
 from tcl.codegen.devices.gpu import GpuProfile, of_device
 from tcl.codegen.options.knobs import Value
@@ -207,7 +207,7 @@ class RawKernels(LaunchTarget):
 
     def why_not(self, candidate: LaunchShape) -> str | None:
         """What the compiled kernel takes of a multiprocessor decides."""
-        kernel = self._of(candidate)
+        kernel = self._kernel_of(candidate)
         taken, threads = kernel.attributes, math.prod(candidate.block)
         if threads > taken["max_threads_per_block"]:
             return (
@@ -247,7 +247,7 @@ class RawKernels(LaunchTarget):
         return self._blocks(candidate), self._shared_of(candidate)
 
     def launch(self, candidate: LaunchShape, arguments: Sequence[Any]) -> None:
-        kernel, (grid, shared) = self._of(candidate), self.launched(candidate)
+        kernel, (grid, shared) = self._kernel_of(candidate), self.launched(candidate)
         _allow(kernel, shared)
         kernel(grid, candidate.block, tuple(arguments), shared_mem=shared)
 
@@ -267,14 +267,14 @@ class RawKernels(LaunchTarget):
                 )
 
     def bound(self, candidate: LaunchShape, arguments: Sequence[Any]) -> Run:
-        kernel, (grid, shared) = self._of(candidate), self.launched(candidate)
+        kernel, (grid, shared) = self._kernel_of(candidate), self.launched(candidate)
         return partial(self._device.launch, kernel, grid, candidate.block, arguments, shared)
 
     def empty_launch(self) -> Callable[[], object]:
         kernel = self._device.compiled(_NOTHING, "nothing")
         return partial(self._device.launch, kernel, (1,), (1,), (), 0)
 
-    def _of(self, candidate: LaunchShape) -> Any:
+    def _kernel_of(self, candidate: LaunchShape) -> Any:
         """The kernel with a candidate's definitions, compiled when it is asked about."""
         defines = _expanded(candidate)
         if defines not in self._built:

@@ -27,10 +27,8 @@ from tcl.common.errors import ArgumentError, OptionsError, TclError
 from tcl.common.number_format import duration
 from tcl.common.warn import warn
 from tcl.tuner.measure.harness import Run
-from tcl.tuner.measure.machine_speed import scale
-from tcl.tuner.measure.paired import Sessions, standing
-from tcl.tuner.measure.race import race
-from tcl.tuner.measure.reliability import BUSY, NOISY
+from tcl.tuner.measure.paired import Sessions, race, standing
+from tcl.tuner.measure.reliability import BUSY, NOISY, scale
 from tcl.tuner.measure.timing import Measurement, measure, spread
 from tcl.tuner.measure.verdict import Verdict
 from tcl.tuner.space.search_space import Config, SearchSpace

@@ -16,8 +16,7 @@ from typing import Any
 import click
 
 from tcl import __version__
-from tcl.cli.output import written
-from tcl.cli.signals import exit_code, raising
+from tcl.cli.output import exit_code, raising, written
 from tcl.common.closest import closest
 from tcl.common.errors import TclError
 

@@ -4,32 +4,25 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
-from tcl.cli.cache_commands.common import (
-    cache_option,
-    named_cache,
-    needed,
-    writable_cache,
-    write_text,
-)
-from tcl.cli.common import fail, make_folder, reporting
-from tcl.cli.output import write_over
-from tcl.cli.signals import exit_code
+from tcl.bench.contender import PEERS, Spec
+from tcl.bench.report import Report
+from tcl.bench.rows import select
+from tcl.bench.run import BenchSettings, run, tune
+from tcl.bench.task import OURS
+from tcl.cli.bench_tables import draw, print_report
+from tcl.cli.cache_commands.common import named_cache, needed, writable_cache, write_text
+from tcl.cli.common import cache_option, fail, make_folder, reporting
+from tcl.cli.output import exit_code, write_over
 from tcl.common.errors import ArgumentError
 from tcl.common.extras import installing
 from tcl.common.files import MOST_DATA, read_text
-
-if TYPE_CHECKING:
-    from tcl.bench.contender import Spec
-    from tcl.bench.report import Report
-    from tcl.bench.rows import Row
-    from tcl.bench.run import BenchSettings
+from tcl.progress.console import Console
+from tcl.tuner.measure.placement import PLACEMENTS
 
 _JSON = "bench.json"
 _HELP = {"help_option_names": ["-h", "--help"]}
@@ -108,10 +101,6 @@ def cpu(
     turns; results are compared with the reference first. Exit code 1 if ours are wrong.
     """
 
-    from tcl.bench.rows import select
-    from tcl.bench.run import BenchSettings, run
-    from tcl.tuner.measure.placement import PLACEMENTS
-
     try:
         chosen = select(rows, quick)
     except ArgumentError as error:
@@ -134,8 +123,11 @@ def cpu(
     before = _before(out) if resume else None
     if out is not None:
         make_folder(out)  # now, rather than after an hour
-    cache = _named_cache(path, tunes=tune_seconds is not None)
-    say = _progress()
+    # Looked at now, rather than after an hour.
+    if tune_seconds is not None:
+        cache = writable_cache(path).path
+    else:
+        cache = named_cache(None) if path is None else needed(path).path
     reports: list[Report] = []
 
     def keep(report: Report) -> None:
@@ -145,71 +137,48 @@ def cpu(
 
     stopped: KeyboardInterrupt | None = None
     try:
-        if tune_seconds is not None:
-            _tune(chosen, settings, tune_seconds, cache, say)
-        keep(run(chosen, settings, say, peers=specs, cache=cache, finished=keep, before=before))
+        for count in settings.threads if tune_seconds is not None else ():
+            failed = tune(chosen, tune_seconds or 0.0, cache, settings.seed, _say, count)
+            _say("")
+            for name, reason in failed.items():
+                click.echo(f"{name} is not tuned: {reason}", err=True)
+        keep(run(chosen, settings, _say, peers=specs, cache=cache, finished=keep, before=before))
     except KeyboardInterrupt as error:
         stopped = error
     finally:
-        say("")
+        _say("")
     for report in reports:
-        _print_report(report, out)
+        if report.results:
+            _print_report(report, out)
     if stopped is not None:
         wanted = len(chosen) * len(settings.threads) * len(settings.placements) * runs
         done = sum(len(report.results) for report in reports)
         click.echo(f"interrupted: {done} of {wanted} measurements were made", err=True)
         sys.exit(exit_code(stopped))
-    _check(reports[0])
-
-
-def _named_cache(path: Path | None, *, tunes: bool) -> Path:
-    """The cache with the options to measure, and with those that are found, if the rows are tuned:
-    it is looked at now, rather than after an hour."""
-    if tunes:
-        return writable_cache(path).path
-    return named_cache(None) if path is None else needed(path).path
-
-
-def _check(report: Report) -> None:
-    """Exit with 1 if nothing was measured, or if ours are wrong."""
-    from tcl.bench.peers.names import OURS
-
+    (report,) = reports
     if not report.results:
         fail("nothing was measured: " + "; ".join(report.left_out.values()))
     if any(r.entries[n].error for r in report.results for n in OURS if n in r.entries):
         fail("some of our results are missing or wrong, see above")
 
 
-def _tune(
-    rows: Sequence[Row],
-    settings: BenchSettings,
-    seconds: float,
-    cache: Path,
-    say: Callable[[str], None],
-) -> None:
-    from tcl.bench.tuning import tune
-
-    for threads in settings.threads:
-        failed = tune(rows, seconds, cache, settings.seed, say, threads)
-        say("")
-        for name, reason in failed.items():
-            click.echo(f"{name} is not tuned: {reason}", err=True)
-
-
 def _print_report(report: Report, out: Path | None) -> None:
     """Print what was measured, and say where it is."""
-    from tcl.cli.bench_tables import print_report
-    from tcl.progress.console import Console
-
-    if not report.results:
-        return
     console = Console()
     if not console.is_terminal:  # a pipe has no width: do not cut lines
         console = Console(width=260)
     print_report(report, console)
-    if out is not None:
-        click.echo(f"written: {out / _JSON}")
-        _draw(report, out)
+    if out is None:
+        return
+    click.echo(f"written: {out / _JSON}")
+    for threads in report.ceilings:
+        picture = out / f"bench-{threads}.png"
+        try:
+            draw(report, threads, picture)
+        except ImportError:
+            click.echo(f"no picture: matplotlib is not installed; {installing('bench')}")
+            return
+        click.echo(f"written: {picture}")
 
 
 def _threads(text: str) -> tuple[int, ...]:
@@ -223,8 +192,6 @@ def _threads(text: str) -> tuple[int, ...]:
 
 
 def _peers(text: str | None) -> tuple[Spec, ...]:
-    from tcl.bench.contender import PEERS
-
     if text is None:
         return PEERS
     known = {spec.name.lower(): spec for spec in PEERS}
@@ -237,23 +204,16 @@ def _peers(text: str | None) -> tuple[Spec, ...]:
     return tuple(known[name] for name in names)
 
 
-def _progress() -> Callable[[str], None]:
-    """Shows the last sentence on a terminal; elsewhere prints them all."""
-    terminal = sys.stderr.isatty()
-
-    def say_progress(text: str) -> None:
-        if terminal:
-            write_over(text)
-        elif text:
-            click.echo(text, err=True)
-
-    return say_progress
+def _say(text: str) -> None:
+    """Show progress: the last sentence on a terminal; elsewhere all of them."""
+    if sys.stderr.isatty():
+        write_over(text)
+    elif text:
+        click.echo(text, err=True)
 
 
 def _before(folder: Path | None) -> Report | None:
     """What was measured before; None if there is nothing."""
-    from tcl.bench.report import Report
-
     if folder is None:
         raise click.UsageError("--resume needs --out, the folder with what was measured before")
     path = folder / _JSON
@@ -266,16 +226,3 @@ def _before(folder: Path | None) -> Report | None:
         raise ArgumentError(f"{path} is no JSON; remove it to begin anew") from None
     except ArgumentError as error:
         raise ArgumentError(f"{path}: {error}; remove it to begin anew") from None
-
-
-def _draw(report: Report, folder: Path) -> None:
-    from tcl.bench.picture import draw
-
-    for threads in report.ceilings:
-        picture = folder / f"bench-{threads}.png"
-        try:
-            draw(report, threads, picture)
-        except ImportError:
-            click.echo(f"no picture: matplotlib is not installed; {installing('bench')}")
-            return
-        click.echo(f"written: {picture}")

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
 from statistics import median
+from typing import Any
 
 from rich.console import RenderableType
 from rich.table import Table
 
-from tcl.bench.bars import bars
-from tcl.bench.peers.names import DEFAULT, OURS, TUNED
-from tcl.bench.report import Report
-from tcl.bench.result import Result
+from tcl.bench.report import Report, bars
 from tcl.bench.summary import (
     Line,
     Quantity,
+    Result,
     Spread,
     extreme,
     gain,
@@ -25,6 +26,7 @@ from tcl.bench.summary import (
     ratio,
     shift,
 )
+from tcl.bench.task import DEFAULT, OURS, TUNED
 from tcl.cli.tables import plain_table
 from tcl.common.number_format import duration, plural
 from tcl.progress.console import Console
@@ -66,7 +68,7 @@ def _rows(report: Report, threads: int) -> Table:
     rows = lines(report.results_of(threads))
     columns = [
         c
-        for c in _columns(report, threads)
+        for c in _report_columns(report, threads)
         if c.needed is None or any(row.spread(c.needed) is not None for row in rows)
     ]
     table = plain_table("work", *(f">{c.heading}" for c in columns))
@@ -88,7 +90,7 @@ def _rows(report: Report, threads: int) -> Table:
     return table
 
 
-def _columns(report: Report, threads: int) -> Iterator[_Column]:
+def _report_columns(report: Report, threads: int) -> Iterator[_Column]:
     first, ceiling = report.placements[0], report.ceiling(threads)
     results = report.results_of(threads)
     for name in dict.fromkeys(n for r in results for n in r.entries if n not in OURS):
@@ -143,7 +145,7 @@ def _compile_seconds(row: Line, placement: str) -> str:
 
 
 def _middle(row: Line, placement: str, value: Callable[[Result], float | None]) -> str:
-    return _number(Spread.over(map(value, row.all(placement))))
+    return _number(Spread.over_runs(map(value, row.all(placement))))
 
 
 def _number(found: Spread | None) -> str:
@@ -219,3 +221,42 @@ def _caption(by_threads: dict[int, list[Line]], report: Report) -> str:
     if missing:
         notes.append(f"rows without a ratio: {', '.join(missing)}")
     return "; ".join(notes)
+
+
+_COLOURS = {"tuned": "#1f6fb2", "default": "#a9c8e3", "limit": "#444444"}
+
+
+def draw(report: Report, threads: int, path: Path) -> None:
+    """Write a picture (PNG, SVG or PDF, by the suffix). ``ImportError`` without matplotlib."""
+    matplotlib: Any = import_module("matplotlib")
+    matplotlib.use("Agg")
+    pyplot: Any = import_module("matplotlib.pyplot")
+    first = report.placements[0]
+    rows = [r for r in report.results_of(threads, first) if r.run == 1 and r.ratio() is not None]
+    ceiling = report.ceiling(threads)
+    figure, axes = pyplot.subplots(figsize=(9, 1.5 + 0.32 * max(1, len(rows))))
+    for position, row in enumerate(rows):
+        tuned, default, best = row.ratio() or 0.0, row.ratio(DEFAULT), row.best_peer
+        axes.barh(position, tuned - 1, left=1, height=0.7, color=_COLOURS["tuned"])
+        if default is not None:
+            axes.plot(default, position, "|", color="black", markersize=11, markeredgewidth=2)
+        if best is not None:
+            share = row.share(best[1], ceiling) or 1.0
+            axes.plot(1 / share, position, "D", color=_COLOURS["limit"], markersize=4)
+    axes.axvline(1, color="black", linewidth=0.8)
+    axes.set_xscale("log", base=2)
+    axes.xaxis.set_major_formatter(matplotlib.ticker.FormatStrFormatter("%g"))
+    names = [f"{r.name}  (vs {r.best_peer[0]})" if r.best_peer else r.name for r in rows]
+    axes.set_yticks(range(len(rows)), names)
+    axes.invert_yaxis()
+    axes.set_xlabel(
+        "best peer's time / tcl's\nbars: best known options; |: untuned default; diamonds: roofline"
+    )
+    temperature = "cold" if report.settings["cold"] else "warm"
+    axes.set_title(
+        f"{report.machine['cpu']}\n{threads} thread(s), {temperature} cache, {report.date}",
+        fontsize=9,
+    )
+    figure.tight_layout()
+    figure.savefig(path, dpi=130)
+    pyplot.close(figure)

@@ -4,17 +4,11 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
-from tcl.cli.cache_commands import analyze as cache_analyze
-from tcl.cli.cache_commands import inspect as cache_inspect
-from tcl.cli.cache_commands import shapes as cache_shapes
-from tcl.cli.cache_commands import show as cache_show
 from tcl.cli.cache_commands.common import (
     SHORT,
-    cache_option,
     existing,
     key_data,
     listed_key,
@@ -24,15 +18,22 @@ from tcl.cli.cache_commands.common import (
     plain,
     write_text,
 )
-from tcl.cli.common import read, report, reporting
-from tcl.cli.json_output import json_option, print_json
+from tcl.cli.cache_commands.inspect import analyze, inspect
+from tcl.cli.cache_commands.show import best, list_shapes, shape_data, show, why
+from tcl.cli.common import cache_option, json_option, print_json, read, report, reporting
+from tcl.cli.tables import plain_table, print_table
+from tcl.codegen.common.version import CODEGEN_VERSION
+from tcl.codegen.options.options import MappingOptions
 from tcl.common.errors import CacheError
 from tcl.common.files import MOST_DATA
 from tcl.common.number_format import duration, plural
-
-if TYPE_CHECKING:
-    from tcl.tuner.cache.merge import Added
-    from tcl.tuner.cache.tuning_cache import CacheKey, Summary
+from tcl.tuner.cache import block_results
+from tcl.tuner.cache import merge as merging
+from tcl.tuner.cache import prune as pruning
+from tcl.tuner.cache.fingerprint import split_threads
+from tcl.tuner.cache.merge import Added, results
+from tcl.tuner.cache.t4_format import from_t4, to_t4
+from tcl.tuner.cache.tuning_cache import CacheKey, Summary, TuningCache
 
 _DAY = 24 * 3600.0
 _file = click.Path(path_type=Path)
@@ -61,16 +62,10 @@ def list_(as_json: bool, path: Path | None) -> None:
     Every def and sizes that have results, device by device, those that were tuned last first; then
     the launch shapes of kernels that tcl.BlockTuner tuned.
     """
-    from tcl.cli.tables import plain_table, print_table
-    from tcl.tuner.cache import block_results
-    from tcl.tuner.cache.fingerprint import split_threads
-
     cache = existing(path, as_json=as_json)
-    if cache is None:
-        return
     summaries = cache.list()
     if as_json:
-        launches = map(cache_shapes.data, block_results.stored_shapes(cache))
+        launches = map(shape_data, block_results.stored_shapes(cache))
         print_json([*map(_listed, summaries), *launches])
         return
     devices: dict[str, list[tuple[Summary, int]]] = {}
@@ -90,7 +85,7 @@ def list_(as_json: bool, path: Path | None) -> None:
                 *(plain(key.codegen_version), key.digest[:SHORT]),
             )
         print_table(table)
-    shapes = cache_shapes.listed(cache)
+    shapes = list_shapes(cache)
     besides = f" and {plural(shapes, 'launch shape')}" if shapes else ""
     click.echo(f"{plural(len(summaries), 'key')}{besides} in {cache.path}")
 
@@ -143,14 +138,9 @@ def prune(
     Those go that all of the given rules name, except for the K best options of each key. tcl cache
     list shows keys and versions. Launch shapes of your own kernels go by --older-than alone.
     """
-    from tcl.codegen.common.version import CODEGEN_VERSION
-    from tcl.tuner.cache import prune as pruning
-
     if older_than is None and not outdated and not versions and keep is None:
         raise click.UsageError("say what to remove: --older-than, --outdated, --codegen or --keep")
     cache = existing(path)
-    if cache is None:
-        return
     rules = pruning.PruneRules(
         older_than=None if older_than is None else older_than * _DAY,
         versions=frozenset(versions) if versions else None,
@@ -178,9 +168,6 @@ def merge(sources: tuple[Path, ...], path: Path | None) -> None:
     added whole or not at all and left as it is; what is there already is not added again. Every
     device keeps its own results, and uses no other's.
     """
-    from tcl.tuner.cache import merge as merging
-    from tcl.tuner.cache.tuning_cache import TuningCache
-
     cache = TuningCache(named_cache(path))
     failed = False
     for source in sources:
@@ -204,10 +191,6 @@ def export(file: str, form: str, keys: tuple[str, ...], path: Path | None) -> No
 
     Or for another machine's tcl cache import. FILE - is standard output.
     """
-    from tcl.tuner.cache import block_results
-    from tcl.tuner.cache.merge import results
-    from tcl.tuner.cache.t4_format import to_t4
-
     cache = needed(path)
     chosen = {listed_key(cache, digits).key for digits in keys}
     found = [each for each in results(cache) if not keys or each.key in chosen]
@@ -236,10 +219,6 @@ def import_(file: Path, form: str, path: Path | None) -> None:
     FILE is what tcl cache export wrote, - is standard input. All are added or none; those that
     are there already are not added again.
     """
-    from tcl.tuner.cache import merge as merging
-    from tcl.tuner.cache.t4_format import from_t4
-    from tcl.tuner.cache.tuning_cache import TuningCache
-
     found = from_t4(read(file, MOST_DATA), str(file), _canonical_options)
     cache = TuningCache(named_cache(path))
     click.echo(f"{file}: {_added_text(merging.add(cache, found))} to {cache.path}")
@@ -248,8 +227,6 @@ def import_(file: Path, form: str, path: Path | None) -> None:
 def _canonical_options(key: CacheKey, options: str) -> str:
     """Options as our own are stored; those of backends that we do not know are taken as they
     are."""
-    from tcl.codegen.options.options import MappingOptions
-
     return MappingOptions.from_json(options).to_json() if key.backend == "cpu" else options
 
 
@@ -258,8 +235,5 @@ def _added_text(done: Added) -> str:
     return f"{plural(done.added, 'result')} added{known}"
 
 
-for _each in (
-    *(cache_show.best, cache_show.show, cache_show.why),
-    *(cache_inspect.inspect, cache_analyze.analyze),
-):
+for _each in (best, show, why, inspect, analyze):
     command.add_command(_each)

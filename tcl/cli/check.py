@@ -4,14 +4,21 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 
 import click
 
 from tcl.arrays.annotations import parse_sizes, read_annotations
-from tcl.cli.common import entry_option, pick, read, report, reporting, sizes_given
-from tcl.cli.json_output import json_option, print_json
+from tcl.cli.common import (
+    entry_option,
+    json_option,
+    pick,
+    print_json,
+    read,
+    report,
+    reporting,
+    sizes_given,
+)
 from tcl.common.errors import TclError
 from tcl.grammar.check.definitions import check
 from tcl.grammar.ranges.findings import findings, size_finding
@@ -49,77 +56,56 @@ def command(
     and probably not meant."""
     if quiet and as_json:
         raise click.UsageError("--quiet prints nothing, and --json a document; give one of them")
-    checks = [_Check(file, entry, sizes, strict, quiet or as_json) for file in files]
-    results = [each.accepts() for each in checks]
+    found = [_checked(file, entry, sizes, strict, silent=quiet or as_json) for file in files]
     if as_json:
-        print_json([each.data() for each in checks])
-    if not all(results):
+        print_json(found)
+    if not all(each["ok"] for each in found):
         sys.exit(1)
 
 
-@dataclass(slots=True)
-class _Check:
-    """The check of one file."""
-
-    file: Path
-    entry: str | None
-    sizes: str | None
-    strict: bool
-    quiet: bool
-    told: dict[Span, dict[str, object]] = field(default_factory=dict)
-    """Findings that were told, by their place, as JSON has them. What a def shows, it shows in the
-    defs that call it, too."""
-    errors: list[dict[str, object]] = field(default_factory=list)
-    """What is no finding but an error, likewise."""
-    defs: list[dict[str, object]] = field(default_factory=list)
-
-    @property
-    def good(self) -> bool:
-        """Whether all is well."""
-        return not self.errors and not (self.strict and self.told)
-
-    def accepts(self) -> bool:
-        """Print what there is to say of the file; whether all is well."""
-        lines = []
-        try:
-            defs = check(read(self.file), str(self.file))
-            if self.entry is not None:
-                defs = {self.entry: pick(defs, self.file, self.entry)}
-            for definition in defs.values():
-                inputs = ", ".join(map(_tensor, definition.inputs))
-                outputs = ", ".join(map(_tensor, definition.outputs))
-                lines.append(f"{self.file}: {definition.name}({inputs}) -> ({outputs})")
-                sized = None
-                if self.sizes is not None:
-                    sized = size_finding(definition, parse_sizes(self.sizes, definition))
-                    lines += output_lines(sized)
-                self.defs.append(_data(definition, sized))
-        except TclError as error:
-            report(str(error))
-            each = error.diagnostics if isinstance(error, SourceError) else [None]
-            self.errors += [_finding("error", found, str(error)) for found in each]
-            return False
-        severity = "error" if self.strict else "warning"
+def _checked(
+    file: Path, entry: str | None, sizes: str | None, strict: bool, *, silent: bool
+) -> dict[str, object]:
+    """Print what there is to say of a file; the same as JSON has it."""
+    lines: list[str] = []
+    listed: list[dict[str, object]] = []
+    told: dict[
+        Span, dict[str, object]
+    ] = {}  # what a def shows, it shows in those that call it, too
+    try:
+        defs = check(read(file), str(file))
+        if entry is not None:
+            defs = {entry: pick(defs, file, entry)}
         for definition in defs.values():
-            for finding in findings(definition, self._sizes(definition), strict=self.strict):
-                if finding.span not in self.told:
-                    self.told[finding.span] = _finding(severity, finding)
-                    click.echo(finding.render(definition.source, severity), err=True)
-        if self.good and not self.quiet:
-            click.echo("\n".join(lines))
-        return self.good
-
-    def data(self) -> dict[str, object]:
-        """All that was found, as JSON has it."""
-        found = [*self.errors, *self.told.values()]
-        return {"file": str(self.file), "ok": self.good, "defs": self.defs, "findings": found}
-
-    def _sizes(self, definition: CheckedDef) -> list[Mapping[str, int]]:
-        """The sizes to look at: those given, else those that the def names itself."""
-        if self.sizes is not None:
-            return [parse_sizes(self.sizes, definition)]
-        named = read_annotations(definition).sizes.values()
-        return [values for values in named if set(definition.sizes) <= set(values)]
+            inputs, outputs = (
+                ", ".join(map(_tensor, each)) for each in (definition.inputs, definition.outputs)
+            )
+            lines.append(f"{file}: {definition.name}({inputs}) -> ({outputs})")
+            sized = None
+            if sizes is not None:
+                sized = size_finding(definition, parse_sizes(sizes, definition))
+                lines += output_lines(sized)
+            listed.append(_data(definition, sized))
+    except TclError as error:
+        report(str(error))
+        each = error.diagnostics if isinstance(error, SourceError) else [None]
+        wrong = [_finding("error", place, str(error)) for place in each]
+        return {"file": str(file), "ok": False, "defs": listed, "findings": wrong}
+    severity = "error" if strict else "warning"
+    for definition in defs.values():
+        if sizes is not None:
+            looked_at: list[Mapping[str, int]] = [parse_sizes(sizes, definition)]
+        else:  # those that the def names itself
+            named = read_annotations(definition).sizes.values()
+            looked_at = [each for each in named if set(definition.sizes) <= set(each)]
+        for finding in findings(definition, looked_at, strict=strict):
+            if finding.span not in told:
+                told[finding.span] = _finding(severity, finding)
+                click.echo(finding.render(definition.source, severity), err=True)
+    good = not (strict and told)
+    if good and not silent:
+        click.echo("\n".join(lines))
+    return {"file": str(file), "ok": good, "defs": listed, "findings": [*told.values()]}
 
 
 def _tensor(tensor: Tensor) -> str:

@@ -7,10 +7,9 @@ from dataclasses import asdict
 
 import click
 
+from tcl.bench.ceilings import measure_stores
 from tcl.bench.roofline import describe_ceilings, kept_ceilings, measure_ceilings
-from tcl.bench.stores import measure_stores
-from tcl.cli.common import reporting, threads_option
-from tcl.cli.json_output import Said, json_option
+from tcl.cli.common import Said, json_option, reporting, threads_option
 from tcl.codegen.cpu.thread_count import thread_count
 from tcl.codegen.devices import gpu, known_cpus
 from tcl.codegen.devices.cpu import forget_host, host_cpu

@@ -3,36 +3,51 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Iterator
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
-from tcl.cli.cache_commands.common import cache_option, needed, write_text
+from tcl.arrays.annotations import sizes_of
+from tcl.bench.rows import EXAMPLES
+from tcl.cli.cache_commands.common import layouts_of, needed, write_text
 from tcl.cli.common import (
+    cache_option,
     choose,
     entry_option,
+    json_option,
     load,
+    print_json,
     reporting,
     sizes_option,
     threads_option,
     without_threads,
 )
-from tcl.cli.json_output import json_option, print_json
+from tcl.codegen.compiler import compiler_for
+from tcl.codegen.cpu.thread_count import thread_count
+from tcl.codegen.devices.cpu import CpuProfile
+from tcl.codegen.devices.named import device_named
+from tcl.codegen.loopir.lower import lower
 from tcl.common.errors import ArgumentError
+from tcl.common.folder import cache_place
 from tcl.common.number_format import plural
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from tcl.tuner.cache.tuning_cache import TuningCache
-    from tcl.tuner.model.boosting import Boosting
-    from tcl.tuner.model.model import Model
-    from tcl.tuner.model.subjects import Device
-    from tcl.tuner.training.evaluate import Evaluation
-    from tcl.tuner.training.history import History
+from tcl.grammar.ranges.inference import infer
+from tcl.selection.predicted_options import models_folder
+from tcl.selection.suggested_options import DEFAULT
+from tcl.tuner.cache.fingerprint import device_identity, known_gpu
+from tcl.tuner.cache.tuning_cache import TuningCache
+from tcl.tuner.model.boosting import Boosting
+from tcl.tuner.model.file import read, text_of
+from tcl.tuner.model.lookup import file_name, lookup
+from tcl.tuner.model.model import Model
+from tcl.tuner.model.ranking import ranked
+from tcl.tuner.model.subject import Device
+from tcl.tuner.training.history import History, history, reasons
+from tcl.tuner.training.learn import Evaluation, learn, manifest, manifest_path, predictor
+from tcl.tuner.training.learn import evaluate as evaluated_apart
 
 _files = click.argument("files", nargs=-1, type=click.Path(path_type=Path))
 _trees = click.option(
@@ -94,13 +109,6 @@ def train(
     is at sizes and defs that it has not seen is measured by leaving these out, and written beside
     it.
     """
-    from tcl.codegen.devices.named import device_named
-    from tcl.common.folder import cache_place
-    from tcl.tuner.model.boosting import Boosting
-    from tcl.tuner.model.file import read, text_of
-    from tcl.tuner.model.lookup import file_name
-    from tcl.tuner.training.learn import learn, manifest, manifest_path
-
     first = device_named(device)
     earlier = read(before, first.backend) if before is not None else None
     cache = needed(path)
@@ -131,9 +139,6 @@ def evaluate(
     files: tuple[Path, ...], scope: str, device: str, trees: int, path: Path | None
 ) -> None:
     """How good models of a tuning cache's results are at what they have not seen."""
-    from tcl.codegen.devices.named import device_named
-    from tcl.tuner.model.boosting import Boosting
-
     named = device_named(device)
     cache = needed(path)
     known = _tuning_history(files, cache, _devices(named, scope, cache))
@@ -171,17 +176,6 @@ def predict(
     as_json: bool,
 ) -> None:
     """What the model would choose for a def in FILE, and what it expects of that."""
-
-    from tcl.arrays.annotations import sizes_of
-    from tcl.cli.cache_commands.common import layouts_of
-    from tcl.codegen.compiler import compiler_for
-    from tcl.codegen.cpu.thread_count import thread_count
-    from tcl.codegen.devices.cpu import CpuProfile
-    from tcl.codegen.devices.named import device_named
-    from tcl.codegen.loopir.lower import lower
-    from tcl.grammar.ranges.inference import infer
-    from tcl.selection.suggested_options import DEFAULT
-    from tcl.tuner.model.ranking import ranked
 
     _, checked = choose(file, entry)
     shapes, _ = layouts_of(checked, sizes_of(checked, sizes))
@@ -226,10 +220,6 @@ def predict(
 def _model(path: Path | None, device: Device, name: str) -> tuple[Model, Path]:
     """The one in a file, else the best for a device of this name, and where it lies."""
 
-    from tcl.selection.predicted_options import models_folder
-    from tcl.tuner.model.file import read
-    from tcl.tuner.model.lookup import lookup
-
     if path is not None:
         return read(path, device.backend), path
     found = lookup(device, models_folder())
@@ -246,9 +236,6 @@ def _devices(device: Device, scope: str, cache: TuningCache) -> dict[str, Device
     """Whose results in a cache are learned from, by identity, those of this device first: those
     of a CPU with each number of threads that it can have, those of a GPU, and of the known ones
     that a model with this scope is for as well."""
-
-    from tcl.codegen.devices.cpu import CpuProfile
-    from tcl.tuner.cache.fingerprint import device_identity, known_gpu
 
     if isinstance(device, CpuProfile):
         each = (replace(device, threads=count) for count in range(1, device.cores + 1))
@@ -267,9 +254,6 @@ def _devices(device: Device, scope: str, cache: TuningCache) -> dict[str, Device
 def _tuning_history(
     files: tuple[Path, ...], cache: TuningCache, devices: dict[str, Device]
 ) -> History:
-    from tcl.bench.rows import EXAMPLES
-    from tcl.tuner.training.history import history, reasons
-
     texts = [*sorted(EXAMPLES.glob("*.tc")), *files]
     defs = [checked for file in texts for checked in load(file)[1].values()]
     known = history(cache, defs, devices)
@@ -284,10 +268,7 @@ def _tuning_history(
 
 def _evaluated(known: History, held_out: str, settings: Boosting) -> Iterator[Evaluation]:
     """Scores are printed, too."""
-    from tcl.tuner.training.evaluate import evaluate
-    from tcl.tuner.training.learn import learn, predictor
-
-    found = evaluate(known.problems, held_out, lambda ps: predictor(learn(ps, settings)))
+    found = evaluated_apart(known.problems, held_out, lambda ps: predictor(learn(ps, settings)))
     if found is None:
         return
     click.echo(f"best time / time of what is chosen, held out: {held_out}")

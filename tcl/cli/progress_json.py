@@ -17,8 +17,7 @@ from collections.abc import Mapping
 from typing import Any, TextIO, TypeAlias, assert_never
 
 from tcl.codegen.options.options import MappingOptions
-from tcl.progress.state import Event
-from tcl.progress.words import FIRST, verdict
+from tcl.progress.state import FIRST, Event, verdict
 from tcl.tuner.run import events
 
 _Candidate: TypeAlias = events.Candidate[MappingOptions]
@@ -37,8 +36,6 @@ class JsonProgress:
         self._stream = stream
         self._always = always or {}
         self._started = time.monotonic()
-        self.signalled = ""
-        """The first signal that ended the search."""
 
     def __enter__(self) -> JsonProgress:
         self.write("started", self._about)
@@ -48,11 +45,7 @@ class JsonProgress:
 
     def report(self, event: Event) -> None:
         """Take one event."""
-        if isinstance(event, events.Interrupted):
-            reason = event.reason
-            self.signalled = self.signalled or (reason if "SIG" in reason else "")
-        name, data = as_data(event)
-        self.write(name, data)
+        self.write(*as_data(event))
 
     def write(self, name: str, data: Mapping[str, Any]) -> None:
         """One line, at once: who reads it may be waiting."""

@@ -12,10 +12,12 @@ from tcl.arrays.arguments import Array
 from tcl.backends.targets import EMULATED, Target, check_emulated, target
 from tcl.cli.cache_commands.common import needed, relax_option
 from tcl.cli.common import (
+    Said,
     cache_option,
     entry_option,
     fail,
     file_argument,
+    json_option,
     reporting,
     sizes_option,
     threads_option,
@@ -23,9 +25,8 @@ from tcl.cli.common import (
     was_given,
     without_threads,
 )
-from tcl.cli.json_output import Said, json_option
 from tcl.cli.kernels import Work, parse_options
-from tcl.cli.signals import dying
+from tcl.cli.output import dying
 from tcl.codegen.common.rounding import UNKNOWN, Rounding
 from tcl.codegen.cpu.thread_count import thread_count
 from tcl.codegen.options.options import MappingOptions

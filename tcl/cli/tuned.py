@@ -29,10 +29,10 @@ from tcl.bench.turns import interleaved
 from tcl.cli.cache_commands.common import how_to_load, writable_cache
 from tcl.cli.common import check_varying, choose, report
 from tcl.cli.kernels import Work, parse_options
+from tcl.cli.output import count_presses, exit_code, handlers, restore_handlers
 from tcl.cli.peers import peers, won
 from tcl.cli.progress_json import JsonProgress, decided
 from tcl.cli.settings import own_names, search_config
-from tcl.cli.signals import counted, exit_code, handlers, restore
 from tcl.cli.tables import plain_table
 from tcl.cluster import LOCAL, workplace
 from tcl.codegen.cpu.thread_count import thread_count
@@ -43,10 +43,8 @@ from tcl.codegen.options.options import MappingOptions
 from tcl.common.number_format import duration, plural, ratio_text
 from tcl.progress.console import Console
 from tcl.progress.panel import Progress
-from tcl.progress.state import Event
-from tcl.progress.words import BESIDE, UNTUNED, name_of, reading, winner_name
+from tcl.progress.state import BESIDE, UNTUNED, Event, SearchState, name_of, reading, winner_name
 from tcl.report.data import collect
-from tcl.report.log import SearchLog
 from tcl.report.page import write_page
 from tcl.selection.best_options import DEFAULT, Query
 from tcl.tuner.cache.tuning_cache import TuningCache
@@ -143,7 +141,6 @@ class TuneSession:
     as_json: bool
     about: Mapping[str, Any] | None = None
     """What each event in JSON says, too."""
-    log: SearchLog = field(default_factory=SearchLog)
     presses: list[int] = field(default_factory=list)
 
     def run(self, start: MappingOptions | None, *, default: bool) -> Ended:
@@ -162,16 +159,16 @@ class TuneSession:
         # All that is given is checked before anything is measured.
         tuner.check(self.work.checked.name, self.work.inputs, start, fixed=self.fixed)
         yardstick = self._yardstick()
-        progress = self._progress(yardstick)
+        progress, log = self._progress(yardstick), SearchState()
 
         def told(event: Event) -> None:
-            self.log.take(event)
+            log.take(event)
             progress.report(event)
 
         # During the search the tuner counts the signals. One that comes just before or after, or a
         # second press of Ctrl+C, must neither be lost nor cost the user the table.
         before = handlers()
-        counted(self.presses)
+        count_presses(self.presses)
         name, inputs = self.work.checked.name, self.work.inputs
         with self.work.indexing(), progress, searches_count(*COMMAND):
             result = tuner.tune(
@@ -180,9 +177,9 @@ class TuneSession:
                 resume=self.resume,
                 report=told,
             )
-        signalled = self._signalled(progress.signalled)
+        signalled = self._signalled(log.signalled)
         if not signalled:
-            restore(before)
+            restore_handlers(before)
         beside: dict[str, float] = {}
         if result.options is not None and self.target.name == "cpu" and not signalled:
             try:
@@ -191,9 +188,9 @@ class TuneSession:
                     yardstick = self._measured(yardstick)
             except KeyboardInterrupt as stopped:
                 signalled = exit_code(stopped)
-        counted(self.presses)  # what is left takes a moment
+        count_presses(self.presses)  # what is left takes a moment
         self._print_result(result, beside, yardstick, progress)
-        problems = self._write_page(result.run, yardstick, beside)
+        problems = self._write_page(log, result.run, yardstick, beside)
         problems += self._saved(result, default=default)
         for problem in problems:
             report(problem)
@@ -295,7 +292,7 @@ class TuneSession:
             said |= {"cache": str(self.cache), "unsaved": result.unsaved}
             progress.write("result", said)
         elif result.options is not None:
-            Console().print(_table(self.work.heading, result.decision))
+            Console().print(_decision_table(self.work.heading, result.decision))
             if beside:
                 others = plain_table(BESIDE, ">as long")
                 for name, ratio in beside.items():
@@ -306,7 +303,9 @@ class TuneSession:
                 click.echo(gain)
             click.echo(f"options: {result.options}")
 
-    def _write_page(self, run: str, yardstick: Roofline, beside: dict[str, float]) -> list[str]:
+    def _write_page(
+        self, log: SearchState, run: str, yardstick: Roofline, beside: dict[str, float]
+    ) -> list[str]:
         """Write the page, if one is wanted; what went wrong."""
         if self.page is None:
             return []
@@ -322,7 +321,7 @@ class TuneSession:
             ("tuning cache", str(self.cache)),
         ]
         page = collect(
-            work.text, work.checked, work.inputs, self.target, self.log,
+            work.text, work.checked, work.inputs, self.target, log,
             varying=work.varying,
             title=work.heading, facts=facts, yardstick=yardstick, beside=beside, run=run,
         )  # fmt: skip
@@ -359,7 +358,7 @@ def _always(options: MappingOptions, query: Query) -> MappingOptions:
     return options
 
 
-def _table(title: str, decision: Decision[MappingOptions]) -> Table:
+def _decision_table(title: str, decision: Decision[MappingOptions]) -> Table:
     """Winner and start, with the times that decided, and what they are on each placement."""
     winner, start = decision.winner, decision.start
     assert winner is not None and winner.time is not None

@@ -50,6 +50,13 @@ else:
         return decorate if cls is None else decorate(cls)
 
 
+class Hashed:
+    """What is made of others of its kind, and looked up at every level that it is nested in: its
+    hash is computed once."""
+
+    __slots__ = ("_hash",)
+
+
 class _LazyMethod:
     """A method that is compiled when it is first asked for, and then stands in its own place."""
 

@@ -13,9 +13,9 @@ class Lazy:
     """Stands for the module of this name. Type checkers are shown the import itself::
 
     if TYPE_CHECKING:
-        from tcl.html import tables
+        from tcl.html import markup
     else:
-        tables = Lazy("tcl.html.tables")
+        markup = Lazy("tcl.html.markup")
     """
 
     def __init__(self, name: str) -> None:

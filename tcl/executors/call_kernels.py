@@ -104,7 +104,7 @@ def _make(kernels: Kernels, definition: CheckedDef, found: Inputs, wanted: Wante
         of_class = _of_class(kernels, definition, found, wanted)
         if of_class is not None:
             return of_class
-    sized = kernels.size(definition, given.views)
+    sized = kernels.sized_by(definition, given.views)
     options = _choose_options(kernels, definition, found, sized)
     executor: Calls[Any]
     if given.device == HOST:
@@ -134,7 +134,7 @@ def _of_class(
         view.shape for view, t in zip(views, definition.inputs, strict=True) if t.dims is None
     )
     if kernels.strict:
-        kernels.size(definition, views)
+        kernels.sized_by(definition, views)
     key = definition.name, found.given.device, fixed, others
     family = kernels.families.get(key)
     if family is None:
@@ -151,7 +151,7 @@ def _of_class(
         sizes,
         wanted,
         lambda all_: _choose_options(
-            kernels, definition, found, kernels.size(definition, views), all_
+            kernels, definition, found, kernels.sized_by(definition, views), all_
         ),
     )
 

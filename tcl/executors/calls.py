@@ -11,7 +11,6 @@ from operator import itemgetter
 from typing import Any, Generic, Protocol, TypeAlias, TypeVar
 
 from tcl.arrays.arguments import Array, Scalar, Wanted, wanted_places
-from tcl.arrays.foreign import Foreign
 from tcl.arrays.given import Given, given_inputs, given_outputs, new_array
 from tcl.arrays.libraries import HOST
 from tcl.arrays.tracing import opaque
@@ -157,14 +156,12 @@ class Calls(ABC, Generic[_A]):
         self, given: Given, outputs: Any, unchecked: bool = False, wanted: Wanted = None
     ) -> Any:
         """Run on inputs that are known to fit."""
-        foreign = given.kind.foreign
-        if foreign is not None and outputs is None:
-            return self._returned(foreign, given, unchecked, wanted)
-        if foreign is None:
-            found = self._as_before(given, outputs, unchecked, self._places(wanted))
-            if found is not None:
-                return found
-        return self._first(given, outputs, unchecked, self._places(wanted))
+        if given.library.foreign and outputs is None:
+            return self._returned(given, unchecked, wanted)
+        found = self._as_before(given, outputs, unchecked, self._places(wanted))
+        if found is None:
+            found = self._first(given, outputs, unchecked, self._places(wanted))
+        return found
 
     def _as_before(
         self, given: Given, outputs: Any, unchecked: bool, places: tuple[int, ...]
@@ -176,18 +173,18 @@ class Calls(ABC, Generic[_A]):
             self._keep(given, unchecked, places, repeat)
         return found
 
-    def _returned(self, foreign: Foreign, given: Given, unchecked: bool, wanted: Wanted) -> Any:
+    def _returned(self, given: Given, unchecked: bool, wanted: Wanted) -> Any:
         """Likewise, with new outputs of the library that the inputs really are of."""
         places = self._places(wanted)
         tensors = [self._sized.checked.outputs[place] for place in places]
         names = [f"output '{tensor.name}' of {self._sized.checked.name}" for tensor in tensors]
         for what, tensor in zip(names, tensors, strict=True):
-            foreign.check_new(what, tensor.type)
+            given.library.check_new(what, tensor.type)
         found = self._as_before(given, None, unchecked, places)
         if found is None:
             found = self._first(given, None, unchecked, places)
         each = (found,) if len(tensors) == 1 else found
-        return self.results(places)(tuple(map(foreign.returned, names, each)))
+        return self.results(places)(tuple(map(given.library.returned, names, each)))
 
     def _places(self, wanted: Wanted) -> tuple[int, ...]:
         """The places, among the def's outputs, of those that a call returns. Raises
@@ -209,7 +206,7 @@ class Calls(ABC, Generic[_A]):
     def _keep(self, given: Given, unchecked: bool, places: tuple[int, ...], repeat: Repeat) -> None:
         """Keep what does calls like this one."""
         _add(self._repeats, _key(given, unchecked, places), repeat)
-        if given.kind.foreign is None:
+        if not given.library.foreign:
             self._recent[unchecked, places] = repeat
             if not unchecked and places == self._usual:
                 self._latest = repeat
@@ -306,7 +303,7 @@ class Repeat(Protocol):
 def _key(given: Given, unchecked: bool, places: tuple[int, ...]) -> tuple[object, ...]:
     """By which is found what does calls like one on these inputs."""
     strides = tuple(view.strides for view in given.views)
-    return unchecked, places, given.library, given.kind.foreign is None, strides
+    return unchecked, places, given.library, strides
 
 
 def result_of(checked: CheckedDef, places: tuple[int, ...]) -> Callable[[tuple[Any, ...]], Any]:

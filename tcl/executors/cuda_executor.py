@@ -141,13 +141,13 @@ class CudaRepeat(KnownCall):
         frame = self._kernel.frame()
         for slot, address in zip(self._slots, found, strict=True):
             frame.addresses[slot] = address
-        held = [(slot, self._memory(self._size(tensor))) for slot, tensor in self._scratch]
+        held = [(slot, self._launch_memory(self._size(tensor))) for slot, tensor in self._scratch]
         for slot, memory in held:  # which goes back when this returns, in stream order
             frame.addresses[slot] = memory.ptr
-        self._kernel.launch(frame, library.stream(self._device), self._memory)
+        self._kernel.launch(frame, library.stream(self._device), self._launch_memory)
         return self._make(results)
 
-    def _memory(self, size: int) -> Any:
+    def _launch_memory(self, size: int) -> Any:
         library: Any = self._library
         return library.memory(size, self._device)
 

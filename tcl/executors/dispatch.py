@@ -114,7 +114,7 @@ class Kernels:
             raise ArgumentError(unknown(name, self.defs))
         return self.defs[name]
 
-    def size(self, definition: CheckedDef, arrays: Sequence[Array]) -> SizedDef:
+    def sized_by(self, definition: CheckedDef, arrays: Sequence[Array]) -> SizedDef:
         """The definition with the sizes of these inputs, after a warning of what they show."""
         sized = call_kernels.size(definition, arrays)
         self._tell(definition, findings.size_findings(sized), RangeInferenceError)

@@ -91,7 +91,6 @@ class HostRepeat(KnownCall):
         self._tells = tells
         self._frames = [] if self._scratch else kernel.frames
         count, slots, library = len(given.arrays), self._slots, given.library
-        assert isinstance(library, HostLibrary)
         arrays, memory = (*given.arrays, *results[0]), (*given.views, *results[1])
         pairs = [(slots[one], slots[other], low, high) for one, other, low, high in self._pairs]
         bits = [view.dtype.alignment - 1 for view in memory]

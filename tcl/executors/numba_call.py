@@ -14,6 +14,7 @@ import ctypes
 import keyword
 import math
 import weakref
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numba
@@ -35,52 +36,6 @@ from tcl.grammar.tree.checked import Tensor
 
 if TYPE_CHECKING:
     from tcl.executors.executor import Executor
-
-
-class CheckError(IndexError):
-    """A data-dependent subscript left its tensor."""
-
-    def __init__(self, number: int, site: int, value: int) -> None:
-        super().__init__(str(_entries[number].entry.launcher.failure(site, value)))
-
-    def __reduce__(self) -> tuple[object, ...]:
-        return IndexError, self.args
-
-
-class UnfitError(ArgumentError):
-    """An array whose shape, strides or address do not fit."""
-
-    def __init__(self, number: int, position: int, shape: Any, strides: Any) -> None:
-        super().__init__(_entries[number].unfit(position, shape, strides))
-
-    def __reduce__(self) -> tuple[object, ...]:
-        return ArgumentError, self.args
-
-
-class NumberError(ArgumentError):
-    """A number that the input's type has not."""
-
-    def __init__(self, number: int, position: int) -> None:
-        entry = _entries[number]
-        super().__init__(
-            f"{entry.what(position)} is {entry.tensors[position].type}, which has no such number"
-        )
-
-    def __reduce__(self) -> tuple[object, ...]:
-        return ArgumentError, self.args
-
-
-class OverlapError(ArgumentError):
-    """An output that shares memory with another argument."""
-
-    def __init__(self, number: int, position: int, other: int) -> None:
-        what = _entries[number].what
-        super().__init__(
-            f"{what(position)} overlaps {what(other)} in memory; pass a separate array"
-        )
-
-    def __reduce__(self) -> tuple[object, ...]:
-        return ArgumentError, self.args
 
 
 class _Entry:
@@ -131,6 +86,34 @@ class _Entry:
             "or write the reduction with '!'"
         )
 
+
+def _error(name: str, base: type[Exception], said: Callable[..., object]) -> type[Exception]:
+    """Errors that compiled code raises with whole numbers and tuples of them, of which the first is
+    an entry's number; a copy of one is an error of the base."""
+
+    def made(self: Exception, number: int, *about: Any) -> None:
+        base.__init__(self, str(said(_entries[number], *about)))
+
+    own = {"__init__": made, "__reduce__": lambda self: (base, self.args)}
+    return type(name, (base,), own)
+
+
+CheckError = _error("CheckError", IndexError, lambda e, *at: e.entry.launcher.failure(*at))
+"""A data-dependent subscript left its tensor."""
+UnfitError = _error("UnfitError", ArgumentError, _Entry.unfit)
+"""An array whose shape, strides or address do not fit."""
+NumberError = _error(
+    "NumberError",
+    ArgumentError,
+    lambda e, k: f"{e.what(k)} is {e.tensors[k].type}, which has no such number",
+)
+"""A number that the input's type has not."""
+OverlapError = _error(
+    "OverlapError",
+    ArgumentError,
+    lambda e, k, other: f"{e.what(k)} overlaps {e.what(other)} in memory; pass a separate array",
+)
+"""An output that shares memory with another argument."""
 
 _entries: list[_Entry] = []
 """By number. Kept for good: Numba does not say when code that has an address is gone."""

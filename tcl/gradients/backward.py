@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import field, replace
 
 from tcl.common.dataclass import dataclass
 from tcl.common.errors import ArgumentError
-from tcl.gradients.forward import Forward, Names, Writer, assign, names_below, ranges_of, shifted
+from tcl.gradients.forward import Forward, Names, Writer, assign, from_first, names_below, ranges_of
 from tcl.gradients.invert import Inversion, Subscript
 from tcl.gradients.phases import Phased, phased
 from tcl.gradients.polynomials import ZERO, Range, of_atom, poly_tree
@@ -84,7 +85,7 @@ class Backward:
             if version in self.active:
                 box = self.formulas.boxes[output]
                 indices = self._spare(len(box))
-                value = apply(seed, *shifted([name(i) for i in indices], box))
+                value = apply(seed, *from_first([name(i) for i in indices], box))
                 self._add_share(version, Share(tuple(indices), value, {}))
         for step in reversed(self.steps):
             if step.after in self.shares:
@@ -349,13 +350,7 @@ class Backward:
         own = writer.tree(read)
         inversion = self._inversion(step, writer, read)
         if own not in walk.walk(value):
-            found = phased(
-                inversion.subscripts,
-                inversion.ranges,
-                inversion.box,
-                inversion.preferred,
-                self._letters("pqrstuv"),
-            )
+            found = self._phased(inversion)
             if found is not None:
                 self._by_phases(version, value, inversion, found)
                 return
@@ -400,11 +395,51 @@ class Backward:
         found = [n for n in letters if n not in self.names.taken]
         return [*found, *(n for n in self._spare(30) if n not in found)]
 
+    def _phased(self, inversion: Inversion, phase: Sequence[int] | None = None) -> Phased | None:
+        return phased(
+            inversion.subscripts,
+            inversion.ranges,
+            inversion.box,
+            inversion.preferred,
+            self._letters("pqrstuv"),
+            phase,
+        )
+
     def _by_phases(
         self, version: Version, value: ast.Expr, inversion: Inversion, found: Phased
     ) -> None:
-        """The share of a strided read: a tensor of its own with the phases as dimensions."""
+        """The share of a strided read: tensors of its phases, or one with the phases as
+        dimensions."""
         names = inversion.inverse().targets
+        phases, place = found.element([name(i) for i in names])
+        strides = [s.stride for s in found.strides]
+        wanted = f"{self._adjoint_name(version)}_phase"
+        if not found.conditions or math.prod(strides) > SEPARATE:
+            target = self._phase(f"{wanted}s", value, inversion, found)
+            axis = found.strides[0].axis
+            share: ast.Expr = apply(target, *place[:axis], *phases, *place[axis:])
+        else:
+
+            def chosen(known: tuple[int, ...]) -> ast.Expr:
+                """The gradient at a place of the phases that begin so."""
+                if len(known) < len(strides):
+                    *others, last = (chosen((*known, k)) for k in range(strides[len(known)]))
+                    for k, each in reversed([*enumerate(others)]):
+                        is_it = binary("==", phases[len(known)], number(k))
+                        last = ast.Select(is_it, each, last, each.span)
+                    return last
+                one = self._phased(inversion, known)
+                assert one is not None, "as with all phases"
+                if one.is_empty:
+                    return number(0)
+                suffix = "".join(map(str, known))
+                return apply(self._phase(f"{wanted}{suffix}", value, inversion, one), *place)
+
+            share = chosen(())
+        self._add_share(version, Share(names, share, {}))
+
+    def _phase(self, wanted: str, value: ast.Expr, inversion: Inversion, found: Phased) -> str:
+        """The statement that computes phases of a strided read's share; its target."""
         inverse = Inversion(
             found.subscripts,
             found.ranges,
@@ -414,14 +449,12 @@ class Backward:
             inversion.known,
         ).inverse()
         value = put(under(found.conditions, put(value, found.values)), inverse.values)
-        target = self.names.fresh(f"{self._adjoint_name(version)}_phases")
+        target = self.names.fresh(wanted)
         ranges = dict(zip(inverse.targets, found.box, strict=True)) | dict(inverse.summed)
         op = "+=!" if inverse.summed else "="
         value = under(inverse.conditions, value)
-        indices = list(inverse.targets)
-        self.statements.append(assign(target, indices, op, value, ranges_of(ranges)))
-        element = apply(target, *found.element([name(i) for i in names]))
-        self._add_share(version, Share(names, element, {}))
+        self.statements.append(assign(target, [*inverse.targets], op, value, ranges_of(ranges)))
+        return target
 
     def _inversion(self, step: Step, writer: Writer, read: c.Read) -> Inversion:
         for subscript in read.subscripts:
@@ -576,6 +609,9 @@ def _is_short(share: Share) -> bool:
         for n in walk.walk(share.value)
     )
 
+
+SEPARATE = 4
+"""Phases that have tensors of their own, where not all have equally many terms."""
 
 SHORT = 16
 """Nodes of an expression that stands in the place of a tensor."""

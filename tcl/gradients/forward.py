@@ -132,7 +132,7 @@ class Forward:
         """An element of a version."""
         tensor, number_ = version
         if self.is_kept(version):
-            return apply(tensor, *shifted(subscripts, self.formulas.boxes[tensor]))
+            return apply(tensor, *from_first(subscripts, self.formulas.boxes[tensor]))
         if version not in self.again:
             last = number_ == self.final[tensor]
             self.again[version] = self.names.fresh(tensor if last else f"{tensor}_{number_}")
@@ -223,7 +223,7 @@ def _used_lets(statement: c.Statement) -> list[c.Let]:
     return kept
 
 
-def shifted(subscripts: list[ast.Expr], box: Box) -> list[ast.Expr]:
+def from_first(subscripts: list[ast.Expr], box: Box) -> list[ast.Expr]:
     """Subscripts of an array, whose element 0 is the first one of the tensor."""
     return [
         s if first == ZERO else binary("-", s, poly_tree(first))

@@ -340,6 +340,9 @@ def _without_needless(definition: ast.Def, known: Mapping[str, Poly]) -> ast.Def
         wanted = infer(statement, formulas)
         needless = frozenset[str]()
         for clause in statement.ranges:
+            _, stop = wanted[clause.index]
+            if any("/" in atom for atom in stop.atoms):
+                continue  # it may be empty, which inference refuses
             if _same(statement, formulas, needless | {clause.index}, wanted):
                 needless |= {clause.index}
         where = (w for w in own.where if not (isinstance(w, ast.Range) and w.index in needless))

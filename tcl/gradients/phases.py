@@ -3,7 +3,7 @@
 Of ``X(s * h + d * k + b)``, an element belongs to one residue of ``k``. With ``k = s * j + r``,
 where ``r`` is one of ``s`` phases, it is ``X(s * (h + d * j) + d * r + b)``: a read of a tensor
 with a phase and a place, ``P(r, h + d * j)``, whose gradient divides nothing. ``d_X`` is read off
-that of ``P``.
+that of ``P``. Few phases are tensors of their own, ``P0(h + d * j)``, each with just its own ``j``.
 """
 
 from __future__ import annotations
@@ -46,8 +46,13 @@ class Phased:
     """Index of the statement → its value, by those that stand for it."""
     conditions: list[ast.Expr] = field(default_factory=list)
 
-    def element(self, indices: Sequence[ast.Expr]) -> list[ast.Expr]:
-        """Where the gradient of an element is, by its indices in the tensor."""
+    @property
+    def is_empty(self) -> bool:
+        """Whether it is known that nothing is read."""
+        return any(self.ranges[s.fast] == (ZERO, ZERO) for s in self.strides)
+
+    def element(self, indices: Sequence[ast.Expr]) -> tuple[list[ast.Expr], list[ast.Expr]]:
+        """The phases, and the place in them, of an element, by its indices in the tensor."""
         places, found = list(indices), []
         for s in self.strides:
             up = max(0, -(-s.offset // s.stride))
@@ -63,8 +68,7 @@ class Phased:
                 begin = binary("-", _plus(indices[s.axis], -s.offset), _times(s.step, phase))
                 found.append(phase)
                 places[s.axis] = binary("/", begin, number(s.stride))
-        first = self.strides[0].axis
-        return [*places[:first], *found, *places[first:]]
+        return found, places
 
 
 def _plus(tree: ast.Expr, by: int) -> ast.Expr:
@@ -81,8 +85,9 @@ def phased(
     box: Box,
     preferred: Sequence[str],
     letters: Sequence[str],
+    phase: Sequence[int] | None = None,
 ) -> Phased | None:
-    """The read with its phases; None if no subscript is strided so."""
+    """The read with its phases, or one ``phase`` of it; None if no subscript is strided so."""
     strides = [
         stride
         for axis in range(len(subscripts))
@@ -91,29 +96,32 @@ def phased(
     if not strides:
         return None
     spare = [n for n in letters if n not in ranges]
-    found = Phased(strides, spare[: len(strides)], [], dict(ranges), ())
+    names = spare[: len(strides)] if phase is None else []
+    atoms = [*map(of_atom, names)] if phase is None else [*map(of_number, phase)]
+    found = Phased(strides, names, [], dict(ranges), ())
     places, boxes = list(subscripts), list(box)
-    for stride, phase in zip(strides, found.phases, strict=True):
+    for stride, own in zip(strides, atoms, strict=True):
         s, d, fast = stride.stride, stride.step, stride.fast
         first, stop = ranges[fast]
-        found.ranges[fast] = ZERO, rounded_down(stop - first + of_number(s - 1), s)
-        found.ranges[phase] = ZERO, of_number(s)
-        value = of_atom(fast).scaled(s) + of_atom(phase) + first
-        found.values[fast] = poly_tree(value, [fast, phase])
+        most = stop - first + of_number(s - 1) - (own if phase is not None else ZERO)
+        found.ranges[fast] = ZERO, rounded_down(most, s)
+        value = of_atom(fast).scaled(s) + own + first
+        found.values[fast] = poly_tree(value, [fast, *names])
         length = (stop - first).constant
-        if length is None or length % s:
+        if phase is None and (length is None or length % s):
             found.conditions.append(binary("<", found.values[fast], poly_tree(stop)))
         place = of_atom(stride.slow) + of_atom(fast).scaled(d)
         places[stride.axis] = Subscript(poly_tree(place), place)
         low, high = box[stride.axis]
         least = -(-((low.constant or 0) - stride.offset - d * (s - 1)) // s)
-        most = rounded_down(high - ONE - of_number(stride.offset) + of_number(s), s)
-        boxes[stride.axis] = of_number(least), most
-    first_axis = strides[0].axis
-    own = [Subscript(name(p), of_atom(p)) for p in found.phases]
-    lengths: list[Range] = [(ZERO, of_number(s.stride)) for s in strides]
-    found.subscripts = [*places[:first_axis], *own, *places[first_axis:]]
-    found.box = (*boxes[:first_axis], *lengths, *boxes[first_axis:])
+        last = rounded_down(high - ONE - of_number(stride.offset) + of_number(s), s)
+        boxes[stride.axis] = of_number(least), last
+    found.ranges |= {n: (ZERO, of_number(s.stride)) for n, s in zip(names, strides, strict=False)}
+    axis = strides[0].axis
+    own_places = [Subscript(name(n), of_atom(n)) for n in names]
+    lengths: list[Range] = [found.ranges[n] for n in names]
+    found.subscripts = [*places[:axis], *own_places, *places[axis:]]
+    found.box = (*boxes[:axis], *lengths, *boxes[axis:])
     return found
 
 

@@ -262,7 +262,7 @@ def _without_gradient(missing: str) -> Any:
         return x
 
     @same.defjvp  # type: ignore[untyped-decorator]
-    def refuse(*_: Any) -> Any:
+    def refuse_derivative(*_: Any) -> Any:
         raise ArgumentError(missing)
 
     return same

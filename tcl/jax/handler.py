@@ -69,7 +69,7 @@ class Handler:
         fill(
             code,
             _KERNEL,
-            structs.Handler(
+            structs.HandlerStruct(
                 entry=entry.address,
                 major=major,
                 minor=minor,

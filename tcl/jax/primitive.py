@@ -20,7 +20,7 @@ from jax.interpreters import batching, mlir
 from jax.sharding import ManualAxisType, NamedSharding, PartitionSpec
 
 from tcl.arrays.arguments import Wanted, check_count, wanted_places
-from tcl.arrays.shadow import shadow
+from tcl.arrays.libraries import shadow
 from tcl.codegen.common.dtypes import numpy_dtype
 from tcl.codegen.cpu.run.native import returning
 from tcl.codegen.cpu.run.ready import ingredients

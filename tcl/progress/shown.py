@@ -6,7 +6,7 @@ import logging
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from tcl.common.lazy import Lazy
@@ -14,34 +14,12 @@ from tcl.common.log import logger
 from tcl.tuner.run.events import Event
 
 if TYPE_CHECKING:
-    from tcl.progress import console, lines, panel, state
+    from tcl.progress import console, panel, state
 else:  # most searches are shown to nobody
     console, panel = Lazy("tcl.progress.console"), Lazy("tcl.progress.panel")
-    lines, state = Lazy("tcl.progress.lines"), Lazy("tcl.progress.state")
+    state = Lazy("tcl.progress.state")
 
 _log = logger("tuning")
-
-
-@dataclass(frozen=True, slots=True)
-class Followers:
-    """Who follows a search."""
-
-    reports: list[Callable[[Event[Any]], object]]
-    lines: list[Callable[[str], object]]
-
-    @property
-    def report(self) -> Callable[[Event[Any]], None] | None:
-        """What takes events; None if nobody wants them."""
-        return self._report if self.reports else None
-
-    def _report(self, event: Event[Any]) -> None:
-        for each in self.reports:
-            each(event)
-
-    def say(self, line: str) -> None:
-        """Where the search is shown, and logged, one more line."""
-        for each in self.lines:
-            each(line)
 
 
 @contextmanager
@@ -51,11 +29,13 @@ def shown_progress(
     inputs: Sequence[Any],
     limit: float | None,
     report: Callable[[Event[Any]], object] | None,
-) -> Iterator[Followers]:
-    """What takes the events of a search: shows them if that is wanted, logs them where somebody
-    listens, and hands them to ``report``. ``limit``: of the search, in seconds. With no
-    ``progress`` said, it is shown on a terminal and in a notebook, unless there is a ``report``."""
-    told = Followers([] if report is None else [report], [])
+) -> Iterator[tuple[Callable[[Event[Any]], None] | None, Callable[[str], None]]]:
+    """What takes the events of a search, None if nobody wants them: shows them if that is wanted,
+    logs them where somebody listens, and hands them to ``report``. And what tells one more line
+    where the search is shown and logged. ``limit``: of the search, in seconds. With no ``progress``
+    said, it is shown on a terminal and in a notebook, unless there is a ``report``."""
+    reports = [] if report is None else [report]
+    sayers: list[Callable[[str], object]] = []
     given = (getattr(each, "shape", ()) for each in inputs)  # which are not looked at yet
     shapes = (list(shape) if isinstance(shape, tuple) else [] for shape in given)
     title = f"{entry_point} on {', '.join(map(str, shapes))}"
@@ -64,19 +44,24 @@ def shown_progress(
     with ExitStack() as open_:
         if progress:
             shown = panel.Progress(title, None, limit, console.Console(stderr=True), _in_notebook())
-            told.reports.append(open_.enter_context(shown).report)
-            told.lines.append(shown.say)
+            reports.append(open_.enter_context(shown).report)
+            sayers.append(shown.say)
         if _log.isEnabledFor(logging.INFO):
-
-            def log(line: str) -> None:
-                _log.info("%s", line)
-
-            searched = state.SearchState(None, limit)
-            shown_lines = lines.ProgressLines(searched, log)
+            log, searched = partial(_log.info, "%s"), state.SearchState(None, limit)
+            shown_lines = state.ProgressLines(searched, log)
             shown_lines.begin(title)
-            told.reports.extend([searched.take, shown_lines.report])
-            told.lines.append(log)
-        yield told
+            reports.extend([searched.take, shown_lines.report])
+            sayers.append(log)
+
+        def take(event: Event[Any]) -> None:
+            for each in reports:
+                each(event)
+
+        def say(line: str) -> None:
+            for each in sayers:
+                each(line)
+
+        yield take if reports else None, say
 
 
 def _is_terminal(stream: Any) -> bool:

@@ -4,18 +4,74 @@ from __future__ import annotations
 
 import math
 import time
-from collections import deque
-from collections.abc import Callable
+from collections import Counter, deque
+from collections.abc import Callable, Sequence
 from statistics import median
-from typing import Protocol, TypeAlias
+from typing import NamedTuple, Protocol, TypeAlias
 
 from tcl.codegen.options.options import MappingOptions
-from tcl.common.number_format import duration, plural
-from tcl.progress.words import FIRST, figures
-from tcl.tuner.measure.verdict import Verdict
+from tcl.common.number_format import duration, plural, ratio_text
+from tcl.selection.best_options import DEFAULT
 from tcl.tuner.run import events
+from tcl.tuner.run.events import Decision
+
+UNTUNED = "the untuned default"
+FINALS = "timed in turns in the finals"
+FIRST = "first reading"
+"""Of a candidate: its time from when it came up in the search, with nothing beside it."""
+
+BESIDE = "beside the winner, timed in turns after the search"
+"""Others, as NumPy. These times do not decide, so only what they are of the winner's is told."""
+
+
+def name_of(options: MappingOptions) -> str:
+    """What a search began with, or ended with, by its name."""
+    return UNTUNED if options == DEFAULT else "the start"
+
+
+def winner_name(decision: Decision[MappingOptions]) -> str:
+    """The winner, with its name where it was not found by the search."""
+    name = UNTUNED if decision.winner is None else name_of(decision.winner.options)
+    return f"the winner: {name}" if decision.kept or name == UNTUNED else "the winner"
+
+
+def reading(decision: Decision[MappingOptions]) -> str:
+    """Which measurement the times of winner and start are from."""
+    return FINALS if decision.in_finals else f"{FIRST}s"
+
+
+def figures(decision: Decision[MappingOptions]) -> str:
+    """The winner's time and how it compares: ``242 µs, 1.10 × as fast as the untuned default``."""
+    winner, start = decision.winner, decision.start
+    if winner is None or winner.time is None:
+        return "-"
+    if decision.kept:
+        return f"{duration(winner.time)}, {name_of(winner.options)}"
+    faster = decision.speedup
+    if faster is None or start is None:
+        return duration(winner.time)
+    return f"{duration(winner.time)}, {ratio_text(faster)} as fast as {name_of(start.options)}"
+
+
+def verdict(decision: Decision[MappingOptions]) -> str:
+    """Who wins, and by which measurement; a sentence without its full stop."""
+    winner, start = decision.winner, decision.start
+    if winner is None:
+        return "nothing was found"
+    if decision.kept and decision.in_finals:
+        return f"{name_of(winner.options)} wins: nothing was clearly faster, {FINALS}"
+    if decision.kept:
+        return f"{name_of(winner.options)} wins: nothing was faster, by {FIRST}s without finals"
+    who = UNTUNED if winner.options == DEFAULT else "the winner"
+    by = FINALS if decision.in_finals else f"by {FIRST}s without finals"
+    if start is None or decision.speedup is None:
+        return f"{who} is the fastest that works, {by}"
+    ratio = ratio_text(decision.speedup)
+    return f"{who} is {ratio} as fast as {name_of(start.options)}, {by}"
+
 
 Event: TypeAlias = events.Event[MappingOptions]
+Candidate: TypeAlias = events.Candidate[MappingOptions]
 
 _RECENT = 40
 """Candidates that say how long the next ones will take."""
@@ -26,6 +82,19 @@ class Yardstick(Protocol):
 
     def describe(self, seconds: float) -> str:
         """In words."""
+
+
+class Try(NamedTuple):
+    """A candidate with its verdict."""
+
+    seconds: float
+    """Since the search began."""
+    candidate: Candidate
+
+    @property
+    def best_time(self) -> float | None:
+        """Seconds per call; None unless correct."""
+        return self.candidate.time
 
 
 class SearchState:
@@ -41,16 +110,20 @@ class SearchState:
         self._limit = time_limit
         self._clock = clock
         self.started = clock()
-        self.generation = self.generations = self.done = self.of = 0
-        self.compiled = self.evaluated = 0
-        self.failed: dict[Verdict, int] = {}
+        self.generation = self.generations = self.done = self.of = self.compiled = 0
+        self.tries: list[Try] = []
+        self.notes: list[str] = []
         self.decision: events.Decision[MappingOptions] = events.Decision(None, None)
         self.current: list[float] = []
         self.finalists = 0
         """How many are in the finals; 0 before these."""
-        self.ending = False
-        """Interrupted: what is in flight finishes."""
+        self.raced: Sequence[Candidate] = ()
+        """With their times in the finals."""
+        self.interruptions: list[str] = []
+        """Reasons; from the first one on what is in flight finishes."""
         self.ended = False
+        self.seconds = 0.0
+        """How long it took."""
         self._recent: deque[float] = deque([self.started], maxlen=_RECENT)
         self._recalled = 0
         """Candidates still to come that an earlier part of the search has measured."""
@@ -69,24 +142,29 @@ class SearchState:
                 self.compiled += 1
             case events.CandidateDone(candidate=candidate, done=done, of=of, decision=decision):
                 self.done, self.of, self.decision = done, of, decision
-                self._recent.append(self._clock())
+                now = self._clock()
+                self._recent.append(now)
                 if self._recalled:
                     self._recalled -= 1
                     self._begin_timing()
-                self.evaluated += 1
+                self.tries.append(Try(now - self.started, candidate))
                 if candidate.time is not None:
                     self.current.append(candidate.time)
-                else:
-                    verdict = candidate.outcome.verdict
-                    self.failed[verdict] = self.failed.get(verdict, 0) + 1
-            case events.FinalsStarted(candidates=candidates):
-                self.finalists = candidates
-            case events.Raced(decision=decision):
-                self.decision = decision
-            case events.Interrupted():
-                self.ending = True
-            case events.Finished(decision=decision):
-                self.decision, self.ended = decision, True
+            case events.FinalsStarted(candidates=count):
+                self.finalists = count
+            case events.Raced(candidates=candidates, decision=decision):
+                self.raced, self.decision = candidates, decision
+            case events.Note(message=message):
+                self.notes.append(message)
+            case events.Interrupted(reason=reason):
+                self.interruptions.append(reason)
+            case events.Finished(decision=decision, seconds=seconds):
+                self.decision, self.ended, self.seconds = decision, True, seconds
+
+    @property
+    def signalled(self) -> str:
+        """The first signal that ended the search; empty if none did."""
+        return next((reason for reason in self.interruptions if "SIG" in reason), "")
 
     def _begin_timing(self) -> None:
         """What came before says nothing about how long what comes now takes."""
@@ -110,7 +188,7 @@ class SearchState:
         facts = [
             ("generation", self._where()),
             ("compiled", str(self.compiled)),
-            ("evaluated", str(self.evaluated)),
+            ("evaluated", str(len(self.tries))),
             ("failed", self._failures() or "none"),
             (self._place, self._figures()),
         ]
@@ -129,8 +207,8 @@ class SearchState:
         parts = [
             f"{self._place} {self._figures()}",
             f"this generation {self._this_generation()}",
-            f"{self.compiled} compiled, {self.evaluated} evaluated"
-            + (f", failed: {self._failures()}" if self.failed else ""),
+            f"{self.compiled} compiled, {len(self.tries)} evaluated"
+            + (f", failed: {failures}" if (failures := self._failures()) else ""),
             minutes(self._clock() - self.started),
         ]
         if rate := self._rate():
@@ -158,7 +236,7 @@ class SearchState:
         if self.ended:
             done = self.generation == self.generations and self.done == self.of
             return f"{'all' if done else f'ended in {self.generation}'} of {self.generations}"
-        if self.ending:
+        if self.interruptions:
             return "ending: what is in flight finishes"
         if self.finalists:
             return f"finals: {self._in_turns()}"
@@ -169,7 +247,7 @@ class SearchState:
         return f"{self.generation} of {self.generations}, candidate {self.done} of {self.of}"
 
     def _left(self) -> str:
-        if self.finalists or self.ending:
+        if self.finalists or self.interruptions:
             return "seconds"
         left = self.seconds_left()
         if left == 0.0:
@@ -200,7 +278,8 @@ class SearchState:
         return f"best {duration(min(self.current))}, median {middle} ({FIRST}s)"
 
     def _failures(self) -> str:
-        return ", ".join(f"{n} {v.value}" for v, n in self.failed.items())
+        failed = Counter(t.candidate.outcome.verdict for t in self.tries if t.best_time is None)
+        return ", ".join(f"{n} {verdict.value}" for verdict, n in failed.items())
 
 
 def minutes(seconds: float) -> str:
@@ -209,3 +288,42 @@ def minutes(seconds: float) -> str:
         return f"{math.ceil(seconds)} s"
     minutes = math.ceil(seconds / 60)
     return f"{minutes} min" if minutes < 90 else f"{minutes // 60} h {minutes % 60} min"
+
+
+class ProgressLines:
+    """Says in lines what events tell; ``state`` has taken them before.
+
+    ``briefly``: without those that a panel shows in place of lines.
+    """
+
+    def __init__(
+        self, state: SearchState, say: Callable[[str], object], briefly: bool = False
+    ) -> None:
+        self._state = state
+        self._say = say
+        self._briefly = briefly
+
+    def begin(self, title: str) -> None:
+        """What a search is for."""
+        if not self._briefly:
+            self._say(f"tuning {title}")
+
+    def report(self, event: Event) -> None:
+        """Take one event."""
+        match event:
+            case events.Resumed(generation=generation, results=results):
+                self._say(f"going on in generation {generation}, with {plural(results, 'result')}")
+            case events.Interrupted(reason=reason, level=level):
+                self._say(
+                    f"{reason}: what is in flight finishes, then the best is saved"
+                    if level == 1
+                    else f"{reason} again: stopped; everything measured is saved"
+                )
+            case events.Note(message=message):
+                self._say(message)
+            case events.CandidateDone(done=done, of=of) if not self._briefly and done == of:
+                self._say(self._state.line())
+            case events.Raced() if not self._briefly and self._state.finalists:
+                self._say(self._state.finals_line())
+            case events.Finished(decision=decision):
+                self._say(verdict(decision))

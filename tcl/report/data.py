@@ -14,7 +14,7 @@ from tcl.executors.call_kernels import size
 from tcl.grammar.syntax.parser import parse
 from tcl.grammar.syntax.printer import to_text
 from tcl.grammar.tree.checked import CheckedDef
-from tcl.report.log import SearchLog
+from tcl.progress.state import SearchState
 from tcl.tuner.cache.key import CacheKey
 from tcl.tuner.model.knob_importance import Importance, importance
 from tcl.tuner.space.search_space import Config, SearchSpace
@@ -29,7 +29,7 @@ class Page:
     """The def, as text."""
     facts: Sequence[tuple[str, str]]
     """Names and values: device, sizes, settings."""
-    log: SearchLog
+    log: SearchState
     yardstick: Roofline | None
     beside: Mapping[str, float]
     """How many times as long as the winner others take, measured in turns with it after the search;
@@ -52,7 +52,7 @@ def collect(
     checked: CheckedDef,
     inputs: Sequence[Array],
     target: Target,
-    log: SearchLog,
+    log: SearchState,
     *,
     varying: Sequence[str] = (),
     title: str,
@@ -68,7 +68,7 @@ def collect(
     backend = target.backend(source, checked.name, inputs)
     if query.classes:
         backend = backend.for_all(query.classes)
-    space = target.space(backend).space
+    space, winner = target.space(backend).space, log.decision.winner
     measured: dict[Config, float] = {}
     for each in log.tries:
         if each.candidate.config is not None and each.best_time is not None:
@@ -82,7 +82,7 @@ def collect(
         beside=beside or {},
         space=space,
         importance=importance(space.knobs, list(measured), list(measured.values())),
-        sources=[] if log.best is None else list(backend.explained(log.best.options).items()),
+        sources=[] if winner is None else list(backend.explained(winner.options).items()),
         date=datetime.datetime.now().astimezone().isoformat(" ", "seconds"),
         version=__version__,
         entry=checked.name,

@@ -8,11 +8,9 @@ from itertools import islice
 from tcl.bench.roofline import describe_ceilings, quantity
 from tcl.common.number_format import duration, ratio_text
 from tcl.html.charts import bar
-from tcl.html.markup import Child, Markup, join, tag
-from tcl.html.tables import table, table_row
-from tcl.progress.words import BESIDE, name_of, verdict, winner_name
+from tcl.html.markup import Child, Markup, join, table, table_row, tag
+from tcl.progress.state import BESIDE, Candidate, name_of, verdict, winner_name
 from tcl.report.data import Page
-from tcl.report.log import Candidate
 from tcl.tuner.measure.placement import shown
 from tcl.tuner.measure.verdict import Verdict
 
@@ -28,7 +26,12 @@ def sentence(text: str) -> str:
 
 def summary_section(page: Page) -> Markup:
     """The main figures, and what was tuned."""
-    log, decision, best, start = page.log, page.log.decision, page.log.best, page.log.start
+    log, decision, best, start = (
+        page.log,
+        page.log.decision,
+        page.log.decision.winner,
+        page.log.decision.start,
+    )
     tiles: list[tuple[str, Child, Child]] = []
     if best is not None and best.time is not None:
         rate = page.yardstick.rate(best.time) if page.yardstick else ""
@@ -81,7 +84,7 @@ def _work_facts(page: Page) -> list[tuple[str, str]]:
 
 def times_section(page: Page) -> Markup | None:
     """Start and winner, as often as they were measured; and what they were compared with."""
-    log, start, best = page.log, page.log.start, page.log.best
+    log, start, best = page.log, page.log.decision.start, page.log.decision.winner
     if best is None or best.time is None:
         return None
     rows = []
@@ -136,7 +139,7 @@ def _time_row(page: Page, name: str, candidate: Candidate) -> Markup:
     if candidate.time is None:
         ended = candidate.outcome.verdict.value
         return table_row(name, f"{ended}: {candidate.outcome.message}", "", "", "", "")
-    faster = page.log.decision.speedup if candidate == page.log.best else 1.0
+    faster = page.log.decision.speedup if candidate == page.log.decision.winner else 1.0
     return table_row(
         name,
         duration(candidate.time),
@@ -145,7 +148,7 @@ def _time_row(page: Page, name: str, candidate: Candidate) -> Markup:
         ratio_text(faster) if faster else "",
         page.yardstick.describe(candidate.time) if page.yardstick else "",
         numbers=(1, 2, 3, 4),
-        class_="winner" if candidate == page.log.best else None,
+        class_="winner" if candidate == page.log.decision.winner else None,
     )
 
 

@@ -2,23 +2,98 @@
 
 from __future__ import annotations
 
+import base64
 import math
 import re
+import time
 from collections.abc import Iterable
 from statistics import median
 
 from tcl.codegen.options.knobs import Value
 from tcl.codegen.options.nest_options import OPTIONS
-from tcl.common.number_format import duration
+from tcl.common.number_format import duration, plural
 from tcl.html.charts import HALF, ChartDot, ChartLine, Ticks, bar, legend, times_chart
-from tcl.html.markup import Markup, tag
-from tcl.html.tables import table, table_row
-from tcl.progress.words import FIRST
-from tcl.report.candidates import place_of
+from tcl.html.markup import Markup, table, table_row, tag
+from tcl.progress.state import FIRST, Candidate, SearchState, Try
 from tcl.report.data import Page
-from tcl.report.log import SearchLog, Try
 from tcl.report.outcome import sentence
+from tcl.tuner.cache.merge import Results
+from tcl.tuner.cache.ranking import Record
+from tcl.tuner.cache.t4_format import to_t4
 from tcl.tuner.model.knob_importance import Influence
+
+LISTED = 2000
+"""Rows of the table; the file has all."""
+
+
+def place_of(number: int) -> str:
+    """The name of a candidate's row, to which its points lead."""
+    return f"c{number}"
+
+
+def candidates_section(page: Page) -> Markup | None:
+    """All candidates, with their options."""
+    tries, log = page.log.tries, page.log
+    if not tries:
+        return None
+    raced = {c.options: c for c in log.raced}
+    rows = [
+        _candidate_row(page, k, t, raced.get(t.candidate.options)) for k, t in enumerate(tries, 1)
+    ]
+    left = len(rows) - LISTED
+    headings = ("", "generation", "verdict", FIRST, "finals", "options")
+    return tag(
+        "section",
+        tag("h2", "The candidates"),
+        tag(
+            "p",
+            "A point of the charts leads to its row here. Options are as --options takes them. ",
+            tag(
+                "a",
+                "All of them as a T4 file",
+                href=f"data:application/json;base64,{_file(page)}",
+                download=f"{page.entry}.t4.json",
+            ),
+            ", the auto-tuning community's format, which tcl cache import reads, too.",
+        ),
+        tag("div", table(headings, rows[:LISTED], (0, 1, 3, 4)), class_="long", tabindex="0"),
+        tag("p", f"{plural(left, 'more candidate')} in the file.", class_="soft")
+        if left > 0
+        else None,
+    )
+
+
+def _candidate_row(page: Page, number: int, each: Try, raced: Candidate | None) -> Markup:
+    candidate = each.candidate
+    best = page.log.decision.winner
+    won = best is not None and candidate.options == best.options
+    finals = "" if raced is None or raced.time is None else duration(raced.time)
+    return table_row(
+        str(number),
+        str(candidate.generation),
+        candidate.outcome.verdict.value,
+        "-" if each.best_time is None else duration(each.best_time),
+        finals,
+        tag("code", candidate.options.to_json()),
+        numbers=(1, 3, 4),
+        class_="winner" if won else None,
+        id=place_of(number),
+    )
+
+
+def _file(page: Page) -> str:
+    now = time.time()
+    records = []
+    for candidate in (*(t.candidate for t in page.log.tries), *page.log.raced):
+        kept = candidate.outcome.conditions
+        when = now if kept is None or candidate.outcome.heat is not None else kept.at
+        options = candidate.options.to_json()
+        records.append(
+            Record.from_outcome(options, candidate.outcome, when, page.run, candidate.generation)
+        )
+    text = to_t4([Results(page.key, page.entry, tuple(records))])
+    return base64.b64encode(text.encode()).decode("ascii")
+
 
 KNOBS = {name: words for option in OPTIONS.values() for name, words in option.knobs.items()}
 """By the last part of a knob's name, without the number of an operand."""
@@ -92,13 +167,13 @@ def _title(number: int, each: Try) -> str:
     return f"evaluation {number}, generation {candidate.generation}: {what}\n{options}"
 
 
-def _kind(log: SearchLog, each: Try) -> str:
-    best = log.best
+def _kind(log: SearchState, each: Try) -> str:
+    best = log.decision.winner
     return "winner" if best is not None and each.candidate.options == best.options else "dot"
 
 
 def _best_so_far(
-    log: SearchLog, name: str, label: str, places: list[float], least: float
+    log: SearchState, name: str, label: str, places: list[float], least: float
 ) -> Markup:
     """The tries at these places, of which the axis shows so many at least, and the best so far."""
     dots = [
@@ -115,7 +190,7 @@ def _best_so_far(
     return times_chart(name, ticks, dots, [ChartLine(points, "best", steps=True)])
 
 
-def _by_generation(log: SearchLog) -> Markup:
+def _by_generation(log: SearchState) -> Markup:
     generations: dict[int, list[tuple[int, Try]]] = {}
     for number, each in enumerate(log.tries, 1):
         generations.setdefault(each.candidate.generation, []).append((number, each))
@@ -208,7 +283,7 @@ def _values_chart(page: Page, influence: Influence) -> Markup:
 
 def knobs_section(page: Page) -> Markup | None:
     """All knobs, as they were and as they are; and the options that they stand for."""
-    start, best = page.log.start, page.log.best
+    start, best = page.log.decision.start, page.log.decision.winner
     if best is None:
         return None
     size = page.space.cardinality  # which may have thousands of digits

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterator
-from dataclasses import field, replace
+from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -33,7 +33,7 @@ from tcl.selection.best_options import Query
 from tcl.selection.remembered import Remembered, remember, user_cache
 from tcl.selection.suggested_options import DEFAULT, Chosen, Suggested
 from tcl.tuner.cache import first_uses
-from tcl.tuner.cache.first_uses import Adviser
+from tcl.tuner.cache.first_uses import Adviser, FirstUse
 from tcl.tuner.cache.key import CacheKey
 from tcl.tuner.cache.tuning_cache import TuningCache
 
@@ -42,13 +42,13 @@ if TYPE_CHECKING:
     from tcl.codegen.passes.cpu import prefetch
     from tcl.codegen.schedule.plan import Plan
     from tcl.tuner.cache import nearby
-    from tcl.tuner.cache.nearby import Raced
-    from tcl.tuner.model import subjects
+    from tcl.tuner.cache.nearby import RacedOptions
+    from tcl.tuner.model import subject
 else:
     prefetch = Lazy("tcl.codegen.passes.cpu.prefetch")
     lower = Lazy("tcl.codegen.loopir.lower")
     nearby = Lazy("tcl.tuner.cache.nearby")
-    subjects = Lazy("tcl.tuner.model.subjects")
+    subject = Lazy("tcl.tuner.model.subject")
 
 _log = logger("executors")
 _KEYS = 4
@@ -77,62 +77,30 @@ def of_near_sizes(query: Query, otherwise: Callable[[], Chosen]) -> Chosen:
         by = Adviser("sizes", hashlib.sha256(repr(others).encode()).hexdigest()[:16])
         known = first_uses.predicted(cache, query.key, by)
         if known is None:
-            return _judged_now(cache, query, by, otherwise)
+            found = adopted(cache, query)
+            text = None if found is None else found.options.to_json()
+            nothing = "no other sizes' options promise more than the default"
+            known = FirstUse("", text, nothing if found is None else found.key.sizes)
+            remember(query, by, text, known.message)
     except CacheError:  # which was said where tuned options were looked for
         return otherwise()
     if known.winner is None:
         return otherwise()
-    return _suggestion(cache, query, by, known.winner, known.message, otherwise)
+    about = query.name, query.key.sizes, known.message
+    _log.debug("%s on %s: not tuned; the options for %s are used", *about)
+    entry = Suggested(known.winner, query.key.digest, known.message, 1)
+    return Remembered(query.name, str(cache.path), (entry,), query=query, by=by, instead=otherwise)
 
 
-def _judged_now(
-    cache: TuningCache, query: Query, by: Adviser, otherwise: Callable[[], Chosen]
-) -> Chosen:
-    found = adopted(cache, query)
-    if found is None:
-        remember(query, by, None, "no other sizes' options promise more than the default")
-        return otherwise()
-    text, where = found.options.to_json(), found.key.sizes
-    remember(query, by, text, where)
-    return _suggestion(cache, query, by, text, where, otherwise)
-
-
-def adopted(cache: TuningCache, query: Query) -> Adopted | None:
+def adopted(cache: TuningCache, query: Query) -> AdoptedOptions | None:
     """What is used of what a cache knows of other sizes; None if nothing is. Raises
     ``CacheError``."""
     for each in judged(cache, query):
-        if isinstance(each, Adopted):
+        if isinstance(each, AdoptedOptions):
             return each
         about = query.name, query.key.sizes, each.key.sizes, each.reason
         _log.debug("%s on %s: the options for %s are not used: %s", *about)
     return None
-
-
-def _suggestion(
-    cache: TuningCache,
-    query: Query,
-    by: Adviser,
-    options: str,
-    where: str,
-    otherwise: Callable[[], Chosen],
-) -> FromNearSizes:
-    _log.debug(
-        "%s on %s: not tuned; the options for %s are used", query.name, query.key.sizes, where
-    )
-    entry = Suggested(options, query.key.digest, where, 1)
-    return FromNearSizes(
-        query.name, str(cache.path), (entry,), query=query, by=by, instead=otherwise
-    )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FromNearSizes(Remembered):
-    """The options for other sizes, fitted to these."""
-
-    instead: Callable[[], Chosen] = field(compare=False)
-
-    def otherwise(self) -> Chosen:
-        return self.instead()
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +114,7 @@ class Judged:
 
 
 @dataclass(frozen=True, slots=True)
-class Adopted(Judged):
+class AdoptedOptions(Judged):
     """It is used."""
 
     options: MappingOptions
@@ -159,7 +127,11 @@ def judged(cache: TuningCache, query: Query) -> Iterator[Judged]:
     key = query.key
     if not _plain(key):
         return
-    found = (o for o in nearby.near_keys(cache, key) if _plain(o) and _within(key, o))
+    found = (
+        o
+        for o in nearby.near_keys(cache, key)
+        if _plain(o) and nearby.distance(key, o) <= _FARTHEST
+    )
     known = [nearby.raced(cache, other, DEFAULT.to_json()) for other in islice(found, _KEYS)]
     for each in known:
         try:
@@ -167,7 +139,7 @@ def judged(cache: TuningCache, query: Query) -> Iterator[Judged]:
         except TclError as error:  # also of a key of which no def can be
             one = Judged(each.key, f"they do not apply here: {error}")
         yield one
-        if isinstance(one, Adopted):
+        if isinstance(one, AdoptedOptions):
             return
 
 
@@ -175,11 +147,7 @@ def _plain(key: CacheKey) -> bool:
     return not key.varies and all(i.row_major and 0 not in i.shape for i in key.inputs)
 
 
-def _within(key: CacheKey, other: CacheKey) -> bool:
-    return nearby.distance(key, other) <= _FARTHEST
-
-
-def _judged(query: Query, found: Raced, known: list[Raced]) -> Judged:
+def _judged(query: Query, found: RacedOptions, known: list[RacedOptions]) -> Judged:
     """Raises ``TclError``."""
 
     def refused(reason: str) -> Judged:
@@ -216,7 +184,7 @@ def _judged(query: Query, found: Raced, known: list[Raced]) -> Judged:
         return refused(
             f"the model prices them at {price:.2f} of the default here, and at {before:.2f} there"
         )
-    return Adopted(found.key, f"they were {gain:.2f} times as fast as the default", options)
+    return AdoptedOptions(found.key, f"they were {gain:.2f} times as fast as the default", options)
 
 
 def _query_of(query: Query, key: CacheKey) -> Query:
@@ -271,7 +239,7 @@ def _next_blocks(plan: Plan[Any], nest: ir.Nest) -> list[int]:
 def _price(query: Query, options: MappingOptions) -> float:
     """The part of the default's time that options take by the analytic model."""
     program = lower.lower(query.sized, query.layouts())
-    subject = subjects.subject_type(query.device.backend).read(program, query.device)
-    default, own = (subject.choices(each) for each in (DEFAULT, options))
-    seconds = subject.extract([default, own])[1]
+    about = subject.subject_type(query.device.backend).read(program, query.device)
+    default, own = (about.choices(each) for each in (DEFAULT, options))
+    seconds = about.extract([default, own])[1]
     return float(seconds[1] / seconds[0])

@@ -11,11 +11,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Sequence
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tcl.common.dataclass import dataclass
 from tcl.common.errors import ModelError
 from tcl.common.folder import cache_folder
 from tcl.common.lazy import Lazy
@@ -58,14 +58,21 @@ def predicted(query: Query, *, asked: bool) -> Chosen:
     better choice, or there is no model, with a warning if one was ``asked`` for."""
     found = tuple(lookup.files(query.device, models_folder()))
     if not found:
-        return _nothing(query, "there is no model; `tcl model train` makes one", asked)
+        if asked:
+            why = "there is no model; `tcl model train` makes one"
+            warn_once(
+                ("predict", query.name, why),
+                f"{query.name} is mapped by the default, as nothing can be predicted: {why}",
+            )
+        return DEFAULT
     model = Adviser("model", lookup.contents_identity(found))
     known = remembered(query, model)
     if known is None:
         return _asked_now(query, model)
     if known.winner is None:
         return DEFAULT
-    return Predicted(query.name, "", _entries(query, (known.winner,)), query=query, by=model)
+    entries, ask = _entries(query, (known.winner,)), partial(_asked_now, query, model)
+    return Remembered(query.name, "", entries, query=query, by=model, instead=ask)
 
 
 def models_folder() -> Path | None:
@@ -74,28 +81,10 @@ def models_folder() -> Path | None:
     return folder / "models" if folder is not None else None
 
 
-def _nothing(query: Query, why: str, asked: bool) -> Chosen:
-    if asked:
-        warn_once(
-            ("predict", query.name, why),
-            f"{query.name} is mapped by the default, as nothing can be predicted: {why}",
-        )
-    return DEFAULT
-
-
 def _entries(query: Query, options: Sequence[str]) -> tuple[Suggested, ...]:
     key = query.key
     pairs = enumerate(options, 1)
     return tuple(Suggested(text, key.digest, key.sizes, rank) for rank, text in pairs)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Predicted(Remembered):
-    """Options that a model chooses, or the one that it has chosen earlier."""
-
-    def otherwise(self) -> Chosen:
-        """Where options are of earlier, what the model says now."""
-        return DEFAULT if self.now else _asked_now(self.query, self.by)
 
 
 def _asked_now(query: Query, model: Adviser) -> Chosen:
@@ -113,7 +102,7 @@ def _asked_now(query: Query, model: Adviser) -> Chosen:
         _log.debug("%s on %s: of %d candidates the best promises %.2f of the time", *about)
         texts = [ranked.options(place).to_json() for place in preferred]
         entries = _entries(query, texts)
-        return Predicted(query.name, "", entries, query=query, by=model, now=True)
+        return Remembered(query.name, "", entries, query=query, by=model, now=True)
     why = "there is nothing to choose"
     if ranked is not None:
         why = f"unknown {ranked.unseen}" if ranked.unseen else "nothing promises 3 % over it"

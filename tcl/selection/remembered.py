@@ -4,6 +4,8 @@ answer, and need not ask again."""
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
+from dataclasses import field
 
 from tcl.common.dataclass import dataclass
 from tcl.common.errors import CacheError
@@ -11,13 +13,17 @@ from tcl.common.folder import cache_folder
 from tcl.common.log import logger
 from tcl.common.warn import warn_once
 from tcl.selection.best_options import Query
-from tcl.selection.suggested_options import Choices, Suggested
+from tcl.selection.suggested_options import DEFAULT, Choices, Chosen, Suggested
 from tcl.tuner.cache import first_uses
 from tcl.tuner.cache.file import FILE_NAME
 from tcl.tuner.cache.first_uses import Adviser, FirstUse
 from tcl.tuner.cache.tuning_cache import TuningCache
 
 _log = logger("executors")
+
+
+def _default() -> Chosen:
+    return DEFAULT
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,6 +34,10 @@ class Remembered(Choices):
     by: Adviser
     now: bool = False
     """Whether it has just been asked, so that what is made is to be remembered."""
+    instead: Callable[[], Chosen] = field(default=_default, compare=False)
+
+    def otherwise(self) -> Chosen:
+        return self.instead()
 
     def note(self, refused: list[tuple[Suggested, str]], used: Suggested | None) -> None:
         for entry, reason in refused:

@@ -31,10 +31,10 @@ def differentiable(
                 "make_autograd(T.f), where T = define(...)"
             )
         return _derived(*origin)
-    return _written(forward_fun, backward_fun)
+    return _differentiable_by(forward_fun, backward_fun)
 
 
-def _written(
+def _differentiable_by(
     forward_fun: Callable[..., Any], backward_fun: Callable[..., Any]
 ) -> Callable[..., Any]:
     class Function(torch.autograd.Function):  # type: ignore[misc]

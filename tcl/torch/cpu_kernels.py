@@ -9,7 +9,7 @@ from typing import Any, TypeAlias, cast
 
 import torch
 
-from tcl.arrays.shadow import memory_view
+from tcl.arrays.libraries import memory_view
 from tcl.codegen.common.dtypes import numpy_dtype
 from tcl.codegen.cpu.run.launch import Launcher, lengths
 from tcl.common.errors import ArgumentError
@@ -72,7 +72,7 @@ class CpuKernels:
             self._check_memory(inputs)
         for address, bits in zip(addresses, self._unaligned, strict=True):
             if address & bits:
-                return self(*map(self._aligned, inputs, self._unaligned))
+                return self(*map(self._copied_if_unaligned, inputs, self._unaligned))
         row = self.row(inputs)
         outputs = [torch.empty_strided(s, steps, dtype=d) for s, steps, d in row.outputs]
         addresses += [t.data_ptr() for t in outputs]
@@ -93,7 +93,7 @@ class CpuKernels:
                 )
 
     @staticmethod
-    def _aligned(tensor: Any, bits: int) -> Any:
+    def _copied_if_unaligned(tensor: Any, bits: int) -> Any:
         """The tensor, or a copy of one whose elements lie across the boundaries of their type."""
         if not tensor.data_ptr() & bits:
             return tensor

@@ -125,7 +125,7 @@ class Operator:
         """A call of which gradients are recorded."""
         check_count(self.checked, inputs)
         if torch.is_autocast_enabled(inputs[0].device.type):  # what is recorded is the conversion
-            inputs = self._forward.cast(inputs)
+            inputs = self._forward.as_declared(inputs)
         return self._function(*inputs)
 
     def _as_tensors(self, inputs: tuple[Any, ...]) -> tuple[Any, ...]:

@@ -92,7 +92,7 @@ class Registered:
         sized = sized_for(self.checked, inputs)
         return self._results(new_outputs(sized, self.returned, inputs[0]))
 
-    def cast(self, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
+    def as_declared(self, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
         """Inputs of a floating-point type as tensors of the one that the def declares."""
         return tuple(
             a.to(torch_dtype(t.type)) if t.type.is_float and a.is_floating_point() else a
@@ -102,7 +102,7 @@ class Registered:
     def _autocast(self, device: str) -> Callable[..., Any]:
         def run(*inputs: Any) -> Any:
             with torch.autocast(device, enabled=False):
-                return self.overload(*self.cast(inputs))
+                return self.overload(*self.as_declared(inputs))
 
         return run
 

@@ -16,7 +16,7 @@ import torch
 from tcl.codegen.cpu.run.launch import Launcher
 from tcl.codegen.cpu.run.native import NativeEntry, on_the_way, returning
 from tcl.codegen.cpu.runtime.library import load
-from tcl.codegen.cpu.runtime.structs import Operator, address, fill
+from tcl.codegen.cpu.runtime.structs import OperatorStruct, address, fill
 from tcl.common.errors import CompileError
 from tcl.common.forks import free_lock
 from tcl.executors.varying import row_major
@@ -95,7 +95,7 @@ class Stub:
         fill(
             self._code,
             _OPERATOR,
-            Operator(
+            OperatorStruct(
                 **{name: address(getattr(torch_functions, to)) for name, to in _TORCH.items()},
                 inputs=ctypes.addressof(self._described[0]),
                 outputs=ctypes.addressof(self._described[1]),
@@ -201,7 +201,7 @@ class Stub:
         for key, words in self._rows.items():
             self._insert(key, words)
         self._publish(
-            self._code.address(_OPERATOR) + Operator.table.offset, ctypes.addressof(table)
+            self._code.address(_OPERATOR) + OperatorStruct.table.offset, ctypes.addressof(table)
         )
 
     def _insert(self, key: tuple[int, ...], words: _Words) -> None:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from typing import Any
 
+import loopir_interpreter
 import numpy as np
 import pytest
-from cpu_kernels import NAIVE, Array, random_options, reference, run, same_bits, sized_of
+from cpu_kernels import LANES, NAIVE, Array, random_options, reference, run, same_bits, sized_of
 from cuda_checks import case_of, check_cases, work_of_text
 from cuda_options import random_gpu_options
 from loopir_interpreter import interpret
@@ -20,6 +23,7 @@ from tcl.codegen.devices.cpu import host_cpu
 from tcl.codegen.devices.gpu import H200
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.lower import lower
+from tcl.codegen.loopir.walk import statements
 from tcl.codegen.options.nest_options import NestOptions
 from tcl.codegen.options.options import MappingOptions
 from tcl.codegen.schedule import cpu, gpu
@@ -144,6 +148,92 @@ def test_what_changes_nothing(op: str, type_: str, nothing: str) -> None:
     names = {"float": np.float32, "double": np.float64}
     x = np.arange(5).astype(names.get(type_, type_))
     assert nest_of(text, x).running == "s0.i"
+
+
+LOWER = (
+    "def f(float(N, N) A, float(N, M) B) -> (C) { C(i, k) +=! (j <= i) ? A(i, j) * B(j, k) : 0 }"
+)
+SCORES = (
+    "def f(float(N, D) Q, float(N, D) K) -> (S) { S(i, j) +=! (j <= i) ? Q(i, d) * K(j, d) : 0 }"
+)
+
+
+@pytest.mark.parametrize("text", [LOWER, SCORES, LOWER.replace("j <= i", "j > i")])
+@pytest.mark.parametrize("options", [NAIVE, LANES])
+def test_triangles_take_half_of_the_square(
+    text: str, options: MappingOptions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    a = b = np.ones((40, 40), np.float32)
+    sized = sized_of(text, a, b)
+    built = cpu.schedule(sized, options, replace(host_cpu(), threads=1))
+    cut = [s for k in built.kernels for s in statements(k.body) if isinstance(s, ir.For)]
+    cut = [s for s in cut if s.loop.cut is not None]
+    assert cut
+    taken, whole = 0, 0
+    iterations = loopir_interpreter._Run.iterations
+    inside = loopir_interpreter._Run.all_inside
+
+    def counted(run: Any, statement: ir.Statement) -> None:
+        nonlocal taken
+        taken += statement in cut
+        inside(run, statement)
+
+    def passed(run: Any, fold: ir.Fold, some: Any = None) -> Iterator[None]:
+        nonlocal whole
+        for _ in iterations(run, fold, some):
+            whole += any(fold == s.loop.fold for s in cut)
+            yield
+
+    monkeypatch.setattr(loopir_interpreter._Run, "all_inside", counted)
+    monkeypatch.setattr(loopir_interpreter._Run, "iterations", passed)
+    names = [t.name for t in sized.checked.inputs]
+    made = np.zeros(next(iter(sized.shapes[t.name] for t in sized.checked.outputs)), np.float32)
+    output = sized.checked.outputs[0].name
+    interpret(built, {names[0]: a, names[1]: b, output: made})
+    assert np.array_equal(made, reference(text, a, b)[0])
+    assert 0.4 < taken / whole < 0.8
+
+
+@pytest.mark.parametrize(
+    ("condition", "holds"),
+    [
+        ("j <= i", lambda i, j: j <= i),
+        ("i + 3 <= j", lambda i, j: i + 3 <= j),
+        ("j <= i + 2 && j >= i - 2", lambda i, j: abs(i - j) <= 2),
+        ("j == i", lambda i, j: i == j),
+        ("!(j > i) && B(j, k) > 0", lambda i, j: j <= i),
+        ("j < i && j >= 5", lambda i, j: (j < i) & (j >= 5)),
+    ],
+)
+def test_products_with_triangular_matrices(
+    condition: str, holds: Callable[[Array, Array], Array]
+) -> None:
+    varying = ("N",) if condition in ("j <= i", "i + 3 <= j") else ()
+    f = tcl.define(LOWER.replace("j <= i", condition), varying=varying, threads=2).f
+    for n, m in ((1, 3), (37, 5), (129, 40)):
+        rng = np.random.default_rng(n)
+        a, b = (rng.integers(-3, 4, s).astype(np.float32) for s in ((n, n), (n, m)))
+        kept = holds(np.arange(n)[:, None], np.arange(n)[None])
+        assert np.array_equal(f(a, b), (a * kept) @ (b * (b > 0) if "B(" in condition else b))
+
+
+def test_borders_are_not_cut() -> None:
+    text = (
+        "def f(float(N) X, float(K) W) -> (Y) { "
+        "Y(n) +=! (n + k - 1 >= 0 && n + k - 1 < N) ? X(n + k - 1) * W(k) : 0 where n in 0:N }"
+    )
+    sized = sized_of(text, np.ones(100, np.float32), np.ones(3, np.float32))
+    built = cpu.schedule(sized, DEFAULT, host_cpu())
+    loops = (s.loop for k in built.kernels for s in statements(k.body) if isinstance(s, ir.For))
+    assert all(loop.cut is None for loop in loops)
+
+
+def test_lists_are_for_what_data_say() -> None:
+    a = np.ones((50, 50), np.float32)
+    kernels = {options: run(LOWER, a, a, options=options)[0] for options in (DEFAULT, NAIVE.skip())}
+    assert all(np.array_equal(made, np.tril(a) @ a) for made in kernels.values())
+    sized = sized_of(LOWER, a, a)
+    assert not cpu.plan(sized, DEFAULT, host_cpu()).options["s0"].skip
 
 
 def test_nan_and_infinity_stay_behind() -> None:

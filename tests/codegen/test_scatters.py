@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
-from cpu_kernels import plain, poisoned, sized_of
+from comparing import check_equal
+from cpu_kernels import fenced, plain, poisoned, reference, run, sized_of
 from cuda_checks import Work, case_of, check_cases
 from loopir_interpreter import interpret
-from scatters import Scattered, random_scatter
+from scatters import OPERATORS, Scattered, random_scatter
 
+import tcl
 from tcl.codegen.cpu.run.kernel import compile_cpu
 from tcl.codegen.cuda.emulator import why_not
 from tcl.codegen.devices.cpu import host_cpu
@@ -19,7 +22,8 @@ from tcl.codegen.loopir.printer import show
 from tcl.codegen.options.options import MappingOptions
 from tcl.codegen.reference import compile_reference
 from tcl.codegen.reference.whole_array import whole_array
-from tcl.codegen.schedule.cpu import stages
+from tcl.codegen.schedule.cpu import schedule, stages
+from tcl.common.errors import OptionsError
 from tcl.grammar.ranges.sized import SizedDef
 from tcl.grammar.syntax.types import SCALAR_TYPES
 
@@ -74,9 +78,148 @@ def test_stages_of_random_scatters(seed: int) -> None:
 
 @pytest.mark.skipif(bool(why_not()), reason="no C++ compiler")
 def test_on_a_gpu() -> None:
-    cases = [random_scatter(seed) for seed in range(16)]
+    cases = [random_scatter(seed) for seed in range(12)]
+    cases += [random_scatter(seed, points=2000, extents=3) for seed in range(12, 18)]
     works = []
     for case in cases:
         sized = sized_of(case.text, *case.inputs)
         works.append(Work(case.text, sized, case.inputs, (case.expected,)))
     check_cases(case_of(w, DEFAULT) for w in works).none()
+
+
+@TYPES
+def test_every_type(name: str) -> None:
+    for op in OPERATORS:
+        case = random_scatter(len(name), name, op, extents=4)
+        sized = sized_of(case.text, *case.inputs)
+        for threads in (1, 4):
+            made = poisoned(sized)
+            device = replace(host_cpu(), threads=threads)
+            compile_cpu(sized, DEFAULT, device=device)(case.inputs, made)
+            check_close(case, made[0], f"{threads} threads")
+
+
+LARGE = {
+    "histogram": "float(N, D) W) -> (float(64) H) { H(I(n)) +=! n != 5 ? W(n, 0) : 0 }",
+    "counts": "float(N, D) W) -> (int32(64, 3) H) { H(I(n), n % 3 + 0 * I(n)) +=! 1 }",
+    "rows": "float(N, D) W) -> (float(64, D) H) { H(I(n), d) +=! W(n, d) }",
+    "many rows": "float(N, D) W) -> (float(200000, D) H) { H(3000 * I(n), d) +=! W(n, d) }",
+    "highest": "float(N, D) W) -> (float(64) H) { H(I(n)) max=! W(n, d) }",
+    "halves": "float(N, D) W) -> (half(64, D) H) { H(I(n), d) *=! half(W(n, d) + 0.5) }",
+}
+"""Defs that are divided into copies, into results and not at all."""
+
+
+def large(name: str) -> tuple[SizedDef, tuple[Array, ...]]:
+    rng = np.random.default_rng(1)
+    points = 40_009 if name != "many rows" else 1_009
+    places = rng.integers(0, 64, points).astype(np.int32)
+    places[: points // 3] = 63
+    inputs = places, rng.random((points, 3 if name != "rows" else 70)).astype(np.float32)
+    return sized_of(f"def f(int32(N) I, {LARGE[name]}", *inputs), inputs
+
+
+@pytest.mark.parametrize("name", LARGE)
+def test_the_same_bits_for_any_number_of_threads(name: str) -> None:
+    sized, inputs = large(name)
+    expected = poisoned(sized)
+    compile_reference(sized)(inputs, expected)
+    seen = set()
+    for threads in (1, 2, 4):
+        kernel = compile_cpu(sized, DEFAULT, device=replace(host_cpu(), threads=threads))
+        for _ in range(34):
+            made = poisoned(sized)
+            kernel(inputs, made)
+            seen.add(made[0].tobytes())
+        check_equal(sized, made, expected, f"{threads} threads")
+    assert len(seen) == 1
+
+
+def test_long_sums_keep_their_digits() -> None:
+    ones = np.full(1_000_003, 0.1, np.float32)
+    inputs = np.zeros(ones.size, np.int32), ones
+    text = "def f(int32(N) I, float(N) W) -> (float(2) H) { H(I(n)) +=! W(n) }"
+    (made,) = run(text, *inputs, options=DEFAULT)
+    assert abs(made[0] / (0.1 * ones.size) - 1) < 2e-6
+
+
+OUTSIDE = {
+    "int32": (
+        64,
+        "index 64 is out of range for dimension 0 of tensor H, which has indices 0 to 63",
+    ),
+    "int8": (-1, "index -1 is out of range"),
+    "uint64": (2**64 - 1, f"index {2**64 - 1} is out of range"),
+}
+
+
+@pytest.mark.parametrize("kind", OUTSIDE)
+@pytest.mark.parametrize("points", [1, 100, 100_003])
+def test_places_outside_are_refused_and_nothing_is_written_there(kind: str, points: int) -> None:
+    place, message = OUTSIDE[kind]
+    rng = np.random.default_rng(points)
+    places = rng.integers(0, 64, points).astype(kind)
+    places[points // 2] = place
+    inputs = places, np.ones((points, 3), np.float32)
+    text = f"def f({kind}(N) I, float(N, D) W) -> (float(64, D) H) {{ H(I(n), d) +=! W(n, d) }}"
+    sized = sized_of(text, *inputs)
+    for after in (False, True):
+        output = fenced((64, 3), np.float32, after)
+        with pytest.raises(IndexError, match=re.escape(message)):
+            compile_cpu(sized, DEFAULT, device=replace(host_cpu(), threads=2))(inputs, [output])
+    with pytest.raises(IndexError, match=re.escape(message)):
+        compile_reference(sized)(inputs, poisoned(sized))
+
+
+def test_a_guard_leaves_out_its_place() -> None:
+    """Whatever the place is, and the value."""
+    text = (
+        "def f(int32(N) I, float(N) W) -> (float(3) H, float(3) L) {\n"
+        "    H(I(n)) +=! I(n) >= 0 ? W(n) : 0\n"
+        "    L(I(n - 1)) max=! n > 0 && I(n - 1) >= 0 ? W(n) : log(0.0) where n in 0:N\n}"
+    )
+    inputs = np.array([0, -1, 2, 2], np.int32), np.array([1, np.nan, 2, 4], np.float32)
+    for made in (run(text, *inputs, options=DEFAULT), reference(text, *inputs)):
+        np.testing.assert_array_equal(made[0], [1, 0, 6])
+        assert np.isnan(made[1][0]) and list(made[1][1:]) == [-np.inf, 4]
+
+
+def test_no_elements() -> None:
+    text = "def f(int32(N) I, float(N) W, float(B) E) -> (float(B) H) { H(I(n)) +=! W(n) }"
+    nothing, one = np.zeros(0, np.int32), np.zeros(1, np.int32)
+    for b, made in ((0, []), (2, [0, 0])):
+        found = run(text, nothing, nothing.astype("f"), np.zeros(b, "f"), options=DEFAULT)
+        np.testing.assert_array_equal(found[0], made)
+    with pytest.raises(IndexError, match="which is empty"):
+        run(text, one, one.astype("f"), np.zeros(0, "f"), options=DEFAULT)
+
+
+def test_sizes_that_vary() -> None:
+    text = (
+        "def f(int32(N) I, float(N, D) W, float(B) E) -> (float(B, D) H, int32(B) C) {\n"
+        "    H(I(n), d) +=! n != 2 ? W(n, d) : 0\n    C(I(n)) +=! 1\n}"
+    )
+    many = tcl.define(text, varying=("N", "B"))
+    for n, b in ((1, 3), (7, 70), (1000, 5), (40_009, 33)):
+        rng = np.random.default_rng(n)
+        places, values = rng.integers(0, b, n).astype(np.int32), rng.random((n, 3), np.float32)
+        made = many.f(places, values, np.zeros(b, np.float32))
+        kept = np.arange(n) != 2
+        expected = np.zeros((b, 3))
+        np.add.at(expected, places[kept], values[kept])
+        np.testing.assert_allclose(made[0], expected, rtol=1e-5)
+        np.testing.assert_array_equal(made[1], np.bincount(places, minlength=b))
+        with pytest.raises(IndexError):
+            many.f(places + b, values, np.zeros(b, np.float32))
+
+
+def test_options_are_refused() -> None:
+    """What no scatter can have; the rest of a def has its own."""
+    sized, _ = large("rows")
+    for options in (
+        MappingOptions().tile(8),
+        MappingOptions().vectorize(8),
+        MappingOptions().nest(0).register(2),
+    ):
+        with pytest.raises(OptionsError, match="data say where it writes"):
+            schedule(sized, options, host_cpu())

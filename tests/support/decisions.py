@@ -13,8 +13,8 @@ from pathlib import Path
 from statistics import geometric_mean, median
 from typing import Any, TypeAlias
 
+from tcl.tuner.measure.paired import ROUNDS
 from tcl.tuner.measure.placement import ALIGNED, NUMPY
-from tcl.tuner.measure.race import ROUNDS
 from tcl.tuner.measure.reliability import Doubts
 from tcl.tuner.measure.timing import Placed
 from tcl.tuner.measure.verdict import Outcome, Verdict

@@ -13,8 +13,7 @@ import numpy as np
 
 from benchmarks.gpu.clock import DeviceForm, HostClock
 from benchmarks.gpu.peer import GpuPeer, Probe, Setting
-from tcl.bench.arrays import Array
-from tcl.bench.task import Task
+from tcl.bench.task import Array, Task
 
 
 class BreakableClock(HostClock):

@@ -6,7 +6,7 @@ import numpy as np
 
 from tcl.tuner.model.file import text_of
 from tcl.tuner.model.model import Forest, Model
-from tcl.tuner.model.subjects import subject_type
+from tcl.tuner.model.subject import subject_type
 
 FAR = 1e9
 

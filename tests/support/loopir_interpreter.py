@@ -20,7 +20,7 @@ from tcl.codegen.loopir.identity import identity
 from tcl.codegen.loopir.terms import guard
 from tcl.codegen.loopir.walk import inside
 from tcl.grammar.syntax.types import BFLOAT16, FLOAT16, INT32, Kind, ScalarType
-from tcl.grammar.tree.integers import OPERATIONS, wrapped
+from tcl.grammar.tree.size_expressions import OPERATIONS, wrapped
 
 Array = np.ndarray[Any, np.dtype[Any]]
 Scalar = Any
@@ -211,9 +211,8 @@ class _Run:
             case ir.Block() | ir.Fill():
                 self.all_inside(statement)
             case ir.For(loop=loop) | ir.Pipeline(loop=loop):
-                some = None if loop.compacted is None else self.offsets(loop.compacted)
                 pause = statement.pause
-                for k, _ in enumerate(self.iterations(loop.fold, some), 1):
+                for k, _ in enumerate(self.taken(loop), 1):
                     self.all_inside(statement)
                     if pause is not None and k % pause.every == 0:
                         self.statement(pause.then)
@@ -261,6 +260,25 @@ class _Run:
             self.variables[ir.TURN] = turn
             found.append(self.value(ir.Load(compacted.offset, INT32, total=True)))
         return found
+
+    def taken(self, loop: ir.Loop) -> Iterator[None]:
+        """The iterations of a loop that are not left out."""
+        some = None if loop.compacted is None else self.offsets(loop.compacted)
+        for _ in self.iterations(loop.fold, some):
+            if loop.cut is None or self.somewhere(loop.cut):
+                yield
+
+    def somewhere(self, cut: ir.Cut) -> bool:
+        """Whether all bounds of a cut may hold at points of the loops that are still inside."""
+        for index, bound in cut.bounds:
+            least = index.constant
+            for name, factor in index.terms:
+                dim, steps = self.dims[name], [step for step, _ in self.around[name]]
+                span = min(min(steps, default=dim.extent), dim.first + dim.extent - self.at[name])
+                least += factor * self.at[name] + min(0, factor * (span - 1))
+            if least >= bound:
+                return False
+        return True
 
     def all_inside(self, statement: ir.Statement) -> None:
         for s in inside(statement):

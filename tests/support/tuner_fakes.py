@@ -179,7 +179,7 @@ def as_recorded(code: bytes, best: float | None, yardstick: object = None) -> Ou
     return Outcome(Verdict.CORRECT, tuple(1e-6 * (micros + jitter) for jitter in (0.3, 0.1, 0.2)))
 
 
-def race_recorded(codes: Sequence[bytes], *rules: float) -> list[Placed]:
+def race_recorded(codes: Sequence[bytes], *rules: object) -> list[Placed]:
     """Finals on a machine that is half as fast then, in place of ``race_candidates``."""
     return [(("anywhere", (2e-6 * json.loads(code)[0],) * 3),) for code in codes]
 
@@ -287,4 +287,8 @@ def in_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     for module in (brief, tuner_module, workplace):
         monkeypatch.setattr(module, "WorkerPool", InThreads)
     # A thread cannot end its process, and begin in a fresh one.
-    monkeypatch.setattr(pipeline, "race_afresh", evaluate.race_candidates)
+    monkeypatch.setattr(pipeline, "race_candidates", _race_anywhere)
+
+
+def _race_anywhere(codes: Sequence[bytes], known: object, *rules: Any) -> list[Placed | Outcome]:
+    return evaluate.race_candidates(codes, None, *rules)

@@ -17,8 +17,8 @@ from rich.text import Text
 
 import tcl
 from tcl.codegen.devices.cpu import host_cpu
-from tcl.progress.cell import Cell
 from tcl.progress.console import Console
+from tcl.progress.panel import Cell
 from tcl.tuner.cache.fingerprint import device_identity
 from tcl.tuner.cache.tuning_cache import default_path
 from tcl.tuner.run.events import Event

@@ -34,8 +34,7 @@ from tcl.cli.tuned import TuneSession
 from tcl.codegen.common.envelope import seal, unseal
 from tcl.codegen.cuda.emit.module import CudaModule, Launch
 from tcl.codegen.cuda.emulator import why_not
-from tcl.codegen.cuda.run.compile import Cubin
-from tcl.codegen.cuda.run.occupancy import Resources
+from tcl.codegen.cuda.run.compile import Cubin, Resources
 from tcl.codegen.devices.gpu import A100, H100, T4, GpuProfile
 from tcl.codegen.options.nest_options import NestOptions
 from tcl.codegen.options.options import MappingOptions
@@ -145,8 +144,8 @@ def test_a_grid_for_a_gpu(
     assert tune_grid(read_grid(grid), wishes, dry_run=False) == 0
     assert "f M=4 K=3 N=40 (cuda-emulated)" in capsys.readouterr().out
     assert {s.key.backend for s in TuningCache(cache).list()} == {"cuda-emulated"}
-    plan = make_plan(read_grid(grid), {}, str(tmp_path), TuningCache(cache))
-    assert [p.standing.done for p in plan.points] == [True]
+    points, _ = make_plan(read_grid(grid), {}, str(tmp_path), TuningCache(cache))
+    assert [p.done for p in points] == [True]
 
 
 def test_options_that_do_not_fit_are_refused(emulated: EmulatedBackend) -> None:

@@ -31,7 +31,7 @@ from fake_cuda import FakeDriver
 
 import tcl
 from tcl.arrays import cupy_arrays, foreign, torch_tensors
-from tcl.arrays.shadow import shadow
+from tcl.arrays.libraries import shadow
 from tcl.arrays.torch_tensors import TorchTensors
 from tcl.codegen.common.dtypes import numpy_dtype
 from tcl.codegen.cuda.emit.module import CudaModule

@@ -29,7 +29,7 @@ from tcl.grammar.check.definitions import check
 from tcl.grammar.ranges.inference import infer
 from tcl.selection import near_sizes
 from tcl.selection.best_options import Query
-from tcl.selection.near_sizes import Adopted, fitted, judged
+from tcl.selection.near_sizes import AdoptedOptions, fitted, judged
 from tcl.tuner.cache.key import ArrayLayout
 from tcl.tuner.cache.tuning_cache import CacheKey, TuningCache, default_path
 from tcl.tuner.measure.verdict import Outcome, Verdict
@@ -199,7 +199,7 @@ def test_a_bad_neighbour_is_refused(
     stored(cache)
     first, *others = judged(cache, query(asked))
     assert re.search(reason, first.reason), first.reason
-    assert not any(isinstance(each, Adopted) for each in (first, *others))
+    assert not any(isinstance(each, AdoptedOptions) for each in (first, *others))
     assert chosen(asked) == DEFAULT
 
 
@@ -219,11 +219,11 @@ def test_what_the_model_prices_higher_here_is_refused(cache: TuningCache) -> Non
     halves = MappingOptions().with_nest(0, replace(own.nests[0], chunk=(96,)))
     raced(cache, there.key, halves)
     (one,) = judged(cache, here)
-    assert not isinstance(one, Adopted) and "the model prices them at " in one.reason
+    assert not isinstance(one, AdoptedOptions) and "the model prices them at " in one.reason
     quarters = MappingOptions().with_nest(0, replace(own.nests[0], chunk=(24,)))
     raced(cache, there.key, quarters, gain=2.0)
     (one,) = judged(cache, here)
-    assert isinstance(one, Adopted) and one.options.nests[0].chunk == (24,)
+    assert isinstance(one, AdoptedOptions) and one.options.nests[0].chunk == (24,)
 
 
 @pytest.mark.parametrize(
@@ -386,7 +386,7 @@ def test_gpus_have_near_sizes_as_well(cache: TuningCache) -> None:
     options = MappingOptions().with_nest(0, replace(nest, buffers=2 if nest.buffers != 2 else 1))
     raced(cache, there.key, options)
     (one,) = judged(cache, here)
-    assert isinstance(one, Adopted), one.reason
+    assert isinstance(one, AdoptedOptions), one.reason
 
 
 def test_why_tells_of_near_sizes(

@@ -20,9 +20,8 @@ from cpu_kernels import MATMUL, NAIVE, sized_of
 from tuner_fakes import FakeBackend, FakeOptions
 
 import tcl
-from tcl.bench.peers.names import DEFAULT_FORM
 from tcl.bench.peers.ours import make
-from tcl.bench.task import Task
+from tcl.bench.task import DEFAULT_FORM, Task
 from tcl.codegen.choose.cpu.thread_worth import with_threads_worth, worth_threads
 from tcl.codegen.cpu import thread_count as threads
 from tcl.codegen.cpu.run.ready import ingredients

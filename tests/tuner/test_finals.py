@@ -16,9 +16,8 @@ from tuner_fakes import QUICK, FakeBackend, FakeOptions, FakeSpace
 
 from tcl.tuner.measure.backend import CompiledKernel
 from tcl.tuner.measure.evaluate import set_up
-from tcl.tuner.measure.paired import Sessions, standing
+from tcl.tuner.measure.paired import BUDGET, ROUNDS, Sessions, entering, race, standing
 from tcl.tuner.measure.placement import ALIGNED, NUMPY
-from tcl.tuner.measure.race import BUDGET, ROUNDS, entering, race
 from tcl.tuner.measure.reliability import Doubts
 from tcl.tuner.measure.timing import Placed
 from tcl.tuner.measure.verdict import Conditions, Outcome, Verdict
@@ -350,9 +349,9 @@ def test_the_check_is_done_by_a_process_that_has_run_nothing(tmp_path: Path) -> 
         stages = Stages((Compilers(pool, 1),), pool, 1, pool.kill)
         pipeline = CandidatePipeline(backend, stages, lambda: 0)
         options = [FakeOptions(10), FakeOptions(20)]
-        assert pipeline.race(options) is not None
+        assert pipeline.race(options, afresh=False) is not None
         before = set(Path(noted).read_text().split())
-        times = pipeline.race_afresh(options)
+        times = pipeline.race(options)
         after = set(Path(noted).read_text().split()) - before
     finally:
         pool.kill()

@@ -95,7 +95,7 @@ def test_finals_are_held_on_all_placements(monkeypatch: pytest.MonkeyPatch) -> N
     one = Evaluator(backend, compute_reference(backend).outputs, QUICK)
     monkeypatch.setattr("tcl.tuner.measure.evaluate._evaluators", [one])
     codes = [backend.compile(FakeOptions(100, kind)) for kind in ("right", "slow past")]
-    times = race_candidates(codes)
+    times = [each for each in race_candidates(codes) if not isinstance(each, Outcome)]
     assert [[name for name, _ in placed] for placed in times] == [NAMES, NAMES]
     (_, (_, twice)) = times
     assert min(twice[1]) >= 200e-6

@@ -62,8 +62,8 @@ SETTINGS = {
 def recorded(monkeypatch: pytest.MonkeyPatch) -> None:
     """Times are always the same, and no processes are begun."""
     monkeypatch.setattr("tcl.tuner.run.pipeline.evaluate_candidate", as_recorded)
-    monkeypatch.setattr("tcl.tuner.run.pipeline.race_candidates", race_recorded)
     in_threads(monkeypatch)
+    monkeypatch.setattr("tcl.tuner.run.pipeline.race_candidates", race_recorded)
 
 
 def tuner(path: Path, **settings: Any) -> Tuner[FakeOptions]:

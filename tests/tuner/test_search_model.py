@@ -18,8 +18,7 @@ from benchmarks.replay import load_space, replay
 from tcl.codegen.options.knobs import Knob
 from tcl.tuner.space.search_space import SearchSpace
 from tcl.tuner.strategies import make_strategy
-from tcl.tuner.strategies.features import Features
-from tcl.tuner.strategies.gaussian import GaussianProcess, cholesky, inverse, solve
+from tcl.tuner.strategies.gaussian import Features, GaussianProcess, cholesky, inverse, solve
 from tcl.tuner.strategies.strategy import SearchSettings
 
 SPACE = SearchSpace(

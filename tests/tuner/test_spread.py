@@ -20,7 +20,7 @@ import pytest
 from known_machine import known_machine
 from tuner_fakes import KEY, QUICK, FakeBackend, FakeOptions, FakeSpace, as_recorded
 
-from tcl.cluster import Worker, workplace
+from tcl.cluster import DaskWorkers, Worker, workplace
 from tcl.common.errors import ArgumentError, ExecutorLostError
 from tcl.tuner.cache.tuning_cache import TuningCache
 from tcl.tuner.config import TunerConfig
@@ -33,7 +33,6 @@ from tcl.tuner.run.host import TaskRole
 from tcl.tuner.run.remote_executor import RemoteMachine, SpreadExecutor
 from tcl.tuner.run.tuner import Tuner
 from tcl.tuner.run.workplace import Compilers, Here, Orders, Stages, Workplace
-from tcl.workers.dask_executor import DaskWorkers
 
 HERE = Path(__file__).resolve().parent
 

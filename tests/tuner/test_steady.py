@@ -13,8 +13,7 @@ from tuner_fakes import QUICK, FakeBackend, FakeOptions
 
 from tcl.tuner.measure.cores import Others, busy_seconds
 from tcl.tuner.measure.evaluate import Evaluator, Timed, compute_reference
-from tcl.tuner.measure.machine_speed import SHARE, ReferenceKernel, settled
-from tcl.tuner.measure.reliability import ENOUGH, KERNELS, Doubts
+from tcl.tuner.measure.reliability import ENOUGH, KERNELS, SHARE, Doubts, Yardstick, settled
 from tcl.tuner.measure.timing import Measurement, measure
 from tcl.tuner.measure.verdict import Conditions, Outcome, Verdict
 
@@ -39,7 +38,7 @@ class Machine:
 
         return run
 
-    def held(self, seconds: float) -> ReferenceKernel:
+    def held(self, seconds: float) -> Yardstick:
         """A yardstick, whose time is counted."""
         kernel = self.kernel(seconds)
 
@@ -48,9 +47,9 @@ class Machine:
             kernel()
             self.yardstick += self.now - before
 
-        return ReferenceKernel(run, seconds, clock=self)
+        return Yardstick(run, seconds, clock=self)
 
-    def search(self, yardstick: ReferenceKernel, seconds: list[float]) -> list[Outcome]:
+    def search(self, yardstick: Yardstick, seconds: list[float]) -> list[Outcome]:
         """Outcomes of candidates that take so long on a quiet machine."""
         found, best = [], None
         for each in seconds:

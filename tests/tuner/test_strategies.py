@@ -13,8 +13,7 @@ from tcl.codegen.options.knobs import Knob, Value
 from tcl.common.errors import OptionsError
 from tcl.tuner.space.search_space import Config, SearchSpace
 from tcl.tuner.strategies import STRATEGIES, make_strategy
-from tcl.tuner.strategies.features import Features
-from tcl.tuner.strategies.gaussian import Posterior
+from tcl.tuner.strategies.gaussian import Features, Posterior
 from tcl.tuner.strategies.strategy import SELECTIONS, SearchSettings, Strategy
 
 TILE = Knob("tile", (0, 1, 2, 4, 8, 16, 32), 0, ordered=True)
@@ -141,10 +140,10 @@ def test_space_neighbours_differ_in_one_knob() -> None:
 def test_knob_is_rounded_to_powers_of_two() -> None:
     tile = Knob("tile", (0, 2, 3, 48, 64, 111, 333), 0, ordered=True)
     # Nothing, and the whole extent, are no numbers among others.
-    assert [tile.rounded(v) for v in tile.choices] == [0, 2, 2, 64, 64, 64, 333]
-    assert all(ORDER.rounded(v) == v for v in ORDER.choices)
+    assert [tile.nearest_power(v) for v in tile.choices] == [0, 2, 2, 64, 64, 64, 333]
+    assert all(ORDER.nearest_power(v) == v for v in ORDER.choices)
     odd = Knob("odd", (3, 5, 7), 3, ordered=True)
-    assert all(odd.rounded(v) == v for v in odd.choices)
+    assert all(odd.nearest_power(v) == v for v in odd.choices)
 
 
 def test_powers_of_two_are_more_alike() -> None:

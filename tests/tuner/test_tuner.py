@@ -183,7 +183,7 @@ def test_the_cache_ranks_as_the_finals_did(tmp_path: Path, monkeypatch: pytest.M
         times = [1e-4 if o.micros == 75 else 0.995e-4 for o in options]
         return [(("here", (each,) * 3),) for each in times]
 
-    monkeypatch.setattr("tcl.tuner.run.pipeline.CandidatePipeline.race_afresh", race)
+    monkeypatch.setattr("tcl.tuner.run.pipeline.CandidatePipeline.race", race)
     cache = TuningCache(tmp_path / "t.db")
     result = fake_tuner(cache=cache, generations=2).tune([FakeOptions(75)])
     assert result.options == FakeOptions(75)

@@ -44,7 +44,8 @@ NONE = "none"
 """The value of a field that a device has not."""
 
 _CPU = re.compile(
-    r"(?P<title>.*); (?P<vectors>\d+-bit) vectors; (?P<cores>\d+) cores; "
+    r"(?P<model>.*?)(\s*@ (?P<clock>\d+(\.\d+)?\s?[MG]Hz))?(, narrowed to (?P<narrowing>.*?))?; "
+    r"(?P<vectors>\d+-bit) vectors; (?P<cores>\d+) cores; "
     r"L2 (?P<l2>\d+ KiB)(?P<matrix>; matrix unit)?",
     re.DOTALL,
 )
@@ -53,8 +54,6 @@ _GPU = re.compile(
     r"(?P<emulated>, emulated)?",
     re.DOTALL,
 )
-_CLOCK = re.compile(r"\s*@ (?P<clock>\d+(?:\.\d+)?\s?[MG]Hz)$")
-_NARROWED = ", narrowed to "
 _THREADS = re.compile(r"^(.*); (\d+) threads$", re.DOTALL)
 
 
@@ -87,29 +86,14 @@ def fields(device: str) -> dict[str, str]:
     """The value of each field of a device, by the identity that keys hold. One that we did not
     write, as another version may have, is a model and nothing else."""
     name, threads = split_threads(device)
-    found = dict.fromkeys(FIELDS, NONE)
-    found["threads"] = str(threads)
-    if cpu := _CPU.fullmatch(name):
-        title, _, narrowing = cpu["title"].partition(_NARROWED)
-        clock = _CLOCK.search(title)
-        return {
-            **found,
-            "model": title[: clock.start()] if clock else title,
-            "clock": clock["clock"] if clock else NONE,
-            "narrowing": narrowing or NONE,
-            "vectors": cpu["vectors"],
-            "cores": cpu["cores"],
-            "l2": cpu["l2"],
-            "matrix-unit": "yes" if cpu["matrix"] else NONE,
-        }
-    if gpu := _GPU.fullmatch(name):
-        return {
-            **found,
-            "model": gpu["model"] + (gpu["emulated"] or ""),
-            "architecture": gpu["architecture"],
-            "multiprocessors": gpu["multiprocessors"],
-        }
-    return {**found, "model": name}
+    found = {**dict.fromkeys(FIELDS, NONE), "model": name, "threads": str(threads)}
+    if match := _CPU.fullmatch(name) or _GPU.fullmatch(name):
+        parts = match.groupdict("")
+        found["model"] = parts.pop("model") + parts.pop("emulated", "")
+        if parts.pop("matrix", ""):
+            found["matrix-unit"] = "yes"
+        found |= {field: value for field, value in parts.items() if value}
+    return found
 
 
 def known_gpu(device: str) -> GpuProfile | None:

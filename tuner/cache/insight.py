@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import sqlite3
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from statistics import median
 
 from tcl.common.closest import closest
 from tcl.tuner.cache import ranking
@@ -146,6 +148,10 @@ def insights(cache: TuningCache, default: str, wanted: Filter) -> tuple[KeyInsig
     """What is known of the wanted keys that have results, as of one moment; by def, device and
     inputs. ``default``: the untuned default's options, as JSON. Raises ``CacheError``."""
 
+    def order(each: KeyInsight) -> tuple[object, ...]:
+        key = each.key
+        return each.entry, key.backend, key.device, [i.shape for i in key.inputs], key.digest
+
     def read(db: sqlite3.Connection) -> tuple[KeyInsight, ...]:
         found = []
         for problem, key, entry in cache_rows.problems(db):
@@ -153,14 +159,9 @@ def insights(cache: TuningCache, default: str, wanted: Filter) -> tuple[KeyInsig
                 records = [record for _, record in cache_rows.records(db, problem)]
                 if records:
                     found.append(insight(key, entry, records, default))
-        return tuple(sorted(found, key=_sort_key))
+        return tuple(sorted(found, key=order))
 
     return cache.read(read, ())
-
-
-def _sort_key(each: KeyInsight) -> tuple[object, ...]:
-    key = each.key
-    return each.entry, key.backend, key.device, [i.shape for i in key.inputs], key.digest
 
 
 def insight(key: CacheKey, entry: str, records: Sequence[Record], default: str) -> KeyInsight:
@@ -177,3 +178,35 @@ def insight(key: CacheKey, entry: str, records: Sequence[Record], default: str) 
     untuned = next((record for record in ranked if record.options == default), None)
     counts = dict(verdicts.most_common())
     return KeyInsight(key, entry, len(records), counts, ranked, found, readings, untuned)
+
+
+_BREAK = 60.0
+"""Seconds. What came so long after the result before it came after a break."""
+_ENOUGH = 8
+"""Results that say something about those to come."""
+_KEYS = 20
+"""Keys that are asked, those used last."""
+
+
+def pace(cache: TuningCache, key: CacheKey) -> float | None:
+    """Seconds from one result of a search for this key to the next; None if too few are known."""
+    moments: dict[str, list[float]] = {}
+    for record in cache.history(key):
+        if record.heat is None:
+            moments.setdefault(record.run, []).append(record.when)
+    gaps = [
+        later - sooner
+        for when in moments.values()
+        for sooner, later in itertools.pairwise(sorted(when))
+        if later - sooner < _BREAK
+    ]
+    # The mean: how much of a search is quick, and how much is slow, is part of its pace.
+    return sum(gaps) / len(gaps) if len(gaps) >= _ENOUGH - 1 else None
+
+
+def typical_pace(cache: TuningCache, device: str) -> float | None:
+    """The median of this for the keys of a device that were used last; None if none says."""
+    keys = [s.key for s in cache.list() if s.key.device == device and s.measured >= _ENOUGH]
+    found = (pace(cache, key) for key in keys[:_KEYS])
+    known = [seconds for seconds in found if seconds is not None]
+    return median(known) if known else None

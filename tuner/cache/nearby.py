@@ -109,7 +109,7 @@ def nearby(
 
 
 @dataclass(frozen=True, slots=True)
-class Raced:
+class RacedOptions:
     """What finals say of the options for a key."""
 
     key: CacheKey
@@ -121,7 +121,7 @@ class Raced:
     """How many times as fast as the default each was, of those timed in turns with it."""
 
 
-def raced(cache: TuningCache, key: CacheKey, default: str) -> Raced:
+def raced(cache: TuningCache, key: CacheKey, default: str) -> RacedOptions:
     """What finals say of a key. ``default``: the untuned default's options, as JSON."""
     records = cache.deciding(key)
     ranked = ranking.ranked(records)
@@ -132,7 +132,7 @@ def raced(cache: TuningCache, key: CacheKey, default: str) -> Raced:
         if default in times:
             for options, time in times.items():
                 gains.setdefault(options, times[default] / time)
-    return Raced(key, best, len(ranked) >= _SEARCHED, gains)
+    return RacedOptions(key, best, len(ranked) >= _SEARCHED, gains)
 
 
 def seeds(cache: TuningCache, key: CacheKey, own: int = 10) -> Iterator[Near]:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from statistics import median
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from tcl.codegen.common.rounding import UNKNOWN, Rounding
 from tcl.common.errors import OptionsError
@@ -26,8 +26,8 @@ from tcl.tuner.measure.backend import (
 )
 from tcl.tuner.measure.cores import Others, available_cores
 from tcl.tuner.measure.correctness import Array, Expected
-from tcl.tuner.measure.machine_speed import ReferenceKernel
-from tcl.tuner.measure.race import BUDGET, ROUNDS, race
+from tcl.tuner.measure.paired import BUDGET, ROUNDS, race
+from tcl.tuner.measure.reliability import Yardstick
 from tcl.tuner.measure.timing import (
     MeasureSettings,
     Placed,
@@ -40,6 +40,8 @@ from tcl.tuner.measure.verdict import Conditions, Outcome, Verdict
 
 if TYPE_CHECKING:
     from tcl.codegen.reference import ComputedElements
+
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +142,7 @@ class Evaluator:
         self._bench = self._problem.bench
         self._places = [PlacedArrays(self._problem, each) for each in self._bench.placements]
         self._settings = settings.for_each_of(len(self._places))
-        self._yardstick: ReferenceKernel | None = None
+        self._yardstick: Yardstick | None = None
         self._kernel = ""
         """Which one that is: a resumed search may have another."""
         self._roundings: Sequence[Rounding] | None = None
@@ -174,7 +176,7 @@ class Evaluator:
     def _meet(self, yardstick: Timed) -> None:
         kernel, place = self._backend.load(yardstick.code), self._places[0]
         self._kernel = hashlib.sha256(yardstick.code).hexdigest()[:8]
-        self._yardstick = ReferenceKernel(
+        self._yardstick = Yardstick(
             place.call(kernel),
             yardstick.seconds,
             reset=self._resetting,
@@ -200,24 +202,31 @@ class Evaluator:
             )
         ]
 
-    def _evaluated(self, code: bytes, best: float | None) -> Outcome:
+    def _or_failed(self, trial: Callable[[], _T], best: float | None = None) -> _T | Outcome:
+        """What a trial gives, or how it failed: whatever it raises is the kernel's verdict."""
         try:
-            outcome = self._tried(self._backend.load(code), best)
+            return trial()
         except _WrongError as error:
-            outcome = Outcome(Verdict.CORRECTNESS, message=str(error))
+            return Outcome(Verdict.CORRECTNESS, message=str(error))
         except TooSlowError as error:
             message = f"{error}: the best takes {duration(best or 0.0)}"
-            outcome = Outcome(Verdict.TIMEOUT, message=message)
-        except Exception as error:  # a kernel's failure is its verdict
+            return Outcome(Verdict.TIMEOUT, message=message)
+        except Exception as error:
             self._bench.failed(error)
-            outcome = Outcome(Verdict.RUNTIME, message=_sentence(error))
+            return Outcome(Verdict.RUNTIME, message=_sentence(error))
+
+    def _evaluated(self, code: bytes, best: float | None) -> Outcome:
+        outcome = self._or_failed(lambda: self._tried(self._backend.load(code), best), best)
         if any([place.changed() for place in self._places]):
             return Outcome(Verdict.CORRECTNESS, message="the kernel changed an input")
         return outcome
 
     def _tried(self, kernel: CompiledKernel, best: float | None) -> Outcome:
         """What becomes of a kernel. Raises ``_WrongError``, ``TooSlowError``, or what it raises."""
-        limit = None if best is None else self._patience(best)
+        limit = None
+        if best is not None:
+            least = LEAST_PATIENCE / 2 if best >= self._settings.long else LEAST_PATIENCE
+            limit = max(least, PATIENCE * best)
         own: list[Expected] = []
         first = self._verified(self._places[0], kernel, own, limit=limit)
         if not self._knows_all and self._whole is None:
@@ -247,11 +256,6 @@ class Evaluator:
     def _hopeless(self, first: float, best: float | None) -> bool:
         """Whether a kernel whose first call took so long is not timed."""
         return first >= self._settings.long and self._settings.gives_up(first, best)
-
-    def _patience(self, best: float) -> float:
-        """Seconds that a first call may take."""
-        least = LEAST_PATIENCE / 2 if best >= self._settings.long else LEAST_PATIENCE
-        return max(least, PATIENCE * best)
 
     def _message(self, times: Sequence[float], best: float | None) -> str:
         ratio = median(times) / (best or math.inf)
@@ -324,27 +328,20 @@ class Evaluator:
 
     @property
     def _resetting(self) -> Callable[[], object] | None:
-        return self._reset if any(self._problem.initialised) else None
-
-    def _reset(self) -> None:
-        for place in self._places:
-            place.reset()
+        resets = [place.reset for place in self._places]
+        return (lambda: [reset() for reset in resets]) if any(self._problem.initialised) else None
 
     def verify(self, code: bytes) -> Outcome | None:
         """How a kernel fails on one of the placements; None if it is right on all of them."""
-        own = list[Expected]()
-        try:
-            kernel = self._backend.load(code)
+
+        def trial() -> None:
+            own, kernel = list[Expected](), self._backend.load(code)
             for number, place in enumerate(self._places):
                 self._verified(place, kernel, own, second=number > 0)
                 if not number and not self._knows_all:
                     own += self._written(place, "that of its own call before")
-        except _WrongError as error:
-            return Outcome(Verdict.CORRECTNESS, message=str(error))
-        except Exception as error:  # a kernel's failure is its verdict
-            self._bench.failed(error)
-            return Outcome(Verdict.RUNTIME, message=_sentence(error))
-        return None
+
+        return self._or_failed(trial)
 
     def race(
         self, codes: Sequence[bytes], rounds: int = ROUNDS, budget: float = BUDGET
@@ -392,26 +389,20 @@ def evaluate_candidate(code: bytes, best: float | None, yardstick: Timed | None 
 
 
 def race_candidates(
-    codes: Sequence[bytes], rounds: int = ROUNDS, budget: float = BUDGET
-) -> list[Placed]:
-    """Times of compiled code, taken in turns, in a worker that was set up."""
-    (evaluator,) = _evaluators
-    return evaluator.race(codes, rounds, budget)
-
-
-def race_afresh(
     codes: Sequence[bytes],
-    known: Sequence[bool],
+    known: Sequence[bool] | None = None,
     rounds: int = ROUNDS,
     budget: float = BUDGET,
 ) -> list[Placed | Outcome]:
-    """``race_candidates`` in a process that has run none, in which those are verified that are not
-    ``known`` to be right in such a one, and how they ended that fail. A process that has run some
+    """Times of compiled code, taken in turns, in a worker that was set up. ``known``: it has to
+    have run nothing before, and whether each is known to be right in such a process; those that are
+    not are verified, and how they end that fail is the result. A process that has run something
     ends, so that the next one is asked."""
     (evaluator,) = _evaluators
-    if evaluator.used:
+    if known is not None and evaluator.used:
         os._exit(_USED)
-    failed = [None if right else evaluator.verify(c) for c, right in zip(codes, known, strict=True)]
+    pairs = zip(codes, known or [True] * len(codes), strict=True)
+    failed = [None if right else evaluator.verify(code) for code, right in pairs]
     right = [code for code, outcome in zip(codes, failed, strict=True) if outcome is None]
     times = iter(evaluator.race(right, rounds, budget))
     return [next(times) if outcome is None else outcome for outcome in failed]

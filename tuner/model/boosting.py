@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
+from itertools import islice
 
 import numpy as np
 from numpy.typing import NDArray
@@ -196,16 +197,12 @@ def _gains() -> Callable[..., Floats]:
 
 def _append_trees(trees: list[list[_Tree]], depth: int, before: Forest | None) -> Forest:
     """New trees of each member after those that there were."""
-    kept: list[list[_Tree]] = [[] for _ in trees]
+    old: list[list[_Tree]] = [[] for _ in trees]
     if before is not None:
-        first = 0
-        for member, count in enumerate(before.members):
-            kept[member] = [
-                _Tree(before.features[t].tolist(), before.thresholds[t].tolist(), before.leaves[t])
-                for t in range(first, first + count)
-            ]
-            first += count
-    whole = [old + new for old, new in zip(kept, trees, strict=True)]
+        each = zip(before.features, before.thresholds, before.leaves, strict=True)
+        known = (_Tree(f.tolist(), t.tolist(), leaves) for f, t, leaves in each)
+        old = [list(islice(known, count)) for count in before.members]
+    whole = [own + new for own, new in zip(old, trees, strict=True)]
     every = [tree for member in whole for tree in member]
     return Forest(
         tuple(map(len, whole)),

@@ -47,7 +47,7 @@ def _share(part: Floats | float, whole: Floats | float) -> Floats:
     return _log_base_2(part) - _log_base_2(whole)
 
 
-def _told(option: str, d: DescribedNest) -> Floats:
+def _option_feature(option: str, d: DescribedNest) -> Floats:
     return d.loops.told[option]
 
 
@@ -297,7 +297,7 @@ _GROUPS: dict[str, tuple[Feature[DescribedNest], ...]] = {
             lambda d: _log_base_2(_widest_panel(d)),
         ),
         *(
-            Feature(name, kind.unit, OPTIONS[name].feature, partial(_told, name))
+            Feature(name, kind.unit, OPTIONS[name].feature, partial(_option_feature, name))
             for name, kind in TOLD.items()
         ),
         Feature(

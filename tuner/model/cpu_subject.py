@@ -20,9 +20,8 @@ from tcl.codegen.schedule.cpu import plan_cpu
 from tcl.codegen.schedule.parts import unsplit
 from tcl.common.errors import OptionsError
 from tcl.tuner.model.cpu_features import SCHEMA, DescribedNest
-from tcl.tuner.model.cpu_nests import SubjectNest, read_nest
 from tcl.tuner.model.estimate import estimate
-from tcl.tuner.model.loops import READ, Floats, LoopColumns
+from tcl.tuner.model.loops import READ, Floats, LoopColumns, SubjectNest, read_nest
 from tcl.tuner.model.subject import Subject
 from tcl.tuner.space.columns import Column, Places, Rows, equal_row_codes
 from tcl.tuner.space.cpu.mapping import MappingSpace

@@ -21,8 +21,7 @@ from tcl.codegen.choose.cpu.costs import (
     SERIAL_SHARE,
     STORE_LOADS,
 )
-from tcl.tuner.model.cpu_nests import Touched
-from tcl.tuner.model.loops import Bools, Floats, Ints, LoopColumns
+from tcl.tuner.model.loops import Bools, Floats, LoopColumns, Touched
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +71,8 @@ def estimate(loops: LoopColumns) -> Estimate:
         loads += steps * each * written[:, np.array(touched.moves)].prod(axis=1)
     held = _steps_between_stores(loops)
     reduced = np.where(loops.reduced, loops.extents, 1).prod()
-    results = np.where(loops.reduced, 1.0, loops.pieces(_of_vectors(loops))).prod(axis=1)
+    vector = np.where(loops.along_lanes, loops.width[:, None], 1)
+    results = np.where(loops.reduced, 1.0, loops.pieces(vector)).prod(axis=1)
     stores = results * (reduced / held) * STORE_LOADS * _vector_cycles(loops, subject.target)
     serial = np.where(loops.reduced & ~loops.along_lanes, written, 1.0).prod(axis=1)
     latency = steps * serial * ACCUMULATOR_LATENCY_CYCLES * float(subject.nest.reduces)
@@ -96,11 +96,6 @@ def estimate(loops: LoopColumns) -> Estimate:
         *(steps, arithmetic, loads, latency, stores, copies, traffic, footprints, held, chunks),
         *(waves, np.maximum(cycles, 1.0)),
     )
-
-
-def _of_vectors(loops: LoopColumns) -> Ints:
-    """N x D: points of a vector."""
-    return np.where(loops.along_lanes, loops.width[:, None], 1)
 
 
 def _vector_cycles(loops: LoopColumns, touched: Touched) -> Floats:

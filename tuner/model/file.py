@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -15,18 +14,19 @@ from tcl.common.files import open_plain, read_most
 from tcl.common.interrupts import of_system
 from tcl.tuner.model.model import MAX_DEPTH, Forest, Model
 from tcl.tuner.model.schema import Schema
-from tcl.tuner.model.subjects import BACKENDS, subject_type
+from tcl.tuner.model.subject import BACKENDS, subject_type
 
 FORMAT = "tcl model 1"
 _LARGEST = 32 << 20
 _DIGITS = 5
+"""Of a leaf: there are many."""
 
 
 def text_of(model: Model) -> str:
     """The model as it is stored."""
     forest = model.forest
     trees = [
-        {"features": f, "thresholds": t, "leaves": [_short(x) for x in leaves]}
+        {"features": f, "thresholds": t, "leaves": [float(f"{x:.{_DIGITS}g}") for x in leaves]}
         for f, t, leaves in zip(
             *(forest.features.tolist(), forest.thresholds.tolist(), forest.leaves.tolist()),
             strict=True,
@@ -123,11 +123,6 @@ def _numbers(values: object, shape: tuple[int, ...]) -> np.ndarray[Any, np.dtype
     if not np.isfinite(found).all():
         raise ValueError("a number is not finite")
     return found
-
-
-def _short(value: float) -> float:
-    """With few digits: leaves are many."""
-    return float(f"{value:.{_DIGITS}g}") if math.isfinite(value) else value
 
 
 def _said(error: Exception) -> str:

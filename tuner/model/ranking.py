@@ -13,8 +13,7 @@ from tcl.codegen.loopir import ir
 from tcl.codegen.options.options import MappingOptions
 from tcl.tuner.model.loops import Floats
 from tcl.tuner.model.model import Model, Prediction
-from tcl.tuner.model.subject import Subject
-from tcl.tuner.model.subjects import Device, subject_type
+from tcl.tuner.model.subject import Device, Subject, subject_type
 from tcl.tuner.space.around import changes
 from tcl.tuner.space.columns import Places, Rows, different
 from tcl.tuner.space.program_space import ProgramSpace

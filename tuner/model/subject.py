@@ -1,19 +1,29 @@
 """What candidates are described against: a def for its sizes on a device. A kind of device is a
-subclass; ``subjects`` knows all of them."""
+subclass; ``subject_type`` knows all of them."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any, ClassVar, Generic, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeAlias, TypeVar
 
+from tcl.codegen.devices.cpu import CpuProfile
+from tcl.codegen.devices.gpu import GpuProfile
 from tcl.codegen.loopir import ir
 from tcl.codegen.options.options import MappingOptions
 from tcl.common.errors import OptionsError
+from tcl.common.lazy import Lazy
 from tcl.tuner.model.loops import Floats
 from tcl.tuner.model.schema import Schema
 from tcl.tuner.space.columns import Places, Rows
 from tcl.tuner.space.program_space import ProgramSpace
+
+if TYPE_CHECKING:
+    from tcl.tuner.model import cpu_subject, gpu_subject
+else:
+    cpu_subject = Lazy("tcl.tuner.model.cpu_subject")
+    gpu_subject = Lazy("tcl.tuner.model.gpu_subject")
+
 
 ChoicesT = TypeVar("ChoicesT")
 """What becomes of the nests with some options."""
@@ -70,3 +80,17 @@ class Subject(ABC, Generic[ChoicesT, SpaceT]):
             except OptionsError:
                 continue
         return found
+
+
+Device: TypeAlias = CpuProfile | GpuProfile
+BACKENDS = (CpuProfile.backend, GpuProfile.backend)
+"""For which there are models."""
+
+
+def subject_type(backend: str) -> type[Subject[Any, Any]]:
+    """For what this makes kernels for: ``cpu`` or ``cuda``, as profiles have it."""
+    if backend == CpuProfile.backend:
+        return cpu_subject.CpuSubject
+    if backend == GpuProfile.backend:
+        return gpu_subject.GpuSubject
+    raise KeyError(backend)

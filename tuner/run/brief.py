@@ -11,17 +11,18 @@ from __future__ import annotations
 import os
 import uuid
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Executor, ThreadPoolExecutor, wait
+from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import partial
 from itertools import islice
 from typing import Generic
 
-from tcl.common.errors import CompileError, ExecutorLostError
+from tcl.common.errors import ExecutorLostError
 from tcl.tuner.cache.tuning_cache import CacheKey, TuningCache
 from tcl.tuner.measure.backend import BriefBackend, OptionSpace, OptionsT
 from tcl.tuner.measure.cores import available_cores, split_cores
-from tcl.tuner.measure.evaluate import Reference, brief_reference, compute_reference, set_up
-from tcl.tuner.measure.race import RaceRules
+from tcl.tuner.measure.evaluate import Reference, brief_reference, set_up
+from tcl.tuner.measure.paired import RaceRules
 from tcl.tuner.measure.reliability import Doubts
 from tcl.tuner.measure.timing import MeasureSettings
 from tcl.tuner.measure.verdict import Outcome
@@ -37,9 +38,9 @@ from tcl.tuner.run.ledger import Ledger
 from tcl.tuner.run.pipeline import CandidatePipeline, Job
 from tcl.tuner.run.result import TuningResult
 from tcl.tuner.run.stop_requests import FINISH, Interrupts, Watch
-from tcl.tuner.run.workplace import Compilers, Stages
+from tcl.tuner.run.workplace import Compilers, Stages, awaited_reference
 from tcl.tuner.space.around import around
-from tcl.workers.pool import WorkerDiedError, WorkerPool
+from tcl.workers.pool import WorkerPool
 from tcl.workers.process_memory import allowance
 
 SECONDS = 1.0
@@ -55,8 +56,6 @@ RULES = RaceRules(finalists=2, least=1, most=2, rounds=9, budget=0.5, clearly=0.
 TIMING = MeasureSettings(samples=5, budget=0.02)
 _AHEAD = 4
 """Compiled while the process starts that runs them."""
-_POLL = 0.05
-"""Seconds between two looks at interrupts."""
 _TIMEOUT = 30.0
 """Seconds for verifying and timing one candidate."""
 
@@ -122,7 +121,9 @@ class BriefSearch(Generic[OptionsT]):
     ) -> None:
         doubts = Doubts()
         pipeline = CandidatePipeline(self._backend, stages, watch, ahead=_AHEAD, rules=RULES)
-        options = self._near_candidates(start)
+        config = self._options.from_options(start[0]) if self._neighbours else None
+        near = () if config is None else islice(around(self._options.space, config), CANDIDATES)
+        options = list(dict.fromkeys((*start, *map(self._options.to_options, near))))
         jobs = [Job(o, self._options.from_options(o), i) for i, o in enumerate(options)]
 
         def done(job: Job[OptionsT], outcome: Outcome) -> None:
@@ -136,13 +137,8 @@ class BriefSearch(Generic[OptionsT]):
         tell(GenerationStarted(1, 1, len(jobs)))
         pipeline.run(jobs, done, lambda job: tell(CandidateCompiled(min(job.position, 1))))
         if watch.in_time:
-            Finals(ledger, self._options, tell, doubts, RULES).hold_race(pipeline.race)
-
-    def _near_candidates(self, start: Sequence[OptionsT]) -> list[OptionsT]:
-        """What is tried, in this order."""
-        config = self._options.from_options(start[0]) if self._neighbours else None
-        near = () if config is None else islice(around(self._options.space, config), CANDIDATES)
-        return list(dict.fromkeys((*start, *map(self._options.to_options, near))))
+            finals = Finals(ledger, self._options, tell, doubts, RULES)
+            finals.hold_race(partial(pipeline.race, afresh=False))
 
     @contextmanager
     def _stages(self, watch: Watch) -> Iterator[Stages | None]:
@@ -182,14 +178,7 @@ class BriefSearch(Generic[OptionsT]):
         reference = brief_reference(self._backend)
         if reference is not None:
             return reference
-        computing = evaluator.submit(compute_reference, self._backend)
-        while not wait([computing], timeout=_POLL).done:
-            if watch() >= FINISH:
-                return None
-        try:
-            return computing.result()
-        except WorkerDiedError as error:
-            raise CompileError(f"the reference kernel could not be run: {error}") from None
+        return awaited_reference(evaluator, self._backend, lambda: watch() >= FINISH)
 
 
 def _stay_on(cores: Sequence[int]) -> None:

@@ -11,10 +11,18 @@ from typing import Generic, TypeAlias
 
 from tcl.common.number_format import plural
 from tcl.tuner.measure.backend import OptionSpace, OptionsT
-from tcl.tuner.measure.machine_speed import scale, settled
-from tcl.tuner.measure.paired import SURE, PairedComparison, Sessions, Standing, standing
-from tcl.tuner.measure.race import FEWEST, USUAL, RaceRules, entering
-from tcl.tuner.measure.reliability import Doubts
+from tcl.tuner.measure.paired import (
+    FEWEST,
+    SURE,
+    USUAL,
+    PairedComparison,
+    RaceRules,
+    Sessions,
+    Standing,
+    entering,
+    standing,
+)
+from tcl.tuner.measure.reliability import Doubts, scale, settled
 from tcl.tuner.measure.timing import Placed
 from tcl.tuner.measure.verdict import Outcome, Verdict
 from tcl.tuner.run.events import Candidate, Event, FinalsStarted, Note
@@ -123,7 +131,9 @@ class Finals(Generic[OptionsT]):
         sessions.add({n: each for n, each in results.items() if not isinstance(each, Outcome)})
         timed = [name for name in self._known if sessions.count(name) and name not in self._failed]
         if not self._raced:
-            self._compare({name: geometric_mean(sessions.seconds(name)) for name in timed})
+            pairs = [(geometric_mean(sessions.seconds(n)), self._compared[n]) for n in timed]
+            for text in self._doubts.raced(scale(pairs)):
+                self._report(Note(text))
         known = standing(sessions, timed, incumbent, self._rules.clearly)
         now = {n: self._decided_outcome(sessions, n, incumbent) for n in names if n not in failed}
         self._decide(known.order, now)
@@ -176,12 +186,6 @@ class Finals(Generic[OptionsT]):
         self._heat += 1
         self._ledger.store([self._raced[name] for name in now])
         self._ledger.decide([self._raced[n] for n in order], self._raced[order[0]])
-
-    def _compare(self, seconds: Mapping[str, float]) -> None:
-        """Say if the machine is slower than it was in the search."""
-        pairs = [(now, self._compared[name]) for name, now in seconds.items()]
-        for text in self._doubts.raced(scale(pairs)):
-            self._report(Note(text))
 
 
 def _unsure(likely: PairedComparison, sessions: int) -> str:

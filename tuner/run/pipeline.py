@@ -16,10 +16,9 @@ from tcl.tuner.measure.evaluate import (
     Timed,
     compile_candidate,
     evaluate_candidate,
-    race_afresh,
     race_candidates,
 )
-from tcl.tuner.measure.race import USUAL, RaceRules
+from tcl.tuner.measure.paired import USUAL, RaceRules
 from tcl.tuner.measure.timing import Placed
 from tcl.tuner.measure.verdict import Outcome, Verdict
 from tcl.tuner.run.stop_requests import FINISH, KILL
@@ -113,30 +112,24 @@ class CandidatePipeline(Generic[OptionsT]):
             finished, _ = wait(futures, timeout=_POLL, return_when=FIRST_COMPLETED)
             self._collect(finished, done, compiled)
 
-    def race(self, options: Sequence[OptionsT]) -> list[Placed] | None:
+    def race(
+        self, options: Sequence[OptionsT], *, afresh: bool = True
+    ) -> list[Placed | Outcome] | None:
         """Times of candidates that are known to be correct, taken in turns; None if one of them
-        failed after all, or nothing is waited for any more."""
+        failed after all, or nothing is waited for any more. ``afresh``: in a process that has run
+        nothing yet, in which they are verified as well if none was before: how those ended that
+        fail there."""
         codes = self._codes(options)
         if codes is None:
             return None
-        rules = self._rules
-        task = self._evaluator.submit(race_candidates, codes, rules.rounds, rules.budget)
-        return self._awaited(task)
-
-    def race_afresh(self, options: Sequence[OptionsT]) -> list[Placed | Outcome] | None:
-        """``race`` in a process that has run nothing yet, in which they are verified as well if
-        none was before: how those ended that fail there."""
-        codes = self._codes(options)
-        if codes is None:
-            return None
-        known = [each in self._verified for each in options]
+        known = [each in self._verified for each in options] if afresh else None
         # A process that has run something ends when it is asked this; another takes its place.
         found, rules = None, self._rules
-        for _ in range(self._evaluators + 1):
+        for _ in range(self._evaluators + 1 if afresh else 1):
             if found is None and self._level() < KILL:
                 wanted = (codes, known, rules.rounds, rules.budget)
-                found = self._awaited(self._evaluator.submit(race_afresh, *wanted))
-        self._verified.update(options if found is not None else ())
+                found = self._awaited(self._evaluator.submit(race_candidates, *wanted))
+        self._verified.update(options if afresh and found is not None else ())
         return found
 
     def _codes(self, options: Sequence[OptionsT]) -> list[bytes] | None:

@@ -10,8 +10,7 @@ from typing import Generic
 from tcl.common.number_format import duration, plural, ratio_text
 from tcl.html import notebook
 from tcl.html.charts import ChartDot, ChartLine, Ticks, times_chart
-from tcl.html.markup import Markup, tag
-from tcl.html.tables import table, table_row
+from tcl.html.markup import Markup, table, table_row, tag
 from tcl.tuner.measure.backend import OptionsT
 from tcl.tuner.run.events import Candidate, Decision
 

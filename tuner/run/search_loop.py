@@ -11,8 +11,7 @@ from typing import Generic
 from tcl.common.errors import CacheError, OptionsError
 from tcl.tuner.cache.ranking import Record, ranked
 from tcl.tuner.measure.backend import OptionSpace, OptionsT
-from tcl.tuner.measure.machine_speed import settled
-from tcl.tuner.measure.reliability import Doubts
+from tcl.tuner.measure.reliability import Doubts, settled
 from tcl.tuner.measure.verdict import Outcome
 from tcl.tuner.run.checkpoint import OWNER, SECONDS, SavedSearch
 from tcl.tuner.run.events import (
@@ -124,7 +123,7 @@ class Search(Generic[OptionsT]):
                 self._save(max(first, last + 1))
             if self._watch.in_time:
                 finals = Finals(self._ledger, self._options, self._report, self._doubts)
-                finals.hold_race(pipeline.race_afresh, saved.heats, lambda: self._watch.in_time)
+                finals.hold_race(pipeline.race, saved.heats, lambda: self._watch.in_time)
         finally:
             if self._state:  # else what an earlier part saved stays as it is
                 end = {**self._state, SECONDS: self._seconds, OWNER: None}

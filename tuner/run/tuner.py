@@ -6,17 +6,16 @@ import random
 import time
 import uuid
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import wait
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Generic
 
-from tcl.common.errors import CacheError, CompileError
+from tcl.common.errors import CacheError
 from tcl.tuner.cache.nearby import opening_configs
 from tcl.tuner.cache.tuning_cache import CacheKey, TuningCache
 from tcl.tuner.config import TunerConfig
 from tcl.tuner.measure.backend import Backend, OptionSpace, OptionsT
-from tcl.tuner.measure.evaluate import Reference, compute_reference
+from tcl.tuner.measure.evaluate import Reference
 from tcl.tuner.measure.timing import MeasureSettings
 from tcl.tuner.run.checkpoint import SavedSearch, kept, knobs_of
 from tcl.tuner.run.events import Candidate, Event, Interrupted, Note
@@ -25,10 +24,10 @@ from tcl.tuner.run.pipeline import CandidatePipeline
 from tcl.tuner.run.result import TuningResult
 from tcl.tuner.run.search_loop import Search
 from tcl.tuner.run.stop_requests import FINISH, KILL, Interrupts, Watch
-from tcl.tuner.run.workplace import Here, Orders, Workplace, check_cores
+from tcl.tuner.run.workplace import Here, Orders, Workplace, awaited_reference, check_cores
 from tcl.tuner.space.search_space import Config
 from tcl.tuner.strategies.screened import NamedPrior
-from tcl.workers.pool import WorkerDiedError, WorkerPool
+from tcl.workers.pool import WorkerPool
 
 REFERENCE = 10.0
 """Seconds that the reference may take, however soon the search is to end."""
@@ -126,7 +125,7 @@ class Tuner(Generic[OptionsT]):
                 # A search that is resumed has a time already, and is best left as it is.
                 if reference is not None or (saved is None and watch() < KILL):
                     if saved is None:
-                        saved = self._new(ledger, start, prior)
+                        saved = self._new_search(ledger, start, prior)
                     if prior is None or prior.identity != saved.model:
                         prior = None
                         if saved.model is not None:
@@ -144,7 +143,7 @@ class Tuner(Generic[OptionsT]):
                 ledger.flush(last=True)
         return ledger.result(watch)
 
-    def _new(
+    def _new_search(
         self,
         ledger: Ledger[OptionsT],
         start: Sequence[OptionsT],
@@ -168,14 +167,9 @@ class Tuner(Generic[OptionsT]):
         search may."""
         pool = WorkerPool(1)
         try:
-            future = pool.submit(compute_reference, self._backend)
-            while not future.done():
-                if watch() >= FINISH or watch.late(REFERENCE):
-                    return None
-                wait([future], timeout=0.05)
-            return future.result()
-        except WorkerDiedError as error:
-            raise CompileError(f"the reference kernel could not be run: {error}") from None
+            return awaited_reference(
+                pool, self._backend, lambda: watch() >= FINISH or watch.late(REFERENCE)
+            )
         finally:
             pool.kill()
 

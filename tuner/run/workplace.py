@@ -6,16 +6,17 @@ A workplace makes two executors, of which the pipeline knows nothing but that th
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from concurrent.futures import Executor
+from concurrent.futures import Executor, wait
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from tcl.common.errors import CompileError
 from tcl.tuner.measure.backend import Backend
 from tcl.tuner.measure.cores import available_cores, split_cores
 from tcl.tuner.measure.correctness import Expected
-from tcl.tuner.measure.evaluate import set_up
+from tcl.tuner.measure.evaluate import Reference, compute_reference, set_up
 from tcl.tuner.measure.timing import MeasureSettings
-from tcl.workers.pool import WorkerPool
+from tcl.workers.pool import WorkerDiedError, WorkerPool
 from tcl.workers.process_memory import allowance
 
 
@@ -114,6 +115,20 @@ class Here:
             1,
             close,
         )
+
+
+def awaited_reference(
+    executor: Executor, backend: Backend[Any], over: Callable[[], bool]
+) -> Reference | None:
+    """``compute_reference`` in a process of an executor; None if it is ``over`` before."""
+    computing = executor.submit(compute_reference, backend)
+    while not wait([computing], timeout=0.05).done:
+        if over():
+            return None
+    try:
+        return computing.result()
+    except WorkerDiedError as error:
+        raise CompileError(f"the reference kernel could not be run: {error}") from None
 
 
 def check_cores(measure_cores: int) -> Sequence[int]:

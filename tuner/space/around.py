@@ -82,13 +82,13 @@ def around(space: SearchSpace, centre: Config) -> Iterator[Config]:
     then those that differ in two, by how far they are from it; always in the same order, each
     once."""
     valid = _Near(space, centre)
-    yield from singles(space.knobs, centre, valid.changed)
+    yield from singles(space.knobs, centre, valid.after)
     by_steps = changes(space.knobs, centre)
     for steps in range(2, 2 * len(by_steps) + 1):
         for one, two in itertools.product(by_steps, repeat=2):
             if by_steps.index(one) + by_steps.index(two) + 2 == steps:
                 pairs = ((a, b) for a, b in itertools.product(one, two) if a[0] < b[0])
-                yield from filter(None, map(valid.changed, pairs))
+                yield from filter(None, map(valid.after, pairs))
 
 
 class _Near:
@@ -101,7 +101,7 @@ class _Near:
         checks = (*space.heuristics, *space.constraints)
         self._checks = [(check, reading(check, self._values)[1]) for check in checks]
 
-    def changed(self, made: tuple[Change, ...]) -> Config | None:
+    def after(self, made: tuple[Change, ...]) -> Config | None:
         """The centre with these changes; None if that is not valid, or the double of another."""
         config = list(self._centre)
         for place, value in made:

@@ -8,7 +8,7 @@ from types import MappingProxyType
 
 from tcl.common.errors import OptionsError
 from tcl.tuner.space.search_space import Config, ConfigSpace
-from tcl.tuner.strategies.genetic import Genetic
+from tcl.tuner.strategies.evolution import Genetic
 from tcl.tuner.strategies.screened import Prior, Screened
 from tcl.tuner.strategies.strategy import Exhaustive, RandomSearch, SearchSettings, Strategy
 

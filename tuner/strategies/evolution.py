@@ -13,8 +13,8 @@ import numpy as np
 
 from tcl.tuner.space.around import Change, singles
 from tcl.tuner.space.search_space import Config, ConfigSpace
-from tcl.tuner.strategies.features import Features
-from tcl.tuner.strategies.strategy import SearchSettings, Strategy
+from tcl.tuner.strategies.gaussian import Features
+from tcl.tuner.strategies.strategy import SearchSettings, Strategy, logarithms
 
 ENOUGH_TO_BREED = 3
 """With fewer parents there is nothing to mix."""
@@ -49,7 +49,7 @@ class Breeder:
     def child(self, tries: int = _TRIES) -> Config | None:
         """A valid configuration that was never proposed; None if so many tries made none."""
         for _ in range(tries):
-            child = self._bred() if len(self._parents) >= ENOUGH_TO_BREED else self._scattered()
+            child = self._bred() if len(self._parents) >= ENOUGH_TO_BREED else self._explored()
             if child is None:
                 return None
             if child in self._seen:  # converged: step away from it rather than give up
@@ -74,7 +74,7 @@ class Breeder:
             for knob, value in zip(self._knobs, child, strict=True)
         )
 
-    def _scattered(self) -> Config | None:
+    def _explored(self) -> Config | None:
         """Half of the time near the best, if there is one: a third of the knobs drawn anew."""
         if not self._parents or self._rng.random() >= 0.5:
             return self._space.sample(self._rng)
@@ -187,9 +187,64 @@ class Evolution(Strategy):
 
     def _rounded(self, config: Config) -> Config:
         pairs = zip(self.space.knobs, config, strict=True)
-        rounded = tuple(knob.rounded(value) for knob, value in pairs)
+        rounded = tuple(knob.nearest_power(value) for knob, value in pairs)
         return rounded if rounded not in self.seen and self.space.valid(rounded) else config
 
     @abstractmethod
     def _children(self, count: int) -> list[Config]:
         """The next ``count``, by now in memory; what they lack is drawn at random."""
+
+
+_LITTER = 2
+"""Children that are bred for one that is measured."""
+_RELATIVES = 3
+"""Measured configurations that speak for a child: those nearest to it."""
+_EAGER = 8.0
+"""Pressure of the selection while the search gets on; it is half as large after one and a half
+populations without a better result."""
+_PATIENT = 2.0
+"""And at least."""
+_LIFETIME = 2.5
+"""Parents are among so many populations of results, the latest: a search leaves what it cannot
+improve."""
+
+
+class Genetic(Evolution):
+    """Parents by rank or roulette, uniform crossover of two or three, mutation.
+
+    Most children are worse than their parents, and many are like something that is known to be
+    bad. So for each that is measured two are bred, and the nearest results choose between them.
+    """
+
+    def __init__(
+        self, space: ConfigSpace, rng: Random, settings: SearchSettings, seeds: Sequence[Config]
+    ) -> None:
+        super().__init__(space, rng, settings, seeds)
+        self._features = Features(space)
+
+    def _children(self, count: int) -> list[Config]:
+        measured = self.measured()
+        latest = measured[-math.ceil(_LIFETIME * self.settings.population) :]
+        working = sorted(((t, c) for c, t in latest if t is not None), key=lambda item: item[0])
+        if len(working) < ENOUGH_TO_BREED:
+            working = self.ranked()
+        times = [math.inf if t is None else t for _, t in measured]
+        since_best = len(times) - 1 - times.index(min(times)) if times else 0
+        pressure = max(
+            _PATIENT, _EAGER / (1 + max(0.0, since_best / self.settings.population - 0.5))
+        )
+        breeder = Breeder(self, working[: self.settings.population], pressure)
+        rows = self._features.rows([c for c, _ in measured])
+        values = np.array(logarithms(measured))
+        children: list[Config] = []
+        for _ in range(count):
+            bred = [breeder.child() for _ in range(_LITTER)]
+            litter = [c for c in bred if c is not None]
+            if litter:
+                # The child whose relatives were fastest; the first of equals.
+                apart = self._features.distances(self._features.rows(litter), rows)
+                near = np.argsort(apart, axis=1, kind="stable")[:, :_RELATIVES]
+                child = litter[int(np.argmin(values[near].sum(axis=1)))]
+                self.add(child)
+                children.append(child)
+        return children

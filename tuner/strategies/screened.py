@@ -18,8 +18,7 @@ import numpy as np
 
 from tcl.tuner.space.search_space import Config, ConfigSpace
 from tcl.tuner.strategies.evolution import ENOUGH_TO_BREED, Breeder, Evolution
-from tcl.tuner.strategies.features import Features, Floats
-from tcl.tuner.strategies.gaussian import GaussianProcess, Posterior
+from tcl.tuner.strategies.gaussian import Features, Floats, GaussianProcess, Posterior
 from tcl.tuner.strategies.strategy import SearchSettings, logarithms
 
 _TRUSTED = 4

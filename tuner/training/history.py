@@ -22,8 +22,7 @@ from tcl.tuner.cache.key import CacheKey
 from tcl.tuner.cache.ranking import Record
 from tcl.tuner.cache.tuning_cache import TuningCache
 from tcl.tuner.model.loops import Bools, Floats
-from tcl.tuner.model.subject import Subject
-from tcl.tuner.model.subjects import Device, subject_type
+from tcl.tuner.model.subject import Device, Subject, subject_type
 
 _READ = 0.02
 """What a single reading counts, if a time that was taken in turns counts 1."""
@@ -49,7 +48,7 @@ class Scaled:
     """Whether it was timed in turns with others in any of them."""
 
 
-def scaled(sessions: Sequence[Session], common: str) -> dict[str, Scaled]:
+def on_one_scale(sessions: Sequence[Session], common: str) -> dict[str, Scaled]:
     """Candidate → its time, on one scale.
 
     What was measured on another day, on a machine that was otherwise busy, or in a process whose
@@ -113,7 +112,7 @@ class MeasuredProblem:
     expected: Floats
     """N: seconds by the analytic model."""
     seconds: Floats
-    """N: measured, on one scale: see ``scaled``."""
+    """N: measured, on one scale: see ``on_one_scale``."""
     raced: Bools
     """N: whether it was timed in turns with others, rather than once by itself."""
     default: int | None
@@ -200,7 +199,7 @@ def _problem(
         reasons["of sizes that cannot be"] += len(timed)
         return None
     default = DEFAULT.to_json()
-    found = scaled([Session(times, raced) for (_, raced), times in sessions.items()], default)
+    found = on_one_scale([Session(times, raced) for (_, raced), times in sessions.items()], default)
     reasons["of searches that share nothing with others"] += len(timed) - len(found)
     read = [(_options(text), text) for text in found]
     known = [(options, text) for options, text in read if options is not None]

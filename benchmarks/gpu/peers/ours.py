@@ -12,13 +12,10 @@ import numpy as np
 
 import tcl
 from benchmarks.gpu.clock import DeviceForm, Run
-from benchmarks.gpu.peers.cupy_arrays import CupyBase
-from tcl.bench.arrays import Array
-from tcl.bench.peers.names import DEFAULT_FORM, TUNED_FORM
-from tcl.bench.task import Task
+from benchmarks.gpu.peers.cupy_peer import CupyBase
+from tcl.bench.task import DEFAULT_FORM, TUNED_FORM, Array, Task
 from tcl.codegen.common.dtypes import numpy_dtype
-from tcl.codegen.cuda.run.compile import cubin
-from tcl.codegen.cuda.run.occupancy import occupancy
+from tcl.codegen.cuda.run.compile import cubin, occupancy
 from tcl.codegen.options.options import MappingOptions
 from tcl.executors import machine
 from tcl.executors.call_kernels import size

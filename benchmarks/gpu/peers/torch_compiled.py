@@ -7,10 +7,9 @@ from functools import partial
 from typing import Any
 
 from benchmarks.gpu.clock import DeviceForm, Run
-from benchmarks.gpu.peers.torch_arrays import TorchBase, torch
-from tcl.bench.arrays import Array
+from benchmarks.gpu.peers.torch_eager import TorchBase, torch
 from tcl.bench.peers.torch_compile import LIBRARY, plain
-from tcl.bench.task import Task, as_tuple, values
+from tcl.bench.task import Array, Task, as_tuple, values
 
 _TUNED = "max-autotune-no-cudagraphs"
 

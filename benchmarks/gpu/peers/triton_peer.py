@@ -15,9 +15,8 @@ from importlib import import_module
 from typing import Any
 
 from benchmarks.gpu.clock import DeviceForm, Run
-from benchmarks.gpu.peers.torch_arrays import TorchBase, torch
-from tcl.bench.arrays import Array
-from tcl.bench.task import Task
+from benchmarks.gpu.peers.torch_eager import TorchBase, torch
+from tcl.bench.task import Array, Task
 
 if not torch.cuda.is_available():
     os.environ["TRITON_INTERPRET"] = "1"  # read when functions are decorated

@@ -53,20 +53,20 @@ def _chunkings(
     least."""
     units = [work.unit(dim) if work is not None else 1 for dim in dims]
 
-    def whole(size: int, k: int) -> int:
+    def whole_units(size: int, k: int) -> int:
         return min(extents[k], -(-size // units[k]) * units[k])
 
     for outer, parts, k in _divisions(units, threads):
         sizes = list(extents)
         if outer is not None:
-            sizes[outer] = whole(-(-extents[outer] // parts), outer) if parts else 1
+            sizes[outer] = whole_units(-(-extents[outer] // parts), outer) if parts else 1
         before = math.prod(-(-e // s) for e, s in zip(extents, sizes, strict=True))
         shares: tuple[int, ...] = _SHARES
         if dims[k] in in_order:
             short = extents[k] * before < _SHARES[2] * threads * piece
             shares = _SHARES[3:] if short else _SHARES[2:]
         for share in shares:
-            sizes[k] = whole(-(-extents[k] * before // (threads * share)), k)
+            sizes[k] = whole_units(-(-extents[k] * before // (threads * share)), k)
             takes = _longest(extents, sizes, threads)
             if work is not None:
                 counts = {d: -(-e // s) for d, e, s in zip(dims, extents, sizes, strict=True)}

@@ -1,7 +1,9 @@
 """Which nests share their chunks, and how large those are, where nobody said.
 
 Nests are joined as long as they can be and touch the same memory, so that what one makes is
-still in a cache, or in that of the same core, when the next one reads it.
+still in a cache, or in that of the same core, when the next one reads it. One that contracts waits
+for no memory, and chunks part what it would have used together: it is joined only to what makes
+something for it, or takes what it makes.
 """
 
 from __future__ import annotations
@@ -64,18 +66,19 @@ def groups(program: ir.Program, device: CpuProfile) -> list[ChunkGroup]:
     """The nests, those together for which it pays to share chunks."""
     fused_with = _fused_with(program)
     found: list[ChunkGroup] = []
-    for group in _joined_groups(program.nests, fused_with):
+    for group in _joined_groups(program, program.nests, fused_with):
         if len(group.fused) == 1 or group.pays(program, device):
             found.append(group)
             continue
         for fused_nests in group.fused:
-            found += _joined_groups([n for n in group.nests if n in fused_nests], fused_with)
+            its = [n for n in group.nests if n in fused_nests]
+            found += _joined_groups(program, its, fused_with)
     return found
 
 
 def possible_groups(program: ir.Program) -> list[ChunkGroup]:
     """The nests, those together that can share chunks, whether or not that pays."""
-    return _joined_groups(program.nests, _fused_with(program))
+    return _joined_groups(program, program.nests, _fused_with(program))
 
 
 def _fused_with(program: ir.Program) -> dict[str, tuple[ir.Nest, ...]]:
@@ -97,9 +100,12 @@ class ChunkGroup:
     fused: tuple[tuple[ir.Nest, ...], ...]
     """Nests that are fused with each other."""
 
-    def joined(self, nest: ir.Nest, along: tuple[ir.Nest, ...]) -> ChunkGroup | None:
+    def joined(
+        self, program: ir.Program, nest: ir.Nest, along: tuple[ir.Nest, ...]
+    ) -> ChunkGroup | None:
         """The group with one more nest, fused with these; None if they have no chunks in common."""
-        near = along in self.fused or any(_touching(n, f) for n in self.nests for f in along)
+        pairs = ((n, f) for n in self.nests for f in along)
+        near = along in self.fused or any(_near(program, *pair) for pair in pairs)
         if len(self.nests) >= _MOST or _in_order(nest) or not near:
             return None
         shared = []
@@ -291,12 +297,14 @@ def _contracts(program: ir.Program, nest: ir.Nest) -> bool:
 
 
 def _joined_groups(
-    nests: Iterable[ir.Nest], fused_with: Mapping[str, tuple[ir.Nest, ...]]
+    program: ir.Program,
+    nests: Iterable[ir.Nest],
+    fused_with: Mapping[str, tuple[ir.Nest, ...]],
 ) -> list[ChunkGroup]:
     groups: list[ChunkGroup] = []
     for nest in nests:
         along = fused_with[nest.name]
-        joined = groups[-1].joined(nest, along) if groups else None
+        joined = groups[-1].joined(program, nest, along) if groups else None
         if joined is not None:
             groups[-1] = joined
             continue
@@ -318,8 +326,12 @@ def _keeps_order(nest: ir.Nest, shared: Sequence[tuple[str, ...]]) -> bool:
     return bool(places) and places == sorted(places)
 
 
-def _touching(one: ir.Nest, other: ir.Nest) -> bool:
-    return bool({r.tensor for r in refs(one)} & {r.tensor for r in refs(other)})
+def _near(program: ir.Program, one: ir.Nest, other: ir.Nest) -> bool:
+    """Whether memory that one nest touches is worth keeping in a cache for a later one."""
+    own, its = ({r.tensor for r in refs(nest)} for nest in (one, other))
+    if _contracts(program, one) or _contracts(program, other):
+        return one.point.target.tensor in its
+    return bool(own & its)
 
 
 def _bytes(program: ir.Program, nest: ir.Nest, ref: ir.TensorRef, spans: Mapping[str, int]) -> int:

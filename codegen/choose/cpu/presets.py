@@ -57,6 +57,8 @@ class CpuPreset:
     def leading(self, program: ir.Program, nest: ir.Nest, sums: int = 1) -> NestOptions:
         """Choices for an untiled nest that has its chunks. ``sums``: registers of each result,
         with what nests that are fused with it need."""
+        if nest.point.scatters:
+            return PLAIN
         one = _one_chunk(nest) if nest.chunks else nest
         if self.name == "naive":
             chosen = PLAIN

@@ -47,7 +47,8 @@ def with_threads_worth(program: ir.Program, device: CpuProfile) -> CpuProfile:
 def _nanoseconds(program: ir.Program, nest: ir.Nest, device: CpuProfile) -> float:
     """About what the nest takes: its arithmetic or its memory, whichever takes longer. Nothing for
     one whose points have to run in order, which threads cannot share."""
-    if nest.sequential and (nest.running is None or not outputs(nest)):
+    free = nest.point.scatters or (nest.running is not None and outputs(nest))
+    if nest.sequential and not free:
         return 0.0
     points = nest.points
     operations = 1.0 if nest.point.op != "=" else 0.0

@@ -127,7 +127,7 @@ class GpuPreset:
                     break
             run.append(group)
         while len(run) > 1 and rows:
-            made = _rows(program, run, rows)
+            made = _groups_by_row(program, run, rows)
             if made is not None:
                 return made
             run.pop()
@@ -223,7 +223,7 @@ def _enough_rows(
     return 2 * blocks >= profile.multiprocessors and inside >= _LONG_ROW
 
 
-def _rows(
+def _groups_by_row(
     program: ir.Program, run: Sequence[FusionGroup], rows: Sequence[int]
 ) -> list[tuple[FusionGroup, OptionsDraft]] | None:
     """The groups row by row; None if one of them needs other rows."""

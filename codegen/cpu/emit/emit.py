@@ -36,6 +36,7 @@ from tcl.codegen.cpu.llvm.builder import Builder, Val, register_type
 from tcl.codegen.cpu.llvm.entry import ALIGNED, OPENING, alone
 from tcl.codegen.devices.cpu import CpuProfile
 from tcl.codegen.loopir import ir
+from tcl.codegen.loopir.conditions import besides
 from tcl.codegen.loopir.identity import identity
 from tcl.codegen.loopir.sites import Site
 from tcl.codegen.loopir.terms import guard, terms
@@ -341,11 +342,13 @@ class Statements:
     def _add(self, statement: ir.Accumulate, whole: ir.Value, scope: Scope) -> None:
         b = self.b
         condition, value = guard(statement.op, whole)
+        if condition is not None and scope.holds:
+            condition = besides(condition, scope.holds)
         chosen = None if condition is None else self.values.value(condition, scope)
         if chosen is None:
             self._update(statement, value, scope)
         elif chosen.lanes > 1:
-            inner = self.values.masked(chosen, value, scope)
+            inner = self.values.lanes_where(chosen, value, scope)
             self._update(statement, value, inner, chosen)
         elif self.values.free(value):
             self._update(statement, value, scope, chosen)

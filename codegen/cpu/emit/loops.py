@@ -14,6 +14,7 @@ from functools import partial
 from itertools import groupby
 from typing import assert_never
 
+from tcl.codegen.cpu.emit.cuts import Cuts
 from tcl.codegen.cpu.emit.peeled import Peeled
 from tcl.codegen.cpu.emit.ragged import Ragged, in_halves, neighbours
 from tcl.codegen.cpu.emit.repeats import repeat, stoppable_repeat
@@ -52,6 +53,7 @@ class LoopEmitter:
         ragged: Ragged,
     ) -> None:
         self.b, self.emit, self.value, self.ragged = b, emit, value, ragged
+        self.cuts = Cuts(b, {d.name: d for s in program.spaces for d in s.dims})
         self.peeled = Peeled(b, program, address, self._serial, soon)
         self.above_fixed = {
             outer.fold
@@ -80,6 +82,8 @@ class LoopEmitter:
                 self.peeled.loop(loop.fold, loop.alignment, body, scope)
             case ir.Kind.SERIAL if loop.compacted is not None:
                 self._compacted(loop.fold, loop.compacted, body, scope)
+            case ir.Kind.SERIAL if loop.cut is not None:
+                self._cut(loop.fold, loop.cut, body, scope)
             case ir.Kind.SERIAL:
                 self._serial(loop.fold, body, scope)
             case ir.Kind.UNROLL | ir.Kind.VECTOR if dim := self._unknown(loop, body, scope):
@@ -140,7 +144,7 @@ class LoopEmitter:
             self.emit(kernel.body, scope.moved(ranges, offsets))
 
         count = math.prod(folds[0].count for folds in kernel.grid)
-        threads.share(count, self._statements_at_most(kernel.body), each)
+        threads.share_among_threads(count, self._statements_at_most(kernel.body), each)
 
     def _statements_at_most(self, body: ir.Statement) -> int:
         """How many statements it does, at most."""
@@ -297,6 +301,45 @@ class LoopEmitter:
 
         self._repeat(fold, body, scope, span, each, empty)
 
+    def _cut(self, fold: ir.Fold, cut: ir.Cut, body: ir.Statement, scope: Scope) -> None:
+        """The loop without iterations that change nothing; those apart in which all bounds hold."""
+        b, range_, step = self.b, scope.ranges[fold.dim], fold.step
+        span = range_.span
+        if step > 1 and not isinstance(span, int):
+            self._serial(fold, body, scope)
+            return
+        full, rest = _value(span), 0
+        if isinstance(span, int):
+            full, rest = number(span - span % step), span % step
+        found = self.cuts.pieces(cut, fold, scope, full)
+        known = replace(scope, holds=(*scope.holds, *cut.bounds))
+        pause = self.pauses.get(id(body))
+
+        def piece(start: Val, stop: Val, inner: Scope) -> None:
+            if start.text == stop.text:
+                return
+
+            def each(own: Val) -> None:
+                offset = At(add(b, range_.offset.base, own), range_.offset.constant)
+                self._iteration(fold, body, inner, offset, step, At(own))
+
+            self._repeat(fold, body, inner, stop, each, True, start)
+            if pause is not None:
+                self.emit(pause.then, scope)
+
+        if full.text != "0":
+            if cut.apart:
+                piece(found.start, found.whole, scope)
+                piece(found.whole, found.mixed, known)
+                piece(found.mixed, found.stop, scope)
+            else:
+                piece(found.start, found.stop, scope)
+        if rest:
+            assert isinstance(span, int)
+            offset = range_.offset + (span - rest)
+            last = partial(self._iteration, fold, body, scope, offset, rest, At(None, span - rest))
+            self._where(lambda: found.last, "rest", last)
+
     def _compacted(
         self, fold: ir.Fold, compacted: ir.Compacted, body: ir.Statement, scope: Scope
     ) -> None:
@@ -323,6 +366,7 @@ class LoopEmitter:
         span: Val,
         each: Callable[[Val], None],
         empty: bool,
+        start: Val | None = None,
     ) -> None:
         """``each`` iteration over ``span`` points, with looks whether to go on."""
         b, work, count, step = (
@@ -333,7 +377,7 @@ class LoopEmitter:
         )
         pause = self.pauses.get(id(body))
         if pause is None:
-            stoppable_repeat(b, span, step, count, work, each, empty)
+            stoppable_repeat(b, span, step, count, work, each, empty, start)
             return
         stretch = step * pause.every
 
@@ -347,7 +391,7 @@ class LoopEmitter:
                 self._where(lambda: b.compare("icmp slt", end, span), "between", then)
 
         count = -(-count // pause.every)
-        stoppable_repeat(b, span, stretch, count, work * pause.every, some, empty)
+        stoppable_repeat(b, span, stretch, count, work * pause.every, some, empty, start)
 
     def padded(self, fold: ir.Fold, body: ir.Statement, scope: Scope) -> None:
         """A loop whose iterations beyond the end of the dimension run, too, with no points."""

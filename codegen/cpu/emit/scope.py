@@ -9,6 +9,7 @@ from dataclasses import field, replace
 from tcl.codegen.cpu.emit.sizes import named_sizes
 from tcl.codegen.cpu.llvm.builder import Builder, Val
 from tcl.codegen.loopir import ir
+from tcl.codegen.loopir.conditions import Bound
 from tcl.common.dataclass import dataclass
 from tcl.grammar.sizes.varying import Size, Undecided, limits, provably_equal
 
@@ -132,6 +133,8 @@ class Scope:
     """The lanes that run, among those that exist, where some do not: reading for the others
     may be wrong."""
 
+    holds: tuple[Bound, ...] = ()
+    """Bounds that hold at all points of the loops around this place."""
     aligned: ir.TensorRef | None = None
     """What all vectors that are written to here lie on boundaries."""
     written: tuple[Val, Val] | None = None

@@ -42,7 +42,7 @@ class Sharing:
         self._count = 0
         """Iterations of the last region."""
 
-    def share(self, count: int, work: int, each: Callable[[Val], None]) -> None:
+    def share_among_threads(self, count: int, work: int, each: Callable[[Val], None]) -> None:
         """``each(k)``, which does so much ``work``, for all ``k < count``, by whichever thread is
         free: each takes the next ``part`` of the iterations from a counter, until none is left.
         A thread that is alone has all of them as its part, and leaves the counter as it is::

@@ -180,10 +180,10 @@ class Values:
         if condition.lanes > 1:
             # Both sides for all lanes, except where that would read what must not be read.
             not_taken = b.negation(condition) if self._partial(otherwise) else None
-            yes = self.value(then, self.masked(condition, then, scope))
+            yes = self.value(then, self.lanes_where(condition, then, scope))
             no = self.value(
                 otherwise,
-                scope if not_taken is None else self.masked(not_taken, otherwise, scope),
+                scope if not_taken is None else self.lanes_where(not_taken, otherwise, scope),
             )
             return b.select(condition, yes, no)
         if self.free(then) and self.free(otherwise):
@@ -205,7 +205,7 @@ class Values:
         b.start(after)
         return b.phi(incoming)
 
-    def masked(self, condition: Val, side: ir.Value, scope: Scope) -> Scope:
+    def lanes_where(self, condition: Val, side: ir.Value, scope: Scope) -> Scope:
         """The scope in which ``side`` runs only for the lanes of ``condition``."""
         if not self._partial(side):
             return scope

@@ -20,7 +20,9 @@ def emulating(text: str, features: str) -> str:
     for name in filter(None, (part.strip().lstrip("+") for part in features.split(","))):
         if name not in FEATURES:
             raise CompileError(f"{name} cannot be emulated: {', '.join(FEATURES)} can be")
-    made = {name: definition for name in _DECLARED.findall(text) if (definition := _of(name))}
+    made = {
+        name: definition for name in _DECLARED.findall(text) if (definition := _definition_of(name))
+    }
     if not made:
         return text
     text = _DECLARED.sub(lambda found: "" if found[1] in made else found[0], text)
@@ -40,7 +42,7 @@ def _function_name(name: str) -> str:
     return name.replace("llvm.x86.", _PREFIX)
 
 
-def _of(name: str) -> str | None:
+def _definition_of(name: str) -> str | None:
     """The function that stands for an intrinsic; None for one that is no instruction of ours."""
     if name in tiles.NAMES:
         return tiles.tile_definition(name, _function_name(name))

@@ -31,7 +31,7 @@ from tcl.codegen.cpu.abi import (
 from tcl.codegen.cpu.object_code.load import LoadedCode
 from tcl.codegen.cpu.run.launch import Launcher, lengths
 from tcl.codegen.cpu.runtime.library import load
-from tcl.codegen.cpu.runtime.structs import Entry, address, fill
+from tcl.codegen.cpu.runtime.structs import EntryStruct, address, fill
 from tcl.grammar.ranges.sized import SizedDef
 
 ENTRY = "tcl_entry_call"
@@ -155,7 +155,7 @@ def _describe(
     fill(
         code,
         _KERNEL,
-        Entry(
+        EntryStruct(
             call=address(kernel.call),
             passed=len(passed),
             places=ctypes.addressof(places),

@@ -26,7 +26,7 @@ _FLAGS = (
 of records are addresses and numbers in turns, which strict aliasing does not know of."""
 
 
-def compiled(name: str, architecture: str) -> str:
+def compile_to_ir(name: str, architecture: str) -> str:
     """LLVM IR of a source. Raises ``CalledProcessError`` with what Clang said."""
     source = SOURCES / f"{name}.c"
     with tempfile.TemporaryDirectory() as folder:
@@ -50,4 +50,4 @@ if __name__ == "__main__":
         for source in sorted(SOURCES.glob("*.c")):
             target = ir_file(source.stem, architecture)
             target.parent.mkdir(parents=True, exist_ok=True)
-            target.write_text(compiled(source.stem, architecture), "utf-8")
+            target.write_text(compile_to_ir(source.stem, architecture), "utf-8")

@@ -13,7 +13,7 @@ def _words(*names: str) -> tuple[tuple[str, type[ctypes.c_int64]], ...]:
     return tuple((name, ctypes.c_int64) for name in names)
 
 
-class Entry(ctypes.Structure):
+class EntryStruct(ctypes.Structure):
     """``struct entry`` of ``entry.c``."""
 
     _fields_ = _words(
@@ -22,13 +22,13 @@ class Entry(ctypes.Structure):
     )
 
 
-class Python(ctypes.Structure):
+class PythonStruct(ctypes.Structure):
     """``struct python`` of ``arrays.c``."""
 
     _fields_ = _words("save_thread", "restore_thread", "as_pointer", "integer", "items")
 
 
-class Torch(ctypes.Structure):
+class TorchStruct(ctypes.Structure):
     """``struct torch`` of ``arrays.c``."""
 
     _fields_ = _words(
@@ -37,7 +37,7 @@ class Torch(ctypes.Structure):
     )
 
 
-class Operator(ctypes.Structure):
+class OperatorStruct(ctypes.Structure):
     """``struct operator`` of ``torch.c``."""
 
     _fields_ = _words(
@@ -47,7 +47,7 @@ class Operator(ctypes.Structure):
     )
 
 
-class Handler(ctypes.Structure):
+class HandlerStruct(ctypes.Structure):
     """``struct handler`` of ``xla.c``."""
 
     _fields_ = _words("entry", "major", "minor", "arguments", "results", "buffers", "messages")

@@ -64,10 +64,10 @@ def _small(number: int) -> bool:
 def symbols(program: ir.Built) -> set[str]:
     """The names of the sizes that a program's kernels depend on."""
 
-    def numbers() -> Iterator[int]:
+    def symbolic_numbers() -> Iterator[int]:
         for t in program.tensors:
             yield from (*t.layout.extents, *t.layout.strides, *t.layout.origin)
         for space in program.spaces:
             yield from (n for d in space.dims for n in (d.first, d.extent))
 
-    return set(symbols_of(numbers()))
+    return set(symbols_of(symbolic_numbers()))

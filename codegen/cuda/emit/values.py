@@ -10,8 +10,7 @@ from collections.abc import Callable
 from typing import assert_never
 
 from tcl.codegen.cuda.cpp import arith, pieces
-from tcl.codegen.cuda.cpp.convert import as_single, bare, bits_of, cast, is_rounded
-from tcl.codegen.cuda.cpp.functions import builtin
+from tcl.codegen.cuda.cpp.arith import as_single, bare, bits_of, builtin, cast, is_rounded
 from tcl.codegen.cuda.cpp.pieces import Piece, wrapped
 from tcl.codegen.cuda.cpp.types import (
     c_type,

@@ -7,7 +7,7 @@ from collections.abc import Container, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from tcl.codegen.cuda.cpp.lines import Lines
+from tcl.codegen.cuda.cpp.pieces import Lines
 from tcl.codegen.cuda.cpp.types import c_type, from_memory
 from tcl.codegen.cuda.emit.accesses import AccessWriter
 from tcl.codegen.cuda.emit.names import Names

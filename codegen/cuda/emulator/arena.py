@@ -27,7 +27,7 @@ _READABLE, _WRITABLE = 1, 2
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class TensorPlace:
     """Where a tensor lies, in bytes from the arena's start."""
 
     name: str
@@ -47,19 +47,19 @@ class Arena:
     memory: Bytes
     inside: Bytes
     """Per byte: whether it may be read and written."""
-    places: dict[str, Place] = field(default_factory=dict)
+    places: dict[str, TensorPlace] = field(default_factory=dict)
 
     def address(self, name: str) -> int:
         """What a kernel takes."""
         return int(self.memory.ctypes.data) + self.places[name].first
 
-    def elements(self, place: Place, dtype: np.dtype[Any]) -> Array:
+    def elements(self, place: TensorPlace, dtype: np.dtype[Any]) -> Array:
         """The tensor's elements."""
         assert place.layout is not None
         first = self.memory[place.first : place.first + dtype.itemsize].view(dtype)
         return as_strided(first, place.layout.extents, place.layout.strides)
 
-    def permit(self, place: Place, rights: int) -> None:
+    def permit(self, place: TensorPlace, rights: int) -> None:
         """Lets the bytes of the tensor's elements be accessed like this."""
         assert place.layout is not None
         size, layout = place.layout.itemsize, place.layout
@@ -72,13 +72,13 @@ class Arena:
         site, value = self.memory[place.start : place.end].view(np.int64)
         return int(site), int(value)
 
-    def at(self, offset: int) -> Place | None:
+    def at(self, offset: int) -> TensorPlace | None:
         """The tensor nearest to this byte."""
         if not 0 <= offset < len(self.memory) or not self.places:
             return None
         return min(self.places.values(), key=lambda p: max(p.start - offset, offset - p.end + 1, 0))
 
-    def overwritten(self) -> Place | None:
+    def overwritten(self) -> TensorPlace | None:
         """A tensor next to which something was written."""
         changed = np.flatnonzero((self.inside == 0) & (self.memory != POISON))
         return self.at(int(changed[0])) if changed.size else None
@@ -99,11 +99,13 @@ def arena_of(module: CudaModule, arrays: Mapping[str, Array]) -> Arena:
         else:
             _check_array(tensor, arrays)
         first = -(-(end - low) // (2 * step)) * 2 * step + step
-        places[tensor.name] = Place(tensor.name, first + low, first + high, first, tensor.layout)
+        places[tensor.name] = TensorPlace(
+            tensor.name, first + low, first + high, first, tensor.layout
+        )
         end = first + high + GAP
     if module.sites:
         first = -(-end // 16) * 16
-        places[ERRORS] = Place(ERRORS, first, first + 16, first, None)
+        places[ERRORS] = TensorPlace(ERRORS, first, first + 16, first, None)
         end = first + 16 + GAP
     size = end + GAP
     memory = np.full(size + 512, POISON, np.uint8)

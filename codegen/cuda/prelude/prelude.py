@@ -84,7 +84,7 @@ def _table(values: Sequence[float]) -> str:
     return f"{{\n{lines},\n    }}"
 
 
-def _read() -> Iterator[tuple[str, str]]:
+def _read_helpers() -> Iterator[tuple[str, str]]:
     """The functions and their texts."""
     _, *blocks = (Path(__file__).parent / "prelude.cu").read_text().split("\n\n")
     for block in blocks:
@@ -99,7 +99,7 @@ def _read() -> Iterator[tuple[str, str]]:
             yield texts[0], re.sub(r"\$(\w+)", lambda m: _table(_TABLES[m[1]]), texts[1])
 
 
-HELPERS: dict[str, str] = dict(_read())
+HELPERS: dict[str, str] = dict(_read_helpers())
 """Name → definition, each after those that it uses."""
 
 _WORD = re.compile(r"[A-Za-z_]\w*")

@@ -96,7 +96,7 @@ class CudaLauncher:
         scratch = [t for t in module.tensors if t.role is ir.Role.SCRATCH]
         self.arguments = len(module.tensors) - len(scratch)
         """Inputs and outputs."""
-        self.room = tuple(map(_bytes, scratch))
+        self.room = tuple(map(_size_in_bytes, scratch))
         """Bytes of each scratch tensor."""
 
     def frame(self) -> CudaFrame:
@@ -148,6 +148,6 @@ class CudaLauncher:
             self.launch(frame, stream, allocate, wait)
 
 
-def _bytes(tensor: ir.Tensor) -> int:
+def _size_in_bytes(tensor: ir.Tensor) -> int:
     size = math.prod(tensor.layout.extents) * tensor.layout.itemsize
     return -(-size // _APART) * _APART

@@ -21,7 +21,8 @@ from tcl.codegen.passes.building import (
     result_loops,
     wrap,
 )
-from tcl.codegen.passes.cpu.copies import copy_loops, filled, fixed
+from tcl.codegen.passes.cpu.copies import copy_loops, fill_kernel, fixed
+from tcl.codegen.passes.cpu.cut import with_cuts
 from tcl.codegen.passes.cpu.fusion_limits import CpuFusionLimits
 from tcl.codegen.passes.cpu.levels import Levels
 from tcl.codegen.passes.cpu.shared_values import with_shared_values
@@ -36,6 +37,7 @@ from tcl.codegen.passes.long_sums import (
     parts_are_many,
     running_store,
 )
+from tcl.codegen.passes.scatter import updated_places
 from tcl.common.dataclass import dataclass
 from tcl.grammar.sizes.varying import provably_at_least
 from tcl.grammar.syntax.types import ScalarType
@@ -93,7 +95,7 @@ def _kernels(
             yield ir.Kernel(*made, (nest.space,), ())
         for staged in nest.staged:
             if staged.inside is None:
-                yield filled(nest, staged)
+                yield fill_kernel(nest, staged)
     inside = [_in_chunk(g, scratch) for g in together]
     body = inside[0] if len(inside) == 1 else ir.Block(tuple(inside))
     yield ir.Kernel(grid(together), body, tuple(n.space for n in nests), points)
@@ -119,8 +121,7 @@ def _body(group: FusionGroup, fills: Fills, scratch: list[ir.Tensor]) -> ir.Stat
         each = ir.Block((*nest.prefetched, *point.lets, *point.kept, *made))
         return wrap(nest.loops, each, fills)
     if point.scatters:
-        update = ir.Update(point.target, point.op, point.value)
-        return wrap(nest.loops, ir.Block((*point.lets, update)), fills)
+        return updated_places(nest, nest.loops)
     if any(d.reduction and d.extent == 0 for d in nest.dims):
         return cleared(nest)
     loops = Levels.from_nest(nest)
@@ -253,6 +254,10 @@ def _reduce(
     own_point = point if nest.compacted is None else unguarded(point)
     steps = (*nest.prefetched, *point.lets, *point.kept, *updates(own_point, group.siblings))
     step = ir.Block((wrap(loops.dots, ir.Block(steps)), *_excess(nest, loops)))
+    if all(s.always for s in group.siblings) and nest.excess is None and not point.kept:
+        loops = replace(
+            loops, inner=with_cuts(nest, loops.inner, (point, *(s.point for s in group.siblings)))
+        )
     around = sums.matrix(ir.Action.GIVE), sums.matrix(ir.Action.CLEAR)
     carried = Carried.from_loops(loops.inner, points, over, around)
     total = wrap((*loops.inner, *loops.registers), step, fills, dict(carried.pauses))

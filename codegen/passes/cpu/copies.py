@@ -90,7 +90,7 @@ def _several_at_once(
     return [*chunks, *serial, *(x for x in rest if x not in lanes), *own, *lanes], place
 
 
-def filled(nest: ir.Nest, staged: ir.Staged) -> ir.Kernel:
+def fill_kernel(nest: ir.Nest, staged: ir.Staged) -> ir.Kernel:
     """What fills a panel before all loops."""
     if staged.fill is None:
         return ir.Kernel(*as_kernel(nest, copy_loops(nest, staged)), (nest.space,), ())

@@ -35,7 +35,7 @@ def register_knobs(on: KnobSubject) -> OptionKnobs:
     mma, own = default.mma or (), padded(default.register, len(dims))
     target, width = default.vectorize or (-1, 1)
     fragments = as_text(*(own[mma[0]] or 1, 1, own[mma[1]] or 1)) if mma else ""
-    of = RegisterKnobs.from_nest(
+    of = RegisterKnobs.for_nest(
         on.nest, results, on.device, tuple(own), target if width > 1 else -1, fragments
     )
 
@@ -99,7 +99,7 @@ class RegisterKnobs:
     unroll: tuple[Knob, ...]
 
     @staticmethod
-    def from_nest(
+    def for_nest(
         nest: ir.Nest,
         results: tuple[int, ...],
         device: CpuProfile,

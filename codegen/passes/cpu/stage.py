@@ -305,7 +305,9 @@ def stage_knobs(on: KnobSubject) -> OptionKnobs:
         k: Knob(f"{on.nest.name}.stage{k}", (0, 1, 2), 0, ordered=True) for k in able[:OPERANDS]
     }
 
-    def inside(k: int, tile: Sequence[int], order: Sequence[int], chunk: Sequence[int]) -> int:
+    def level_inside(
+        k: int, tile: Sequence[int], order: Sequence[int], chunk: Sequence[int]
+    ) -> int:
         """The level of an operand inside of all loops that move it."""
         points, sizes = on.points_inside(tuple(chunk), ()), padded(tile, len(dims))
         tiled = [dims[d].name for d in order or range(len(dims)) if 0 < sizes[d] < points[d]]
@@ -319,13 +321,15 @@ def stage_knobs(on: KnobSubject) -> OptionKnobs:
         for k, choice in chosen.items():
             if choice:
                 levels[k] = (
-                    inside(k, decoded.tile, decoded.order, decoded.chunk) if choice == 1 else 0
+                    level_inside(k, decoded.tile, decoded.order, decoded.chunk)
+                    if choice == 1
+                    else 0
                 )
         return tuple(levels)
 
     def encode(o: NestOptions) -> dict[str, Value]:
         levels = [*(o.stage or ()), *[-1] * len(reads)]
-        natural = {k: inside(k, o.tile or (), o.order or (), o.chunk or ()) for k in knobs}
+        natural = {k: level_inside(k, o.tile or (), o.order or (), o.chunk or ()) for k in knobs}
         return {
             knob.name: 0 if levels[k] < 0 else 1 if levels[k] == natural[k] else 2
             for k, knob in knobs.items()

@@ -31,6 +31,7 @@ from tcl.codegen.passes.gpu.limits import exchange_bytes
 from tcl.codegen.passes.gpu.panel import panel_bytes
 from tcl.codegen.passes.gpu.pipeline import Pipelining
 from tcl.codegen.passes.long_sums import Carried, running_store
+from tcl.codegen.passes.scatter import updated_places
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,9 +118,7 @@ def _group(group: FusionGroup, known: BlockResults) -> list[ir.Statement]:
         made = ended(group, *results(ir.Store(point.target, point.value), group.siblings, ()))
         return [*first, wrap(inner, ir.Block((*point.lets, *made)), fills)]
     if point.scatters:
-        update = ir.Update(point.target, point.op, point.value)
-        each = ir.Block((*point.lets, update))
-        return [*first, wrap(inner, each, fills) if nest.points else ir.Block(())]
+        return [*first, updated_places(nest, inner) if nest.points else ir.Block(())]
     if nest.running is None and any(d.reduction and d.extent == 0 for d in nest.dims):
         return [*first, cleared(nest)]
     if nest.running is not None:
@@ -196,7 +195,7 @@ def _reduction(
     lets, made = results(ir.Store(point.target, value), group.siblings, combined)
     for let in lets:
         hoisted.kept(let)
-    made = [replace(s, value=hoisted.within(s.value)) for s in made]
+    made = [replace(s, value=hoisted.with_known(s.value)) for s in made]
     last = ended(group, (), made)
     kept = known.forwarded(nest, (*outer, *own), last)
     ends = [wrap(own, ir.Block(part)) for part in kept or [last]]
@@ -228,11 +227,11 @@ class _Hoisted:
         self.statements.append(ir.Declare(let.name, let.value.type, over))
         self.statements.append(wrap(self.own, ir.Accumulate(let.name, "=", let.value)))
 
-    def within(self, value: ir.Value) -> ir.Value:
+    def with_known(self, value: ir.Value) -> ir.Value:
         """The value, with what is combined in it known already."""
         if isinstance(value, ir.Combined):
             return self(value)
-        return rebuilt(value, self.within)
+        return rebuilt(value, self.with_known)
 
 
 _CALLS = 64

@@ -13,9 +13,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from tcl.bench.arrays import Array
 from tcl.bench.peers.library import PeerLibrary, element_type
-from tcl.bench.task import PeerForm, Registry, Task, Values, values
+from tcl.bench.task import Array, PeerForm, Registry, Task, Values, values
 from tcl.tuner.measure.placement import aligned
 
 hl: Any = import_module("halide")

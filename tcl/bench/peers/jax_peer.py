@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator, Mapping
 from importlib import import_module
 from typing import Any
 
-from tcl.bench.arrays import Array
 from tcl.bench.peers.library import (
     NARROW_FLOATS,
     PeerLibrary,
@@ -18,7 +17,7 @@ from tcl.bench.peers.library import (
     exact_blocks,
     largest_term,
 )
-from tcl.bench.task import Builder, PeerForm, Registry, Task, Values
+from tcl.bench.task import Array, Builder, PeerForm, Registry, Task, Values
 
 jax: Any = import_module("jax")
 jnp: Any = import_module("jax.numpy")

@@ -11,8 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from tcl.bench.arrays import Array
-from tcl.bench.task import Builder, PeerForm, Registry, Task, Values, as_tuple, values
+from tcl.bench.task import Array, Builder, PeerForm, Registry, Task, Values, as_tuple, values
 from tcl.tuner.measure.placement import aligned
 
 NARROW_FLOATS = ("float16", "bfloat16")

@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
-from tcl.bench.arrays import Array
 from tcl.bench.peers.library import NARROW_FLOATS, exact_blocks, largest_term
-from tcl.bench.task import Registry, Values
+from tcl.bench.task import Array, Registry, Values
 
 narrow = Registry()
 form = narrow.form

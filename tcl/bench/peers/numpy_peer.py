@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
-from tcl.bench.arrays import Array
 from tcl.bench.peers.library import PeerLibrary
 from tcl.bench.peers.numpy_narrow import narrow
-from tcl.bench.task import Registry, Values
+from tcl.bench.task import Array, Registry, Values
 
 forms = Registry()
 forms.include(narrow)
@@ -36,7 +35,7 @@ def make(threads: int) -> _Numpy:
     return _Numpy(forms, threads)
 
 
-def blocks(rows: int, row_bytes: int) -> list[slice]:
+def row_blocks(rows: int, row_bytes: int) -> list[slice]:
     """The rows, cut so that a block fits the cache."""
     step = max(1, _BLOCK // max(1, row_bytes))
     return [slice(i, min(rows, i + step)) for i in range(0, rows, step)]
@@ -44,7 +43,7 @@ def blocks(rows: int, row_bytes: int) -> list[slice]:
 
 def by_blocks(out: Array, compute: Callable[[slice, Array], object]) -> Callable[[], Array]:
     """Computes the rows of ``out`` block by block."""
-    cuts = blocks(out.shape[0], 4 * out.shape[1])
+    cuts = row_blocks(out.shape[0], 4 * out.shape[1])
 
     def run() -> Any:
         for cut in cuts:
@@ -304,18 +303,6 @@ def lut(x: Values) -> Callable[[], Any]:
     def run() -> Any:
         np.take(x.LUT1, x.I1, axis=0, out=found, mode="clip")
         return np.asarray(np.sum(found, axis=1, out=out))
-
-    return run
-
-
-@form("one_lut", name="by sample")
-def lut_by_sample(x: Values) -> Callable[[], Any]:
-    out = x.empty(x.sizes.B, x.sizes.D)
-
-    def run() -> Any:
-        for b, index in enumerate(x.I1):
-            np.add.reduce(x.LUT1[index], axis=0, out=out[b])
-        return out
 
     return run
 

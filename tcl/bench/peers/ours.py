@@ -10,9 +10,7 @@ from typing import Any
 
 import tcl
 from tcl.backends.program_backend import CpuBackend
-from tcl.bench.arrays import Array
-from tcl.bench.peers.names import DEFAULT_FORM, TUNED_FORM
-from tcl.bench.task import PeerForm, Task
+from tcl.bench.task import DEFAULT_FORM, TUNED_FORM, Array, PeerForm, Task
 from tcl.codegen.common.dtypes import numpy_dtype
 from tcl.codegen.options.options import MappingOptions
 from tcl.common.errors import OptionsError

@@ -15,7 +15,6 @@ from functools import partial
 from importlib import import_module
 from typing import Any
 
-from tcl.bench.arrays import Array
 from tcl.bench.peers.library import (
     IN_FLOAT32,
     NARROW_FLOATS,
@@ -25,7 +24,7 @@ from tcl.bench.peers.library import (
 )
 from tcl.bench.peers.torch_narrow import native
 from tcl.bench.peers.torch_peer import Torch
-from tcl.bench.task import Builder, PeerForm, Registry, Task, Values, as_tuple, values
+from tcl.bench.task import Array, Builder, PeerForm, Registry, Task, Values, as_tuple, values
 
 torch: Any = import_module("torch")
 F: Any = import_module("torch.nn.functional")

@@ -10,10 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from tcl.bench.arrays import Array
 from tcl.bench.peers.library import PeerLibrary
 from tcl.bench.peers.torch_narrow import narrow, native
-from tcl.bench.task import Registry, Values
+from tcl.bench.task import Array, Registry, Values
 
 # Imported by name, and untyped, so that type checks are the same with and without torch.
 torch: Any = import_module("torch")
@@ -211,29 +210,10 @@ def group_norm(x: Values) -> Callable[[], Any]:
     return lambda: F.group_norm(images, s.G, gamma, beta, 1e-5).view(x.I.shape)
 
 
-@form("group_normalization_single", name="native_group_norm.out")
-def group_norm_out(x: Values) -> Callable[[], Any]:
-    s = x.sizes
-    images = x.I.reshape(s.N, s.G * s.D, s.H, s.W)
-    gamma, beta = x.gamma.reshape(-1), x.beta.reshape(-1)
-    outs = {"out0": x.empty(*images.shape), "out1": x.empty(s.N, s.G), "out2": x.empty(s.N, s.G)}
-    native = torch.ops.aten.native_group_norm.out
-    args = (images, gamma, beta, s.N, s.G * s.D, s.H * s.W, s.G, 1e-5)
-    return lambda: native(*args, **outs)[0].view(x.I.shape)
-
-
 @form("layernorm")
 def layer_norm(x: Values) -> Callable[[], Any]:
     eps = float(x.eps)
     return lambda: F.layer_norm(x.I, (x.sizes.D,), x.gamma, x.beta, eps)
-
-
-@form("layernorm", name="native_layer_norm.out")
-def layer_norm_out(x: Values) -> Callable[[], Any]:
-    s, eps = x.sizes, float(x.eps)
-    outs = {"out0": x.empty(s.N, s.D), "out1": x.empty(s.N, 1), "out2": x.empty(s.N, 1)}
-    native = torch.ops.aten.native_layer_norm.out
-    return lambda: native(x.I, (s.D,), x.gamma, x.beta, eps, **outs)[0]
 
 
 @form("moments", name="mean, vector_norm")
@@ -275,12 +255,6 @@ def stencil(x: Values) -> Callable[[], Any]:
     mid, top, low = i[1:-1, 1:-1], i[:-2, 1:-1], i[2:, 1:-1]
     left, right = i[1:-1, :-2], i[1:-1, 2:]
     return lambda: torch.add(mid, top, out=out).add_(low).add_(left).add_(right).mul_(0.2)
-
-
-@form("stencil", name="conv2d")
-def stencil_conv(x: Values) -> Callable[[], Any]:
-    cross = torch.tensor([[0, 0.2, 0], [0.2, 0.2, 0.2], [0, 0.2, 0]])[None, None]
-    return lambda: F.conv2d(x.I[None, None], cross)[0, 0]
 
 
 @form("wavenet", name="conv1d")

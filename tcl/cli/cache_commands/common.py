@@ -6,51 +6,46 @@ import datetime
 import os
 import re
 import shlex
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import click
 
+from tcl.arrays.annotations import sizes_of
+from tcl.arrays.random_inputs import input_shape
+from tcl.backends.targets import target
 from tcl.cli.common import (
     check_varying,
     choose,
     entry_option,
     fail,
+    print_json,
     sizes_option,
     threads_option,
     varying_option,
     without_threads,
 )
-from tcl.cli.json_output import print_json
+from tcl.cli.kernels import Work
+from tcl.codegen.common.dtypes import numpy_dtype
+from tcl.codegen.cpu.thread_count import thread_count
 from tcl.common.errors import ArgumentError, CacheError
 from tcl.common.files import write_whole
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from tcl.cli.kernels import Work
-    from tcl.grammar.tree.checked import CheckedDef
-    from tcl.selection.best_options import Query
-    from tcl.tuner.cache.tuning_cache import ArrayLayout, CacheKey, Summary, TuningCache
+from tcl.executors.calls import contiguous
+from tcl.grammar.ranges.inference import infer
+from tcl.grammar.tree.checked import CheckedDef
+from tcl.selection.best_options import Query, defined
+from tcl.tuner.cache.file import check_sound
+from tcl.tuner.cache.fingerprint import relaxed_fields
+from tcl.tuner.cache.tuning_cache import ArrayLayout, CacheKey, Summary, TuningCache, default_path
 
 _F = TypeVar("_F", bound=Callable[..., Any])
-
-cache_option = click.option(
-    "--cache",
-    "path",
-    metavar="FILE",
-    type=click.Path(path_type=Path),
-    help="The tuning cache. Default: tuning.db in TCL_CACHE_DIR, else in your cache folder.",
-)
-"""Every command that reads or writes a cache takes it so."""
 
 
 def _relaxed(
     context: click.Context, parameter: click.Parameter, given: str | None
 ) -> frozenset[str]:
-    from tcl.tuner.cache.fingerprint import relaxed_fields
-
     try:
         return relaxed_fields(given, "--relax")
     except ArgumentError as error:
@@ -90,8 +85,6 @@ SHORT = 10
 def named_cache(path: Path | None) -> Path:
     """The cache file that was named, else the user's; ``ArgumentError`` if there is no place for
     one."""
-    from tcl.tuner.cache.tuning_cache import default_path
-
     try:
         return path or default_path()
     except CacheError as error:
@@ -100,8 +93,6 @@ def named_cache(path: Path | None) -> Path:
 
 def writable_cache(path: Path | None) -> TuningCache:
     """``named_cache``, for results; ``ArgumentError``, with what to do, if they cannot be saved."""
-    from tcl.tuner.cache.tuning_cache import TuningCache
-
     cache = TuningCache(named_cache(path))
     try:
         cache.check_writable()
@@ -117,10 +108,6 @@ def writable_cache(path: Path | None) -> TuningCache:
 def how_to_load(work: Work, query: Query, cache: Path | None, device: str) -> tuple[str, ...]:
     """What results are for, and what to type to use them: in Python, and on the command line.
     ``cache``: the file that they are in if it is not the user's own."""
-    from tcl.codegen.cpu.thread_count import thread_count
-    from tcl.selection.best_options import defined
-    from tcl.tuner.cache.tuning_cache import default_path
-
     name = work.checked.source.name
     file = shlex.quote(name)
     sizes = ",".join(f"{symbol}={size}" for symbol, size in work.sizes.items())
@@ -141,19 +128,19 @@ def how_to_load(work: Work, query: Query, cache: Path | None, device: str) -> tu
     )
 
 
-def existing(path: Path | None, *, as_json: bool = False) -> TuningCache | None:
-    """``needed``; None, and said so, if the cache is the user's own, and there is none yet: that
-    is no mistake, and a file that is named and not there is one (``MissingCacheError``).
+def existing(path: Path | None, *, as_json: bool = False) -> TuningCache:
+    """``needed``; if the cache is the user's own, and there is none yet, that is no mistake: the
+    command says so, and ends. A file that is named and not there is one (``MissingCacheError``).
     ``as_json``: it is said beside an empty list."""
-    if path is not None:
-        return needed(path)
     try:
-        return needed(None)
+        return needed(path)
     except MissingCacheError as error:
+        if path is not None:
+            raise
         click.echo(error, err=as_json)
         if as_json:
             print_json([])
-        return None
+        sys.exit(0)
 
 
 class MissingCacheError(ArgumentError):
@@ -163,9 +150,6 @@ class MissingCacheError(ArgumentError):
 def needed(path: Path | None) -> TuningCache:
     """The cache to look into; ``MissingCacheError`` if there is none yet, and ``CacheError`` for
     a file that is damaged or of a newer version: one that is only looked into stays where it is."""
-    from tcl.tuner.cache.file import check_sound
-    from tcl.tuner.cache.tuning_cache import TuningCache
-
     found = named_cache(path)
     if not os.path.exists(found):
         raise MissingCacheError(f"{found} does not exist: nothing was tuned yet")
@@ -183,11 +167,6 @@ def named_query(
 ) -> Query:
     """What is looked up for a def in a file on inputs of these sizes. ``varying``: names of sizes
     of whose classes it is to be. ``ArgumentError`` for a ``device`` that is not here."""
-    from tcl.arrays.annotations import sizes_of
-    from tcl.backends.targets import target
-    from tcl.codegen.cpu.thread_count import thread_count
-    from tcl.grammar.ranges.inference import infer
-
     if device != "cpu":
         without_threads(device, threads)
     where = target(device, thread_count(threads))
@@ -207,11 +186,6 @@ def layouts_of(
     checked: CheckedDef, sizes: Mapping[str, int]
 ) -> tuple[dict[str, tuple[int, ...]], tuple[ArrayLayout, ...]]:
     """The shapes of a def's inputs by name, and their layouts as ``tcl`` makes them."""
-    from tcl.arrays.random_inputs import input_shape
-    from tcl.codegen.common.dtypes import numpy_dtype
-    from tcl.executors.calls import contiguous
-    from tcl.tuner.cache.tuning_cache import ArrayLayout
-
     shapes = {t.name: input_shape(t, sizes) for t in checked.inputs}
     layouts = []
     for tensor in checked.inputs:

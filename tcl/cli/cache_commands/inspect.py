@@ -2,34 +2,46 @@
 
 from __future__ import annotations
 
+import datetime
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import click
 
 from tcl.arrays.annotations import parse_sizes
-from tcl.cli.cache_commands import shapes as cache_shapes
 from tcl.cli.cache_commands.common import (
     SHORT,
-    cache_option,
     existing,
     key_data,
     layouts_of,
     moment,
     plain,
+    write_text,
 )
-from tcl.cli.common import choose, reporting, was_given
-from tcl.cli.json_output import json_option, print_json
+from tcl.cli.cache_commands.show import shape_data, show_shape, wanted_shapes
+from tcl.cli.common import (
+    cache_option,
+    check_writable,
+    choose,
+    json_option,
+    print_json,
+    reporting,
+    was_given,
+)
+from tcl.cli.tables import plain_table, print_table, print_with_lines
 from tcl.common.errors import ArgumentError
+from tcl.common.extras import installing
 from tcl.common.number_format import duration, plural
 from tcl.grammar.tree.canonical import canonical_text
-
-if TYPE_CHECKING:
-    from tcl.tuner.cache.insight import Filter, KeyInsight
-    from tcl.tuner.cache.ranking import Record
-    from tcl.tuner.cache.tuning_cache import TuningCache
+from tcl.report.cache_analysis import FORMULA, ReportSection, draw, markdown, sections
+from tcl.selection.suggested_options import DEFAULT
+from tcl.tuner.cache.analysis import CacheAnalysis, analyse
+from tcl.tuner.cache.insight import Filter, KeyInsight, insights
+from tcl.tuner.cache.ranking import Record
+from tcl.tuner.cache.tuning_cache import TuningCache
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
@@ -69,9 +81,6 @@ def chosen_keys(
 ) -> tuple[KeyInsight, ...]:
     """What is known of the keys that the options name; ``ArgumentError`` if there are none, unless
     there are ``others`` to show than keys."""
-    from tcl.selection.suggested_options import DEFAULT
-    from tcl.tuner.cache.insight import Filter, insights
-
     wanted = _filter(**said)
     found = insights(cache, DEFAULT.to_json(), wanted)
     if not found and not others:
@@ -84,8 +93,6 @@ def chosen_keys(
 
 def _filter(file: Path | None, **said: Any) -> Filter:
     """What is looked for: with a file, a def by its text, and sizes by their names."""
-    from tcl.tuner.cache.insight import Filter
-
     wanted = Filter(**said)
     named = next((text for text in wanted.sizes if "=" in text), None)
     if file is None:
@@ -131,19 +138,17 @@ def inspect(best_only: bool, top_k: int, as_json: bool, path: Path | None, **sai
     if best_only and was_given("top_k"):
         raise click.UsageError("--best-only is --top-k 1; give one of them")
     cache = existing(path, as_json=as_json)
-    if cache is None:
-        return
-    shapes = cache_shapes.wanted(cache, said)
+    shapes = wanted_shapes(cache, said)
     found = chosen_keys(cache, said, others=bool(shapes))
     count = 1 if best_only else top_k
     if as_json:
         keys = [_data(each, count) for each in found]
-        print_json([*keys, *map(cache_shapes.data, shapes)])
+        print_json([*keys, *map(shape_data, shapes)])
         return
     for each in found:
         _print_key(each, count)
     for shape in shapes:
-        cache_shapes.show(shape, count)
+        show_shape(shape, count)
     records = sum(each.records for each in found)
     besides = f" and {plural(len(shapes), 'launch shape')}" if shapes else ""
     counted = f"{plural(len(found), 'key')}, {plural(records, 'result')}{besides}"
@@ -151,8 +156,6 @@ def inspect(best_only: bool, top_k: int, as_json: bool, path: Path | None, **sai
 
 
 def _print_key(each: KeyInsight, count: int) -> None:
-    from tcl.cli.tables import plain_table, print_with_lines
-
     key = each.key
     click.echo(f"{plain(each.entry)} {plain(key.sizes)}; key {key.digest[:SHORT]}")
     click.echo(plain(f"{key.backend}: {key.device}; code generator {key.codegen_version}"))
@@ -222,3 +225,100 @@ def _ranked_data(each: KeyInsight, ranked: Sequence[Record]) -> list[dict[str, o
         }
         for rank, record in enumerate(ranked, 1)
     ]
+
+
+_MOST = 6
+"""Rows of a table on the terminal for each def and device."""
+_PICTURES = (".png", ".svg", ".pdf")
+
+
+@click.command("analyze")
+@filter_options
+@click.option(
+    "--importance",
+    "important",
+    is_flag=True,
+    help="Also which knobs mattered, by a random forest: some seconds a def and device.",
+)
+@click.option("--out", metavar="FILE.md", help="Write all tables as Markdown; -: standard output.")
+@click.option(
+    "--picture",
+    type=click.Path(path_type=Path),
+    metavar="FILE.png",
+    help="Draw pools, margins and knobs (PNG, SVG or PDF); needs matplotlib.",
+)
+@cache_option
+@reporting
+def analyze(
+    important: bool, out: str | None, picture: Path | None, path: Path | None, **said: Any
+) -> None:
+    """What all results say together: how often presets and values of knobs win, by how much
+    winners win, and what fewer candidates would lose. With FILE, of its def alone.
+
+    By def and device, every mean twice: plain, and by time, where keys whose kernels take long
+    count more.
+    """
+    cache = existing(path)
+    if out is not None and out != "-":
+        check_writable(Path(out))
+    if picture is not None:
+        if picture.suffix not in _PICTURES:
+            raise ArgumentError(
+                f"--picture {picture}: the kind of a picture follows from its name's end, "
+                f"{', '.join(_PICTURES)}"
+            )
+        check_writable(picture)
+    found = chosen_keys(cache, said)
+    result = analyse(found)
+    if result is None:
+        raise ArgumentError(
+            f"{cache.path} has nothing to compare: no key that was asked for has two correct "
+            "candidates; tune something first"
+        )
+    records = sum(each.records for each in found)
+    facts = [f"{plural(len(found), 'key')}, {plural(records, 'result')}"]
+    if result.left_out:
+        facts.append(
+            f"{plural(result.left_out, 'key')} left out: fewer than two correct candidates"
+        )
+    versions = dict.fromkeys(each.key.codegen_version for each in found)
+    if len(versions) > 1:
+        listed = ", ".join(versions)
+        facts.append(f"of several versions of the code generator ({listed}): --codegen takes one")
+    title = f"Tuning cache {cache.path}"
+    if out != "-":
+        for line in (title, *facts, FORMULA):
+            click.echo(plain(line))
+        for section in sections(result, important=important):
+            _print_section(section)
+    if out is not None:
+        today = datetime.date.today().isoformat()
+        tables = sections(result, values=True, important=important)
+        write_text(out, markdown(tables, title, (*facts, f"made on {today}")))
+        click.echo(f"written: {out}", err=out == "-")
+    if picture is not None:
+        _draw(result, title, picture, quiet=out == "-")
+
+
+def _print_section(section: ReportSection) -> None:
+    click.echo(f"\n{section.title}")
+    if section.note:
+        click.echo(section.note)
+    table, shown = plain_table(*section.headings, overflow="fold"), Counter[tuple[str, ...]]()
+    for row in section.rows:
+        shown[row[:2]] += 1
+        if shown[row[:2]] <= _MOST:
+            table.add_row(*map(plain, row))
+    print_table(table)
+    if more := sum(max(0, count - _MOST) for count in shown.values()):
+        click.echo(f"and {plural(more, 'more row')}; --out FILE.md has them all")
+
+
+def _draw(result: CacheAnalysis, title: str, picture: Path, *, quiet: bool) -> None:
+    try:
+        draw(result, title, picture)
+    except ImportError:
+        raise ArgumentError(
+            f"no picture: matplotlib is not installed; {installing('bench')}"
+        ) from None
+    click.echo(f"written: {picture}", err=quiet)

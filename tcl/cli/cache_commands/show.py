@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
+from tcl.block_tuning.result import BlockTuningResult
 from tcl.cli.cache_commands.common import (
     SHORT,
-    cache_option,
     existing,
     is_digits,
     key_options,
@@ -22,14 +24,120 @@ from tcl.cli.cache_commands.common import (
     plain,
     relax_option,
 )
-from tcl.cli.common import fail, file_argument, reporting, was_given
+from tcl.cli.common import cache_option, fail, file_argument, reporting, was_given
+from tcl.cli.tables import plain_table, print_table, print_with_lines
 from tcl.common.number_format import duration, plural
+from tcl.progress.state import FINALS, FIRST
+from tcl.selection.best_options import Query, stand_in
+from tcl.selection.near_sizes import AdoptedOptions, judged
+from tcl.selection.tune_modes import tune_modes
+from tcl.tuner.cache import block_results
+from tcl.tuner.cache.block_results import StoredShape
+from tcl.tuner.cache.fingerprint import FIELDS
+from tcl.tuner.cache.nearby import explain, nearby
+from tcl.tuner.cache.tuning_cache import Record, Summary, TuningCache
+from tcl.tuner.measure.placement import shown
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
 
-    from tcl.selection.best_options import Query
-    from tcl.tuner.cache.tuning_cache import Record, Summary, TuningCache
+def list_shapes(cache: TuningCache) -> int:
+    """List all of a cache, device by device; how many there are."""
+    kept = block_results.stored_shapes(cache)
+    for device, found in itertools.groupby(kept, lambda each: each.device):
+        click.echo(plain(f"launch shapes: {device}"))
+        table = plain_table("kernel", "global size", "block", ">best", ">measured", "last")
+        for each in found:
+            result = _tuning_result(each)
+            best = ("?", "?", "?")
+            if result is not None:
+                measured = sum(timing.time_us is not None for timing in result.timings)
+                best = (str(result.candidate), duration(result.runtime_us * 1e-6), str(measured))
+            table.add_row(
+                plain(each.kernel), _global_size(each), *map(plain, best), moment(each.when)
+            )
+        print_table(table)
+    return len(kept)
+
+
+def _tuning_result(each: StoredShape) -> BlockTuningResult | None:
+    """None for what is measured again when it is asked for."""
+    try:
+        return BlockTuningResult.from_json(each.result)
+    except ValueError:
+        return None
+
+
+def _global_size(each: StoredShape) -> str:
+    return " x ".join(map(str, each.global_size))
+
+
+def wanted_shapes(cache: TuningCache, said: Mapping[str, Any]) -> list[StoredShape]:
+    """Those that have all that the options of ``tcl cache inspect`` say: a kernel has a name, a
+    global size and a device, but no file, no namespace, and no version of the code generator."""
+    if any(said[name] is not None for name in ("file", "backend", "version")):
+        return []
+    entry, device = said["entry"], said["device"] or ""
+    return [
+        each
+        for each in block_results.stored_shapes(cache)
+        if entry in (None, each.kernel)
+        and device.casefold() in each.device.casefold()
+        and all("".join(s.split()) in "".join(_global_size(each).split()) for s in said["sizes"])
+    ]
+
+
+def show_shape(each: StoredShape, count: int) -> None:
+    """The best ``count`` candidates of a kernel."""
+    click.echo(f"launch shape of {plain(each.kernel)} on {_global_size(each)}; {moment(each.when)}")
+    click.echo(plain(each.device))
+    result = _tuning_result(each)
+    if result is None:
+        click.echo("it cannot be read, and is measured again when it is asked for\n")
+        return
+    verdicts = Counter(timing.verdict.value for timing in result.timings)
+    counts = ", ".join(f"{n} {verdict}" for verdict, n in verdicts.most_common())
+    bound = "; launch-bound: nothing else was tried" * result.launch_bound
+    click.echo(f"{plural(len(result.timings), 'candidate')}: {counts}{bound}")
+    for note in result.notes:
+        click.echo(plain(note))
+    table = plain_table(">", ">time", ">longer", "block", no_wrap=True)
+    timed = [timing for timing in result.timings if timing.time_us is not None]
+    for rank, timing in enumerate(timed[:count], 1):
+        seconds = (timing.time_us or 0.0) * 1e-6
+        longer = seconds / (result.runtime_us * 1e-6) - 1 if result.runtime_us else 0.0
+        table.add_row(
+            str(rank), duration(seconds), f"{100 * longer:+.1f} %", plain(str(timing.candidate))
+        )
+    print_table(table)
+    click.echo()
+
+
+def shape_data(each: StoredShape) -> dict[str, Any]:
+    """All that is known of a kernel, times in seconds, as JSON has it."""
+    result = _tuning_result(each)
+    return {
+        "kernel": each.kernel,
+        "global_size": each.global_size,
+        "device": each.device,
+        "when": each.when,
+        "block": None if result is None else result.block,
+        "defines": None if result is None else result.defines,
+        "grid": None if result is None else result.grid,
+        "launch_bound": None if result is None else result.launch_bound,
+        "candidates": [] if result is None else _candidate_data(result),
+    }
+
+
+def _candidate_data(result: BlockTuningResult) -> Sequence[dict[str, Any]]:
+    return [
+        {
+            "block": timing.block,
+            "defines": timing.defines,
+            "verdict": timing.verdict.value,
+            "seconds": None if timing.time_us is None else timing.time_us * 1e-6,
+            "message": timing.message,
+        }
+        for timing in result.timings
+    ]
 
 
 @click.command("show")
@@ -81,8 +189,6 @@ def show(what: str, top: int, path: Path | None, **named: Any) -> None:
 
 def _table(records: tuple[Record, ...]) -> None:
     """Those of the finals, then the others; each with its options on a line of its own."""
-    from tcl.progress.words import FINALS, FIRST
-
     ranks = {id(record): str(rank) for rank, record in enumerate(records, start=1)}
     timed = [r for r in records if r.time is not None]
     final = [r for r in timed if r.place is not None]
@@ -95,9 +201,6 @@ def _table(records: tuple[Record, ...]) -> None:
 
 
 def _group(records: Sequence[Record], ranks: Mapping[int, str]) -> None:
-    from tcl.cli.tables import plain_table, print_with_lines
-    from tcl.tuner.measure.placement import shown
-
     places = list(dict.fromkeys(name for r in records for name in r.outcome.placements))
     placed = [f">{plain(shown(name))}" for name in places]
     headings = (">", ">time", ">as long", *placed, ">samples", ">when", "run")
@@ -127,9 +230,6 @@ def best(relax: frozenset[str], path: Path | None, **named: Any) -> None:
     They are what --options takes. Where they come from is said on standard error: the key, the
     time, the search; and what differs, if it is another device's result that --relax let through.
     """
-    from tcl.selection.best_options import stand_in
-    from tcl.tuner.cache.nearby import nearby
-
     key, name = named_key(**named)
     cache = needed(path)
     used, record = key, cache.best(key)
@@ -163,14 +263,9 @@ def why(path: Path | None, **named: Any) -> None:
     fields. Those can be passed over: tcl run, tcl cache best --relax FIELD,... Of other sizes it
     says whether their options are used here, and why not.
     """
-    from tcl.tuner.cache.fingerprint import FIELDS
-    from tcl.tuner.cache.nearby import explain
-
     query = named_query(**named)
     key, name = query.key, query.name
     cache = existing(path)
-    if cache is None:
-        return
     answer = explain(cache, key, name)
     if answer.exact is not None and answer.exact.best is not None:
         click.echo(f"{name} {key.sizes} was tuned: {_summary_text(answer.exact)}")
@@ -202,12 +297,9 @@ def why(path: Path | None, **named: Any) -> None:
 
 def _say_of_near_sizes(cache: TuningCache, query: Query) -> None:
     """Which of the options for other sizes the user's cache gives these, and why not the others."""
-    from tcl.selection.near_sizes import Adopted, judged
-    from tcl.selection.tune_modes import tune_modes
-
     if tune_modes(None, (query.name,)).mode_of(query.name).name == "predict":
         for each in judged(cache, query):
-            used = "are used" if isinstance(each, Adopted) else "are not used"
+            used = "are used" if isinstance(each, AdoptedOptions) else "are not used"
             click.echo(f"options for {plain(each.key.sizes)} {used}: {each.reason}")
 
 

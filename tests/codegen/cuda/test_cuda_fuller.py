@@ -8,8 +8,7 @@ import pytest
 
 from tcl.codegen.cuda.emit.module import CudaModule, Launch
 from tcl.codegen.cuda.run import compile as compiler
-from tcl.codegen.cuda.run.compile import compile_cubin, fuller
-from tcl.codegen.cuda.run.occupancy import Resources
+from tcl.codegen.cuda.run.compile import Resources, compile_cubin, fuller
 from tcl.codegen.devices.gpu import H200, GpuProfile
 
 KERNEL = 'extern "C" __global__ void __launch_bounds__({})\n{}(float *C)\n{{\n}}\n'

@@ -15,8 +15,7 @@ from places import ROOT
 from tcl.codegen.common.envelope import seal
 from tcl.codegen.cpu.object_code.kernel_code import KernelCode
 from tcl.codegen.cuda.run import compile as kept
-from tcl.codegen.cuda.run.compile import OPTIONS, Cubin
-from tcl.codegen.cuda.run.occupancy import Resources
+from tcl.codegen.cuda.run.compile import OPTIONS, Cubin, Resources
 from tcl.codegen.devices.gpu import A100, H100, H200
 from tcl.common import warn
 

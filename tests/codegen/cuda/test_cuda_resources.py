@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tcl.codegen.cuda.emit.module import Launch
-from tcl.codegen.cuda.run.occupancy import Resources, occupancy, read_resources
+from tcl.codegen.cuda.run.compile import Resources, occupancy, read_resources
 from tcl.codegen.devices.gpu import A100, H200, PROFILES, T4, GpuProfile
 from tcl.codegen.devices.occupancy import Occupancy
 

@@ -11,7 +11,7 @@ import pytest
 from cpu_kernels import Array
 from value_cases import Key, all_cases, check_outputs
 
-from tcl.codegen.cuda.cpp import functions
+from tcl.codegen.cuda.cpp import arith
 from tcl.codegen.cuda.emit import values
 from tcl.codegen.cuda.prelude.prelude import HELPERS
 from tcl.grammar.syntax.types import FLOAT32, FLOAT64
@@ -56,7 +56,7 @@ def compiled(source: str, option: str) -> Any:
 @pytest.mark.parametrize("architecture", ["sm_75", "sm_90"])
 def test_every_helper_compiles_for_gpus(architecture: str) -> None:
     few = ("int32", "uint16", "uint64", "float32")
-    own = functions.OWN.keys() | functions.OWN_DOUBLE.keys()
+    own = arith.OWN.keys() | arith.OWN_DOUBLE.keys()
     cases = [
         case
         for (kind, *rest), case in all_cases().items()

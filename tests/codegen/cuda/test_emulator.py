@@ -12,7 +12,7 @@ import emulator_kernels as k
 import numpy as np
 import pytest
 
-from tcl.codegen.cuda.cpp.functions import OWN
+from tcl.codegen.cuda.cpp.arith import OWN
 from tcl.codegen.cuda.emit.module import CudaModule, Launch
 from tcl.codegen.cuda.emulator import (
     ORDERS,

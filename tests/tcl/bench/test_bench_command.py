@@ -13,10 +13,10 @@ from click.testing import CliRunner
 from click.testing import Result as Ended
 
 from tcl.bench.ceilings import Ceilings
-from tcl.bench.peers.names import DEFAULT, TUNED
 from tcl.bench.report import Report
-from tcl.bench.result import Entry, Result
 from tcl.bench.run import BenchSettings
+from tcl.bench.summary import Entry, Result
+from tcl.bench.task import DEFAULT, TUNED
 from tcl.cli import main
 from tcl.tuner.cache.tuning_cache import TuningCache
 
@@ -57,7 +57,7 @@ def measured(monkeypatch: pytest.MonkeyPatch) -> list[BenchSettings]:
         asked.append(settings)
         return WHOLE
 
-    monkeypatch.setattr("tcl.bench.run.run", run)
+    monkeypatch.setattr("tcl.cli.bench.run", run)
     return asked
 
 
@@ -110,12 +110,12 @@ def test_the_table_has_every_placement_and_number_of_threads(measured: list[Benc
 
 def test_wrong_results_of_ours_fail(monkeypatch: pytest.MonkeyPatch) -> None:
     found = report(result("a", error="output C differs"))
-    monkeypatch.setattr("tcl.bench.run.run", lambda *given, **more: found)
+    monkeypatch.setattr("tcl.cli.bench.run", lambda *given, **more: found)
     done = bench()
     assert done.exit_code == 1
     assert "some of our results are missing or wrong" in done.stderr
     nothing = report()
-    monkeypatch.setattr("tcl.bench.run.run", lambda *given, **more: nothing)
+    monkeypatch.setattr("tcl.cli.bench.run", lambda *given, **more: nothing)
     done = bench()
     assert done.exit_code == 1
     assert done.stderr.endswith("nothing was measured: too little memory\n")
@@ -131,7 +131,7 @@ def test_an_interrupted_run_keeps_what_it_has(
         more["finished"](early)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("tcl.bench.run.run", run)
+    monkeypatch.setattr("tcl.cli.bench.run", run)
     for more in ((), ("--resume",)):
         done = bench("--rows", "softmax,layernorm", "--threads", "1,2", "--out", tmp_path, *more)
         assert done.exit_code == 130
@@ -139,7 +139,7 @@ def test_an_interrupted_run_keeps_what_it_has(
         assert "3.00 ms" in done.stdout
         kept = Report.from_json(json.loads((tmp_path / "bench.json").read_text()))
         assert kept.results == early.results
-    monkeypatch.setattr("tcl.bench.run.run", interrupted)
+    monkeypatch.setattr("tcl.cli.bench.run", interrupted)
     assert bench().exit_code == 130
 
 

@@ -25,16 +25,24 @@ if str(ROOT) not in sys.path:
 
 from gpu_fakes import Recorder, fake_cupy, fake_nvml, fake_torch
 
-from benchmarks.gpu.budget import Budget
-from benchmarks.gpu.clock import DeviceForm, HostClock, Run, Sample, Timed, schedule
-from benchmarks.gpu.cuda_clocks import CupyClock, Nvml, TorchClock
-from benchmarks.gpu.describe import describe_host, missing, select_device
-from benchmarks.gpu.entry import GpuEntry
+from benchmarks.gpu.clock import (
+    CupyClock,
+    DeviceForm,
+    HostClock,
+    Nvml,
+    Run,
+    Sample,
+    Timed,
+    TorchClock,
+    schedule,
+)
+from benchmarks.gpu.command import describe_host, missing, select_device
 from benchmarks.gpu.peers import cupy_peer, ours
 from benchmarks.gpu.report import (
     EITHER,
     THREADS,
     Bar,
+    GpuEntry,
     GpuReport,
     Measured,
     bars,
@@ -43,16 +51,15 @@ from benchmarks.gpu.report import (
     own_bar,
 )
 from benchmarks.gpu.rows import GPU_ROWS, asked, gpu_rows, in_suite, rehearsed, streams
-from benchmarks.gpu.run import OWN, PEERS, GpuLanes, Settings, options_for, run
+from benchmarks.gpu.run import OWN, PEERS, Budget, GpuLanes, Settings, options_for, run
 from benchmarks.gpu.table import lines
 from tcl.backends.targets import target
-from tcl.bench.arrays import load, save
 from tcl.bench.contender import Contender, Spec
-from tcl.bench.expected import ExpectedResults, prepare
-from tcl.bench.peers.names import DEFAULT, TUNED
-from tcl.bench.result import Result
+from tcl.bench.lanes import ExpectedResults, prepare
 from tcl.bench.rows import SUITE, Row
 from tcl.bench.run import as_result
+from tcl.bench.summary import Result
+from tcl.bench.task import DEFAULT, TUNED
 from tcl.codegen.options.options import MappingOptions
 from tcl.common.errors import ArgumentError
 from tcl.tuner.config import TunerConfig
@@ -178,7 +185,7 @@ def device_clock(
         "cupy": fake_cupy(device),
         "pynvml": fake_nvml(now=1500),
     }
-    monkeypatch.setattr("benchmarks.gpu.cuda_clocks.import_module", fakes.__getitem__)
+    monkeypatch.setattr("benchmarks.gpu.clock.import_module", fakes.__getitem__)
     made = TorchClock if kind == "torch" else CupyClock
     return made(60 << 20, "0000:01:00.0"), device
 
@@ -218,7 +225,7 @@ def test_what_cannot_be_captured_is_launched(
 
 
 def test_clock_rates_are_optional(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("benchmarks.gpu.cuda_clocks.import_module", {}.__getitem__)
+    monkeypatch.setattr("benchmarks.gpu.clock.import_module", {}.__getitem__)
     assert Nvml("0000:01:00.0").mhz() is None
 
 
@@ -245,10 +252,10 @@ def test_rows_that_stream_are_large() -> None:
     assert "softmax 4096x1024" not in names
 
 
-def lenient(found: ExpectedResults, folder: Path) -> ExpectedResults:
+def lenient(found: ExpectedResults) -> ExpectedResults:
     """What is asked of peers."""
     lanes = GpuLanes((), 0, Budget(None), None, print)
-    return lanes.wanted(Contender(PEERS[0], 1, (), folder), found)
+    return lanes.wanted(Contender(PEERS[0], 1, ()), found)
 
 
 def named(name: str) -> Row:
@@ -256,43 +263,40 @@ def named(name: str) -> Row:
 
 
 @pytest.mark.parametrize("type_", ["float32", "float16", "bfloat16"])
-def test_inputs_travel_in_files(type_: str, tmp_path: Path) -> None:
+def test_results_are_compared_with_the_reference(type_: str) -> None:
     if type_ == "bfloat16":
         pytest.importorskip("ml_dtypes")
     row = next(r for r in GPU_ROWS if r.entry == "matmul" and r.type == type_)
-    ready = prepare(rehearsed(row), tmp_path, 3)
-    a, b = (load(ready.folder, f"input-{name}") for name in ready.task.inputs)
+    ready = prepare(rehearsed(row), 3)
+    a, b = ready.inputs.values()
     assert a.dtype.name == type_
     product = a.astype(np.float64) @ b.astype(np.float64)
     step = 2.0 ** {"float32": -23, "float16": -10, "bfloat16": -7}[type_]
     off = (100 if type_ == "float32" else 30) * step * np.sqrt(np.square(product).mean())
     for wrong, right in ((0.0, True), (off, False)):
-        save(tmp_path, "result-0", (product + wrong).astype(np.float32))
-        assert (ready.expected.why_wrong(tmp_path) is None) == right
-        save(tmp_path, "result-0", (product + wrong).astype(np.float32))
-        assert lenient(ready.expected, tmp_path).why_wrong(tmp_path) is None
-    save(tmp_path, "result-0", (product + 100 * off).astype(np.float32))
-    assert lenient(ready.expected, tmp_path).why_wrong(tmp_path) is not None
+        found = [(product + wrong).astype(np.float32)]
+        assert (ready.expected.why_wrong(found) is None) == right
+        assert lenient(ready.expected).why_wrong(found) is None
+    found = [(product + 100 * off).astype(np.float32)]
+    assert lenient(ready.expected).why_wrong(found) is not None
 
 
-def test_tf32_is_found_out_in_peers(tmp_path: Path) -> None:
+def test_tf32_is_found_out_in_peers() -> None:
     """Operands of 10 bits after the point, as tensor cores take them."""
     for row in (named("matmul 1024"), named("matmul 4096"), named("grouped conv C32@7")):
         row = replace(row, sizes=row.sizes.replace("M=4096,N=4096", "M=64,N=64"))
-        ready = prepare(row, tmp_path, 0)
-        a, b = (load(ready.folder, f"input-{n}") for n in ready.task.inputs[:2])
+        ready = prepare(row, 0)
         a, b = (
             ((x.view(np.uint32) + 0x1000) & 0xFFFFE000).view(np.float32).astype(np.float64)
-            for x in (a, b)
+            for x in [*ready.inputs.values()][:2]
         )
         if row.entry == "matmul":
             found = a @ b
         else:
             windows = np.lib.stride_tricks.sliding_window_view(a, (3, 3), axis=(-2, -1))
             found = np.einsum("ngchwij,gfcij->ngfhw", windows, b, optimize=True)
-            found += load(ready.folder, "input-B")[:, :, None, None]
-        save(tmp_path, "result-0", found.astype(np.float32))
-        assert "differs" in (lenient(ready.expected, tmp_path).why_wrong(tmp_path) or "")
+            found += ready.inputs["B"][:, :, None, None]
+        assert "differs" in (lenient(ready.expected).why_wrong([found.astype(np.float32)]) or "")
 
 
 # Reports.
@@ -644,9 +648,9 @@ def test_options_come_from_a_search_and_from_the_cache(
 ) -> None:
     """For the GPU, which here is an emulated one."""
     small = TunerConfig(generations=1, population=2, threads=1, seed=0)
-    monkeypatch.setattr("tcl.bench.tuning.TunerConfig", lambda **settings: small)
+    monkeypatch.setattr("tcl.bench.run.TunerConfig", lambda **settings: small)
     emulated = target("cuda-emulated", 1)
-    for module in ("tcl.tuning", "tcl.bench.tuning"):
+    for module in ("tcl.tuning", "tcl.bench.run"):
         monkeypatch.setattr(f"{module}.target", lambda device, threads: emulated)
     row = rehearsed(gpu_rows("row sum*", quick=True)[0])
     cache = tmp_path / "c.db"

@@ -9,13 +9,21 @@ from typing import Any
 
 import pytest
 
-from tcl.bench.bars import bars
 from tcl.bench.ceilings import Ceilings
-from tcl.bench.peers.names import DEFAULT, TUNED
-from tcl.bench.report import Report
-from tcl.bench.result import Entry, Result
+from tcl.bench.report import Report, bars
 from tcl.bench.rows import TYPED
-from tcl.bench.summary import Spread, geometric_mean, lines, mean, ratio, shift, summarise
+from tcl.bench.summary import (
+    Entry,
+    Result,
+    Spread,
+    geometric_mean,
+    lines,
+    mean,
+    ratio,
+    shift,
+    summarise,
+)
+from tcl.bench.task import DEFAULT, TUNED
 from tcl.common.errors import ArgumentError
 
 # Reports.

@@ -18,11 +18,10 @@ from tcl.bench import contender
 from tcl.bench.ceilings import Meter
 from tcl.bench.contender import PEERS, Contender, ContenderError, Spec
 from tcl.bench.peers import numpy_peer
-from tcl.bench.peers.names import DEFAULT, OURS, TUNED
 from tcl.bench.report import Report
 from tcl.bench.rows import ROWS, Row
-from tcl.bench.run import BenchSettings, run
-from tcl.bench.tuning import tune
+from tcl.bench.run import BenchSettings, run, tune
+from tcl.bench.task import DEFAULT, OURS, TUNED
 from tcl.common.errors import ArgumentError
 from tcl.tuner.config import TunerConfig
 
@@ -104,9 +103,9 @@ def shared(folder: Path) -> Shared:
     peers = (*peers, Spec("missing", "nowhere", "no_such_package"))
     cache, seen = folder / "tuned.db", list[Report]()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("tcl.bench.tuning._GENERATIONS", 1)
+        patch.setattr("tcl.bench.run._GENERATIONS", 1)
         config = partial(TunerConfig, population=4, elites=1)
-        patch.setattr("tcl.bench.tuning.TunerConfig", config)
+        patch.setattr("tcl.bench.run.TunerConfig", config)
         in_threads(patch)
         assert tune([tiny()], 120, cache, 0, lambda text: None) == {}
     settings = replace(QUICK, placements=("aligned", "numpy"))
@@ -206,10 +205,11 @@ def test_a_peer_that_dies_is_started_again(folder: Path) -> None:
 def test_a_process_that_hangs_is_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(tmp_path))
     (spec,) = fakes(tmp_path, "right")
-    one = Contender(spec, 1, (), tmp_path)
+    one = Contender(spec, 1, ())
     one.start()
     with pytest.raises(ContenderError, match="there is no request 'dance'"):
         one.request(10, do="dance")
+    assert one._process.pid is not None
     os.kill(one._process.pid, signal.SIGSTOP)
     with pytest.raises(ContenderError, match="no answer in 0 s"):
         one.request(0.1, do="hello")

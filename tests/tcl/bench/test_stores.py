@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from nests import sized
 
-from tcl.bench.stores import measure_stores
+from tcl.bench.ceilings import measure_stores
 from tcl.codegen.devices import known_cpus
 from tcl.codegen.devices.cpu import forget_host, host_cpu
 from tcl.codegen.devices.cpu_profile import CpuProfile

@@ -17,8 +17,7 @@ from tcl.codegen.options.options import MappingOptions
 from tcl.grammar.check.definitions import check
 from tcl.grammar.sizes.size_classes import SizeClass
 from tcl.grammar.tree.canonical import canonical_text
-from tcl.report.cache_analysis import BOUND, FORMULA
-from tcl.report.cache_picture import draw
+from tcl.report.cache_analysis import BOUND, FORMULA, draw
 from tcl.tuner.cache import block_results
 from tcl.tuner.cache.analysis import analyse
 from tcl.tuner.cache.block_results import BlockKey

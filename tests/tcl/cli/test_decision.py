@@ -21,9 +21,8 @@ from tcl.cli.progress_json import JsonProgress
 from tcl.common.number_format import duration, ratio_text
 from tcl.progress.console import Console
 from tcl.progress.panel import Progress
-from tcl.progress.words import BESIDE, FIRST
+from tcl.progress.state import BESIDE, FIRST, SearchState
 from tcl.report.data import collect
-from tcl.report.log import SearchLog
 from tcl.report.page import render
 from tcl.tuner.cache.tuning_cache import TuningCache
 from tcl.tuner.run import events
@@ -136,7 +135,7 @@ def test_closing_table(case: tuple[list[Event], str]) -> None:
     found, _ = case
     decision = decision_of(found)
     to = console(terminal=False)
-    to.print(tuned._table("mm", decision))
+    to.print(tuned._decision_table("mm", decision))
     text = written(to)
     times, ratios = figures(found)
     assert set(TIME.findall(text)) <= times
@@ -182,7 +181,7 @@ class Blocks(HTMLParser):
 
 def test_report(case: tuple[list[Event], str]) -> None:
     found, verdict = case
-    log = take(SearchLog(), iter(found))
+    log = take(SearchState(), iter(found))
     page = collect(MM, CHECKED, INPUTS, CpuTarget(1), log, title="mm", beside={"NumPy": 1.5})
     blocks = Blocks()
     blocks.feed(render(page))

@@ -20,12 +20,12 @@ from places import ROOT
 from tcl.bench.ceilings import Ceilings
 from tcl.bench.roofline import measure_ceilings
 from tcl.cli.grid_file import GridError, read_grid
-from tcl.cli.grid_plan import GridPlan, make_plan
+from tcl.cli.grid_plan import PlannedPoint, make_plan
+from tcl.tuner.cache.insight import pace
 from tcl.tuner.cache.ranking import Record
 from tcl.tuner.cache.tuning_cache import TuningCache
 from tcl.tuner.config import TunerConfig
 from tcl.tuner.measure.verdict import Outcome, Verdict
-from tcl.tuner.run.cost_estimate import pace
 from tcl.tuning import Tuner
 
 DEFS = f"""# sizes small: M=8, N=8, K=8
@@ -160,7 +160,7 @@ def test_the_docs_have_a_grid(tmp_path: Path) -> None:
 # The plan.
 
 
-def planned(path: Path, cache: Path, **given: Any) -> GridPlan:
+def planned(path: Path, cache: Path, **given: Any) -> tuple[list[PlannedPoint], list[str]]:
     return make_plan(read_grid(path), given, str(path.parent), TuningCache(cache))
 
 
@@ -194,34 +194,34 @@ def test_plan(make: Make, tmp_path: Path) -> None:
     (tmp_path / "start.json").write_text('{"preset": "naive"}')
     table = f"{SCALED}sizes = {{ N = [100, 200, 100] }}\noptions = 'start.json'\n"
     impossible = f"{CONV}sizes = {{ N = 3, K = 5 }}\n{SCALED}sizes = {{ N = 2000000000000 }}\n"
-    plan = planned(make(f"{QUICK}{table}{impossible}"), tmp_path / "t.db", generations=3)
-    assert [p.about.sizes["N"] for p in plan.points] == [100, 200, 3, 2000000000000]
-    assert plan.notes == (
-        f"{tmp_path}/grid.toml: [[tune]] 1: scaled N=100 is point 1 again; it is tuned once",
-    )
-    first = plan.points[0]
+    points, notes = planned(make(f"{QUICK}{table}{impossible}"), tmp_path / "t.db", generations=3)
+    assert [p.about.sizes["N"] for p in points] == [100, 200, 3, 2000000000000]
+    assert notes == [
+        f"{tmp_path}/grid.toml: [[tune]] 1: scaled N=100 is point 1 again; it is tuned once"
+    ]
+    first = points[0]
     count, seconds = first.ahead(resume=False)
     assert count == 3 + 4 + 2 + 2  # starts, a population, children of two generations
     assert seconds > 0
-    assert not first.cost.by_experience
-    assert "has no value for these sizes" in plan.points[2].problem
-    assert "B of memory, the machine has" in plan.points[3].problem
+    assert not first.by_experience
+    assert "has no value for these sizes" in points[2].problem
+    assert "B of memory, the machine has" in points[3].problem
     assert not (tmp_path / "t.db").exists()
 
 
 def test_classes_of_sizes(make: Make, tmp_path: Path) -> None:
     table = f"{SCALED}sizes = {{ N = [100, 200, 300] }}\nvarying = ['N']\n"
-    plan = planned(make(f"{QUICK}{table}"), tmp_path / "t.db")
-    assert [p.key.sizes for p in plan.points if p.key] == ["float32[16..255]", "float32[256..4095]"]
-    assert plan.points[0].title == "scaled N=100 varying N (1 thread)"
+    points, notes = planned(make(f"{QUICK}{table}"), tmp_path / "t.db")
+    assert [p.key.sizes for p in points if p.key] == ["float32[16..255]", "float32[256..4095]"]
+    assert points[0].title == "scaled N=100 varying N (1 thread)"
     again = "scaled N=200 varying N is point 1 again; it is tuned once"
-    assert plan.notes == (f"{tmp_path}/grid.toml: [[tune]] 1: {again}",)
+    assert notes == [f"{tmp_path}/grid.toml: [[tune]] 1: {again}"]
 
 
 def test_time_is_estimated_from_what_was_measured(make: Make, tmp_path: Path) -> None:
     cache = TuningCache(tmp_path / "t.db")
     path = make(f"{QUICK}{SCALED}sizes = {{ N = [100, 200] }}\n")
-    key = planned(path, cache.path).points[0].key
+    key = planned(path, cache.path)[0][0].key
     assert key is not None
 
     def add(first: float, count: int, step: float) -> None:
@@ -234,10 +234,10 @@ def test_time_is_estimated_from_what_was_measured(make: Make, tmp_path: Path) ->
     assert pace(cache, key) is None  # too few
     add(5000.0, 7, 3.0)  # after a break, which does not count
     assert pace(cache, key) == pytest.approx(3.0)
-    first, second = planned(path, cache.path).points
-    assert first.cost.by_experience and second.cost.by_experience
-    rule = planned(path, tmp_path / "none.db").points[0]
-    limited = planned(path, cache.path, time_limit=2.0).points[0]
+    first, second = planned(path, cache.path)[0]
+    assert first.by_experience and second.by_experience
+    rule = planned(path, tmp_path / "none.db")[0][0]
+    limited = planned(path, cache.path, time_limit=2.0)[0][0]
     one, two, ruled, least = (p.ahead(resume=False)[1] for p in (first, second, rule, limited))
     assert one - ruled == pytest.approx(6 * (3.0 - 0.3), abs=0.1)
     assert two == pytest.approx(one, abs=0.1)
@@ -346,7 +346,7 @@ def test_another_search_does_not_count(make: Make, tmp_path: Path) -> None:
     config = TunerConfig(generations=1, population=4, threads=1, seed=1)
 
     def standing(**given: Any) -> tuple[bool, bool]:
-        found = planned(path, cache, **given).points[0].standing
+        found = planned(path, cache, **given)[0][0]
         return found.done, found.last is not None
 
     tuner.tune("scaled", [A], None, config, fixed={"s0.lanes": 4})

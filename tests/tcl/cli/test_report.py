@@ -21,11 +21,10 @@ from tcl.bench.ceilings import Ceilings
 from tcl.bench.roofline import Roofline
 from tcl.codegen.loopir.cost import Cost
 from tcl.common.files import write_whole
-from tcl.html.axes import Axis, of_times
-from tcl.html.charts import HALF, ChartDot, Ticks, times_chart
+from tcl.html.charts import HALF, Axis, ChartDot, Ticks, of_times, times_chart
 from tcl.html.markup import Markup, join, tag
+from tcl.progress.state import SearchState
 from tcl.report.data import Page, collect
-from tcl.report.log import SearchLog
 from tcl.report.page import render, write_page
 from tcl.report.search import KNOBS, point_kind
 from tcl.tuner.cache.ranking import ranked
@@ -59,7 +58,7 @@ class Reader(HTMLParser):
 
 
 def page_of(found: Iterator[Event], **more: object) -> Page:
-    log = take(SearchLog(), found)
+    log = take(SearchState(), found)
     title = str(more.pop("title", "mm M=64"))
     return collect(MM, CHECKED, INPUTS, CpuTarget(1), log, title=title, yardstick=YARDSTICK, **more)  # type: ignore[arg-type]
 
@@ -185,7 +184,7 @@ def test_candidates_can_be_saved_as_t4() -> None:
     assert (found.key, found.entry) == (page.key, "mm")
     tries, raced = page.log.tries, page.log.raced
     assert len(found.records) == len(tries) + len(raced)
-    best = page.log.best
+    best = page.log.decision.winner
     assert best is not None
     assert ranked(found.records)[0].options == best.options.to_json()
     assert ranked(found.records)[0].time == pytest.approx(best.time)
@@ -201,7 +200,8 @@ def test_every_knob_is_in_the_glossary() -> None:
     sources = (folder / "space").rglob("*.py")
     named = [re.findall(r'f"\{[^}]+\}\.([a-z_]+)', file.read_text()) for file in sources]
     kinds = {kind for names in named for kind in names}
-    assert {"tile", "prefetch", "mma", "steps"} <= kinds <= KNOBS.keys()
+    assert {"mma", "steps"} <= kinds <= KNOBS.keys()
+    assert {"tile", "prefetch"} <= KNOBS.keys()
 
 
 def test_axes_are_in_microseconds() -> None:
@@ -271,10 +271,14 @@ def test_page_of_a_search_that(
 
 
 def test_log_takes_the_finals_times() -> None:
-    log = take(SearchLog(), search())
+    log = take(SearchState(), search())
     assert log.decision.in_finals
-    assert log.start is not None and log.start.outcome.message.startswith("in the finals")
-    assert log.best is not None and log.best.outcome.message.startswith("in the finals")
+    assert log.decision.start is not None and log.decision.start.outcome.message.startswith(
+        "in the finals"
+    )
+    assert log.decision.winner is not None and log.decision.winner.outcome.message.startswith(
+        "in the finals"
+    )
 
 
 # Files.

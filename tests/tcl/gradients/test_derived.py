@@ -94,11 +94,31 @@ def test_convolution_is_a_gather() -> None:
 
 def test_strides_have_no_remainder_in_a_sum() -> None:
     text = "def f(float(N) X, float(K) W) -> (Y) { Y(n) +=! X(2 * n + k) * W(k) }"
-    phases, spread, weights = re.split(r"\n(?! )", _body(text))
-    assert "%" not in phases
-    assert "/" not in phases.partition(" where ")[0]
-    assert spread == "d_X(n) = d_X_phases(n % 2, n / 2)"
+    one, two, spread, weights = re.split(r"\n(?! )", _body(text))
+    for phase in (one, two):
+        assert "%" not in phase and "/" not in phase.partition(" where ")[0]
+    assert two.startswith(
+        "d_X_phase1(n) +=! n - k >= 0 && n - k < NO ? d_Y(n - k) * W(2 * k + 1) : 0 where"
+    )
+    assert spread == "d_X(n) = n % 2 == 0 ? d_X_phase0(n / 2) : d_X_phase1(n / 2)"
     assert weights.startswith("d_W(k) +=! d_Y(n) * X(2 * n + k)")
+
+
+def test_many_phases_are_a_dimension() -> None:
+    text = "def f(float(N) X, float(K) W) -> (Y) { Y(n) +=! X(5 * n + k) * W(k) }"
+    phases, spread = re.split(r"\n(?! )", _body(text, wrt="X"))
+    assert spread == "d_X(n) = d_X_phases(n % 5, n / 5)"
+    assert "5 * k + p < K ? d_Y(n - k) * W(5 * k + p) : 0" in phases
+    text = "def f(float(N) X) -> (Y) { Y(n) +=! X(2 * n + k) where k in 0:2 }"  # alike, all of them
+    assert "d_X_phases(n % 2, n / 2)" in _body(text)
+
+
+def test_a_phase_without_terms() -> None:
+    text = "def f(float(N) X, float(K) W) -> (Y) { Y(n) +=! X(2 * n + k) * W(k) }"
+    body = _body(text, sizes={"N": 9, "K": 1}, wrt="X")
+    assert body.endswith("d_X(n) = n % 2 == 0 ? d_X_phase0(n / 2) : 0")
+    x = np.arange(9.0)
+    check_gradients(_in_double(text), "f", {"X": x, "W": x[1:2]})
 
 
 def test_a_diagonal_is_an_equality() -> None:

@@ -25,9 +25,8 @@ from tcl.tuner.model.boosting import Boosting
 from tcl.tuner.model.cpu_features import SCHEMA
 from tcl.tuner.model.model import Model, Prediction
 from tcl.tuner.space.cpu.mapping import MappingSpace
-from tcl.tuner.training.evaluate import Score, chosen, evaluate, folds
 from tcl.tuner.training.history import History, history, subject_of
-from tcl.tuner.training.learn import importance, learn, predictor
+from tcl.tuner.training.learn import Score, chosen, evaluate, folds, importance, learn, predictor
 
 FEW = Boosting(members=2, trees=25, depth=4, rate=0.2, ridge=0.5)
 DEFAULT = MappingOptions("mlp")

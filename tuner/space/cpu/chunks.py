@@ -52,7 +52,7 @@ class ChunkKnobs:
             first, sizes = group.nests[0], []
             for dims in group.shared:
                 extent = first.dim(dims[0]).extent
-                own = _size(first, default[first.name], dims[0])
+                own = _chunk_size(first, default[first.name], dims[0])
                 choices = sorted({1, own, extent, *(1 << p for p in range(1, extent.bit_length()))})
                 fitting = tuple(c for c in choices if 1 <= c <= extent)
                 sizes.append(Knob(f"{dims[0]}.chunk", fitting, extent, ordered=True))
@@ -92,7 +92,7 @@ class ChunkKnobs:
         found: dict[str, Value] = {}
         for position, nest in enumerate(self.group.nests):
             for dims, knob in zip(self.group.shared, self.sizes, strict=True):
-                size = _size(nest, options[nest.name], dims[position])
+                size = _chunk_size(nest, options[nest.name], dims[position])
                 if found.setdefault(knob.name, size) != size:
                     return None
             if nest.name in self.joins:
@@ -104,7 +104,7 @@ class ChunkKnobs:
             own, chunk = options[nest.name], self.chunk(nest.name, found)
             shared = [d.name for d, size in zip(nest.dims, chunk, strict=False) if size]
             other = [d for d in nest.dims if d.name not in shared]
-            whole = all(_size(nest, own, d.name) == d.extent for d in other)
+            whole = all(_chunk_size(nest, own, d.name) == d.extent for d in other)
             if not whole or bool(own.fuse) != (nest.name in fused):
                 return None
         return found
@@ -136,7 +136,7 @@ class ChunkKnobs:
         return Trials(program, (*LOOPS, *MARKS), self.device)
 
 
-def _size(nest: ir.Nest, options: NestOptions, dim: str) -> int:
+def _chunk_size(nest: ir.Nest, options: NestOptions, dim: str) -> int:
     """The points per chunk of a dimension; its extent if it is whole."""
     sizes = zip(nest.dims, options.chunk or (), strict=False)
     extent = nest.dim(dim).extent

@@ -10,7 +10,7 @@ from typing import Any
 
 from tcl.codegen.devices.cpu import CpuProfile
 from tcl.codegen.loopir import ir
-from tcl.codegen.options.kinds import Lanes
+from tcl.codegen.options.kinds import VectorLanes
 from tcl.codegen.options.knobs import Knob, Value
 from tcl.codegen.options.nest_options import OPTIONS, NestOptions
 from tcl.codegen.options.options import DEFAULT, MappingOptions
@@ -96,17 +96,17 @@ class NestKnobs:
             return None
         decoded = self.decode(known)
         exact = (name for name, each in self._options.items() if each.exact)
-        if any(not self._same(o, getattr(options, o), getattr(decoded, o)) for o in exact):
+        if any(not self._ask_the_same(o, getattr(options, o), getattr(decoded, o)) for o in exact):
             return None
         return self.canonical(known)
 
-    def _same(self, option: str, one: Any, other: Any) -> bool:
+    def _ask_the_same(self, option: str, one: Any, other: Any) -> bool:
         """Whether two values of an option ask for the same."""
         kind, last = OPTIONS[option].kind, self._subject.last_result
 
         def plain(value: Any) -> Any:
             value = kind.canonical(value)
-            if isinstance(kind, Lanes) and kind.asks(value) and value[0] < 0:
+            if isinstance(kind, VectorLanes) and kind.asks(value) and value[0] < 0:
                 return last, value[1]
             return value
 

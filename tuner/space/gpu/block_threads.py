@@ -68,7 +68,7 @@ def _knob(name: str, choices: list[int], own: Mapping[str, Value]) -> Knob:
     return Knob(name, tuple(sorted({*choices, default})), default, ordered=True)
 
 
-def number(values: Mapping[str, Value], knob: Knob) -> int:
+def value_of(values: Mapping[str, Value], knob: Knob) -> int:
     """The value of a knob, which is not looked at where there is only one."""
     return int(knob.default if len(knob.choices) == 1 else values[knob.name])
 
@@ -184,7 +184,7 @@ class Divider:
         rows, columns, reduction = self.cores
         found = {self.nest.dims[reduction].name: (1, 1, mma_depth(self.nest.point.value))}
         for each in self.dims:
-            threads, held = number(values, each.threads), number(values, each.register)
+            threads, held = value_of(values, each.threads), value_of(values, each.register)
             if each.position == rows:
                 found[each.dim.name] = 1, max(threads, _OF_WARP[0]), max(held, 2)
             elif each.position == columns:
@@ -195,7 +195,7 @@ class Divider:
         self, values: Mapping[str, Value], lanes: Mapping[str, int], extents: Mapping[str, int]
     ) -> dict[str, int]:
         """No more than there are points for."""
-        room, found = number(values, self.block), {}
+        room, found = value_of(values, self.block), {}
         for each in sorted(self.dims, key=lambda k: k.dim.name not in self.in_order):
             name = each.dim.name
             fitting = _fitting(values, each, each.threads, lanes[name], extents[name])
@@ -224,7 +224,7 @@ class Divider:
         hold([k for k in self.dims if k.dim.reduction], _WRITTEN_OUT)
         # Half of all registers are for results.
         words = max(1, self.nest.point.type.compute.bits // 32)
-        own = _REGISTERS // 2 // number(values, self.block)
+        own = _REGISTERS // 2 // value_of(values, self.block)
         results = max(1, min(_MOST_RESULTS, own) // words)
         hold([k for k in self.dims if not k.dim.reduction], results)
         return found
@@ -240,7 +240,7 @@ def _fitting(
 ) -> int:
     """The value of a knob, or the next lower one with which ``of`` so many points each are less
     than twice as many as there are, and which leaves no more than ``room``."""
-    size = min(room, number(values, knob))
+    size = min(room, value_of(values, knob))
     if size == 1:
         return 1
     most = max(2 * extent - 1, each.default_unit)

@@ -94,13 +94,15 @@ class _Nest:
         own = {k.dim.name: held[k.dim.name][0] * held[k.dim.name][2] for k in knobs.results}
         words = 0
         if self.member.nest.point.op != "=":
-            words = math.prod(own.values()) * _words(self.member.nest.point.type.compute.bits)
+            words = math.prod(own.values()) * _registers_of_value(
+                self.member.nest.point.type.compute.bits
+            )
             words *= self.member.sums
         own |= {k.dim.name: held[k.dim.name][0] for k in knobs.reductions}
         for load in knobs.panels.reads:
             dims = dims_of(load.ref)
             count = math.prod(n for name, n in own.items() if name in dims)
-            words += count * _words(load.type.compute.bits)
+            words += count * _registers_of_value(load.type.compute.bits)
         threads = -(-divided.block_threads // self.profile.warp) * self.profile.warp
         most = self.profile.registers_per_multiprocessor // max(1, threads)
         most = min(most, self.profile.registers_per_thread)
@@ -117,7 +119,7 @@ class _Nest:
         return None if tiled is None else self._says(f"nothing is copied for tiles of {tiled}")
 
 
-def _words(bits: int) -> int:
+def _registers_of_value(bits: int) -> int:
     return max(1, bits // 32)
 
 

@@ -14,7 +14,7 @@ from tcl.codegen.options.knobs import Knob, Value, first_equivalent, loop_orders
 from tcl.codegen.options.nest_options import PLAIN, NestOptions
 from tcl.codegen.passes.fuse import refs
 from tcl.codegen.passes.gpu.panel import uniform_dims
-from tcl.tuner.space.gpu.block_threads import DimKnobs, Divider, number
+from tcl.tuner.space.gpu.block_threads import DimKnobs, Divider, value_of
 from tcl.tuner.space.gpu.encode import block_of, encode, longest
 from tcl.tuner.space.gpu.shared_memory import PanelKnobs
 
@@ -124,7 +124,7 @@ class BlockKnobs:
         """Points per chunk or tile of those of the dimensions that are divided, in their order."""
         divided, found = self.divided(values), {}
         for each in dims:
-            size = divided.unit(each.dim.name) * number(values, each.steps)
+            size = divided.unit(each.dim.name) * value_of(values, each.steps)
             if 0 < size < divided.extents[each.dim.name]:
                 found[each.dim.name] = size
         return found

@@ -1,0 +1,78 @@
+"""Reductions under conditions of indices alone: loops that end where these do.
+
+``C(i, k) +=! (j <= i) ? A(i, j) * B(j, k) : 0`` adds nothing where ``j`` is larger than all of the
+``i`` inside of an iteration: the loop over ``j`` ends there. Where the condition holds for all of
+them, it is left out.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import replace
+
+from tcl.codegen.loopir import ir
+from tcl.codegen.loopir.conditions import Bound, bounds_within
+from tcl.codegen.loopir.terms import guards
+from tcl.grammar.sizes.varying import representative
+
+_WORTH = 7 / 8
+"""The part of the points at which bounds hold up to which loops are cut: at borders alone, as of
+padding, it is not worth the code."""
+_SAMPLES = 12
+"""Points of each dimension at which that is looked at."""
+
+
+def cut_bounds(nest: ir.Nest, points: Sequence[ir.Point]) -> tuple[Bound, ...]:
+    """The bounds outside of which none of the points of a reduction changes anything; none if they
+    leave out too little."""
+    found = {bounds_within(guards(p.op, p.value)[0]) for p in points}
+    if len(found) != 1 or nest.sequential or nest.mma or nest.dot_product is not None:
+        return ()
+    names = {d.name for d in nest.dims}
+    (all_,) = found
+    bounds = tuple(
+        (index, bound)
+        for index, bound in all_
+        if index.terms and all(n in names and abs(c) == 1 for n, c in index.terms)
+    )
+    return bounds if bounds and _share(nest, bounds) <= _WORTH else ()
+
+
+def _share(nest: ir.Nest, bounds: Sequence[Bound]) -> float:
+    """The part of the points at which all of them hold, about."""
+    names = sorted({name for index, _ in bounds for name, _ in index.terms})
+    if len(names) > 3:
+        return 1.0
+    places = []
+    for dim in map(nest.dim, names):
+        first, extent = representative(dim.first), representative(dim.extent)
+        count = min(extent, _SAMPLES)
+        places.append([first + (2 * k + 1) * extent // (2 * count) for k in range(count)])
+    held = total = 0
+    for point in itertools.product(*places):
+        at = dict(zip(names, point, strict=True))
+        total += 1
+        held += all(
+            representative(index.constant) + sum(c * at[n] for n, c in index.terms)
+            < representative(bound)
+            for index, bound in bounds
+        )
+    return held / max(1, total)
+
+
+def with_cuts(
+    nest: ir.Nest, loops: Sequence[ir.Loop], points: Sequence[ir.Point]
+) -> tuple[ir.Loop, ...]:
+    """The loops of a reduction around its accumulators, outermost first, with cuts where points of
+    it change nothing."""
+    bounds = cut_bounds(nest, points) if nest.compacted is None else ()
+    serial = [k for k, x in enumerate(loops) if x.kind is ir.Kind.SERIAL]
+    if not bounds or not serial:
+        return tuple(loops)
+    named = {name for index, _ in bounds for name, _ in index.terms}
+    places = [k for k in serial if loops[k].fold.dim in named] or serial[:1]
+    return tuple(
+        replace(x, cut=ir.Cut(bounds, apart=k == places[-1])) if k in places else x
+        for k, x in enumerate(loops)
+    )
