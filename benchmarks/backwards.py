@@ -31,6 +31,7 @@ from tcl.grammar.check.definitions import check
 EXAMPLES = Path(__file__).parent.parent / "examples"
 TEXT = """
 def bias_relu(float(N, C) X, float(C) B) -> (O) { O(n, c) = fmax(X(n, c) + B(c), 0) }
+def embedding(float(V, D) T, int32(N) At) -> (O) { O(n, d) = T(At(n), d) }
 def gelu(float(N) X) -> (O) { O(n) = X(n) * (1 + erf(X(n) * 0.7071067811865476)) * 0.5 }
 def avgpool(float(N, C, H, W) X) -> (O) {
     O(n, c, h, w) +=! X(n, c, 2 * h + kh, 2 * w + kw) / 4 where kh in 0:2, kw in 0:2
@@ -111,6 +112,11 @@ def bias_relu(t: Arrays, out: Arrays) -> Any:
     return out["X"], torch.sum(out["X"], 0, out=out["B"])
 
 
+def embedding(t: Arrays, _: Arrays) -> Any:
+    """A dense gradient of the table."""
+    return aten.embedding_dense_backward(t["d_O"], t["At"], t["T"].shape[0], -1, False)
+
+
 def attention(t: Arrays, _: Arrays) -> Any:
     """The fused kernel's backward pass, whose forward pass was run before."""
     inputs = [t["leaves"][n] for n in "QKV"]
@@ -188,6 +194,7 @@ ROWS = (
     Row("bias, relu", "", "bias_relu", "N=1024, C=1000", ("X", "B"), bias_relu),
     Row("gelu", "", "gelu", "N=1000000", ("X",), gelu),
     Row("average pooling", "", "avgpool", "N=8, C=32, H=56, W=56", ("X",), avgpool),
+    Row("embedding", "", "embedding", "V=8000, D=64, N=4096", ("T",), embedding),
     Row(
         *("attention", "attention_scores", "attention", "B=8, S=256, D=64, T=256, E=64"),
         *(("Q", "K", "V"), attention),
@@ -214,7 +221,10 @@ def contenders(row: Row) -> dict[str, Call]:
     random, arrays = np.random.default_rng(0), {}
     for tensor in checked.inputs:
         shape = [sizes[d] if isinstance(d, str) else d for d in tensor.dims or ()]
-        arrays[tensor.name] = random.standard_normal(shape, dtype=np.float32)
+        if tensor.type.is_float:
+            arrays[tensor.name] = random.standard_normal(shape, dtype=np.float32)
+        else:
+            arrays[tensor.name] = random.integers(0, sizes["V"], shape, np.int32)
     outputs = getattr(tcl.define(text), row.entry)(*arrays.values())
     if len(checked.outputs) == 1:
         outputs = (outputs,)

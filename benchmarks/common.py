@@ -61,6 +61,21 @@ def medians(forms: Mapping[str, Call], rounds: int, **how: Any) -> dict[str, flo
     return {name: median(times) for name, times in samples(forms, rounds, **how).items()}
 
 
+def beside_peers(
+    row: str, threads: int, forms: Mapping[str, Call], rounds: int
+) -> dict[str, str | int | float]:
+    """Medians of a row of a table, which is printed: ours, called ``tcl``, and the fastest peer."""
+    times = medians(forms, rounds, least=0.02)
+    ours = times.pop("tcl")
+    name, peer = min(times.items(), key=lambda item: item[1])
+    print(
+        f"{threads} threads  {row:22}  {ours * 1e3:8.3f} ms  {name} {peer * 1e3:8.3f} ms  "
+        f"{peer / ours:5.2f}",
+        flush=True,
+    )
+    return {"row": row, "threads": threads, "tcl": ours, **times}
+
+
 def command(
     benchmark: str, description: str | None, out: str = "write everything here, as JSON"
 ) -> argparse.ArgumentParser:

@@ -47,7 +47,6 @@ from tcl.codegen.devices.known_cpus import PROFILES
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.layouts import cpu_layouts, gpu_layouts
 from tcl.codegen.loopir.lower import lower
-from tcl.codegen.options.nest_options import NestOptions
 from tcl.codegen.options.options import PRESETS, MappingOptions
 from tcl.codegen.schedule.cpu import schedule
 from tcl.common.errors import OptionsError
@@ -230,19 +229,19 @@ def whole(found: Mapping[Case, str], kind: str) -> str:
 # Which cases there are.
 
 
-def _of_two_sizes(name: str) -> tuple[CheckedDef, str, str]:
-    """A def, its ``test`` sizes, and larger ones, in a process that warns of nothing."""
+def _of_two_sizes(name: str) -> tuple[str, str]:
+    """The ``test`` sizes of a def, and larger ones, in a process that warns of nothing."""
     warnings.simplefilter("ignore")
     file, entry = name.split(".")
     checked = definitions(file)[entry]
     both = [parse_sizes("test", checked), default_sizes(checked)]
     small, large = (",".join(f"{k}={v}" for k, v in sizes.items()) for sizes in both)
-    return checked, small, large
+    return small, large
 
 
 def drawn(name: str) -> list[Case]:
     """The cases of a def: presets, and random options."""
-    checked, small, large = _of_two_sizes(name)
+    small, large = _of_two_sizes(name)
     cases = []
     for target in (*CPUS, *GPUS):
         for preset in PRESETS:
@@ -255,14 +254,12 @@ def drawn(name: str) -> list[Case]:
             sizes = large if number % 2 else small
             case = Case(rng.choice([*targets]), name, sizes, rng.choice(WAYS), "")
             cases.append(replace(case, options=_random(rng, case, partly=number % 5 > 2)))
-            if targets is GPUS and checked.name.startswith("product"):
-                cases.append(replace(case, options=_on_tensor_cores(rng, checked)))
     return list(dict.fromkeys(cases))
 
 
 def drawn_for_known(name: str) -> list[Case]:
     """The cases of a def for known CPUs: the default, and random options."""
-    _, small, large = _of_two_sizes(name)
+    small, large = _of_two_sizes(name)
     cases = []
     for target in KNOWN:
         cases += [Case(target, name, sizes, "plain", _preset("mlp")) for sizes in (small, large)]
@@ -306,24 +303,6 @@ def _random(rng: random.Random, case: Case, *, partly: bool) -> str:
         if rng.random() < 0.3:
             data["merge"] = rng.random() < 0.5
     return MappingOptions.from_dict(data).to_json()
-
-
-def _on_tensor_cores(rng: random.Random, checked: CheckedDef) -> str:
-    """Options that feed tensor cores, if the types and sizes can."""
-    depth = 8 if checked.inputs[0].type.name == "float32" else 16
-    rows, columns = 8 * rng.choice((1, 1, 2)), 4 * rng.choice((1, 2, 4))
-    held = (2 * rng.choice((1, 1, 2)), rng.choice((1, 2, 3, 4)), depth)
-    nest = NestOptions(
-        chunk=(rows * held[0] * rng.choice((1, 1, 2)), 2 * columns * held[1] * rng.choice((1, 2))),
-        threads=(rows, columns),
-        vectorize=(1, 2),
-        register=held,
-        tile=(0, 0, depth * rng.choice((1, 2, 3))),
-        stage=(2, 2),
-        buffers=rng.choice((1, 2, 3)),
-        mma=(0, 1, 2),
-    )
-    return MappingOptions(rng.choice(PRESETS)).with_nest(0, nest).to_json()
 
 
 def all_names() -> list[str]:

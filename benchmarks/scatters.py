@@ -19,7 +19,7 @@ import torch
 from numpy.typing import NDArray
 
 import tcl
-from benchmarks.common import Call, command, medians, write
+from benchmarks.common import Call, beside_peers, command, write
 
 Array = NDArray[Any]
 
@@ -109,15 +109,7 @@ def main() -> None:
                 "tcl": partial(getattr(defs, row), *inputs),
                 **_peers(row, inputs),
             }
-            times = medians(forms, given.rounds, least=0.02)
-            ours = times.pop("tcl")
-            name, peer = min(times.items(), key=lambda item: item[1])
-            rows.append({"row": row, "threads": threads, "tcl": ours, **times})
-            print(
-                f"{threads} threads  {row:10}  {ours * 1e3:6.2f} ms  {name} {peer * 1e3:6.2f} ms  "
-                f"{peer / ours:5.2f}",
-                flush=True,
-            )
+            rows.append(beside_peers(row, threads, forms, given.rounds))
     write(given.out, {"rows": rows})
 
 

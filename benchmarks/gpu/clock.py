@@ -1,8 +1,8 @@
 """Timing as the rest sees it: replay some work many times, and learn how long it took.
 
 A replay is a CUDA graph of many launches where the device has graphs, so that nothing on the
-host's side is part of it; the caches are emptied before. ``cuda_clocks`` has the clocks of
-devices; the one here times the host, for rehearsals.
+host's side is part of it; the caches are emptied before. Graphs and events are torch's or CuPy's;
+``HostClock`` times the host, for rehearsals.
 """
 
 from __future__ import annotations

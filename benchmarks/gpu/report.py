@@ -1,4 +1,4 @@
-"""What a run found, as data, and what is asked of us on a GPU."""
+"""What contenders did and a run found, as data, and what is asked of us on a GPU."""
 
 from __future__ import annotations
 

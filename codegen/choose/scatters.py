@@ -12,7 +12,7 @@ import math
 from tcl.codegen.loopir import ir
 from tcl.codegen.passes.scatter import Scatter
 from tcl.common.dataclass import dataclass
-from tcl.grammar.sizes.varying import representative
+from tcl.grammar.sizes.varying import Size, representative
 from tcl.grammar.syntax.types import FLOAT32, FLOAT64, ScalarType
 
 _UPDATES = 4
@@ -29,11 +29,16 @@ class Copies:
     """Points of a part at least."""
     results: int
     """Results side by side that threads can share without copies."""
+    owners: int
+    """Threads that there should be at least: so many share what data say, too, where copies and
+    results are fewer. Each of them looks at all points of its part."""
 
 
-CPU = Copies(16, 1 << 14, 64)
-"""Tens of microseconds for each part; some lines of memory for each thread."""
-GPU = Copies(1 << 12, 1 << 8, 1 << 10)
+CPU = Copies(16, 1 << 14, 64, 1)
+"""Tens of microseconds for each part; some lines of memory for each thread. A branch that is taken
+at random takes longer than an update, so that nobody owns ranges."""
+GPU = Copies(1 << 12, 1 << 8, 1 << 10, 1 << 12)
+"""Where a few threads wait for memory, looking at points costs little."""
 
 
 def scattered(program: ir.Program, nest: ir.Nest, copies: Copies) -> Scatter:
@@ -45,8 +50,22 @@ def scattered(program: ir.Program, nest: ir.Nest, copies: Copies) -> Scatter:
         results = math.prod(representative(d.extent) for d in nest.dims if not d.reduction)
         if results < copies.results:
             parts = _parts(program, nest, representative(nest.dims[longest].extent), copies)
-    held = held_type(program, nest)
-    return Scatter(nest.name, held or (nest.point.type if parts > 1 else None), longest, parts)
+    held = held_type(program, nest) or (nest.point.type if parts > 1 else None)
+    return Scatter(nest.name, held, longest, parts, _owners(program, nest, parts, copies))
+
+
+def _owners(program: ir.Program, nest: ir.Nest, parts: int, copies: Copies) -> int:
+    """Of ranges of the first place that data say."""
+    target = nest.point.target
+    extents = program.tensor(target.tensor).layout.extents
+    places = (
+        n for n, s in zip(extents, target.subscripts, strict=True) if not isinstance(s, ir.Affine)
+    )
+    extent = next(places)
+    shared = parts * math.prod(representative(d.extent) for d in nest.dims if not d.reduction)
+    if isinstance(extent, Size) or nest.points == 0 or shared == 0:
+        return 1
+    return max(1, min(extent, copies.owners // shared))
 
 
 def held_type(program: ir.Program, nest: ir.Nest) -> ScalarType | None:

@@ -71,7 +71,7 @@ def cost_of(program: ir.Program) -> Cost:
         operations=round(sum(points for points, _ in operations)) + integers,
         single=max(0.0, sum(points * bits / 32 for points, bits in operations) - floats),
         read=sum(counter.touched(name) for name in counter.boxes),
-        written=sum(_size_of(program.tensor(name).layout) for name in counter.versions),
+        written=sum(program.tensor(name).layout.bytes for name in counter.versions),
         products=narrow,
     )
 
@@ -290,10 +290,6 @@ def _reach(index: _Index) -> int:
     spread = sum(abs(c) * (extent - 1) for c, extent in terms)
     step = math.gcd(*(c for c, _ in terms))
     return min(spread // step + 1, math.prod(extent for _, extent in terms))
-
-
-def _size_of(layout: ir.Layout) -> int:
-    return math.prod(layout.extents) * layout.itemsize
 
 
 _MOST = 1 << 20

@@ -124,6 +124,16 @@ class Layout:
         """Bytes of one element."""
         return self.type.itemsize
 
+    @property
+    def elements(self) -> int:
+        """How many there are."""
+        return math.prod(self.extents)
+
+    @property
+    def bytes(self) -> int:
+        """Those of all elements."""
+        return self.elements * self.itemsize
+
     def offset(self, axis: int, subscript: Affine) -> Affine:
         """Bytes that this subscript adds to the address."""
         return (subscript + Affine((), -self.origin[axis])).scaled(self.strides[axis])

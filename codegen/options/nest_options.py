@@ -60,7 +60,7 @@ class Option:
     """What a change of one of them has gained alone: the share of the default's time that one to a
     smaller value saves, and one to a larger value, or any one where values have no order; in the
     mean over problems, where one that is no faster saves nothing. From 8,621 changes of 146
-    problems on one thread of a Zen 3 core (``python -m benchmarks.single_changes``).
+    problems on one thread of a Zen 3 core.
 
     With the defs of a problem left out of what it is ordered by, the best of the first 10 takes
     0.965 of the default's time in the mean over problems, of the first 20 0.950, and of all that

@@ -62,8 +62,8 @@ def crossing(writer: ir.Nest, other: ir.Nest, pairs: Sequence[tuple[str, str]]) 
         for own, its in pairs:
             # Counted from elsewhere, where dimensions were merged.
             affine = (s if isinstance(s, ir.Affine) else ir.Affine() for s in target.subscripts)
-            axis, place = next((k, s) for k, s in enumerate(affine) if s.coefficient(own))
-            if ref.subscripts[axis] != moved(place, {own: its}):
+            found = next(((k, s) for k, s in enumerate(affine) if s.coefficient(own)), None)
+            if found is None or ref.subscripts[found[0]] != moved(found[1], {own: its}):
                 return ref.tensor
     return None
 

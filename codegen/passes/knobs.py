@@ -6,7 +6,6 @@ a given option. What values fit together is not decoded here: the passes are tri
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -81,7 +80,7 @@ class KnobSubject:
     def past_second_cache(self, tensor: str) -> bool:
         """Whether a tensor does not fit the second cache."""
         layout = self.program.tensor(tensor).layout
-        return math.prod(layout.extents) * layout.itemsize > self.device.l2_bytes
+        return layout.bytes > self.device.l2_bytes
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,6 +21,9 @@ from tcl.common.dataclass import dataclass
 from tcl.grammar.sizes.varying import provably_equal
 from tcl.grammar.syntax.types import BOOL, INT64, ScalarType
 
+_WRITTEN_OUT = 16
+"""Copies that are added up in one expression."""
+
 
 @dataclass(frozen=True, slots=True)
 class Scatter:
@@ -34,6 +37,9 @@ class Scatter:
     """Position of the reduction whose points are in parts,"""
     parts: int = 1
     """and how many, each with a copy."""
+    owners: int = 1
+    """How many go through the points of each part: each updates a range of the first place that
+    data say, so that none of them meets another one."""
 
     def __call__(self, program: ir.Program) -> ir.Program:
         nest = program.nest(self.nest)
@@ -46,6 +52,8 @@ class Scatter:
             after = [self._result(nest, own, boxes)]
         before = [self._clear(nest, own, boxes)] if own or nest.point.initialise else []
         update = replace(update, point=replace(update.point, initialise=False))
+        if self.owners > 1:
+            update = self._owned(program, nest, update)
         found = [*before, update, *after]
         nests = [m for n in program.nests for m in (found if n is nest else [n])]
         return ir.Program(program.name, (*program.tensors, *([own] if own else ())), tuple(nests))
@@ -104,21 +112,66 @@ class Scatter:
         made = ir.Point(lets, target, type_, point.op, False, value)
         return _nest(nest.name, dims, made, nest.sequential)
 
+    def _owned(self, program: ir.Program, nest: ir.Nest, update: ir.Nest) -> ir.Nest:
+        """The nest with a dimension for those who own ranges, the first of whom has what is outside
+        as well, so that it is found."""
+        point, target = update.point, nest.point.target
+        axis, s = next((k, s) for k, s in enumerate(target.subscripts) if not _is_affine(s))
+        layout = program.tensor(target.tensor).layout
+        first, size = layout.origin[axis], -(-layout.extents[axis] // self.owners)
+        owner = ir.Dim(f"{nest.name}.owner", 0, self.owners, False)
+        assert isinstance(s, ir.Computed)
+        place = s.value if s.value.type == INT64 else ir.Cast(s.value, INT64)
+        begin = ir.Affine(((owner.name, size),), first)
+        ends = begin, begin + ir.Affine((), size)
+        own = _within(place, *(ir.Position(end, INT64) for end in ends))
+        stop = first + size * self.owners
+        anywhere = _within(place, ir.Const(first, INT64), ir.Const(stop, INT64))
+        number = ir.Position(ir.Affine.variable(owner.name), INT64)
+        is_first = ir.Binary("==", number, ir.Const(0, INT64), BOOL)
+        outside = ir.Binary("&&", is_first, ir.Unary("!", anywhere, BOOL), BOOL)
+        mine = ir.Binary("||", own, outside, BOOL)
+        condition, value = guard(point.op, point.value)
+        if condition is not None:
+            mine = ir.Binary("&&", condition, mine, BOOL)
+        value = ir.Select(mine, value, identity(point.op, value.type), value.type)
+        return _nest(nest.name, (owner, *update.dims), replace(point, value=value), nest.sequential)
+
     def _result(self, nest: ir.Nest, own: ir.Tensor, boxes: list[ir.Dim]) -> ir.Nest:
-        """The nest that makes results of copies."""
+        """The nest that makes results of copies: of a few one after the other, so that nothing
+        else decides about the order, of many in a reduction."""
         name, point = f"{nest.name}.result", nest.point
         dims = [replace(d, name=f"{name}.{d.name}") for d in boxes]
         part = ir.Dim(f"{name}.part", 0, self.parts, True)
-        several = self.parts > 1
-        first = ir.Affine.variable(part.name) if several else ir.Affine()
-        places = (first, *(ir.Affine.variable(d.name) for d in dims))
-        value: ir.Value = ir.Load(ir.TensorRef(own.name, places), own.layout.type, total=True)
+        many = self.parts > _WRITTEN_OUT
+
+        def copy(at: ir.Affine) -> ir.Value:
+            places = (at, *(ir.Affine.variable(d.name) for d in dims))
+            return ir.Load(ir.TensorRef(own.name, places), own.layout.type, total=True)
+
+        if many:
+            value = copy(ir.Affine.variable(part.name))
+        else:
+            value = copy(ir.Affine())
+            for k in range(1, self.parts):
+                value = ir.Binary(point.op, value, copy(ir.Affine((), k)), value.type)
         if value.type != point.type.compute:
             value = ir.Cast(value, point.type.compute)
-        target, plain = _whole(nest, dims), point.initialise and not several
-        op, initialise = ("=", False) if plain else (point.op, point.initialise)
-        made = ir.Point((), target, point.type, op, initialise, value)
-        return _nest(name, [*dims, part] if several else dims, made)
+        op, initialise = point.op, point.initialise
+        if initialise and not many:
+            op, initialise = "=", False
+        made = ir.Point((), _whole(nest, dims), point.type, op, initialise, value)
+        return _nest(name, [*dims, part] if many else dims, made)
+
+
+def _is_affine(s: ir.Subscript) -> bool:
+    return isinstance(s, ir.Affine)
+
+
+def _within(value: ir.Value, low: ir.Value, stop: ir.Value) -> ir.Value:
+    return ir.Binary(
+        "&&", ir.Binary(">=", value, low, BOOL), ir.Binary("<", value, stop, BOOL), BOOL
+    )
 
 
 def _boxes(program: ir.Program, nest: ir.Nest) -> list[ir.Dim]:

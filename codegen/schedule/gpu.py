@@ -78,7 +78,9 @@ def _lowered(
 
 def _for_all(made: GpuPlan, program: ir.Program, at: ir.Program) -> GpuPlan:
     """A plan that was made by the representative sizes, for a program of which that one, ``at``, is
-    one case. Raises ``Undecided`` if the two may differ in their dimensions."""
+    one case. Raises ``Undecided`` if the two may differ in their dimensions, and for scatters."""
+    if any(n.point.scatters for n in program.nests):
+        raise Undecided("how a scatter is shared among threads depends on its sizes")
     own, its = (
         [[(d.name, representative(d.extent)) for d in n.dims] for n in p.nests]
         for p in (program, at)

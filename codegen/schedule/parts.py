@@ -83,7 +83,7 @@ def unsplit(program: ir.Program, plan: Plan[Any]) -> dict[str, NestOptions]:
 def _unsplit(nest: ir.Nest, parts: ir.Nest, chosen: Mapping[str, NestOptions]) -> NestOptions:
     """The choices for a nest that may have been split, as if they were for all of it."""
     own = chosen[nest.name]
-    if len(parts.dims) == len(nest.dims):
+    if len(parts.dims) == len(nest.dims) or nest.point.scatters:
         return own
     pairs = zip(nest.dims, parts.dims[1:], strict=True)
     count = parts.dims[0].extent

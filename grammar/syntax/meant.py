@@ -112,6 +112,10 @@ _ADVICE: dict[Section, dict[str, str]] = {
         "matmul mm bmm dot conv conv1d conv2d conv3d": "multiply elements and reduce with +=!, as "
         "in C(m, n) +=! A(m, k) * B(k, n)",
     },
+    Section.SCATTERS: {
+        "histogram bincount scatter scatter_add index_add": "reduce into the place that is read, "
+        "as in H(Bin(n)) +=! X(n)"
+    },
     Section.RECIPES: {
         "softmax log_softmax logsumexp": "take off the largest of a row, sum up the exponentials, "
         "and divide, in a statement each",

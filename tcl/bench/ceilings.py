@@ -3,7 +3,8 @@ in float32 and, by the instructions in ``codegen.cpu.emit.peaks``, in narrow typ
 
 The copy writes past the caches (non-temporal stores): a plain one first reads what it is about to
 overwrite, and shows half of the bandwidth. With several threads each has its own part of the
-buffers and its own core.
+buffers and its own core. And how results are best written: kernels that differ in nothing else
+take turns.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a run found, as data: what is written as JSON, printed and drawn."""
+"""What a run found, as data, and which bars it meets: as it is written, printed and drawn."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""A run: every contender in a process of its own, one at work at a time, in interleaved rounds."""
+"""A run: every contender in a process of its own, one at work at a time, in interleaved rounds.
+Before it, rows can be tuned."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What rows, placements and runs come to together: ratios of times, and their geometric means.
+"""What contenders did on a row, and what rows, placements and runs come to together.
 
 A quantity is taken of every run by itself. The median over the runs counts, with the least and the
 largest beside it: machines give each process other memory, so that runs differ by more than the

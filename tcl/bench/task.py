@@ -1,4 +1,4 @@
-"""What peers are asked to do, and the forms in which they can do it."""
+"""Who takes part, what they are asked to do, and the forms in which they can do it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A report of the benchmark suite as tables."""
+"""A report of the benchmark suite as tables, and as a picture."""
 
 from __future__ import annotations
 

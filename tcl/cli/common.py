@@ -1,4 +1,4 @@
-"""What the commands share: reading a file, choosing a def, reporting errors."""
+"""What the commands share: options, reading a file, choosing a def, errors, JSON."""
 
 from __future__ import annotations
 

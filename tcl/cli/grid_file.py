@@ -25,6 +25,7 @@ sizes whose classes are tuned for. A file is looked for beside the grid's.
 from __future__ import annotations
 
 import contextlib
+import functools
 import itertools
 import math
 import tomllib
@@ -104,34 +105,45 @@ class _Reader:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._loaded: dict[Path, tuple[str, dict[str, CheckedDef]] | None] = {}
+        self._load = functools.cache(load)
         self.problems: list[str] = []
+
+    @contextlib.contextmanager
+    def _noted(self, place: object) -> Iterator[None]:
+        """What is wrong within is noted, with its place."""
+        try:
+            yield
+        except ArgumentError as error:
+            self.problems.append(f"{place}: error: {error}")
+        except TclError as error:  # with places of its own
+            self.problems.append(str(error))
 
     def read_points(self) -> list[GridPoint]:
         """All points that are right."""
         text = read(self._path)
-        for number, line in enumerate(text.split("\n"), start=1):
-            if line.count(".") > _MOST_DOTS:
-                self._note("", f"line {number} has more than {_MOST_DOTS} dots, as no grid needs")
-                return []
-        try:
-            data = tomllib.loads(text)
-        except (ValueError, RecursionError) as error:  # also for a number of too many digits
-            self._note("", f"this is not TOML: {error}")
-            return []
-        tables = data.pop(_TABLES, [])
-        settings = self._settings("", data, (_TABLES,))
-        if not isinstance(tables, list) or not all(isinstance(t, dict) for t in tables):
-            self._note("", f"a grid's tables have two brackets: [[{_TABLES}]]")
-            return []
-        if not tables:
-            self._note("", f"there is nothing to tune; add a table [[{_TABLES}]] with a file")
         found: list[GridPoint] = []
-        for number, table in enumerate(tables, start=1):
-            place = f"{self._path}: [[{_TABLES}]] {number}"
-            found += self._table(place, table, settings)
-        if len(found) > _MOST:
-            self._note("", f"these are {len(found)} points; a grid has {_MOST} at most")
+        with self._noted(self._path):
+            for number, line in enumerate(text.split("\n"), start=1):
+                if line.count(".") > _MOST_DOTS:
+                    raise ArgumentError(
+                        f"line {number} has more than {_MOST_DOTS} dots, as no grid needs"
+                    )
+            try:
+                data = tomllib.loads(text)
+            except (ValueError, RecursionError) as error:  # also for a number of too many digits
+                raise ArgumentError(f"this is not TOML: {error}") from None
+            tables = data.pop(_TABLES, [])
+            settings = self._settings(self._path, data, (_TABLES,))
+            if not isinstance(tables, list) or not all(isinstance(t, dict) for t in tables):
+                raise ArgumentError(f"a grid's tables have two brackets: [[{_TABLES}]]")
+            if not tables:
+                raise ArgumentError(
+                    f"there is nothing to tune; add a table [[{_TABLES}]] with a file"
+                )
+            for number, table in enumerate(tables, start=1):
+                found += self._table(f"{self._path}: [[{_TABLES}]] {number}", table, settings)
+            if len(found) > _MOST:
+                raise ArgumentError(f"these are {len(found)} points; a grid has {_MOST} at most")
         return found
 
     def _table(
@@ -139,69 +151,39 @@ class _Reader:
     ) -> Iterator[GridPoint]:
         own = {k: v for k, v in table.items() if k not in _OWN}
         settings = {**settings, **self._settings(place, own, _OWN)}
-        chosen = self._chosen(place, table)
-        if chosen is None:
-            return
-        text, checked = chosen
-        try:
+        with self._noted(place):
+            text, checked = self._chosen(table)
             varying = _varying(table.get("varying", []), checked)
             for sizes in _size_sets(table.get("sizes"), checked):
                 yield GridPoint(place, text, checked, sizes, settings, varying)
-        except ArgumentError as error:
-            self._note(place, str(error))
 
     def _settings(
-        self, place: str, data: Mapping[str, Any], others: Iterable[str]
+        self, place: object, data: Mapping[str, Any], others: Iterable[str]
     ) -> dict[str, Any]:
         """Those of a table; ``others`` are the keys that it may have besides."""
         right = {}
         for name, value in data.items():
-            try:
+            with self._noted(place):
                 if name not in SETTINGS:
                     raise ArgumentError(_unknown("key", name, (*others, *SETTINGS)))
                 check_type(name, value)
                 right[name] = value
-            except ArgumentError as error:
-                self._note(place, str(error))
         return right
 
-    def _chosen(self, place: str, table: Mapping[str, Any]) -> tuple[str, CheckedDef] | None:
+    def _chosen(self, table: Mapping[str, Any]) -> tuple[str, CheckedDef]:
         """The text of the table's file and its def."""
         name, entry = table.get("file"), table.get("entry")
         if name is None:
-            self._note(place, 'it needs a file, as file = "matmul.tc"')
-            return None
+            raise ArgumentError('it needs a file, as file = "matmul.tc"')
         if not isinstance(name, str) or not isinstance(entry, str | None):
             wrong = "file" if not isinstance(name, str) else "entry"
-            self._note(place, f"{wrong} must be a text in quotes, not {table.get(wrong)!r}")
-            return None
+            raise ArgumentError(f"{wrong} must be a text in quotes, not {table.get(wrong)!r}")
         file = self._path.parent / name
-        if file not in self._loaded:
-            self._loaded[file] = self._load(place, file)
-        loaded = self._loaded[file]
-        if loaded is None:
-            return None
-        text, defs = loaded
-        try:
-            if entry is None and len(defs) > 1:
-                entries = " or ".join(f'"{name}"' for name in defs)
-                raise ArgumentError(f"{file} has {len(defs)} defs; say entry = {entries}")
-            return text, pick(defs, file, entry)
-        except ArgumentError as error:
-            self._note(place, str(error))
-            return None
-
-    def _load(self, place: str, file: Path) -> tuple[str, dict[str, CheckedDef]] | None:
-        try:
-            return load(file)
-        except ArgumentError as error:
-            self._note(place, str(error))
-        except TclError as error:  # with places of its own
-            self.problems.append(str(error))
-        return None
-
-    def _note(self, place: str, sentence: str) -> None:
-        self.problems.append(f"{place or self._path}: error: {sentence}")
+        text, defs = self._load(file)
+        if entry is None and len(defs) > 1:
+            entries = " or ".join(f'"{name}"' for name in defs)
+            raise ArgumentError(f"{file} has {len(defs)} defs; say entry = {entries}")
+        return text, pick(defs, file, entry)
 
 
 def _varying(given: object, checked: CheckedDef) -> tuple[str, ...]:

@@ -1,5 +1,7 @@
-"""The standard streams of a command: usable from its start, and written before its end. What is
-written there cannot control a terminal.
+"""How a command ends: the signals that end it, its exit code, and what it has written.
+
+The standard streams are usable from its start, and written before its end. What is written there
+cannot control a terminal.
 
 What is still in a stream when Python itself ends can only be complained about: "Exception
 ignored", and the exit code 120. So everything is written, and reported, while there is a command

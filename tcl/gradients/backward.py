@@ -8,7 +8,16 @@ from dataclasses import field, replace
 
 from tcl.common.dataclass import dataclass
 from tcl.common.errors import ArgumentError
-from tcl.gradients.forward import Forward, Names, Writer, assign, from_first, names_below, ranges_of
+from tcl.gradients.forward import (
+    Forward,
+    Names,
+    Writer,
+    assign,
+    filled,
+    from_first,
+    names_below,
+    ranges_of,
+)
 from tcl.gradients.invert import Inversion, Subscript
 from tcl.gradients.phases import Phased, phased
 from tcl.gradients.polynomials import ZERO, Range, of_atom, poly_tree
@@ -16,6 +25,7 @@ from tcl.gradients.propagate import Conditions, Propagation, Term
 from tcl.gradients.ranges import Box, Formulas
 from tcl.gradients.terms import Integers, combined, under
 from tcl.gradients.trees import (
+    NOWHERE,
     Product,
     apply,
     binary,
@@ -49,6 +59,8 @@ class Share:
     value: ast.Expr
     summed: dict[str, Range]
     """Indices that ``value`` is summed over."""
+    place: tuple[ast.Expr, ...] | None = None
+    """The element that data choose, at each point of ``summed``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,18 +96,12 @@ class Backward:
             version = output, self.forward.final[output]
             if version in self.active:
                 box = self.formulas.boxes[output]
-                indices = self._spare(len(box))
+                indices = self.names.indices(len(box))
                 value = apply(seed, *from_first([name(i) for i in indices], box))
                 self._add_share(version, Share(tuple(indices), value, {}))
         for step in reversed(self.steps):
             if step.after in self.shares:
                 self._backward_step(step)
-
-    def _spare(self, count: int) -> list[str]:
-        """Names for indices."""
-        letters = [n for n in "ijklmnpqrstuvw" if n not in self.names.taken]
-        more = (f"i{k}" for k in range(10**6) if f"i{k}" not in self.names.taken)
-        return [*letters, *(next(more) for _ in range(max(0, count - len(letters))))][:count]
 
     def _add_share(self, version: Version, share: Share) -> None:
         self.shares.setdefault(version, []).append(share)
@@ -107,7 +113,7 @@ class Backward:
         gradient = self.gradient(
             step.after, self._adjoint_name(step.after), inline=self._goes_on(step)
         )
-        own = [name(writer.renamed.get(i, i)) for i in step.statement.indices]
+        own = writer.left()
         seed = gradient(own)
         if step.keeps and step.before in self.active:
             self._pass_on_kept(step, gradient)
@@ -154,8 +160,15 @@ class Backward:
                 if statement.op == "=" and step.whole and _worth_reading(rhs):
                     terms = self._reusing(terms, writer.tree(rhs), step, own)
                 yield from terms
+            case "min" | "max" if statement.place is not None:
+                yield from self._extreme_scatter(step, propagation, writer, seed)
             case "min" | "max":
                 yield from self._extreme_reduction(step, propagation, writer, seed, own)
+            case _ if statement.place is not None:
+                raise ArgumentError(
+                    f"'{statement.target}' is a product of terms whose elements data choose: no "
+                    "gradient is derived of that"
+                )
             case _:
                 yield from self._product_reduction(step, propagation, writer, seed, own)
 
@@ -196,8 +209,16 @@ class Backward:
         statement = step.statement
         renamed = self.forward.renamed(step)
         indices = [renamed.get(i, i) for i in statement.indices]
+        if statement.place is not None:
+            indices = self.names.indices(len(statement.axes))
+            if statement.op != "+":
+                raise ArgumentError(
+                    f"'{statement.target}' is reduced by {statement.op}= into elements that data "
+                    "choose, and keeps what it held: no gradient is derived of that; use a "
+                    "reduction with !, in a tensor of its own"
+                )
         value = gradient([name(i) for i in indices])
-        within = self._written_conditions(step, indices)
+        within = self._written_conditions(step, indices) if statement.place is None else []
         if statement.op != "+":  # assigned or reduced: only what is outside is as it was
             outside = [opposite(each, of_integers=True) for each in within]
             if not outside:
@@ -277,6 +298,33 @@ class Backward:
             part = under([*within, binary("==", old, value)], share)
             self._add_share(step.before, Share(tuple(indices), part, {}))
 
+    def _extreme_scatter(
+        self, step: Step, propagation: Propagation, writer: Writer, seed: ast.Expr
+    ) -> Iterator[Term]:
+        """A ``min`` or ``max`` into elements that data choose."""
+        statement, left = step.statement, writer.left()
+        if not _exact(statement.rhs, step.lets) or not self._kept_terms(step):
+            raise ArgumentError(
+                f"'{statement.target}' is the {statement.op} of terms that are computed, into "
+                "elements that data choose: no gradient is derived of that; give the terms an "
+                "output of their own"
+            )
+        term = writer.tree(statement.rhs)
+        is_best = binary("==", term, self.forward.read(step.after, left))
+        ties = self.names.fresh(f"{statement.target}_ties")
+        self._emit_zeros(ties, statement.target)
+        ranges = {writer.renamed.get(i, i): r for i, r in step.ranges.items()}
+        one = ast.Select(is_best, number(1), number(0), NOWHERE)
+        self.statements.append(assign(ties, left, "+=", one, ranges_of(ranges)))
+        yield from propagation.terms(statement.rhs, over(seed, apply(ties, *left)), (is_best,))
+
+    def _emit_zeros(self, target: str, tensor: str) -> None:
+        """The statement that begins a tensor like another one, into which others add at places that
+        data choose."""
+        box, type_ = self.formulas.boxes[tensor], self.formulas.checked.tensors[tensor].type.name
+        indices = self.names.indices(len(box))
+        self.statements.append(filled(target, indices, box, type_, number(0)))
+
     def _kept_terms(self, step: Step) -> bool:
         """Whether the terms of a reduction are what they were in the forward pass: a sum that is
         computed again may be rounded otherwise, and equal nothing that was kept."""
@@ -348,6 +396,9 @@ class Backward:
         version = step.version(read.tensor)
         value = combined([(term.conditions, term.value) for term in terms])
         own = writer.tree(read)
+        if any(_reads_below(s, step.lets) for s in read.subscripts):
+            self._add_share(version, self._placed(step, writer, read, value))
+            return
         inversion = self._inversion(step, writer, read)
         if own not in walk.walk(value):
             found = self._phased(inversion)
@@ -362,6 +413,24 @@ class Backward:
         value = put(put(value, inverse.values), {"@itself": there})
         share = Share(inverse.targets, under(inverse.conditions, value), dict(inverse.summed))
         self._add_share(version, self._settled(share))
+
+    def _placed(self, step: Step, writer: Writer, read: c.Read, value: ast.Expr) -> Share:
+        """The share of a read at a place that data decide. What decides another dimension is an
+        index there, or a condition: on the left stand indices, each once, and what is read."""
+        ranges = {writer.renamed.get(i, i): r for i, r in step.ranges.items()}
+        place: list[ast.Expr] = []
+        conditions: list[ast.Expr] = []
+        for subscript, axis in zip(read.subscripts, self.formulas.boxes[read.tensor], strict=True):
+            tree = writer.tree(subscript)
+            plain = isinstance(tree, ast.Name) and tree.name in ranges and tree not in place
+            if not plain and not _reads_below(subscript, step.lets):
+                letters = self.names.indices(len(ranges) + 1)
+                index = next(n for n in letters if n not in ranges)
+                ranges[index] = axis
+                conditions.append(binary("==", name(index), tree))
+                tree = name(index)
+            place.append(tree)
+        return Share((), under(conditions, value), ranges, tuple(place))
 
     def _settled(self, share: Share) -> Share:
         """The share without sums of which a condition, ``i == 0``, leaves a single term."""
@@ -393,7 +462,7 @@ class Backward:
     def _letters(self, letters: str) -> list[str]:
         """Names for indices, these letters first."""
         found = [n for n in letters if n not in self.names.taken]
-        return [*found, *(n for n in self._spare(30) if n not in found)]
+        return [*found, *(n for n in self.names.indices(30) if n not in found)]
 
     def _phased(self, inversion: Inversion, phase: Sequence[int] | None = None) -> Phased | None:
         return phased(
@@ -457,8 +526,6 @@ class Backward:
         return target
 
     def _inversion(self, step: Step, writer: Writer, read: c.Read) -> Inversion:
-        for subscript in read.subscripts:
-            _refuse_gathers(read, subscript, step.lets)
         renamed = writer.renamed
         ranges = {renamed.get(i, i): r for i, r in step.ranges.items()}
         results = [renamed.get(i, i) for i in step.statement.indices]
@@ -480,7 +547,7 @@ class Backward:
             ranges,
             self.formulas.boxes[read.tensor],
             sorted(ranges, key=rank),
-            self._spare(len(ranges) + len(subscripts)),
+            self.names.indices(len(ranges) + len(subscripts)),
             [stop - first for first, stop in ranges.values()],
         )
 
@@ -501,25 +568,34 @@ class Backward:
         self.compute(version, target)
         return lambda indices: apply(target, *indices)
 
-    def compute(self, version: Version, target: str) -> None:
-        """The statements that add up all shares of a gradient."""
+    def compute(self, version: Version, target: str, *, declared: bool = False) -> None:
+        """The statements that add up all shares of a gradient; ``declared``: whether the derived
+        def says how large it is."""
         box = self.formulas.boxes[version[0]]
         shares = self._final_shares(version, target)
-        indices = list(shares[0].indices)
-        own = dict(zip(indices, box, strict=True))
-        for place, share in enumerate(shares):
-            first = place == 0
+        if shares[0].place is not None and not declared:
+            self._emit_zeros(target, version[0])
+        for position, share in enumerate(shares):
+            first = position == 0 and (declared or share.place is None)
             op = "=" if first and not share.summed else "+=!" if first else "+="
+            if share.place is None:
+                own = dict(zip(share.indices, box, strict=True))
+                left: Sequence[str | ast.Expr] = share.indices
+            else:
+                own, left = {}, share.place
             ranges = ranges_of({**own, **share.summed})
-            self.statements.append(assign(target, indices, op, share.value, ranges))
+            self.statements.append(assign(target, left, op, share.value, ranges))
 
     def _final_shares(self, version: Version, wanted: str) -> list[Share]:
         """All shares of a gradient, one for each set of indices that is summed over."""
         if version not in self.finished:
-            shares = _merged(self._shares_of_same_indices(self.shares[version]))
+            placed = [s for s in self.shares[version] if s.place is not None]
+            others = [s for s in self.shares[version] if s.place is None]
+            shares = _merged(self._shares_of_same_indices(others))
             box = self.formulas.boxes[version[0]]
             parted = [self._without_factors(share, box, wanted) for share in shares]
-            self.finished[version] = _merged(sorted(parted, key=lambda s: bool(s.summed)))
+            whole = _merged(sorted(parted, key=lambda s: bool(s.summed)))
+            self.finished[version] = [*whole, *placed]
         return self.finished[version]
 
     def _without_factors(self, share: Share, box: Box, wanted: str) -> Share:
@@ -549,6 +625,8 @@ class Backward:
 
     def _shares_of_same_indices(self, shares: list[Share]) -> list[Share]:
         """The shares with the same indices, those that are not summed first."""
+        if not shares:
+            return []
         ordered = sorted(shares, key=lambda share: bool(share.summed))
         # The seed's own indices say nothing; others stand in the forward def.
         named = next((s for s in ordered[::-1] if not _is_element(s)), ordered[0])
@@ -668,16 +746,9 @@ def _exact(expr: c.Expr, lets: dict[str, c.Expr]) -> bool:
             return False
 
 
-def _refuse_gathers(read: c.Read, subscript: c.Expr, lets: dict[str, c.Expr]) -> None:
-    stack = [subscript]
-    while stack:
-        node = stack.pop()
-        if isinstance(node, c.Read):
-            raise ArgumentError(
-                f"'{read.tensor}' is read at a place that '{node.tensor}' holds: its gradient is "
-                "added up at computed places (a scatter), which cannot be derived yet; leave "
-                f"'{read.tensor}' out of wrt, or write that def by hand"
-            )
-        if isinstance(node, c.LetRef):
-            stack.append(lets[node.name])
-        stack.extend(walk.children(node))
+def _reads_below(subscript: c.Expr, lets: dict[str, c.Expr]) -> bool:
+    """Whether data decide a subscript."""
+    if isinstance(subscript, c.LetRef):
+        return _reads_below(lets[subscript.name], lets)
+    below = any(_reads_below(child, lets) for child in walk.children(subscript))
+    return below or isinstance(subscript, c.Read)

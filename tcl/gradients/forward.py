@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import field
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import field, replace
 
 from tcl.common.dataclass import dataclass
 from tcl.common.errors import ArgumentError
@@ -16,7 +16,7 @@ from tcl.grammar.check.builtins import BUILTINS
 from tcl.grammar.syntax import ast
 from tcl.grammar.syntax import walk as walk_ast
 from tcl.grammar.tree import checked as c
-from tcl.grammar.tree.traverse import walk
+from tcl.grammar.tree.traverse import computed, walk
 
 KEYWORDS = frozenset({"def", "where", "in", "exists", "min", "max"})
 
@@ -35,6 +35,12 @@ class Names:
             found = f"{wanted}_{count}"
         self.taken.add(found)
         return found
+
+    def indices(self, count: int) -> list[str]:
+        """Names for indices of one statement."""
+        letters = [n for n in "ijklmnpqrstuvw" if n not in self.taken]
+        more = (f"i{k}" for k in range(10**6) if f"i{k}" not in self.taken)
+        return [*letters, *(next(more) for _ in range(max(0, count - len(letters))))][:count]
 
 
 Reader = Callable[[Version, list[ast.Expr]], ast.Expr]
@@ -81,6 +87,13 @@ class Writer:
                 return cast(type_.name, self.tree(operand))
         raise AssertionError("all kinds")
 
+    def left(self) -> list[ast.Expr]:
+        """Where the step writes: indices, and of a scatter subscripts."""
+        statement = self.step.statement
+        if statement.place is not None:
+            return [self.tree(s) for s in statement.place.subscripts]
+        return [name(self.renamed.get(i, i)) for i in statement.indices]
+
     def _operand(self, operand: c.Expr, other: c.Expr) -> ast.Expr:
         """One side of an operation, whose conversion may happen by itself."""
         if isinstance(operand, c.Cast) and needless_cast(operand, other):
@@ -95,8 +108,7 @@ def _literal(expr: c.Const) -> ast.Expr:
         return cast("bool", number(int(expr.value)))
     value = expr.value
     if isinstance(value, float) and value in (float("inf"), float("-inf")):
-        infinite = apply("log", ast.Number(0.0, NOWHERE))
-        return infinite if value < 0 else ast.Unary("-", infinite, NOWHERE)
+        return _NEUTRAL["max" if value < 0 else "min"]
     return number(value)
 
 
@@ -189,7 +201,23 @@ class Forward:
 
         first, *rest = chain
         found = [self._statement(first, target, self.read)]
+        if first.statement.place is not None:
+            begun = replace(found[0], op=found[0].op.removesuffix("!"))
+            found = [self._begin(first, target), begun]
         return found + [self._statement(each, target, in_place) for each in rest]
+
+    def _begin(self, step: Step, target: str) -> ast.Assign:
+        """The statement that gives all elements what a scatter begins with, and a tensor its
+        size."""
+        statement = step.statement
+        value = _NEUTRAL[statement.op]
+        if statement.rhs.type.is_float or statement.op in "+*":
+            box = self.formulas.boxes[statement.target]
+            return filled(target, self.names.indices(len(box)), box, statement.rhs.type.name, value)
+        raise ArgumentError(
+            f"the gradient needs '{statement.target}', the {statement.op} of integers in elements "
+            "that data choose, which cannot be computed again; leave it to save="
+        )
 
     def _statement(self, step: Step, target: str, read: Reader) -> ast.Assign:
         """A step of the forward pass, on another target."""
@@ -205,7 +233,7 @@ class Forward:
         op = statement.op if statement.op == "=" else f"{statement.op}="
         return assign(
             target,
-            [writer.renamed.get(i, i) for i in statement.indices],
+            writer.left(),
             op + "!" * statement.initialise,
             of_type(statement.rhs.type.name, writer.tree(statement.rhs)),
             where,
@@ -213,8 +241,9 @@ class Forward:
 
 
 def _used_lets(statement: c.Statement) -> list[c.Let]:
-    """The names that the right side uses, directly or not."""
-    used = {n.name for n in walk(statement.rhs) if isinstance(n, c.LetRef)}
+    """The names that the statement uses, directly or not."""
+    roots = (statement.rhs, *computed(statement))
+    used = {n.name for root in roots for n in walk(root) if isinstance(n, c.LetRef)}
     kept: list[c.Let] = []
     for let in reversed(statement.lets):
         if let.name in used:
@@ -232,11 +261,23 @@ def from_first(subscripts: list[ast.Expr], box: Box) -> list[ast.Expr]:
 
 
 def assign(
-    target: str, indices: list[str], op: str, rhs: ast.Expr, where: list[ast.Where]
+    target: str, left: Sequence[str | ast.Expr], op: str, rhs: ast.Expr, where: list[ast.Where]
 ) -> ast.Assign:
     """A statement."""
-    left = tuple(map(name, indices))
-    return ast.Assign(target, left, op, rhs, None, tuple(where), NOWHERE, NOWHERE, NOWHERE)
+    subscripts = tuple(name(each) if isinstance(each, str) else each for each in left)
+    return ast.Assign(target, subscripts, op, rhs, None, tuple(where), NOWHERE, NOWHERE, NOWHERE)
+
+
+_INFINITE = apply("log", ast.Number(0.0, NOWHERE))
+_NEUTRAL = {"+": number(0), "*": number(1), "max": _INFINITE}
+_NEUTRAL["min"] = ast.Unary("-", _INFINITE, NOWHERE)
+"""Reduction → what it begins with."""
+
+
+def filled(target: str, indices: list[str], box: Box, type_: str, value: ast.Expr) -> ast.Assign:
+    """The statement that gives all elements of a new tensor a value."""
+    ranges = ranges_of(dict(zip(indices, box, strict=True)))
+    return assign(target, indices, "=", cast(type_, value), ranges)
 
 
 def names_in(statement: ast.Assign) -> Iterator[str]:

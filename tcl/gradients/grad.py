@@ -82,12 +82,6 @@ def gradient_text(
     sizes: Mapping[str, int] | str | None = None,
 ) -> str:
     """As ``grad``, of a checked def."""
-    for statement in checked.statements:
-        if statement.place is not None:
-            raise ArgumentError(
-                f"data say where '{statement.target}' is written (a scatter), which no gradient "
-                "can be derived of yet"
-            )
     known = _known_sizes(checked, sizes)
     formulas = Formulas.of(checked, {n: of_number(value) for n, value in known.items()})
     steps = steps_of(checked, formulas)
@@ -116,7 +110,7 @@ def gradient_text(
     reached = [i for i in inputs if (i, 0) in backward.shares]
     _check_reached(checked, inputs if asked is not None else reached, reached)
     for i in reached:
-        backward.compute((i, 0), made[i])
+        backward.compute((i, 0), made[i], declared=True)
     return _Assembled(
         checked, formulas, forward, backward, seeds, {i: made[i] for i in reached}
     ).text()
@@ -286,7 +280,7 @@ class _Assembled:
     def _index_name(self, tensor: c.Tensor, axis: int) -> str:
         """What the first statement calls an index of its target."""
         first = next(s for s in self.checked.statements if s.target == tensor.name)
-        return first.indices[axis]
+        return first.axes[axis] or "n"
 
     def _tidied(self, statement: ast.Assign) -> ast.Assign:
         ranges = [w for w in statement.where if isinstance(w, ast.Range)]
@@ -305,7 +299,10 @@ class _Assembled:
             elif isinstance(clause, ast.Let):
                 clause = replace(clause, value=integers.tidied(clause.value))
             where.append(clause)
-        return replace(statement, rhs=integers.tidied(statement.rhs), where=tuple(where))
+        left = tuple(map(integers.tidied, statement.indices))
+        return replace(
+            statement, indices=left, rhs=integers.tidied(statement.rhs), where=tuple(where)
+        )
 
 
 _WIDTH = 100
@@ -348,7 +345,7 @@ def _without_needless(definition: ast.Def, known: Mapping[str, Poly]) -> ast.Def
         where = (w for w in own.where if not (isinstance(w, ast.Range) and w.index in needless))
         statements.append(replace(own, where=tuple(where)))
         if statement.target not in formulas.boxes:
-            formulas.define(statement.target, tuple(wanted[i] for i in statement.indices))
+            formulas.define(statement.target, formulas.written(statement, wanted))
     return replace(definition, statements=tuple(statements))
 
 

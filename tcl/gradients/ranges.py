@@ -66,6 +66,21 @@ class Formulas:
                 first, stop = box[binding.axis]
                 self.sizes.setdefault(binding.size, stop - first)
 
+    def written(self, statement: c.Statement, ranges: Mapping[str, Range]) -> Box:
+        """The elements that a statement writes, the first of a tensor that has no box yet. Raises
+        ``ArgumentError`` for one whose size has no formula."""
+        if statement.place is None:
+            return tuple(ranges[i] for i in statement.indices)
+        if statement.target in self.boxes:
+            return self.boxes[statement.target]
+        found = self.declared(statement.target)
+        if len(found) < len(statement.axes):
+            raise ArgumentError(
+                f"the size of '{statement.target}' has no formula that this finds; give the sizes: "
+                "grad(..., sizes=...)"
+            )
+        return tuple((ZERO, found[axis]) for axis in range(len(statement.axes)))
+
     def declared(self, tensor: str) -> dict[int, Poly]:
         """The extents that a declaration gives a tensor, as far as they are known."""
         found: dict[int, Poly] = {}
@@ -269,16 +284,16 @@ class _FormulaInference:
         for expr in (*evaluated(self.statement), *self.statement.exists):
             yield from self._below(expr, frozenset())
         target = self.statement.target
-        for axis, index in enumerate(self.statement.indices):
-            if target in self.formulas.boxes:
+        for axis, index in enumerate(self.statement.axes):
+            if target in self.formulas.boxes and index is not None:
                 yield _FormulaBound(of_atom(index), *self.formulas.boxes[target][axis])
 
     def _declared(self) -> list[_FormulaBound]:
-        target, indices = self.statement.target, self.statement.indices
+        target, axes = self.statement.target, self.statement.axes
         if target in self.formulas.boxes:
             return []
-        found = self.formulas.declared(target)
-        return [_FormulaBound(of_atom(indices[axis]), ZERO, stop) for axis, stop in found.items()]
+        found = ((axes[axis], stop) for axis, stop in self.formulas.declared(target).items())
+        return [_FormulaBound(of_atom(i), ZERO, stop) for i, stop in found if i is not None]
 
     def _below(self, expr: c.Expr, facts: frozenset[Poly]) -> Iterator[_FormulaBound]:
         """The bounds by subscripts below ``expr``; ``facts``: forms that conditions bound below."""

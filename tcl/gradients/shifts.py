@@ -75,6 +75,8 @@ class _Statement:
         if statement.op == "*" and found is not NONE:
             raise _UnknownError
         if found is not NONE:
+            if statement.place is not None:
+                raise _UnknownError
             if not set(found.at) <= set(statement.indices):
                 raise _UnknownError
             found = Change(

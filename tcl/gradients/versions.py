@@ -76,10 +76,12 @@ def steps_of(checked: c.CheckedDef, formulas: Formulas) -> list[Step]:
     steps = []
     for statement in checked.statements:
         ranges = infer(statement, formulas)
-        region = tuple(ranges[i] for i in statement.indices)
+        region = formulas.written(statement, ranges)
         if statement.target not in formulas.boxes:
             formulas.define(statement.target, region)
         whole = region == formulas.boxes[statement.target]
+        if statement.place is not None:  # only what it begins with is in all elements
+            whole = statement.initialise
         steps.append(Step(_plain(statement), ranges, dict(versions), whole))
         versions[statement.target] += 1
     return steps
@@ -87,7 +89,7 @@ def steps_of(checked: c.CheckedDef, formulas: Formulas) -> list[Step]:
 
 def _plain(statement: c.Statement) -> c.Statement:
     """The statement; a reduction of a single term as the assignment that it is."""
-    if statement.op == "=" or statement.reduction:
+    if statement.op == "=" or statement.reduction or statement.place is not None:
         return statement
     rhs = statement.rhs
     if not statement.initialise:

@@ -1,4 +1,4 @@
-"""What is known of a search while it goes on, and how it is told to people."""
+"""What is known of a search while it goes on, and how it is told: in words, facts and lines."""
 
 from __future__ import annotations
 

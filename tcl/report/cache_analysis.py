@@ -1,4 +1,5 @@
-"""What the results of a tuning cache say together, as tables: for a terminal and as Markdown."""
+"""What the results of a tuning cache say together: tables for a terminal and as Markdown, and a
+picture."""
 
 from __future__ import annotations
 

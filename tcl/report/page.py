@@ -1,4 +1,5 @@
-"""The page: sections, and the document around them."""
+"""The page: sections, and the document around them. Its style is light or dark by the reader's
+setting, and plain on paper."""
 
 from __future__ import annotations
 

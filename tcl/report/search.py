@@ -1,4 +1,4 @@
-"""How the search went: its curves, and what the knobs have to do with it."""
+"""How the search went: its curves, its candidates, and what the knobs have to do with it."""
 
 from __future__ import annotations
 

@@ -217,6 +217,15 @@ def test_products_with_triangular_matrices(
         assert np.array_equal(f(a, b), (a * kept) @ (b * (b > 0) if "B(" in condition else b))
 
 
+def test_what_a_triangle_leaves_out_spoils_nothing() -> None:
+    """Where the condition is the same for all terms, it is looked at once, after them."""
+    q = np.random.default_rng(0).integers(-3, 4, (70, 16)).astype(np.float32)
+    k = q.copy()
+    k[40] = np.inf
+    whole = np.where(np.tri(70, dtype=bool), q @ k.T, 0)
+    assert np.array_equal(run(SCORES, q, k, options=DEFAULT)[0], whole, equal_nan=True)
+
+
 def test_borders_are_not_cut() -> None:
     text = (
         "def f(float(N) X, float(K) W) -> (Y) { "

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import random
 import re
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -10,14 +13,17 @@ import numpy as np
 import pytest
 from comparing import check_equal
 from cpu_kernels import fenced, plain, poisoned, reference, run, sized_of
-from cuda_checks import Work, case_of, check_cases
+from cuda_checks import Work, case_of, check_cases, run_case, work_of_text
 from loopir_interpreter import interpret
 from scatters import OPERATORS, Scattered, random_scatter
 
 import tcl
 from tcl.codegen.cpu.run.kernel import compile_cpu
-from tcl.codegen.cuda.emulator import why_not
+from tcl.codegen.cuda.emulator import compile_modules, why_not
 from tcl.codegen.devices.cpu import host_cpu
+from tcl.codegen.devices.gpu import H200
+from tcl.codegen.loopir.layouts import cpu_layouts, gpu_layouts
+from tcl.codegen.loopir.lower import lower
 from tcl.codegen.loopir.printer import show
 from tcl.codegen.options.options import MappingOptions
 from tcl.codegen.reference import compile_reference
@@ -26,6 +32,8 @@ from tcl.codegen.schedule.cpu import schedule, stages
 from tcl.common.errors import OptionsError
 from tcl.grammar.ranges.sized import SizedDef
 from tcl.grammar.syntax.types import SCALAR_TYPES
+from tcl.tuner.space.cpu.mapping import MappingSpace
+from tcl.tuner.space.gpu.mapping import GpuMappingSpace
 
 Array = np.ndarray[Any, np.dtype[Any]]
 DEFAULT = MappingOptions("mlp")
@@ -223,3 +231,60 @@ def test_options_are_refused() -> None:
     ):
         with pytest.raises(OptionsError, match="data say where it writes"):
             schedule(sized, options, host_cpu())
+
+
+@pytest.mark.skipif(bool(why_not()), reason="no C++ compiler")
+def test_places_outside_are_found_on_a_gpu() -> None:
+    """By whoever owns the first ones, whatever the type."""
+    for kind, (place, message) in OUTSIDE.items():
+        places = np.arange(100).astype(kind) % 64
+        places[70] = place
+        text = f"def f({kind}(N) I, float(N) W) -> (float(64) H) {{ H(I(n)) +=! W(n) }}"
+        inputs = places, np.ones(100, np.float32)
+        sized = sized_of(text, *inputs)
+        work = Work(text, sized, inputs, tuple(poisoned(sized)))
+        case = case_of(work, DEFAULT)
+        (emulated,) = compile_modules([case.module])
+        with pytest.raises(IndexError, match=re.escape(message)):
+            run_case(case, emulated, "random")
+
+
+BESIDE = """def f(int32(N) At, float(N, D) X, float(D, N) Y) -> (C, float(50, D) H, S, R) {
+    C(n, m) +=! X(n, d) * Y(d, m)
+    H(At(n), d) +=! C(n, 3) > 0 ? C(n, 3) * X(n, d) : 0
+    S(d) +=! H(b, d)
+    H(At(n), d) max= X(n, d)
+    R(n, m) = C(n, m) + S(2) * H(At(m), 1)
+}"""
+
+
+def candidates_of(space: MappingSpace | GpuMappingSpace, count: int) -> Iterator[MappingOptions]:
+    """Drawn from a search's space."""
+    rng = random.Random(count)
+    drawn = (space.space.sample(rng) for _ in range(count))
+    return (space.to_options(config) for config in drawn if config is not None)
+
+
+def test_beside_other_statements() -> None:
+    """Which a search gives other loops, in chunks that several share."""
+    rng = np.random.default_rng(2)
+    places = rng.integers(0, 50, 60).astype(np.int32)
+    x, y = rng.random((60, 20), np.float32), rng.random((20, 60), np.float32)
+    work = work_of_text(BESIDE, places, x, y)
+    device = replace(host_cpu(), threads=2)
+    tried = 0
+    on_cpu = MappingSpace(lower(work.sized, cpu_layouts(work.sized)), device)
+    for options in (DEFAULT, *candidates_of(on_cpu, 12)):
+        made = poisoned(work.sized)
+        with contextlib.suppress(OptionsError):
+            compile_cpu(work.sized, options, device=device)(work.inputs, made)
+            check_equal(work.sized, made, work.expected, str(options))
+            tried += 1
+    assert tried > 3
+    if why_not() is None:
+        cases = []
+        space = GpuMappingSpace(lower(work.sized, gpu_layouts(work.sized)), H200)
+        for options in (DEFAULT, *candidates_of(space, 6)):
+            with contextlib.suppress(OptionsError):
+                cases.append(case_of(work, options))
+        check_cases(cases).none()

@@ -84,6 +84,9 @@ class _Statement:
         self.lets = {let.name: let.value for let in of.statement.lets}
 
     def run(self) -> None:
+        if self.statement.place is not None:
+            self.scatter(self.statement.place)
+            return
         statement, of = self.statement, self.of
         ranges = [range(*of.ranges[i]) for i in statement.all_indices]
         points = _points(ranges)
@@ -108,6 +111,35 @@ class _Statement:
             values = torch.cat([there.reshape(results, 1), values], 1)
         done = self.reduced(values).to(old.dtype)
         self.tensors[target] = old.index_put(at, done) if own else done.reshape(())
+
+    def scatter(self, place: c.Read) -> None:
+        """Reduce points into elements that data choose; those that add nothing choose none."""
+        statement, target = self.statement, self.statement.target
+        points = _points([range(*self.of.ranges[i]) for i in statement.all_indices])
+        rhs = statement.rhs
+        if isinstance(rhs, c.Select) and isinstance(rhs.otherwise, c.Const):
+            where = {i: points[:, k] for k, i in enumerate(statement.all_indices)}
+            points, rhs = points[self.value(rhs.condition, where, len(points))], rhs.then
+        where = {i: points[:, k] for k, i in enumerate(statement.all_indices)}
+        values = self.value(rhs, where, len(points))
+        dtype = DTYPES[self.sized.checked.tensors[target].type.name]
+        if statement.initialise:
+            neutral = {"+": 0, "*": 1, "min": float("inf"), "max": -float("inf")}[statement.op]
+            old = torch.full(self.sized.shapes[target], neutral, dtype=dtype)
+        else:
+            old = self.tensors[target]
+        flat = torch.zeros(len(points), dtype=torch.int64)
+        triples = zip(
+            place.subscripts, self.sized.shapes[target], self.sized.origins[target], strict=True
+        )
+        for subscript, extent, origin in triples:
+            at = self.value(subscript, where, len(points)).long() - origin
+            if not bool(((at >= 0) & (at < extent)).all()):
+                raise OutsideError(target)
+            flat = flat * extent + at
+        how = {"+": "sum", "*": "prod", "min": "amin", "max": "amax"}[statement.op]
+        found = old.flatten().scatter_reduce(0, flat, values.to(dtype), how)
+        self.tensors[target] = found.reshape(old.shape)
 
     def reduced(self, values: Any) -> Any:
         op = self.statement.op

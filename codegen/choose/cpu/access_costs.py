@@ -149,7 +149,7 @@ def access_of(program: ir.Program, nest: ir.Nest, load: ir.Load) -> OperandAcces
     # Where two dimensions move along one axis, a panel would hold elements more than once.
     copied, apart = why_not_copied(nest, load) is None, not overlaps(nest, load)
     elements = layout.footprint(load.ref, {d.name: d.extent for d in nest.dims})
-    whole = math.prod(layout.extents) * layout.itemsize
+    whole = layout.bytes
     span = layout.itemsize + sum(abs(c) * (nest.dim(d).extent - 1) for d, c in total.terms)
     strides = dict(total.terms)
     computed = [s.value for s in load.ref.subscripts if isinstance(s, ir.Computed) and s.check]

@@ -12,10 +12,9 @@ from tcl.codegen.choose.cpu.costs import (
 )
 from tcl.codegen.devices.cpu import CpuProfile
 from tcl.codegen.loopir import ir
-from tcl.codegen.loopir.conditions import bounds_of
 from tcl.codegen.loopir.terms import guard
 from tcl.codegen.loopir.walk import walk
-from tcl.codegen.passes.cpu.cut import cut_bounds
+from tcl.codegen.passes.cpu.cut import cut_wholly
 from tcl.codegen.passes.cpu.skip import condition_dims, why_not_skipped
 from tcl.codegen.passes.cpu.stage import made_with
 
@@ -31,7 +30,7 @@ def compacted_dims(program: ir.Program, nest: ir.Nest) -> frozenset[str]:
     condition, _ = guard(nest.point.op, nest.point.value)
     if condition is None or nest.dot_product is not None:
         return frozenset()
-    if bounds_of(condition) is not None and cut_bounds(nest, (nest.point,)):
+    if cut_wholly(nest):
         return frozenset()  # loops end where it does, without lists
     made = made_with(program.nests, program.nest(nest.name))
     if why_not_skipped(nest, made) is not None:

@@ -18,6 +18,8 @@ from tcl.codegen.devices.cpu import CpuProfile
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.walk import operands
 from tcl.codegen.options.nest_options import PLAIN, NestOptions
+from tcl.codegen.passes.cpu.cut import cut_wholly
+from tcl.codegen.passes.cpu.skip import unguarded
 from tcl.codegen.passes.cpu.stage import natural_level
 
 _WORTH_TILING = 32
@@ -29,6 +31,9 @@ def heuristic(program: ir.Program, nest: ir.Nest, device: CpuProfile, sums: int 
     applied."""
     if nest.sequential or nest.points == 0:
         return PLAIN
+    plain = nest.point.type.is_float and nest.point.type.compute == nest.point.type
+    if plain and cut_wholly(nest):
+        nest = replace(nest, point=unguarded(nest.point))  # but at the ends of loops
     found = fastest(program, nest, device, sums)
     core, lane, sizes = found.core, found.lane, found.sizes
     if lane is not None and sizes.keys() == {lane} and not nest.dim(lane).reduction:

@@ -77,10 +77,9 @@ def tiles_ahead(
     near = []
     for position, load in enumerate(operands(nest.point)):
         layout = program.tensor(load.ref.tensor).layout
-        elements = math.prod(layout.extents)
-        size = elements * layout.itemsize
+        size = layout.bytes
         copied = position < len(staged) and staged[position] >= 0
-        if copied or size <= device.l2_bytes or points <= _AGAIN * elements:
+        if copied or size <= device.l2_bytes or points <= _AGAIN * layout.elements:
             continue
         lines = tile.lines(layout, load.ref)
         if tile.reads_per_element(load.ref) <= _AGAIN and _in_order(nest, layout, load.ref):
@@ -108,7 +107,7 @@ def far_alone(
     found = []
     for load, distance in zip(operands(nest.point), ahead, strict=False):
         layout = program.tensor(load.ref.tensor).layout
-        near = math.prod(layout.extents) * layout.itemsize < kept
+        near = layout.bytes < kept
         found.append(distance if near or distance > NEAR else 0)
     return tuple(found) if any(found) else ()
 
@@ -171,7 +170,7 @@ def _in_order(nest: ir.Nest, layout: ir.Layout, ref: ir.TensorRef) -> bool:
     moving = dims_of(ref)
     points = math.prod(d.extent for d in nest.dims if d.name in moving)
     whole = all(isinstance(s, ir.Affine) for s in ref.subscripts)
-    once = points <= _AGAIN * math.prod(layout.extents)
+    once = points <= _AGAIN * layout.elements
     return whole and once and bool(layout.in_order(ref))
 
 
@@ -192,8 +191,7 @@ def streamed_reads(program: ir.Program, nest: ir.Nest, device: CpuProfile) -> li
     points = nest.points
     for position, load in enumerate(operands(nest.point)):
         layout = program.tensor(load.ref.tensor).layout
-        elements = math.prod(layout.extents)
-        if elements * layout.itemsize <= device.l2_bytes or points > _AGAIN * elements:
+        if layout.bytes <= device.l2_bytes or points > _AGAIN * layout.elements:
             continue
         whole = all(isinstance(s, ir.Affine) for s in load.ref.subscripts)
         if not whole or not layout.in_order(load.ref):
@@ -235,7 +233,7 @@ def _next_chunk(
     dim, size = pairs[-1]
     layout = program.tensor(read.ref.tensor).layout
     parts = math.prod(-(-d.extent // s) for d, s in pairs)
-    if math.prod(layout.extents) * layout.itemsize > parts * device.l2_bytes // 4:
+    if layout.bytes > parts * device.l2_bytes // 4:
         return 0
     return abs(layout.place(read.ref).coefficient(dim.name)) * size
 

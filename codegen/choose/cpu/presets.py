@@ -144,7 +144,7 @@ def _levels(
 def _not_kept(program: ir.Program, nest: ir.Nest, device: CpuProfile) -> bool:
     """Whether caches would not keep what the nest writes, nor is it read by another nest."""
     target = program.tensor(nest.point.target.tensor)
-    written = math.prod(target.layout.extents) * target.layout.itemsize
+    written = target.layout.bytes
     if written < device.streamed_from:
         return False
     readers = (n for n in program.nests if n.name != nest.name)
@@ -158,7 +158,7 @@ def _wide_stores(
     two lines where the array does not begin on a boundary."""
     target = program.tensor(nest.point.target.tensor).layout
     position, lanes = chosen.vectorize or (-1, 1)
-    written = math.prod(target.extents) * target.itemsize
+    written = target.bytes
     rows = nest.dims[position].extent if nest.dims else 0
     whole_lines = lanes * target.itemsize >= LINE and written > device.l1_bytes
     return whole_lines and rows >= device.peeled_vectors * lanes

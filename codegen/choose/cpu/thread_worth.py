@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 
 from tcl.codegen.devices.cpu import CpuProfile
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.walk import operands, values_of, walk
+from tcl.codegen.passes.scatter import side_by_side
 from tcl.codegen.passes.vectorize import outputs
 
 WAKING = 20_000.0
@@ -23,6 +23,8 @@ _CALL = 48.0
 """Operations that a built-in function stands for."""
 _APART = 16.0
 """Likewise an element that does not lie next to that of the next lane."""
+_UPDATE = 64.0
+"""Likewise an element that is updated on its own, where data say."""
 _AGAIN = 4
 """Times that elements may be read before they are copied."""
 
@@ -58,10 +60,12 @@ def _nanoseconds(program: ir.Program, nest: ir.Nest, device: CpuProfile) -> floa
         elif isinstance(value, ir.Unary | ir.Binary | ir.Select | ir.Cast):
             operations += 1
     operations += _APART * _scattered(program, nest, device)
+    if nest.point.scatters and not side_by_side(nest):
+        operations += _UPDATE
     moved = 0
     for ref in (nest.point.target, *(load.ref for load in operands(nest.point))):
         layout = program.tensor(ref.tensor).layout
-        moved += min(points, math.prod(layout.extents)) * layout.itemsize
+        moved += min(points, layout.elements) * layout.itemsize
     rate = _PER_LANE * device.lanes(nest.point.type)
     return max(points * operations / rate, moved / _BYTES)
 
@@ -71,7 +75,7 @@ def _scattered(program: ir.Program, nest: ir.Nest, device: CpuProfile) -> int:
     dimension that suits most of them. What is read again and again is copied, and does not
     count."""
     layouts = [(program.tensor(load.ref.tensor).layout, load.ref) for load in operands(nest.point)]
-    once = [(y, ref) for y, ref in layouts if nest.points <= _AGAIN * math.prod(y.extents)]
+    once = [(y, ref) for y, ref in layouts if nest.points <= _AGAIN * y.elements]
     found = [
         sum(abs(layout.step(ref, dim.name)) > 1 for layout, ref in once)
         for dim in nest.dims

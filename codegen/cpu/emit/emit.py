@@ -6,7 +6,6 @@ single thread. Nothing in the text comes from names of the def.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from functools import partial
 from itertools import product
@@ -64,10 +63,6 @@ def emit_program(program: ir.Built, device: CpuProfile, *, unchecked: bool = Fal
     return with_room(lambda: _emit(program, device, unchecked))
 
 
-def _tensor_bytes(tensor: ir.Tensor) -> int:
-    return math.prod(tensor.layout.extents) * tensor.layout.itemsize
-
-
 def _aligned(b: Builder, pointer: Val, base: int) -> Val:
     """The next multiple of so many bytes; memory that has to begin there has room to spare."""
     there = b.op(f"getelementptr i8, {pointer}, i64 {base - 1}", "ptr")
@@ -81,7 +76,7 @@ def _emit(program: ir.Built, device: CpuProfile, unchecked: bool) -> KernelSourc
         at = b.op(f"getelementptr ptr, ptr %tensors, i64 {k}", "ptr")
         pointers[tensor.name] = b.op(f"load ptr, {at}, align 8", "ptr")
         if tensor.private:
-            own = b.op(f"mul i64 %thread, {number(apart(_tensor_bytes(tensor))).text}", "i64")
+            own = b.op(f"mul i64 %thread, {number(apart(tensor.layout.bytes)).text}", "i64")
             pointers[tensor.name] = b.op(f"getelementptr i8, {pointers[tensor.name]}, {own}", "ptr")
         if tensor.role is ir.Role.SCRATCH and tensor.layout.base > 1:
             pointers[tensor.name] = _aligned(b, pointers[tensor.name], tensor.layout.base)

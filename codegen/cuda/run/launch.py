@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import math
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
@@ -149,5 +148,4 @@ class CudaLauncher:
 
 
 def _size_in_bytes(tensor: ir.Tensor) -> int:
-    size = math.prod(tensor.layout.extents) * tensor.layout.itemsize
-    return -(-size // _APART) * _APART
+    return -(-tensor.layout.bytes // _APART) * _APART

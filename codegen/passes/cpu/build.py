@@ -22,7 +22,7 @@ from tcl.codegen.passes.building import (
     wrap,
 )
 from tcl.codegen.passes.cpu.copies import copy_loops, fill_kernel, fixed
-from tcl.codegen.passes.cpu.cut import with_cuts
+from tcl.codegen.passes.cpu.cut import guard_of_results, with_cuts
 from tcl.codegen.passes.cpu.fusion_limits import CpuFusionLimits
 from tcl.codegen.passes.cpu.levels import Levels
 from tcl.codegen.passes.cpu.shared_values import with_shared_values
@@ -252,18 +252,23 @@ def _reduce(
         stored = group.start[1]
     over = tuple(x.fold for x in loops.registers)
     own_point = point if nest.compacted is None else unguarded(point)
+    fixed_guard = None if loops.before or loops.combined else guard_of_results(group)
+    if fixed_guard is not None:
+        own_point = unguarded(point)
     steps = (*nest.prefetched, *point.lets, *point.kept, *updates(own_point, group.siblings))
     step = ir.Block((wrap(loops.dots, ir.Block(steps)), *_excess(nest, loops)))
     if all(s.always for s in group.siblings) and nest.excess is None and not point.kept:
-        loops = replace(
-            loops, inner=with_cuts(nest, loops.inner, (point, *(s.point for s in group.siblings)))
-        )
+        own_points = (point, *(s.point for s in group.siblings))
+        inner = with_cuts(nest, loops.inner, own_points, apart=fixed_guard is None)
+        loops = replace(loops, inner=inner)
     around = sums.matrix(ir.Action.GIVE), sums.matrix(ir.Action.CLEAR)
     carried = Carried.from_loops(loops.inner, points, over, around)
     total = wrap((*loops.inner, *loops.registers), step, fills, dict(carried.pauses))
     declared: list[ir.Statement] = [*carried.declared]
     declared += [ir.Declare(s.accumulator, s.point.type, over, s.start) for s in group.siblings]
     own: ir.Value = ir.Variable(ACCUMULATOR, type_)
+    if fixed_guard is not None:
+        own = ir.Select(fixed_guard, own, sums.start, type_)
     if nest.excess is not None:
         there = tuple(f for f in over if f not in _alike(nest, loops))
         declared.append(ir.Declare(_EXCESS, type_, there, identity(point.op, type_)))

@@ -12,8 +12,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from tcl.codegen.loopir import ir
-from tcl.codegen.loopir.conditions import Bound, bounds_within
-from tcl.codegen.loopir.terms import guards
+from tcl.codegen.loopir.conditions import Bound, bounds_of, bounds_within
+from tcl.codegen.loopir.terms import guard, guards
+from tcl.codegen.loopir.walk import indices, loads
+from tcl.codegen.passes.fusion.groups import FusionGroup
 from tcl.grammar.sizes.varying import representative
 
 _WORTH = 7 / 8
@@ -39,6 +41,14 @@ def cut_bounds(nest: ir.Nest, points: Sequence[ir.Point]) -> tuple[Bound, ...]:
     return bounds if bounds and _share(nest, bounds) <= _WORTH else ()
 
 
+def cut_wholly(nest: ir.Nest) -> bool:
+    """Whether the loops of a nest end where its condition does, as that compares indices alone."""
+    condition, _ = guard(nest.point.op, nest.point.value)
+    if condition is None or bounds_of(condition) is None:
+        return False
+    return bool(cut_bounds(nest, (nest.point,)))
+
+
 def _share(nest: ir.Nest, bounds: Sequence[Bound]) -> float:
     """The part of the points at which all of them hold, about."""
     names = sorted({name for index, _ in bounds for name, _ in index.terms})
@@ -61,11 +71,29 @@ def _share(nest: ir.Nest, bounds: Sequence[Bound]) -> float:
     return held / max(1, total)
 
 
+def guard_of_results(group: FusionGroup) -> ir.Value | None:
+    """The condition of a reduction whose loops are cut, if it is the same for all terms of a
+    result, which may then be reduced without looking, and chosen afterwards; else None."""
+    nest, point = group.leader, group.leader.point
+    if group.start is not None or group.siblings or not point.initialise or point.lets:
+        return None
+    if nest.compacted is not None or nest.excess is not None or not cut_wholly(nest):
+        return None
+    condition, value = guard(point.op, point.value)
+    reduced = {d.name for d in nest.dims if d.reduction}
+    named = (
+        {name for index in indices(condition) for name, _ in index.terms} if condition else set()
+    )
+    if named & reduced or not all(load.total for load in loads(value)):
+        return None
+    return condition
+
+
 def with_cuts(
-    nest: ir.Nest, loops: Sequence[ir.Loop], points: Sequence[ir.Point]
+    nest: ir.Nest, loops: Sequence[ir.Loop], points: Sequence[ir.Point], *, apart: bool
 ) -> tuple[ir.Loop, ...]:
     """The loops of a reduction around its accumulators, outermost first, with cuts where points of
-    it change nothing."""
+    it change nothing. ``apart``: whether iterations at whose points all bounds hold are apart."""
     bounds = cut_bounds(nest, points) if nest.compacted is None else ()
     serial = [k for k, x in enumerate(loops) if x.kind is ir.Kind.SERIAL]
     if not bounds or not serial:
@@ -73,6 +101,6 @@ def with_cuts(
     named = {name for index, _ in bounds for name, _ in index.terms}
     places = [k for k in serial if loops[k].fold.dim in named] or serial[:1]
     return tuple(
-        replace(x, cut=ir.Cut(bounds, apart=k == places[-1])) if k in places else x
+        replace(x, cut=ir.Cut(bounds, apart and k == places[-1])) if k in places else x
         for k, x in enumerate(loops)
     )

@@ -1,4 +1,5 @@
-"""``tcl cache inspect``: the ranked candidates of each key."""
+"""``tcl cache inspect`` and ``analyze``: the ranked candidates of each key, and what all results
+say together."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""``tcl cache show``, ``best`` and ``why``: what is known of one key, and why not more."""
+"""``tcl cache show``, ``best`` and ``why``: what is known of one key, and why not more; and launch
+shapes of users' kernels, for these commands."""
 
 from __future__ import annotations
 

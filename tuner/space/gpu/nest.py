@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -279,7 +278,7 @@ def _in_order(program: ir.Program, nest: ir.Nest) -> tuple[frozenset[str], str]:
         layout = program.tensor(ref.tensor).layout
         for dim in nest.dims:
             if dim.extent > 1 and abs(layout.step(ref, dim.name)) == 1:
-                size = math.prod(layout.extents) * layout.itemsize
+                size = layout.bytes
                 bytes_[dim.name] = bytes_.get(dim.name, 0) + size
     most = max(reversed([*bytes_]), key=lambda name: bytes_[name], default="")
     return frozenset(bytes_), most
