@@ -222,7 +222,8 @@ def test_what_a_triangle_leaves_out_spoils_nothing() -> None:
     q = np.random.default_rng(0).integers(-3, 4, (70, 16)).astype(np.float32)
     k = q.copy()
     k[40] = np.inf
-    whole = np.where(np.tri(70, dtype=bool), q @ k.T, 0)
+    with np.errstate(invalid="ignore"):
+        whole = np.where(np.tri(70, dtype=bool), q @ k.T, 0)
     assert np.array_equal(run(SCORES, q, k, options=DEFAULT)[0], whole, equal_nan=True)
 
 
@@ -313,6 +314,18 @@ def test_one_kernel_for_many_sizes() -> None:
             x = np.random.default_rng(n).integers(0, 9, (b, n)).astype(np.float32)
             sums = np.cumsum(x, 1)
             assert np.array_equal(f(x), sums if name == "last" else sums[:, -1:] - sums)
+
+
+def test_threads_of_a_gpu_share_other_dimensions() -> None:
+    text = "def f(float(N, D) X) -> (O) { O(i, d) +=! (j <= i) ? X(j, d) : 0 where i in 0:N }"
+    x = np.random.default_rng(0).integers(0, 9, (70, 200)).astype(np.float32)
+    work = work_of_text(text, x)
+    case = case_of(work, DEFAULT, H200)
+    assert [launch.threads for launch in case.module.launches] == [128]
+    check_cases([case]).none()
+    along = MappingOptions("naive", nests=(NestOptions(threads=(1, 32)),))
+    with pytest.raises(OptionsError, match=r"threads: nest s0: each element of O is made of"):
+        case_of(work, along, H200)
 
 
 @pytest.mark.parametrize(

@@ -176,7 +176,7 @@ def _split_parts(
 def _one_point_each(nest: ir.Nest) -> NestOptions:
     """A thread for each result, without anything else."""
     results = sum(not d.reduction for d in nest.dims)
-    if nest.sequential or not results:
+    if (nest.sequential and nest.running is None) or not results:
         return PLAIN
     sizes = (*[1] * (results - 1), _NAIVE_THREADS)
     return replace(PLAIN, chunk=sizes, threads=sizes)

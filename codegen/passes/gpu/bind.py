@@ -56,7 +56,7 @@ class Bind:
         return map_nest(program, self.nest, lambda n: self._bound(program, n))
 
     def _bound(self, program: ir.Program, nest: ir.Nest) -> ir.Nest:
-        if nest.sequential:
+        if nest.sequential and nest.running is None:
             return nest
         sizes = self._sizes(nest)
         chunks = [x for x in nest.loops if x.kind is ir.Kind.PARALLEL]
@@ -95,10 +95,16 @@ class Bind:
             if len(given) > len(nest.dims):
                 many = f"it has {len(nest.dims)} dimensions, {len(given)} sizes were given"
                 return f"{key}: nest {nest.name}: {many}"
-            if any(size > 1 for size in given) and nest.sequential:
+            pairs = zip(nest.dims, given, strict=False)
+            if nest.sequential and any(
+                size > 1 and (dim.reduction or nest.running is None) for dim, size in pairs
+            ):
                 return f"{key}: nest {nest.name}: {nest.sequential}"
         if reason := why_not_vectorized(nest, *self.lanes):
             return f"vectorize: nest {nest.name}: {reason}"
+        vector = vector_dim(nest, *self.lanes)
+        if nest.running is not None and vector is not None and vector.reduction:
+            return f"vectorize: nest {nest.name}: {nest.sequential}"
         sizes = self._sizes(nest)
         if self.mma and (reason := why_no_mma(nest, self.mma, sizes, self.profile)):
             return f"mma: nest {nest.name}: {reason}"

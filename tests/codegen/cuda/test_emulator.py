@@ -200,7 +200,7 @@ def test_a_missing_wait_shows_in_the_result_where_nothing_is_checked() -> None:
 def test_matrices_are_loaded_from_aligned_rows_that_were_written_before() -> None:
     inputs = {"A": np.ones((16, 16), np.float16), "B": np.ones((16, 8), np.float16)}
     moved = k.mma_half(source=changed(k.MMA_HALF, "lane / 16 * 8)", "lane / 16 * 7)"))
-    unordered = k.mma_half(source=changed(k.MMA_HALF, "__syncwarp();", ""))
+    unordered = k.mma_half(source=changed(k.MMA_HALF, "__syncthreads();", ""))
     first, second = compile_modules([moved, unordered])
     assert "misaligned" in caught(first, **inputs)
     assert "race" in caught(second, **inputs)
