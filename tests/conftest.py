@@ -7,6 +7,7 @@ import signal
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import hypothesis
 import pytest
@@ -131,7 +132,7 @@ def taken(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
     went: list[bool] = []
     real = HostRepeat.__call__
 
-    def watched(self: HostRepeat, *arguments: object) -> object:
+    def watched(self: HostRepeat, *arguments: Any) -> Any:
         result = real(self, *arguments)
         went.append(result is not None)
         return result
