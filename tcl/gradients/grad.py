@@ -23,7 +23,7 @@ from tcl.gradients.trees import NOWHERE, name, number
 from tcl.gradients.versions import Step, depending, steps_of
 from tcl.grammar.check.definitions import check
 from tcl.grammar.ranges.inference import infer as infer_sized
-from tcl.grammar.syntax import ast
+from tcl.grammar.syntax import ast, walk
 from tcl.grammar.syntax.printer import to_text
 from tcl.grammar.tree import checked as c
 
@@ -339,9 +339,10 @@ def _without_needless(definition: ast.Def, known: Mapping[str, Poly]) -> ast.Def
         assert isinstance(own, ast.Assign)
         wanted = infer(statement, formulas)
         needless = frozenset[str]()
+        ranges = (w for w in own.where if isinstance(w, ast.Range))
+        divided = {w.index for w in ranges if any(map(_is_quotient, walk.walk(w.stop)))}
         for clause in statement.ranges:
-            _, stop = wanted[clause.index]
-            if any("/" in atom for atom in stop.atoms):
+            if clause.index in divided:
                 continue  # it may be empty, which inference refuses
             if _same(statement, formulas, needless | {clause.index}, wanted):
                 needless |= {clause.index}
@@ -350,6 +351,10 @@ def _without_needless(definition: ast.Def, known: Mapping[str, Poly]) -> ast.Def
         if statement.target not in formulas.boxes:
             formulas.define(statement.target, formulas.written(statement, wanted))
     return replace(definition, statements=tuple(statements))
+
+
+def _is_quotient(node: ast.Expr) -> bool:
+    return isinstance(node, ast.Binary) and node.op == "/"
 
 
 def _same(
