@@ -30,14 +30,14 @@ if TYPE_CHECKING:
     from tcl.executors.calls import Calls, Repeat
     from tcl.executors.executor import Executor
     from tcl.grammar.ranges.sized import SizedDef
-    from tcl.selection import known_first_use
+    from tcl.selection import remembered
     from tcl.selection.suggested_options import Chosen
     from tcl.tuner.cache import tuning_cache
 else:
     calls = Lazy("tcl.executors.calls")
     def_html = Lazy("tcl.def_html")
     first_use = Lazy("tcl.first_use")
-    known_first_use = Lazy("tcl.selection.known_first_use")
+    remembered = Lazy("tcl.selection.remembered")
     memory = Lazy("tcl.codegen.cpu.run.memory")
     tuning_cache = Lazy("tcl.tuner.cache.tuning_cache")
 
@@ -325,7 +325,7 @@ def _first_use(call: FirstCall, mode: TuneMode) -> Chosen:
     """Tune for a call, unless that was done; what it takes is loaded now."""
     with contextlib.suppress(CacheError):  # which is told of where it is needed
         cache = tuning_cache.TuningCache(tuning_cache.default_path())
-        found = known_first_use.known_by(cache, call.query, mode)
+        found = remembered.known_by(cache, call.query, mode)
         if found is not None:
             return found
     try:

@@ -27,6 +27,7 @@ from tcl.executors.size_classes import ForAll
 from tcl.grammar.sizes.size_classes import SizeClass
 from tcl.selection.best_options import named_options, stand_in, suggestions
 from tcl.selection.suggested_options import CacheFactory, Choices
+from tcl.tuner.cache import ranking
 from tcl.tuner.cache.fingerprint import relaxed_fields
 from tcl.tuner.cache.nearby import nearby
 from tcl.tuner.cache.tuning_cache import CacheKey, TuningCache
@@ -77,7 +78,7 @@ class MappingOptionsCache:
         def known(key: CacheKey) -> list[MappingOptions]:
             options = suggestions(cache, key, definition.name, sys.maxsize).options()
             if winners:
-                ended_with = cache.winners(key)
+                ended_with = ranking.winners(cache.deciding(key)[0])
                 options = (each for each in options if each.to_json() in ended_with)
             return list(islice(options, count))
 

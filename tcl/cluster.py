@@ -30,8 +30,7 @@ from tcl.common.number_format import plural
 from tcl.tuner.cache.fingerprint import device_identity
 from tcl.tuner.measure.cores import available_cores
 from tcl.tuner.run import host
-from tcl.tuner.run.host import TaskRole
-from tcl.tuner.run.remote_executor import RemoteMachine, SpreadExecutor
+from tcl.tuner.run.host import RemoteMachine, SpreadExecutor, TaskRole
 from tcl.tuner.run.workplace import Compilers, Orders, Stages, Workplace
 
 _P = ParamSpec("_P")

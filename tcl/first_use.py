@@ -10,7 +10,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import Any
 
 from tcl.arrays.tracing import opaque, recorder
 from tcl.backends.targets import CpuTarget, CudaTarget, Target
@@ -23,8 +22,8 @@ from tcl.common.scratch_folder import workspace
 from tcl.common.warn import warn_once
 from tcl.executors.call_kernels import FirstCall
 from tcl.selection.best_options import DEFAULT, Query
-from tcl.selection.known_first_use import BEGUN, BUSY_THEN, default_as_nothing_works, known_by
 from tcl.selection.near_sizes import adopted
+from tcl.selection.remembered import BEGUN, BUSY_THEN, default_as_nothing_works, known_by
 from tcl.selection.suggested_options import Chosen
 from tcl.selection.tune_modes import TuneMode
 from tcl.tuner.cache import first_uses
@@ -205,7 +204,8 @@ def recording() -> str | None:
             return found
         if torch.cuda.is_available() and torch.cuda.is_current_stream_capturing():
             return "a CUDA graph is captured"
-    if jax is not None and _tracing(jax):
+    # Where JAX's transformations are at work, no value is an array yet.
+    if jax is not None and isinstance(jax.numpy.zeros(()), jax.core.Tracer):
         return "JAX traces it"
     if cupy is not None:
         try:
@@ -214,8 +214,3 @@ def recording() -> str | None:
         except RuntimeError:  # there is no GPU
             pass
     return None
-
-
-def _tracing(jax: Any) -> bool:
-    """Whether JAX's transformations are at work: then no value is an array yet."""
-    return isinstance(jax.numpy.zeros(()), jax.core.Tracer)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 import os
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import Any, TypeAlias
 
 from tcl.api import Definitions, compile, sized
@@ -129,7 +128,9 @@ class Tuner:
                 definition, inputs, starting_options, config, fixed or {}, take, resume
             )
             if self._cache is not None and result.options is not None and not result.unsaved:
-                say(self._kept(self._cache.path, query))
+                path = self._cache.path
+                call = defined("source", path, query, self._definitions._kernels.varying)
+                say(f"saved in {path}, and used by {call} for {query.key.described}")
         return result
 
     def _searched(
@@ -174,11 +175,6 @@ class Tuner:
                 prior=prior,
             )
             return query, tuner.tune(_with_start(space, given), report, saved)
-
-    def _kept(self, path: Path, query: Query) -> str:
-        """Where results are, what for, and what uses them."""
-        call = defined("source", path, query, self._definitions._kernels.varying)
-        return f"saved in {path}, and used by {call} for {query.key.described}"
 
     def check(
         self,

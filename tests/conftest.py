@@ -7,6 +7,7 @@ import signal
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import hypothesis
 import pytest
@@ -121,3 +122,20 @@ def golden(request: pytest.FixtureRequest) -> Golden:
         assert text == file.read_text("utf-8")
 
     return same
+
+
+@pytest.fixture
+def taken(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
+    """For every call that tried the short way, whether it went it."""
+    from tcl.executors.host_repeat import HostRepeat
+
+    went: list[bool] = []
+    real = HostRepeat.__call__
+
+    def watched(self: HostRepeat, *arguments: Any) -> Any:
+        result = real(self, *arguments)
+        went.append(result is not None)
+        return result
+
+    monkeypatch.setattr(HostRepeat, "__call__", watched)
+    return went

@@ -168,9 +168,9 @@ def main(words: list[str] | None = None) -> None:
 
 
 def _measure(given: argparse.Namespace) -> None:
+    from benchmarks.gpu.report import lines
     from benchmarks.gpu.rows import gpu_rows, rehearsed
     from benchmarks.gpu.run import OWN, PEERS, Settings, run
-    from benchmarks.gpu.table import lines
     from tcl.bench.task import OURS
     from tcl.common.errors import ArgumentError
 

@@ -91,7 +91,8 @@ def count_kernel(program: ir.Built, kernel: ir.Kernel, profile: GpuProfile) -> K
     """The counts of a kernel. Sizes have to be known."""
     found = Walk(program, kernel, profile.idle_sums).run()
     blocks = math.prod(folds[0].count for folds in kernel.grid)
-    registers = min(profile.registers_per_thread, _registers(found))
+    words = sum(found.held_words.values()) + _READ * found.read_words
+    registers = min(profile.registers_per_thread, round(_OTHERS + words))
     fullness = fitting(kernel.threads, registers, kernel.shared, profile)
     asked = [(a, traffic_of(a).left(a.different)) for a in found.accesses]
     traffic = dict.fromkeys(Memory, Traffic())
@@ -111,10 +112,6 @@ def count_kernel(program: ir.Built, kernel: ir.Kernel, profile: GpuProfile) -> K
         dram_written=written,
         loads=loads_of(asked, kernel.threads),
     )
-
-
-def _registers(found: Walk) -> int:
-    return round(_OTHERS + sum(found.held_words.values()) + _READ * found.read_words)
 
 
 def _executed(work: Sequence[tuple[Place, Instructions]]) -> dict[str, float]:

@@ -78,14 +78,14 @@ class NestPlan:
         """Why an option is what it is."""
         if key in self.left_off:
             return f"left off: {self.left_off[key]}"
-        return self.done.get(key) or str(self.source(key))
+        return self.done.get(key) or str(self.decided_by(key))
 
     def why_nothing(self, key: str) -> str | None:
         """Why nothing is left of an option; None if something is, or nothing was asked for."""
         asks = OPTIONS[key].kind.asks(getattr(self.options, key))
         return None if asks else self.left_off.get(key)
 
-    def source(self, key: str) -> str | None:
+    def decided_by(self, key: str) -> str | None:
         """Who decided an option; None if it is open."""
         deciding = (s.name for s in self.sources if getattr(s.options, key) is not None)
         return next(deciding, None)
@@ -245,7 +245,9 @@ def _refuse_what_no_nest_has(plan: Plan[Any], choices: NestOptions) -> None:
     """``NoNestError`` for something that was asked for in all nests, and that none has. A nest that
     asks for something else itself needs none of it."""
     for key in choices.made():
-        asked = [(name, nest) for name, nest in plan.nests.items() if nest.source(key) == ALL_NESTS]
+        asked = [
+            (name, nest) for name, nest in plan.nests.items() if nest.decided_by(key) == ALL_NESTS
+        ]
         why = [(name, nest.why_nothing(key)) for name, nest in asked]
         if why and all(reason for _, reason in why):
             name, reason = why[-1 if key == "fuse" else 0]  # the first has no nest before it

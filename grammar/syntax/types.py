@@ -100,13 +100,6 @@ def scalar_type(name: str) -> ScalarType:
     return SCALAR_TYPES[ALIASES.get(name, name)]
 
 
-def default(t: ScalarType) -> ScalarType:
-    """The type a value has when nothing decides it: int32 or float32 for literals."""
-    if not t.weak:
-        return t
-    return FLOAT32 if t.is_float else INT32
-
-
 def promote(a: ScalarType, b: ScalarType) -> ScalarType:
     """The type in which two values of these types meet."""
     if a == b:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-
-import numpy as np
+import struct
 
 from tcl.grammar.tree import checked as c
 
@@ -29,10 +28,7 @@ def _constant(value: c.Expr) -> float | None:
     """The value of a constant expression; None for what is not known to be one."""
     match value:
         case c.Const(value=number, type=type_):
-            if type_.is_float and type_.compute.bits == 32:
-                with np.errstate(over="ignore"):
-                    return float(np.float32(number))
-            return number
+            return _float32(number) if type_.is_float and type_.compute.bits == 32 else number
         case c.Call(name="log", arguments=(argument,)):
             return -math.inf if _constant(argument) == 0 else None
         case c.Cast(operand=operand, type=type_) if type_.is_float or not operand.type.is_float:
@@ -48,3 +44,12 @@ def _constant(value: c.Expr) -> float | None:
             one, other = _constant(left), _constant(right)
             return None if one is None or other is None else one - other
     return None
+
+
+def _float32(number: float) -> float:
+    """The nearest float32; infinite if there is none."""
+    try:
+        (rounded,) = struct.unpack("f", struct.pack("f", number))
+    except OverflowError:
+        return math.copysign(math.inf, number)
+    return float(rounded)

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 from tcl.arrays.arguments import Array
 from tcl.backends.program_backend import CpuBackend
-from tcl.codegen.compiler import Device
 from tcl.codegen.cpu.run.memory import check_variable
 from tcl.codegen.devices.cpu import CpuProfile, host_cpu
 from tcl.codegen.options.knobs import Value
@@ -51,15 +50,12 @@ EMULATED_POINTS = 20_000_000
 class Target(ABC):
     """A device."""
 
-    @property
-    @abstractmethod
-    def name(self) -> str:
-        """As users say it."""
-
-    @property
-    @abstractmethod
-    def device(self) -> Device:
-        """What it is like."""
+    name: Any
+    """As users say it."""
+    device: Any
+    """What it is like: a ``Device``."""
+    timing: Any = MeasureSettings()
+    """How long and how often to measure."""
 
     @property
     def identity(self) -> str:
@@ -70,11 +66,6 @@ class Target(ABC):
     def cores(self) -> int:
         """Of the host, that kernels are measured on."""
         return self.device.threads or 1
-
-    @property
-    def timing(self) -> MeasureSettings:
-        """How long and how often to measure."""
-        return MeasureSettings()
 
     @abstractmethod
     def backend(self, source: str, entry: str, arrays: Sequence[Array | ArrayLayout]) -> Any:
@@ -122,25 +113,21 @@ class CudaTarget(Target):
     """A GPU of this machine."""
 
     number: int
-    profile: gpu.GpuProfile
+    device: gpu.GpuProfile
 
     @property
     def name(self) -> str:
         return f"cuda:{self.number}"
 
     @property
-    def device(self) -> gpu.GpuProfile:
-        return self.profile
-
-    @property
     def timing(self) -> MeasureSettings:
         return cuda_harness.TIMING
 
     def backend(self, source: str, entry: str, arrays: Sequence[Array | ArrayLayout]) -> Any:
-        return cuda_backend.CudaBackend.described(source, entry, arrays, self.profile, self.number)
+        return cuda_backend.CudaBackend.described(source, entry, arrays, self.device, self.number)
 
     def space(self, backend: Any, fixed: Mapping[str, Value] | None = None) -> ProgramSpace:
-        return gpu_mapping.GpuMappingSpace(backend.program(), self.profile, fixed)
+        return gpu_mapping.GpuMappingSpace(backend.program(), self.device, fixed)
 
 
 @dataclass(frozen=True)
@@ -148,17 +135,14 @@ class EmulatedTarget(CudaTarget):
     """A GPU that the CPU emulates: what is right there is right, but times mean nothing."""
 
     name = EMULATED
+    timing = MeasureSettings()
 
     @property
     def identity(self) -> str:
         return f"{super().identity}, emulated"
 
-    @property
-    def timing(self) -> MeasureSettings:
-        return MeasureSettings()
-
     def backend(self, source: str, entry: str, arrays: Sequence[Array | ArrayLayout]) -> Any:
-        return cuda_backend.EmulatedBackend.described(source, entry, arrays, self.profile)
+        return cuda_backend.EmulatedBackend.described(source, entry, arrays, self.device)
 
     def query(
         self, sized: SizedDef, arrays: Sequence[Array | ArrayLayout], varying: Sequence[str] = ()

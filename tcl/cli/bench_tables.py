@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from statistics import median
@@ -54,24 +54,14 @@ def print_report(report: Report, console: Console) -> None:
         console.print(note, highlight=False, markup=False)
 
 
-@dataclass(frozen=True, slots=True)
-class _Column:
-    """A column of the table of rows."""
-
-    heading: str
-    cell: Callable[[Line], str]
-    needed: Quantity | None = None
-    """It is left out where no row has this."""
-
-
 def _rows(report: Report, threads: int) -> Table:
     rows = lines(report.results_of(threads))
-    columns = [
-        c
-        for c in _report_columns(report, threads)
-        if c.needed is None or any(row.spread(c.needed) is not None for row in rows)
-    ]
-    table = plain_table("work", *(f">{c.heading}" for c in columns))
+    cells = {
+        heading: column
+        for heading, cell in _report_columns(report, threads).items()
+        if {*(column := [cell(row) for row in rows])} != {"-"} or not heading.startswith(_OPTIONAL)
+    }
+    table = plain_table("work", *(f">{heading}" for heading in cells))
     table.title_justify = "left"
     settings = report.settings
     runs = settings.get("runs", 1)
@@ -82,40 +72,49 @@ def _rows(report: Report, threads: int) -> Table:
         + "; ratio = best peer's time / ours"
     )
     kind = ""
-    for row in rows:
+    for row, *own in zip(rows, *cells.values(), strict=True):
         if row.kind != kind:
             kind = row.kind
             table.add_row(f"[italic]{kind}[/italic]")
-        table.add_row(row.name, *(c.cell(row) for c in columns))
+        table.add_row(row.name, *own)
     return table
 
 
-def _report_columns(report: Report, threads: int) -> Iterator[_Column]:
+_OPTIONAL = ("def/tuned", "+16/64")
+"""Columns that are left out where no row has them."""
+
+
+def _report_columns(report: Report, threads: int) -> dict[str, Callable[[Line], str]]:
+    """By heading, what a row has."""
     first, ceiling = report.placements[0], report.ceiling(threads)
     results = report.results_of(threads)
-    for name in dict.fromkeys(n for r in results for n in r.entries if n not in OURS):
-        yield _Column(name, lambda row, name=name: _peer(row, name, first))  # type: ignore[misc]
-    yield _Column("tcl", lambda row: _own(row, first))
-    yield _Column("thr", lambda row: _threads(row, first))
-    for p in report.placements:
-        yield _ratio_column(f"ratio{PLACEMENTS[p].heading}", ratio(p), None)
-    for p in report.placements:
-        yield _ratio_column(f"default{PLACEMENTS[p].heading}", ratio(p, DEFAULT), None)
-    for p in report.placements:
-        yield _ratio_column(f"def/tuned{PLACEMENTS[p].heading}", gain(p), gain(p))
-    yield _Column("+16/64", lambda row: _number(row.spread(shift)), shift)
+    peers = dict.fromkeys(n for r in results for n in r.entries if n not in OURS)
+    columns: dict[str, Callable[[Line], str]] = {
+        **{name: partial(_peer, name=name, placement=first) for name in peers},
+        "tcl": lambda row: _own(row, first),
+        "thr": lambda row: _threads(row, first),
+    }
+    for heading, of in (("ratio", ratio), ("default", _of_default), ("def/tuned", gain)):
+        for p in report.placements:
+            columns[f"{heading}{PLACEMENTS[p].heading}"] = partial(_ratio_cell, quantity=of(p))
 
-    def shown_share(result: Result, ours: bool) -> float | None:
-        found = result.ours if ours else result.best_peer
+    def shown_share(found: tuple[str, float] | None, result: Result) -> float | None:
         return None if found is None else result.share(found[1], ceiling)
 
-    yield _Column("share", lambda row: _middle(row, first, lambda r: shown_share(r, True)))
-    yield _Column("peer's", lambda row: _middle(row, first, lambda r: shown_share(r, False)))
-    yield _Column("compile", lambda row: _compile_seconds(row, first))
+    return columns | {
+        "+16/64": lambda row: _number(row.spread(shift)),
+        "share": lambda row: _middle(row, first, lambda r: shown_share(r.ours, r)),
+        "peer's": lambda row: _middle(row, first, lambda r: shown_share(r.best_peer, r)),
+        "compile": lambda row: _compile_seconds(row, first),
+    }
 
 
-def _ratio_column(heading: str, quantity: Quantity, needed: Quantity | None) -> _Column:
-    return _Column(heading, lambda row: _ratio(row.spread(quantity)), needed)
+def _of_default(placement: str) -> Quantity:
+    return ratio(placement, DEFAULT)
+
+
+def _ratio_cell(row: Line, quantity: Quantity) -> str:
+    return _ratio(row.spread(quantity))
 
 
 def _peer(row: Line, name: str, placement: str) -> str:

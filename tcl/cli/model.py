@@ -193,7 +193,7 @@ def predict(
         raise ArgumentError(f"{checked.name} has nothing to choose at these sizes")
     preferred = next(ranking.preferred(), None)
     listed = [
-        (ranking.ratio(k), float(ranking.expected.spread[k]), ranking.options(k))
+        (ranking.expected_ratio(k), float(ranking.expected.spread[k]), ranking.options(k))
         for k in islice(ranking.best(), top)
     ]
     if as_json:

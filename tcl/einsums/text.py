@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any, Literal, TypeAlias, get_args
 
@@ -66,7 +66,7 @@ def def_text(
     parameters = [
         f"{type_} {name}"
         if not term
-        else f"{type_}({', '.join(_dimensions_text(term, sizes))}) {name}"
+        else f"{type_}({', '.join('1' if x is None else sizes[x] for x in term)}) {name}"
         for type_, name, term in zip(types, inputs, indexed.terms, strict=True)
     ]
     return _assembled(str(indexed.notation), parameters, tensors[len(inputs) :], statements)
@@ -105,10 +105,6 @@ def _input_names(count: int, taken: set[str]) -> list[str]:
         if len(names) == count and taken.isdisjoint(names):
             return names
     return [f"In{number + 1}" for number in range(count)]
-
-
-def _dimensions_text(term: Term, sizes: dict[str, str]) -> Iterable[str]:
-    return ("1" if label is None else sizes[label] for label in term)
 
 
 def _element(tensor: str, term: Term, names: dict[str, str]) -> str:

@@ -19,7 +19,6 @@ from tcl.executors.host_repeat import KnownCall
 from tcl.executors.other_sizes import OtherSizes
 from tcl.executors.varying import Class, OfClass, lies_so
 from tcl.grammar.ranges.sized import SizedDef
-from tcl.grammar.tree.checked import Tensor
 from tcl.selection.suggested_options import Chosen
 
 Key: TypeAlias = tuple[bool, Strides, tuple[bool, ...]]
@@ -141,18 +140,18 @@ class CudaRepeat(KnownCall):
         frame = self._kernel.frame()
         for slot, address in zip(self._slots, found, strict=True):
             frame.addresses[slot] = address
-        held = [(slot, self._launch_memory(self._size(tensor))) for slot, tensor in self._scratch]
-        for slot, memory in held:  # which goes back when this returns, in stream order
-            frame.addresses[slot] = memory.ptr
-        self._kernel.launch(frame, library.stream(self._device), self._launch_memory)
+        shapes, memory = self._sized.shapes, self._launch_memory
+        held = [
+            (slot, memory(math.prod(shapes[t.name]) * t.type.itemsize)) for slot, t in self._scratch
+        ]
+        for slot, each in held:  # which goes back when this returns, in stream order
+            frame.addresses[slot] = each.ptr
+        self._kernel.launch(frame, library.stream(self._device), memory)
         return self._make(results)
 
     def _launch_memory(self, size: int) -> Any:
         library: Any = self._library
         return library.memory(size, self._device)
-
-    def _size(self, tensor: Tensor) -> int:
-        return math.prod(self._sized.shapes[tensor.name]) * tensor.type.itemsize
 
 
 def _aligned(view: Array) -> bool:

@@ -20,7 +20,7 @@ from tcl.gradients.forward import (
 )
 from tcl.gradients.invert import Inversion, Subscript
 from tcl.gradients.phases import Phased, phased
-from tcl.gradients.polynomials import ZERO, Range, of_atom, poly_tree
+from tcl.gradients.polynomials import ONE, ZERO, Range, never_negative, of_atom, poly_tree
 from tcl.gradients.propagate import Conditions, Propagation, Term
 from tcl.gradients.ranges import Box, Formulas
 from tcl.gradients.terms import Integers, combined, under
@@ -30,6 +30,7 @@ from tcl.gradients.trees import (
     apply,
     binary,
     conjuncts,
+    is_literal,
     is_number,
     name,
     number,
@@ -39,6 +40,7 @@ from tcl.gradients.trees import (
     put,
     rebuilt,
     size_of,
+    summed,
     times,
 )
 from tcl.gradients.versions import Step, Version
@@ -394,11 +396,17 @@ class Backward:
     def _reads(self, step: Step, writer: Writer, read: c.Read, terms: list[Term]) -> None:
         """The share that one read has in the gradient of what it reads."""
         version = step.version(read.tensor)
+        if any(_reads_below(s, step.lets) for s in read.subscripts):
+            # A condition keeps a place from being one: all of them stand in front.
+            groups: dict[Conditions, list[ast.Expr]] = {}
+            for term in terms:
+                groups.setdefault(term.conditions, []).append(term.value)
+            for conditions, values in groups.items():
+                part = under(conditions, summed(values))
+                self._add_share(version, self._placed(step, writer, read, part))
+            return
         value = combined([(term.conditions, term.value) for term in terms])
         own = writer.tree(read)
-        if any(_reads_below(s, step.lets) for s in read.subscripts):
-            self._add_share(version, self._placed(step, writer, read, value))
-            return
         inversion = self._inversion(step, writer, read)
         if own not in walk.walk(value):
             found = self._phased(inversion)
@@ -422,8 +430,11 @@ class Backward:
         conditions: list[ast.Expr] = []
         for subscript, axis in zip(read.subscripts, self.formulas.boxes[read.tensor], strict=True):
             tree = writer.tree(subscript)
-            plain = isinstance(tree, ast.Name) and tree.name in ranges and tree not in place
-            if not plain and not _reads_below(subscript, step.lets):
+            own = tree.name if isinstance(tree, ast.Name) and tree not in place else ""
+            inside = _meeting(ranges[own], axis) if own in ranges else None
+            if inside is not None:  # where it is outside, a condition keeps it from being read
+                ranges[own] = inside
+            if inside is None and not _reads_below(subscript, step.lets):
                 letters = self.names.indices(len(ranges) + 1)
                 index = next(n for n in letters if n not in ranges)
                 ranges[index] = axis
@@ -603,15 +614,17 @@ class Backward:
         what takes time to compute, and where the sum is alone or a plain product."""
         types = {t.type for t in self.formulas.checked.tensors.values() if t.type.is_float}
         conditions, value = _parted(share.value)
-        own = {n for each in conditions for n in names_below(each)}
-        if not share.summed or len(types) > 1 or own & share.summed.keys():
+        named = {n for each in conditions for n in names_below(each)}
+        around: Conditions | None = conditions
+        if named & share.summed.keys():
+            around = self._where_any(conditions, share, box)
+        if not share.summed or len(types) > 1 or around is None:
             return share
         product = Product.of(value)
-        inner, outer = product.parted(
-            lambda factor: bool(names_below(factor) & share.summed.keys())
-        )
+        inner, outer = product.parted(lambda f: bool(names_below(f) & share.summed.keys()))
         reads_float = any(isinstance(f, ast.Apply) and f.name not in BUILTINS for f in inner.above)
-        if not reads_float or not _takes_time(outer):
+        running = around != conditions and any(not is_literal(f) for f in outer.factors)
+        if not reads_float or not (running or _takes_time(outer)):
             return share
         if any(type_.bits == 16 for type_ in types):  # rounded where it is stored
             return share
@@ -621,7 +634,23 @@ class Backward:
         self.statements.append(assign(target, list(share.indices), "+=!", total, ranges))
         there = apply(target, *map(name, share.indices))
         whole = replace(outer, above=(there, *outer.above)).tree()
-        return Share(share.indices, under(conditions, whole), {})
+        return Share(share.indices, under(around, whole), {})
+
+    def _where_any(self, conditions: Conditions, share: Share, box: Box) -> Conditions | None:
+        """Under which a running sum, of terms where ``j <= i``, has any; None if it is none."""
+        if len(conditions) != 1 or len(share.summed) != 1:
+            return None
+        ((index, (first, stop)),) = share.summed.items()
+        own = dict(zip(share.indices, box, strict=True))
+        integers = Integers({**own, **share.summed}, frozenset(self.formulas.checked.sizes), {})
+        least = integers.difference(conditions[0])
+        k = least.coefficient(index) if least is not None else None
+        if least is None or not k or abs(k) != 1 or len(least.atoms & own.keys()) != 1:
+            return None
+        most = least.put({index: stop - ONE if k > 0 else first})
+        if never_negative(most, own, [b - a for a, b in own.values()]):
+            return ()
+        return (binary(">=", poly_tree(most, share.indices), number(0)),)
 
     def _shares_of_same_indices(self, shares: list[Share]) -> list[Share]:
         """The shares with the same indices, those that are not summed first."""
@@ -744,6 +773,14 @@ def _exact(expr: c.Expr, lets: dict[str, c.Expr]) -> bool:
             return wider and _exact(operand, lets)
         case _:
             return False
+
+
+def _meeting(one: Range, other: Range) -> Range | None:
+    """What two ranges have in common, if that has a formula."""
+    (first, stop), (low, high) = one, other
+    begins = [a for a, b in ((first, low), (low, first)) if never_negative(a - b, {})]
+    ends = [a for a, b in ((stop, high), (high, stop)) if never_negative(b - a, {})]
+    return (begins[0], ends[0]) if begins and ends else None
 
 
 def _reads_below(subscript: c.Expr, lets: dict[str, c.Expr]) -> bool:

@@ -13,9 +13,10 @@ from tcl.common.closest import closest
 from tcl.common.errors import ArgumentError
 from tcl.gradients.backward import Backward
 from tcl.gradients.forward import Forward, Names, names_in
-from tcl.gradients.hoist import hoisted
+from tcl.gradients.hoist import hoisted, with_sums_of_others
 from tcl.gradients.polynomials import Poly, of_atom, of_number
 from tcl.gradients.ranges import Formulas, infer
+from tcl.gradients.saving import worth_saving
 from tcl.gradients.shifts import without_effect
 from tcl.gradients.terms import Integers
 from tcl.gradients.trees import NOWHERE, name, number
@@ -25,6 +26,10 @@ from tcl.grammar.ranges.inference import infer as infer_sized
 from tcl.grammar.syntax import ast
 from tcl.grammar.syntax.printer import to_text
 from tcl.grammar.tree import checked as c
+
+
+class NoGradientError(ArgumentError):
+    """No output depends smoothly on anything."""
 
 
 class NotSmoothError(ArgumentError):
@@ -58,7 +63,8 @@ def grad(
 
     ``wrt``: names of inputs; with none, all that the outputs depend on smoothly. ``wanted``: the
     outputs that have a gradient; with none, all. ``save``: the outputs that it may take, where
-    others are computed again; with none, all. ``sizes``: values of the size symbols, or a label of
+    others are computed again; with none, those of ``wanted`` and what takes longer to compute
+    than to read: ``tcl docs gradients``. ``sizes``: values of the size symbols, or a label of
     the def's ``# sizes`` comments, for a def of these sizes alone; with none it is for all.
 
     Ties of ``min`` and ``max`` share a gradient evenly. Raises ``TclSyntaxError`` and
@@ -90,13 +96,10 @@ def gradient_text(
     outputs = [t for t in checked.outputs if t.type.is_float]
     seeded = _chosen_tensors("wanted", wanted, outputs, checked) or [t.name for t in outputs]
     kept = _chosen_tensors("save", save, checked.outputs, checked)
+    if kept is None:
+        kept = worth_saving(checked, formulas, steps, seeded if wanted is not None else None)
     names = Names(_taken(checked))
-    forward = Forward(
-        formulas,
-        steps,
-        names,
-        frozenset(t.name for t in checked.outputs) if kept is None else frozenset(kept),
-    )
+    forward = Forward(formulas, steps, names, frozenset(kept))
     floats = [t for t in checked.inputs if t.type.is_float]
     asked = _chosen_tensors("wrt", wrt, floats, checked)
     inputs = asked if asked is not None else [t.name for t in floats]
@@ -173,7 +176,7 @@ def _check_reached(checked: c.CheckedDef, inputs: Sequence[str], reached: Sequen
     """Refuse a gradient that would be zero everywhere."""
     missing = [i for i in inputs if i not in reached]
     if not reached and not missing:
-        raise ArgumentError(
+        raise NoGradientError(
             f"{checked.name} has no gradient: no floating-point output of it depends smoothly on a "
             "floating-point input (conditions, subscripts, casts to integers and floor do not "
             "count)"
@@ -209,7 +212,7 @@ class _Assembled:
         """Formula → the size symbol that a dimension of an input of the derived def is."""
         used = {n for s in backward.statements for n in names_in(s)}
         again = forward.statements(used)
-        self.statements = hoisted([*again, *backward.statements], self.names)
+        self.statements = with_sums_of_others(hoisted([*again, *backward.statements], self.names))
         self.taken = [t for t in (*checked.inputs, *checked.outputs) if t.name in used]
         self.taken = [t for t in self.taken if t.name not in forward.again.values()]
 

@@ -157,7 +157,7 @@ class Integers:
     def _has_symbol(self, tree: ast.Expr) -> bool:
         return any(isinstance(node, ast.Binary) and node.op in "/%" for node in walk.walk(tree))
 
-    def _difference(self, condition: ast.Expr) -> Poly | None:
+    def difference(self, condition: ast.Expr) -> Poly | None:
         """A comparison of integers as what is then at least 0; None of any other condition."""
         if not isinstance(condition, ast.Binary) or condition.op not in _AS_DIFFERENCE:
             return None
@@ -170,7 +170,7 @@ class Integers:
     def _needed(self, conditions: list[ast.Expr]) -> list[ast.Expr]:
         """The conditions without those that follow from another one, asked before or, where
         nothing is read in between, after it."""
-        found = [(each, self._difference(each)) for each in conditions]
+        found = [(each, self.difference(each)) for each in conditions]
         for each in conditions:
             place = next(k for k, (other, _) in enumerate(found) if other is each)
             difference = found[place][1]
@@ -189,7 +189,7 @@ class Integers:
 
     def _holds(self, condition: ast.Expr) -> bool | None:
         """Whether a comparison of integers holds at all points, or at none."""
-        difference = self._difference(condition)
+        difference = self.difference(condition)
         if difference is None:
             return None
         if never_negative(difference, self.ranges, self.known):

@@ -18,7 +18,7 @@ from tcl.common.shown import kind_of
 from tcl.executors.calls import results_class
 from tcl.executors.dispatch import Kernels, OptionsLike, Settings, settled_options
 from tcl.executors.gradients import derived_gradient, given_gradient
-from tcl.gradients.grad import NotSmoothError
+from tcl.gradients.grad import NoGradientError, NotSmoothError
 from tcl.grammar.tree.checked import CheckedDef
 from tcl.jax.primitive import Operation, as_declared, primitive
 
@@ -159,10 +159,12 @@ def _differentiable(
     backward: str | None,
     *,
     unchecked: bool,
+    derived: bool = False,
 ) -> Any:
     """The operation as a function with a gradient: by the def ``backward`` of the same text, else
-    by the one that is derived, when somebody differentiates. Raises ``ArgumentError`` for a def
-    ``backward`` that does not fit."""
+    by the one that is derived. One that is ``derived`` itself has a gradient of zero where it
+    depends on something through conditions alone. Raises ``ArgumentError`` for a def ``backward``
+    that does not fit."""
     checked, returned = forward.checked, forward.returned
     given = None
     if backward is not None:
@@ -173,6 +175,9 @@ def _differentiable(
     try:
         gradient = given or derived_gradient(kernels, settings, checked, returned)
     except ArgumentError as error:
+        if derived and isinstance(error, NoGradientError):
+            run = _function(forward)
+            return lambda *inputs: run(*map(jax.lax.stop_gradient, inputs))
         missing = (
             f"{checked.name} has no gradient that can be derived: {error}; name a def that "
             "computes it, tcl.jax.call(..., backward=NAME)"
@@ -186,14 +191,18 @@ def _differentiable(
         if not fit.also:
             return differentiable
         operation = Operation(kernels, checked, [*names, *fit.also], unchecked=unchecked)
-        return _differentiable(kernels, settings, operation, None, unchecked=unchecked)
+        return _differentiable(
+            kernels, settings, operation, None, unchecked=unchecked, derived=derived
+        )
 
     @cache
     def made() -> tuple[Operation, Any]:
         """The gradient, which can be differentiated in its turn."""
         its, own = gradient.backward, gradient.settings
         operation = Operation(gradient.kernels, its, fit.makes, unchecked=unchecked)
-        function = _differentiable(gradient.kernels, own, operation, None, unchecked=unchecked)
+        function = _differentiable(
+            gradient.kernels, own, operation, None, unchecked=unchecked, derived=True
+        )
         return operation, function
 
     def taken(kept: Sequence[Any], like_outputs: Sequence[Any]) -> list[Any]:
@@ -229,6 +238,8 @@ def _differentiable(
 
     differentiable = jax.custom_vjp(_function(forward))
     differentiable.defvjp(forwards, backwards)
+    if derived:
+        return differentiable
     return _refusing(checked, differentiable, rough, fit.has)
 
 

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import datetime
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from tcl import __version__
 from tcl.arrays.arguments import Array
 from tcl.backends.targets import Target
 from tcl.bench.roofline import Roofline
@@ -38,8 +36,6 @@ class Page:
     importance: Importance
     sources: Sequence[tuple[str, str]]
     """Title and text of what the winner became."""
-    date: str
-    version: str
     entry: str
     key: CacheKey
     """Of the results in the tuning cache."""
@@ -83,8 +79,6 @@ def collect(
         space=space,
         importance=importance(space.knobs, list(measured), list(measured.values())),
         sources=[] if winner is None else list(backend.explained(winner.options).items()),
-        date=datetime.datetime.now().astimezone().isoformat(" ", "seconds"),
-        version=__version__,
         entry=checked.name,
         key=query.key,
         run=run,

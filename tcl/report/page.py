@@ -3,9 +3,11 @@ setting, and plain on paper."""
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Callable
 from pathlib import Path
 
+from tcl import __version__
 from tcl.common.files import write_whole
 from tcl.html.markup import Markup, join, tag
 from tcl.report.data import Page
@@ -143,14 +145,14 @@ def render(page: Page) -> str:
         tag("title", f"tcl tune: {page.title}"),
         tag("style", Markup(STYLE)),
     )
-    log = page.log
+    log, now = page.log, datetime.datetime.now().astimezone()
     subtitle = f"Tuned by tcl: {len(log.tries)} candidates in {log.seconds:.0f} s"
     subtitle += "".join(f"; ended early by {reason}" for reason in log.interruptions[-1:])
     body = tag(
         "body",
         tag("header", tag("h1", page.title), tag("p", subtitle, class_="soft")),
         tag("main", [section(page) for section in _SECTIONS], _sources(page)),
-        tag("footer", f"Made by tcl {page.version} on {page.date}."),
+        tag("footer", f"Made by tcl {__version__} on {now.isoformat(' ', 'seconds')}."),
     )
     return f"<!doctype html>\n{tag('html', head, body, lang='en')}\n"
 

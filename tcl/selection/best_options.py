@@ -35,6 +35,7 @@ from tcl.tuner.cache.fingerprint import (
     split_threads,
 )
 from tcl.tuner.cache.key import differences
+from tcl.tuner.cache.ranking import ranked
 from tcl.tuner.cache.tuning_cache import ArrayLayout, CacheKey, TuningCache
 
 if TYPE_CHECKING:
@@ -233,12 +234,13 @@ def _allowing(apart: Sequence[str], *, nearest: bool) -> str | None:
 def suggestions(cache: TuningCache, key: CacheKey, name: str, count: int = _TRIES) -> Choices:
     """The best ``count`` results that a cache has of this very key, for the def of this name. Rows
     that cannot be read are passed over, with a warning. Raises ``CacheError``."""
-    records, damage = cache.readable(key, count)
+    records, damage = cache.deciding(key)
     digits, file = key.digest[:_DIGITS], str(cache.path)
     if damage is not None:
         about = f"for {name} on {key.sizes} (key {digits} in {file})"
         warn_once((file, digits, damage), f"a cached result {about} is passed over: {damage}")
-    entries = (Suggested(r.options, digits, key.sizes, n) for n, r in enumerate(records, 1))
+    best = enumerate(ranked(records)[:count], 1)
+    entries = (Suggested(record.options, digits, key.sizes, rank) for rank, record in best)
     return Choices(name, file, tuple(entries))
 
 

@@ -97,7 +97,7 @@ def _asked_now(query: Query, model: Adviser) -> Chosen:
         return DEFAULT
     preferred = list(islice(ranked.preferred(), _TRIES)) if ranked is not None else []
     if ranked is not None and preferred:
-        best = ranked.ratio(preferred[0])
+        best = ranked.expected_ratio(preferred[0])
         about = query.name, query.key.sizes, len(ranked), best
         _log.debug("%s on %s: of %d candidates the best promises %.2f of the time", *about)
         texts = [ranked.options(place).to_json() for place in preferred]

@@ -7,13 +7,15 @@ import os
 from collections.abc import Callable
 from dataclasses import field
 
+from tcl.codegen.options.options import MappingOptions
 from tcl.common.dataclass import dataclass
-from tcl.common.errors import CacheError
+from tcl.common.errors import CacheError, OptionsError
 from tcl.common.folder import cache_folder
 from tcl.common.log import logger
 from tcl.common.warn import warn_once
-from tcl.selection.best_options import Query
+from tcl.selection.best_options import Query, best_known
 from tcl.selection.suggested_options import DEFAULT, Choices, Chosen, Suggested
+from tcl.selection.tune_modes import TuneMode
 from tcl.tuner.cache import first_uses
 from tcl.tuner.cache.file import FILE_NAME
 from tcl.tuner.cache.first_uses import Adviser, FirstUse
@@ -84,3 +86,40 @@ def remember(query: Query, by: Adviser, winner: str | None, message: str) -> Non
             warn_once(("predict", str(error)), said)
         else:
             _log.debug("%s", said)
+
+
+BEGUN, BUSY_THEN = "begun", "busy"
+"""With a mode: what was begun, and what was done while others used the cores, is done again."""
+
+
+def known_by(cache: TuningCache, query: Query, mode: TuneMode) -> Chosen | None:
+    """What is known since an earlier time; None if the mode's work is still to be done. For empty
+    arrays there is none: kernels do nothing, or write zeros. Raises ``CacheError``."""
+    if any(0 in shape for shape in query.sized.shapes.values()):
+        return best_known(query)
+    entries = first_uses.load(cache, query.key)
+    done = next((e for e in entries if mode.satisfied_by(e.mode)), None)
+    again = {f"{BEGUN} {mode}", f"{BUSY_THEN} {mode}"}
+    if done is None and any(e.mode in again for e in entries):
+        return None
+    # Whatever was tuned by hand had its own search; a smaller mode's result does not do.
+    if mode.searches and (done is not None or not entries) and cache.top(query.key, 1):
+        return best_known(query)
+    if done is None:
+        return None
+    if done.winner is None:
+        return default_as_nothing_works(query, mode, done.message)
+    try:
+        return MappingOptions.from_json(done.winner)
+    except OptionsError:  # of another version: it is found again
+        return None
+
+
+def default_as_nothing_works(query: Query, mode: TuneMode, message: str) -> Chosen:
+    """The default, with one warning."""
+    warn_once(
+        ("first use", query.key.digest, str(mode)),
+        f"nothing of mode {mode} works for {query.name} on {query.key.sizes}, so the default is "
+        f"used: {message}",
+    )
+    return DEFAULT

@@ -12,7 +12,7 @@ from torch.autograd.function import once_differentiable
 
 from tcl.common.errors import ArgumentError
 from tcl.common.plural import plural
-from tcl.gradients.grad import gradient_text, prefix_of
+from tcl.gradients.grad import NoGradientError, gradient_text, prefix_of
 from tcl.grammar.check.definitions import check
 
 if TYPE_CHECKING:
@@ -63,8 +63,10 @@ def _differentiable_by(
     return apply
 
 
-def _derived(defs: TC, name: str) -> Callable[..., Any]:
-    """A def with the gradients that are derived for it, which have gradients themselves."""
+def _derived(defs: TC, name: str, *, again: bool = False) -> Callable[..., Any]:
+    """A def with the gradients that are derived for it, which have gradients themselves. ``again``:
+    whether it was derived: where it depends on something through conditions alone, that gradient
+    is zero."""
     checked = check(defs.tc)[name]
     names = [t.name for t in (*checked.inputs, *checked.outputs)]
     prefix = prefix_of(checked)
@@ -72,9 +74,10 @@ def _derived(defs: TC, name: str) -> Callable[..., Any]:
     @cache
     def gradient(wrt: tuple[str, ...]) -> tuple[list[str], list[str], Callable[..., Any]]:
         """What the backward def takes and makes, and itself."""
-        text = gradient_text(checked, wrt)
+        text = gradient_text(checked, None if again else wrt)
         ((its_name, its),) = check(text).items()
-        run = _derived(type(defs)(text, defs.mapping_options_factory), its_name)
+        made = type(defs)(text, defs.mapping_options_factory)
+        run = _derived(made, its_name, again=True)
         return [t.name for t in its.inputs], [t.name for t in its.outputs], run
 
     class Function(torch.autograd.Function):  # type: ignore[misc]
@@ -89,7 +92,12 @@ def _derived(defs: TC, name: str) -> Callable[..., Any]:
         def backward(ctx: Any, *gradients: Any) -> Any:
             pairs = zip(checked.inputs, ctx.needs_input_grad, strict=True)
             wrt = tuple(t.name for t, needs in pairs if needs and t.type.is_float)
-            takes, makes, run = gradient(wrt)
+            try:
+                takes, makes, run = gradient(wrt)
+            except NoGradientError:
+                if not again:
+                    raise
+                return (None,) * len(checked.inputs)
             known = dict(zip(names, ctx.saved_tensors, strict=True))
             for tensor, each in zip(checked.outputs, gradients, strict=True):
                 known[prefix + tensor.name] = each.contiguous()

@@ -12,7 +12,7 @@ import tcl
 from tcl.codegen.options.kinds import integer
 from tcl.common.errors import NoNestError, OptionsError
 from tcl.common.shown import kind_of, shown
-from tcl.tensor_comprehensions.switches import note_once, on, text
+from tcl.tensor_comprehensions.switches import note_once, text, true_or_false
 from tcl.tuner.config import SettingError
 from tcl.tuner.run.result import TuningResult
 
@@ -108,16 +108,16 @@ class MappingOptions:
     mapToThreads = _noted("mapToThreads", _grid, _MAPPING)
     unroll = _noted("unroll", _count, "what is written out follows from the option register")
     maxSharedMemory = _noted("maxSharedMemory", _count, _GPU_OWN)
-    useSharedMemory = _noted("useSharedMemory", on, _GPU_OWN)
-    usePrivateMemory = _noted("usePrivateMemory", on, _GPU_OWN)
-    unrollCopyShared = _noted("unrollCopyShared", on, _GPU_OWN)
+    useSharedMemory = _noted("useSharedMemory", true_or_false, _GPU_OWN)
+    usePrivateMemory = _noted("usePrivateMemory", true_or_false, _GPU_OWN)
+    unrollCopyShared = _noted("unrollCopyShared", true_or_false, _GPU_OWN)
     useReadOnlyCache = _noted(
-        "useReadOnlyCache", on, "the compiler sees which tensors are read alone"
+        "useReadOnlyCache", true_or_false, "the compiler sees which tensors are read alone"
     )
     fixParametersBeforeScheduling = _noted(
-        "fixParametersBeforeScheduling", on, "kernels are always made for their sizes"
+        "fixParametersBeforeScheduling", true_or_false, "kernels are always made for their sizes"
     )
-    matchLibraryCalls = _noted("matchLibraryCalls", on, "kernels call no libraries")
+    matchLibraryCalls = _noted("matchLibraryCalls", true_or_false, "kernels call no libraries")
 
 
 OptionsLike: TypeAlias = "MappingOptions | tcl.MappingOptions | TuningResult[Any] | str"
@@ -230,7 +230,7 @@ class TunerConfig:
 
     def logtostderr(self, value: bool) -> TunerConfig:
         """Write what is logged during the search to standard error."""
-        self.level = logging.INFO if on("logtostderr", value) else None
+        self.level = logging.INFO if true_or_false("logtostderr", value) else None
         return self
 
     def stderrthreshold(self, level: int) -> TunerConfig:

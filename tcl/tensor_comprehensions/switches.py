@@ -78,7 +78,7 @@ STAGES = {
 """Switch → the stage, as of ``tcl show``, that it shows of every kernel that is compiled."""
 
 
-def on(name: str, value: object) -> bool:
+def true_or_false(name: str, value: object) -> bool:
     """The value of a switch; ``ArgumentError`` for what is neither true nor false."""
     if isinstance(value, bool) or (isinstance(value, int) and value in (0, 1)):
         return bool(value)
@@ -101,7 +101,7 @@ def note_once(name: str, why: str) -> None:
 
 def _switch(name: str, about: str) -> Callable[[bool], None]:
     def switch(value: bool) -> None:
-        (state.on.add if on(name, value) else state.on.discard)(name)
+        (state.on.add if true_or_false(name, value) else state.on.discard)(name)
         _refresh()
 
     switch.__name__, switch.__doc__ = name, about
@@ -180,7 +180,7 @@ class SwitchedModule(ModuleType):
 
     @SILENT.setter
     def SILENT(self, value: bool) -> None:
-        state.silent = on("SILENT", value)
+        state.silent = true_or_false("SILENT", value)
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name in SWITCHES and not callable(value):

@@ -14,7 +14,7 @@ import torch
 from tcl.common.errors import ArgumentError
 from tcl.executors.dispatch import Kernels, Settings
 from tcl.executors.gradients import Gradient, derived_gradient, given_gradient
-from tcl.gradients.grad import NotSmoothError
+from tcl.gradients.grad import NoGradientError, NotSmoothError
 from tcl.torch.registration import Registered, registered
 
 
@@ -25,12 +25,15 @@ def recorded(
     backward: str | None,
     *,
     unchecked: bool,
+    derived: bool = False,
 ) -> Callable[..., Any]:
     """The operator as a function of which torch records gradients: by the def ``backward`` of the
     same text, else by the one that is derived. Where there is none, asking for gradients is an
-    error. Raises ``ArgumentError`` for a def ``backward`` that does not fit."""
-    whole = _recorded(kernels, settings, forward, backward, None, unchecked=unchecked)
-    if backward is not None:
+    error; but one that is ``derived`` itself has a gradient of zero where it depends on something
+    through conditions alone. Raises ``ArgumentError`` for a def ``backward`` that does not fit."""
+    make = functools.partial(_recorded, kernels, settings, forward, backward)
+    whole = make(None, unchecked=unchecked, derived=derived)
+    if backward is not None or derived:
         return whole
     names = [t.name for t in forward.checked.inputs]
     some: dict[tuple[str, ...], Callable[..., Any]] = {}
@@ -44,7 +47,7 @@ def recorded(
         if len(wrt) in (0, len(names)):
             return whole(*inputs)
         if wrt not in some:
-            some[wrt] = _recorded(kernels, settings, forward, None, wrt, unchecked=unchecked)
+            some[wrt] = make(wrt, unchecked=unchecked, derived=False)
         return some[wrt](*inputs)
 
     return apply
@@ -58,6 +61,7 @@ def _recorded(
     wrt: Sequence[str] | None,
     *,
     unchecked: bool,
+    derived: bool,
 ) -> Callable[..., Any]:
     """As ``recorded``; ``wrt``: the inputs that need gradients, all that have one if it is None."""
     checked, returned = forward.checked, forward.returned
@@ -66,6 +70,10 @@ def _recorded(
     else:
         try:
             gradient = derived_gradient(kernels, settings, checked, returned, wrt)
+        except NoGradientError as error:
+            none = (None,) * len(checked.inputs)
+            zero = _with_gradient(forward, lambda ctx, grads: none, "")
+            return zero.apply if derived else _refusing(forward, f"{error}; {_REMEDY}")
         except NotSmoothError as error:
             missing = str(NotSmoothError(checked.name, error.tensor, _detached(error.tensor)))
             return _refusing(forward, missing)
@@ -93,9 +101,11 @@ def _recorded(
                     f"the second derivatives of {checked.name} need '{tensors[place].name}', "
                     f"which {gradient.backward.name} does not take, so that it is not kept"
                 )
-        return _backwards(whole, saving, len(saving.returned), kept, unchecked=unchecked)
+        return _backwards(
+            whole, saving, len(saving.returned), kept, unchecked=unchecked, derived=derived
+        )
 
-    backwards = _backwards(gradient, saving, len(names), kept, unchecked=unchecked)
+    backwards = _backwards(gradient, saving, len(names), kept, unchecked=unchecked, derived=derived)
     function = _with_gradient(saving, backwards, "", kept, len(fit.also), _once(of_all))
     count, also = len(names), len(fit.also)
 
@@ -120,10 +130,16 @@ _Backwards = Callable[[Any, Sequence[Any]], tuple[Any, ...]]
 
 
 def _backwards(
-    gradient: Gradient, forward: Registered, count: int, kept: Sequence[int], *, unchecked: bool
+    gradient: Gradient,
+    forward: Registered,
+    count: int,
+    kept: Sequence[int],
+    *,
+    unchecked: bool,
+    derived: bool,
 ) -> _Backwards:
     """The gradients of the inputs by those of the first ``count`` outputs; ``kept``: the places
-    of tensors that are."""
+    of tensors that are. ``derived``: whether the forward def is."""
     fit, its, checked = gradient.roles, gradient.backward, forward.checked
     operator = registered(
         gradient.kernels, gradient.settings, its.name, fit.makes, unchecked=unchecked
@@ -136,13 +152,18 @@ def _backwards(
     )
 
     again = _once(
-        lambda: recorded(gradient.kernels, gradient.settings, operator, None, unchecked=unchecked)
+        lambda: recorded(
+            *(gradient.kernels, gradient.settings, operator, None),
+            unchecked=unchecked,
+            derived=True,
+        )
     )
     # The compiler looks at what a function refers to: it knows lists of texts, and no defs.
     floats = [t.type.is_float for t in forward.returned[:count]]
     names = [t.name for t in checked.inputs]
     has, takes, single = list(fit.has), list(fit.takes), len(fit.makes) == 1
-    rough = [t.type.is_float and not it for t, it in zip(checked.inputs, has, strict=True)]
+    pairs = zip(checked.inputs, has, strict=True)
+    rough = [t.type.is_float and not it and not derived for t, it in pairs]
     name, its_name, its_kept = checked.name, its.name, [kept.index(place) for place in fit.kept]
 
     def backwards(ctx: Any, grads: Sequence[Any]) -> tuple[Any, ...]:

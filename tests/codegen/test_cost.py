@@ -4,13 +4,11 @@ the suite's with a count point by point."""
 from __future__ import annotations
 
 import math
-from pathlib import Path
 
 import pytest
-from places import EXAMPLES
 
+from examples import DEFS, definitions, sized_for
 from tcl.arrays.annotations import parse_sizes
-from tcl.arrays.random_inputs import input_shape
 from tcl.codegen.loopir.cost import Cost, cost_of
 from tcl.codegen.loopir.lower import lower
 from tcl.grammar.check.definitions import check
@@ -109,18 +107,10 @@ def test_long_chains_of_equal_values_are_counted_at_once() -> None:
     assert found.operations == 4
 
 
-DEFS = [
-    pytest.param(file, name, id=f"{file.stem}-{name}")
-    for file in sorted(EXAMPLES.glob("*.tc"))
-    for name in check(file.read_text("utf-8"), str(file))
-]
-
-
 @pytest.mark.parametrize(("file", "name"), DEFS)
-def test_every_example_has_a_cost(file: Path, name: str) -> None:
-    checked = check(file.read_text("utf-8"), str(file))[name]
-    sizes = parse_sizes("test", checked)
-    sized = infer(checked, {t.name: input_shape(t, sizes) for t in checked.inputs})
+def test_every_example_has_a_cost(file: str, name: str) -> None:
+    checked = definitions(file)[name]
+    sized = sized_for(checked, parse_sizes("test", checked))
     found = cost_of(lower(sized))
 
     def stored(tensors: tuple[Tensor, ...]) -> int:

@@ -11,9 +11,10 @@ import pytest
 from comparing import check_cpu, expected_of
 from nests import sized as sized_of
 
+import examples
+from examples import definitions
 from tcl.arrays.annotations import parse_sizes
 from tcl.arrays.random_inputs import random_inputs
-from tcl.bench.rows import EXAMPLES
 from tcl.codegen.choose.cpu.chunk_groups import groups
 from tcl.codegen.devices.cpu import host_cpu
 from tcl.codegen.loopir import ir
@@ -23,7 +24,6 @@ from tcl.codegen.options.options import MappingOptions
 from tcl.codegen.schedule.cpu import schedule
 from tcl.common.errors import OptionsError
 from tcl.executors.call_kernels import size
-from tcl.grammar.check.definitions import check
 from tcl.grammar.ranges.sized import SizedDef
 from tcl.tuner.space.cpu.mapping import MappingSpace
 
@@ -38,9 +38,7 @@ DEFS = {
 
 
 def example(name: str) -> tuple[SizedDef, list[Any]]:
-    path = next(p for p in sorted(EXAMPLES.glob("*.tc")) if f"def {name}(" in p.read_text())
-    text = path.read_text()
-    checked = check(text)[name]
+    checked = next(definitions(f)[n] for f, n in examples.DEFS if n == name)
     arrays = random_inputs(checked, parse_sizes("test", checked), 0)
     return size(checked, arrays), list(arrays)
 

@@ -88,7 +88,7 @@ def test_random_taps() -> None:
     """A warning just where taps are lost; its guard, typed, brings them back."""
     rng = random.Random(3)
     seen = {True: 0, False: 0}
-    for _ in range(300):
+    for _ in range(100):
         read = (
             f"X({rng.choice((1, 2))} * n + {rng.choice((1, 2, -1))} * k + ({rng.randint(-3, 3)}))"
         )
@@ -110,7 +110,7 @@ def test_random_taps() -> None:
                 0,
                 _SIZES["K"],
             )
-    assert min(seen.values()) > 30
+    assert min(seen.values()) > 10
 
 
 def test_every_read_that_cuts_is_named() -> None:

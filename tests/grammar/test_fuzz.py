@@ -11,12 +11,12 @@ from functools import partial
 
 import pytest
 from bounds_oracle import run_everywhere
-from places import EXAMPLES
 from programs import ACCEPTED, SEMANTIC, in_def, unmark
 from sampling import swept
 from steps import steps
 from strategies import random_program
 
+from examples import FILES
 from tcl.common.errors import TclError
 from tcl.grammar.check.definitions import check
 from tcl.grammar.ranges.inference import infer
@@ -24,7 +24,6 @@ from tcl.grammar.syntax.errors import RangeInferenceError, TclSemanticError, Tcl
 from tcl.grammar.syntax.parser import parse
 from tcl.grammar.syntax.printer import to_text
 
-_EXAMPLES = sorted(EXAMPLES.glob("*.tc"))
 _TOKEN = re.compile(r"\s+|#[^\n]*|\w+|[^\w\s]")
 
 
@@ -66,7 +65,7 @@ def _corpus() -> list[str]:
     texts = [in_def(t) for t in ACCEPTED]
     texts += [unmark(in_def(case[0])).text for case in SEMANTIC]
     texts += [random_program(seed, max_statements=2).source for seed in range(60)]
-    for path in _EXAMPLES:
+    for path in FILES:
         parts = path.read_text().split("\ndef ")
         texts += ["def " + part.removeprefix("def ") for part in parts[1:]]
     return [t for t in texts if len(t) < 1500]

@@ -7,17 +7,16 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from places import EXAMPLES
 from programs import ACCEPTED, SEMANTIC, in_def, unmark
 from strategies import Program, programs, random_program
 
+from examples import FILES
 from tcl.grammar.syntax import ast
 from tcl.grammar.syntax.parser import parse
 from tcl.grammar.syntax.printer import expr_text, to_text
 from tcl.grammar.syntax.source import Span
 from tcl.grammar.syntax.types import SCALAR_TYPES
 
-_EXAMPLES = sorted(EXAMPLES.glob("*.tc"))
 _SPAN = Span(0, 0, 1, 1)
 
 
@@ -33,7 +32,7 @@ def test_corpus(text: str) -> None:
     _round_trip(unmark(in_def(text)).text)
 
 
-@pytest.mark.parametrize("path", _EXAMPLES, ids=lambda p: p.stem)
+@pytest.mark.parametrize("path", FILES, ids=lambda p: p.stem)
 def test_examples(path: Path) -> None:
     _round_trip(path.read_text())
 

@@ -2,19 +2,58 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import torch
+from places import EXAMPLES
 from torch_interpreter import run
 
+from tcl.arrays.annotations import read_annotations
 from tcl.codegen.reference import compile_reference
 from tcl.codegen.reference.whole_array import NoFormulationError, whole_array
 from tcl.gradients.grad import gradient_text, prefix_of
 from tcl.grammar.check.definitions import check
 from tcl.grammar.ranges.inference import infer
 from tcl.grammar.tree.checked import CheckedDef
+
+NO_GRADIENT = {  # of integers
+    *("batch_matmul_int8", "convolution_int8", "cast", "row_facts", "matmul_int8", "matmul_uint8"),
+}
+"""Defs of the examples."""
+
+
+def differentiable_examples() -> list[tuple[str, str]]:
+    """File and name of each def of the examples that has a gradient."""
+    return [
+        (path.stem, name)
+        for path in sorted(EXAMPLES.glob("*.tc"))
+        for name in check(path.read_text(encoding="utf-8"))
+        if name not in NO_GRADIENT
+    ]
+
+
+def in_double(text: str) -> str:
+    """The text with all floats in float64."""
+    return re.sub(r"\b(float|half)(?=[ (])", "double", text)
+
+
+def example_inputs(source: str, name: str) -> dict[str, Any]:
+    """Inputs of a def of the examples, of its test sizes, as ``in_double`` has it."""
+    checked, said = check(in_double(source))[name], read_annotations(check(source)[name])
+    sizes = dict(said.sizes["test"])
+    rng = np.random.default_rng(1)
+    arrays = {}
+    for tensor in checked.inputs:
+        shape = tuple(sizes[d] if isinstance(d, str) else d for d in tensor.dims or ())
+        default = ("-1", "1") if tensor.type.is_float else ("0", "5")
+        low, high = (float(sizes.get(b, b)) for b in said.values.get(tensor.name, default))
+        values = rng.uniform(low, high, shape)
+        arrays[tensor.name] = np.asarray(np.floor(values) if not tensor.type.is_float else values)
+        arrays[tensor.name] = arrays[tensor.name].astype(tensor.type.name)
+    return arrays
 
 
 class InfiniteError(Exception):

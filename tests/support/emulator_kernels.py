@@ -158,7 +158,7 @@ kernel(const unsigned short* __restrict__ A, const unsigned short* __restrict__ 
   const int lane = threadIdx.x, g = lane / 4, t = lane % 4;
   for (int i = lane; i < 256; i += 32) A_tile[i] = A[i];
   for (int i = lane; i < 128; i += 32) B_tile[i] = B[i];
-  __syncwarp();
+  __syncthreads();
   unsigned a[4], b[2];
   load_matrix_x4(a, A_tile + (lane % 16) * 16 + lane / 16 * 8);
   load_matrix_x2_trans(b, B_tile + (lane % 16) * 8);

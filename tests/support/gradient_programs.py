@@ -15,6 +15,8 @@ class Case:
     shapes: dict[str, tuple[int, ...]]
     whole: bool
     """Whether ties are likely: the inputs are to be small whole numbers."""
+    types: dict[str, str]
+    """Of the inputs; those of integers are places."""
 
 
 def case(seed: int) -> Case:
@@ -25,7 +27,11 @@ def case(seed: int) -> Case:
 class _Maker:
     def __init__(self, rng: random.Random) -> None:
         self.rng = rng
-        self.inputs = {"X": rng.randint(1, 2), "W": rng.randint(1, 2), "s": 0}
+        self.inputs = {"X": rng.randint(1, 2), "W": rng.randint(1, 2), "s": 0, "At": 1}
+        self.types = dict.fromkeys(self.inputs, "double")
+        if rng.random() < 0.2:
+            self.types[rng.choice("XWs")] = "float"
+        self.types["At"] = "int32"
         self.extents: dict[str, int] = {}
         self.symbols: dict[str, list[str]] = {}
         for name, rank in self.inputs.items():
@@ -40,13 +46,13 @@ class _Maker:
         for number in range(self.rng.randint(1, 4)):
             self.statement(number)
         params = ", ".join(
-            f"double({', '.join(self.symbols[n])}) {n}" if rank else f"double {n}"
+            f"{self.types[n]}({', '.join(self.symbols[n])}) {n}" if rank else f"{self.types[n]} {n}"
             for n, rank in self.inputs.items()
         )
         body = "\n".join(f"    {s}" for s in self.statements)
         text = f"def f({params}) -> ({', '.join(self.outputs)}) {{\n{body}\n}}\n"
         shapes = {n: tuple(self.extents[e] for e in self.symbols[n]) for n in self.inputs}
-        return Case(text, shapes, self.whole)
+        return Case(text, shapes, self.whole, self.types)
 
     # --- statements ---
 
@@ -122,7 +128,7 @@ class _Maker:
 
     def read(self, free: list[str]) -> str:
         rng = self.rng
-        choices = [*(n for n, r in self.inputs.items() if r), *self.outputs, "X"]
+        choices = ["X", "W", *self.outputs, "X"]
         name = rng.choice(choices)
         rank = self.inputs.get(name, self.outputs.get(name, 0))
         if not rank:
@@ -141,7 +147,9 @@ class _Maker:
         if not free or rng.random() < 0.05:
             return str(rng.randint(0, 1))
         one = rng.choice(free)
-        kind = rng.randint(0, 11)
+        kind = rng.randint(0, 12)
+        if kind == 12:
+            return f"At({one})"
         if kind <= 3:
             return one
         if kind == 4:

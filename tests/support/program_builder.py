@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from program_accesses import NAMES, Choices, Index, Statement, Tensor, element
 from program_expressions import Expressions
-from program_values import Value, literal, reduced, select
+from program_values import Value, default_type, literal, reduced, select
 
 from tcl.grammar.syntax import types as t
 from tcl.grammar.syntax.types import ScalarType
@@ -246,7 +246,7 @@ class Builder(Expressions):
             return target.value.type
         if not declared:
             return None
-        natural = t.default(t.arithmetic(value.type) if op in "+*" else value.type)
+        natural = default_type(t.arithmetic(value.type) if op in "+*" else value.type)
         return natural if self.chance(60) else self.pick(self.types)
 
     def _record(

@@ -14,6 +14,14 @@ from typing import Any
 from tcl.grammar.syntax import types as t
 from tcl.grammar.syntax.types import ScalarType
 
+
+def default_type(type_: ScalarType) -> ScalarType:
+    """The type that a value has when nothing decides it: int32 or float32 for literals."""
+    if not type_.weak:
+        return type_
+    return t.FLOAT32 if type_.is_float else t.INT32
+
+
 COMPARISONS = ("<", "<=", ">", ">=", "==", "!=")
 
 _CAP = {16: 30_000.0, 32: 1e6, 64: 1e6}
@@ -257,7 +265,7 @@ def reduced(
     """
     if into is not None and into.is_bool and value.type.weak:
         value = Value(f"bool({value.text})", t.BOOL, 0, 1, True)
-    natural = t.default(t.arithmetic(value.type) if op in "+*" else value.type)
+    natural = default_type(t.arithmetic(value.type) if op in "+*" else value.type)
     if into is not None and not (value.type.weak or t.assignable(natural, into)):
         changed = cast(into, value)
         if changed is None:

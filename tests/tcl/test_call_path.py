@@ -19,7 +19,6 @@ from tcl.codegen.cpu.run.launch import _public
 from tcl.common.errors import ArgumentError
 from tcl.executors import call_kernels as kernels
 from tcl.executors.executor import Executor
-from tcl.executors.host_repeat import HostRepeat
 
 LUT = "def lut(float(R, D) T, int32(N) I) -> (O) { O(n, d) = T(I(n), d) }"
 TWO = "def two(float(N) X) -> (Y, Z) { Y(i) = X(i) + 1  Z(i) = X(i) + 2 }"
@@ -38,21 +37,6 @@ def _all_ways_to_an_address(
     if request.param == "public":
         monkeypatch.setattr(libraries, "DIRECT", False)
         monkeypatch.setattr(libraries, "address_of", _public)
-
-
-@pytest.fixture
-def taken(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
-    """For every call that tried the short way, whether it went it."""
-    went: list[bool] = []
-    real = HostRepeat.__call__
-
-    def watched(self: HostRepeat, *arguments: Any) -> Any:
-        result = real(self, *arguments)
-        went.append(result is not None)
-        return result
-
-    monkeypatch.setattr(HostRepeat, "__call__", watched)
-    return went
 
 
 def rand(*shape: int) -> Array:

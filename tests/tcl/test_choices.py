@@ -376,7 +376,7 @@ def test_the_way_of_repeated_calls_asks_nobody(
     with pytest.warns(tcl.TclWarning):
         T.f(A, outputs=(out,))
     monkeypatch.setattr(choices.Choices, "applied", None)
-    monkeypatch.setattr(TuningCache, "readable", None)
+    monkeypatch.setattr(TuningCache, "deciding", None)
     for _ in range(3):
         T.f(A, outputs=(padded(A),))
 

@@ -11,12 +11,14 @@ from cuda_arrays import cupy_array, on_host
 from cuda_modules import needs_nvrtc
 from emulating_cuda import Emulating, driver
 from liking_models import FAR, likes
+from nests import sized
 
 import tcl
 from tcl.backends.targets import EmulatedTarget
 from tcl.codegen.cuda.emulator import why_not
 from tcl.codegen.devices.gpu import A100, H200, T4
 from tcl.codegen.options.options import MappingOptions
+from tcl.codegen.schedule.gpu import schedule
 from tcl.selection import predicted_options
 from tcl.selection.suggested_options import DEFAULT
 from tcl.tuner.model import lookup
@@ -29,8 +31,13 @@ pytestmark = [needs_nvrtc, pytest.mark.skipif(bool(why_not()), reason=why_not() 
 MM = "def mm(float(M, K) A, float(K, N) B) -> (C) { C(m, n) +=! A(m, k) * B(k, n) }"
 A = np.arange(40 * 24, dtype=np.float32).reshape(40, 24)
 B = np.ones((24, 36), np.float32)
-SHORT = likes("tile", 3.5, 2.0, backend="cuda")
-"""It thinks that tiles of up to 8 reduction steps pay; by default they have 16."""
+LITTLE = likes("shared", 11.5, 2.0, backend="cuda")
+"""It thinks that up to 2896 bytes of shared memory pay; by default there are 6144."""
+
+
+def is_little(options: MappingOptions) -> bool:
+    definition = sized(MM, A.shape, B.shape)
+    return all(k.shared < 2896 for k in schedule(definition, options, H200).kernels)
 
 
 @pytest.fixture
@@ -54,9 +61,9 @@ def chosen(options: object = None) -> MappingOptions:
 def test_what_the_model_likes_is_used_and_remembered(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (folder / "cuda.json").write_text(SHORT)
+    (folder / "cuda.json").write_text(LITTLE)
     first = chosen("predict")
-    assert 0 < first.nests[0].tile[2] <= 8  # type: ignore[index]
+    assert is_little(first) and not is_little(DEFAULT)
 
     def rank(query: object) -> None:
         raise AssertionError("candidates are ranked")
@@ -75,7 +82,7 @@ def test_models_of_cpus_are_not_for_gpus(folder: Path) -> None:
 
 
 def test_the_default_stands_for_what_was_never_seen(folder: Path) -> None:
-    (folder / "cuda.json").write_text(likes("tile", 3.5, 2.0, low=FAR, backend="cuda"))
+    (folder / "cuda.json").write_text(likes("shared", 11.5, 2.0, low=FAR, backend="cuda"))
     assert chosen() == DEFAULT
 
 
@@ -87,13 +94,13 @@ def test_files_of_gpus_have_their_names() -> None:
 
 def test_a_search_starts_from_the_model(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tcl.backends.targets.CudaTarget", EmulatedTarget)
-    (folder / "cuda.json").write_text(SHORT)
+    (folder / "cuda.json").write_text(LITTLE)
     said: list[Any] = []
     config = tcl.TunerConfig(generations=1, population=4, seed=1, threads=1)
     inputs = cupy_array(A), cupy_array(B)
     result = tcl.Tuner(MM).tune("mm", inputs, None, config, report=said.append)
     notes = [e.message for e in said if isinstance(e, Note)]
     assert "the search starts from the model cuda.json" in notes
-    first = [c.options.nests[0].tile for c in result.history if c.generation == 1]
+    first = [c.options for c in result.history if c.generation == 1]
     first = first[: len(first) // 2]  # which the model is put to the test by
-    assert first and all(tile and tile[2] <= 8 for tile in first)
+    assert first and all(map(is_little, first))

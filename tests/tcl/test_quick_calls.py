@@ -15,7 +15,7 @@ from tcl.common.errors import ArgumentError
 from tcl.executors import call_kernels, calls
 from tcl.executors.calls import MOST_QUICK
 from tcl.executors.executor import Executor
-from tcl.executors.host_repeat import HostRepeat, WithNumbers
+from tcl.executors.host_repeat import WithNumbers
 
 ADD = "def add(float(N) A, float(N) B) -> (C) { C(i) = A(i) + B(i) }"
 TYPES = ("float16", "float32", "float64", "bfloat16", "int8", "uint8", "int32", "int64", "bool")
@@ -27,21 +27,6 @@ NUMBERS: list[Any] = [
     *(np.float32(0.1), np.float64(0.1), np.int8(3), np.int64(300), np.bool_(True), np.array(2)),
     *(np.array(0.5, np.float32), np.array([2.0]), np.float16(7), np.uint64(2**63)),
 ]
-
-
-@pytest.fixture
-def taken(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
-    """For every call that tried the short way, whether it went it."""
-    went: list[bool] = []
-    real = HostRepeat.__call__
-
-    def watched(self: HostRepeat, *arguments: Any) -> Any:
-        result = real(self, *arguments)
-        went.append(result is not None)
-        return result
-
-    monkeypatch.setattr(HostRepeat, "__call__", watched)
-    return went
 
 
 def outcome(call: Any, *arguments: Any) -> str:

@@ -8,13 +8,13 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 from itertools import cycle, islice
-from pathlib import Path
 from random import Random
 
 import pytest
 
+import examples
+from examples import definitions, sized_for
 from tcl.arrays.annotations import default_sizes, parse_sizes
-from tcl.arrays.random_inputs import input_shape
 from tcl.codegen.devices.cpu import CpuProfile
 from tcl.codegen.devices.gpu import A100, H200, T4, GpuProfile
 from tcl.codegen.loopir.layouts import cpu_layouts, gpu_layouts
@@ -32,12 +32,7 @@ from tcl.tuner.space.gpu.mapping import GpuMappingSpace
 from tcl.tuner.space.program_space import ProgramSpace
 from tcl.tuner.space.search_space import Config, SearchSpace
 
-EXAMPLES = Path(__file__).parents[2] / "examples"
-DEFS = {
-    f"{file.stem}.{name}": checked
-    for file in sorted(EXAMPLES.glob("*.tc"))
-    for name, checked in check(file.read_text(), str(file)).items()
-}
+DEFS = {f"{file}.{name}": definitions(file)[name] for file, name in examples.DEFS}
 GPUS = (H200, A100, T4)
 _X86, _KIB, _MIB = "x86_64-unknown-linux-gnu", 1 << 10, 1 << 20
 CPUS = (
@@ -47,8 +42,7 @@ CPUS = (
 
 
 def sized(checked: CheckedDef, *, small: bool) -> SizedDef:
-    sizes = parse_sizes("test", checked) if small else default_sizes(checked)
-    return infer(checked, {t.name: input_shape(t, sizes) for t in checked.inputs})
+    return sized_for(checked, parse_sizes("test", checked) if small else default_sizes(checked))
 
 
 def candidates(space: SearchSpace, rng: Random) -> Iterator[Config]:

@@ -256,7 +256,7 @@ def test_a_cache_of_more_than_tables_is_refused(
             db.execute(statement)
         db.commit()
     for use in (
-        lambda: TuningCache(cache.path).readable(KEY, 1),
+        lambda: TuningCache(cache.path).deciding(KEY),
         lambda: TuningCache(cache.path).store(KEY, "b", correct(1.0), run="r"),
         lambda: merge(TuningCache(tmp_path / "own.db"), cache.path),
     ):
@@ -363,7 +363,7 @@ def test_file_that_is_deleted_or_set_aside_while_it_is_open(tmp_path: Path) -> N
     records = [Record.from_outcome("{}", correct(t), 1.0 + t, "r") for t in (1.0, 2.0)]
     cache.add(KEY, records[:1])
     assert cache.files == 2
-    cache.add_missing(KEY, records)
+    cache.add(KEY, records)
     assert len(cache.history(KEY)) == 2
     with pytest.warns(TclWarning):  # as another process would
         cache_file.set_aside(

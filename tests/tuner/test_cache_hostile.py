@@ -18,6 +18,7 @@ from tcl.tuner.cache import block_results, first_uses
 from tcl.tuner.cache.file import check_sound
 from tcl.tuner.cache.merge import merge
 from tcl.tuner.cache.prune import PruneRules, prune
+from tcl.tuner.cache.ranking import ranked, winners
 from tcl.tuner.cache.tuning_cache import ArrayLayout, CacheKey, TuningCache
 from tcl.tuner.measure.verdict import Outcome, Verdict
 
@@ -48,8 +49,9 @@ def test_messages_are_not_read_where_options_are_looked_up(cache: TuningCache) -
     cache.store(KEY, '{"a":1}', Outcome(Verdict.COMPILE, message="later"), run="r")
     cache.store(KEY, '{"a":3}', Outcome(Verdict.CORRECT, (2.0,)), run="r")
     change(cache, f"UPDATE results SET message = hex(zeroblob({1 << 20}))")
-    assert [r.options for r in cache.readable(KEY, 9)[0]] == ['{"a":3}']  # the first one failed
-    assert cache.winners(KEY) == {'{"a":3}'}
+    records, _ = cache.deciding(KEY)
+    assert [r.options for r in ranked(records)] == ['{"a":3}']  # the first one failed
+    assert winners(records) == {'{"a":3}'}
     assert [s.measured for s in cache.list()] == [4]
     assert prune(cache, PruneRules(keep=9), dry_run=True).results == 3
     with pytest.raises(CacheError, match="a text in it has more than"):
@@ -118,7 +120,7 @@ def uses(cache: TuningCache, other: TuningCache) -> list[Callable[[], object]]:
         lambda: check_sound(cache.path),
         lambda: merge(other, cache.path),
         cache.list,
-        lambda: cache.readable(KEY, 9),
+        lambda: cache.deciding(KEY),
         lambda: cache.top(KEY, 9),
         lambda: cache.devices(KEY),
         lambda: cache.history(KEY),

@@ -8,27 +8,21 @@ from random import Random
 
 import pytest
 from nests import sized
-from places import EXAMPLES
 
+import examples
+from examples import definitions, sized_for
 from tcl.arrays.annotations import read_annotations
-from tcl.arrays.random_inputs import input_shape
 from tcl.codegen.devices.gpu import A100, H100, T4, GpuProfile
 from tcl.codegen.loopir.layouts import gpu_layouts
 from tcl.codegen.loopir.lower import lower
 from tcl.codegen.options.nest_options import NestOptions
 from tcl.codegen.options.options import MappingOptions
 from tcl.codegen.schedule.gpu import schedule
-from tcl.grammar.check.definitions import check
-from tcl.grammar.ranges.inference import infer
 from tcl.grammar.ranges.sized import SizedDef
 from tcl.grammar.tree.checked import CheckedDef
 from tcl.tuner.space.gpu.mapping import GpuMappingSpace
 
-DEFS = {
-    f"{file.stem}-{name}": checked
-    for file in sorted(EXAMPLES.glob("*.tc"))
-    for name, checked in check(file.read_text(), str(file)).items()
-}
+DEFS = {f"{file}-{name}": definitions(file)[name] for file, name in examples.DEFS}
 MATMUL = "def f(float(M, K) A, float(K, N) B) -> (C) { C(m, n) +=! A(m, k) * B(k, n) }"
 SOFTMAX = """
 def f(float(N, D) I) -> (O, M, S) {
@@ -48,8 +42,7 @@ def f(float(B, M) I, float(N, M) W, float(N) C) -> (O) {
 def sized_of(checked: CheckedDef, label: str | None = None) -> SizedDef:
     """A def with the sizes of a comment above it: the first that is not for tests."""
     known = read_annotations(checked).sizes
-    chosen = known[label or next(x for x in known if x != "test")]
-    return infer(checked, {t.name: input_shape(t, chosen) for t in checked.inputs})
+    return sized_for(checked, known[label or next(x for x in known if x != "test")])
 
 
 def space_of(

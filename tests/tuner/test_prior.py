@@ -11,8 +11,7 @@ from statistics import mean
 import numpy as np
 import pytest
 
-from benchmarks.replay import RecordedSpace, reached, replay
-from benchmarks.search import Opinion
+from benchmarks.search import Opinion, RecordedSpace, reached, replay
 from tcl.codegen.options.knobs import Knob
 from tcl.common.errors import OptionsError
 from tcl.tuner.model.model import Prediction

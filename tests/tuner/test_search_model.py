@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from places import ROOT
 
-from benchmarks.replay import load_space, replay
+from benchmarks.search import load_space, replay
 from tcl.codegen.options.knobs import Knob
 from tcl.tuner.space.search_space import SearchSpace
 from tcl.tuner.strategies import make_strategy

@@ -29,8 +29,7 @@ from tcl.tuner.measure.evaluate import compute_reference
 from tcl.tuner.measure.verdict import Verdict
 from tcl.tuner.run import host
 from tcl.tuner.run.checkpoint import SavedSearch
-from tcl.tuner.run.host import TaskRole
-from tcl.tuner.run.remote_executor import RemoteMachine, SpreadExecutor
+from tcl.tuner.run.host import RemoteMachine, SpreadExecutor, TaskRole
 from tcl.tuner.run.tuner import Tuner
 from tcl.tuner.run.workplace import Compilers, Here, Orders, Stages, Workplace
 

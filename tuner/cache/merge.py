@@ -89,6 +89,6 @@ def _add(db: sqlite3.Connection, found: Iterable[Results]) -> Added:
     added = known = 0
     for each in found:
         problem = cache_rows.problem_id(db, each.key, each.entry)
-        new = cache_rows.insert_new(db, problem, each.records)
+        new = cache_rows.insert(db, problem, each.records)
         added, known = added + new, known + len(each.records) - new
     return Added(added, known)

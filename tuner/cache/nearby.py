@@ -123,7 +123,7 @@ class RacedOptions:
 
 def raced(cache: TuningCache, key: CacheKey, default: str) -> RacedOptions:
     """What finals say of a key. ``default``: the untuned default's options, as JSON."""
-    records = cache.deciding(key)
+    records, _ = cache.deciding(key)
     ranked = ranking.ranked(records)
     best = ranked[0].options if ranked else None
     gains: dict[str, float] = {}

@@ -143,13 +143,7 @@ def counts(db: sqlite3.Connection) -> dict[int, tuple[int, float]]:
     return found
 
 
-def insert(db: sqlite3.Connection, problem: int, found: Iterable[Record]) -> None:
-    """Add records."""
-    marks = ", ".join("?" * len(RESULT.split(", ")))
-    _insert(db, problem, found, f"VALUES (?, {marks})")
-
-
-def insert_new(db: sqlite3.Connection, problem: int, found: Iterable[Record]) -> int:
+def insert(db: sqlite3.Connection, problem: int, found: Iterable[Record]) -> int:
     """Add the records that are not there: none that the same run made of the same options at that
     moment. How many they are."""
     before = db.total_changes
@@ -158,13 +152,8 @@ def insert_new(db: sqlite3.Connection, problem: int, found: Iterable[Record]) ->
         "SELECT 1 FROM results WHERE run = ?8 AND problem = ?1 AND options = ?2 "
         f"AND created BETWEEN ?7 - {_SAME_MOMENT} AND ?7 + {_SAME_MOMENT}"
     )
-    _insert(db, problem, found, f"SELECT {marks} WHERE NOT EXISTS ({there})")
-    return db.total_changes - before
-
-
-def _insert(db: sqlite3.Connection, problem: int, found: Iterable[Record], values: str) -> None:
     db.executemany(
-        f"INSERT INTO results (problem, {RESULT}) {values}",
+        f"INSERT INTO results (problem, {RESULT}) SELECT {marks} WHERE NOT EXISTS ({there})",
         (
             (
                 *(problem, record.options, record.verdict.value, record.time),
@@ -176,6 +165,7 @@ def _insert(db: sqlite3.Connection, problem: int, found: Iterable[Record], value
             for record in found
         ),
     )
+    return db.total_changes - before
 
 
 def layout_data(layout: ArrayLayout) -> dict[str, object]:

@@ -106,15 +106,10 @@ class TuningCache:
         self.add(key, [Record.from_outcome(options, outcome, time.time(), run)], entry=entry)
 
     def add(self, key: CacheKey, records: Sequence[Record], *, entry: str = "") -> None:
-        """Add measurements: all of them, committed when this returns, or none."""
+        """Add those measurements that are not there: all of them, committed when this returns, or
+        none."""
         self.transaction(
             lambda db: cache_rows.insert(db, cache_rows.problem_id(db, key, entry), records)
-        )
-
-    def add_missing(self, key: CacheKey, records: Sequence[Record], *, entry: str = "") -> None:
-        """Add those measurements that are not there."""
-        self.transaction(
-            lambda db: cache_rows.insert_new(db, cache_rows.problem_id(db, key, entry), records)
         )
 
     def save_run(
@@ -186,28 +181,18 @@ class TuningCache:
 
         return self._looked_up(key, read, (), self._patience)
 
-    def readable(self, key: CacheKey, count: int) -> tuple[tuple[Record, ...], str | None]:
-        """``top`` of those rows that can be read, without messages and conditions, and what is
-        wrong with the first of the others; None if nothing is."""
-        damage: list[str] = []
-        found = self._decided(key, damage)
-        return ranking.ranked(found)[:count], next(iter(damage), None)
-
-    def winners(self, key: CacheKey) -> frozenset[str]:
-        """The options that searches ended with, one of each, as far as rows can be read."""
-        return ranking.winners(self._decided(key, []))
-
-    def deciding(self, key: CacheKey) -> tuple[Record, ...]:
+    def deciding(self, key: CacheKey) -> tuple[list[Record], str | None]:
         """What plays a part in the ranking of a key, without messages and conditions, of those
-        rows that can be read."""
-        return tuple(self._decided(key, []))
+        rows that can be read, and what is wrong with the first of the others; None if nothing
+        is."""
+        damage, nothing = list[str](), list[Record]()
 
-    def _decided(self, key: CacheKey, damage: list[str]) -> list[Record]:
         def read(db: sqlite3.Connection, problem: int) -> list[Record]:
             damage.clear()  # a signal may have ended an earlier try
             return [record for _, record in cache_rows.deciding(db, problem, damage)]
 
-        return self._looked_up(key, read, [], self._patience)
+        found = self._looked_up(key, read, nothing, self._patience)
+        return found, next(iter(damage), None)
 
     def best(self, key: CacheKey) -> Record | None:
         """The best options; None if nothing correct is known."""

@@ -42,7 +42,7 @@ def _log_base_2(values: Floats | float) -> Floats:
     return found
 
 
-def _share(part: Floats | float, whole: Floats | float) -> Floats:
+def _log_ratio(part: Floats | float, whole: Floats | float) -> Floats:
     """log2 of a ratio, of which neither side counts as less than 1."""
     return _log_base_2(part) - _log_base_2(whole)
 
@@ -177,7 +177,7 @@ def _cycles(name: str, d: DescribedNest) -> Floats:
 
 def _beyond(cache: int, d: DescribedNest) -> Floats:
     """Bytes from behind a cache over those that have to be touched."""
-    return _share(d.estimate.traffic[cache], _least(d))
+    return _log_ratio(d.estimate.traffic[cache], _least(d))
 
 
 def _extents(d: DescribedNest, *, reduced: bool) -> float:
@@ -204,7 +204,7 @@ _GROUPS: dict[str, tuple[Feature[DescribedNest], ...]] = {
         ),
         Feature(
             *("intensity", "log2 1/B", "operations per byte that has to move"),
-            lambda d: _share(d.cost.operations, d.cost.bytes_moved),
+            lambda d: _log_ratio(d.cost.operations, d.cost.bytes_moved),
         ),
         Feature("nests", "", "nests with loops of their own", lambda d: d.nests),
         Feature(
@@ -230,7 +230,7 @@ _GROUPS: dict[str, tuple[Feature[DescribedNest], ...]] = {
         ),
         Feature(
             *("reuse", "log2 1/B", "points of the nest per byte that it touches"),
-            lambda d: _share(float(d.loops.extents.prod()), _least(d)),
+            lambda d: _log_ratio(float(d.loops.extents.prod()), _least(d)),
         ),
         Feature(
             *("scattered", "", "operands whose place depends on data"),
@@ -248,7 +248,7 @@ _GROUPS: dict[str, tuple[Feature[DescribedNest], ...]] = {
         ),
         Feature(
             *("rows", "log2", "those that lie not along the lanes"),
-            lambda d: _share(_vectors(d, reduced=False), _columns(d)),
+            lambda d: _log_ratio(_vectors(d, reduced=False), _columns(d)),
         ),
         Feature(
             *("unroll", "log2", "reduction steps that are written out"),
@@ -336,23 +336,23 @@ _GROUPS: dict[str, tuple[Feature[DescribedNest], ...]] = {
         Feature("chunk_divides", "", "likewise by chunks", lambda d: _divides(d, "chunk")),
         Feature(
             *("unit_in_l1", "log2", "what a register tile touches / first cache"),
-            lambda d: _share(_footprint(d, 0), d.loops.device.l1_bytes),
+            lambda d: _log_ratio(_footprint(d, 0), d.loops.device.l1_bytes),
         ),
         Feature(
             *("tile_in_l1", "log2", "what a tile touches / first cache"),
-            lambda d: _share(_footprint(d, 1), d.loops.device.l1_bytes),
+            lambda d: _log_ratio(_footprint(d, 1), d.loops.device.l1_bytes),
         ),
         Feature(
             *("tile_in_l2", "log2", "what a tile touches / second cache"),
-            lambda d: _share(_footprint(d, 1), d.loops.device.l2_bytes),
+            lambda d: _log_ratio(_footprint(d, 1), d.loops.device.l2_bytes),
         ),
         Feature(
             *("chunk_in_l2", "log2", "what a chunk touches / second cache"),
-            lambda d: _share(_footprint(d, 2), d.loops.device.l2_bytes),
+            lambda d: _log_ratio(_footprint(d, 2), d.loops.device.l2_bytes),
         ),
         Feature(
             *("nest_in_l3", "log2", "what the nest touches / third cache"),
-            lambda d: _share(_footprint(d, 3), d.loops.device.l3_bytes),
+            lambda d: _log_ratio(_footprint(d, 3), d.loops.device.l3_bytes),
         ),
         *(
             Feature(

@@ -97,7 +97,7 @@ class Ranking:
         """A candidate's."""
         return self.space.to_options(self.rows.config(place))
 
-    def ratio(self, place: int) -> float:
+    def expected_ratio(self, place: int) -> float:
         """The part of the default's time that a candidate is expected to take."""
         return math.exp(float(self.expected.logs[place] - self.expected.logs[0]))
 

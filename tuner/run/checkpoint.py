@@ -11,8 +11,9 @@ import contextlib
 import os
 import platform
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -64,14 +65,10 @@ class SavedSearch:
         ``SearchBusyError`` if there are only such, ``CacheError`` if it cannot be read.
         """
         busy = None
-        for name in cache.runs(key):
-            found = cache.load_run(name)
-            if found is None:
-                continue
-            owner = _worker(name, found[1])
-            if owner is None:
-                return _checked_state(name, *found, cache.of_run(key, name))
-            busy = busy or owner
+        for worker, read in _searches(cache, key):
+            if worker is None:
+                return read()
+            busy = busy or worker
         if busy is not None:
             raise _going_on(cache, busy)
         return None
@@ -81,11 +78,10 @@ class SavedSearch:
         """All searches for a key that are not going on right now and can be read, the last one to
         begin first."""
         searches = []
-        for name in cache.runs(key):
-            found = cache.load_run(name)
-            if found is not None and _worker(name, found[1]) is None:
+        for worker, read in _searches(cache, key):
+            if worker is None:
                 with contextlib.suppress(CacheError):  # of another version
-                    searches.append(_checked_state(name, *found, cache.of_run(key, name)))
+                    searches.append(read())
         return tuple(searches)
 
     def complete(self, settings: TunerSettings) -> bool:
@@ -129,8 +125,23 @@ class SavedSearch:
         return 1 + max((r.heat for r in self.records if r.heat is not None), default=-1)
 
 
+def _searches(
+    cache: TuningCache, key: CacheKey
+) -> Iterator[tuple[int | None, Callable[[], SavedSearch]]]:
+    """The searches for a key, the last one to begin first: the process that is at work on it, if
+    any, and how it is read."""
+    for name in cache.runs(key):
+        if found := cache.load_run(name):
+            worker = os.getpid() if (os.getpid(), name) in _here else _at_work(found[1])
+            yield worker, partial(_checked_state, cache, key, name, *found)
+
+
 def _checked_state(
-    name: str, config: Mapping[str, Any], state: Mapping[str, Any], records: Sequence[Record]
+    cache: TuningCache,
+    key: CacheKey,
+    name: str,
+    config: Mapping[str, Any],
+    state: Mapping[str, Any],
 ) -> SavedSearch:
     try:
         known = {f.name for f in fields(TunerSettings)}
@@ -144,7 +155,7 @@ def _checked_state(
             state["knobs"],
             int(state["generation"]),
             True,
-            tuple(records),
+            cache.of_run(key, name),
             float(state.get(SECONDS, 0.0)),
             None if state.get(_MODEL) is None else str(state[_MODEL]),
         )
@@ -187,14 +198,14 @@ def kept(
         else:
 
             def claim(state: Mapping[str, object]) -> dict[str, object]:
-                if _at_work(state.get(OWNER)):
-                    raise _going_on(cache, _process(state.get(OWNER)))
+                if worker := _at_work(state):
+                    raise _going_on(cache, worker)
                 return {**state, OWNER: _owner()}
 
             cache.change_run(name, claim)
             try:
                 found = cache.load_run(name)
-                yield _checked_state(name, *found, cache.of_run(key, name)) if found else resume
+                yield _checked_state(cache, key, name, *found) if found else resume
             finally:
                 with contextlib.suppress(CacheError):
                     cache.change_run(name, lambda state: {**state, OWNER: None})
@@ -202,15 +213,7 @@ def kept(
         _here.discard(mine)
 
 
-def _worker(name: str, state: Mapping[str, object]) -> object:
-    """The process that is at work on a search; None if there is none."""
-    if (os.getpid(), name) in _here:
-        return os.getpid()
-    owner = state.get(OWNER)
-    return _process(owner) if _at_work(owner) else None
-
-
-def _going_on(cache: TuningCache, process: object) -> SearchBusyError:
+def _going_on(cache: TuningCache, process: int) -> SearchBusyError:
     return SearchBusyError(
         f"the search in {cache.path} is still going on, in process {process}; "
         "stop it first, or begin another one without resuming"
@@ -222,24 +225,19 @@ def _owner() -> list[object]:
     return [platform.node(), os.getpid(), _born(os.getpid())]
 
 
-def _at_work(owner: object) -> bool:
-    """Whether the process is alive; of another machine's nothing is known, so it is not."""
-    if not (isinstance(owner, list) and len(owner) == 3 and owner[0] == platform.node()):
-        return False
-    pid = owner[1]
-    if type(pid) is not int or pid == os.getpid():
-        return False
-    try:
-        os.kill(pid, 0)
-    except PermissionError:
-        pass
-    except (OSError, OverflowError):
-        return False
-    return bool(_born(pid) == owner[2])
-
-
-def _process(owner: object) -> object:
-    return owner[1] if isinstance(owner, list) else owner
+def _at_work(state: Mapping[str, object]) -> int | None:
+    """The other process that is at work on a search, if it is alive; of another machine's nothing
+    is known, so it is not."""
+    match state.get(OWNER):
+        case [node, int(pid), born] if node == platform.node() and pid != os.getpid():
+            try:
+                os.kill(pid, 0)
+            except PermissionError:
+                pass
+            except (OSError, OverflowError):
+                return None
+            return pid if _born(pid) == born else None
+    return None
 
 
 def _born(pid: int) -> str:

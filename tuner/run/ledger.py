@@ -109,7 +109,7 @@ class Ledger(Generic[OptionsT]):
                 cache.add(key, self._unsaved[0], entry=self._entry)
                 self._saved.append(self._unsaved.pop(0))
             if self._saved and cache.files != self._files:  # deleted, or damaged and set aside
-                cache.add_missing(key, [r for each in self._saved for r in each])
+                cache.add(key, [r for each in self._saved for r in each])
                 self._files = cache.files
         except CacheError as error:
             self.warn(str(error), began)

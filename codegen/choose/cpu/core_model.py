@@ -14,13 +14,6 @@ from tcl.codegen.choose.cpu.access_costs import (
     access_of,
     arithmetic_cycles,
 )
-from tcl.codegen.choose.cpu.cache_misses import (
-    cached_bytes,
-    keeps_column,
-    memory_cycles,
-    repeated_pass_cycles,
-)
-from tcl.codegen.choose.cpu.compacted import CONDITION_SHARE
 from tcl.codegen.choose.cpu.costs import (
     ACCUMULATOR_LATENCY_CYCLES,
     BROADCAST_CYCLES,
@@ -38,8 +31,14 @@ from tcl.codegen.choose.cpu.costs import (
     STORE_LOADS,
     STREAMS,
 )
-from tcl.codegen.choose.cpu.dot_products import DotProducts
-from tcl.codegen.choose.cpu.shared_reads import read_cycles
+from tcl.codegen.choose.cpu.memory_reads import (
+    cached_bytes,
+    keeps_column,
+    memory_cycles,
+    read_cycles,
+    repeated_pass_cycles,
+)
+from tcl.codegen.choose.cpu.variants import CONDITION_SHARE, DotProducts
 from tcl.codegen.devices.cpu import LINE, CpuProfile
 from tcl.codegen.devices.features import MASKED_STORES
 from tcl.codegen.loopir import ir

@@ -10,9 +10,9 @@ import math
 from collections.abc import Mapping
 from dataclasses import replace
 
-from tcl.codegen.choose.cpu.cache_misses import cached_bytes
 from tcl.codegen.choose.cpu.core_model import Core
 from tcl.codegen.choose.cpu.costs import STREAMS
+from tcl.codegen.choose.cpu.memory_reads import cached_bytes
 from tcl.codegen.choose.cpu.register_tiles import fastest
 from tcl.codegen.devices.cpu import CpuProfile
 from tcl.codegen.loopir import ir

@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from tcl.codegen.choose.cpu.access_costs import LARGEST, PanelCost, access_of
-from tcl.codegen.choose.cpu.cache_misses import cached_bytes
 from tcl.codegen.choose.cpu.chunk_groups import grouping
 from tcl.codegen.choose.cpu.heuristics import heuristic, panels_within
 from tcl.codegen.choose.cpu.matrix_unit import matrix_options
+from tcl.codegen.choose.cpu.memory_reads import cached_bytes
 from tcl.codegen.choose.cpu.prefetch_distances import far_alone, prefetching, tiles_ahead
 from tcl.codegen.choose.cpu.running import running_results
 from tcl.codegen.choose.cpu.thread_worth import worth_sharing

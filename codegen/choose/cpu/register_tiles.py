@@ -8,11 +8,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import TypeAlias
 
-from tcl.codegen.choose.cpu.compacted import compacted_dims, compaction_cycles
 from tcl.codegen.choose.cpu.core_model import Core
 from tcl.codegen.choose.cpu.costs import STREAMS
-from tcl.codegen.choose.cpu.dot_products import dot_products
-from tcl.codegen.choose.cpu.shared_reads import least_memory_cycles, sharing_dims
+from tcl.codegen.choose.cpu.memory_reads import least_memory_cycles, sharing_dims
+from tcl.codegen.choose.cpu.variants import compacted_dims, compaction_cycles, dot_products
 from tcl.codegen.devices.cpu import CpuProfile
 from tcl.codegen.loopir import ir
 from tcl.codegen.passes.cpu.fusion_limits import OPERANDS

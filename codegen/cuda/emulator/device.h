@@ -32,42 +32,17 @@ static inline float __uint_as_float(unsigned x) { return bits_as<float>(x); }
 static inline float __int_as_float(int x) { return bits_as<float>(x); }
 
 // Barriers and warps. The line tells one barrier from another.
-#define __syncthreads() emulator::meet(emulator::Meeting::barrier, 0, __LINE__)
-#define __syncwarp(...) \
-  emulator::meet(emulator::Meeting::ordering, device::mask_of(__VA_ARGS__), __LINE__)
-#define __shfl_sync(...) device::shuffle<device::From>(__LINE__, __VA_ARGS__)
-#define __shfl_up_sync(...) device::shuffle<device::Up>(__LINE__, __VA_ARGS__)
-#define __shfl_down_sync(...) device::shuffle<device::Down>(__LINE__, __VA_ARGS__)
-#define __shfl_xor_sync(...) device::shuffle<device::Xor>(__LINE__, __VA_ARGS__)
-static inline unsigned mask_of(unsigned mask = 0xffffffffu) { return mask; }
+#define __syncthreads() emulator::barrier(__LINE__)
+#define __shfl_xor_sync(...) device::shuffle_xor(__LINE__, __VA_ARGS__)
 static inline unsigned lane() { return threadIdx.x % 32; }
 
-// The lane whose value is taken; its own where the PTX ISA has the predicate false.
-struct From {
-  static int source(int lane, int by, int width) { return lane / width * width + by % width; }
-};
-struct Up {
-  static int source(int lane, int by, int width) { return lane % width < by ? lane : lane - by; }
-};
-struct Down {
-  static int source(int lane, int by, int width) {
-    return lane % width + by < width ? lane + by : lane;
-  }
-};
-struct Xor {
-  static int source(int lane, int by, int width) {
-    int other = lane ^ by;
-    return other / width > lane / width ? lane : other;
-  }
-};
-
-template <class Kind, class T>
-EMULATOR T shuffle(unsigned line, unsigned mask, T value, int by, int width = 32) {
+template <class T>
+EMULATOR T shuffle_xor(unsigned line, unsigned mask, T value, int by) {
   static_assert(sizeof(T) == 4 || sizeof(T) == 8, "shuffles move 4 or 8 bytes");
   emulator::Payload mine = {};
   __builtin_memcpy(mine.words, &value, sizeof value);
   emulator::exchange(mine, mask, line);
-  const emulator::Payload* other = emulator::taken(Kind::source(lane(), by, width));
+  const emulator::Payload* other = emulator::taken(lane() ^ by);
   if (other)
     __builtin_memcpy(&value, other->words, sizeof value);
   else
@@ -81,22 +56,13 @@ template <class T>
 struct Same {
   typedef T type;
 };
-#define EMULATOR_ATOMIC(NAME, NEXT)                                                          \
-  template <class T>                                                                         \
-  EMULATOR T NAME(T* p, typename Same<T>::type value) {                                          \
-    emulator::access(p, sizeof *p, sizeof *p, emulator::Access::atomic, EMULATOR_PLACE);     \
-    T old = *p;                                                                              \
-    *p = NEXT;                                                                               \
-    return old;                                                                              \
-  }
-EMULATOR_ATOMIC(atomicAdd, T(old + value))
-EMULATOR_ATOMIC(atomicSub, T(old - value))
-EMULATOR_ATOMIC(atomicMin, value < old ? value : old)
-EMULATOR_ATOMIC(atomicMax, old < value ? value : old)
-EMULATOR_ATOMIC(atomicExch, value)
-EMULATOR_ATOMIC(atomicAnd, T(old & value))
-EMULATOR_ATOMIC(atomicOr, T(old | value))
-EMULATOR_ATOMIC(atomicXor, T(old ^ value))
+template <class T>
+EMULATOR T atomicAdd(T* p, typename Same<T>::type value) {
+  emulator::access(p, sizeof *p, sizeof *p, emulator::Access::atomic, EMULATOR_PLACE);
+  T old = *p;
+  *p = T(old + value);
+  return old;
+}
 template <class T>
 EMULATOR T atomicCAS(T* p, typename Same<T>::type expected, typename Same<T>::type value) {
   emulator::access(p, sizeof *p, sizeof *p, emulator::Access::atomic, EMULATOR_PLACE);

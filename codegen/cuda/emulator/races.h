@@ -1,9 +1,8 @@
 // Races: what is kept of accesses to a place in memory, and when two of them are not ordered.
 //
-// Threads of a block are ordered by its barriers, those of a warp also by `__syncwarp`, blocks by
-// nothing. So of the accesses of one kind since the last that came after all before, it is enough
-// to know the latest one and how far they are spread: whoever is ordered after that one, and not
-// spread further, is ordered after all.
+// Threads of a block are ordered by its barriers, blocks by nothing. So of the accesses of one kind
+// since the last that came after all before, it is enough to know the latest one and how far they
+// are spread: whoever is ordered after that one, and not spread further, is ordered after all.
 #pragma once
 #include "state.h"
 
@@ -11,7 +10,7 @@ namespace emulator {
 namespace {
 
 // How far accesses of one kind to one place are spread, since the last one that came after all.
-enum Spread : unsigned short { THREAD, WARP, BLOCK, BLOCKS };
+enum Spread : unsigned short { THREAD, BLOCK, BLOCKS };
 
 struct Trace {
   unsigned time;  // of the last; before the launch (or the block, in shared memory): none
@@ -28,18 +27,13 @@ struct Cell {
   CellState state;
 };
 
-bool same_warp(const Trace& trace) { return trace.thread / 32 == current->number / 32; }
-
 // Whether an access happened in this launch (in shared memory: this block), not ordered before
 // what the current thread does now.
 bool unordered(const Trace& trace, bool in_shared) {
   if (trace.time < (in_shared ? clock_.block : 2)) return false;
   if (trace.spread == BLOCKS || trace.time < clock_.block) return true;
   if (trace.time < clock_.barrier) return false;
-  if (trace.spread == BLOCK || !same_warp(trace))
-    return trace.spread != THREAD || trace.thread != current->number;
-  if (trace.time < current_warp->synchronised) return false;
-  return trace.spread == WARP || trace.thread != current->number;
+  return trace.spread != THREAD || trace.thread != current->number;
 }
 
 Trace trace_of(unsigned place, Spread spread) {
@@ -53,7 +47,7 @@ void join(Trace& trace, unsigned place, bool in_shared) {
   else if (trace.spread == BLOCKS || trace.time < clock_.block)
     trace.spread = BLOCKS;  // what is kept of it is another block's, so nothing here is ordered
   else
-    trace = trace_of(place, trace.spread == BLOCK || !same_warp(trace) ? BLOCK : WARP);
+    trace = trace_of(place, BLOCK);
 }
 
 struct Conflict {

@@ -44,14 +44,11 @@ struct Payload {
   unsigned words[6];
 };
 
-enum class Meeting { barrier, ordering, exchange };
+// Waits for all threads of the block; what each did before is then visible to the others.
+void barrier(unsigned line);
 
-// Waits for all threads of the block (`barrier`, the mask is not used), or for the threads of the
-// warp in `mask`. `ordering` makes what each did before visible to the others, as a barrier does.
-void meet(Meeting meeting, unsigned mask, unsigned line);
-
-// An `exchange`; afterwards `taken(lane)` is what that lane brought, until the next meeting.
-// nullptr if the lane was not there.
+// Waits for the threads of the warp in `mask`; afterwards `taken(lane)` is what that lane brought,
+// until the next exchange. nullptr if the lane was not there.
 void exchange(const Payload& mine, unsigned mask, unsigned line);
 const Payload* taken(unsigned lane);
 

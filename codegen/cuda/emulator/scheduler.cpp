@@ -102,7 +102,7 @@ bool release_warp(unsigned warp) {
     for (unsigned j = 0; j < lanes; ++j) {
       Fiber& other = fibers[first + j];
       if (!(expected >> j & 1)) continue;
-      if (other.mask != one.mask || other.line != one.line || other.meeting != one.meeting) {
+      if (other.mask != one.mask || other.line != one.line) {
         report_waiting(Problem::divergent_warp, one, &other);
         return true;
       }
@@ -114,8 +114,6 @@ bool release_warp(unsigned warp) {
       warps[warp].present[j] = expected;
       other.state = State::ready;
     }
-    if (one.meeting == Meeting::ordering && expected == alive)
-      warps[warp].synchronised = ++clock_.now;
     waiting &= ~expected;
     released = true;
   }
@@ -226,21 +224,22 @@ unsigned block_at(unsigned time) {
   return next == block_starts.begin() ? 0 : block_order[next - block_starts.begin() - 1];
 }
 
-void meet(Meeting meeting, unsigned mask, unsigned line) {
-  current->meeting = meeting;
-  current->mask = mask;
+void barrier(unsigned line) {
   current->line = line;
-  if (meeting != Meeting::barrier && !(mask >> current->number % 32 & 1)) {
-    report_waiting(Problem::divergent_warp, *current, nullptr);  // not one of those it waits for
-    stop();
-  }
-  current->state = meeting == Meeting::barrier ? State::block : State::warp;
+  current->state = State::block;
   leave(*current);
 }
 
 void exchange(const Payload& mine, unsigned mask, unsigned line) {
   current->brought = mine;
-  meet(Meeting::exchange, mask, line);
+  current->mask = mask;
+  current->line = line;
+  if (!(mask >> current->number % 32 & 1)) {
+    report_waiting(Problem::divergent_warp, *current, nullptr);  // not one of those it waits for
+    stop();
+  }
+  current->state = State::warp;
+  leave(*current);
 }
 
 const Payload* taken(unsigned lane) {

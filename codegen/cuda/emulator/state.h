@@ -84,7 +84,6 @@ struct Fiber {
   std::uint64_t* canary;
   unsigned number;
   State state;
-  Meeting meeting;
   unsigned mask, line;
   Payload brought;
   std::vector<Copy> copies;
@@ -94,8 +93,7 @@ struct Fiber {
 
 struct Warp {
   Payload payloads[32];
-  unsigned present[32];  // per lane: the lanes of its last meeting
-  unsigned synchronised; // time of the last `ordering` meeting
+  unsigned present[32];  // per lane: the lanes of its last exchange
 };
 
 // Time counts everything that orders threads. Blocks run one after another.

@@ -2,14 +2,27 @@
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from tcl.codegen.devices.cpu import CpuProfile
 from tcl.codegen.devices.fragments import fragment_of
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.terms import dot_factors
+from tcl.codegen.options.knobs import Knob, Value
+from tcl.codegen.options.nest_options import NestOptions
 from tcl.codegen.passes.base import map_nest, refuse, too_many
 from tcl.codegen.passes.cpu.matrix import why_not_held
+from tcl.codegen.passes.knobs import (
+    Decoded,
+    KnobSubject,
+    OptionKnobs,
+    Values,
+    as_numbers,
+    as_text,
+    padded,
+)
 from tcl.grammar.sizes.varying import clipped
 
 MAX_POINTS = 128
@@ -114,3 +127,237 @@ def _for_dots(nest: ir.Nest, vectors: int, device: CpuProfile) -> int:
     fragment, _ = fragment_of(device, (left.type, right.type), nest.dot_product.count)
     # What is summed up to be taken off, and the constant factor of that; products to be added.
     return (vectors + 1 if nest.excess is not None else 0) + (0 if fragment.adds else 1)
+
+
+_ROWS = (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 13, 14, 16, 20, 24, 28)
+_SECOND_ROWS = (1, 2, 3, 4)
+_VECTORS = (1, 2, 3, 4, 6)
+_UNROLL = (1, 2, 4, 8)
+
+
+def register_knobs(on: KnobSubject) -> OptionKnobs:
+    """The register tile: see ``RegisterKnobs``. In a matrix unit its rows and vectors are of
+    fragments."""
+    dims, default = on.nest.dims, on.default
+    results = tuple(k for k in on.movable if not dims[k].reduction)
+    mma, own = default.mma or (), padded(default.register, len(dims))
+    target, width = default.vectorize or (-1, 1)
+    fragments = as_text(*(own[mma[0]] or 1, 1, own[mma[1]] or 1)) if mma else ""
+    of = RegisterKnobs.for_nest(
+        on.nest, results, on.device, tuple(own), target if width > 1 else -1, fragments
+    )
+
+    def lanes_of(vectorize: tuple[int, int]) -> int:
+        """The dimension that is counted in vectors, or would be if there were lanes."""
+        if vectorize[1] > 1:
+            return vectorize[0] if vectorize[0] >= 0 else on.last_result
+        return on.last_output if on.movable else -1
+
+    def decode(values: Values, decoded: Decoded) -> tuple[int, ...]:
+        if not decoded.mma:
+            return of.sizes(values, lanes_of(decoded.vectorize))
+        sizes = [0] * len(dims)
+        rows, _, vectors = as_numbers(values[of.tile[0].name]) if of.tile else (1, 1, 1)
+        sizes[decoded.mma[0]], sizes[decoded.mma[1]] = rows, vectors
+        return tuple(sizes)
+
+    def encode(o: NestOptions) -> Mapping[str, Value]:
+        sizes = tuple(padded(o.register, len(dims)))
+        if not o.mma:
+            return of.encode(sizes, lanes_of(o.vectorize or (-1, 1)))
+        rows, vectors = (max(1, sizes[k]) for k in o.mma[:2])
+        return {k.name: k.default for k in of.knobs} | {
+            k.name: as_text(rows, 1, vectors) for k in of.tile
+        }
+
+    def canonical(values: Values, decoded: Decoded) -> Mapping[str, Value]:
+        if decoded.mma:
+            alone: dict[str, Value] = {k.name: k.default for k in (*of.row, *of.unroll)}
+            rows, _, vectors = as_numbers(values[of.tile[0].name]) if of.tile else (1, 1, 1)
+            return alone | {k.name: as_text(rows, 1, vectors) for k in of.tile}
+        counts = list(on.points_inside(decoded.chunk, decoded.tile))
+        lanes, width = decoded.vectorize
+        if width > 1:
+            counts[lanes] = -(-counts[lanes] // width)
+        return of.first_equivalent(values, lanes_of(decoded.vectorize), dict(enumerate(counts)))
+
+    def redundant(values: Values, decoded: Decoded) -> str | None:
+        return None if decoded.mma else of.redundant(values, lanes_of(decoded.vectorize))
+
+    return OptionKnobs("register", of.knobs, decode, encode, canonical, redundant)
+
+
+@dataclass(frozen=True, slots=True)
+class RegisterKnobs:
+    """Rows of one or two output dimensions by vectors of the one with the lanes, and how often
+    the innermost reduction is written out.
+
+    A tile is one knob, so that no two of its sizes are chosen which do not fit together.
+    """
+
+    rank: int
+    results: tuple[int, ...]
+    """Positions of the output dimensions with more than one point."""
+    reduction: int
+    """Position of the last reduction; -1 if there is none."""
+    tile: tuple[Knob, ...]
+    """``rows, second rows, vectors``; empty when there are no such dimensions."""
+    row: tuple[Knob, ...]
+    """The dimensions that the rows and the second rows are of."""
+    unroll: tuple[Knob, ...]
+
+    @staticmethod
+    def for_nest(
+        nest: ir.Nest,
+        results: tuple[int, ...],
+        device: CpuProfile,
+        also: tuple[int, ...],
+        lanes: int,
+        fragments: str = "",
+    ) -> RegisterKnobs:
+        """The knobs of an untiled nest; ``results`` are its movable output dimensions. The register
+        tile ``also``, with these lanes, is among the choices, or that of these ``fragments``."""
+        reductions = [i for i, d in enumerate(nest.dims) if d.reduction and d.extent > 1]
+        reduction = reductions[-1] if reductions else -1
+        tile: tuple[Knob, ...] = ()
+        row: tuple[Knob, ...] = ()
+        if results:
+            longest = max(nest.dims[i].extent for i in results)
+            fitting = set(_tiles(len(results) - 1, longest, device.vector_registers))
+            own = (also + (0,) * len(nest.dims))[: len(nest.dims)]
+            fitting.add(fragments or _tile_text(own, results, lanes))
+            texts = tuple(sorted(fitting, key=_tile_order))
+            if len(texts) > 1:
+                tile = (Knob(f"{nest.name}.register", texts, texts[0], ordered=True),)
+        if tile and len(results) > 1:
+            pairs = tuple(f"{i} {j}" for i, j in itertools.permutations(results, 2))
+            row = (Knob(f"{nest.name}.row", pairs, pairs[0], ordered=False),)
+        unroll: tuple[Knob, ...] = ()
+        if reduction >= 0:
+            extent = nest.dims[reduction].extent
+            asked = also[reduction] if reduction < len(also) else 1
+            asked = 1 if tile and lanes == reduction else asked
+            factors = tuple(sorted({u for u in (*_UNROLL, max(1, asked)) if u <= extent}))
+            unroll = (Knob(f"{nest.name}.unroll", factors, 1, ordered=True),)
+        return RegisterKnobs(len(nest.dims), results, reduction, tile, row, unroll)
+
+    @property
+    def knobs(self) -> tuple[Knob, ...]:
+        """All of them."""
+        return self.tile + self.row + self.unroll
+
+    def sizes(self, values: Mapping[str, Value], lanes: int) -> tuple[int, ...]:
+        """The register tile; ``lanes`` is the dimension that has them."""
+        sizes = [0] * self.rank
+        if self.tile:
+            rows, second, vectors = as_numbers(values[self.tile[0].name])
+            first, next_ = self._row_dims(values)
+            for position, size in ((lanes, vectors), (first, rows), (next_, second)):
+                if size > 1:
+                    sizes[position] = size
+        if self.unroll:
+            factor = int(values[self.unroll[0].name])
+            if factor > 1:
+                sizes[self.reduction] = factor
+        return tuple(sizes) if any(sizes) else ()
+
+    def encode(self, sizes: tuple[int, ...], lanes: int) -> dict[str, Value]:
+        """Knob values for a register tile; others than their choices if they cannot encode it."""
+        wanted = tuple(size if size > 1 else 0 for size in sizes + (0,) * (self.rank - len(sizes)))
+        found: dict[str, Value] = {k.name: k.default for k in self.knobs}
+        if self.tile:
+            found[self.tile[0].name] = _tile_text(wanted, self.results, lanes)
+        if self.unroll and not (self.tile and lanes == self.reduction):
+            found[self.unroll[0].name] = max(1, wanted[self.reduction])
+        if self.row:
+            found[self.row[0].name] = self._pair(wanted, lanes)
+        return found
+
+    def _pair(self, sizes: tuple[int, ...], lanes: int) -> Value:
+        """The dimensions that these rows are of: those with most rows first, and without second
+        rows the first one that may have them."""
+        rows = sorted((i for i in self.results if i != lanes and sizes[i]), key=lambda i: -sizes[i])
+        if not rows:
+            return self.row[0].default
+        first, *others = rows
+        others += [i for i in self.results if i != first]
+        return f"{first} {others[0]}"
+
+    def first_equivalent(
+        self, values: Mapping[str, Value], lanes: int, counts: Mapping[int, int]
+    ) -> dict[str, Value]:
+        """The first values that mean the same where dimensions have so many points, or vectors:
+        no more than these are written out."""
+        found = {k.name: values[k.name] for k in self.knobs}
+        if self.unroll:
+            knob, count = self.unroll[0], counts[self.reduction]
+            factor = min(int(found[knob.name]), count)
+            found[knob.name] = next(u for u in knob.choices if min(int(u), count) == factor)
+        sizes = enumerate(self.sizes(found, lanes))
+        if any(size > max(1, counts.get(i, 1)) for i, size in sizes):
+            wanted = self._written_out(found, lanes, counts)
+            knobs = self.tile + self.row
+            for chosen in itertools.product(*(k.choices for k in knobs)):
+                tried = {**found, **{k.name: v for k, v in zip(knobs, chosen, strict=True)}}
+                same = self._written_out(tried, lanes, counts) == wanted
+                if same and self.redundant(tried, lanes) is None:
+                    return tried
+        return found
+
+    def _written_out(
+        self, values: Mapping[str, Value], lanes: int, counts: Mapping[int, int]
+    ) -> dict[int, int]:
+        """How many points of each dimension are, where they are more than one."""
+        sizes = enumerate(self.sizes(values, lanes))
+        written = {i: min(size, counts.get(i, 1)) for i, size in sizes if size > 1}
+        return {i: size for i, size in written.items() if size > 1}
+
+    def redundant(self, values: Mapping[str, Value], lanes: int) -> str | None:
+        """Why this configuration is another one's double, or None; ``lanes`` as in ``sizes``."""
+        if (
+            self.tile
+            and self.unroll
+            and lanes == self.reduction
+            and values[self.unroll[0].name] != 1
+        ):
+            return "the vectors of a reduction are its unroll factor"
+        if not self.tile:
+            return None
+        rows, second, _ = as_numbers(values[self.tile[0].name])
+        first, next_ = self._row_dims(values)
+        if (rows > 1 and first == lanes) or (second > 1 and next_ in (first, lanes)):
+            return "rows are of other dimensions than the lanes"
+        if self.row and values[self.row[0].name] != self._pair(
+            self.sizes(values, lanes) or (0,) * self.rank, lanes
+        ):
+            return "these rows can be written in another way"
+        return None
+
+    def _row_dims(self, values: Mapping[str, Value]) -> tuple[int, int]:
+        if not self.row:
+            return self.results[0], self.results[0]
+        first, second = as_numbers(values[self.row[0].name])
+        return first, second
+
+
+def _tiles(others: int, longest: int, registers: int) -> Iterator[str]:
+    """Tiles that fit, whatever the nest does."""
+    for vectors in _VECTORS:
+        for rows in _ROWS if others else (1,):
+            for second in _SECOND_ROWS if others > 1 else (1,):
+                fits = registers_needed(rows * second, vectors) <= registers
+                if fits and second <= rows and max(rows, vectors) <= longest:
+                    yield f"{rows} {second} {vectors}"
+
+
+def _tile_order(text: str) -> tuple[int, int, int]:
+    rows, second, vectors = as_numbers(text)
+    return vectors, rows * second, rows
+
+
+def _tile_text(sizes: tuple[int, ...], results: tuple[int, ...], lanes: int) -> str:
+    """A register tile as a knob's value."""
+    vectors = sizes[lanes] if lanes >= 0 else 0
+    rows = sorted((sizes[i] for i in results if i != lanes and sizes[i]), reverse=True)
+    first, second, *_ = (*rows, 1, 1)
+    return f"{max(1, first)} {max(1, second)} {max(1, vectors)}"

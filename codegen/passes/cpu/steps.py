@@ -13,8 +13,7 @@ from tcl.codegen.passes.cpu.dot import UseDotProducts, dot_knobs
 from tcl.codegen.passes.cpu.matrix import FeedMatrixUnit, UseMatrixUnit, mma_knobs
 from tcl.codegen.passes.cpu.peel import PeelLoops, peel_knobs
 from tcl.codegen.passes.cpu.prefetch import PrefetchOperands, prefetch_knobs
-from tcl.codegen.passes.cpu.register import Register
-from tcl.codegen.passes.cpu.register_knobs import register_knobs
+from tcl.codegen.passes.cpu.register import Register, register_knobs
 from tcl.codegen.passes.cpu.skip import Skip, skip_knobs
 from tcl.codegen.passes.cpu.stage import Stage, stage_knobs
 from tcl.codegen.passes.cpu.stream import Stream, stream_knobs

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import random
-import warnings
 from collections.abc import Iterable, Mapping
-from functools import cache
 
 import pytest
 from comparing import check_equal, outputs_of
 from cpu_kernels import random_options
-from places import EXAMPLES
 from sampling import sampled
 
+from examples import DEFS, definitions, sized_for
 from tcl.arrays.annotations import parse_sizes
 from tcl.arrays.random_inputs import input_shape, random_inputs
 from tcl.codegen.cpu.emit.scope import Lengths
@@ -33,19 +31,11 @@ from tcl.grammar.tree.checked import CheckedDef
 BEST = MappingOptions("mlp")
 
 
-@cache
-def defs(file: str) -> dict[str, CheckedDef]:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return check((EXAMPLES / file).read_text(encoding="utf-8"), file)
-
-
 def along() -> Iterable[tuple[str, str, str]]:
     """(file, def, size that varies) of all examples."""
-    for path in sorted(EXAMPLES.glob("*.tc")):
-        for name, definition in defs(path.name).items():
-            for size in definition.sizes:
-                yield path.name, name, size
+    for file, name in DEFS:
+        for size in definitions(file)[name].sizes:
+            yield file, name, size
 
 
 def compare(
@@ -59,16 +49,14 @@ def compare(
 ) -> int:
     """Run one kernel for all values of a size; how many of them the def can have. Raises
     ``Undecided`` if there is no such kernel."""
-    shapes = {t.name: input_shape(t, {**sizes, varying: symbol}) for t in definition.inputs}
-    code = ready_for_all(
-        infer(definition, shapes), options, threads=threads, asked=options is not BEST
-    )
+    symbolic = sized_for(definition, {**sizes, varying: symbol})
+    code = ready_for_all(symbolic, options, threads=threads, asked=options is not BEST)
     launcher = Launcher(code, [t.name for t in definition.inputs + definition.outputs])
     compared = 0
     for value in values:
         at = {**sizes, varying: value}
         try:
-            sized = infer(definition, {t.name: input_shape(t, at) for t in definition.inputs})
+            sized = sized_for(definition, at)
         except SourceError:
             continue
         inputs = random_inputs(definition, at)
@@ -82,7 +70,7 @@ def compare(
 
 @pytest.mark.parametrize(("file", "name", "varying"), sampled(along(), 17))
 def test_examples(file: str, name: str, varying: str) -> None:
-    definition = defs(file)[name]
+    definition = definitions(file)[name]
     sizes = dict(parse_sizes("test", definition))
     sizes = {n: min(v, 40) for n, v in sizes.items()}
     for multiple, values in ((1, [1, 2, 7, 9, 23, 33, 130]), (16, [16, 48, 144])):

@@ -11,11 +11,11 @@ from typing import TypeVar
 import pytest
 from comparing import check_equal, outputs_of
 from matrix_unit import EMULATING, text_of
-from places import EXAMPLES
 from sampling import sampled
 
+from examples import DEFS, definitions, sized_for
 from tcl.arrays.annotations import parse_sizes, read_annotations
-from tcl.arrays.random_inputs import input_shape, random_inputs
+from tcl.arrays.random_inputs import random_inputs
 from tcl.codegen.cpu.emit.emit import emit_program
 from tcl.codegen.cpu.run.kernel import compile_cpu
 from tcl.codegen.cpu.run.launch import Launcher
@@ -25,7 +25,6 @@ from tcl.codegen.options.options import MappingOptions
 from tcl.common.errors import OptionsError
 from tcl.executors.size_classes import ForAll
 from tcl.grammar.check.definitions import check
-from tcl.grammar.ranges.inference import infer
 from tcl.grammar.sizes import polynomials, varying
 from tcl.grammar.sizes.size_classes import SizeClass, classes_of
 from tcl.grammar.sizes.varying import Undecided
@@ -44,16 +43,11 @@ REMEMBERING = (
 def examples() -> list[tuple[str, str, str]]:
     """(file, def, label of its sizes) of all examples."""
     return [
-        (path.name, name, label)
-        for path in sorted(EXAMPLES.glob("*.tc"))
-        for name, definition in defs(path.name).items()
-        for label in read_annotations(definition).sizes
-        if definition.sizes
+        (file, name, label)
+        for file, name in DEFS
+        for label in read_annotations(definitions(file)[name]).sizes
+        if definitions(file)[name].sizes
     ]
-
-
-def defs(file: str) -> dict[str, CheckedDef]:
-    return check((EXAMPLES / file).read_text(encoding="utf-8"), file)
 
 
 def widest(
@@ -75,8 +69,7 @@ def compare(all_: ForAll, several: list[dict[str, int]], threads: int = 1) -> in
     compared = 0
     for sizes in several:
         try:
-            shapes = {t.name: input_shape(t, sizes) for t in definition.inputs}
-            sized = infer(definition, shapes)
+            sized = sized_for(definition, sizes)
         except SourceError:
             continue
         inputs = random_inputs(definition, sizes)
@@ -96,14 +89,14 @@ def some(rng: random.Random, class_: SizeClass, most: int) -> int:
 
 WRITTEN_OUT = [
     # Sums of any number of lanes, which are stored far apart; copies whose lanes are far apart.
-    ("group_convolution.tc", "group_convolution_strided", "test"),
-    ("layers.tc", "tensordot", "test"),
+    ("group_convolution", "group_convolution_strided", "test"),
+    ("layers", "tensordot", "test"),
 ]
 
 
 @pytest.mark.parametrize(("file", "name", "label"), [*WRITTEN_OUT, *sampled(examples(), 17)])
 def test_examples(file: str, name: str, label: str) -> None:
-    definition, rng = defs(file)[name], random.Random(name)
+    definition, rng = definitions(file)[name], random.Random(name)
     sizes = {n: min(v, 40) for n, v in parse_sizes(label, definition).items()}
     most = 300 if len(sizes) < 4 else 40
 
@@ -155,7 +148,7 @@ def test_a_product_is_short_however_many_of_its_sizes_vary(
 
 @pytest.mark.parametrize(("file", "name", "label"), sampled(examples(), 29))
 def test_what_an_example_takes(file: str, name: str, label: str) -> None:
-    definition = defs(file)[name]
+    definition = definitions(file)[name]
     lines, worked_out = widest(definition, parse_sizes(label, definition), taken) or (0, 0)
     assert lines < 25_000
     assert worked_out < 600

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,14 @@ import pytest
 
 from tcl.codegen.cuda.cpp.arith import OWN
 from tcl.codegen.cuda.emit.module import CudaModule, Launch
-from tcl.codegen.cuda.emulator import ORDERS, EmulationError, compile_modules, compiler, why_not
+from tcl.codegen.cuda.emulator import (
+    ORDERS,
+    Emulated,
+    EmulationError,
+    compile_modules,
+    compiler,
+    why_not,
+)
 from tcl.codegen.loopir.sites import Site
 from tcl.common.errors import CompileError
 from tcl.grammar.check.builtins import BUILTINS
@@ -100,13 +108,12 @@ def test_correct_kernels_run_clean_in_every_order(checked: bool) -> None:
                 np.testing.assert_allclose(given[name], value, rtol=1e-5, atol=1e-5)
 
 
-def caught(module: CudaModule, **inputs: Any) -> str:
+def caught(emulated: Emulated, **inputs: Any) -> str:
     """What the emulator says about a faulty module, in whatever order it runs."""
-    (emulated,) = compile_modules([module])
     said = ""
     for order in ORDERS:
         with pytest.raises(EmulationError) as error:
-            emulated.run(outputs(module, **inputs), order)
+            emulated.run(outputs(emulated.module, **inputs), order)
         said = str(error.value)
     return said
 
@@ -117,115 +124,69 @@ def changed(source: str, old: str, new: str) -> str:
 
 
 BARRIER = "    __syncthreads();\n  }"
-MATMUL_FAULTS = {
-    "a barrier removed": (BARRIER, "  }", r"race: .* shared memory"),
-    "the first barrier removed": ("__syncthreads();\n  for", "for", r"race: .* shared memory"),
-    "a single buffer": ("next = 256 - now", "next = now", "race: "),
-    "a row's guard removed": ("row < rows && ", "", "out of bounds: .* of A"),
-    "the result's guard removed": (f"row < {k.M} && ", "", "out of bounds: .* of C"),
-    "an index off by one": ("16 + i], B", "16 + i + 1], B", "race|out of bounds"),
-    "past the end of shared memory": ("shared + 2048", "shared + 2304", "out of bounds.*shared"),
-    "a divergent barrier": (
-        BARRIER,
-        "    if (row < 20) __syncthreads();\n  }",
-        "divergent barrier",
-    ),
-    "barriers at two places": (
-        BARRIER,
-        "    if (row < 20) __syncthreads();\n    else __syncthreads( );\n  }",
-        "divergent barrier",
-    ),
-    "an input written": (
-        "float sum = 0.0f;",
-        "float sum = 0; ((float*)A)[0] = 1;",
-        "input written",
-    ),
+XOR = "sum += __shfl_xor_sync(0xffffffffu, sum, d)"
+COPY = "copy_async<16>(stages + s * 256 + 4 * t, X + s * 256 + 4 * t"
+FAULTS: dict[str, list[tuple[str, str, str]]] = {
+    "matmul": [
+        ("shared + 2048", "shared + 2304", "out of bounds.*shared"),
+        (BARRIER, "    if (row < 20) __syncthreads();\n  }", "divergent barrier"),
+        (
+            BARRIER,
+            "    if (row < 20) __syncthreads();\n    else __syncthreads( );\n  }",
+            "divergent barrier",
+        ),
+        ("float sum = 0.0f;", "float sum = 0; ((float*)A)[0] = 1;", "input written"),
+    ],
+    "reduction": [
+        ("atomicAdd(total, sum)", "total[0] += sum", "race: .* of block"),
+        (
+            "atomicAdd(total, sum)",
+            "if (blockIdx.x < 2) atomicAdd(total, sum); else total[0] += sum",
+            "one of both atomically",
+        ),
+        (XOR, f"if (threadIdx.x != 40) {XOR}", "deadlock|divergent"),
+        ("0xffffffffu", "0x7fffffffu", "divergent warp"),
+        (XOR, f"{{\nif (threadIdx.x % 2) {XOR};\nelse {XOR};}}", "divergent warp"),
+        ("Y[blockIdx.x] = sum", "Y[100000000] = sum", "wild access"),
+        (
+            "float sum = 0.0f;",
+            "float sum = 0.0f, kept[4] = {0, 1, 2, 3}; sum = kept[threadIdx.x % 5] - sum;",
+            "array in registers",
+        ),
+        (
+            "Y[blockIdx.x] = sum",
+            "volatile float kept[20000]; for (int i = 0; i < 20000; ++i) kept[i] = sum; "
+            "Y[blockIdx.x] = kept[19999]",
+            "stack overflow",
+        ),
+    ],
+    "pipeline": [
+        (
+            "    wait_copies<1>();\n    __syncthreads();\n",
+            "    __syncthreads();\n    wait_copies<1>();\n",
+            "race: ",
+        ),
+        ("stages + (s", "stages + 4 + (s", "out of bounds.*shared"),
+        (COPY, f"{COPY} + 1", "misaligned: .* of X"),
+        (f"s + 2 < {k.STEPS}", f"s + 2 < {k.STEPS + 1}", "out of.* of X"),
+        ("copy_async<16>(stages + s", "copy_async<16>(Y + s", "wrong memory"),
+    ],
 }
+"""What is replaced, by what, and what is said: beside those in kernels of definitions, which
+``test_cuda_faults`` has."""
 
 
-@pytest.mark.parametrize("fault", MATMUL_FAULTS)
-def test_faults_of_a_tiled_product_are_caught(fault: str) -> None:
-    old, new, message = MATMUL_FAULTS[fault]
-    module = k.matmul(changed(k.MATMUL, old, new))
-    said = caught(module, A=floats(k.M, k.K), B=floats(k.K, k.N))
-    assert re.search(message, said), said
-    assert "line " in said
-
-
-REDUCTION_FAULTS = {
-    "a barrier removed": ("  __syncthreads();\n", "", "race: "),
-    "a plain addition": ("atomicAdd(total, sum)", "total[0] += sum", "race: .* of block"),
-    "a mixed addition": (
-        "atomicAdd(total, sum)",
-        "if (blockIdx.x < 2) atomicAdd(total, sum); else total[0] += sum",
-        "one of both atomically",
-    ),
-    "a misaligned vector": (f"* {k.COLUMNS})", f"* {k.COLUMNS} + 1)", "misaligned: .* of X"),
-    "a divergent shuffle": (
-        "sum += __shfl_xor_sync(0xffffffffu, sum, d)",
-        "if (threadIdx.x != 40) sum += __shfl_xor_sync(0xffffffffu, sum, d)",
-        "deadlock|divergent",
-    ),
-    "a lane missing in the mask": ("0xffffffffu", "0x7fffffffu", "divergent warp"),
-    "shuffles at two places": (
-        "sum += __shfl_xor_sync(0xffffffffu, sum, d)",
-        "{\nif (threadIdx.x % 2) sum += __shfl_xor_sync(0xffffffffu, sum, d);\n"
-        "else sum += __shfl_xor_sync(0xffffffffu, sum, d);}",
-        "divergent warp",
-    ),
-    "a wild access": ("Y[blockIdx.x] = sum", "Y[100000000] = sum", "wild access"),
-    "an index into registers": (
-        "float sum = 0.0f;",
-        "float sum = 0.0f, kept[4] = {0, 1, 2, 3}; sum = kept[threadIdx.x % 5] - sum;",
-        "array in registers",
-    ),
-    "a stack too small": (
-        "Y[blockIdx.x] = sum",
-        "volatile float kept[20000]; for (int i = 0; i < 20000; ++i) kept[i] = sum; "
-        "Y[blockIdx.x] = kept[19999]",
-        "stack overflow",
-    ),
-}
-
-
-@pytest.mark.parametrize("fault", REDUCTION_FAULTS)
-def test_faults_of_a_reduction_are_caught(fault: str) -> None:
-    old, new, message = REDUCTION_FAULTS[fault]
-    module = k.reduction(changed(k.REDUCE, old, new))
-    said = caught(module, X=floats(k.ROWS, k.COLUMNS), total=np.zeros(1, np.float32))
-    assert re.search(message, said), said
-
-
-PIPELINE_FAULTS = {
-    "a wait removed": ("wait_copies<1>();", "", "has not waited"),
-    "a wait for too little": ("wait_copies<1>();", "wait_copies<2>();", "has not waited"),
-    "the barrier removed": ("    __syncthreads();\n", "", "race: "),
-    "the barrier before the wait": (
-        "    wait_copies<1>();\n    __syncthreads();\n",
-        "    __syncthreads();\n    wait_copies<1>();\n",
-        "race: ",
-    ),
-    "copies shifted past the end": ("stages + (s", "stages + 4 + (s", "out of bounds.*shared"),
-    "a buffer too few": ("% 3 * 256", "% 2 * 256", "race: "),
-    "a misaligned copy": (
-        "copy_async<16>(stages + s * 256 + 4 * t, X + s * 256 + 4 * t, true)",
-        "copy_async<16>(stages + s * 256 + 4 * t, X + s * 256 + 4 * t + 1, true)",
-        "misaligned: .* of X",
-    ),
-    "a source out of bounds": (f"s + 2 < {k.STEPS}", f"s + 2 < {k.STEPS + 1}", "out of.* of X"),
-    "a copy into global memory": (
-        "copy_async<16>(stages + s",
-        "copy_async<16>(Y + s",
-        "wrong memory",
-    ),
-}
-
-
-@pytest.mark.parametrize("fault", PIPELINE_FAULTS)
-def test_faults_of_asynchronous_copies_are_caught(fault: str) -> None:
-    old, new, message = PIPELINE_FAULTS[fault]
-    said = caught(k.pipeline(changed(k.PIPELINE, old, new)), X=floats(k.STEPS, 256))
-    assert re.search(message, said), said
+@pytest.mark.parametrize("name", FAULTS)
+def test_faults_are_caught(name: str) -> None:
+    module, given, _ = CASES[name]()
+    modules = [
+        replace(module, source=changed(module.source, old, new)) for old, new, _ in FAULTS[name]
+    ]
+    given = {n: a for n, a in given.items() if n not in ("C", "Y")}
+    for (*_, message), emulated in zip(FAULTS[name], compile_modules(modules), strict=True):
+        said = caught(emulated, **given)
+        assert re.search(message, said), said
+        assert "line " in said or "overflow" in message
 
 
 def test_a_missing_wait_shows_in_the_result_where_nothing_is_checked() -> None:
@@ -239,9 +200,10 @@ def test_a_missing_wait_shows_in_the_result_where_nothing_is_checked() -> None:
 def test_matrices_are_loaded_from_aligned_rows_that_were_written_before() -> None:
     inputs = {"A": np.ones((16, 16), np.float16), "B": np.ones((16, 8), np.float16)}
     moved = k.mma_half(source=changed(k.MMA_HALF, "lane / 16 * 8)", "lane / 16 * 7)"))
-    assert "misaligned" in caught(moved, **inputs)
-    unordered = k.mma_half(source=changed(k.MMA_HALF, "__syncwarp();", ""))
-    assert "race" in caught(unordered, **inputs)
+    unordered = k.mma_half(source=changed(k.MMA_HALF, "__syncthreads();", ""))
+    first, second = compile_modules([moved, unordered])
+    assert "misaligned" in caught(first, **inputs)
+    assert "race" in caught(second, **inputs)
 
 
 @pytest.mark.parametrize("order", ORDERS)
@@ -270,18 +232,13 @@ kernel(const unsigned char* __restrict__ X, unsigned char* __restrict__ Y) {
 def test_neighbouring_bytes_are_apart() -> None:
     tensors = [k.tensor("X", k.INPUT, (64,), "uint8"), k.tensor("Y", k.OUTPUT, (3, 64), "uint8")]
     good = k.module(BYTES, tensors, blocks=3, threads=64, shared=64)
-    wrong = k.module(
-        changed(BYTES, "shared[threadIdx.x]", "shared[threadIdx.x / 2]"),
-        tensors,
-        blocks=3,
-        threads=64,
-        shared=64,
-    )
+    wrong = replace(good, source=changed(BYTES, "shared[threadIdx.x]", "shared[threadIdx.x / 2]"))
+    one, other = compile_modules([good, wrong])
     x = RNG.integers(0, 200, 64, np.uint8)
     arrays = outputs(good, X=x)
-    compile_modules([good])[0].run(arrays)
+    one.run(arrays)
     np.testing.assert_array_equal(arrays["Y"], x[::-1] + np.arange(3, dtype=np.uint8)[:, None])
-    assert "race" in caught(wrong, X=x)
+    assert "race" in caught(other, X=x)
 
 
 STRIDED = """
@@ -408,17 +365,19 @@ def test_only_shared_memory_of_the_launch_is_emulated() -> None:
         compile_modules([fixed])
 
 
-@pytest.mark.parametrize("name", ["min", "shuffle", "lane", "emulator", "shared_", "access"])
-def test_kernels_may_have_any_name(name: str) -> None:
-    source = (
-        f'extern "C" __global__ void {name}(float* Y) '
-        "{ Y[threadIdx.x] = __shfl_xor_sync(0xffffffffu, float(threadIdx.x), 1); }"
-    )
-    tensors = (k.tensor("Y", k.OUTPUT, (32,)),)
-    y = np.zeros(32, np.float32)
-    module = CudaModule(source, (Launch(name, 1, 32, 0, ("Y",)),), tensors)
-    compile_modules([module])[0].run({"Y": y})
-    np.testing.assert_array_equal(y, np.arange(32) ^ 1)
+def test_kernels_may_have_any_name() -> None:
+    modules = []
+    for name in ("min", "shuffle", "lane", "emulator", "shared_", "access"):
+        source = (
+            f'extern "C" __global__ void {name}(float* Y) '
+            "{ Y[threadIdx.x] = __shfl_xor_sync(0xffffffffu, float(threadIdx.x), 1); }"
+        )
+        tensors = (k.tensor("Y", k.OUTPUT, (32,)),)
+        modules.append(CudaModule(source, (Launch(name, 1, 32, 0, ("Y",)),), tensors))
+    for emulated in compile_modules(modules):
+        y = np.zeros(32, np.float32)
+        emulated.run({"Y": y})
+        np.testing.assert_array_equal(y, np.arange(32) ^ 1)
 
 
 def test_its_own_code_is_compiled_once_for_all_processes(

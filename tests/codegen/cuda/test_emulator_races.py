@@ -33,8 +33,6 @@ class Access:
     size: int
     barriers: int
     """How many came before."""
-    meetings: tuple[int, ...]
-    """Likewise of each warp's, since the last barrier."""
 
     def text(self) -> str:
         threads = " || ".join(f"threadIdx.x == {t}" for t in self.threads)
@@ -58,11 +56,7 @@ class Access:
             return not self.shared
         if self.barriers != other.barriers:
             return False
-        for one, two in itertools.product(self.threads, other.threads):
-            met = one // 32 == two // 32 and (self.meetings[one // 32] != other.meetings[two // 32])
-            if one != two and not met:
-                return True
-        return False
+        return any(one != two for one in self.threads for two in other.threads)
 
 
 def program(chance: random.Random) -> tuple[CudaModule, dict[int, Access]]:
@@ -72,18 +66,13 @@ def program(chance: random.Random) -> tuple[CudaModule, dict[int, Access]]:
         k.SHARED + " unsigned sum = 0;",
     ]
     accesses = {}
-    barriers, meetings = 0, [0] * (THREADS // 32 + 1)
+    barriers = 0
     alike = chance.random() < 0.5
     size = chance.choice([1, 2, 4, 8])
     for _ in range(chance.randint(2, 9)):
-        drawn = chance.random()
-        if drawn < 0.2:
+        if chance.random() < 0.25:
             lines.append("__syncthreads();")
-            barriers, meetings = barriers + 1, [0] * len(meetings)
-        elif drawn < 0.35:
-            warp = chance.randrange(len(meetings))
-            lines.append(f"if (threadIdx.x / 32 == {warp}) __syncwarp();")
-            meetings[warp] += 1
+            barriers += 1
         else:
             kind = chance.choice(["read", "read", "write", "atomic"])
             size = size if alike else chance.choice([4, 8] if kind == "atomic" else [1, 2, 4, 8])
@@ -97,7 +86,6 @@ def program(chance: random.Random) -> tuple[CudaModule, dict[int, Access]]:
                 chance.randrange(BYTES // size // 2) * size,
                 size,
                 barriers,
-                tuple(meetings),
             )
             lines.append(access.text())
             accesses[len(lines)] = access

@@ -48,11 +48,11 @@ from benchmarks.gpu.report import (
     bars,
     best_rates,
     ceilings,
+    lines,
     own_bar,
 )
 from benchmarks.gpu.rows import GPU_ROWS, asked, gpu_rows, in_suite, rehearsed, streams
 from benchmarks.gpu.run import OWN, PEERS, Budget, GpuLanes, Settings, options_for, run
-from benchmarks.gpu.table import lines
 from tcl.backends.targets import target
 from tcl.bench.contender import Contender, Spec
 from tcl.bench.lanes import ExpectedResults, prepare

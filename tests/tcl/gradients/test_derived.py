@@ -10,62 +10,47 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from comparing_gradients import called, check_gradients
+from comparing_gradients import (
+    NO_GRADIENT,
+    called,
+    check_gradients,
+    differentiable_examples,
+    example_inputs,
+    in_double,
+)
 from places import EXAMPLES
 from sampling import sampled
 
 import tcl
 from tcl.arrays.annotations import read_annotations
+from tcl.codegen.loopir.lower import lower
 from tcl.common.errors import ArgumentError
 from tcl.gradients.builtins import DERIVATIVES, REFUSED
 from tcl.gradients.grad import grad
 from tcl.grammar.check.builtins import BUILTINS
 from tcl.grammar.check.definitions import check
-
-NO_GRADIENT = {  # of integers
-    *("batch_matmul_int8", "convolution_int8", "cast", "row_facts", "matmul_int8", "matmul_uint8"),
-}
-
-
-def _in_double(text: str) -> str:
-    return re.sub(r"\b(float|half)(?=[ (])", "double", text)
-
-
-def _examples() -> list[tuple[str, str]]:
-    return [
-        (path.stem, name)
-        for path in sorted(EXAMPLES.glob("*.tc"))
-        for name in check(path.read_text(encoding="utf-8"))
-    ]
-
+from tcl.grammar.ranges.inference import infer
 
 HOW = ("any sizes", "these sizes", "nothing saved")
 
 
 @pytest.mark.parametrize(
-    ("file", "name", "how"), sampled([(f, n, how) for f, n in _examples() for how in HOW], 2)
+    ("file", "name", "how"),
+    sampled([(f, n, how) for f, n in differentiable_examples() for how in HOW], 2),
 )
 def test_examples(file: str, name: str, how: str) -> None:
     source = (EXAMPLES / f"{file}.tc").read_text(encoding="utf-8")
-    text = _in_double(source)
-    if name in NO_GRADIENT:
-        with pytest.raises(ArgumentError, match=r"no gradient"):
-            grad(text, name)
-        return
-    checked, said = check(text)[name], read_annotations(check(source)[name])
-    sizes = dict(said.sizes["test"])
-    rng = np.random.default_rng(1)
-    arrays = {}
-    for tensor in checked.inputs:
-        shape = tuple(sizes[d] if isinstance(d, str) else d for d in tensor.dims or ())
-        default = ("-1", "1") if tensor.type.is_float else ("0", "5")
-        low, high = (float(sizes.get(b, b)) for b in said.values.get(tensor.name, default))
-        values = rng.uniform(low, high, shape)
-        arrays[tensor.name] = np.asarray(np.floor(values) if not tensor.type.is_float else values)
-        arrays[tensor.name] = arrays[tensor.name].astype(tensor.type.name)
+    sizes = dict(read_annotations(check(source)[name]).sizes["test"])
     options: dict[str, dict[str, Any]]
     options = {"any sizes": {}, "these sizes": {"sizes": sizes}, "nothing saved": {"save": ()}}
-    check_gradients(text, name, arrays, **options[how])
+    check_gradients(in_double(source), name, example_inputs(source, name), **options[how])
+
+
+@pytest.mark.parametrize("name", sorted(NO_GRADIENT))
+def test_examples_of_integers(name: str) -> None:
+    (text,) = (t for t in (p.read_text("utf-8") for p in EXAMPLES.glob("*.tc")) if name in check(t))
+    with pytest.raises(ArgumentError, match="no gradient"):
+        grad(text, name)
 
 
 def _body(text: str, name: str = "f", **options: object) -> str:
@@ -116,13 +101,13 @@ def test_a_phase_without_terms() -> None:
     body = _body(text, sizes={"N": 9, "K": 1}, wrt="X")
     assert body.endswith("d_X(n) = n % 2 == 0 ? d_X_phase0(n / 2) : 0")
     x = np.arange(9.0)
-    check_gradients(_in_double(text), "f", {"X": x, "W": x[1:2]})
+    check_gradients(in_double(text), "f", {"X": x, "W": x[1:2]})
 
 
 def test_a_diagonal_is_an_equality() -> None:
     text = "def f(float(N, N) X) -> (Y) { Y(i) = 2 * X(i, i) }"
     assert _body(text) == "d_X(i, j) = i == j ? d_Y(i) * 2 : 0"
-    check_gradients(_in_double(text), "f", {"X": np.ones((3, 3))})
+    check_gradients(in_double(text), "f", {"X": np.ones((3, 3))})
 
 
 def test_a_sum_with_one_term_is_none() -> None:
@@ -422,10 +407,10 @@ def test_no_gradient_through_what_is_subtracted_from_all() -> None:
         "d_total_sum(n) +=! d_O(n, d) * O(n, d)\nd_I(n, d) = (d_O(n, d) - d_total_sum(n)) * O(n, d)"
     )
     x = np.random.default_rng(0).integers(-2, 3, (4, 5)).astype(float)
-    check_gradients(_in_double(SOFTMAX), "softmax", {"I": x}, wanted="O")
+    check_gradients(in_double(SOFTMAX), "softmax", {"I": x}, wanted="O")
     # What is returned itself has one, and so has what depends on it otherwise.
     assert "most_ties" in _body(SOFTMAX, "softmax")
-    check_gradients(_in_double(SOFTMAX), "softmax", {"I": x})
+    check_gradients(in_double(SOFTMAX), "softmax", {"I": x})
 
 
 @pytest.mark.parametrize(
@@ -446,7 +431,7 @@ def test_no_gradient_through_what_is_subtracted_from_all() -> None:
     ],
 )
 def test_what_outputs_do_not_depend_on(value: str, depends: bool) -> None:
-    text = _in_double(SOFTMAX).rpartition("O(n, d) = ")[0] + f"O(n, d) = {value} where d in 0:D }}"
+    text = in_double(SOFTMAX).rpartition("O(n, d) = ")[0] + f"O(n, d) = {value} where d in 0:D }}"
     x = np.random.default_rng(0).integers(-2, 3, (4, 5)).astype(float)
     derived = check_gradients(text, "softmax", {"I": x}, wanted="O")
     assert ("most_ties" in derived) == depends
@@ -467,12 +452,54 @@ def test_factors_stand_in_front_of_sums() -> None:
 def test_what_is_computed_once() -> None:
     text = "def f(float(I, J) S, float(J, E) V) -> (O) { O(i, e) +=! exp(S(i, j)) * V(j, e) }"
     body = _body(text)
-    assert body.startswith("exp_S(i, j) = exp(S(i, j))\n") and body.count("exp(") == 1
+    assert "exp_S(i, j) = exp(S(i, j))\n" in body and body.count("exp(") == 1
     x = np.random.default_rng(0).uniform(-1, 1, (3, 4))
-    check_gradients(_in_double(text), "f", {"S": x, "V": x.T.copy()})
+    check_gradients(in_double(text), "f", {"S": x, "V": x.T.copy()})
     # Where a condition may keep it from being computed, it stays.
     guarded = text.replace("exp(S(i, j))", "(j > 0 ? exp(S(i, j - 1)) : 0)")
     assert "exp_S" not in grad(guarded, "f")
+
+
+def test_a_gradient_of_a_running_sum_is_one() -> None:
+    text = "def f(double(N) X) -> (O) { O(i) +=! (j <= i) ? X(j) : 0 where i in 0:N }"
+    assert _body(text) == "d_X(j) +=! j <= i ? d_O(i) : 0"
+    square = text.replace("X(j)", "X(j) * X(j)").replace("j <= i", "j < i")
+    assert _body(square) == (
+        "d_X_sum(j) +=! j < i ? d_O(i) : 0 where j in 0:N\n"
+        "d_X(j) = N - j - 2 >= 0 ? d_X_sum(j) * 2 * X(j) : 0"
+    )
+    for each in (text, square, square.replace("j < i", "j > i + 1")):
+        check_gradients(each, "f", {"X": np.random.default_rng(0).uniform(-1, 1, 7)})
+        (derived,) = check(grad(each, "f")).values()
+        sized = infer(derived, {t.name: (7,) for t in derived.inputs})
+        assert lower(sized).nests[0].running is not None
+
+
+def test_a_sum_of_what_another_statement_has() -> None:
+    text = "def f(float(N, C) X, float(C) B) -> (O) { O(n, c) = fmax(X(n, c) + B(c), 0) }"
+    assert _body(text).endswith("\nd_B(c) +=! d_X(n, c)")
+
+
+def test_what_is_saved_where_nobody_said() -> None:
+    text = """def f(double(N, D) X, double(T, D) Y) -> (O, S, E, Most) {
+        S(n, t) +=! X(n, d) * Y(t, d)
+        E(n, d) = exp(X(n, d))
+        Most(n) max=! S(n, t)
+        O(n) +=! sin(S(n, t) - Most(n)) * E(n, d)
+    }"""
+
+    def taken(**options: Any) -> set[str]:
+        (derived,) = check(grad(text, "f", **options)).values()
+        return {t.name for t in derived.inputs} & {"O", "S", "E", "Most"}
+
+    assert taken() == {"S", "E", "Most"}
+    assert taken(wanted="O") == {"S", "Most"}  # E is quickly computed again
+    assert taken(wanted="O", sizes={"N": 50, "T": 50, "D": 4}) == {"Most"}  # S is large
+    assert taken(wanted="O", save=("E",)) == {"E"}
+    rng = np.random.default_rng(0)
+    arrays = {"X": rng.uniform(-1, 1, (5, 2)), "Y": rng.uniform(-1, 1, (6, 2))}
+    check_gradients(text, "f", arrays, wanted="O")
+    check_gradients(text, "f", arrays, wanted="O", sizes={"N": 5, "T": 6, "D": 2})
 
 
 def test_integers_that_are_divided() -> None:

@@ -1,16 +1,26 @@
-"""Which dot products a nest could have, for the model of a core."""
+"""What the model of a core compares with the plain points of a reduction: dot products, and going
+through the compacted indices of the points at which a condition holds.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
-from tcl.codegen.choose.cpu.costs import OPERATION_CYCLES
+from tcl.codegen.choose.cpu.costs import (
+    BARRIER_CYCLES,
+    LIST_ENTRY_CYCLES,
+    OPERATION_CYCLES,
+)
 from tcl.codegen.devices.cpu import CpuProfile
 from tcl.codegen.devices.fragments import Fragment
 from tcl.codegen.loopir import ir
-from tcl.codegen.loopir.terms import dot_factors
-from tcl.codegen.loopir.walk import indices
+from tcl.codegen.loopir.terms import dot_factors, guard
+from tcl.codegen.loopir.walk import indices, walk
+from tcl.codegen.passes.cpu.cut import cut_wholly
 from tcl.codegen.passes.cpu.dot import depths, products_of
+from tcl.codegen.passes.cpu.skip import condition_dims, why_not_skipped
+from tcl.codegen.passes.cpu.stage import made_with
 from tcl.common.dataclass import dataclass
 
 
@@ -64,3 +74,33 @@ def dot_products(program: ir.Program, nest: ir.Nest, device: CpuProfile) -> Iter
 
 _FILLED = 0.9
 """The part of the points of all dot products that there are, from which on more count little."""
+
+
+CONDITION_SHARE = 0.5
+"""The part of the points at which a condition is taken to hold: nothing is known of it."""
+_SHORTEST = 16
+"""Points of a reduction from which on a list of some of them is worth going through."""
+
+
+def compacted_dims(program: ir.Program, nest: ir.Nest) -> frozenset[str]:
+    """The dimensions along which the condition of an untiled nest changes, if its reduction can go
+    through the points alone at which that holds, and is long enough; else none."""
+    condition, _ = guard(nest.point.op, nest.point.value)
+    if condition is None or nest.dot_product is not None:
+        return frozenset()
+    if cut_wholly(nest):
+        return frozenset()  # loops end where it does, without lists
+    made = made_with(program.nests, program.nest(nest.name))
+    if why_not_skipped(nest, made) is not None:
+        return frozenset()
+    dims = condition_dims(nest, condition)
+    return frozenset(d.name for d in dims) if dims[-1].extent >= _SHORTEST else frozenset()
+
+
+def compaction_cycles(nest: ir.Nest, device: CpuProfile) -> float:
+    """Cycles, of all threads together, to make these lists."""
+    condition, _ = guard(nest.point.op, nest.point.value)
+    assert condition is not None
+    each = LIST_ENTRY_CYCLES + OPERATION_CYCLES * sum(1 for _ in walk(condition))
+    wait = BARRIER_CYCLES * device.threads if device.threads > 1 else 0.0
+    return math.prod(d.extent for d in condition_dims(nest, condition)) * each + wait
