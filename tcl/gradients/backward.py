@@ -64,6 +64,12 @@ class Share:
     place: tuple[ast.Expr, ...] | None = None
     """The element that data choose, at each point of ``summed``."""
 
+    def covers(self, box: Box) -> bool:
+        """Whether its indices run over all of the dimensions in which they stand by themselves."""
+        pairs = zip(self.place or (), box, strict=True)
+        names = ((s.name, axis) for s, axis in pairs if isinstance(s, ast.Name))
+        return all(self.summed.get(n, axis) == axis for n, axis in names)
+
 
 @dataclass(frozen=True, slots=True)
 class _Quotient:
@@ -584,10 +590,11 @@ class Backward:
         def says how large it is."""
         box = self.formulas.boxes[version[0]]
         shares = self._final_shares(version, target)
-        if shares[0].place is not None and not declared:
+        begun = shares[0].place is not None and not (declared and shares[0].covers(box))
+        if begun:
             self._emit_zeros(target, version[0])
         for position, share in enumerate(shares):
-            first = position == 0 and (declared or share.place is None)
+            first = position == 0 and not begun
             op = "=" if first and not share.summed else "+=!" if first else "+="
             if share.place is None:
                 own = dict(zip(share.indices, box, strict=True))

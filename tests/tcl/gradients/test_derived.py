@@ -351,6 +351,7 @@ CHOSEN = {
     "twice": "O(n, d) = sin(X(I(n), d)) * X(J(n), d)",
     "with itself": "O(n, d) = X(I(n), d) * X(n, d)",
     "computed": "O(n) = X((I(n) + J(n)) / 2, I(n) * J(n) % 4)",
+    "of some rows": "O(n) = X(n, I(n)) * X(n, J(n)) where n in 1:3",
     "another way": "O(n, i) = X(I(n), 2 * i) where i in 0:2",
     "beside a diagonal": "O(n, m) = X(n, I(n)) * X(m, m)",
     "of what is made": "Y(n, m) = sin(X(n, m))  O(n) = Y(n, I(n)) * X(0, n)",
