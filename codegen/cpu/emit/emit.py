@@ -305,7 +305,10 @@ class Statements:
         if own.lanes == scope.lanes:
             result = last = arithmetic(b, op, before, new, type_)
         else:
-            nothing = b.spread(self.values.value(identity(op, type_), scope), scope.lanes)
+            start = identity(op, type_)
+            if op == "+" and type_.is_float:
+                start = ir.Const(-0.0, type_)  # of +0.0, LLVM makes shuffles that are slow on Zen 4
+            nothing = b.spread(self.values.value(start, scope), scope.lanes)
             if scope.there is not None:
                 new = b.select(scope.there, new, nothing)
             new = self._prefix(op, new, nothing, type_)
