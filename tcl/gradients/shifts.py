@@ -82,8 +82,8 @@ class _Statement:
             found = Change(
                 found.kind, found.k, tuple(statement.indices.index(str(i)) for i in found.at)
             )
-        kept = self.step.keeps or self.step.keeps_value
-        if kept and self.changes.get(self.step.before, NONE) != found:
+        kept, before = self.step.keeps or self.step.keeps_value, self.step.before
+        if kept and (before == self.subject or self.changes.get(before, NONE) != found):
             raise _UnknownError
         return found
 

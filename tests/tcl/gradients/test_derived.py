@@ -438,6 +438,17 @@ def test_what_outputs_do_not_depend_on(value: str, depends: bool) -> None:
     assert ("most_ties" in derived) == depends
 
 
+@pytest.mark.parametrize("update", ["O(n) *= W(n, d)", "O(n) += W(n, d)", "O(n) max= W(n, d)"])
+def test_a_maximum_that_is_changed_in_place(update: str) -> None:
+    text = f"""def f(double(N, D) X, double(N, D) W) -> (O) {{
+        O(n) max=! X(n, d)
+        {update}
+        O(n) = sin(W(n, 0)) where n in 0:1
+    }}"""
+    rng = np.random.default_rng(0)
+    check_gradients(text, "f", {"X": rng.uniform(-1, 1, (4, 3)), "W": rng.uniform(-1, 1, (4, 3))})
+
+
 def test_factors_stand_in_front_of_sums() -> None:
     text = "def f(float(N, K) X, float(N) W) -> (Y) { Y(n, k) = X(n, k) / W(n) }"
     assert _body(text, wrt="W", save=()) == (
