@@ -787,7 +787,8 @@ def _meeting(one: Range, other: Range) -> Range | None:
     (first, stop), (low, high) = one, other
     begins = [a for a, b in ((first, low), (low, first)) if never_negative(a - b, {})]
     ends = [a for a, b in ((stop, high), (high, stop)) if never_negative(b - a, {})]
-    return (begins[0], ends[0]) if begins and ends else None
+    known = begins and ends and never_negative(ends[0] - begins[0], {})
+    return (begins[0], ends[0]) if known else None
 
 
 def _reads_below(subscript: c.Expr, lets: dict[str, c.Expr]) -> bool:
