@@ -30,7 +30,7 @@ _MOST = 16
 """Nests of a group: with more, what the first made is no longer near, and there is no end of
 comparing."""
 _ROWS = 4
-"""Rows that are better read side by side, if there is room."""
+"""Rows that are better read side by side, if the first cache has room."""
 _HEAVY = 8
 """What is less than one part in so many counts for nothing."""
 _WORTH = 0.03
@@ -191,8 +191,9 @@ class ChunkGroup:
         """Points per chunk of the shared dimensions.
 
         A nest that is alone, but for those that are fused with it, needs chunks for threads only.
-        Others have as few as loops stay worth their while; more of those along which operands are
-        used again or lanes or windows go, as long as a chunk fits into a part of the second cache.
+        Others have as few as loops stay worth their while, unless the first cache would lose what
+        one nest reads before the next one does; more of those along which operands are used again
+        or lanes or windows go, as long as a chunk fits into a part of the second cache.
         """
         extents = self.extents
         if len(self.fused) == 1:
@@ -211,12 +212,9 @@ class ChunkGroup:
                 spans = self._spans(sizes)
                 again = self._rereads(program, self.shared[k], spans)
                 again = again and (contracts or self._fits_l1(program, more, device))
-                wanted = (
-                    again
-                    or self._has_lanes_or_window(program, k)
-                    or self._most_points(sizes) < _POINTS
-                )
-                wanted = wanted or sizes[k] < _ROWS
+                few = sizes[k] < _ROWS or self._most_points(sizes) < _POINTS
+                wanted = again or self._has_lanes_or_window(program, k)
+                wanted = wanted or (few and self._fits_l1(program, more, device))
                 if not wanted or self.bytes(program, self._spans(more)) > room:
                     break
                 sizes = more

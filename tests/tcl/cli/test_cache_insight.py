@@ -50,7 +50,7 @@ def _cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TCL_CACHE_DIR", str(tmp_path / "home"))
     cache = TuningCache("a.db")
     first = [record(DEFAULT, 4e-3), record(TILED, 2e-3), record("[bold]\x1b", 3e-3)]
-    cache.add(key(64), [*first, record("slow", None), record("slow", None)], entry="mm")
+    cache.add(key(64), [*first, record("slow", None), record("slow", None, DAY + 1)], entry="mm")
     cache.add(key(32, XEON), [record(DEFAULT, 1e-3), record(TILED, 2e-3)], entry="mm")
     cache.add(key(8, entry="add"), [record(TILED, 1e-6)], entry="add")
     cache.close()
