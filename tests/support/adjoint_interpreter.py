@@ -143,11 +143,10 @@ class _Statement:
         self.sized, self.tensors = sized, tensors
         self.statement = statement = of.statement
         self.lets = {let.name: let.value for let in statement.lets}
-        ranges = [range(*of.ranges[i]) for i in statement.all_indices]
-        points = np.array(list(itertools.product(*ranges)), dtype=np.int64)
-        points = points.reshape(math.prod(map(len, ranges)), len(ranges))
+        self.ranges = {i: range(*of.ranges[i]) for i in statement.all_indices}
+        points = np.array(list(itertools.product(*self.ranges.values())), dtype=np.int64)
+        points = points.reshape(math.prod(map(len, self.ranges.values())), len(self.ranges))
         self.where = {i: points[:, k] for k, i in enumerate(statement.all_indices)}
-        self.own = [range(*of.ranges[i]) for i in statement.indices]
         self.count = len(points)
 
     def run(self) -> Adjoint:
@@ -158,14 +157,16 @@ class _Statement:
         points, rhs = np.arange(self.count), statement.rhs
         if statement.place is None:
             written = self.elements(target, [self.where[i] for i in statement.indices], self.count)
-            grid = np.meshgrid(*self.own, indexing="ij")
-            own = self.elements(target, [np.ravel(g) for g in grid], math.prod(map(len, self.own)))
         else:
             condition, rhs = term(statement)
             if condition is not None:
                 points = points[self.value(condition, points)[0]]
             subscripts = [self.value(s, points)[0] for s in statement.place.subscripts]
-            written, own = self.elements(target, subscripts, len(points)), slice(None)
+            written = self.elements(target, subscripts, len(points))
+        axes = zip(statement.axes, self.sized.origins[target], shape, strict=True)
+        box = [self.ranges[i] if i else range(o, o + n) for i, o, n in axes]
+        grid = np.meshgrid(*box, indexing="ij")
+        own = self.elements(target, [np.ravel(g) for g in grid], math.prod(map(len, box)))
         values, partials = self.value(rhs, points)
         # Sums of floats are exact enough to be compared with any order of them.
         values = values.astype(np.float64) if type_.is_float else values
