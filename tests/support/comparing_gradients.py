@@ -1,15 +1,15 @@
-"""Derived gradients beside those of autograd on the def itself."""
+"""Derived gradients beside the adjoints of the def itself."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import torch
+from adjoint_interpreter import Interpreted
 from places import EXAMPLES
-from torch_interpreter import run
 
 from tcl.arrays.annotations import read_annotations
 from tcl.codegen.reference import compile_reference
@@ -56,6 +56,17 @@ def example_inputs(source: str, name: str) -> dict[str, Any]:
     return arrays
 
 
+@dataclass(frozen=True)
+class Derived:
+    """A derived def that was compared."""
+
+    text: str
+    exact: bool
+    """Whether it had to be equal to the last bit."""
+    seeds: Mapping[str, Any]
+    gradients: Mapping[str, Any]
+
+
 class InfiniteError(Exception):
     """An output that is infinite or NaN: its gradient depends on how products are grouped."""
 
@@ -73,56 +84,62 @@ def called(checked: CheckedDef, arrays: Mapping[str, Any]) -> dict[str, Any]:
     return {t.name: o for t, o in zip(checked.outputs, outputs, strict=True)}
 
 
-def gradients(
+def check_gradients(
     text: str,
     entry: str,
     arrays: Mapping[str, Any],
+    tolerance: float = 1e-9,
     seed: int = 0,
     *,
     finite: bool = False,
     **options: Any,
-) -> tuple[dict[str, Any], dict[str, Any], str]:
-    """What the derived def and what autograd says, by input; and the derived text. ``finite``:
-    raise ``InfiniteError`` for outputs that are not."""
+) -> Derived:
+    """Assert that the derived def and the adjoints say the same of each input, exactly where all
+    numbers are whole ones; the derived text. ``finite``: raise ``InfiniteError`` for outputs that
+    are not."""
     checked = check(text)[entry]
-    shapes = {t.name: np.shape(arrays[t.name]) for t in checked.inputs}
-    sized = infer(checked, shapes)
+    sized = infer(checked, {t.name: np.shape(arrays[t.name]) for t in checked.inputs})
     derived_text = gradient_text(checked, **options)
     (derived,) = check(derived_text).values()
-    prefix, wanted = prefix_of(checked), [t.name for t in derived.outputs]
-    asked = [t for t in checked.inputs if t.type.is_float and prefix + t.name in wanted]
-    inputs = {t.name: torch.tensor(arrays[t.name]) for t in checked.inputs}
-    for tensor in asked:
-        inputs[tensor.name].requires_grad_(True)
-    tensors = run(sized, inputs)
-    rng = np.random.default_rng(seed)
-    loss: Any = sum((0 * inputs[t.name]).sum() for t in asked)  # an output may depend on none
-    known: dict[str, Any] = {n: v.detach().numpy() for n, v in tensors.items()}
+    prefix = prefix_of(checked)
+    taken, made = ([t.name for t in side] for side in (derived.inputs, derived.outputs))
+    ran = Interpreted(sized, {t.name: arrays[t.name] for t in checked.inputs})
+    rng, seeds = np.random.default_rng(seed), {}
     for tensor in checked.outputs:
-        if not tensor.type.is_float or prefix + tensor.name not in [t.name for t in derived.inputs]:
-            continue
-        shape = sized.shapes[tensor.name]
-        if finite and not np.isfinite(known[tensor.name]).all():
-            raise InfiniteError(tensor.name)
-        known[prefix + tensor.name] = np.asarray(rng.uniform(-1, 1, shape)).astype(tensor.type.name)
-        loss = loss + (tensors[tensor.name] * torch.tensor(known[prefix + tensor.name])).sum()
-    found = torch.autograd.grad(loss, [inputs[t.name] for t in asked], allow_unused=True)
-    expected = {
-        t.name: np.zeros(shapes[t.name]) if g is None else g.numpy()
-        for t, g in zip(asked, found, strict=True)
-    }
-    outputs = called(derived, known)
-    return {t.name: outputs[prefix + t.name] for t in asked}, expected, derived_text
-
-
-def check_gradients(
-    text: str, entry: str, arrays: Mapping[str, Any], tolerance: float = 1e-9, **options: Any
-) -> str:
-    """Assert that the two agree; the derived text."""
-    ours, theirs, derived = gradients(text, entry, arrays, **options)
-    for name in ours:
-        scale = max(1.0, float(np.nanmax(np.abs(theirs[name]), initial=0)))
+        if tensor.type.is_float and prefix + tensor.name in taken:
+            if finite and not np.isfinite(ran.tensors[tensor.name]).all():
+                raise InfiniteError(tensor.name)
+            shape = sized.shapes[tensor.name]
+            values = rng.integers(-3, 4, shape) if ran.whole else rng.uniform(-1, 1, shape)
+            seeds[tensor.name] = np.asarray(values).astype(tensor.type.name)
+    known = {**ran.tensors, **{prefix + name: each for name, each in seeds.items()}}
+    outputs, expected = called(derived, known), ran.gradients(seeds)
+    ours = {t.name: outputs[prefix + t.name] for t in checked.inputs if prefix + t.name in made}
+    for name, found in ours.items():
+        scale = 0 if ran.whole else max(1.0, float(np.nanmax(np.abs(expected[name]), initial=0)))
         np.testing.assert_allclose(
-            ours[name], theirs[name], rtol=0, atol=tolerance * scale, err_msg=f"{name}\n{derived}"
+            found,
+            expected[name],
+            rtol=0,
+            atol=tolerance * scale,
+            err_msg=f"{name}\n{text}\n{derived_text}",
         )
-    return derived
+    return Derived(derived_text, ran.whole, seeds, ours)
+
+
+def check_direction(text: str, entry: str, arrays: Mapping[str, Any], derived: Derived) -> None:
+    """Assert that the outputs change in a random direction as the derived gradients say:
+    (J v) w = v (J^T w), with J v as a difference of two runs of the def itself, in float64."""
+    checked, rng, step = check(text)[entry], np.random.default_rng(1), 1e-6
+    direction = {n: rng.uniform(-1, 1, g.shape) for n, g in derived.gradients.items()}
+    ends = [
+        called(checked, {**arrays, **{n: arrays[n] + s * v for n, v in direction.items()}})
+        for s in (step, -step)
+    ]
+    there, scale = 0.0, 1.0
+    for name, seed in derived.seeds.items():
+        there += float((seed * (ends[0][name] - ends[1][name])).sum()) / (2 * step)
+        scale += float(np.abs(seed * ends[0][name]).sum())
+    ours = sum(float((v * derived.gradients[n]).sum()) for n, v in direction.items())
+    scale += sum(float(np.abs(v * derived.gradients[n]).sum()) for n, v in direction.items())
+    assert abs(there - ours) <= 1e-6 * scale, (there, ours, scale, text, derived.text)

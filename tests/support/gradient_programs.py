@@ -39,6 +39,8 @@ class _Maker:
         for symbol in "NMKP":
             self.extents[symbol] = rng.choice([0, 1, 2, 3, 4, 5, 5, 6, 7])
         self.outputs: dict[str, int] = {}
+        self.declared: dict[str, str] = {}
+        """Outputs of which a scatter makes a part, with their sizes."""
         self.statements: list[str] = []
         self.whole = rng.random() < 0.4
 
@@ -50,7 +52,8 @@ class _Maker:
             for n, rank in self.inputs.items()
         )
         body = "\n".join(f"    {s}" for s in self.statements)
-        text = f"def f({params}) -> ({', '.join(self.outputs)}) {{\n{body}\n}}\n"
+        outputs = ", ".join(self.declared.get(name, name) for name in self.outputs)
+        text = f"def f({params}) -> ({outputs}) {{\n{body}\n}}\n"
         shapes = {n: tuple(self.extents[e] for e in self.symbols[n]) for n in self.inputs}
         return Case(text, shapes, self.whole, self.types)
 
@@ -62,6 +65,9 @@ class _Maker:
             self.update()
             return
         name = f"O{number}"
+        if rng.random() < 0.2:
+            self.rarer(name)
+            return
         free = rng.sample(["i", "j", "k", "l"], rng.randint(1, 3))
         left = free[: rng.randint(0, min(2, len(free)))]
         reduced = [n for n in free if n not in left]
@@ -75,6 +81,37 @@ class _Maker:
         target = f"{name}({', '.join(left)})" if left else name
         self.statements.append(f"{target} {op} {rhs}{where}")
         self.outputs[name] = len(left)
+
+    def rarer(self, name: str) -> None:
+        """A scatter, with others into what it made, or a running reduction."""
+        rng = self.rng
+        if rng.random() < 0.4:
+            compared = rng.choice(["k <= i", "k < i", "i <= k", "k > i", "k < i + 2", "k + i < N"])
+            op, neutral = rng.choice([("+=!", "0"), ("+=!", "0"), ("*=!", "1")])
+            ranges = f"i in {self.range()}, k in {self.range()}"
+            rhs = f"({compared}) ? {self.term(['k'])} : {neutral}"
+            self.statements.append(f"{name}(i) {op} {rhs} where {ranges}")
+            self.outputs[name] = 1
+            return
+        rank = rng.randint(1, 2)
+        sizes = [
+            rng.choice([*self.symbols["X"], *self.symbols["W"], "3", "5"]) for _ in range(rank)
+        ]
+        self.declared[name] = f"double({', '.join(sizes)}) {name}"
+        first = rng.choice(["+=!", "+=!", "max=!", "min=!", "*=!"])
+        for op in (first, *(rng.choice(["+=", "max="]) for _ in range(rng.randint(0, 1)))):
+            place = ["At(i)", rng.choice(["j", "At(j)"])][:rank]
+            if rng.random() < 0.3:
+                place.reverse()
+            free = ["i", "j"][:rank] + ["k"] * (rng.random() < 0.3)
+            rhs = self.term(free)
+            if rng.random() < 0.3:
+                neutral = {"+": "0", "*": "1"}.get(op[0], rhs)
+                rhs = f"{self.read(['i'])} > 0 ? {rhs} : {neutral}"
+            some = [f"{n} in {self.range()}" for n in free if n == "k" or rng.random() < 0.3]
+            where = f" where {', '.join(some)}" if some else ""
+            self.statements.append(f"{name}({', '.join(place)}) {op} {rhs}{where}")
+        self.outputs[name] = rank
 
     def range(self) -> str:
         rng = self.rng

@@ -1,4 +1,4 @@
-"""Derived backward defs beside torch's autograd of the def itself, and what they say."""
+"""Derived backward defs beside the adjoints of the def itself, and what they say."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import torch
 from comparing_gradients import (
     NO_GRADIENT,
     called,
+    check_direction,
     check_gradients,
     differentiable_examples,
     example_inputs,
@@ -33,6 +34,13 @@ from tcl.grammar.ranges.inference import infer
 
 HOW = ("any sizes", "these sizes", "nothing saved")
 
+LINEAR = """batch_matmul bias_relu_scale c3 convolution convolution_padded convolution_strided
+convolution_dilated convolution_grad group_convolution group_convolution_strided kronecker3
+fully_connected fcrelu tensordot transpose stack concat indexing lut_columns one_lut two_lut matmul
+matmul_grad matmul_half mlp3 layer row_sums sum_and_squares nearest_code table_sums column_sum
+row_and_column_sums tmm""".split()
+"""Defs of the examples whose gradients of whole numbers are whole: linear in an input, mostly."""
+
 
 @pytest.mark.parametrize(
     ("file", "name", "how"),
@@ -43,7 +51,17 @@ def test_examples(file: str, name: str, how: str) -> None:
     sizes = dict(read_annotations(check(source)[name]).sizes["test"])
     options: dict[str, dict[str, Any]]
     options = {"any sizes": {}, "these sizes": {"sizes": sizes}, "nothing saved": {"save": ()}}
-    check_gradients(in_double(source), name, example_inputs(source, name), **options[how])
+    arrays, text = example_inputs(source, name), in_double(source)
+    check_direction(text, name, arrays, check_gradients(text, name, arrays, **options[how]))
+
+
+@pytest.mark.parametrize("name", sampled(LINEAR, 3))
+def test_examples_of_whole_numbers(name: str) -> None:
+    (file,) = (f for f, n in differentiable_examples() if n == name)
+    source = (EXAMPLES / f"{file}.tc").read_text(encoding="utf-8")
+    arrays = example_inputs(source, name)
+    whole = {n: np.round(4 * a) if a.dtype.kind == "f" else a for n, a in arrays.items()}
+    assert check_gradients(in_double(source), name, whole).exact
 
 
 @pytest.mark.parametrize("name", sorted(NO_GRADIENT))
@@ -178,7 +196,7 @@ def test_powers_with_a_literal() -> None:
 def test_ties_are_split_evenly(op: str) -> None:
     text = f"def f(double(M, N) X) -> (Y) {{ Y(m) {op}=! X(m, n) }}"
     x = np.array([[1.0, 1, 0], [2, 2, 2], [0, 1, 2]]) * (1 if op == "max" else -1)
-    derived = check_gradients(text, "f", {"X": x})
+    derived = check_gradients(text, "f", {"X": x}).text
     (checked,) = check(derived).values()
     known = {"X": x, "Y": x.max(1) if op == "max" else x.min(1), "d_Y": np.ones(3)}
     expected = np.array([[0.5, 0.5, 0], [1 / 3, 1 / 3, 1 / 3], [0, 0, 1]])
@@ -196,7 +214,7 @@ def test_a_computed_maximum_compares_what_is_stored() -> None:
     text = "def f(double(M, N) X, double(N) W) -> (Y) { Y(m) max=! X(m, n) * W(n) + 0.1 }"
     rng = np.random.default_rng(0)
     arrays = {"X": rng.integers(-2, 3, (5, 7)) * 0.1, "W": rng.integers(-2, 3, 7) * 0.1}
-    assert "Y_terms(m, n) = X(m, n) * W(n) + 0.1" in check_gradients(text, "f", arrays)
+    assert "Y_terms(m, n) = X(m, n) * W(n) + 0.1" in check_gradients(text, "f", arrays).text
 
 
 def test_what_is_computed_again_is_compared_with_what_is() -> None:
@@ -205,8 +223,10 @@ def test_what_is_computed_again_is_compared_with_what_is() -> None:
         Most max=! Y(m)
         Y(m) = Y(m) * Y(m)
     }"""
-    # The derived def computes Y again, in another order than torch: a kept Most equals none of it.
-    derived = check_gradients(text, "f", {"X": np.random.default_rng(0).uniform(-1, 1, (9, 300))})
+    # The derived def computes Y again, in another order: a kept Most equals none of it.
+    derived = check_gradients(
+        text, "f", {"X": np.random.default_rng(0).uniform(-1, 1, (9, 300))}
+    ).text
     assert "Most_2 max=! Y_1(m)" in derived and "double Most," not in derived
 
 
@@ -217,7 +237,7 @@ def test_nan_on_the_side_that_is_not_taken() -> None:
     }"""
     x = np.array([-1.0, 4.0, 0.0, -2.0, 9.0])
     w = np.array([np.nan, 1.0, np.inf, np.nan, 2.0])
-    derived = check_gradients(text, "f", {"X": x, "W": w})
+    derived = check_gradients(text, "f", {"X": x, "W": w}).text
     (checked,) = check(derived).values()
     made = called(checked, {"X": x, "W": w, "d_Y": np.ones(5), "d_Z": np.ones(())})
     assert np.isfinite(made["d_X"]).all() and np.isfinite(made["d_W"]).all()
@@ -279,7 +299,7 @@ def test_mixed_types() -> None:
         "I": np.arange(6, dtype="int32"),
         "B": np.array([True, False] * 3),
     }
-    derived = check_gradients(text, "f", arrays, 1e-6)
+    derived = check_gradients(text, "f", arrays, 1e-6).text
     assert "double(N) d_Y" in derived.replace("float64", "double")
 
 
@@ -434,7 +454,7 @@ def test_no_gradient_through_what_is_subtracted_from_all() -> None:
 def test_what_outputs_do_not_depend_on(value: str, depends: bool) -> None:
     text = in_double(SOFTMAX).rpartition("O(n, d) = ")[0] + f"O(n, d) = {value} where d in 0:D }}"
     x = np.random.default_rng(0).integers(-2, 3, (4, 5)).astype(float)
-    derived = check_gradients(text, "softmax", {"I": x}, wanted="O")
+    derived = check_gradients(text, "softmax", {"I": x}, wanted="O").text
     assert ("most_ties" in derived) == depends
 
 

@@ -1,13 +1,13 @@
-"""Random defs: what is derived beside torch's autograd of the def, for any sizes and for these."""
+"""Random defs: what is derived beside the adjoints of the def, for any sizes and for these."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
-from comparing_gradients import InfiniteError, check_gradients
+from adjoint_interpreter import OutsideError
+from comparing_gradients import InfiniteError, check_direction, check_gradients
 from gradient_programs import Case, case
 from sampling import swept
-from torch_interpreter import OutsideError
 
 from tcl.common.errors import ArgumentError, TclError
 from tcl.grammar.check.definitions import check
@@ -46,7 +46,11 @@ def _check(seeds: range) -> int:
         for options in ({}, {"sizes": dict(sized.sizes)}, {"save": ()}):
             try:
                 with np.errstate(all="ignore"):
-                    check_gradients(one.text, "f", arrays, tolerance, finite=True, **options)
+                    found = check_gradients(
+                        one.text, "f", arrays, tolerance, finite=True, **options
+                    )
+                    if not one.whole and not options and "float" not in one.types.values():
+                        check_direction(one.text, "f", arrays, found)
                 compared += 1
             except (OutsideError, InfiniteError):  # the def itself leaves a tensor, or the numbers
                 break
