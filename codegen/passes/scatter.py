@@ -251,14 +251,21 @@ def _dims_of(values: Iterable[ir.Value], moving: Mapping[str, set[str]]) -> set[
 
 
 def updated_places(nest: ir.Nest, loops: Sequence[ir.Loop]) -> ir.Statement:
-    """What happens in these loops of a scatter. Where to is computed outside of those over results
-    side by side: their lanes have it together."""
+    """What happens in these loops of a scatter. Where to, and whether the point counts, is computed
+    outside of those over results side by side: their lanes have it together."""
     point, beside = nest.point, side_by_side(nest)
     count = len(list(takewhile(lambda x: x.fold.dim in beside, reversed(loops))))
     outer, inner = loops[: len(loops) - count], loops[len(loops) - count :]
     moving, own = _moving(point.lets), {x.fold.dim for x in inner}
     shared = [let for let in point.lets if not moving[let.name] & own]
     rest = [let for let in point.lets if moving[let.name] & own]
-    update = ir.Update(point.target, point.op, point.value)
+    condition, value = guard(point.op, point.value)
+    if inner and condition is not None:
+        shared.append(ir.Let("place.counts", condition))
+        counts = ir.Variable("place.counts", BOOL)
+        value = ir.Select(counts, value, identity(point.op, value.type), value.type)
+    else:
+        value = point.value
+    update = ir.Update(point.target, point.op, value)
     each = wrap(inner, ir.Block((*rest, update)))
     return wrap(outer, ir.Block((*nest.prefetched, *shared, each)))

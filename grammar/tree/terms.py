@@ -5,16 +5,35 @@ from __future__ import annotations
 import math
 import struct
 
+from tcl.grammar.syntax.types import BOOL
 from tcl.grammar.tree import checked as c
 
 
 def term(statement: c.Statement) -> tuple[c.Expr | None, c.Expr]:
     """The condition under which a point of a reduction counts, and its value then: of
-    ``p ? x : y`` with a ``y`` that the reduction ignores, ``p`` and ``x``."""
+    ``p ? x : y`` with a ``y`` that the reduction ignores, ``p`` and ``x``; of ``p ? y : x``, ``!p``
+    and ``x``. A conversion of either, as to the type of a wider output, is one of ``x``."""
     rhs = statement.rhs
-    if statement.op != "=" and isinstance(rhs, c.Select) and _neutral(statement.op, rhs.otherwise):
-        return rhs.condition, rhs.then
+    if statement.op == "=":
+        return None, rhs
+    chosen = _converted(rhs)
+    if isinstance(chosen, c.Select):
+        if _neutral(statement.op, chosen.otherwise):
+            return chosen.condition, chosen.then
+        if _neutral(statement.op, chosen.then):
+            return c.Unary("!", chosen.condition, BOOL, chosen.condition.span), chosen.otherwise
     return None, rhs
+
+
+def _converted(value: c.Expr) -> c.Expr:
+    """A conversion of a choice as the choice between conversions."""
+    match value:
+        case c.Cast(operand=c.Select() as chosen, type=type_, span=span):
+            then, otherwise = (
+                _converted(c.Cast(side, type_, span)) for side in (chosen.then, chosen.otherwise)
+            )
+            return c.Select(chosen.condition, then, otherwise, type_, chosen.span)
+    return value
 
 
 def _neutral(op: str, value: c.Expr) -> bool:

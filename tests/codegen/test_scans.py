@@ -112,6 +112,8 @@ def test_emulated() -> None:
         ("(j < i && X(j) > 0) ? X(j) : 0", True),
         ("(j <= i) ? ((X(j) > 0) ? X(j) : 0) : 0", True),
         ("(int64(j) <= i) ? X(j) : 0", True),
+        ("(j > i) ? 0 : X(j)", True),
+        ("double((j <= i) ? X(j) : 0)", True),  # as the type of a wider output is written
         ("(j <= i) ? X(j) * X(i) : 0", False),  # its terms depend on i
         ("(j <= i + 1) ? X(j) : 0", False),  # the first result has two terms
         ("(2 * j <= i) ? X(j) : 0", False),

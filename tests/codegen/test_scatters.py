@@ -192,6 +192,45 @@ def test_a_guard_leaves_out_its_place() -> None:
         assert np.isnan(made[1][0]) and list(made[1][1:]) == [-np.inf, 4]
 
 
+@pytest.mark.parametrize(
+    ("type_", "wider", "value"),
+    [
+        ("int8", "int32", "I(n) >= 0 ? W(n) : 0"),
+        ("float", "double", "I(n) >= 0 ? W(n) : 0"),
+        ("int32", "int32", "I(n) < 0 ? 0 : W(n)"),
+    ],
+)
+def test_a_guard_is_seen_through_conversions_and_the_other_way_round(
+    type_: str, wider: str, value: str
+) -> None:
+    text = f"def f(int32(N) I, {type_}(N) W) -> ({wider}(3) H) {{ H(I(n)) +=! {value} }}"
+    weights = np.array([1, 2, 3, 4], {"float": "f4"}.get(type_, type_))
+    inputs = np.array([0, -2_000_000_000, 2, 0], np.int32), weights
+    for made in (run(text, *inputs, options=DEFAULT), reference(text, *inputs)):
+        np.testing.assert_array_equal(made[0], [5, 0, 3])
+
+
+@pytest.mark.parametrize(("n", "d"), [(20, 3), (2047, 16), (2049, 16), (4097, 17)])
+@pytest.mark.parametrize("more", ["", " && W(I(n), 0) > 0", " && W(n, 0) > 0 && sqrt(W(n, 1)) > 0"])
+def test_a_guard_of_rows(n: int, d: int, more: str) -> None:
+    """Whose lanes count or do not together."""
+    rng = np.random.default_rng(n)
+    rows = rng.integers(-1, 5, n).astype(np.int32)
+    w = rng.integers(-3, 4, (n, d)).astype(np.float32)
+    text = (
+        "def f(float(N, D) W, int32(N) I) -> (float(5, D) H) {\n"
+        f"    H(I(n), d) +=! I(n) >= 0{more} ? W(n, d) : 0\n}}"
+    )
+    counts = rows >= 0
+    if "W(I(n)" in more:
+        counts &= w[rows, 0] > 0
+    elif more:
+        counts &= (w[:, 0] > 0) & (w[:, 1] > 0)
+    expected = np.zeros((5, d), np.float32)
+    np.add.at(expected, rows[counts], w[counts])
+    np.testing.assert_array_equal(run(text, w, rows, options=DEFAULT)[0], expected)
+
+
 def test_no_elements() -> None:
     text = "def f(int32(N) I, float(N) W, float(B) E) -> (float(B) H) { H(I(n)) +=! W(n) }"
     nothing, one = np.zeros(0, np.int32), np.zeros(1, np.int32)
