@@ -1,7 +1,8 @@
 """Integer expressions as polynomials in indices and sizes, and where their values lie.
 
 An atom is the name of an index or a size, or the text of a size expression that is no polynomial,
-such as ``(N + 1) / 2``. Sizes are at least 0, and so are such expressions where they are made.
+such as ``(N + 1) / 2``. Sizes are at least 0, and so are such quotients where they are made; what
+``min``, ``max`` and ``? :`` choose may be anything.
 """
 
 from __future__ import annotations
@@ -122,7 +123,30 @@ def never_negative(poly: Poly, ranges: Mapping[str, Range], known: Iterable[Poly
             return False
         first, stop = ranges[index]
         poly = poly.put({index: first if k > 0 else stop - ONE})
-    return any(all(k > 0 for _, k in (poly - fact).terms) for fact in (ZERO, *known))
+    return any(
+        all(k > 0 and all(map(_at_least_0, atoms)) for atoms, k in (poly - fact).terms)
+        for fact in (ZERO, *known)
+    )
+
+
+def _at_least_0(atom: str) -> bool:
+    return re.fullmatch(r"\w+", atom) is not None or _is_at_least_0(expression_of(atom))
+
+
+def _is_at_least_0(tree: ast.Expr) -> bool:
+    match tree:
+        case ast.Number(value=value):
+            return value >= 0
+        case ast.Binary(op="max", left=left, right=right):
+            return _is_at_least_0(left) or _is_at_least_0(right)
+        case ast.Binary(op="+" | "*" | "min", left=left, right=right):
+            return _is_at_least_0(left) and _is_at_least_0(right)
+        case ast.Select(then=then, otherwise=otherwise):
+            return _is_at_least_0(then) and _is_at_least_0(otherwise)
+        case _:
+            return isinstance(tree, ast.Name) or (
+                isinstance(tree, ast.Binary) and tree.op in ("/", "%")
+            )
 
 
 def poly_tree(poly: Poly, order: Iterable[str] = ()) -> ast.Expr:

@@ -543,6 +543,15 @@ def test_integers_that_are_divided() -> None:
         check_gradients(text, "f", {**arrays, "I": np.arange(1, 7, dtype=np.int32)})
 
 
+@pytest.mark.parametrize("size", [0, 1, 2])
+def test_a_range_that_begins_below_0_for_some_sizes(size: int) -> None:
+    text = """def f(double(N) X, double(P, M) W, double s) -> (O) {
+        O(k, i) = W(N - 1 - i, i + k) * (i >= 0 ? s : 3 * s) where k in 2:3
+    }"""
+    arrays = {"X": np.ones(size), "W": np.arange(21.0).reshape(3, 7), "s": np.array(0.5)}
+    assert "i >= 0 ?" in check_gradients(text, "f", arrays).text
+
+
 @pytest.mark.parametrize("range_", ["0:N%3+1", "0:(N > 3 ? 3 : N)", "0:min(N,M)", "0:N*M/9"])
 def test_ranges_that_are_formulas(range_: str) -> None:
     text = f"def f(double(N) X, double(M) Z) -> (Y) {{ Y(i) = X(i) * Z(i) where i in {range_} }}"
