@@ -172,11 +172,10 @@ class _Statement:
         values = values.astype(np.float64) if type_.is_float else values
         old = self.tensors.get(target, np.zeros(shape, type_.name)).ravel().astype(values.dtype)
         new, by_old = old.copy(), np.ones(old.size)
-        fresh = statement.initialise or statement.op == "="
-        if fresh:
+        if statement.initialise or statement.op == "=":
             new[own], by_old[own] = _identity(statement.op, values.dtype), 0
-        at = {"=": np.add, "+": np.add, "*": np.multiply, "min": np.minimum, "max": np.maximum}
         start = new.copy()
+        at = {"+": np.add, "*": np.multiply, "min": np.minimum, "max": np.maximum}
         if statement.op == "=":
             new[written] = values
         else:
