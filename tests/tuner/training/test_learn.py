@@ -80,11 +80,12 @@ def test_everything_correct_of_known_defs_and_devices_is_learned_from(tmp_path: 
     wrong = Outcome(Verdict.CORRECTNESS, message="no")
     about = key("product", (24, 32), (32, 48))
     cache.add(about, [Record.from_outcome(DEFAULT.to_json(), wrong, 0.5, "run")], entry="product")
-    one = [Record.from_outcome(DEFAULT.to_json(), Outcome(Verdict.CORRECT, (1.0,)), 0.5, "run")]
-    cache.add(replace(about, device="other"), one, entry="product")
-    cache.add(replace(about, backend="cuda"), one * 2, entry="product")
-    cache.add(replace(about, codegen_version="0"), one * 3, entry="product")
-    cache.add(replace(about, definition="?"), one * 4, entry="product")
+    right = Outcome(Verdict.CORRECT, (1.0,))
+    records = [Record.from_outcome(DEFAULT.to_json(), right, 0.5 + k, "run") for k in range(4)]
+    cache.add(replace(about, device="other"), records[:1], entry="product")
+    cache.add(replace(about, backend="cuda"), records[:2], entry="product")
+    cache.add(replace(about, codegen_version="0"), records[:3], entry="product")
+    cache.add(replace(about, definition="?"), records, entry="product")
     found = history(cache, defs().values(), {"narrow": NARROW})
     (problem,) = found.problems
     assert problem.entry == "product"
