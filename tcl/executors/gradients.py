@@ -143,6 +143,13 @@ def roles(
     )
 
 
+def refused(forward: CheckedDef, has: Sequence[bool], *, derived: bool) -> list[bool]:
+    """The inputs whose gradients are an error: those of floating-point numbers that have none
+    (``has``). By one that a def which is ``derived`` takes for conditions or sizes, it is zero."""
+    pairs = zip(forward.inputs, has, strict=True)
+    return [t.type.is_float and not it and not derived for t, it in pairs]
+
+
 def _taken(
     forward: CheckedDef, returned: Sequence[Tensor], backward: CheckedDef, known: Sequence[str]
 ) -> list[int]:

@@ -17,7 +17,7 @@ from tcl.common.errors import ArgumentError
 from tcl.common.shown import kind_of
 from tcl.executors.calls import results_class
 from tcl.executors.dispatch import Kernels, OptionsLike, Settings, settled_options
-from tcl.executors.gradients import derived_gradient, given_gradient
+from tcl.executors.gradients import derived_gradient, given_gradient, refused
 from tcl.gradients.grad import NoGradientError, NotSmoothError
 from tcl.grammar.tree.checked import CheckedDef
 from tcl.jax.primitive import Operation, as_declared, primitive
@@ -182,7 +182,8 @@ def _differentiable(
             f"{checked.name} has no gradient that can be derived: {error}; name a def that "
             "computes it, tcl.jax.call(..., backward=NAME)"
         )
-        return _refusing(checked, _function(forward), lambda _: missing)
+        every = refused(checked, [False] * len(checked.inputs), derived=False)
+        return _refusing(checked, _function(forward), lambda _: missing, every)
     fit = gradient.roles
 
     @cache
@@ -238,20 +239,18 @@ def _differentiable(
 
     differentiable = jax.custom_vjp(_function(forward))
     differentiable.defvjp(forwards, backwards)
-    if derived:
-        return differentiable
-    return _refusing(checked, differentiable, rough, fit.has)
+    return _refusing(checked, differentiable, rough, refused(checked, fit.has, derived=derived))
 
 
 def _refusing(
-    checked: CheckedDef, run: Any, missing: Callable[[str], str], has: Sequence[bool] = ()
+    checked: CheckedDef, run: Any, missing: Callable[[str], str], which: Sequence[bool]
 ) -> Any:
-    """The function, which refuses to be differentiated by floating-point inputs that have no
-    gradient: ``missing`` says why, by their names; ``has``: whether each input has one."""
+    """The function, which refuses to be differentiated by these inputs: ``missing`` says why, by
+    their names."""
     refusals = {
         place: _without_gradient(missing(tensor.name))
-        for place, tensor in enumerate(checked.inputs)
-        if tensor.type.is_float and not (has and has[place])
+        for place, (tensor, it) in enumerate(zip(checked.inputs, which, strict=True))
+        if it
     }
     if not refusals:
         return run

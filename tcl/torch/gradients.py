@@ -13,7 +13,7 @@ import torch
 
 from tcl.common.errors import ArgumentError
 from tcl.executors.dispatch import Kernels, Settings
-from tcl.executors.gradients import Gradient, derived_gradient, given_gradient
+from tcl.executors.gradients import Gradient, derived_gradient, given_gradient, refused
 from tcl.gradients.grad import NoGradientError, NotSmoothError
 from tcl.torch.registration import Registered, registered
 
@@ -162,8 +162,7 @@ def _backwards(
     floats = [t.type.is_float for t in forward.returned[:count]]
     names = [t.name for t in checked.inputs]
     has, takes, single = list(fit.has), list(fit.takes), len(fit.makes) == 1
-    pairs = zip(checked.inputs, has, strict=True)
-    rough = [t.type.is_float and not it and not derived for t, it in pairs]
+    rough = refused(checked, has, derived=derived)
     name, its_name, its_kept = checked.name, its.name, [kept.index(place) for place in fit.kept]
 
     def backwards(ctx: Any, grads: Sequence[Any]) -> tuple[Any, ...]:

@@ -24,6 +24,32 @@ NO_GRADIENT = {  # of integers
 }
 """Defs of the examples."""
 
+STEPWISE = {
+    "absolute value": "O(e, d) = fabs(X(e, d))",
+    "column": "O(e) = X(e, 1)",
+    "gathered": "O(n, d) = X(At(n), d)",
+    "gated": "O(e, d) = X(e, d) > 0 ? W(e, d) * W(e, d) * X(e, d) : 0",
+    "largest": "O(e) max=! X(e, d) * W(e, d)",
+    "ramp": "O(e, d) = fmax(X(e, d), 0)",
+    "select": "O(e, d) = X(e, d) > 0 ? X(e, d) : W(e, d)",
+}
+"""Statements of ``stepwise`` defs, whose derived gradients take an input for a comparison or for
+its sizes alone."""
+
+
+def stepwise(name: str) -> str:
+    """The text of a def ``f`` with this statement of ``STEPWISE``."""
+    inputs = {"At(": "int32(N) At", "W(": "double(E, D) W"}
+    more = [declared for read, declared in inputs.items() if read in STEPWISE[name]]
+    return f"def f({', '.join(['double(E, D) X', *more])}) -> (O) {{ {STEPWISE[name]} }}"
+
+
+def stepwise_inputs(name: str) -> list[Any]:
+    """Inputs of that def, away from its kinks."""
+    X, W = np.random.default_rng(1).permuted(np.linspace(-1, 2, 24)).reshape(2, 4, 3)
+    at = np.array([1, 0, 3, 1], np.int32)
+    return [X, *([at] if "At(" in STEPWISE[name] else [W] if "W(" in STEPWISE[name] else [])]
+
 
 def differentiable_examples() -> list[tuple[str, str]]:
     """File and name of each def of the examples that has a gradient."""

@@ -18,6 +18,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from at_once import at_once
+from comparing_gradients import STEPWISE, stepwise, stepwise_inputs
+from jax.test_util import check_grads
 from places import ROOT
 
 import tcl
@@ -252,6 +254,18 @@ def test_what_cannot_be_differentiated() -> None:
     short = tcl.jax.call(SOURCE, "expo", backward="wrong")
     with pytest.raises(ArgumentError, match=r"gradient of shape \(1,\) for 'A' of expo"):
         jax.grad(lambda a: short(a).sum())(values(5))
+
+
+@pytest.mark.parametrize("name", STEPWISE)
+def test_inputs_that_a_gradient_only_compares(name: str) -> None:
+    run = tcl.jax.call(stepwise(name), "f")
+    with jax.enable_x64(True):
+        inputs = [jnp.asarray(a) for a in stepwise_inputs(name)]
+        floats = [a for a in inputs if a.dtype == jnp.float64]
+        rest = inputs[len(floats) :]
+        check_grads(lambda *given: run(*given, *rest), floats, order=2, modes=["rev"])
+        first = jax.grad(lambda x: (run(x, *inputs[1:]) ** 3).sum())
+        assert jnp.abs(jax.grad(lambda x: (first(x) ** 2).sum())(inputs[0])).sum() > 0
 
 
 @pytest.mark.parametrize("axes", [(0, None), (None, 0), (0, 0), (2, 1), (-1, None)])

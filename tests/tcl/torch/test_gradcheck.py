@@ -9,7 +9,14 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from comparing_gradients import differentiable_examples, example_inputs, in_double
+from comparing_gradients import (
+    STEPWISE,
+    differentiable_examples,
+    example_inputs,
+    in_double,
+    stepwise,
+    stepwise_inputs,
+)
 from places import EXAMPLES
 from sampling import sampled
 from torch.nn import functional
@@ -64,6 +71,18 @@ def test_expressions_in_double(name: str) -> None:
     X, W = (torch.rand(6, dtype=torch.double) * 2 - 1 for _ in range(2))
     at = torch.tensor([0, 3, 3, 5, 1, 3], dtype=torch.int32)
     _check(tcl.torch.op(text, "f"), [X.requires_grad_(), W.requires_grad_(), at])
+
+
+@pytest.mark.parametrize("name", STEPWISE)
+def test_inputs_that_a_gradient_only_compares(name: str) -> None:
+    inputs = [torch.tensor(a) for a in stepwise_inputs(name)]
+    inputs = [a.requires_grad_() if a.is_floating_point() else a for a in inputs]
+    op = tcl.torch.op(stepwise(name), "f")
+    _check(op, inputs)
+    _check(lambda x: op(x, *(a.detach() for a in inputs[1:])), inputs[:1])
+    (found,) = torch.autograd.grad((op(*inputs) ** 3).sum(), inputs[0], create_graph=True)
+    (found**2).sum().backward()
+    assert inputs[0].grad.abs().sum() > 0
 
 
 def _convolved(**how: Any) -> Callable[..., Any]:
