@@ -1,8 +1,7 @@
 """Integer expressions as polynomials in indices and sizes, and where their values lie.
 
 An atom is the name of an index or a size, or the text of a size expression that is no polynomial,
-such as ``(N + 1) / 2``. Sizes are at least 0, and so are such quotients where they are made; what
-``min``, ``max`` and ``? :`` choose may be anything.
+such as ``(N + 1) / 2``. Sizes are at least 0; such an expression is if its operands show it.
 """
 
 from __future__ import annotations
@@ -139,14 +138,14 @@ def _is_at_least_0(tree: ast.Expr) -> bool:
             return value >= 0
         case ast.Binary(op="max", left=left, right=right):
             return _is_at_least_0(left) or _is_at_least_0(right)
-        case ast.Binary(op="+" | "*" | "min", left=left, right=right):
+        case ast.Binary(op="%", left=left):
+            return _is_at_least_0(left)
+        case ast.Binary(op="+" | "*" | "/" | "min", left=left, right=right):
             return _is_at_least_0(left) and _is_at_least_0(right)
         case ast.Select(then=then, otherwise=otherwise):
             return _is_at_least_0(then) and _is_at_least_0(otherwise)
         case _:
-            return isinstance(tree, ast.Name) or (
-                isinstance(tree, ast.Binary) and tree.op in ("/", "%")
-            )
+            return isinstance(tree, ast.Name)
 
 
 def poly_tree(poly: Poly, order: Iterable[str] = ()) -> ast.Expr:

@@ -552,6 +552,17 @@ def test_a_range_that_begins_below_0_for_some_sizes(size: int) -> None:
     assert "i >= 0 ?" in check_gradients(text, "f", arrays).text
 
 
+@pytest.mark.parametrize(
+    "start", ["(N - 9) / 2", "(N - 9) % 4", "(N > 3 ? 0 - 2 : 1)", "min(N, -1)"]
+)
+def test_a_formula_that_is_below_0(start: str) -> None:
+    text = f"""def f(double(N) X, double s) -> (O) {{
+        O(i) = s * (i >= 0 ? s : 3 * s) * X(0) where i in {start}:N
+    }}"""
+    for size in (5, 6, 8):
+        check_gradients(text, "f", {"X": np.ones(size), "s": np.array(0.5)})
+
+
 @pytest.mark.parametrize("range_", ["0:N%3+1", "0:(N > 3 ? 3 : N)", "0:min(N,M)", "0:N*M/9"])
 def test_ranges_that_are_formulas(range_: str) -> None:
     text = f"def f(double(N) X, double(M) Z) -> (Y) {{ Y(i) = X(i) * Z(i) where i in {range_} }}"
