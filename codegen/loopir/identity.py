@@ -21,6 +21,5 @@ def identity(op: str, type_: ScalarType) -> ir.Const:
 def neutral(op: str, value: ir.Value) -> bool:
     """Whether reducing this value, too, changes nothing. Lowering makes the constant of whatever
     else the language has for it."""
-    if isinstance(value, ir.Cast):
-        value = value.operand
-    return isinstance(value, ir.Const) and value.value == identity(op, value.type).value
+    constant = value.operand if isinstance(value, ir.Cast) else value
+    return isinstance(constant, ir.Const) and constant.value == identity(op, value.type).value
