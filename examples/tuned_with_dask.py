@@ -11,9 +11,9 @@ same as this one: workers that differ are left out.
 import argparse
 import logging
 from contextlib import ExitStack
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from distributed import LocalCluster
 
 import tcl
@@ -43,7 +43,8 @@ def main() -> None:
     with ExitStack() as stack:
         address = given.scheduler
         if address is None:
-            local = LocalCluster(
+            start: Any = LocalCluster  # it has no types
+            local = start(
                 n_workers=2,
                 threads_per_worker=1,
                 processes=not given.small,
@@ -56,10 +57,10 @@ def main() -> None:
         print(cluster.description.rpartition(" at ")[0])
         tuner = tcl.Tuner(CONVOLUTION, threads=1, workplace=cluster)
         found = tuner.tune("convolution", (X, Taps, Bias), config=config, progress=False)
-    best = found.best.options
+    best = found.best.options if found.best else None  # None: the best that is known
     print(f"tuned: {best}")
 
-    def with_numpy() -> npt.NDArray[np.float32]:
+    def with_numpy() -> Any:
         windows = np.lib.stride_tricks.sliding_window_view(X, taps, axis=2)
         product = np.einsum("ncwk,fck->nfw", windows, Taps, optimize=True)
         return np.maximum(product + Bias[:, None], 0)
