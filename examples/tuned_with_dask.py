@@ -49,7 +49,7 @@ def main() -> None:
                 threads_per_worker=1,
                 processes=not given.small,
                 protocol="tcp://",
-                dashboard_address=None,
+                dashboard_address=":0",
                 silence_logs=logging.CRITICAL,
             )
             address = stack.enter_context(local).scheduler_address
