@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from tcl.codegen.choose.gpu.contraction import contraction
+from tcl.codegen.choose.gpu.joined import joined
 from tcl.codegen.choose.gpu.nest_shape import OptionsDraft, Shape
 from tcl.codegen.choose.gpu.predicted import best_split, counts_of
 from tcl.codegen.choose.gpu.streaming import rowwise, streaming
@@ -37,6 +38,10 @@ class GpuPreset:
     profile: GpuProfile
     known: dict[str, tuple[ir.Nest, OptionsDraft | None]] = field(default_factory=dict)
     """What was found for sums of products, by nest: the search for it tries many."""
+    shared: dict[str, tuple[tuple[ir.Nest, ...], tuple[int, dict[str, NestOptions]] | None]] = (
+        field(default_factory=dict)
+    )
+    """Likewise for what follows a nest in the same blocks."""
 
     def choices(
         self, program: ir.Program, given: Mapping[str, NestOptions]
@@ -80,6 +85,11 @@ class GpuPreset:
     ) -> None:
         position = 0
         while position < len(groups):
+            shared = self._joined_run(program, groups[position:])
+            if shared is not None:
+                found |= shared[1]
+                position += shared[0]
+                continue
             run = self._rowwise_run(program, groups[position:]) if self.name != "pointwise" else []
             if len(run) > 1:
                 for group, choice in run:
@@ -103,6 +113,33 @@ class GpuPreset:
             choice = contraction(shape, self.profile)
             self.known[shape.nest.name] = shape.nest, choice
         return choice
+
+    def _joined_run(
+        self, program: ir.Program, groups: Sequence[FusionGroup]
+    ) -> tuple[int, dict[str, NestOptions]] | None:
+        """As ``joined``, where the first group is a product."""
+        first = groups[0].leader.name
+        nests, choices = self.shared.get(first, ((), None))
+        leaders = tuple(g.leader for g in groups)
+        if len(nests) != len(leaders) or any(
+            a is not b for a, b in zip(nests, leaders, strict=True)
+        ):
+            choices = self._found_joined(program, groups)
+            self.shared[first] = leaders, choices
+        return choices
+
+    def _found_joined(
+        self, program: ir.Program, groups: Sequence[FusionGroup]
+    ) -> tuple[int, dict[str, NestOptions]] | None:
+        if self.name != "mlp" or Shape(program, groups[0].leader).pair is None:
+            return None
+
+        def set_choices(
+            group: FusionGroup, choice: OptionsDraft, found: dict[str, NestOptions], later: bool
+        ) -> None:
+            _set_choices(group, choice, program, found, joined=later)
+
+        return joined(program, groups, self.profile, set_choices)
 
     def _rowwise_run(
         self, program: ir.Program, groups: Sequence[FusionGroup]
