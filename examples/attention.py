@@ -8,6 +8,7 @@ one kernel makes a row of scores, its softmax and its weights while the row is i
 """
 
 import argparse
+from typing import Any
 
 import numpy as np
 import torch
@@ -37,7 +38,7 @@ def main() -> None:
 
     T = tcl.define(ATTENTION)
 
-    def with_tcl() -> np.ndarray:
+    def with_tcl() -> Any:
         return T.attention(Q, K, slope, wanted=("P",))
 
     # The mask and the penalty as an array, made once and not timed.
@@ -45,10 +46,10 @@ def main() -> None:
     bias = np.where(distance < 0, np.float32(-1e30), slope[:, None, None] * -distance)
     q, k, b = (torch.from_numpy(array.astype(np.float32)) for array in (Q, K, bias))
 
-    def with_torch() -> torch.Tensor:
+    def with_torch() -> Any:
         return torch.softmax(torch.baddbmm(b, q, k.transpose(1, 2), alpha=width**-0.5), 2)
 
-    def with_numpy() -> np.ndarray:
+    def with_numpy() -> Any:
         scores = (Q / np.sqrt(np.float32(width))) @ K.transpose(0, 2, 1)
         scores += bias
         scores -= scores.max(axis=2, keepdims=True)

@@ -8,6 +8,7 @@ layer. Here the statements of one group run after one another while its elements
 """
 
 import argparse
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -34,7 +35,7 @@ Array = npt.NDArray[np.float32]
 def with_numpy(images: Array, gain: Array, offset: Array) -> Array:
     """The same with NumPy, into as few arrays as it needs."""
     axes = (2, 3, 4)
-    out = images - np.mean(images, axis=axes, keepdims=True)
+    out: Array = images - np.mean(images, axis=axes, keepdims=True)
     out *= gain[..., None, None] / np.sqrt(
         np.mean(np.square(out), axis=axes, keepdims=True) + np.float32(1e-5)
     )
@@ -58,7 +59,7 @@ def main() -> None:
     given = (torch.from_numpy(a) for a in (images.reshape(n, -1, size, size), gain, offset))
     image, weight, bias = (t if t.ndim == 4 else t.flatten() for t in given)
 
-    def with_torch() -> torch.Tensor:
+    def with_torch() -> Any:
         normalised = torch.nn.functional.group_norm(image, groups, weight, bias, 1e-5)
         return torch.nn.functional.silu(normalised, inplace=True)
 

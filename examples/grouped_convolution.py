@@ -10,6 +10,8 @@ model can be trained: the gradients are derived from the def.
 
 import argparse
 import copy
+from functools import partial
+from typing import Any
 
 import torch
 from torch import nn
@@ -25,43 +27,39 @@ def grouped(float(N, G, C, H, W) I, float(G, F, C, 3, 3) K) -> (O) {
 """
 
 
-class Grouped(nn.Module):
-    """In place of ``Conv2d(channels, channels, 3, padding=1, groups=groups, bias=False)``."""
-
-    def __init__(self, like: nn.Conv2d) -> None:
-        super().__init__()
-        self.groups, self.weight = like.groups, like.weight
-        self.operator = tcl.torch.op(GROUPED, "grouped")
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        kernels = self.weight.unflatten(0, (self.groups, -1))
-        return self.operator(x.unflatten(1, (self.groups, -1)), kernels).flatten(1, 2)
-
-
-def exchange(model: nn.Module) -> nn.Module:
+def exchange(model: nn.Module) -> Any:
     """The same model, its parameters shared, with our grouped convolutions."""
     model = copy.deepcopy(model, {id(p): p for p in model.parameters()})
-    for parent in list(model.modules()):
-        for name, layer in parent.named_children():
-            if isinstance(layer, nn.Conv2d) and layer.groups > 1:
-                setattr(parent, name, Grouped(layer))
+    for layer in model.modules():
+        if isinstance(layer, nn.Conv2d) and layer.groups > 1:
+            layer.forward = partial(convolve, tcl.torch.op(GROUPED, "grouped"), layer)
     return model
 
 
-class Block(nn.Module):
-    """A block of ResNeXt: down to ``width`` channels, a grouped convolution, and up again."""
+def convolve(operator: Any, layer: nn.Conv2d, x: Any) -> Any:
+    """In place of ``layer``: 3 by 3 taps, padded by one, without a bias."""
+    kernels = layer.weight.unflatten(0, (layer.groups, -1))
+    return operator(x.unflatten(1, (layer.groups, -1)), kernels).flatten(1, 2)
 
-    def __init__(self, channels: int, width: int, groups: int) -> None:
-        super().__init__()
-        self.layers = nn.Sequential(
+
+def resnext(channels: int, width: int, groups: int) -> Any:
+    """Two blocks: down to ``width`` channels, a grouped convolution, and up again."""
+    blocks = (
+        nn.Sequential(
             *(nn.Conv2d(channels, width, 1, bias=False), nn.BatchNorm2d(width), nn.ReLU(True)),
             nn.Conv2d(width, width, 3, padding=1, groups=groups, bias=False),
             *(nn.BatchNorm2d(width), nn.ReLU(True)),
             *(nn.Conv2d(width, channels, 1, bias=False), nn.BatchNorm2d(channels)),
         )
+        for _ in range(2)
+    )
+    return nn.ModuleList(blocks)
 
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return torch.relu(x + self.layers(x))
+
+def run(model: Any, x: Any) -> Any:
+    for block in model:
+        x = torch.relu(x + block(x))
+    return x
 
 
 def main() -> None:
@@ -70,31 +68,26 @@ def main() -> None:
     small = parser.parse_args().small
     n, channels, width, groups, size = (2, 8, 6, 3, 5) if small else (4, 256, 128, 32, 56)
     torch.manual_seed(0)
-    theirs = nn.Sequential(Block(channels, width, groups), Block(channels, width, groups))
+    theirs = resnext(channels, width, groups)
     ours = exchange(theirs)
     image = torch.randn(n, channels, size, size)
 
     found = []
     for model in (theirs.train(), ours.train()):
         model.zero_grad()
-        model(image).square().mean().backward()
+        run(model, image).square().mean().backward()
         found.append([parameter.grad for parameter in model.parameters()])
     for expected, gradient in zip(*found, strict=True):
         torch.testing.assert_close(gradient, expected, rtol=1e-3, atol=1e-5)
 
     with torch.inference_mode():
-        torch.testing.assert_close(ours.eval()(image), theirs.eval()(image), rtol=1e-3, atol=1e-4)
-        x, layers = torch.randn(n, width, size, size), (ours[0].layers[3], theirs[0].layers[3])
-        for what, given, (mine, other) in (
-            ("the convolution", x, layers),
-            ("the model", image, (ours, theirs)),
-        ):
-            compare_in_turns(
-                {
-                    f"tcl, {what}": lambda mine=mine, given=given: mine(given),
-                    f"torch, {what}": lambda other=other, given=given: other(given),
-                }
-            )
+        expected = run(theirs.eval(), image)
+        torch.testing.assert_close(run(ours.eval(), image), expected, rtol=1e-3, atol=1e-4)
+        x, mine, other = torch.randn(n, width, size, size), ours[0][3], theirs[0][3]
+        compare_in_turns({"tcl, convolution": lambda: mine(x), "torch": lambda: other(x)})
+        compare_in_turns(
+            {"tcl, model": lambda: run(ours, image), "torch": lambda: run(theirs, image)}
+        )
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ the def are one kernel, which takes a row of the batch at a time.
 """
 
 import argparse
+from typing import Any
 
 import numpy as np
 import torch
@@ -35,16 +36,16 @@ def main() -> None:
 
     T = tcl.define(KRONECKER)
 
-    def with_tcl() -> np.ndarray:
+    def with_tcl() -> Any:
         return T.kronecker(U, V, W, X, wanted=("Y",))
 
-    def with_numpy() -> np.ndarray:
+    def with_numpy() -> Any:
         last_two = (V @ (X @ W.T)).reshape(batch, n, d * d)
         return (U @ last_two).reshape(batch, d, d, d)
 
     u, v, w, x = (torch.from_numpy(array) for array in (*factors, X))
 
-    def with_torch() -> torch.Tensor:
+    def with_torch() -> Any:
         return torch.einsum("ai,bj,ck,mijk->mabc", u, v, w, x)
 
     whole = np.kron(np.kron(U, V), W)[:, :]  # what is never made, for a few rows

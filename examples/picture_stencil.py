@@ -10,6 +10,7 @@ Pillow (``pip install '.[examples]'``) reads and saves.
 
 import argparse
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -81,15 +82,15 @@ def main() -> None:
     parser.add_argument("--folder", type=Path, default=Path("pictures"), help="where to save")
     given = parser.parse_args()
     if given.picture is None:
-        before = draw(*((40, 60) if given.small else (720, 1280)))
+        before: Picture = draw(*((40, 60) if given.small else (720, 1280)))
     else:
         from PIL import Image
 
-        before = np.asarray(Image.open(given.picture).convert("L"), np.float32) / 255
+        before = np.asarray(Image.open(given.picture).convert("L"), np.float32) / np.float32(255)
 
     T = tcl.define(BILATERAL)
 
-    def with_tcl() -> Picture:
+    def with_tcl() -> Any:
         return T.bilateral(before, NEAR, ALIKE, wanted=("O",))
 
     after = with_tcl()

@@ -9,6 +9,7 @@ distance, then the first vector that has it; others count as ``N``, which is no 
 """
 
 import argparse
+from typing import Any
 
 import numpy as np
 import torch
@@ -47,12 +48,12 @@ def main() -> None:
     numbers = np.concatenate([T.compress(x, codes, wanted=("Byte",)) for x in some])
     data = numbers.astype(np.uint8)
 
-    def with_tcl() -> np.ndarray:
+    def with_tcl() -> Any:
         return T.search(query, codes, data, wanted=("Best",))
 
     columns = np.ascontiguousarray(data.T)
 
-    def with_numpy() -> np.ndarray:
+    def with_numpy() -> Any:
         table = np.square(query[:, :, None] - codes).sum(axis=3)
         distance = np.zeros((queries, stored), np.float32)
         for part, column in enumerate(columns):
@@ -62,7 +63,7 @@ def main() -> None:
     q, c = torch.from_numpy(query), torch.from_numpy(codes)
     subscripts = torch.from_numpy(columns.astype(np.int64))
 
-    def with_torch() -> torch.Tensor:
+    def with_torch() -> Any:
         table = (q[:, :, None] - c).square_().sum(3)
         distance = torch.zeros(queries, stored)
         for part, column in enumerate(subscripts):

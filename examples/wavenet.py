@@ -9,6 +9,7 @@ dilation is a size: the extent of the input ``Dilation``, whose elements are nev
 
 import argparse
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -27,7 +28,7 @@ def main() -> None:
     layers, length, channels, skips = (2, 23, 5, 7) if small else (8, 4000, 32, 256)
     rng = np.random.default_rng(0)
 
-    def normal(*shape: int) -> np.ndarray:
+    def normal(*shape: int) -> Any:
         return rng.standard_normal(shape, np.float32) / 4
 
     sound = normal(1, channels, length)
@@ -44,7 +45,7 @@ def main() -> None:
 
     T = tcl.define(CELL)
 
-    def with_tcl() -> np.ndarray:
+    def with_tcl() -> Any:
         x, total = sound, np.zeros((1, skips, length), np.float32)
         for given, dilation in zip(weights, dilations, strict=True):
             x, skip = T.wavenet(x, *given, dilation, wanted=("Res", "Skip"))
@@ -53,7 +54,7 @@ def main() -> None:
 
     tensors = [[torch.from_numpy(array) for array in given] for given in weights]
 
-    def with_torch() -> torch.Tensor:
+    def with_torch() -> Any:
         x, total = torch.from_numpy(sound), torch.zeros(1, skips, length)
         for layer, given in enumerate(tensors):
             filters, filter_bias, gate, gate_bias, res, res_bias, skip, skip_bias = given
