@@ -107,7 +107,10 @@ def test_a_table_has_settings_of_its_own(make: Make) -> None:
         ("time_limit = '1'", "time_limit must be a number of seconds, not '1'"),
         ("[[tune]]", "[[tune]] 1: error: it needs a file, as file = "),
         ("[[tune]]\nfile = 'none.tc'", "none.tc cannot be read: No such file"),
-        ("[[tune]]\nfile = 'defs.tc'", 'has 3 defs; say entry = "mm" or "scaled" or "conv"'),
+        (
+            "[[tune]]\nfile = 'defs.tc'",
+            'has 3 defs; choose one with entry = "mm" or "scaled" or "conv"',
+        ),
         ("[[tune]]\nfile = 'defs.tc'\nentry = 'scale'", "did you mean scaled?"),
         ("[[tune]]\nfile = 'defs.tc'\nentry = 3", "entry must be a text in quotes, not 3"),
         ("[[tune]]\nfile = 'bad.tc'", "bad.tc:1:"),
@@ -208,7 +211,7 @@ def test_plan(make: Make, tmp_path: Path) -> None:
     assert seconds > 0
     assert not first.by_experience
     assert "has no value for these sizes" in points[2].problem
-    assert "B of memory, the machine has" in points[3].problem
+    assert "B of memory; the machine has" in points[3].problem
     assert not (tmp_path / "t.db").exists()
 
 
@@ -294,7 +297,7 @@ def test_two_points_then_nothing_is_left(make: Make, cache: Path, tmp_path: Path
     dry = here("tune", "--grid", path, "--dry-run", cache=cache)
     assert "with --resume, which leaves out finished points: 0 candidates, about 0 s" in dry.stdout
     more = here("tune", "--grid", path, "--resume", "--generations", "2", "--dry-run", cache=cache)
-    assert "begun: 1 generation done" in more.stdout
+    assert "unfinished: 1 generation done" in more.stdout
     assert "2 points: 4 candidates" in more.stdout
     other = here("tune", "--grid", path, "--resume", "--population", "6", "--dry-run", cache=cache)
     assert "2 points: 16 candidates" in other.stdout  # another search: nothing to go on with

@@ -75,7 +75,7 @@ def test_a_model_is_trained_asked_and_trained_on(folder: Path) -> None:
     )
     assert asked.returncode == 0, asked.stderr
     first, *ranked = asked.stdout.splitlines()
-    if ranked[0].startswith("nothing"):  # which of them times on this machine decide
+    if ranked[0].startswith("no candidate"):  # which of them times on this machine decide
         assert ranked.pop(0) == "no candidate promises a gain of 3 %: the default is used"
     assert re.fullmatch(rf"mm: \d+ candidates, ranked by {re.escape(str(out))}", first)
     assert [line.split(" of the default's time, ")[0][:3] for line in ranked] == ["1. ", "2. "]
