@@ -80,8 +80,8 @@ def test_unknown_names_are_refused(
         (("run", "--varying", ","), "--varying needs names of sizes, as in --varying M,N"),
         (
             ("show", SIZES, "--varying", "M", "--stage", "resources"),
-            "--stage resources is about the resources of GPU kernels; say of which, as in "
-            "--device h200",
+            "--stage resources is about the resources of GPU kernels; name a GPU, such "
+            "as --device h200",
         ),
         (
             ("show", SIZES, "--varying", "M", "--stage", "canonical"),
