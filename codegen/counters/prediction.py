@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from tcl.codegen.counters.counts import KernelCounts
-from tcl.codegen.counters.places import WARP
 from tcl.codegen.counters.requests import SECTOR, Memory
+from tcl.codegen.devices.banks import WARP
 from tcl.codegen.devices.gpu import GpuProfile
 from tcl.codegen.loopir.cost import Cost
 from tcl.common.dataclass import dataclass

@@ -19,10 +19,11 @@ from tcl.codegen.common.dtypes import numpy_dtype
 from tcl.codegen.counters.counts import KernelCounts, count_program
 from tcl.codegen.counters.places import Condition, Linear, Place
 from tcl.codegen.counters.prediction import LAUNCH, needed_in_flight, predict, roofline, share
-from tcl.codegen.counters.requests import Memory, by_kind, matrix_wavefronts, sectors, wavefronts
+from tcl.codegen.counters.requests import Memory, by_kind, sectors
 from tcl.codegen.counters.walk import Walk
 from tcl.codegen.cuda.emit.emit import emit_program
 from tcl.codegen.cuda.emulator import compile_modules, why_not
+from tcl.codegen.devices.banks import matrix_wavefronts, wavefronts
 from tcl.codegen.devices.gpu import A100, H200, T4, GpuProfile
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.cost import cost_of
