@@ -462,8 +462,11 @@ class Walk:
         found = fragments(geometry, loops, parts)
         for fragment in found:
             self._read_fragment(fragment, place)
+        kept = {s.value for s in parts if isinstance(s, ir.Accumulate) and s.op == "="}
         words = (
-            math.prod(f.count for f in x.over) * x.length * x.load.type.bits / 32 for x in found
+            math.prod(f.count for f in x.over) * x.length * x.load.type.bits / 32
+            for x in found
+            if x.load not in kept
         )
         self.read_words = max(self.read_words, math.ceil(sum(words)))
         within = self._entered([x.fold for x in loops if x.fold != lane], place)

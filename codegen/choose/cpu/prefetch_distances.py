@@ -86,7 +86,7 @@ def tiles_ahead(
             near.append((position, lines))
         elif size > _LARGE * device.l2_bytes:
             saved = size / UNASKED_BYTES_PER_CYCLE - tile.asking(lines)
-            ahead = next_block(nest, layout, load.ref, device)
+            ahead = next_block(nest, layout, load.ref, device, chosen)
             if ahead and saved >= _WORTH * cycles:
                 found[position] = ahead
                 asked += lines

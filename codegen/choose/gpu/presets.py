@@ -127,7 +127,7 @@ class GpuPreset:
                     break
             run.append(group)
         while len(run) > 1 and rows:
-            made = _groups_by_row(program, run, rows)
+            made = _groups_by_row(program, run, rows, self.profile)
             if made is not None:
                 return made
             run.pop()
@@ -224,13 +224,14 @@ def _enough_rows(
 
 
 def _groups_by_row(
-    program: ir.Program, run: Sequence[FusionGroup], rows: Sequence[int]
+    program: ir.Program, run: Sequence[FusionGroup], rows: Sequence[int], profile: GpuProfile
 ) -> list[tuple[FusionGroup, OptionsDraft]] | None:
     """The groups row by row; None if one of them needs other rows."""
     nests = [u.leader for u in run]
     blocks = math.prod(nests[0].dims[k].extent for k in rows)
     points = max(n.points // max(1, blocks) for n in nests)
-    made = [(u, rowwise(Shape(program, u.leader), rows, points)) for u in run]
+    shapes = [(u, Shape(program, u.leader)) for u in run]
+    made = [(u, rowwise(s, rows, profile, points, again=True)) for u, s in shapes]
     first = next(n.name for n in program.nests if n.name in run[0].names)
     for group, choice in made:
         for nest in [n for n in program.nests if n.name in group.names]:
