@@ -15,9 +15,10 @@ from tcl.codegen.devices.occupancy import Occupancy, fitting
 from tcl.codegen.loopir import ir
 from tcl.common.dataclass import dataclass
 
-_OTHERS, _READ = 22, 0.6
+_OTHERS, _READ, _MOST_READ = 22, 0.6, 80
 """Registers of a thread for addresses and counters, and for each word that it reads before it
-computes, about: of the suite's kernels on an H200, as ptxas 13.5 has them."""
+computes, about, and how many of these at most: compilers read the rest when it is needed. Of the
+suite's kernels on an H200, as ptxas 13.5 has them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +92,7 @@ def count_kernel(program: ir.Built, kernel: ir.Kernel, profile: GpuProfile) -> K
     """The counts of a kernel. Sizes have to be known."""
     found = Walk(program, kernel, profile.idle_sums).run()
     blocks = math.prod(folds[0].count for folds in kernel.grid)
-    words = sum(found.held_words.values()) + _READ * found.read_words
+    words = sum(found.held_words.values()) + min(_MOST_READ, _READ * found.read_words)
     registers = min(profile.registers_per_thread, round(_OTHERS + words))
     fullness = fitting(kernel.threads, registers, kernel.shared, profile)
     asked = [(a, traffic_of(a).left(a.different)) for a in found.accesses]

@@ -70,7 +70,8 @@ def predict(counts: KernelCounts) -> Prediction:
     """What these counts come to on their device."""
     profile, n = counts.profile, counts.instructions
     blocks = max(1, counts.blocks)
-    cycle = counts.busiest / blocks / profile.clock / _hidden(counts)
+    warps = counts.resident * -(-counts.threads // WARP)
+    cycle = counts.busiest / blocks / profile.clock / hidden(warps)
     """Seconds for one cycle's work of all blocks' sums."""
 
     def lanes(count: float, width: int) -> float:
@@ -98,9 +99,8 @@ def predict(counts: KernelCounts) -> Prediction:
     return Prediction({name: seconds for name, seconds in pipes.items() if seconds})
 
 
-def _hidden(counts: KernelCounts) -> float:
-    """The share of cycles in which some warp of a multiprocessor can go on."""
-    warps = counts.resident * -(-counts.threads // WARP)
+def hidden(warps: int) -> float:
+    """The share of cycles in which some of a multiprocessor's warps can go on."""
     return min(1.0, _ALONE + (1 - _ALONE) * warps / _HIDING)
 
 

@@ -1,19 +1,23 @@
 """Options for sums of products whose operands are used again: tiles of both in shared memory, and
 a tile of results in the registers of each thread.
 
-A block of 256 threads is a square of 16 x 16; each thread holds up to 8 x 8 results, so that it
-reads 16 numbers for 64 products. Products, batched ones, convolutions and Kronecker products differ
-in their dimensions alone: those that one operand moves with are one side of the square, those of
-the other operand the other side.
+Products, batched ones and Kronecker products differ in their dimensions alone: those that one
+operand moves with are one side of a block, those of the other operand the other side. Which sizes
+these have is ranked by what their kernels ask of the device: all by a short count of what binds
+most of them, the best few by ``codegen/counters/``.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 
 from tcl.codegen.choose.gpu.nest_shape import OptionsDraft, Shape, power_above, power_below
-from tcl.codegen.choose.gpu.predicted import best_split, counts_of
+from tcl.codegen.choose.gpu.predicted import best_split, counts_of, part_sizes
+from tcl.codegen.choose.gpu.windows import Window
+from tcl.codegen.counters.prediction import LAUNCH, hidden, memory_rate
+from tcl.codegen.devices.banks import WARP
 from tcl.codegen.devices.gpu import GpuProfile
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.terms import mma_type
@@ -22,19 +26,22 @@ from tcl.codegen.passes.gpu.mma_shape import COLUMNS, ROWS
 from tcl.codegen.passes.gpu.steps import alone
 from tcl.grammar.syntax.types import BFLOAT16, FLOAT16
 
-SIDE = 16
-"""Threads along each side."""
-_HELD = ((8, 8), (8, 4), (4, 4), (4, 2), (2, 2), (2, 1), (1, 1))
-"""Results of a thread along the sides, the larger one along that of the vectors."""
-_LARGE = (((16, 8), (16, 8)), ((8, 16), (8, 16)), ((8, 8), (8, 8)))
-"""Results of a thread, likewise, and threads of a block along the sides, that along the vectors
-last: threads that hold more read less of panels for each product."""
+_HELD = (
+    *((16, 8), (8, 16), (8, 8), (8, 4), (4, 8), (4, 4)),
+    *((4, 2), (2, 4), (2, 2), (2, 1), (1, 2), (1, 1)),
+)
+"""Results of a thread along the sides, that along the vectors last: threads that hold more read
+less of panels for each product."""
+_THREADS = ((8, 16), (16, 8), (16, 16), (8, 8), (4, 16), (4, 8), (8, 4))
+"""Threads of a block along the sides, likewise."""
+_COUNTED = 4
+"""Choices that are worth counting in full."""
 _DEPTH = 16
 """Points of the reductions that a tile has, about."""
 _SMALL = 8
 """Reductions of so few points are not tiled."""
-_WAVES = 1.0
-"""Blocks per multiprocessor from which on larger ones are better."""
+_MOST_WINDOW = 2
+"""Choices that go without what windows share, beside those that use it."""
 
 
 def contraction(shape: Shape, profile: GpuProfile) -> OptionsDraft | None:
@@ -48,13 +55,9 @@ def contraction(shape: Shape, profile: GpuProfile) -> OptionsDraft | None:
     lane = next((k for k in shape.results if shape.stride(target, k) == 1), None)
     if lane in sides[0]:
         sides.reverse()  # the second side has the vectors
-    cores = _on_tensor_cores(shape, sides, lane, (one, other), profile)
-    if cores is not None:
-        return cores
     found: list[tuple[float, OptionsDraft]] = []
     for made, program in _candidates(shape, sides, lane, (one, other), profile):
-        if made not in (draft for _, draft in found):
-            found.append((_seconds(shape, made, program, profile), made))
+        found.append((_seconds(shape, made, program, profile), made))
     return min(found, key=lambda each: each[0])[1] if found else None
 
 
@@ -65,24 +68,85 @@ def _candidates(
     pair: tuple[ir.Load, ir.Load],
     profile: GpuProfile,
 ) -> Iterator[tuple[OptionsDraft, ir.Program]]:
-    """Blocks of 16 x 16 threads, of which the first is the largest tile that leaves work for all
-    multiprocessors; then those whose threads hold more, or that are smaller. With each, the
-    nest's program."""
-    usual = (SIDE, SIDE)
+    """The choices that are worth counting, each with the nest's program."""
+    on_cores = list(_on_tensor_cores(shape, sides, lane, pair, profile))
+    if on_cores:
+        yield from on_cores
+        return
+    most, window = _COUNTED, Window.of(shape, pair)
+    for made in window.drafts(lane, profile) if window is not None else ():
+        if (program := _fitting(shape, made, profile)) is not None:
+            most = _MOST_WINDOW
+            yield made, program
+    for made in _ranked(shape, sides, lane, pair, profile):
+        if (program := _staged(shape, made, pair, profile)) is not None:
+            yield made, program
+            most -= 1
+        if not most:
+            return
+
+
+def _ranked(
+    shape: Shape,
+    sides: list[list[int]],
+    lane: int | None,
+    pair: tuple[ir.Load, ir.Load],
+    profile: GpuProfile,
+) -> list[OptionsDraft]:
+    """All choices, that which takes the least by a short count first."""
     along = lane
     if lane is not None and not any(shape.stride(x.ref, lane) == 1 for x in pair):
         along = None  # vectors would be of nothing but results
-    enough = _WAVES * profile.multiprocessors
+    found: list[tuple[float, int, OptionsDraft]] = []
     for held in _HELD:
-        made = _tiles(shape, sides, lane, held, usual)
-        fills = held == _HELD[-1] or _blocks(shape, made) >= enough
-        if fills and (program := _staged(shape, made, pair, profile)) is not None:
-            yield made, program
-            break
-    for held, threads in _LARGE:
-        made = _tiles(shape, sides, along, held, threads)
-        if (program := _staged(shape, made, pair, profile)) is not None:
-            yield made, program
+        for threads in _THREADS:
+            made = _tiles(shape, sides, along, held, threads)
+            if all(made != other for _, _, other in found):
+                seconds = _short_count(shape, sides, made, profile)
+                found.append((seconds, len(found), made))
+    return [made for _, _, made in sorted(found, key=lambda each: each[:2])]
+
+
+_ISSUED, _LOADED = 0.07, 0.25
+"""Instructions beside each product, and those that read a word of a panel."""
+_REGISTERS = 60
+"""Of a thread, beside its results and what it reads of panels."""
+
+
+def _short_count(
+    shape: Shape, sides: list[list[int]], made: OptionsDraft, profile: GpuProfile
+) -> float:
+    """Seconds of a draft, its longest reduction split as is best: products and what is issued
+    beside them, wavefronts, what is read of the second cache."""
+    held = {k: made.register.get(k, 1) for k in shape.results}
+    if made.lanes[1] > 1:
+        held[made.lanes[0]] = held.get(made.lanes[0], 1) * made.lanes[1]
+    results = math.prod(held.values())
+    own = [math.prod(held[k] for k in side) for side in sides]
+    block = [math.prod(made.chunk[k] for k in side) for side in sides]
+    threads = math.prod(made.threads.values())
+    warps = -(-threads // WARP)
+    words = max(1, shape.nest.point.type.compute.bits // 32)
+    registers = min(255, words * (results + sum(own)) + _REGISTERS)
+    fit = max(1, min(32, profile.registers_per_multiprocessor // (registers * 32 * warps)))
+    blocks = _blocks(shape, made)
+    depth = math.prod(map(shape.extent, shape.reductions))
+    products = results * warps * WARP / profile.float32_lanes * words
+    issued = products * (1 + _ISSUED + (_LOADED * sum(own) + 0.5) / results)
+    read = warps * sum(own) / 4 * 2 * words
+    filled = sum(block) * 4 / 128 * words
+    moved = sum(block) * 4 / 64 * words
+    each = max(issued, read + filled, moved) * depth / profile.clock
+    total = math.prod(map(shape.extent, shape.results)) * 4 * words
+    k = max(shape.reductions, key=shape.extent)
+    best = math.inf
+    for parts in part_sizes(shape.extent(k), min(_DEPTH, shape.extent(k))):
+        busiest = -(-blocks * parts // profile.multiprocessors)
+        seconds = busiest * each / parts / hidden(min(fit, busiest) * warps)
+        if parts > 1:
+            seconds += LAUNCH + 2 * (parts + 1) * total / memory_rate(profile)
+        best = min(best, seconds)
+    return best
 
 
 def _staged(
@@ -169,10 +233,12 @@ def _reductions(shape: Shape, made: OptionsDraft, pair: tuple[ir.Load, ir.Load])
         depth *= min(size, extent)
 
 
-_WARPS = (((2, 2), (4, 8)), ((2, 2), (2, 4)), ((2, 2), (1, 2)))
+_WARPS = (((2, 4), (4, 8)), ((2, 2), (4, 8)), ((2, 2), (2, 4)), ((2, 2), (1, 2)))
 """Warps along rows and columns, and results of each along these, in units of what one instruction
 adds to."""
-_TENSOR_DEPTH = 32
+_TENSOR_DEPTHS = (64, 32)
+_LEAST_BLOCKS = 0.5
+"""Of the multiprocessors, that larger blocks leave with something to do."""
 
 
 def _on_tensor_cores(
@@ -181,19 +247,20 @@ def _on_tensor_cores(
     lane: int | None,
     pair: tuple[ir.Load, ir.Load],
     profile: GpuProfile,
-) -> OptionsDraft | None:
-    """Choices for 16-bit factors; None where tensor cores cannot be fed."""
+) -> Iterator[tuple[OptionsDraft, ir.Program]]:
+    """Choices for 16-bit factors; none where tensor cores cannot be fed."""
     value = shape.nest.point.value
     if profile.capability < (8, 0) or mma_type(value) not in (FLOAT16, BFLOAT16):
-        return None
+        return
     depths = [k for k in shape.reductions if all(shape.moves(x, k) for x in pair)]
     if not all(sides) or not depths or lane is None or lane not in sides[1]:
-        return None
+        return
     rows = max(sides[0], key=shape.extent)
     depth = max(depths, key=shape.extent)
     if shape.extent(rows) < ROWS or shape.extent(lane) < COLUMNS or shape.extent(depth) < 16:
-        return None
-    for warps, held in _WARPS:
+        return
+    tried = 0
+    for k, (warps, held) in enumerate(_WARPS):
         made = OptionsDraft.empty(len(shape.nest.dims))
         made.chunk = dict.fromkeys(shape.results, 1)
         made.threads = {rows: 8 * warps[0], lane: 4 * warps[1]}
@@ -201,17 +268,24 @@ def _on_tensor_cores(
         made.lanes, made.mma = (lane, 2), (rows, lane, depth)
         made.chunk[rows] = ROWS * warps[0] * held[0]
         made.chunk[lane] = COLUMNS * warps[1] * held[1]
-        if _blocks(shape, made) >= _WAVES * profile.multiprocessors:
-            break
-    for k in shape.reductions:
-        if k != depth and shape.extent(k) > 1:
-            made.tile[k] = 1
-    made.tile[depth] = _TENSOR_DEPTH if shape.extent(depth) > _TENSOR_DEPTH else 0
-    tiles = sum(0 < made.tile.get(k, 0) < shape.extent(k) for k in shape.reductions)
-    reads = operands(shape.nest.point)
-    made.stage = tuple(1 + tiles if load in pair else -1 for load in reads)
-    made.buffers = 4 if tiles else 1
-    return None if _fitting(shape, made, profile) is None else made
+        last = k == len(_WARPS) - 1
+        if not last and _blocks(shape, made) < _LEAST_BLOCKS * profile.multiprocessors:
+            continue
+        for deep in _TENSOR_DEPTHS:
+            if deep > shape.extent(depth) and deep != _TENSOR_DEPTHS[-1]:
+                continue
+            own = replace(made, tile={k: 1 for k in shape.reductions if shape.extent(k) > 1})
+            own.tile[depth] = deep if shape.extent(depth) > deep else 0
+            tiles = sum(0 < own.tile.get(k, 0) < shape.extent(k) for k in shape.reductions)
+            reads = operands(shape.nest.point)
+            own.stage = tuple(1 + tiles if load in pair else -1 for load in reads)
+            for own.buffers in (4, 3, 2) if tiles else (1,):
+                if (program := _fitting(shape, own, profile)) is not None:
+                    tried += 1
+                    yield own, program
+                    break
+        if tried >= _COUNTED:
+            return
 
 
 def _fitting(shape: Shape, made: OptionsDraft, profile: GpuProfile) -> ir.Program | None:

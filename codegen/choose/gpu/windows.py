@@ -33,7 +33,7 @@ _BOX = 56 << 10
 _PARTS = 16 << 10
 _DEEP = 4
 """Points of the other reductions that are written out."""
-_TRIED = 3
+_TRIED = 4
 """Choices that are worth counting."""
 
 
@@ -70,7 +70,9 @@ class Window:
         """The choices that are worth counting."""
         if lane not in self.moved or math.prod(map(self.shape.extent, self.points)) > _WHOLE:
             return []
-        found = [(self._work(made), k, made) for k, made in enumerate(self._all(lane, profile))]
+        found = [
+            (self._work(made, profile), k, made) for k, made in enumerate(self._all(lane, profile))
+        ]
         return [made for _, _, made in sorted(found, key=lambda x: x[:2])[:_TRIED]]
 
     def _all(self, lane: int, profile: GpuProfile) -> Iterator[OptionsDraft]:
@@ -169,7 +171,7 @@ class Window:
             total *= reach
         return total
 
-    def _work(self, made: OptionsDraft) -> float:
+    def _work(self, made: OptionsDraft, profile: GpuProfile) -> float:
         """What a draft takes, about: products of threads that have none as well, and reads."""
         shape = self.shape
         results = math.prod(map(shape.extent, shape.results))
@@ -179,7 +181,9 @@ class Window:
         if made.lanes[1] > 1:
             held[made.lanes[0]] = held.get(made.lanes[0], 1) * made.lanes[1]
         each = math.prod(held.values())
-        done = blocks * -(-threads // 32) * 32 * each / max(1, results)
+        count = profile.multiprocessors
+        whole = -(-blocks // count) * count  # the one with the most blocks ends last
+        done = whole * -(-threads // 32) * 32 * each / max(1, results)
         points = math.prod(map(shape.extent, self.points))
         window = math.prod(held[k] for k in self.moved) * points / max(1, each * points)
         factor = math.prod(n for k, n in held.items() if shape.moves(self.factor, k)) / each
