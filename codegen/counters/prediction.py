@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from tcl.codegen.counters.counts import KernelCounts
+from tcl.codegen.counters.counts import KernelCounts, cache_room
 from tcl.codegen.counters.requests import SECTOR, Memory
 from tcl.codegen.devices.banks import WARP
 from tcl.codegen.devices.gpu import GpuProfile
@@ -107,6 +107,12 @@ def hidden(warps: int) -> float:
 def memory_rate(profile: GpuProfile) -> float:
     """Bytes that memory moves in a second, about."""
     return ACHIEVED * profile.memory_bytes_per_second
+
+
+def moving_rate(moved: float, profile: GpuProfile) -> float:
+    """Bytes in a second of what one kernel writes, so many bytes, and the next one reads."""
+    near = _L2_BYTES * profile.multiprocessors * profile.clock
+    return near if moved <= cache_room(profile) else memory_rate(profile)
 
 
 def needed_in_flight(profile: GpuProfile) -> float:

@@ -11,12 +11,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from tcl.codegen.choose.gpu.nest_shape import OptionsDraft, Shape, power_above, power_below
 from tcl.codegen.choose.gpu.predicted import best_split, counts_of, part_sizes
 from tcl.codegen.choose.gpu.windows import Window
-from tcl.codegen.counters.prediction import LAUNCH, hidden, memory_rate
+from tcl.codegen.counters.prediction import LAUNCH, hidden, moving_rate
 from tcl.codegen.devices.banks import WARP
 from tcl.codegen.devices.gpu import GpuProfile
 from tcl.codegen.loopir import ir
@@ -34,14 +34,12 @@ _HELD = (
 less of panels for each product."""
 _THREADS = ((8, 16), (16, 8), (16, 16), (8, 8), (4, 16), (4, 8), (8, 4))
 """Threads of a block along the sides, likewise."""
-_COUNTED = 4
+_COUNTED = 3
 """Choices that are worth counting in full."""
 _DEPTH = 16
 """Points of the reductions that a tile has, about."""
 _SMALL = 8
 """Reductions of so few points are not tiled."""
-_MOST_WINDOW = 2
-"""Choices that go without what windows share, beside those that use it."""
 
 
 def contraction(shape: Shape, profile: GpuProfile) -> OptionsDraft | None:
@@ -73,16 +71,17 @@ def _candidates(
     if on_cores:
         yield from on_cores
         return
-    most, window = _COUNTED, Window.of(shape, pair)
+    window = Window.of(shape, pair)
+    counted = 0
     for made in window.drafts(lane, profile) if window is not None else ():
         if (program := _fitting(shape, made, profile)) is not None:
-            most = _MOST_WINDOW
+            counted += 1
             yield made, program
-    for made in _ranked(shape, sides, lane, pair, profile):
+    for made in () if counted else _ranked(shape, sides, lane, pair, profile):
         if (program := _staged(shape, made, pair, profile)) is not None:
+            counted += 1
             yield made, program
-            most -= 1
-        if not most:
+        if counted == _COUNTED:
             return
 
 
@@ -97,56 +96,91 @@ def _ranked(
     along = lane
     if lane is not None and not any(shape.stride(x.ref, lane) == 1 for x in pair):
         along = None  # vectors would be of nothing but results
+    count = _ShortCount.of(shape, sides, profile)
     found: list[tuple[float, int, OptionsDraft]] = []
+    tried = set[tuple[object, ...]]()
     for held in _HELD:
-        for threads in _THREADS:
+        best: tuple[float, int, OptionsDraft] | None = None
+        for position, threads in enumerate(_THREADS):
             made = _tiles(shape, sides, along, held, threads)
-            if all(made != other for _, _, other in found):
-                seconds = _short_count(shape, sides, made, profile)
-                found.append((seconds, len(found), made))
+            key = (made.lanes, *made.threads.items(), *made.register.items())
+            if key not in tried:
+                tried.add(key)
+                own = count.seconds(made), position, made
+                best = min(own, best or own, key=lambda each: each[:2])
+        if best is not None and best[0] < math.inf:
+            found.append(best)
     return [made for _, _, made in sorted(found, key=lambda each: each[:2])]
 
 
-_ISSUED, _LOADED = 0.07, 0.25
-"""Instructions beside each product, and those that read a word of a panel."""
+_ISSUED, _LOADED, _LOOP = 0.07, 0.25, 0.5
+"""Instructions beside each product, those that read a word of a panel, and those of a loop for each
+point of the reduction."""
 _REGISTERS = 60
 """Of a thread, beside its results and what it reads of panels."""
+_RESIDENT = 2
+"""Blocks of a multiprocessor, at least: one works while another one waits at a barrier."""
+_APART = 0.05
+"""The share of a pipe's time that no other one's covers, about."""
 
 
-def _short_count(
-    shape: Shape, sides: list[list[int]], made: OptionsDraft, profile: GpuProfile
-) -> float:
-    """Seconds of a draft, its longest reduction split as is best: products and what is issued
-    beside them, wavefronts, what is read of the second cache."""
-    held = {k: made.register.get(k, 1) for k in shape.results}
-    if made.lanes[1] > 1:
-        held[made.lanes[0]] = held.get(made.lanes[0], 1) * made.lanes[1]
-    results = math.prod(held.values())
-    own = [math.prod(held[k] for k in side) for side in sides]
-    block = [math.prod(made.chunk[k] for k in side) for side in sides]
-    threads = math.prod(made.threads.values())
-    warps = -(-threads // WARP)
-    words = max(1, shape.nest.point.type.compute.bits // 32)
-    registers = min(255, words * (results + sum(own)) + _REGISTERS)
-    fit = max(1, min(32, profile.registers_per_multiprocessor // (registers * 32 * warps)))
-    blocks = _blocks(shape, made)
-    depth = math.prod(map(shape.extent, shape.reductions))
-    products = results * warps * WARP / profile.float32_lanes * words
-    issued = products * (1 + _ISSUED + (_LOADED * sum(own) + 0.5) / results)
-    read = warps * sum(own) / 4 * 2 * words
-    filled = sum(block) * 4 / 128 * words
-    moved = sum(block) * 4 / 64 * words
-    each = max(issued, read + filled, moved) * depth / profile.clock
-    total = math.prod(map(shape.extent, shape.results)) * 4 * words
-    k = max(shape.reductions, key=shape.extent)
-    best = math.inf
-    for parts in part_sizes(shape.extent(k), min(_DEPTH, shape.extent(k))):
-        busiest = -(-blocks * parts // profile.multiprocessors)
-        seconds = busiest * each / parts / hidden(min(fit, busiest) * warps)
-        if parts > 1:
-            seconds += LAUNCH + 2 * (parts + 1) * total / memory_rate(profile)
-        best = min(best, seconds)
-    return best
+@dataclass(frozen=True, slots=True)
+class _ShortCount:
+    """What binds most products, by a few numbers: the products and what is issued beside them,
+    wavefronts, what is read of the second cache."""
+
+    shape: Shape
+    sides: list[list[int]]
+    profile: GpuProfile
+    depth: int
+    """Points of the reductions."""
+    total: int
+    """Bytes of the results."""
+    parts: tuple[int, ...]
+    """Into how many the longest reduction may be split."""
+
+    @staticmethod
+    def of(shape: Shape, sides: list[list[int]], profile: GpuProfile) -> _ShortCount:
+        longest = max(map(shape.extent, shape.reductions))
+        depth = math.prod(map(shape.extent, shape.reductions))
+        results = math.prod(map(shape.extent, shape.results))
+        total = results * shape.nest.point.type.compute.itemsize
+        parts = tuple(part_sizes(longest, min(_DEPTH, longest)))
+        return _ShortCount(shape, sides, profile, depth, total, parts)
+
+    def seconds(self, made: OptionsDraft) -> float:
+        """Of a draft, its longest reduction split as is best; infinite where too few blocks fit."""
+        shape, profile = self.shape, self.profile
+        held = {k: made.register.get(k, 1) for k in shape.results}
+        if made.lanes[1] > 1:
+            held[made.lanes[0]] = held.get(made.lanes[0], 1) * made.lanes[1]
+        results = math.prod(held.values())
+        own = [math.prod(held[k] for k in side) for side in self.sides]
+        block = [math.prod(made.chunk[k] for k in side) for side in self.sides]
+        warps = -(-math.prod(made.threads.values()) // WARP)
+        words = max(1, shape.nest.point.type.compute.bits // 32)
+        registers = min(profile.registers_per_thread, words * (results + sum(own)) + _REGISTERS)
+        fit = min(32, profile.registers_per_multiprocessor // (registers * WARP * warps))
+        if fit < _RESIDENT:
+            return math.inf
+        blocks = _blocks(shape, made)
+        products = results * warps * WARP / profile.float32_lanes * words
+        issued = products * (1 + _ISSUED + (_LOADED * sum(own) + _LOOP) / results)
+        read = warps * sum(own) / 4 * 2 * words
+        filled = sum(block) * 4 / 128 * words
+        moved = sum(block) * 4 / 64 * words
+        pipes = issued, read + filled, moved
+        each = max(pipes) + _APART * (sum(pipes) - max(pipes))
+        best = math.inf
+        for parts in self.parts:
+            busiest = -(-blocks * parts // profile.multiprocessors)
+            share = hidden(min(fit, busiest) * warps)
+            seconds = busiest * each * self.depth / parts / share / profile.clock
+            if parts > 1:
+                summed = parts * self.total
+                seconds += LAUNCH + (summed + self.total) / moving_rate(summed, profile)
+            best = min(best, seconds)
+        return best
 
 
 def _staged(
@@ -185,12 +219,13 @@ def _tiles(
     made = OptionsDraft.empty(len(shape.nest.dims))
     for k in shape.results:
         made.chunk[k] = 1
+    target, vector = shape.nest.point.target, 1 if lane is None else shape.vector(lane)
     for side, registers, threads in zip(sides, held[::-1], block, strict=True):
-        order = sorted(side, key=lambda k: shape.stride(shape.nest.point.target, k) or 1 << 60)
+        order = sorted(side, key=lambda k: shape.stride(target, k) or 1 << 60)
         for k in order:
             extent, width = shape.extent(k), 1
             if k == lane:
-                width = min(shape.vector(k), registers)
+                width = min(vector, registers)
                 made.lanes = (k, width) if width > 1 else made.lanes
             registers //= width
             own = min(threads, power_above(-(-extent // width)))

@@ -6,7 +6,7 @@ import math
 from dataclasses import replace
 
 from tcl.codegen.counters.counts import KernelCounts, count_program
-from tcl.codegen.counters.prediction import LAUNCH, memory_rate, predict
+from tcl.codegen.counters.prediction import LAUNCH, moving_rate, predict
 from tcl.codegen.devices.gpu import GpuProfile
 from tcl.codegen.loopir import ir
 from tcl.codegen.passes.gpu.build_blocks import BuildBlocks
@@ -34,8 +34,8 @@ def part_sizes(extent: int, tile: int) -> set[int]:
 
 def best_split(counts: KernelCounts, nest: ir.Nest, k: int, tile: int) -> tuple[int, float]:
     """(parts, rank): into how many parts the reduction ``k`` of a nest that asks for so much is
-    best split, and what it
-    takes then, to be compared; ``tile``: the points of it between two fills of panels."""
+    best split, and what it takes then, to be compared; ``tile``: the points of it between two fills
+    of panels."""
     sizes = part_sizes(nest.dims[k].extent, tile)
     whole = predict(counts).rank
     timed = [(_in_parts(counts, nest, p), p) for p in sizes if p > 1]
@@ -53,5 +53,5 @@ def _in_parts(counts: KernelCounts, nest: ir.Nest, parts: int) -> float:
         dram_written=counts.dram_written * parts,
         loads=tuple(replace(x, times=-(-x.times // parts)) for x in counts.loads),
     )
-    total = (parts + 1) * moved / memory_rate(counts.profile)
-    return predict(split).rank + total + 2 * LAUNCH
+    total = (parts + 1) * moved / moving_rate(parts * moved, counts.profile)
+    return predict(split).rank + total + LAUNCH

@@ -33,7 +33,7 @@ _BOX = 56 << 10
 _PARTS = 16 << 10
 _DEEP = 4
 """Points of the other reductions that are written out."""
-_TRIED = 4
+_TRIED = 3
 """Choices that are worth counting."""
 
 

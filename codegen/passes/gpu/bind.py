@@ -171,14 +171,13 @@ def _numbering(program: ir.Program, nest: ir.Nest, sizes: Sizes) -> Numbering:
     def of(d: ir.Dim) -> tuple[int, int, int]:
         return sizes[its[d.name]]
 
+    named = [
+        {n for s in x.ref.subscripts if isinstance(s, ir.Affine) for n, _ in s.terms} for x in loads
+    ]
+
     def apart(one: ir.Dim, other: ir.Dim) -> bool:
         """Whether an operand moves with the one alone."""
-        steps = (lies[x.ref].place(x.ref) for x in loads)
-        return any(
-            not provably_equal(p.coefficient(one.name), 0)
-            and provably_equal(p.coefficient(other.name), 0)
-            for p in steps
-        )
+        return any(one.name in names and other.name not in names for names in named)
 
     held = math.prod(width * kept for width, _, kept in map(of, results))
     pairs = [(a, b) for a in results for b in results if a != b and apart(a, b) and apart(b, a)]
