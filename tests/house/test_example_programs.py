@@ -23,7 +23,7 @@ from tcl.torch.operator import Operator
 PROGRAMS = sorted(path.stem for path in EXAMPLES.glob("*.py"))
 FASTER = re.compile(r"^(\S.*?) +[\d.,]+ (?:[mµu]?s|ns) +[\d.,]+ [×x]$", re.MULTILINE)
 
-ALONE = ("tuned_matmul", "picture_stencil")
+ALONE = ("tuned_matmul", "tuned_with_dask", "picture_stencil")
 """Those that run in a process of their own, as a user runs them."""
 
 each = pytest.mark.parametrize("name", PROGRAMS)
@@ -76,6 +76,12 @@ def test_what_is_tuned_is_used_by_the_next_process(tmp_path: Path) -> None:
     assert compares_itself(said)
     tuned, used = (re.search(rf"^{s}: (.*)$", said, re.M) for s in ("tuned", "a .* uses"))
     assert tuned and used and tuned[1] == used[1]
+
+
+def test_a_cluster_tunes(tmp_path: Path) -> None:
+    pytest.importorskip("distributed")
+    said = run("tuned_with_dask", tmp_path, "--small")
+    assert compares_itself(said) and said.startswith("2 workers on 1 machine\n")
 
 
 @each
