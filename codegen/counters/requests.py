@@ -7,15 +7,19 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any, TypeAlias
 
 import numpy as np
 
-from tcl.codegen.counters.places import Active, Linear, Offsets, Place
-from tcl.codegen.devices.banks import NOWHERE, WORD, matrix_wavefronts, wavefronts
-
-Counts: TypeAlias = np.ndarray[Any, np.dtype[np.int64]]
-"""N numbers."""
+from tcl.codegen.counters.places import Linear, Place
+from tcl.codegen.devices.banks import (
+    NOWHERE,
+    WORD,
+    Active,
+    Counts,
+    Offsets,
+    matrix_wavefronts,
+    wavefronts,
+)
 
 SECTOR = 32
 """Bytes."""

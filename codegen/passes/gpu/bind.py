@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from tcl.codegen.devices.gpu import GpuProfile
 from tcl.codegen.loopir import ir
-from tcl.codegen.loopir.walk import operands
 from tcl.codegen.options.nest_options import NestOptions
 from tcl.codegen.passes.base import map_nest
-from tcl.codegen.passes.fuse import groups, refs
 from tcl.codegen.passes.gpu.mma_shape import THREADS, Sizes, mma_depth, mma_folds, why_no_mma
+from tcl.codegen.passes.gpu.numbering import Numbering, contiguity
 from tcl.codegen.passes.vectorize import vector_dim, why_not_vectorized
 from tcl.common.errors import OptionsError
 from tcl.grammar.sizes.varying import provably_equal
@@ -75,7 +74,7 @@ class Bind:
                 "reductions, whose sums stay in registers"
             )
         order = contiguity(program, nest)
-        numbering = Numbering() if self.mma else _numbering(program, nest, sizes)
+        numbering = Numbering() if self.mma else Numbering.of(program, nest, sizes)
         dims = [f.dim for f in inside]
         folds = BlockFolds.from_sizes(nest, dims, sizes, self.mma, order, numbering)
         threads = [ir.Loop(f, ir.Kind.THREAD) for f in folds.threads]
@@ -139,76 +138,6 @@ class Bind:
 
 
 @dataclass(frozen=True, slots=True)
-class Numbering:
-    """How the threads and registers of results are numbered where two operands are used again."""
-
-    warp: tuple[str, ...] = ()
-    """The dimensions, two or none, that a warp has 4 x 8 or 8 x 4 threads of. Neighbours differ in
-    the first one, the next but one in the second: reads of 16 bytes then take half the time."""
-    rows: Mapping[str, int] = field(default_factory=dict)
-    """Dimension → results that are neighbours in a thread, without being lanes: an operand is read
-    in vectors along them."""
-
-
-_PAIR = 2
-"""Threads that are numbered first."""
-_SIDES = 8, 4
-"""Threads of a warp along its two dimensions."""
-
-
-def _numbering(program: ir.Program, nest: ir.Nest, sizes: Sizes) -> Numbering:
-    """That of the nest whose blocks a nest shares: it has the same threads."""
-    leader = next(group for group in groups(program.nests) if nest in group)[0]
-    its = dict(zip((d.name for d in leader.dims), (d.name for d in nest.dims), strict=False))
-    point, results = leader.point, [d for d in leader.dims if not d.reduction]
-    loads = [
-        x for x in operands(point) if not any(isinstance(s, ir.Computed) for s in x.ref.subscripts)
-    ]
-    lies = {x.ref: program.tensor(x.ref.tensor).layout for x in loads}
-    if not leader.reduces or any(its.get(d.name) not in sizes for d in results):
-        return Numbering()
-
-    def of(d: ir.Dim) -> tuple[int, int, int]:
-        return sizes[its[d.name]]
-
-    named = [
-        {n for s in x.ref.subscripts if isinstance(s, ir.Affine) for n, _ in s.terms} for x in loads
-    ]
-
-    def apart(one: ir.Dim, other: ir.Dim) -> bool:
-        """Whether an operand moves with the one alone."""
-        return any(one.name in names and other.name not in names for names in named)
-
-    held = math.prod(width * kept for width, _, kept in map(of, results))
-    pairs = [(a, b) for a in results for b in results if a != b and apart(a, b) and apart(b, a)]
-    if held < _LEAST_HELD or not pairs:
-        return Numbering()
-    rows = {}
-    target = program.tensor(point.target.tensor).layout
-    for d in results:
-        lanes, threads, kept = of(d)
-        size = max((x.itemsize for x in lies.values()), default=1)
-        width = math.gcd(kept, max(1, 16 // size))
-        neighbours = any(provably_equal(abs(lies[x.ref].step(x.ref, d.name)), 1) for x in loads)
-        in_order = provably_equal(abs(target.step(point.target, d.name)), 1)
-        if lanes == 1 and threads > 1 and width > 1 and neighbours and not in_order:
-            rows[its[d.name]] = width
-    threads = [d for d in leader.dims if its.get(d.name) in sizes and of(d)[1] > 1]
-    if len(threads) != 2 or tuple(threads) not in pairs:
-        return Numbering((), rows)
-    order = contiguity(program, leader)
-    threads.sort(key=lambda d: order[d.name])
-    counts = [of(d)[1] for d in threads]
-    if any(n & (n - 1) for n in counts) or min(counts) < _SIDES[1] or max(counts) < _SIDES[0]:
-        return Numbering((), rows)
-    return Numbering(tuple(its[d.name] for d in threads), rows)
-
-
-_LEAST_HELD = 8
-"""Results of a thread from which on operands are read in vectors of several."""
-
-
-@dataclass(frozen=True, slots=True)
 class BlockFolds:
     """What the points that the threads of a block have at once are divided into."""
 
@@ -242,7 +171,7 @@ class BlockFolds:
                 if row > 1:
                     registers.append(ir.Fold(dim, "row", 1, row))
                 if count > 1:
-                    threads += _thread_folds(dim, max(width, row), count, numbering, sizes)
+                    threads += numbering.thread_folds(dim, max(width, row), count)
                 if held > row:
                     step = max(width, row) * count
                     registers.append(ir.Fold(dim, "register", step, held // row))
@@ -251,8 +180,7 @@ class BlockFolds:
         if mma:
             threads.sort(key=lambda f: (f.level == "thread", roles.get(f.dim) != 0))
         else:
-            levels = ("warp", "thread", "pair")
-            threads.sort(key=lambda f: (levels.index(f.level) * bool(numbering.warp), order[f.dim]))
+            threads.sort(key=lambda f: (numbering.place(f), order[f.dim]))
         # Of tensor cores' results, those that one instruction adds to are neighbours.
         results = {d.name for d in nest.dims if not d.reduction}
         registers.sort(key=lambda f: (f.dim in results, f.level == "half"))
@@ -265,43 +193,8 @@ class BlockFolds:
         return BlockFolds(*(tuple(x.fold for x in nest.loops if x.kind is k) for k in kinds))
 
 
-def _thread_folds(
-    dim: str, step: int, count: int, numbering: Numbering, sizes: Sizes
-) -> list[ir.Fold]:
-    """The folds of a dimension's threads, of which each goes through so many points."""
-    if dim not in numbering.warp:
-        return [ir.Fold(dim, "thread", step, count)]
-    first, second = numbering.warp
-    wide = sizes[second][1] >= _SIDES[0]  # the second one has the eight
-    inside = _SIDES[0] if wide == (dim == second) else _SIDES[1]
-    parts = [("pair", _PAIR), ("thread", inside // _PAIR)] if dim == first else [("thread", inside)]
-    found = []
-    for level, own in (*parts, ("warp", count // inside)):
-        if own > 1:
-            found.append(ir.Fold(dim, level, step, own))
-        step *= own
-    return found
-
-
 def _reordered(nest: ir.Nest, arranged: list[ir.Loop]) -> bool:
     """Whether loops that were asked for in an order are in another one."""
     moving = [x.fold.dim for x in arranged if not provably_equal(x.fold.count, 1)]
     asked = [x.fold.dim for x in nest.loops if x.fold.level == "point" and x.fold.dim in moving]
     return asked != moving
-
-
-def contiguity(program: ir.Program, nest: ir.Nest) -> dict[str, tuple[int, int, int]]:
-    """For each dimension, how much of what a nest touches lies along it (the dimensions of the
-    largest such operand, and how many there are), and its position: the more, the faster its
-    threads change."""
-    places = [(program.tensor(ref.tensor).layout, ref) for ref in refs(nest)]
-    steps = [(layout.place(ref), layout.itemsize) for layout, ref in places]
-    found = {}
-    for k, d in enumerate(nest.dims):
-        along = [
-            len(place.terms)
-            for place, size in steps
-            if provably_equal(abs(place.coefficient(d.name)), size)
-        ]
-        found[d.name] = max(along, default=0), len(along), k
-    return found
