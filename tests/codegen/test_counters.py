@@ -300,7 +300,7 @@ def test_large_products_wait_for_no_panels(kind: str, size: int) -> None:
 
 @pytest.mark.parametrize(("channels", "extent"), [(4, 56), (8, 28), (16, 14), (32, 7)])
 def test_windows_ask_less_of_shared_memory_than_of_arithmetic(channels: int, extent: int) -> None:
-    text = """def grouped(float(N,G,C,H,W) I, float(G,F,C,KH,KW) K) -> (O) {
+    text = """def f(float(N,G,C,H,W) I, float(G,F,C,KH,KW) K) -> (O) {
         O(n,g,f,h,w) +=! I(n,g,c,h+kh,w+kw) * K(g,f,c,kh,kw) }"""
     sizes = dict(N=32, G=32, C=channels, H=extent, W=extent, F=channels, KH=3, KW=3)
     pipes = predict(counts_of(text, **sizes)).pipes
