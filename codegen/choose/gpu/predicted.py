@@ -10,7 +10,7 @@ from tcl.codegen.counters.prediction import LAUNCH, moving_rate, predict
 from tcl.codegen.devices.gpu import GpuProfile
 from tcl.codegen.loopir import ir
 from tcl.codegen.passes.gpu.build_blocks import BuildBlocks
-from tcl.codegen.passes.split import parts_of
+from tcl.codegen.passes.split import VECTOR, parts_of
 
 PARTS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32)
 _TILES = 4
@@ -29,7 +29,7 @@ def counts_of(program: ir.Program, profile: GpuProfile) -> KernelCounts | None:
 def part_sizes(extent: int, tile: int) -> set[int]:
     """Into how many parts a reduction of so many points may be split; ``tile``: the points of it
     between two fills of panels."""
-    return {parts_of(extent, p, _TILES * max(1, tile)) for p in PARTS}
+    return {parts_of(extent, p, _TILES * max(1, tile), VECTOR) for p in PARTS}
 
 
 def best_split(counts: KernelCounts, nest: ir.Nest, k: int, tile: int) -> tuple[int, float]:

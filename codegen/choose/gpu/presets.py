@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from tcl.codegen.choose.gpu.contraction import contraction
+from tcl.codegen.choose.gpu.joined import joined
 from tcl.codegen.choose.gpu.nest_shape import OptionsDraft, Shape
 from tcl.codegen.choose.gpu.predicted import best_split, counts_of
 from tcl.codegen.choose.gpu.streaming import rowwise, streaming
@@ -17,7 +18,7 @@ from tcl.codegen.passes.chunk import Chunk, why_not_chunked
 from tcl.codegen.passes.fuse import Fuse, why_not_fused
 from tcl.codegen.passes.fusion.groups import FusionGroup, fusion_groups
 from tcl.codegen.passes.gpu.steps import alone
-from tcl.codegen.passes.split import is_whole, parts_of
+from tcl.codegen.passes.split import VECTOR, is_whole, parts_of
 
 _NAIVE_THREADS = 128
 """Of a block."""
@@ -37,6 +38,10 @@ class GpuPreset:
     profile: GpuProfile
     known: dict[str, tuple[ir.Nest, OptionsDraft | None]] = field(default_factory=dict)
     """What was found for sums of products, by nest: the search for it tries many."""
+    shared: dict[str, tuple[tuple[ir.Nest, ...], tuple[int, dict[str, NestOptions]] | None]] = (
+        field(default_factory=dict)
+    )
+    """Likewise for what follows a nest in the same blocks."""
 
     def choices(
         self, program: ir.Program, given: Mapping[str, NestOptions]
@@ -80,6 +85,11 @@ class GpuPreset:
     ) -> None:
         position = 0
         while position < len(groups):
+            shared = self._joined_run(program, groups[position:])
+            if shared is not None:
+                found |= shared[1]
+                position += shared[0]
+                continue
             run = self._rowwise_run(program, groups[position:]) if self.name != "pointwise" else []
             if len(run) > 1:
                 for group, choice in run:
@@ -103,6 +113,33 @@ class GpuPreset:
             choice = contraction(shape, self.profile)
             self.known[shape.nest.name] = shape.nest, choice
         return choice
+
+    def _joined_run(
+        self, program: ir.Program, groups: Sequence[FusionGroup]
+    ) -> tuple[int, dict[str, NestOptions]] | None:
+        """As ``joined``, where the first group is a product."""
+        first = groups[0].leader.name
+        nests, choices = self.shared.get(first, ((), None))
+        leaders = tuple(g.leader for g in groups)
+        if len(nests) != len(leaders) or any(
+            a is not b for a, b in zip(nests, leaders, strict=True)
+        ):
+            choices = self._found_joined(program, groups)
+            self.shared[first] = leaders, choices
+        return choices
+
+    def _found_joined(
+        self, program: ir.Program, groups: Sequence[FusionGroup]
+    ) -> tuple[int, dict[str, NestOptions]] | None:
+        if self.name != "mlp" or Shape(program, groups[0].leader).pair is None:
+            return None
+
+        def set_choices(
+            group: FusionGroup, choice: OptionsDraft, found: dict[str, NestOptions], later: bool
+        ) -> None:
+            _set_choices(group, choice, program, found, joined=later)
+
+        return joined(program, groups, self.profile, set_choices)
 
     def _rowwise_run(
         self, program: ir.Program, groups: Sequence[FusionGroup]
@@ -169,7 +206,8 @@ def _split_parts(
     wanted = profile.multiprocessors * _STREAMED
     own = (o.threads or ())[k] if k < len(o.threads or ()) else 1
     least = max(_LEAST_PART * max(1, own), 16 * (tile[k] if k < len(tile) else 1))
-    count = parts_of(nest.dims[k].extent, max(1, wanted // max(1, blocks * threads)), least)
+    most = max(1, wanted // max(1, blocks * threads))
+    count = parts_of(nest.dims[k].extent, most, least, VECTOR)
     return (*[0] * k, count) if count > 1 else ()
 
 

@@ -19,6 +19,10 @@ _BUSY = 512
 """Threads of a multiprocessor from which on a thread may have several vectors."""
 _LINE = 8
 """Threads that read a line of memory in vectors."""
+_STREAMED = 1024
+"""Threads of a multiprocessor that keep memory busy, where each reads a few vectors at once."""
+_LEAST_TERMS = 4
+"""Of a thread that shares a sum."""
 
 
 def streaming(shape: Shape, profile: GpuProfile) -> OptionsDraft:
@@ -33,20 +37,19 @@ def streaming(shape: Shape, profile: GpuProfile) -> OptionsDraft:
     if lane is None:
         return made
     width = shape.vector(lane)
-    others = math.prod(shape.extent(k) for k in shape.results if k != lane)
-    along = math.prod(shape.extent(k) for k in shape.reductions)
     threads = THREADS
     if shape.reductions:
-        # A few threads share each sum if there are not enough results for all of the device.
-        wanted = profile.multiprocessors * THREADS * 4
-        while width > 1 and others * shape.extent(lane) // width < wanted:
-            width //= 2
-        shared = power_below(min(8, max(1, along // 4)))
-        if others * shape.extent(lane) // width < wanted and shared > 1:
-            longest = max(shape.reductions, key=shape.extent)
-            share = min(shared, power_below(shape.extent(longest)))
+        # Threads share each sum if there are not enough results for all of the device.
+        others = math.prod(shape.extent(k) for k in shape.results if k != lane)
+        vectors = others * -(-shape.extent(lane) // width)
+        longest = max(shape.reductions, key=shape.extent)
+        along = math.prod(shape.extent(k) for k in shape.reductions)
+        most = min(along // _LEAST_TERMS, shape.extent(longest), profile.threads_per_block // _LINE)
+        wanted = -(-profile.multiprocessors * _STREAMED // vectors)
+        share = min(power_above(wanted), power_below(max(1, most)))
+        if share > 1:
             made.threads[longest] = share
-            threads //= share
+            threads = max(1, THREADS // share, min(_LINE, profile.threads_per_block // share))
     if width > 1:
         made.lanes = lane, width
     own = min(threads, power_above(-(-shape.extent(lane) // width)))
