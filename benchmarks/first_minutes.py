@@ -2,10 +2,11 @@
 
     python -m benchmarks.first_minutes
 
-A clone of the committed state, an empty environment (PATH, an empty home, pip's settings) and README's
-own words: the command that installs and tunes, and its first program. Then torch is installed and timed
-in turns with the kernel of that program. Nothing comes from an earlier run but what pip has cached. The
-transcript is written to ``docs/first-minutes.md``; a test compares its commands with README's.
+A clone of the committed state, an empty environment (PATH, an empty home, pip's settings) and
+README's own words: the command that installs and tunes, and its first program. Then torch is
+installed and timed in turns with the kernel of that program. Nothing comes from an earlier run but
+what pip has cached. The transcript is written to ``docs/first-minutes.md``; a test compares its
+commands with README's.
 """
 
 from __future__ import annotations
@@ -42,7 +43,9 @@ compare_in_turns(
 
 def readme_command(readme: str) -> str:
     """The command of README that installs and tunes."""
-    (command,) = re.findall(r"^```sh\n(python3 -m venv .* tcl tune .*)\n```$", readme, re.MULTILINE)
+    (command,) = re.findall(
+        r"^```sh\n(python3 -m venv [^\n]*/tcl tune [^\n]*)\n```$", readme, re.MULTILINE
+    )
     return str(command)
 
 
@@ -132,12 +135,13 @@ def transcript(folder: Path) -> str:
     machine = re.sub(r"^cpu +", "", device.splitlines()[0])
     return f"""# The first minutes
 
-What somebody does who has read [README](../README.md) alone, in a fresh clone and an empty environment. Each
-step has the seconds that it took; together **{total:.0f} seconds**. The last table says what a call of the
-untuned kernel and one of torch take, in turns, with the threads that each takes by itself.
+What somebody does who has read [README](../README.md) alone, in a fresh clone and an empty
+environment. Each step has the seconds that it took; together **{total:.0f} seconds**. The last table
+says what a call of the untuned kernel and one of torch take, in turns, with the threads that each
+takes by itself.
 
 {machine}; {platform.system()}, Python {platform.python_version()}, torch {torch};
-{datetime.now(UTC):%Y-%m-%d}, commit {commit}. Load of the machine at the end: {os.getloadavg()[0]:.1f}.
+{datetime.now(UTC):%Y-%m-%d}, commit {commit}. Load of the machine: {os.getloadavg()[0]:.1f}.
 Packages came from pip's cache or its index. `python -m benchmarks.first_minutes` writes this page.
 
 {chr(10).join(step.text for step in steps)}"""
