@@ -26,6 +26,9 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "first-minutes.md"
 
+TORCH_INDEX = "https://download.pytorch.org/whl/cpu"
+"""Where torch's wheels for CPUs are; those of PyPI bring several gigabytes for GPUs."""
+
 AGAINST_TORCH = """
 import torch
 from tcl.bench.turns import compare_in_turns
@@ -113,7 +116,7 @@ def transcript(folder: Path) -> str:
     if (user.clone / "README.md").read_text("utf-8") != readme:
         raise SystemExit("README.md has changes that are not committed; the clone has not got them")
     tuning, tuned = user.run([*shell, command])
-    install = ".venv/bin/pip install -q torch"
+    install = f".venv/bin/pip install -q torch --index-url {TORCH_INDEX}"
     installing, _ = user.run([*shell, install])
     comparing, compared = user.run([python, "-c", f"{program}{AGAINST_TORCH}"])
     _, device = user.run([python, "-m", "tcl", "devices"])
@@ -136,8 +139,8 @@ def transcript(folder: Path) -> str:
     return f"""# The first minutes
 
 What somebody does who has read [README](../README.md) alone, in a fresh clone and an empty
-environment. Each step has the seconds that it took; together **{total:.0f} seconds**. The last table
-says what a call of the untuned kernel and one of torch take, in turns, with the threads that each
+environment. Each step has the seconds that it took; together **{total:.0f} seconds**. The last
+table says what a call of the untuned kernel and one of torch take, in turns, with the threads that each
 takes by itself.
 
 {machine}; {platform.system()}, Python {platform.python_version()}, torch {torch};
