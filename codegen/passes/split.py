@@ -5,6 +5,7 @@ same sums.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 
 from tcl.codegen.loopir import ir
@@ -214,8 +215,14 @@ def _renamed(s: ir.Subscript, names: dict[str, str]) -> ir.Subscript:
     return ir.Affine(tuple(sorted((names.get(n, n), c) for n, c in s.terms)), s.constant)
 
 
-def parts_of(extent: int, wanted: int, least: int) -> int:
+VECTOR = 4
+"""Points of a part that a GPU's threads copy at once: parts are whole vectors where they can be."""
+
+
+def parts_of(extent: int, wanted: int, least: int, vector: int = 1) -> int:
     """Into how many parts to split a dimension: about as many as are wanted, all of the same size,
-    which is at least so much; 1 if there are none."""
+    which is at least so much; 1 if there are none. Parts are whole ``vector``s where the dimension
+    is."""
     most = min(wanted, extent // max(1, least))
-    return max((p for p in range(1, most + 1) if extent % p == 0), default=1)
+    unit = math.gcd(extent, vector)
+    return max((p for p in range(1, most + 1) if extent % (p * unit) == 0), default=1)

@@ -18,7 +18,7 @@ from tcl.codegen.passes.chunk import Chunk, why_not_chunked
 from tcl.codegen.passes.fuse import Fuse, why_not_fused
 from tcl.codegen.passes.fusion.groups import FusionGroup, fusion_groups
 from tcl.codegen.passes.gpu.steps import alone
-from tcl.codegen.passes.split import is_whole, parts_of
+from tcl.codegen.passes.split import VECTOR, is_whole, parts_of
 
 _NAIVE_THREADS = 128
 """Of a block."""
@@ -206,7 +206,8 @@ def _split_parts(
     wanted = profile.multiprocessors * _STREAMED
     own = (o.threads or ())[k] if k < len(o.threads or ()) else 1
     least = max(_LEAST_PART * max(1, own), 16 * (tile[k] if k < len(tile) else 1))
-    count = parts_of(nest.dims[k].extent, max(1, wanted // max(1, blocks * threads)), least)
+    most = max(1, wanted // max(1, blocks * threads))
+    count = parts_of(nest.dims[k].extent, most, least, VECTOR)
     return (*[0] * k, count) if count > 1 else ()
 
 
