@@ -140,8 +140,8 @@ def transcript(folder: Path) -> str:
 
 What somebody does who has read [README](../README.md) alone, in a fresh clone and an empty
 environment. Each step has the seconds that it took; together **{total:.0f} seconds**. The last
-table says what a call of the untuned kernel and one of torch take, in turns, with the threads that each
-takes by itself.
+table says what a call of the untuned kernel and one of torch take, in turns, with the threads that
+each takes by itself.
 
 {machine}; {platform.system()}, Python {platform.python_version()}, torch {torch};
 {datetime.now(UTC):%Y-%m-%d}, commit {commit}. Load of the machine: {os.getloadavg()[0]:.1f}.
