@@ -54,7 +54,8 @@ def readme_command(readme: str) -> str:
 
 def readme_program(readme: str) -> str:
     """The first program of README."""
-    return re.findall(r"^```python\n(.*?)^```$", readme, re.MULTILINE | re.DOTALL)[0]
+    program, *_ = re.findall(r"^```python\n(.*?)^```$", readme, re.MULTILINE | re.DOTALL)
+    return str(program)
 
 
 @dataclass(frozen=True, slots=True)
