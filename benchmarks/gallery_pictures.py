@@ -163,9 +163,10 @@ def _picture_stencil() -> None:
     before = np.clip(grey + noise, 0, 1).astype(np.float32)
     bilateral = tcl.define(program["BILATERAL"]).bilateral
     after = bilateral(before, program["NEAR"], program["ALIKE"], wanted=("O",))
-    with _axes("picture_stencil", "before", "after", height=3.0) as axes:
+    with _axes("picture_stencil", "before", "after", height=2.5) as axes:
         for axis, picture in zip(axes, (before, after), strict=True):
-            _image(axis, picture, cmap="gray", vmin=0, vmax=1)
+            few = np.round(24 * picture)  # shades, for a small file
+            _image(axis, few, cmap="gray", vmin=0, vmax=24)
 
 
 @_picture("train_network")

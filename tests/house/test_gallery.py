@@ -1,4 +1,4 @@
-"""The gallery: its pages tell the times that are committed, and show the programs that are there."""
+"""The gallery: its pages tell the committed times and show the programs as they are."""
 
 from __future__ import annotations
 
