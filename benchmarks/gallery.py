@@ -105,7 +105,7 @@ def _run(name: str, folder: str) -> list[Times]:
         print("(once more, to keep the times)", flush=True)
     compare = turns.compare_in_turns
 
-    def kept(contenders: Mapping[str, Callable[[], object]], rounds: int = 5) -> Times:
+    def kept(contenders: Mapping[str, Callable[[], object]], rounds: int = 5) -> dict[str, float]:
         found.append(times := compare(contenders, rounds))
         return times
 
