@@ -5,7 +5,7 @@
     T = tcl.define("def mm(float(M, K) A, float(K, N) B) -> (C) { C(m, n) +=! A(m, k) * B(k, n) }")
     C = T.mm(A, B)
 
-Everything is loaded when it is first used, so that ``import tcl`` costs next to nothing.
+Everything is loaded when it is first used, so ``import tcl`` takes very little time.
 """
 
 from __future__ import annotations

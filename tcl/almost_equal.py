@@ -21,11 +21,11 @@ def assert_almost_equal(
     precision: float = 1e-7,
 ) -> None:
     """Assert that two arrays agree within ``operations * precision * largest input``. They may be
-    of different libraries and lie on different devices.
+    of different libraries and on different devices.
 
-    ``operations`` is the number of iterated operations per value, ``precision`` the relative
-    precision of one. Raises ``AssertionError``, also for two shapes, and ``ArgumentError`` for
-    what is no array of numbers.
+    ``operations`` is the number of successive operations per value, ``precision`` the relative
+    precision of one operation. Raises ``AssertionError``, also for different shapes, and
+    ``ArgumentError`` for a value that is not an array of numbers.
     """
     one, other = _as_float64("actual", actual), _as_float64("expected", expected)
     if one.shape != other.shape and one.ndim and other.ndim:

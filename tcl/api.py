@@ -54,38 +54,43 @@ def define(
     tune_mode: ModeLike | None = None,
     varying: Sequence[str] = (),
 ) -> Definitions:
-    """The defs of a text, as methods: ``define(text).mm(A, B)``, or by the inputs' names,
-    ``define(text).mm(A=a, B=b)``. Instead of a text, a ``pathlib.Path`` of a file that holds one.
+    """The defs of a text, as methods: ``define(text).mm(A, B)``, or ``define(text).mm(A=a, B=b)``
+    with inputs by name.
 
-    ``options`` says how to map them: ``MappingOptions``, a preset's name (``"naive"``,
-    ``"pointwise"``, ``"mlp"``, ``"conv"``), what ``Tuner.tune`` returned, or a factory ``(source,
-    entry_point, *inputs) -> MappingOptions``. With none, the best way that is known is used: the
-    tuning cache's, also of near sizes where it promises more than the default, else what a model
-    chooses (``tcl docs model``), else a heuristic default; what a cache has and does not apply is
-    passed over, with one warning, and there is one where it has options for other numbers of
-    threads alone. ``"predict"`` is the same as none, with a warning where there is no model.
-    ``nearest=True``: for sizes that were not tuned, the tuning cache's options for the nearest
-    sizes that were, if they can be applied, with a ``TclWarning`` that says so.
-    ``relax``: fields of the device, as ``("clock", "cores")`` or ``"clock,cores"``, that may be
-    others: where nothing was tuned here, options that were measured on such a device are used, with
-    a ``TclWarning`` that says what differs; with none, what the environment variable ``TCL_RELAX``
-    says. An unknown field is a ``ValueError`` that lists them.
-    ``tune_mode``, or the environment variable ``TCL_TUNE_MODE``, says what is done where the cache
-    has nothing: ``"off"``, ``"predict"`` (which is what is done with none), ``"auto"``,
-    ``"trimmed"`` or ``"all"``, which search when a call needs it first, a preset's name, or a list
-    of them, of which the fastest is used; or these by the names of defs (``tcl docs tuning``).
-    What is legal and probably not meant is a ``TclWarning``, here or where a call's sizes show it;
-    ``strict=True`` makes it an error, as ``tcl check --strict`` does.
-    ``varying``: names of sizes of which many values will come up, as in ``varying=("N",)``. On the
-    CPU, row-major arrays then share one kernel for all sizes of a class (of the same order of
-    magnitude, and multiples of 16 or not), which is given the sizes when it runs.
-    ``threads`` is how many threads a call may use; with none, what the environment variable
-    ``TCL_NUM_THREADS`` says, else all cores of this process. Arrays may be NumPy's,
-    torch's, JAX's, CuPy's, or of what speaks DLPack; outputs are of the same library. With arrays
-    on a CUDA device a call runs there (``CudaExecutor``), by the options that are best for that
-    GPU. Raises
-    ``TclSyntaxError``, ``TclSemanticError``, ``OptionsError``, ``ArgumentError``, which is a
-    ``ValueError`` for a mode that there is not.
+    Arrays are of NumPy, torch, JAX, CuPy or any library with DLPack. Outputs are new arrays of the
+    same library. If the arrays are on a CUDA device, calls run there (see ``CudaExecutor``), with
+    the best options for that GPU.
+
+    - ``source``: the text, or a ``pathlib.Path`` of a file with the text.
+    - ``options``: how to map the defs. ``MappingOptions``, the name of a preset (``"naive"``,
+      ``"pointwise"``, ``"mlp"``, ``"conv"``), a result of ``Tuner.tune``, or a factory ``(source,
+      entry_point, *inputs) -> MappingOptions``. Default: the best known options. These come from
+      the tuning cache, also from near sizes if they promise more than the default; else from a
+      model (``tcl docs model``); else from a heuristic. Cached options that do not apply are
+      skipped, with one warning; another warning says that the cache has options only for other
+      numbers of threads. ``"predict"`` is the same as the default, with a warning if there is no
+      model.
+    - ``threads``: the number of threads that a call may use. Default: the environment variable
+      ``TCL_NUM_THREADS``, else all cores of this process.
+    - ``nearest``: if True, sizes that were not tuned use the cached options of the nearest tuned
+      sizes, if these can be applied. A ``TclWarning`` says so.
+    - ``strict``: if True, code that is legal but probably a mistake raises an error, as with ``tcl
+      check --strict``. Otherwise it gives a ``TclWarning``, here or in the call whose sizes show
+      the mistake.
+    - ``relax``: fields of the device that may differ, such as ``("clock", "cores")`` or
+      ``"clock,cores"``. If nothing was tuned on this device, options that were measured on such a
+      device are used. A ``TclWarning`` names the differences. Default: the environment variable
+      ``TCL_RELAX``. An unknown field raises ``ValueError`` and lists the known ones.
+    - ``tune_mode``: what to do if the cache has no options. ``"off"``; ``"predict"``, the default;
+      ``"auto"``, ``"trimmed"`` or ``"all"``, which search when a call first needs options; the name
+      of a preset; a list of these, of which the fastest is used; or a mapping from names of defs to
+      these (``tcl docs tuning``). Default: the environment variable ``TCL_TUNE_MODE``.
+    - ``varying``: names of sizes that take many values, such as ``("N",)``. On the CPU, row-major
+      arrays then share one kernel for all sizes of a class. A class has sizes of the same order of
+      magnitude, either all multiples of 16 or none. The kernel gets the sizes when it runs.
+
+    Raises ``TclSyntaxError``, ``TclSemanticError``, ``OptionsError`` and ``ArgumentError``. For an
+    unknown mode, the ``ArgumentError`` is also a ``ValueError``.
     """
     settings = Settings(options, threads, nearest, strict, relax, tune_mode, varying)
     return Definitions(source, settings)
@@ -128,12 +133,14 @@ def compile(
     relax: str | Iterable[str] | None = None,
     **named: Any,
 ) -> Calls[Any]:
-    """A kernel for one def and the sizes and strides of ``inputs``, compiled before it returns:
-    for the GPU that they lie on if they lie on one. ``named``: inputs by their names, as in a call.
-    ``wanted``: names of the outputs that calls return if they do not say (``Executor``).
+    """A kernel for one def and for the sizes and strides of ``inputs``, compiled before this
+    returns. If the inputs are on a GPU, the kernel is for that GPU.
 
-    ``threads`` and ``relax`` are as for ``define``. Raises what ``define`` raises,
-    ``ArgumentError`` for inputs that do not fit and ``RangeInferenceError`` for sizes that do not.
+    ``named``: inputs by name, as in a call. ``wanted``: names of the outputs that calls return by
+    default (see ``Executor``). ``threads`` and ``relax`` are as for ``define``.
+
+    Raises what ``define`` raises, ``ArgumentError`` for inputs that do not fit, and
+    ``RangeInferenceError`` for sizes that do not fit.
     """
     definitions = Definitions(source, Settings(mapping_options, threads, relax=relax))
     if named:
@@ -145,9 +152,9 @@ def compile(
 
 
 def release_memory() -> int:
-    """Forget the kernels that defs keep for shapes they met: a next call loads its own from the
-    user's cache. Give the memory of outputs that are no longer there, which waits to be used again,
-    back to the system; returns its bytes."""
+    """Forget the kernels that defs hold for earlier shapes; the next call loads its kernel from the
+    user's cache. Return the memory of dead outputs, which is held for reuse, to the system. Returns
+    the number of these bytes."""
     for definitions in list(_all):
         definitions._kernels.forget()
         for function in definitions._functions.values():
@@ -156,10 +163,10 @@ def release_memory() -> int:
 
 
 class Definitions:
-    """The defs of a text. Each is an attribute (and an item): a function of its inputs.
+    """The defs of a text. Each def is an attribute and an item: a function of its inputs.
 
-    Kernels are compiled when sizes come up for the first time, and kept; a copy, pickled or
-    not, starts without any.
+    A kernel is compiled at the first call with new sizes, and kept. A copy, also by pickle, starts
+    without kernels.
     """
 
     def __init__(self, source: SourceLike, settings: Settings | None = None) -> None:
@@ -208,13 +215,13 @@ class Definitions:
         unchecked: bool = False,
         **named: Any,
     ) -> Any:
-        """Run a def by its name; see ``Executor`` and ``CudaExecutor``."""
+        """Run the def with this name; see ``Executor`` and ``CudaExecutor``."""
         return self[entry_point](
             *inputs, outputs=outputs, wanted=wanted, unchecked=unchecked, **named
         )
 
     def definition(self, name: str) -> CheckedDef:
-        """The checked def of that name; ``ArgumentError`` if there is none."""
+        """The checked def with this name. Raises ``ArgumentError`` if there is none."""
         return self._kernels.definition(name)
 
     def executor(
@@ -223,8 +230,9 @@ class Definitions:
         inputs: Sequence[Argument] | Sequence[Any],
         wanted: Wanted = None,
     ) -> tuple[Calls[Any], Given]:
-        """The executor for these inputs' sizes and device, and the inputs as it takes them.
-        ``wanted``: what a new one's calls return if they do not say."""
+        """The executor for the sizes and the device of these inputs, and the inputs in the form
+        that it takes. ``wanted``: names of the outputs that calls of a new executor return by
+        default."""
         return self._kernels.executor(entry_point, inputs, wanted)
 
 

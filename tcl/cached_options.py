@@ -34,7 +34,7 @@ from tcl.tuner.cache.tuning_cache import CacheKey, TuningCache
 
 
 class MappingOptionsCache:
-    """The options kept in a cache file."""
+    """The options in a cache file."""
 
     def __init__(self, filename: str | os.PathLike[str]) -> None:
         self._path = file_named("filename", filename)
@@ -52,14 +52,19 @@ class MappingOptionsCache:
         relax: str | Iterable[str] | None = None,
         varying: Sequence[str] = (),
     ) -> list[MappingOptions]:
-        """The best ``count`` options for a def on inputs of these sizes, strides and types, on
-        ``device`` (see ``Tuner``) with so many threads (see ``define``), best first; fewer, or
-        none, if fewer are known. ``varying``: names of sizes, of whose classes they are to be (see
-        ``define``). With ``winners`` only those that a search ended with, one of each.
-        Where there are none for this very device, those that were measured on one that differs in
-        no more than the fields ``relax`` (see ``define``), with a ``TclWarning`` that says so.
-        What cannot be read, or are no options, is passed over. Raises ``CacheError``, and
-        ``ValueError`` for a field that there is not."""
+        """The best options for a def, best first: at most ``count``, or an empty list.
+
+        - ``inputs``: arrays with the sizes, strides and types in question.
+        - ``winners``: if True, only the final results of searches, each once.
+        - ``threads``: as for ``define``. ``device``: as for ``Tuner``.
+        - ``relax``: if there are no options for this device, use those measured on a device that
+          differs only in these fields (see ``define``), with a ``TclWarning``.
+        - ``varying``: names of sizes that vary; the options are then for the class of these sizes
+          (see ``define``).
+
+        Entries that cannot be read, or are not options, are skipped. Raises ``CacheError``, and
+        ``ValueError`` for an unknown field of ``relax``.
+        """
         if isinstance(count, bool) or not isinstance(count, int) or count < 1:
             raise ArgumentError(f"count must be a whole number from 1, not {shown(count)}")
         definition = Definitions(source).definition(entry_point)
@@ -99,16 +104,19 @@ def make_load_from_cache_options_factory(
     nearest: bool = False,
     relax: str | Iterable[str] | None = None,
 ) -> OptionsFactory:
-    """A factory that takes the best options from a cache file: those for as many ``threads`` as
-    the kernels have that it is asked for, if nothing else is said, or for the GPU that the inputs
-    lie on.
+    """A factory that returns the best options from a cache file, for the GPU of the inputs, or for
+    ``threads`` threads of a CPU. Default of ``threads``: the number of threads of the requested
+    kernel.
 
-    ``nearest``: where there are none, it takes those for the nearest sizes that can be applied,
-    with a ``TclWarning`` that says so; ``relax`` (see ``define``): those that were measured on a
-    device that differs in no more than these fields, likewise. In ``define`` and ``compile``,
-    options that do not apply to the arrays at hand are passed over for the next best, else the
-    default; where the file has none, or is not there, the default is used: each with one warning.
-    Called by itself it gives None where there are none.
+    ``nearest``: if the file has no options for these sizes, use the options of the nearest sizes
+    that can be applied, with a ``TclWarning``. ``relax`` (see ``define``): if it has none for this
+    device, use options that were measured on a device that differs only in these fields, with a
+    ``TclWarning``.
+
+    In ``define`` and ``compile``, options that do not apply to the arrays are skipped for the next
+    best ones, then for the default. If the file has no options, or does not exist, the default is
+    used. Each case gives one warning. If you call the factory itself, it returns None if there are
+    no options.
     """
 
     path = file_named("cache_filename", cache_filename)

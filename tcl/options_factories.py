@@ -16,7 +16,7 @@ from tcl.tuning import SETTINGS, check_no_device
 
 
 def make_naive_options_factory() -> OptionsFactory:
-    """A factory that always gives the naive options."""
+    """A factory that always returns the naive options."""
 
     def generate(source: str, entry_point: str, /, *inputs: Any) -> MappingOptions:
         return MappingOptions("naive")
@@ -25,9 +25,9 @@ def make_naive_options_factory() -> OptionsFactory:
 
 
 def make_autotuned_options_factory(**settings: Any) -> OptionsFactory:
-    """A factory that tunes each time, with the settings of ``autotune``: for as many threads as
-    the kernels have that it is asked for, if ``threads`` says nothing else, and for the device
-    that the inputs lie on, so that there is no ``device``."""
+    """A factory that tunes in each call, with the settings of ``autotune``. By default, it tunes
+    for the number of threads of the requested kernel. It tunes for the device of the inputs, so
+    ``device`` is not accepted."""
     check_no_device(settings)
     for name in settings:
         if name not in SETTINGS:

@@ -51,16 +51,21 @@ STARTS = (DEFAULT, MappingOptions("pointwise"))
 
 
 class Tuner:
-    """Tunes defs of one text.
+    """Tunes the defs of one text.
 
-    Results go to the cache file as they come in, if one is named. ``threads`` is as for ``define``;
-    kernels are measured on so many cores, which nothing else of ours uses then. ``workplace``:
-    where candidates are compiled and measured, if not here: a ``tcl.cluster.Cluster``.
-    ``device``: what kernels are for: ``cpu``, or ``cuda:0``, a GPU of this machine; with none, the
-    one that the inputs lie on. Raises ``ArgumentError`` for one that there is not.
-    ``varying``: names of sizes that vary, as for ``define``. Kernels are then those for the class
-    of the inputs' sizes, and results are for all sizes of that class; where there can be no such
-    kernel, they are for these sizes alone, and a ``Note`` says so.
+    - ``cache_filename``: a cache file. If given, each result is saved there as soon as it is
+      measured.
+    - ``threads``: as for ``define``. Kernels are measured on so many cores; tcl uses these cores
+      for nothing else at that time.
+    - ``workplace``: a ``tcl.cluster.Cluster`` that compiles and measures candidates. Default: this
+      machine.
+    - ``device``: ``"cpu"``, or ``"cuda:0"`` for a GPU of this machine. Default: the device of the
+      inputs.
+    - ``varying``: names of sizes that vary, as for ``define``. Kernels and results are then for all
+      sizes of the class of the inputs' sizes. If there can be no such kernel, they are for these
+      sizes only, and a ``Note`` says so.
+
+    Raises ``ArgumentError`` for an unknown device.
     """
 
     def __init__(
@@ -97,24 +102,27 @@ class Tuner:
         report: Report | None = None,
         progress: bool | None = None,
     ) -> TuningResult[MappingOptions]:
-        """Search for the fastest options of ``entry_point`` on these inputs: arrays of any library
-        that calls take. The values of those on a CUDA device are copied to the host first.
+        """Search for the fastest options of ``entry_point`` on these inputs.
 
-        ``starting_options`` is measured first (with none, the heuristic default is); ``report``
-        is called with every event. Ctrl+C ends the search early and keeps what was found.
-        ``progress``: whether it is shown how the search goes; see ``autotune``.
+        - ``inputs``: arrays of any library that calls accept. Arrays on a CUDA device are first
+          copied to the host.
+        - ``starting_options``: measured first. Default: the heuristic default.
+        - ``config``: settings of the search.
+        - ``fixed``: a mapping from knobs to values, for decisions that the search must not change.
+          All measured candidates have these values. Raises ``OptionsError`` for an unknown knob or
+          value.
+        - ``resume``: continue the last search for such inputs in the cache, however it ended, with
+          its settings. ``config`` may change only the limits: generations, time limit and compile
+          processes. The search ends as it would have ended without the break. A complete search
+          continues if ``config`` asks for more generations. If there is no such search, a new one
+          starts, and a ``Note`` says so.
+        - ``report``: a function that is called with every event.
+        - ``progress``: whether to show the progress; see ``autotune``.
 
-        ``fixed``: knob name → value, for decisions that the search must leave alone; nothing that
-        decides otherwise is measured. ``OptionsError`` for a knob or a value that there is not.
-
-        ``resume``: go on with the last search for such inputs in the cache, however it ended: with
-        its settings, but for those chosen in ``config``, of which only how long and how wide may
-        differ. It ends as it would have without the break; one that was complete goes on if more
-        generations are asked for. Without one, the search is new, and a ``Note`` says so.
-
-        Raises what ``define`` and ``compile`` raise, ``IndexError`` for inputs that are out of
-        range, ``ArgumentError`` for more threads than cores to measure them on, or for options that
-        a resumed search did not start from, and ``CacheError`` if the search cannot be resumed.
+        Ctrl+C ends the search early and keeps the results. Raises what ``define`` and ``compile``
+        raise; ``IndexError`` for index tensors with values out of range; ``ArgumentError`` if there
+        are more threads than cores, or if a resumed search started from other options;
+        ``CacheError`` if the search cannot be resumed.
         """
         definition = self._definitions.definition(entry_point)
         check_sequence(definition, inputs)
@@ -184,7 +192,7 @@ class Tuner:
         *,
         fixed: Mapping[str, Value] | None = None,
     ) -> None:
-        """Raise what ``tune`` raises for arguments that are wrong. Nothing is measured."""
+        """Raises the errors of ``tune`` for wrong arguments. Measures nothing."""
         definition = self._definitions.definition(entry_point)
         check_sequence(definition, inputs)
         _check_settings(None, fixed, None)
@@ -252,25 +260,24 @@ def autotune(
     varying: Sequence[str] = (),
     **named: Any,
 ) -> MappingOptions | None:
-    """The best options found for a def on these inputs; None if nothing was found. ``named``:
-    inputs by their names, as in a call.
+    """The best options that a search finds for a def on these inputs, or None if it finds nothing.
+    ``named``: inputs by name, as in a call.
 
-    The search starts from ``starting_options``, or from the cache's best with
-    ``load_from_cache``; with neither, from the heuristic default. With ``store_to_cache``
-    everything measured is kept in ``cache_filename`` (default: the user's cache), and with
-    ``resume`` the last search that was kept there goes on. For that and ``fixed`` see
-    ``Tuner.tune``, for ``device`` and ``varying`` ``Tuner``. ``threads`` is as for ``define``; what
-    is found for one number of threads is not used with another.
+    The search starts from ``starting_options``, with ``load_from_cache`` from the best cached
+    options, and otherwise from the heuristic default. With ``store_to_cache``, all measurements are
+    saved in ``cache_filename`` (default: the user's cache), and ``resume`` continues the last
+    search that was saved there. ``resume`` and ``fixed`` are as for ``Tuner.tune``, ``device`` and
+    ``varying`` as for ``Tuner``, ``threads`` as for ``define``. Results for one number of threads
+    are not used for another.
 
-    A search takes from seconds to minutes (``tuner_config`` bounds it), and shows meanwhile how it
-    goes: as a panel on a terminal (on standard error) and in a notebook, and nothing where standard
-    error is a file or a pipe, or where ``report`` takes the events. ``progress=True`` shows it
-    there, too, in a file as lines; ``progress=False`` never. The lines are also logged, at
-    ``INFO`` to ``tcl.tuning``, whoever listens there.
+    A search takes from seconds to minutes; ``tuner_config`` limits it. Meanwhile it shows its
+    progress: as a panel on a terminal (on standard error) and in a notebook. By default it shows
+    nothing if standard error is a file or a pipe, or if ``report`` receives the events.
+    ``progress=True`` shows progress in these cases too, in a file as lines; ``progress=False``
+    never shows it. The lines are also logged to ``tcl.tuning`` at level ``INFO``.
 
-    Raises what ``Tuner.tune`` raises,
-    ``ArgumentError`` for a combination that makes no sense, ``CacheError`` when there is nothing to
-    load.
+    Raises what ``Tuner.tune`` raises, ``ArgumentError`` for contradictory arguments, and
+    ``CacheError`` if ``load_from_cache`` finds no options.
     """
     if named:
         definition = Definitions(source).definition(entry_point)
@@ -326,8 +333,8 @@ def autotune_and_compile(
     threads: int | None = None,
     **settings: Any,
 ) -> Calls[Any] | None:
-    """``autotune`` with these settings, then ``compile`` with what it found, for the device that
-    the inputs lie on: there is no ``device``, nor ``varying``, as one kernel is made."""
+    """Call ``autotune`` with these settings, then ``compile`` with the result, for the device of
+    the inputs. ``device`` and ``varying`` are not accepted, because one kernel is made."""
     check_no_device(settings)
     if settings.get("varying"):
         raise ArgumentError(

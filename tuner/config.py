@@ -16,7 +16,8 @@ _Value = TypeVar("_Value")
 
 
 class SettingError(OptionsError):
-    """A setting that makes no sense, which the command line knows by another name."""
+    """A setting has an invalid value. ``named`` gives the message with the name that the command
+    line uses."""
 
     def __init__(self, name: str, sentence: str) -> None:
         """``sentence`` has ``{}`` where the name belongs."""
@@ -28,7 +29,7 @@ class SettingError(OptionsError):
         return type(self), (self.name, self.sentence)
 
     def named(self, name: str) -> str:
-        """The sentence with another name."""
+        """The message with another name for the setting."""
         return self.sentence.replace("{}", name, 1)
 
 
@@ -71,46 +72,48 @@ def _one_of(default: str, rule: str, names: object) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class TunerSettings:
-    """Validated settings of a tuner run; ``OptionsError`` for a value that makes no sense."""
+    """Validated settings of a search. Raises ``OptionsError`` for an invalid value."""
 
     generations: int = _whole(25, 1, free=True)
-    """To search for, at most."""
+    """The maximum number of generations."""
     population: int = _whole(20, 2)
-    """Configurations of the first generation; as many of the best are parents of later ones."""
+    """The number of candidates in the first generation. As many of the best are parents of later
+    generations."""
     elites: int | None = _whole(None, 0, absent=True)
-    """How many fewer are measured in later generations, of strategies that breed: the best so far
-    count as members, and keep their times. None: half the population, at most 10."""
+    """The number of best candidates that keep their times, and are not measured again, in later
+    generations (for strategies that breed). None: half the population, at most 10."""
     crossover_rate: int = _whole(80, 0, 100)
-    """Percent of the children that mix parents, without those that are a parent with one knob
+    """Percentage of the children that mix parents. The other children are a parent with one knob
     changed."""
     mutation_rate: int = _whole(10, 0, 100)
-    """Percent of the knobs of such a child that mutate."""
+    """Percentage of the knobs of a mixed child that mutate."""
     selection: str = _one_of("rank", "rank or roulette", SELECTIONS)
     """How parents are drawn: by ``rank``, or by ``roulette``, in proportion to 1 / time."""
     parents: int = _whole(3, 2, 3)
-    """Of a child that mixes them: two or three."""
+    """The number of parents of a mixed child: two or three."""
     threads: int = _whole(0, 0, 4096, free=True)
-    """Processes that compile; 0: one per core. On cores that measure they take turns with that.
-    How many threads kernels have is said where their def is: ``autotune(..., threads=2)``."""
+    """The number of processes that compile; 0: one per core. On measuring cores, compiling and
+    measuring take turns. This is not the number of threads of the kernels: see ``autotune(...,
+    threads=2)``."""
     seed: int | None = _setting(
         None, "a whole number or None", lambda value: type(value) is int, absent=True
     )
-    """Of the random numbers; None: a different one each time."""
+    """Seed of the random numbers; None: a different seed each time."""
     time_limit: float | None = _duration(None)
-    """Seconds after which the search ends as if interrupted once, but not before one candidate
-    has a time; None: no limit."""
+    """Seconds after which the search ends, as after one Ctrl+C, but not before one candidate has a
+    time. None: no limit."""
     strategy: str = _one_of("screened", f"one of {', '.join(sorted(STRATEGIES))}", STRATEGIES)
-    """``screened``: genetic, with a model that chooses the children worth measuring; ``genetic``,
+    """``screened``: a genetic search in which a model chooses the children to measure; ``genetic``,
     ``random``, ``exhaustive``."""
     compile_timeout: float = _duration(60.0)
-    """Seconds for compiling one candidate."""
+    """Time limit for compiling one candidate, in seconds."""
     run_timeout: float | None = _duration(None)
-    """Seconds for verifying and timing one candidate; None: ten times as long as the reference
-    takes and ten more, 610 at most."""
+    """Time limit for checking and timing one candidate, in seconds. None: ten times the reference's
+    time plus ten seconds, at most 610."""
     cached_seeds: int = _whole(10, 0)
-    """Best options of the cache that the first generation starts from."""
+    """The number of best cached options in the first generation."""
     model: bool = _setting(True, "True or False", lambda value: isinstance(value, bool))
-    """Whether a ``screened`` search starts from the learned model, where there is one."""
+    """Whether a ``screened`` search starts from the learned model, if there is one."""
 
     def __post_init__(self) -> None:
         for each in fields(self):
@@ -120,7 +123,8 @@ class TunerSettings:
 
     @property
     def search(self) -> SearchSettings:
-        """What the strategy needs of it; ``OptionsError`` if these do not fit each other."""
+        """The settings that the strategy needs. Raises ``OptionsError`` if they contradict each
+        other."""
         most = self.population // 2
         elites = min(10, most) if self.elites is None else self.elites
         if elites > most:
@@ -139,7 +143,7 @@ class TunerSettings:
         )
 
     def check(self) -> None:
-        """``OptionsError`` if the settings of the strategy do not fit each other."""
+        """Raises ``OptionsError`` if the settings of the strategy contradict each other."""
         _ = self.search
 
     def as_dict(self) -> dict[str, object]:
@@ -185,16 +189,17 @@ def _setter(name: str, kind: type[_Value]) -> Callable[[TunerConfig, _Value], Tu
 
 @dataclass(frozen=True, slots=True, init=False)
 class TunerConfig:
-    """Settings in either style, ``TunerConfig(generations=5)`` or
-    ``TunerConfig().generations(5).threads(2)``; every method returns a new configuration.
+    """Settings of a search, in either style: ``TunerConfig(generations=5)`` or
+    ``TunerConfig().generations(5).threads(2)``. Every method returns a new configuration.
 
-    The values are those of ``TunerSettings``, and found under ``settings``. ``OptionsError`` for
-    a value that makes no sense.
+    ``TunerSettings`` describes the values; ``settings`` holds them. Raises ``OptionsError`` for an
+    invalid value.
     """
 
     settings: TunerSettings
     chosen: frozenset[str] = field(compare=False)
-    """The names of those that were given: the others are a search's own if that is resumed."""
+    """Names of the settings that were given. If a search is resumed, it keeps its own values for
+    the others."""
 
     def __init__(self, **settings: Unpack[SettingValues]) -> None:
         known = [f.name for f in fields(TunerSettings)]
@@ -220,15 +225,14 @@ class TunerConfig:
         return made
 
     def with_defaults(self, **defaults: Unpack[SettingValues]) -> TunerConfig:
-        """The same with these values for what was not chosen."""
+        """A copy with these values for the settings that were not given."""
         left: Any = {n: v for n, v in defaults.items() if n not in self.chosen}
         return self._made(replace(self.settings, **left), self.chosen)
 
     def going_on(self, saved: TunerSettings) -> TunerConfig:
-        """What was chosen, and the rest as in the settings of a search that is resumed: all of it
-        is chosen then.
+        """The settings of a resumed search: the given ones, and the saved values for the others.
 
-        ``OptionsError`` for a choice that would make it another search.
+        Raises ``OptionsError`` for a value that would make it a different search.
         """
         for name in sorted(self.chosen - _FREE):
             own, value = getattr(saved, name), getattr(self.settings, name)

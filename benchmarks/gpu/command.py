@@ -205,7 +205,7 @@ def _measure(given: argparse.Namespace) -> None:
     if any(r.entries[n].error for r in report.results for n in OURS if n in r.entries) or not any(
         r.ours for r in report.results
     ):
-        _fail("some of our results are missing or wrong, see above", 1)
+        _fail("some results of tcl are missing or wrong, see above", 1)
 
 
 def _peers(text: str | None, specs: tuple[Spec, ...]) -> tuple[Spec, ...]:

@@ -461,7 +461,12 @@ class Walk:
         found = fragments(geometry, loops, parts)
         for fragment in found:
             self._read_fragment(fragment, place)
-        words = (math.prod(f.count for f in x.over) * x.load.type.bits / 32 for x in found)
+        kept = {s.value for s in parts if isinstance(s, ir.Accumulate) and s.op == "="}
+        words = (
+            math.prod(f.count for f in x.over) * x.load.type.bits / 32
+            for x in found
+            if x.load not in kept
+        )
         self.read_words = max(self.read_words, math.ceil(sum(words)))
         within = self._entered([x.fold for x in loops if x.fold != lane], place)
         outside = [d for d in dims if lane is None or d != lane.dim]

@@ -99,9 +99,13 @@ class Driver:
             module.load(code)
             functions = {name: module.get_function(name) for name in kernels}
             for name, shared in kernels.items():
+                pointer, driver = functions[name].ptr, self._driver
                 if shared > WITHOUT_ASKING:
-                    attribute = self._driver.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
-                    self._driver.funcSetAttribute(functions[name].ptr, attribute, shared)
+                    attribute = driver.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+                    driver.funcSetAttribute(pointer, attribute, shared)
+                if 2 * shared > WITHOUT_ASKING:  # two blocks might get no more than one needs
+                    attribute = driver.CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT
+                    driver.funcSetAttribute(pointer, attribute, _ALL)
         except RuntimeError as error:
             raise CompileError(f"the compiled kernel cannot be loaded: {error}") from None
         return Loaded({name: f.ptr for name, f in functions.items()}, (module, functions))
@@ -133,6 +137,8 @@ class Driver:
         return ErrorRecord(memory.ptr, read, (memory, pinned))
 
 
+_ALL = 100
+"""Percent of the memory that a multiprocessor divides into cache and shared memory."""
 WITHOUT_ASKING = 48 << 10
 """Bytes of shared memory that a kernel may have without an attribute that says so."""
 

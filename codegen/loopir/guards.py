@@ -70,6 +70,8 @@ def zero_beyond(geometry: Geometry, dim: str, accumulate: ir.Accumulate) -> bool
     where the dimension does, or one that is read only at points that are there. Then so is a
     product of two such operands, but not one with anything else, which may be infinite.
     """
+    if accumulate.op == "=" and isinstance(accumulate.value, ir.Load):
+        return _read_as_zero(geometry, dim, accumulate.value)  # it is kept, not added
     return accumulate.op == "+" and _zero(geometry, dim, accumulate.value)
 
 

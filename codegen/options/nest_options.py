@@ -86,10 +86,10 @@ def _option(
 
 @dataclass(frozen=True, slots=True)
 class NestOptions:
-    """Choices for one nest. Dimensions are counted output indices first, then reduction
-    indices in their order of appearance.
+    """Choices for one nest. Dimensions are counted from 0: first the indices of the output, then
+    the reduced indices in order of appearance.
 
-    Raises ``OptionsError`` for values that no nest could honour.
+    Raises ``OptionsError`` for values that no nest can have.
     """
 
     tile: tuple[int, ...] | None = _option(
@@ -99,7 +99,7 @@ class NestOptions:
         gains={"tile": (0.0034, 0.0067)},
         tile="points of this dimension in a tile, the part of it that is worked on at a time",
     )
-    """Points per tile, one size per leading dimension; 0 or a missing size leaves it untiled."""
+    """Points per tile, one size per leading dimension; 0 or a missing size: untiled."""
     order: tuple[int, ...] | None = _option(
         Permutation(),
         followed=True,
@@ -108,7 +108,7 @@ class NestOptions:
         order="order of the loops over tiles, outermost first; 0 is the first dimension of the "
         "nest",
     )
-    """Loop order over tiles: a permutation of the dimensions; () is the natural order."""
+    """Order of the loops over tiles: a permutation of the dimensions; (): the natural order."""
     inner_order: tuple[int, ...] | None = _option(
         Permutation(),
         followed=True,
@@ -116,7 +116,7 @@ class NestOptions:
         gains={"inner_order": (0.0037,)},
         inner_order="order of the loops inside a tile, likewise",
     )
-    """Loop order inside a tile, likewise."""
+    """Order of the loops inside a tile, in the same way."""
     vectorize: tuple[int, int] | None = _option(
         VectorLanes(),
         followed=True,
@@ -124,7 +124,8 @@ class NestOptions:
         vector="the dimension along which vectors run",
         lanes="points that one vector instruction computes; 1 is scalar code",
     )
-    """(dimension, lanes); dimension -1 is the last output dimension; 1 lane is scalar code."""
+    """(dimension, lanes). Dimension -1 is the last dimension of the output; 1 lane is scalar
+    code."""
     register: tuple[int, ...] | None = _option(
         Sizes(0, 64, "sizes must be from 0 (a loop) to {}", nothing=1),
         followed=True,
@@ -133,9 +134,9 @@ class NestOptions:
         row="dimensions of the register tile: the one for its rows, then the one for its columns",
         unroll="iterations of the reduction that are written out one after the other",
     )
-    """Points that are written out, one size per leading dimension, so that each has a register:
-    vectors of the vectorised dimension, points of another, an unroll factor of a reduction.
-    0, 1 or a missing size leaves a dimension a loop."""
+    """Unrolled points whose results stay in registers, one size per leading dimension: vectors of
+    the vectorised dimension, points of another, an unroll factor of a reduction. 0, 1 or a missing
+    size: not unrolled."""
     stage: tuple[int, ...] | None = _option(
         Sizes(-1, MAX_RANK, "levels must be from -1 to {}", per="operand", nothing=-1),
         scaled=True,
@@ -143,9 +144,9 @@ class NestOptions:
         stage="loops outside of which this operand (counted from 0) is copied to where it is read "
         "fast: packed in the caches, or in a GPU's shared memory; 0 does not copy it",
     )
-    """Per operand, in order of appearance: how many loops are outside of its being copied to where
-    the inner loops read it in order, those over chunks counting as one; -1 or a missing level
-    does not copy it."""
+    """Per operand, in order of appearance: the number of loops outside its copy, which has the
+    order in which inner loops read. The loops over chunks count as one. -1 or a missing level: no
+    copy."""
     chunk: tuple[int, ...] | None = _option(
         Sizes(0, _MAX_SIZE, "sizes must be from 0 (whole) to {}", per="result"),
         scaled=True,
@@ -153,8 +154,8 @@ class NestOptions:
         chunk="points of this dimension in a chunk; threads share chunks among themselves",
         steps="GPU: iterations of a loop along this dimension that one block takes",
     )
-    """Points per chunk that threads share among themselves, one size per leading output
-    dimension; 0 or a missing size leaves it whole."""
+    """Points per chunk, the work that a thread takes at a time, one size per leading dimension of
+    the output; 0 or a missing size: not divided."""
     fuse: bool | None = _option(
         Flag(),
         by_dimension=False,
@@ -162,7 +163,7 @@ class NestOptions:
         gains={"fuse": (0.0034,)},
         fuse="1: the nest shares its chunks with the one before, and runs chunk by chunk after it",
     )
-    """Whether the nest shares its chunks with the nest before it: chunk by chunk, one nest runs
+    """Whether the nest shares its chunks with the nest before it: for each chunk, one nest runs
     after the other."""
     stream: bool | None = _option(
         Flag(),
@@ -172,8 +173,8 @@ class NestOptions:
         gains={"stream": (0.0049,)},
         stream="1: results are written past the caches",
     )
-    """Whether results are written past the caches, which pays where they do not fit there and are
-    not read again soon."""
+    """Whether stores bypass the caches. This pays if the results do not fit there and are not read
+    again soon."""
     prefetch: tuple[int, ...] | None = _option(
         Sizes(0, 1 << 30, "distances must be from 0 (none) to {} bytes", per="operand"),
         by_dimension=False,
@@ -182,22 +183,22 @@ class NestOptions:
         gains={"prefetch": (0.0037, 0.004)},
         prefetch="bytes ahead of this operand (counted from 0) that memory is asked for; 0: none",
     )
-    """Per operand, in order of appearance: every vector that is read asks memory for what lies so
-    many bytes after it; 0 or a missing distance asks for nothing."""
+    """Per operand, in order of appearance: each vector that is read also requests the memory so
+    many bytes after it; 0 or a missing distance: no request."""
     threads: tuple[int, ...] | None = _option(
         Sizes(0, 1024, "sizes must be from 0 (none of its own) to {}", nothing=1),
         refused=_NOT_ON_A_CPU,
         threads="GPU: threads of a block along this dimension",
         block="GPU: threads of a block",
     )
-    """GPU: threads of a block, one size per leading dimension; 0, 1 or a missing size gives a
-    dimension none of its own."""
+    """GPU: threads of a block, one size per leading dimension; 0, 1 or a missing size: one
+    thread."""
     split: tuple[int, ...] | None = _option(
         Sizes(0, _MAX_SIZE, "parts must be from 0 (not split) to {}", nothing=1),
         split="parts of a reduction that threads, or blocks of a GPU, share among themselves",
     )
-    """Parts of a reduction that threads, or blocks of a GPU, share among themselves, one number per
-    leading dimension, combined by a nest of their own; 0, 1 or a missing number does not split."""
+    """Parts of a reduction for several threads, or blocks of a GPU, one number per leading
+    dimension. Another nest combines them. 0, 1 or a missing number: no split."""
     buffers: int | None = _option(
         Count(8),
         by_dimension=False,
@@ -205,8 +206,8 @@ class NestOptions:
         scaled=True,
         buffers="GPU: copies of each panel, so that one is filled while another one is read",
     )
-    """GPU: copies of each panel that is filled in a loop, so that one can be filled while another
-    one is read. Without such a panel there is nothing to copy."""
+    """GPU: buffers of each panel that is filled in a loop, so that one can be filled while another
+    is read. Without such a panel, this has no effect."""
     mma: tuple[int, ...] | None = _option(
         Dimensions(),
         followed=True,
@@ -214,12 +215,12 @@ class NestOptions:
         mma="GPU: 1: tensor cores multiply; CPU: dimensions of the rows, columns and the reduction "
         "that the matrix unit multiplies along",
     )
-    """The dimensions that a GPU's tensor cores, or a CPU's matrix unit, multiply along: rows,
-    columns, and, where there is a reduction, that; () uses none. On a GPU, factors of float32 are
-    rounded to tf32."""
+    """The dimensions along which a GPU's tensor cores, or a CPU's matrix unit, multiply: rows,
+    columns and, if there is one, the reduction; (): none. On a GPU, float32 factors are rounded to
+    tf32."""
     chunk_order: tuple[int, ...] | None = _option(Permutation(), scaled=True)
-    """Order of the loops over chunks, and so which chunks are worked on one after the other: a
-    permutation of the dimensions; () is the natural order. Nests that share chunks have one."""
+    """Order of the loops over chunks: a permutation of the dimensions; (): the natural order. Nests
+    that share chunks have one order."""
     dot: tuple[int, ...] | None = _option(
         Sizes(0, 4, "points must be from 0 (one by one) to {}", nothing=1),
         followed=True,
@@ -227,9 +228,9 @@ class NestOptions:
         feature="steps in an instruction",
         dot="CPU: points of this reduction that one instruction multiplies and adds up",
     )
-    """CPU: points of a reduction that one instruction multiplies and adds up, one number per
-    leading dimension: four of 8-bit integers, two of 16-bit numbers, where the processor has such
-    an instruction; 0, 1 or a missing number adds up one after the other."""
+    """CPU: points of a reduction that one instruction multiplies and adds, one number per leading
+    dimension: four for 8-bit integers, two for 16-bit numbers, if the processor has such an
+    instruction. 0, 1 or a missing number: one point at a time."""
     peel: bool | None = _option(
         Flag(),
         by_dimension=False,
@@ -240,9 +241,9 @@ class NestOptions:
         peel="1: vectors begin where what is written lies on a boundary of a vector, or of a line "
         "of the cache; points before and behind these are done apart",
     )
-    """Whether the loop along the lanes begins where what is written lies on a boundary, so that no
-    vector that is written lies in two lines of the cache, wherever the array begins: of a vector,
-    or, with ``stream``, of a line. Points before and behind these are done apart."""
+    """Whether the loop along the lanes begins at an aligned address of the output, wherever the
+    array begins: aligned to a vector, or with ``stream`` to a cache line. So no stored vector
+    crosses a cache line. Separate code handles the points before and after."""
 
     skip: bool | None = _option(
         Flag(),
@@ -253,8 +254,8 @@ class NestOptions:
         skip="1: a reduction goes through the points alone at which its condition holds, of which "
         "lists are made before",
     )
-    """Whether a reduction of what is under a condition leaves out the points at which that does not
-    hold: lists of the others are made first, once for all that reads them."""
+    """Whether a reduction under a condition runs only over the points where the condition holds.
+    Lists of these points are made first, once for all results with that condition."""
 
     def __post_init__(self) -> None:
         for key, value in self.made().items():
@@ -344,8 +345,8 @@ class OptionMethods(ABC):
         """The options, with these choices made."""
 
     def chunk(self, *sizes: int | Sequence[int]) -> MappingOptions:
-        """Divide the results into chunks of so many points for threads, or for the blocks of a
-        GPU; 0 leaves a dimension whole."""
+        """Divide the results into chunks of so many points, for threads or for the blocks of a GPU;
+        0 leaves a dimension whole."""
         return self._with(chunk=sizes)
 
     def chunk_order(self, *positions: int | Sequence[int]) -> MappingOptions:
@@ -353,7 +354,7 @@ class OptionMethods(ABC):
         return self._with(chunk_order=positions)
 
     def fuse(self, fuse: bool = True) -> MappingOptions:
-        """Share chunks with the nest before, and run chunk by chunk after it."""
+        """Share chunks with the nest before: for each chunk, run one nest after the other."""
         return self._with(fuse=fuse)
 
     def tile(self, *sizes: int | Sequence[int]) -> MappingOptions:
@@ -369,51 +370,53 @@ class OptionMethods(ABC):
         return self._with(inner_order=positions)
 
     def vectorize(self, width: int, dimension: int = -1) -> MappingOptions:
-        """Run ``width`` points of a dimension at once; dimension -1 is the last output's."""
+        """Compute ``width`` points of a dimension at once; dimension -1 is the last one of the
+        output."""
         return self._with(vectorize=(dimension, width))
 
     def register(self, *sizes: int | Sequence[int]) -> MappingOptions:
-        """Keep so many points of each dimension in registers; a reduction is unrolled."""
+        """Keep so many points of each dimension in registers; for a reduction, an unroll factor."""
         return self._with(register=sizes)
 
     def stage(self, *levels: int | Sequence[int]) -> MappingOptions:
-        """Copy each operand inside of so many loops to where it is read in order; -1 does not."""
+        """Copy each operand, inside so many loops, into the order in which it is read; -1: no
+        copy."""
         return self._with(stage=levels)
 
     def stream(self, stream: bool = True) -> MappingOptions:
-        """Write results past the caches."""
+        """Store results with instructions that bypass the caches."""
         return self._with(stream=stream)
 
     def peel(self, peel: bool = True) -> MappingOptions:
-        """Begin vectors where what is written lies on a boundary."""
+        """Begin vectors at aligned addresses of the output."""
         return self._with(peel=peel)
 
     def skip(self, skip: bool = True) -> MappingOptions:
-        """Go through the points alone at which the condition of a reduction holds."""
+        """Run a reduction only over the points where its condition holds."""
         return self._with(skip=skip)
 
     def prefetch(self, *ahead: int | Sequence[int]) -> MappingOptions:
-        """Ask for each operand so many bytes ahead; 0 asks for nothing."""
+        """Request each operand so many bytes in advance; 0: no request."""
         return self._with(prefetch=ahead)
 
     def threads(self, *sizes: int | Sequence[int]) -> MappingOptions:
-        """Give dimensions so many threads of a GPU's block."""
+        """Use so many threads of a GPU's block along each dimension."""
         return self._with(threads=sizes)
 
     def split(self, *parts: int | Sequence[int]) -> MappingOptions:
-        """Share reductions among so many threads, or blocks of a GPU."""
+        """Split reductions into so many parts, for threads or for blocks of a GPU."""
         return self._with(split=parts)
 
     def buffers(self, count: int) -> MappingOptions:
-        """Keep so many copies of each panel in a GPU's shared memory."""
+        """Use so many buffers per panel in a GPU's shared memory."""
         return self._with(buffers=count)
 
     def dot(self, *points: int | Sequence[int]) -> MappingOptions:
-        """Multiply and add up so many points of a reduction by one instruction of a CPU."""
+        """Multiply and add so many points of a reduction with one instruction of a CPU."""
         return self._with(dot=points)
 
     def mma(self, *dimensions: int | Sequence[int]) -> MappingOptions:
-        """Multiply on a GPU's tensor cores, or a CPU's matrix unit, along these dimensions."""
+        """Multiply with a GPU's tensor cores, or a CPU's matrix unit, along these dimensions."""
         return self._with(mma=dimensions)
 
 

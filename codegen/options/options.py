@@ -34,23 +34,24 @@ _OPEN = NestOptions()
 
 @dataclass(frozen=True, slots=True)
 class MappingOptions(OptionMethods):
-    """How to map a def: ``MappingOptions("mlp")``, refined by ``.tile(64, 64, 32)`` and the like.
+    """How to map a def to a machine: ``MappingOptions("mlp")``, refined by methods such as
+    ``.tile(64, 64, 32)``.
 
-    Every method returns new options; those of ``OptionMethods`` are about every nest, as far as it
-    can. Raises ``OptionsError`` for unknown presets and bad values.
+    Every method returns new options. The methods of ``OptionMethods`` apply to every nest that can
+    have the option. Raises ``OptionsError`` for unknown presets and invalid values.
     """
 
     preset: str = "naive"
     default: NestOptions = _OPEN
-    """Choices for every nest. A nest takes the leading tile sizes that it has dimensions for,
-    and leaves off an order of another rank or a vectorisation that it cannot have. What no nest
-    can have is refused."""
+    """Choices for every nest. A nest takes the tile sizes of its dimensions. It leaves off an order
+    of another rank and a vectorisation that it cannot have. A choice that no nest can have is
+    refused."""
     nests: tuple[NestOptions, ...] = ()
-    """Choices for single nests, by position. They have to fit the nest."""
+    """Choices for single nests, by position. Each must fit its nest."""
     merge: bool | None = None
-    """Whether dimensions that lie together in memory in all that a def does run as one: the last
-    of them has all points, those before it one. None: in ``mlp`` and ``conv``, where nothing is
-    said about a dimension by its position."""
+    """Whether dimensions that are adjacent in memory in every tensor of the def run as one. The
+    last of them gets all points, the others one point. None: yes in ``mlp`` and ``conv``, unless an
+    option refers to a dimension by its position."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.preset, str):
@@ -90,12 +91,12 @@ class MappingOptions(OptionMethods):
         return self.preset in ("mlp", "conv") and not said
 
     def own(self, position: int) -> NestOptions:
-        """The choices made for the nest at this position alone."""
+        """The choices for the nest at this position only."""
         index = _position(position)
         return self.nests[index] if index < len(self.nests) else _OPEN
 
     def no_nest(self, name: str, count: int) -> str:
-        """What is wrong with choices for a nest that a def of so many has not."""
+        """The message about choices for a nest that the def does not have."""
         has = "only nest 0" if count == 1 else f"nests 0 to {count - 1}"
         return f"there is no nest {len(self.nests) - 1}: {name} has {has if count else 'none'}"
 
@@ -109,18 +110,18 @@ class MappingOptions(OptionMethods):
         return replace(self, nests=tuple(nests))
 
     def nest(self, position: int) -> NestSelection:
-        """One nest, to be refined: ``options.nest(1).tile(32, 32)`` gives new options."""
+        """One nest, to refine it: ``options.nest(1).tile(32, 32)`` returns new options."""
         return NestSelection(self, _position(position))
 
     def merged(self, merge: bool = True) -> MappingOptions:
-        """Run dimensions that lie together in memory as one."""
+        """Run dimensions that are adjacent in memory as one."""
         return replace(self, merge=merge)
 
     def _with(self, **choices: Any) -> MappingOptions:
         return replace(self, default=replace(self.default, **choices))
 
     def as_dict(self) -> dict[str, Any]:
-        """The options as JSON data, without what was left open."""
+        """The options as JSON data, without choices that were not made."""
         data: dict[str, Any] = {"preset": self.preset}
         if self.merge is not None:
             data["merge"] = self.merge
@@ -136,7 +137,7 @@ class MappingOptions(OptionMethods):
 
     @classmethod
     def from_dict(cls, data: object) -> MappingOptions:
-        """The inverse of ``as_dict``; ``OptionsError`` for anything else."""
+        """The inverse of ``as_dict``. Raises ``OptionsError`` for any other data."""
         if not isinstance(data, Mapping):
             raise OptionsError(f"options: must be an object with keys {', '.join(_KEYS)}")
         check_keys(data, _KEYS, "options")
@@ -155,7 +156,7 @@ class MappingOptions(OptionMethods):
 
     @classmethod
     def from_json(cls, text: str) -> MappingOptions:
-        """The inverse of ``to_json``; ``OptionsError`` for anything else."""
+        """The inverse of ``to_json``. Raises ``OptionsError`` for any other text."""
         try:
             data = json.loads(text, object_pairs_hook=_once)
         except (ValueError, RecursionError, TypeError) as error:

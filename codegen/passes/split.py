@@ -5,12 +5,14 @@ same sums.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.identity import identity
-from tcl.codegen.loopir.walk import loads, substituted
+from tcl.codegen.loopir.walk import loads, renamed, rewritten, substituted
 from tcl.codegen.options.nest_options import NestOptions
+from tcl.codegen.passes.fusion.siblings import sibling
 from tcl.common.errors import OptionsError
 from tcl.grammar.sizes.varying import Size, provably, provably_equal
 from tcl.grammar.syntax.types import BOOL, INT64
@@ -41,10 +43,14 @@ class Split:
         count = self.parts[k]
         size = part_size(dim.extent, count)
         memory = _memory(nest, count)
+        tensors = (*program.tensors, memory)
+        beside = _beside(program.nests, nest, dim, size, count, memory)
+        if beside is not None:
+            return ir.Program(program.name, tensors, beside)
         first = _of_parts(nest, dim, size, count, memory)
         second = _of_whole(nest, count, memory)
         nests = [m for n in program.nests for m in ((first, second) if n is nest else (n,))]
-        return ir.Program(program.name, (*program.tensors, memory), tuple(nests))
+        return ir.Program(program.name, tensors, tuple(nests))
 
     def _why_not_split(self, nest: ir.Nest, chosen: list[int]) -> str | None:
         if len(self.parts) > len(nest.dims):
@@ -127,6 +133,57 @@ def _of_parts(nest: ir.Nest, dim: ir.Dim, size: int, count: int, memory: ir.Tens
     return ir.Nest(nest.name, dims, loops, made)
 
 
+def _beside(
+    nests: tuple[ir.Nest, ...],
+    nest: ir.Nest,
+    dim: ir.Dim,
+    size: int,
+    count: int,
+    memory: ir.Tensor,
+) -> tuple[ir.Nest, ...] | None:
+    """The nests, where the one before was split into the same parts: what reduces those of both
+    runs together, and so does what reduces their results. None where they cannot.
+
+    A point that counts only where it has the extreme value of all counts in its part where it has
+    that of the part; of the parts, those count whose extreme value is that of all.
+    """
+    at = nests.index(nest)
+    if at < 2 or nests[at - 1].name != f"{nests[at - 2].name}.whole":
+        return None
+    leader, whole = nests[at - 2 : at]
+    if not is_whole(whole) or not provably_equal(size * count, dim.extent):
+        return None
+    results = [d.name for d in nest.dims if not d.reduction]
+    own = dict(zip(results, (d.name for d in whole.dims if not d.reduction), strict=False))
+    places = map(ir.Affine.variable, (f"{nest.name}.part", *results))
+    extreme = leader.point.target, whole.point.target
+    of_part = ir.Load(replace(extreme[0], subscripts=tuple(places)), leader.point.type, total=True)
+
+    def in_part(value: ir.Load) -> ir.Value:
+        moved = renamed(value, own)
+        return of_part if isinstance(moved, ir.Load) and moved.ref == extreme[1] else value
+
+    point = replace(nest.point, value=rewritten(nest.point.value, in_part))
+    first = _of_parts(replace(nest, point=point), dim, size, count, memory)
+    second = _of_whole(nest, count, memory)
+    if first.dims[0].extent != leader.dims[0].extent or (found := sibling(leader, first)) is None:
+        return None
+    if not found.always:
+        chosen = point.value
+        assert isinstance(chosen, ir.Select)  # as it is such a sibling
+        parts, none = second.point.value, chosen.otherwise
+        bounded = ir.Binary(point.op, parts, none, parts.type)  # as it is: says how far it goes
+        names = {b.name: a.name for a, b in zip(whole.dims, second.dims, strict=True)}
+        back = {a: b for b, a in names.items()}
+        reached = ir.Load(extreme[1], whole.point.type, total=True)
+        has = ir.Binary("==", renamed(whole.point.value, back), renamed(reached, back), BOOL)
+        value = ir.Select(has, bounded, none, parts.type)
+        second = replace(second, point=replace(second.point, value=value))
+        if sibling(whole, second) is None:
+            return None
+    return (*nests[: at - 2], leader, first, whole, second, *nests[at + 1 :])
+
+
 def only_if(there: ir.Value, value: ir.Value) -> ir.Value:
     """The value; nothing is read for it where there is nothing."""
     if all(load.total for load in loads(value)):
@@ -158,8 +215,14 @@ def _renamed(s: ir.Subscript, names: dict[str, str]) -> ir.Subscript:
     return ir.Affine(tuple(sorted((names.get(n, n), c) for n, c in s.terms)), s.constant)
 
 
-def parts_of(extent: int, wanted: int, least: int) -> int:
+VECTOR = 4
+"""Points of a part that a GPU's threads copy at once: parts are whole vectors where they can be."""
+
+
+def parts_of(extent: int, wanted: int, least: int, vector: int = 1) -> int:
     """Into how many parts to split a dimension: about as many as are wanted, all of the same size,
-    which is at least so much; 1 if there are none."""
+    which is at least so much; 1 if there are none. Parts are whole ``vector``s where the dimension
+    is."""
     most = min(wanted, extent // max(1, least))
-    return max((p for p in range(1, most + 1) if extent % p == 0), default=1)
+    unit = math.gcd(extent, vector)
+    return max((p for p in range(1, most + 1) if extent % (p * unit) == 0), default=1)

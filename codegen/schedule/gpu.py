@@ -9,7 +9,7 @@ import itertools
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from tcl.codegen.choose.gpu.presets import GpuPreset
+from tcl.codegen.choose.gpu.presets import GpuPreset, begins_stretch
 from tcl.codegen.choose.gpu.scatter_loops import with_loops
 from tcl.codegen.choose.scatters import GPU
 from tcl.codegen.devices.gpu import GpuProfile
@@ -155,8 +155,8 @@ def plan_gpu(program: ir.Program, options: MappingOptions, profile: GpuProfile) 
         # What comes before the nests that it may share blocks with stays as it is.
         program, nests = split_nest(program, nests, *split, name)
         names = [n.name for n in program.nests]
-        before = enumerate(program.nests[: names.index(split[0])])
-        first = max((k for k, nest in before if is_whole(nest)), default=0)
+        at = range(names.index(split[0]) + 1)
+        first = max(k for k in at if begins_stretch(program.nests, k))
         chosen = {n: chosen[n] for n in names[:first] if n in chosen}
     found = {n: nests[n].or_else(name, o) for n, o in chosen.items()}
     nests = {n.name: found.get(n.name, nests[n.name]) for n in program.nests}

@@ -117,7 +117,7 @@ def _targets(
             )
         elif name in passed or name in names:
             scope.refuse(
-                target.span, f"'{name}' stands twice in the call; use two tensors", Section.CALLS
+                target.span, f"'{name}' appears twice in the call; use two tensors", Section.CALLS
             )
         else:
             _check_type(target, output, scope, declared)

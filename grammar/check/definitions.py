@@ -171,7 +171,7 @@ class _DefChecker:
             first = next(b for b in self.bindings if b.size == name)
             scope.refuse(
                 span,
-                f"'{name}' is a size already, the extent of dimension {first.axis} of "
+                f"'{name}' is already a size, the extent of dimension {first.axis} of "
                 f"'{first.tensor}': use it without passing it, or rename the {role}",
                 Section.DEFS,
             )
@@ -197,8 +197,9 @@ class _DefChecker:
                 scope.refuse(
                     dim.span,
                     f"'{dim.name}' cannot be a size: it is "
-                    f"{scope.what_is(dim.name) or 'the tensor itself'}, and a size is a name of "
-                    "its own that the arrays' shapes give its value; rename one of them",
+                    f"{scope.what_is(dim.name) or 'the tensor itself'}; a size needs its own "
+                    "name, because its value comes from the shapes of the arrays; rename one "
+                    "of them",
                     Section.DEFS,
                 )
                 continue
@@ -277,7 +278,7 @@ class _DefChecker:
         if done is not None and len(self.statements) + len(done[0]) > MAX_STATEMENTS:
             self.scope.refuse(
                 call.span,
-                f"with its calls expanded the def has over {MAX_STATEMENTS} statements",
+                f"with its calls expanded, the def has more than {MAX_STATEMENTS} statements",
                 Section.CALLS,
             )
             done = None

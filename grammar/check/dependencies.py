@@ -32,7 +32,7 @@ def check_dependencies(statements: Sequence[Statement], scope: DefScope) -> None
     steps = [edges[a][b] for a, b in pairwise(cycle)]
     first = min(steps, key=lambda s: s.span)
     names = " -> ".join(reversed(cycle))
-    advice, section = "write the later value to an output of its own", Section.STATEMENTS
+    advice, section = "write the later value to another output", Section.STATEMENTS
     if any(map(_shifted, steps, cycle[1:])):
         advice, section = recurrence(first.target), Section.CUMSUM
     scope.problems.append(
@@ -68,8 +68,9 @@ def uninitialised(statements: Sequence[Statement], scope: DefScope) -> frozenset
             found.add(name)
             scope.warnings.append(
                 Diagnostic(
-                    f"'{name}' is reduced into without being initialised; write {statement.op}=! "
-                    f"to start from nothing, or pass outputs= to add to what they hold",
+                    f"'{name}' is reduced into but never initialised; write {statement.op}=! to "
+                    "start from the value of no terms, or pass outputs= to add to existing "
+                    "arrays",
                     statement.span,
                     section=Section.REDUCTIONS,
                 )

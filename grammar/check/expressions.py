@@ -112,8 +112,8 @@ class ExprChecker:
             )
         if name not in self.usable and self.in_range:
             close = "".join(f"; did you mean '{n}'?" for n in closest_few(name, scope.sizes, 1))
-            remedy = close or "; ranges are made of sizes and whole numbers"
-            return self._problem(span, f"'{name}' is no size{remedy}", Section.WHERE)
+            remedy = close or "; ranges use only sizes and whole numbers"
+            return self._problem(span, f"'{name}' is not a size{remedy}", Section.WHERE)
         if name not in self.usable:
             scope.undefined(name, span, f"name '{name}'")
             return None
@@ -124,7 +124,9 @@ class ExprChecker:
         name, scope = expr.name, self.scope
         if name in self.lets or name in self.bound or (name in scope.sizes):
             return self._problem(
-                expr.name_span, f"'{name}' is no tensor and takes no subscripts", Section.SUBSCRIPTS
+                expr.name_span,
+                f"'{name}' is not a tensor and takes no subscripts",
+                Section.SUBSCRIPTS,
             )
         tensor = None if self._recurs(expr) else scope.readable(name, expr.name_span)
         if tensor is None:
@@ -157,7 +159,9 @@ class ExprChecker:
             return False  # which is said elsewhere
         if not itself and (known or not scope.needs(name, own.target)):
             return False
-        before = f"; for what '{name}' held before, write to another output" if known else ""
+        before = (
+            f"; to use the earlier values of '{name}', write to another output" if known else ""
+        )
         scope.refuse(expr.span, recurrence(own.target) + before, Section.CUMSUM)
         return True
 
@@ -224,8 +228,8 @@ class ExprChecker:
         if op in _ORDERS and left.type.is_bool != right.type.is_bool:
             return self._problem(
                 span,
-                f"{op} compares a bool with a number here; comparisons are not chained: "
-                f"write a < b && b < c",
+                f"{op} compares a bool with a number here; comparisons cannot be chained: write "
+                "a < b && b < c",
                 Section.OPERATORS,
             )
         type_ = literals.meet(left, right)

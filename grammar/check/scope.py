@@ -24,9 +24,9 @@ def dims_of(type_: TensorType) -> tuple[str | int, ...]:
 def recurrence(name: str) -> str:
     """What is wrong where elements of a tensor would be computed from others of them."""
     return (
-        f"elements of '{name}' cannot depend on each other, as they are computed in any order; "
-        f"a running sum is {name}(i) +=! (j <= i) ? X(j) : 0, and another recurrence a loop in "
-        "Python"
+        f"elements of '{name}' cannot depend on each other, because they are computed in any "
+        f"order; write a running sum as {name}(i) +=! (j <= i) ? X(j) : 0, and any other "
+        "recurrence as a loop in Python"
     )
 
 
@@ -95,11 +95,11 @@ class DefScope:
         if name in self.outputs:
             self.refuse(
                 span,
-                f"'{name}' is read before anything wrote it; assign it first",
+                f"'{name}' is read before it is written; assign it first",
                 Section.STATEMENTS,
             )
         elif name in self.defs:
-            message = f"'{name}' is a def; call it in a statement of its own: A = {name}(X)"
+            message = f"'{name}' is a def; call it in a separate statement: A = {name}(X)"
             self.refuse(span, message, Section.CALLS)
         else:
             self.undefined(name, span, f"tensor or function '{name}'")

@@ -134,7 +134,7 @@ def _output_indices(statement: ast.Assign, scope: DefScope, bound: Container[str
         elif index.name in names:
             scope.refuse(
                 index.span,
-                f"the index '{index.name}' stands twice on the left; use two names",
+                f"the index '{index.name}' appears twice on the left; use two names",
                 Section.STATEMENTS,
             )
         else:
@@ -173,18 +173,18 @@ def _check_places(
     if statement.op == "=":
         scope.refuse(
             statement.op_span,
-            f"data say which element of '{name}' is written, so that several points may write the "
-            "same one; say what becomes of them with a reduction: += *= min= max=, as in "
-            "H(Bin(i)) +=! 1",
+            f"data select the element of '{name}' that is written, so several points may write "
+            "the same one; combine them with a reduction: += *= min= max=, as in H(Bin(i)) +=! "
+            "1",
             Section.SCATTERS,
         )
     elif scope.written.get(name) is None and not _sizes_of_scatter(statement, declared, scope):
         dims = ", ".join(["N"] * len(statement.indices))
         scope.refuse(
             statement.span,
-            f"nothing says how large '{name}' is, as data say where it is written; give it a type "
-            f"with known sizes in the output list, -> (float({dims}) {name}), or assign all of it "
-            "first",
+            f"the size of '{name}' is unknown, because data select where it is written; declare "
+            f"it with known sizes in the output list, -> (float({dims}) {name}), or assign all "
+            "of it first",
             Section.SCATTERS,
         )
 
@@ -234,7 +234,7 @@ def _ranged(statement: ast.Assign, scope: DefScope) -> frozenset[str]:
         if taken is not None:
             scope.refuse(
                 clause.span,
-                f"'{clause.index}' is {taken}; a range is given to an index variable",
+                f"'{clause.index}' is {taken}; only an index can have a range",
                 Section.WHERE,
             )
         elif clause.index in names:
@@ -274,7 +274,7 @@ def _bound(
         which = "start" if expr is clause.start else "end"
         return checker.as_integer(value, f"the {which} of a range")
     place, culprit = found
-    remedy = f"give '{clause.index}' every value that it may have, and guard with ? :"
+    remedy = f"give '{clause.index}' all values that it may have, and guard with ? :"
     match culprit:
         case c.Index(name=name):
             why = f"uses the index '{name}'"
@@ -286,8 +286,8 @@ def _bound(
     through = f"uses '{place.name}', which " if isinstance(place, c.LetRef) else ""
     checker.scope.refuse(
         place.span,
-        f"the range of '{clause.index}' {through}{why}, but ranges are made of sizes and whole "
-        f"numbers alone; {remedy}",
+        f"the range of '{clause.index}' {through}{why}, but ranges may use only sizes and whole "
+        f"numbers; {remedy}",
         Section.WHERE,
     )
     return None
@@ -330,8 +330,9 @@ def _check_operator(statement: ast.Assign, reduction: tuple[str, ...], scope: De
         names = ", ".join(f"'{n}'" for n in reduction)
         scope.refuse(
             statement.op_span,
-            f"{names} {'is' if len(reduction) == 1 else 'are'} found on the right alone and so "
-            f"reduced over; use a reduction such as +=! instead of =, or put the index on the left",
+            f"{names} {'appears' if len(reduction) == 1 else 'appear'} only on the right, which "
+            "means a reduction; use a reduction such as +=! instead of =, or put the index on "
+            "the left",
             Section.REDUCTIONS,
         )
 

@@ -92,15 +92,13 @@ class _Ranges:
         first, *others = guards or [limit.span for limit in self.of.limits[next(iter(lost))]][:1]
         ranges = {i: self.of.ranges[i] for i in lost}
         less = ", ".join(
-            f"'{i}' only {a}:{b} of {boxes[i][0]}:{boxes[i][1]}" for i, (a, b) in ranges.items()
+            f"'{i}' to {a}:{b} of the {boxes[i][0]}:{boxes[i][1]}" for i, (a, b) in ranges.items()
         )
         readers = " and ".join(dict.fromkeys(self._quote(a.read.span) for a in lost.values()))
-        message = (
-            f"{self._quote(first)} leaves {less}, which {readers} has, so that terms are lost; "
-        )
+        message = f"{self._quote(first)} limits {less} of {readers}, so terms are lost; "
         if first in guards:
-            message += f"write {guards[first]} for it, with {self._clause(boxes)}, or, "
-        message += f"if the smaller range is meant, {self._clause(ranges)}"
+            message += f"write {guards[first]} instead, with {self._clause(boxes)}; or, "
+        message += f"if you want the smaller range, {self._clause(ranges)}"
         yield Diagnostic(
             message,
             first,
@@ -190,9 +188,9 @@ class _Ranges:
         target = source.span_at(begin, source.text.index(")", begin) + 1)  # O(i, j)
         written, lowest = self._clause(ranges), ranges[moved[0]][0]
         yield Diagnostic(
-            f"'{statement.target}' begins with {statement.target}({start}), which is then its "
-            f"element 0, because {self._quote(first)} lets '{moved[0]}' start at {lowest}; write "
-            f"{written} if this is meant, or {moves} on the right to begin with 0",
+            f"element 0 of '{statement.target}' is {statement.target}({start}), because "
+            f"{self._quote(first)} lets '{moved[0]}' start at {lowest}; write {written} if you "
+            f"want this, or {moves} on the right to begin with 0",
             target,
             tuple((span, "because of this") for span in dict.fromkeys(because.values())),
             Section.RANGES,

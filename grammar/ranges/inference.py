@@ -81,9 +81,9 @@ class _Sizes:
             if known != extent:
                 self._contradiction(
                     binding,
-                    f"is {extent}, but {binding.size.rsplit('.', 1)[-1]} is {known} "
-                    f"from dimension {first.axis} of '{first.tensor}'; "
-                    f"{self.checked.name} takes arrays in which the two are equal",
+                    f"is {extent}, but {binding.size.rsplit('.', 1)[-1]} is {known} from "
+                    f"dimension {first.axis} of '{first.tensor}'; {self.checked.name} needs "
+                    "them to be equal",
                 )
 
     def box(self, tensor: str, axis: int) -> tuple[int, int]:
@@ -178,8 +178,8 @@ class _Inference:
             values = f" is {first}:{stop}{sizes}, which" if sizes else ""
             raise self._error_at(
                 clause.span,
-                f"the range {start}:{end} of '{clause.index}'{values} ends before it starts; "
-                f"to have none of it then, end it at max({start}, {end})",
+                f"the range {start}:{end} of '{clause.index}'{values} ends before it starts; to "
+                f"make it empty in this case, end it at max({start}, {end})",
             )
         self._resolve(clause.index, first, stop)
 
@@ -189,11 +189,11 @@ class _Inference:
             value = self.size_values.value(expr)
         except NoValueError as error:
             sizes = self._sizes_in(error.place)
-            why = f"is more than 64 bits hold{sizes}"
+            why = f"does not fit in 64 bits{sizes}"
             if error.divisor is not None:
                 divisor = self.source.one_line(error.divisor.span)
                 zero = f"{divisor}, which is 0{sizes}" if sizes and divisor != "0" else "0"
-                why = f"divides by {zero}; say with ? : what it is then"
+                why = f"divides by {zero}; handle this case with ? :"
             message = f"the range of '{clause.index}' {why}"
             raise self._error_at(error.place.span, message) from None
         assert value is not None, "checked"
@@ -240,8 +240,8 @@ class _Inference:
                     clause = ", ".join(f"{n} in 0:..." for n in unresolved)
                     raise self._error_at(
                         self.statement.span,
-                        f"{what} {names} cannot be inferred from the accesses; "
-                        f"say it: where {clause}",
+                        f"{what} {names} cannot be inferred from the accesses; give it: where "
+                        f"{clause}",
                     )
                 added = list(more(unresolved))
                 bounds += added
@@ -361,7 +361,7 @@ class _Inference:
             shape = tuple(stop - first for first, stop in box)
             if math.prod(shape) >= 2**62:
                 raise self._error_at(
-                    statement.span, f"'{statement.target}' would be of shape {shape}"
+                    statement.span, f"'{statement.target}' would have shape {shape}"
                 )
             sizes.set_shape(statement.target, shape, tuple(first for first, _ in box))
             return

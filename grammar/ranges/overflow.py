@@ -30,7 +30,7 @@ def _overflows_below(expr: c.Expr, analysis: Analysis) -> Iterator[Diagnostic]:
         if low < least or high > most:
             yield Diagnostic(
                 f"this index arithmetic takes values from {low} to {high} for these sizes, "
-                f"more than {INDEX} holds; convert its parts to float first",
+                f"which {INDEX} cannot hold; convert its parts to float first",
                 expr.span,
                 section=Section.ARITHMETIC,
             )

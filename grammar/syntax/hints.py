@@ -37,7 +37,7 @@ _CHARACTERS = {
     "^": "there is no '^'; use pow(x, y)",
     "'": "the language has no strings",
     '"': "the language has no strings",
-    ".": "a dimension is written T.0, without spaces; a number has a digit beside its dot",
+    ".": "a dimension is written T.0, without spaces; a number needs a digit next to its dot",
 }
 
 
@@ -127,7 +127,7 @@ def _not_a_type(text: str, token: Token, read: Sequence[Token]) -> _Meant:
     if token.kind == "NAME" or sizes:  # int A, int(N) A
         return word, (no_type(word.text), Section.TYPES)
     if token.kind in ("(", ":"):  # float A(N), A: float(N), A(N)
-        message = f"the type stands before the name, and holds the sizes: float(M, N) {word.text}"
+        message = f"the type comes before the name and contains the sizes: float(M, N) {word.text}"
         return word, (message, Section.DEFS)
     return None
 
@@ -150,18 +150,20 @@ def _hint(text: str, token: Token, accepted: Set[str]) -> tuple[str, Section] | 
         advice = "a comparison is written '=='; a new statement starts with its target"
         return advice, Section.OPERATORS
     if kind == ")" and accepted >= {*_OPERATOR, ","} and ")" not in accepted:
-        advice = "min and max take two values; the smallest and largest of many are min=! and max=!"
+        advice = (
+            "min and max take two values; for the smallest or largest of many, use min=! and max=!"
+        )
         return advice, Section.REDUCTIONS
     if kind == ":" and _RANGE.search(text, max(0, start - 200), start):
         return "a range has no step: write 2 * i where i is read", Section.RANGES
     if kind == ":" and text[max(0, start - 40) : start].rstrip()[-1:] in ("(", ","):
-        return "every dimension has an index: A(m, n), which takes all its values", Section.RANGES
+        return "give every dimension an index, which takes all its values: A(m, n)", Section.RANGES
     if kind in ("+", "-", "TIMES") and "INT" not in accepted and "," in accepted:
         return "a dimension is a name or a number; write sums of sizes in ranges", Section.DEFS
     if kind == "RELATION" and "in" in accepted:
         return "a where clause is a range i in 0:N, x = value, or exists T(i)", Section.WHERE
     if kind == "AXIS" and before != ")":
-        return "a dimension is written T.0, right behind a tensor's name", Section.DEFS
+        return "a dimension is written T.0, directly after a tensor's name", Section.DEFS
     return None
 
 

@@ -26,10 +26,10 @@ _WHOLE = {
 }
 _TYPES = _WHOLE | {name: f"{alias} ({ALIASES[alias]})" for name, alias in _REAL.items()}
 _ABSENT = {
-    ("float8", "fp8", "f8"): "hold 8-bit floats as float16, or as int8 with a scale",
+    ("float8", "fp8", "f8"): "store 8-bit floats as float16, or as int8 with a scale",
     ("complex",): "pass the real and the imaginary parts as two tensors",
     ("int4", "uint4", "int2", "uint2"): "the narrowest integers are int8 and uint8",
-    ("str", "string"): "tensors hold numbers; number the texts",
+    ("str", "string"): "tensors hold numbers; replace each text by a number",
 }
 """Beginnings of the names of types that have no counterpart."""
 
@@ -65,32 +65,28 @@ def _without_suffix(lower: str) -> str:
     return lower if lower == "size_t" else lower.removesuffix("_t")
 
 
-_LOOP = (
-    "there are no loops; an index runs over its range by itself, and which that is says "
-    "`where i in 0:N`"
-)
+_LOOP = "there are no loops; an index runs over its whole range, which `where i in 0:N` can set"
 _IF = "there is no if statement; choose between values: condition ? a : b"
 _LET = (
-    "a name is bound behind the statement that uses it, with no word before it: "
-    "O(i) = x * x where x = A(i)"
+    "bind a name after the statement that uses it, without a keyword: O(i) = x * x where x = A(i)"
 )
 
 STATEMENTS = MappingProxyType(
     {
         **dict.fromkeys(("for", "foreach", "forall"), (_LOOP, Section.LIMITS)),
         "while": (
-            "there are no loops; a statement runs over all points of its ranges at once, "
-            "and a recurrence is a loop around calls of the def",
+            "there are no loops; a statement runs over all points of its ranges at once; write "
+            "a recurrence as a loop around calls of the def",
             Section.LIMITS,
         ),
         **dict.fromkeys(("if", "else", "elif", "then"), (_IF, Section.GUARDS)),
         "and": ("the logical and is '&&'", Section.OPERATORS),
         "or": ("the logical or is '||'", Section.OPERATORS),
         "not": ("the logical not is '!'", Section.OPERATORS),
-        "range": ("a range is written 0:N, its end exclusive", Section.WHERE),
+        "range": ("a range is written 0:N, with an exclusive end", Section.WHERE),
         **dict.fromkeys(("let", "var", "const", "auto"), (_LET, Section.WHERE)),
         "return": (
-            "nothing is returned; a def gives the outputs of its header: -> (O)",
+            "there is no return; a def returns the outputs of its header: -> (O)",
             Section.DEFS,
         ),
     }
@@ -104,28 +100,31 @@ _ADVICE: dict[Section, dict[str, str]] = {
     },
     Section.CUMSUM: {"cumsum": "O(i) +=! (j <= i) ? X(j) : 0 where i in 0:N, or a loop in Python"},
     Section.REDUCTIONS: {
-        "sum add": "reduce with +=!, over the indices that are on the right alone",
+        "sum add": "reduce with +=!, over the indices that appear only on the right",
         "mean avg": "sum with +=! and divide by the number of elements in a second statement",
-        "prod": "multiply up with *=!",
-        "any": "of bools, max=! is it",
-        "all": "of bools, min=! is it",
+        "prod": "reduce with *=!",
+        "any": "for bools, use max=!",
+        "all": "for bools, use min=!",
         "matmul mm bmm dot conv conv1d conv2d conv3d": "multiply elements and reduce with +=!, as "
         "in C(m, n) +=! A(m, k) * B(k, n)",
     },
     Section.SCATTERS: {
-        "histogram bincount scatter scatter_add index_add": "reduce into the place that is read, "
-        "as in H(Bin(n)) +=! X(n)"
+        "histogram bincount scatter scatter_add index_add": "reduce into the element that data "
+        "select, as in H(Bin(n)) +=! X(n)"
     },
     Section.RECIPES: {
-        "softmax log_softmax logsumexp": "take off the largest of a row, sum up the exponentials, "
-        "and divide, in a statement each",
-        "layernorm layer_norm batch_norm group_norm rms_norm variance var std": "sum up rows and "
-        "their squares in statements of their own, then use these in another one",
+        "softmax log_softmax logsumexp": (
+            "subtract the maximum of a row, sum the exponentials, and divide, each in a "
+            "separate statement"
+        ),
+        "layernorm layer_norm batch_norm group_norm rms_norm variance var std": (
+            "sum rows and their squares in separate statements, then use the sums in another one"
+        ),
     },
     Section.FUNCTIONS: {
-        "abs": "of floats it is fabs(x), of integers max(x, -x)",
+        "abs": "write fabs(x) for floats, max(x, -x) for integers",
         "relu": "write fmax(x, 0)",
-        "sigmoid": "it is expit(x)",
+        "sigmoid": "write expit(x)",
         "clamp clip": "write min(max(x, low), high)",
         "silu swish": "write x * expit(x)",
         "gelu": "write x * normcdf(x)",
@@ -139,7 +138,7 @@ _ADVICE: dict[Section, dict[str, str]] = {
         "not": "write !x",
     },
     Section.LITERALS: {
-        "inf": "log(0.0) is minus infinity, and -1e30 a large number that is none",
+        "inf": "log(0.0) is minus infinity; -1e30 is an ordinary number",
         "nan": "write sqrt(-1.0)",
         "pi": "write 3.141592653589793, or use sinpi and cospi",
         "true": "write 1 == 1, or bool(1)",

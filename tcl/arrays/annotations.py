@@ -79,7 +79,7 @@ def parse_sizes(text: str, checked: CheckedDef) -> dict[str, int]:
             raise ArgumentError(f"the size {name} has to be 0 or more, not {value}")
         if not value.isdecimal():
             labels = f", or one of the labels {', '.join(known)}" if known else ""
-            raise ArgumentError(f"'{part}' is no size; write --sizes M=128,N=64{labels}")
+            raise ArgumentError(f"'{part}' is not a size; write --sizes M=128,N=64{labels}")
         if name in sizes:
             raise ArgumentError(f"the size {name} is given twice, as {sizes[name]} and {value}")
         if len(value) > 18:

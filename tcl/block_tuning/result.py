@@ -15,35 +15,36 @@ from tcl.tuner.measure.verdict import Verdict
 
 @dataclass(frozen=True, slots=True)
 class BlockTiming:
-    """How a candidate ended."""
+    """The result of one candidate."""
 
     block: Block
     defines: dict[str, Value]
     verdict: Verdict
     times: tuple[float, ...] = ()
-    """Seconds per launch of each sample: of the last race if the candidate took part in it."""
+    """Seconds per launch of each sample. If the candidate took part in the finals, samples of the
+    last round."""
     message: str = ""
-    """What is wrong, or why it was not timed any further."""
+    """What is wrong, or why the candidate was not timed further."""
 
     @property
     def time_us(self) -> float | None:
-        """Median of the samples in microseconds; None if there are none."""
+        """Median of the samples in microseconds; None without samples."""
         return median(self.times) * 1e6 if self.times else None
 
     @property
     def candidate(self) -> LaunchShape:
-        """What was launched."""
+        """The launch shape."""
         return LaunchShape(self.block, tuple(self.defines.items()))
 
 
 @dataclass(frozen=True, slots=True)
 class BlockTuningResult:
-    """The best launch shape of a kernel, and all that was measured."""
+    """The best launch shape of a kernel, and all measurements."""
 
     block: Block
-    """Threads of a block along x, y, z; on a CPU the numbers of a chunk."""
+    """Threads of a block along x, y, z; on a CPU, the size of a chunk."""
     defines: dict[str, Value]
-    """What the source's macros were defined as."""
+    """The values of the source's macros."""
     grid: Block
     """Blocks along x, y, z; on a CPU the number of chunks."""
     runtime_us: float
@@ -51,16 +52,16 @@ class BlockTuningResult:
     timings: tuple[BlockTiming, ...]
     """All candidates, fastest first, then those that failed."""
     launch_bound: bool = False
-    """Whether launching takes most of the time, so that nothing else was tried: the block is a
+    """Whether the launch takes most of the time. Then nothing else was tried, and the block is a
     fixed default."""
     notes: tuple[str, ...] = ()
-    """Why times may not be trusted."""
+    """Reasons why the times may be unreliable."""
     cached: bool = False
-    """Whether this was found in an earlier tuning."""
+    """Whether the result comes from an earlier tuning."""
 
     @property
     def candidate(self) -> LaunchShape:
-        """What is best."""
+        """The best launch shape."""
         return LaunchShape(self.block, tuple(self.defines.items()))
 
     def __str__(self) -> str:
@@ -69,13 +70,14 @@ class BlockTuningResult:
         return f"block {shape}: {self.runtime_us:.4g} µs{how}"
 
     def to_json(self) -> str:
-        """All of it but whether it was cached."""
+        """The result as JSON, without ``cached``."""
         timings = [{**asdict(t), "verdict": t.verdict.value} for t in self.timings]
         return json.dumps({**asdict(self), "timings": timings})
 
     @classmethod
     def from_json(cls, text: str) -> BlockTuningResult:
-        """As a cached result. Raises ``ValueError`` for what is none."""
+        """The inverse of ``to_json``, as a cached result. Raises ``ValueError`` for any other
+        text."""
         try:
             data: Any = json.loads(text)
             for each in (data, *data["timings"]):

@@ -32,29 +32,29 @@ _EVALUATIONS = 100
 
 
 class BlockTuner:
-    """Finds how to launch a kernel that you wrote, on arrays of yours.
+    """Finds the fastest launch shape for a kernel that you wrote, on your arrays.
 
-    ``kernel`` is a CuPy ``RawKernel``, a ``RawModule`` with the ``name`` of a kernel in it, or, on
-    the CPU, a C function ``void f(int64_t begin, int64_t end, ...)`` that ctypes or Numba's
-    ``cfunc`` gives; two calls of it on parts of the range may run at the same time.
-
-    ``global_size`` is how many threads the problem has along x, y and z, one to three numbers; on
-    the CPU how long the range is. What is tuned is the block, or the chunk of the range that a
-    thread takes at a time. ``guarded``: the kernel does nothing in threads beyond ``global_size``,
-    so that the grid may be rounded up; ``guarded=False`` refuses blocks of which it is no multiple.
-
-    ``defines`` are macros of the source and the values to try, ``{"TILE": [1, 2, 4]}``; the values
-    ``"block.x"``, ``"block.y"`` and ``"block.z"`` stand for the block's own sizes. ``grid`` and
-    ``shared_bytes``, functions of the block and the macros' values, give the blocks of the grid and
-    the bytes of dynamic shared memory where these are not ``ceil(global_size / block)`` and 0.
-
-    ``outputs`` are the positions, from 0, of the arguments that the kernel writes; with none, those
-    that its first run changes. ``tolerance`` is the relative difference from the first run that
-    results may have; with none, what rounding explains.
-
-    ``threads`` is as for ``define``, for C functions. ``source`` is a text that tells the function
-    from others where no file and no Numba does. Results are kept in ``cache_filename``, or the
-    user's tuning cache.
+    - ``kernel``: a CuPy ``RawKernel``, or a ``RawModule`` with the ``name`` of one of its kernels.
+      On the CPU, a C function ``void f(int64_t begin, int64_t end, ...)`` from ctypes or Numba's
+      ``cfunc``; two calls of it, on parts of the range, may run at the same time.
+    - ``global_size``: the number of threads of the problem along x, y and z, one to three numbers;
+      on the CPU, the length of the range. The tuner chooses the block, or on the CPU the chunk of
+      the range that a thread takes at a time.
+    - ``guarded``: True if the kernel does nothing in threads beyond ``global_size``, so that the
+      grid may be rounded up. With False, a block that does not divide ``global_size`` is refused.
+    - ``defines``: macros of the source and the values to try, ``{"TILE": [1, 2, 4]}``. The values
+      ``"block.x"``, ``"block.y"`` and ``"block.z"`` stand for the sizes of the block.
+    - ``grid``, ``shared_bytes``: functions of the block and the macros' values. They return the
+      number of blocks and the bytes of dynamic shared memory. Defaults: ``ceil(global_size /
+      block)`` and 0.
+    - ``outputs``: positions, from 0, of the arguments that the kernel writes. Default: the
+      arguments that its first run changes.
+    - ``tolerance``: the largest relative difference of a result from the first run. Default: a
+      difference that rounding explains.
+    - ``threads``: as for ``define``, for C functions.
+    - ``source``: a text that identifies the function, if there is no file and no Numba function to
+      identify it.
+    - ``cache_filename``: the file for results. Default: the user's tuning cache.
 
     Raises ``ArgumentError``.
     """
@@ -124,24 +124,27 @@ class BlockTuner:
         seed: int = 0,
         again: bool = False,
     ) -> BlockTuningResult:
-        """The fastest way to launch the kernel on these arguments, which afterwards hold what one
-        run leaves in them.
+        """The fastest way to launch the kernel on these arguments. Afterwards the arguments hold
+        the results of one run.
 
-        ``candidates`` are blocks, or sizes of chunks; with none, powers of two up to what the
-        device allows. The first of them is what the others are compared with, and stays the answer
-        unless another one is clearly faster. Where there are more than ``evaluations``, macros
-        counted in, a genetic search by ``seed`` chooses so many. A kernel is tuned once for its
-        source, global size, arguments' types and shapes, what is tried, and device; after that the
-        answer is the one that was found, unless ``again`` is True.
+        - ``candidates``: blocks, or sizes of chunks. Default: powers of two up to the limit of the
+          device. The others are compared with the first candidate; it is the result unless another
+          is clearly faster.
+        - ``evaluations``: the number of candidates, macros included, that are tried at most. If
+          there are more, a genetic search with ``seed`` chooses them.
+        - ``again``: if True, tune even if there is a result. Otherwise a kernel is tuned once for
+          its source, global size, candidates and device, and for the types and shapes of its
+          arguments; later calls return the earlier result.
 
-        A candidate of a C function runs first in a copy of this process, and is out if it ends
-        that, or does not end. Kernels of GPUs, and C functions that end in no copy (which is a
-        warning), run in this process alone, where one that never ends cannot be ended.
+        A candidate of a C function first runs in a copy of this process. It is excluded if it
+        crashes the copy or does not end. Kernels of GPUs run only in this process; so do C
+        functions if no candidate ends in a copy, with a warning. There, a kernel that never ends
+        cannot be stopped.
 
-        Raises ``ArgumentError`` for arguments that the kernel does not take, while a CUDA graph is
-        captured, or if no argument shows what the kernel does; ``OptionsError`` if no candidate can
-        be launched; ``TclError`` if a kernel made the device unusable. If it raises, the arguments
-        hold what they held before.
+        Raises ``ArgumentError`` for arguments that the kernel does not accept, during the capture
+        of a CUDA graph, or if no argument shows the kernel's results; ``OptionsError`` if no
+        candidate can be launched; ``TclError`` if a kernel made the device unusable. After an
+        error, the arguments hold their earlier values.
         """
         check_flag("again", again)
         for what, number in (("evaluations", evaluations), ("seed", seed)):
@@ -176,7 +179,7 @@ class BlockTuner:
         return result
 
     def run(self, *arguments: Any) -> None:
-        """Launch the kernel as the last tuning found is best; on a GPU, on the current stream.
+        """Launch the kernel with the result of the last tuning; on a GPU, on the current stream.
         Raises ``ArgumentError`` if nothing was tuned."""
         if self._result is None:
             raise ArgumentError(f"{self._target.name} was not tuned; call tune(...) first")

@@ -21,14 +21,16 @@ from tcl.common.closest import closest
 from tcl.common.errors import TclError
 
 _COMMANDS = {
-    "check": "parse and check a file; errors with their place",
-    "show": "show what becomes of a def: ast, ir, schedule, source, asm, counters, reference",
-    "run": "run a def on random inputs, compare with the reference, print the time",
-    "tune": "search for the fastest options and keep them",
-    "cache": "what was tuned: list, best, show, why, inspect, analyze, merge, prune, ...",
-    "model": "learn from what was tuned, and choose without a search: train, evaluate, predict",
-    "bench": "measure the benchmark suite side by side with its peers",
-    "devices": "what this machine has",
+    "check": "parse and check a file",
+    "show": "show the stages of a def: ast, ir, schedule, source, asm, counters, reference",
+    "run": "run a def on random inputs, compare it with the reference, print the time",
+    "tune": "search for the fastest options and save them",
+    "cache": "show and manage tuning results: list, best, show, why, inspect, merge, prune, ...",
+    "model": (
+        "learn from tuning results, to choose options without a search: train, evaluate, predict"
+    ),
+    "bench": "measure the benchmark suite beside other libraries",
+    "devices": "show the devices of this machine",
     "docs": "print a page or a section of the documentation",
 }
 

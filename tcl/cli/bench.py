@@ -32,45 +32,50 @@ _HELP = {"help_option_names": ["-h", "--help"]}
 
 @click.group("bench", context_settings=_HELP)
 def command() -> None:
-    """The benchmark suite, side by side with its peers."""
+    """Measure the benchmark suite beside other libraries."""
 
 
 @command.command("cpu", context_settings=_HELP)
 @click.option(
-    "--rows", metavar="PATTERN", help="Only rows whose name, def or kind fits; comma-separated."
+    "--rows", metavar="PATTERN", help="Only rows whose name, def or kind matches; comma-separated."
 )
-@click.option("--list", "list_rows", is_flag=True, help="Print the rows, and measure nothing.")
-@click.option("--quick", is_flag=True, help="Fewer rounds, and not the largest rows.")
+@click.option("--list", "list_rows", is_flag=True, help="Print the rows; measure nothing.")
+@click.option("--quick", is_flag=True, help="Fewer rounds; leave out the largest rows.")
 @click.option("--threads", default="1", show_default=True, help="One number, or several: 1,2.")
 @click.option(
     "--placement",
     type=click.Choice(["aligned", "numpy", "both"]),
     default="aligned",
     show_default=True,
-    help="Where arrays begin: at a cache line, or 16 bytes past one as NumPy's large ones do.",
+    help="Where arrays begin: at a cache line, or 16 bytes after one, like NumPy's large arrays.",
 )
 @click.option(
     "--runs",
     type=click.IntRange(1),
     default=1,
     show_default=True,
-    help="How often to measure everything, by new processes: medians and ranges of runs.",
+    help="Repeat everything this often, in new processes; show medians and ranges over the runs.",
 )
 @click.option("--cold", is_flag=True, help="Empty the caches before every call.")
 @click.option(
     "--peers",
-    help="Comma-separated: numpy, torch, torch.compile, jax, halide. Default: those installed.",
+    help="Comma-separated: numpy, torch, torch.compile, jax, halide. Default: all that are "
+    "installed.",
 )
 @click.option("--rounds", type=click.IntRange(1), help="Samples per contender and row.")
 @click.option(
     "--tune",
     "tune_seconds",
     type=click.FloatRange(min=0, min_open=True),
-    help="Tune each row first, for this long.",
+    help="Tune each row first, for this many seconds.",
 )
 @cache_option
 @click.option(
-    "--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of the random inputs."
+    "--seed",
+    type=click.IntRange(min=0),
+    default=0,
+    show_default=True,
+    help="Seed of the random inputs.",
 )
 @click.option(
     "--out",
@@ -78,7 +83,9 @@ def command() -> None:
     help="A folder for bench.json and, with matplotlib, bench-N.png.",
 )
 @click.option(
-    "--resume", is_flag=True, help="Measure only what bench.json in --out has not, and add it."
+    "--resume",
+    is_flag=True,
+    help=("Measure only what is missing in bench.json in --out, and add it."),
 )
 @reporting
 def cpu(
@@ -99,8 +106,8 @@ def cpu(
 ) -> None:
     """Measure the suite on this CPU.
 
-    Every contender runs in a process of its own, pinned to the same cores, one at a time and in
-    turns; results are compared with the reference first. Exit code 1 if ours are wrong.
+    Every library runs in a separate process, on the same cores, in turns. First, results are
+    compared with the reference. The exit code is 1 if a result of tcl is wrong.
     """
 
     try:
@@ -155,13 +162,13 @@ def cpu(
     if stopped is not None:
         wanted = len(chosen) * len(settings.threads) * len(settings.placements) * runs
         done = sum(len(report.results) for report in reports)
-        click.echo(f"interrupted: {done} of {wanted} measurements were made", err=True)
+        click.echo(f"interrupted after {done} of {wanted} measurements", err=True)
         sys.exit(exit_code(stopped))
     (report,) = reports
     if not report.results:
         fail("nothing was measured: " + "; ".join(report.left_out.values()))
     if any(r.entries[n].error for r in report.results for n in OURS if n in r.entries):
-        fail("some of our results are missing or wrong, see above")
+        fail("some results of tcl are missing or wrong, see above")
 
 
 @command.command("compare", context_settings=_HELP)
@@ -197,7 +204,7 @@ def _read(path: Path) -> Report:
     try:
         return Report.from_json(json.loads(text))
     except ValueError:
-        raise ArgumentError(f"{path} is no JSON") from None
+        raise ArgumentError(f"{path} is not JSON") from None
     except ArgumentError as error:
         raise ArgumentError(f"{path}: {error}") from None
 
@@ -227,7 +234,9 @@ def _threads(text: str) -> tuple[int, ...]:
     except ValueError:
         found = ()
     if not found or min(found) < 1:
-        raise click.BadParameter(f"'{text}' is no list of numbers from 1", param_hint="--threads")
+        raise click.BadParameter(
+            f"'{text}' is not a list of numbers from 1", param_hint="--threads"
+        )
     return found
 
 
@@ -255,11 +264,11 @@ def _say(text: str) -> None:
 def _before(folder: Path | None) -> Report | None:
     """What was measured before; None if there is nothing."""
     if folder is None:
-        raise click.UsageError("--resume needs --out, the folder with what was measured before")
+        raise click.UsageError("--resume needs --out, the folder with the earlier results")
     path = folder / _JSON
     if not path.exists():
         return None
     try:
         return _read(path)
     except ArgumentError as error:
-        raise ArgumentError(f"{error}; remove it to begin anew") from None
+        raise ArgumentError(f"{error}; remove it to start again") from None

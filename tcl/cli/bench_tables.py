@@ -231,7 +231,7 @@ def _means(report: Report) -> RenderableType:
 
 def _caption(by_threads: dict[int, list[Line]], report: Report) -> str:
     """What marks in the table mean, what compiling took, and which rows have nothing to compare."""
-    notes = ["share: of the roofline; * : no tuned options are known, default ones used"]
+    notes = ["share: of the roofline; *: not tuned, default options used"]
     every: Sequence[Result] = report.results
     if compiled := [t for r in every if (t := r.compile_seconds) is not None]:
         notes.append(f"median compile time {duration(median(compiled))}")

@@ -49,7 +49,7 @@ _format = click.option(
 
 @click.group("cache", context_settings={"help_option_names": ["-h", "--help"]})
 def command() -> None:
-    """What was tuned."""
+    """Show and manage tuning results."""
 
 
 @command.command("list")
@@ -57,10 +57,10 @@ def command() -> None:
 @cache_option
 @reporting
 def list_(as_json: bool, path: Path | None) -> None:
-    """What was tuned, with its best time.
+    """List all results, with the best times.
 
-    Every def and sizes that have results, device by device, those that were tuned last first; then
-    the launch shapes of kernels that tcl.BlockTuner tuned.
+    Lists every def and sizes with results, by device, the last tuned first. Launch shapes that
+    tcl.BlockTuner tuned come last.
     """
     cache = existing(path, as_json=as_json)
     summaries = cache.list()
@@ -104,11 +104,9 @@ def _listed(summary: Summary) -> dict[str, object]:
     "--older-than",
     type=click.FloatRange(min=0),
     metavar="DAYS",
-    help="Results that were measured longer ago.",
+    help="Results that are older than this.",
 )
-@click.option(
-    "--outdated", is_flag=True, help="Results of all versions of the code generator but this one's."
-)
+@click.option("--outdated", is_flag=True, help="Results of other versions of the code generator.")
 @click.option(
     "--codegen",
     "versions",
@@ -120,9 +118,9 @@ def _listed(summary: Summary) -> dict[str, object]:
     "--keep",
     type=click.IntRange(min=0),
     metavar="K",
-    help="Leave the K best options of each key; alone: remove all others.",
+    help="Keep the K best options of each key. Without other rules, remove all others.",
 )
-@click.option("--dry-run", is_flag=True, help="Only say what would be removed.")
+@click.option("--dry-run", is_flag=True, help="Show what would be removed; remove nothing.")
 @cache_option
 @reporting
 def prune(
@@ -135,11 +133,14 @@ def prune(
 ) -> None:
     """Remove old results.
 
-    Those go that all of the given rules name, except for the K best options of each key. tcl cache
-    list shows keys and versions. Launch shapes of your own kernels go by --older-than alone.
+    Removes the results that match all given rules, except the K best options of each key (--keep).
+    tcl cache list shows keys and versions. For launch shapes of your own kernels, only --older-than
+    counts.
     """
     if older_than is None and not outdated and not versions and keep is None:
-        raise click.UsageError("say what to remove: --older-than, --outdated, --codegen or --keep")
+        raise click.UsageError(
+            "choose what to remove: --older-than, --outdated, --codegen or --keep"
+        )
     cache = existing(path)
     rules = pruning.PruneRules(
         older_than=None if older_than is None else older_than * _DAY,
@@ -164,9 +165,9 @@ def prune(
 def merge(sources: tuple[Path, ...], path: Path | None) -> None:
     """Add the results of other caches.
 
-    All results of the caches FROM are added to the cache, which is made if there is none. Each is
-    added whole or not at all and left as it is; what is there already is not added again. Every
-    device keeps its own results, and uses no other's.
+    Adds all results of the caches FROM to the cache, which is created if it does not exist. Each
+    cache FROM is added completely or not at all, and is not changed. A result that is already there
+    is not added again. Each device has its own results; no device uses those of another.
     """
     cache = TuningCache(named_cache(path))
     failed = False
@@ -189,7 +190,7 @@ def merge(sources: tuple[Path, ...], path: Path | None) -> None:
 def export(file: str, form: str, keys: tuple[str, ...], path: Path | None) -> None:
     """Write results for other programs.
 
-    Or for another machine's tcl cache import. FILE - is standard output.
+    Or for tcl cache import on another machine. The FILE - is standard output.
     """
     cache = needed(path)
     chosen = {listed_key(cache, digits).key for digits in keys}
@@ -202,8 +203,8 @@ def export(file: str, form: str, keys: tuple[str, ...], path: Path | None) -> No
     )
     if not keys and (shapes := len(block_results.stored_shapes(cache))):
         click.echo(
-            f"{plural(shapes, 'launch shape')} of your own kernels not written: T4 has no place "
-            "for them; tcl cache merge takes them along",
+            f"{plural(shapes, 'launch shape')} of your own kernels were not written: T4 has no "
+            "format for them; tcl cache merge copies them",
             err=True,
         )
 
@@ -214,10 +215,10 @@ def export(file: str, form: str, keys: tuple[str, ...], path: Path | None) -> No
 @cache_option
 @reporting
 def import_(file: Path, form: str, path: Path | None) -> None:
-    """Add results that were exported.
+    """Add exported results.
 
-    FILE is what tcl cache export wrote, - is standard input. All are added or none; those that
-    are there already are not added again.
+    FILE is the output of tcl cache export; - is standard input. All results are added, or none. A
+    result that is already there is not added again.
     """
     found = from_t4(read(file, MOST_DATA), str(file), _canonical_options)
     cache = TuningCache(named_cache(path))
@@ -231,7 +232,7 @@ def _canonical_options(key: CacheKey, options: str) -> str:
 
 
 def _added_text(done: Added) -> str:
-    known = f" ({done.known} were there already)" if done.known else ""
+    known = f" ({done.known} were already there)" if done.known else ""
     return f"{plural(done.added, 'result')} added{known}"
 
 

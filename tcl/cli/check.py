@@ -33,15 +33,15 @@ from tcl.grammar.tree.checked import CheckedDef, Tensor
 @click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path))
 @entry_option
 @sizes_given(
-    "Show the outputs' shapes and first indices for these sizes, as M=128,N=64, or for a label of "
-    "the def's '# sizes' comments."
+    "Show the shapes and first indices of the outputs for these sizes, such as M=128,N=64, or "
+    "for a label of the def's '# sizes' comments."
 )
 @click.option(
     "--strict",
     is_flag=True,
-    help="Errors instead of warnings, and for dimensions that only sizes make equal.",
+    help="Errors instead of warnings, also for dimensions that are equal only for some sizes.",
 )
-@click.option("--quiet", "-q", is_flag=True, help="Print nothing when all is well.")
+@click.option("--quiet", "-q", is_flag=True, help="Print nothing if there is no problem.")
 @json_option
 @reporting
 def command(
@@ -52,8 +52,11 @@ def command(
     quiet: bool,
     as_json: bool,
 ) -> None:
-    """Parse and check FILES; errors with their place, and exit code 1. Warnings say what is legal
-    and probably not meant."""
+    """Parse and check FILES.
+
+    Errors show their place; the exit code is then 1. A warning shows code that is legal but
+    probably a mistake.
+    """
     if quiet and as_json:
         raise click.UsageError("--quiet prints nothing, and --json a document; give one of them")
     found = [_checked(file, entry, sizes, strict, silent=quiet or as_json) for file in files]

@@ -27,9 +27,7 @@ from tcl.grammar.tree.checked import CheckedDef
 _F = TypeVar("_F", bound=Callable[..., Any])
 
 file_argument = click.argument("file", type=click.Path(path_type=Path))
-entry_option = click.option(
-    "--entry", "-e", help="The def to use; needed when the file has more than one."
-)
+entry_option = click.option("--entry", "-e", help="The def to use; needed if the file has several.")
 
 
 def _comma_separated(
@@ -50,8 +48,8 @@ def sizes_given(help_: str) -> Callable[[_F], _F]:
 
 
 sizes_option = sizes_given(
-    "Sizes, as M=128,N=64, or a label of the def's '# sizes' comments. "
-    "Default: the first of these comments."
+    "Sizes, such as M=128,N=64, or a label of the def's '# sizes' comments. Default: the first "
+    "of these comments."
 )
 
 
@@ -69,8 +67,9 @@ varying_option = click.option(
     multiple=True,
     metavar="SIZE,...",
     callback=_names,
-    help="Sizes that vary: kernels and options are for all sizes of a class, of the same order of "
-    "magnitude and multiples of 16 or not. May be given several times.",
+    help="Sizes that vary. Kernels and options are then for a whole class of sizes: the same "
+    "order of magnitude, and either all multiples of 16 or none. May be given several "
+    "times.",
 )
 
 
@@ -80,7 +79,7 @@ def check_varying(checked: CheckedDef, names: Iterable[str], where: str = "--var
         if name not in checked.sizes:
             there = f"its sizes are {', '.join(checked.sizes)}" if checked.sizes else "it has none"
             raise ArgumentError(
-                f"{where} names {name}, which is no size of {checked.name}; {there}"
+                f"{where} names {name}, which is not a size of {checked.name}; {there}"
             )
 
 
@@ -121,7 +120,7 @@ cache_option = click.option(
 def without_threads(device: str, threads: int | None) -> None:
     """Refuse a number of threads for kernels that a CPU does not run."""
     if threads is not None:
-        raise click.UsageError(f"--threads are those of a CPU; leave it out with --device {device}")
+        raise click.UsageError(f"--threads is for a CPU; leave it out with --device {device}")
 
 
 def was_given(parameter: str) -> bool:
@@ -258,7 +257,9 @@ def pick(defs: Mapping[str, CheckedDef], file: Path, entry: str | None) -> Check
     """The def to use, of those of a file."""
     if entry is None:
         if len(defs) > 1:
-            raise ArgumentError(f"{file} has {len(defs)} defs; say --entry {'|'.join(defs)}")
+            raise ArgumentError(
+                f"{file} has {len(defs)} defs; choose one with --entry {'|'.join(defs)}"
+            )
         entry = next(iter(defs))
     if entry not in defs:
         near = closest(entry, defs)
@@ -277,7 +278,7 @@ json_option = click.option(
     "--json",
     "as_json",
     is_flag=True,
-    help="All of it as one JSON document, for programs: tcl docs json.",
+    help="Print one JSON document, for programs; see tcl docs json.",
 )
 
 

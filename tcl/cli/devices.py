@@ -22,12 +22,12 @@ from tcl.tuner.measure.cores import available_cores
 
 
 @click.command("devices")
-@click.option("--measure", is_flag=True, help="Measure what the machine can do, for `tcl tune`.")
+@click.option("--measure", is_flag=True, help="Measure the speed of this machine, for `tcl tune`.")
 @threads_option
 @json_option
 @reporting
 def command(measure: bool, threads: int | None, as_json: bool) -> None:
-    """What this machine has, and what it can do."""
+    """Show the devices of this machine and their speed."""
     said = Said(as_json)
     _cpu(said, threads, measure=measure)
     _gpus(said)
@@ -48,24 +48,27 @@ def _cpu(said: Said, threads: int | None, *, measure: bool) -> None:
     if measure:
         cores = len(available_cores())
         if count > cores:
-            raise ArgumentError(f"{count} threads are measured on as many cores; there are {cores}")
+            raise ArgumentError(
+                f"{count} threads need as many cores for the measurement; there are {cores}"
+            )
         if measure_ceilings(count) is None:
             raise ArgumentError(
-                "what the machine can do could not be measured: it is too busy, or short of memory"
+                "the speed of the machine could not be measured: it is too busy, or has too "
+                "little free memory"
             )
         keep_stores(device, measure_stores())
         forget_host()
         device = host_cpu()
     known = kept_ceilings(count)
     if known is None:
-        said.say("        what it can do was not measured yet: --measure does it")
+        said.say("        its speed has not been measured yet; use --measure")
     else:
         when = datetime.datetime.fromtimestamp(known.when).strftime("%Y-%m-%d %H:%M")
         found = describe_ceilings(known.ceilings)
         said.say(f"        with {threads_text}: {found} (measured {when})")
     stores = device.stores
     if stores is not None:
-        said.say(f"        results are written past the caches {_streamed(stores)} (measured)")
+        said.say(f"        stores bypass the caches {_streamed(stores)} (measured)")
     said.say(
         cpu={
             "device": identity,
@@ -85,7 +88,7 @@ def _streamed(stores: MeasuredStores) -> str:
     """From which size on."""
     if stores.streamed_from == NEVER:
         return "at no size"
-    return f"from {stores.streamed_from >> 20} MB on"
+    return f"for results of at least {stores.streamed_from >> 20} MB"
 
 
 def _gpus(said: Said) -> None:

@@ -16,11 +16,10 @@ from tcl.common.errors import ArgumentError
 @click.argument("topic", nargs=-1)
 @reporting
 def command(topic: tuple[str, ...]) -> None:
-    """Print a page of the documentation, or the sections of that name: `tcl docs ranges`.
+    """Print a page of the documentation, or the sections with that name: `tcl docs ranges`.
 
-    Where none is called so, the sections are listed in which the word stands.
-
-    With no TOPIC, the pages and their sections are listed. The pages are those of docs/.
+    If no section has that name, list the sections that contain the word. Without TOPIC, list the
+    pages and their sections. The pages are those of docs/.
     """
     wanted = " ".join(topic).lower()
     texts = pages()
@@ -73,11 +72,11 @@ def _found(wanted: str, texts: dict[str, str]) -> list[str]:
         t for each in all_sections.values() for h, t in each.items() if wanted in section_names(h)
     ]
     if not found and (within := _within(wanted, all_sections)):
-        return [f"'{wanted}' stands in these sections; tcl docs NAME prints one:", *within]
+        return [f"'{wanted}' appears in these sections; tcl docs NAME prints one:", *within]
     if not found:
         known = [name for each in all_sections.values() for h in each for name in section_names(h)]
         near = closest(wanted, [*texts, *known])
-        hint = f"did you mean {near}?" if near else "see `tcl docs` for what there is"
+        hint = f"did you mean {near}?" if near else "`tcl docs` lists all"
         raise ArgumentError(f"there is no page or section '{wanted}'; {hint}")
     return found
 

@@ -148,8 +148,9 @@ class _Grid:
             words = ["tcl", *sys.argv[1:]]
             command = shlex.join(words if "--resume" in words else [*words, "--resume"])
             report(
-                f"{len(missing)} of {len(outcomes)} points are not accounted for; "
-                f"{'go on' if LEFT in missing else 'when that is remedied, go on'} with: {command}"
+                f"{len(missing)} of {len(outcomes)} points have no result; "
+                f"{'continue' if LEFT in missing else 'correct the problem, then continue'} "
+                f"with: {command}"
             )
         return stopped or (1 if missing else 0)
 
@@ -240,15 +241,15 @@ class _Grid:
             )
         print_table(table)
         source = (
-            "as earlier searches went here"
+            "estimated from earlier searches on this machine"
             if any(p.by_experience for p in points)
-            else "by rule of thumb, as too little was tuned here before"
+            else "a rough estimate, because little has been tuned on this machine"
         )
         total = _sum(points, resume=resume)
         click.echo(f"{plural(len(points), 'point')}: {total}, {source}")
         if not resume and any(p.done or p.last for p in points):
             left = _sum(points, resume=True)
-            click.echo(f"with --resume, which leaves out what is done: {left}")
+            click.echo(f"with --resume, which leaves out finished points: {left}")
 
     def _show_done(self, outcome: PointOutcome, seconds: float, left: float) -> None:
         """Say what became of a point that took so long, and how long the others will take."""
@@ -294,7 +295,7 @@ def _in_the_cache(point: PlannedPoint) -> str:
     if point.done:
         return "done"
     if point.last is not None:
-        return f"begun: {plural(max(0, point.last.generation - 1), 'generation')} done"
+        return f"unfinished: {plural(max(0, point.last.generation - 1), 'generation')} done"
     return point.busy
 
 

@@ -126,7 +126,7 @@ class _Reader:
             for number, line in enumerate(text.split("\n"), start=1):
                 if line.count(".") > _MOST_DOTS:
                     raise ArgumentError(
-                        f"line {number} has more than {_MOST_DOTS} dots, as no grid needs"
+                        f"line {number} has more than {_MOST_DOTS} dots; no grid needs so many"
                     )
             try:
                 data = tomllib.loads(text)
@@ -135,7 +135,7 @@ class _Reader:
             tables = data.pop(_TABLES, [])
             settings = self._settings(self._path, data, (_TABLES,))
             if not isinstance(tables, list) or not all(isinstance(t, dict) for t in tables):
-                raise ArgumentError(f"a grid's tables have two brackets: [[{_TABLES}]]")
+                raise ArgumentError(f"tables of a grid need two brackets: [[{_TABLES}]]")
             if not tables:
                 raise ArgumentError(
                     f"there is nothing to tune; add a table [[{_TABLES}]] with a file"
@@ -143,7 +143,7 @@ class _Reader:
             for number, table in enumerate(tables, start=1):
                 found += self._table(f"{self._path}: [[{_TABLES}]] {number}", table, settings)
             if len(found) > _MOST:
-                raise ArgumentError(f"these are {len(found)} points; a grid has {_MOST} at most")
+                raise ArgumentError(f"the grid has {len(found)} points; the limit is {_MOST}")
         return found
 
     def _table(
@@ -182,7 +182,7 @@ class _Reader:
         text, defs = self._load(file)
         if entry is None and len(defs) > 1:
             entries = " or ".join(f'"{name}"' for name in defs)
-            raise ArgumentError(f"{file} has {len(defs)} defs; say entry = {entries}")
+            raise ArgumentError(f"{file} has {len(defs)} defs; choose one with entry = {entries}")
         return text, pick(defs, file, entry)
 
 
@@ -204,7 +204,7 @@ def _size_sets(given: object, checked: CheckedDef) -> list[dict[str, int]]:
         return [default_sizes(checked)]
     parts = given if isinstance(given, list) else [given]
     if not parts:
-        raise ArgumentError("sizes is an empty list; leave it out, or say which")
+        raise ArgumentError("sizes is an empty list; leave it out, or give sizes")
     return [sizes for part in parts for sizes in _size_set(part, checked)]
 
 
@@ -215,7 +215,9 @@ def _size_set(given: object, checked: CheckedDef) -> list[dict[str, int]]:
             raise ArgumentError(_unknown(f"label of sizes of {checked.name}", given, known))
         return [dict(known[given])]
     if not isinstance(given, dict):
-        raise ArgumentError(f"sizes must be as {_example(checked)}, or a label, not {given!r}")
+        raise ArgumentError(
+            f"sizes must look like {_example(checked)}, or be a label, not {given!r}"
+        )
     for name in given:
         if name not in checked.sizes:
             raise ArgumentError(no_size(checked, name))
@@ -225,8 +227,8 @@ def _size_set(given: object, checked: CheckedDef) -> list[dict[str, int]]:
     lists = [_values(name, given[name]) for name in checked.sizes]
     if math.prod(map(len, lists)) > _MOST:
         raise ArgumentError(
-            f"sizes are {math.prod(map(len, lists))} combinations; a grid has {_MOST} points "
-            "at most"
+            f"sizes are {math.prod(map(len, lists))} combinations; a grid can have at most "
+            f"{_MOST} points"
         )
     return [dict(zip(checked.sizes, c, strict=True)) for c in itertools.product(*lists)]
 

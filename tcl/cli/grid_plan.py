@@ -121,7 +121,9 @@ def make_plan(
         if twin == point.number:
             found.append(point)
         else:
-            notes.append(f"{about.place}: {about.title} is point {twin} again; it is tuned once")
+            notes.append(
+                f"{about.place}: {about.title} is the same as point {twin}; it is tuned once"
+            )
     return found, notes
 
 
@@ -178,7 +180,7 @@ def _check_memory(sized: SizedDef) -> None:
     there = total_memory()
     if there is not None and needed > there:
         raise ArgumentError(
-            f"its inputs and outputs need {in_words(needed)} of memory, the machine has "
+            f"its inputs and outputs need {in_words(needed)} of memory; the machine has "
             f"{in_words(there)}"
         )
 

@@ -100,10 +100,10 @@ class Work:
         except IndexError as error:
             names = index_tensors(self.checked)
             raise ArgumentError(
-                f"{error}; the values of {' and '.join(names)} were chosen at random, and do not "
-                "fit: say which do in a comment above the def, "
-                f"`# values {names[0]}: FIRST..STOP` (without STOP itself), or run and tune from "
-                "Python, with arrays of your own"
+                f"{error}; the values of {' and '.join(names)} were chosen at random and do not "
+                f"fit: give valid values in a comment above the def, `# values {names[0]}: "
+                "FIRST..STOP` (STOP is excluded), or run and tune in Python with your own "
+                "arrays"
             ) from None
 
 

@@ -55,7 +55,7 @@ _trees = click.option(
     type=click.IntRange(1, 2000),
     default=80,
     show_default=True,
-    help="Of each of the model's four members.",
+    help="Trees of each of the model's four members.",
 )
 _scope = click.option(
     "--for",
@@ -63,33 +63,34 @@ _scope = click.option(
     type=click.Choice(["device", "architecture", "generic"]),
     default="device",
     show_default=True,
-    help="Whose choices the model is for: only this device's, those with its architecture and, of "
-    "CPUs, vectors, or any CPU, or GPU. A GPU's model learns from all that it is for.",
+    help="What the model is for: this device; all devices with its architecture and, for CPUs, "
+    "its vectors; or any CPU or GPU. A model for GPUs learns from all devices that it is "
+    "for.",
 )
 _device_option = click.option(
     "--device",
     default="cpu",
     show_default=True,
-    help="What kernels are for: cpu, or a GPU, which need not be here (cuda:0, h200; `tcl devices` "
-    "lists them).",
+    help="The device of the kernels: cpu, or a GPU, which this machine need not have (cuda:0, "
+    "h200; `tcl devices` lists them).",
 )
 
 
 @click.group("model", context_settings={"help_option_names": ["-h", "--help"]})
 def command() -> None:
-    """Learn from what was tuned, and choose without a search."""
+    """Learn from tuning results, to choose options without a search."""
 
 
 @command.command("train")
 @_files
 @_scope
 @_device_option
-@click.option("--out", type=click.Path(path_type=Path), help="Where to write the model.")
+@click.option("--out", type=click.Path(path_type=Path), help="The file for the model.")
 @click.option(
     "--warm-start",
     "before",
     type=click.Path(path_type=Path),
-    help="A model to whose trees others are added; its features have to be this version's.",
+    help="A model to add trees to; it must have the features of this version.",
 )
 @_trees
 @cache_option
@@ -103,11 +104,11 @@ def train(
     trees: int,
     path: Path | None,
 ) -> None:
-    """Train a model on all results of a tuning cache, and say how good it is.
+    """Train a model on all results of a tuning cache.
 
-    FILES have the defs that were tuned; those of the benchmark suite are known without. How good it
-    is at sizes and defs that it has not seen is measured by leaving these out, and written beside
-    it.
+    FILES contain the tuned defs; the defs of the benchmark suite are known without FILES. Prints
+    how good the model is at sizes and defs that it has not seen, and writes it beside the model. To
+    measure this, some sizes and defs are left out of the training.
     """
     first = device_named(device)
     earlier = read(before, first.backend) if before is not None else None
@@ -138,13 +139,13 @@ def train(
 def evaluate(
     files: tuple[Path, ...], scope: str, device: str, trees: int, path: Path | None
 ) -> None:
-    """How good models of a tuning cache's results are at what they have not seen."""
+    """Show how good models of a tuning cache's results are at unseen sizes and defs."""
     named = device_named(device)
     cache = needed(path)
     known = _tuning_history(files, cache, _devices(named, scope, cache))
     for held_out in ("sizes", "def"):
         if not any(_evaluated(known, held_out, Boosting(trees=trees))):
-            click.echo(f"held out: {held_out}: there is only one, and nothing to learn from")
+            click.echo(f"held out: {held_out}: there is only one, so nothing is left to learn from")
 
 
 @command.command("predict")
@@ -153,11 +154,16 @@ def evaluate(
 @sizes_option
 @threads_option
 @_device_option
-@click.option("--model", "path", type=click.Path(path_type=Path), help="Default: the best known.")
+@click.option(
+    "--model",
+    "path",
+    type=click.Path(path_type=Path),
+    help=("The model's file. Default: the best model for the device."),
+)
 @click.option(
     "--candidates",
     type=click.IntRange(2),
-    show_default="1000 on a CPU; 200 on a GPU, where each is scheduled",
+    show_default="1000 on a CPU; 200 on a GPU, where each one is scheduled",
 )
 @click.option("--top", type=click.IntRange(1), default=5, show_default=True)
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True)
@@ -175,7 +181,7 @@ def predict(
     seed: int,
     as_json: bool,
 ) -> None:
-    """What the model would choose for a def in FILE, and what it expects of that."""
+    """Show what the model would choose for a def in FILE, and the expected times."""
 
     _, checked = choose(file, entry)
     shapes, _ = layouts_of(checked, sizes_of(checked, sizes))
@@ -190,7 +196,7 @@ def predict(
     count = candidates or (1000 if isinstance(target, CpuProfile) else 200)
     ranking = ranked(model, lower(sized, layouts), target, DEFAULT, count, seed)
     if ranking is None:
-        raise ArgumentError(f"{checked.name} has nothing to choose at these sizes")
+        raise ArgumentError(f"{checked.name} has no options to choose at these sizes")
     preferred = next(ranking.preferred(), None)
     listed = [
         (ranking.expected_ratio(k), float(ranking.expected.spread[k]), ranking.options(k))
@@ -209,11 +215,13 @@ def predict(
         return
     click.echo(f"{checked.name}: {len(ranking)} candidates, ranked by {where}")
     if ranking.unseen:
-        click.echo(f"the model has seen nothing like it ({ranking.unseen}): the default stands")
+        click.echo(
+            f"the model has no similar training data ({ranking.unseen}): the default is used"
+        )
     elif preferred is None:
-        click.echo("nothing promises 3 % over the default, which stands")
+        click.echo("no candidate promises a gain of 3 %: the default is used")
     for rank, (ratio, spread, options) in enumerate(listed, 1):
-        expected = f"{ratio:.2f} of the default's time, give or take {spread:.0%}"
+        expected = f"{ratio:.2f} of the default's time, ±{spread:.0%}"
         click.echo(f"{rank}. {expected}: {options.to_json()}")
 
 
@@ -225,7 +233,7 @@ def _model(path: Path | None, device: Device, name: str) -> tuple[Model, Path]:
     found = lookup(device, models_folder())
     if found is None:
         of = "" if name == "cpu" else f" --device {shlex.quote(name)}"
-        raise ArgumentError(f"there is no model yet; `tcl model train{of}` makes one")
+        raise ArgumentError(f"there is no model yet; train one with `tcl model train{of}`")
     model, where, wrong = found
     for sentence in wrong:
         click.echo(f"warning: {sentence}", err=True)
@@ -260,7 +268,9 @@ def _tuning_history(
     for line in reasons(known):
         click.echo(f"passed over: {line}")
     if not known.problems:
-        raise ArgumentError("there is nothing to learn from; tune first, and give the defs' FILES")
+        raise ArgumentError(
+            "there are no results to learn from; tune first, and name the FILES of the defs"
+        )
     tuned = plural(len(known.problems), "tuning run")
     click.echo(f"{tuned} with {plural(known.candidates, 'candidate')}")
     return known
@@ -271,7 +281,7 @@ def _evaluated(known: History, held_out: str, settings: Boosting) -> Iterator[Ev
     found = evaluated_apart(known.problems, held_out, lambda ps: predictor(learn(ps, settings)))
     if found is None:
         return
-    click.echo(f"best time / time of what is chosen, held out: {held_out}")
+    click.echo(f"best time / time of the chosen options, held out: {held_out}")
     names = {
         "chosen": "model, default unless it promises 3 %",
         "model": "model alone",

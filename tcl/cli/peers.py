@@ -131,8 +131,11 @@ def won(yardstick: Roofline, seconds: float, beside: Mapping[str, float]) -> str
     if share is not None and by_memory:
         passes = [f"{name} {ratio / share:.1f}" for name, ratio in ratios.items()]
         moved = quantity(yardstick.cost.bytes_moved, "B")
-        why = f"counted in passes over the {moved} that have to move: {', '.join(passes)}"
+        why = f"counted in passes over the {moved} that must be moved: {', '.join(passes)}"
     else:
         rates = [f"{name} {yardstick.rate(ratio * seconds)}" for name, ratio in ratios.items()]
-        why = f"of what has to be {'moved' if by_memory else 'computed'}: {', '.join(rates)}"
+        why = (
+            f"of the necessary {'memory traffic' if by_memory else 'operations'}: "
+            f"{', '.join(rates)}"
+        )
     return f"{gain}; {why}"

@@ -58,8 +58,8 @@ else:
 @click.option(
     "--options",
     "-o",
-    help="Mapping options: a preset's name, JSON, the name of a JSON file, or predict, for what a "
-    "model chooses. Default: the best that is known.",
+    help="Mapping options: the name of a preset, JSON, the name of a JSON file, or predict for "
+    "a model's choice. Default: the best known options.",
 )
 @cache_option
 @relax_option
@@ -68,7 +68,7 @@ else:
     type=click.IntRange(min=0),
     default=0,
     show_default=True,
-    help="Of the random inputs.",
+    help="Seed of the random inputs.",
 )
 @threads_option
 @varying_option
@@ -76,14 +76,14 @@ else:
     "--device",
     default="cpu",
     show_default=True,
-    help="Where to run: cpu; cuda:0, a GPU of this machine; or cuda-emulated, a GPU that the CPU "
-    "emulates, which checks every access of small kernels.",
+    help="Where to run: cpu; cuda:0, a GPU of this machine; or cuda-emulated, an emulated GPU "
+    "that checks every access (for small kernels).",
 )
 @click.option(
     "--counters",
     is_flag=True,
-    help="With --device cuda-emulated: what warps asked of memory, beside what was counted of the "
-    "schedule, as in tcl show --stage counters.",
+    help="With --device cuda-emulated: the memory requests of all warps, beside the counts of "
+    "tcl show --stage counters.",
 )
 @click.option("--no-reference", is_flag=True, help="Do not compare with the reference.")
 @json_option
@@ -105,9 +105,9 @@ def command(
 ) -> None:
     """Run a def on random inputs, compare it with the reference, print the time.
 
-    It runs with the best options that the cache has for these sizes on this device, else with what
-    a model chooses, else with the default. Nothing is searched, whatever TCL_TUNE_MODE says: that
-    is what tcl tune is for. A cache that --cache names has to have some.
+    It uses the best cached options for these sizes on this device, else a model's choice, else the
+    default. It never searches, even if TCL_TUNE_MODE is set; use tcl tune to search. A cache that
+    --cache names must have options.
     """
     # Nothing has to be saved here, and the reference may run for minutes without hearing of Ctrl+C.
     dying()
@@ -119,7 +119,7 @@ def command(
             "tcl show --stage counters --device h200 counts without running"
         )
     if counters and varying:
-        raise click.UsageError("--counters is for sizes that are known; leave --varying out")
+        raise click.UsageError("--counters needs known sizes; leave out --varying")
     if device == "cpu":
         work = Work.load(file, entry, sizes, seed, varying)
 
@@ -146,18 +146,18 @@ def _chosen(
     """What to run with: what was given, else what a cache has, else the default."""
     mode = tune_modes(None, (query.name,)).mode_of(query.name)
     if options is not None and was_given("relax"):
-        raise click.UsageError("--relax is for options of a cache, and --options gives some")
+        raise click.UsageError("--relax is for cached options; leave it out with --options")
     if path is None:
         if options == PREDICT:
             return best_or_predicted(query, TuneMode(PREDICT))
         return parse_options(options) or best_or_predicted(query, mode, relax=relax)
     if options is not None:
-        raise click.UsageError("--options and --cache both say which options to use; give one")
+        raise click.UsageError("--options and --cache both give options; give one of them")
     found = known_options(needed(path), query, relax=relax)
     if found is None:
         raise ArgumentError(
-            f"{path} has no options for {title} on this device with so many threads; "
-            "tcl cache why says what differs from those that it has"
+            f"{path} has no options for {title} on this device with so many threads; tcl cache "
+            "why shows the differences"
         )
     return found
 
@@ -171,7 +171,7 @@ def _run_on_cpu(said: Said, work: Work, executor: Executor, *, compare: bool) ->
     seconds = measure(lambda: executor(*work.inputs, outputs=outputs)).median
     used = plural(executor.threads, "thread")
     said.say(
-        f"  {duration(seconds)} a call on {used}, with options {executor.options}",
+        f"  {duration(seconds)} per call on {used}, with options {executor.options}",
         **{"device": "cpu", "threads": executor.threads, "seconds": seconds},
         options=executor.options.as_dict(),
     )
@@ -184,7 +184,7 @@ def _show_class(said: Said, work: Work, serves: str | None) -> None:
     if serves is not None:
         said.say(f"  the kernel serves {serves}")
     elif work.varying:
-        said.say("  the kernel is for these sizes alone: there can be none for their class")
+        said.say("  the kernel is for these sizes only; no kernel can be made for their class")
 
 
 def _run_on_gpu(
@@ -224,7 +224,7 @@ def _run_on_gpu(
     else:
         with bench.alone():
             seconds = measure(run, settings=target.timing, timer=bench.seconds).median
-        said.say(f"  {duration(seconds)} a call on {target.identity}, with options {chosen}")
+        said.say(f"  {duration(seconds)} per call on {target.identity}, with options {chosen}")
     said.say(device=target.name, threads=None, seconds=seconds, options=chosen.as_dict())
     _show_class(said, work, str(backend.all_) if query.classes else None)
 

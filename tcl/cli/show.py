@@ -69,8 +69,8 @@ _OF_TEXT = ("ast", "canonical", "grad", "ranges", "reference")
 
 
 _OF_A_GPU = {
-    "counters": "--stage counters is what kernels ask of a GPU",
-    "resources": "--stage resources is what kernels take of a GPU",
+    "counters": "--stage counters is about the requests of GPU kernels",
+    "resources": "--stage resources is about the resources of GPU kernels",
 }
 
 
@@ -78,26 +78,26 @@ _OF_A_GPU = {
 @file_argument
 @entry_option
 @sizes_option
-@click.option("--options", "-o", help="Mapping options: a preset's name, JSON or a JSON file.")
+@click.option("--options", "-o", help="Mapping options: the name of a preset, JSON or a JSON file.")
 @click.option(
     "--stage",
     type=click.Choice(_STAGES),
     default="schedule",
     show_default=True,
-    help="ast: as parsed. canonical: what keys the cache. grad: the def "
-    "of its gradients, for all sizes or for those of --sizes. ranges: of every index, and where "
-    "they come from, with shapes and first indices. ir: loops before, schedule: after the "
-    "options are applied. plan: what each option comes to, and why. source: LLVM IR, or CUDA C++. "
-    "asm: assembly, or PTX. counters: what kernels ask of a GPU's memory and pipes, and the time "
-    "that takes at least. resources: registers and memory that they take. reference: its "
-    "generated Python.",
+    help="ast: the parsed text. canonical: the text in cache keys. grad: the def of the "
+    "gradients, for all sizes or for those of --sizes. ranges: the range of every index "
+    "and its origin, shapes and first indices. ir: loops before the options are applied; "
+    "schedule: after. plan: the value of each option, and the reason. source: LLVM IR or "
+    "CUDA C++. asm: assembly or PTX. counters: the requests of GPU kernels to memory and "
+    "pipes, and the least time for them. resources: registers and memory of GPU kernels. "
+    "reference: the generated Python.",
 )
 @click.option(
     "--device",
     default="cpu",
     show_default=True,
-    help="What for: cpu or cuda:0, which are here, or a CPU or GPU that need not be (x86-64-v3, "
-    "zen 4, graviton3, h200, sm_80; `tcl devices` lists them).",
+    help="The device: cpu or cuda:0 of this machine, or a CPU or GPU that this machine need not "
+    "have (x86-64-v3, zen 4, graviton3, h200, sm_80; `tcl devices` lists them).",
 )
 @threads_option
 @varying_option
@@ -112,14 +112,14 @@ def command(
     threads: int | None,
     varying: tuple[str, ...],
 ) -> None:
-    """Show what becomes of a def, stage by stage.
+    """Show the stages of a def.
 
-    With --varying: for all sizes of a class, in formulas that have these sizes by their names.
+    With --varying: for all sizes of a class, in formulas with the names of these sizes.
     """
     if stage in _OF_TEXT:
         _check(options, device, threads)
     if varying and stage in ("ast", "canonical", "grad", "reference"):
-        raise click.UsageError(f"--varying makes no difference to --stage {stage}; leave it out")
+        raise click.UsageError(f"--varying does not change --stage {stage}; leave it out")
     text, checked = choose(file, entry)
     if stage == "ast":
         ast = next(d for d in parse(text, str(file)).defs if d.name == checked.name)
@@ -159,8 +159,8 @@ def _stage_of_class(
     if found is None:
         values = ", ".join(f"{name}={sized.sizes[name]}" for name in varying)
         raise ArgumentError(
-            f"no kernel of {checked.name} can be for a class of {values}; these sizes have one of "
-            "their own, which is shown without --varying"
+            f"no kernel of {checked.name} can be for a class of {values}; leave out --varying "
+            "to see the kernel for these sizes"
         )
     if stage == "ranges":
         return f"for all of {found}\n{ranges_text(found.symbolic)}"
@@ -183,13 +183,13 @@ def _device(name: str, threads: int | None, stage: str) -> CpuProfile | GpuProfi
 
     if name == targets.EMULATED:
         raise ArgumentError(
-            f"{targets.EMULATED} is for tcl run; say which GPU to show kernels for, "
-            "as in --device a100, which is the one that it emulates"
+            f"{targets.EMULATED} is for tcl run; name a GPU, such as --device a100, the GPU "
+            "that it emulates"
         )
     found = device_named(name)
     if isinstance(found, CpuProfile):
         if stage in _OF_A_GPU:
-            raise click.UsageError(f"{_OF_A_GPU[stage]}; say of which, as in --device h200")
+            raise click.UsageError(f"{_OF_A_GPU[stage]}; name a GPU, such as --device h200")
         return replace(found, threads=thread_count(threads, None if name == "cpu" else found.cores))
     without_threads(name, threads)
     return found

@@ -37,42 +37,50 @@ else:  # they import NumPy, which has to be told before how many threads to have
 @click.option(
     "--grid",
     type=click.Path(path_type=Path),
-    help="Instead of FILE: tune all defs and sizes that this file (TOML) names.",
+    help="Instead of FILE: tune all defs and sizes in this TOML file.",
 )
 @click.option(
-    "--dry-run", is_flag=True, help="With --grid: only say what would be tuned, and its cost."
+    "--dry-run",
+    is_flag=True,
+    help=("With --grid: show what would be tuned and how long it takes; tune nothing."),
 )
 @click.option(
     "--device",
     show_default="cpu",
-    help="What to tune for: cpu, or cuda:0, a GPU of this machine.",
+    help="The device to tune for: cpu, or cuda:0, a GPU of this machine.",
 )
-@click.option("--generations", type=int, show_default="10", help="At most this many.")
-@click.option("--population", type=int, show_default="20", help="Per generation.")
+@click.option(
+    "--generations", type=int, show_default="10", help="The maximum number of generations."
+)
+@click.option("--population", type=int, show_default="20", help="Candidates per generation.")
 @click.option(
     "--elites",
     type=int,
-    help="Members that later generations take over, and do not measure again; at most half.",
+    help="Candidates that later generations keep and do not measure again; at most half of the "
+    "population.",
 )
 @click.option(
-    "--crossover", type=int, show_default="80", help="Percent of the children that may mix parents."
+    "--crossover", type=int, show_default="80", help="Percentage of the children that mix parents."
 )
-@click.option("--mutation", type=int, show_default="10", help="Percent of knobs.")
+@click.option(
+    "--mutation", type=int, show_default="10", help="Percentage of the knobs that mutate."
+)
 @click.option(
     "--strategy",
     show_default="screened",
-    help="Or genetic, without a model that screens the children; random; exhaustive.",
+    help="How to search. screened: genetic, with a model that screens the children; genetic; "
+    "random; exhaustive.",
 )
 @click.option(
     "--seed",
     type=click.IntRange(min=0),
-    show_default="another one each time",
-    help="Of the search and of the random inputs.",
+    show_default="a different seed each time",
+    help="Seed of the search and of the random inputs.",
 )
 @click.option(
     "--model/--no-model",
     default=None,
-    help="Whether to start from the learned model, where there is one for this machine.",
+    help="Whether to start from the learned model, if there is one for this machine.",
 )
 @threads_option
 @varying_option
@@ -81,42 +89,46 @@ else:  # they import NumPy, which has to be told before how many threads to have
     "-j",
     type=click.IntRange(min=0),
     show_default="0",
-    help="Processes that compile; 0: one per core, in turns with measuring where kernels run.",
+    help="Processes that compile; 0: one per core. On measuring cores, compiling and measuring "
+    "take turns.",
 )
 @click.option(
     "--executor",
     default="local",
     show_default=True,
-    help="Where to compile and measure; or dask:tcp://HOST:PORT, a cluster of such machines.",
+    help="Where to compile and measure: local, or dask:tcp://HOST:PORT for a Dask cluster of "
+    "such machines.",
 )
 @click.option(
     "--resume",
     is_flag=True,
-    help="Go on with the last search of this def and these sizes, however it ended. "
-    "With --grid: leave out what is done.",
+    help="Continue the last search of this def and these sizes, however it ended. With --grid: "
+    "leave out finished points.",
 )
 @click.option(
     "--fix",
     "fixed",
     multiple=True,
     metavar="KNOB=VALUE",
-    help="Leave this decision alone; a wrong name lists the knobs. May be given several times.",
+    help="Keep this decision fixed; a wrong name lists the knobs. May be given several times.",
 )
 @click.option(
     "--time-limit",
     type=float,
-    help="Seconds; then the search ends as with Ctrl+C, but not before a candidate is timed.",
+    help="Seconds after which the search ends as with Ctrl+C, but not before a candidate is timed.",
 )
-@click.option("--options", "-o", help="Start from these: a preset's name, JSON or a JSON file.")
+@click.option(
+    "--options", "-o", help=("Options to start from: the name of a preset, JSON or a JSON file.")
+)
 @cache_option
 @click.option(
     "--report",
     "page",
     type=click.Path(path_type=Path),
-    help="Write a page (HTML) about the search to this file; with --grid, a page for each into "
+    help="Write an HTML page about the search to this file; with --grid, one page per point to "
     "this folder.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Events as JSON, one per line.")
+@click.option("--json", "as_json", is_flag=True, help="Print events as JSON, one per line.")
 @reporting
 def command(
     file: Path | None,
@@ -135,14 +147,14 @@ def command(
 ) -> None:
     """Search for the fastest options of a def, or of many.
 
-    Every result is saved at once, in the cache from which programs take the best. Ctrl+C ends the
-    search early and keeps the best (exit code 130); twice ends it immediately. After any end, even
-    a power failure, --resume goes on as if there had been none; then --generations, --time-limit
-    and --jobs may be given anew.
+    Every result is saved at once, in the cache that programs use. Ctrl+C ends the search early and
+    keeps the best options (exit code 130); a second Ctrl+C ends it immediately. After any end, even
+    a power failure, --resume continues the search as if there had been no break. You may then give
+    new values for --generations, --time-limit and --jobs.
 
-    The exit code with --grid is 0 if every point of the grid is accounted for. Its file has
-    settings by the names of these options, at the top or in a table; lists of sizes stand for all
-    combinations:
+    With --grid, the exit code is 0 if every point of the grid has a result. The file of the grid
+    has settings with the names of these options, at the top or in a table. A list of sizes means
+    all its combinations:
 
     \b
         generations = 5
@@ -157,7 +169,9 @@ def command(
             (varying or None, "--varying"),
         ):
             if given is not None:
-                raise click.UsageError(f"{name} is said in the grid's tables; leave it out here")
+                raise click.UsageError(
+                    f"{name} belongs in the tables of the grid; leave it out here"
+                )
         if fixed:
             raise click.UsageError("--fix names a knob of one def; it cannot be used with --grid")
         points = read_grid(grid)

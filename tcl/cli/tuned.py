@@ -212,7 +212,7 @@ class TuneSession:
         yardstick = Roofline.for_cost(cost, kept_ceilings(self.threads), self.threads)
         known = yardstick.ceilings is not None or failed_lately(self.threads)
         if not known and self.threads <= len(available_cores()):
-            self._say("measuring what this machine can do (once: it is kept)")
+            self._say("measuring the speed of this machine (once; the result is saved)")
             yardstick = self._measured(yardstick)
         if yardstick.ceilings is not None:
             count = plural(self.threads, "thread")
@@ -224,8 +224,8 @@ class TuneSession:
         known = measure_ceilings(self.threads)
         if known is None:
             self._say(
-                "what this machine can do could not be measured now: shares are left out for an "
-                "hour (tcl devices --measure tries again)"
+                "the speed of this machine could not be measured now: shares are left out for "
+                "an hour (tcl devices --measure tries again)"
             )
         return Roofline.for_cost(yardstick.cost, known, self.threads)
 
@@ -312,7 +312,7 @@ class TuneSession:
 
         work = self.work
         settings = {k: v for k, v in self.config.settings.as_dict().items() if v is not None}
-        settings["compile processes"] = settings.pop("threads") or "as many as there are cores for"
+        settings["compile processes"] = settings.pop("threads") or "one for each core"
         facts = [
             ("device", self.target.identity),
             ("threads", str(self.threads)),
@@ -335,16 +335,16 @@ class TuneSession:
     def _saved(self, result: TuningResult[MappingOptions], *, default: bool) -> list[str]:
         """Say where the results are; what went wrong."""
         if result.options is None and result.interrupted and self.resume:
-            return ["it ended before the search went on; what was found before is kept"]
+            return ["the search ended before it continued; earlier results are kept"]
         if not result.history and result.options is None:
-            return ["the search ended before any candidate was measured; nothing was found"]
+            return ["the search ended before a candidate was measured; it has no result"]
         if result.options is None:
             examples = "; ".join(list(dict.fromkeys(c.outcome.message for c in result.history))[:3])
             return [f"no candidate worked ({len(result.history)} tried): {examples}"]
         if result.unsaved:
             count = plural(result.unsaved, "result")
             return [f"{count} could not be saved in {self.cache}; the best is shown above"]
-        used = "programs use it from now on" if default else "to use it"
+        used = "programs now use it" if default else "to use it"
         self._say(f"saved in {self.cache}; {used}")
         query = self.target.query(self.work.sized, self.work.inputs, self.work.varying)
         cache = None if default else self.cache

@@ -6,8 +6,8 @@ from tcl.common.tracebacks import for_ipython
 
 
 class TclError(RuntimeError):
-    """Base of every error that tcl raises on purpose. A ``RuntimeError``, which is what programs
-    catch that call operators of frameworks."""
+    """Base class of every error that tcl raises on purpose. It is a ``RuntimeError``, because
+    programs that call operators of frameworks catch that."""
 
     def _render_traceback_(self) -> list[str]:
         """What IPython shows, which asks for it by this name: the user's lines, and what they
@@ -16,33 +16,32 @@ class TclError(RuntimeError):
 
 
 class ArgumentError(TclError):
-    """An argument of a call does not fit: count, rank, size, element type, device or overlap."""
+    """An argument of a call does not fit: number, rank, size, element type, device or overlap."""
 
 
 class UnknownNameError(ArgumentError, ValueError):
-    """A name that is none of those that there can be, in an argument or an environment variable.
-    A ``ValueError`` as well, which is what programs catch that pass on what their users wrote."""
+    """An unknown name in an argument or an environment variable. It is also a ``ValueError``,
+    because programs that pass on their users' input catch that."""
 
 
 class VariableError(ArgumentError, ValueError):
-    """An environment variable that should be a number, and is none that makes sense."""
+    """An environment variable whose value is not a valid number."""
 
 
 class TclWarning(UserWarning):
-    """Something legal that is probably not meant."""
+    """Something is legal but probably a mistake."""
 
 
 class OptionsError(TclError):
-    """Mapping options that cannot be applied to this definition, these sizes or this device."""
+    """Mapping options cannot be applied to this def, these sizes or this device."""
 
 
 class UnknownPresetError(OptionsError, ValueError):
-    """A preset that there is not. A ``ValueError`` as well, as for every name that is none of those
-    that there can be (``UnknownNameError``)."""
+    """An unknown preset. It is also a ``ValueError``, like ``UnknownNameError``."""
 
 
 class NoNestError(OptionsError):
-    """An option that was asked for in all nests of a definition, none of which can have it."""
+    """An option was requested for all nests of a def, and no nest can have it."""
 
     @property
     def option(self) -> str:
@@ -51,7 +50,7 @@ class NoNestError(OptionsError):
 
 
 class CompileError(TclError):
-    """A kernel could not be built."""
+    """A kernel could not be compiled."""
 
 
 class CacheError(TclError):
@@ -59,8 +58,8 @@ class CacheError(TclError):
 
 
 class ExecutorLostError(TclError):
-    """The machines that compile and measure cannot be reached any more."""
+    """The machines that compile and measure can no longer be reached."""
 
 
 class ModelError(TclError):
-    """A learned model cannot be read, or was made for something else."""
+    """A learned model cannot be read, or was made for another purpose."""

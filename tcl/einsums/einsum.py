@@ -48,27 +48,27 @@ def einsum(
     casting: Casting = "safe",
     optimize: Any = True,
 ) -> Any:
-    """``numpy.einsum`` on arrays of any kind: ``einsum("bik,kj->bij", A, B)``.
+    """``numpy.einsum`` for arrays of any supported library: ``einsum("bik,kj->bij", A, B)``.
 
-    All that NumPy's syntax has: implicit outputs, ``...``, repeated indices, extents of 1 that are
-    repeated, ``einsum(A, [0, 1], B, [1, 2], [0, 2])``. Operands are arrays of one kind, numbers
-    and lists of numbers. The expression becomes a def (``from_einsum`` shows it), which is compiled
-    for the operands' shapes and kept; what is kept is bounded.
+    NumPy's whole syntax is supported: implicit outputs, ``...``, repeated indices, broadcasting of
+    extents of 1, ``einsum(A, [0, 1], B, [1, 2], [0, 2])``. Operands are arrays of one library,
+    numbers and lists of numbers. The expression becomes a def (``from_einsum`` returns it), which
+    is compiled for the shapes of the operands. A limited number of kernels is kept.
 
-    The result is a new array, of no memory that an operand has, where NumPy gives views of
-    transposes and diagonals; one without dimensions is a number where the operands are NumPy's.
+    The result is a new array that shares no memory with an operand; NumPy returns views of
+    transposes and diagonals. For NumPy operands, a result without dimensions is a number.
 
-    ``out``: an array to write the result into, which is returned; it shares no memory with an
-    operand. ``dtype``: the type to compute in; by default the one to which NumPy promotes the
-    operands and ``out``. ``casting``: which casts to these are allowed, as in
-    ``numpy.can_cast``. ``order``: ``"C"``, ``"F"``, ``"A"`` (F if all operands are) or ``"K"``,
-    which here is C. ``optimize``: True, or ``"greedy"`` or ``"optimal"``: the operands are taken in
-    the order that is estimated to be quickest, with intermediate results where these pay;
-    ``("greedy", most)``: with at most so many elements in each of these; a path, as of
-    ``numpy.einsum_path``: exactly that; False: all in one statement.
+    - ``out``: an array for the result, which is returned. It must share no memory with an operand.
+    - ``dtype``: the type to compute in. Default: the type to which NumPy promotes the operands and
+      ``out``.
+    - ``casting``: the allowed casts to these types, as in ``numpy.can_cast``.
+    - ``order``: ``"C"``, ``"F"``, ``"A"`` (F if all operands are F) or ``"K"``, which here means C.
+    - ``optimize``: True, ``"greedy"`` or ``"optimal"``: use the order of operands with the shortest
+      estimated time, with intermediate results if they pay. ``("greedy", most)``: the same, with at
+      most ``most`` elements in each intermediate result. A path, as from ``numpy.einsum_path``:
+      exactly this path. False: one statement.
 
-    Raises ``ArgumentError`` for expressions, operands and options that are not right, and for
-    complex numbers.
+    Raises ``ArgumentError`` for invalid expressions, operands and options, and for complex numbers.
     """
     expression, operands = _expression_and_operands(arguments)
     plain = optimize is True and dtype is None and order == "K" and casting == "safe"
@@ -266,11 +266,11 @@ def from_einsum(
 ) -> str:
     """The text of the def that ``einsum`` runs: ``print(from_einsum("bik,kj->bij", "float32"))``.
 
-    ``operands``: those of the call, or types of elements (``"float32"``, ``numpy.int8``): one for
-    each operand, or one for all; none is ``float32``. With operands, or with types and ``shapes``,
-    the text is exactly that of ``einsum(expression, *operands, optimize=optimize)``. Without shapes
-    all is one statement, no extent of 1 is repeated, and ``...`` is refused. Raises
-    ``ArgumentError``.
+    ``operands``: the operands of the call, or element types (``"float32"``, ``numpy.int8``), one
+    per operand or one for all. Default: ``float32``. With operands, or with types and ``shapes``,
+    the text is exactly the text of ``einsum(expression, *operands, optimize=optimize)``. Without
+    shapes, the text has one statement, does not broadcast extents of 1, and ``...`` is refused.
+    Raises ``ArgumentError``.
     """
     if not isinstance(expression, str):
         raise ArgumentError(
@@ -308,11 +308,12 @@ def _is_type(given: Any) -> bool:
 
 
 def tensordot(a: Any, b: Any, axes: Any = 2) -> Any:
-    """``numpy.tensordot``, by ``einsum``: the sum of products over some dimensions of both.
+    """``numpy.tensordot``, computed by ``einsum``: the sum of products over some dimensions of both
+    arrays.
 
-    ``axes``: a number N, for the last N dimensions of ``a`` and the first N of ``b``; or those of
-    ``a`` and those of ``b``, each one or several, which go together in their order. The result
-    has the others of ``a``, then those of ``b``. Raises ``ArgumentError``.
+    ``axes``: a number N, for the last N dimensions of ``a`` and the first N of ``b``; or the
+    dimensions of ``a`` and those of ``b``, each a number or a list, paired in their order. The
+    result has the other dimensions of ``a``, then those of ``b``. Raises ``ArgumentError``.
     """
     left, right = np.ndim(a), np.ndim(b)
     of_a, of_b = _axes(axes, left, right)
@@ -354,5 +355,5 @@ def _axis_list(axes: Any) -> list[int]:
 
 
 def transpose(a: Any, axes: Sequence[int]) -> Any:
-    """The array with its dimensions in this order, as its own library does it."""
+    """The array with its dimensions in this order, transposed by its own library."""
     return (a.permute if hasattr(a, "permute") else a.transpose)(tuple(axes))

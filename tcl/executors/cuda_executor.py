@@ -25,12 +25,12 @@ Key: TypeAlias = tuple[bool, Strides, tuple[bool, ...]]
 
 
 class CudaExecutor(Calls[Any]):
-    """A callable kernel for arrays on one CUDA device: CuPy's, torch's, or what hands its memory
-    over by DLPack or ``__cuda_array_interface__`` (it is seen as CuPy's).
+    """A compiled def for arrays on one CUDA device: of CuPy, of torch, or of a library with DLPack
+    or ``__cuda_array_interface__`` (such arrays are handled as CuPy arrays).
 
-    A call is like that of an ``Executor``. It launches on the caller's current stream and returns
-    at once: CuPy's stream, or torch's for torch's tensors. Only for a def with data-dependent
-    subscripts, unless ``unchecked``, it waits for the kernels, to raise what they found.
+    A call is like a call of ``Executor``. It launches on the current stream of the caller, CuPy's
+    or torch's, and returns at once. Only a def with data-dependent subscripts waits for its
+    kernels, to raise an error that they found; with ``unchecked`` it does not wait.
     """
 
     def __init__(
@@ -44,12 +44,12 @@ class CudaExecutor(Calls[Any]):
 
     @property
     def device(self) -> int:
-        """The number of the device that it runs on."""
+        """The number of the CUDA device."""
         return self._device
 
     @property
     def kernels(self) -> tuple[CudaLauncher, ...]:
-        """Those that calls needed so far."""
+        """The kernels that calls have used so far."""
         return tuple(self._kernels.values())
 
     def _run(self, given: Given, arrays: tuple[Array, ...], unchecked: bool, *about: Any) -> Any:
@@ -67,10 +67,10 @@ class CudaExecutor(Calls[Any]):
         self._kernel((False, self._with_new_outputs(given), aligned))
 
     def kernel(self, arrays: Sequence[Array], *, unchecked: bool = False) -> CudaLauncher:
-        """The kernel for arrays like those that these stand for; inputs, then outputs.
+        """The kernel for arrays with the strides and alignment of these; inputs, then outputs.
 
-        Compiled if neither this object nor the user's cache folder has it. Raises
-        ``OptionsError`` for options that were given and do not apply.
+        It is compiled if neither this object nor the user's cache folder has it. Raises
+        ``OptionsError`` if options that you gave cannot be applied.
         """
         strides = tuple(a.strides for a in arrays)
         return self._kernel((unchecked, strides, tuple(map(_aligned, arrays))))

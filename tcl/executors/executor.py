@@ -24,18 +24,17 @@ else:
 
 
 class Executor(Calls[Any]):
-    """A callable kernel for arrays in the host's memory: NumPy's, torch's, JAX's, or of what hands
-    its memory over by DLPack.
+    """A compiled def for arrays in host memory: of NumPy, torch, JAX or any library with DLPack.
 
-    ``executor(*inputs)`` returns the output (or a named tuple of outputs, in the order of the def),
-    of the library that the inputs are of; ``outputs=`` writes into existing arrays. Inputs must
-    have the sizes it was compiled for. ``wanted``: what calls return if they do not say.
-    Arrays may have any strides: kernels are compiled for strides as they come up, and kept.
-    Safe to call from several threads at once. A copy, pickled or not, compiles anew.
+    ``executor(*inputs)`` returns the output, or a named tuple of several outputs in the order of
+    the def. Outputs are arrays of the library of the inputs; ``outputs=`` writes into existing
+    arrays. Inputs must have the sizes that the executor was compiled for, and may have any strides:
+    a kernel is compiled for new strides, and kept. Calls from several threads are safe. A copy,
+    also by pickle, compiles its own kernels.
 
-    ``threads`` is how many threads a call may use; None: what ``TCL_NUM_THREADS`` says, else all
-    cores of this process. One call at a time has the others: calls beside it run on their own
-    thread alone.
+    ``threads``: the number of threads that a call may use. Default: ``TCL_NUM_THREADS``, else all
+    cores of this process. If two calls overlap, the later one runs on its caller's thread alone.
+    ``wanted``: names of the outputs that calls return by default.
     """
 
     def __init__(
@@ -60,8 +59,8 @@ class Executor(Calls[Any]):
 
     @property
     def threads(self) -> int:
-        """The threads that a call uses: as many as it may, or one where more are not worth it.
-        Known once a kernel is compiled; until then, how many it may use."""
+        """The number of threads that a call uses: the number that it may use, or 1 if more do not
+        pay. Until a kernel is compiled, the number that it may use."""
         return max((k.threads for k in self._kernels.values()), default=self._most)
 
     def _run(self, given: Given, arrays: tuple[Array, ...], unchecked: bool, *about: Any) -> Any:
@@ -80,17 +79,18 @@ class Executor(Calls[Any]):
         self.kernel(self._with_new_outputs(self._given(inputs)))
 
     def numba(self, *, unchecked: bool = False) -> Any:
-        """The kernel as a function for code that Numba compiles: of row-major arrays, inputs and
-        then outputs, of which new ones are made if they are left out; it returns the outputs.
-        ``tcl docs numba`` says more. Raises ``ArgumentError`` for types that Numba lacks."""
+        """The kernel as a function for code that Numba compiles. It takes row-major arrays: the
+        inputs, then the outputs. If the outputs are left out, it makes new ones. It returns the
+        outputs. ``tcl docs numba`` says more. Raises ``ArgumentError`` for types that Numba does
+        not have."""
         check_flag("unchecked", unchecked)
         return numba_call.numba_function(self, self._usual, unchecked=unchecked)
 
     def kernel(self, strides: Strides, *, unchecked: bool = False) -> Launcher:
-        """The kernel for arrays of these strides (in bytes; inputs, then outputs).
+        """The kernel for arrays with these strides (in bytes; inputs, then outputs).
 
-        Compiled if neither this object nor the user's cache folder has it. Raises
-        ``OptionsError`` for options that were given and do not apply.
+        It is compiled if neither this object nor the user's cache folder has it. Raises
+        ``OptionsError`` if options that you gave cannot be applied.
         """
         return self._kept(
             self._kernels,

@@ -56,20 +56,22 @@ def grad(
 ) -> str:
     """The text of a def ``f_grad`` that computes the gradients of the def ``f`` = ``entry_point``.
 
-    It takes, by their names, what it needs of the inputs of ``f`` and of its outputs, and ``d_O``
-    for each output ``O`` of floating-point numbers: the gradient of a loss by ``O``, of the shape
-    of ``O``. It makes ``d_X`` for each input ``X`` of ``wrt``. ``tcl.torch.op`` takes it as
-    ``backward=``.
+    ``f_grad`` takes the inputs and outputs of ``f`` that it needs, by their names. For each
+    floating-point output ``O`` it takes ``d_O``, the gradient of a loss with respect to ``O``, with
+    the shape of ``O``. It returns ``d_X`` for each input ``X`` in ``wrt``. ``tcl.torch.op`` takes
+    it as ``backward=``.
 
-    ``wrt``: names of inputs; with none, all that the outputs depend on smoothly. ``wanted``: the
-    outputs that have a gradient; with none, all. ``save``: the outputs that it may take, where
-    others are computed again; with none, those of ``wanted`` and what takes longer to compute
-    than to read: ``tcl docs gradients``. ``sizes``: values of the size symbols, or a label of
-    the def's ``# sizes`` comments, for a def of these sizes alone; with none it is for all.
+    - ``wrt``: names of inputs. Default: all that the outputs depend on smoothly.
+    - ``wanted``: names of the outputs that have a gradient. Default: all.
+    - ``save``: names of the outputs that ``f_grad`` may take; it computes others again if it needs
+      them. Default: the outputs in ``wanted``, and those that take longer to compute than to read
+      (``tcl docs gradients``).
+    - ``sizes``: values of the sizes, or a label of the def's ``# sizes`` comments, for a def for
+      these sizes only. Default: a def for all sizes.
 
     Ties of ``min`` and ``max`` share a gradient evenly. Raises ``TclSyntaxError`` and
-    ``TclSemanticError`` for a faulty text, ``RangeInferenceError`` for sizes that do not fit, and
-    ``ArgumentError`` for what has no gradient, or none that can be derived.
+    ``TclSemanticError`` for a wrong text, ``RangeInferenceError`` for sizes that do not fit, and
+    ``ArgumentError`` if there is no gradient, or if it cannot be derived.
     """
     text, file = text_of(source)
     defs = check(text, file)

@@ -28,7 +28,8 @@ from tcl.grammar.syntax import ast
 from tcl.grammar.syntax.printer import expr_text
 from tcl.grammar.tree import checked as c
 from tcl.grammar.tree.size_expressions import no_size
-from tcl.grammar.tree.traverse import children, evaluated
+from tcl.grammar.tree.terms import term
+from tcl.grammar.tree.traverse import children, computed
 
 Box: TypeAlias = tuple[Range, ...]
 """The indices that a tensor has, dimension by dimension."""
@@ -281,8 +282,13 @@ class _FormulaInference:
         )
 
     def _bounds(self) -> Iterator[_FormulaBound]:
-        for expr in (*evaluated(self.statement), *self.statement.exists):
-            yield from self._below(expr, frozenset())
+        statement, nothing = self.statement, frozenset[Poly]()
+        for expr in (*self.lets.values(), statement.rhs, *statement.exists):
+            yield from self._below(expr, nothing)
+        condition, _ = term(statement)  # what does not count is not written
+        facts = nothing if condition is None else self._facts(condition, True)
+        for expr in computed(statement):
+            yield from self._below(expr, facts)
         target = self.statement.target
         for axis, index in enumerate(self.statement.axes):
             if target in self.formulas.boxes and index is not None:

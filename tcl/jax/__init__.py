@@ -1,4 +1,4 @@
-"""Defs as functions of JAX's arrays.
+"""Defs as functions of JAX arrays.
 
     mm = tcl.jax.call(source, "mm", backward="mm_grad")
     C = jax.jit(lambda A, B: jax.nn.relu(mm(A, B)))(A, B)

@@ -37,21 +37,25 @@ def call(
     relax: str | Iterable[str] | None = None,
     varying: Sequence[str] = (),
 ) -> Function:
-    """A def as a function of JAX's arrays on a CPU, which returns new ones.
+    """A def as a function of JAX arrays on a CPU; it returns new arrays.
 
-    It works as it is, under ``jax.jit``, ``jax.vmap`` (a call for each element of the batch),
-    ``jax.eval_shape``, ``jax.lax.scan``, ``cond`` and the like, and under ``jax.grad`` and
-    ``jax.vjp``. Gradients are derived, as by ``tcl.grad``; ``backward`` names a def of the same
-    text that computes them instead, and ``tcl docs jax`` says what it takes. A kernel is compiled
-    when a program is, for its sizes. ``wanted`` names the outputs that are returned, in its order;
-    memory for the others, needed only on the way, is kept.
+    It works by itself, in ``jax.jit``, ``jax.vmap`` (one call per element of the batch),
+    ``jax.eval_shape``, ``jax.lax.scan``, ``cond`` and similar functions, and in ``jax.grad`` and
+    ``jax.vjp``. Gradients are derived as by ``tcl.grad``. A kernel is compiled when JAX compiles a
+    program, for its sizes.
 
-    ``options``, ``threads``, ``nearest``, ``strict``, ``relax`` and ``varying`` are as for
-    ``tcl.define``, without factories that are functions; nothing is ever tuned. JAX traces and
-    compiles a program for each size; with ``varying`` the programs of a class of sizes share a
-    kernel. ``unchecked`` leaves off the run-time checks of
-    data-dependent subscripts. Raises what ``tcl.define`` raises, and ``ArgumentError`` for a def
-    that is no function of arrays.
+    - ``options``, ``threads``, ``nearest``, ``strict``, ``relax``: as for ``tcl.define``. A factory
+      that is a function is refused, because a call never tunes.
+    - ``backward``: the name of a def of the same text that computes the gradients instead; ``tcl
+      docs jax`` describes its arguments.
+    - ``wanted``: names of the outputs that are returned, in this order. The memory of the other
+      outputs is reused from call to call.
+    - ``unchecked``: if True, no run-time checks of data-dependent subscripts.
+    - ``varying``: names of sizes that vary. JAX traces and compiles a program for each size; the
+      programs of one class of sizes then share a kernel.
+
+    Raises what ``tcl.define`` raises, and ``ArgumentError`` for a def that cannot be a function of
+    arrays.
     """
     check_flag("unchecked", unchecked)
     settings = Settings(options, threads, nearest, strict, relax, None, varying)
@@ -59,7 +63,7 @@ def call(
 
 
 class Function:
-    """A def as a function of JAX's arrays. Safe to call from several threads at once."""
+    """A def as a function of JAX arrays. Calls from several threads are safe."""
 
     def __init__(
         self,

@@ -233,7 +233,8 @@ def fitted(options: MappingOptions, there: Plan[Any], here: Plan[Any]) -> Mappin
 def _next_blocks(plan: Plan[Any], nest: ir.Nest) -> list[int]:
     """Bytes to the next block of each operand; 0 for one that has none."""
     layouts = ((plan.program.tensor(o.ref.tensor).layout, o.ref) for o in operands(nest.point))
-    return [prefetch.next_block(nest, layout, ref, plan.target) for layout, ref in layouts]
+    chosen = plan.options[nest.name]
+    return [prefetch.next_block(nest, layout, ref, plan.target, chosen) for layout, ref in layouts]
 
 
 def _price(query: Query, options: MappingOptions) -> float:

@@ -19,17 +19,17 @@ from tcl.torch.tensors import check_input
 
 
 class Module(torch.nn.Module):  # type: ignore[misc]
-    """A layer: an operator some of whose inputs are the layer's own.
+    """A layer: an operator, some of whose inputs belong to the layer.
 
         layer = tcl.torch.Module(source, "fc", parameters={"W": torch.randn(10, 20)},
                                  backward="fc_grad")
         Y = layer(X)
 
-    ``parameters`` gives those inputs by their names, as tensors of the declared types. One of a
-    floating-point type becomes a parameter of that name, any other one a buffer. A call takes the
-    other inputs, in the order of the def. ``options``, ``backward``, ``wanted``, ``threads``,
-    ``nearest``, ``unchecked``, ``strict``, ``relax`` and ``varying`` are as for ``tcl.torch.op``,
-    whose errors this raises.
+    ``parameters`` maps names of inputs to tensors of the declared types. A floating-point tensor
+    becomes a parameter with that name, any other tensor a buffer. A call takes the other inputs, in
+    the order of the def. ``options``, ``backward``, ``wanted``, ``threads``, ``nearest``,
+    ``unchecked``, ``strict``, ``relax`` and ``varying`` are as for ``tcl.torch.op``. Raises the
+    errors of ``tcl.torch.op``.
     """
 
     def __init__(
@@ -99,7 +99,7 @@ class Module(torch.nn.Module):  # type: ignore[misc]
             ) from None
 
     def forward(self, *inputs: Any) -> Any:
-        """The operator's outputs, on the layer's own tensors and these."""
+        """The outputs of the operator, for the layer's own tensors and these inputs."""
         if len(inputs) != len(self._rest):
             raise ArgumentError(
                 f"this layer of {self.op.checked.name} takes "

@@ -36,21 +36,24 @@ def op(
 ) -> Operator:
     """A def as an operator of torch: a function of tensors that returns new ones.
 
-    It works under ``torch.compile(fullgraph=True)``, ``torch.export``, ``torch.autocast`` (inputs
-    of a floating-point type are converted to the one the def declares), ``torch.vmap`` (a call for
-    each element of the batch) and in CUDA graphs. Gradients are derived, as by ``tcl.grad``;
-    ``backward`` names a def of the same text that computes them instead; ``tcl docs torch`` says
-    what it takes. ``wanted`` names the outputs that are returned, in its order; memory for the
-    others, needed only on the way, is kept.
+    It works with ``torch.compile(fullgraph=True)``, ``torch.export``, ``torch.autocast``
+    (floating-point inputs are converted to the declared types), ``torch.vmap`` (one call per
+    element of the batch) and CUDA graphs. Gradients are derived as by ``tcl.grad``.
 
-    The same text, def and options give the same operator, of the same name, in every process: a
-    program that was exported needs this call before it is loaded. ``options``, ``threads``,
-    ``nearest``, ``strict``, ``relax`` and ``varying`` are as for ``tcl.define``, without factories
-    that are functions; nothing is ever tuned. With ``varying`` sizes may be dynamic in programs
-    that are compiled (``dynamic=True``, ``mark_dynamic``) or exported, as they may be without, and
-    tensors of a class of sizes share a kernel. ``unchecked`` leaves off the run-time checks of
-    data-dependent subscripts. Raises what ``tcl.define`` raises, and ``ArgumentError`` for a def
-    that no operator can be.
+    - ``options``, ``threads``, ``nearest``, ``strict``, ``relax``: as for ``tcl.define``. A factory
+      that is a function is refused, because an operator never tunes.
+    - ``backward``: the name of a def of the same text that computes the gradients instead; ``tcl
+      docs torch`` describes its arguments.
+    - ``wanted``: names of the outputs that are returned, in this order. The memory of the other
+      outputs is reused from call to call.
+    - ``unchecked``: if True, no run-time checks of data-dependent subscripts.
+    - ``varying``: names of sizes that vary; tensors of one class of sizes then share a kernel.
+      Sizes may be dynamic in compiled programs (``dynamic=True``, ``mark_dynamic``) and exported
+      programs, with or without ``varying``.
+
+    The same text, def and options give the same operator, with the same name, in every process.
+    Call ``op`` before you load an exported program. Raises what ``tcl.define`` raises, and
+    ``ArgumentError`` for a def that cannot be an operator.
     """
     if torch.compiler.is_compiling():
         raise ArgumentError(
@@ -62,7 +65,8 @@ def op(
 
 
 class Operator:
-    """A def as an operator of torch: a function of tensors on one device that returns new ones."""
+    """A def as an operator of torch: a function that takes tensors on one device and returns new
+    ones."""
 
     def __init__(
         self,

@@ -201,8 +201,9 @@ def test_the_default_reaches_ahead_where_a_register_tile_needs_an_operand_but_on
 def test_the_default_leaves_it_to_processors_that_read_ahead_by_themselves() -> None:
     total = "def f(float(M, N) I) -> (S) { S(m) +=! I(m, n) }"
     assert distances(sized(total, I=(4096, 4096)), AMD) == [()]
-    # From the last cache they do not.
-    assert distances(sized(total, I=(2048, 1024)), AMD) == [(2048,)]
+    # From the last cache, too, but for rows side by side.
+    assert distances(sized(total, I=(2048, 1024)), AMD) == [()]
+    assert distances(sized(total, I=(20000, 128)), AMD) == [(2048,)]
     # Unless results go past the caches meanwhile.
     scaled = "def f(float(M, N) I) -> (O) { O(m, n) = 2 * I(m, n) }"
     assert distances(sized(scaled, I=(4096, 4096)), AMD) == [(2048,)]
@@ -228,6 +229,8 @@ def f(float(N, G, C, H, W) I, float(G, F, C, KH, KW) W1) -> (O) {
         ((32, 32, 4, 56, 56), 64, ()),
         ((2, 32, 4, 56, 56), 4, ()),
         ((8, 1, 64, 112, 112), 2, ()),
+        # The next rows of all channels, of which no loop goes through one after the other.
+        ((32, 1, 16, 56, 56), 16, (2 * 56 * 4,)),
     ],
 )
 def test_the_default_reaches_into_the_next_block_of_what_is_read_again(

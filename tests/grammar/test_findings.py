@@ -44,15 +44,15 @@ def _found(text: str, sizes: Mapping[str, int] | None = None) -> list[Any]:
 
 
 _CUT = (
-    (_TAPS, "leaves 'k' only 1:2 of 0:3, which W(k) has", "k in 0:K", "k in 1:2"),
-    (_CONV, "'r' only 1:2 of 0:3, 's' only 1:3", "r in 0:R, s in 0:S", "r in 1:2, s in 1:S"),
-    ("Y(n) +=! «X(n + k - 1)» * X(k) where n in 0:N", "only 1:2 of 0:7", "k in 0:N", "k in 1:2"),
-    ("Y(n) +=! «X(n + k)» * W(k) where n in 0:N", "only 0:1 of 0:3", "k in 0:K", "k in 0:1"),
-    ("Y(n) +=! W(k) * «X(a)» where a = n - k, n in 0:N", "only 0:1 of 0:3", "k in 0:K", "k in 0:1"),
-    ("Y(n) +=! «X(n - k)» * W(K-1-k) where n in 0:N", "which W(K-1-k)", "k in 0:K", "k in 0:1"),
-    ("Y(n) max=! «X(n + k - 1)» + W(k) where n in 0:N", "only 1:2", "k in 0:K", "k in 1:2"),
-    ("Y(n) += «X(n + k - 1)» * W(k) where n in 0:N", "only 1:2", "k in 0:K", "k in 1:2"),
-    ("Y +=! W(k) * «X(k + 5)» * X(j) where j in 0:1", "0:2 of 0:3", "k in 0:K", "k in 0:N - 5"),
+    (_TAPS, "limits 'k' to 1:2 of the 0:3 of W(k)", "k in 0:K", "k in 1:2"),
+    (_CONV, "'r' to 1:2 of the 0:3, 's' to 1:3", "r in 0:R, s in 0:S", "r in 1:2, s in 1:S"),
+    ("Y(n) +=! «X(n + k - 1)» * X(k) where n in 0:N", "to 1:2 of the 0:7", "k in 0:N", "k in 1:2"),
+    ("Y(n) +=! «X(n + k)» * W(k) where n in 0:N", "to 0:1 of the 0:3", "k in 0:K", "k in 0:1"),
+    ("Y(n) +=! W(k) * «X(a)» where a = n - k, n in 0:N", "to 0:1 of", "k in 0:K", "k in 0:1"),
+    ("Y(n) +=! «X(n - k)» * W(K-1-k) where n in 0:N", "of W(K-1-k)", "k in 0:K", "k in 0:1"),
+    ("Y(n) max=! «X(n + k - 1)» + W(k) where n in 0:N", "to 1:2", "k in 0:K", "k in 1:2"),
+    ("Y(n) += «X(n + k - 1)» * W(k) where n in 0:N", "to 1:2", "k in 0:K", "k in 1:2"),
+    ("Y +=! W(k) * «X(k + 5)» * X(j) where j in 0:1", "0:2 of the 0:3", "k in 0:K", "k in 0:N - 5"),
 )  # fmt: skip
 
 
@@ -63,16 +63,16 @@ def test_lost_terms(body: str, fragment: str, whole: str, smaller: str) -> None:
     assert (warning.span.line, warning.span.column) == marked.places[0][:2]
     cut = marked.text[warning.span.start : warning.span.end]
     assert cut == marked.places[0][2]
-    assert warning.message.startswith(f"{cut} leaves ")
+    assert warning.message.startswith(f"{cut} limits ")
     assert fragment in warning.message
-    assert warning.message.endswith(f", or, if the smaller range is meant, where {smaller}")
+    assert warning.message.endswith(f"if you want the smaller range, where {smaller}")
     # Both remedies, typed: the warning is gone, the one range is whole, the other as it was.
     before = size_finding(check(marked.text)["f"], _SIZES).statements[0].ranges
     said = marked.text.replace("\n}", f", {smaller}\n}}")
     assert _found(said) == []
     assert size_finding(check(said)["f"], _SIZES).statements[0].ranges == before
     guard = re.search(
-        r"; write (\(.* \? .* : .*?\)) for it, with where (.*), or, ", warning.message
+        r"; write (\(.* \? .* : .*?\)) instead, with where (.*); or, ", warning.message
     )
     assert guard is not None
     assert guard[2] == whole
@@ -102,7 +102,7 @@ def test_random_taps() -> None:
         assert len(found) == lost
         seen[lost] += 1
         for warning in found:
-            guard = re.search(r"; write (.*) for it, with", warning.message)
+            guard = re.search(r"; write (.*) instead, with", warning.message)
             assert guard is not None
             better = text.replace(read, guard[1])
             assert _found(better) == []
@@ -115,7 +115,7 @@ def test_random_taps() -> None:
 
 def test_every_read_that_cuts_is_named() -> None:
     (warning,) = _found(_text("Y(n) +=! X(n + k - 1) * X(n + k) * W(k) where n in 1:N"))
-    assert warning.message.startswith("X(n + k - 1) leaves 'k' only 0:1 of 0:3")
+    assert warning.message.startswith("X(n + k - 1) limits 'k' to 0:1 of the 0:3")
     ((span, note),) = warning.notes
     assert note == "and (n + k < X.0 ? X(n + k) : 0) for this one"
     assert span.start > warning.span.start
@@ -164,10 +164,10 @@ def test_the_guard_computes_the_padded_convolution() -> None:
         cut = tcl.define(text).f(image, taps)
     (message,) = [str(w.message) for w in caught]
     assert message.startswith(
-        "<string>:2:23: warning: I(b, c, 2 * h + r - 1, 2 * v + s - 1) leaves"
+        "<string>:2:23: warning: I(b, c, 2 * h + r - 1, 2 * v + s - 1) limits"
     )
     assert not np.allclose(cut, _convolved(image, taps))
-    guard = re.search(r"write (\(.* : 0\)) for it", message)
+    guard = re.search(r"write (\(.* : 0\)) instead", message)
     assert guard is not None
     good = text.replace("I(b, c, 2 * h + r - 1, 2 * v + s - 1)", guard[1])
     with warnings.catch_warnings():
@@ -178,14 +178,14 @@ def test_the_guard_computes_the_padded_convolution() -> None:
 
 
 _SHIFTED = (
-    ("«Y(i)» = X(i - 2)", "begins with Y(2)", "where i in 2:N + 2", {"i": 2}),
+    ("«Y(i)» = X(i - 2)", "is Y(2)", "where i in 2:N + 2", {"i": 2}),
     ("«Y(i)» = X(i) - X(i - 1)", "because X(i - 1) lets 'i' start", "where i in 1:N", {"i": 1}),
-    ("«Y(i)» = X(i + 1)", "begins with Y(-1)", "where i in -1:N - 1", {"i": -1}),
-    ("«Y(b, h)» +=! I(b, c, h - 1, v)", "with Y(0, 1)", "where h in 1:H + 1", {"h": 1}),
+    ("«Y(i)» = X(i + 1)", "is Y(-1)", "where i in -1:N - 1", {"i": -1}),
+    ("«Y(b, h)» +=! I(b, c, h - 1, v)", "is Y(0, 1)", "where h in 1:H + 1", {"h": 1}),
     ("«Y(h, v)» = I(0, 0, h - 1, v + 1)",
-     "begins with Y(1, -1)", "where h in 1:H + 1, v in -1:V - 1", {"h": 1, "v": -1}),
-    ("«Y(i)» = X(2 * i - 3)", "begins with Y(2)", "where i in 2:5", {"i": 2}),
-    ("T, Y | «T(i)» = X(i + 1) Y(i) = T(i - 1)", "with T(-1)", "where i in -1:N - 1", None),
+     "is Y(1, -1)", "where h in 1:H + 1, v in -1:V - 1", {"h": 1, "v": -1}),
+    ("«Y(i)» = X(2 * i - 3)", "is Y(2)", "where i in 2:5", {"i": 2}),
+    ("T, Y | «T(i)» = X(i + 1) Y(i) = T(i - 1)", "is T(-1)", "where i in -1:N - 1", None),
 )  # fmt: skip
 
 
@@ -198,7 +198,7 @@ def test_shifted_outputs(
     assert (warning.span.line, warning.span.column) == marked.places[0][:2]
     assert marked.text[warning.span.start : warning.span.end] == marked.places[0][2]
     assert fragment in warning.message
-    assert f"; write {clause} if this is meant, or " in warning.message
+    assert f"; write {clause} if you want this, or " in warning.message
     if first is None:
         return
     before = size_finding(check(marked.text)["f"], _SIZES)
@@ -253,7 +253,7 @@ def test_sizes_of_the_comments_come_first() -> None:
     (definition,) = check(text).values()
     assert findings(definition, [_SIZES]) == []
     (found,) = findings(definition, [_SIZES, {**_SIZES, "N": 5}])
-    assert "'k' only 0:2 of 0:3" in found.message
+    assert "'k' to 0:2 of the 0:3" in found.message
     assert "N=5, K=3" in found.message
 
 
@@ -303,7 +303,9 @@ def test_a_place_is_told_once_and_costs_nothing_afterwards(
     _, ranges = caught
     assert ranges.category is tcl.TclWarning
     assert ranges.filename == __file__
-    assert "<string>:1:49: warning: X(n + k - 1) leaves 'k' only 1:2 of 0:3" in str(ranges.message)
+    assert "<string>:1:49: warning: X(n + k - 1) limits 'k' to 1:2 of the 0:3" in str(
+        ranges.message
+    )
     assert "(seen with N=6, K=3)" in str(ranges.message)
     assert len(looked) == 3
 
@@ -322,7 +324,7 @@ def test_strict_is_an_error_where_sizes_show_it() -> None:
     T = tcl.define(text, strict=True)
     assert np.shape(T.f(_array(6), _array(3))) == (4,)
     for _ in range(2):  # not only the first time
-        with pytest.raises(tcl.RangeInferenceError, match="'k' only 0:2 of 0:3") as caught:
+        with pytest.raises(tcl.RangeInferenceError, match="'k' to 0:2 of the 0:3") as caught:
             T.f(_array(5), _array(3))
         assert (caught.value.line, caught.value.column) == (1, 49)
 
@@ -341,7 +343,7 @@ def test_check_warns_and_strict_refuses(tmp_path: Path) -> None:
     )
     done = _tcl("check", file)
     assert done.exit_code == 0
-    assert f"{file}:1:49: warning: X(n + k - 1) leaves" in done.output
+    assert f"{file}:1:49: warning: X(n + k - 1) limits" in done.output
     assert f"{file}:2:43: warning: this product" in done.output
     assert done.output.count("warning:") == 2  # what h calls was told
     assert "f(float32(N) X" in done.output
@@ -365,7 +367,7 @@ def test_check_shows_shapes_and_first_indices(tmp_path: Path) -> None:
     assert "O: float32(2, 4), first index (1, -1)" in done.output
     done = _tcl("check", file, "--sizes", "small")
     assert done.exit_code == 1
-    assert "'small' is no size" in done.output
+    assert "'small' is not a size" in done.output
 
 
 def test_show_ranges(tmp_path: Path) -> None:
@@ -405,4 +407,4 @@ def test_run_tells_what_its_sizes_show(tmp_path: Path, monkeypatch: pytest.Monke
     file.write_text(_SMALL)
     done = _tcl("run", file, "--sizes", "N=6,K=3")
     assert done.exit_code == 0
-    assert done.output.count("leaves 'k' only 1:2 of 0:3") == 1
+    assert done.output.count("limits 'k' to 1:2 of the 0:3") == 1

@@ -197,21 +197,24 @@ _ERRORS = (
     ("O(i) = !(i > 0) ? 0 : b(«i») where i in 0:9", "indices 1 to 8"),
     ("O(i) = b(i) where exists d(«i»), i in 0:6", "indices 0 to 5"),
     ("O(i) = b(«i - 3») + b(«i») where i in 2:7", "indices -1 to 3", "indices 2 to 6"),
-    ("«O(i) = 1»", "say it: where i in 0:..."),
+    ("«O(i) = 1»", "give it: where i in 0:..."),
     ("«O(i) +=! b(i + j)»", "the ranges of 'i', 'j'"),
     ("«O(i) = d(i / 2)»", "the range of 'i'"),
     ("«O(i) = i >= 1 ? b(i - 1) : 0»", "the range of 'i'"),
     ("O(i) = b(i) + «d(i)»", "N = 6 of 'b' and over P = 4 of 'd'"),
     ("O(i) = «b(i)» + d(i - 7)", "'d' needs it to be at least 7 and 'b' at most 5"),
-    ("O(i) = 1 where «i» in 3:1", "the range 3:1 of 'i' ends before it starts; "
-     "to have none of it then, end it at max(3, 1)"),
-    ("O(i) = 1 where h = N - P, «i» in 3:h", "the range 3:h of 'i' is 3:2 for N = 6, P = 4, which "
-     "ends before it starts; to have none of it then, end it at max(3, h)"),
-    ("O(i) = 1 where i in 0:«N / (b.0 - 6)»", "the range of 'i' divides by b.0 - 6, which is 0 for "
-     "N = 6, b.0 = 6; say with ? : what it is then"),
-    ("O(i) = 1 where i in 0:«N % 0»", "the range of 'i' divides by 0; say"),
+    ("O(i) = 1 where «i» in 3:1",
+        "the range 3:1 of 'i' ends before it starts; to make it empty in this case, end it at "
+        "max(3, 1)"),
+    ("O(i) = 1 where h = N - P, «i» in 3:h",
+        "the range 3:h of 'i' is 3:2 for N = 6, P = 4, which ends before it starts; to make it "
+        "empty in this case, end it at max(3, h)"),
+    ("O(i) = 1 where i in 0:«N / (b.0 - 6)»",
+        "the range of 'i' divides by b.0 - 6, which is 0 for N = 6, b.0 = 6; handle this case "
+        "with ? :"),
+    ("O(i) = 1 where i in 0:«N % 0»", "the range of 'i' divides by 0; handle"),
     ("O(i) = 1 where h = 1, i in 0:h + «N * 9223372036854775807»",
-     "is more than 64 bits hold for N = 6"),
+     "does not fit in 64 bits for N = 6"),
     ("float(«7») O | O(i) = b(i)", "is declared 7 but is 6"),
     ("float(«P») O | O(i) = b(i)", "dimension 0 of 'O' is 6, but P is 4"),
     ("float(Q, «Q») O | O(m, n) = A(m, n)", "dimension 1 of 'O' is 6, but Q is 5"),

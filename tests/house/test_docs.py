@@ -194,13 +194,13 @@ def test_literals_have_the_values_told() -> None:
 
 
 def test_operands_meet_as_told() -> None:
-    for left, right, both in _rows("Arithmetic", "left", "right", "meet in"):
+    for left, right, both in _rows("Arithmetic", "left", "right", "common type"):
         a, b = (types.scalar_type(_code(c)[0]) for c in (left, right))
         assert str(types.promote(a, b)) == str(types.promote(b, a)) == _code(both)[0]
 
 
 def test_every_type_is_listed_with_its_aliases() -> None:
-    rows = _rows("Types", "type", "also", "of an array in NumPy")
+    rows = _rows("Types", "type", "also", "NumPy dtype")
     assert {t for row in rows for t in _code(row[0])} == set(types.SCALAR_TYPES)
     aliases = (_code(part) for row in rows for part in row[1].split(",") if part)
     assert {alias: name for alias, name in aliases} == types.ALIASES
@@ -237,7 +237,7 @@ def test_precedence_is_as_told() -> None:
 
 
 def test_reductions_over_nothing_give_what_is_told() -> None:
-    rows = _rows("Reductions", "reduction", "over nothing", "is")
+    rows = _rows("Reductions", "reduction", "of no terms", "meaning")
     found = {}
     for row in rows:
         (op,) = _code(row[0])
@@ -254,7 +254,7 @@ def test_reductions_over_nothing_give_what_is_told() -> None:
 def test_every_function_is_listed_with_its_error() -> None:
     """The errors are those that ``test_builtins.py`` holds the reference to."""
     listed: dict[str, int] = {}
-    for functions, _, _, error in _rows("Functions", "function", "is", "domain", "error"):
+    for functions, _, _, error in _rows("Functions", "function", "meaning", "domain", "error"):
         low, _, high = error.partition(", ")
         for call in _code(functions):
             name, _, arguments = call.partition("(")
@@ -268,7 +268,7 @@ def test_every_function_is_listed_with_its_error() -> None:
 def test_functions_are_nan_outside_their_domains() -> None:
     """Of the domains in numbers, a step outside gives NaN, and inside does not."""
     checked = 0
-    for functions, _, domain, _ in _rows("Functions", "function", "is", "domain", "error"):
+    for functions, _, domain, _ in _rows("Functions", "function", "meaning", "domain", "error"):
         for call in _code(functions):
             name = call.partition("(")[0]
             if found := re.match(r"`x >= (-?\d+)`", domain):

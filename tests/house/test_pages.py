@@ -18,7 +18,7 @@ from tcl.cli import main
 from tcl.codegen.options.nest_options import NestOptions
 
 BLOCK = re.compile(r"```console\n\$ (?P<command>[^\n]+)\n(?P<printed>.*?)```", re.DOTALL)
-PAGES = sorted(p for p in (ROOT / "docs").glob("*.md") if BLOCK.search(p.read_text("utf-8")))
+PAGES = sorted(p for p in (ROOT / "docs").rglob("*.md") if BLOCK.search(p.read_text("utf-8")))
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
@@ -38,7 +38,7 @@ SHELL = re.compile(r"```sh\n(.*?)```", re.DOTALL)
 LINES = sorted(
     {
         line
-        for page in (*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md"))
+        for page in (*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"))
         for block in SHELL.findall(page.read_text("utf-8"))
         for line in block.splitlines()
         if line.startswith("tcl ")

@@ -299,7 +299,7 @@ SYNTAX = (
     ("O(i) = c(i) ? 1 «}»", "':'"),
     ("O(i) = («)»", "expected an expression"),
     ("O(i) = b(i,«)»", "expected an expression"),
-    ("O(i) = min(b(i)«)»", "of many are min=! and max=!"),
+    ("O(i) = min(b(i)«)»", "of many, use min=! and max=!"),
     ("O(i) = max(b(i), 1«,» 2)", "')'"),
     ("O(i) = float«+»", "'('"),
     ("O(i) = s.1«.2»", "written T.0"),
@@ -338,8 +338,8 @@ SYNTAX = (
     ("def f(«int32_t»(N) b) -> (O) { O(i) = b(i) }", "write int32"),
     ("def f(«flaot»(N) b) -> (O) { O(i) = b(i) }", "did you mean float?"),
     ("def f(«Tensor»(N) b) -> (O) { O(i) = b(i) }", "the types are bool, uint8"),
-    ("def f(«b»: float(N)) -> (O) { O(i) = b(i) }", "the type stands before the name"),
-    ("def f(float «b»(N)) -> (O) { O(i) = b(i) }", "the type stands before the name"),
+    ("def f(«b»: float(N)) -> (O) { O(i) = b(i) }", "the type comes before the name"),
+    ("def f(float «b»(N)) -> (O) { O(i) = b(i) }", "the type comes before the name"),
     # statements of other languages
     ("O(m) «argmin»=! A(m, n)", "min=! (A(i, j) == Best(i)) ? j : A.1"),
     ("O(m) «argmax»= A(m, n)", "Best(i) max=! A(i, j)"),
@@ -347,7 +347,7 @@ SYNTAX = (
     ("O(m) «sum»=! A(m, n)", "reduce with +=!"),
     ("O(m) «cumsum»=! b(m)", "(j <= i) ? X(j) : 0"),
     ("O(i) = b(i) where i in 0:N«:»2", "a range has no step"),
-    ("O(m) +=! A(m, «:»)", "every dimension has an index"),
+    ("O(m) +=! A(m, «:»)", "give every dimension an index"),
     ("O(i) = b(i) «:» 2", "expected"),
     ("O(m) «xor»=! A(m, n)", "there is no 'xor='"),
     ("«for» i in 0:N O(i) = b(i)", "there are no loops"),
@@ -358,11 +358,11 @@ SYNTAX = (
     ("«if» c(0) { O(i) = b(i) }", "condition ? a : b"),
     ("O(i) = b(i) «if» c(i) else 0", "condition ? a : b"),
     ("O(i) = if (c(i)) b(i) «else» 0", "condition ? a : b"),
-    ("«let» x = 3 O(i) = x * b(i)", "bound behind the statement"),
-    ("O(i) = x where «let» x = b(i)", "bound behind the statement"),
-    ("«float» x = 3 O(i) = x * b(i)", "bound behind the statement"),
-    ("«int» x = 3 O(i) = x * b(i)", "bound behind the statement"),
-    ("«return» b(i)", "gives the outputs of its header"),
+    ("«let» x = 3 O(i) = x * b(i)", "after the statement that uses it"),
+    ("O(i) = x where «let» x = b(i)", "after the statement that uses it"),
+    ("«float» x = 3 O(i) = x * b(i)", "after the statement that uses it"),
+    ("«int» x = 3 O(i) = x * b(i)", "after the statement that uses it"),
+    ("«return» b(i)", "returns the outputs of its header"),
     ("O(i) = («float») b(i)", "a cast is written as a call"),
     ("O(i) = c(i) «and» c(i) ? 1 : 0", "'&&'"),
     ("O(i) = b(i) where i in «range»(3)", "a range is written 0:N"),
@@ -386,8 +386,8 @@ O(n, d) = expDistance(n, d) / expSum(n)
 }"""
 
 _RECURS = (
-    "elements of 'O' cannot depend on each other, as they are computed in any order; a running sum "
-    "is O(i) +=! (j <= i) ? X(j) : 0,"
+    "elements of 'O' cannot depend on each other, because they are computed in any order; write a "
+    "running sum as O(i) +=! (j <= i) ? X(j) : 0,"
 )
 
 SEMANTIC: tuple[tuple[str, ...], ...] = (
@@ -397,13 +397,13 @@ SEMANTIC: tuple[tuple[str, ...], ...] = (
     ("O(i) = b(i) + «t»", "undefined name 't'"),
     ("O(i) = «fmaxx»(b(i), 0)", "did you mean 'fmax'"),
     ("O(i) = «dropout»(b(i))", "undefined tensor or function 'dropout'; list it among the inputs"),
-    ("O(i) = «softmax»(b(i))", "there is no softmax; take off the largest of a row, sum up"),
-    ("O(i) = «rms_norm»(b(i))", "there is no rms_norm; sum up rows and their squares"),
+    ("O(i) = «softmax»(b(i))", "there is no softmax; subtract the maximum of a row, sum"),
+    ("O(i) = «rms_norm»(b(i))", "there is no rms_norm; sum rows and their squares"),
     ("O(i) = «matmul»(b(i))", "there is no matmul; multiply elements and reduce with +=!"),
     ("O(i) = «silu»(b(i))", "there is no silu; write x * expit(x)"),
     ("O(i) = «fmax»", "call it: fmax(x)"),
     ("O(i) = «int»(b(i))", "there is no type 'int'; write int32"),
-    ("O(i) = «abs»(b(i))", "there is no abs; of floats it is fabs(x)"),
+    ("O(i) = «abs»(b(i))", "there is no abs; write fabs(x) for floats"),
     ("O(i) = «argmin»(b(i))", "min=! (A(i, j) == Best(i)) ? j : A.1"),
     ("O(i) = b(i) > 0 ? b(i) : «inf»", "there is no inf; log(0.0) is minus infinity"),
     ("O(i) = b(i) + «Q.0»", "undefined tensor 'Q'"),
@@ -420,7 +420,7 @@ SEMANTIC: tuple[tuple[str, ...], ...] = (
     ("def f(float(«N») N) -> (O) { O = 1 }", "rename one of them"),
     ("def f(float(N) b, float «N») -> (O) { O(i) = b(i) }", "use it without passing it"),
     ("def f(float x, float(«x») b) -> (O) { O(i) = b(i) }", "cannot be a size: it is an input"),
-    ("def f(float(«x») x) -> (O) { O = 1 }", "it is the tensor itself, and a size is a name"),
+    ("def f(float(«x») x) -> (O) { O = 1 }", "it is the tensor itself; a size needs its own name"),
     ("def f(float(N) b) -> («N») { }", "the extent of dimension 0 of 'b'"),
     ("def f(float(N) «exp») -> (O) { O = 1 }", "rename the input"),
     ("def f(float(N) b) -> («exp») { }", "rename the output"),
@@ -432,16 +432,16 @@ SEMANTIC: tuple[tuple[str, ...], ...] = (
     # indices
     ("O(«N») = b(N)", "size symbol and cannot be an index"),
     ("O(«s») = s", "an input and cannot be an index"),
-    ("O(i, «i») = b(i)", "stands twice"),
+    ("O(i, «i») = b(i)", "appears twice"),
     ("O(«i + 1») = b(i)", "plain name"),
     ("O(«0») = s", "plain name"),
     ("O(idx(i)) «=» b(i)", "several points may write"),
-    ("«O(idx(i)) += b(i)»", "nothing says how large"),
+    ("«O(idx(i)) += b(i)»", "is unknown, because data select"),
     ("O(«b(i)») += b(i)", "has to be an integer"),
     ("float(N) O | O(i) = b(i) O(idx(i)) += «O(idx(i))»", "while it is being reduced into"),
-    ("O(m) «=» A(m, n)", "'n' is found on the right alone"),
-    ("O «=» A(m, n)", "'m', 'n' are found on the right alone"),
-    ("O(i) «=» b(i) where k in 0:3", "'k' is found on the right alone"),
+    ("O(m) «=» A(m, n)", "'n' appears only on the right"),
+    ("O «=» A(m, n)", "'m', 'n' appear only on the right"),
+    ("O(i) «=» b(i) where k in 0:3", "'k' appears only on the right"),
     ("O(i) = b(«b(i)»)", "has to be an integer, found float32"),
     ("O(i) = b(«1.5»)", "has to be an integer"),
     ("O(i) = b(«c(i)»)", "has to be an integer, found bool"),
@@ -456,9 +456,9 @@ SEMANTIC: tuple[tuple[str, ...], ...] = (
     ("O(i) = «A.2» + b(i)", "'A' has 2 dimensions"),
     ("O(i) = «s.0» + b(i)", "'s' has 0 dimensions"),
     ("O(i) = b(i) + «O.0»", "not known before it is written"),
-    ("O(i) = «N»(i) + b(i)", "no tensor"),
-    ("O(i) = x(i) where x = b(i)".replace("x(i)", "«x»(i)", 1), "no tensor"),
-    ("O(i) = b(i) + «i(i)»".replace("«i(i)»", "«i»(i)"), "no tensor"),
+    ("O(i) = «N»(i) + b(i)", "not a tensor"),
+    ("O(i) = x(i) where x = b(i)".replace("x(i)", "«x»(i)", 1), "not a tensor"),
+    ("O(i) = b(i) + «i(i)»".replace("«i(i)»", "«i»(i)"), "not a tensor"),
     # types
     ("O(i) = «b(i)» ? 1 : 0", "expected a boolean, found float32"),
     ("O(i) = «idx(i)» ? 1 : 0", "expected a boolean, found int32"),
@@ -466,8 +466,8 @@ SEMANTIC: tuple[tuple[str, ...], ...] = (
     ("O(i) = «b(i)» && c(i) ? 1 : 0", "expected a boolean"),
     ("O(i) = «b(i)» || «idx(i)» ? 1 : 0", "found float32", "found int32"),
     ("O(i) = «1» ? 1 : 0", "expected a boolean, found integer literal"),
-    ("O(i) = «0 <= i < 3» ? b(i) : 0", "comparisons are not chained: write a < b && b < c"),
-    ("O(i) = «b(i) > c(i)» ? 1 : 0", "comparisons are not chained"),
+    ("O(i) = «0 <= i < 3» ? b(i) : 0", "comparisons cannot be chained: write a < b && b < c"),
+    ("O(i) = «b(i) > c(i)» ? 1 : 0", "comparisons cannot be chained"),
     ("int32(N) O | O(i) = «b(i)»", "narrower than the float32"),
     ("float(N) O | O(i) = «double(b(i))»", "narrower than the float64"),
     ("float16(N) O | O(i) = «b(i)»", "cast the value: float16(...)"),
@@ -487,12 +487,12 @@ SEMANTIC: tuple[tuple[str, ...], ...] = (
     ("O(i) = b(i) * («1e308 * 1e10»)", "too large for a float64"),
     ("O(i) = idx(i) + («18446744073709551615 + 1»)", "64 bits"),
     # order of evaluation
-    ("O, P | P(i) = «O»(i) O(i) = b(i)", "read before anything wrote it"),
-    ("O(i) = «O»(i) + b(i)", "read before anything wrote it"),
-    ("O(i) = b(i) where exists «O»(i - 1)", "read before anything wrote it"),
-    ("O(i) = «O»(i, i)", "read before anything wrote it"),
+    ("O, P | P(i) = «O»(i) O(i) = b(i)", "read before it is written"),
+    ("O(i) = «O»(i) + b(i)", "read before it is written"),
+    ("O(i) = b(i) where exists «O»(i - 1)", "read before it is written"),
+    ("O(i) = «O»(i, i)", "read before it is written"),
     # elements that depend on each other
-    ("O(i) = «O(i - 1)» + b(i)", f"{_RECURS} and another recurrence a loop in Python"),
+    ("O(i) = «O(i - 1)» + b(i)", f"{_RECURS} and any other recurrence as a loop in Python"),
     ("O(i) = i > 0 ? «O(i - 1)» + b(i) : b(i) where i in 0:N", _RECURS),
     ("O(i) = x + b(i) where x = exp(«O(i - 1)»)", _RECURS),
     ("O(i, j) = «O(i - 1, j)» + A(i, j)", _RECURS),
@@ -500,8 +500,8 @@ SEMANTIC: tuple[tuple[str, ...], ...] = (
     ("O(i) +=! «O(i - 1)» + b(i)", _RECURS),
     (
         "O(i) = b(i) O(i) = «O(i - 1)» + b(i)",
-        f"{_RECURS} and another recurrence a loop in Python; "
-        "for what 'O' held before, write to another output",
+        f"{_RECURS} and any other recurrence as a loop in Python; to use the earlier values of "
+        "'O', write to another output",
     ),
     ("O(i) = b(i) O(i) = «O(i + 1)»", _RECURS),
     ("O(i) = b(i) O(i) += «O(i - 1)»", _RECURS),
@@ -510,7 +510,7 @@ SEMANTIC: tuple[tuple[str, ...], ...] = (
     ("O(i, j) = A(i, j) O(i, j) = «O(j, i)»", _RECURS),
     ("O, P | O(i) = «P(i - 1)» + b(i) P(i) = O(i)", _RECURS),
     ("O, P, Q | O(i) = «Q(i - 1)» + b(i) P(i) = O(i) Q(i) = P(i)", _RECURS),
-    ("O, P | O(i) = «P»(i - 1) + b(i) P(i) = b(i)", "read before anything wrote it"),
+    ("O, P | O(i) = «P»(i - 1) + b(i) P(i) = b(i)", "read before it is written"),
     (
         "O, P | O(i) = b(i) «P(i) = O(i - 1) + b(i)» O(i) = P(i)",
         f"cycle; {_RECURS.replace('O', 'P')}",
@@ -525,7 +525,7 @@ SEMANTIC: tuple[tuple[str, ...], ...] = (
         "in a cycle",
     ),
     # where
-    ("O(i) = s where i in 0:«idx(0)»", "the range of 'i' reads 'idx', but ranges are made of"),
+    ("O(i) = s where i in 0:«idx(0)»", "the range of 'i' reads 'idx', but ranges may use only"),
     ("O(i) = s where i in 0:«s»", "the range of 'i' reads 's', but"),
     (
         "O(i) = s where i in «int32(idx(0) * 0.5)»:9".replace("«int32(", "int32(«").replace(
@@ -533,15 +533,15 @@ SEMANTIC: tuple[tuple[str, ...], ...] = (
         ),
         "the range of 'i' reads 'idx'",
     ),
-    ("O(i) = s where i in 0:«k»", "'k' is no size; ranges are made of sizes and whole numbers"),
-    ("O(i) = s where i in 0:«n», exists A(i, 0)", "'n' is no size; did you mean 'N'?"),
+    ("O(i) = s where i in 0:«k»", "'k' is not a size; ranges use only sizes and whole numbers"),
+    ("O(i) = s where i in 0:«n», exists A(i, 0)", "'n' is not a size; did you mean 'N'?"),
     ("O(i) +=! s where i in 0:«j», j in 0:3", "the range of 'i' uses the index 'j', but ranges"),
     ("O(i) = s where h = i + 1, i in 0:«h»", "uses 'h', which uses the index 'i', but"),
     ("O(i) = s where h = idx(0), g = 2 * h, i in 0:«g»", "uses 'g', which reads 'idx', but"),
     (
         "O(i) = s where i in 0:int32(«N * 0.5»)",
-        "uses a float32, but ranges are made of sizes and "
-        "whole numbers alone; compute in integers, as in N * 3 / 2",
+        "uses a float32, but ranges may use only sizes and "
+        "whole numbers; compute in integers, as in N * 3 / 2",
     ),
     ("O(i) = s where i in 0:int32(«sqrt(N)»)", "the range of 'i' uses a float32"),
     ("O(i) = s where half_n = N / 2.0, i in 0:int32(«half_n»)", "which uses a float32"),
@@ -549,7 +549,7 @@ SEMANTIC: tuple[tuple[str, ...], ...] = (
     ("O(i) = s where i in «N > 3»:N", "the start of a range has to be an integer, found bool"),
     ("O(i) = s where i in «c.0 > 2»:3", "has to be an integer"),
     ("O(i) = s where i in 0:3, «i» in 0:4", "has two ranges"),
-    ("O(i) = s where i in 0:3, «N» in 0:4", "a range is given to an index"),
+    ("O(i) = s where i in 0:3, «N» in 0:4", "only an index can have a range"),
     ("O(i) = s where i in 0:3, «i» = 4", "choose another name"),
     ("O(i) = s where i in 0:3, x = 1, «x» = 4", "bound already"),
     ("O(i) = x where i in 0:3, x = «y», y = 1", "undefined name 'y'"),
@@ -592,7 +592,7 @@ SEMANTIC: tuple[tuple[str, ...], ...] = (
     (
         "def g(float(N) X) -> (Y, Z) { Y(i) = X(i) Z(i) = X(i) }\n"
         "def f(float(N) A) -> (O) { O, «O» = g(A) }",
-        "stands twice",
+        "appears twice",
     ),
     (
         "def g(float(N) X) -> (Y) { Y(i) = X(i) }\n"
@@ -623,7 +623,7 @@ SEMANTIC: tuple[tuple[str, ...], ...] = (
         "def f(float(N) A) -> (O) {\n    O(i) «=» A(j)\n    O(i) = «C»(i)\n}\n"
         "def h(float(N) A) -> (O) { O = g(A) }",
         "'B'",
-        "found on the right alone",
+        "only on the right",
         "'C'",
     ),
 )

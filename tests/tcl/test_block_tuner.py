@@ -150,8 +150,8 @@ def test_it_is_tuned_once_and_caches_are_merged(tmp_path: Path) -> None:
     assert last == f"0 keys and 1 launch shape in {other}"
     written = here("cache", "export", str(tmp_path / "r.json"), "--cache", str(other))
     assert written.stderr == (
-        "1 launch shape of your own kernels not written: T4 has no place for them; tcl cache merge "
-        "takes them along\n"
+        "1 launch shape of your own kernels were not written: T4 has no format for them; tcl "
+        "cache merge copies them\n"
     )
     pruned = here("cache", "prune", "--older-than", "0", "--cache", str(other))
     assert pruned.stdout.splitlines()[-1] == "1 launch shape removed"

@@ -350,7 +350,7 @@ def test_outputs_that_do_not_fit(make: Make, machine: Rig, case: str, warm: bool
 
 
 def test_a_def_that_adds_to_its_output_needs_it(make: Make, machine: Rig) -> None:
-    with pytest.warns(tcl.TclWarning, match="without being initialised"):
+    with pytest.warns(tcl.TclWarning, match="but never initialised"):
         T = tcl.define(GROW)
     a, b = pair(make)
     for _ in range(2):

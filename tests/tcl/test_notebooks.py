@@ -126,7 +126,7 @@ def test_errors_are_the_users_lines_and_what_they_called(
     assert len(named) == frames if mode == "Context" else len(named) >= frames
     for line, name in zip(named, ("test_errors_are", "cell", "__call__"), strict=False):
         assert f"in {name}" in line
-    assert lines[-1].endswith("takes arrays in which the two are equal\n")
+    assert lines[-1].endswith("needs them to be equal\n")
 
 
 def test_they_are_small() -> None:

@@ -238,7 +238,7 @@ def test_outputs_that_are_added_to() -> None:
     total = np.array(10, np.float32)
     njit(lambda a, s: add(a, s))(array, total)
     assert total == 10 + array.sum()
-    with pytest.raises(TypingError, match="'S' of f is reduced into without being initialised"):
+    with pytest.raises(TypingError, match="'S' of f is reduced into but never initialised"):
         njit(lambda a: add(a))(array)
 
 

@@ -187,7 +187,7 @@ def test_tuned_for_a_number_of_threads(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_measuring_needs_cores() -> None:
-    with pytest.raises(tcl.ArgumentError, match="1000 threads are measured on as many cores"):
+    with pytest.raises(tcl.ArgumentError, match="1000 threads need as many cores"):
         tcl.autotune(MM, "mm", ones(4, 4), ones(4, 4), threads=1000)
 
 
@@ -197,11 +197,11 @@ RANGE, ALL = "needs a whole number from 1 to 1024", "leave it out for all cores"
 @pytest.mark.parametrize(
     ("arguments", "code", "sentence"),
     [
-        (("run", "--threads", "2", "--no-reference"), 0, "a call on 1 thread, with options"),
+        (("run", "--threads", "2", "--no-reference"), 0, "per call on 1 thread, with options"),
         (("run", "--threads", "0"), 2, f"error: --threads {RANGE}, not '0'; {ALL}\n"),
         (("run", "--threads", "1025"), 2, f"error: --threads {RANGE}, not '1025'; {ALL}\n"),
         (("show", "-t", "one"), 2, f"error: --threads {RANGE}, not 'one'; {ALL}\n"),
-        (("tune", "--threads", "1000"), 1, "1000 threads are measured on as many cores"),
+        (("tune", "--threads", "1000"), 1, "1000 threads need as many cores"),
         (("tune", "--jobs", "-1"), 2, "-1 is not in the range"),
     ],
 )

@@ -85,7 +85,7 @@ def test_wanted_outputs() -> None:
 
 
 def test_what_cannot_be_wanted() -> None:
-    with pytest.warns(tcl.TclWarning, match="without being initialised"):
+    with pytest.warns(tcl.TclWarning, match="but never initialised"):
         T: Any = tcl.define(TWO + "def grow(float(N) X) -> (Y, Z) { Y(i) += X(i)  Z(i) = X(i) }")
     x = np.ones(3, np.float32)
     wrong: list[tuple[Any, str]] = [

@@ -23,7 +23,7 @@ def split_cores(
     """Cores to compile on and those to measure on; where none are left, both are all of them."""
     if measuring > len(cores):
         raise ArgumentError(
-            f"kernels with {measuring} threads are measured on as many cores; "
+            f"kernels with {measuring} threads need as many cores for the measurement; "
             f"there {'is' if len(cores) == 1 else 'are'} {len(cores)}"
         )
     measure = tuple(cores[len(cores) - measuring :])

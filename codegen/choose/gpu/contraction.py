@@ -10,7 +10,7 @@ the other operand the other side.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from tcl.codegen.choose.gpu.nest_shape import OptionsDraft, Shape, power_above, power_below
 from tcl.codegen.choose.gpu.predicted import best_split, counts_of
@@ -218,3 +218,26 @@ def _fitting(shape: Shape, made: OptionsDraft, profile: GpuProfile) -> ir.Progra
     """The nest with these options; None if panels do not fit into shared memory, or do not lie so
     that tensor cores can read them."""
     return alone(shape.program, shape.nest, made.options(), profile)
+
+
+def covering(
+    shape: Shape,
+    common: Sequence[int],
+    held: tuple[int, int],
+    threads: tuple[int, int],
+    profile: GpuProfile,
+) -> OptionsDraft | None:
+    """Choices for a nest that shares its blocks with others: a block takes some points of the
+    results that these have in ``common``, the last of which has the vectors, and all of the others;
+    None if it does not. ``held``, ``threads``: as in ``_tiles``."""
+    rest = [k for k in shape.results if k not in common]
+    made = _tiles(shape, [rest, list(common)], common[-1], held, threads)
+    if any(made.chunk[k] < shape.extent(k) for k in rest):
+        return None
+    for k in rest:
+        made.chunk[k] = 0
+    if shape.pair is None:
+        return made
+    reads = operands(shape.nest.point)
+    pair = reads[shape.pair[0]], reads[shape.pair[1]]
+    return made if _staged(shape, made, pair, profile) is not None else None

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from tcl.codegen.loopir import ir
-from tcl.codegen.loopir.walk import operands
+from tcl.codegen.loopir.walk import loads, operands, values_of
 from tcl.codegen.options.nest_options import PLAIN, NestOptions
 from tcl.codegen.passes.fuse import refs
 
@@ -113,8 +113,11 @@ class Shape:
 
     def vector(self, k: int, *, most: int = 16) -> int:
         """Lanes that make accesses along a dimension ``most`` bytes wide; 1 where no tensor lies
-        that way, or rows are not whole vectors."""
+        that way, rows are not whole vectors, or data say where one begins."""
         width = max(1, most // self.largest)
+        reads = (x for v in values_of(self.nest.point) for x in loads(v))
+        if any(self.stride(x.ref, k) == 1 and not self.plain(x) for x in reads):
+            return 1  # such elements are read one by one
         for ref in refs(self.nest):
             if self.stride(ref, k) == 1:
                 for other in range(len(self.nest.dims)):

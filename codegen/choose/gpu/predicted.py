@@ -10,7 +10,7 @@ from tcl.codegen.counters.prediction import LAUNCH, memory_rate, predict
 from tcl.codegen.devices.gpu import GpuProfile
 from tcl.codegen.loopir import ir
 from tcl.codegen.passes.gpu.build_blocks import BuildBlocks
-from tcl.codegen.passes.split import parts_of
+from tcl.codegen.passes.split import VECTOR, parts_of
 
 _PARTS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32)
 _TILES = 4
@@ -31,7 +31,7 @@ def best_split(counts: KernelCounts, nest: ir.Nest, k: int, tile: int) -> tuple[
     best split, and what it
     takes then, to be compared; ``tile``: the points of it between two fills of panels."""
     extent = nest.dims[k].extent
-    sizes = {parts_of(extent, p, _TILES * max(1, tile)) for p in _PARTS}
+    sizes = {parts_of(extent, p, _TILES * max(1, tile), VECTOR) for p in _PARTS}
     whole = predict(counts).rank
     timed = [(_in_parts(counts, nest, p), p) for p in sizes if p > 1]
     seconds, parts = min(timed, default=(math.inf, 1))

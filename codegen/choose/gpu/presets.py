@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import chain, islice, tee
+from itertools import chain, islice, pairwise, takewhile, tee
 
 from tcl.codegen.choose.gpu.contraction import contraction
+from tcl.codegen.choose.gpu.joined import joined
 from tcl.codegen.choose.gpu.nest_shape import OptionsDraft, Shape
 from tcl.codegen.choose.gpu.predicted import best_split, counts_of
 from tcl.codegen.choose.gpu.streaming import rowwise, streaming
@@ -18,7 +19,7 @@ from tcl.codegen.passes.chunk import Chunk, why_not_chunked
 from tcl.codegen.passes.fuse import Fuse, why_not_fused
 from tcl.codegen.passes.fusion.groups import FusionGroup, fusion_groups
 from tcl.codegen.passes.gpu.steps import alone
-from tcl.codegen.passes.split import is_whole, parts_of
+from tcl.codegen.passes.split import VECTOR, is_whole, parts_of
 
 _NAIVE_THREADS = 128
 """Of a block."""
@@ -72,12 +73,20 @@ class GpuPreset:
         groups = fusion_groups(nests)
         while (group := next(groups, None)) is not None:
             nest = group.leader
-            groups, ahead = tee(groups)
-            run = self._rowwise_run(program, chain([group], ahead))
+            groups, *copies = tee(groups, 3)
+            ahead, again = (takewhile(lambda g: not is_whole(g.leader), c) for c in copies)
+            shared = self._joined_run(program, group, ahead)
+            if shared is not None:
+                alike, found = shared
+                for each in alike:
+                    yield each.leader, {name: found[name] for name in each.names}
+                next(islice(groups, len(alike) - 2, None))
+                continue
+            run = self._rowwise_run(program, chain([group], again))
             if len(run) > 1:
                 for each, choice in run:
-                    joined = each.leader is not nest
-                    yield each.leader, _choices_of(each, choice, program, joined=joined)
+                    later = each.leader is not nest
+                    yield each.leader, _choices_of(each, choice, program, joined=later)
                 next(islice(groups, len(run) - 2, None))
             elif self.name == "naive" or nest.sequential or nest.points == 0:
                 yield nest, {n.name: _one_point_each(n) for n in _nests(program, group)}
@@ -93,6 +102,20 @@ class GpuPreset:
             choice = contraction(shape, self.profile)
             self.known[shape.nest.name] = shape.nest, choice
         return choice
+
+    def _joined_run(
+        self, program: ir.Program, group: FusionGroup, ahead: Iterable[FusionGroup]
+    ) -> tuple[list[FusionGroup], dict[str, NestOptions]] | None:
+        """As ``joined``, where the first group is a product."""
+        if self.name != "mlp" or Shape(program, group.leader).pair is None:
+            return None
+
+        def choices_of(
+            each: FusionGroup, choice: OptionsDraft, later: bool
+        ) -> dict[str, NestOptions]:
+            return _choices_of(each, choice, program, joined=later)
+
+        return joined(program, chain([group], ahead), self.profile, choices_of)
 
     def _rowwise_run(
         self, program: ir.Program, groups: Iterable[FusionGroup]
@@ -116,24 +139,24 @@ class GpuPreset:
                     break
             run.append(group)
         while len(run) > 1 and rows:
-            made = _groups_by_row(program, run, rows)
+            made = _groups_by_row(program, run, rows, self.profile)
             if made is not None:
                 return made
             run.pop()
         return []
 
 
-def _stretches(nests: Iterable[ir.Nest]) -> Iterator[list[ir.Nest]]:
-    """The nests, those apart that never share blocks: what reduces the parts of a split nest needs
-    those of all blocks."""
-    found: list[ir.Nest] = []
-    for nest in nests:
-        if found and is_whole(nest):
-            yield found
-            found = []
-        found.append(nest)
-    if found:
-        yield found
+def begins_stretch(nests: Sequence[ir.Nest], k: int) -> bool:
+    """Whether a nest never shares blocks with those before it: what reduces the parts of a split
+    nest needs those of all blocks."""
+    return k == 0 or (is_whole(nests[k]) and not is_whole(nests[k - 1]))
+
+
+def _stretches(nests: Sequence[ir.Nest]) -> Iterator[Sequence[ir.Nest]]:
+    """The nests, those apart that never share blocks."""
+    starts = [k for k in range(len(nests)) if begins_stretch(nests, k)]
+    for start, stop in pairwise([*starts, len(nests)]):
+        yield nests[start:stop]
 
 
 def _nests(program: ir.Program, group: FusionGroup) -> list[ir.Nest]:
@@ -164,7 +187,8 @@ def _split_parts(
     wanted = profile.multiprocessors * _STREAMED
     own = (o.threads or ())[k] if k < len(o.threads or ()) else 1
     least = max(_LEAST_PART * max(1, own), 16 * (tile[k] if k < len(tile) else 1))
-    count = parts_of(nest.dims[k].extent, max(1, wanted // max(1, blocks * threads)), least)
+    most = max(1, wanted // max(1, blocks * threads))
+    count = parts_of(nest.dims[k].extent, most, least, VECTOR)
     return (*[0] * k, count) if count > 1 else ()
 
 
@@ -214,13 +238,14 @@ def _enough_rows(
 
 
 def _groups_by_row(
-    program: ir.Program, run: Sequence[FusionGroup], rows: Sequence[int]
+    program: ir.Program, run: Sequence[FusionGroup], rows: Sequence[int], profile: GpuProfile
 ) -> list[tuple[FusionGroup, OptionsDraft]] | None:
     """The groups row by row; None if one of them needs other rows."""
     nests = [u.leader for u in run]
     blocks = math.prod(nests[0].dims[k].extent for k in rows)
     points = max(n.points // max(1, blocks) for n in nests)
-    made = [(u, rowwise(Shape(program, u.leader), rows, points)) for u in run]
+    shapes = [(u, Shape(program, u.leader)) for u in run]
+    made = [(u, rowwise(s, rows, profile, points, again=True)) for u, s in shapes]
     first = _nests(program, run[0])[0].name
     for group, choice in made:
         for nest in _nests(program, group):

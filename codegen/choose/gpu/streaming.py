@@ -7,11 +7,22 @@ from collections.abc import Sequence
 
 from tcl.codegen.choose.gpu.nest_shape import OptionsDraft, Shape, power_above, power_below
 from tcl.codegen.devices.gpu import GpuProfile
+from tcl.codegen.passes.gpu.shared_rows import MOST_WORDS
 
 THREADS = 256
 """Of a block, about."""
-_LONG = 16384
-"""Points of a row from which on more threads work on it."""
+_VECTORS = 8
+"""That a thread reads of a row, at most if threads are enough."""
+_LEAST_SHARE = 32
+"""Threads that share a row, if it has vectors for them: those of a warp."""
+_BUSY = 512
+"""Threads of a multiprocessor from which on a thread may have several vectors."""
+_LINE = 8
+"""Threads that read a line of memory in vectors."""
+_STREAMED = 1024
+"""Threads of a multiprocessor that keep memory busy, where each reads a few vectors at once."""
+_LEAST_TERMS = 4
+"""Of a thread that shares a sum."""
 
 
 def streaming(shape: Shape, profile: GpuProfile) -> OptionsDraft:
@@ -19,27 +30,26 @@ def streaming(shape: Shape, profile: GpuProfile) -> OptionsDraft:
     lane = shape.lane_dim()
     if lane is not None and lane in shape.reductions:
         rows = [k for k in shape.results if shape.extent(k) > 1]
-        return rowwise(shape, rows)
+        return rowwise(shape, rows, profile)
     made = OptionsDraft.empty(len(shape.nest.dims))
     for k in shape.results:
         made.chunk[k] = 1
     if lane is None:
         return made
     width = shape.vector(lane)
-    others = math.prod(shape.extent(k) for k in shape.results if k != lane)
-    along = math.prod(shape.extent(k) for k in shape.reductions)
     threads = THREADS
     if shape.reductions:
-        # A few threads share each sum if there are not enough results for all of the device.
-        wanted = profile.multiprocessors * THREADS * 4
-        while width > 1 and others * shape.extent(lane) // width < wanted:
-            width //= 2
-        shared = power_below(min(8, max(1, along // 4)))
-        if others * shape.extent(lane) // width < wanted and shared > 1:
-            longest = max(shape.reductions, key=shape.extent)
-            share = min(shared, power_below(shape.extent(longest)))
+        # Threads share each sum if there are not enough results for all of the device.
+        others = math.prod(shape.extent(k) for k in shape.results if k != lane)
+        vectors = others * -(-shape.extent(lane) // width)
+        longest = max(shape.reductions, key=shape.extent)
+        along = math.prod(shape.extent(k) for k in shape.reductions)
+        most = min(along // _LEAST_TERMS, shape.extent(longest), profile.threads_per_block // _LINE)
+        wanted = -(-profile.multiprocessors * _STREAMED // vectors)
+        share = min(power_above(wanted), power_below(max(1, most)))
+        if share > 1:
             made.threads[longest] = share
-            threads //= share
+            threads = max(1, THREADS // share, min(_LINE, profile.threads_per_block // share))
     if width > 1:
         made.lanes = lane, width
     own = min(threads, power_above(-(-shape.extent(lane) // width)))
@@ -53,17 +63,20 @@ def streaming(shape: Shape, profile: GpuProfile) -> OptionsDraft:
     return made
 
 
-def rowwise(shape: Shape, rows: Sequence[int], points: int = 0) -> OptionsDraft:
+def rowwise(
+    shape: Shape, rows: Sequence[int], profile: GpuProfile, points: int = 0, *, again: bool = False
+) -> OptionsDraft:
     """Choices for a nest of whose dimensions ``rows`` are shared among blocks, and all others
-    among the threads of a block; ``points``: of the longest row of those that share the block."""
+    among the threads of a block; ``points``: of the longest row of those that share the block;
+    ``again``: whether several nests read it."""
     made = OptionsDraft.empty(len(shape.nest.dims))
     for k in shape.results:
         made.chunk[k] = 1 if k in rows else 0
     inside = [k for k in range(len(shape.nest.dims)) if k not in rows and shape.extent(k) > 1]
     longest = max(math.prod(shape.extent(k) for k in inside), points)
-    most = 2 * THREADS if longest >= _LONG else THREADS
-    vectors = max(1, longest // max(1, 16 // shape.largest))
-    threads = max(1, min(most, power_above(vectors)))
+    vectors = -(-longest // max(1, 16 // shape.largest))
+    number = math.prod(shape.extent(k) for k in rows)
+    threads = _row_threads(vectors, number, profile)
     if rows and threads < THREADS // 2:
         last = rows[-1]
         several = min(THREADS // 2 // threads, power_below(shape.extent(last)))
@@ -77,11 +90,39 @@ def rowwise(shape: Shape, rows: Sequence[int], points: int = 0) -> OptionsDraft:
     width = shape.vector(lane)
     if width > 1:
         made.lanes = lane, width
-    left = threads
-    for k in sorted(inside, key=lambda k: (k != lane, -k)):
-        steps = -(-shape.extent(k) // (width if k == lane else 1))
-        own = min(left, power_above(steps))
-        if own > 1:
-            made.threads[k] = own
-            left //= own
+    steps = {k: -(-shape.extent(k) // (width if k == lane else 1)) for k in inside}
+    shares = _shares(steps, lane, threads)
+    for k, share in shares.items():
+        if share > 1:
+            made.threads[k] = share
+    held = {k: -(-steps[k] // share) for k, share in shares.items()}
+    words = math.prod(held.values()) * width * max(1, shape.largest // 4)
+    if again and words <= MOST_WORDS:
+        made.register = {k: n for k, n in held.items() if n > 1}
     return made
+
+
+def _row_threads(vectors: int, rows: int, profile: GpuProfile) -> int:
+    """Threads that share a row of so many vectors: few, so that each has several on their way and
+    those of a warp exchange sums without waiting for others, but enough for all of the device."""
+    threads = min(2 * THREADS, max(_LEAST_SHARE, power_above(-(-vectors // _VECTORS))))
+    wanted = profile.multiprocessors * _BUSY
+    while threads < THREADS and threads < vectors and rows * threads < wanted:
+        threads *= 2
+    return min(threads, power_above(vectors))
+
+
+def _shares(steps: dict[int, int], lane: int, threads: int) -> dict[int, int]:
+    """So many threads, divided among dimensions that take so many steps: so that each thread has
+    the fewest, and of these with the most threads along the lanes, where they read whole lines."""
+    rest = sorted((k for k in steps if k != lane), reverse=True)
+    found: list[dict[int, int]] = []
+    own = most = min(threads, power_above(steps[lane]))
+    while own >= min(_LINE, most):
+        left = threads // own
+        found.append({lane: own})
+        for k in rest:
+            found[-1][k] = min(left, power_above(steps[k]))
+            left //= found[-1][k]
+        own //= 2
+    return min(found, key=lambda shares: math.prod(-(-steps[k] // n) for k, n in shares.items()))

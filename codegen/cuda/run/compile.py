@@ -186,6 +186,8 @@ def _quoted(what: str, number: int, lines: list[str]) -> str:
 
 _FEW = 16
 """A kernel can do without the 16th part of its registers, if so it has no spills."""
+_MORE = 4
+"""One whose sizes vary without the fourth: it takes so many more than one for known sizes."""
 _CROWDED = 2
 """Blocks on a multiprocessor from which on one more is no longer half as many again."""
 
@@ -210,7 +212,13 @@ def fuller(module: CudaModule, taken: Sequence[Resources], profile: GpuProfile) 
 def _wanted(launch: Launch, taken: Resources, profile: GpuProfile) -> int:
     """The blocks that fit with a few registers less, if that is worth it; else 0."""
     now = occupancy(taken, launch, profile).blocks
-    if not 0 < now <= _CROWDED or representative(launch.blocks) <= now * profile.multiprocessors:
+    if not now > 0 or representative(launch.blocks) <= now * profile.multiprocessors:
+        return 0
+    if launch.sizes:
+        least = replace(taken, registers=taken.registers - taken.registers // _MORE)
+        most = occupancy(least, launch, profile).blocks
+        return most if most > now else 0
+    if now > _CROWDED:
         return 0
     least = replace(taken, registers=taken.registers - taken.registers // _FEW)
     return now + 1 if occupancy(least, launch, profile).blocks > now else 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tcl.codegen.devices.cpu import CpuProfile
+from tcl.codegen.devices.cpu import LINE, CpuProfile
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.walk import operands
 from tcl.codegen.options.knobs import Knob, Value
@@ -61,22 +61,34 @@ class PrefetchOperands:
         return None
 
 
-def next_block(nest: ir.Nest, layout: ir.Layout, ref: ir.TensorRef, device: CpuProfile) -> int:
-    """Bytes to what the next iteration of a loop reads, if that fits a part of the second cache,
-    and the loops outside of it never come back to it; else 0."""
+def next_block(
+    nest: ir.Nest, layout: ir.Layout, ref: ir.TensorRef, device: CpuProfile, chosen: NestOptions
+) -> int:
+    """Bytes from what an iteration of a loop over register tiles reads to what the next one reads
+    first, if a part of the second cache holds such a block, and no loop outside of it comes back
+    to it; else 0. Windows of neighbouring iterations may overlap, where reductions go through
+    rows that lie further apart: else all is read in order."""
     if not all(isinstance(s, ir.Affine) for s in ref.subscripts):
         return 0
+    place = layout.place(ref)
+    position, lanes = chosen.vectorize or (-1, 1)
+    tile = {d.name: max(1, n) for d, n in zip(nest.dims, chosen.register or (), strict=False)}
+    if position >= 0:
+        along = nest.dims[position].name
+        tile[along] = tile.get(along, 1) * lanes
     points = {d.name: d.extent for d in nest.dims}
     for dim in nest.dims:
-        if dim.extent == 1:
+        step = tile.get(dim.name, 1)
+        if dim.extent <= step:
             continue
-        step = abs(layout.place(ref).coefficient(dim.name))
-        points[dim.name] = 1
+        distance = abs(place.coefficient(dim.name)) * step
+        points[dim.name] = step
         size = layout.footprint(ref, points) * layout.itemsize
-        if dim.reduction or step < size:
+        apart = any(abs(place.coefficient(d.name)) > distance for d in nest.dims if d.reduction)
+        if dim.reduction or distance < (LINE if apart else size):
             return 0
         if size <= device.l2_bytes // _PART:
-            return step
+            return distance
     return 0
 
 
@@ -91,7 +103,7 @@ def prefetch_knobs(on: KnobSubject) -> OptionKnobs:
         if worth and on.may_have(prefetch=(*[0] * k, 1)):
             seen.add(load.ref.tensor)
             layout = on.program.tensor(load.ref.tensor).layout
-            block = next_block(on.nest, layout, load.ref, on.device)
+            block = next_block(on.nest, layout, load.ref, on.device, on.default)
             distances = tuple(sorted({*_DISTANCES, own[k], block}))
             knobs[k] = Knob(f"{on.nest.name}.prefetch{k}", distances, 0, ordered=True)
 

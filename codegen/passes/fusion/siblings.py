@@ -286,4 +286,7 @@ def _interval(value: ir.Value, dims: dict[str, ir.Dim]) -> tuple[int, int] | Non
             return (low, high) if least <= low and high <= most else None
         case ir.Const(value=int(constant), type=type_) if not type_.is_bool:
             return constant, constant
+        case ir.Binary(op="min" | "max" as op, right=ir.Const(value=int(end)), type=type_):
+            least, most = type_.limits
+            return (least, end) if op == "min" else (end, most)
     return None

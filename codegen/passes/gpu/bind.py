@@ -150,7 +150,7 @@ class BlockFolds:
         dims: Iterable[str],
         sizes: Sizes,
         mma: tuple[int, ...],
-        order: Mapping[str, tuple[int, int]],
+        order: Mapping[str, tuple[int, int, int]],
     ) -> BlockFolds:
         """The folds of some ``dims``, in the order of their loops; ``order``: ``contiguity``."""
         roles = {nest.dims[k].name: role for role, k in enumerate(mma)}
@@ -193,15 +193,18 @@ def _reordered(nest: ir.Nest, arranged: list[ir.Loop]) -> bool:
     return asked != moving
 
 
-def contiguity(program: ir.Program, nest: ir.Nest) -> dict[str, tuple[int, int]]:
-    """For each dimension, how much of what a nest touches lies along it, and its position: the
-    more, the faster its threads change."""
+def contiguity(program: ir.Program, nest: ir.Nest) -> dict[str, tuple[int, int, int]]:
+    """For each dimension, how much of what a nest touches lies along it (the dimensions of the
+    largest such operand, and how many there are), and its position: the more, the faster its
+    threads change."""
     places = [(program.tensor(ref.tensor).layout, ref) for ref in refs(nest)]
     steps = [(layout.place(ref), layout.itemsize) for layout, ref in places]
-    return {
-        d.name: (
-            sum(provably_equal(abs(place.coefficient(d.name)), size) for place, size in steps),
-            k,
-        )
-        for k, d in enumerate(nest.dims)
-    }
+    found = {}
+    for k, d in enumerate(nest.dims):
+        along = [
+            len(place.terms)
+            for place, size in steps
+            if provably_equal(abs(place.coefficient(d.name)), size)
+        ]
+        found[d.name] = max(along, default=0), len(along), k
+    return found

@@ -30,6 +30,7 @@ from tcl.codegen.passes.gpu.block_results import BlockResults
 from tcl.codegen.passes.gpu.limits import exchange_bytes
 from tcl.codegen.passes.gpu.panel import panel_bytes
 from tcl.codegen.passes.gpu.pipeline import Pipelining
+from tcl.codegen.passes.gpu.shared_rows import SharedRows
 from tcl.codegen.passes.long_sums import Carried, running_store
 from tcl.codegen.passes.scatter import updated_places
 
@@ -57,20 +58,21 @@ class BuildBlocks:
         self, program: ir.Program, nests: Sequence[ir.Nest], groups: Sequence[FusionGroup]
     ) -> ir.Kernel:
         copies = [c for n in nests for c in n.staged]
-        spaces = [s for n in nests for s in (n.space, *(c.fill.space for c in n.staged if c.fill))]
+        rows = SharedRows.from_groups(program, groups)
+        spaces = [*rows.spaces_of(nests), *(c.fill.space for c in copies if c.fill)]
         busy = max(s.thread_count for s in spaces)
-        made, parts = BlockResults(busy), list[ir.Statement]()
-        for group in groups:
-            reading = made.reading(group)
+        made, parts = BlockResults(busy, rows.spaces), list[ir.Statement]()
+        for k, group in enumerate(rows.groups):
+            reading = made.reading(group, rows.kept if k > rows.first else {})
             made.forget(group.written)
-            parts += _group(reading, made)
-        met = with_barriers(ir.Block((*made.declared, *parts)), program)
+            parts += _group(reading, made, rows.reads if k == rows.first else ())
+        met = with_barriers(ir.Block((*made.declared, *rows.declared, *parts)), program)
         body = Pipelining.from_copies(program, copies, met, self.profile)(met)
         warps = -(-busy // self.profile.warp)
         panels, end = _panels(program, copies)
         exchange = exchange_bytes(nests)
         return ir.Kernel(
-            grid(groups),
+            tuple(tuple(dict.fromkeys(folds)) for folds in grid(rows.groups)),
             body,
             tuple(spaces),
             tuple(n.point for n in nests),
@@ -107,8 +109,11 @@ def _fill(staged: ir.Staged) -> ir.Statement:
     return ir.Fill(staged.panel.tensor, wrap(fill.loops, store))
 
 
-def _group(group: FusionGroup, known: BlockResults) -> list[ir.Statement]:
-    """What a block does for a nest, and for those that are fused with it."""
+def _group(
+    group: FusionGroup, known: BlockResults, reads: Sequence[ir.Statement]
+) -> list[ir.Statement]:
+    """What a block does for a nest, and for those that are fused with it; ``reads``: at each of its
+    points besides."""
     nest = reading_panels(group.leader)
     group = replace(group, leader=nest)
     inner = tuple(x for x in nest.loops if x.kind is not ir.Kind.PARALLEL)
@@ -116,7 +121,7 @@ def _group(group: FusionGroup, known: BlockResults) -> list[ir.Statement]:
     first, point = fills.get(None, ()), nest.point
     if point.op == "=":
         made = ended(group, *results(ir.Store(point.target, point.value), group.siblings, ()))
-        return [*first, wrap(inner, ir.Block((*point.lets, *made)), fills)]
+        return [*first, wrap(inner, ir.Block((*reads, *point.lets, *made)), fills)]
     if point.scatters:
         return [*first, updated_places(nest, inner) if nest.points else ir.Block(())]
     if nest.running is None and any(d.reduction and d.extent == 0 for d in nest.dims):
@@ -125,7 +130,7 @@ def _group(group: FusionGroup, known: BlockResults) -> list[ir.Statement]:
         return [*first, _running(nest, inner, fills)]
     if nest.sequential:
         return [*first, _one_by_one(nest, inner)]
-    return [*first, _reduction(group, inner, fills, known)]
+    return [*first, _reduction(group, inner, fills, known, reads)]
 
 
 def _one_by_one(nest: ir.Nest, inner: Sequence[ir.Loop]) -> ir.Statement:
@@ -158,7 +163,11 @@ def _running(nest: ir.Nest, inner: Sequence[ir.Loop], fills: Fills) -> ir.Statem
 
 
 def _reduction(
-    group: FusionGroup, inner: Sequence[ir.Loop], fills: Fills, known: BlockResults
+    group: FusionGroup,
+    inner: Sequence[ir.Loop],
+    fills: Fills,
+    known: BlockResults,
+    reads: Sequence[ir.Statement],
 ) -> ir.Statement:
     """Sums in registers over all loops of the reduction, then what is made of them."""
     nest, point = group.leader, group.leader.point
@@ -178,7 +187,7 @@ def _reduction(
         ir.Declare(ACCUMULATOR, type_, over, identity(point.op, type_)),
         *(ir.Declare(s.accumulator, s.point.type, over, s.start) for s in group.siblings),
     ]
-    update = ir.Block((*point.lets, *updates(point, group.siblings)))
+    update = ir.Block((*reads, *point.lets, *updates(point, group.siblings)))
     sums = {ACCUMULATOR: point, **{s.accumulator: s.point for s in group.siblings if s.always}}
     # What a tensor core adds up at once counts as one point.
     in_turn = [x for x in rest if x not in own and x not in apart and x.fold.level != "mma"]

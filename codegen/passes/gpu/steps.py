@@ -6,6 +6,7 @@ could have some.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from tcl.codegen.devices.gpu import GpuProfile
@@ -67,5 +68,21 @@ def alone(
         return None
     try:
         return WithinLimits(profile)(found) if last == "share" else found
+    except OptionsError:
+        return None
+
+
+def together(
+    program: ir.Program, options: Mapping[str, NestOptions], profile: GpuProfile
+) -> ir.Program | None:
+    """The program of the nests of which options are given, through all steps; None if they cannot
+    have these."""
+    program = replace(program, nests=tuple(n for n in program.nests if n.name in options))
+    try:
+        for step in STEPS:
+            for name, o in options.items():
+                for one in step.passes(name, o, profile):
+                    program = one(program)
+        return WithinLimits(profile)(program)
     except OptionsError:
         return None

@@ -58,7 +58,7 @@ device_option = click.option(
     "--device",
     default="cpu",
     show_default=True,
-    help="Whose results: cpu; cuda:0, a GPU of this machine; or cuda-emulated.",
+    help="The device of the results: cpu; cuda:0, a GPU of this machine; or cuda-emulated.",
 )
 
 
@@ -66,8 +66,8 @@ relax_option = click.option(
     "--relax",
     metavar="FIELD,...",
     callback=_relaxed,
-    help="Fields of the device that may be others, such as clock,cores, where nothing was tuned "
-    "for this one. Default: TCL_RELAX, else none.",
+    help="If nothing was tuned for this device, also use results of devices that differ only in "
+    "these fields, such as clock,cores. Default: TCL_RELAX, else none.",
 )
 
 
@@ -152,7 +152,7 @@ def needed(path: Path | None) -> TuningCache:
     a file that is damaged or of a newer version: one that is only looked into stays where it is."""
     found = named_cache(path)
     if not os.path.exists(found):
-        raise MissingCacheError(f"{found} does not exist: nothing was tuned yet")
+        raise MissingCacheError(f"{found} does not exist: nothing has been tuned yet")
     check_sound(found)
     return TuningCache(found)
 

@@ -49,7 +49,7 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 _OPTIONS = (
     click.argument("file", required=False, type=click.Path(path_type=Path)),
     click.option("--entry", "-e", metavar="NAME", help="Only keys of this def; of FILE, if given."),
-    click.option("--device", metavar="TEXT", help="Only devices in whose name this stands."),
+    click.option("--device", metavar="TEXT", help="Only devices whose name contains this."),
     click.option(
         "--namespace",
         "--backend",
@@ -60,9 +60,9 @@ _OPTIONS = (
     click.option(
         *("--sizes", "-s"),
         multiple=True,
-        help="Only keys of these sizes: with FILE as M=128,N=64, or a label. Without it, which has "
-        "their names, only keys in whose inputs this stands, as tcl cache list shows them: "
-        "'[64,64]'. May be given several times.",
+        help="Only keys of these sizes. With FILE: M=128,N=64, or a label. Without FILE, sizes "
+        "have no names: only keys whose inputs, as tcl cache list shows them, contain "
+        "this, such as '[64,64]'. May be given several times.",
     ),
     click.option(
         "--codegen", "version", metavar="VERSION", help="Only this version of the code generator."
@@ -87,7 +87,7 @@ def chosen_keys(
     if not found and not others:
         known = insights(cache, DEFAULT.to_json(), Filter())
         if not known:
-            raise ArgumentError(f"{cache.path} has no results: nothing was tuned yet")
+            raise ArgumentError(f"{cache.path} has no results: nothing has been tuned yet")
         raise ArgumentError(f"no key of {cache.path} {plain(wanted.why_none(known))}")
     return found
 
@@ -99,8 +99,9 @@ def _filter(file: Path | None, **said: Any) -> Filter:
     if file is None:
         if named is not None:
             raise ArgumentError(
-                f"--sizes {named}: a cache knows shapes of inputs and no names of sizes; name the "
-                f"FILE of the def, too, or give a part of what tcl cache list shows, '[64,64]'"
+                f"--sizes {named}: a cache has the shapes of inputs, but no names of sizes; "
+                "also name the FILE of the def, or give a part of the shapes that tcl cache "
+                "list shows, '[64,64]'"
             )
         return wanted
     _, checked = choose(file, wanted.entry)
@@ -126,18 +127,19 @@ def _filter(file: Path | None, **said: Any) -> Filter:
 @cache_option
 @reporting
 def inspect(best_only: bool, top_k: int, as_json: bool, path: Path | None, **said: Any) -> None:
-    """The ranked candidates of each key, then those of launch shapes. With FILE, of its def alone,
+    """The ranked candidates of each key, then those of launch shapes. With FILE, of its def only,
     on every device.
 
-    Times as tcl cache show has them; how much longer than the winner a candidate takes, by times
-    that were taken alike; when it was first right, and in which search. A line says how all
-    candidates ended, and the winner's margins over the second and over the untuned default.
+    Shows times as tcl cache show does; how much longer than the winner a candidate takes, compared
+    with times of the same kind; when and in which search it was first correct. One line per key
+    shows how all candidates ended, and the winner's margins over the second and over the untuned
+    default.
 
-    Launch shapes of kernels that tcl.BlockTuner tuned come last: --entry is the kernel's name,
-    --sizes its global size, as in '64 x 64'. They have no namespace, and no version.
+    Launch shapes that tcl.BlockTuner tuned come last. For them, --entry is the name of the kernel,
+    and --sizes its global size, such as '64 x 64'. They have no namespace and no version.
     """
     if best_only and was_given("top_k"):
-        raise click.UsageError("--best-only is --top-k 1; give one of them")
+        raise click.UsageError("--best-only means --top-k 1; give one of them")
     cache = existing(path, as_json=as_json)
     shapes = wanted_shapes(cache, said)
     found = chosen_keys(cache, said, others=bool(shapes))
@@ -239,9 +241,11 @@ _PICTURES = (".png", ".svg", ".pdf")
     "--importance",
     "important",
     is_flag=True,
-    help="Also which knobs mattered, by a random forest: some seconds a def and device.",
+    help="Also show which knobs mattered, by a random forest; slow: seconds per def and device.",
 )
-@click.option("--out", metavar="FILE.md", help="Write all tables as Markdown; -: standard output.")
+@click.option(
+    "--out", metavar="FILE.md", help=("Write all tables as Markdown; - means standard output.")
+)
 @click.option(
     "--picture",
     type=click.Path(path_type=Path),
@@ -253,11 +257,11 @@ _PICTURES = (".png", ".svg", ".pdf")
 def analyze(
     important: bool, out: str | None, picture: Path | None, path: Path | None, **said: Any
 ) -> None:
-    """What all results say together: how often presets and values of knobs win, by how much
-    winners win, and what fewer candidates would lose. With FILE, of its def alone.
+    """Statistics over all results: how often presets and values of knobs win, by how much winners
+    win, and what fewer candidates would lose. With FILE, of its def only.
 
-    By def and device, every mean twice: plain, and by time, where keys whose kernels take long
-    count more.
+    Grouped by def and device. Every mean is shown twice: plain, and weighted by time, so that keys
+    with slow kernels count more.
     """
     cache = existing(path)
     if out is not None and out != "-":
@@ -265,16 +269,15 @@ def analyze(
     if picture is not None:
         if picture.suffix not in _PICTURES:
             raise ArgumentError(
-                f"--picture {picture}: the kind of a picture follows from its name's end, "
-                f"{', '.join(_PICTURES)}"
+                f"--picture {picture}: the name of a picture must end in {', '.join(_PICTURES)}"
             )
         check_writable(picture)
     found = chosen_keys(cache, said)
     result = analyse(found)
     if result is None:
         raise ArgumentError(
-            f"{cache.path} has nothing to compare: no key that was asked for has two correct "
-            "candidates; tune something first"
+            f"{cache.path} has nothing to compare: no selected key has two correct candidates; "
+            "tune something first"
         )
     records = sum(each.records for each in found)
     facts = [f"{plural(len(found), 'key')}, {plural(records, 'result')}"]
@@ -285,7 +288,7 @@ def analyze(
     versions = dict.fromkeys(each.key.codegen_version for each in found)
     if len(versions) > 1:
         listed = ", ".join(versions)
-        facts.append(f"of several versions of the code generator ({listed}): --codegen takes one")
+        facts.append(f"of several versions of the code generator ({listed}): --codegen selects one")
     title = f"Tuning cache {cache.path}"
     if out != "-":
         for line in (title, *facts, FORMULA):

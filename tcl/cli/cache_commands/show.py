@@ -92,11 +92,11 @@ def show_shape(each: StoredShape, count: int) -> None:
     click.echo(plain(each.device))
     result = _tuning_result(each)
     if result is None:
-        click.echo("it cannot be read, and is measured again when it is asked for\n")
+        click.echo("it cannot be read, and will be measured again when it is needed\n")
         return
     verdicts = Counter(timing.verdict.value for timing in result.timings)
     counts = ", ".join(f"{n} {verdict}" for verdict, n in verdicts.most_common())
-    bound = "; launch-bound: nothing else was tried" * result.launch_bound
+    bound = "; launch-bound: no other candidate was tried" * result.launch_bound
     click.echo(f"{plural(len(result.timings), 'candidate')}: {counts}{bound}")
     for note in result.notes:
         click.echo(plain(note))
@@ -156,21 +156,20 @@ def _candidate_data(result: BlockTuningResult) -> Sequence[dict[str, Any]]:
 def show(what: str, top: int, path: Path | None, **named: Any) -> None:
     """The ranked results for some sizes.
 
-    They are named by a FILE with a def, and sizes, or by a KEY that tcl cache list shows. Of
-    options that were measured several times the last result counts. Those that were in the finals,
-    where the fastest are timed in turns, keep the places that they got there, and stand first: do
-    not compare their times with first readings.
+    Name a FILE with a def, and sizes; or a KEY that tcl cache list shows. If options were measured
+    several times, the last result counts. Candidates of the finals, which were timed in turns,
+    stand first, in the order of the finals. Do not compare their times with first readings.
     """
     if is_digits(what):
         for option in named:
             if was_given(option):
-                raise click.UsageError(f"the key {what} says --{option} itself; leave it out")
+                raise click.UsageError(f"the key {what} already contains --{option}; leave it out")
         cache = needed(path)
         summary = listed_key(cache, what)
         key, name = summary.key, summary.entry
     elif not Path(what).suffix and not Path(what).exists():
-        wanted = "that is 4 to 64 digits of what tcl cache list shows"
-        fail(f"{plain(what)} is no file, and no key: {wanted}")
+        wanted = "that is 4 to 64 digits of a key that tcl cache list shows"
+        fail(f"{plain(what)} is neither a file nor a key: {wanted}")
     else:
         key, name = named_key(Path(what), **named)
         cache = needed(path)
@@ -194,7 +193,7 @@ def _table(records: tuple[Record, ...]) -> None:
     timed = [r for r in records if r.time is not None]
     final = [r for r in timed if r.place is not None]
     first = [r for r in timed if r.place is None]
-    titles = (FINALS, f"{FIRST}s, each timed when it came up")
+    titles = (FINALS, f"{FIRST}s, each timed once during the search")
     for title, found in zip(titles, (final, first), strict=True):
         if found:
             click.echo(f"{title}:")
@@ -228,8 +227,8 @@ def _group(records: Sequence[Record], ranks: Mapping[int, str]) -> None:
 def best(relax: frozenset[str], path: Path | None, **named: Any) -> None:
     """The best options for some sizes, as JSON.
 
-    They are what --options takes. Where they come from is said on standard error: the key, the
-    time, the search; and what differs, if it is another device's result that --relax let through.
+    The output is valid for --options. Standard error shows where the options come from: the key,
+    the time, the search, and the differences if --relax selected a result of another device.
     """
     key, name = named_key(**named)
     cache = needed(path)
@@ -257,12 +256,12 @@ def best(relax: frozenset[str], path: Path | None, **named: Any) -> None:
 @cache_option
 @reporting
 def why(path: Path | None, **named: Any) -> None:
-    """Why sizes are tuned, or are not.
+    """Show why sizes are tuned, or why not.
 
-    Results are used for exactly what they were measured for. Where there are none, this names the
-    nearest key that has some, and the ingredients in which it differs; of another device, the
-    fields. Those can be passed over: tcl run, tcl cache best --relax FIELD,... Of other sizes it
-    says whether their options are used here, and why not.
+    A result is used only for exactly what it was measured for. If there is no result, this names
+    the nearest key with results and the parts in which it differs; for another device, the fields.
+    tcl run and tcl cache best can ignore fields: --relax FIELD,... For other sizes, it shows
+    whether their options are used here, and why not.
     """
     query = named_query(**named)
     key, name = query.key, query.name
@@ -291,7 +290,7 @@ def why(path: Path | None, **named: Any) -> None:
         )
     apart = [d.ingredient for d in answer.differences]
     if answer.nearest.best is not None and not {*apart} - {*FIELDS}:
-        click.echo(f"it is used where that is passed over: --relax {','.join(apart)}")
+        click.echo(f"to use it, ignore the difference: --relax {','.join(apart)}")
     if path is None:
         _say_of_near_sizes(cache, query)
 

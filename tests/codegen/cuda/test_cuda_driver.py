@@ -51,6 +51,7 @@ class Bindings:
             CUDADriverError=NoContextError,
             funcSetAttribute=lambda *a: self._say("attribute", *a),
             CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES=8,
+            CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT=9,
         )
         memory = (ctypes.c_uint64 * 4)()
         place = SimpleNamespace(ptr=ctypes.addressof(memory), keep=memory)
@@ -136,7 +137,9 @@ def test_a_driver_that_is_missing_or_too_old(bindings: Bindings) -> None:
 def test_loading(bindings: Bindings) -> None:
     loaded = Driver().load(b"code", {"f": 0, "ff": 48 << 10, "fff": 100 << 10})
     assert loaded.kernels == {"f": 1, "ff": 2, "fff": 3}
-    assert bindings.said == [("load", b"code"), ("attribute", 3, 8, 100 << 10)]
+    shares = [("attribute", k, 9, 100) for k in (2, 3)]  # two blocks need more than the least
+    memory = ("attribute", 3, 8, 100 << 10)
+    assert bindings.said == [("load", b"code"), shares[0], memory, shares[1]]
     bindings.refuses = True
     with pytest.raises(CompileError, match="cannot be loaded: CUDA_ERROR_NO_BINARY_FOR_GPU"):
         Driver().load(b"code", {})

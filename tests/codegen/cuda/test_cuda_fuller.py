@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import pytest
 
@@ -51,6 +52,24 @@ def test_bounds(given: CudaModule, registers: int, bounds: str | None) -> None:
     else:
         wanted = KERNEL.format(bounds, "f_1") + KERNEL.format("256", "f_10")
         assert found == wanted
+
+
+@pytest.mark.parametrize(
+    ("registers", "threads", "bounds"),
+    [
+        (163, 256, "256, 2"),  # as many as for known sizes
+        (167, 64, "64, 8"),
+        (171, 256, None),
+        (128, 256, None),
+    ],
+)
+def test_bounds_where_sizes_vary(registers: int, threads: int, bounds: str | None) -> None:
+    given = module(str(threads), threads)
+    varying = replace(given.launches[0], sizes=(3,))
+    found = fuller(replace(given, launches=(varying, given.launches[1])), taken(registers), H200)
+    assert (None if found is None else re.findall(r"\(([^()]*)\)\nf_1\(", found)) == (
+        None if bounds is None else [bounds]
+    )
 
 
 @pytest.mark.parametrize(("spilled", "better"), [(0, True), (8, False)])

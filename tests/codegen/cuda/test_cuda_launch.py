@@ -176,6 +176,7 @@ def test_cupy_has_all_that_is_used() -> None:
     for function, parameters in taken.items():
         assert parameters in (function.__doc__ or ""), function.__name__
     assert driver.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES == 8
+    assert driver.CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT == 9
     assert runtime.memcpyDeviceToHost == 2
     for holder, names in (
         (package.cuda.function.Module, ("load", "get_function")),

@@ -113,7 +113,7 @@ def test_wrong_results_of_ours_fail(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tcl.cli.bench.run", lambda *given, **more: found)
     done = bench()
     assert done.exit_code == 1
-    assert "some of our results are missing or wrong" in done.stderr
+    assert "some results of tcl are missing or wrong" in done.stderr
     nothing = report()
     monkeypatch.setattr("tcl.cli.bench.run", lambda *given, **more: nothing)
     done = bench()
@@ -135,7 +135,7 @@ def test_an_interrupted_run_keeps_what_it_has(
     for more in ((), ("--resume",)):
         done = bench("--rows", "softmax,layernorm", "--threads", "1,2", "--out", tmp_path, *more)
         assert done.exit_code == 130
-        assert "interrupted: 1 of 4 measurements were made" in done.stderr
+        assert "interrupted after 1 of 4 measurements" in done.stderr
         assert "3.00 ms" in done.stdout
         kept = Report.from_json(json.loads((tmp_path / "bench.json").read_text()))
         assert kept.results == early.results
@@ -158,7 +158,7 @@ def test_a_folder_that_cannot_be_written(measured: list[BenchSettings], tmp_path
     (tmp_path / "bench.json").write_text("{")
     done = bench("--out", tmp_path, "--resume")
     assert done.exit_code == 1
-    assert "is no JSON; remove it" in done.stderr
+    assert "is not JSON; remove it" in done.stderr
     (tmp_path / "bench.json").write_text("[]")
     done = bench("--out", tmp_path, "--resume")
     assert done.exit_code == 1

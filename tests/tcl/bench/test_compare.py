@@ -119,7 +119,7 @@ def test_the_command(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("{", "is no JSON"),
+        ("{", "is not JSON"),
         ("[]", "this is no report of schema"),
         (json.dumps({"schema": 2}), "the report is damaged"),
         (None, "cannot be read"),

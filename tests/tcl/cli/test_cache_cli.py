@@ -121,7 +121,7 @@ def test_show() -> None:
     by_key = tcl("show", digits, "--top", "2", "--cache", "a.db")
     assert by_key.stdout == done.stdout
     lines = tcl("show", digits, "--top", "0", "--cache", "a.db").stdout.splitlines()
-    middle = lines.index("first readings, each timed when it came up:")
+    middle = lines.index("first readings, each timed once during the search:")
     assert [len(lines[3:middle]), len(lines[middle + 1 : -1])] == [1 + 2 * 2, 1 + 2 * 3]
     third = lines[middle + 2].split()  # its time is compared with its like alone
     assert third[0] == "3" and "1.000" in third
@@ -160,7 +160,7 @@ def test_results_of_another_device() -> None:
 
 
 def test_why() -> None:
-    assert "nothing was tuned yet" in tcl("why", "mm.tc", "-s", SIZES).stdout
+    assert "nothing has been tuned yet" in tcl("why", "mm.tc", "-s", SIZES).stdout
     cache = filled("a.db")
     arguments = ("why", "--cache", "a.db", "mm.tc")
     done = tcl(*arguments, "-s", SIZES)
@@ -195,7 +195,7 @@ def test_merge() -> None:
     assert done.stdout.splitlines() == [
         "a.db: 6 results added to new.db",
         "b.db: 6 results added to new.db",
-        "b.db: 0 results added (6 were there already) to new.db",
+        "b.db: 0 results added (6 were already there) to new.db",
     ]
     errors = done.stderr.splitlines()
     assert len(errors) == 4
@@ -222,7 +222,7 @@ def test_export_and_import() -> None:
     done = tcl("import", "out.json", "--cache", "b.db")
     assert done.stdout == "out.json: 12 results added to b.db\n"
     done = tcl("import", "out.json", "--cache", "b.db")
-    assert done.stdout == "out.json: 0 results added (12 were there already) to b.db\n"
+    assert done.stdout == "out.json: 0 results added (12 were already there) to b.db\n"
     digest = key().digest[:10]
     done = tcl("export", "-", "--key", digest, "--cache", "b.db")
     assert len(json.loads(done.stdout)["results"]) == 6
@@ -232,7 +232,7 @@ def test_export_and_import() -> None:
 
 
 def test_prune() -> None:
-    assert "nothing was tuned yet" in tcl("prune", "--keep", "1").stdout
+    assert "nothing has been tuned yet" in tcl("prune", "--keep", "1").stdout
     filled("a.db")
     done = tcl("prune", "--keep", "2", "--dry-run", "--cache", "a.db")
     said = "4 of 6 results {}, and with them 0 of 1 key, from a.db\n"
@@ -411,7 +411,7 @@ def test_best_and_run_with_fields_relaxed() -> None:
     assert done.stdout.splitlines()[2:] == [
         f"  cores  asked for {host_cpu().cores}",
         "         there is  4096",
-        "it is used where that is passed over: --relax cores",
+        "to use it, ignore the difference: --relax cores",
     ]
     TuningCache("a.db").store(key(), options(2), Outcome(Verdict.CORRECT, (3e-6,)), run="own")
     done = tcl("best", *sized, "--relax", "cores")

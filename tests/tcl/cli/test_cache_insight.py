@@ -202,7 +202,7 @@ def test_inspect_launch_shapes() -> None:
     ]
     everything = inspect("--best-only")
     assert "128 TILE=2" not in everything and "wave on 64 x 32" in everything
-    assert "it cannot be read, and is measured again when it is asked for" in everything
+    assert "it cannot be read, and will be measured again when it is needed" in everything
     assert everything.endswith("\n3 keys, 8 results and 2 launch shapes in a.db\n")
     assert "launch shape" not in inspect("--namespace", "cpu")
     assert "scale" not in inspect("--device", "epyc") and "mm" not in inspect("-s", "64 x 32")
@@ -327,24 +327,24 @@ def test_a_picture_without_matplotlib(monkeypatch: pytest.MonkeyPatch) -> None:
         (
             "inspect --sizes N=64",
             1,
-            "error: --sizes N=64: a cache knows shapes of inputs and no names of sizes; name the "
-            "FILE of the def, too, or give a part of what tcl cache list shows, '[64,64]'",
+            "error: --sizes N=64: a cache has the shapes of inputs, but no names of sizes; "
+            "also name the FILE of the def, or give a part of the shapes that tcl cache list "
+            "shows, '[64,64]'",
         ),
-        ("inspect --best-only --top-k 2", 2, "--best-only is --top-k 1; give one of them"),
+        ("inspect --best-only --top-k 2", 2, "--best-only means --top-k 1; give one of them"),
         ("inspect --codegen 17", 1, "no key of a.db has version '17'; there are: 18"),
         (
             "analyze -e add",
             1,
-            "error: a.db has nothing to compare: no key that was asked for has two correct "
-            "candidates; tune something first",
+            "error: a.db has nothing to compare: no selected key has two correct candidates; "
+            "tune something first",
         ),
         ("analyze --out no/a.md", 1, "error: no/a.md cannot be written: there is no folder no"),
         ("analyze --out home", 1, "error: home is a folder; name a file in it"),
         (
             "analyze --picture a.gif",
             1,
-            "error: --picture a.gif: the kind of a picture follows from its name's end, .png, "
-            ".svg, .pdf",
+            "error: --picture a.gif: the name of a picture must end in .png, .svg, .pdf",
         ),
         (
             "analyze --picture no/a.png",
@@ -365,10 +365,10 @@ def test_mistakes(arguments: str, code: int, sentence: str) -> None:
 def test_where_nothing_was_tuned(name: str) -> None:
     done = here("cache", name)
     assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.endswith("home/tuning.db does not exist: nothing was tuned yet\n")
+    assert done.stdout.endswith("home/tuning.db does not exist: nothing has been tuned yet\n")
     TuningCache("empty.db").check_writable()
     done = here("cache", name, "--cache", "empty.db")
-    assert done.stderr == "error: empty.db has no results: nothing was tuned yet\n"
+    assert done.stderr == "error: empty.db has no results: nothing has been tuned yet\n"
     done = here("cache", name, "--cache", "none.db")
-    assert done.stderr == "error: none.db does not exist: nothing was tuned yet\n"
+    assert done.stderr == "error: none.db does not exist: nothing has been tuned yet\n"
     assert done.returncode == 1

@@ -116,7 +116,7 @@ def test_counters_beside_the_emulator(file: Path) -> None:
         (("--device", "h2000"), "there is no device profile h2000; did you mean H200?"),
         (("--device", "cuda:99"), "there is no device cuda:99 here"),
         (("--device", "t4", "-o", '{"vectorize": 3}'), "error: "),
-        (("--device", "cuda-emulated"), "say which GPU to show kernels for"),
+        (("--device", "cuda-emulated"), "name a GPU, such as"),
         (("--device", ""), "there is no device profile ''; known are"),
         (("--device", "h200", "-o", __file__), f"error: {__file__}: options: not valid JSON"),
     ],

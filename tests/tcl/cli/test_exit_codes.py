@@ -76,13 +76,13 @@ ENTRY: Mistakes = [(("--entry", "none"), "did you mean|it has mm|has no def none
 SIZE: Mistakes = [
     (("--sizes", "m=5,K=6,N=7"), r"mm has no size m; did you mean M\?"),
     (("--sizes", "M=5"), "mm needs a value for K, N; write --sizes M="),
-    (("--sizes", "M=x,K=6,N=7"), "'M=x' is no size; write --sizes M=128,N=64"),
+    (("--sizes", "M=x,K=6,N=7"), "'M=x' is not a size; write --sizes M=128,N=64"),
     (("--sizes", "M=5,K=6,N=7,Q=1"), "mm has no size Q; its sizes are M, K, N"),
-    (("--sizes", "tiny"), "'tiny' is no size"),
+    (("--sizes", "tiny"), "'tiny' is not a size"),
     (("--sizes", "M=5,M=5,K=6,N=7"), "the size M is given twice"),
 ]
 VARYING: Mistakes = [
-    (("--varying", "Q"), "--varying names Q, which is no size of mm; its sizes are M, K, N"),
+    (("--varying", "Q"), "--varying names Q, which is not a size of mm; its sizes are M, K, N"),
 ]
 OPTIONS: Mistakes = [
     (("--options", "fast"), "unknown preset 'fast'"),
@@ -133,26 +133,26 @@ TAKES_A_DEF = [
 ]
 
 TOGETHER = [
-    (("show", "mm.tc", *SIZES, "--threads", "2", "--device", "h200"), "--threads are those of a"),
+    (("show", "mm.tc", *SIZES, "--threads", "2", "--device", "h200"), "--threads is for a"),
     (
         ("run", "mm.tc", *SIZES, "--threads", "2", "--device", "cuda-emulated"),
-        "--threads are those of a CPU; leave it out with --device cuda-emulated",
+        "--threads is for a CPU; leave it out with --device cuda-emulated",
     ),
     (
         ("run", "mm.tc", *SIZES, "--options", "naive", "--relax", "clock"),
-        "--relax is for options of a cache, and --options gives some",
+        "--relax is for cached options; leave it out with --options",
     ),
-    (("show", "mm.tc", *SIZES, "--stage", "resources"), "say of which, as in --device h200"),
-    (("show", "mm.tc", *SIZES, "--stage", "counters"), "say of which, as in --device h200"),
+    (("show", "mm.tc", *SIZES, "--stage", "resources"), "name a GPU, such as --device h200"),
+    (("show", "mm.tc", *SIZES, "--stage", "counters"), "name a GPU, such as --device h200"),
     (("run", "mm.tc", *SIZES, "--counters"), "--counters is for --device cuda-emulated"),
     (
         *(("run", "mm.tc", *SIZES, "--device", "cuda-emulated", "--counters", "--varying", "M"),),
-        "--counters is for sizes that are known; leave --varying out",
+        "--counters needs known sizes; leave out --varying",
     ),
     (("tune", "mm.tc", *SIZES, "--dry-run"), "--dry-run is for --grid"),
     (("tune",), "Missing argument 'FILE'"),
     *(
-        (("tune", "--grid", "g.toml", *given), f"{name} is said in the grid's tables")
+        (("tune", "--grid", "g.toml", *given), f"{name} belongs in the tables of the grid")
         for name, given in {
             "--sizes": SIZES,
             "FILE": ("mm.tc",),
@@ -164,10 +164,13 @@ TOGETHER = [
     (("tune", "mm.tc", *SIZES, "--population", "4", "--elites", "9"), "--elites must be at most"),
     (("tune", "mm.tc", *SIZES, "--fix", "tile"), "--fix needs KNOB=VALUE, not 'tile'"),
     (("tune", "mm.tc", *SIZES, "--fix", "a=1", "--fix", "a=2"), "the knob a twice"),
-    (("cache", "prune"), "say what to remove"),
-    (("cache", "show", "abcdef12", *SIZES), "the key abcdef12 says --sizes itself"),
-    (("cache", "show", "abcdef12", "--device", "cpu"), "the key abcdef12 says --device itself"),
-    (("cache", "why", "mm.tc", "--device", "cuda-emulated", "-t", "2"), "--threads are those of a"),
+    (("cache", "prune"), "choose what to remove"),
+    (("cache", "show", "abcdef12", *SIZES), "the key abcdef12 already contains --sizes"),
+    (
+        ("cache", "show", "abcdef12", "--device", "cpu"),
+        "the key abcdef12 already contains --device",
+    ),
+    (("cache", "why", "mm.tc", "--device", "cuda-emulated", "-t", "2"), "--threads is for a"),
     (("nothing",), "there is no command 'nothing'; there are: check, show"),
     (("chek", "mm.tc"), r"there is no command 'chek'; did you mean check\?"),
     (("cache", "nothing"), "No such command 'nothing'"),
@@ -300,11 +303,11 @@ def test_files(path: tuple[str, ...]) -> None:
         ("cache import none.json", "none.json cannot be read: No such file"),
         ("cache import folder", "folder cannot be read: Is a directory"),
         ("cache import mm.tc", "mm.tc is not JSON"),
-        ("cache export out.json", "does not exist: nothing was tuned yet"),
+        ("cache export out.json", "does not exist: nothing has been tuned yet"),
         ("cache export --cache empty.db folder", "folder cannot be written: Is a directory"),
-        ("cache show mm.tc --sizes M=5,K=6,N=7", "does not exist: nothing was tuned yet"),
+        ("cache show mm.tc --sizes M=5,K=6,N=7", "does not exist: nothing has been tuned yet"),
         *(
-            (f"{line} --cache none.db", "none.db does not exist: nothing was tuned yet$")
+            (f"{line} --cache none.db", "none.db does not exist: nothing has been tuned yet$")
             for line in (
                 *("cache list", "cache export out.json", "cache prune --keep 1"),
                 *("cache inspect", "cache analyze", "bench cpu --rows MLP3"),
@@ -334,11 +337,11 @@ def test_files(path: tuple[str, ...]) -> None:
             "cache merge folder --cache into.db",
             "folder cannot be used: it is a folder; name a file",
         ),
-        ("cache show 349", "349 is no file, and no key: that is 4 to 64 digits of what"),
+        ("cache show 349", "349 is neither a file nor a key: that is 4 to 64 digits of a key"),
         ("cache merge empty.db --cache mm.tc", "mm.tc is not a tuning cache"),
         ("cache merge empty.db --cache folder", "folder cannot be used: it is a folder"),
         ("cache list --cache /dev/null", "/dev/null cannot be used: it is no plain file"),
-        ("devices --measure --threads 1000", "1000 threads are measured on as many cores"),
+        ("devices --measure --threads 1000", "1000 threads need as many cores"),
         ("run mm.tc", "mm has the sizes M, K, N; say what they are: --sizes M=...,K=...,N=..."),
         ("run mm.tc -s M=99999999,K=99999999,N=5", "input 'A' of mm needs 40 PB of memory"),
         ("run mm.tc -s M=10000000,N=10000000,K=1", "output 'C' of mm needs 400 TB"),

@@ -97,8 +97,8 @@ def test_a_table_has_settings_of_its_own(make: Make) -> None:
     [
         ("tune = [", "grid.toml: error: this is not TOML: "),
         ("", "there is nothing to tune; add a table [[tune]] with a file"),
-        ("[tune]", "a grid's tables have two brackets: [[tune]]"),
-        ("tune = 3", "a grid's tables have two brackets: [[tune]]"),
+        ("[tune]", "tables of a grid need two brackets: [[tune]]"),
+        ("tune = 3", "tables of a grid need two brackets: [[tune]]"),
         ("generation = 3", "there is no key 'generation'; did you mean generations?"),
         ("generations = 'ten'", "generations must be a whole number, not 'ten'"),
         ("generations = true", "generations must be a whole number, not True"),
@@ -107,21 +107,27 @@ def test_a_table_has_settings_of_its_own(make: Make) -> None:
         ("time_limit = '1'", "time_limit must be a number of seconds, not '1'"),
         ("[[tune]]", "[[tune]] 1: error: it needs a file, as file = "),
         ("[[tune]]\nfile = 'none.tc'", "none.tc cannot be read: No such file"),
-        ("[[tune]]\nfile = 'defs.tc'", 'has 3 defs; say entry = "mm" or "scaled" or "conv"'),
+        (
+            "[[tune]]\nfile = 'defs.tc'",
+            'has 3 defs; choose one with entry = "mm" or "scaled" or "conv"',
+        ),
         ("[[tune]]\nfile = 'defs.tc'\nentry = 'scale'", "did you mean scaled?"),
         ("[[tune]]\nfile = 'defs.tc'\nentry = 3", "entry must be a text in quotes, not 3"),
         ("[[tune]]\nfile = 'bad.tc'", "bad.tc:1:"),
         (SCALED, "scaled needs a value for N; write sizes = { N = ... }"),
         (f"{SCALED}sizes = {{}}", "scaled needs a value for N; write sizes = { N = ... }"),
         (f"{SCALED}sizes = []", "sizes is an empty list"),
-        (f"{SCALED}sizes = 3", "sizes must be as { N = ... }, or a label, not 3"),
-        (f"{SCALED}sizes = {{ N = 1, M = 1 }}", "scaled has no size M; its sizes are N"),
+        (f"{SCALED}sizes = 3", "sizes must look like { N = ... }, or be a label, not 3"),
+        (f"{SCALED}sizes = {{ N = 1, M = 1 }}", "scaled has no size M; its size"),
         (f"{SCALED}sizes = {{ N = 1.5 }}", "the size N must be a whole number, not 1.5"),
         (f"{SCALED}sizes = {{ N = [1, -2] }}", "the size N must be a whole number, not -2"),
         (f"{SCALED}sizes = {{ N = [] }}", "the size N has no value; its list is empty"),
         (f"{SCALED}sizes = 'small'", "there is no label of sizes of scaled 'small'"),
         (f"{SCALED}varying = 3", 'varying has to be names of sizes, as varying = ["N"], not 3'),
-        (f"{SCALED}varying = 'M'", "varying names M, which is no size of scaled; its sizes are N"),
+        (
+            f"{SCALED}varying = 'M'",
+            "varying names M, which is not a size of scaled; its sizes are N",
+        ),
         (f"{SCALED}size = 3", "there is no key 'size'; did you mean sizes?"),
         (f"{CONV}sizes = {{ N = {list(range(200))}, K = {list(range(200))} }}", "40000 combin"),
     ],
@@ -171,7 +177,7 @@ def planned(path: Path, cache: Path, **given: Any) -> tuple[list[PlannedPoint], 
         ("elites = 19", "elites must be at most half of the population of 4, not 19"),
         ("strategy = 'sorcery'", "strategy must be one of"),
         ("threads = 0", "threads must be a whole number from 1"),
-        ("threads = 500", "kernels with 500 threads are measured on as many cores"),
+        ("threads = 500", "kernels with 500 threads need as many cores"),
         ("options = 'none.json'", "unknown preset"),
         ("device = 'abacus'", "there is no device abacus here"),
         ("device = 'cuda-emulated'", "times of emulated kernels mean nothing"),
@@ -197,7 +203,7 @@ def test_plan(make: Make, tmp_path: Path) -> None:
     points, notes = planned(make(f"{QUICK}{table}{impossible}"), tmp_path / "t.db", generations=3)
     assert [p.about.sizes["N"] for p in points] == [100, 200, 3, 2000000000000]
     assert notes == [
-        f"{tmp_path}/grid.toml: [[tune]] 1: scaled N=100 is point 1 again; it is tuned once"
+        f"{tmp_path}/grid.toml: [[tune]] 1: scaled N=100 is the same as point 1; it is tuned once"
     ]
     first = points[0]
     count, seconds = first.ahead(resume=False)
@@ -205,7 +211,7 @@ def test_plan(make: Make, tmp_path: Path) -> None:
     assert seconds > 0
     assert not first.by_experience
     assert "has no value for these sizes" in points[2].problem
-    assert "B of memory, the machine has" in points[3].problem
+    assert "B of memory; the machine has" in points[3].problem
     assert not (tmp_path / "t.db").exists()
 
 
@@ -214,7 +220,7 @@ def test_classes_of_sizes(make: Make, tmp_path: Path) -> None:
     points, notes = planned(make(f"{QUICK}{table}"), tmp_path / "t.db")
     assert [p.key.sizes for p in points if p.key] == ["float32[16..255]", "float32[256..4095]"]
     assert points[0].title == "scaled N=100 varying N (1 thread)"
-    again = "scaled N=200 varying N is point 1 again; it is tuned once"
+    again = "scaled N=200 varying N is the same as point 1; it is tuned once"
     assert notes == [f"{tmp_path}/grid.toml: [[tune]] 1: {again}"]
 
 
@@ -249,7 +255,7 @@ def test_dry_run_writes_nothing(make: Make, cache: Path) -> None:
     assert (done.returncode, done.stderr) == (0, "")
     assert "scaled N=100 (1 thread)" in done.stdout
     assert "2 points: 16 candidates, about " in done.stdout
-    assert "by rule of thumb" in done.stdout
+    assert "a rough estimate" in done.stdout
     assert not any("tuning" in p.name for p in cache.iterdir())
     bad = here(
         "tune", "--grid", make(f"{CONV}sizes = {{ N = 3, K = 5 }}"), "--dry-run", cache=cache
@@ -289,9 +295,9 @@ def test_two_points_then_nothing_is_left(make: Make, cache: Path, tmp_path: Path
     assert "2 points: 2 known" in again.stdout
     assert runs(cache) == 2
     dry = here("tune", "--grid", path, "--dry-run", cache=cache)
-    assert "with --resume, which leaves out what is done: 0 candidates, about 0 s" in dry.stdout
+    assert "with --resume, which leaves out finished points: 0 candidates, about 0 s" in dry.stdout
     more = here("tune", "--grid", path, "--resume", "--generations", "2", "--dry-run", cache=cache)
-    assert "begun: 1 generation done" in more.stdout
+    assert "unfinished: 1 generation done" in more.stdout
     assert "2 points: 4 candidates" in more.stdout
     other = here("tune", "--grid", path, "--resume", "--population", "6", "--dry-run", cache=cache)
     assert "2 points: 16 candidates" in other.stdout  # another search: nothing to go on with
@@ -321,7 +327,7 @@ def test_a_point_that_fails_does_not_end_the_grid(
         "tune", "--grid", make(f"{text}{SCALED}sizes = {{ N = 9 }}\n"), "--json", cache=cache
     )
     assert done.returncode == 1, done.stderr
-    assert "1 of 2 points are not accounted for; when that is remedied, go on with: tcl tune" in (
+    assert "1 of 2 points have no result; correct the problem, then continue with: tcl tune" in (
         done.stderr
     )
     events = [json.loads(line) for line in done.stdout.splitlines()]
@@ -385,7 +391,7 @@ def test_interrupted_grid_goes_on(make: Make, cache: Path) -> None:
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=60)
     assert process.returncode == 130, err
-    assert "2 of 2 points are not accounted for; go on with: tcl tune --grid " in err
+    assert "2 of 2 points have no result; continue with: tcl tune --grid " in err
     assert "--generations 60 --resume\n" in err
     *_, last = (json.loads(line) for line in out.splitlines())
     assert [p["status"] for p in last["points"]] == ["left", "left"]

@@ -140,7 +140,7 @@ def test_what_no_json_can_say_is_null() -> None:
 def test_a_cache_that_is_not_there_yet(command: str) -> None:
     done = here("cache", command, "--json")
     assert (done.returncode, document(done)) == (0, [])
-    assert done.stderr.endswith("does not exist: nothing was tuned yet\n")
+    assert done.stderr.endswith("does not exist: nothing has been tuned yet\n")
 
 
 @pytest.mark.parametrize(

@@ -60,7 +60,7 @@ def test_a_model_is_trained_asked_and_trained_on(folder: Path) -> None:
     done = here("model", "train", file, "--out", out, *FEW, cache=folder)
     assert done.returncode == 0, done.stderr
     assert "2 tuning runs with 18 candidates" in done.stdout
-    assert "best time / time of what is chosen, held out: sizes" in done.stdout
+    assert "best time / time of the chosen options, held out: sizes" in done.stdout
     assert f"{out}: 12 trees; mine.manifest.json says more" in done.stdout
     about = json.loads((folder / "models/mine.manifest.json").read_text())
     assert (about["searches"], about["candidates"], about["defs"]) == (2, 18, {"mm": 2})
@@ -75,8 +75,8 @@ def test_a_model_is_trained_asked_and_trained_on(folder: Path) -> None:
     )
     assert asked.returncode == 0, asked.stderr
     first, *ranked = asked.stdout.splitlines()
-    if ranked[0].startswith("nothing"):  # which of them times on this machine decide
-        assert ranked.pop(0) == "nothing promises 3 % over the default, which stands"
+    if ranked[0].startswith("no candidate"):  # which of them times on this machine decide
+        assert ranked.pop(0) == "no candidate promises a gain of 3 %: the default is used"
     assert re.fullmatch(rf"mm: \d+ candidates, ranked by {re.escape(str(out))}", first)
     assert [line.split(" of the default's time, ")[0][:3] for line in ranked] == ["1. ", "2. "]
     again = here(
@@ -123,13 +123,13 @@ def test_what_lies_outside_is_said(folder: Path) -> None:
     assert here("model", "train", file, *FEW, cache=folder).returncode == 0
     sizes = ("--sizes", "M=2000,N=32,K=48", "--threads", "1")
     done = here("model", "predict", file, *sizes, "--candidates", "4", cache=folder)
-    assert "the model has seen nothing like it (flops): the default stands" in done.stdout
+    assert "the model has no similar training data (flops): the default is used" in done.stdout
 
 
 def test_how_good_it_is(folder: Path) -> None:
     done = here("model", "evaluate", folder / "mm.tc", *FEW, cache=folder)
     assert done.stdout.splitlines()[-1] == (
-        "held out: def: there is only one, and nothing to learn from"
+        "held out: def: there is only one, so nothing is left to learn from"
     )
 
 
@@ -139,12 +139,12 @@ def test_what_is_missing_is_said(folder: Path, tmp_path: Path) -> None:
     assert "passed over: 18 results of another backend" in done.stdout
     assert "passed over: 18 results of defs whose text was not given" in done.stdout
     assert done.stderr == (
-        "error: there is nothing to learn from; tune first, and give the defs' FILES\n"
+        "error: there are no results to learn from; tune first, and name the FILES of the defs\n"
     )
     (tmp_path / "mm.tc").write_text(MM)
     sizes = ("--sizes", "M=4,N=4,K=4")
     none = here("model", "predict", tmp_path / "mm.tc", *sizes, cache=tmp_path)
-    assert none.stderr == "error: there is no model yet; `tcl model train` makes one\n"
+    assert none.stderr == "error: there is no model yet; train one with `tcl model train`\n"
     (tmp_path / "bad.json").write_text("{}")
     bad = ("--model", tmp_path / "bad.json")
     done = here("model", "predict", tmp_path / "mm.tc", *sizes, *bad, cache=tmp_path)

@@ -93,14 +93,14 @@ def test_what_memory_limits_is_told_in_passes() -> None:
     beside = {"naive options": 30.0, "NumPy (2 threads)": 6.0, "torch (2 threads)": 1.6}
     assert won(yardstick, 2e-3, beside) == (
         "6.00 × as fast as NumPy, 1.60 × as fast as torch; "
-        "counted in passes over the 16 MB that have to move: NumPy 7.5, torch 2.0, the winner 1.2"
+        "counted in passes over the 16 MB that must be moved: NumPy 7.5, torch 2.0, the winner 1.2"
     )
 
 
 def test_without_the_speed_of_memory_it_is_told_in_rates() -> None:
     said = won(Roofline(STREAM, None, cached=0), 2e-3, {"NumPy (1 thread)": 4.0})
     assert said == (
-        "4.00 × as fast as NumPy; of what has to be moved: NumPy 2 GB/s, the winner 8 GB/s"
+        "4.00 × as fast as NumPy; of the necessary memory traffic: NumPy 2 GB/s, the winner 8 GB/s"
     )
 
 
@@ -108,7 +108,7 @@ def test_what_arithmetic_limits_is_told_in_operations() -> None:
     product = Cost(operations=100_000_000, single=1e8, read=10_000, written=10_000)
     said = won(Roofline(product, FAST, cached=1_000_000), 2e-3, {"NumPy (1 thread)": 2.0})
     assert said is not None
-    assert said.endswith("of what has to be computed: NumPy 25 GFLOP/s, the winner 50 GFLOP/s")
+    assert said.endswith("of the necessary operations: NumPy 25 GFLOP/s, the winner 50 GFLOP/s")
 
 
 def test_beside_no_peer_nothing_is_won() -> None:

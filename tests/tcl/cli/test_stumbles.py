@@ -37,8 +37,8 @@ T = tcl.define(TEXT)
         ),
         (
             lambda: T.mm(X, X),
-            "dimension 0 of 'B' is 3, but K is 4 from dimension 1 of 'A'; "
-            "mm takes arrays in which the two are equal$",
+            "dimension 0 of 'B' is 3, but K is 4 from dimension 1 of 'A'; mm needs them to be "
+            "equal$",
         ),
     ],
 )
@@ -87,7 +87,7 @@ def test_words_of_the_field_lead_to_sections(word: str) -> None:
     done = CliRunner().invoke(main, ["docs", word])
     assert done.exit_code == 0, done.stderr
     lines = done.stdout.splitlines()
-    if not lines[0].startswith(f"'{word}' stands in these sections"):
+    if not lines[0].startswith(f"'{word}' appears in these sections"):
         return  # a section is called so, and was printed
     assert len(lines) > 1
     for line in lines[1:]:

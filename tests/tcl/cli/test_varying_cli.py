@@ -32,7 +32,7 @@ def test_a_run_says_what_the_kernel_serves(file: str) -> None:
     assert found.output.endswith("\n  the kernel serves M=16..255\n")
     found = run("run", file, "--sizes=M=0,K=8,N=24", "--varying", "M", "-t1", "--options", "naive")
     assert found.output.endswith(
-        "\n  the kernel is for these sizes alone: there can be none for their class\n"
+        "\n  the kernel is for these sizes only; no kernel can be made for their class\n"
     )
 
 
@@ -59,7 +59,7 @@ def test_a_run_on_a_gpu_says_what_the_kernel_serves(file: str) -> None:
     assert "agrees with the reference" in found.output
     assert found.output.endswith("\n  the kernel serves M=16..255\n")
     found = run(*words, "--sizes=M=0,K=8,N=24")
-    assert found.output.endswith("there can be none for their class\n")
+    assert found.output.endswith("no kernel can be made for their class\n")
 
 
 @pytest.mark.parametrize("command", ["run", "show", "tune"])
@@ -69,7 +69,7 @@ def test_unknown_names_are_refused(
     found = run(command, file, SIZES, "--varying", "M,Q")
     assert found.exit_code == 1
     assert found.output == (
-        "error: --varying names Q, which is no size of mm; its sizes are M, K, N\n"
+        "error: --varying names Q, which is not a size of mm; its sizes are M, K, N\n"
     )
     assert not (tmp_path / "tuning.db").exists()
 
@@ -80,15 +80,16 @@ def test_unknown_names_are_refused(
         (("run", "--varying", ","), "--varying needs names of sizes, as in --varying M,N"),
         (
             ("show", SIZES, "--varying", "M", "--stage", "resources"),
-            "--stage resources is what kernels take of a GPU; say of which, as in --device h200",
+            "--stage resources is about the resources of GPU kernels; name a GPU, such "
+            "as --device h200",
         ),
         (
             ("show", SIZES, "--varying", "M", "--stage", "canonical"),
-            "--varying makes no difference to --stage canonical; leave it out",
+            "--varying does not change --stage canonical; leave it out",
         ),
         (
             ("cache", "show", "abcdef", "--varying", "M"),
-            "the key abcdef says --varying itself; leave it out",
+            "the key abcdef already contains --varying; leave it out",
         ),
     ],
 )
@@ -101,6 +102,6 @@ def test_what_makes_no_sense_is_refused(file: str, words: tuple[str, ...], messa
 def test_sizes_without_a_class_are_not_shown(file: str) -> None:
     found = run("show", file, "--sizes=M=0,K=8,N=24", "--varying", "M")
     assert found.output == (
-        "error: no kernel of mm can be for a class of M=0; these sizes have one of their own, "
-        "which is shown without --varying\n"
+        "error: no kernel of mm can be for a class of M=0; leave out --varying to see the kernel "
+        "for these sizes\n"
     )

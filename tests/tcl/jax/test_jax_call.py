@@ -379,7 +379,7 @@ def test_a_function_of_define_refuses_what_has_no_values(mode: str) -> None:
 
 def test_what_is_refused_at_once() -> None:
     with (
-        pytest.warns(tcl.TclWarning, match="without being initialised"),
+        pytest.warns(tcl.TclWarning, match="but never initialised"),
         pytest.raises(ArgumentError, match="add adds to what is in 'S', and a function of JAX"),
     ):
         tcl.jax.call("def add(float(N) A) -> (S) { S += A(n) }", "add")
