@@ -39,13 +39,13 @@ def why_not_fused(nests: Sequence[ir.Nest], name: str) -> str | None:
         first -= 1
     for other in nests[first:position]:
         if _shapes(other) != _shapes(nest):
-            return f"its chunks are not like those of {other.name}"
+            return f"its chunks differ from those of {other.name}"
         pairs = [(a.dim, b.dim) for a, b in zip(other.chunks, nest.chunks, strict=True)]
         if any(other.dim(a).first != nest.dim(b).first for a, b in pairs):
-            return f"its chunks do not begin where those of {other.name} do"
+            return f"its chunks begin at other points than those of {other.name}"
         tensor = crossing(other, nest, pairs) or crossing(nest, other, [p[::-1] for p in pairs])
         if tensor:
-            return f"a chunk of it touches {tensor} in other chunks of {other.name}"
+            return f"one of its chunks accesses {tensor} in other chunks of {other.name}"
     return None
 
 

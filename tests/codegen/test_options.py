@@ -260,8 +260,8 @@ def test_a_register_tile_for_all_nests_goes_where_it_fits() -> None:
 
 
 REFUSED = {
-    "depends on data": ("def f(float(N) A, int32(M) I) -> (O) { O(i) = A(I(i)) }", (9,), (9,), 0),
-    "may not be there": ("def f(float(N) A) -> (O) { O(i) = i > 3 ? A(i - 1) : 0.0 "
+    "data select": ("def f(float(N) A, int32(M) I) -> (O) { O(i) = A(I(i)) }", (9,), (9,), 0),
+    "may be out of": ("def f(float(N) A) -> (O) { O(i) = i > 3 ? A(i - 1) : 0.0 "
                          "where i in 0:9 }", (9,), None, 0),
     "the nest writes it": ("def f(float(N) A) -> (O) { O(i) = A(i) O(i) = O(i) + A(i) }",
                            (9,), None, 1),

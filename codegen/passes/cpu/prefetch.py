@@ -46,18 +46,18 @@ class PrefetchOperands:
         reads, lane = operands(nest.point), nest.lane
         copied = {c.source.ref for c in nest.staged}
         if len(self.ahead) > len(reads):
-            return f"it has {len(reads)} operands, {len(self.ahead)} were given"
+            return f"it has {len(reads)} operands, but {len(self.ahead)} distances were given"
         for position, (load, distance) in enumerate(zip(reads, self.ahead, strict=False)):
             if not distance:
                 continue
             operand = f"operand {position}, {load.ref.tensor}"
             if not all(isinstance(s, ir.Affine) for s in load.ref.subscripts):
-                return f"{operand}: which element is read depends on data"
+                return f"{operand}: data select the element that is read"
             if load.ref in copied:
                 return f"{operand}: it is read from a copy"
             layout = program.tensor(load.ref.tensor).layout
             if lane is not None and layout.step(load.ref, lane.dim) not in (0, 1):
-                return f"{operand}: lanes along {lane.dim} do not lie next to each other"
+                return f"{operand}: lanes along {lane.dim} are not adjacent in memory"
         return None
 
 
