@@ -87,8 +87,8 @@ ROWS = "def f(float(M, N) A) -> (S, O) { S(m) +=! A(m, n)\n O(m, n) = A(m, n) / 
         (ROWS % "m", [(2,), (2,)], None),
         (ROWS % "m", [(2,), (3,)], "its chunks differ from those of s0"),
         (ROWS % "m", [(2,), ()], "it has no chunks"),
-        (ROWS % "m", [(2,), (0, 2)], "touches S in other chunks of s0"),
-        (ROWS % "n", [(2,), (2,)], "touches S in other chunks of s0"),
+        (ROWS % "m", [(2,), (0, 2)], "accesses S in other chunks of s0"),
+        (ROWS % "n", [(2,), (2,)], "accesses S in other chunks of s0"),
         (
             "def f(float(M) A) -> (S, O) { S(m) = A(m)\n O(m) = S(m + 1) where m in 0:4 }",
             [(2,), (2,)],
@@ -97,18 +97,18 @@ ROWS = "def f(float(M, N) A) -> (S, O) { S(m) +=! A(m, n)\n O(m, n) = A(m, n) / 
         (
             "def f(float(M, M) A) -> (S, O) { S(i, j) = A(i, j)\n O(i, j) = S(j, i) }",
             [(2,), (2,)],
-            "touches S in other chunks",
+            "accesses S in other chunks",
         ),
         (
             "def f(float(M) A) -> (S, O) { S(m) = A(m)\n O(m) = S(0) + A(m) }",
             [(2,), (2,)],
-            "touches S in other chunks",
+            "accesses S in other chunks",
         ),
         (
             # The first nest reads what the second one overwrites, elsewhere.
             "def f(float(M) A) -> (S, O) { S(m) = A(m)\n O(m) = S(4 - m)\n S(m) = A(m) + 1 }",
             [(2,), (2,), (2,)],
-            "touches S in other chunks",
+            "accesses S in other chunks",
         ),
     ],
 )

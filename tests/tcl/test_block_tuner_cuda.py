@@ -163,7 +163,7 @@ def test_the_device_profile_caps_candidates_before_anything_runs(quick: Device) 
         ((64,), Verdict.CORRECT),
         ((2048,), Verdict.CONSTRAINTS),
     ]
-    assert result.timings[1].message == "2048 threads are more than a block of A100 may have, 1024"
+    assert result.timings[1].message == "2048 threads are more than a block of A100 can have (1024)"
     assert {block for _, block in quick.launched} == {(64,)}
     deep = tcl.BlockTuner(Kernel(SCALE, "scale"), (8, 8, 256))
     assert deep.tune(*arrays(), candidates=[(1, 1, 64), (1, 1, 128)]).timings[1].message == (
@@ -186,7 +186,7 @@ def test_shared_memory_caps_candidates(quick: Device) -> None:
     )
     result = tuner.tune(*arrays(), candidates=[32, 256, 512])
     assert [t.message for t in result.timings][2:] == [
-        "262144 bytes of shared memory are more than a block of A100 may have, 166912"
+        "262144 bytes of shared memory are more than a block of A100 can have (166912)"
     ]
     Kernel.taken = {"shared_size_bytes": 100_000}
     with pytest.raises(tcl.OptionsError) as error:

@@ -129,7 +129,9 @@ def test_what_a_jax_array_may_not_be() -> None:
     for _ in range(2):
         with pytest.raises(ArgumentError, match=r"'Y' of two is a JAX array.*leave out outputs="):
             T.two(x, outputs=(x, x))
-        with pytest.raises(ArgumentError, match=r"'X' of two stands for .*use tcl\.jax\.call"):
+        with pytest.raises(
+            ArgumentError, match=r"'X' of two is a placeholder .*use tcl\.jax\.call"
+        ):
             jax.jit(lambda a: T.two(a))(x)
         with pytest.raises(ArgumentError, match=r"a JAX array of int32 was given.*\.astype\("):
             T.two(x.astype("int32"))
@@ -178,7 +180,7 @@ def test_devices_of_jax(tmp_path: Path) -> None:
         check=False,
     )
     first, second = done.stdout.splitlines() or [done.stderr, ""]
-    assert "input 'B' of add lies on cpu:1, but 'A' on cpu:0; all arrays" in first
+    assert "input 'B' of add is on cpu:1, but 'A' on cpu:0; all arrays" in first
     assert "input 'A' of add is on several devices" in second and "jax.device_put" in second
 
 

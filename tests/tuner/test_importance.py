@@ -59,7 +59,10 @@ def test_knobs_that_matter_only_together() -> None:
 
 def test_too_few_measurements() -> None:
     result = found(FEWEST - 1, lambda c: float(int(c[0])))
-    assert result.why_not == f"{FEWEST - 1} measured configurations are too few; at least {FEWEST}"
+    assert (
+        result.why_not
+        == f"{FEWEST - 1} measured configurations are too few; at least {FEWEST} are needed"
+    )
     assert result.influences == ()
     assert importance(knobs(), [], []).why_not
 

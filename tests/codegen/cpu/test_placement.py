@@ -206,7 +206,7 @@ def test_every_place_of_every_type(type_: str) -> None:
     [
         ("O(m) +=! A(m, n)", MappingOptions().vectorize(8, 0), "is a reduction"),
         ("O(m, n) = A(m, n)", MappingOptions(), "without lanes"),
-        ("O(m, n) = A(m, n)", MappingOptions().vectorize(8, 0), "lanes along .*m are apart"),
+        ("O(m, n) = A(m, n)", MappingOptions().vectorize(8, 0), "lanes along .*m are not adjacent"),
         (
             "O(m, n) = A(m, n)",
             MappingOptions().vectorize(32),

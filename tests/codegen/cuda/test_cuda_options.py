@@ -92,7 +92,7 @@ REFUSED = {
         PAIR,
         alone(chunk=(4,)).with_nest(1, NestOptions(chunk=(5,), fuse=True)),
     ),
-    "split: nest s0: s0.m is no reduction": (PRODUCT, alone(split=(2,))),
+    "split: nest s0: s0.m is not a reduction": (PRODUCT, alone(split=(2,))),
     "there is no nest 1: f has only nest 0": (
         PRODUCT,
         own().with_nest(1, NestOptions(chunk=(4,))),

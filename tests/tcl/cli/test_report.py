@@ -252,7 +252,7 @@ def test_everything_is_escaped() -> None:
         (
             failing(),
             {},
-            ("no candidate worked", "ended by SIGSEGV", "only 0 of 1 candidates work"),
+            ("no candidate worked", "killed by SIGSEGV", "only 0 of 1 candidates work"),
         ),
         (iter(()), {}, ("it ended before a candidate was timed",)),
         (search(start=None), {}, ("constraints: it took more than 1 s",)),
