@@ -1,40 +1,47 @@
 """What the suite's kernels ask of a GPU, counted: no GPU is needed, and nothing is measured.
 
-    python -m benchmarks.counters [--device h200] [--rows PATTERN] [--out FILE]
+    python -m benchmarks.counters [--device h200] [--rows PATTERN] [--before FILE] [--out FILE]
 
 A row for each kernel that the default options make: the share of the row's roofline that all of
-its kernels reach, the roofline in microseconds; of the kernel the time that is predicted, what
-binds it, the time of shared memory's pipe over that of the float32 units or tensor cores,
-wavefronts a request of shared memory, KB in flight a multiprocessor, MB of memory read and written,
-registers, blocks that a multiprocessor has at once, and waves.
+its kernels reach (with ``--before`` also that of an earlier result), the roofline in microseconds;
+of the kernel the time that is predicted, what binds it, the time of shared memory's pipe over that
+of the float32 units or tensor cores, fused products over all instructions, wavefronts a read of
+shared memory, KB in flight a multiprocessor, MB of memory read and written, registers, blocks that
+a multiprocessor has at once, and waves. Beyond the rows that ``benchmarks.gpu`` measures there are
+products in all four layouts, and some of few rows or columns.
 """
 
 from __future__ import annotations
 
+import json
+import math
 from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
 from statistics import geometric_mean
 from typing import Any
 
 from benchmarks.common import command, write
+from benchmarks.gpu.counted import counts_of
 from benchmarks.gpu.rows import gpu_rows
-from tcl.arrays.random_inputs import input_shape
-from tcl.bench.rows import Row
-from tcl.codegen.counters.counts import count_program
+from tcl.bench.rows import PRODUCTS, Row, select
 from tcl.codegen.counters.prediction import predict, roofline, share
+from tcl.codegen.counters.requests import Memory
 from tcl.codegen.devices.gpu import GpuProfile, find
-from tcl.codegen.options.options import DEFAULT
-from tcl.codegen.schedule.gpu import schedule
-from tcl.grammar.ranges.inference import infer
+from tcl.grammar.check.definitions import check
+from tcl.grammar.tree.checked import CheckedDef
 
 LONG = 3e-6
 """Seconds of a row's roofline from which on its share counts for the second mean."""
 COLUMNS = {
     "row": "<32",
+    "before": ">7.2f",
     "share": ">6.2f",
     "roofline": ">9.1f",
     "predicted": ">10.1f",
     "binding": ">14",
     "shared": ">7.2f",
+    "products": ">9.3f",
     "wavefronts": ">11.2f",
     "in_flight": ">10.0f",
     "read": ">8.1f",
@@ -45,15 +52,58 @@ COLUMNS = {
 }
 
 
+_LAYOUTS = {
+    "NN": ("m, k", "k, n"),
+    "NT": ("m, k", "n, k"),
+    "TN": ("k, m", "k, n"),
+    "TT": ("k, m", "n, k"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Product(Row):
+    """A product of matrices, of which those with T lie transposed in memory."""
+
+    layout: str = "NN"
+
+    @property
+    def text(self) -> str:
+        one, other = _LAYOUTS[self.layout]
+        sizes = (read.upper() for read in (one, other))
+        return (
+            "def product(float({}) A, float({}) B) -> (C) {{ ".format(*sizes)
+            + f"C(m, n) +=! A({one}) * B({other}) }}"
+        )
+
+    @property
+    def checked(self) -> CheckedDef:
+        return check(self.text)["product"]
+
+
+def _product(m: int, n: int, k: int, layout: str = "NN") -> Product:
+    shape = f"{m}" if m == n == k else f"{m}x{n}x{k}"
+    name, sizes = f"product {shape} {layout}", f"M={m},N={n},K={k}"
+    return Product(name, PRODUCTS, "", "product", sizes, ("C",), layout=layout)
+
+
+EXTRA: tuple[Row, ...] = (
+    *(_product(n, n, n, layout) for n in (1024, 2048, 4096, 8192) for layout in _LAYOUTS),
+    *(_product(m, 8192, 8192) for m in (16, 64, 256)),
+    *(_product(8192, n, 4096, "NT") for n in (16, 64, 256)),
+    _product(256, 256, 65536, "TN"),
+    _product(16384, 16384, 64, "NT"),
+)
+
+
 def counted(row: Row, device: GpuProfile) -> Iterator[dict[str, Any]]:
     """The lines of a row."""
-    shapes = {t.name: input_shape(t, row.values) for t in row.checked.inputs}
-    counts = count_program(schedule(infer(row.checked, shapes), DEFAULT, device), device)
+    counts = counts_of(row, device)
     predictions = [predict(c) for c in counts]
     for own, prediction in zip(counts, predictions, strict=True):
         pipes = prediction.pipes
         computing = max(pipes.get("float32", 0.0), pipes.get("tensor cores", 0.0))
-        requests = sum(t.requests for kind, t in own.traffic.items() if not kind.is_global)
+        reads = [own.traffic[kind] for kind in (Memory.SHARED_READ, Memory.MATRIX_READ)]
+        executed = max(1.0, sum(own.instructions.values()))
         yield {
             "row": row.name,
             "share": share(row.cost(), predictions, device),
@@ -61,7 +111,9 @@ def counted(row: Row, device: GpuProfile) -> Iterator[dict[str, Any]]:
             "predicted": 1e6 * prediction.seconds,
             "binding": prediction.binding,
             "shared": pipes.get("shared memory", 0.0) / computing if computing else 0.0,
-            "wavefronts": own.shared_wavefronts / max(1, requests),
+            "products": (own.instructions.get("fma", 0) + own.instructions.get("mma", 0))
+            / executed,
+            "wavefronts": sum(t.units for t in reads) / max(1, sum(t.requests for t in reads)),
             "in_flight": own.in_flight / 1024,
             "read": own.dram_read / 1e6,
             "written": own.dram_written / 1e6,
@@ -76,24 +128,38 @@ def main() -> None:
     parser = command("counters", __doc__)
     parser.add_argument("--device", default="h200")
     parser.add_argument("--rows", help="a pattern of names")
+    parser.add_argument("--before", type=Path, help="an earlier result")
     given = parser.parse_args()
     device = find(given.device)
     if device is None:
         parser.error(f"there is no device profile {given.device}")
     print(f"{device.name}, default options: counted, not measured")
     print(*(f"{name:{form.partition('.')[0]}}" for name, form in COLUMNS.items()))
-    lines, shares = [], {}
-    for row in gpu_rows(given.rows, quick=False):
+    lines, shares, before = [], {}, dict[str, float]()
+    if given.before:
+        kernels = json.loads(given.before.read_text("utf-8"))["kernels"]
+        before = {line["row"]: line["share"] for line in kernels}
+    rows = (*gpu_rows(None, quick=False), *EXTRA)
+    for row in select(given.rows, False, rows):
         for line in counted(row, device):
+            line["before"] = before.get(row.name, math.nan)
             print(*(f"{line[name]:{form}}" for name, form in COLUMNS.items()), flush=True)
             lines.append(line)
             shares[row.name] = line
-    for least in (0.0, 1e6 * LONG):
-        found = [line["share"] for line in shares.values() if line["roofline"] > least]
-        if found:
+    extra = {row.name for row in EXTRA}
+    for least, others in ((0.0, extra), (1e6 * LONG, extra), (1e6 * LONG, set())):
+        chosen = [x for x in shares.values() if x["roofline"] > least and x["row"] not in others]
+        if chosen:
+            means = [
+                geometric_mean(known)
+                for key in ("before", "share")
+                if (known := [x[key] for x in chosen if not math.isnan(x[key])])
+            ]
             print(
-                f"{len(found)} rows with a roofline above {least:g} us: shares of "
-                f"{geometric_mean(found):.3f} in the geometric mean, {min(found):.2f} at least"
+                f"{len(chosen)} rows with a roofline above {least:g} us"
+                f"{'' if others else ', products in all layouts among them'}: shares of "
+                f"{' -> '.join(f'{mean:.3f}' for mean in means)} in the geometric mean, "
+                f"{min(x['share'] for x in chosen):.2f} at least"
             )
     write(given.out, {"device": device.name, "kernels": lines})
 

@@ -1,14 +1,16 @@
-"""Smooth a noisy picture with a stencil, and save it before and after.
+"""Remove the noise of a picture and keep its edges: a bilateral filter, in one kernel.
 
-Each inner pixel becomes the mean of itself and its four neighbours; the border is copied. A ``? :``
-on the indices tells them apart. Two arrays take turns as input and output, so that twenty steps
-allocate nothing. The picture is drawn here; Pillow (``pip install '.[examples]'``) saves it.
+Each pixel becomes a mean of its 49 neighbours. The nearer a neighbour is, in place and in
+brightness, the more it counts, so nothing is smeared across an edge. What lies outside the picture
+counts as nothing: a condition on indices. The picture is drawn here, or read from ``--picture``;
+Pillow (``pip install '.[examples]'``) reads and saves.
 
     python examples/picture_stencil.py
 """
 
 import argparse
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -16,13 +18,20 @@ import numpy.typing as npt
 import tcl
 from tcl.bench.turns import compare_in_turns
 
-STENCIL = """
-def smooth(float(H, W) I) -> (O) {
-    O(y, x) = (y >= 1 && y + 1 < H && x >= 1 && x + 1 < W)
-        ? 0.2 * (I(y, x) + I(y - 1, x) + I(y + 1, x) + I(y, x - 1) + I(y, x + 1)) : I(y, x)
-        where y in 0:H, x in 0:W
+BILATERAL = """
+def bilateral(float(H, W) I, float near, float alike) -> (O, Weights) {
+    O(y, x) +=! (y + dy >= 3 && y + dy < H + 3 && x + dx >= 3 && x + dx < W + 3)
+        ? I(y + dy - 3, x + dx - 3) * exp(-near * float((dy - 3) * (dy - 3) + (dx - 3) * (dx - 3))
+            - alike * (I(y + dy - 3, x + dx - 3) - I(y, x)) * (I(y + dy - 3, x + dx - 3) - I(y, x)))
+        : 0 where y in 0:H, x in 0:W, dy in 0:7, dx in 0:7
+    Weights(y, x) +=! (y + dy >= 3 && y + dy < H + 3 && x + dx >= 3 && x + dx < W + 3)
+        ? exp(-near * float((dy - 3) * (dy - 3) + (dx - 3) * (dx - 3))
+            - alike * (I(y + dy - 3, x + dx - 3) - I(y, x)) * (I(y + dy - 3, x + dx - 3) - I(y, x)))
+        : 0 where y in 0:H, x in 0:W, dy in 0:7, dx in 0:7
+    O(y, x) = O(y, x) / Weights(y, x)
 }
 """
+NEAR, ALIKE = 1 / 8, 8.0
 
 Picture = npt.NDArray[np.float32]
 
@@ -32,20 +41,25 @@ def draw(height: int, width: int) -> Picture:
     y, x = np.mgrid[-1 : 1 : height * 1j, -1 : 1 : width * 1j]
     rings = 0.5 + 0.5 * np.cos(20 * np.hypot(y, x * width / height))
     bars = np.where(np.floor(6 * x) % 2, 0.25, 0.75)
-    noise = np.random.default_rng(0).normal(0, 0.25, (height, width))
+    noise = np.random.default_rng(0).normal(0, 0.1, (height, width))
     return np.asarray(np.clip(np.where(y < 0, rings, bars) + noise, 0, 1), np.float32)
 
 
-def with_numpy(picture: Picture, out: Picture) -> None:
-    """One step with NumPy: a pass over the picture for each neighbour."""
-    inner = out[1:-1, 1:-1]
-    np.copyto(out, picture)
-    for neighbour in (
-        *(picture[:-2, 1:-1], picture[2:, 1:-1]),
-        *(picture[1:-1, :-2], picture[1:-1, 2:]),
-    ):
-        inner += neighbour
-    inner *= np.float32(0.2)
+def with_numpy(picture: Picture) -> Picture:
+    """The same with NumPy: passes over the picture for each of the 49 neighbours."""
+    (height, width), ways = picture.shape, range(-3, 4)
+    padded = np.pad(picture, 3, constant_values=np.inf)  # exp(-inf) is 0
+    total, weights = np.zeros_like(picture), np.zeros_like(picture)
+    for dy, dx in ((dy, dx) for dy in ways for dx in ways):
+        other = padded[3 + dy : 3 + dy + height, 3 + dx : 3 + dx + width]
+        weight = other - picture
+        np.square(weight, out=weight)
+        weight *= -np.float32(ALIKE)
+        weight -= np.float32(NEAR * (dy * dy + dx * dx))
+        np.exp(weight, out=weight)
+        weights += weight
+        total += weight * np.where(weight > 0, other, 0)
+    return total / weights
 
 
 def save(folder: Path, **pictures: Picture) -> None:
@@ -64,27 +78,25 @@ def save(folder: Path, **pictures: Picture) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--small", action="store_true", help="a small picture, done in a moment")
+    parser.add_argument("--picture", type=Path, help="which one, instead of one that is drawn")
     parser.add_argument("--folder", type=Path, default=Path("pictures"), help="where to save")
     given = parser.parse_args()
-    before = draw(*((40, 60) if given.small else (1080, 1920)))
+    if given.picture is None:
+        before: Picture = draw(*((40, 60) if given.small else (720, 1280)))
+    else:
+        from PIL import Image
 
-    T = tcl.define(STENCIL)
-    one, other = before.copy(), np.empty_like(before)
-    expected, spare = before.copy(), np.empty_like(before)
-    for _ in range(20):
-        T.smooth(one, outputs=(other,))
-        one, other = other, one
-        with_numpy(expected, spare)
-        expected, spare = spare, expected
-    np.testing.assert_allclose(one, expected, rtol=1e-4, atol=1e-5)
-    save(given.folder, before=before, after=one)
+        before = np.asarray(Image.open(given.picture).convert("L"), np.float32) / np.float32(255)
 
-    compare_in_turns(
-        {
-            "tcl": lambda: T.smooth(before, outputs=(other,)),
-            "NumPy": lambda: with_numpy(before, spare),
-        }
-    )
+    T = tcl.define(BILATERAL)
+
+    def with_tcl() -> Any:
+        return T.bilateral(before, NEAR, ALIKE, wanted=("O",))
+
+    after = with_tcl()
+    np.testing.assert_allclose(after, with_numpy(before), rtol=1e-3, atol=1e-4)
+    save(given.folder, before=before, after=np.clip(after, 0, 1))
+    compare_in_turns({"tcl": with_tcl, "NumPy": lambda: with_numpy(before)})
 
 
 if __name__ == "__main__":

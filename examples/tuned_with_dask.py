@@ -66,10 +66,15 @@ def main() -> None:
         return np.maximum(product + Bias[:, None], 0)
 
     tuned = tcl.compile(CONVOLUTION, "convolution", best, X, Taps, Bias, threads=1)
+    default = tcl.compile(CONVOLUTION, "convolution", "mlp", X, Taps, Bias, threads=1)
     Y = tuned(X, Taps, Bias)
     np.testing.assert_allclose(Y, with_numpy(), rtol=1e-3, atol=1e-3)
     compare_in_turns(
-        {"tcl, tuned": lambda: tuned(X, Taps, Bias, outputs=(Y,)), "NumPy": with_numpy},
+        {
+            "tcl, tuned": lambda: tuned(X, Taps, Bias, outputs=(Y,)),
+            "tcl, not tuned": lambda: default(X, Taps, Bias, outputs=(Y,)),
+            "NumPy": with_numpy,
+        }
     )
 
 

@@ -15,9 +15,10 @@ from tcl.codegen.devices.occupancy import Occupancy, fitting
 from tcl.codegen.loopir import ir
 from tcl.common.dataclass import dataclass
 
-_OTHERS, _READ = 22, 0.6
+_OTHERS, _READ, _MOST_READ = 22, 0.6, 80
 """Registers of a thread for addresses and counters, and for each word that it reads before it
-computes, about: of the suite's kernels on an H200, as ptxas 13.5 has them."""
+computes, about, and how many of these at most: compilers read the rest when it is needed. Of the
+suite's kernels on an H200, as ptxas 13.5 has them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,22 +85,29 @@ class KernelCounts:
 
 def count_program(program: ir.Built, profile: GpuProfile) -> tuple[KernelCounts, ...]:
     """The counts of all kernels. Sizes have to be known."""
-    return tuple(count_kernel(program, kernel, profile) for kernel in program.kernels)
+    found, cached = list[KernelCounts](), frozenset[str]()
+    for kernel in program.kernels:
+        own, cached = _count_kernel(program, kernel, profile, cached)
+        found.append(own)
+    return tuple(found)
 
 
-def count_kernel(program: ir.Built, kernel: ir.Kernel, profile: GpuProfile) -> KernelCounts:
-    """The counts of a kernel. Sizes have to be known."""
+def _count_kernel(
+    program: ir.Built, kernel: ir.Kernel, profile: GpuProfile, cached: frozenset[str]
+) -> tuple[KernelCounts, frozenset[str]]:
+    """The counts of a kernel, and the tensors that it leaves in the second cache. ``cached``: those
+    that the kernel before left there."""
     found = Walk(program, kernel, profile.idle_sums).run()
     blocks = math.prod(folds[0].count for folds in kernel.grid)
-    words = sum(found.held_words.values()) + _READ * found.read_words
+    words = sum(found.held_words.values()) + min(_MOST_READ, _READ * found.read_words)
     registers = min(profile.registers_per_thread, round(_OTHERS + words))
     fullness = fitting(kernel.threads, registers, kernel.shared, profile)
     asked = [(a, traffic_of(a).left(a.different)) for a in found.accesses]
     traffic = dict.fromkeys(Memory, Traffic())
     for access, own in asked:
         traffic[access.kind] += own
-    read, written = dram_bytes(program, asked, blocks, fullness.blocks, profile)
-    return KernelCounts(
+    read, written, left = dram_bytes(program, asked, blocks, fullness.blocks, profile, cached)
+    counts = KernelCounts(
         profile=profile,
         blocks=blocks,
         threads=kernel.threads,
@@ -112,6 +120,7 @@ def count_kernel(program: ir.Built, kernel: ir.Kernel, profile: GpuProfile) -> K
         dram_written=written,
         loads=loads_of(asked, kernel.threads),
     )
+    return counts, left
 
 
 def _executed(work: Sequence[tuple[Place, Instructions]]) -> dict[str, float]:
@@ -138,6 +147,12 @@ def _instructions_by_place(
 
 _KEPT = 0.8
 """The share of the second cache that holds what is read again, about."""
+
+
+def cache_room(profile: GpuProfile) -> float:
+    """Bytes that the second cache keeps until they are read again."""
+    return _KEPT * profile.l2_bytes
+
 
 _READS = (Memory.GLOBAL_READ, Memory.GLOBAL_COPY)
 
@@ -176,15 +191,22 @@ def loads_of(asked: Asked, threads: int) -> tuple[Loads, ...]:
 
 
 def dram_bytes(
-    program: ir.Built, asked: Asked, blocks: int, resident: int, profile: GpuProfile
-) -> tuple[int, int]:
+    program: ir.Built,
+    asked: Asked,
+    blocks: int,
+    resident: int,
+    profile: GpuProfile,
+    cached: frozenset[str] = frozenset(),
+) -> tuple[int, int, frozenset[str]]:
     """Bytes that have to come from memory, and those that are written, at least: all that blocks
-    read once, and again what the second cache cannot have kept, because too much was read since."""
+    read once, and again what the second cache cannot have kept, because too much was read since.
+    ``cached``: tensors that are there at the beginning; third: those that are written and are there
+    at the end."""
     by_tensor: dict[str, list[tuple[Access, Traffic]]] = defaultdict(list)
     for access, own in asked:
         if access.kind.is_global and access.box is not None:
             by_tensor[access.tensor].append((access, own))
-    room = _KEPT * profile.l2_bytes
+    room = cache_room(profile)
     at_once = max(1, min(blocks, resident * profile.multiprocessors))
     layouts = {name: program.tensor(name).layout for name in by_tensor}
     whole = {
@@ -210,8 +232,10 @@ def dram_bytes(
         if not kept:
             box = max((a.box for a, _ in reads if a.box), key=lambda b: math.prod(b.of_block))
             once = _in_waves(box, reads[0][0], own_blocks[name], once, at_once)
-        read += max(min(requested, once * phases), min(requested, whole[name]))
-    return read, written
+        if not (kept and name in cached):
+            read += max(min(requested, once * phases), min(requested, whole[name]))
+    made = (n for n, own in by_tensor.items() if any(a.kind not in _READS for a, _ in own))
+    return read, written, frozenset(made if kept else ())
 
 
 def _in_waves(box: Box, access: Access, own: int, whole: int, at_once: int) -> int:

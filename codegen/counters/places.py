@@ -10,16 +10,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
-Offsets: TypeAlias = np.ndarray[Any, np.dtype[np.int64]]
-"""N x 32: bytes, of the threads of N warps."""
-Active: TypeAlias = np.ndarray[Any, np.dtype[np.bool_]]
-"""Of the same shape: the threads that take part."""
-
-WARP = 32
+from tcl.codegen.devices.banks import WARP, Active, Offsets
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from tcl.codegen.counters.counts import KernelCounts
-from tcl.codegen.counters.places import WARP
+from tcl.codegen.counters.counts import KernelCounts, cache_room
 from tcl.codegen.counters.requests import SECTOR, Memory
+from tcl.codegen.devices.banks import WARP
 from tcl.codegen.devices.gpu import GpuProfile
 from tcl.codegen.loopir.cost import Cost
 from tcl.common.dataclass import dataclass
@@ -70,7 +70,8 @@ def predict(counts: KernelCounts) -> Prediction:
     """What these counts come to on their device."""
     profile, n = counts.profile, counts.instructions
     blocks = max(1, counts.blocks)
-    cycle = counts.busiest / blocks / profile.clock / _hidden(counts)
+    warps = counts.resident * -(-counts.threads // WARP)
+    cycle = counts.busiest / blocks / profile.clock / hidden(warps)
     """Seconds for one cycle's work of all blocks' sums."""
 
     def lanes(count: float, width: int) -> float:
@@ -98,15 +99,20 @@ def predict(counts: KernelCounts) -> Prediction:
     return Prediction({name: seconds for name, seconds in pipes.items() if seconds})
 
 
-def _hidden(counts: KernelCounts) -> float:
-    """The share of cycles in which some warp of a multiprocessor can go on."""
-    warps = counts.resident * -(-counts.threads // WARP)
+def hidden(warps: int) -> float:
+    """The share of cycles in which some of a multiprocessor's warps can go on."""
     return min(1.0, _ALONE + (1 - _ALONE) * warps / _HIDING)
 
 
 def memory_rate(profile: GpuProfile) -> float:
     """Bytes that memory moves in a second, about."""
     return ACHIEVED * profile.memory_bytes_per_second
+
+
+def moving_rate(moved: float, profile: GpuProfile) -> float:
+    """Bytes in a second of what one kernel writes, so many bytes, and the next one reads."""
+    near = _L2_BYTES * profile.multiprocessors * profile.clock
+    return near if moved <= cache_room(profile) else memory_rate(profile)
 
 
 def needed_in_flight(profile: GpuProfile) -> float:

@@ -1,10 +1,5 @@
 """What kernels ask of memory, and what a warp's request takes: sectors of global memory, wavefronts
 of shared memory.
-
-Shared memory hands over a word of each bank in a wavefront. Requests of 4 bytes a thread and less
-go as one; those of 8 as two, of 16 as four, a half or a quarter of the warp each, or as half of
-that where the threads of all pairs of neighbours (or of neighbours but one) ask for the same
-(measured on an H100 by others: 4 and 2 wavefronts for 16 bytes).
 """
 
 from __future__ import annotations
@@ -12,20 +7,22 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any, TypeAlias
 
 import numpy as np
 
-from tcl.codegen.counters.places import WARP, Active, Linear, Offsets, Place
-
-Counts: TypeAlias = np.ndarray[Any, np.dtype[np.int64]]
-"""N numbers."""
+from tcl.codegen.counters.places import Linear, Place
+from tcl.codegen.devices.banks import (
+    NOWHERE,
+    WORD,
+    Active,
+    Counts,
+    Offsets,
+    matrix_wavefronts,
+    wavefronts,
+)
 
 SECTOR = 32
 """Bytes."""
-BANKS, WORD = 32, 4
-_NONE = np.int64(1) << 60
-"""What lies nowhere."""
 
 
 def sectors(offsets: Offsets, active: Active, size: int) -> Counts:
@@ -35,69 +32,13 @@ def sectors(offsets: Offsets, active: Active, size: int) -> Counts:
     last = (offsets + (size - 1)) // SECTOR
     both = first if (first == last).all() else np.concatenate((first, last), axis=1)
     there = active if both is first else np.concatenate((active, active), axis=1)
-    return _different(np.where(there, both, _NONE))
-
-
-def wavefronts(offsets: Offsets, active: Active, size: int) -> Counts:
-    """The wavefronts of each warp's request of ``size`` bytes a thread."""
-    if size <= WORD:
-        return _busiest_bank(offsets, active, size)
-    parts = np.array([_in_parts(offsets, active, size, size // WORD // k) for k in (1, 2)])
-    if size == 2 * WORD:
-        paired: Counts = np.where(_pairs(offsets, active), parts[1], parts[0])
-        return paired
-    found = np.zeros(len(offsets), np.int64)
-    for half in (slice(0, WARP // 2), slice(WARP // 2, WARP)):
-        own, there = offsets[:, half], active[:, half]
-        whole = _busiest_bank(own, there, size)
-        found += np.where(_pairs(own, there), whole, _in_parts(own, there, size, 2))
-    return found
-
-
-def matrix_wavefronts(offsets: Offsets, active: Active, matrices: int) -> Counts:
-    """Those of ``ldmatrix``: the 8 rows of a matrix, 16 bytes each, come together."""
-    rows = 8 * matrices
-    return _in_parts(offsets[:, :rows], active[:, :rows], 16, matrices)
-
-
-def _in_parts(offsets: Offsets, active: Active, size: int, parts: int) -> Counts:
-    """The threads one part after the other."""
-    shape = len(offsets) * parts, -1
-    each = _busiest_bank(offsets.reshape(shape), active.reshape(shape), size)
-    summed: Counts = each.reshape(len(offsets), parts).sum(axis=1)
-    return summed
-
-
-def _pairs(offsets: Offsets, active: Active) -> Active:
-    """Where all pairs of threads ask for the same: neighbours, or those two apart. A thread that
-    does not take part goes with any other."""
-    lanes = np.arange(offsets.shape[1])
-    found = np.zeros(len(offsets), bool)
-    for apart in (1, 2):
-        other = lanes ^ apart
-        same = (offsets == offsets[:, other]) | ~active | ~active[:, other]
-        found |= same.all(axis=1)
-    return found
-
-
-def _busiest_bank(offsets: Offsets, active: Active, size: int) -> Counts:
-    """The most different words that a bank has to hand over."""
-    words = np.concatenate([(offsets + k) // WORD for k in range(0, max(size, 1), WORD)], axis=1)
-    repeated = np.concatenate([active] * (words.shape[1] // active.shape[1]), axis=1)
-    words = np.sort(np.where(repeated, words, _NONE), axis=1)
-    new = words < _NONE
-    new[:, 1:] &= words[:, 1:] != words[:, :-1]
-    count = len(words)
-    slots = (np.arange(count)[:, None] * BANKS + words % BANKS)[new]
-    per_bank = np.bincount(slots, minlength=count * BANKS).reshape(count, BANKS)
-    most: Counts = per_bank.max(axis=1)
-    return most
+    return _different(np.where(there, both, NOWHERE))
 
 
 def _different(values: Offsets) -> Counts:
-    """How many different values a row has, ``_NONE`` aside."""
+    """How many different values a row has, ``NOWHERE`` aside."""
     ordered = np.sort(values, axis=1)
-    new = ordered < _NONE
+    new = ordered < NOWHERE
     new[:, 1:] &= ordered[:, 1:] != ordered[:, :-1]
     counted: Counts = new.sum(axis=1)
     return counted

@@ -22,8 +22,9 @@ from tcl.codegen.counters.arithmetic import (
     instructions_of,
 )
 from tcl.codegen.counters.dependence import Dependence
-from tcl.codegen.counters.places import WARP, Condition, Linear, Place
+from tcl.codegen.counters.places import Condition, Linear, Place
 from tcl.codegen.counters.requests import Access, Box, Memory
+from tcl.codegen.devices.banks import WARP
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.conditions import bounds_of
 from tcl.codegen.loopir.fragments import Fragment, fragments
@@ -463,7 +464,7 @@ class Walk:
             self._read_fragment(fragment, place)
         kept = {s.value for s in parts if isinstance(s, ir.Accumulate) and s.op == "="}
         words = (
-            math.prod(f.count for f in x.over) * x.load.type.bits / 32
+            math.prod(f.count for f in x.over) * x.length * x.load.type.bits / 32
             for x in found
             if x.load not in kept
         )
@@ -488,17 +489,22 @@ class Walk:
 
     def _read_fragment(self, fragment: Fragment, place: Place) -> None:
         """An operand that is read before the loops."""
-        within = self._entered([f for f in fragment.over if f != fragment.along], place)
-        along, width = fragment.along, fragment.width
-        if along is not None:
-            steps = ir.Fold(along.dim, along.level, width, along.count // width)
-            within = self._entered([steps], within, known=False)
-        within = self._there(fragment.guarded, within)
-        self._access(fragment.load.ref, within, place, width=width)
         shared = self.program.tensor(fragment.load.ref.tensor).shared
+        around = self._entered(fragment.over, place)
+        row = {f.name: Linear() for f, _ in fragment.row}
+        for width, group in itertools.groupby(fragment.pieces(), key=lambda piece: piece[1]):
+            first, *others = (begin for begin, _ in group)
+            within = around
+            if fragment.row:
+                name = fragment.row[0][0].name
+                turns = {name: width} if others else {}
+                within = around.at({**row, name: Linear(first, turns)})
+                within = within.within(name, 1 + len(others)) if others else within
+            within = self._there(fragment.guarded, within)
+            self._access(fragment.load.ref, within, place, width=width)
+            if fragment.guarded:
+                self._compute(within, {"integer": len(fragment.guarded)})
         self._compute(place, {"integer": 1 if shared else 2})
-        if fragment.guarded:
-            self._compute(within, {"integer": len(fragment.guarded)})
 
     def _count_points(
         self,
@@ -678,7 +684,7 @@ def _gathered(
         if isinstance(statement, ir.Store):
             ref, layout = statement.ref, geometry.program.tensor(statement.ref.tensor).layout
             if all(isinstance(s, ir.Affine) for s in ref.subscripts):
-                width = geometry.width(layout, layout.place(ref), lane)
+                width = geometry.width(layout, layout.place(ref), [lane])
                 if width > 1:
                     found[ref] = width
     return found

@@ -3,13 +3,14 @@ memory allows."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.geometry import Geometry
 from tcl.codegen.loopir.walk import loads, values_in
-from tcl.grammar.sizes.varying import provably_equal
+from tcl.grammar.sizes.varying import Size, provably_equal
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,12 +19,43 @@ class Fragment:
 
     load: ir.Load
     over: tuple[ir.Fold, ...]
-    """The folds that it depends on, ``along`` last."""
-    along: ir.Fold | None
-    """The one in which ``width`` elements are read at once."""
+    """The folds that it depends on, those of ``row`` aside."""
+    row: tuple[tuple[ir.Fold, int], ...]
+    """Folds whose iterations touch neighbours, and by how many elements each moves. Several may
+    come to the same element, as those of a window and its results do: it is read once."""
+    length: int
+    """The elements of a row; 1 without one."""
     width: int
+    """Elements that are read at once, the most."""
     guarded: tuple[str, ...]
     """Dimensions whose points have to be there; elsewhere it is zero."""
+
+    def pieces(self) -> list[tuple[int, int]]:
+        """(first element, how many) of what is read at once of a row."""
+        return row_pieces(self.length, self.width)
+
+
+def row_pieces(length: int, width: int) -> list[tuple[int, int]]:
+    """(first element, how many) of what is read at once of a row, ``width`` elements at most."""
+    found, first = [], 0
+    while first < length:
+        while width > length - first:
+            width //= 2
+        found.append((first, width))
+        first += width
+    return found
+
+
+def row_of(steps: Iterable[tuple[int, ir.Fold]]) -> tuple[tuple[tuple[ir.Fold, int], ...], int]:
+    """The folds that go through neighbours together, with the elements that each moves by, and how
+    many elements these are. ``steps``: the elements by which folds move, those that are whole."""
+    found, length = list[tuple[ir.Fold, int]](), 1
+    for step, fold in sorted((x for x in steps if x[0] > 0), key=lambda each: each[0]):
+        if step > length or (not found and step != 1):
+            break
+        found.append((fold, step))
+        length += step * (fold.count - 1)
+    return tuple(found), length
 
 
 def hoistable(load: ir.Load) -> bool:
@@ -46,13 +78,24 @@ def _fragment(geometry: Geometry, load: ir.Load, loops: Sequence[ir.Loop]) -> Fr
     tensor = geometry.program.tensor(load.ref.tensor)
     place = tensor.layout.place(load.ref)
     over = [x.fold for x in loops if not provably_equal(geometry.stride(place, x.fold), 0)]
-    widths = {f: geometry.width(tensor.layout, place, f) for f in over}
-    along = max(over, key=lambda f: widths[f], default=None)
-    if along is None or widths[along] == 1:
-        along = None
-    else:
-        over.sort(key=lambda f: f == along)
     dims = {f.dim for f, _ in geometry.strides(place)}
     guarded = [d for d in geometry.dims if d in dims and geometry.ragged[d] and not tensor.shared]
-    width = 1 if along is None else widths[along]
-    return Fragment(load, tuple(over), along, width, tuple(guarded))
+    size = tensor.layout.itemsize
+    steps = [(geometry.stride(place, f), f) for f in over]
+    known = [(s, f) for s, f in steps if not isinstance(s, Size) and s % size == 0]
+    row, length = row_of((s // size, f) for s, f in known)
+    if len(row) > 1 and any(f.dim in guarded for f, _ in row):  # a test is of a whole vector
+        row, length = row[:1], row[0][0].count
+    width = geometry.width(tensor.layout, place, [f for f, _ in row], guarded) if row else 1
+    while width > length:
+        width //= 2
+    if width == 1 and length == row_points(row):
+        row, length = (), 1
+    along = {f for f, _ in row}
+    rest = tuple(f for f in over if f not in along)
+    return Fragment(load, rest, row, length, width, tuple(guarded))
+
+
+def row_points(row: Sequence[tuple[ir.Fold, int]]) -> int:
+    """The points of the loops along a row."""
+    return math.prod(f.count for f, _ in row)

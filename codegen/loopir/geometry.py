@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from tcl.codegen.loopir import ir
 from tcl.grammar.sizes.varying import (
@@ -67,20 +67,26 @@ class Geometry:
         )
 
     def width(
-        self, layout: ir.Layout, place: ir.Affine, fold: ir.Fold, others: Sequence[ir.Fold] = ()
+        self,
+        layout: ir.Layout,
+        place: ir.Affine,
+        row: Sequence[ir.Fold],
+        guarded: Collection[str] | None = None,
     ) -> int:
-        """How many iterations of a fold touch elements that can be moved at once: these follow each
-        other, begin at a multiple of their size, and are there all or none. ``others``: folds of
-        which each iteration is on its own."""
-        size = layout.itemsize
-        if not provably_equal(self.stride(place, fold), size) or fold.step != 1:
+        """How many elements along a row can be moved at once: these follow each other, begin at a
+        multiple of their size, and are there all or none. ``row``: the folds that go along it, that
+        with steps of one element first; ``guarded``: the dimensions whose points may not be there,
+        all that are ragged without it."""
+        size, first = layout.itemsize, row[0]
+        if not provably_equal(self.stride(place, first), size) or first.step != 1:
             return 1
-        rest = [s for f, s in self.strides(place) if f != fold]
+        rest = [s for f, s in self.strides(place) if f not in row]
         rest.append(self.value_at_start(place))
-        ends = self.dims[fold.dim].extent if self.ragged[fold.dim] else 0
+        ragged = self.ragged[first.dim] if guarded is None else first.dim in guarded
+        ends = self.dims[first.dim].extent if ragged else 0
         width = max(1, 16 // size)
         while width > 1 and (
-            fold.count % width
+            (len(row) == 1 and first.count % width)
             or layout.base % (width * size)
             or not all(provably_divides(width * size, s) for s in rest)
             or not provably_divides(width, ends)

@@ -433,3 +433,13 @@ def test_what_is_kept_for_a_later_nest_lies_as_lanes_read_it() -> None:
     options = MappingOptions.from_json(json.dumps({"preset": "mlp", "nests": nests}))
     shown = show(schedule(sized(text, (64, 10, 1000)), options, WIDE))
     assert "kept0: float32(4, 10, 1000)" in shown
+
+
+def test_a_short_loop_around_one_vector_is_written_out() -> None:
+    windows = """float(N, C, H, W) I) -> (O) {
+        O(n, h, w, c, kh, kw) = I(n, c, h + kh, w + kw) where kh in 0:3, kw in 0:3
+    }"""
+    found = chosen(WIDE, windows, (4, 16, 40, 40))
+    assert (found.vectorize, found.register) == ((5, 4), (0, 0, 0, 0, 3, 0))
+    longer = windows.replace("0:3, kw", "0:9, kw")
+    assert not any(chosen(WIDE, longer, (4, 16, 40, 40)).register or ())

@@ -201,8 +201,9 @@ def test_the_default_reaches_ahead_where_a_register_tile_needs_an_operand_but_on
 def test_the_default_leaves_it_to_processors_that_read_ahead_by_themselves() -> None:
     total = "def f(float(M, N) I) -> (S) { S(m) +=! I(m, n) }"
     assert distances(sized(total, I=(4096, 4096)), AMD) == [()]
-    # From the last cache they do not.
-    assert distances(sized(total, I=(2048, 1024)), AMD) == [(2048,)]
+    # From the last cache, too, but for rows side by side.
+    assert distances(sized(total, I=(2048, 1024)), AMD) == [()]
+    assert distances(sized(total, I=(20000, 128)), AMD) == [(2048,)]
     # Unless results go past the caches meanwhile.
     scaled = "def f(float(M, N) I) -> (O) { O(m, n) = 2 * I(m, n) }"
     assert distances(sized(scaled, I=(4096, 4096)), AMD) == [(2048,)]

@@ -23,7 +23,7 @@ from tcl.torch.operator import Operator
 PROGRAMS = sorted(path.stem for path in EXAMPLES.glob("*.py"))
 FASTER = re.compile(r"^(\S.*?) +[\d.,]+ (?:[mµu]?s|ns) +[\d.,]+ [×x]$", re.MULTILINE)
 
-ALONE = ("tuned_matmul", "tuned_with_dask", "picture_stencil")
+ALONE = ("tuned_convolution", "tuned_with_dask", "picture_stencil")
 """Those that run in a process of their own, as a user runs them."""
 
 each = pytest.mark.parametrize("name", PROGRAMS)
@@ -72,7 +72,7 @@ def test_it_is_right_and_compares_itself(
 
 
 def test_what_is_tuned_is_used_by_the_next_process(tmp_path: Path) -> None:
-    said = run("tuned_matmul", tmp_path, "--small")
+    said = run("tuned_convolution", tmp_path, "--small")
     assert compares_itself(said)
     tuned, used = (re.search(rf"^{s}: (.*)$", said, re.M) for s in ("tuned", "a .* uses"))
     assert tuned and used and tuned[1] == used[1]
@@ -111,7 +111,7 @@ def test_it_notices_a_wrong_result(
     monkeypatch.setattr(ChunkedCall, "__call__", half)
     monkeypatch.setenv("TCL_CACHE_DIR", str(tmp_path))
     monkeypatch.chdir(tmp_path)
-    later = ["--later"] if name == "tuned_matmul" else []  # the process that looks at results
+    later = ["--later"] if name == "tuned_convolution" else []  # the process that looks at results
     monkeypatch.setattr(sys, "argv", [f"{name}.py", "--small", *later])
     with pytest.raises((AssertionError, IndexError)):  # a place that there is not, for argmin
         runpy.run_path(str(EXAMPLES / f"{name}.py"), run_name="__main__")
@@ -125,7 +125,7 @@ def test_the_picture_is_smoother_afterwards(tmp_path: Path) -> None:
         for name in ("before", "after")
     )
     assert before.shape == after.shape == (40, 60)
-    assert np.abs(np.diff(after)).sum() < 0.5 * np.abs(np.diff(before)).sum()
+    assert np.abs(np.diff(after)).sum() < 0.75 * np.abs(np.diff(before)).sum()
 
 
 @each

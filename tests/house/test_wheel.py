@@ -20,7 +20,7 @@ from places import ROOT
 
 PACKAGES = {"tcl": "tcl", "grammar": "tcl/grammar", "codegen": "tcl/codegen", "tuner": "tcl/tuner"}
 """Folders of the tree, and where they are in the wheel."""
-DATA = {"tcl/docs": "docs/*.md", "tcl/bench/examples": "examples/*.tc"}
+DATA = {"tcl/docs": "docs/**/*.md", "tcl/bench/examples": "examples/*.tc"}
 """Folders of data in the wheel, and what of the tree is in them."""
 SIZES = ("-s", "M=16,K=16,N=16")
 SMALL = ("--generations", "1", "--population", "2")
@@ -76,7 +76,8 @@ def _files() -> set[str]:
         if file.is_file() and "__pycache__" not in file.parts
     }
     for place, files in DATA.items():
-        found |= {f"{place}/{file.name}" for file in ROOT.glob(files)}
+        folder = ROOT / files.partition("/")[0]
+        found |= {f"{place}/{file.relative_to(folder)}" for file in ROOT.glob(files)}
     return found
 
 

@@ -277,6 +277,18 @@ class Core:
         moving = [d for d in self.nest.dims if d.reduction and d.extent > 1]
         return moving[-1] if moving else None
 
+    def short_loop(self, lane: str | None) -> ir.Dim | None:
+        """The loop around one vector, or one point without lanes, of a nest that reduces nothing,
+        if that has so few iterations that its end takes longer than what is in it."""
+        if self.nest.reduces:
+            return None
+        moving = [d for d in self.nest.dims if d.extent > 1]
+        if moving and moving[-1].name == lane and moving[-1].extent <= self.lanes:
+            moving.pop()
+        elif lane is not None:
+            return None
+        return moving[-1] if moving and moving[-1].extent < _FEW else None
+
     def live(self, lane: str | None, sizes: Mapping[str, int]) -> int:
         """Registers in use: accumulators, and what is held of the operands."""
         held = sum(self._operand_registers(access, lane, sizes) for access in self.reads)

@@ -41,6 +41,8 @@ def heuristic(program: ir.Program, nest: ir.Nest, device: CpuProfile, sums: int 
     written_out = dict(sizes)
     if core.innermost is not None and (steps := core.unroll(lane, sizes)) > 1:
         written_out[core.innermost.name] = steps
+    if not sizes and (short := core.short_loop(lane)) is not None:
+        written_out[short.name] = short.extent
     register = tuple(written_out.get(d.name, 0) for d in nest.dims)
     vectorize = (-1, 1)
     if lane is not None:

@@ -1,19 +1,23 @@
 """Options for sums of products whose operands are used again: tiles of both in shared memory, and
 a tile of results in the registers of each thread.
 
-A block of 256 threads is a square of 16 x 16; each thread holds up to 8 x 8 results, so that it
-reads 16 numbers for 64 products. Products, batched ones, convolutions and Kronecker products differ
-in their dimensions alone: those that one operand moves with are one side of the square, those of
-the other operand the other side.
+Products, batched ones and Kronecker products differ in their dimensions alone: those that one
+operand moves with are one side of a block, those of the other operand the other side. Which sizes
+these have is ranked by what their kernels ask of the device: all by a short count of what binds
+most of them, the best few by ``codegen/counters/``.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
 from tcl.codegen.choose.gpu.nest_shape import OptionsDraft, Shape, power_above, power_below
-from tcl.codegen.choose.gpu.predicted import best_split, counts_of
+from tcl.codegen.choose.gpu.predicted import best_split, counts_of, part_sizes
+from tcl.codegen.choose.gpu.windows import Window
+from tcl.codegen.counters.prediction import LAUNCH, hidden, moving_rate
+from tcl.codegen.devices.banks import WARP
 from tcl.codegen.devices.gpu import GpuProfile
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.terms import mma_type
@@ -22,19 +26,20 @@ from tcl.codegen.passes.gpu.mma_shape import COLUMNS, ROWS
 from tcl.codegen.passes.gpu.steps import alone
 from tcl.grammar.syntax.types import BFLOAT16, FLOAT16
 
-SIDE = 16
-"""Threads along each side."""
-_HELD = ((8, 8), (8, 4), (4, 4), (4, 2), (2, 2), (2, 1), (1, 1))
-"""Results of a thread along the sides, the larger one along that of the vectors."""
-_LARGE = (((16, 8), (16, 8)), ((8, 16), (8, 16)), ((8, 8), (8, 8)))
-"""Results of a thread, likewise, and threads of a block along the sides, that along the vectors
-last: threads that hold more read less of panels for each product."""
+_HELD = (
+    *((16, 8), (8, 16), (8, 8), (8, 4), (4, 8), (4, 4)),
+    *((4, 2), (2, 4), (2, 2), (2, 1), (1, 2), (1, 1)),
+)
+"""Results of a thread along the sides, that along the vectors last: threads that hold more read
+less of panels for each product."""
+_THREADS = ((8, 16), (16, 8), (16, 16), (8, 8), (4, 16), (4, 8), (8, 4))
+"""Threads of a block along the sides, likewise."""
+_COUNTED = 3
+"""Choices that are worth counting in full."""
 _DEPTH = 16
 """Points of the reductions that a tile has, about."""
 _SMALL = 8
 """Reductions of so few points are not tiled."""
-_WAVES = 1.0
-"""Blocks per multiprocessor from which on larger ones are better."""
 
 
 def contraction(shape: Shape, profile: GpuProfile) -> OptionsDraft | None:
@@ -48,13 +53,9 @@ def contraction(shape: Shape, profile: GpuProfile) -> OptionsDraft | None:
     lane = next((k for k in shape.results if shape.stride(target, k) == 1), None)
     if lane in sides[0]:
         sides.reverse()  # the second side has the vectors
-    cores = _on_tensor_cores(shape, sides, lane, (one, other), profile)
-    if cores is not None:
-        return cores
     found: list[tuple[float, OptionsDraft]] = []
     for made, program in _candidates(shape, sides, lane, (one, other), profile):
-        if made not in (draft for _, draft in found):
-            found.append((_seconds(shape, made, program, profile), made))
+        found.append((_seconds(shape, made, program, profile), made))
     return min(found, key=lambda each: each[0])[1] if found else None
 
 
@@ -65,24 +66,121 @@ def _candidates(
     pair: tuple[ir.Load, ir.Load],
     profile: GpuProfile,
 ) -> Iterator[tuple[OptionsDraft, ir.Program]]:
-    """Blocks of 16 x 16 threads, of which the first is the largest tile that leaves work for all
-    multiprocessors; then those whose threads hold more, or that are smaller. With each, the
-    nest's program."""
-    usual = (SIDE, SIDE)
+    """The choices that are worth counting, each with the nest's program."""
+    on_cores = list(_on_tensor_cores(shape, sides, lane, pair, profile))
+    if on_cores:
+        yield from on_cores
+        return
+    window = Window.of(shape, pair)
+    counted = 0
+    for made in window.drafts(lane, profile) if window is not None else ():
+        if (program := _fitting(shape, made, profile)) is not None:
+            counted += 1
+            yield made, program
+    for made in () if counted else _ranked(shape, sides, lane, pair, profile):
+        if (program := _staged(shape, made, pair, profile)) is not None:
+            counted += 1
+            yield made, program
+        if counted == _COUNTED:
+            return
+
+
+def _ranked(
+    shape: Shape,
+    sides: list[list[int]],
+    lane: int | None,
+    pair: tuple[ir.Load, ir.Load],
+    profile: GpuProfile,
+) -> list[OptionsDraft]:
+    """All choices, that which takes the least by a short count first."""
     along = lane
     if lane is not None and not any(shape.stride(x.ref, lane) == 1 for x in pair):
         along = None  # vectors would be of nothing but results
-    enough = _WAVES * profile.multiprocessors
+    count = _ShortCount.of(shape, sides, profile)
+    found: list[tuple[float, int, OptionsDraft]] = []
+    tried = set[tuple[object, ...]]()
     for held in _HELD:
-        made = _tiles(shape, sides, lane, held, usual)
-        fills = held == _HELD[-1] or _blocks(shape, made) >= enough
-        if fills and (program := _staged(shape, made, pair, profile)) is not None:
-            yield made, program
-            break
-    for held, threads in _LARGE:
-        made = _tiles(shape, sides, along, held, threads)
-        if (program := _staged(shape, made, pair, profile)) is not None:
-            yield made, program
+        best: tuple[float, int, OptionsDraft] | None = None
+        for position, threads in enumerate(_THREADS):
+            made = _tiles(shape, sides, along, held, threads)
+            key = (made.lanes, *made.threads.items(), *made.register.items())
+            if key not in tried:
+                tried.add(key)
+                own = count.seconds(made), position, made
+                best = min(own, best or own, key=lambda each: each[:2])
+        if best is not None and best[0] < math.inf:
+            found.append(best)
+    return [made for _, _, made in sorted(found, key=lambda each: each[:2])]
+
+
+_ISSUED, _LOADED, _LOOP = 0.07, 0.25, 0.5
+"""Instructions beside each product, those that read a word of a panel, and those of a loop for each
+point of the reduction."""
+_REGISTERS = 60
+"""Of a thread, beside its results and what it reads of panels."""
+_RESIDENT = 2
+"""Blocks of a multiprocessor, at least: one works while another one waits at a barrier."""
+_APART = 0.05
+"""The share of a pipe's time that no other one's covers, about."""
+
+
+@dataclass(frozen=True, slots=True)
+class _ShortCount:
+    """What binds most products, by a few numbers: the products and what is issued beside them,
+    wavefronts, what is read of the second cache."""
+
+    shape: Shape
+    sides: list[list[int]]
+    profile: GpuProfile
+    depth: int
+    """Points of the reductions."""
+    total: int
+    """Bytes of the results."""
+    parts: tuple[int, ...]
+    """Into how many the longest reduction may be split."""
+
+    @staticmethod
+    def of(shape: Shape, sides: list[list[int]], profile: GpuProfile) -> _ShortCount:
+        longest = max(map(shape.extent, shape.reductions))
+        depth = math.prod(map(shape.extent, shape.reductions))
+        results = math.prod(map(shape.extent, shape.results))
+        total = results * shape.nest.point.type.compute.itemsize
+        parts = tuple(part_sizes(longest, min(_DEPTH, longest)))
+        return _ShortCount(shape, sides, profile, depth, total, parts)
+
+    def seconds(self, made: OptionsDraft) -> float:
+        """Of a draft, its longest reduction split as is best; infinite where too few blocks fit."""
+        shape, profile = self.shape, self.profile
+        held = {k: made.register.get(k, 1) for k in shape.results}
+        if made.lanes[1] > 1:
+            held[made.lanes[0]] = held.get(made.lanes[0], 1) * made.lanes[1]
+        results = math.prod(held.values())
+        own = [math.prod(held[k] for k in side) for side in self.sides]
+        block = [math.prod(made.chunk[k] for k in side) for side in self.sides]
+        warps = -(-math.prod(made.threads.values()) // WARP)
+        words = max(1, shape.nest.point.type.compute.bits // 32)
+        registers = min(profile.registers_per_thread, words * (results + sum(own)) + _REGISTERS)
+        fit = min(32, profile.registers_per_multiprocessor // (registers * WARP * warps))
+        if fit < _RESIDENT:
+            return math.inf
+        blocks = _blocks(shape, made)
+        products = results * warps * WARP / profile.float32_lanes * words
+        issued = products * (1 + _ISSUED + (_LOADED * sum(own) + _LOOP) / results)
+        read = warps * sum(own) / 4 * 2 * words
+        filled = sum(block) * 4 / 128 * words
+        moved = sum(block) * 4 / 64 * words
+        pipes = issued, read + filled, moved
+        each = max(pipes) + _APART * (sum(pipes) - max(pipes))
+        best = math.inf
+        for parts in self.parts:
+            busiest = -(-blocks * parts // profile.multiprocessors)
+            share = hidden(min(fit, busiest) * warps)
+            seconds = busiest * each * self.depth / parts / share / profile.clock
+            if parts > 1:
+                summed = parts * self.total
+                seconds += LAUNCH + (summed + self.total) / moving_rate(summed, profile)
+            best = min(best, seconds)
+        return best
 
 
 def _staged(
@@ -121,12 +219,13 @@ def _tiles(
     made = OptionsDraft.empty(len(shape.nest.dims))
     for k in shape.results:
         made.chunk[k] = 1
+    target, vector = shape.nest.point.target, 1 if lane is None else shape.vector(lane)
     for side, registers, threads in zip(sides, held[::-1], block, strict=True):
-        order = sorted(side, key=lambda k: shape.stride(shape.nest.point.target, k) or 1 << 60)
+        order = sorted(side, key=lambda k: shape.stride(target, k) or 1 << 60)
         for k in order:
             extent, width = shape.extent(k), 1
             if k == lane:
-                width = min(shape.vector(k), registers)
+                width = min(vector, registers)
                 made.lanes = (k, width) if width > 1 else made.lanes
             registers //= width
             own = min(threads, power_above(-(-extent // width)))
@@ -169,10 +268,12 @@ def _reductions(shape: Shape, made: OptionsDraft, pair: tuple[ir.Load, ir.Load])
         depth *= min(size, extent)
 
 
-_WARPS = (((2, 2), (4, 8)), ((2, 2), (2, 4)), ((2, 2), (1, 2)))
+_WARPS = (((2, 4), (4, 8)), ((2, 2), (4, 8)), ((2, 2), (2, 4)), ((2, 2), (1, 2)))
 """Warps along rows and columns, and results of each along these, in units of what one instruction
 adds to."""
-_TENSOR_DEPTH = 32
+_TENSOR_DEPTHS = (64, 32)
+_LEAST_BLOCKS = 0.5
+"""Of the multiprocessors, that larger blocks leave with something to do."""
 
 
 def _on_tensor_cores(
@@ -181,19 +282,20 @@ def _on_tensor_cores(
     lane: int | None,
     pair: tuple[ir.Load, ir.Load],
     profile: GpuProfile,
-) -> OptionsDraft | None:
-    """Choices for 16-bit factors; None where tensor cores cannot be fed."""
+) -> Iterator[tuple[OptionsDraft, ir.Program]]:
+    """Choices for 16-bit factors; none where tensor cores cannot be fed."""
     value = shape.nest.point.value
     if profile.capability < (8, 0) or mma_type(value) not in (FLOAT16, BFLOAT16):
-        return None
+        return
     depths = [k for k in shape.reductions if all(shape.moves(x, k) for x in pair)]
     if not all(sides) or not depths or lane is None or lane not in sides[1]:
-        return None
+        return
     rows = max(sides[0], key=shape.extent)
     depth = max(depths, key=shape.extent)
     if shape.extent(rows) < ROWS or shape.extent(lane) < COLUMNS or shape.extent(depth) < 16:
-        return None
-    for warps, held in _WARPS:
+        return
+    tried = 0
+    for k, (warps, held) in enumerate(_WARPS):
         made = OptionsDraft.empty(len(shape.nest.dims))
         made.chunk = dict.fromkeys(shape.results, 1)
         made.threads = {rows: 8 * warps[0], lane: 4 * warps[1]}
@@ -201,17 +303,24 @@ def _on_tensor_cores(
         made.lanes, made.mma = (lane, 2), (rows, lane, depth)
         made.chunk[rows] = ROWS * warps[0] * held[0]
         made.chunk[lane] = COLUMNS * warps[1] * held[1]
-        if _blocks(shape, made) >= _WAVES * profile.multiprocessors:
-            break
-    for k in shape.reductions:
-        if k != depth and shape.extent(k) > 1:
-            made.tile[k] = 1
-    made.tile[depth] = _TENSOR_DEPTH if shape.extent(depth) > _TENSOR_DEPTH else 0
-    tiles = sum(0 < made.tile.get(k, 0) < shape.extent(k) for k in shape.reductions)
-    reads = operands(shape.nest.point)
-    made.stage = tuple(1 + tiles if load in pair else -1 for load in reads)
-    made.buffers = 4 if tiles else 1
-    return None if _fitting(shape, made, profile) is None else made
+        last = k == len(_WARPS) - 1
+        if not last and _blocks(shape, made) < _LEAST_BLOCKS * profile.multiprocessors:
+            continue
+        for deep in _TENSOR_DEPTHS:
+            if deep > shape.extent(depth) and deep != _TENSOR_DEPTHS[-1]:
+                continue
+            own = replace(made, tile={k: 1 for k in shape.reductions if shape.extent(k) > 1})
+            own.tile[depth] = deep if shape.extent(depth) > deep else 0
+            tiles = sum(0 < own.tile.get(k, 0) < shape.extent(k) for k in shape.reductions)
+            reads = operands(shape.nest.point)
+            own.stage = tuple(1 + tiles if load in pair else -1 for load in reads)
+            for own.buffers in (4, 3, 2) if tiles else (1,):
+                if (program := _fitting(shape, own, profile)) is not None:
+                    tried += 1
+                    yield own, program
+                    break
+        if tried >= _COUNTED:
+            return
 
 
 def _fitting(shape: Shape, made: OptionsDraft, profile: GpuProfile) -> ir.Program | None:

@@ -85,8 +85,17 @@ class Shape:
 
     def stride(self, ref: ir.TensorRef, k: int) -> int:
         """Elements from one point of a dimension to the next one's."""
-        layout = self.program.tensor(ref.tensor).layout
-        return abs(layout.step(ref, self.nest.dims[k].name))
+        found = self._strides.get(ref)
+        if found is None:
+            layout = self.program.tensor(ref.tensor).layout
+            found = tuple(abs(layout.step(ref, d.name)) for d in self.nest.dims)
+            self._strides[ref] = found
+        return found[k]
+
+    @cached_property
+    def _strides(self) -> dict[ir.TensorRef, tuple[int, ...]]:
+        """What was asked for before: choices ask many times."""
+        return {}
 
     @cached_property
     def largest(self) -> int:

@@ -6,13 +6,13 @@ import math
 from dataclasses import replace
 
 from tcl.codegen.counters.counts import KernelCounts, count_program
-from tcl.codegen.counters.prediction import LAUNCH, memory_rate, predict
+from tcl.codegen.counters.prediction import LAUNCH, moving_rate, predict
 from tcl.codegen.devices.gpu import GpuProfile
 from tcl.codegen.loopir import ir
 from tcl.codegen.passes.gpu.build_blocks import BuildBlocks
 from tcl.codegen.passes.split import VECTOR, parts_of
 
-_PARTS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32)
+PARTS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32)
 _TILES = 4
 """Tiles of a reduction that a part has at least, so that filling panels ahead is worth it."""
 _WORTH = 0.9
@@ -26,12 +26,17 @@ def counts_of(program: ir.Program, profile: GpuProfile) -> KernelCounts | None:
     return counts[0] if len(counts) == 1 else None
 
 
+def part_sizes(extent: int, tile: int) -> set[int]:
+    """Into how many parts a reduction of so many points may be split; ``tile``: the points of it
+    between two fills of panels."""
+    return {parts_of(extent, p, _TILES * max(1, tile), VECTOR) for p in PARTS}
+
+
 def best_split(counts: KernelCounts, nest: ir.Nest, k: int, tile: int) -> tuple[int, float]:
     """(parts, rank): into how many parts the reduction ``k`` of a nest that asks for so much is
-    best split, and what it
-    takes then, to be compared; ``tile``: the points of it between two fills of panels."""
-    extent = nest.dims[k].extent
-    sizes = {parts_of(extent, p, _TILES * max(1, tile), VECTOR) for p in _PARTS}
+    best split, and what it takes then, to be compared; ``tile``: the points of it between two fills
+    of panels."""
+    sizes = part_sizes(nest.dims[k].extent, tile)
     whole = predict(counts).rank
     timed = [(_in_parts(counts, nest, p), p) for p in sizes if p > 1]
     seconds, parts = min(timed, default=(math.inf, 1))
@@ -48,5 +53,5 @@ def _in_parts(counts: KernelCounts, nest: ir.Nest, parts: int) -> float:
         dram_written=counts.dram_written * parts,
         loads=tuple(replace(x, times=-(-x.times // parts)) for x in counts.loads),
     )
-    total = (parts + 1) * moved / memory_rate(counts.profile)
-    return predict(split).rank + total + 2 * LAUNCH
+    total = (parts + 1) * moved / moving_rate(parts * moved, counts.profile)
+    return predict(split).rank + total + LAUNCH

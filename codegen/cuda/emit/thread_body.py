@@ -138,7 +138,7 @@ class _Body:
             if isinstance(statement, ir.Store):
                 ref, layout = statement.ref, memory.layout(statement.ref)
                 if all(isinstance(s, ir.Affine) for s in ref.subscripts):
-                    width = self.geometry.width(layout, layout.place(ref), lane)
+                    width = self.geometry.width(layout, layout.place(ref), [lane])
                     if width > 1:
                         name = self.writer.names.new(f"{memory.name(ref.tensor)}_made")
                         found[ref] = name, width

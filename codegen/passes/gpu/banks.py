@@ -5,15 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+import numpy as np
+
+from tcl.codegen.devices.banks import BANKS, matrix_wavefronts, wavefronts
 from tcl.codegen.loopir import ir
+from tcl.codegen.loopir.fragments import row_of, row_pieces
 from tcl.codegen.passes.gpu.bind import BlockFolds
 from tcl.grammar.syntax.types import ScalarType
 
-BANKS = 32
-WORD = 4
-"""Bytes that a bank hands over at once."""
+VECTOR = 16
+"""Bytes that a thread moves at once."""
 _PADS = (0, 4, 8, 16, 32)
-"""Bytes that may be added to each row."""
+"""Bytes that may be added to each row, beside what makes whole vectors of it."""
 
 
 def padded(
@@ -23,48 +26,68 @@ def padded(
     folds: BlockFolds,
 ) -> ir.Layout:
     """A row-major layout of a panel whose axes go along with these subscripts. Its rows have so
-    much room that the fewest threads of a warp that read it at once need the same bank. Rows that
-    are whole vectors stay so."""
-    plain = replace(ir.contiguous(type_, extents, [0] * len(extents)), base=16)
+    much room that a warp reads it in the fewest wavefronts. Rows that are whole vectors stay so."""
+    plain = replace(ir.contiguous(type_, extents, [0] * len(extents)), base=VECTOR)
     if len(extents) < 2:
         return plain
     row = extents[-1] * plain.itemsize
     whole = next(v for v in (16, 8, 4, 2, 1) if row % v == 0)
-    found: tuple[int, ir.Layout] | None = None
-    for pad in _PADS:
-        if pad % whole == 0:
-            strides = [plain.itemsize]
-            size = row + pad
-            for extent in reversed(plain.extents[1:-1]):
-                strides.append(size)
-                size *= extent
+    sizes = {row + pad for pad in _PADS if pad % whole == 0}
+    sizes |= {-(-row // VECTOR) * VECTOR + pad for pad in _PADS if pad % VECTOR == 0}
+    found: tuple[float, ir.Layout] | None = None
+    for size in sorted(sizes):
+        strides = [plain.itemsize]
+        for extent in reversed(plain.extents[1:-1]):
             strides.append(size)
-            layout = replace(plain, strides=tuple(reversed(strides)))
-            count = conflicts(layout, axes, folds)
-            if found is None or count < found[0]:
-                found = count, layout
-            if count == 1:
-                break
+            size *= extent
+        strides.append(size)
+        layout = replace(plain, strides=tuple(reversed(strides)))
+        asked = wavefronts_each(layout, axes, folds)
+        if found is None or asked < found[0]:
+            found = asked, layout
     assert found is not None  # without room
     return found[1]
 
 
-def conflicts(layout: ir.Layout, axes: Sequence[ir.Affine], folds: BlockFolds) -> int:
-    """The accesses to the busiest bank when a warp reads one element, or one vector, per thread."""
+def wavefronts_each(layout: ir.Layout, axes: Sequence[ir.Affine], folds: BlockFolds) -> float:
+    """The wavefronts in which a warp reads what its threads have of a panel at once."""
     steps, size = steps_of(layout, axes), layout.itemsize
-    fixed = (*folds.registers, *folds.lanes)
-    along = (f.count for f in fixed if f.step == 1 and steps.get(f.dim) == size)
-    width = min(16, size * max(along, default=1))
     addresses = _of_tensor_cores(steps, folds, size)
+    if addresses is not None and size == 2:
+        rows = np.array([addresses])
+        return int(matrix_wavefronts(rows, rows >= 0, 1)[0])
+    pieces, apart = [(0, 1)], 1
     if addresses is None:
         addresses = _of_threads(steps, folds.threads)
-    elif size == 2:
-        width = 16
-    words = {(a + k) // WORD for a in addresses for k in range(0, width, WORD)}
-    per_bank = [0] * BANKS
-    for word in words:
-        per_bank[word % BANKS] += 1
-    return max(per_bank)
+        pieces, apart = _read(layout, steps, folds)
+    offsets = np.array([addresses])
+    count = offsets.shape[1]
+    offsets = np.pad(offsets, ((0, 0), (0, BANKS - count)))
+    there = np.arange(BANKS)[None] < count
+    each = {w: int(wavefronts(offsets, there, w * size)[0]) for w in {w for _, w in pieces}}
+    return apart * sum(each[width] for _, width in pieces)
+
+
+def _read(
+    layout: ir.Layout, steps: Mapping[str, int], folds: BlockFolds
+) -> tuple[list[tuple[int, int]], int]:
+    """What a thread reads of each row, and how many rows: as ``loopir.fragments`` finds them."""
+    size = layout.itemsize
+    own = [(steps.get(f.dim, 0) * f.step // size, f) for f in (*folds.registers, *folds.lanes)]
+    row, length = row_of(own)
+    along = {f for f, _ in row}
+    rest = [step for step, f in own if f not in along]
+    others = [steps.get(f.dim, 0) * f.step for f in folds.threads] + [x * size for x in rest]
+    inside = {s for s, e in zip(layout.strides[:-1], layout.extents, strict=False) if e > 1}
+    inside -= {size * step for _, step in row}
+    width = max(1, VECTOR // size)
+    while width > 1 and (width > length or any(s % (width * size) for s in (*others, *inside))):
+        width //= 2
+    places = {0}
+    for step, fold in own:
+        if step and fold not in along:
+            places = {p + k * step for p in places for k in range(fold.count)}
+    return row_pieces(length, width), len(places)
 
 
 def steps_of(layout: ir.Layout, axes: Sequence[ir.Affine]) -> dict[str, int]:
@@ -77,7 +100,7 @@ def steps_of(layout: ir.Layout, axes: Sequence[ir.Affine]) -> dict[str, int]:
 
 
 def _of_threads(steps: Mapping[str, int], folds: Sequence[ir.Fold]) -> list[int]:
-    """The offset of each thread of a warp, in their order."""
+    """The offset of each thread of a warp, in their order: at most 32."""
     offsets = [0]
     for fold in reversed(folds):
         if len(offsets) >= BANKS:

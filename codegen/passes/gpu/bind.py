@@ -10,8 +10,8 @@ from tcl.codegen.devices.gpu import GpuProfile
 from tcl.codegen.loopir import ir
 from tcl.codegen.options.nest_options import NestOptions
 from tcl.codegen.passes.base import map_nest
-from tcl.codegen.passes.fuse import refs
 from tcl.codegen.passes.gpu.mma_shape import THREADS, Sizes, mma_depth, mma_folds, why_no_mma
+from tcl.codegen.passes.gpu.numbering import Numbering, contiguity
 from tcl.codegen.passes.vectorize import vector_dim, why_not_vectorized
 from tcl.common.errors import OptionsError
 from tcl.grammar.sizes.varying import provably_equal
@@ -74,7 +74,9 @@ class Bind:
                 "reductions, whose sums stay in registers"
             )
         order = contiguity(program, nest)
-        folds = BlockFolds.from_sizes(nest, [f.dim for f in inside], sizes, self.mma, order)
+        numbering = Numbering() if self.mma else Numbering.of(program, nest, sizes)
+        dims = [f.dim for f in inside]
+        folds = BlockFolds.from_sizes(nest, dims, sizes, self.mma, order, numbering)
         threads = [ir.Loop(f, ir.Kind.THREAD) for f in folds.threads]
         registers = [ir.Loop(f, ir.Kind.UNROLL) for f in folds.registers]
         lanes = [ir.Loop(f, ir.Kind.VECTOR) for f in folds.lanes]
@@ -151,6 +153,7 @@ class BlockFolds:
         sizes: Sizes,
         mma: tuple[int, ...],
         order: Mapping[str, tuple[int, int, int]],
+        numbering: Numbering,
     ) -> BlockFolds:
         """The folds of some ``dims``, in the order of their loops; ``order``: ``contiguity``."""
         roles = {nest.dims[k].name: role for role, k in enumerate(mma)}
@@ -164,16 +167,20 @@ class BlockFolds:
                 threads += [f for f in folds if f.level in THREADS]
                 registers += [f for f in folds if f.level not in THREADS]
             else:
+                row = numbering.rows.get(dim, 1)
+                if row > 1:
+                    registers.append(ir.Fold(dim, "row", 1, row))
                 if count > 1:
-                    threads.append(ir.Fold(dim, "thread", width, count))
-                if held > 1:
-                    registers.append(ir.Fold(dim, "register", width * count, held))
+                    threads += numbering.thread_folds(dim, max(width, row), count)
+                if held > row:
+                    step = max(width, row) * count
+                    registers.append(ir.Fold(dim, "register", step, held // row))
             if width > 1:
                 lanes.append(ir.Fold(dim, "lane", 1, width))
         if mma:
             threads.sort(key=lambda f: (f.level == "thread", roles.get(f.dim) != 0))
         else:
-            threads.sort(key=lambda f: order[f.dim])
+            threads.sort(key=lambda f: (numbering.place(f), order[f.dim]))
         # Of tensor cores' results, those that one instruction adds to are neighbours.
         results = {d.name for d in nest.dims if not d.reduction}
         registers.sort(key=lambda f: (f.dim in results, f.level == "half"))
@@ -191,20 +198,3 @@ def _reordered(nest: ir.Nest, arranged: list[ir.Loop]) -> bool:
     moving = [x.fold.dim for x in arranged if not provably_equal(x.fold.count, 1)]
     asked = [x.fold.dim for x in nest.loops if x.fold.level == "point" and x.fold.dim in moving]
     return asked != moving
-
-
-def contiguity(program: ir.Program, nest: ir.Nest) -> dict[str, tuple[int, int, int]]:
-    """For each dimension, how much of what a nest touches lies along it (the dimensions of the
-    largest such operand, and how many there are), and its position: the more, the faster its
-    threads change."""
-    places = [(program.tensor(ref.tensor).layout, ref) for ref in refs(nest)]
-    steps = [(layout.place(ref), layout.itemsize) for layout, ref in places]
-    found = {}
-    for k, d in enumerate(nest.dims):
-        along = [
-            len(place.terms)
-            for place, size in steps
-            if provably_equal(abs(place.coefficient(d.name)), size)
-        ]
-        found[d.name] = max(along, default=0), len(along), k
-    return found

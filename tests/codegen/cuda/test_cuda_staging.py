@@ -21,6 +21,11 @@ MATMUL = "def mm(float(M, K) A, float(K, N) B) -> (C) { C(m, n) +=! A(m, k) * B(
 COLUMNS = "def columns(float(M, N) A) -> (C) { C(n) +=! A(m, n) }"
 
 
+_SIZES = (((35, 67, 9), (32, 64, 8)), ((35, 67, 9),))
+"""Of products in all layouts: rows, columns, points of the sum."""
+_TYPES = ("double", "int32", "float16")
+
+
 def floats(*shape: int) -> np.ndarray[tuple[int, ...], np.dtype[np.float32]]:
     return np.random.default_rng(7).standard_normal(shape, np.float32)
 
@@ -36,6 +41,64 @@ def test_products_with_one_or_both_operands_staged_at_any_level() -> None:
     ):
         own = NestOptions(stage=levels, buffers=buffers).over(base)
         cases.append(case_of(work, MappingOptions().with_nest(0, own), device))
+    check_cases(cases).none()
+
+
+@pytest.mark.parametrize(
+    "type_", ["float", *(pytest.param(t, marks=pytest.mark.slow) for t in _TYPES)]
+)
+def test_products_of_all_layouts_whose_threads_are_numbered_in_warps(type_: str) -> None:
+    """Lanes along either dimension, and vectors along rows of results where an operand lies so."""
+    reads = product(("A(m, k)", "A(k, m)"), ("B(k, n)", "B(n, k)"))
+    numbers = {"float": "f4", "double": "f8", "int32": "i4", "float16": "f2"}[type_]
+    cases = []
+    for (one, other), (rows, columns, depth) in product(reads, _SIZES[type_ == "float"]):
+        shapes = {"m": rows, "n": columns, "k": depth}
+        inputs = [
+            (
+                np.random.default_rng(7).standard_normal([shapes[i] for i in (read[2], read[5])])
+                * 3
+            ).astype(numbers)
+            for read in (one, other)
+        ]
+        work = work_of_text(
+            f"def mm({type_}(P, Q) A, {type_}(R, S) B) -> (C) {{\n"
+            f"    C(m, n) +=! {one} * {other} where m in 0:{rows}, n in 0:{columns}\n}}",
+            *inputs,
+        )
+        for threads, lanes in (((4, 8), 4), ((8, 4), 1), ((8, 8), 2)):
+            held = 4, 8 // lanes, 4
+            sizes = threads[0] * 4, threads[1] * 8
+            own = NestOptions(
+                chunk=sizes, threads=threads, register=held, vectorize=(1, lanes), tile=(0, 0, 4)
+            )
+            staged = NestOptions(stage=(2, 2), buffers=3).over(own)
+            cases += [case_of(work, MappingOptions().with_nest(0, o)) for o in (own, staged)]
+    check_cases(cases).none()
+    assert any("_pair" in c.module.source for c in cases)
+    assert any("_row" in c.module.source for c in cases)
+
+
+def test_a_row_of_a_window_is_read_once() -> None:
+    """Results that are neighbours and the points of a window share what they read, also where
+    windows move by two, where rows are ragged, and where nothing is staged."""
+    cases = []
+    for step, columns in ((1, 13), (2, 16)):
+        text = (
+            "def convolve(float(C, H, W) I, float(F, C, KH, KW) K) -> (O) {\n"
+            f"    O(f, h, w) +=! I(c, h + kh, {step} * w + kw) * K(f, c, kh, kw)\n}}"
+        )
+        work = work_of_text(text, floats(3, 9, step * columns + 2), floats(5, 3, 3, 3))
+        for stage, lanes, held in product(((1, -1), (1, 1), (-1, -1), (2, 2)), (1, 4), (1, 2)):
+            own = NestOptions(
+                chunk=(4, 4 * held, 16),
+                threads=(1, 4, 4 if lanes == 4 else 16),
+                register=(4, held, 1, 1 if stage[0] > 1 else 3, 3, 3),
+                vectorize=(2, lanes),
+                tile=(0, 0, 0, 1) if stage[0] > 1 else (),
+                stage=stage,
+            )
+            cases.append(case_of(work, MappingOptions().with_nest(0, own)))
     check_cases(cases).none()
 
 

@@ -1,0 +1,81 @@
+"""What a warp's request of shared memory takes: the one rule of conflicts.
+
+Shared memory hands over a word of each bank in a wavefront. Requests of 4 bytes a thread and less
+go as one; those of 8 as two, of 16 as four, a half or a quarter of the warp each, or as half of
+that where the threads of all pairs of neighbours (or of neighbours but one) ask for the same
+(measured on an H100 by others: 4 and 2 wavefronts for 16 bytes).
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import numpy as np
+
+Counts: TypeAlias = np.ndarray[Any, np.dtype[np.int64]]
+"""N numbers."""
+Offsets: TypeAlias = np.ndarray[Any, np.dtype[np.int64]]
+"""N x 32: bytes, of the threads of N warps."""
+Active: TypeAlias = np.ndarray[Any, np.dtype[np.bool_]]
+"""Of the same shape: the threads that take part."""
+
+WARP = 32
+BANKS, WORD = 32, 4
+NOWHERE = np.int64(1) << 60
+"""What lies nowhere."""
+
+
+def wavefronts(offsets: Offsets, active: Active, size: int) -> Counts:
+    """The wavefronts of each warp's request of ``size`` bytes a thread."""
+    if size <= WORD:
+        return _busiest_bank(offsets, active, size)
+    parts = np.array([_in_parts(offsets, active, size, size // WORD // k) for k in (1, 2)])
+    if size == 2 * WORD:
+        paired: Counts = np.where(_pairs(offsets, active), parts[1], parts[0])
+        return paired
+    found = np.zeros(len(offsets), np.int64)
+    for half in (slice(0, WARP // 2), slice(WARP // 2, WARP)):
+        own, there = offsets[:, half], active[:, half]
+        whole = _busiest_bank(own, there, size)
+        found += np.where(_pairs(own, there), whole, _in_parts(own, there, size, 2))
+    return found
+
+
+def matrix_wavefronts(offsets: Offsets, active: Active, matrices: int) -> Counts:
+    """Those of ``ldmatrix``: the 8 rows of a matrix, 16 bytes each, come together."""
+    rows = 8 * matrices
+    return _in_parts(offsets[:, :rows], active[:, :rows], 16, matrices)
+
+
+def _in_parts(offsets: Offsets, active: Active, size: int, parts: int) -> Counts:
+    """The threads one part after the other."""
+    shape = len(offsets) * parts, -1
+    each = _busiest_bank(offsets.reshape(shape), active.reshape(shape), size)
+    summed: Counts = each.reshape(len(offsets), parts).sum(axis=1)
+    return summed
+
+
+def _pairs(offsets: Offsets, active: Active) -> Active:
+    """Where all pairs of threads ask for the same: neighbours, or those two apart. A thread that
+    does not take part goes with any other."""
+    lanes = np.arange(offsets.shape[1])
+    found = np.zeros(len(offsets), bool)
+    for apart in (1, 2):
+        other = lanes ^ apart
+        same = (offsets == offsets[:, other]) | ~active | ~active[:, other]
+        found |= same.all(axis=1)
+    return found
+
+
+def _busiest_bank(offsets: Offsets, active: Active, size: int) -> Counts:
+    """The most different words that a bank has to hand over."""
+    words = np.concatenate([(offsets + k) // WORD for k in range(0, max(size, 1), WORD)], axis=1)
+    repeated = np.concatenate([active] * (words.shape[1] // active.shape[1]), axis=1)
+    words = np.sort(np.where(repeated, words, NOWHERE), axis=1)
+    new = words < NOWHERE
+    new[:, 1:] &= words[:, 1:] != words[:, :-1]
+    count = len(words)
+    slots = (np.arange(count)[:, None] * BANKS + words % BANKS)[new]
+    per_bank = np.bincount(slots, minlength=count * BANKS).reshape(count, BANKS)
+    most: Counts = per_bank.max(axis=1)
+    return most

@@ -1,0 +1,143 @@
+"""How the threads and the results of a block are numbered, so that operands which are used again
+are read in few wavefronts."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from tcl.codegen.loopir import ir
+from tcl.codegen.loopir.walk import operands
+from tcl.codegen.passes.fuse import groups, refs
+from tcl.codegen.passes.gpu.mma_shape import Sizes
+from tcl.grammar.sizes.varying import provably_equal
+
+_LEAST_HELD = 8
+"""Results of a thread from which on what it reads of operands counts."""
+_WIDE, _NARROW, _PAIR = 8, 4, 2
+"""Threads of a warp along its two dimensions, and those that are numbered first."""
+_LEVELS = ("warp", "thread", "pair")
+"""Levels of folds of threads, from the slowest."""
+
+
+@dataclass(frozen=True, slots=True)
+class Numbering:
+    """For a nest with two operands that are used again; empty for others."""
+
+    warp: Mapping[str, tuple[tuple[str, int], ...]] = field(default_factory=dict)
+    """Dimension → levels and threads of its folds, where a warp has 8 x 4 threads of two
+    dimensions. Neighbours differ in the one dimension, the next but one in the other: reads of 16
+    bytes then take half the time."""
+    rows: Mapping[str, int] = field(default_factory=dict)
+    """Dimension → results that are neighbours in a thread, without being lanes: an operand is read
+    in vectors along them, or they share what they read of a window."""
+
+    @staticmethod
+    def of(program: ir.Program, nest: ir.Nest, sizes: Sizes) -> Numbering:
+        """That of the nest whose blocks this one shares: it has the same threads."""
+        leader = next(group for group in groups(program.nests) if nest in group)[0]
+        names = dict(zip((d.name for d in leader.dims), (d.name for d in nest.dims), strict=False))
+        results = [d for d in leader.dims if not d.reduction]
+        if not leader.reduces or any(names.get(d.name) not in sizes for d in results):
+            return Numbering()
+        own = {d.name: sizes[names[d.name]] for d in leader.dims if names.get(d.name) in sizes}
+        moved = [_names(x) for x in operands(leader.point)]
+        pairs = {
+            (a.name, b.name)
+            for a in results
+            for b in results
+            if any(a.name in m and b.name not in m for m in moved)
+            and any(b.name in m and a.name not in m for m in moved)
+        }
+        held = math.prod(own[d.name][0] * own[d.name][2] for d in results)
+        if held < _LEAST_HELD or not pairs:
+            return Numbering()
+        threads = [name for name, (_, count, _) in own.items() if count > 1]
+        warp: Mapping[str, tuple[tuple[str, int], ...]] = {}
+        if tuple(threads) in pairs:
+            order = contiguity(program, leader)
+            warp = _warp(sorted(threads, key=lambda name: order[name]), own)
+        rows = _rows(program, leader, own)
+        return Numbering(
+            {names[name]: folds for name, folds in warp.items()},
+            {names[name]: width for name, width in rows.items()},
+        )
+
+    def thread_folds(self, dim: str, step: int, count: int) -> list[ir.Fold]:
+        """The folds of a dimension's threads, of which each goes through ``step`` points."""
+        found = []
+        for level, own in self.warp.get(dim, (("thread", count),)):
+            found.append(ir.Fold(dim, level, step, own))
+            step *= own
+        return found
+
+    def place(self, fold: ir.Fold) -> int:
+        """The place of a fold among those of threads: the later, the faster it changes."""
+        return _LEVELS.index(fold.level) if self.warp else 0
+
+
+def _names(load: ir.Load) -> set[str]:
+    """The dimensions with which an operand moves; none for one whose places data decides."""
+    affine = [s for s in load.ref.subscripts if isinstance(s, ir.Affine)]
+    plain = len(affine) == len(load.ref.subscripts)
+    return {name for s in affine for name, _ in s.terms} if plain else set()
+
+
+def _warp(dims: Sequence[str], own: Sizes) -> dict[str, tuple[tuple[str, int], ...]]:
+    """The folds of two dimensions' threads, that which changes faster last; none where these are
+    too few, or no powers of two."""
+    first, second = (own[name][1] for name in dims)
+    if any(n & (n - 1) for n in (first, second)):
+        return {}
+    if min(first, second) < _NARROW or max(first, second) < _WIDE:
+        return {}
+    inside = (_NARROW, _WIDE) if second >= _WIDE else (_WIDE, _NARROW)
+    slow = (("pair", _PAIR), ("thread", inside[0] // _PAIR), ("warp", first // inside[0]))
+    fast = (("thread", inside[1]), ("warp", second // inside[1]))
+    found = zip(dims, (slow, fast), strict=True)
+    return {name: tuple((x, n) for x, n in folds if n > 1) for name, folds in found}
+
+
+def _rows(program: ir.Program, leader: ir.Nest, own: Sizes) -> dict[str, int]:
+    """The results that are neighbours in a thread."""
+    found = {}
+    reductions = {d.name for d in leader.dims if d.reduction and d.extent != 1}
+    loads = [x for x in operands(leader.point) if _names(x)]
+    target = leader.point.target
+    in_order = program.tensor(target.tensor).layout
+    for dim in (d for d in leader.dims if not d.reduction):
+        lanes, threads, kept = own[dim.name]
+        if lanes > 1 or threads == 1 or kept == 1:
+            continue
+        if provably_equal(abs(in_order.step(target, dim.name)), 1):
+            continue  # threads write neighbours
+        lies = [(program.tensor(x.ref.tensor).layout, x.ref) for x in loads]
+        width = math.gcd(kept, max(1, 16 // max(x.itemsize for x, _ in lies)))
+        subscripts = (s for x in loads for s in x.ref.subscripts if isinstance(s, ir.Affine))
+        if any(s.coefficient(dim.name) and _in(s, reductions) for s in subscripts):
+            found[dim.name] = kept
+        elif width > 1 and any(provably_equal(abs(x.step(ref, dim.name)), 1) for x, ref in lies):
+            found[dim.name] = width
+    return found
+
+
+def _in(subscript: ir.Affine, dims: set[str]) -> bool:
+    return any(name in dims for name, _ in subscript.terms)
+
+
+def contiguity(program: ir.Program, nest: ir.Nest) -> dict[str, tuple[int, int, int]]:
+    """For each dimension, how much of what a nest touches lies along it (the dimensions of the
+    largest such operand, and how many there are), and its position: the more, the faster its
+    threads change."""
+    places = [(program.tensor(ref.tensor).layout, ref) for ref in refs(nest)]
+    steps = [(layout.place(ref), layout.itemsize) for layout, ref in places]
+    found = {}
+    for k, d in enumerate(nest.dims):
+        along = [
+            len(place.terms)
+            for place, size in steps
+            if provably_equal(abs(place.coefficient(d.name)), size)
+        ]
+        found[d.name] = max(along, default=0), len(along), k
+    return found
