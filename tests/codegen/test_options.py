@@ -181,7 +181,7 @@ def test_trailing_empty_choices_do_not_matter() -> None:
         ('{"nests": [{"vectorize": [4]}]}', "vectorize"),
         ('{"nests": [3]}', r"nests\[0\]"),
         ('{"default": {"buffers": null}}', "default.buffers: .* 1 to 8"),
-        ('{"default": {"tile": [1], "tile": [2]}}', "'tile' stands twice"),
+        ('{"default": {"tile": [1], "tile": [2]}}', "'tile' appears twice"),
         ("[" * 100_000, "JSON"),
     ],
 )
