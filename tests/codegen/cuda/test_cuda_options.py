@@ -158,7 +158,7 @@ def test_a_reduction_has_as_many_parts_as_were_asked_for() -> None:
     for parts in (2, 3, 4, 5, 10):
         program = schedule(sized, MappingOptions().split(parts), H200)
         assert program.tensor("s0.parts").layout.extents[0] == parts
-    for parts, sentence in ((6, "10 points of s0.k in 6 parts of up to 2 are 5"), (11, "no 11")):
+    for parts, sentence in ((6, "10 points of s0.k in 6 parts of up to 2 are 5"), (11, "for 11")):
         with pytest.raises(OptionsError, match=f"split: nest s0: .*{sentence}"):
             schedule(sized, MappingOptions().with_nest(0, NestOptions(split=(parts,))), H200)
 
