@@ -33,7 +33,8 @@ def suite(name: str, placement: str = "aligned", part: str = "mean") -> str:
     (threads,) = report.ceilings
     ratios = [r.ratio() for r in picture.suite(report, threads, placement)]
     found = [ratio for ratio in ratios if ratio is not None]
-    return f"{ {'mean': geometric_mean, 'least': min, 'most': max}[part](found):.2f}"
+    parts = {"mean": geometric_mean(found), "least": min(found), "most": max(found)}
+    return f"{parts[part]:.2f}"
 
 
 def rows(name: str, row: str = "") -> str:
