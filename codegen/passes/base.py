@@ -28,10 +28,11 @@ class Pass(Protocol):
 
 def map_nest(program: ir.Program, name: str, change: Callable[[ir.Nest], ir.Nest]) -> ir.Program:
     """``program`` with the nest of this name changed; ``IRError`` if there is none."""
-    if all(n.name != name for n in program.nests):
-        raise ir.IRError(f"program {program.name} has no nest {name}")
-    nests = tuple(change(n) if n.name == name else n for n in program.nests)
-    return replace(program, nests=nests)
+    for k, nest in enumerate(program.nests):
+        if nest.name == name:
+            nests = (*program.nests[:k], change(nest), *program.nests[k + 1 :])
+            return replace(program, nests=nests)
+    raise ir.IRError(f"program {program.name} has no nest {name}")
 
 
 class RefusedError(OptionsError):
