@@ -142,9 +142,9 @@ def main() -> None:
     rows = (*gpu_rows(None, quick=False), *EXTRA)
     for row in select(given.rows, False, rows):
         for line in counted(row, device):
-            line["before"] = before.get(row.name, math.nan)
+            line = {"before": before.get(row.name, math.nan), **line}
             print(*(f"{line[name]:{form}}" for name, form in COLUMNS.items()), flush=True)
-            lines.append(line)
+            lines.append({name: x for name, x in line.items() if name != "before"})
             shares[row.name] = line
     extra = {row.name for row in EXTRA}
     for least, others in ((0.0, extra), (1e6 * LONG, extra), (1e6 * LONG, set())):

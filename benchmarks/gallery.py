@@ -145,7 +145,10 @@ def figures(name: str, result: Mapping[str, Any]) -> str:
         for contender, seconds in times.items():
             lines.append(f"| {contender} | {duration(seconds)} | {ratio_text(seconds / first)} |")
         lines.append("")
-    lines.append(f"({result['machine']}; {result['date']}; medians of rounds in turns)")
+    lines.append(
+        f"({result['machine']}; {result['date']}; medians of rounds in turns; load average at the "
+        f"end {result['load'][0]})"
+    )
     return "\n".join(lines) + "\n"
 
 

@@ -55,7 +55,12 @@ def test_tcl_is_first_and_has_a_peer() -> None:
 
 def test_a_table_has_each_contender_beside_the_first() -> None:
     times = [{"tcl": 2e-3, "torch": 3e-3}, {"tcl, all": 1.0, "NumPy": 0.5}]
-    result = {"machine": "one", "date": "2026-01-02", "programs": {"own_kernel": times}}
+    result = {
+        "machine": "one",
+        "date": "2026-01-02",
+        "load": [1.5],
+        "programs": {"own_kernel": times},
+    }
     assert gallery.figures("own_kernel", result).splitlines() == [
         "| 2 threads | a call | as long |",
         "|---|---|---|",
@@ -67,5 +72,5 @@ def test_a_table_has_each_contender_beside_the_first() -> None:
         "| tcl, all | 1.00 s | 1.00 × |",
         "| NumPy | 500 ms | 0.50 × |",
         "",
-        "(one; 2026-01-02; medians of rounds in turns)",
+        "(one; 2026-01-02; medians of rounds in turns; load average at the end 1.5)",
     ]
