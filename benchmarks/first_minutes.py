@@ -143,7 +143,7 @@ table says what a call of the untuned kernel and one of torch take, in turns, wi
 each takes by itself.
 
 {machine}; {platform.system()}, Python {platform.python_version()}, torch {torch};
-{datetime.now(UTC):%Y-%m-%d}, commit {commit}. Load of the machine: {os.getloadavg()[0]:.1f}.
+{datetime.now(UTC):%Y-%m-%d}, commit {commit}. Load of the machine: {os.getloadavg()[0]:.1f}; nice {os.nice(0)}.
 Packages came from where pip's settings say; PyPI's torch brings libraries for GPUs and takes
 longer. `python -m benchmarks.first_minutes` writes this page.
 
