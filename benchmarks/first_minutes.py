@@ -98,7 +98,7 @@ class NewUser:
         seconds = time.perf_counter() - start
         if done.returncode:
             raise SystemExit(f"{command} failed:\n{done.stdout}{done.stderr}")
-        printed = done.stdout.rstrip()
+        printed = "\n".join(line.rstrip() for line in done.stdout.splitlines())
         for path, name in self._hidden.items():
             printed = printed.replace(path, name)
         return seconds, printed
@@ -143,7 +143,8 @@ table says what a call of the untuned kernel and one of torch take, in turns, wi
 each takes by itself.
 
 {machine}; {platform.system()}, Python {platform.python_version()}, torch {torch};
-{datetime.now(UTC):%Y-%m-%d}, commit {commit}. Load of the machine: {os.getloadavg()[0]:.1f}; nice {os.nice(0)}.
+{datetime.now(UTC):%Y-%m-%d}, commit {commit}.
+Load of the machine: {os.getloadavg()[0]:.1f}; nice {os.nice(0)}.
 Packages came from where pip's settings say; PyPI's torch brings libraries for GPUs and takes
 longer. `python -m benchmarks.first_minutes` writes this page.
 
@@ -157,7 +158,7 @@ def main() -> None:
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         page = transcript(Path(folder))
-    given.out.write_text(page, "utf-8")
+    given.out.write_text(f"{page.rstrip()}\n", "utf-8")
     sys.stdout.write(page)
 
 
