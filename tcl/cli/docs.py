@@ -45,7 +45,8 @@ def _pages(folder: Traversable, within: str) -> Iterator[tuple[str, str]]:
     entries = sorted(folder.iterdir(), key=lambda entry: entry.name)
     for entry in entries:
         if entry.name.endswith(".md"):
-            yield within + entry.name.removesuffix(".md"), entry.read_text("utf-8")
+            text = _COMMENT.sub("", entry.read_text("utf-8"))
+            yield within + entry.name.removesuffix(".md"), text
     for entry in entries:
         if entry.is_dir():
             yield from _pages(entry, f"{within}{entry.name}/")
@@ -73,6 +74,8 @@ def section_names(heading: str) -> list[str]:
 
 
 _HEADING = re.compile(r"^(#{2,3}) (.*)$", re.MULTILINE)
+_COMMENT = re.compile(r"<!--.*?-->\n?", re.DOTALL)
+"""What marks what a program has written."""
 _FENCED = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
 
 
