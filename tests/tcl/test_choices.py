@@ -151,7 +151,7 @@ def test_a_damaged_row_costs_no_other(cache: TuningCache) -> None:
     with sqlite3.connect(cache.path) as db:
         db.execute("UPDATE results SET samples = 'no' WHERE options LIKE '%stream%'")
     db.close()
-    with pytest.warns(tcl.TclWarning, match=r"f on float32\[32,64\] .*passed over") as caught:
+    with pytest.warns(tcl.TclWarning, match=r"f on float32\[32,64\] .*skipped") as caught:
         T = tcl.define(COPY, threads=1)
         np.testing.assert_array_equal(T.f(A), 2 * A)
         tcl.define(COPY, threads=1).f(A)
