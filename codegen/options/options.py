@@ -56,7 +56,7 @@ class MappingOptions(OptionMethods):
     def __post_init__(self) -> None:
         if not isinstance(self.preset, str):
             names = ", ".join(PRESETS)
-            raise OptionsError(f"a preset is one of the names {names}, not {kind_of(self.preset)}")
+            raise OptionsError(f"a preset must be one of {names}, not {kind_of(self.preset)}")
         if self.preset not in PRESETS:
             known = ", ".join(PRESETS)
             raise UnknownPresetError(f"unknown preset {self.preset!r}: use one of {known}")
@@ -223,5 +223,5 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(found) < len(pairs):
         keys = [key for key, _ in pairs]
         twice = next(key for key in keys if keys.count(key) > 1)
-        raise OptionsError(f"options: the key {twice!r} stands twice in one object")
+        raise OptionsError(f"options: the key {twice!r} appears twice in one object")
     return found

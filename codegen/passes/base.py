@@ -60,13 +60,15 @@ def why_not_along(nest: ir.Nest, mma: tuple[int, ...]) -> str | None:
     """Why nothing multiplies matrices along these dimensions (as of the option ``mma``, not empty),
     be it a tensor core or a matrix unit, or None if something may."""
     if max(mma) >= len(nest.dims):
-        return f"it has {len(nest.dims)} dimensions, there is no dimension {max(mma)}"
+        return f"it has {len(nest.dims)} dimensions, so there is no dimension {max(mma)}"
     if nest.sequential:
         return nest.sequential
     if [nest.dims[k].reduction for k in mma] != [False, False, True][: len(mma)]:
-        return "rows and columns are results, and the third dimension is a reduction"
+        return (
+            "rows and columns must be dimensions of the result, and the third dimension a reduction"
+        )
     if nest.reduces != (len(mma) == 3):
-        return "a reduction needs three dimensions, and what is fused with one two"
+        return "a reduction needs three dimensions; a nest that is fused with it needs two"
     return None
 
 

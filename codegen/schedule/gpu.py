@@ -80,7 +80,7 @@ def _for_all(made: GpuPlan, program: ir.Program, at: ir.Program) -> GpuPlan:
     """A plan that was made by the representative sizes, for a program of which that one, ``at``, is
     one case. Raises ``Undecided`` if the two may differ in their dimensions, and for scatters."""
     if any(n.point.scatters for n in program.nests):
-        raise Undecided("how a scatter is shared among threads depends on its sizes")
+        raise Undecided("how a scatter is divided among threads depends on its sizes")
     own, its = (
         [[(d.name, representative(d.extent)) for d in n.dims] for n in p.nests]
         for p in (program, at)
@@ -188,8 +188,8 @@ def _refuse(nest: ir.Nest, given: NestOptions) -> None:
     for position, (dim, size) in enumerate(zip(nest.dims, given.tile or (), strict=False)):
         if size and not dim.reduction:
             raise OptionsError(
-                f"tile: nest {nest.name}: on a GPU results are divided by chunk, and tile is for "
-                f"reductions; dimension {position} is none"
+                f"tile: nest {nest.name}: on a GPU, chunk divides results and tile divides "
+                f"reductions; dimension {position} is not a reduction"
             )
 
 

@@ -102,10 +102,7 @@ def autotune(
     ``tcl.autotune`` raises.
     """
     if cache_filename is not None and not (load_from_cache or store_to_cache):
-        raise MisuseError(
-            "cache_filename is used only with load_from_cache=True or store_to_cache=True; "
-            "say which"
-        )
+        raise MisuseError("cache_filename needs load_from_cache=True or store_to_cache=True")
     if cache_filename is None and (load_from_cache or store_to_cache):
         raise MisuseError("load_from_cache and store_to_cache need cache_filename=")
     if (starting_options is not None) == load_from_cache:

@@ -209,7 +209,7 @@ class Tuner:
                 progress=False if state.silent or logged else None,
             )
         if best is None:
-            LOG.warning("nothing that was tried for %s works; the start is returned", entry_point)
+            LOG.warning("no candidate works for %s; the starting options are returned", entry_point)
         return MappingOptions(best or start)
 
 

@@ -75,7 +75,7 @@ def test_what_uses_the_result_is_said_last(
     factory = "" if own else f", tcl.make_load_from_cache_options_factory({str(path)!r})"
     device = device_identity(host_cpu())
     assert capsys.readouterr().err.splitlines()[-1] == (
-        f"saved in {path}, and used by tcl.define(source{factory}, threads=1) for float32[4,4] "
+        f"saved in {path}; tcl.define(source{factory}, threads=1) uses it for float32[4,4] "
         f"float32[4,4] (row-major), 1 thread, on {device}"
     )
     tcl.autotune(MM, "mm", A, A, progress=True)  # which keeps nothing

@@ -54,12 +54,10 @@ class TuningResult(Generic[OptionsT]):
         else:
             rows.append(table_row("winner", f"{duration(winner.time or 0.0)} a call"))
             if self.decision.speedup is not None and not self.decision.kept:
-                faster = (
-                    f"{ratio_text(self.decision.speedup)} as fast as what the search began with"
-                )
+                faster = f"{ratio_text(self.decision.speedup)} as fast as the starting point"
                 rows.append(table_row("won", faster))
             elif self.decision.kept:
-                rows.append(table_row("won", "nothing: the search began with it"))
+                rows.append(table_row("won", "nothing: the starting point won"))
             if hasattr(winner.options, "_html_table_"):
                 options = winner.options._html_table_()
         verdicts = Counter(candidate.outcome.verdict.value for candidate in self.history)
