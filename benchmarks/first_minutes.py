@@ -26,8 +26,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "first-minutes.md"
 
-TORCH_INDEX = "https://download.pytorch.org/whl/cpu"
-"""Where torch's wheels for CPUs are; those of PyPI bring several gigabytes for GPUs."""
+INSTALL_TORCH = ".venv/bin/pip install -q torch==2.13.0"
 
 AGAINST_TORCH = """
 import torch
@@ -99,7 +98,7 @@ class NewUser:
         seconds = time.perf_counter() - start
         if done.returncode:
             raise SystemExit(f"{command} failed:\n{done.stdout}{done.stderr}")
-        printed = done.stdout.rstrip()
+        printed = "\n".join(line.rstrip() for line in done.stdout.splitlines())
         for path, name in self._hidden.items():
             printed = printed.replace(path, name)
         return seconds, printed
@@ -117,8 +116,7 @@ def transcript(folder: Path) -> str:
     if (user.clone / "README.md").read_text("utf-8") != readme:
         raise SystemExit("README.md has changes that are not committed; the clone has not got them")
     tuning, tuned = user.run([*shell, command])
-    install = f".venv/bin/pip install -q torch --index-url {TORCH_INDEX}"
-    installing, _ = user.run([*shell, install])
+    installing, _ = user.run([*shell, INSTALL_TORCH])
     comparing, compared = user.run([python, "-c", f"{program}{AGAINST_TORCH}"])
     _, device = user.run([python, "-m", "tcl", "devices"])
     _, torch = user.run([python, "-c", "import torch; print(torch.__version__)"])
@@ -127,7 +125,7 @@ def transcript(folder: Path) -> str:
     steps = (
         Step("Clone", "```sh\ngit clone URL tcl && cd tcl\n```", cloning, ""),
         Step("Install and tune, the command of README", f"```sh\n{command}\n```", tuning, tuned),
-        Step("Install torch, to compare with", f"```sh\n{install}\n```", installing, ""),
+        Step("Install torch, to compare with", f"```sh\n{INSTALL_TORCH}\n```", installing, ""),
         Step(
             "Run README's first program, and time it",
             f"```py\n{program}{AGAINST_TORCH}```",
@@ -145,8 +143,10 @@ table says what a call of the untuned kernel and one of torch take, in turns, wi
 each takes by itself.
 
 {machine}; {platform.system()}, Python {platform.python_version()}, torch {torch};
-{datetime.now(UTC):%Y-%m-%d}, commit {commit}. Load of the machine: {os.getloadavg()[0]:.1f}.
-Packages came from pip's cache or its index. `python -m benchmarks.first_minutes` writes this page.
+{datetime.now(UTC):%Y-%m-%d}, commit {commit}.
+Load of the machine: {os.getloadavg()[0]:.1f}; nice {os.nice(0)}.
+Packages came from where pip's settings say; PyPI's torch brings libraries for GPUs and takes
+longer. `python -m benchmarks.first_minutes` writes this page.
 
 {chr(10).join(step.text for step in steps)}"""
 
@@ -158,7 +158,7 @@ def main() -> None:
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         page = transcript(Path(folder))
-    given.out.write_text(page, "utf-8")
+    given.out.write_text(f"{page.rstrip()}\n", "utf-8")
     sys.stdout.write(page)
 
 
