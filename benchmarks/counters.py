@@ -22,17 +22,13 @@ from statistics import geometric_mean
 from typing import Any
 
 from benchmarks.common import command, write
+from benchmarks.gpu.counted import counts_of
 from benchmarks.gpu.rows import gpu_rows
-from tcl.arrays.random_inputs import input_shape
 from tcl.bench.rows import PRODUCTS, Row, select
-from tcl.codegen.counters.counts import count_program
 from tcl.codegen.counters.prediction import predict, roofline, share
 from tcl.codegen.counters.requests import Memory
 from tcl.codegen.devices.gpu import GpuProfile, find
-from tcl.codegen.options.options import DEFAULT
-from tcl.codegen.schedule.gpu import schedule
 from tcl.grammar.check.definitions import check
-from tcl.grammar.ranges.inference import infer
 from tcl.grammar.tree.checked import CheckedDef
 
 LONG = 3e-6
@@ -101,8 +97,7 @@ EXTRA: tuple[Row, ...] = (
 
 def counted(row: Row, device: GpuProfile) -> Iterator[dict[str, Any]]:
     """The lines of a row."""
-    shapes = {t.name: input_shape(t, row.values) for t in row.checked.inputs}
-    counts = count_program(schedule(infer(row.checked, shapes), DEFAULT, device), device)
+    counts = counts_of(row, device)
     predictions = [predict(c) for c in counts]
     for own, prediction in zip(counts, predictions, strict=True):
         pipes = prediction.pipes
@@ -147,9 +142,9 @@ def main() -> None:
     rows = (*gpu_rows(None, quick=False), *EXTRA)
     for row in select(given.rows, False, rows):
         for line in counted(row, device):
-            line["before"] = before.get(row.name, math.nan)
+            line = {"before": before.get(row.name, math.nan), **line}
             print(*(f"{line[name]:{form}}" for name, form in COLUMNS.items()), flush=True)
-            lines.append(line)
+            lines.append({name: x for name, x in line.items() if name != "before"})
             shares[row.name] = line
     extra = {row.name for row in EXTRA}
     for least, others in ((0.0, extra), (1e6 * LONG, extra), (1e6 * LONG, set())):

@@ -147,9 +147,9 @@ def readme_table(report: Report) -> str:
     return "\n".join(lines)
 
 
-def suite(report: Report, threads: int) -> list[Result]:
-    """The rows of the suite in the first run, on the first placement."""
-    found = report.results_of(threads, report.placements[0])
+def suite(report: Report, threads: int, placement: str = "") -> list[Result]:
+    """The rows of the suite in the first run, on a placement, by default the first."""
+    found = report.results_of(threads, placement or report.placements[0])
     return [row for row in found if row.run == 1 and row.kind in SUITE_KINDS]
 
 

@@ -1,7 +1,7 @@
 """A stack of WaveNet cells: each layer is one kernel.
 
 A cell has two causal convolutions of two taps, ``2 ** layer`` steps apart, a filter and a gate;
-their product feeds a residual and a skip connection. Torch calls nine operators per cell. The
+their product feeds a residual and a skip connection. Torch calls a dozen operators for that. The
 dilation is a size: the extent of the input ``Dilation``, whose elements are never read.
 
     python examples/wavenet.py

@@ -40,8 +40,8 @@ def assert_almost_equal(
     worst = float(np.max(difference, initial=0.0))
     if not worst <= operations * precision * largest:
         raise AssertionError(
-            f"the largest difference is {worst:g}, more than {operations} operations at "
-            f"precision {precision:g} on values up to {largest:g} explain"
+            f"the largest difference is {worst:g}, more than {operations} operations with "
+            f"precision {precision:g} on values up to {largest:g} can cause"
         )
 
 

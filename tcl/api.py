@@ -343,7 +343,7 @@ def _first_use(call: FirstCall, mode: TuneMode) -> Chosen:
             raise
         name = call.query.name
         warn_once(
-            ("first use", str(error)), f"{name} is not tuned, and the default is used: {error}"
+            ("first use", str(error)), f"{name} is not tuned, so the default is used: {error}"
         )
         return DEFAULT
     return tuned(call, mode)

@@ -119,7 +119,7 @@ class Worker:
 def _check_worker(wanted: Worker, threads: int) -> None:
     reason = Worker.here(threads).unfit(wanted, threads)
     if reason is not None:
-        raise ArgumentError(f"the worker on {platform.node()} is of no use: {reason}")
+        raise ArgumentError(f"the worker on {platform.node()} cannot be used: {reason}")
 
 
 LOCAL = "local"
@@ -261,7 +261,7 @@ class Cluster:
             else:
                 left_out.append(f"the worker at {address} is left out: {reason}")
         if not fit:
-            raise ArgumentError(f"the cluster has no worker that is fit; {'; '.join(left_out)}")
+            raise ArgumentError(f"the cluster has no suitable worker; {'; '.join(left_out)}")
         return fit, left_out
 
 

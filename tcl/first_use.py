@@ -68,9 +68,9 @@ def tuned(call: FirstCall, mode: TuneMode) -> Chosen:
             return known
         if (what := recording()) is not None:
             raise ArgumentError(
-                f"{query.name} on {query.key.sizes} would be tuned now (mode {mode}), and nothing "
-                f"can be measured while {what}; call it once before, or tune it by tcl.autotune, "
-                "or say tune_mode='off'"
+                f"{query.name} on {query.key.sizes} would be tuned now (mode {mode}), but "
+                f"nothing can be measured while {what}; call it once before, tune it with "
+                "tcl.autotune, or use tune_mode='off'"
             )
         # Who comes second waits, and has what the first one found.
         with locked(f"tcl-first-use-{query.key.digest[:32]}"):
@@ -109,7 +109,7 @@ def _done(cache: TuningCache, call: FirstCall, mode: TuneMode) -> Chosen:
             raise
         warn_once(
             ("first use", key.digest, str(error)),
-            f"{query.name} on {key.sizes} cannot be tuned, and the default is used: {error}",
+            f"{query.name} on {key.sizes} cannot be tuned, so the default is used: {error}",
         )
         return DEFAULT
     winner, message = result.options, _why(result)
@@ -129,7 +129,8 @@ def _done(cache: TuningCache, call: FirstCall, mode: TuneMode) -> Chosen:
     except CacheError as error:  # which could be written when the search began
         warn_once(
             ("first use", str(error)),
-            f"what was found for {query.name} is not kept, and searched for again: {error}",
+            f"the result for {query.name} cannot be saved, so the next process searches again: "
+            f"{error}",
         )
     return winner if winner is not None else default_as_nothing_works(query, mode, message)
 

@@ -138,7 +138,7 @@ class Tuner:
             if self._cache is not None and result.options is not None and not result.unsaved:
                 path = self._cache.path
                 call = defined("source", path, query, self._definitions._kernels.varying)
-                say(f"saved in {path}, and used by {call} for {query.key.described}")
+                say(f"saved in {path}; {call} uses it for {query.key.described}")
         return result
 
     def _searched(
@@ -160,8 +160,8 @@ class Tuner:
             config = (config or TunerConfig()).going_on(saved.settings)
             if given is not None and given.to_json() not in saved.start[:1]:
                 raise ArgumentError(
-                    f"the search to be resumed started from {saved.start[0]}; give no options, "
-                    "or begin a new search"
+                    f"the search to resume started from {saved.start[0]}; leave out the "
+                    "options, or start a new search"
                 )
         with workspace() as folder:
             backend = backend.holding(arrays, folder)
@@ -222,13 +222,18 @@ class Tuner:
             for tensor, array in zip(with_sizes.checked.inputs, arrays, strict=True):
                 if not array.flags.c_contiguous:
                     raise ArgumentError(
-                        f"kernels for sizes that vary are for row-major arrays, and input "
-                        f"'{tensor.name}' of {query.name} is none; leave out varying, or give a "
-                        "copy of it (numpy.ascontiguousarray)"
+                        "kernels for varying sizes need row-major arrays, but input "
+                        f"'{tensor.name}' of {query.name} is not row-major; leave out varying, "
+                        "or pass a copy (numpy.ascontiguousarray)"
                     )
         elif varying and report is not None:
             names = ", ".join(f"{n}={with_sizes.sizes[n]}" for n in varying)
-            report(Note(f"no kernel is for a class of {names}; one for these sizes alone is tuned"))
+            report(
+                Note(
+                    f"no kernel can be made for a class of {names}; a kernel for these sizes only "
+                    "is tuned"
+                )
+            )
         return query
 
     def _saved(self, key: CacheKey | None, report: Report | None) -> SavedSearch | None:
@@ -287,12 +292,9 @@ def autotune(
     if starting_options is not None and load_from_cache:
         raise ArgumentError("give either starting_options or load_from_cache=True, not both")
     if cache_filename is not None and not (load_from_cache or store_to_cache):
-        raise ArgumentError(
-            "cache_filename is used only with load_from_cache=True or store_to_cache=True; "
-            "say which"
-        )
+        raise ArgumentError("cache_filename needs load_from_cache=True or store_to_cache=True")
     if resume and not store_to_cache:
-        raise ArgumentError("resume=True needs store_to_cache=True: it goes on with what is stored")
+        raise ArgumentError("resume=True needs store_to_cache=True: it continues a saved search")
     path = None
     if cache_filename is not None:
         path = file_named("cache_filename", cache_filename)
@@ -338,8 +340,8 @@ def autotune_and_compile(
     check_no_device(settings)
     if settings.get("varying"):
         raise ArgumentError(
-            "what is compiled is for the sizes of these inputs; leave out varying=, or call "
-            "tcl.autotune and tcl.define with it"
+            "the kernel is compiled for the sizes of these inputs; leave out varying=, or use "
+            "it with tcl.autotune and tcl.define"
         )
     named = {name: value for name, value in settings.items() if name not in SETTINGS}
     if named:
@@ -356,9 +358,7 @@ def autotune_and_compile(
 def check_no_device(settings: Mapping[str, Any]) -> None:
     """Raise ``ArgumentError`` if a device is named."""
     if settings.get("device") is not None:
-        raise ArgumentError(
-            "what is called runs on the device that its inputs lie on; leave out device="
-        )
+        raise ArgumentError("the kernel runs on the device of its inputs; leave out device=")
 
 
 def _check_settings(config: object, fixed: object, report: object) -> None:
@@ -369,9 +369,9 @@ def _check_settings(config: object, fixed: object, report: object) -> None:
             f"tuner_config has to be a tcl.TunerConfig, not {kind_of(config)}{remedy}"
         )
     if fixed is not None and not isinstance(fixed, Mapping):
-        raise ArgumentError(f"fixed has to map knobs to values, not be {shown(fixed)}")
+        raise ArgumentError(f"fixed must map knobs to values, not {shown(fixed)}")
     if report is not None and not callable(report):
-        raise ArgumentError(f"report has to be called with events, but is {shown(report)}")
+        raise ArgumentError(f"report must be a function that takes events, not {shown(report)}")
 
 
 def _space(device: Target, backend: Any, fixed: Mapping[str, Value]) -> ProgramSpace:
@@ -389,7 +389,7 @@ def _with_start(space: ProgramSpace, given: MappingOptions | None) -> tuple[Mapp
         return start
     kept = tuple(options for options in start if space.from_options(options) is not None)
     if given is not None and given not in kept:
-        raise OptionsError("the options to start from do not have the fixed knobs' values")
+        raise OptionsError("the starting options do not have the values of the fixed knobs")
     return kept or (space.to_options(space.nearest(DEFAULT)),)
 
 

@@ -130,8 +130,8 @@ class TunerSettings:
         if elites > most:
             raise SettingError(
                 "elites",
-                f"{{}} must be at most half of the population of {self.population}, "
-                f"not {elites}: the other members are what is searched",
+                f"{{}} must be at most half of the population of {self.population}, not "
+                f"{elites}: the search needs the other members",
             )
         return SearchSettings(
             self.population,
@@ -183,7 +183,7 @@ def _setter(name: str, kind: type[_Value]) -> Callable[[TunerConfig, _Value], Tu
         settings = replace(self.settings, **changes)
         return TunerConfig._made(settings, self.chosen | {name})
 
-    change.__doc__ = f"The same with another value of ``TunerSettings.{name}``."
+    change.__doc__ = f"A copy with another value of ``TunerSettings.{name}``."
     return change
 
 
@@ -239,8 +239,8 @@ class TunerConfig:
             if value != own:
                 raise SettingError(
                     name,
-                    f"the search to be resumed was begun with {{}} {shown(own)}, not "
-                    f"{shown(value)}; leave that out, or begin a new search",
+                    f"the search to resume started with {{}} {shown(own)}, not {shown(value)}; "
+                    "leave it out, or start a new search",
                 )
         values = {name: getattr(self.settings, name) for name in self.chosen}
         return self._made(replace(saved, **values), frozenset(saved.as_dict()))

@@ -71,7 +71,8 @@ class DeviceSession(PeerSession):
         clock.sample(timed)  # others had the device since
         found = [clock.sample(timed) for _ in range(count)]
         seconds = [float(f"{sample.seconds:.6g}") for sample in found]
-        return {"samples": seconds, "mhz": [sample.mhz for sample in found]}
+        reasons = [list(sample.held_down) for sample in found]
+        return {"samples": seconds, "mhz": [sample.mhz for sample in found], "held_down": reasons}
 
     def do_probes(self) -> dict[str, Any]:
         """What the peer finds out of the device's limits."""

@@ -37,6 +37,8 @@ class Sample(NamedTuple):
     seconds: float
     mhz: int | None = None
     """Clock of the multiprocessors meanwhile; None if unknown."""
+    held_down: tuple[str, ...] = ()
+    """Why the clock was not higher, as far as the device says."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,6 +139,16 @@ _LEAST_FLUSH = 256 << 20
 the replay, which is done meanwhile."""
 
 
+_REASONS = {
+    0x4: "power cap",
+    0x8: "hardware slowdown",
+    0x20: "heat",
+    0x40: "heat, by hardware",
+    0x80: "power brake",
+}
+"""Bits of NVML's clock event reasons, of those that hold a busy device down."""
+
+
 class Nvml:
     """The clock rate of a device, where the library that knows it is there."""
 
@@ -157,6 +169,16 @@ class Nvml:
             return int(self._nvml.nvmlDeviceGetClockInfo(self._device, self._nvml.NVML_CLOCK_SM))
         except Exception:
             return None
+
+    def held_down(self) -> tuple[str, ...]:
+        """Why the clock is not higher now; nothing if that is not known."""
+        if self._nvml is None:
+            return ()
+        try:
+            bits = int(self._nvml.nvmlDeviceGetCurrentClocksThrottleReasons(self._device))
+        except Exception:
+            return ()
+        return tuple(reason for bit, reason in _REASONS.items() if bits & bit)
 
 
 class CudaClock:
@@ -193,9 +215,9 @@ class CudaClock:
             start.record(self.stream)
             timed.play()
             stop.record(self.stream)
-        mhz = self._nvml.mhz()  # while the device is at work
+        mhz, held_down = self._nvml.mhz(), self._nvml.held_down()  # while the device is at work
         stop.synchronize()
-        return Sample(1e-3 * self.elapsed() / timed.launches, mhz)
+        return Sample(1e-3 * self.elapsed() / timed.launches, mhz, held_down)
 
     def check(self) -> None:
         """Wait for all streams."""

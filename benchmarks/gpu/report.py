@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, field
 from statistics import median, quantiles
@@ -38,6 +39,8 @@ class GpuEntry(Entry):
 
     mhz: tuple[int | None, ...] = ()
     """Clock of the multiprocessors at each sample; None if unknown."""
+    held_down: tuple[Sequence[str], ...] = ()
+    """Why it was not higher, at each sample."""
     launches: int = 0
     """In a replay."""
     copies: int = 0
@@ -267,9 +270,10 @@ def lines(report: GpuReport) -> Iterator[str]:
         yield f"  a call, {name}: {duration(median(samples))}"
     yield ""
     names = list(dict.fromkeys(n for r in report.results for n in r.entries if n not in OURS))
-    head = ["work", *names, "tcl", "ratio", "share", "peer's", "bar"]
+    head = ["work", *names, "tcl", "predicted", "ratio", "share", "peer's", "bar"]
     yield from columns([head, *(_cells(result, names, report) for result in report.results)])
-    yield "times are medians; ratio: best peer's time over ours; share: of the roofline;"
+    yield "times are medians; predicted: ours, by counts, with default options, not measured;"
+    yield "ratio: best peer's time over ours; share: of the roofline;"
     yield "*: untuned default options; +: launched one by one, as it cannot be captured"
     yield ""
     yield from columns([*_means(report)])
@@ -296,7 +300,10 @@ def _cells(result: Result, names: Sequence[str], report: GpuReport) -> list[str]
         own = _time(result, ours[0]) + ("" if ours[0] == TUNED else "*")
     shares = (_number(found and result.share(found[1], ceiling)) for found in (ours, best))
     peers = (_time(result, name) for name in names)
-    return [result.name, *peers, own, _number(result.ratio()), *shares, own_bar(result, report)]
+    counted = result.facts.get("predicted_seconds")
+    predicted = "-" if counted is None else duration(counted)
+    ratio, bar = _number(result.ratio()), own_bar(result, report)
+    return [result.name, *peers, own, predicted, ratio, *shares, bar]
 
 
 def _time(result: Result, name: str) -> str:
@@ -334,10 +341,22 @@ def _remarks(report: GpuReport) -> Iterator[str]:
     if report.left_out:
         reasons = "; ".join(dict.fromkeys(report.left_out.values()))
         yield f"not measured, {reasons}: {', '.join(report.left_out)}"
+    clocks = set[int | None]()
     for result in report.results:
         for name, entry in result.entries.items():
             if entry.error:
                 yield f"{result.name}, {name}: {entry.error}"
+            if isinstance(entry, GpuEntry):
+                clocks |= set(entry.mhz)
+                held_down = Counter(reason for each in entry.held_down for reason in each)
+                for reason, times in held_down.items():
+                    samples = f"{times} of {len(entry.samples)} samples"
+                    yield f"{result.name}, {name}: clock held down by {reason} in {samples}"
+    known = sorted(c for c in clocks if c is not None)
+    if known:
+        yield f"clocks of the multiprocessors: {known[0]} to {known[-1]} MHz"
+    else:
+        yield "clocks, and what holds them down, are not known: nvidia-ml-py is not here"
     for probe in report.probes:
         if probe.error:
             yield f"{probe.name}: {probe.error}"

@@ -53,6 +53,25 @@ EXTRA = (
     _large(
         "bias+relu+scale 4096x4096", "bias+relu+scale 16384x4096", "M=16384,N=4096", quick=False
     ),
+    *(
+        replace(
+            _square(2048), name=f"{entry} 2048 {how}", file="tmm", entry=entry, quick=entry == "mtm"
+        )
+        for entry, how in (("tmm", "NT"), ("mtm", "TN"))
+    ),
+    *(
+        _large("matmul 512", f"matmul {m}x{n}x4096", f"M={m},N={n},K=4096", quick=m < n)
+        for m, n in ((16, 4096), (4096, 16))
+    ),
+    replace(
+        _large(
+            "attention scores B8 S256 D64",
+            "attention B16 S1024 D64",
+            "B=16,S=1024,T=1024,D=64,E=64",
+        ),
+        entry="attention",
+        results=("O",),
+    ),
 )
 GPU_ROWS: tuple[Row, ...] = tuple(
     sorted(

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.gpu.child import DeviceSession
+from benchmarks.gpu.counted import counts_of
 from benchmarks.gpu.report import (
     THREADS,
     TORCH,
@@ -30,6 +31,8 @@ from tcl.bench.rows import Row
 from tcl.bench.run import as_result, tune, tuned_options
 from tcl.bench.summary import Entry
 from tcl.bench.task import OURS, TUNED
+from tcl.codegen.counters.prediction import predict
+from tcl.codegen.devices.gpu import GpuProfile, find, known
 from tcl.common.dataclass import dataclass
 
 _AHEAD = 2
@@ -223,11 +226,21 @@ def run(
                 break
             begin = time.monotonic()
             tuned = partial(options_for, row, settings, cache)
-            report = _added(report, row, partial(preparation.take, position), tuned, lanes)
+            take = partial(preparation.take, position)
+            report = _added(report, row, take, tuned, lanes, profile_of(device))
             budget.took(time.monotonic() - begin)
             finished(report)
     finished(report)
     return report
+
+
+def profile_of(device: Mapping[str, Any]) -> GpuProfile | None:
+    """What is known of a device that is described so; None if nothing is."""
+    if "profile" in device:
+        return find(device["profile"])
+    if "capability" not in device:
+        return None
+    return known(str(device["name"]), f"sm_{device['capability']}", device["multiprocessors"])
 
 
 def _added(
@@ -236,6 +249,7 @@ def _added(
     take: Callable[[], Any],
     tuned: Callable[[], str],
     lanes: GpuLanes,
+    profile: GpuProfile | None,
 ) -> GpuReport:
     """The report with a row more, or with the reason why it is not there: others are worth as
     much."""
@@ -246,6 +260,9 @@ def _added(
         what = "it cannot be measured"
         ready = replace(ready, task=replace(ready.task, tuned=tuned()))
         entries, facts = lanes.measure(row.name, ready, moved=row.cost().bytes_moved)
+        if profile is not None:
+            seconds = sum(predict(c).seconds for c in counts_of(row, profile))
+            facts = {**facts, "predicted_seconds": seconds}
     except Exception as error:  # no memory, no space, or what nobody thought of
         reason = f"{what}: {type(error).__name__}: {str(error)[:300]}"
         return replace(report, left_out={**report.left_out, row.name: reason})

@@ -74,12 +74,12 @@ def narrowed(device: CpuProfile, text: str) -> CpuProfile:
         other = known_cpus.find(word)
         if other is None:
             raise UnknownNameError(
-                f"{VARIABLE} takes features to leave out, as in -avx512f, and names of processors "
-                f"to have no more than, as in x86-64-v3, by commas, not {word[:40]!r}"
+                f"{VARIABLE} takes features to turn off, as in -avx512f, and names of "
+                f"processors as limits, as in x86-64-v3, separated by commas, not {word[:40]!r}"
             )
         if other.architecture != kind:
             raise ArgumentError(
-                f"{VARIABLE}: {other.title} is {other.architecture}, and this machine is {kind}"
+                f"{VARIABLE}: {other.title} is {other.architecture}, but this machine is {kind}"
             )
         kept = known_features.without(kept, kept - other.present - baseline)
         said.add(other.title)

@@ -62,7 +62,7 @@ class Driver:
             self._runtime.getDeviceCount()
         except RuntimeError as error:  # CuPy's own, which says what CUDA says
             raise ArgumentError(
-                f"running on a GPU needs one that CuPy can use, and a driver for it: {error}"
+                f"running on a GPU needs a GPU and a driver that CuPy can use: {error}"
             ) from None
 
     def current(self) -> int:

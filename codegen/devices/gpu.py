@@ -262,7 +262,7 @@ def device_line(
     if capability < PROFILES[0].capability:
         raise ArgumentError(
             f"{title} has compute capability {capability[0]}.{capability[1]}; "
-            f"{PROFILES[0].capability[0]}.{PROFILES[0].capability[1]} is needed at least"
+            f"{PROFILES[0].capability[0]}.{PROFILES[0].capability[1]} is the minimum"
         )
     count = attributes["MultiProcessorCount"]
     base = max((p for p in PROFILES if p.capability <= capability), key=lambda p: p.capability)

@@ -23,7 +23,7 @@ def device_named(name: str) -> CpuProfile | GpuProfile:
     near = closest(name.lower(), titles)
     hint = f"did you mean {titles[near]}? " if near else ""
     raise ArgumentError(
-        f"there is no device profile {shlex.quote(name)}; {hint}known are cpu and cuda:0 for what "
-        "is here, the architectures of GPUs, such as sm_90, and the CPUs and GPUs that tcl devices "
-        "lists"
+        f"there is no device profile {shlex.quote(name)}; {hint}known are cpu and cuda:0 of "
+        "this machine, the architectures of GPUs, such as sm_90, and the CPUs and GPUs that "
+        "tcl devices lists"
     )

@@ -97,7 +97,7 @@ class _StatementLowering:
 
     def _scattered(self, place: ck.Read, holds: ir.Value | None) -> tuple[ir.Subscript, ...]:
         """Where a scatter writes where a condition ``holds``: ``place.0`` and so on, by name."""
-        self.sequential = f"data say where it writes to {place.tensor}, point after point"
+        self.sequential = f"data select where it writes to {place.tensor}"
         subscripts: list[ir.Subscript] = []
         for axis, expr in enumerate(place.subscripts):
             if isinstance(expr, ck.Index):

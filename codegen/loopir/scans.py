@@ -132,7 +132,7 @@ def _running(
         dims=dims,
         loops=loops,
         point=replace(point, target=target, value=value),
-        sequential=f"each element of {target.tensor} is made of the one before it along {run.name}",
+        sequential=f"each element of {target.tensor} depends on the one before it along {run.name}",
         running=run.name,
     )
 

@@ -44,6 +44,9 @@ class _Checks:
         self.program, self.where = program, where
         self.dims = {d.name: d for s in spaces for d in s.dims}
         self.loops = [x for s in spaces for x in s.loops]
+        self.kinds: dict[str, list[ir.Kind]] = {}
+        for x in self.loops:
+            self.kinds.setdefault(x.fold.dim, []).append(x.kind)
         self.names = {x.fold.name for x in self.loops}
         self.lanes = {x.fold for x in self.loops if x.kind is ir.Kind.VECTOR}
         self.threads = {x.fold for x in self.loops if x.kind is ir.Kind.THREAD}
@@ -147,7 +150,7 @@ class _Checks:
             span = fold.step
         if not folds or folds[-1].step != 1:
             raise self.fail(f"the loops over {dim.name} do not reach single points")
-        kinds = [x.kind for x in self.loops if x.fold.dim == dim.name]
+        kinds = self.kinds[dim.name]
         fixed = (ir.Kind.UNROLL, ir.Kind.VECTOR, ir.Kind.DOT, ir.Kind.MMA)
         if any(a in fixed and b not in fixed for a, b in pairwise(kinds)):
             raise self.fail(f"a serial loop over {dim.name} lies in an unrolled one or in lanes")

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 _MAX_SIZE = 2**31 - 1
 
 Device = Literal["CPU", "GPU"]
-_NOT_ON_A_CPU: dict[Device, str] = {"CPU": "only a GPU has a use for it, this is a CPU"}
+_NOT_ON_A_CPU: dict[Device, str] = {"CPU": "only a GPU can use it, and this is a CPU"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +97,7 @@ class NestOptions:
         followed=True,
         scaled=True,
         gains={"tile": (0.0034, 0.0067)},
-        tile="points of this dimension in a tile, the part of it that is worked on at a time",
+        tile="points of this dimension in a tile",
     )
     """Points per tile, one size per leading dimension; 0 or a missing size: untiled."""
     order: tuple[int, ...] | None = _option(
@@ -114,14 +114,14 @@ class NestOptions:
         followed=True,
         scaled=True,
         gains={"inner_order": (0.0037,)},
-        inner_order="order of the loops inside a tile, likewise",
+        inner_order="order of the loops inside a tile, outermost first",
     )
     """Order of the loops inside a tile, in the same way."""
     vectorize: tuple[int, int] | None = _option(
         VectorLanes(),
         followed=True,
         gains={"vector": (0.0011,), "lanes": (0.0001, 0.0001)},
-        vector="the dimension along which vectors run",
+        vector="the dimension of the vector lanes",
         lanes="points that one vector instruction computes; 1 is scalar code",
     )
     """(dimension, lanes). Dimension -1 is the last dimension of the output; 1 lane is scalar
@@ -132,7 +132,7 @@ class NestOptions:
         gains={"register": (0.0008, 0.0113), "row": (0.0004,), "unroll": (0.0075, 0.0086)},
         register="points of each dimension whose results stay in registers; on a GPU, of this one",
         row="dimensions of the register tile: the one for its rows, then the one for its columns",
-        unroll="iterations of the reduction that are written out one after the other",
+        unroll="unroll factor of the reduction",
     )
     """Unrolled points whose results stay in registers, one size per leading dimension: vectors of
     the vectorised dimension, points of another, an unroll factor of a reduction. 0, 1 or a missing
@@ -141,8 +141,8 @@ class NestOptions:
         Sizes(-1, MAX_RANK, "levels must be from -1 to {}", per="operand", nothing=-1),
         scaled=True,
         gains={"stage": (0.0001, 0.0048)},
-        stage="loops outside of which this operand (counted from 0) is copied to where it is read "
-        "fast: packed in the caches, or in a GPU's shared memory; 0 does not copy it",
+        stage="number of loops outside the copy of this operand (counted from 0): a packed copy "
+        "in the caches, or in a GPU's shared memory; 0: no copy",
     )
     """Per operand, in order of appearance: the number of loops outside its copy, which has the
     order in which inner loops read. The loops over chunks count as one. -1 or a missing level: no
@@ -151,8 +151,8 @@ class NestOptions:
         Sizes(0, _MAX_SIZE, "sizes must be from 0 (whole) to {}", per="result"),
         scaled=True,
         gains={"chunk": (0.0043, 0.0026)},
-        chunk="points of this dimension in a chunk; threads share chunks among themselves",
-        steps="GPU: iterations of a loop along this dimension that one block takes",
+        chunk="points of this dimension in a chunk, the work that a thread takes at a time",
+        steps="GPU: iterations of a loop along this dimension in one block",
     )
     """Points per chunk, the work that a thread takes at a time, one size per leading dimension of
     the output; 0 or a missing size: not divided."""
@@ -161,32 +161,33 @@ class NestOptions:
         by_dimension=False,
         feature="shares chunks with the nest before",
         gains={"fuse": (0.0034,)},
-        fuse="1: the nest shares its chunks with the one before, and runs chunk by chunk after it",
+        fuse="1: the nest shares its chunks with the nest before: for each chunk, it runs after "
+        "that nest",
     )
     """Whether the nest shares its chunks with the nest before it: for each chunk, one nest runs
     after the other."""
     stream: bool | None = _option(
         Flag(),
         by_dimension=False,
-        refused={"GPU": "a GPU has no stores past its caches here"},
+        refused={"GPU": "stores that bypass the caches are not available on a GPU"},
         feature="results go past the caches",
         gains={"stream": (0.0049,)},
-        stream="1: results are written past the caches",
+        stream="1: stores bypass the caches",
     )
     """Whether stores bypass the caches. This pays if the results do not fit there and are not read
     again soon."""
     prefetch: tuple[int, ...] | None = _option(
         Sizes(0, 1 << 30, "distances must be from 0 (none) to {} bytes", per="operand"),
         by_dimension=False,
-        refused={"GPU": "threads of a GPU fetch nothing ahead"},
+        refused={"GPU": "prefetch is not available on a GPU"},
         scaled=True,
         gains={"prefetch": (0.0037, 0.004)},
-        prefetch="bytes ahead of this operand (counted from 0) that memory is asked for; 0: none",
+        prefetch="prefetch distance in bytes for this operand (counted from 0); 0: none",
     )
     """Per operand, in order of appearance: each vector that is read also requests the memory so
     many bytes after it; 0 or a missing distance: no request."""
     threads: tuple[int, ...] | None = _option(
-        Sizes(0, 1024, "sizes must be from 0 (none of its own) to {}", nothing=1),
+        Sizes(0, 1024, "sizes must be from 0 (one thread) to {}", nothing=1),
         refused=_NOT_ON_A_CPU,
         threads="GPU: threads of a block along this dimension",
         block="GPU: threads of a block",
@@ -195,7 +196,7 @@ class NestOptions:
     thread."""
     split: tuple[int, ...] | None = _option(
         Sizes(0, _MAX_SIZE, "parts must be from 0 (not split) to {}", nothing=1),
-        split="parts of a reduction that threads, or blocks of a GPU, share among themselves",
+        split="parts of a reduction, for several threads or blocks of a GPU",
     )
     """Parts of a reduction for several threads, or blocks of a GPU, one number per leading
     dimension. Another nest combines them. 0, 1 or a missing number: no split."""
@@ -204,7 +205,7 @@ class NestOptions:
         by_dimension=False,
         refused=_NOT_ON_A_CPU,
         scaled=True,
-        buffers="GPU: copies of each panel, so that one is filled while another one is read",
+        buffers="GPU: buffers of each panel, so that one is filled while another is read",
     )
     """GPU: buffers of each panel that is filled in a loop, so that one can be filled while another
     is read. Without such a panel, this has no effect."""
@@ -212,8 +213,8 @@ class NestOptions:
         Dimensions(),
         followed=True,
         feature="the matrix unit computes it",
-        mma="GPU: 1: tensor cores multiply; CPU: dimensions of the rows, columns and the reduction "
-        "that the matrix unit multiplies along",
+        mma="GPU: 1: use tensor cores; CPU: the dimensions of the rows, the columns and the "
+        "reduction for the matrix unit",
     )
     """The dimensions along which a GPU's tensor cores, or a CPU's matrix unit, multiply: rows,
     columns and, if there is one, the reduction; (): none. On a GPU, float32 factors are rounded to
@@ -224,9 +225,9 @@ class NestOptions:
     dot: tuple[int, ...] | None = _option(
         Sizes(0, 4, "points must be from 0 (one by one) to {}", nothing=1),
         followed=True,
-        refused={"GPU": "a GPU multiplies so by its tensor cores: use mma"},
+        refused={"GPU": "a GPU uses its tensor cores for this: use mma"},
         feature="steps in an instruction",
-        dot="CPU: points of this reduction that one instruction multiplies and adds up",
+        dot="CPU: points of this reduction that one instruction multiplies and adds",
     )
     """CPU: points of a reduction that one instruction multiplies and adds, one number per leading
     dimension: four for 8-bit integers, two for 16-bit numbers, if the processor has such an
@@ -234,12 +235,12 @@ class NestOptions:
     peel: bool | None = _option(
         Flag(),
         by_dimension=False,
-        refused={"GPU": "a GPU writes what its threads have as it lies"},
+        refused={"GPU": "a GPU cannot align stores in this way"},
         feature="loops begin on boundaries",
         scaled=True,
         gains={"peel": (0.0094,)},
-        peel="1: vectors begin where what is written lies on a boundary of a vector, or of a line "
-        "of the cache; points before and behind these are done apart",
+        peel="1: vectors begin at addresses of the output that are aligned to a vector or a "
+        "cache line; separate code handles the points before and after",
     )
     """Whether the loop along the lanes begins at an aligned address of the output, wherever the
     array begins: aligned to a vector, or with ``stream`` to a cache line. So no stored vector
@@ -248,11 +249,11 @@ class NestOptions:
     skip: bool | None = _option(
         Flag(),
         by_dimension=False,
-        refused={"GPU": "threads of a GPU run side by side, and wait for each other"},
+        refused={"GPU": "threads of a GPU run in step and would wait for each other"},
         feature="goes through listed points",
         gains={"skip": (0.0001,)},
-        skip="1: a reduction goes through the points alone at which its condition holds, of which "
-        "lists are made before",
+        skip="1: a reduction runs only over the points where its condition holds, from lists "
+        "that are made first",
     )
     """Whether a reduction under a condition runs only over the points where the condition holds.
     Lists of these points are made first, once for all results with that condition."""

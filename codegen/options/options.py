@@ -56,7 +56,7 @@ class MappingOptions(OptionMethods):
     def __post_init__(self) -> None:
         if not isinstance(self.preset, str):
             names = ", ".join(PRESETS)
-            raise OptionsError(f"a preset is one of the names {names}, not {kind_of(self.preset)}")
+            raise OptionsError(f"a preset must be one of {names}, not {kind_of(self.preset)}")
         if self.preset not in PRESETS:
             known = ", ".join(PRESETS)
             raise UnknownPresetError(f"unknown preset {self.preset!r}: use one of {known}")
@@ -176,15 +176,20 @@ class MappingOptions(OptionMethods):
         return ".".join(calls)
 
     def _repr_html_(self) -> str:
-        made = [("preset", self.preset, "")]
+        return notebook.shown(self._html_table_())
+
+    def _html_table_(self) -> markup.Markup:
+        """The choices made, as a table. Those of a nest to do without something share a row."""
+        rows = [("preset", self.preset, "")]
         if self.merge is not None:
-            made.append(("merge", str(self.merge), ""))
+            rows.append(("merge", str(self.merge), ""))
         for k, options in enumerate((self.default, *self.nests)):
-            nest = f"nest {k - 1}" if k else "every nest"
-            made += [(name, str(value), nest) for name, value in options.made().items()]
-        return notebook.shown(
-            markup.table(("option", "value", "of"), (markup.table_row(*each) for each in made))
-        )
+            nest, made = f"nest {k - 1}" if k else "every nest", options.made()
+            rows += [(name, str(value), nest) for name, value in made.items() if value]
+            without = [name for name, value in made.items() if not value]
+            if without:
+                rows.append(("no", ", ".join(without), nest))
+        return markup.table(("option", "value", "of"), (markup.table_row(*row) for row in rows))
 
 
 DEFAULT = MappingOptions("mlp")
@@ -218,5 +223,5 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(found) < len(pairs):
         keys = [key for key, _ in pairs]
         twice = next(key for key in keys if keys.count(key) > 1)
-        raise OptionsError(f"options: the key {twice!r} stands twice in one object")
+        raise OptionsError(f"options: the key {twice!r} appears twice in one object")
     return found

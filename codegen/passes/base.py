@@ -28,10 +28,11 @@ class Pass(Protocol):
 
 def map_nest(program: ir.Program, name: str, change: Callable[[ir.Nest], ir.Nest]) -> ir.Program:
     """``program`` with the nest of this name changed; ``IRError`` if there is none."""
-    if all(n.name != name for n in program.nests):
-        raise ir.IRError(f"program {program.name} has no nest {name}")
-    nests = tuple(change(n) if n.name == name else n for n in program.nests)
-    return replace(program, nests=nests)
+    for k, nest in enumerate(program.nests):
+        if nest.name == name:
+            nests = (*program.nests[:k], change(nest), *program.nests[k + 1 :])
+            return replace(program, nests=nests)
+    raise ir.IRError(f"program {program.name} has no nest {name}")
 
 
 class RefusedError(OptionsError):
@@ -59,13 +60,15 @@ def why_not_along(nest: ir.Nest, mma: tuple[int, ...]) -> str | None:
     """Why nothing multiplies matrices along these dimensions (as of the option ``mma``, not empty),
     be it a tensor core or a matrix unit, or None if something may."""
     if max(mma) >= len(nest.dims):
-        return f"it has {len(nest.dims)} dimensions, there is no dimension {max(mma)}"
+        return f"it has {len(nest.dims)} dimensions, so there is no dimension {max(mma)}"
     if nest.sequential:
         return nest.sequential
     if [nest.dims[k].reduction for k in mma] != [False, False, True][: len(mma)]:
-        return "rows and columns are results, and the third dimension is a reduction"
+        return (
+            "rows and columns must be dimensions of the result, and the third dimension a reduction"
+        )
     if nest.reduces != (len(mma) == 3):
-        return "a reduction needs three dimensions, and what is fused with one two"
+        return "a reduction needs three dimensions; a nest that is fused with it needs two"
     return None
 
 

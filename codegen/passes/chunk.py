@@ -38,7 +38,7 @@ def why_not_chunked(nest: ir.Nest, sizes: tuple[int, ...]) -> str | None:
         return nest.sequential
     for dim, size in zip(nest.dims, sizes, strict=False):
         if size and dim.reduction:
-            return f"{dim.name} is reduced: its points cannot be shared among threads"
+            return f"{dim.name} is reduced over: its points cannot be divided among threads"
     return None
 
 

@@ -37,15 +37,22 @@ def why_not_fused(nests: Sequence[ir.Nest], name: str) -> str | None:
     first = position - 1
     while nests[first].joined:
         first -= 1
+    leader, chunks = nests[first], nest.chunks  # those joined to it have chunks like its own
+    if _shapes(leader) != _shapes(nest):
+        return f"its chunks differ from those of {leader.name}"
+    for a, b in zip(leader.chunks, chunks, strict=True):
+        if leader.dim(a.dim).first != nest.dim(b.dim).first:
+            return f"its chunks begin at other points than those of {leader.name}"
+    target, touched = nest.point.target.tensor, {ref.tensor for ref in refs(nest)}
+    # What reads a tensor stands after what wrote it first.
+    again = any(other.point.target.tensor == target for other in nests[:position])
     for other in nests[first:position]:
-        if _shapes(other) != _shapes(nest):
-            return f"its chunks are not like those of {other.name}"
-        pairs = [(a.dim, b.dim) for a, b in zip(other.chunks, nest.chunks, strict=True)]
-        if any(other.dim(a).first != nest.dim(b).first for a, b in pairs):
-            return f"its chunks do not begin where those of {other.name} do"
+        if not again and other.point.target.tensor not in touched:
+            continue
+        pairs = [(a.dim, b.dim) for a, b in zip(other.chunks, chunks, strict=True)]
         tensor = crossing(other, nest, pairs) or crossing(nest, other, [p[::-1] for p in pairs])
         if tensor:
-            return f"a chunk of it touches {tensor} in other chunks of {other.name}"
+            return f"one of its chunks accesses {tensor} in other chunks of {other.name}"
     return None
 
 

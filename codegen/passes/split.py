@@ -58,15 +58,15 @@ class Split:
         if nest.sequential:
             return nest.sequential
         if len(chosen) > 1:
-            return "one of its reductions can be split, not several"
+            return "only one of its reductions can be split"
         dim = nest.dims[chosen[0]]
         if not dim.reduction:
-            return f"{dim.name} is no reduction: chunks share its points"
+            return f"{dim.name} is not a reduction: use chunk to divide its points"
         if nest.points == 0:
             return "there is nothing to reduce"
         parts = self.parts[chosen[0]]
         if provably(lambda: parts > dim.extent):
-            return f"{dim.name} has {dim.extent} points, no {parts} parts"
+            return f"{dim.name} has only {dim.extent} points for {parts} parts"
         if isinstance(dim.extent, Size):
             return None  # the last parts may be empty
         size = part_size(dim.extent, parts)
@@ -211,7 +211,7 @@ def _of_whole(nest: ir.Nest, count: int, memory: ir.Tensor) -> ir.Nest:
 
 def _renamed(s: ir.Subscript, names: dict[str, str]) -> ir.Subscript:
     if not isinstance(s, ir.Affine):
-        raise ir.IRError("where a result is written depends on data")
+        raise ir.IRError("data select where a result is written")
     return ir.Affine(tuple(sorted((names.get(n, n), c) for n, c in s.terms)), s.constant)
 
 

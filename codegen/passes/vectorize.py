@@ -109,7 +109,7 @@ def vectorize_knobs(on: KnobSubject) -> OptionKnobs:
             return None
         target, lanes = (values[k.name] for k in knobs)
         if lanes == 1 and target != knobs[0].default:
-            return "without lanes the vectorised dimension is no choice"
+            return "without lanes, the vectorised dimension has no meaning"
         return None
 
     return OptionKnobs("vectorize", knobs, decode, encode, canonical, redundant)

@@ -9,7 +9,7 @@ import itertools
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from tcl.codegen.choose.gpu.presets import GpuPreset
+from tcl.codegen.choose.gpu.presets import GpuPreset, begins_stretch
 from tcl.codegen.choose.gpu.scatter_loops import with_loops
 from tcl.codegen.choose.scatters import GPU
 from tcl.codegen.devices.gpu import GpuProfile
@@ -80,7 +80,7 @@ def _for_all(made: GpuPlan, program: ir.Program, at: ir.Program) -> GpuPlan:
     """A plan that was made by the representative sizes, for a program of which that one, ``at``, is
     one case. Raises ``Undecided`` if the two may differ in their dimensions, and for scatters."""
     if any(n.point.scatters for n in program.nests):
-        raise Undecided("how a scatter is shared among threads depends on its sizes")
+        raise Undecided("how a scatter is divided among threads depends on its sizes")
     own, its = (
         [[(d.name, representative(d.extent)) for d in n.dims] for n in p.nests]
         for p in (program, at)
@@ -145,14 +145,41 @@ def plan_gpu(program: ir.Program, options: MappingOptions, profile: GpuProfile) 
         _refuse(nest, nests[nest.name].options)
     program, nests = with_parts(*with_scatters(program, nests, GPU, with_loops))
     preset, name = GpuPreset(options.preset, profile), f"preset {options.preset}"
-    chosen = preset.choices(program, {n: o.options for n, o in nests.items()})
-    while split := preset.split(program, {n: o.options for n, o in nests.items()}, chosen):
+    chosen: dict[str, NestOptions] = {}
+    first = 0
+    while True:
+        split = _next_split(preset, program, nests, chosen, first)
+        if split is None:
+            break
         # What followed a nest that is split has loops of its own now, and may be split as well.
+        # What comes before the nests that it may share blocks with stays as it is.
         program, nests = split_nest(program, nests, *split, name)
-        chosen = preset.choices(program, {n: o.options for n, o in nests.items()})
+        names = [n.name for n in program.nests]
+        at = range(names.index(split[0]) + 1)
+        first = max(k for k in at if begins_stretch(program.nests, k))
+        chosen = {n: chosen[n] for n in names[:first] if n in chosen}
     found = {n: nests[n].or_else(name, o) for n, o in chosen.items()}
     nests = {n.name: found.get(n.name, nests[n.name]) for n in program.nests}
     return GpuPlan(profile, program, _possible(program, nests, profile))
+
+
+def _next_split(
+    preset: GpuPreset,
+    program: ir.Program,
+    nests: Mapping[str, NestPlan],
+    chosen: dict[str, NestOptions],
+    first: int,
+) -> tuple[str, tuple[int, ...]] | None:
+    """Adds to ``chosen`` what the preset chooses for the nests from the ``first`` on, up to one
+    that should be split: its name and into how many parts. None if there is none."""
+    given = {name: plan.options for name, plan in nests.items()}
+    for nest, found in preset.choices(program, given, first):
+        chosen |= found
+        own = given[nest.name]
+        parts = preset.split(program, nest, own, found[nest.name]) if own.split is None else ()
+        if parts:
+            return nest.name, parts
+    return None
 
 
 def _refuse(nest: ir.Nest, given: NestOptions) -> None:
@@ -161,8 +188,8 @@ def _refuse(nest: ir.Nest, given: NestOptions) -> None:
     for position, (dim, size) in enumerate(zip(nest.dims, given.tile or (), strict=False)):
         if size and not dim.reduction:
             raise OptionsError(
-                f"tile: nest {nest.name}: on a GPU results are divided by chunk, and tile is for "
-                f"reductions; dimension {position} is none"
+                f"tile: nest {nest.name}: on a GPU, chunk divides results and tile divides "
+                f"reductions; dimension {position} is not a reduction"
             )
 
 

@@ -67,12 +67,13 @@ def parse_sizes(text: str, checked: CheckedDef) -> dict[str, int]:
     for part in parts:
         if part in known:
             raise ArgumentError(
-                f"'{part}' is a label, which says all sizes of {checked.name}: give it alone"
+                f"'{part}' is a label, which gives all sizes of {checked.name}: use it alone"
             )
         name, _, value = (p.strip() for p in part.partition("="))
         if name not in checked.sizes and name in (t.name for t in checked.inputs):
             raise ArgumentError(
-                f"{name} is an input of {checked.name}, which gets random values, and no size; "
+                f"{name} is an input of {checked.name}, which gets random values; it is not a "
+                "size; "
                 + (f"the sizes are {', '.join(checked.sizes)}" if checked.sizes else "it has none")
             )
         if value.startswith("-") and value[1:].isdecimal():
@@ -117,8 +118,8 @@ def default_sizes(checked: CheckedDef) -> dict[str, int]:
     if known:
         return dict(next(iter(known.values())))
     raise ArgumentError(
-        f"{checked.name} has the sizes {', '.join(checked.sizes)}; "
-        f"say what they are: --sizes {','.join(f'{s}=...' for s in checked.sizes)}"
+        f"{checked.name} has the sizes {', '.join(checked.sizes)}; give their values: --sizes "
+        f"{','.join(f'{s}=...' for s in checked.sizes)}"
     )
 
 

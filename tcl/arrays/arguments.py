@@ -107,7 +107,9 @@ def _scalar(what: str, tensor: Tensor, value: bool | int | float) -> Array:
         except OverflowError:  # an integer beyond float64
             array = np.asarray(np.inf)
     if np.isinf(array) and abs(value) != math.inf:
-        raise ArgumentError(f"{what} is {tensor.type}, which has no number as large as was given")
+        raise ArgumentError(
+            f"{what} is {tensor.type}, which cannot hold a number as large as the given one"
+        )
     return array
 
 
@@ -135,7 +137,7 @@ def refuse_mask(what: str, array: Array) -> None:
     """Raises ``ArgumentError`` for an array whose mask would be ignored."""
     if type(array) is not np.ndarray and isinstance(array, np.ma.MaskedArray):
         raise ArgumentError(
-            f"{what} is a masked array, whose mask would be ignored; pass .filled(value) or .data"
+            f"{what} is a masked array, and its mask would be ignored; pass .filled(value) or .data"
         )
 
 
@@ -175,7 +177,7 @@ def check_outputs_count(checked: CheckedDef, outputs: object, tensors: Sequence[
         some = len(tensors) < len(checked.outputs)
         raise ArgumentError(
             f"{checked.name} has {plural(len(tensors), 'output')}{' that is wanted' * some} "
-            f"({names}), but outputs= holds {len(outputs)}"
+            f"({names}), but outputs= has {len(outputs)}"
         )
 
 
@@ -193,7 +195,9 @@ def wanted_places(checked: CheckedDef, wanted: Wanted) -> tuple[int, ...]:
         if name not in names:
             near = closest(name, names)
             hint = f"did you mean '{near}'?" if near else f"its outputs are {', '.join(names)}"
-            raise ArgumentError(f"{checked.name} has no output '{name}' that is wanted; {hint}")
+            raise ArgumentError(
+                f"{checked.name} has no output '{name}' to select with wanted; {hint}"
+            )
         if name in some[:position]:
             raise ArgumentError(f"wanted names the output '{name}' of {checked.name} twice")
     if not some:
@@ -201,8 +205,8 @@ def wanted_places(checked: CheckedDef, wanted: Wanted) -> tuple[int, ...]:
     for name in names:
         if name in checked.uninitialised and name not in some:
             raise ArgumentError(
-                f"{checked.name} adds to its output '{name}' without initialising it, so that it "
-                "cannot be left out by wanted; write the reduction with '!'"
+                f"{checked.name} adds to its output '{name}' without initialising it, so wanted "
+                "cannot leave it out; write the reduction with '!'"
             )
     return tuple(names.index(name) for name in some)
 

@@ -97,14 +97,14 @@ class JaxArrays(Handed):
     def check_new(self, what: str, type_: ScalarType) -> None:
         if type_.bits == 64 and not sys.modules["jax"].config.jax_enable_x64:
             raise ArgumentError(
-                f"{what} is {type_}, which JAX has only after "
+                f"{what} is {type_}, which JAX supports only after "
                 "jax.config.update('jax_enable_x64', True)"
             )
 
     def check_output(self, what: str) -> None:
         raise ArgumentError(
-            f"{what} is a JAX array, which nobody may write to; leave out outputs=, "
-            "and a new one is returned"
+            f"{what} is a JAX array, which cannot be written; leave out outputs=, and a new "
+            "array is returned"
         )
 
 
@@ -140,7 +140,7 @@ def by_dlpack(what: str, argument: Any) -> Adopted:
     except ArgumentError:
         raise
     except Exception as error:  # the producer's code ran, and it may raise what it likes
-        raise ArgumentError(f"{what} does not hand its memory over by DLPack: {error}") from error
+        raise ArgumentError(f"{what} does not provide its memory by DLPack: {error}") from error
     namespace = getattr(argument, "__array_namespace__", None)
     module = None if namespace is None else namespace()
     if module is None or not hasattr(module, "from_dlpack"):
@@ -153,21 +153,21 @@ def jax_array(what: str, argument: Any) -> Adopted:
     jax = sys.modules["jax"]
     if isinstance(argument, jax.core.Tracer):
         raise ArgumentError(
-            f"{what} stands for an array inside a transformation of JAX, such as jit, grad or "
+            f"{what} is a placeholder inside a transformation of JAX, such as jit, grad or "
             "vmap, and has no values yet; use tcl.jax.call there"
         )
     if argument.is_deleted():
-        raise ArgumentError(f"{what} was deleted, or given away by donate_argnums")
+        raise ArgumentError(f"{what} was deleted, or donated by donate_argnums")
     devices = argument.devices()
     if len(devices) > 1:
         raise ArgumentError(
-            f"{what} lies on several devices ({', '.join(sorted(map(str, devices)))}); "
-            "bring it to one with jax.device_put(array, device)"
+            f"{what} is on several devices ({', '.join(sorted(map(str, devices)))}); move it to "
+            "one device with jax.device_put(array, device)"
         )
     (device,) = devices
     if device.platform not in ("cpu", "gpu", "cuda"):
         raise ArgumentError(
-            f"{what} lies on {device}, for which there are no kernels; bring it to the host with "
+            f"{what} lies on {device}, for which there are no kernels; move it to the host with "
             "jax.device_put(array, jax.devices('cpu')[0])"
         )
     try:

@@ -196,8 +196,8 @@ def checked_view(what: str, tensor: Tensor, one: Adopted, kind: ArrayKind) -> Ar
         )
     if lies != device or one.library != library:
         raise ArgumentError(
-            f"{what} lies on {one.library.place(lies)}, but {kind.name} on "
-            f"{library.place(device)}; all arrays of a call have to lie on one device"
+            f"{what} is on {one.library.place(lies)}, but {kind.name} on "
+            f"{library.place(device)}; all arrays of a call must be on one device"
         )
     view: Array = library.view(what, one.array)
     dtype = numpy_dtype(tensor.type)
@@ -222,8 +222,5 @@ def astray(what: str, argument: object, kind: ArrayKind) -> str:
         return f"{what} has to be {kind.library.noun}, not {kind_of(argument)}"
     moving = kind.library.moving(kind.device)
     if kind.device == HOST:
-        return f"{what} is not in the host's memory, but {kind.name} is; move it with {moving}"
-    return (
-        f"{what} lies in the host's memory, but {kind.name} on cuda:{kind.device}; "
-        f"move it with {moving}"
-    )
+        return f"{what} is not in host memory, but {kind.name} is; move it with {moving}"
+    return f"{what} is in host memory, but {kind.name} on cuda:{kind.device}; move it with {moving}"

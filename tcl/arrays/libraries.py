@@ -207,7 +207,7 @@ class Shadow(np.ndarray[Any, np.dtype[Any]]):
     __array_ufunc__ = None  # type: ignore[assignment]  # NumPy's way to say: no arithmetic
 
     def _unreadable(self, *_: object, **__: object) -> NoReturn:
-        raise TypeError("this array stands for memory of a device, which cannot be read here")
+        raise TypeError("this array represents device memory, which cannot be read here")
 
     copy = tobytes = tolist = item = astype = _unreadable
     __reduce__ = __reduce_ex__ = __copy__ = __deepcopy__ = _unreadable

@@ -65,8 +65,8 @@ def _array(
         low, high = (int(_limit(tensor, text, sizes)) for text in limits)
     if high <= low:
         raise ArgumentError(
-            f"there is no value for '{tensor.name}' from {low} up to, and not including, {high}; "
-            f"choose other sizes, or mend its comment '# values {tensor.name}: ...'"
+            f"there is no value for '{tensor.name}' from {low} up to, and not including, "
+            f"{high}; choose other sizes, or correct its comment '# values {tensor.name}: ...'"
         )
     return rng.integers(low, high, shape, dtype=np.int64).astype(dtype)
 
@@ -93,7 +93,8 @@ def _limit(tensor: Tensor, text: str, sizes: Mapping[str, int]) -> float:
         return float(text)
     except ValueError:
         raise ArgumentError(
-            f"the comment '# values {tensor.name}' names {text}, which is no number and no size"
+            f"the comment '# values {tensor.name}' names {text}, which is neither a number nor "
+            "a size"
         ) from None
 
 

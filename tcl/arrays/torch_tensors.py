@@ -57,8 +57,10 @@ class TorchTensors(HostLibrary, CudaLibrary):
                 f"{what} is a tensor on the device {kind!r}, for which there are no kernels; "
                 "move it with .to('cpu') or .to('cuda')"
                 if kind != "meta"
-                else f"{what} is a tensor on the device 'meta', which has no values; "
-                "make it on a device that has"
+                else (
+                    f"{what} is a tensor on the device 'meta', which has no values; create it "
+                    "on a device that has values"
+                )
             )
         return HOST
 
@@ -75,7 +77,7 @@ class TorchTensors(HostLibrary, CudaLibrary):
             )
         if array.layout is not self._torch.strided or array.is_nested:
             raise ArgumentError(
-                f"{what} is sparse, nested or laid out in another way of its own, which is not "
+                f"{what} is sparse, nested or has another special layout, which is not "
                 "supported; convert it with .to_dense(), or .to_padded_tensor(0.0)"
             )
         if array.is_neg():
@@ -84,15 +86,15 @@ class TorchTensors(HostLibrary, CudaLibrary):
             )
         if self._wrapped(array):
             raise ArgumentError(
-                f"{what} stands for a tensor inside a transformation of torch, such as vmap, grad, "
+                f"{what} is a placeholder inside a transformation of torch, such as vmap, grad, "
                 f"compile or export, and has no memory; {REMEDY}"
             )
         check_traced(what, array)
         self._check_tangent(what, array)
         if array.requires_grad and self._records():
             raise ArgumentError(
-                f"{what} requires grad, but what happens here is not recorded; "
-                "pass .detach(), or call under torch.no_grad()"
+                f"{what} requires grad, but this call records no gradients; pass .detach(), or "
+                "call under torch.no_grad()"
             )
         if array.numel() and not array.data_ptr():
             raise ArgumentError(f"{what} has no memory: its storage was resized to nothing")
@@ -106,7 +108,7 @@ class TorchTensors(HostLibrary, CudaLibrary):
         forward = self._forward
         if forward._current_level >= 0 and forward.unpack_dual(array).tangent is not None:
             raise ArgumentError(
-                f"{what} has a tangent, but what happens here is not recorded; pass its primal, "
+                f"{what} has a tangent, but this call records no gradients; pass its primal, "
                 "torch.autograd.forward_ad.unpack_dual(...).primal"
             )
 

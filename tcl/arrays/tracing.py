@@ -30,7 +30,7 @@ def opaque(function: _F) -> _F:
     """A function that ``torch.compile`` does not look into, nor into what it calls."""
     said: dict[str, Any] = function.__dict__
     said["_torchdynamo_disable"] = True
-    said["_torchdynamo_disable_msg"] = _Reason(f"what tcl does cannot be traced; {REMEDY}")
+    said["_torchdynamo_disable_msg"] = _Reason(f"calls of tcl cannot be traced; {REMEDY}")
     _new.append(function.__code__)
     tell_torch()
     return function
@@ -63,12 +63,12 @@ def check_traced(what: str, argument: Any) -> None:
     """Raises ``ArgumentError``, about ``what``, for a tensor in a program that torch traces."""
     fx, torch = sys.modules.get("torch.fx"), sys.modules.get("torch")
     if isinstance(argument, getattr(fx, "Proxy", ())):
-        raise ArgumentError(f"{what} stands for a tensor that torch.fx traces; {REMEDY}")
+        raise ArgumentError(f"{what} is a placeholder of torch.fx; {REMEDY}")
     if not isinstance(argument, getattr(torch, "Tensor", ())):
         return
     if (found := recorder()) is not None:
         raise ArgumentError(
-            f"{what} is given while {found}, which sees no calls but those of operators; {REMEDY}"
+            f"{what} is passed while {found}, which records only operators; {REMEDY}"
         )
 
 

@@ -29,14 +29,13 @@ def text_of(source: SourceLike) -> tuple[str, str]:
         return read_text(path), str(path)
     if not isinstance(source, str):
         raise ArgumentError(
-            "a TC is a string that holds its text, or a pathlib.Path of its file, "
-            f"not {kind_of(source)}"
+            f"a TC is a string with its text, or a pathlib.Path of its file, not {kind_of(source)}"
         )
     one_line = source and "\n" not in source and "{" not in source
     if one_line and (source.endswith(".tc") or os.path.exists(source)):
         raise ArgumentError(
-            f"{source!r} is the name of a file, and a string has to be the text itself; "
-            f"pass pathlib.Path({source!r})"
+            f"{source!r} is the name of a file, but a string must be the text itself; pass "
+            f"pathlib.Path({source!r})"
         )
     return source, "<string>"
 
@@ -84,7 +83,7 @@ def in_order(
     for name in names[: len(positional)]:
         if name in named:
             raise ArgumentError(
-                f"{checked.name} got its input '{name}' twice, by its place and as {name}=; "
+                f"{checked.name} got its input '{name}' twice, by position and as {name}=; "
                 "leave one of them out"
             )
     missing = [n for n in names[len(positional) :] if n not in named]

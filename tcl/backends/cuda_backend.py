@@ -111,8 +111,8 @@ def check_resources(module: CudaModule, compiled: Cubin, profile: GpuProfile) ->
         spilled = taken.spill_loads + taken.spill_stores
         if spilled > SPILLS:
             raise OptionsError(
-                f"{launch.name} has too few registers: a thread moves {spilled} bytes to and from "
-                f"memory instead, at most {SPILLS} are worth a try"
+                f"{launch.name} has too few registers: a thread moves {spilled} bytes to and "
+                f"from memory instead; the limit is {SPILLS}"
             )
 
 

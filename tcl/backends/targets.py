@@ -167,8 +167,8 @@ def target(device: str, threads: int) -> Target:
     found = re.fullmatch(r"cuda(?::(\d+))?", device)
     if found is None:
         raise ArgumentError(
-            f"there is no device {shlex.quote(device)} here; "
-            f"there can be cpu, cuda:0 and {EMULATED}{_shown(device)}"
+            f"there is no device {shlex.quote(device)} here; possible devices are cpu, cuda:0 "
+            f"and {EMULATED}{_shown(device)}"
         )
     number = int(found[1] or 0)
     return CudaTarget(number, gpu.of_device(number))
@@ -182,8 +182,8 @@ def target_of(inputs: Inputs, chosen: Target | None, threads: int) -> Target:
     found = CudaTarget(inputs.given.device, inputs.gpu)
     if chosen is not None and chosen.name != found.name:
         raise ArgumentError(
-            f"the inputs lie on {found.name}, but kernels are to be for {chosen.name}; "
-            "leave out device=, or pass NumPy arrays"
+            f"the inputs are on {found.name}, but device= selects {chosen.name}; leave out "
+            "device=, or pass NumPy arrays"
         )
     return found
 
@@ -194,7 +194,7 @@ def timed_target(device: str, threads: int, *, here: bool) -> Target:
     Raises ``ArgumentError`` for a device on which nothing is timed, or not from here, too.
     """
     if device == EMULATED:
-        raise ArgumentError("times of emulated kernels mean nothing: they cannot be tuned")
+        raise ArgumentError("times of emulated kernels have no meaning, so they cannot be tuned")
     found = target(device, threads)
     if found.name != "cpu" and not here:
         raise ArgumentError(f"{device} is tuned on this machine; leave out --executor")
@@ -208,7 +208,7 @@ def _shown(name: str) -> str:
     except ArgumentError:
         return ""
     plain = shlex.quote(known.title.lower())
-    return f"; the kernels for any {known.title} are shown by tcl show --device {plain}"
+    return f"; tcl show --device {plain} shows the kernels for any {known.title}"
 
 
 def check_emulated(sized: SizedDef) -> None:

@@ -68,16 +68,16 @@ class Arguments:
         for k, array in self._own.items():
             if has_gaps(arrays.interface(array)):
                 raise ArgumentError(
-                    f"argument {k} has gaps between its elements, or has some of them twice, and "
-                    "what a kernel, which gets its address alone, writes there could not be put "
-                    "back; give a copy (ascontiguousarray), or the whole array that it is a part of"
+                    f"argument {k} has gaps between its elements, or repeats some, so its "
+                    "contents could not be restored after a kernel wrote to it; pass a copy "
+                    "(ascontiguousarray), or the whole array that it is a part of"
                 )
         if outputs is not None:
             for k in outputs:
                 if k not in self._own or not arrays.writable(self._own[k]):
                     raise ArgumentError(
-                        f"outputs names argument {k}, which is no array that can be written; "
-                        f"there {'is' if len(values) == 1 else 'are'} "
+                        f"outputs names argument {k}, which is not a writable array; there "
+                        f"{'is' if len(values) == 1 else 'are'} "
                         f"{plural(len(values), 'argument')}, counted from 0"
                     )
         self._named = None if outputs is None else frozenset(outputs)
@@ -107,8 +107,9 @@ class Arguments:
             )
         if not written:
             raise ArgumentError(
-                "the first run changed none of the arguments, so that nothing shows whether other "
-                "candidates are right; name those that it writes, as outputs=(1,)"
+                "the first run changed none of the arguments, so the results of other "
+                "candidates cannot be checked; name the arguments that the kernel writes, as "
+                "outputs=(1,)"
             )
         self._inputs = {k: v for k, v in before.items() if k not in written}
         for k in written:
@@ -178,7 +179,7 @@ class Arguments:
         """What is wrong after one run, in a sentence; None if nothing is."""
         for k, bytes_ in self._inputs.items():
             if not np.array_equal(self._as_bytes(k), bytes_):
-                return f"argument {k} was changed, which the first run leaves alone"
+                return f"argument {k} was changed, but the first run does not change it"
         for k, expected in self._expected.items():
             wrong = expected.mismatch(_comparable(self._arrays.values(self._own[k])))
             if wrong is not None:
@@ -222,7 +223,7 @@ def positions(outputs: object, count: int) -> tuple[int, ...] | None:
     for each in given:
         if isinstance(each, bool) or not isinstance(each, int) or not 0 <= each < count:
             raise ArgumentError(
-                f"outputs has to be positions among the {plural(count, 'argument')}, counted from "
+                f"outputs must be positions among the {plural(count, 'argument')}, counted from "
                 f"0, not {shown(outputs)}"
             )
     return tuple(dict.fromkeys(given))

@@ -87,27 +87,27 @@ class CFunction(LaunchTarget):
         )
         if len(total) > 1:
             raise ArgumentError(
-                f"a C function runs over one range, and global_size has {len(total)} sizes; give "
-                "their product, and have the function take its numbers apart"
+                f"a C function runs over one range, and global_size has {len(total)} sizes; "
+                "pass their product, and split its numbers in the function"
             )
         result = function.restype
         if isinstance(result, type) and issubclass(result, ctypes.Structure | ctypes.Union):
-            raise ArgumentError(f"{self.name} returns {result.__name__}, and should return nothing")
+            raise ArgumentError(f"{self.name} returns {result.__name__}, but must return nothing")
         if self._types is not None and len(self._types) < 2:
             raise ArgumentError(
-                f"{self.name} takes {plural(len(self._types), 'argument')}, and should begin with "
-                "two whole numbers: where its part of the range begins and ends"
+                f"{self.name} takes {plural(len(self._types), 'argument')}, but must begin with "
+                "two whole numbers: the begin and the end of its part of the range"
             )
         self._bound = _c_integer(self._types[0]) if self._types else Word("i64")
         if self._bound is None or (self._types and _c_integer(self._types[1]) != self._bound):
             raise ArgumentError(
-                f"{self.name} should begin with two whole numbers of one type, where its part of "
-                f"the range begins and ends, not {_name(self._types, 0)} and "
+                f"{self.name} must begin with two whole numbers of one type, the begin and the "
+                f"end of its part of the range, not {_name(self._types, 0)} and "
                 f"{_name(self._types, 1)}"
             )
         if self._total >= 1 << (int(self._bound.llvm[1:]) - (not self._bound.unsigned)):
             raise ArgumentError(
-                f"global_size {self._total} is more than {_name(self._types, 0)} holds"
+                f"global_size {self._total} does not fit in {_name(self._types, 0)}"
             )
 
     @property
@@ -131,7 +131,7 @@ class CFunction(LaunchTarget):
 
     def why_not_asked(self, candidate: LaunchShape) -> str | None:
         if candidate.block[0] > self._total:
-            return f"a chunk of {candidate.block[0]} is more than the range of {self._total}"
+            return f"a chunk of {candidate.block[0]} is longer than the range of {self._total}"
         return None
 
     def launched(self, candidate: LaunchShape) -> tuple[Block, int]:
@@ -319,9 +319,9 @@ def trial(run: Run, limit: float) -> tuple[Verdict, str] | None:
     if code == _DONE:
         return None
     if code == -signal.SIGALRM:
-        return Verdict.TIMEOUT, f"it had not ended after {duration(limit)}"
+        return Verdict.TIMEOUT, f"it did not end within {duration(limit)}"
     how = f"by {signal.Signals(-code).name}" if code < 0 else f"with exit code {code}"
-    return Verdict.RUNTIME, f"it ended its process {how}"
+    return Verdict.RUNTIME, f"it crashed its process {how}"
 
 
 def _run_and_exit(run: Run, limit: float) -> None:

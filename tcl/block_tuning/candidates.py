@@ -55,8 +55,8 @@ def blocks_of(candidates: object, rank: int) -> tuple[Block, ...]:
     for block in blocks:
         if len(block) != rank:
             raise ArgumentError(
-                f"a block has as many sizes as the global size, which is {rank}, not {len(block)} "
-                f"as {block}"
+                f"a block must have as many sizes as the global size ({rank}), not {len(block)} "
+                f"as in {block}"
             )
     return tuple(dict.fromkeys(blocks))
 
@@ -70,7 +70,7 @@ def choices_of(defines: object) -> dict[str, tuple[Value, ...]]:
     found: dict[str, tuple[Value, ...]] = {}
     for name, values in defines.items():
         if not isinstance(name, str) or not name.isidentifier() or not name.isascii():
-            raise ArgumentError(f"a macro's name has to be one of C++, not {shown(name)}")
+            raise ArgumentError(f"a macro needs a valid C++ name, not {shown(name)}")
         if not isinstance(values, tuple | list) or not values:
             raise ArgumentError(
                 f"defines: {name} has to have a list of values to try, not {shown(values)}"
@@ -136,7 +136,7 @@ def space_of(
 
     def refused(values: Mapping[str, Value]) -> str | None:
         candidate = candidate_of(tuple(values[knob.name] for knob in knobs), len(along), defines)
-        return why_not(candidate) if candidate.block in known else "nobody asked for it"
+        return why_not(candidate) if candidate.block in known else "it was not requested"
 
     return SearchSpace(tuple(knobs), (refused,))
 

@@ -136,10 +136,10 @@ class RawKernels(LaunchTarget):
         package = cupy("tuning a raw kernel")
         self._module = isinstance(kernel, package.RawModule)
         if self._module and name is None:
-            raise ArgumentError("a RawModule has several kernels; say which by name=")
+            raise ArgumentError("a RawModule has several kernels; select one with name=")
         if not self._module and name is not None:
             raise ArgumentError(
-                f"name= chooses a kernel of a RawModule, and this is the RawKernel {kernel.name}"
+                f"name= selects a kernel of a RawModule, but this is the RawKernel {kernel.name}"
             )
         self._kernel = kernel
         self.name = str(name or kernel.name)
@@ -183,25 +183,25 @@ class RawKernels(LaunchTarget):
         threads = math.prod(block)
         if threads > profile.threads_per_block:
             return (
-                f"{threads} threads are more than a block of {profile.name} may have, "
-                f"{profile.threads_per_block}"
+                f"{threads} threads are more than a block of {profile.name} can have "
+                f"({profile.threads_per_block})"
             )
         for axis, longest, size in zip("xyz", LONGEST, block, strict=False):
             if size > longest:
-                return f"{size} threads along {axis} are more than CUDA allows, {longest}"
+                return f"{size} threads along {axis} are more than CUDA allows ({longest})"
         if not self._guarded and not self._divides(block):
             return (
-                f"the global size {_unless_one(self._sizes)} is no multiple of it, and "
-                "guarded=False says that the kernel runs beyond the end"
+                f"the global size {_unless_one(self._sizes)} is not a multiple of it, and with "
+                "guarded=False the kernel would run beyond the end"
             )
         for axis, most, count in zip("xyz", MOST_BLOCKS, self._blocks(candidate), strict=False):
             if count > most:
-                return f"{count} blocks along {axis} are more than CUDA allows, {most}"
+                return f"{count} blocks along {axis} are more than CUDA allows ({most})"
         shared = self._shared_of(candidate)
         if shared > profile.shared_per_block:
             return (
-                f"{shared} bytes of shared memory are more than a block of {profile.name} may "
-                f"have, {profile.shared_per_block}"
+                f"{shared} bytes of shared memory are more than a block of {profile.name} can "
+                f"have ({profile.shared_per_block})"
             )
         return None
 
@@ -211,8 +211,8 @@ class RawKernels(LaunchTarget):
         taken, threads = kernel.attributes, math.prod(candidate.block)
         if threads > taken["max_threads_per_block"]:
             return (
-                f"{threads} threads are more than this kernel may have, "
-                f"{taken['max_threads_per_block']}, with {taken['num_regs']} registers each"
+                f"{threads} threads are more than this kernel can have "
+                f"({taken['max_threads_per_block']}) with {taken['num_regs']} registers each"
             )
         dynamic = self._shared_of(candidate)
         resources = Resources(self.name, taken["num_regs"], taken["shared_size_bytes"], 0, 0, 0)
@@ -232,8 +232,8 @@ class RawKernels(LaunchTarget):
         found = self._shared(candidate.block, dict(candidate.defines))
         if isinstance(found, bool) or not isinstance(found, int) or found < 0:
             raise ArgumentError(
-                f"shared_bytes gave {shown(found)} for block {candidate}, and has to give a whole "
-                "number of bytes"
+                f"shared_bytes returned {shown(found)} for block {candidate}; it must return a "
+                "whole number of bytes"
             )
         return found
 
@@ -262,8 +262,8 @@ class RawKernels(LaunchTarget):
             number = self.arrays.device_number(value)
             if number not in (self._number, None):
                 raise ArgumentError(
-                    f"argument {k} of {self.name} lies on cuda:{number}, and "
-                    f"cuda:{self._number} was the current device when the tuner was made"
+                    f"argument {k} of {self.name} is on cuda:{number}, but cuda:{self._number} "
+                    "was the current device when the tuner was created"
                 )
 
     def bound(self, candidate: LaunchShape, arguments: Sequence[Any]) -> Run:
@@ -286,7 +286,7 @@ class RawKernels(LaunchTarget):
         if defines:
             if kernel.code is None:
                 raise ArgumentError(
-                    f"defines needs the source of {self.name}, and there is only machine code"
+                    f"defines needs the source of {self.name}, but there is only machine code"
                 )
             options = (*kernel.options, *(f"-D{name}={value}" for name, value in defines))
             settings = {

@@ -51,7 +51,7 @@ _UNENDED = 2
 """Candidates that may be given up before any other one has ended: then it is not they that hang,
 but the kernel is slow, or cannot run in a copy of this process."""
 _NOT_LAUNCHED = (Verdict.CONSTRAINTS, Verdict.COMPILE)
-_REMEDY = "see what else runs, and tune once more with again=True"
+_REMEDY = "check what else runs, and tune once more with again=True"
 
 
 @dataclass(slots=True)
@@ -87,8 +87,8 @@ class Sweep:
         share = others.busy_share() if others is not None else None
         if share is not None and share > BUSY and time.monotonic() - began >= _JUDGED:
             notes = [
-                f"the device is busy: other processes used {share:.0%} of its cores meanwhile, so "
-                f"that times are too long and compare badly; {_REMEDY}"
+                f"the device is busy: other processes used {share:.0%} of its cores, so times "
+                f"are too long and hard to compare; {_REMEDY}"
             ]
         chosen = self._confirmed(chosen)
         return BlockTuningResult(
@@ -110,7 +110,7 @@ class Sweep:
             wrong = self.arguments.mismatch()
             if wrong is None:
                 return chosen
-            self._finish(chosen, Verdict.CORRECTNESS, f"right at first, then not: {wrong}")
+            self._finish(chosen, Verdict.CORRECTNESS, f"correct at first, wrong later: {wrong}")
             right = [t.candidate for t in self.found.values() if t.verdict is Verdict.CORRECT]
             if not right:
                 raise _unsteady(wrong)
@@ -137,9 +137,9 @@ class Sweep:
             raise none_left({c: t.message for c, t in self.found.items()})
         blocks = " and ".join(f"block {candidate}" for candidate in self._unended)
         warn(
-            f"{self.target.name} with {blocks} had not ended after {duration(_LIMIT)} in a process "
-            "of its own, so all candidates run in this one from now on, where nothing but ending "
-            "the process ends one that hangs"
+            f"{self.target.name} with {blocks} did not end within {duration(_LIMIT)} in a "
+            "separate process, so all candidates now run in this process, where a candidate "
+            "that hangs cannot be stopped"
         )
         self.tried_apart = False
         for candidate in self._unended:
@@ -278,7 +278,7 @@ class Sweep:
         pace, noise = scale(pairs), median(map(spread, times))
         if max(pace, 1 / pace) > 1:
             what = f"{max(pace, 1 / pace):.2g} times as {'slow' if pace > 1 else 'fast'}"
-            return [f"the device seems busy: in the end kernels were {what} as before; {_REMEDY}"]
+            return [f"the device seems busy: at the end kernels were {what} as before; {_REMEDY}"]
         if noise > NOISY:
             return [
                 f"the device seems busy: samples of one kernel differ by {noise:.0%}; {_REMEDY}"
@@ -303,8 +303,8 @@ class Sweep:
         except Exception as error:
             if self.target.lost():
                 raise TclError(
-                    f"{self.target.name} failed with block {candidate}, and the device is lost to "
-                    f"this process, which has to be started anew: {_sentence(error)}"
+                    f"{self.target.name} failed with block {candidate}; this process can no "
+                    f"longer use the device, so restart it: {_sentence(error)}"
                 ) from error
             self._finish(candidate, verdict, _sentence(error))
 
@@ -327,6 +327,6 @@ def _sentence(error: Exception) -> str:
 
 def _unsteady(message: str) -> OptionsError:
     return OptionsError(
-        f"the kernel does not do the same in each run: {message}; give tolerance= if that is "
+        f"the kernel gives different results in each run: {message}; set tolerance= if this is "
         "rounding"
     )

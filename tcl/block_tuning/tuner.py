@@ -101,8 +101,8 @@ class BlockTuner:
             )
         if not isinstance(kernel, Function) and not hasattr(kernel, "native_name"):
             raise ArgumentError(
-                "a function of numba.jit has no address that C can call; compile it by "
-                "numba.cfunc, with its signature"
+                "a function of numba.jit has no address that C can call; compile it with "
+                "numba.cfunc and its signature"
             )
         _refuse(
             "a C function",
@@ -216,20 +216,20 @@ class BlockTuner:
             text = block_results.load(self._cache(), key)
             return None if text is None else BlockTuningResult.from_json(text)
         except (CacheError, ValueError) as error:
-            warn(f"the launch shape that was kept for {key.kernel} is not used: {error}")
+            warn(f"the saved launch shape for {key.kernel} is not used: {error}")
             return None
 
     def _store(self, key: BlockKey | None, result: BlockTuningResult) -> None:
         if key is None:
             warn(
-                f"what was found for {self._target.name} is not kept, as nothing tells its code "
-                "from that of others; give source= a text that changes when the function does"
+                f"the result for {self._target.name} is not saved, because its code cannot be "
+                "identified; pass source=, a text that changes when the function changes"
             )
             return
         try:
             block_results.store(self._cache(), key, result.to_json())
         except CacheError as error:
-            warn(f"what was found for {key.kernel} is not kept: {error}")
+            warn(f"the result for {key.kernel} is not saved: {error}")
 
 
 def _is_raw(kernel: object) -> bool:
@@ -248,14 +248,14 @@ def _refuse(kind: str, **given: object) -> None:
 def _check_shape(grid: object, shared: object) -> None:
     if grid is not None and not callable(grid):
         raise ArgumentError(
-            "grid has to be a function of the block and the macros' values that gives the blocks "
-            f"along x, y and z, not {shown(grid)}"
+            "grid must be a function of the block and the macros' values that returns the "
+            f"blocks along x, y and z, not {shown(grid)}"
         )
     whole = isinstance(shared, int) and not isinstance(shared, bool) and shared >= 0
     if not whole and not callable(shared):
         raise ArgumentError(
-            "shared_bytes has to be a whole number, or a function of the block and the macros' "
-            f"values that gives one, not {shown(shared)}"
+            "shared_bytes must be a whole number, or a function of the block and the macros' "
+            f"values that returns one, not {shown(shared)}"
         )
 
 

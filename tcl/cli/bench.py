@@ -9,18 +9,20 @@ from pathlib import Path
 
 import click
 
+from tcl.bench.compare import TOLERANCE, compare
 from tcl.bench.contender import PEERS, Spec
 from tcl.bench.report import Report
 from tcl.bench.rows import select
 from tcl.bench.run import BenchSettings, run, tune
 from tcl.bench.task import OURS
-from tcl.cli.bench_tables import draw, print_report
+from tcl.cli.bench_tables import draw, print_comparison, print_report
 from tcl.cli.cache_commands.common import named_cache, needed, writable_cache, write_text
 from tcl.cli.common import cache_option, fail, make_folder, reporting
 from tcl.cli.output import exit_code, write_over
 from tcl.common.errors import ArgumentError
 from tcl.common.extras import installing
 from tcl.common.files import MOST_DATA, read_text
+from tcl.common.number_format import plural
 from tcl.progress.console import Console
 from tcl.tuner.measure.placement import PLACEMENTS
 
@@ -169,6 +171,44 @@ def cpu(
         fail("some results of tcl are missing or wrong, see above")
 
 
+@command.command("compare", context_settings=_HELP)
+@click.argument("old", type=click.Path(path_type=Path))
+@click.argument("new", type=click.Path(path_type=Path))
+@click.option(
+    "--tolerance",
+    type=click.FloatRange(min=0),
+    default=100 * TOLERANCE,
+    show_default=True,
+    metavar="PERCENT",
+    help="How much longer a row may take.",
+)
+@reporting
+def compare_reports(old: Path, new: Path, tolerance: float) -> None:
+    """Tell a regression from noise: compare two files bench.json of `tcl bench cpu --out`.
+
+    Prints for each row the times and their ratio with its confidence interval, without what the
+    peers say that the machine did. Exit code 1 if a row is surely slower, by more than the
+    tolerance.
+    """
+    found = compare(_read(old), _read(new), tolerance / 100)
+    if not found.changes:
+        raise ArgumentError(f"{old} and {new} have no row in common")
+    print_comparison(found)
+    if slower := found.slower(tolerance / 100):
+        fail(f"{plural(len(slower), 'row')} slower by more than {tolerance:g} %")
+
+
+def _read(path: Path) -> Report:
+    """The report in a file; ``ArgumentError`` that names the file if there is none."""
+    text = read_text(path, MOST_DATA)
+    try:
+        return Report.from_json(json.loads(text))
+    except ValueError:
+        raise ArgumentError(f"{path} is not JSON") from None
+    except ArgumentError as error:
+        raise ArgumentError(f"{path}: {error}") from None
+
+
 def _print_report(report: Report, out: Path | None) -> None:
     """Print what was measured, and say where it is."""
     console = Console()
@@ -228,10 +268,7 @@ def _before(folder: Path | None) -> Report | None:
     path = folder / _JSON
     if not path.exists():
         return None
-    text = read_text(path, MOST_DATA)
     try:
-        return Report.from_json(json.loads(text))
-    except ValueError:
-        raise ArgumentError(f"{path} is not JSON; remove it to start again") from None
+        return _read(path)
     except ArgumentError as error:
-        raise ArgumentError(f"{path}: {error}; remove it to start again") from None
+        raise ArgumentError(f"{error}; remove it to start again") from None

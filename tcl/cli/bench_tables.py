@@ -9,9 +9,11 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+import click
 from rich.console import RenderableType
 from rich.table import Table
 
+from tcl.bench.compare import Comparison, title
 from tcl.bench.report import Report, bars
 from tcl.bench.summary import (
     Line,
@@ -27,7 +29,7 @@ from tcl.bench.summary import (
     shift,
 )
 from tcl.bench.task import DEFAULT, OURS, TUNED
-from tcl.cli.tables import plain_table
+from tcl.cli.tables import plain_table, print_table
 from tcl.common.number_format import duration, plural
 from tcl.progress.console import Console
 from tcl.tuner.measure.placement import PLACEMENTS
@@ -52,6 +54,28 @@ def print_report(report: Report, console: Console) -> None:
         notes += [f"{where}, {n}: {e.error}" for n, e in result.entries.items() if e.error]
     for note in notes:
         console.print(note, highlight=False, markup=False)
+
+
+def print_comparison(found: Comparison) -> None:
+    """The rows of a comparison, the slowest first, and what is known besides."""
+    table = plain_table("work", ">old", ">new", ">new / old", ">95 %", "verdict")
+    for change in sorted(found.changes, key=lambda c: -c.ratio):
+        interval = f"{change.low:.3f} to {change.high:.3f}"
+        times = duration(change.old), duration(change.new)
+        cells = title(change.place), *times, f"{change.ratio:.3f}", interval, change.verdict
+        table.add_row(*cells)
+    print_table(table)
+    rows = plural(len(found.changes), "row")
+    click.echo(f"geometric mean of {rows}: {found.mean:.3f}")
+    if found.controls:
+        click.echo(
+            f"peers, whose code is the same, take {found.machine:.3f} times as long (median of "
+            f"{plural(found.controls, 'row')}): ratios are without that, which the machine did"
+        )
+    else:
+        click.echo("the reports have too few rows of the same peers to tell what the machine did")
+    for difference in found.differences:
+        click.echo(difference)
 
 
 def _rows(report: Report, threads: int) -> Table:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from importlib import resources
+from importlib.resources.abc import Traversable
 
 import click
 
@@ -35,10 +37,19 @@ def command(topic: tuple[str, ...]) -> None:
 
 
 def pages() -> dict[str, str]:
-    """Name → text of the pages that are installed."""
-    folder = resources.files("tcl").joinpath("docs")
-    files = sorted((f for f in folder.iterdir() if f.name.endswith(".md")), key=lambda f: f.name)
-    return {f.name.removesuffix(".md"): f.read_text("utf-8") for f in files}
+    """Name → text of the pages that are installed; those of folders, ``guides/ci``, come last."""
+    return dict(_pages(resources.files("tcl").joinpath("docs"), ""))
+
+
+def _pages(folder: Traversable, within: str) -> Iterator[tuple[str, str]]:
+    entries = sorted(folder.iterdir(), key=lambda entry: entry.name)
+    for entry in entries:
+        if entry.name.endswith(".md"):
+            text = _COMMENT.sub("", entry.read_text("utf-8"))
+            yield within + entry.name.removesuffix(".md"), text
+    for entry in entries:
+        if entry.is_dir():
+            yield from _pages(entry, f"{within}{entry.name}/")
 
 
 def sections(text: str) -> dict[str, str]:
@@ -63,6 +74,8 @@ def section_names(heading: str) -> list[str]:
 
 
 _HEADING = re.compile(r"^(#{2,3}) (.*)$", re.MULTILINE)
+_COMMENT = re.compile(r"<!--.*?-->\n?", re.DOTALL)
+"""What marks what a program has written."""
 _FENCED = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
 
 

@@ -5,7 +5,19 @@ from __future__ import annotations
 from typing import Literal
 
 Extra = Literal[
-    "bench", "bfloat16", "cuda", "distributed", "einsum", "examples", "jax", "test", "torch"
+    "bench",
+    "bfloat16",
+    "cuda",
+    "cuda12",
+    "cuda13",
+    "distributed",
+    "docs",
+    "einsum",
+    "examples",
+    "jax",
+    "plot",
+    "test",
+    "torch",
 ]
 """The extras of the distribution ``tensorcomp``, as ``setup.cfg`` declares them."""
 

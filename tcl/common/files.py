@@ -17,10 +17,10 @@ MOST_TEXT = 1 << 20
 MOST_DATA = 1 << 28
 """Of the longest one that commands write."""
 _KINDS = {
-    stat.S_IFIFO: "it is a pipe, and no plain file",
-    stat.S_IFSOCK: "it is a socket, and no plain file",
-    stat.S_IFCHR: "it is a device, and no plain file",
-    stat.S_IFBLK: "it is a device, and no plain file",
+    stat.S_IFIFO: "it is a pipe, not a regular file",
+    stat.S_IFSOCK: "it is a socket, not a regular file",
+    stat.S_IFCHR: "it is a device, not a regular file",
+    stat.S_IFBLK: "it is a device, not a regular file",
 }
 
 

@@ -102,15 +102,14 @@ def trusted(status: os.stat_result, path: str, without: str) -> bool:
     why = (
         f"its mode is {stat.S_IMODE(status.st_mode):o}"
         if status.st_uid == os.geteuid()
-        else "it belongs to somebody else"
+        else "it belongs to another user"
     )
-    warn_once(("access", path), f"{without}: {why}, but only you may have access to {path}")
+    warn_once(("access", path), f"{without}: {why}, but {path} must be accessible only to you")
     return False
 
 
 def _without(reason: str) -> None:
     warn_once(
         ("no place", reason),
-        f"nothing is kept between processes: {reason}; set TCL_CACHE_DIR to a folder that can be "
-        "written",
+        f"nothing is saved between processes: {reason}; set TCL_CACHE_DIR to a writable folder",
     )

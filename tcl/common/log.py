@@ -40,13 +40,12 @@ def listen(text: str) -> None:
         room, equals, level = (word.strip().lower() for word in part.rpartition("="))
         if equals and room not in ROOMS:
             raise UnknownNameError(
-                f"{VARIABLE} names the logger {room[:40]!r}, and there is none; "
-                f"{_did_you_mean(room, ROOMS)}"
+                f"{VARIABLE} names the unknown logger {room[:40]!r}; {_did_you_mean(room, ROOMS)}"
             )
         if level not in LEVELS:
             raise UnknownNameError(
-                f"there is no log level {level[:40]!r}, as {VARIABLE} says"
-                f"{equals and f' for {room}'}; {_did_you_mean(level, LEVELS)}"
+                f"{VARIABLE} names the unknown log level "
+                f"{level[:40]!r}{equals and f' for {room}'}; {_did_you_mean(level, LEVELS)}"
             )
         if room in found:
             raise UnknownNameError(

@@ -142,7 +142,7 @@ class _Call:
         Raises ``ArgumentError`` for arrays of a kind that have no layouts."""
         if not all(isinstance(each, np.ndarray | np.generic | int | float) for each in operands):
             raise ArgumentError(
-                f"einsum: order={layout!r} is for NumPy arrays; results of others are 'C'"
+                f"einsum: order={layout!r} is for NumPy arrays; results of other libraries are 'C'"
             )
         if layout == "A" and not all(np.asarray(each).flags.f_contiguous for each in operands):
             return None
@@ -244,7 +244,7 @@ def _operand(given: Any, number: int) -> Any:
             return np.asarray(given)
         except ValueError:
             raise ArgumentError(
-                f"einsum: operand {number} is a list whose parts are not of equal lengths"
+                f"einsum: operand {number} is a list whose parts have different lengths"
             ) from None
     raise ArgumentError(
         f"einsum: operand {number} has to be an array or a number, not {kind_of(given)}"
@@ -289,7 +289,7 @@ def from_einsum(
     if shapes is not None:
         indexed = with_shapes(notation, [tuple(shape) for shape in shapes])
     elif any(ELLIPSIS in term for term in notation.terms):
-        raise notation.refused("pass operands, or shapes=, to say what '...' stands for")
+        raise notation.refused("pass operands or shapes=, to define '...'")
     else:
         indexed = with_ranks(notation, [len(term) for term in notation.terms])
     if len(types) != count:
@@ -328,8 +328,8 @@ def tensordot(a: Any, b: Any, axes: Any = 2) -> Any:
 def _axes(axes: Any, left: int, right: int) -> tuple[list[int], list[int]]:
     """The dimensions of both that are summed over, counted from the first."""
     refused = ArgumentError(
-        f"tensordot: axes={shown(axes)} has to be how many dimensions are summed over, or which of "
-        f"the {left} of a and, as many, which of the {right} of b"
+        f"tensordot: axes={shown(axes)} must be the number of dimensions to sum over, or "
+        f"equally many of the {left} of a and of the {right} of b"
     )
     try:
         if isinstance(axes, Sequence):

@@ -85,7 +85,9 @@ def _labels(expression: str, term: str, start: int, whose: str) -> Labels:
         if character == ".":
             following = [c for _, c in characters[:2]]
             if following != [".", "."]:
-                raise _refused(expression, f"{whose} has a '.' at position {at} that is no '...'")
+                raise _refused(
+                    expression, f"{whose} has a single '.' at position {at} instead of '...'"
+                )
             if ELLIPSIS in found:
                 raise _refused(expression, f"{whose} has a second '...' at position {at}")
             del characters[:2]
@@ -122,12 +124,12 @@ def _numbered(given: Any, whose: str) -> Labels:
             number = operator.index(each)
         except TypeError:
             raise ArgumentError(
-                f"einsum: {whose} has {shown(each)} in its subscripts, which are whole numbers "
-                "and Ellipsis"
+                f"einsum: {whose} has {shown(each)} in its subscripts; they must be whole "
+                "numbers or Ellipsis"
             ) from None
         if not 0 <= number < len(_LETTERS):
             raise ArgumentError(
-                f"einsum: {whose} has {number} in its subscripts, which go from 0 to "
+                f"einsum: {whose} has {number} in its subscripts; they must be from 0 to "
                 f"{len(_LETTERS) - 1}"
             )
         found.append(_LETTERS[number])
@@ -181,15 +183,15 @@ def with_ranks(notation: Notation, ranks: Sequence[int]) -> Indexed:
             raise notation.refused(
                 f"operand {number} has {plural(rank, 'dimension')}, but its subscripts "
                 f"'{''.join(labels)}' are for {'at least ' * (ELLIPSIS in labels)}{named}"
-                + "; write '...' for those without an index"
+                + "; write '...' for dimensions without an index"
                 * (rank > named)
             )
         hidden.append(rank - named)
     most = max(hidden, default=0)
     if most and ELLIPSIS not in notation.output:
         raise notation.refused(
-            f"'...' stands for {plural(most, 'dimension')}, which the output does not have; "
-            "write '...' there, or an index for each that is to be summed"
+            f"'...' means {plural(most, 'dimension')}, which the output does not have; write "
+            "'...' there, or an index for each dimension to sum over"
         )
     terms = tuple(
         _spread(labels, most - rank, most)
@@ -219,7 +221,7 @@ def with_shapes(notation: Notation, shapes: Sequence[Shape]) -> Indexed:
             if here.setdefault(label, extent) != extent:
                 raise notation.refused(
                     f"operand {number} has the index '{label}' on dimensions of extents "
-                    f"{here[label]} and {extent}, which have to be equal"
+                    f"{here[label]} and {extent}, which must be equal"
                 )
         for label, extent in here.items():
             known = sizes.get(label, 1)

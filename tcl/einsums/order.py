@@ -87,7 +87,7 @@ def _checked_path(path: Sequence[Any]) -> Path:
     for step in path:
         if not isinstance(step, tuple | list) or not step or not all(map(_is_whole, step)):
             raise ArgumentError(
-                f"einsum: a step of a path is a tuple of operands' places, not {shown(step)}"
+                f"einsum: a step of a path is a tuple of operand positions, not {shown(step)}"
             )
     return tuple(tuple(map(int, step)) for step in path)
 
@@ -105,8 +105,8 @@ def _tree(path: Path, indexed: Indexed) -> _Product:
         places = sorted(set(step), reverse=True)
         if len(places) < len(step) or places[0] >= len(pending) or places[-1] < 0:
             raise indexed.notation.refused(
-                f"step {number} of the path takes {shown(step)}, which are no places among "
-                f"the {plural(len(pending), 'operand')} that are left"
+                f"step {number} of the path takes {shown(step)}, which are not positions of the "
+                f"{plural(len(pending), 'operand')} that are left"
             )
         taken = [pending.pop(place) for place in places]
         needed = frozenset(indexed.output).union(*(labels for _, labels in pending))
@@ -114,7 +114,7 @@ def _tree(path: Path, indexed: Indexed) -> _Product:
         pending.append((_Product(tuple(one for one, _ in reversed(taken)), keeps), keeps))
     if len(pending) > 1 or not isinstance(pending[0][0], _Product):
         raise indexed.notation.refused(
-            f"the path ends with {plural(len(pending), 'operand')} left, and not with one result"
+            f"the path leaves {plural(len(pending), 'operand')} instead of one result"
         )
     return pending[0][0]
 

@@ -150,8 +150,8 @@ def element_type(given: Any, whose: str) -> ScalarType:
         name = error.args[0]
     if "complex" in name:
         raise ArgumentError(
-            f"einsum: {whose} is {name}, and there are no complex numbers; "
-            "compute with real and imaginary parts"
+            f"einsum: {whose} is {name}; complex numbers are not supported: compute with real "
+            "and imaginary parts"
         )
     raise ArgumentError(
         f"einsum: {whose} is {name}, which is not supported; "
@@ -184,8 +184,8 @@ def common_type(
     for what, given, wanted in steps:
         if not np.can_cast(numpy_dtype(given), numpy_dtype(wanted), casting):
             raise ArgumentError(
-                f"einsum: {what}, which casting={casting!r} does not let become {wanted}; "
-                "cast it before, or pass another casting="
+                f"einsum: {what}, which casting={casting!r} does not allow to cast to {wanted}; "
+                "cast it first, or pass another casting="
             )
     return found
 
@@ -196,6 +196,5 @@ def _promoted(types: Sequence[ScalarType]) -> ScalarType:
     except (TypeError, KeyError):
         names = " and ".join(dict.fromkeys(map(str, types)))
         raise ArgumentError(
-            f"einsum: there is no type that {names} are promoted to; "
-            "pass dtype= and casting='unsafe'"
+            f"einsum: {names} have no common type; pass dtype= and casting='unsafe'"
         ) from None

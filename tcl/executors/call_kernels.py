@@ -201,7 +201,7 @@ def _callers_options(
         made = options(kernels.source, entry_point, *arrays)
     if not isinstance(made, Chosen):
         shapes = ", ".join(str(tuple(a.shape)) for a in arrays)
-        raise OptionsError(f"the options factory has none for {entry_point} on {shapes}")
+        raise OptionsError(f"the options factory has no options for {entry_point} on {shapes}")
     return made
 
 

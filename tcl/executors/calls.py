@@ -241,8 +241,8 @@ class Calls(ABC, Generic[_A]):
             own = "the CPU" if self._device == HOST else f"cuda:{self._device}"
             lie = "in the host's memory" if given.device == HOST else f"on cuda:{given.device}"
             raise ArgumentError(
-                f"this executor of {self._sized.checked.name} runs on {own}, "
-                f"but the inputs lie {lie}"
+                f"this executor of {self._sized.checked.name} runs on {own}, but the inputs are "
+                f"{lie}"
             )
         return given
 

@@ -107,8 +107,8 @@ class Kernels:
         """The checked def of that name; ``ArgumentError`` if there is none."""
         if not isinstance(name, str):
             raise ArgumentError(
-                f"a def is chosen by its name, a string, not {kind_of(name)}; "
-                f"there are: {', '.join(self.defs)}"
+                f"a def is selected by its name, a string, not {kind_of(name)}; there are: "
+                f"{', '.join(self.defs)}"
             )
         if name not in self.defs:
             raise ArgumentError(unknown(name, self.defs))
@@ -206,8 +206,8 @@ class Settings:
         given = self.options is not None
         if self.tune_mode is not None and (self.nearest or given):
             raise ArgumentError(
-                "tune_mode says what is done where no options were given and none are known; leave "
-                f"out tune_mode or {'nearest' if self.nearest else 'options'}"
+                "tune_mode applies only if no options are given or known; leave out tune_mode "
+                f"or {'nearest' if self.nearest else 'options'}"
             )
         if self.nearest and given:
             raise ArgumentError(
@@ -238,7 +238,7 @@ def as_options(options: OptionsLike) -> MappingOptions | OptionsFactory | None:
 
     if isinstance(options, TuningResult):
         if options.options is None:
-            raise OptionsError("that search found nothing that works; give other options")
+            raise OptionsError("that search found no working candidate; give other options")
         return as_options(options.options)
     raise OptionsError(
         f"options have to be MappingOptions, a preset's name or a factory, not {kind_of(options)}"
@@ -252,8 +252,8 @@ def check_functional(checked: CheckedDef, what: str) -> None:
     if checked.uninitialised:
         names = ", ".join(f"'{n}'" for n in sorted(checked.uninitialised))
         raise ArgumentError(
-            f"{checked.name} adds to what is in {names}, and {what} makes its outputs; "
-            "write the reduction with '!', or pass what it adds to as an input"
+            f"{checked.name} adds to {names}, but {what} makes new outputs; write the reduction "
+            "with '!', or pass the values to add to as an input"
         )
 
 
@@ -264,8 +264,8 @@ def settled_options(kernels: Kernels) -> MappingOptions | CacheFactory | None:
     if isinstance(options, MappingOptions | CacheFactory | None):
         return options
     raise OptionsError(
-        "an options factory may tune, or look at values, and neither can be done while a program "
-        "is traced: pass MappingOptions, a preset's name, or "
-        "make_load_from_cache_options_factory(...); tune before with "
-        "tcl.autotune(..., store_to_cache=True), which this loads from"
+        "an options factory may tune or read values, which is not possible while a program is "
+        "traced: pass MappingOptions, a preset's name, or "
+        "make_load_from_cache_options_factory(...); tune first with tcl.autotune(..., "
+        "store_to_cache=True), which saves what this loads"
     )

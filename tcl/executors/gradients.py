@@ -163,7 +163,7 @@ def _taken(
             name = lost[0].removeprefix(prefix_of(forward))
             other = f", or do not return '{name}', by wanted=" if len(results) > 1 else ""
             raise ArgumentError(
-                f"{backward.name} has to take {lost[0]}, without which what depends on '{name}' of "
+                f"{backward.name} has to take {lost[0]}, else the gradient through '{name}' of "
                 f"{forward.name} is lost{other}"
             )
         return found
@@ -173,8 +173,8 @@ def _taken(
         raise ArgumentError(
             f"{backward.name} has to take the inputs of {forward.name} and the gradients of its "
             f"outputs ({plural(len(short), 'input')}), or its inputs, its outputs and their "
-            f"gradients ({len(long)}), but takes {len(own)}; or any of these by their names, and "
-            f"'{strange[0]}' is none of them: {', '.join(known)}"
+            f"gradients ({len(long)}), but takes {len(own)}; or any of these by name, but "
+            f"'{strange[0]}' is not one of them: {', '.join(known)}"
         )
     found = long if len(own) == len(long) else short
     _check_places(forward, backward, own, [known[place] for place in found], known)
@@ -197,10 +197,10 @@ def _gradient_outputs(
         return [own[name] for name in names]
     if len(own) > len(names):
         raise ArgumentError(
-            f"{backward.name} returns {plural(len(own), 'tensor')}, of which "
-            f"{', '.join(names)} would be the gradients of {forward.name}, but none is called "
-            f"{next(name for name in names if name not in own)}; name the gradients so, and what "
-            "is needed on the way otherwise"
+            f"{backward.name} returns {plural(len(own), 'tensor')}, of which {', '.join(names)} "
+            f"would be the gradients of {forward.name}, but none is named "
+            f"{next(name for name in names if name not in own)}; give the gradients these "
+            "names, and intermediate results other names"
         )
     if len(own) < len(names):
         inputs = ", ".join(f"'{t.name}'" for t in wanted)
@@ -224,8 +224,8 @@ def _check_places(
     for name, there in zip(own, meant, strict=True):
         if name != there and name in known:
             raise ArgumentError(
-                f"'{name}' of {backward.name} stands where {there} of {forward.name} belongs; use "
-                f"the names {', '.join(meant)}, or that order"
+                f"'{name}' of {backward.name} is at the position of {there} of {forward.name}; "
+                f"use the names {', '.join(meant)}, or that order"
             )
 
 
@@ -234,7 +234,7 @@ def _check_alike(forward: CheckedDef, backward: CheckedDef, own: Tensor, tensor:
     or its gradient."""
     if (own.type, own.rank) != (tensor.type, tensor.rank):
         raise ArgumentError(
-            f"'{own.name}' of {backward.name} is {own.type} with {plural(own.rank, 'dimension')}, "
-            f"but '{tensor.name}' of {forward.name}, which it belongs to, is {tensor.type} with "
-            f"{tensor.rank}"
+            f"'{own.name}' of {backward.name} is {own.type} with "
+            f"{plural(own.rank, 'dimension')}, but '{tensor.name}' of {forward.name}, its "
+            f"counterpart, is {tensor.type} with {tensor.rank}"
         )

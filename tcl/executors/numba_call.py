@@ -51,8 +51,8 @@ class _Entry:
         for tensor in self.tensors:
             if tensor.type.is_float and tensor.type.bits == 16:
                 raise ArgumentError(
-                    f"'{tensor.name}' of {self.checked.name} is {tensor.type}, "
-                    "which Numba has no arrays of on a CPU"
+                    f"'{tensor.name}' of {self.checked.name} is {tensor.type}, a type that "
+                    "Numba arrays do not have on a CPU"
                 )
         self.strides = [
             contiguous(s, d.itemsize) for s, d in zip(self.shapes, self.dtypes, strict=True)
@@ -364,6 +364,6 @@ def _refuse_cache(name: str) -> None:
     caller = _compiling.functions[-1] if _compiling.functions else None
     if caller is not None and caller.stats.cache_path is not None:
         raise TypingError(
-            f"{caller.py_func.__name__} has cache=True and calls {name}, a kernel that lies in the "
-            "memory of this process alone; leave cache=True off"
+            f"{caller.py_func.__name__} has cache=True and calls {name}, a kernel in the memory "
+            "of this process; leave out cache=True"
         )

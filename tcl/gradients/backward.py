@@ -174,8 +174,8 @@ class Backward:
                 yield from self._extreme_reduction(step, propagation, writer, seed, own)
             case _ if statement.place is not None:
                 raise ArgumentError(
-                    f"'{statement.target}' is a product of terms whose elements data choose: no "
-                    "gradient is derived of that"
+                    f"'{statement.target}' is a product of terms, into elements that data "
+                    "select: its gradient cannot be derived"
                 )
             case _:
                 yield from self._product_reduction(step, propagation, writer, seed, own)
@@ -221,9 +221,9 @@ class Backward:
             indices = self.names.indices(len(statement.axes))
             if statement.op != "+":
                 raise ArgumentError(
-                    f"'{statement.target}' is reduced by {statement.op}= into elements that data "
-                    "choose, and keeps what it held: no gradient is derived of that; use a "
-                    "reduction with !, in a tensor of its own"
+                    f"'{statement.target}' is reduced by {statement.op}= into elements that "
+                    "data select, and keeps its earlier values: its gradient cannot be "
+                    "derived; use a reduction with !, in a separate tensor"
                 )
         value = gradient([name(i) for i in indices])
         within = self._written_conditions(step, indices) if statement.place is None else []
@@ -313,9 +313,9 @@ class Backward:
         statement, left = step.statement, writer.left()
         if not _exact(statement.rhs, step.lets) or not self._kept_terms(step):
             raise ArgumentError(
-                f"'{statement.target}' is the {statement.op} of terms that are computed, into "
-                "elements that data choose: no gradient is derived of that; give the terms an "
-                "output of their own"
+                f"'{statement.target}' is the {statement.op} of computed terms, into elements "
+                "that data select: its gradient cannot be derived; store the terms in a "
+                "separate output"
             )
         term = writer.tree(statement.rhs)
         is_best = binary("==", term, self.forward.read(step.after, left))

@@ -108,7 +108,7 @@ DERIVATIVES: dict[str, tuple[Cases, ...]] = {
 REFUSED = {
     "lgamma": "the digamma function, which the language does not have",
     "tgamma": "the digamma function, which the language does not have",
-    "logb": "nothing: it is a whole number that jumps",
-    "nextafter": "nothing: it is a step between two numbers",
+    "logb": "not defined: the function is a whole number with jumps",
+    "nextafter": "not defined: the function steps between numbers",
 }
 """Functions without a derivative that can be said, and what it would take."""

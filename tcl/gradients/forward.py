@@ -188,9 +188,9 @@ class Forward:
                 break
             if first.before[1] == 0:
                 raise ArgumentError(
-                    f"the gradient needs what '{step.statement.target}' holds between two "
-                    "statements, which depends on what the caller passes in it; start it with an "
-                    "assignment, or a reduction with !"
+                    f"the gradient needs the value of '{step.statement.target}' between two "
+                    "statements, which depends on the array that the caller passes; start it "
+                    "with an assignment, or a reduction with !"
                 )
             chain.insert(0, next(s for s in self.steps if s.after == first.before))
 
@@ -215,8 +215,8 @@ class Forward:
             box = self.formulas.boxes[statement.target]
             return filled(target, self.names.indices(len(box)), box, statement.rhs.type.name, value)
         raise ArgumentError(
-            f"the gradient needs '{statement.target}', the {statement.op} of integers in elements "
-            "that data choose, which cannot be computed again; leave it to save="
+            f"the gradient needs '{statement.target}', the {statement.op} of integers in "
+            "elements that data select, which cannot be computed again; name it in save="
         )
 
     def _statement(self, step: Step, target: str, read: Reader) -> ast.Assign:

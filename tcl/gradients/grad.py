@@ -39,9 +39,9 @@ class NotSmoothError(ArgumentError):
         """``remedy``: how a caller says that it is not."""
         self.tensor = tensor
         super().__init__(
-            f"the outputs of {name} do not depend smoothly on '{tensor}' (conditions, subscripts, "
-            "casts to integers and floor do not count), so that its gradient is zero everywhere; "
-            f"{remedy}"
+            f"the outputs of {name} do not depend smoothly on '{tensor}' (conditions, "
+            "subscripts, casts to integers and floor do not count), so its gradient is zero "
+            f"everywhere; {remedy}"
         )
 
 
@@ -169,7 +169,8 @@ def _chosen_tensors(
         if each not in own:
             listed = ", ".join(own) or "none"
             raise ArgumentError(
-                f"{what}= names {each!r}, which is none of the {kind} of {checked.name}: {listed}"
+                f"{what}= names {each!r}, which is not one of the {kind} of {checked.name}: "
+                f"{listed}"
             )
     return [each for each in own if each in asked]
 
@@ -179,9 +180,9 @@ def _check_reached(checked: c.CheckedDef, inputs: Sequence[str], reached: Sequen
     missing = [i for i in inputs if i not in reached]
     if not reached and not missing:
         raise NoGradientError(
-            f"{checked.name} has no gradient: no floating-point output of it depends smoothly on a "
-            "floating-point input (conditions, subscripts, casts to integers and floor do not "
-            "count)"
+            f"{checked.name} has no gradient: none of its floating-point outputs depends "
+            "smoothly on a floating-point input (conditions, subscripts, casts to integers and "
+            "floor do not count)"
         )
     if missing:
         raise NotSmoothError(checked.name, missing[0], "leave it out of wrt")

@@ -58,8 +58,8 @@ class Propagation:
             return
         if size_of(seed) > LARGEST:
             raise ArgumentError(
-                "the gradient of an expression is too long to be written out; give what its where "
-                "clauses bind outputs of their own"
+                "the gradient of an expression is too long; store the names of its where "
+                "clauses in separate outputs"
             )
         match expr:
             case c.Read():

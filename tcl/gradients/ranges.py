@@ -77,8 +77,8 @@ class Formulas:
         found = self.declared(statement.target)
         if len(found) < len(statement.axes):
             raise ArgumentError(
-                f"the size of '{statement.target}' has no formula that this finds; give the sizes: "
-                "grad(..., sizes=...)"
+                f"the size of '{statement.target}' has no formula that can be found; give the "
+                "sizes: grad(..., sizes=...)"
             )
         return tuple((ZERO, found[axis]) for axis in range(len(statement.axes)))
 
@@ -277,8 +277,9 @@ class _FormulaInference:
 
     def _refused(self, index: str) -> ArgumentError:
         return ArgumentError(
-            f"the range of '{index}' in the statement that writes '{self.statement.target}' has no "
-            "formula that this finds; say it with where, or give the sizes: grad(..., sizes=...)"
+            f"the range of '{index}' in the statement that writes '{self.statement.target}' has "
+            "no formula that can be found; give it with where, or give the sizes:  grad(..., "
+            "sizes=...)"
         )
 
     def _bounds(self) -> Iterator[_FormulaBound]:

@@ -1,4 +1,7 @@
-"""What a notebook shows below a cell: it takes the notebook's own colours, light or dark."""
+"""What a notebook shows below a cell: it takes the notebook's own colours, light or dark.
+
+JupyterLab's own rules for tables name three classes: ours name one three times, so that they hold.
+"""
 
 from __future__ import annotations
 
@@ -6,10 +9,14 @@ from tcl.html.markup import Child, Markup, tag
 
 _STYLE = """
 .tcl-shown table { border-collapse: collapse; margin: .4em 0; font-variant-numeric: tabular-nums; }
-.tcl-shown th, .tcl-shown td { text-align: left; padding: .15em 1em .15em 0; background: none; }
+.tcl-shown.tcl-shown.tcl-shown :is(th, td) {
+  text-align: left; padding: .15em 1em .15em 0; background: none; overflow-wrap: anywhere;
+}
 .tcl-shown thead th { opacity: .65; font-weight: normal; }
 .tcl-shown tbody th { font-weight: 600; }
-.tcl-shown pre { background: none; color: inherit; margin: .4em 0; line-height: 1.4; }
+.tcl-shown pre {
+  background: none; color: inherit; margin: .4em 0; line-height: 1.4; white-space: pre-wrap;
+}
 .tcl-shown .keyword { font-weight: 600; } .tcl-shown .type { color: #3d8bd4; }
 .tcl-shown .comment { opacity: .6; font-style: italic; }
 .tcl-shown svg { max-width: 760px; width: 100%; height: auto; display: block; }

@@ -138,8 +138,8 @@ def _check_types(checked: CheckedDef) -> None:
         dtype = numpy_dtype(tensor.type)
         if jax.dtypes.canonicalize_dtype(dtype) != dtype:
             raise ArgumentError(
-                f"'{tensor.name}' of {checked.name} is {tensor.type}, which JAX has no arrays of "
-                "until jax.config.update('jax_enable_x64', True)"
+                f"'{tensor.name}' of {checked.name} is {tensor.type}; JAX has such arrays only "
+                "after jax.config.update('jax_enable_x64', True)"
             )
 
 
@@ -184,7 +184,7 @@ def _differentiable(
             return lambda *inputs: run(*map(jax.lax.stop_gradient, inputs))
         missing = (
             f"{checked.name} has no gradient that can be derived: {error}; name a def that "
-            "computes it, tcl.jax.call(..., backward=NAME)"
+            "computes the gradient, tcl.jax.call(..., backward=NAME)"
         )
         every = refused(checked, [False] * len(checked.inputs), derived=False)
         return _refusing(checked, _function(forward), lambda _: missing, every)

@@ -98,7 +98,7 @@ def _version() -> tuple[int, int]:
     major, minor = (int(each[1]) if each else -1 for each in found)
     if major != _MAJOR:
         raise CompileError(
-            f"this jaxlib's interface for foreign functions has version {major}.{minor}, and only "
-            f"{_MAJOR}.x is known here; use another jaxlib"
+            f"this jaxlib's interface for foreign functions has version {major}.{minor}, but "
+            f"only {_MAJOR}.x is supported; use another jaxlib"
         )
     return major, minor

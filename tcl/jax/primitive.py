@@ -74,8 +74,8 @@ class Operation:
                 )
             if not all(isinstance(extent, int) for extent in given.shape):
                 raise ArgumentError(
-                    f"{what} has the shape ({', '.join(map(str, given.shape))}), and kernels are "
-                    "compiled for sizes that are numbers; export a program for each size"
+                    f"{what} has the shape ({', '.join(map(str, given.shape))}), but kernels "
+                    "need sizes that are numbers; export a program for each size"
                 )
         standing = [_standing(tuple(given.shape), given.dtype) for given in inputs]
         found, _ = self._kernels.executor(checked.name, standing)
@@ -169,8 +169,8 @@ def as_declared(operation: Operation, inputs: Sequence[Any]) -> list[Any]:
     for tensor, each, type_ in zip(operation.checked.inputs, inputs, types, strict=False):
         if unreduced := type_.manual_axis_type.unreduced:
             raise ArgumentError(
-                f"input '{tensor.name}' of {operation} is still to be summed over the mesh axes "
-                f"{', '.join(sorted(map(str, unreduced)))}; do that before, with jax.lax.psum"
+                f"input '{tensor.name}' of {operation} must first be summed over the mesh axes "
+                f"{', '.join(sorted(map(str, unreduced)))}, with jax.lax.psum"
             )
         if tensor.rank == 0 and type_.weak_type and tensor.type.is_float:
             each = jax.lax.convert_element_type(each, numpy_dtype(tensor.type))
@@ -204,7 +204,7 @@ def _lower(context: Any, *operands: Any, operation: Operation) -> Any:
 def _refuse(context: Any, *_: Any, operation: Operation) -> Any:
     where = " and ".join(context.module_context.platforms)
     raise ArgumentError(
-        f"{operation} of tcl.jax.call runs on a CPU alone, and this program is for {where}; give "
+        f"{operation} of tcl.jax.call runs only on a CPU, but this program is for {where}; give "
         "it arrays on a CPU: jax.device_put(x, jax.devices('cpu')[0])"
     )
 

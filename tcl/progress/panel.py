@@ -22,11 +22,12 @@ from tcl.tuner.run import events
 _EVERY = 0.25
 """Seconds between two pictures: more often, and the browser has nothing else to do."""
 _FORMAT = (
-    "<pre style=\"font-family: Menlo, 'DejaVu Sans Mono', Consolas, monospace; line-height: 1.2; "
-    'white-space: pre; color: inherit; background: none">{code}</pre>'
+    "<pre style=\"font-family: Menlo, 'DejaVu Sans Mono', Consolas, monospace; line-height: 1.35; "
+    "white-space: pre-wrap; overflow-wrap: anywhere; color: inherit; background: none; "
+    "display: inline-block; max-width: 100%; margin: .4em 0; padding: .6em 1em; "
+    'border: 1px solid; border-radius: 4px">{code}</pre>'
 )
-"""All of a box's lines are as wide only in a font whose letters are, and where none is wrapped,
-which a notebook's own style does not say of every output."""
+"""The frame is the browser's: one of characters breaks where a font lacks them, or a line wraps."""
 
 
 class Cell:
@@ -132,9 +133,12 @@ class Progress:
         self._lines.report(event)
 
     def say(self, line: str) -> None:
-        """Print a line below, or above what is drawn anew."""
+        """Print a line below, or above what is drawn anew; in a notebook, the last of its cell."""
         self._said.append(line)
-        self._console.print(line, soft_wrap=True, highlight=False, markup=False)
+        if isinstance(self._live, Cell):
+            self._live.stop()  # drawn with it
+        else:
+            self._console.print(line, soft_wrap=True, highlight=False, markup=False)
 
     def panel(self) -> RenderableType:
         """The search as it is now."""
@@ -148,6 +152,9 @@ class Progress:
         whole.add_row(ProgressBar(total=1.0, completed=self._state.progress, width=40))
         whole.add_row(grid)
         title = Text(f"tuning {self._title}")
+        if isinstance(self._live, Cell):
+            title.stylize("bold")
+            return Group(title, whole, *map(Text, self._said))
         frame = Panel(whole, title=title, title_align="left", width=self._drawn)
         if not torn:
             return frame

@@ -312,10 +312,12 @@ class ProgressLines:
         """Take one event."""
         match event:
             case events.Resumed(generation=generation, results=results):
-                self._say(f"going on in generation {generation}, with {plural(results, 'result')}")
+                self._say(
+                    f"continuing in generation {generation}, with {plural(results, 'result')}"
+                )
             case events.Interrupted(reason=reason, level=level):
                 self._say(
-                    f"{reason}: what is in flight finishes, then the best is saved"
+                    f"{reason}: running candidates finish, then the best is saved"
                     if level == 1
                     else f"{reason} again: stopped; everything measured is saved"
                 )

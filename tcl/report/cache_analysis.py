@@ -23,13 +23,14 @@ SHARES = (0.95, 0.99)
 """Of the winners' speed, that a smaller choice is to keep."""
 
 FORMULA = (
-    "Every mean over keys is given twice, plain / by time: all keys count the same, or each is "
-    "weighted with the seconds that a call of its winner takes, sum(t x) / sum(t). A candidate "
-    "loses 1 - min(1, t of the winner / t of the candidate); a set of them what its best one loses."
+    "Every mean over keys is shown twice, plain / by time. Plain: all keys have the same "
+    "weight. By time: the weight of a key is the time of a call of its winner, sum(t x) / "
+    "sum(t). The loss of a candidate is 1 - min(1, t of the winner / t of the candidate). The "
+    "loss of a set of candidates is the loss of its best one."
 )
 BOUND = (
-    "What a search did not measure counts as lost, so that losses are upper bounds: a search with "
-    "less choice looks more closely at what is left."
+    "Candidates that a search did not measure count as lost, so losses are upper bounds: a "
+    "search with fewer choices would examine the remaining ones more closely."
 )
 
 
@@ -71,11 +72,11 @@ def _of_groups(every: Mapping[tuple[str, str], KeyGroup]) -> list[ReportSection]
     return [
         ReportSection(
             "Margins",
-            "How much longer than the winner's a call takes of the second, and of the untuned "
-            "default; and the share of keys in which the default itself won. Times are compared "
-            "that were taken alike: in turns in the finals, else as first readings; negative where "
-            "such a one was faster than what won the finals. Time: a call of each key's winner, "
-            "added up.",
+            "How much longer than the winner's a call of the second and of the untuned default "
+            "takes, and the share of keys where the default won. Only times of the same kind "
+            "are compared: from the finals, else first readings. A negative value means that a "
+            "first reading was faster than the winner of the finals. Time: the sum of one call "
+            "of each key's winner.",
             (
                 *(*_WHOSE, ">keys", ">candidates", ">time"),
                 *(">second: median", ">mean", ">default: median", ">mean", ">default wins"),
@@ -90,18 +91,18 @@ def _of_groups(every: Mapping[tuple[str, str], KeyGroup]) -> list[ReportSection]
         ),
         ReportSection(
             "Presets",
-            "A preset with a + is not alone: options of a search, or a user's, that stand on it. "
-            "Lost: what is lost where candidates with it are all there is, over the keys where it "
-            "was tried.",
+            "A + after a preset means the preset with further options, from a search or a "
+            "user. Lost: the loss if only candidates with this preset are available, over the "
+            "keys where it was tried.",
             (*_WHOSE, "preset", *_RATES),
             [(*who, *_rate(rate)) for who, g in every.items() for rate in g.presets],
         ),
         ReportSection(
             "A smaller pool of candidates",
-            "How many options, besides the untuned default, keep 95 and 99 % of the winners' speed "
-            "over all keys, chosen greedily, plain / by time; and what is lost with the default "
-            "alone. Where none of a pool was measured, a key has its default (its slowest "
-            f"candidate, if that was not measured). {BOUND}",
+            "The number of options, besides the untuned default, that keep 95 and 99 % of the "
+            "winners' speed over all keys, chosen greedily, plain / by time; and the loss with "
+            "the default only. If none of a pool was measured for a key, the key has its "
+            f"default (or its slowest candidate, if the default was not measured). {BOUND}",
             (*_WHOSE, ">keys", ">options", ">default alone loses", *_ENOUGH),
             [
                 (
@@ -121,10 +122,13 @@ def _of_knobs(
     made = [
         ReportSection(
             "Knobs",
-            "What is lost if a knob is fixed at the value that wins most, over the keys where that "
-            "was tried; and how many of its values, chosen greedily, keep 95 and 99 %. A value "
-            f"that is open is left to the preset. {BOUND}"
-            + " Importance: what a random forest loses without the knob, see the search's report."
+            "The loss if a knob is fixed at the value that wins most often, over the keys "
+            "where that value was tried; and the number of its values, chosen greedily, that "
+            f"keep 95 and 99 %. If a value is open, the preset chooses it. {BOUND}"
+            + (
+                " Importance: the loss of a random forest without the knob; see the report of "
+                "a search."
+            )
             * important,
             (
                 *(*_WHOSE, "knob", ">values", "wins most", ">tried on", ">wins", ">fixed loses"),
@@ -135,7 +139,7 @@ def _of_knobs(
     ]
     if values:
         rows = [(*who, knob.name, *_rate(rate)) for who, knob in each for rate in knob.rates]
-        note = "As for presets, of each value of each knob."
+        note = "The same as for presets, for each value of each knob."
         made.append(ReportSection("Values", note, (*_WHOSE, "knob", "value", *_RATES), rows))
     return made
 
@@ -291,5 +295,5 @@ def _fixed(axes: Any, shown: list[tuple[float, str, str]]) -> None:
         axes.barh(place, 100 * lost, color=colour, height=0.7)
     axes.set_yticks(range(len(shown)), [words for _, words, _ in shown], fontsize=7)
     axes.invert_yaxis()
-    axes.set_xlabel("% of the winners' speed that is lost, by time")
+    axes.set_xlabel("loss in % of the winners' speed, by time")
     axes.set_title("Knobs fixed at the value that wins most", fontsize=9)

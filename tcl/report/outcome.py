@@ -35,7 +35,7 @@ def summary_section(page: Page) -> Markup:
     tiles: list[tuple[str, Child, Child]] = []
     if best is not None and best.time is not None:
         rate = page.yardstick.rate(best.time) if page.yardstick else ""
-        tiles.append(("the winner, time a call", duration(best.time), rate))
+        tiles.append(("the winner, time per call", duration(best.time), rate))
         if start is not None and start.time is not None and decision.speedup is not None:
             from_ = (
                 "which is the winner" if decision.kept else f"which takes {duration(start.time)}"
@@ -49,7 +49,7 @@ def summary_section(page: Page) -> Markup:
             )
             tiles.append(("share of the roofline", f"{share:.0%}", f"limited by {limit}"))
     else:
-        why = "no candidate worked" if log.tries else "it ended before any candidate was timed"
+        why = "no candidate worked" if log.tries else "it ended before a candidate was timed"
         tiles.append(("result", "none", why))
     correct = sum(t.best_time is not None for t in log.tries)
     tiles.append(("evaluated", str(len(log.tries)), f"{correct} correct, {log.compiled} compiled"))
@@ -76,7 +76,7 @@ def _work_facts(page: Page) -> list[tuple[str, str]]:
     cost, ceilings = page.yardstick.cost, page.yardstick.ceilings
     work = (
         f"{quantity(cost.operations, cost.operation_unit)}, {quantity(cost.read, 'B')} read, "
-        f"{quantity(cost.written, 'B')} written: what no schedule can avoid"
+        f"{quantity(cost.written, 'B')} written: the minimum for every schedule"
     )
     machine = describe_ceilings(ceilings) if ceilings else "was not measured"
     return [("one call", work), ("the machine", f"{machine} (measured)" if ceilings else machine)]
@@ -95,11 +95,13 @@ def times_section(page: Page) -> Markup | None:
         rows.append(_time_row(page, name_of(start.options), start))
     rows.append(_time_row(page, winner_name(log.decision), best))
     explained = (
-        "These times decided: in the finals the fastest were timed in turns with what the search "
-        "began with, so that all saw the same machine."
+        "These times decided. In the finals, the fastest candidates and the starting point "
+        "were timed in turns, so all were measured under the same conditions."
         if log.decision.in_finals
-        else "There were no finals. These are first readings: each was timed when it came up in "
-        "the search, and the machine may have changed since."
+        else (
+            "There were no finals. These are first readings: each candidate was timed once "
+            "during the search, and the speed of the machine may have changed since."
+        )
     )
     # A search from elsewhere may never come near what was faster.
     faster = [name for name, ratio in page.beside.items() if ratio < _CLEARLY]
@@ -116,7 +118,7 @@ def times_section(page: Page) -> Markup | None:
             [
                 tag("p", sentence(BESIDE).rstrip(".") + ":", class_="soft"),
                 table(("", "as long as the winner"), beside, (1,)),
-                tag("p", f"Faster than what the search found: {'; '.join(faster)}.")
+                tag("p", f"Faster than the result of the search: {'; '.join(faster)}.")
                 if faster
                 else "",
             ]
@@ -130,7 +132,9 @@ def _placements(best: Candidate) -> Markup | None:
     if len(places) < 2:
         return None
     times = "; ".join(f"{shown(name)} {duration(seconds)}" for name, seconds in places.items())
-    explained = "Times are geometric means over where arrays may begin. The winner takes on arrays"
+    explained = (
+        "Times are geometric means over the two placements of arrays. The winner's times on arrays"
+    )
     return tag("p", f"{explained} {times}.", class_="soft")
 
 
@@ -183,5 +187,7 @@ def failures_section(page: Page) -> Markup | None:
         tag("h2", "Verdicts"),
         table(("verdict", "candidates", ""), rows, (1,)),
         table(("failed", "candidates", "reason"), listed, (1,)) if listed else None,
-        tag("p", f"{more} more failed for other reasons.", class_="soft") if more else None,
+        tag("p", f"{more} more candidates failed for other reasons.", class_="soft")
+        if more
+        else None,
     )

@@ -160,17 +160,19 @@ def render(page: Page) -> str:
 def _sources(page: Page) -> Markup:
     return tag(
         "section",
-        tag("h2", "The def, and what became of it"),
+        tag("h2", "The def and its kernel"),
         tag("pre", tag("code", page.definition)),
         join(_folded(title, text) for title, text in page.sources),
-        None if page.sources else tag("p", "No candidate worked: there is none.", class_="none"),
+        None
+        if page.sources
+        else tag("p", "No candidate worked, so there is no kernel.", class_="none"),
     )
 
 
 def _folded(title: str, text: str) -> Markup:
     cut = ""
     if len(text) > _LONGEST:
-        cut = f"; cut after {_LONGEST:,} characters, tcl show prints all of it"
+        cut = f"; cut after {_LONGEST:,} characters; tcl show prints all of it"
         text = text[:_LONGEST]
     lines = f"{text.count(chr(10)) + 1:,} lines{cut}"
     return tag(

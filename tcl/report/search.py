@@ -47,14 +47,14 @@ def candidates_section(page: Page) -> Markup | None:
         tag("h2", "The candidates"),
         tag(
             "p",
-            "A point of the charts leads to its row here. Options are as --options takes them. ",
+            "Click a point in a chart to see its row here. The options are valid for --options. ",
             tag(
                 "a",
                 "All of them as a T4 file",
                 href=f"data:application/json;base64,{_file(page)}",
                 download=f"{page.entry}.t4.json",
             ),
-            ", the auto-tuning community's format, which tcl cache import reads, too.",
+            ", the format of the auto-tuning community; tcl cache import reads it.",
         ),
         tag("div", table(headings, rows[:LISTED], (0, 1, 3, 4)), class_="long", tabindex="0"),
         tag("p", f"{plural(left, 'more candidate')} in the file.", class_="soft")
@@ -113,7 +113,7 @@ _SHOWN = 4
 _LEGEND = {
     "best": "best first reading so far",
     "dot": "a candidate",
-    "winner": "first reading of what won",
+    "winner": "first reading of the winner",
     "fail": "one that failed",
 }
 """What is drawn."""
@@ -127,7 +127,7 @@ def search_section(page: Page) -> Markup | None:
     drawn = {"fail" if each.best_time is None else _kind(log, each) for each in log.tries}
     drawn = {"best", *drawn} if drawn != {"fail"} else set()  # without a time there is no chart
     counts, seconds = [float(k) for k, _ in enumerate(log.tries, 1)], [t.seconds for t in log.tries]
-    what = "Time a call of each candidate"
+    what = "Time per call of each candidate"
     by_evaluation = _best_so_far(log, f"{what}, in order", "evaluations", counts, 2.0)
     since = "seconds since the search began"
     by_time = _best_so_far(log, f"{what}, when it was measured", since, seconds, 1e-3)
@@ -136,16 +136,16 @@ def search_section(page: Page) -> Markup | None:
         tag("h2", "The search"),
         tag(
             "p",
-            "All times here are first readings: each from when its candidate came up, with nothing "
-            "beside it. They choose who is in the finals, and the finals decide.",
+            "All times here are first readings: each candidate was timed once, alone. First "
+            "readings select the candidates of the finals, and the finals decide.",
             class_="soft",
         ),
         legend(*((k, words) for k, words in _LEGEND.items() if k in drawn)) if drawn else None,
         _figure("Best first reading so far, by evaluations", by_evaluation),
         _figure("Best first reading so far, by time", by_time),
         _figure(
-            "Population by generation: each candidate, the best and the median. Generation 0 is "
-            "what the search began with; members that stay are not measured again.",
+            "Population by generation: each candidate, the best and the median. Generation 0 "
+            "has the starting options; members that stay are not measured again.",
             _by_generation(log),
         ),
     )
@@ -242,18 +242,21 @@ def importance_section(page: Page) -> Markup | None:
         heading,
         tag(
             "p",
-            "What a model of the measured times loses when a knob's values are shuffled, as a "
-            "share of how much the (logarithms of the) times differ: the permutation importance "
-            f"of a random forest (Breiman 2001). Its trees were trained on {found.samples} "
-            f"configurations, and predict {found.explained:.0%} of the differences between those "
-            "that each of them was not shown. The mark is what a knob without influence reaches by "
-            "chance. All this is about the part of the space where the search looked.",
+            "The loss of a model of the measured times if a knob's values are shuffled, as a "
+            "share of the variance of the (logarithms of the) times: the permutation "
+            "importance of a random forest (Breiman 2001). The trees were trained on "
+            f"{found.samples} configurations, and predict {found.explained:.0%} of the "
+            "differences between configurations that a tree was not trained on. The mark shows "
+            "the value that a knob without influence reaches by chance. All this applies only "
+            "to the part of the space that the search measured.",
             class_="soft",
         ),
         table(("knob", "importance", "values tried"), rows, (2,))
         if rows
-        else tag("p", "No knob stands out from chance.", class_="none"),
-        tag("p", f"{rest} more knobs cannot be told from chance.", class_="soft") if rest else None,
+        else tag("p", "No knob has an influence above chance.", class_="none"),
+        tag("p", f"{rest} more knobs have no influence above chance.", class_="soft")
+        if rest
+        else None,
         tag("div", [_values_chart(page, i) for i in listed[:_SHOWN]], class_="pair"),
     )
 

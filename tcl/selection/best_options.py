@@ -147,7 +147,7 @@ def _tell_of_other_threads(cache: TuningCache, query: Query) -> None:
         counts = " and ".join(map(str, others))
         warn_user(
             f"{query.name} on {key.sizes} was tuned for {counts} thread{'s' * (others != [1])} "
-            f"and not for the {own} that it may use here, so what was found is not used; give "
+            f"but not for the {own} that it may use here, so that result is not used; set "
             f"threads={others[-1]} (or TCL_NUM_THREADS) to use it, or tune it for {own}",
             about,
         )
@@ -214,7 +214,7 @@ def _missing(cache: TuningCache, query: Query, *, nearest: bool) -> str:
         argument = _allowing(apart, nearest=nearest)
         if argument is not None:
             call = f"make_load_from_cache_options_factory({str(cache.path)!r}, {argument})"
-            remedy = f"for that one's options: {call}, or tune these sizes into this file{varying}"
+            remedy = f"to use its options: {call}; or tune these sizes into this file{varying}"
     return (
         f"{cache.path} has no options for {name} on {key.sizes}, so the default is used "
         f"({what}); {remedy}"
@@ -238,7 +238,7 @@ def suggestions(cache: TuningCache, key: CacheKey, name: str, count: int = _TRIE
     digits, file = key.digest[:_DIGITS], str(cache.path)
     if damage is not None:
         about = f"for {name} on {key.sizes} (key {digits} in {file})"
-        warn_once((file, digits, damage), f"a cached result {about} is passed over: {damage}")
+        warn_once((file, digits, damage), f"a cached result {about} is skipped: {damage}")
     best = enumerate(ranked(records)[:count], 1)
     entries = (Suggested(record.options, digits, key.sizes, rank) for rank, record in best)
     return Choices(name, file, tuple(entries))
@@ -292,13 +292,12 @@ def stand_in(name: str, key: CacheKey, used: CacheKey) -> str:
     if not values:
         return (
             f"{name} was not tuned for {key.sizes}{' with these strides' * (not sizes)}; the "
-            f"options for {used.sizes if sizes else 'others'} are used, which are the nearest that "
-            "were"
+            f"options for {used.sizes if sizes else 'others'} are used, the nearest tuned ones"
         )
     besides = f", for {used.sizes}" if sizes else ", for other strides" if strides else ""
     return (
         f"{name} was not tuned on this device for {key.sizes}; options that were measured on "
-        f"another one ({values}){besides} are used, as relaxed"
+        f"another device ({values}){besides} are used, because relax allows it"
     )
 
 

@@ -154,12 +154,12 @@ def _judged(query: Query, found: RacedOptions, known: list[RacedOptions]) -> Jud
         return Judged(found.key, reason)
 
     if found.best is None:
-        return refused("nothing correct is known")
+        return refused("no correct result is known")
     if found.best == DEFAULT.to_json():
         return refused("the default was the best")
     gain = found.gains.get(found.best)
     if gain is None:
-        return refused("they were never timed in turns with the default")
+        return refused("they were never timed in the finals with the default")
     if gain < GAIN:
         return refused(f"they were {gain:.2f} times as fast as the default, less than {GAIN}")
     for other in known:
@@ -168,21 +168,21 @@ def _judged(query: Query, found: RacedOptions, known: list[RacedOptions]) -> Jud
     usual, there = _default(query), _query_of(query, found.key)
     own = _default(there)
     if not _same_program(own, usual):
-        return refused("the default is another one there")
+        return refused("the default is different there")
     if any(any(o.split or ()) for o in own.options.values()):
-        return refused("parts of reductions are nests of their own")
+        return refused("parts of reductions are separate nests")
     for nearer in known[: known.index(found)]:
         if (
             nearer.searched
             and nearer.best == DEFAULT.to_json()
             and _same_program(_default(_query_of(query, nearer.key)), usual)
         ):
-            return refused(f"the default was the best for {nearer.key.sizes}, which are nearer")
+            return refused(f"for the nearer sizes {nearer.key.sizes}, the default was the best")
     options = fitted(MappingOptions.from_json(found.best), own, usual)
     price, before = _price(query, options), _price(there, MappingOptions.from_json(found.best))
     if price > before * _DEARER:
         return refused(
-            f"the model prices them at {price:.2f} of the default here, and at {before:.2f} there"
+            f"the model predicts {price:.2f} of the default's time here, and {before:.2f} there"
         )
     return AdoptedOptions(found.key, f"they were {gain:.2f} times as fast as the default", options)
 

@@ -59,10 +59,10 @@ def predicted(query: Query, *, asked: bool) -> Chosen:
     found = tuple(lookup.files(query.device, models_folder()))
     if not found:
         if asked:
-            why = "there is no model; `tcl model train` makes one"
+            why = "there is no model; train one with `tcl model train`"
             warn_once(
                 ("predict", query.name, why),
-                f"{query.name} is mapped by the default, as nothing can be predicted: {why}",
+                f"{query.name} uses the default options, because nothing can be predicted: {why}",
             )
         return DEFAULT
     model = Adviser("model", lookup.contents_identity(found))
@@ -105,7 +105,7 @@ def _asked_now(query: Query, model: Adviser) -> Chosen:
         return Remembered(query.name, "", entries, query=query, by=model, now=True)
     why = "there is nothing to choose"
     if ranked is not None:
-        why = f"unknown {ranked.unseen}" if ranked.unseen else "nothing promises 3 % over it"
+        why = f"unknown {ranked.unseen}" if ranked.unseen else "no candidate promises a gain of 3 %"
     _log.debug("%s on %s: the default stands: %s", query.name, query.key.sizes, why)
     remember(query, model, None, why)
     return DEFAULT
@@ -118,10 +118,10 @@ def rank_candidates(query: Query) -> ranking.Ranking | None:
     began, device = time.perf_counter(), query.device
     found = lookup.lookup(device, models_folder())
     if found is None:
-        raise ModelError("the model's file is gone")
+        raise ModelError("the file of the model no longer exists")
     model, path, wrong = found
     for sentence in wrong:
-        warn_once(("predict", sentence), f"{sentence}; {path} is asked instead")
+        warn_once(("predict", sentence), f"{sentence}; {path} is used instead")
     program = lower.lower(query.sized, query.layouts())
     candidates = ranking.ranked(model, program, device, DEFAULT)
     taken = 1e3 * (time.perf_counter() - began)
@@ -147,7 +147,7 @@ def model_to_start_from(
         return None
     model, path, wrong = found
     for sentence in wrong:
-        warn(f"{sentence}; {path} is asked instead")
+        warn(f"{sentence}; {path} is used instead")
     prior = ranking.search_prior(
         model, backend.program(), query.device, space, lookup.contents_identity((path,)), path.name
     )

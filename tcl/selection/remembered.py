@@ -81,7 +81,10 @@ def remember(query: Query, by: Adviser, winner: str | None, message: str) -> Non
         cache = TuningCache(folder / FILE_NAME)
         first_uses.store_predicted(cache, query.key, by, winner, message)
     except CacheError as error:
-        said = f"what is predicted for {query.name} is not kept, and asked for again: {error}"
+        said = (
+            f"the prediction for {query.name} cannot be saved, so the next process predicts "
+            f"again: {error}"
+        )
         if by.kind == "model":
             warn_once(("predict", str(error)), said)
         else:
@@ -119,7 +122,7 @@ def default_as_nothing_works(query: Query, mode: TuneMode, message: str) -> Chos
     """The default, with one warning."""
     warn_once(
         ("first use", query.key.digest, str(mode)),
-        f"nothing of mode {mode} works for {query.name} on {query.key.sizes}, so the default is "
-        f"used: {message}",
+        f"no candidate of mode {mode} works for {query.name} on {query.key.sizes}, so the "
+        f"default is used: {message}",
     )
     return DEFAULT

@@ -84,7 +84,7 @@ def tune_modes(given: ModeLike | None, defs: Iterable[str]) -> TuneModes:
         if name not in known:
             near = closest(name, known) if isinstance(name, str) else None
             hint = f"did you mean '{near}'?" if near else f"there are: {', '.join(known)}"
-            raise ArgumentError(f"{ARGUMENT} names {shown(name)}, and there is no such def; {hint}")
+            raise ArgumentError(f"{ARGUMENT} names the unknown def {shown(name)}; {hint}")
     by_def = {name: _mode(value, ARGUMENT, name) for name, value in given.items()}
     return TuneModes(by_def=by_def)
 
@@ -97,7 +97,7 @@ def _tell_of_typos(named: Iterable[str], defs: Sequence[str]) -> None:
         if near is not None:
             warn_once(
                 (VARIABLE, name, near),
-                f"{VARIABLE} names {name}, and this text has no such def; did you mean '{near}'?",
+                f"{VARIABLE} names {name}, but this text has no such def; did you mean '{near}'?",
             )
 
 
@@ -114,8 +114,8 @@ def _of_environment(text: str) -> TuneModes:
             of_all = mode
         elif not name.isidentifier():
             raise TuneModeError(
-                f"{VARIABLE}: {name!r} is no name of a def; write MODE, or DEF=MODE, with "
-                "semicolons between"
+                f"{VARIABLE}: {name!r} is not the name of a def; write MODE, or DEF=MODE, "
+                "separated by semicolons"
             )
         elif name in by_def:
             raise TuneModeError(f"{VARIABLE} gives two modes for {name}: {text.strip()!r}")
@@ -141,7 +141,7 @@ def _mode(given: object, where: str, name: str = "") -> TuneMode:
     for each in names:
         if each in MODES:
             raise TuneModeError(
-                f"'{each}' in the list that {where} gives{_for(name)} is no preset; {_CHOICES}"
+                f"'{each}' in the list that {where} gives{_for(name)} is not a preset; {_CHOICES}"
             )
         if each not in PRESETS:
             raise TuneModeError(_unknown(each, where, name))
@@ -158,7 +158,7 @@ _CHOICES = (
 def _unknown(given: object, where: str, name: str) -> str:
     near = closest(given, (*MODES, *PRESETS)) if isinstance(given, str) else None
     hint = f"did you mean {near}? " if near else ""
-    return f"there is no tune mode {shown(given)}, as {where} says{_for(name)}; {hint}{_CHOICES}"
+    return f"{where} names the unknown tune mode {shown(given)}{_for(name)}; {hint}{_CHOICES}"
 
 
 def _for(name: str) -> str:

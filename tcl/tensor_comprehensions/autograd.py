@@ -27,7 +27,7 @@ def differentiable(
         origin = getattr(forward_fun, "origin", None)
         if origin is None:
             raise ArgumentError(
-                "make_autograd was given no backward function, and derives one for a def alone: "
+                "make_autograd got no backward function, and can derive one only for a def: "
                 "make_autograd(T.f), where T = define(...)"
             )
         return _derived(*origin)
@@ -51,9 +51,9 @@ def _differentiable_by(
             found = found if isinstance(found, tuple | list) else (found,)
             if len(found) != len(inputs):
                 raise ArgumentError(
-                    f"the backward function has to return a gradient for each of "
-                    f"{plural(len(inputs), 'input')}, and returned {len(found)}; "
-                    "None stands for an input that has none"
+                    "the backward function must return a gradient for each of "
+                    f"{plural(len(inputs), 'input')}, but returned {len(found)}; return None "
+                    "for an input without a gradient"
                 )
             return tuple(found)
 

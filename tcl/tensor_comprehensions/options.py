@@ -21,8 +21,8 @@ _T = TypeVar("_T")
 _FUSION = {"Max": True, "Min": False, "Preserve3Coincident": None}
 """What a fusion strategy says about sharing chunks with the nest before; None: the preset's."""
 
-_GPU_OWN = "how a kernel uses a GPU's memory follows from the options stage and register"
-_MAPPING = "blocks and threads follow from the options chunk and threads"
+_GPU_OWN = "the options stage and register decide how a kernel uses GPU memory"
+_MAPPING = "the options chunk and threads decide blocks and threads"
 
 
 def _strategy(name: str, value: object) -> str:
@@ -60,11 +60,11 @@ def _noted(
 
 
 class MappingOptions:
-    """Options in the original's terms.
+    """Options with the names of the original.
 
-    ``options`` is what they come to: ``tcl.MappingOptions``. The name is a preset's; the original
-    has ``naive`` alone. Setters that have no meaning here check their values and are noted once in
-    a process. Raises ``OptionsError``.
+    ``options`` is the resulting ``tcl.MappingOptions``. The name is a preset; the original has only
+    ``naive``. Setters without a meaning here check their values, and a note says so once per
+    process. Raises ``OptionsError``.
     """
 
     def __init__(self, name: str | tcl.MappingOptions = "naive") -> None:
@@ -106,16 +106,18 @@ class MappingOptions:
     )
     mapToBlocks = _noted("mapToBlocks", _grid, _MAPPING)
     mapToThreads = _noted("mapToThreads", _grid, _MAPPING)
-    unroll = _noted("unroll", _count, "what is written out follows from the option register")
+    unroll = _noted("unroll", _count, "the option register decides what is unrolled")
     maxSharedMemory = _noted("maxSharedMemory", _count, _GPU_OWN)
     useSharedMemory = _noted("useSharedMemory", true_or_false, _GPU_OWN)
     usePrivateMemory = _noted("usePrivateMemory", true_or_false, _GPU_OWN)
     unrollCopyShared = _noted("unrollCopyShared", true_or_false, _GPU_OWN)
     useReadOnlyCache = _noted(
-        "useReadOnlyCache", true_or_false, "the compiler sees which tensors are read alone"
+        "useReadOnlyCache", true_or_false, "the compiler finds the tensors that are only read"
     )
     fixParametersBeforeScheduling = _noted(
-        "fixParametersBeforeScheduling", true_or_false, "kernels are always made for their sizes"
+        "fixParametersBeforeScheduling",
+        true_or_false,
+        "kernels are always compiled for their sizes",
     )
     matchLibraryCalls = _noted("matchLibraryCalls", true_or_false, "kernels call no libraries")
 
@@ -218,13 +220,13 @@ class TunerConfig:
         """Checked and noted: numbers of GPUs, as ``"0,1"``."""
         if not all(part.strip().isdigit() for part in text("devices", devices).split(",")):
             raise OptionsError(f"devices are numbers, as in '0,1', not {shown(devices)}")
-        note_once("TunerConfig.devices", "a search is for the device that its inputs lie on")
+        note_once("TunerConfig.devices", "a search uses the device of its inputs")
         return self
 
     def tuner_min_launch_total_threads(self, count: int) -> TunerConfig:
         """Checked and noted."""
         _count("tuner_min_launch_total_threads", count)
-        why = "the space that is searched has no launches of too few threads"
+        why = "the search space has no launches with too few threads"
         note_once("TunerConfig.tuner_min_launch_total_threads", why)
         return self
 

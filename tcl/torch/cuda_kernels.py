@@ -57,12 +57,13 @@ class CudaKernels:
         if waits is None:
             raise ArgumentError(
                 f"{self._checked.name} was not called with these sizes and strides before the "
-                "capture, in which no kernel can be compiled; call it once before"
+                "capture, and a capture cannot compile kernels; call it once before the "
+                "capture"
             )
         if waits:
             raise ArgumentError(
                 f"{self._checked.name} waits for the checks of its data-dependent subscripts, "
-                "which no capture allows; make the operator with unchecked=True"
+                "which is not possible in a capture; create the operator with unchecked=True"
             )
 
 

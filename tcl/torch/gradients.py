@@ -99,7 +99,7 @@ def _recorded(
             if place not in kept:
                 raise ArgumentError(
                     f"the second derivatives of {checked.name} need '{tensors[place].name}', "
-                    f"which {gradient.backward.name} does not take, so that it is not kept"
+                    f"which {gradient.backward.name} does not take, so it is not kept"
                 )
         return _backwards(
             whole, saving, len(saving.returned), kept, unchecked=unchecked, derived=derived
@@ -119,7 +119,7 @@ def _recorded(
 
 
 _REMEDY = (
-    "name a def that computes it, tcl.torch.op(..., backward=NAME), or call it under "
+    "name a def that computes the gradient, tcl.torch.op(..., backward=NAME), or call it under "
     "torch.no_grad()"
 )
 
@@ -147,8 +147,8 @@ def _backwards(
     overload = operator.overload
     once = _refusing(
         operator,
-        f"the gradient of {checked.name} is differentiated in a program that torch compiles, which "
-        "can be done once; do it outside of torch.compile",
+        f"the gradient of {checked.name} is differentiated again in a program that torch "
+        "compiles, where only first derivatives are possible; do it outside torch.compile",
     )
 
     again = _once(

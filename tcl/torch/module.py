@@ -94,8 +94,7 @@ class Module(torch.nn.Module):  # type: ignore[misc]
                 self.register_buffer(name, value)
         except KeyError:
             raise ArgumentError(
-                f"torch's modules have an attribute '{name}' already; "
-                f"call this input of {entry} something else"
+                f"torch modules already have an attribute '{name}'; rename this input of {entry}"
             ) from None
 
     def forward(self, *inputs: Any) -> Any:

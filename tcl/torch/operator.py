@@ -57,7 +57,7 @@ def op(
     """
     if torch.compiler.is_compiling():
         raise ArgumentError(
-            "an operator cannot be made while a program is traced; call tcl.torch.op before"
+            "an operator cannot be created while a program is traced; call tcl.torch.op first"
         )
     check_flag("unchecked", unchecked)
     settings = Settings(options, threads, nearest, strict, relax, None, varying)

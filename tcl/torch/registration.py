@@ -154,8 +154,8 @@ def registered(
         if found is None:
             if not checked.inputs:
                 raise ArgumentError(
-                    f"{checked.name} has no inputs, and an operator runs on the device of its "
-                    "inputs; call it by tcl.define"
+                    f"{checked.name} has no inputs, but an operator runs on the device of its "
+                    "inputs; use tcl.define"
                 )
             check_functional(checked, "an operator")
             found = Registered(name, kernels, checked, places, unchecked=unchecked)

@@ -30,7 +30,7 @@ def check_inputs(checked: CheckedDef, inputs: Sequence[Any]) -> None:
         check_input(checked, tensor, argument)
         if argument.device != inputs[0].device:
             raise ArgumentError(
-                f"input '{tensor.name}' of {checked.name} lies on {argument.device}, but "
+                f"input '{tensor.name}' of {checked.name} is on {argument.device}, but "
                 f"'{checked.inputs[0].name}' on {inputs[0].device}; move it with "
                 f".to({str(inputs[0].device)!r})"
             )

@@ -262,7 +262,7 @@ class _WorkerProcess:
                     continue
                 if (resident(self._number) or 0) - had > memory:
                     raise WorkerMemoryError(
-                        f"it took more than {in_words(memory)} of memory beyond what it began with"
+                        f"it took more than {in_words(memory)} of memory in addition to its start"
                     )
             succeeded, result, modules = pickle.loads(protocol.receive(self._replies))
         except (EOFError, OSError):
@@ -294,9 +294,9 @@ class _WorkerProcess:
         if code < 0:
             kind = WorkerCrashedError if -code in _CRASHES else WorkerDiedError
             try:
-                return kind(f"its process was ended by {signal.Signals(-code).name}")
+                return kind(f"its process was killed by {signal.Signals(-code).name}")
             except ValueError:
-                return kind(f"its process was ended by signal {-code}")
+                return kind(f"its process was killed by signal {-code}")
         self._stderr.seek(0)
         lines = self._stderr.read().decode(errors="replace").strip().splitlines()
         last = f": {lines[-1]}" if lines else ""

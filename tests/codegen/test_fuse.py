@@ -85,30 +85,30 @@ ROWS = "def f(float(M, N) A) -> (S, O) { S(m) +=! A(m, n)\n O(m, n) = A(m, n) / 
     ("text", "chunks", "reason"),
     [
         (ROWS % "m", [(2,), (2,)], None),
-        (ROWS % "m", [(2,), (3,)], "its chunks are not like those of s0"),
+        (ROWS % "m", [(2,), (3,)], "its chunks differ from those of s0"),
         (ROWS % "m", [(2,), ()], "it has no chunks"),
-        (ROWS % "m", [(2,), (0, 2)], "touches S in other chunks of s0"),
-        (ROWS % "n", [(2,), (2,)], "touches S in other chunks of s0"),
+        (ROWS % "m", [(2,), (0, 2)], "accesses S in other chunks of s0"),
+        (ROWS % "n", [(2,), (2,)], "accesses S in other chunks of s0"),
         (
             "def f(float(M) A) -> (S, O) { S(m) = A(m)\n O(m) = S(m + 1) where m in 0:4 }",
             [(2,), (2,)],
-            "are not like",
+            "differ from those",
         ),
         (
             "def f(float(M, M) A) -> (S, O) { S(i, j) = A(i, j)\n O(i, j) = S(j, i) }",
             [(2,), (2,)],
-            "touches S in other chunks",
+            "accesses S in other chunks",
         ),
         (
             "def f(float(M) A) -> (S, O) { S(m) = A(m)\n O(m) = S(0) + A(m) }",
             [(2,), (2,)],
-            "touches S in other chunks",
+            "accesses S in other chunks",
         ),
         (
             # The first nest reads what the second one overwrites, elsewhere.
             "def f(float(M) A) -> (S, O) { S(m) = A(m)\n O(m) = S(4 - m)\n S(m) = A(m) + 1 }",
             [(2,), (2,), (2,)],
-            "touches S in other chunks",
+            "accesses S in other chunks",
         ),
     ],
 )
@@ -182,7 +182,7 @@ def test_what_was_chosen_for_all_nests_is_left_off_where_it_cannot_be() -> None:
     sized = sized_of(ROWS % "n", A=(4, 4))
     program = schedule(sized, MappingOptions("naive").chunk(2, 2), host_cpu())
     assert [len(k.grid) for k in program.kernels] == [1, 2]
-    with pytest.raises(OptionsError, match=r"fuse: nest s1: its chunks are not"):
+    with pytest.raises(OptionsError, match=r"fuse: nest s1: its chunks differ"):
         schedule(sized, MappingOptions("naive").chunk(2, 2).fuse(), host_cpu())
     text = "def f(float(M, N) A) -> (S, E, O) { S(m) +=! A(m, n)\n %s }"
     two = "E(m, n) = exp(A(m, n))\n O(m, n) = E(m, n) * S(m)"
@@ -201,7 +201,7 @@ def test_a_joined_nest_cannot_copy_what_is_not_made_yet() -> None:
     options = MappingOptions("naive").chunk(4).nest(1).fuse()
     inside = schedule(sized, options.nest(1).stage(1, 0), host_cpu())
     assert [t.private for t in inside.tensors if t.role is ir.Role.SCRATCH] == [True, False]
-    with pytest.raises(OptionsError, match="the nests whose chunks it shares write it"):
+    with pytest.raises(OptionsError, match="a nest that shares its chunks writes it"):
         schedule(sized, options.nest(1).stage(0), host_cpu())
 
 

@@ -181,7 +181,7 @@ def test_trailing_empty_choices_do_not_matter() -> None:
         ('{"nests": [{"vectorize": [4]}]}', "vectorize"),
         ('{"nests": [3]}', r"nests\[0\]"),
         ('{"default": {"buffers": null}}', "default.buffers: .* 1 to 8"),
-        ('{"default": {"tile": [1], "tile": [2]}}', "'tile' stands twice"),
+        ('{"default": {"tile": [1], "tile": [2]}}', "'tile' appears twice"),
         ("[" * 100_000, "JSON"),
     ],
 )
@@ -260,8 +260,8 @@ def test_a_register_tile_for_all_nests_goes_where_it_fits() -> None:
 
 
 REFUSED = {
-    "depends on data": ("def f(float(N) A, int32(M) I) -> (O) { O(i) = A(I(i)) }", (9,), (9,), 0),
-    "may not be there": ("def f(float(N) A) -> (O) { O(i) = i > 3 ? A(i - 1) : 0.0 "
+    "data select": ("def f(float(N) A, int32(M) I) -> (O) { O(i) = A(I(i)) }", (9,), (9,), 0),
+    "may be out of": ("def f(float(N) A) -> (O) { O(i) = i > 3 ? A(i - 1) : 0.0 "
                          "where i in 0:9 }", (9,), None, 0),
     "the nest writes it": ("def f(float(N) A) -> (O) { O(i) = A(i) O(i) = O(i) + A(i) }",
                            (9,), None, 1),

@@ -200,7 +200,7 @@ NOWHERE = {
     "stream": (START.vectorize(1).stream(), "it is a reduction"),
     "peel": (START.vectorize(1).peel(), "it is a reduction"),
     "prefetch": (START.prefetch(0, 0, 0, 64), "it has 2 operands, 4 were given"),
-    "dot": (START.dot(0, 0, 2), "it adds up no products"),
+    "dot": (START.dot(0, 0, 2), "it does not sum products"),
     "mma": (START.mma(0, 1, 2), "has no matrix unit"),
 }
 

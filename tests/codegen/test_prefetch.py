@@ -76,8 +76,8 @@ def test_a_line_is_asked_for_once_by_code_that_is_written_out() -> None:
 @pytest.mark.parametrize(
     ("body", "options", "words"),
     [
-        ("O(m, n) = A(m, n)", MappingOptions().vectorize(8, 0), "lanes along s0.m do not lie"),
-        ("O(m, n) = A(m, A(m, n))", MappingOptions().vectorize(8), "depends on data"),
+        ("O(m, n) = A(m, n)", MappingOptions().vectorize(8, 0), "lanes along s0.m are not"),
+        ("O(m, n) = A(m, A(m, n))", MappingOptions().vectorize(8), "data select"),
         (
             *("O(m, n) +=! A(m, k) * A(k, n)", MappingOptions().vectorize(8).stage(-1, 0)),
             "operand 1, A: it is read from a copy",
@@ -184,7 +184,7 @@ def test_the_tuner_does_not_ask_for_lanes_that_lie_apart() -> None:
     assert space.reason(space.config(values)) is None
     reason = space.reason(space.config(values | {"s0.vector": 0}))
     assert reason == (
-        "prefetch: nest s0: operand 0, A: lanes along s0.m do not lie next to each other"
+        "prefetch: nest s0: operand 0, A: lanes along s0.m are not adjacent in memory"
     )
 
 

@@ -326,7 +326,7 @@ def test_threads_of_a_gpu_share_other_dimensions() -> None:
     assert [launch.threads for launch in case.module.launches] == [128]
     check_cases([case]).none()
     along = MappingOptions("naive", nests=(NestOptions(threads=(1, 32)),))
-    with pytest.raises(OptionsError, match=r"threads: nest s0: each element of O is made of"):
+    with pytest.raises(OptionsError, match=r"threads: nest s0: each element of O depends on"):
         case_of(work, along, H200)
 
 
@@ -334,11 +334,11 @@ def test_threads_of_a_gpu_share_other_dimensions() -> None:
     ("options", "said"),
     [
         (NestOptions(chunk=(0, 8)), "s0.i is reduced"),
-        (NestOptions(tile=(0, 8)), "each element of O is made of the one before it along s0.i"),
-        (NestOptions(register=(0, 2)), "each element of O is made of the one before it"),
-        (NestOptions(inner_order=(1, 0)), "each element of O is made of the one before it"),
-        (NestOptions(split=(0, 4)), "each element of O is made of the one before it"),
-        (NestOptions(stage=(0,)), "each element of O is made of the one before it"),
+        (NestOptions(tile=(0, 8)), "each element of O depends on the one before it along s0.i"),
+        (NestOptions(register=(0, 2)), "each element of O depends on the one before it"),
+        (NestOptions(inner_order=(1, 0)), "each element of O depends on the one before it"),
+        (NestOptions(split=(0, 4)), "each element of O depends on the one before it"),
+        (NestOptions(stage=(0,)), "each element of O depends on the one before it"),
     ],
 )
 def test_what_is_refused(options: NestOptions, said: str) -> None:

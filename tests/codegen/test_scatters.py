@@ -268,7 +268,7 @@ def test_options_are_refused() -> None:
         MappingOptions().vectorize(8),
         MappingOptions().nest(0).register(2),
     ):
-        with pytest.raises(OptionsError, match="data say where it writes"):
+        with pytest.raises(OptionsError, match="data select where it writes"):
             schedule(sized, options, host_cpu())
 
 

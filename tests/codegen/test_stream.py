@@ -41,9 +41,9 @@ def test_the_processor_is_told() -> None:
         ("O(m, n) = A(m, n)", [(16, 16)], MappingOptions(), "without lanes"),
         (
             *("O(m, n) = A(m, n)", [(16, 16)]),
-            *(MappingOptions().vectorize(8, 0), "lanes along .*m are apart"),
+            *(MappingOptions().vectorize(8, 0), "lanes along .*m are not adjacent"),
         ),
-        ("O(m, n) = A(m, n)", [(16, 16)], MappingOptions().vectorize(2), "too short, 16 is least"),
+        ("O(m, n) = A(m, n)", [(16, 16)], MappingOptions().vectorize(2), "too short; at least 16"),
         ("O(m, n) = A(m, n)", [(16, 18)], MappingOptions().vectorize(8), "multiples of 16 bytes"),
         ("O(m, n) = A(m, n)", [(16, 16)], MappingOptions().vectorize(4).tile(0, 6), "multiples"),
     ],

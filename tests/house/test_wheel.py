@@ -1,4 +1,5 @@
-"""The wheel, built from the tree and installed alone: it holds what the tree does, and works.
+"""The wheel, built from the source distribution and installed alone: it holds what the tree does,
+and works.
 
 What a wheel can lack is files. So its files are compared with the tree's, and what finds files,
 starts processes and loads libraries is run; the tests of all else would find what they find in the
@@ -20,7 +21,7 @@ from places import ROOT
 
 PACKAGES = {"tcl": "tcl", "grammar": "tcl/grammar", "codegen": "tcl/codegen", "tuner": "tcl/tuner"}
 """Folders of the tree, and where they are in the wheel."""
-DATA = {"tcl/docs": "docs/*.md", "tcl/bench/examples": "examples/*.tc"}
+DATA = {"tcl/docs": "docs/**/*.md", "tcl/bench/examples": "examples/*.tc"}
 """Folders of data in the wheel, and what of the tree is in them."""
 SIZES = ("-s", "M=16,K=16,N=16")
 SMALL = ("--generations", "1", "--population", "2")
@@ -47,7 +48,10 @@ def test_the_wheel_holds_what_the_tree_does_and_works(tmp_path: Path) -> None:
     tree = tmp_path / "tree"
     hidden = shutil.ignore_patterns(".*", "build", "*.egg-info", "__pycache__", "tests")
     shutil.copytree(ROOT, tree, symlinks=True, ignore=hidden)
-    _run(sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "-w", tmp_path, tree)
+    _run(sys.executable, "-m", "build", "--sdist", "--no-isolation", "-o", tmp_path, tree)
+    shutil.rmtree(tree)
+    source = next(tmp_path.glob("*.tar.gz"))
+    _run(sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "-w", tmp_path, source)
     wheel = next(tmp_path.glob("*.whl"))
     with zipfile.ZipFile(wheel) as archive:
         held = {name for name in archive.namelist() if ".dist-info/" not in name}
@@ -76,7 +80,8 @@ def _files() -> set[str]:
         if file.is_file() and "__pycache__" not in file.parts
     }
     for place, files in DATA.items():
-        found |= {f"{place}/{file.name}" for file in ROOT.glob(files)}
+        folder = ROOT / files.partition("/")[0]
+        found |= {f"{place}/{file.relative_to(folder)}" for file in ROOT.glob(files)}
     return found
 
 

@@ -135,7 +135,7 @@ def _finals(
 def failing() -> Iterator[Event]:
     """Nothing works."""
     yield events.GenerationStarted(0, 1, 1)
-    outcome = Outcome(Verdict.RUNTIME, message="its process was ended by SIGSEGV")
+    outcome = Outcome(Verdict.RUNTIME, message="its process was killed by SIGSEGV")
     candidate: Candidate = events.Candidate(MappingOptions("naive"), None, 0, outcome)
     nothing: events.Decision[MappingOptions] = events.Decision(None, None)
     yield events.CandidateDone(candidate, 1, 1, nothing)

@@ -66,6 +66,7 @@ def single(file: str, name: str, output: str, function: Callable[[Arrays], Any])
 
 
 einsum("tmm", "tmm", C="mk,nk->mn A B")
+einsum("tmm", "mtm", C="km,kn->mn A B")
 einsum("matmul", "matmul", C="mk,kn->mn A B")
 einsum("matmul", "matmul_half", C="mk,kn->mn A B")
 einsum("matmul", "matmul_double", C="mk,kn->mn A B")

@@ -18,8 +18,8 @@ LANGUAGE = (
     ("A type by a short name", "def f(f32(N) X) -> (Y) { Y(i) = X(i) }"),
     ("An input without a type", "def f(X) -> (Y) { Y(i) = X(i) }"),
     ("A reduction without saying so", "def f(float(N) X) -> (S) { S = X(i) }"),
-    ("A name that there is not", "def f(float(N) X) -> (Y) { Y(i) = Z(i) }"),
-    ("A name that is nearly right", "def f(float(N) X) -> (Y) { Y(i) = sqr(X(i)) }"),
+    ("An unknown name", "def f(float(N) X) -> (Y) { Y(i) = Z(i) }"),
+    ("A misspelt name", "def f(float(N) X) -> (Y) { Y(i) = sqr(X(i)) }"),
     ("Too many indices", "def f(float(N) X) -> (Y) { Y(i) = X(i, i) }"),
     ("An output that nothing writes", "def f(float(N) X) -> (Y, Z) { Y(i) = X(i) }"),
     ("No output", "def f(float(N) X) -> () { Y(i) = X(i) }"),
@@ -30,16 +30,16 @@ LANGUAGE = (
     ("No brace at the end", "def f(float(N) X) -> (Y) { Y(i) = X(i)"),
     ("A loop", "def f(float(N) X) -> (Y) { for i in 0:N { Y(i) = X(i) } }"),
     ("An if", "def f(float(N) X) -> (Y) { if X(i) > 0 { Y(i) = X(i) } }"),
-    ("A reduction that there is not", "def f(float(N) X) -> (Y) { Y argmin=! X(i) }"),
+    ("An unknown reduction", "def f(float(N) X) -> (Y) { Y argmin=! X(i) }"),
     ("A function with too many arguments", "def f(float(N) X) -> (Y) { Y(i) = exp(X(i), 2) }"),
     ("An output that is read before it is written",
      "def f(float(N) X) -> (Y) { Y(i) = Y(i) + X(i) }"),
     ("An element that depends on another of its tensor",
      "def f(float(N) X) -> (Y) { Y(i) = Y(i - 1) + X(i) }"),
-    ("A name given twice", "def f(float(N) X, float(N) X) -> (Y) { Y(i) = X(i) }"),
-    ("A name that a size has", "def f(float(N) N) -> (Y) { Y(i) = N(i) }"),
+    ("A name defined twice", "def f(float(N) X, float(N) X) -> (Y) { Y(i) = X(i) }"),
+    ("A name that a size already has", "def f(float(N) N) -> (Y) { Y(i) = N(i) }"),
     ("A built-in's name", "def f(float(N) exp) -> (Y) { Y(i) = exp(i) }"),
-    ("A letter that is none of the language", "def f(float(N) X) -> (Y) { Y(i) = X(i) @ 2 }"),
+    ("A character that is not in the language", "def f(float(N) X) -> (Y) { Y(i) = X(i) @ 2 }"),
     ("Power as in Python", "def f(float(N) X) -> (Y) { Y(i) = X(i) ** 2 }"),
     ("A text without a def", "C(m, n) +=! A(m, k) * B(k, n)"),
 )  # fmt: skip
@@ -47,18 +47,18 @@ LANGUAGE = (
 
 PYTHON = (
     ("A name of a file", 'tcl.define("mm.tc")'),
-    ("A file that is not there", 'tcl.define(Path("none.tc"))'),
+    ("A file that does not exist", 'tcl.define(Path("none.tc"))'),
     ("No text", "tcl.define(None)"),
-    ("A def that there is not", "T.nm(A, B)"),
-    ("An input too few", "T.mm(A)"),
+    ("An unknown def", "T.nm(A, B)"),
+    ("A missing input", "T.mm(A)"),
     ("An input by another name", "T.mm(a=A, B=B)"),
-    ("An input that is given twice", "T.mm(A, B, A=A)"),
+    ("An input given twice", "T.mm(A, B, A=A)"),
     ("An output among the inputs", "T.mm(A, B, C=C)"),
-    ("Double precision, as NumPy makes it", "T.mm(A.astype('float64'), B)"),
+    ("Double precision, NumPy's default", "T.mm(A.astype('float64'), B)"),
     ("A list", "T.mm([[1.0, 2.0]], B)"),
-    ("Another rank", "T.mm(A[0], B)"),
-    ("Sizes that do not fit", "T.mm(A, A)"),
-    ("An index whose range follows from nothing", "T.wide(A[0])"),
+    ("A wrong rank", "T.mm(A[0], B)"),
+    ("Sizes that contradict each other", "T.mm(A, A)"),
+    ("An index without a range", "T.wide(A[0])"),
     ("Objects", "T.mm(A.astype(object), B)"),
     ("A masked array", "T.mm(np.ma.masked_less(A, 2), B)"),
     ("An output of another shape", "T.mm(A, B, outputs=(C[:2],))"),
@@ -66,78 +66,79 @@ PYTHON = (
     ("An output that is an input", "T.same(A, outputs=(A,))"),
     ("An output that cannot be written", "T.mm(A, B, outputs=(np.broadcast_to(C[:1], (3, 5)),))"),
     ("An output larger than the memory", "T.outer(np.zeros(10_000_000, 'f'))"),
-    ("An index that data makes too large", "T.rows(A, np.array([0, 3], 'int32'))"),
-    ("A preset that there is not", 'tcl.define(text, "fast")'),
+    ("A data-dependent index out of range", "T.rows(A, np.array([0, 3], 'int32'))"),
+    ("An unknown preset", 'tcl.define(text, "fast")'),
     ("Options as a dict", 'tcl.define(text, {"tile": [32, 32]})'),
-    ("A number of lanes that there is not", 'tcl.MappingOptions("mlp").vectorize(3)'),
-    ("Options for a nest that there is not", 'tcl.compile(text, "mm", '
+    ("An invalid number of lanes", 'tcl.MappingOptions("mlp").vectorize(3)'),
+    ("Options for an unknown nest", 'tcl.compile(text, "mm", '
      'tcl.MappingOptions().nest(3).tile(4), A, B)'),
     ("No threads", "tcl.define(text, threads=0)"),
     ("Settings as a dict", 'tcl.autotune(text, "mm", A, B, tuner_config={"generations": 3})'),
-    ("A setting that there is not", "tcl.TunerConfig(generation=3)"),
+    ("An unknown setting", "tcl.TunerConfig(generation=3)"),
     ("A setting beyond its range", "tcl.TunerConfig().population(1)"),
     ("A cache that is not used", 'tcl.autotune(text, "mm", A, B, cache_filename="a.db")'),
-    ("A cache with nothing for it", 'tcl.autotune(text, "mm", A, B, cache_filename="a.db", '
-     "load_from_cache=True)"),
+    ("A cache without options for these inputs",
+     'tcl.autotune(text, "mm", A, B, cache_filename="a.db", load_from_cache=True)'),
 )  # fmt: skip
 """What was meant, and the expression."""
 
 COMMAND = (
-    ("A command that there is not", "tcl chek mm.tc"),
-    ("A file that is not there", "tcl check matmull.tc"),
+    ("An unknown command", "tcl chek mm.tc"),
+    ("A file that does not exist", "tcl check matmull.tc"),
     ("A folder", "tcl check folder"),
-    ("A def that there is not", "tcl run mm.tc --entry nm --sizes M=5,K=6,N=7"),
+    ("An unknown def", "tcl run mm.tc --entry nm --sizes M=5,K=6,N=7"),
     ("No sizes", "tcl run mm.tc"),
     ("Sizes in the wrong case", "tcl run mm.tc --sizes m=5,k=6,n=7"),
-    ("A size too few", "tcl run mm.tc --sizes M=5,K=6"),
-    ("A size that is no number", "tcl run mm.tc --sizes M=5,K=6,N=many"),
+    ("A missing size", "tcl run mm.tc --sizes M=5,K=6"),
+    ("A size that is not a number", "tcl run mm.tc --sizes M=5,K=6,N=many"),
     ("Sizes larger than the memory", "tcl run mm.tc --sizes M=9999999,K=1,N=9999999"),
-    ("A preset that there is not", "tcl run mm.tc --sizes M=5,K=6,N=7 --options fast"),
-    ("Options that are no JSON", "tcl run mm.tc --sizes M=5,K=6,N=7 --options '{tile: 32}'"),
-    ("A device that there is not", "tcl run mm.tc --sizes M=5,K=6,N=7 --device gpu"),
-    ("A GPU that is known", "tcl run mm.tc --sizes M=5,K=6,N=7 --device h200"),
-    ("A CPU that is known", "tcl run mm.tc --sizes M=5,K=6,N=7 --device graviton3"),
+    ("An unknown preset", "tcl run mm.tc --sizes M=5,K=6,N=7 --options fast"),
+    ("Options that are not JSON", "tcl run mm.tc --sizes M=5,K=6,N=7 --options '{tile: 32}'"),
+    ("An unknown device", "tcl run mm.tc --sizes M=5,K=6,N=7 --device gpu"),
+    ("A GPU that this machine does not have", "tcl run mm.tc --sizes M=5,K=6,N=7 --device h200"),
+    ("A CPU that this machine does not have",
+     "tcl run mm.tc --sizes M=5,K=6,N=7 --device graviton3"),
     ("Threads on a GPU", "tcl show mm.tc --sizes M=5,K=6,N=7 --device h200 --threads 2"),
     ("A setting beyond its range", "tcl tune mm.tc --sizes M=5,K=6,N=7 --generations 0"),
     ("Settings that contradict each other",
      "tcl tune mm.tc --sizes M=5,K=6,N=7 --population 4 --elites 3"),
-    ("A strategy that there is not", "tcl tune mm.tc --sizes M=5,K=6,N=7 --strategy luck"),
+    ("An unknown strategy", "tcl tune mm.tc --sizes M=5,K=6,N=7 --strategy luck"),
     ("A knob without a value", "tcl tune mm.tc --sizes M=5,K=6,N=7 --fix tile"),
-    ("A place to work that there is not",
+    ("An unknown executor",
      "tcl tune mm.tc --sizes M=5,K=6,N=7 --executor machine:8786"),
-    ("A cache that is none", "tcl cache list --cache mm.tc"),
-    ("A cache that is not there", "tcl cache list --cache none.db"),
-    ("A cache in a folder that is not there", "tcl tune mm.tc --sizes M=5,K=6,N=7 --cache no/x.db"),
+    ("A file that is not a cache", "tcl cache list --cache mm.tc"),
+    ("A cache that does not exist", "tcl cache list --cache none.db"),
+    ("A cache in a folder that does not exist",
+     "tcl tune mm.tc --sizes M=5,K=6,N=7 --cache no/x.db"),
     ("A text of defs as a cache", "tcl tune mm.tc --sizes M=5,K=6,N=7 --cache mm.tc"),
-    ("A report in a folder that is not there",
+    ("A report in a folder that does not exist",
      "tcl tune mm.tc --sizes M=5,K=6,N=7 --report no/page.html"),
     ("Nothing to remove", "tcl cache prune"),
-    ("A field that no device has", "tcl run mm.tc --sizes M=5,K=6,N=7 --relax clok"),
+    ("An unknown field of a device", "tcl run mm.tc --sizes M=5,K=6,N=7 --relax clok"),
 )  # fmt: skip
 """What was meant, and what was typed."""
 
 HEAD = """\
 # Errors
 
-What is said of the likeliest mistakes, as a test provokes them. In Python every error is a
+The messages for the most likely mistakes; a test makes each mistake. In Python every error is a
 `tcl.TclError`: `TclSyntaxError` and `TclSemanticError` (the text, with the place), `ArgumentError`
-(what was passed), `RangeInferenceError` (what follows from the sizes), `OptionsError` (also called
-`SettingError`, where it is about a search's settings), `CompileError`, `CacheError`; only a
-data-dependent subscript that leaves its tensor raises `IndexError`. IPython and notebooks show your
-lines and what they called; after `%xmode Verbose`, our calls below that, too. The command ends with one
-of these codes:
+(an argument), `RangeInferenceError` (the sizes), `OptionsError` (also `SettingError`, for settings of
+a search), `CompileError` and `CacheError`. The one exception: a data-dependent subscript outside its
+tensor raises `IndexError`. IPython and notebooks show your lines and the function that they called;
+after `%xmode Verbose` they also show the calls inside tcl. A command ends with one of these codes:
 
-| code | |
+| code | meaning |
 |---|---|
-| 0 | done |
-| 1 | what the command line names is not there or not right: a file, a def, a size, options, a cache, a device, or the results are wrong |
-| 2 | the command line itself is wrong: no such command or option, a value that its option never has, options that contradict each other |
-| 130 | interrupted, by Ctrl+C; what was found is saved |
-| 143 | terminated, by SIGTERM; likewise |
+| 0 | success |
+| 1 | something that the command line names does not exist or is wrong: a file, a def, a size, options, a cache, a device; or the results are wrong |
+| 2 | the command line itself is wrong: an unknown command or option, a value that the option cannot have, options that contradict each other |
+| 130 | interrupted by Ctrl+C; the results so far are saved |
+| 143 | terminated by SIGTERM; the results so far are saved |
 
-A cache that is named with `--cache` and only read has to be there (1). Without `--cache` it is the
-user's own, and where there is none yet, `tcl cache list`, `why`, `inspect`, `analyze` and `prune` say
-so and are done (0).
+A command that only reads a cache named with `--cache` fails with 1 if the file does not exist. Without
+`--cache` the cache is your own. If there is none yet, `tcl cache list`, `why`, `inspect`, `analyze` and
+`prune` say so and end with 0.
 """  # noqa: E501
 
 

@@ -163,7 +163,7 @@ def test_a_result_that_cannot_be_read_is_measured_again(tmp_path: Path) -> None:
     cache = TuningCache(tmp_path / "tuning.db")
     spoil = "UPDATE notes SET value = json_set(value, '$.result', '{}')"
     cache.transaction(lambda db: db.execute(spoil))
-    with pytest.warns(tcl.TclWarning, match="^the launch shape that was kept for scale is not us"):
+    with pytest.warns(tcl.TclWarning, match="^the saved launch shape for scale is not us"):
         found = tcl.BlockTuner(scale, 1 << 16, threads=1).tune(x, y, 2.0, candidates=[1 << 12])
     assert not found.cached
     cache.transaction(lambda db: db.execute(spoil))
@@ -184,8 +184,8 @@ def test_what_accumulates_and_what_depends_on_the_chunk() -> None:
 @pytest.mark.parametrize(
     ("kernel", "verdict", "message"),
     [
-        (endless, Verdict.TIMEOUT, "it had not ended after 1.00 s"),
-        (wild, Verdict.RUNTIME, "it ended its process by SIGSEGV"),
+        (endless, Verdict.TIMEOUT, "it did not end within 1.00 s"),
+        (wild, Verdict.RUNTIME, "it crashed its process by SIGSEGV"),
     ],
 )
 def test_what_never_ends_and_what_ends_the_process(
@@ -218,9 +218,8 @@ def test_a_function_that_ends_in_no_copy_runs_here(monkeypatch: pytest.MonkeyPat
             y, candidates=[128, 64, 256]
         )
     assert str(caught[0].message).endswith(
-        "with block 128 and block 64 had not ended after 1.00 s in a process of its own, so all "
-        "candidates run in this one from now on, where nothing but ending the process ends one "
-        "that hangs"
+        "with block 128 and block 64 did not end within 1.00 s in a separate process, so all "
+        "candidates now run in this process, where a candidate that hangs cannot be stopped"
     )
     assert {t.verdict for t in result.timings} == {Verdict.CORRECT} and (y == 1).all()
 
@@ -240,7 +239,7 @@ def test_a_function_of_a_shared_library(library: Any) -> None:
     np.testing.assert_array_equal(y, 2 * x)
     with pytest.raises(tcl.ArgumentError) as error:
         tcl.BlockTuner(library.twice, 1 << 31)
-    assert str(error.value) == "global_size 2147483648 is more than c_int holds"
+    assert str(error.value) == "global_size 2147483648 does not fit in c_int"
 
 
 @needs_compiler
@@ -277,9 +276,9 @@ def test_what_cannot_be_told_from_others_is_not_kept() -> None:
     given: dict[str, Any] = {"threads": 1, "source": "version 1"}
     with pytest.warns(tcl.TclWarning) as caught:
         tcl.BlockTuner(scale.ctypes, 1 << 16, threads=1).tune(x, y, 2.0, candidates=[1 << 12])
-    assert [str(w.message) for w in caught if "kept" in str(w.message)] == [
-        "what was found for function is not kept, as nothing tells its code from that of others; "
-        "give source= a text that changes when the function does"
+    assert [str(w.message) for w in caught if "saved" in str(w.message)] == [
+        "the result for function is not saved, because its code cannot be identified; pass "
+        "source=, a text that changes when the function changes"
     ]
     tcl.BlockTuner(scale.ctypes, 1 << 16, **given).tune(x, y, 2.0, candidates=[1 << 12])
     again = tcl.BlockTuner(scale.ctypes, 1 << 16, **given).tune(x, y, 2.0, candidates=[1 << 12])
@@ -314,8 +313,8 @@ def test_default_chunks() -> None:
             scale,
             (8, 8),
             {},
-            "a C function runs over one range, and global_size has 2 sizes; give their "
-            "product, and have the function take its numbers apart",
+            "a C function runs over one range, and global_size has 2 sizes; pass their "
+            "product, and split its numbers in the function",
         ),
         (
             scale,
@@ -337,22 +336,22 @@ def test_default_chunks() -> None:
             numba.njit(lambda i: i),
             8,
             {},
-            "a function of numba.jit has no address that C can call; compile it by "
-            "numba.cfunc, with its signature",
+            "a function of numba.jit has no address that C can call; compile it with "
+            "numba.cfunc and its signature",
         ),
         (
             numba.cfunc(types.void(types.float32, types.int64))(lambda b, e: None),
             8,
             {},
-            "<lambda> should begin with two whole numbers of one type, where its part of the "
-            "range begins and ends, not c_float and c_long",
+            "<lambda> must begin with two whole numbers of one type, the begin and the end of "
+            "its part of the range, not c_float and c_long",
         ),
         (
             numba.cfunc(types.void(types.int64))(lambda b: None),
             8,
             {},
-            "<lambda> takes 1 argument, and should begin with two whole numbers: where its "
-            "part of the range begins and ends",
+            "<lambda> takes 1 argument, but must begin with two whole numbers: the begin and "
+            "the end of its part of the range",
         ),
     ],
 )
@@ -404,7 +403,7 @@ def test_memory_between_elements(array: Any, gaps: bool) -> None:
 
 def test_arrays_with_gaps_are_refused() -> None:
     y = np.zeros(600, np.float32)
-    message = "argument 0 has gaps between its elements, .* give a copy"
+    message = "argument 0 has gaps between its elements, .* pass a copy"
     with pytest.raises(tcl.ArgumentError, match=message):
         tcl.BlockTuner(increase, 300).tune(y[::2])
     assert not y.any()

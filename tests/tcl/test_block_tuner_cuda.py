@@ -163,11 +163,11 @@ def test_the_device_profile_caps_candidates_before_anything_runs(quick: Device) 
         ((64,), Verdict.CORRECT),
         ((2048,), Verdict.CONSTRAINTS),
     ]
-    assert result.timings[1].message == "2048 threads are more than a block of A100 may have, 1024"
+    assert result.timings[1].message == "2048 threads are more than a block of A100 can have (1024)"
     assert {block for _, block in quick.launched} == {(64,)}
     deep = tcl.BlockTuner(Kernel(SCALE, "scale"), (8, 8, 256))
     assert deep.tune(*arrays(), candidates=[(1, 1, 64), (1, 1, 128)]).timings[1].message == (
-        "128 threads along z are more than CUDA allows, 64"
+        "128 threads along z are more than CUDA allows (64)"
     )
     Kernel.taken = {"max_threads_per_block": 256, "num_regs": 255}
     found = tcl.BlockTuner(Kernel(SCALE, "scale"), 4096, cache_filename=None).tune(
@@ -175,7 +175,7 @@ def test_the_device_profile_caps_candidates_before_anything_runs(quick: Device) 
     )
     refused = {t.block[0]: t.message for t in found.timings if t.verdict is not Verdict.CORRECT}
     assert refused == {
-        b: f"{b} threads are more than this kernel may have, 256, with 255 registers each"
+        b: f"{b} threads are more than this kernel can have (256) with 255 registers each"
         for b in (512, 1024)
     }
 
@@ -186,7 +186,7 @@ def test_shared_memory_caps_candidates(quick: Device) -> None:
     )
     result = tuner.tune(*arrays(), candidates=[32, 256, 512])
     assert [t.message for t in result.timings][2:] == [
-        "262144 bytes of shared memory are more than a block of A100 may have, 166912"
+        "262144 bytes of shared memory are more than a block of A100 can have (166912)"
     ]
     Kernel.taken = {"shared_size_bytes": 100_000}
     with pytest.raises(tcl.OptionsError) as error:
@@ -202,8 +202,8 @@ def test_a_grid_that_is_no_multiple_of_the_block(quick: Device) -> None:
     result = tuner.tune(*arrays(), candidates=[32, 64, 96])
     assert [t.verdict.value for t in result.timings] == ["correct", "correct", "constraints"]
     assert result.timings[2].message == (
-        "the global size 96 is no multiple of it, and guarded=False says that the kernel runs "
-        "beyond the end"
+        "the global size 96 is not a multiple of it, and with guarded=False the kernel would "
+        "run beyond the end"
     )
     assert {block for _, block in quick.launched} == {(32,), (96,)}
     rounded = tcl.BlockTuner(Kernel(SCALE, "scale"), 96).tune(*arrays(), candidates=[64])
@@ -300,8 +300,8 @@ def test_a_lost_device(quick: Device) -> None:
     with pytest.raises(tcl.TclError) as error:
         tcl.BlockTuner(Kernel(SCALE, "scale"), 1000).tune(*arrays(), candidates=[64, 32])
     assert str(error.value) == (
-        "scale failed with block 32, and the device is lost to this process, which has to be "
-        "started anew: an illegal memory access was encountered"
+        "scale failed with block 32; this process can no longer use the device, so restart "
+        "it: an illegal memory access was encountered"
     )
 
 
@@ -312,8 +312,8 @@ def test_a_busy_device_is_one_warning(quick: Device) -> None:
     (said,) = (str(w.message) for w in caught)
     assert said == f"scale: {result.notes[0]}"
     assert said == (
-        "scale: the device seems busy: in the end kernels were 2 times as slow as before; see what "
-        "else runs, and tune once more with again=True"
+        "scale: the device seems busy: at the end kernels were 2 times as slow as before; "
+        "check what else runs, and tune once more with again=True"
     )
 
 
@@ -346,8 +346,8 @@ def test_arrays_of_another_device(quick: Device) -> None:
     with pytest.raises(tcl.ArgumentError) as error:
         tcl.BlockTuner(Kernel(SCALE, "scale"), 1000).tune(cupy_array(x), cupy_array(x, 1))
     assert str(error.value) == (
-        "argument 1 of scale lies on cuda:1, and cuda:0 was the current device when the tuner was "
-        "made"
+        "argument 1 of scale is on cuda:1, but cuda:0 was the current device when the tuner was "
+        "created"
     )
 
 
@@ -359,7 +359,7 @@ def test_a_module(quick: Device) -> None:
     with pytest.raises(tcl.ArgumentError) as error:
         tcl.BlockTuner(kernel, 1000, name="other")
     assert str(error.value) == (
-        "name= chooses a kernel of a RawModule, and this is the RawKernel scale"
+        "name= selects a kernel of a RawModule, but this is the RawKernel scale"
     )
 
 
@@ -372,18 +372,18 @@ def test_a_module(quick: Device) -> None:
             "global_size has to be 1 to 3 whole numbers above 0, not (1, 2, 3, 4)",
         ),
         ({"defines": [1]}, 'defines has to be a dict such as {"TILE": [1, 2, 4]}, not [1]'),
-        ({"defines": {"a b": [1]}}, "a macro's name has to be one of C++, not 'a b'"),
+        ({"defines": {"a b": [1]}}, "a macro needs a valid C++ name, not 'a b'"),
         ({"defines": {"A": 1}}, "defines: A has to have a list of values to try, not 1"),
         ({"defines": {"A": [1.5]}}, "defines: A can be whole numbers and strings, not 1.5"),
         (
             {"grid": 3},
-            "grid has to be a function of the block and the macros' values that gives the "
+            "grid must be a function of the block and the macros' values that returns the "
             "blocks along x, y and z, not 3",
         ),
         (
             {"shared_bytes": -1},
-            "shared_bytes has to be a whole number, or a function of the block and the "
-            "macros' values that gives one, not -1",
+            "shared_bytes must be a whole number, or a function of the block and the macros' "
+            "values that returns one, not -1",
         ),
         ({"tolerance": 2}, "tolerance has to be a relative difference from 0 to 1, not 2"),
         ({"threads": 2}, "threads= has no meaning for a raw kernel; leave it out"),
@@ -406,7 +406,7 @@ def test_what_a_tuner_cannot_be(quick: Device, settings: dict[str, Any], message
         ({"candidates": [0]}, "a block has to be 1 to 3 whole numbers above 0, not 0"),
         (
             {"candidates": [(8, 8)]},
-            "a block has as many sizes as the global size, which is 1, not 2 as (8, 8)",
+            "a block must have as many sizes as the global size (1), not 2 as in (8, 8)",
         ),
         ({"evaluations": 0}, "evaluations has to be a whole number, not 0"),
         ({"again": "yes"}, "again has to be True or False, not 'yes'"),
@@ -423,7 +423,7 @@ def test_outputs_that_are_none(quick: Device) -> None:
     with pytest.raises(tcl.ArgumentError) as error:
         tcl.BlockTuner(Kernel(SCALE, "scale"), 1000, outputs=2).tune(x, y)
     assert str(error.value) == (
-        "outputs has to be positions among the 2 arguments, counted from 0, not 2"
+        "outputs must be positions among the 2 arguments, counted from 0, not 2"
     )
     with pytest.raises(tcl.ArgumentError) as error:
         tcl.BlockTuner(Kernel(SCALE, "scale"), 1000, outputs=[0]).tune(x, y)
@@ -437,6 +437,6 @@ def test_outputs_that_are_none(quick: Device) -> None:
     with pytest.raises(tcl.ArgumentError) as error:
         tcl.BlockTuner(Kernel(SCALE, "scale"), 1000).tune(x, y)
     assert str(error.value) == (
-        "the first run changed none of the arguments, so that nothing shows whether other "
-        "candidates are right; name those that it writes, as outputs=(1,)"
+        "the first run changed none of the arguments, so the results of other candidates "
+        "cannot be checked; name the arguments that the kernel writes, as outputs=(1,)"
     )

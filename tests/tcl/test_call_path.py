@@ -105,8 +105,8 @@ def test_several_outputs() -> None:
     [
         (lambda a, b, c: (a, b, (c[:, ::-1].astype("d"),)), "array of float64 was given"),
         (lambda a, b, c: (a, b, (c[:4],)), "has shape"),
-        (lambda a, b, c: (a, b, (c, c)), "outputs= holds 2"),
-        (lambda a, b, c: (a, b, ()), "outputs= holds 0"),
+        (lambda a, b, c: (a, b, (c, c)), "outputs= has 2"),
+        (lambda a, b, c: (a, b, ()), "outputs= has 0"),
         (lambda a, b, c: (a, b, ([1.0],)), "has to be a NumPy array, not list"),
         (lambda a, b, c: (a, b, (np.broadcast_to(c[:1], c.shape),)), "read-only"),
         (lambda a, b, c: (a, b, (a.reshape(-1)[: c.size].reshape(c.shape),)), "overlaps input 'A'"),

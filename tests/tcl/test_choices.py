@@ -151,7 +151,7 @@ def test_a_damaged_row_costs_no_other(cache: TuningCache) -> None:
     with sqlite3.connect(cache.path) as db:
         db.execute("UPDATE results SET samples = 'no' WHERE options LIKE '%stream%'")
     db.close()
-    with pytest.warns(tcl.TclWarning, match=r"f on float32\[32,64\] .*passed over") as caught:
+    with pytest.warns(tcl.TclWarning, match=r"f on float32\[32,64\] .*skipped") as caught:
         T = tcl.define(COPY, threads=1)
         np.testing.assert_array_equal(T.f(A), 2 * A)
         tcl.define(COPY, threads=1).f(A)
@@ -170,7 +170,7 @@ def test_times_that_are_none_cost_no_other(cache: TuningCache, samples: str | by
     with sqlite3.connect(cache.path) as db:
         db.execute("UPDATE results SET samples = ? WHERE options LIKE '%stream%'", (samples,))
     db.close()
-    with pytest.warns(tcl.TclWarning, match="is passed over"):
+    with pytest.warns(tcl.TclWarning, match="is skipped"):
         np.testing.assert_array_equal(tcl.define(COPY, threads=1).f(A), 2 * A)
 
 
@@ -285,9 +285,9 @@ def test_results_for_other_threads_alone_are_told_of_once(
         tcl.define(COPY, threads=2).f(A)
     (said,) = caught
     assert str(said.message) == (
-        "f on float32[32,64] was tuned for 1 thread and not for the 2 that it may use here, so "
-        "what was found is not used; give threads=1 (or TCL_NUM_THREADS) to use it, or tune it "
-        "for 2"
+        "f on float32[32,64] was tuned for 1 thread but not for the 2 that it may use here, so "
+        "that result is not used; set threads=1 (or TCL_NUM_THREADS) to use it, or tune it for "
+        "2"
     )
     assert said.filename == __file__
     assert len(looked) == 3
@@ -422,7 +422,7 @@ def test_what_is_said_after_tuning_can_be_typed(
         main, ["tune", str(file), "--sizes", "M=8,N=16", *where, *quick, *fixed]
     )
     assert done.exit_code == 0, done.output
-    assert f"saved in {mine}; {'programs use it' if own else 'to use it'}" in done.output
+    assert f"saved in {mine}; {'programs now use it' if own else 'to use it'}" in done.output
     shown = {
         name: next(x for x in done.output.splitlines() if name in x).partition(":")[2].strip()
         for name in ("  for:", "in Python:", "on the command line:")

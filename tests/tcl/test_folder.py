@@ -68,8 +68,8 @@ def said(program: str, *arguments: str, **environment: str) -> list[str]:
 @posix
 def test_a_user_without_a_home() -> None:
     assert said(PRODUCT, "nobody") == [
-        "TclWarning: nothing is kept between processes: this user has no home directory; "
-        "set TCL_CACHE_DIR to a folder that can be written"
+        "TclWarning: nothing is saved between processes: this user has no home directory; "
+        "set TCL_CACHE_DIR to a writable folder"
     ]
 
 
@@ -83,7 +83,7 @@ def test_a_home_that_may_not_be_searched(mode: str, tmp_path: Path) -> None:
         lines = said(PRODUCT, HOME=str(home), TCL_TUNE_MODE=mode)
     finally:
         home.chmod(0o700)
-    kept = [line for line in lines if "nothing is kept between processes" in line]
+    kept = [line for line in lines if "nothing is saved between processes" in line]
     assert len(kept) == 1 and f"{home}/.cache/tcl cannot be " in kept[0]
     assert all(line.startswith("TclWarning: ") for line in lines)
 
@@ -96,10 +96,8 @@ def test_a_folder_that_cannot_be_made(variable: str, place: str, tmp_path: Path)
     (tmp_path / "file").write_text("kept")
     where = str(tmp_path / "file") if place == "file" else "/proc/nowhere"
     (line,) = said(PRODUCT, **{variable: where})
-    assert line.startswith(f"TclWarning: nothing is kept between processes: {where}")
-    assert "cannot be written: " in line and line.endswith(
-        "set TCL_CACHE_DIR to a folder that can be written"
-    )
+    assert line.startswith(f"TclWarning: nothing is saved between processes: {where}")
+    assert "cannot be written: " in line and line.endswith("set TCL_CACHE_DIR to a writable folder")
     assert (tmp_path / "file").read_text() == "kept"
     assert [p.name for p in tmp_path.iterdir()] == ["file"]
 

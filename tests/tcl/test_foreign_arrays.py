@@ -90,7 +90,7 @@ def test_dlpack_that_does_not_fit() -> None:
     far.__dlpack_device__ = lambda: (8, 0)  # type: ignore[method-assign]
     with pytest.raises(ArgumentError, match="'A' of mm lies on a device of a kind"):
         T.mm(far, b)
-    with pytest.raises(ArgumentError, match="'A' of mm does not hand its memory over by DLPack"):
+    with pytest.raises(ArgumentError, match="'A' of mm does not provide its memory by DLPack"):
         T.mm(Exported(None), b)
     with pytest.raises(ArgumentError, match="'A' of mm is float32, but an array of float64"):
         T.mm(Exported(a.astype("d")), b)
@@ -129,7 +129,9 @@ def test_what_a_jax_array_may_not_be() -> None:
     for _ in range(2):
         with pytest.raises(ArgumentError, match=r"'Y' of two is a JAX array.*leave out outputs="):
             T.two(x, outputs=(x, x))
-        with pytest.raises(ArgumentError, match=r"'X' of two stands for .*use tcl\.jax\.call"):
+        with pytest.raises(
+            ArgumentError, match=r"'X' of two is a placeholder .*use tcl\.jax\.call"
+        ):
             jax.jit(lambda a: T.two(a))(x)
         with pytest.raises(ArgumentError, match=r"a JAX array of int32 was given.*\.astype\("):
             T.two(x.astype("int32"))
@@ -143,7 +145,9 @@ def test_what_a_jax_array_may_not_be() -> None:
     with pytest.raises(ArgumentError, match="input 'X' of two has no memory that can be read"):
         T.two(jax.random.key(0))
     wide = tcl.define("def f(float(N) X) -> (Y) { Y(i) = double(X(i)) }")
-    with pytest.raises(ArgumentError, match="output 'Y' of f is float64, which JAX has only after"):
+    with pytest.raises(
+        ArgumentError, match="output 'Y' of f is float64, which JAX supports only after"
+    ):
         wide.f(x)
 
 
@@ -176,8 +180,8 @@ def test_devices_of_jax(tmp_path: Path) -> None:
         check=False,
     )
     first, second = done.stdout.splitlines() or [done.stderr, ""]
-    assert "input 'B' of add lies on cpu:1, but 'A' on cpu:0; all arrays" in first
-    assert "input 'A' of add lies on several devices" in second and "jax.device_put" in second
+    assert "input 'B' of add is on cpu:1, but 'A' on cpu:0; all arrays" in first
+    assert "input 'A' of add is on several devices" in second and "jax.device_put" in second
 
 
 _LIGHT = """

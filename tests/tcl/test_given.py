@@ -61,7 +61,7 @@ def test_names_that_python_uses_itself() -> None:
         (lambda f: f(A, B, output=B), "mm has no input 'output'; did you mean outputs=?"),
         (lambda f: f(A, B, C=B), "'C': that is an output; to write into an array, pass outputs="),
         (lambda f: f(A, B, M=3), "'M': that is a size, which follows from the shapes of the inp"),
-        (lambda f: f(A, B, A=A), "mm got its input 'A' twice, by its place and as A=; leave one"),
+        (lambda f: f(A, B, A=A), "mm got its input 'A' twice, by position and as A=; leave one"),
         (lambda f: f(B=B), "mm takes 2 inputs (A, B), but A is missing"),
         (lambda f: f(A, outputs=(B,)), "mm takes 2 inputs (A, B), but 1 argument was given"),
     ],
@@ -113,7 +113,7 @@ def test_a_path_is_read_and_named_in_messages(tmp_path: Path) -> None:
         (pathlib.Path("none.tc"), "none.tc cannot be read: No such file or directory"),
         (pathlib.Path("."), ". cannot be read: Is a directory"),
         (pathlib.Path("no\0name"), "cannot be read: embedded null byte"),
-        (b"def", "a TC is a string that holds its text, or a pathlib.Path of its file, not bytes"),
+        (b"def", "a TC is a string with its text, or a pathlib.Path of its file, not bytes"),
         (None, "not None"),
     ],
 )

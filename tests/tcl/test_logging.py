@@ -77,13 +77,13 @@ LEVELS = "there are debug, info, warning, error, off"
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("verbose", f"there is no log level 'verbose', as TCL_LOG says; {LEVELS}"),
-        ("inof", f"there is no log level 'inof', as TCL_LOG says; did you mean info? {LEVELS}"),
-        ("info,", f"there is no log level '', as TCL_LOG says; {LEVELS}"),
-        ("tuning=1", f"there is no log level '1', as TCL_LOG says for tuning; {LEVELS}"),
+        ("verbose", f"TCL_LOG names the unknown log level 'verbose'; {LEVELS}"),
+        ("inof", f"TCL_LOG names the unknown log level 'inof'; did you mean info? {LEVELS}"),
+        ("info,", f"TCL_LOG names the unknown log level ''; {LEVELS}"),
+        ("tuning=1", f"TCL_LOG names the unknown log level '1' for tuning; {LEVELS}"),
         (
             "tunning=info",
-            "TCL_LOG names the logger 'tunning', and there is none; did you mean tuning? there are "
+            "TCL_LOG names the unknown logger 'tunning'; did you mean tuning? there are "
             "executors, tensor_comprehensions, tuning",
         ),
         ("info,debug", "TCL_LOG gives two levels for all loggers: 'info,debug'"),
@@ -104,4 +104,4 @@ def test_the_command_says_so_in_one_line(tmp_path: Path) -> None:
         run, capture_output=True, text=True, env={**os.environ, "TCL_LOG": "loud"}
     )
     assert done.returncode == 1
-    assert done.stderr == f"error: there is no log level 'loud', as TCL_LOG says; {LEVELS}\n"
+    assert done.stderr == f"error: TCL_LOG names the unknown log level 'loud'; {LEVELS}\n"

@@ -87,8 +87,10 @@ def result() -> TuningResult[tcl.MappingOptions]:
 def test_a_search_is_a_table_and_its_curve() -> None:
     found = result()
     tree = shown(found)
-    told = dict(cells(tree))
-    assert told["options"] == str(found.options)
+    facts, options = tree.iter("table")
+    told = dict(cells(facts))
+    assert found.options is not None
+    assert cells(options) == cells(shown(found.options))
     assert told["candidates"].startswith(f"{len(found.history)}: ")
     assert told["took"] == "12 s"
     (curve,) = tree.iter(f"{SVG}svg")

@@ -246,7 +246,9 @@ def test_outputs_that_are_added_to() -> None:
 def test_types_that_numba_lacks(type_: str) -> None:
     array = np.ones(5, ml_dtypes.bfloat16 if type_ == "bfloat16" else type_)
     executor = tcl.compile(f"def f({type_}(N) A) -> (B) {{ B(n) = A(n) }}", "f", None, array)
-    with pytest.raises(ArgumentError, match=f"'A' of f is {type_}, which Numba has no arrays of"):
+    with pytest.raises(
+        ArgumentError, match=f"'A' of f is {type_}, a type that Numba arrays do not have"
+    ):
         executor.numba()
 
 

@@ -121,7 +121,7 @@ def test_pool_returns_results_and_errors(pool: WorkerPool) -> None:
 
 def test_crash_fails_its_task_alone(pool: WorkerPool) -> None:
     slow = pool.submit(pause, 0.3)
-    with pytest.raises(WorkerDiedError, match="ended by SIGKILL"):
+    with pytest.raises(WorkerDiedError, match="killed by SIGKILL"):
         pool.submit(crash).result(60)
     assert slow.result(60) == 0.3
     with pytest.raises(WorkerDiedError, match="status 4: famous last words"):
@@ -130,7 +130,7 @@ def test_crash_fails_its_task_alone(pool: WorkerPool) -> None:
 
 
 def test_whether_a_process_ended_by_its_own_fault(pool: WorkerPool) -> None:
-    with pytest.raises(WorkerCrashedError, match="ended by SIGSEGV"):
+    with pytest.raises(WorkerCrashedError, match="killed by SIGSEGV"):
         pool.submit(fault).result(60)
     for task in (crash, leave):
         with pytest.raises(WorkerDiedError) as error:
@@ -231,7 +231,7 @@ def test_a_process_that_somebody_ends_at_its_start_is_replaced_once(
         if times == 1:
             assert task.result(60) == 2
         else:
-            with pytest.raises(WorkerStartError, match="ended by SIGKILL"):
+            with pytest.raises(WorkerStartError, match="killed by SIGKILL"):
                 task.result(60)
         assert len(list(tmp_path.iterdir())) == 2
     finally:
@@ -281,7 +281,7 @@ def test_a_template_that_was_ended_is_replaced(pool: WorkerPool) -> None:
     parent = int(Path(f"/proc/{worker}/stat").read_text().rsplit(")", 1)[1].split()[1])
     os.kill(parent, signal.SIGKILL)
     assert gone(parent)
-    with pytest.raises(WorkerDiedError, match="ended by SIGKILL"):
+    with pytest.raises(WorkerDiedError, match="killed by SIGKILL"):
         pool.submit(crash).result(60)
     assert pool.submit(double, 4).result(60) == 8
 

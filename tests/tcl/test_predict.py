@@ -151,8 +151,8 @@ def test_without_a_model_it_is_said_if_somebody_asked(recwarn: pytest.WarningsRe
     assert chosen() == DEFAULT
     assert not recwarn.list
     sentence = (
-        "mm is mapped by the default, as nothing can be predicted: there is no model; "
-        "`tcl model train` makes one"
+        "mm uses the default options, because nothing can be predicted: there is no model; train "
+        "one with `tcl model train`"
     )
     with pytest.warns(TclWarning, match=f"^{sentence}$"):
         assert chosen("predict") == DEFAULT
@@ -165,7 +165,7 @@ def test_files_that_are_no_models_are_passed_over_with_a_sentence(folder: Path) 
     sentence = f"the model {own} does not fit this version of tcl: .*removed since: new"
     with pytest.warns(TclWarning, match=sentence) as found:
         assert chosen().nests[0].tile
-    assert str(found[0].message).endswith(f"; {folder / 'cpu.json'} is asked instead")
+    assert str(found[0].message).endswith(f"; {folder / 'cpu.json'} is used instead")
     own.unlink()
     (folder / "cpu.json").write_text(TILES[:-99])
     with pytest.warns(TclWarning, match=f"nothing is predicted: the model {folder}.* is damaged: "):
@@ -177,14 +177,14 @@ def test_a_cache_that_cannot_be_written_costs_a_warning(
 ) -> None:
     (folder / "cpu.json").write_text(TILES)
     (folder.parent / "tuning.db").mkdir()
-    with pytest.warns(TclWarning, match="cached options are not used|is not kept"):
+    with pytest.warns(TclWarning, match="cached options are not used|cannot be saved"):
         assert chosen().nests[0].tile
 
 
 def test_what_leaves_it_without_a_meaning_is_refused() -> None:
     with pytest.raises(ArgumentError, match="leave out tune_mode or options"):
         tcl.define(MM, "predict", tune_mode="auto")
-    with pytest.raises(ValueError, match="there is no tune mode 'predikt'"):
+    with pytest.raises(ValueError, match="names the unknown tune mode 'predikt'"):
         tcl.define(MM, tune_mode="predikt")
     with pytest.raises(ArgumentError, match="options were given"):
         tcl.define(MM, "predict", nearest=True)

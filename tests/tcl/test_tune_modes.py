@@ -160,7 +160,7 @@ def test_modes_of_the_environment(
     assert str(tune_modes("trimmed", ("mm",)).mode_of("mm")) == "trimmed"  # the argument says more
 
 
-_NO_MODE = "there is no tune mode"
+_UNKNOWN = "names the unknown tune mode"
 
 
 class Env(str):
@@ -170,24 +170,24 @@ class Env(str):
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ("atuo", f"{_NO_MODE} 'atuo', as tune_mode says; did you mean auto? {CHOICES}"),
-        ("", f"{_NO_MODE} '', as tune_mode says; {CHOICES}"),
-        (3, f"{_NO_MODE} 3, as tune_mode says; {CHOICES}"),
+        ("atuo", f"tune_mode {_UNKNOWN} 'atuo'; did you mean auto? {CHOICES}"),
+        ("", f"tune_mode {_UNKNOWN} ''; {CHOICES}"),
+        (3, f"tune_mode {_UNKNOWN} 3; {CHOICES}"),
         ([], f"tune_mode gives an empty list; {CHOICES}"),
-        (["mlp", "cnov"], f"{_NO_MODE} 'cnov', as tune_mode says; did you mean conv? {CHOICES}"),
-        ("mlp,auto", f"'auto' in the list that tune_mode gives is no preset; {CHOICES}"),
-        ({"mm": "of"}, f"{_NO_MODE} 'of', as tune_mode says for mm; did you mean off? {CHOICES}"),
+        (["mlp", "cnov"], f"tune_mode {_UNKNOWN} 'cnov'; did you mean conv? {CHOICES}"),
+        ("mlp,auto", f"'auto' in the list that tune_mode gives is not a preset; {CHOICES}"),
+        ({"mm": "of"}, f"tune_mode {_UNKNOWN} 'of' for mm; did you mean off? {CHOICES}"),
         ({"mm": ()}, f"tune_mode gives an empty list for mm; {CHOICES}"),
-        (Env("autoo"), f"{_NO_MODE} 'autoo', as {VARIABLE} says; did you mean auto? {CHOICES}"),
-        (Env("mm=fast"), f"{_NO_MODE} 'fast', as {VARIABLE} says for mm; {CHOICES}"),
+        (Env("autoo"), f"{VARIABLE} {_UNKNOWN} 'autoo'; did you mean auto? {CHOICES}"),
+        (Env("mm=fast"), f"{VARIABLE} {_UNKNOWN} 'fast' for mm; {CHOICES}"),
         (Env("off;all"), f"{VARIABLE} gives two modes for all defs: 'off;all'"),
         (Env("mm=off;mm=all"), f"{VARIABLE} gives two modes for mm: 'mm=off;mm=all'"),
         (
             Env("m m=off"),
-            f"{VARIABLE}: 'm m' is no name of a def; write MODE, or DEF=MODE, with "
-            "semicolons between",
+            f"{VARIABLE}: 'm m' is not the name of a def; write MODE, or DEF=MODE, "
+            "separated by semicolons",
         ),
-        (Env("off;"), f"{_NO_MODE} '', as {VARIABLE} says; {CHOICES}"),
+        (Env("off;"), f"{VARIABLE} {_UNKNOWN} ''; {CHOICES}"),
     ],
 )
 def test_an_unknown_mode_is_a_value_error(
@@ -208,22 +208,20 @@ def test_a_def_that_is_mistyped_in_the_environment(monkeypatch: pytest.MonkeyPat
         tune_modes(None, ("mm", "mm_grad"))
         tune_modes(None, ("mm", "mm_grad"))
     assert [str(w.message) for w in caught] == [
-        "TCL_TUNE_MODE names mmm, and this text has no such def; did you mean 'mm'?"
+        "TCL_TUNE_MODE names mmm, but this text has no such def; did you mean 'mm'?"
     ]
 
 
 def test_what_contradicts_itself() -> None:
     with pytest.raises(tcl.ArgumentError) as error:
         tcl.define(MM, tune_mode={"mm_grd": "off"})
-    assert str(error.value) == (
-        "tune_mode names 'mm_grd', and there is no such def; did you mean 'mm_grad'?"
-    )
+    assert str(error.value) == ("tune_mode names the unknown def 'mm_grd'; did you mean 'mm_grad'?")
     for other, said in (({"options": "naive"}, "options"), ({"nearest": True}, "nearest")):
         with pytest.raises(tcl.ArgumentError) as error:
             tcl.define(MM, tune_mode="auto", **other)
         assert str(error.value) == (
-            "tune_mode says what is done where no options were given and none are known; leave "
-            f"out tune_mode or {said}"
+            "tune_mode applies only if no options are given or known; leave out tune_mode or "
+            f"{said}"
         )
 
 
@@ -288,8 +286,8 @@ def test_nothing_that_works_is_remembered(searches: Searches) -> None:
         assert options_of("auto") == DEFAULT
         assert options_of("auto") == DEFAULT
     assert [str(w.message) for w in caught] == [
-        "nothing of mode auto works for mm on float32[8,8] float32[8,8], so the default is used: "
-        "no way"
+        "no candidate of mode auto works for mm on float32[8,8] float32[8,8], so the default is "
+        "used: no way"
     ]
     assert len(searches.keys) == 1
 
@@ -300,14 +298,14 @@ def test_a_process_that_cannot_start_says_nothing_of_a_def(
 ) -> None:
     with monkeypatch.context() as patched:
         patched.setattr("sys.executable", "/nowhere/python")
-        with pytest.warns(tcl.TclWarning, match="^mm on .* cannot be tuned, and the default is"):
+        with pytest.warns(tcl.TclWarning, match="^mm on .* cannot be tuned, so the default is"):
             assert options_of(mode) == DEFAULT
     assert TuningCache(default_path()).list() == ()
 
 
 def test_what_is_tuned_by_hand_after_nothing_worked(searches: Searches) -> None:
     searches.finds = None
-    with pytest.warns(tcl.TclWarning, match="^nothing of mode auto works for mm_grad on "):
+    with pytest.warns(tcl.TclWarning, match="^no candidate of mode auto works for mm_grad on "):
         options_of("auto", "mm_grad")
     cache, key = TuningCache(default_path()), searches.keys[0]
     cache.store(key, OTHER.to_json(), Outcome(Verdict.CORRECT, (1.0,)), run="by hand")
@@ -340,7 +338,7 @@ def test_a_pinned_choice_that_does_not_apply_is_remembered(
         with pytest.warns(tcl.TclWarning) as caught:
             assert options_of(mode) == DEFAULT
             assert options_of(mode) == DEFAULT
-        assert [str(w.message) for w in caught] == [f"nothing of mode {said}"]
+        assert [str(w.message) for w in caught] == [f"no candidate of mode {said}"]
         assert len(asked) == (2 if isinstance(mode, list) else 1)
     assert not searches.keys
 
@@ -388,8 +386,8 @@ def test_never_while_calls_are_recorded(
     with pytest.raises(tcl.ArgumentError) as error:
         options_of("auto")
     assert str(error.value) == (
-        "mm on float32[8,8] float32[8,8] would be tuned now (mode auto), and nothing can be "
-        f"measured while {what}; call it once before, or tune it by tcl.autotune, or say "
+        "mm on float32[8,8] float32[8,8] would be tuned now (mode auto), but nothing can be "
+        f"measured while {what}; call it once before, tune it with tcl.autotune, or use "
         "tune_mode='off'"
     )
     assert not searches.keys
@@ -466,7 +464,7 @@ def test_what_is_found_is_used_also_where_it_cannot_be_kept(
     with pytest.warns(tcl.TclWarning) as caught:
         assert options_of("auto") == OTHER
     assert [str(w.message) for w in caught] == [
-        "what was found for mm is not kept, and searched for again: the disk is full"
+        "the result for mm cannot be saved, so the next process searches again: the disk is full"
     ]
 
 
@@ -515,7 +513,7 @@ def test_more_threads_than_cores_is_a_warning(
     with pytest.warns(tcl.TclWarning) as caught:
         assert options_of("auto") == DEFAULT
     assert [str(w.message) for w in caught] == [
-        "mm on float32[8,8] float32[8,8] cannot be tuned, and the default is used: there are too "
+        "mm on float32[8,8] float32[8,8] cannot be tuned, so the default is used: there are too "
         "few cores"
     ]
 

@@ -152,8 +152,8 @@ def test_options_of_a_class_are_found_for_all_of_its_sizes(tmp_path: Path) -> No
     assert [used(path, m) for m in (17, 255, 16, 240)] == [NAIVE, NAIVE, POINTWISE, POINTWISE]
     message = (
         f"{path} has no options for mm on float32[256..4095,8] float32[8,24], so the default is "
-        "used (the nearest is for mm on float32[16*(1..15),8] float32[8,24]); for that one's "
-        f"options: make_load_from_cache_options_factory({str(path)!r}, nearest=True), or tune "
+        "used (the nearest is for mm on float32[16*(1..15),8] float32[8,24]); to use its "
+        f"options: make_load_from_cache_options_factory({str(path)!r}, nearest=True); or tune "
         "these sizes into this file with --varying M"
     )
     with pytest.warns(tcl.TclWarning) as told:
@@ -244,7 +244,10 @@ def test_what_has_no_class_is_tuned_for_itself(tmp_path: Path) -> None:
     config = tcl.TunerConfig(strategy="exhaustive", generations=1, population=2, threads=1)
     tuner.tune("f", (np.ones(40, np.float32),), config=config, report=told.append)
     notes = [each.message for each in told if isinstance(each, Note)]
-    assert notes[0] == "no kernel is for a class of N=40; one for these sizes alone is tuned"
+    assert (
+        notes[0]
+        == "no kernel can be made for a class of N=40; a kernel for these sizes only is tuned"
+    )
     (summary,) = TuningCache(tmp_path / "own.db").list()
     assert summary.key.sizes == "float32[40]"
 
@@ -254,8 +257,8 @@ def test_arrays_that_are_not_row_major_are_refused_by_a_search() -> None:
     with pytest.raises(tcl.ArgumentError) as refused:
         tcl.Tuner(MM, threads=1, varying=("M",)).tune("mm", (np.asfortranarray(a), b))
     assert str(refused.value) == (
-        "kernels for sizes that vary are for row-major arrays, and input 'A' of mm is none; leave "
-        "out varying, or give a copy of it (numpy.ascontiguousarray)"
+        "kernels for varying sizes need row-major arrays, but input 'A' of mm is not "
+        "row-major; leave out varying, or pass a copy (numpy.ascontiguousarray)"
     )
 
 

@@ -89,8 +89,8 @@ def test_what_cannot_be_wanted() -> None:
         T: Any = tcl.define(TWO + "def grow(float(N) X) -> (Y, Z) { Y(i) += X(i)  Z(i) = X(i) }")
     x = np.ones(3, np.float32)
     wrong: list[tuple[Any, str]] = [
-        ("y", "two has no output 'y' that is wanted; did you mean 'Y'"),
-        (("Y", "X"), "two has no output 'X' that is wanted; its outputs are Y, Z"),
+        ("y", "two has no output 'y' to select with wanted; did you mean 'Y'"),
+        (("Y", "X"), "two has no output 'X' to select with wanted; its outputs are Y, Z"),
         (("Y", "Y"), "wanted names the output 'Y' of two twice"),
         ((), "wanted names no output of two"),
         (3, "wanted has to be a tuple of names of outputs, here of Y, Z, not 3"),
@@ -103,7 +103,7 @@ def test_what_cannot_be_wanted() -> None:
             T.two(x)
     with pytest.raises(ArgumentError, match="has no output 'X'"):
         tcl.compile(TWO, "two", None, x, wanted=("X",))
-    with pytest.raises(ArgumentError, match=r"1 output that is wanted \(Z\), but outputs= holds 2"):
+    with pytest.raises(ArgumentError, match=r"1 output that is wanted \(Z\), but outputs= has 2"):
         T.two(x, wanted="Z", outputs=(x, x))
     with pytest.raises(ArgumentError, match="adds to its output 'Y' without initialising it"):
         T.grow(x, wanted="Z")

@@ -210,7 +210,7 @@ def test_locked_file_is_not_waited_for_longer_than_allowed(cache: TuningCache) -
     blocker = sqlite3.connect(cache.path, isolation_level=None)
     blocker.execute("BEGIN IMMEDIATE")
     hasty = TuningCache(cache.path, patience=0.1)
-    with pytest.raises(CacheError, match=r"locked for more than 0.1 s$"):
+    with pytest.raises(CacheError, match=r"locked it for more than 0.1 s$"):
         hasty.store(KEY, "b", correct(1.0), run="r")
     assert len(hasty.history(KEY)) == 1  # readers do not wait for writers
     blocker.execute("ROLLBACK")
@@ -225,10 +225,10 @@ def test_who_has_waited_in_vain_does_not_wait_again(cache: TuningCache) -> None:
     blocker = sqlite3.connect(cache.path, isolation_level=None)
     blocker.execute("PRAGMA journal_mode = DELETE")
     blocker.execute("BEGIN EXCLUSIVE")
-    with pytest.raises(CacheError, match=r"locked for more than 1 s$"):
+    with pytest.raises(CacheError, match=r"locked it for more than 1 s$"):
         TuningCache(cache.path, patience=1.0).history(KEY)
     for _ in range(3):
-        with pytest.raises(CacheError, match="kept it locked"):
+        with pytest.raises(CacheError, match="locked it for"):
             TuningCache(cache.path, patience=1000.0).history(KEY)
     blocker.execute("ROLLBACK")
     assert len(TuningCache(cache.path).history(KEY)) == 1
@@ -318,7 +318,9 @@ def reuse(cache: TuningCache) -> None:
 def test_file_that_is_no_database_is_set_aside(tmp_path: Path) -> None:
     path = tmp_path / "tuning.db"
     path.write_bytes(b"precious but broken" * 100)
-    with pytest.warns(TclWarning, match=r"tuning.db cannot be used .*kept as tuning.db.damaged-"):
+    with pytest.warns(
+        TclWarning, match=r"tuning.db cannot be used .*renamed to tuning.db.damaged-"
+    ):
         TuningCache(path).store(KEY, "a", correct(1.0), run="r")
     (aside,) = kept(path, "damaged")
     assert aside.read_bytes() == b"precious but broken" * 100
@@ -420,7 +422,7 @@ def test_file_of_another_version_is_set_aside_whole(tmp_path: Path, version: int
     with sqlite3.connect(path) as db:
         db.execute(f"PRAGMA user_version = {version}")
     db.close()
-    message = rf"schema version {version}, and this tcl has {VERSION}\); it is kept as .* is begun"
+    message = rf"schema version {version}; this tcl needs version {VERSION}\); it is renamed to .*"
     with pytest.warns(TclWarning, match=message):
         assert TuningCache(path).history(KEY) == ()
     (aside,) = kept(path, f"version-{version}")
@@ -501,7 +503,7 @@ def test_setting_aside_does_not_wait_for_ever(
     monkeypatch.setattr(cache_file, "_RENAMING", 0.1)
     with open(path, "rb") as other:  # a process that was stopped in the middle of it
         fcntl.flock(other.fileno(), fcntl.LOCK_EX)
-        with pytest.raises(CacheError, match="nor set aside"):
+        with pytest.raises(CacheError, match="and cannot be renamed"):
             TuningCache(path).history(KEY)
     with pytest.warns(TclWarning, match="damaged"):
         assert TuningCache(path).history(KEY) == ()
@@ -607,7 +609,7 @@ def test_whether_results_can_be_stored(tmp_path: Path, monkeypatch: pytest.Monke
     TuningCache(path).check_writable()
     with sqlite3.connect(path, isolation_level=None) as other:
         other.execute("BEGIN IMMEDIATE")
-        with pytest.raises(CacheError, match="another process has kept it locked"):
+        with pytest.raises(CacheError, match="another process has locked it for"):
             TuningCache(path, patience=0.1).check_writable()
     other.close()
     (tmp_path / "file").touch()

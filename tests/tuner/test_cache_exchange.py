@@ -270,7 +270,7 @@ def test_locked_cache_is_waited_for_as_long_as_allowed(source: TuningCache, tmp_
     into.check_writable()
     with sqlite3.connect(into.path, isolation_level=None) as other:
         other.execute("BEGIN IMMEDIATE")
-        with pytest.raises(CacheError, match=r"locked for more than 0.1 s$"):
+        with pytest.raises(CacheError, match=r"locked it for more than 0.1 s$"):
             merge(into, source.path)
         other.execute("ROLLBACK")
     other.close()

@@ -31,7 +31,7 @@ def evaluator(backend: FakeBackend) -> Evaluator:
         ("right", Verdict.CORRECT, ""),
         ("wrong", Verdict.CORRECTNESS, "output O differs from the reference at (0): 3.0 instead"),
         ("partial", Verdict.CORRECTNESS, "output O differs from the reference at (99): nan"),
-        ("stray", Verdict.CORRECTNESS, "the kernel wrote outside of output O"),
+        ("stray", Verdict.CORRECTNESS, "the kernel wrote outside output O"),
         ("raises", Verdict.RUNTIME, "RuntimeError: the kernel raised"),
     ],
 )
@@ -109,14 +109,14 @@ def test_a_kernel_that_is_right_at_first_only_is_wrong() -> None:
     backend = ForgetfulBackend(times=3)
     outcome = evaluator(backend).evaluate(backend.compile(FakeOptions(1)), None)
     assert outcome.verdict is Verdict.CORRECTNESS
-    assert outcome.message.startswith("right at first, then not: output O differs")
+    assert outcome.message.startswith("correct at first, wrong later: output O differs")
     assert outcome.time is None
 
 
 def test_a_kernel_that_is_dropped_is_verified_again_unless_its_calls_are_long() -> None:
     backend = ForgetfulBackend(times=1)
     outcome = evaluator(backend).evaluate(backend.compile(FakeOptions(1)), 1e-12)
-    assert outcome.message.startswith("right at first, then not: output O differs")
+    assert outcome.message.startswith("correct at first, wrong later: output O differs")
 
 
 def test_slow_candidates_are_correct_and_say_that_they_were_dropped() -> None:

@@ -263,7 +263,7 @@ def test_finals_on_a_slower_machine_say_so_and_end_as_others(slow: float) -> Non
     held = Held([(k, 1.0) for k in range(500, 1000, 25)])
     assert held.run(slow) == FakeOptions(500)
     assert len(held.notes) == (slow > 1)
-    assert all("the finals took 2 times as long" in note for note in held.notes)
+    assert all("the same kernels took 2 times as long" in note for note in held.notes)
     raced = next(e for e in held.events if isinstance(e, Raced))
     assert raced.decision.winner is not None
     assert raced.decision.winner.time == pytest.approx(500 * slow)  # as measured
@@ -286,7 +286,8 @@ def test_where_nothing_can_be_timed_what_the_search_began_with_is_the_result() -
     held = Held([(k, 1.0) for k in (900, 500, 600)])
     assert held.run(at900=None) == FakeOptions(900)
     assert held.notes == [
-        "no process timed what is fastest beside what the search began with, which is the result"
+        "no process timed the fastest candidate beside the starting point, so the starting "
+        "point is the result"
     ]
     assert held.ledger.decision.kept
 
@@ -330,8 +331,8 @@ def test_what_is_not_sure_is_said() -> None:
     held._finals.hold_race(timed)
     assert held.ledger.decision.kept
     (note,) = held.notes
-    assert note.startswith("what the search began with is the result: the fastest found takes 0.96")
-    assert note.endswith("times as long, which is not sure after 12 sessions")
+    assert note.startswith("the starting point is the result: the fastest candidate takes 0.96")
+    assert note.endswith("times as long, which is not certain after 12 sessions")
 
 
 def test_finals_end_with_the_session_after_which_nothing_may_win() -> None:

@@ -184,7 +184,8 @@ REFUSED = tcl.MappingOptions("naive").nest(1).tile(4)
 """For a nest that the def has not."""
 SAID = (
     r"mm was not tuned on this device for float32\[16,16\] float32\[16,16\]; options that were "
-    rf"measured on another one \(cores 4096 instead of {host_cpu().cores}\) are used, as relaxed"
+    rf"measured on another device \(cores 4096 instead of {host_cpu().cores}\) are used, because "
+    "relax allows it"
 )
 
 
@@ -249,7 +250,7 @@ def test_a_cache_of_ones_own(own_cache: TuningCache, tmp_path: Path) -> None:
     TuningCache(path).store(elsewhere(), FITS.to_json(), correct(1e-6), run="r", entry="mm")
     strict = tcl.make_load_from_cache_options_factory(path, threads=1)
     call = rf"make_load_from_cache_options_factory\('{path}', relax='cores'\)"
-    with pytest.warns(tcl.TclWarning, match=rf"\(what differs: cores\)\); for that one's .*{call}"):
+    with pytest.warns(tcl.TclWarning, match=rf"\(what differs: cores\)\); to use its .*{call}"):
         tcl.define(MM, strict, threads=1).mm(A, B)
     factory = tcl.make_load_from_cache_options_factory(path, threads=1, relax="cores")
     with pytest.warns(tcl.TclWarning, match=SAID):

@@ -132,7 +132,7 @@ def test_constraints_say_why() -> None:
         reason(m_threads=1, n_threads=1, k_threads=1, stage0="no", stage1="no")
     )
     assert "panels need" in str(reason(k_steps=0))
-    assert "means the same as" in str(reason(m_threads=64, n_threads=64))  # of a block of 256
+    assert "has the same effect" in str(reason(m_threads=64, n_threads=64))  # of a block of 256
     assert "leave most of the device idle" in str(reason(m_steps=16, n_steps=16))
 
 

@@ -121,7 +121,7 @@ def test_what_is_planted_is_neither_followed_nor_waited_for(
             done.append(1)
     assert done
     assert len(found) == (planted != "pipe")
-    assert all("processes do not take turns while they measure: " in str(f.message) for f in found)
+    assert all("processes cannot take turns when they measure: " in str(f.message) for f in found)
     assert other.exists() == (planted == "link")
     if planted == "link":
         assert other.read_text() == "kept"
@@ -271,7 +271,7 @@ def test_locks_of_another_user_are_not_used(shared: Path, monkeypatch: pytest.Mo
 
     with (
         somebody(act),
-        pytest.warns(TclWarning, match="it belongs to somebody else, but only you may"),
+        pytest.warns(TclWarning, match="it belongs to another user, but"),
         locked("turn"),
     ):
         pass

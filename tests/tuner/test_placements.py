@@ -160,7 +160,7 @@ def test_whole_results_are_compared_with_the_first_that_was_right() -> None:
     outcome = one.evaluate(code, None, timed)
     assert outcome.verdict is Verdict.CORRECTNESS
     assert outcome.message == (
-        "output O differs from that of the first kernel which was right at (70): 0.0 instead of "
+        "output O differs from the result of the first correct kernel at (70): 0.0 instead of "
         "142.0 (1 of 100 elements differ)"
     )
 
@@ -185,7 +185,7 @@ def test_without_a_reference_results_are_compared_with_themselves() -> None:
 
 
 def test_a_block_that_takes_too_long_is_ended() -> None:
-    with pytest.raises(TooSlowError, match=r"ended after 0\.01 s"), at_most(0.01):
+    with pytest.raises(TooSlowError, match=r"stopped after 0\.01 s"), at_most(0.01):
         time.sleep(60)
     with at_most(None):
         pass
@@ -214,7 +214,7 @@ def test_candidates_far_behind_the_best_are_ended(monkeypatch: pytest.MonkeyPatc
     one = Evaluator(backend, compute_reference(backend).outputs, QUICK)
     outcome = one.evaluate(backend.compile(FakeOptions(60_000_000)), 1e-3)
     assert outcome.verdict is Verdict.TIMEOUT
-    assert outcome.message == "it was ended after 0.02 s: the best takes 1.00 ms"
+    assert outcome.message == "it was stopped after 0.02 s: the best takes 1.00 ms"
     assert one.evaluate(backend.compile(FakeOptions(1)), 1e-3).verdict is Verdict.CORRECT
 
 
@@ -248,7 +248,7 @@ def test_a_search_that_is_ended_at_once_has_the_time_of_what_it_began_with(
     else:
         assert result.options == FakeOptions(500)
         assert [r.time for r in records] == [pytest.approx(500e-6, rel=0.01)]
-        assert notes[0].startswith("the reference was not finished")
+        assert notes[0].startswith("the reference did not finish")
 
 
 def test_a_time_limit_ends_the_reference_and_not_the_first_candidate(

@@ -270,7 +270,7 @@ def test_a_search_that_is_going_on_is_not_taken_over(tmp_path: Path) -> None:
     try:
         assert process.stdout is not None
         assert process.stdout.readline() == "there\n"
-        with pytest.raises(CacheError, match=f"still going on, in process {process.pid}; stop it"):
+        with pytest.raises(CacheError, match=f"still running, in process {process.pid}; stop it"):
             saved(path)
     finally:
         process.kill()
@@ -284,7 +284,7 @@ def test_a_search_of_this_process_is_not_taken_over_either(tmp_path: Path) -> No
 
     def report(event: Event[FakeOptions]) -> None:
         if isinstance(event, CandidateDone) and not refused:
-            with pytest.raises(CacheError, match="still going on, in process"):
+            with pytest.raises(CacheError, match="is still running, in process"):
                 saved(path)
             refused.append(event)
 
@@ -304,7 +304,7 @@ def test_of_two_that_resume_at_once_one_is_refused(tmp_path: Path) -> None:
     try:
         assert process.stdout is not None
         assert process.stdout.readline() == "there\n"
-        with pytest.raises(CacheError, match=f"still going on, in process {process.pid}; stop it"):
+        with pytest.raises(CacheError, match=f"still running, in process {process.pid}; stop it"):
             tuner(path).tune((), None, first)
         assert process.stdin is not None
         process.stdin.close()
@@ -328,7 +328,7 @@ def test_of_two_threads_that_resume_at_once_one_is_refused(tmp_path: Path) -> No
     def report(event: Event[FakeOptions]) -> None:
         if isinstance(event, CandidateDone) and not refused:
             for again in (lambda: tuner(path).tune((), None, search), lambda: saved(path)):
-                with pytest.raises(CacheError, match=f"going on, in process {os.getpid()}; stop"):
+                with pytest.raises(CacheError, match=f"running, in process {os.getpid()}; stop"):
                     again()
                 refused.append("once")
 
@@ -371,7 +371,9 @@ def test_a_state_that_is_not_ours_is_refused(
             (path.replace("$", f"$.{column}"), json.dumps(value)),
         )
     db.close()
-    with pytest.raises(CacheError, match="another version of tcl and cannot go on; begin a new"):
+    with pytest.raises(
+        CacheError, match="by another version of tcl and cannot continue; start a new"
+    ):
         tuner(file).tune((), None, saved(file))
 
 
@@ -380,7 +382,7 @@ def test_other_knobs_are_refused(tmp_path: Path) -> None:
     whole(path, generations=1)
     settings: dict[str, Any] = SETTINGS
     other = fake_tuner("right", cache=TuningCache(path), **settings)
-    with pytest.raises(CacheError, match="begun with other knobs, or other fixed ones; fix the"):
+    with pytest.raises(CacheError, match="with other knobs, or other fixed values; fix the same"):
         other.tune((), None, saved(path))
 
 
@@ -403,9 +405,11 @@ def test_from_python(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert more.run == first.run
     assert more.history[: len(first.history)] == first.history
     assert len(more.history) > len(first.history)
-    with pytest.raises(OptionsError, match="begun with population 4, not 6; leave that out"):
+    with pytest.raises(OptionsError, match="started with population 4, not 6; leave it out"):
         user.tune("scaled", [A], None, TunerConfig().population(6), resume=True)
-    with pytest.raises(ArgumentError, match=r"started from .*; give no options, or begin a new"):
+    with pytest.raises(
+        ArgumentError, match=r"started from .*; leave out the options, or start a new"
+    ):
         user.tune("scaled", [A], "naive", resume=True)
     with pytest.raises(ArgumentError, match="only from a cache; name its file"):
         UserTuner(_SOURCE).tune("scaled", [A], resume=True)
@@ -426,7 +430,7 @@ def test_fixed_knobs_are_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     result = user.tune("scaled", [A], None, config, fixed={"s0.lanes": 4})
     vectors = [c.options.nests[0].vectorize for c in result.history]
     assert {lanes for _, lanes in filter(None, vectors)} == {4}
-    with pytest.raises(CacheError, match="other fixed ones"):
+    with pytest.raises(CacheError, match="fixed values; fix"):
         user.tune("scaled", [A], None, config, resume=True)
     more = config.generations(3)
     resumed = user.tune("scaled", [A], None, more, fixed={"s0.lanes": 4}, resume=True)
@@ -435,7 +439,7 @@ def test_fixed_knobs_are_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         user.tune("scaled", [A], fixed={"s0.lane": 4})
     with pytest.raises(OptionsError, match=r"s0.lanes cannot be 3; it can be one of: 1, 2, 4"):
         user.tune("scaled", [A], fixed={"s0.lanes": 3})
-    with pytest.raises(OptionsError, match="to start from do not have the fixed knobs' values"):
+    with pytest.raises(OptionsError, match="options do not have the values of the fixed knobs"):
         user.tune("scaled", [A], "naive", fixed={"s0.lanes": 4})
 
 
@@ -500,8 +504,7 @@ def test_a_search_whose_model_has_changed_goes_on_without_one_and_says_so(tmp_pa
     path = tmp_path / "parts.db"
     tuner(path, prior=Guess("one"), generations=2).tune(START)
     another = [
-        "the model that the search started from is not the one that there is now: it goes on "
-        "without a model"
+        "the search started from another model than the current one: it continues without a model"
     ]
     assert notes(tuner(path, prior=Guess("two"), generations=3), saved(path)) == another
     assert notes(tuner(path, prior=Guess("one"), generations=4), saved(path)) == []

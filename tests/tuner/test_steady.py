@@ -192,7 +192,7 @@ def test_a_slower_machine_is_said_once_and_when_it_lasts() -> None:
     for k, reading in enumerate(readings):
         found.append(doubts.take(outcome(k, reading=reading)))
     assert [k for k, texts in enumerate(found) if texts] == [9]
-    assert "1.8 times as slow as before" in found[9][0]
+    assert "1.8 times as slow as earlier" in found[9][0]
 
 
 def test_samples_that_differ_are_said_once() -> None:

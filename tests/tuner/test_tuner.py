@@ -134,8 +134,8 @@ def test_every_failure_gets_its_verdict_and_the_search_goes_on() -> None:
     assert len(compiled) == len(kinds) - 3  # constraints, no compile, compiler crash
     messages = {c.options.kind: c.outcome.message for c in result.history if c.generation == 0}
     assert messages["constraints"] == "tile: it cannot be tiled"
-    assert messages["compiler crash"] == "its process was ended by SIGSEGV"
-    assert messages["segfault"] == "its process was ended by SIGSEGV"
+    assert messages["compiler crash"] == "its process was killed by SIGSEGV"
+    assert messages["segfault"] == "its process was killed by SIGSEGV"
     assert messages["hang"] == "it took more than 3 s"
     assert result.best is not None
     assert result.best.options.kind == "right"

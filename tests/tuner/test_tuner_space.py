@@ -198,7 +198,7 @@ def test_redundant_configurations_are_no_choice_but_their_options_are_understood
     default = space.space.values(space.space.default)
     order, vector, lanes = (k.name for k in space.space.knobs[3:7] if "inner" not in k.name)
     untiled = space.space.config({**default, order: "1 0 2"})
-    assert "1 0 2 means the same as 0 1 2" in (space.space.reason(untiled) or "")
+    assert "1 0 2 has the same effect as 0 1 2" in (space.space.reason(untiled) or "")
     scalar = space.space.config({**default, vector: 0})
     assert "without lanes" in (space.space.reason(scalar) or "")
     wide = space.space.config({**default, lanes: 8, space.space.knobs[1].name: 4})

@@ -120,7 +120,9 @@ def open_file(path: Path, patience: float) -> sqlite3.Connection:
             raise
         connection.close()
         set_aside(path, why, detail, found)
-    raise CacheError(f"the tuning cache {path} keeps being replaced by one that cannot be used")
+    raise CacheError(
+        f"the tuning cache {path} is replaced again and again by a file that cannot be used"
+    )
 
 
 def _was_a_cache(path: Path) -> bool:
@@ -229,7 +231,7 @@ def _readable(path: Path) -> Iterator[Path]:
             if not of_system(error):
                 raise
             raise CacheError(
-                f"the tuning cache {path} cannot be read by way of a copy: {error.strerror}"
+                f"the tuning cache {path} cannot be read from a copy: {error.strerror}"
             ) from error
         yield copy
 
@@ -244,7 +246,7 @@ def explained(error: sqlite3.Error, path: Path, patience: float) -> CacheError:
     """What SQLite says, in one sentence for people."""
     match _code(error):
         case sqlite3.SQLITE_BUSY | sqlite3.SQLITE_LOCKED:
-            reason = f"another process has kept it locked for more than {patience:g} s"
+            reason = f"another process has locked it for more than {patience:g} s"
         case sqlite3.SQLITE_INTERRUPT:
             reason = "it takes too long to read"
         case sqlite3.SQLITE_TOOBIG:
@@ -294,7 +296,7 @@ def _check_plain(path: Path) -> None:
     for suffix in ("", "-wal", "-shm", "-journal"):
         each = f"{path}{suffix}"
         if os.path.exists(each) and not os.path.isfile(each):
-            kind = "a folder; name a file in it" if os.path.isdir(each) else "no plain file"
+            kind = "a folder; name a file in it" if os.path.isdir(each) else "not a regular file"
             what = each if suffix else "it"
             raise CacheError(f"the tuning cache {path} cannot be used: {what} is {kind}")
 
@@ -365,11 +367,12 @@ def set_aside(path: Path, why: str, detail: str, found: tuple[int, int] | None) 
         if not of_system(error):
             raise
         raise CacheError(
-            f"the tuning cache {path} cannot be used ({detail}), nor set aside: {error.strerror}"
+            f"the tuning cache {path} cannot be used ({detail}) and cannot be renamed: "
+            f"{error.strerror}"
         ) from error
     warn(
-        f"the tuning cache {path} cannot be used ({detail}); it is kept as {target.name}, and a "
-        "new one is begun"
+        f"the tuning cache {path} cannot be used ({detail}); it is renamed to {target.name}, "
+        "and a new one is created"
     )
 
 

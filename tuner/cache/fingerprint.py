@@ -30,12 +30,12 @@ FIELDS: Mapping[str, str] = {
     "model": "the name of the processor or GPU, without its clock",
     "architecture": "of a GPU, such as sm_90",
     "vectors": "bits of the longest vectors that kernels use",
-    "matrix-unit": "whether there is one that kernels may use",
-    "narrowing": "what TCL_CPU_FEATURES leaves unused",
+    "matrix-unit": "whether there is a matrix unit that kernels may use",
+    "narrowing": "the features that TCL_CPU_FEATURES turns off",
     "multiprocessors": "of a GPU",
     "cores": "of the whole machine",
-    "l2": "size of a core's second cache",
-    "clock": "as the processor's name tells it; one that tells none has none",
+    "l2": "the size of the second-level cache",
+    "clock": "the clock in the name of the processor, if it is there",
     "threads": "that a kernel may use",
 }
 """Name and meaning of each field. What is named first sets devices further apart."""

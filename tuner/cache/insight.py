@@ -101,7 +101,10 @@ class Filter:
             if not any(matches(each.key, each.entry) for each in known):
                 there = list(dict.fromkeys(_VALUES[what](each.key, each.entry) for each in known))
                 if what == "def" and self.definition is not None:
-                    return f"has the def {said!r} as its file has it; there are: {'; '.join(there)}"
+                    return (
+                        f"has the def {said!r} in the version of its file; there are: "
+                        f"{'; '.join(there)}"
+                    )
                 near = closest(said, there)
                 hint = f"did you mean {near}?" if near else f"there are: {'; '.join(there[:8])}"
                 return f"has {what} {said!r}; {hint}"

@@ -87,8 +87,8 @@ def version_of(db: sqlite3.Connection, path: Path) -> int | None:
         raise CacheError(f"{path} is a database of another program; choose another cache file")
     if others or db.execute(_COMPUTED).fetchone()[0]:
         raise CacheError(
-            f"the tuning cache {path} cannot be used: it has views, triggers or "
-            "computed columns, and no cache of tcl has; choose another file, or move it away"
+            f"the tuning cache {path} cannot be used: it has views, triggers or computed "
+            "columns, which no cache of tcl has; choose another file, or move it away"
         )
     return int(version)
 
@@ -97,4 +97,4 @@ def version_problem(version: int | None) -> str:
     """Why a file of this version cannot be used; empty if it can, or is empty."""
     if version in (None, VERSION):
         return ""
-    return f"it has schema version {version}, and this tcl has {VERSION}"
+    return f"it has schema version {version}; this tcl needs version {VERSION}"

@@ -195,7 +195,7 @@ class TuningCache:
         return found, next(iter(damage), None)
 
     def best(self, key: CacheKey) -> Record | None:
-        """The best options; None if nothing correct is known."""
+        """The best options; None if no correct result is known."""
         return next(iter(self.top(key, 1)), None)
 
     def keys(self, like: CacheKey) -> tuple[CacheKey, ...]:

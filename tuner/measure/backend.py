@@ -89,7 +89,7 @@ class PlacedArrays:
         """What was written beside outputs, once ``values`` was asked for."""
         for name, guarded in zip(self._problem.names, self._outputs, strict=True):
             if not guarded.intact():
-                return f"the kernel wrote outside of output {name}"
+                return f"the kernel wrote outside output {name}"
         return None
 
     def changed(self) -> bool:

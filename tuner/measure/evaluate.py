@@ -116,7 +116,7 @@ LEAST_PATIENCE = 1.0
 """... and so many seconds, or half of them where even the best takes long."""
 _DOUBTED = 1.0
 """Seconds of a first call up to which a second one tells whether the kernel is as slow as that."""
-UNCOMPARED = "timed, and not compared with the reference, which was not finished"
+UNCOMPARED = "timed but not compared with the reference, which did not finish"
 """The message of such a candidate."""
 
 
@@ -185,7 +185,7 @@ class Evaluator:
         if not self._knows_all:
             with suppress(_WrongError):  # not again: what it computes tells nothing
                 self._verified(place, kernel, [])
-                self._whole = self._written(place, "that of the first kernel which was right")
+                self._whole = self._written(place, "the result of the first correct kernel")
 
     @property
     def _knows_all(self) -> bool:
@@ -230,7 +230,7 @@ class Evaluator:
         own: list[Expected] = []
         first = self._verified(self._places[0], kernel, own, limit=limit)
         if not self._knows_all and self._whole is None:
-            own += self._written(self._places[0], "that of its own call before")
+            own += self._written(self._places[0], "the result of its own earlier call")
         if self._hopeless(first, best) and first < _DOUBTED:
             # Something else may have had the core: one reading throws nothing away.
             first = min(first, self._verified(self._places[0], kernel, own, second=True))
@@ -312,7 +312,7 @@ class Evaluator:
             wrong = self._mismatch(place, own)
         wrong = wrong or place.stray()
         if wrong is not None:
-            raise _WrongError(f"right at first, then not: {wrong}" if second else wrong)
+            raise _WrongError(f"correct at first, wrong later: {wrong}" if second else wrong)
         return seconds
 
     def _mismatch(self, place: PlacedArrays, own: Sequence[Expected]) -> str | None:
@@ -339,7 +339,7 @@ class Evaluator:
             for number, place in enumerate(self._places):
                 self._verified(place, kernel, own, second=number > 0)
                 if not number and not self._knows_all:
-                    own += self._written(place, "that of its own call before")
+                    own += self._written(place, "the result of its own earlier call")
 
         return self._or_failed(trial)
 

@@ -18,7 +18,7 @@ PATIENCE = 600.0
 """Seconds that somebody else's turn is waited for."""
 _GLANCE = 0.02
 """Seconds between two tries."""
-_WITHOUT = "processes do not take turns while they measure"
+_WITHOUT = "processes cannot take turns when they measure"
 
 
 @contextlib.contextmanager

@@ -39,9 +39,9 @@ _LEVEL = 1.01
 _NEAR = 1.03
 """The search for the best of several challengers ends when none is likely to be faster than the
 first of them by more than this."""
-_PRIOR = 0.025
+PRIOR = 0.025
 """Standard deviation between sessions of the log ratio of two kernels, before any is known ..."""
-_WEIGHT = 4
+WEIGHT = 4
 """... which counts as so many observations."""
 
 
@@ -101,9 +101,7 @@ class Sessions:
         found = self._observations(one, other, placement)
         means = [fmean(mean for mean, _ in each) for each in found]
         within = fmean(sum(e * e for _, e in each) / len(each) ** 2 for each in found)
-        count, mean = len(means), fmean(means)
-        variance = _WEIGHT * (_PRIOR**2 + within) + sum((m - mean) ** 2 for m in means)
-        return PairedComparison(mean, math.sqrt(variance / (_WEIGHT + count - 1) / count))
+        return over_sessions(means, within)
 
     def ratios(self, one: str, other: str) -> list[float]:
         """Of each session that both took part in, all placements together."""
@@ -133,7 +131,7 @@ class Sessions:
         if key not in self._known:
             times = self._times[number]
             pairs = zip(times[one], times[other], strict=True)
-            self._known[key] = [_middle(_logs(ours, theirs)) for (_, ours), (_, theirs) in pairs]
+            self._known[key] = [middle(_logs(ours, theirs)) for (_, ours), (_, theirs) in pairs]
         return self._known[key]
 
 
@@ -188,12 +186,23 @@ def _logs(ours: Sequence[float], theirs: Sequence[float]) -> list[float]:
     return [math.log(max(a, 1e-12) / max(b, 1e-12)) for a, b in zip(ours, theirs, strict=False)]
 
 
-def _middle(values: Sequence[float]) -> tuple[float, float]:
-    """The median, and its standard error for normal values with the spread that the median absolute
-    deviation tells."""
-    middle = median(values)
-    deviation = 1.4826 * median(abs(v - middle) for v in values)
-    return middle, 1.2533 * deviation / math.sqrt(len(values))
+def over_sessions(means: Sequence[float], within: float, prior: float = PRIOR) -> PairedComparison:
+    """The mean of what sessions found, of which each has the variance ``within``. ``prior``: the
+    standard deviation between sessions, before any is known."""
+    count, mean = len(means), fmean(means)
+    variance = WEIGHT * (prior**2 + within) + sum((m - mean) ** 2 for m in means)
+    return PairedComparison(mean, math.sqrt(variance / (WEIGHT + count - 1) / count))
+
+
+def middle(values: Sequence[float]) -> tuple[float, float]:
+    """The median, and its standard error for normal values with their ``spread_of``."""
+    return median(values), 1.2533 * spread_of(values) / math.sqrt(len(values))
+
+
+def spread_of(values: Sequence[float]) -> float:
+    """The standard deviation that the median absolute deviation of normal values tells."""
+    centre = median(values)
+    return 1.4826 * median(abs(v - centre) for v in values)
 
 
 FINALISTS = 20

@@ -221,8 +221,8 @@ class Doubts:
             return []
         self._said.add("slower")
         return [
-            f"the finals took {slower:.2g} times as long as the same kernels in the search: their "
-            "order holds, but times are too long; see what else runs"
+            f"the same kernels took {slower:.2g} times as long in the finals as in the search: "
+            "their order is right, but the times are too long; check what else runs"
         ]
 
     def _judged(self) -> Iterator[tuple[str, str]]:
@@ -230,22 +230,23 @@ class Doubts:
         if busy > BUSY:
             yield (
                 "busy",
-                f"other processes use {busy:.0%} of the cores that measure, so times are too long "
-                "and compare badly: stop them, or keep them off these cores (taskset)",
+                f"other processes use {busy:.0%} of the measuring cores, so times are too long "
+                "and hard to compare: stop them, or keep them off these cores (taskset)",
             )
         noise = median(self._spreads) if len(self._spreads) == KERNELS else 0.0
         if noise > NOISY and busy <= BUSY:
             yield (
                 "noisy",
-                f"samples of one kernel differ by {noise:.0%}, several times as much as on a quiet "
-                "machine: close differences between candidates say little until it is quieter",
+                f"samples of one kernel differ by {noise:.0%}, several times as much as on a "
+                "quiet machine: small differences between candidates mean little until the "
+                "machine is quieter",
             )
         lasting = (r for r in self._readings.values() if len(r) >= _LASTING)
         pace = max((min(r[-_LASTING:]) / quick(smooth(r)) for r in lasting), default=1.0)
         if clear(pace) > 1:
             yield (
                 "slower",
-                f"the machine is {pace:.2g} times as slow as before in this search, by a kernel "
-                "that is timed again and again: candidates are ranked by how they compare to it, "
-                "but the times shown are as measured; see what else runs",
+                f"the machine is now {pace:.2g} times as slow as earlier in this search, "
+                "measured by one kernel that is timed repeatedly: the ranking allows for this, "
+                "but the shown times do not; check what else runs",
             )

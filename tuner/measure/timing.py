@@ -189,7 +189,7 @@ def at_most(seconds: float | None) -> Iterator[None]:
         return
 
     def late(number: int, frame: FrameType | None) -> None:
-        raise TooSlowError(f"it was ended after {seconds:.2g} s")
+        raise TooSlowError(f"it was stopped after {seconds:.2g} s")
 
     before = signal.signal(signal.SIGALRM, late)
     signal.setitimer(signal.ITIMER_REAL, seconds)

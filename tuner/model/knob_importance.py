@@ -72,7 +72,11 @@ def importance(
     count = len(configs)
     if count < FEWEST:
         return Importance(
-            (), 0.0, 0.0, count, f"{count} measured configurations are too few; it takes {FEWEST}"
+            (),
+            0.0,
+            0.0,
+            count,
+            f"{count} measured configurations are too few; at least {FEWEST} are needed",
         )
     rng = np.random.default_rng(seed)
     chosen = np.sort(rng.permutation(count)[:_MOST])
@@ -106,8 +110,8 @@ def importance(
         influences = []
         why_not = (
             f"a model trained on {len(configs)} measured configurations predicts only "
-            f"{max(0.0, explained):.0%} of the differences between others: they do not say which "
-            "knobs matter"
+            f"{max(0.0, explained):.0%} of the differences between other configurations: these "
+            "measurements do not show which knobs matter"
         )
     chance = max(0.0, float(shares[half:].max()))
     return Importance(tuple(influences), chance, explained, len(configs), why_not)

@@ -161,8 +161,8 @@ def _checked_state(
         )
     except (KeyError, TypeError, ValueError, OptionsError):
         raise CacheError(
-            f"the search {name} was begun by another version of tcl and cannot go on; "
-            "begin a new one, which starts from the best of its results"
+            f"the search {name} was started by another version of tcl and cannot continue; "
+            "start a new search, which begins with the best of its results"
         ) from None
 
 
@@ -215,8 +215,8 @@ def kept(
 
 def _going_on(cache: TuningCache, process: int) -> SearchBusyError:
     return SearchBusyError(
-        f"the search in {cache.path} is still going on, in process {process}; "
-        "stop it first, or begin another one without resuming"
+        f"the search in {cache.path} is still running, in process {process}; stop it first, or "
+        "start a new search without resume"
     )
 
 

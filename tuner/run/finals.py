@@ -30,7 +30,10 @@ from tcl.tuner.run.ledger import Ledger
 
 IN_FINALS = "in the finals"
 """How the message of what was timed in turns begins."""
-_UNTIMED = "no process timed what is fastest beside what the search began with, which is the result"
+_UNTIMED = (
+    "no process timed the fastest candidate beside the starting point, so the starting point "
+    "is the result"
+)
 
 Race: TypeAlias = Callable[[Sequence[OptionsT]], Sequence[Placed | Outcome] | None]
 """A session, in a process of its own: times of candidates, taken in turns, or how one failed. None
@@ -169,7 +172,7 @@ class Finals(Generic[OptionsT]):
         if name != incumbent:
             whole = sessions.compare(name, incumbent)
             error = whole.ratio * SURE * whole.error
-            message += f": {whole.ratio:.3f} ± {error:.3f} times as long as what it began with"
+            message += f": {whole.ratio:.3f} ± {error:.3f} times as long as the starting point"
         return replace(
             self._known[name].outcome,
             times=tuple(geometric_mean(own) * r for r in sessions.ratios(name, incumbent)),
@@ -190,7 +193,7 @@ class Finals(Generic[OptionsT]):
 
 def _unsure(likely: PairedComparison, sessions: int) -> str:
     return (
-        f"what the search began with is the result: the fastest found takes {likely.ratio:.2f} ± "
-        f"{likely.ratio * SURE * likely.error:.2f} times as long, which is not sure after "
+        f"the starting point is the result: the fastest candidate takes {likely.ratio:.2f} ± "
+        f"{likely.ratio * SURE * likely.error:.2f} times as long, which is not certain after "
         f"{plural(sessions, 'session')}"
     )

@@ -256,7 +256,7 @@ class SpreadExecutor(Executor):
 def _lost(error: BaseException) -> ExecutorLostError:
     text = " ".join(str(error).split())
     return ExecutorLostError(
-        f"the machines that work for this search cannot be reached any more "
-        f"({type(error).__name__}{': ' + text[:200] if text else ''}); "
-        "what was measured is saved, and the search can be resumed"
+        "the machines of this search can no longer be reached "
+        f"({type(error).__name__}{': ' + text[:200] if text else ''}); what was measured is "
+        "saved, and the search can be resumed"
     )

@@ -10,7 +10,7 @@ from typing import Generic
 from tcl.common.number_format import duration, plural, ratio_text
 from tcl.html import notebook
 from tcl.html.charts import ChartDot, ChartLine, Ticks, times_chart
-from tcl.html.markup import Markup, table, table_row, tag
+from tcl.html.markup import Markup, table, table_row
 from tcl.tuner.measure.backend import OptionsT
 from tcl.tuner.run.events import Candidate, Decision
 
@@ -48,26 +48,27 @@ class TuningResult(Generic[OptionsT]):
 
     def _repr_html_(self) -> str:
         winner = self.decision.winner
-        rows = []
+        rows, options = [], None
         if winner is None:
             rows.append(table_row("winner", "none: no candidate worked"))
         else:
             rows.append(table_row("winner", f"{duration(winner.time or 0.0)} a call"))
             if self.decision.speedup is not None and not self.decision.kept:
-                faster = (
-                    f"{ratio_text(self.decision.speedup)} as fast as what the search began with"
-                )
+                faster = f"{ratio_text(self.decision.speedup)} as fast as the starting point"
                 rows.append(table_row("won", faster))
             elif self.decision.kept:
-                rows.append(table_row("won", "nothing: the search began with it"))
-            rows.append(table_row("options", tag("code", str(winner.options))))
+                rows.append(table_row("won", "nothing: the starting point won"))
+            if hasattr(winner.options, "_html_table_"):
+                options = winner.options._html_table_()
         verdicts = Counter(candidate.outcome.verdict.value for candidate in self.history)
         told = ", ".join(f"{count} {verdict}" for verdict, count in verdicts.most_common())
         rows.append(table_row("candidates", f"{len(self.history)}: {told}" if told else "none"))
         took = f"{self.seconds:.0f} s, ended early" if self.interrupted else f"{self.seconds:.0f} s"
         rows.append(table_row("took", took))
         return notebook.shown(
-            table((), rows), _curve(self.decision, self.history) if self.history else None
+            table((), rows),
+            options,
+            _curve(self.decision, self.history) if self.history else None,
         )
 
 

@@ -76,8 +76,8 @@ class Search(Generic[OptionsT]):
         self._watch.may_end()
         if not saved.suits(self._options.space):
             raise CacheError(
-                f"the search {saved.name} was begun with other knobs, or other fixed ones; fix the "
-                "same, or begin a new search"
+                f"the search {saved.name} started with other knobs, or other fixed values; fix "
+                "the same values, or start a new search"
             )
         self._report(Resumed(saved.name, saved.generation, len(self._known)))
         for generation in range(saved.generation):
@@ -242,7 +242,7 @@ class Search(Generic[OptionsT]):
         self._report(
             Note(
                 f"only {valid} of {len(history)} candidates work, so the next generation is "
-                f"drawn anew around the best; {count} of {len(tried)} ended with verdict "
+                f"drawn again around the best; {count} of {len(tried)} ended with verdict "
                 f"{verdict.value}, for example: {example}"
             )
         )

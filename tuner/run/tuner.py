@@ -35,12 +35,11 @@ _LONGEST = 60.0
 """Seconds of the reference, which is plain code, by which a candidate's time is bounded at most:
 where all elements would take it hours, a kernel that hangs is still ended within minutes."""
 _UNFINISHED = (
-    "the reference was not finished: only what the search begins with is timed, and it is compared "
-    "with nothing"
+    "the reference did not finish: only the starting point is timed, and its results are not "
+    "checked"
 )
 _ANOTHER_MODEL = (
-    "the model that the search started from is not the one that there is now: it goes on without a "
-    "model"
+    "the search started from another model than the current one: it continues without a model"
 )
 
 

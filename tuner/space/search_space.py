@@ -127,7 +127,7 @@ class SearchSpace:
         """Which other configuration means the same and is canonical; None if this one is."""
         for name, value in self._canonical_where_free(values).items():
             if values[name] != value:
-                return f"{name} {values[name]} means the same as {value} here"
+                return f"{name} {values[name]} has the same effect as {value} here"
         return None
 
     def is_canonical(self, values: Mapping[str, Value]) -> bool:

@@ -120,6 +120,7 @@ def _product(x: Values, a: Any, b: Any) -> Run:
 
 form("matmul", name="matmul")(lambda x: _product(x, x.A, x.B))
 form("tmm", name="matmul")(lambda x: _product(x, x.A, x.B.T))
+form("mtm", name="matmul")(lambda x: _product(x, x.A.T, x.B))
 form("c3", name="matmul")(lambda x: _product(x, x.I, x.W.T))
 form("batch_matmul", name="matmul")(lambda x: _product(x, x.X, x.Y))
 

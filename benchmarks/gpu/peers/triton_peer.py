@@ -1,5 +1,5 @@
-"""Triton: products of matrices and softmax, as its users write them by hand, each with a few
-settings of which the fastest counts. In a rehearsal its interpreter runs them."""
+"""Triton: products of matrices, softmax and layer norm, as its users write them by hand, each with
+a few settings of which the fastest counts. In a rehearsal its interpreter runs them."""
 
 # Compile-time constants of kernels are in capitals, as Triton's users have them.
 # ruff: noqa: N803
@@ -23,7 +23,7 @@ if not torch.cuda.is_available():
 triton: Any = import_module("triton")
 tl: Any = import_module("triton.language")
 
-_PRODUCTS = ("matmul", "tmm", "c3")
+_PRODUCTS = ("matmul", "tmm", "mtm", "c3")
 _GROUP = 8
 """Rows of blocks that are worked on together, so that their operands stay in the L2."""
 _BLOCKS = {
@@ -71,8 +71,27 @@ def _softmax_kernel(source, target, width, BLOCK: tl.constexpr):
     tl.store(target + row * width + columns, powers / tl.sum(powers, axis=0), mask=mask)
 
 
+def _layernorm_kernel(
+    source, gamma, beta, epsilon, target, means, variances, width, BLOCK: tl.constexpr
+):
+    row = tl.program_id(0)
+    columns = tl.arange(0, BLOCK)
+    mask = columns < width
+    values = tl.load(source + row * width + columns, mask=mask, other=0.0)
+    mean = tl.sum(values, axis=0) / width
+    apart = tl.where(mask, values - mean, 0.0)
+    variance = tl.sum(apart * apart, axis=0) / width
+    scaled = apart / tl.sqrt(variance + tl.load(epsilon))
+    weight = tl.load(gamma + columns, mask=mask)
+    made = scaled * weight + tl.load(beta + columns, mask=mask)
+    tl.store(target + row * width + columns, made, mask=mask)
+    tl.store(means + row, mean)
+    tl.store(variances + row, variance)
+
+
 _product = triton.jit(_product_kernel)
 _softmax = triton.jit(_softmax_kernel)
+_layernorm = triton.jit(_layernorm_kernel)
 
 
 class Triton(TorchBase):
@@ -95,15 +114,16 @@ class Triton(TorchBase):
             for block in _BLOCKS["16 bits" if short else "float32"]:
                 label = "block {}x{}x{}, {} warps, {} stages".format(*block)
                 yield label, partial(self.form, tensors, partial(_matrices, task.entry, block))
-        elif task.entry == "softmax_twice":
+        elif task.entry in _ROWS:
             for warps in _WARPS:
                 label = f"a row per block, {warps} warps"
-                yield label, partial(self.form, tensors, partial(_rows, warps))
+                yield label, partial(self.form, tensors, partial(_ROWS[task.entry], warps))
 
 
 def _matrices(entry: str, block: tuple[int, ...], given: dict[str, Any]) -> Run:
     a, b = (given["A"], given["B"]) if entry != "c3" else (given["I"], given["W"])
-    b = b if entry == "matmul" else b.T
+    a = a.T if entry == "mtm" else a
+    b = b if entry in ("matmul", "mtm") else b.T
     (m, k), n = a.shape, b.shape[1]
     out = torch.empty((m, n), dtype=a.dtype, device=a.device)
     rows, columns, depth, warps, stages = block
@@ -120,7 +140,7 @@ def _matrices(entry: str, block: tuple[int, ...], given: dict[str, Any]) -> Run:
     return run
 
 
-def _rows(warps: int, given: dict[str, Any]) -> Run:
+def _softmax_rows(warps: int, given: dict[str, Any]) -> Run:
     source = given["I"]
     out = torch.empty_like(source)
     count, width = source.shape
@@ -133,4 +153,19 @@ def _rows(warps: int, given: dict[str, Any]) -> Run:
     return run
 
 
+def _layernorm_rows(warps: int, given: dict[str, Any]) -> Run:
+    source = given["I"]
+    out, (count, width) = torch.empty_like(source), source.shape
+    means, variances = (torch.empty(count, device=source.device) for _ in range(2))
+    block = triton.next_power_of_2(width)
+    weights = given["gamma"], given["beta"], given["eps"]
+
+    def run() -> Any:
+        _layernorm[(count,)](source, *weights, out, means, variances, width, block, num_warps=warps)
+        return out
+
+    return run
+
+
+_ROWS = {"softmax_twice": _softmax_rows, "layernorm": _layernorm_rows}
 make = Triton

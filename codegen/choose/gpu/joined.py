@@ -6,7 +6,7 @@ network: a block then takes some points of that and all of the others.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from tcl.codegen.choose.gpu.contraction import covering
 from tcl.codegen.choose.gpu.nest_shape import OptionsDraft, Shape
@@ -25,18 +25,18 @@ has it."""
 _FEW = 1 << 27
 """Points up to which launches are worth the work that blocks repeat: more take longer than that."""
 
-Choices = Callable[[FusionGroup, OptionsDraft, dict[str, NestOptions], bool], None]
-"""Sets those of the nests of a group; the last: whether it shares the blocks of the one before."""
+Choices = Callable[[FusionGroup, OptionsDraft, bool], dict[str, NestOptions]]
+"""Those of the nests of a group; the last: whether it shares the blocks of the one before."""
 
 
 def joined(
     program: ir.Program,
-    groups: Sequence[FusionGroup],
+    groups: Iterable[FusionGroup],
     profile: GpuProfile,
-    set_choices: Choices,
-) -> tuple[int, dict[str, NestOptions]] | None:
-    """How many of the first groups should share their blocks, and their choices; None if they may
-    be faster on their own."""
+    choices_of: Choices,
+) -> tuple[list[FusionGroup], dict[str, NestOptions]] | None:
+    """The first groups, if they should share their blocks, and their choices; None if they may be
+    faster on their own."""
     run = _run(program, groups)
     if len(run) < 2:
         return None
@@ -49,15 +49,15 @@ def joined(
             draft = covering(shape, common, held, threads, profile)
             if draft is None:
                 break
-            set_choices(group, draft, options, group is not run[0])
+            options |= choices_of(group, draft, group is not run[0])
         else:
             seconds = _seconds(program, run, options, profile)
             if seconds is not None and (best is None or seconds < best[0]):
                 best = seconds, options
-    return (len(run), best[1]) if best is not None and best[0] < apart else None
+    return (run, best[1]) if best is not None and best[0] < apart else None
 
 
-def _run(program: ir.Program, groups: Sequence[FusionGroup]) -> list[FusionGroup]:
+def _run(program: ir.Program, groups: Iterable[FusionGroup]) -> list[FusionGroup]:
     """The first groups with a dimension of results alike, along which vectors lie."""
     run: list[FusionGroup] = []
     for group in groups:

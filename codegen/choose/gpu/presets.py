@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain, islice, pairwise, takewhile, tee
 
 from tcl.codegen.choose.gpu.contraction import contraction
 from tcl.codegen.choose.gpu.joined import joined
@@ -38,74 +39,62 @@ class GpuPreset:
     profile: GpuProfile
     known: dict[str, tuple[ir.Nest, OptionsDraft | None]] = field(default_factory=dict)
     """What was found for sums of products, by nest: the search for it tries many."""
-    shared: dict[str, tuple[tuple[ir.Nest, ...], tuple[int, dict[str, NestOptions]] | None]] = (
-        field(default_factory=dict)
-    )
-    """Likewise for what follows a nest in the same blocks."""
 
     def choices(
-        self, program: ir.Program, given: Mapping[str, NestOptions]
-    ) -> dict[str, NestOptions]:
-        """Choices for the nests of which not all was said, that go with what is given."""
-        open_ = {n.name for n in program.nests if not given[n.name].complete_on("GPU")}
-        chosen: dict[str, NestOptions] = {}
-        if self.name == "naive":
-            chosen = {n.name: _one_point_each(n) for n in program.nests}
-        else:
-            for stretch in _stretches(fusion_groups(program.nests)):
-                if any(group.names & open_ for group in stretch):
-                    self._choose(program, stretch, chosen)
-        return {
-            n.name: _going_with(given[n.name], chosen[n.name], program, n, self.profile)
-            for n in program.nests
-            if n.name in open_
-        }
+        self, program: ir.Program, given: Mapping[str, NestOptions], first: int = 0
+    ) -> Iterator[tuple[ir.Nest, dict[str, NestOptions]]]:
+        """Choices for the nests from the ``first`` on of which not all was said, that go with what
+        is given: nests that lead, each with the choices for it and for those fused with it. They
+        are made when they are asked for."""
+        open_ = {n.name: n for n in program.nests if not given[n.name].complete_on("GPU")}
+        for stretch in _stretches(program.nests[first:]):
+            if any(n.name in open_ for n in stretch):
+                for leader, found in self._choose(program, stretch):
+                    chosen = {name: o for name, o in found.items() if name in open_}
+                    for name, o in chosen.items():
+                        chosen[name] = _going_with(
+                            given[name], o, program, open_[name], self.profile
+                        )
+                    yield leader, chosen
 
     def split(
-        self,
-        program: ir.Program,
-        given: Mapping[str, NestOptions],
-        chosen: Mapping[str, NestOptions],
-    ) -> tuple[str, tuple[int, ...]] | None:
-        """The next nest whose reduction should be split, so that all of the device has work, and
-        into how many parts; None if there is none."""
-        if self.name == "naive" or all(o.split is not None for o in given.values()):
-            return None
-        followers = set[str]().union(*(g.followers for g in fusion_groups(program.nests)))
-        for nest in program.nests:
-            own = given[nest.name]
-            if own.split is None and nest.name not in followers and not chosen[nest.name].fuse:
-                parts = _split_parts(program, nest, own.over(chosen[nest.name]), self.profile)
-                if parts:
-                    return nest.name, parts
-        return None
+        self, program: ir.Program, nest: ir.Nest, given: NestOptions, chosen: NestOptions
+    ) -> tuple[int, ...]:
+        """Into how many parts the reduction of a nest that leads should be split, so that all of
+        the device has work; empty if it should not."""
+        if self.name == "naive" or chosen.fuse:
+            return ()
+        return _split_parts(program, nest, given.over(chosen), self.profile)
 
     def _choose(
-        self, program: ir.Program, groups: Sequence[FusionGroup], found: dict[str, NestOptions]
-    ) -> None:
-        position = 0
-        while position < len(groups):
-            shared = self._joined_run(program, groups[position:])
+        self, program: ir.Program, nests: Sequence[ir.Nest]
+    ) -> Iterator[tuple[ir.Nest, dict[str, NestOptions]]]:
+        """Nests that lead, and what was found for each and for those fused with it."""
+        groups = fusion_groups(nests)
+        while (group := next(groups, None)) is not None:
+            nest = group.leader
+            groups, *copies = tee(groups, 3)
+            ahead, again = (takewhile(lambda g: not is_whole(g.leader), c) for c in copies)
+            shared = self._joined_run(program, group, ahead)
             if shared is not None:
-                found |= shared[1]
-                position += shared[0]
+                alike, found = shared
+                for each in alike:
+                    yield each.leader, {name: found[name] for name in each.names}
+                next(islice(groups, len(alike) - 2, None))
                 continue
-            run = self._rowwise_run(program, groups[position:]) if self.name != "pointwise" else []
+            run = self._rowwise_run(program, chain([group], again))
             if len(run) > 1:
-                for group, choice in run:
-                    _set_choices(group, choice, program, found, joined=group is not run[0][0])
-                position += len(run)
-                continue
-            group = groups[position]
-            shape = Shape(program, group.leader)
-            if group.leader.sequential or group.leader.points == 0:
-                for nest in program.nests:
-                    if nest.name in group.names:
-                        found[nest.name] = _one_point_each(nest)
+                for each, choice in run:
+                    later = each.leader is not nest
+                    yield each.leader, _choices_of(each, choice, program, joined=later)
+                next(islice(groups, len(run) - 2, None))
+            elif self.name == "naive" or nest.sequential or nest.points == 0:
+                yield nest, {n.name: _one_point_each(n) for n in _nests(program, group)}
             else:
+                shape = Shape(program, nest)
                 tiled = self._contraction(shape) if self.name in ("mlp", "conv") else None
-                _set_choices(group, tiled or streaming(shape, self.profile), program, found)
-            position += 1
+                choice = tiled or streaming(shape, self.profile)
+                yield nest, _choices_of(group, choice, program)
 
     def _contraction(self, shape: Shape) -> OptionsDraft | None:
         nest, choice = self.known.get(shape.nest.name, (None, None))
@@ -115,48 +104,34 @@ class GpuPreset:
         return choice
 
     def _joined_run(
-        self, program: ir.Program, groups: Sequence[FusionGroup]
-    ) -> tuple[int, dict[str, NestOptions]] | None:
+        self, program: ir.Program, group: FusionGroup, ahead: Iterable[FusionGroup]
+    ) -> tuple[list[FusionGroup], dict[str, NestOptions]] | None:
         """As ``joined``, where the first group is a product."""
-        first = groups[0].leader.name
-        nests, choices = self.shared.get(first, ((), None))
-        leaders = tuple(g.leader for g in groups)
-        if len(nests) != len(leaders) or any(
-            a is not b for a, b in zip(nests, leaders, strict=True)
-        ):
-            choices = self._found_joined(program, groups)
-            self.shared[first] = leaders, choices
-        return choices
-
-    def _found_joined(
-        self, program: ir.Program, groups: Sequence[FusionGroup]
-    ) -> tuple[int, dict[str, NestOptions]] | None:
-        if self.name != "mlp" or Shape(program, groups[0].leader).pair is None:
+        if self.name != "mlp" or Shape(program, group.leader).pair is None:
             return None
 
-        def set_choices(
-            group: FusionGroup, choice: OptionsDraft, found: dict[str, NestOptions], later: bool
-        ) -> None:
-            _set_choices(group, choice, program, found, joined=later)
+        def choices_of(
+            each: FusionGroup, choice: OptionsDraft, later: bool
+        ) -> dict[str, NestOptions]:
+            return _choices_of(each, choice, program, joined=later)
 
-        return joined(program, groups, self.profile, set_choices)
+        return joined(program, chain([group], ahead), self.profile, choices_of)
 
     def _rowwise_run(
-        self, program: ir.Program, groups: Sequence[FusionGroup]
+        self, program: ir.Program, groups: Iterable[FusionGroup]
     ) -> list[tuple[FusionGroup, OptionsDraft]]:
         """The first groups that can share blocks row by row: what one makes of a row the next one
         needs."""
-        first = groups[0].leader
         run: list[FusionGroup] = []
         rows: list[int] = []
-        for group in groups:
+        for group in groups if self.name not in ("naive", "pointwise") else ():
             nest = group.leader
             if nest.sequential or nest.points == 0:
                 break
             if self._contraction(Shape(program, nest)) is not None:
                 break
-            common = _common(first, nest)
             if run:
+                common = _common(run[0].leader, nest)
                 rows = rows or common
                 if not rows or len(common) < len(rows):
                     break
@@ -171,17 +146,23 @@ class GpuPreset:
         return []
 
 
-def _stretches(groups: Sequence[FusionGroup]) -> Iterator[list[FusionGroup]]:
-    """The groups, those apart that never share blocks: what reduces the parts of a split nest needs
-    those of all blocks."""
-    found: list[FusionGroup] = []
-    for group in groups:
-        if found and is_whole(group.leader):
-            yield found
-            found = []
-        found.append(group)
-    if found:
-        yield found
+def begins_stretch(nests: Sequence[ir.Nest], k: int) -> bool:
+    """Whether a nest never shares blocks with those before it: what reduces the parts of a split
+    nest needs those of all blocks."""
+    return k == 0 or (is_whole(nests[k]) and not is_whole(nests[k - 1]))
+
+
+def _stretches(nests: Sequence[ir.Nest]) -> Iterator[Sequence[ir.Nest]]:
+    """The nests, those apart that never share blocks."""
+    starts = [k for k in range(len(nests)) if begins_stretch(nests, k)]
+    for start, stop in pairwise([*starts, len(nests)]):
+        yield nests[start:stop]
+
+
+def _nests(program: ir.Program, group: FusionGroup) -> list[ir.Nest]:
+    """The nests of a group, in order."""
+    names = group.names
+    return [n for n in program.nests if n.name in names]
 
 
 def _split_parts(
@@ -220,23 +201,18 @@ def _one_point_each(nest: ir.Nest) -> NestOptions:
     return replace(PLAIN, chunk=sizes, threads=sizes)
 
 
-def _set_choices(
-    group: FusionGroup,
-    choice: OptionsDraft,
-    program: ir.Program,
-    found: dict[str, NestOptions],
-    *,
-    joined: bool = False,
-) -> None:
+def _choices_of(
+    group: FusionGroup, choice: OptionsDraft, program: ir.Program, *, joined: bool = False
+) -> dict[str, NestOptions]:
     """The choices of a nest, and those of nests that are fused with it: the same loops."""
-    own = group.leader
-    names = [n for n in program.nests if n.name in group.names]
-    for k, nest in enumerate(names):
+    found = {}
+    for k, nest in enumerate(_nests(program, group)):
         options = choice.options().of_first(len(nest.dims))
-        if nest.name != own.name:
+        if nest.name != group.leader.name:
             options = replace(options, stage=(), buffers=1)
         shared = any(options.chunk or ())
         found[nest.name] = replace(options, fuse=shared and (joined or k > 0))
+    return found
 
 
 def _common(one: ir.Nest, other: ir.Nest) -> list[int]:
@@ -270,9 +246,9 @@ def _groups_by_row(
     points = max(n.points // max(1, blocks) for n in nests)
     shapes = [(u, Shape(program, u.leader)) for u in run]
     made = [(u, rowwise(s, rows, profile, points, again=True)) for u, s in shapes]
-    first = next(n.name for n in program.nests if n.name in run[0].names)
+    first = _nests(program, run[0])[0].name
     for group, choice in made:
-        for nest in [n for n in program.nests if n.name in group.names]:
+        for nest in _nests(program, group):
             sizes = choice.options().of_first(len(nest.dims)).chunk or ()
             if why_not_chunked(nest, sizes):
                 return None

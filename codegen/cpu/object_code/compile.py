@@ -49,7 +49,7 @@ def _optimised(text: str, device: CpuProfile) -> tuple[Any, Any]:
         module.data_layout = str(machine.target_data)
         module.verify()
     except RuntimeError as error:
-        raise CompileError(f"LLVM refused the kernel: {error}") from None
+        raise CompileError(f"LLVM rejected the kernel: {error}") from None
     _optimise(module, machine)
     return module, machine
 

@@ -66,7 +66,7 @@ class _Piece:
         except OSError as error:
             if error.errno not in (errno.ENOMEM, errno.EAGAIN):  # a signal's handler raised it
                 raise
-            raise MemoryError(f"the system has no {size} bytes of memory left") from None
+            raise MemoryError(f"the system has less than {size} bytes of free memory") from None
         at = ctypes.addressof(ctypes.c_char.from_buffer(self._memory))
         begin = -at % HUGE if size >= HUGE else 0
         self.address = at + begin

@@ -83,7 +83,7 @@ class NativeEntry:
         """The exception for a call whose result was not 0, with what it left in ``error``."""
         if status == FAILED:
             return self.launcher.failure(site, value)
-        return MemoryError("there is no memory for what a call of the kernel needs on the way")
+        return MemoryError("there is not enough memory for the intermediate results of the kernel")
 
 
 def returning(

@@ -109,11 +109,11 @@ def _survived(
             return elsewhere.submit(_compile_source, source, architecture, simpler).result()
         except (WorkerCrashedError, CompileError):
             raise CompileError(
-                f"NVRTC crashes on this kernel for {architecture}; map it by other options"
+                f"NVRTC crashes on this kernel for {architecture}; use other options"
             ) from None
     except WorkerDiedError as error:  # not of itself: the simpler code would be kept for ever
         raise CompileError(
-            f"NVRTC did not get to compile this kernel for {architecture}: {error}"
+            f"NVRTC could not start to compile this kernel for {architecture}: {error}"
         ) from None
 
 
@@ -150,8 +150,8 @@ def _check_architecture(binding: Any, architecture: str) -> None:
     if number not in known:
         major, minor = binding.getVersion()
         raise ArgumentError(
-            f"NVRTC {major}.{minor} does not compile for {architecture}, "
-            f"but for sm_{min(known)} to sm_{max(known)}"
+            f"NVRTC {major}.{minor} does not compile for {architecture}, only for "
+            f"sm_{min(known)} to sm_{max(known)}"
         )
 
 

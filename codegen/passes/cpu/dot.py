@@ -76,13 +76,13 @@ def why_not_dotted(
     if nest.sequential:
         return nest.sequential
     if nest.point.lets:
-        return "it computes values that have names point by point"
+        return "it computes named values point by point"
     if len(chosen) > 1:
         named = " and ".join(d.name for d, _ in chosen)
-        return f"an instruction adds up points of one dimension, not of {named}"
+        return f"an instruction adds points of one dimension, not of {named}"
     (dim, depth) = chosen[0]
     if not dim.reduction:
-        return f"{dim.name} is no reduction: its points are not added up"
+        return f"{dim.name} is not a reduction: its points are not summed"
     vector = vector_dim(nest, *lanes)
     if vector is None or vector.reduction:
         return "its sums have no lanes: vectorize a dimension of its results"
@@ -91,16 +91,16 @@ def why_not_dotted(
 
 def _why_no_fragment(point: ir.Point, depth: int, device: CpuProfile, matrix: bool) -> str | None:
     if point.op != "+" or _sides(point.value) is None:
-        return "it adds up no products of two values, at every point"
+        return "it does not sum products of two values at every point"
     if products_of(point, depth, device, matrix=matrix) is not None:
         return None
     sums = point.type.compute
     there = {f.depth for f, _ in _choices(point, device, matrix)}
     if there:
         able = " or ".join(map(str, sorted(there)))
-        return f"{device.name} adds up {able} such products at once, not {depth}"
+        return f"{device.name} adds {able} such products at once, not {depth}"
     types = " and ".join(str(_before_widening(side).type) for side in _sides(point.value) or ())
-    return f"{device.name} has no instruction that sums up products of {types} in {sums}"
+    return f"{device.name} has no instruction that sums products of {types} in {sums}"
 
 
 def dotted(

@@ -73,20 +73,20 @@ def why_no_matrix(
         return reason
     dims = [nest.dims[k] for k in mma]
     if lanes != (mma[1], fragment.columns):
-        return f"columns are lanes: vectorize {fragment.columns} points of {dims[1].name}"
+        return f"columns must be lanes: vectorize {fragment.columns} points of {dims[1].name}"
     return _why_no_product(nest, dims) if nest.reduces else None
 
 
 def _why_no_product(nest: ir.Nest, dims: Sequence[ir.Dim]) -> str | None:
     rows, columns, depth = (d.name for d in dims)
     if nest.dot_product is None or nest.dot_product.dim != depth:
-        return f"it multiplies dot products: {depth} needs them, by the option dot"
+        return f"it multiplies dot products: {depth} needs the option dot"
     sides = _sides(nest, rows, columns)
     if sides is None:
-        return f"no factor has {rows} and {depth} while the other one has {columns} and {depth}"
+        return f"one factor must have {rows} and {depth}, and the other one {columns} and {depth}"
     for side in sides:
         if len(set(loads(side))) != 1 or copied_of(nest, next(loads(side))) != side:
-            return "a factor is more than what is made of one operand, and cannot lie in a panel"
+            return "a factor is computed from more than one operand, and cannot be in a panel"
     return None
 
 
@@ -157,7 +157,9 @@ class FeedMatrixUnit:
         for position, load in enumerate(operands(nest.point)):
             if nest.mma and nest.dot_product is not None and load.ref not in copied:
                 operand = f"operand {position}, {load.ref.tensor}"
-                refuse("mma", nest.name, f"{operand}, is not staged: it reads panels alone")
+                refuse(
+                    "mma", nest.name, f"{operand}, is not staged: the matrix unit reads only panels"
+                )
         return program
 
 
@@ -168,7 +170,7 @@ def why_not_held(rows: int, columns: int) -> str | None:
     if needed <= MATRIX_REGISTERS:
         return None
     return (
-        f"{rows} x {columns} fragments need {needed} registers of the matrix unit, which has "
+        f"{rows} x {columns} fragments need {needed} registers of the matrix unit; it has "
         f"{MATRIX_REGISTERS}"
     )
 

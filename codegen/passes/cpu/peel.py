@@ -39,25 +39,27 @@ def _why_not_peeled(program: ir.Program, nest: ir.Nest, stream: bool) -> str | N
     target = nest.point.target
     layout = program.tensor(target.tensor).layout
     if nest.point.op != "=":
-        return "it is a reduction, whose lanes have registers of their own"
+        return "it is a reduction, whose lanes have their own registers"
     lane = nest.lane
     if lane is None:
         return f"it writes the elements of {target.tensor} one at a time, without lanes"
     if not all(isinstance(s, ir.Affine) for s in target.subscripts):
-        return f"which elements of {target.tensor} it writes depends on data"
+        return f"data select the elements of {target.tensor} that it writes"
     if layout.step(target, lane.dim) != 1:
-        return f"lanes along {lane.dim} are apart from each other in {target.tensor}"
+        return f"lanes along {lane.dim} are not adjacent in {target.tensor}"
     if nest.staged:
-        return "operands are copied for loops that begin with the first point"
+        return "operands are copied for loops that begin at the first point"
     alignment = _alignment(program, nest, stream)
     fold = _fold(program, nest, alignment)
     if fold is None:
         return (
-            f"vectors along {lane.dim} that run side by side are no multiple of "
-            f"{alignment.boundary} bytes apart in {target.tensor}"
+            f"the distance of neighbouring vectors along {lane.dim} in {target.tensor} is not a "
+            f"multiple of {alignment.boundary} bytes"
         )
     if (fewest := min(_spans(nest, fold), default=0)) < alignment.points:
-        return f"{fewest} points along {lane.dim} are too few, {alignment.points} is least"
+        return (
+            f"{fewest} points along {lane.dim} are too few; at least {alignment.points} are needed"
+        )
     return None
 
 

@@ -52,12 +52,12 @@ class PrefetchOperands:
                 continue
             operand = f"operand {position}, {load.ref.tensor}"
             if not all(isinstance(s, ir.Affine) for s in load.ref.subscripts):
-                return f"{operand}: which element is read depends on data"
+                return f"{operand}: data select the element that is read"
             if load.ref in copied:
                 return f"{operand}: it is read from a copy"
             layout = program.tensor(load.ref.tensor).layout
             if lane is not None and layout.step(load.ref, lane.dim) not in (0, 1):
-                return f"{operand}: lanes along {lane.dim} do not lie next to each other"
+                return f"{operand}: lanes along {lane.dim} are not adjacent in memory"
         return None
 
 

@@ -93,7 +93,7 @@ class Register:
         if nest.sequential and (nest.running is None or unroll > 1 or along):
             return nest.sequential
         if written > MAX_POINTS:
-            return f"{written} points are too many to be written out, at most {MAX_POINTS} may be"
+            return f"{written} points are too many to unroll; the limit is {MAX_POINTS}"
         if nest.point.op == "=":
             return None
         if nest.mma:
@@ -104,7 +104,8 @@ class Register:
         needed = registers_needed(rows, vectors, reduced) + _for_dots(nest, self.device)
         if needed > has:
             return (
-                f"{rows} x {vectors} vectors need {needed} registers, {self.device.name} has {has}"
+                f"{rows} x {vectors} vectors need {needed} registers, but {self.device.name} "
+                f"has {has}"
             )
         return None
 
@@ -329,7 +330,7 @@ class RegisterKnobs:
         if self.row and values[self.row[0].name] != self._pair(
             self.sizes(values, lanes) or (0,) * self.rank, lanes
         ):
-            return "these rows can be written in another way"
+            return "these rows can be written in a shorter way"
         return None
 
     def _row_dims(self, values: Mapping[str, Value]) -> tuple[int, int]:

@@ -82,9 +82,9 @@ def why_not_skipped(nest: ir.Nest, made: Set[str]) -> str | None:
     if len(nest.folds(own.name)) > 1:
         return f"its condition changes along {own.name}, which is tiled"
     if all(x.fold.dim != own.name for x in Levels.from_nest(nest).inner):
-        return f"results lie in memory between the turns of the reduction over {own.name}"
+        return f"results are in memory between the iterations of the reduction over {own.name}"
     if nest.dot_product is not None or nest.mma:
-        return "an instruction that adds up several points leaves none out"
+        return "an instruction that adds several points cannot skip single points"
     if any(load.ref.tensor in made for load in loads(condition)):
         return "the nests whose chunks it shares write what its condition reads"
     if math.prod(d.extent for d in (*rows, own)) * INT32.itemsize > MAX_BYTES:

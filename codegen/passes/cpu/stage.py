@@ -89,7 +89,7 @@ def why_not_staged(nest: ir.Nest, levels: tuple[int, ...], made: Set[str]) -> st
                 f"{operand}: there are {len(places) - 1} loops over chunks and tiles, not {level}"
             )
         if level == 0 and load.ref.tensor in made:
-            return f"{operand}: the nests whose chunks it shares write it"
+            return f"{operand}: a nest that shares its chunks writes it"
         boxed = places[level] is None and overlaps(nest, load)
         size = elements_of(nest, load) if boxed else _axes(nest, load, places[level])[1]
         # What is made of an operand is no wider than what is computed with, or dot products take:
@@ -161,9 +161,9 @@ def why_not_copied(nest: ir.Nest, load: ir.Load, *, partly: bool = False) -> str
     if nest.sequential:
         return nest.sequential
     if not all(isinstance(s, ir.Affine) for s in load.ref.subscripts):
-        return "which element is read depends on data"
+        return "data select the element that is read"
     if not load.total and not partly:
-        return "it is not read everywhere, and may not be there"
+        return "it is read only under a condition, and may be out of range"
     if load.ref.tensor == nest.point.target.tensor:
         return "the nest writes it"
     if nest.points == 0:

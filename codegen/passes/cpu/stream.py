@@ -39,14 +39,16 @@ def _why_not_streamed(program: ir.Program, nest: ir.Nest, aligned: bool) -> str 
     target = nest.point.target
     layout = program.tensor(target.tensor).layout
     if nest.point.op != "=":
-        return f"it is a reduction, which reads what it has written to {target.tensor}"
+        return f"it is a reduction, which reads its own results in {target.tensor}"
     lane = nest.lane
     if lane is None:
         return f"it writes the elements of {target.tensor} one at a time, without lanes"
     if layout.step(target, lane.dim) != 1:
-        return f"lanes along {lane.dim} are apart from each other in {target.tensor}"
+        return f"lanes along {lane.dim} are not adjacent in {target.tensor}"
     if (length := lane.count * layout.itemsize) < SHORTEST_STREAM:
-        return f"vectors of {length} bytes are too short, {SHORTEST_STREAM} is least"
+        return (
+            f"vectors of {length} bytes are too short; at least {SHORTEST_STREAM} bytes are needed"
+        )
     if not aligned and not _boundary(program, nest):
         return f"not all vectors of {target.tensor} begin at multiples of {SHORTEST_STREAM} bytes"
     return None

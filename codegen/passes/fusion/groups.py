@@ -5,7 +5,7 @@ Which nests share the loops over their *chunks* is another question: that of ``f
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from itertools import zip_longest
 from typing import Protocol
@@ -85,19 +85,20 @@ class FusionLimits(Protocol):
 
 def fusion_groups(
     nests: Iterable[ir.Nest], limits: FusionLimits | None = None
-) -> list[FusionGroup]:
-    """The nests in order, those together that run in the loops of one. Without ``limits``: those
-    that can, for nests that may have chunks, but no other loops yet."""
+) -> Iterator[FusionGroup]:
+    """The nests in order, those together that run in the loops of one; each group is found when it
+    is asked for. Without ``limits``: those that can, for nests that may have chunks, but no other
+    loops yet."""
     limits = limits or _Unscheduled()
-    found: list[FusionGroup] = []
     pending = list(nests)
+    group: FusionGroup | None = None
     for nest, following in zip_longest(pending, pending[1:]):
-        longer = _longer(found[-1], nest, following, limits) if found else None
-        if longer is not None:
-            found[-1] = longer
-        else:
-            found.append(FusionGroup(nest))
-    return found
+        longer = _longer(group, nest, following, limits) if group is not None else None
+        if group is not None and longer is None:
+            yield group
+        group = longer or FusionGroup(nest)
+    if group is not None:
+        yield group
 
 
 def _longer(

@@ -79,7 +79,7 @@ def _why_no_product(nest: ir.Nest, dims: list[ir.Dim]) -> str | None:
         apart = columns not in row and rows not in column
         if apart and {rows, depth} <= row and {columns, depth} <= column:
             return None
-    return f"no factor has {rows} and {depth} while the other one has {columns} and {depth}"
+    return f"one factor must have {rows} and {depth}, and the other one {columns} and {depth}"
 
 
 def _why_not_so_many(nest: ir.Nest, dims: list[ir.Dim], sizes: Sizes) -> str | None:

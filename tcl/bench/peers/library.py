@@ -89,6 +89,7 @@ def add_shared(forms: Registry, product: str) -> None:
     formula = forms.formula
     formula("matmul", name=product)(lambda A, B: A @ B)
     formula("tmm", name=product)(lambda A, B: A @ B.T)
+    formula("mtm", name=product)(lambda A, B: A.T @ B)
     formula("c3", name=product)(lambda I, W: I @ W.T)
     formula("kronecker3_1", name=product)(lambda W2, X: X @ W2.T)
     formula("row_sum", name="sum")(lambda I: I.sum(1))

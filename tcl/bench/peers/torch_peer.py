@@ -58,6 +58,7 @@ form("matmul", name="mm")(
     lambda x: partial(torch.mm, native(x.A), x.B, out=x.empty(x.sizes.M, x.sizes.N))
 )
 form("tmm", name="mm")(lambda x: partial(torch.mm, x.A, x.B.T, out=x.empty(x.sizes.M, x.sizes.N)))
+form("mtm", name="mm")(lambda x: partial(torch.mm, x.A.T, x.B, out=x.empty(x.sizes.M, x.sizes.N)))
 form("c3", name="mm")(lambda x: partial(torch.mm, x.I, x.W.T, out=x.empty(x.sizes.B, x.sizes.WY)))
 form("batch_matmul", name="bmm")(
     lambda x: partial(torch.bmm, native(x.X), x.Y, out=x.empty(x.sizes.B, x.sizes.N, x.sizes.K))
@@ -240,6 +241,11 @@ def attention(x: Values) -> Callable[[], Any]:
         return torch.softmax(scores, 2, out=out)
 
     return run
+
+
+@form("attention", name="scaled_dot_product_attention")
+def fused_attention(x: Values) -> Callable[[], Any]:
+    return partial(torch.nn.functional.scaled_dot_product_attention, x.Q, x.K, x.V)
 
 
 @form("bias_relu_scale")

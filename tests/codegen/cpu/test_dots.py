@@ -284,7 +284,7 @@ def test_where_there_is_no_instruction_none_is_chosen(name: str) -> None:
     with pytest.raises(OptionsError) as refused:
         schedule(product, asked, device)
     assert str(refused.value) == (
-        f"dot: nest s0: {device.name} has no instruction that sums up products of bfloat16 and "
+        f"dot: nest s0: {device.name} has no instruction that sums products of bfloat16 and "
         "bfloat16 in float32"
     )
 
@@ -303,10 +303,10 @@ def test_products_in_float16_are_no_products_of_bfloat16() -> None:
 
 HASWELL = device_named("haswell")
 REFUSED = [
-    ("int32", (0, 0, 2), 4, "has no instruction that sums up products of int32 and int32 in int32"),
-    ("int8", (0, 0, 4), 4, "haswell adds up 2 such products at once, not 4"),
-    ("int8", (0, 2), 4, "s0.n is no reduction: its points are not added up"),
-    ("int8", (0, 2, 2), 4, "an instruction adds up points of one dimension, not of s0.n and s0.k"),
+    ("int32", (0, 0, 2), 4, "has no instruction that sums products of int32 and int32 in int32"),
+    ("int8", (0, 0, 4), 4, "haswell adds 2 such products at once, not 4"),
+    ("int8", (0, 2), 4, "s0.n is not a reduction: its points are not summed"),
+    ("int8", (0, 2, 2), 4, "an instruction adds points of one dimension, not of s0.n and s0.k"),
     ("int8", (0, 0, 2), 1, "its sums have no lanes: vectorize a dimension of its results"),
     ("int8", (0, 0, 2, 2), 4, "it has 3 dimensions, 4 sizes were given"),
 ]

@@ -115,13 +115,13 @@ def test_narrowed() -> None:
     ("text", "sentence"),
     [
         ("-avx3", "no x86_64 processor has a feature 'avx3'; did you mean -avx?"),
-        ("+avx2", "takes features to leave out, as in -avx512f, and names of processors"),
+        ("+avx2", "takes features to turn off, as in -avx512f, and names of processors"),
         ("avx2", "not 'avx2'"),
         ("haswell;-fma", "not 'haswell;-fma'"),
         ("haswell,", "not ''"),
         ("-", "no x86_64 processor has a feature ''"),
         ("-sse2", "kernels for x86_64 need sse2"),
-        ("graviton3", "Graviton3 is aarch64, and this machine is x86_64"),
+        ("graviton3", "Graviton3 is aarch64, but this machine is x86_64"),
         ("-neon", "no x86_64 processor has a feature 'neon'"),
     ],
 )

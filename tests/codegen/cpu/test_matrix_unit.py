@@ -159,13 +159,15 @@ def test_the_inner_loop_is_four_loads_and_four_products(type_: str, depth: int) 
 
 REFUSED: dict[str, dict[str, Any]] = {
     "wide has no matrix unit (AMX)": {},
-    "columns are lanes: vectorize 16 points of s0.n": {"vectorize": (1, 8)},
-    "it multiplies dot products: s0.k needs them, by the option dot": {"dot": ()},
-    "rows and columns are results, and the third dimension is a reduction": {"mma": (0, 2, 1)},
-    "a reduction needs three dimensions, and what is fused with one two": {"mma": (0, 1)},
-    "it has 3 dimensions, there is no dimension 5": {"mma": (0, 1, 5)},
-    "operand 1, B, is not staged: it reads panels alone": {"stage": (2,)},
-    "3 x 2 fragments need 9 registers of the matrix unit, which has 8": {
+    "columns must be lanes: vectorize 16 points of s0.n": {"vectorize": (1, 8)},
+    "it multiplies dot products: s0.k needs the option dot": {"dot": ()},
+    "rows and columns must be dimensions of the result, and the third dimension a reduction": {
+        "mma": (0, 2, 1)
+    },
+    "a reduction needs three dimensions; a nest that is fused with it needs two": {"mma": (0, 1)},
+    "it has 3 dimensions, so there is no dimension 5": {"mma": (0, 1, 5)},
+    "operand 1, B, is not staged: the matrix unit reads only panels": {"stage": (2,)},
+    "3 x 2 fragments need 9 registers of the matrix unit; it has 8": {
         "register": (3, 2),
         "tile": (64, 0, 64),
     },

@@ -239,7 +239,7 @@ def test_a_file_open_to_others_is_refused(folder: Path) -> None:
 def test_what_belongs_to_others_is_refused(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     mm()
     monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
-    with pytest.warns(TclWarning, match="belongs to somebody else"):
+    with pytest.warns(TclWarning, match="it belongs to another"):
         assert FolderStore().get(kept(folder)[0].stem, KernelCode) is None
 
 

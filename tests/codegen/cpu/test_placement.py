@@ -206,8 +206,12 @@ def test_every_place_of_every_type(type_: str) -> None:
     [
         ("O(m) +=! A(m, n)", MappingOptions().vectorize(8, 0), "is a reduction"),
         ("O(m, n) = A(m, n)", MappingOptions(), "without lanes"),
-        ("O(m, n) = A(m, n)", MappingOptions().vectorize(8, 0), "lanes along .*m are apart"),
-        ("O(m, n) = A(m, n)", MappingOptions().vectorize(32), "20 points .* are too few, 32 is"),
+        ("O(m, n) = A(m, n)", MappingOptions().vectorize(8, 0), "lanes along .*m are not adjacent"),
+        (
+            "O(m, n) = A(m, n)",
+            MappingOptions().vectorize(32),
+            "20 points .* are too few; at least 32 are",
+        ),
         ("O(m, n) = A(m, n)", MappingOptions().vectorize(4).tile(0, 6), "too few"),
         ("O(m, n) = A(m, n)", MappingOptions().vectorize(8).chunk(0, 18), "2 points .* too few"),
         ("O(m, n) = A(m, n)", MappingOptions().vectorize(8).stage(0), "operands are copied"),
@@ -244,7 +248,7 @@ def test_rows_that_differ_begin_on_boundaries_of_their_own() -> None:
         return [x.fold.level for x in loops if x.alignment]
 
     assert where(64) == ["tile"]
-    with pytest.raises(OptionsError, match="side by side are no multiple of 16 bytes apart"):
+    with pytest.raises(OptionsError, match="is not a multiple of 16 bytes"):
         where(65)
 
 

@@ -197,7 +197,7 @@ REFUSED = [
     (PLAIN, replace(LANES, register=(0, 0, 2)), "along s0.k, which is written out"),
     (PLAIN, replace(LANES, tile=(0, 0, 5)), "along s0.k, which is tiled"),
     (PLAIN, replace(LANES, inner_order=(2, 0, 1)), "changes along the results of s0.m"),
-    (PLAIN, replace(LANES, inner_order=(0, 2, 1), tile=(0, 16)), "results lie in memory between"),
+    (PLAIN, replace(LANES, inner_order=(0, 2, 1), tile=(0, 16)), "results are in memory between"),
 ]
 
 

@@ -50,9 +50,9 @@ def alone(**choices: Any) -> MappingOptions:
 
 
 REFUSED = {
-    "prefetch: nest s0: threads of a GPU fetch nothing ahead": (PRODUCT, own(prefetch=(0, 64))),
-    "stream: nest s0: a GPU has no stores past its caches": (PRODUCT, own(stream=True)),
-    "tile: nest s0: on a GPU results are divided by chunk": (PRODUCT, own(tile=(16, 16, 8))),
+    "prefetch: nest s0: prefetch is not available on a GPU": (PRODUCT, own(prefetch=(0, 64))),
+    "stream: nest s0: stores that bypass the caches": (PRODUCT, own(stream=True)),
+    "tile: nest s0: on a GPU, chunk divides results": (PRODUCT, own(tile=(16, 16, 8))),
     "threads: nest s0: 2048 are more than the 1024": (
         PRODUCT,
         alone(threads=(64, 32), chunk=(64, 32)),
@@ -88,16 +88,16 @@ REFUSED = {
         PRODUCT,
         alone(inner_order=(2, 0, 1), threads=(4, 4), chunk=()),
     ),
-    "fuse: nest s1: its chunks are not like those of s0": (
+    "fuse: nest s1: its chunks differ from those of s0": (
         PAIR,
         alone(chunk=(4,)).with_nest(1, NestOptions(chunk=(5,), fuse=True)),
     ),
-    "split: nest s0: s0.m is no reduction": (PRODUCT, alone(split=(2,))),
+    "split: nest s0: s0.m is not a reduction": (PRODUCT, alone(split=(2,))),
     "there is no nest 1: f has only nest 0": (
         PRODUCT,
         own().with_nest(1, NestOptions(chunk=(4,))),
     ),
-    "stage: nest s0: operand 0, A: which element is read depends on data": (
+    "stage: nest s0: operand 0, A: data select the element that is read": (
         GATHER,
         alone(stage=(1,), threads=(32,), chunk=(32,)),
     ),
@@ -158,7 +158,7 @@ def test_a_reduction_has_as_many_parts_as_were_asked_for() -> None:
     for parts in (2, 3, 4, 5, 10):
         program = schedule(sized, MappingOptions().split(parts), H200)
         assert program.tensor("s0.parts").layout.extents[0] == parts
-    for parts, sentence in ((6, "10 points of s0.k in 6 parts of up to 2 are 5"), (11, "no 11")):
+    for parts, sentence in ((6, "10 points of s0.k in 6 parts of up to 2 are 5"), (11, "for 11")):
         with pytest.raises(OptionsError, match=f"split: nest s0: .*{sentence}"):
             schedule(sized, MappingOptions().with_nest(0, NestOptions(split=(parts,))), H200)
 

@@ -52,7 +52,16 @@ from benchmarks.gpu.report import (
     own_bar,
 )
 from benchmarks.gpu.rows import GPU_ROWS, asked, gpu_rows, in_suite, rehearsed, streams
-from benchmarks.gpu.run import OWN, PEERS, Budget, GpuLanes, Settings, options_for, run
+from benchmarks.gpu.run import (
+    OWN,
+    PEERS,
+    Budget,
+    GpuLanes,
+    Settings,
+    options_for,
+    profile_of,
+    run,
+)
 from tcl.backends.targets import target
 from tcl.bench.contender import Contender, Spec
 from tcl.bench.lanes import ExpectedResults, prepare
@@ -60,8 +69,10 @@ from tcl.bench.rows import SUITE, Row
 from tcl.bench.run import as_result
 from tcl.bench.summary import Result
 from tcl.bench.task import DEFAULT, TUNED
+from tcl.codegen.devices.gpu import H200
 from tcl.codegen.options.options import MappingOptions
 from tcl.common.errors import ArgumentError
+from tcl.common.number_format import duration
 from tcl.tuner.config import TunerConfig
 
 # Samples.
@@ -227,6 +238,29 @@ def test_what_cannot_be_captured_is_launched(
 def test_clock_rates_are_optional(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("benchmarks.gpu.clock.import_module", {}.__getitem__)
     assert Nvml("0000:01:00.0").mhz() is None
+    assert Nvml("0000:01:00.0").held_down() == ()
+
+
+def test_what_holds_a_clock_down(monkeypatch: pytest.MonkeyPatch) -> None:
+    nvml = fake_nvml(1500)
+    nvml.nvmlDeviceGetCurrentClocksThrottleReasons = lambda device: 0x1 | 0x4 | 0x40
+    monkeypatch.setattr("benchmarks.gpu.clock.import_module", {"pynvml": nvml}.__getitem__)
+    assert Nvml("0000:01:00.0").held_down() == ("power cap", "heat, by hardware")
+    entry = GpuEntry("f", THREADS, (1.0, 1.0), mhz=(900, 1500), held_down=(("power cap",), ()))
+    made = result(named("matmul 1024"), 1.0)
+    made = replace(made, entries={"tcl default": entry}, facts={"predicted_seconds": 3e-5})
+    text = "\n".join(lines(report(made)))
+    assert "matmul 1024, tcl default: clock held down by power cap in 1 of 2 samples" in text
+    assert "clocks of the multiprocessors: 900 to 1500 MHz" in text
+    assert f"  {duration(3e-5)}  " in text
+
+
+def test_devices_that_are_known_are_predicted() -> None:
+    assert profile_of(describe_host()) == H200
+    about = {"name": "NVIDIA H200", "capability": "90", "multiprocessors": 132}
+    assert profile_of(about) == H200
+    assert profile_of({**about, "name": "NVIDIA Another"}) is None
+    assert profile_of({}) is None
 
 
 # Rows.
@@ -420,6 +454,7 @@ def test_table_and_json() -> None:
     assert "not measured, the time was up: WaveNet cell" in text
     assert "without Triton: triton is not installed" in text
     assert "d: no memory" in text
+    assert "clocks, and what holds them down, are not known" in text
     head, *body = [line for line in text.split("\n") if line.startswith(("work", "matmul", "soft"))]
     assert all(line[: len("softmax 4096x1024")].strip() in GPU_NAMES for line in body[:2])
     assert head.index("ratio") > head.index("torch")

@@ -319,7 +319,7 @@ def spoilt(how: str) -> bytes:
 def test_a_bad_file_that_is_only_read_stays_where_it_is(how: str) -> None:
     content = spoilt(how)
     why = (
-        f"it has schema version {VERSION + 1}, and this tcl has {VERSION}; move it away"
+        f"it has schema version {VERSION + 1}; this tcl needs version {VERSION}; move it away"
         if how == "of another version"
         else "it is damaged ("
     )
@@ -393,9 +393,9 @@ def test_best_and_run_with_fields_relaxed() -> None:
         "differ only in clock, l2; see tcl cache why\n"
     )
     warning = (
-        "warning: mm was not tuned on this device for float32[8,16] float32[16,32]; options that "
-        f"were measured on another one (cores 4096 instead of {host_cpu().cores}) are used, as "
-        "relaxed"
+        "warning: mm was not tuned on this device for float32[8,16] float32[16,32]; options "
+        f"that were measured on another device (cores 4096 instead of {host_cpu().cores}) are "
+        "used, because relax allows it"
     )
     done = tcl("best", *sized, "--relax", "clock, cores")
     assert (done.returncode, done.stdout) == (0, f"{options(4)}\n")

@@ -137,7 +137,7 @@ def test_a_file_names_a_def_and_its_sizes() -> None:
         "error: mm needs a value for K, N; write --sizes M=...,K=...,N=...\n"
     )
     assert counted("two.tc") == (
-        "error: no key of b.db has the def 'mm' as its file has it; there are: mm\n"
+        "error: no key of b.db has the def 'mm' in the version of its file; there are: mm\n"
     )
 
 
@@ -179,7 +179,7 @@ def test_inspect_launch_shapes() -> None:
     timings = (
         BlockTiming((256,), {"TILE": 2}, Verdict.CORRECT, (2e-6,)),
         BlockTiming((128,), {"TILE": 2}, Verdict.CORRECT, (3e-6,)),
-        BlockTiming((64,), {"TILE": 2}, Verdict.TIMEOUT, (), "it had not ended after 10.0 s"),
+        BlockTiming((64,), {"TILE": 2}, Verdict.TIMEOUT, (), "it did not end within 10.0 s"),
     )
     result = BlockTuningResult((256,), {"TILE": 2}, (4, 2), 2.0, timings, notes=("busy",))
     one = BlockKey("scale", "source", (64, 32), ("float32[64]",), "", XEON)
@@ -214,7 +214,7 @@ def test_inspect_launch_shapes() -> None:
         "defines": {"TILE": 2},
         "verdict": "timeout",
         "seconds": None,
-        "message": "it had not ended after 10.0 s",
+        "message": "it did not end within 10.0 s",
     }
 
 

@@ -136,7 +136,7 @@ def test_sizes_that_are_given_several_times_count_together(
     command: str, mm: Path, tmp_path: Path
 ) -> None:
     mm.write_text(f"# sizes small: M=8,K=9,N=7\n# sizes large: M=64,K=9,N=7\n{MM}")
-    alone = "is a label, which says all sizes of mm: give it alone"
+    alone = "is a label, which gives all sizes of mm: use it alone"
     for given, sentence in (
         (("M=5,K=5", "N=5,M=6"), "the size M is given twice, as 5 and 6"),
         (("M=5", "K=6"), "mm needs a value for N;"),

@@ -340,9 +340,9 @@ def test_files(path: tuple[str, ...]) -> None:
         ("cache show 349", "349 is neither a file nor a key: that is 4 to 64 digits of a key"),
         ("cache merge empty.db --cache mm.tc", "mm.tc is not a tuning cache"),
         ("cache merge empty.db --cache folder", "folder cannot be used: it is a folder"),
-        ("cache list --cache /dev/null", "/dev/null cannot be used: it is no plain file"),
+        ("cache list --cache /dev/null", "/dev/null cannot be used: it is not a regular file"),
         ("devices --measure --threads 1000", "1000 threads need as many cores"),
-        ("run mm.tc", "mm has the sizes M, K, N; say what they are: --sizes M=...,K=...,N=..."),
+        ("run mm.tc", "mm has the sizes M, K, N; give their values: --sizes M=...,K=...,N=..."),
         ("run mm.tc -s M=99999999,K=99999999,N=5", "input 'A' of mm needs 40 PB of memory"),
         ("run mm.tc -s M=10000000,N=10000000,K=1", "output 'C' of mm needs 400 TB"),
         ("run mm.tc -s M=5,K=5,N=5 -o none.json", "none.json cannot be read: No such"),
@@ -378,4 +378,6 @@ def test_a_variable_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
         _check(_run(*path, *COMMANDS[path]), INPUT, "TCL_NUM_THREADS must be a whole number")
     monkeypatch.delenv("TCL_NUM_THREADS")
     monkeypatch.setenv("TCL_TUNE_MODE", "atuo")
-    _check(_run("run", *COMMANDS["run",]), INPUT, "there is no tune mode 'atuo', as TCL_TUNE_MODE")
+    _check(
+        _run("run", *COMMANDS["run",]), INPUT, "TCL_TUNE_MODE names the unknown tune mode 'atuo'"
+    )

@@ -289,7 +289,7 @@ def test_a_cache_that_cannot_be_used_is_set_aside(
     assert done.code == 0, done.errors
     assert done.errors.count("warning: ") == 1
     (aside,) = path.parent.glob(f"t.db.{name}-*[0-9]")
-    assert f"it is kept as {aside.name}, and a new one is begun" in done.errors
+    assert f"it is renamed to {aside.name}, and a new one is created" in done.errors
     assert complete(done, path)
 
 
@@ -302,7 +302,7 @@ def test_a_cache_that_is_truncated_during_the_search(path: Path) -> None:
     assert done.code == 0, done.errors
     assert done.errors.count("warning: ") == 1
     (aside,) = path.parent.glob("t.db.damaged-*[0-9]")
-    assert f"it is kept as {aside.name}, and a new one is begun" in done.errors
+    assert f"it is renamed to {aside.name}, and a new one is created" in done.errors
     assert complete(done, path)
 
 
@@ -389,15 +389,19 @@ def bad_end(bad: TuningProcess) -> Done:
 @pytest.mark.parametrize(
     ("fault", "verdict", "message"),
     [
-        ("segfaults", "runtime", r"its process was ended by SIGSEGV"),
+        ("segfaults", "runtime", r"its process was killed by SIGSEGV"),
         ("raises", "runtime", r"RuntimeError: the kernel raised"),
         ("exits", "runtime", r"its process ended with status 3"),
-        ("eats memory", "runtime", r"it took more than [\d.]+ .B of memory beyond what it .*"),
+        ("eats memory", "runtime", r"it took more than [\d.]+ .B of memory in addition to .*"),
         ("hangs", "timeout", r"it took more than [\d.]+ s"),
         ("is wrong", "correctness", r"output C differs from the reference at \(0, 1\): .*"),
-        ("is wrong later", "correctness", r"right at first, then not: output C differs .*"),
-        ("compiler crashes", "compile", r"its process was ended by SIGSEGV"),
-        ("compiler eats memory", "compile", r"it took more than [\d.]+ .B of memory beyond .*"),
+        ("is wrong later", "correctness", r"correct at first, wrong later: output C differs .*"),
+        ("compiler crashes", "compile", r"its process was killed by SIGSEGV"),
+        (
+            "compiler eats memory",
+            "compile",
+            r"it took more than [\d.]+ .B of memory in addition .*",
+        ),
     ],
 )
 def test_a_bad_candidate(bad_end: Done, fault: str, verdict: str, message: str) -> None:

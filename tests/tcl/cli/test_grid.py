@@ -180,7 +180,7 @@ def planned(path: Path, cache: Path, **given: Any) -> tuple[list[PlannedPoint], 
         ("threads = 500", "kernels with 500 threads need as many cores"),
         ("options = 'none.json'", "unknown preset"),
         ("device = 'abacus'", "there is no device abacus here"),
-        ("device = 'cuda-emulated'", "times of emulated kernels mean nothing"),
+        ("device = 'cuda-emulated'", "times of emulated kernels have no"),
         ("time_limit = 0", "time_limit must be a number of seconds above 0"),
     ],
 )
@@ -397,6 +397,6 @@ def test_interrupted_grid_goes_on(make: Make, cache: Path) -> None:
     assert [p["status"] for p in last["points"]] == ["left", "left"]
     done = here("tune", "--grid", path, "--resume", cache=cache)
     assert (done.returncode, done.stderr) == (0, "")
-    assert "going on in generation 1, with " in done.stdout
+    assert "continuing in generation 1, with " in done.stdout
     assert "2 points: 2 tuned" in done.stdout
     assert runs(cache) == 2

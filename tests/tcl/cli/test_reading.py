@@ -26,8 +26,8 @@ def test_a_file_without_an_end_is_refused(tmp_path: Path) -> None:
     code = "import os; os.mkfifo('pipe'); os.symlink('/dev/zero', 'zero.tc'); "
     code += "open('long.tc', 'w').write('#' * (1 << 21))"
     subprocess.run([sys.executable, "-c", code], check=True)
-    zero = "cannot be read: it is a device, and no plain file"
-    pipe = "cannot be read: it is a pipe, and no plain file"
+    zero = "cannot be read: it is a device, not a regular file"
+    pipe = "cannot be read: it is a pipe, not a regular file"
     lines: list[tuple[tuple[str, ...], str]] = [
         (("check", "/dev/zero", "zero.tc", "pipe", "long.tc"), f"zero.tc {zero}"),
         (("run", "mm.tc", *SIZES, "--options", "pipe"), pipe),

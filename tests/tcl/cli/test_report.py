@@ -244,19 +244,23 @@ def test_everything_is_escaped() -> None:
 @pytest.mark.parametrize(
     ("found", "beside", "expected"),
     [
-        (search(race=Race.NONE), {}, ("ended early by SIGINT", "each was timed when it came up")),
+        (
+            search(race=Race.NONE),
+            {},
+            ("ended early by SIGINT", "candidate was timed once during the search"),
+        ),
         (
             failing(),
             {},
-            ("no candidate worked", "ended by SIGSEGV", "only 0 of 1 candidates work"),
+            ("no candidate worked", "killed by SIGSEGV", "only 0 of 1 candidates work"),
         ),
-        (iter(()), {}, ("it ended before any candidate was timed",)),
+        (iter(()), {}, ("it ended before a candidate was timed",)),
         (search(start=None), {}, ("constraints: it took more than 1 s",)),
         (search(1, 10), {}, ("measured configurations are too few",)),
         (
             search(),
             {"NumPy": 0.9, "naive options": 2.0},
-            ("Faster than what the search found: NumPy.",),
+            ("Faster than the result of the search: NumPy.",),
         ),
     ],
     ids=["interrupted", "found nothing", "never began", "start fails", "few", "slower"],

@@ -63,8 +63,9 @@ def test_an_input_without_a_type_is_one_error() -> None:
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        ("f.tc -e norm -s M=5,N=7,eps=1e-5", "eps is an input of norm, which gets random values, "
-         "and no size; the sizes are M, N"),
+        ("f.tc -e norm -s M=5,N=7,eps=1e-5",
+            "eps is an input of norm, which gets random values; it is not a size; the sizes "
+            "are M, N"),
         ("f.tc -e norm -s M=5,N=-7", "the size N has to be 0 or more, not -7"),
         ("f.py -s N=3", "f.py is Python, and FILE is a text of defs"),
     ],

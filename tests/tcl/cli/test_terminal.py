@@ -10,12 +10,13 @@ from pathlib import Path
 
 import pytest
 from command_line import MM, here
+from rich.live import Live
 from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
 from tcl.cli import main
-from tcl.common.terminal import escaped
+from tcl.common.terminal import Shown, escaped
 from tcl.progress.console import Console
 from tcl.progress.panel import Progress
 
@@ -124,3 +125,15 @@ def test_errors_and_warnings_are_of_one_style(
         assert "Error" not in said and re.search("error:|warning:", said)
         assert bool(re.search("\x1b\\[1;3[13]m(error|warning):\x1b\\[0m", said)) == coloured
         assert not NO_TEXT.search(re.sub("\x1b\\[1;3[13]m|\x1b\\[0m", "", said))
+
+
+def test_a_live_display_reaches_the_terminal_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A command writes through ``Shown``, and a display in it has escapes of its own."""
+    terminal = io.StringIO()
+    monkeypatch.setattr(sys, "stdout", Shown(terminal))
+    console = Console(force_terminal=True, width=40)
+    with Live(Text("first", style="red"), console=console) as live:
+        live.update(Text("second \u202e", style="red"), refresh=True)
+    written = terminal.getvalue()
+    assert "\x1b[31mfirst\x1b[0m" in written and "\x1b[31msecond \\u202e" in written
+    assert r"\x1b" not in written

@@ -600,17 +600,17 @@ def test_a_torch_operator_takes_it() -> None:
 
 
 REFUSED_TEXTS = {
-    "is a product of terms whose elements data choose": ""
+    "is a product of terms, into elements that data": ""
     "def f(float(N) X, int32(N) I) -> (float(9) O) { O(I(n)) *=! X(n) }",
-    "reduced by min= into elements that data choose, and keeps": ""
+    "reduced by min= into elements that data select, and keeps": ""
     "def f(float(N) X, int32(N) I) -> (float(9) O) { O(I(n)) +=! X(n)  O(I(n)) min= X(n) }",
-    "is the max of terms that are computed, into": ""
+    "is the max of computed terms, into": ""
     "def f(float(N) X, int32(N) I) -> (float(9) O) { O(I(n)) max=! X(n) * X(n) }",
     "no gradient": "def f(int32(N) X) -> (O) { O(n) = X(n) }",
     "do not depend smoothly on 'X'": ""
     "def f(float(N) X, float(N) Y) -> (O) { O(n) = floor(X(n)) * Y(n) }",
     "lgamma cannot be differentiated": "def f(float(N) X) -> (O) { O(n) = lgamma(X(n)) }",
-    "which depends on what the caller passes": ""
+    "depends on the array that the caller": ""
     "def f(float(N) X) -> (O) { O(n) += X(n)  O(n) = O(n) * O(n) }",
 }
 
@@ -626,7 +626,7 @@ def test_refusals(message: str) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"wrt": "Z"}, "wrt= names 'Z', which is none of the floating-point inputs of f: A, B"),
+        ({"wrt": "Z"}, "wrt= names 'Z', which is not one of the floating-point inputs of f: A, B"),
         ({"wanted": ("X",)}, "wanted= names 'X'"),
         ({"save": "X"}, "save= names 'X'"),
         ({"sizes": {"N": 3}}, "sizes= has to give every size of f a value"),

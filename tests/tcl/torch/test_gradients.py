@@ -181,26 +181,26 @@ def with_gradient(signature: str, body: str = "d_A(i) = d_O(i)") -> str:
         (
             with_gradient("(float(N) go) -> (d_A)", "d_A(i) = go(i)"),
             r"g has to take the inputs of f and the gradients of its outputs \(3 inputs\), or its "
-            r"inputs, its outputs and their gradients \(4\), but takes 1; or any of these by their "
-            r"names, and 'go' is none of them: A, J, O, d_O$",
+            r"inputs, its outputs and their gradients \(4\), but takes 1; or any of these by "
+            r"name, but 'go' is not one of them: A, J, O, d_O$",
         ),
         (
             with_gradient("(float(N) A) -> (d_A)", "d_A(i) = A(i)"),
-            "g has to take d_O, without which what depends on 'O' of f is lost$",
+            "g has to take d_O, else the gradient through 'O' of f is lost$",
         ),
         (
             with_gradient("(float(N) J, int32(N) A, float(N) go) -> (d_A)", "d_A(i) = go(i)"),
-            "'J' of g stands where A of f belongs; use the names A, J, d_O, or that order$",
+            "'J' of g is at the position of A of f; use the names A, J, d_O, or that order$",
         ),
         (
             "def f(float(N) A, float(N) J) -> (O) { O(i) = A(i) * J(i) }\n"
             "def g(float(N) d_O) -> (x, d_A) { d_A(i) = d_O(i) x(i) = d_O(i) }",
-            "'d_A' of g stands where d_J of f belongs; use the names d_A, d_J, or that order$",
+            "'d_A' of g is at the position of d_J of f; use the names d_A, d_J, or that order$",
         ),
         (
             with_gradient("(float(N) d_O) -> (x, y)", "x(i) = d_O(i) y(i) = x(i)"),
-            "g returns 2 tensors, of which d_A would be the gradients of f, but none is called "
-            "d_A; name the gradients so, and what is needed on the way otherwise$",
+            "g returns 2 tensors, of which d_A would be the gradients of f, but none is named "
+            "d_A; give the gradients these names, and intermediate results other names$",
         ),
         (
             "def f(float(N) A, float(N) B) -> (O) { O(i) = A(i) * B(i) }\n"
@@ -211,12 +211,12 @@ def with_gradient(signature: str, body: str = "d_A(i) = d_O(i)") -> str:
         (
             "def f(float(N) A) -> (O, S) { O(i) = A(i) S +=! A(i) }\n"
             "def g(float(N) d_O) -> (d_A) { d_A(i) = d_O(i) }",
-            "g has to take d_S, without which what depends on 'S' of f is lost, or do not return "
-            "'S', by wanted=$",
+            "g has to take d_S, else the gradient through 'S' of f is lost, or do not return 'S', "
+            "by wanted=$",
         ),
         (
             with_gradient("(float(N) A, int64(N) J, float(N) d_O) -> (d_A)"),
-            "'J' of g is int64 with 1 dimension, but 'J' of f, which it belongs to, is int32 with",
+            "'J' of g is int64 with 1 dimension, but 'J' of f, its counterpart, is int32 with",
         ),
         (
             with_gradient(

@@ -67,7 +67,7 @@ def test_what_is_wrong_with_parameters() -> None:
         tcl.torch.Module(LOOKUP, "lookup", parameters=unnamed)
     with pytest.raises(tcl.ArgumentError, match=r"input .T. of lookup is float32, but a tensor of"):
         made(T=torch.ones(2, 3, dtype=torch.float64))
-    with pytest.raises(tcl.ArgumentError, match="modules have an attribute 'type' already"):
+    with pytest.raises(tcl.ArgumentError, match="modules already have an attribute 'type'"):
         made(type=torch.ones(3))
     with pytest.raises(tcl.ArgumentError, match=r"takes 2 inputs \(I, type\), but 1 was given"):
         made(T=torch.ones(2, 3))(torch.ones(1))

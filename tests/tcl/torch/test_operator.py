@@ -86,8 +86,16 @@ def test_all_types_and_numbers() -> None:
         ("int32", 2.5, "input 's' of f is int32, which 2.5 is not a value of; pass int(x)"),
         ("uint8", 256, "input 's' of f is uint8, which 256 is not a value of"),
         ("uint8", -1, "input 's' of f is uint8, which -1 is not a value of"),
-        ("float16", 1e5, "input 's' of f is float16, which has no number as large as was given"),
-        ("float", -1e300, "input 's' of f is float32, which has no number as large as was given"),
+        (
+            "float16",
+            1e5,
+            "input 's' of f is float16, which cannot hold a number as large as the given one",
+        ),
+        (
+            "float",
+            -1e300,
+            "input 's' of f is float32, which cannot hold a number as large as the given one",
+        ),
     ],
 )
 def test_numbers_that_a_type_has_not(type_: str, number: float, sentence: str) -> None:
@@ -144,7 +152,7 @@ def test_outputs_that_nobody_wants(native: bool, monkeypatch: pytest.MonkeyPatch
         torch.library.opcheck(run.overload, (X,))
     assert run.name == tcl.torch.op(text, "more", wanted=("A", "B", "C")).name
     for wrong, message in (
-        (("c",), "more has no output 'c' that is wanted; did you mean 'C'"),
+        (("c",), "more has no output 'c' to select with wanted; did you mean 'C'"),
         ((), "wanted names no output of more"),
         (("A", "A"), "wanted names the output 'A' of more twice"),
     ):
@@ -176,7 +184,7 @@ WRONG: list[tuple[Callable[[Any], Any], str]] = [
         "input 'B' of mm has to be a strided tensor, not a nested one; convert it with",
     ),
     (lambda f: f(A, B, outputs=A), "mm has no input 'outputs'; its inputs are A, B"),
-    (lambda f: f(A, B.to("meta")), "input 'B' of mm lies on meta, but 'A' on cpu; move it with"),
+    (lambda f: f(A, B.to("meta")), "input 'B' of mm is on meta, but 'A' on cpu; move it with"),
 ]
 
 
@@ -196,14 +204,14 @@ def test_defs_that_no_operator_can_be() -> None:
     add = "def add(float(N) X) -> (S) { S += X(n) }"
     with (
         pytest.warns(tcl.TclWarning),
-        pytest.raises(tcl.ArgumentError, match="adds to what is in 'S', and an operator makes"),
+        pytest.raises(tcl.ArgumentError, match="adds to 'S', but an operator makes"),
     ):
         tcl.torch.op(add, "add")
-    with pytest.raises(tcl.ArgumentError, match="has no inputs, and an operator runs on"):
+    with pytest.raises(tcl.ArgumentError, match="has no inputs, but an operator runs on"):
         tcl.torch.op("def one() -> (O) { O = 1 }", "one")
     with pytest.raises(tcl.ArgumentError, match="there is no def 'mn'; there are: mm, mm_grad"):
         tcl.torch.op(MM, "mn")
-    with pytest.raises(tcl.OptionsError, match="an options factory may tune, or look at values"):
+    with pytest.raises(tcl.OptionsError, match="an options factory may tune or read values, which"):
         tcl.torch.op(MM, "mm", tcl.make_naive_options_factory())
 
 

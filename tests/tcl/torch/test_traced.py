@@ -113,7 +113,7 @@ def test_torch_compile_calls_it_as_it_is(function: str) -> None:
     ]
     for whole in in_one:
         torch._dynamo.reset()
-        with pytest.raises(Exception, match=f"what tcl does cannot be traced; {REMEDY}"):
+        with pytest.raises(Exception, match=f"calls of tcl cannot be traced; {REMEDY}"):
             whole()
 
 
@@ -185,6 +185,6 @@ def test_a_tangent_is_not_lost() -> None:
     for _ in range(3):
         with forward_ad.dual_level():
             torch.testing.assert_close(mm(A, B), A @ B)
-            with pytest.raises(tcl.ArgumentError, match="'A' of mm has a tangent, but what"):
+            with pytest.raises(tcl.ArgumentError, match="'A' of mm has a tangent, but this"):
                 mm(forward_ad.make_dual(A, A), B)
         torch.testing.assert_close(mm(A, B), A @ B)

@@ -90,7 +90,7 @@ class _Nest:
         held = {k.dim.name: divided.sizes[k.dim.name] for k in knobs.dims}
         points = math.prod(lanes * count for lanes, _, count in held.values())
         if points > _WRITTEN_OUT:
-            return self._says(f"{points} points are many to be written out")
+            return self._says(f"{points} points are too many to unroll")
         own = {k.dim.name: held[k.dim.name][0] * held[k.dim.name][2] for k in knobs.results}
         words = 0
         if self.member.nest.point.op != "=":
@@ -116,7 +116,7 @@ class _Nest:
         if knobs.staged(values):
             return None
         tiled = next(iter(knobs.tiles(values)), None)
-        return None if tiled is None else self._says(f"nothing is copied for tiles of {tiled}")
+        return None if tiled is None else self._says(f"no copy is needed for tiles of {tiled}")
 
 
 def _registers_of_value(bits: int) -> int:
@@ -144,7 +144,7 @@ class _KernelHeuristics:
             return None
         for name in kernel[0].knobs.chunks(values):
             if name not in kernel[0].shared:
-                return f"nest {kernel[1].nest.name}: it has nothing like the chunks of {name}"
+                return f"nest {kernel[1].nest.name}: it has no chunks that match those of {name}"
         return None
 
     def why_idle(self, values: Values) -> str | None:
@@ -155,7 +155,7 @@ class _KernelHeuristics:
         blocks, parts = _blocks(kernel, values)
         name = kernel[0].nest.name
         if parts > 1 and blocks * parts > _WAVES * self.profile.multiprocessors:
-            return f"nest {name}: {blocks} blocks need not be {parts} times as many"
+            return f"nest {name}: {blocks} blocks are enough; {parts} times as many are not needed"
         points = max(m.nest.points for m in kernel)
         enough = min(self.profile.multiprocessors // 2, points // _OF_BLOCK)
         enough = min(enough, math.prod(k.dim.extent for k in kernel[0].knobs.results))

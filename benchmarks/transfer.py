@@ -1,0 +1,191 @@
+"""Do counted times rank kernels as others measured them? No GPU is needed.
+
+    python -m benchmarks.transfer [--every N] [--out FILE]
+
+The recorded spaces of a matrix product (CLBlast's, on an RTX 3090) and a convolution (on an A100)
+are kernels of others. Each configuration is mapped to our options for the same work: tiles,
+threads, results of a thread, vectors, what is staged. What has no counterpart (the order in which a
+thread's results lie, constant memory, padding, the threads that fill a panel) is left out, so that
+several configurations share a prediction. Printed are how many could be mapped, the rank
+correlation of the predicted times with the measured ones (Spearman's, Kendall's tau-b), and the
+regret of the best of the first 8: its measured time over the optimum's, equal predictions in the
+order of the table.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.common import command, write
+from tcl.arrays.random_inputs import input_shape
+from tcl.codegen.counters.counts import count_program
+from tcl.codegen.counters.prediction import predict
+from tcl.codegen.devices.gpu import GpuProfile, find
+from tcl.codegen.options.nest_options import PLAIN, NestOptions
+from tcl.codegen.options.options import MappingOptions
+from tcl.codegen.schedule.gpu import schedule
+from tcl.common.dataclass import dataclass
+from tcl.common.errors import OptionsError
+from tcl.grammar.check.definitions import check
+from tcl.grammar.ranges.inference import infer
+from tcl.grammar.ranges.sized import SizedDef
+
+SPACES = Path(__file__).parent / "spaces"
+FIRST = 8
+_PRODUCT = """def product(float(K, M) A, float(K, N) B) -> (C) {
+    C(m, n) +=! A(k, m) * B(k, n)
+}"""
+_CONVOLUTION = """def convolution(float(H, W) I, float(P, Q) F) -> (O) {
+    O(h, w) +=! I(h + p, w + q) * F(p, q)
+}"""
+
+Config = Mapping[str, int]
+
+
+def _product(c: Config) -> NestOptions:
+    """Its first matrix is our second one: results lie along M."""
+    rows, columns = c["NWG"] // c["NDIMC"], c["MWG"] // c["MDIMC"]
+    tiled = c["SA"] or c["SB"]
+    return replace(
+        PLAIN,
+        chunk=(c["NWG"], c["MWG"]),
+        threads=(c["NDIMC"], c["MDIMC"]),
+        register=(rows, columns // c["VWM"], c["KWI"]),
+        vectorize=(1, c["VWM"]),
+        tile=(0, 0, c["KWG"]),
+        stage=(2 if c["SB"] else -1, 2 if c["SA"] else -1) if tiled else (),
+    )
+
+
+def _convolution(c: Config) -> NestOptions:
+    x, y = c["block_size_x"], c["block_size_y"]
+    return replace(
+        PLAIN,
+        chunk=(y * c["tile_size_y"], x * c["tile_size_x"]),
+        threads=(y, x),
+        register=(c["tile_size_y"], c["tile_size_x"]),
+        stage=(1, -1) if c["use_shmem"] else (),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """A recorded space, and what it is of."""
+
+    name: str
+    device: str
+    text: str
+    sizes: Mapping[str, int]
+    options: Callable[[Config], NestOptions]
+
+
+WORKS = (
+    Work("gemm_RTX3090", "rtx 3090", _PRODUCT, {"M": 4096, "N": 4096, "K": 4096}, _product),
+    Work(
+        "convolution_A100",
+        "a100",
+        _CONVOLUTION,
+        {"H": 4110, "W": 4110, "P": 15, "Q": 15},
+        _convolution,
+    ),
+)
+
+
+def predicted(sized: SizedDef, options: NestOptions, device: GpuProfile) -> float | None:
+    """Seconds by counts; None for options that are refused."""
+    chosen = MappingOptions("naive", default=replace(options, split=()), merge=False)
+    try:
+        counts = count_program(schedule(sized, chosen, device), device)
+    except OptionsError:
+        return None
+    if not all(c.occupancy.blocks for c in counts):
+        return None
+    return sum(predict(c).rank for c in counts)
+
+
+def spearman(one: Any, other: Any) -> float:
+    """The correlation of ranks, of equal numbers their mean."""
+    a, b = (_ranks(np.asarray(x)) for x in (one, other))
+    return float(np.corrcoef(a, b)[0, 1])
+
+
+def _ranks(values: Any) -> Any:
+    _, inverse, counts = np.unique(values, return_inverse=True, return_counts=True)
+    ends = np.cumsum(counts)
+    return (ends - (counts - 1) / 2)[inverse]
+
+
+def kendall(one: Any, other: Any) -> float:
+    """Tau-b: of all pairs, those in the same order less the others; equal ones do not count."""
+    a, b = np.asarray(one), np.asarray(other)
+    both = first = second = 0
+    for k in range(len(a) - 1):
+        x, y = np.sign(a[k + 1 :] - a[k]), np.sign(b[k + 1 :] - b[k])
+        both += int((x * y).sum())
+        first, second = first + int((x != 0).sum()), second + int((y != 0).sum())
+    return both / float(np.sqrt(float(first) * float(second)))
+
+
+def compared(work: Work, every: int) -> dict[str, Any]:
+    """A line of the table."""
+    device = find(work.device)
+    assert device is not None
+    (checked,) = check(work.text).values()
+    sized = infer(checked, {t.name: input_shape(t, work.sizes) for t in checked.inputs})
+    known: dict[NestOptions, float | None] = {}
+    times: list[tuple[float, float]] = []
+    with gzip.open(SPACES / f"{work.name}.csv.gz", "rt") as file:
+        rows = [row for row in csv.DictReader(file) if row["time_ms"]][::every]
+    for row in rows:
+        time = 1e-3 * float(row["time_ms"])
+        options = work.options({k: int(v) for k, v in row.items() if k != "time_ms"})
+        if options not in known:
+            known[options] = predicted(sized, options, device)
+        seconds = known[options]
+        if seconds is not None:
+            times.append((seconds, time))
+    ours, measured = (np.array(x) for x in zip(*times, strict=True))
+    first = np.argsort(ours, kind="stable")[:FIRST]
+    return {
+        "space": work.name,
+        "configurations": len(rows),
+        "mapped": len(times),
+        "predictions": len(set(ours.tolist())),
+        "spearman": spearman(ours, measured),
+        "kendall": kendall(ours, measured),
+        "regret": float(measured[first].min() / measured.min()),
+        "median": float(np.median(measured) / measured.min()),
+    }
+
+
+def main() -> None:
+    """The command line."""
+    parser = command("transfer", __doc__)
+    parser.add_argument("--every", type=int, default=1, help="only every N-th configuration")
+    given = parser.parse_args()
+    print(
+        f"{'space':<18}{'of':>7}{'mapped':>8}{'different':>10}{'Spearman':>10}{'Kendall':>9}"
+        f"{'regret':>8}{'median':>8}"
+    )
+    lines = []
+    for work in WORKS:
+        line = compared(work, given.every)
+        lines.append(line)
+        print(
+            "{space:<18}{configurations:>7}{mapped:>8}{predictions:>10}{spearman:>10.3f}"
+            "{kendall:>9.3f}{regret:>8.3f}{median:>8.2f}".format(**line),
+            flush=True,
+        )
+    print(f"regret: of the best of the first {FIRST}, over the optimum; median: of all, likewise")
+    write(given.out, {"every": given.every, "spaces": lines})
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,59 @@
+"""The notebook of the examples runs, shows what it says, and is committed without outputs."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import nbformat
+import pytest
+from nbclient import NotebookClient
+from places import EXAMPLES
+
+TOUR = EXAMPLES / "tour.ipynb"
+
+
+@pytest.fixture(scope="module")
+def outputs(tmp_path_factory: pytest.TempPathFactory) -> list[Any]:
+    """All outputs of its cells, after a short search."""
+    folder = tmp_path_factory.mktemp("tour")
+    notebook = nbformat.read(TOUR, 4)
+    found = 0
+    for cell in notebook.cells:
+        cell.source, count = re.subn(r"time_limit=\d+", "generations=1, population=3", cell.source)
+        found += count
+    assert found == 1
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TCL_CACHE_DIR", str(folder / "cache"))
+        patch.setenv("IPYTHONDIR", str(folder))
+        NotebookClient(
+            notebook,
+            kernel_name="python3",
+            timeout=120,
+            resources={"metadata": {"path": str(folder)}},
+        ).execute()
+    return [o for cell in notebook.cells for o in cell.get("outputs", [])]
+
+
+def test_it_is_committed_without_outputs() -> None:
+    cells = nbformat.read(TOUR, 4).cells
+    assert len(cells) > 15
+    assert all(not c.outputs and c.execution_count is None for c in cells if c.cell_type == "code")
+
+
+def test_links_lead_somewhere() -> None:
+    text = "".join(c.source for c in nbformat.read(TOUR, 4).cells if c.cell_type == "markdown")
+    links = re.findall(r"\]\(([^)]+)\)", text)
+    assert links and all((Path(TOUR).parent / link).exists() for link in links)
+
+
+def test_what_it_shows(outputs: list[Any]) -> None:
+    html = [o.data["text/html"] for o in outputs if "text/html" in o.get("data", {})]
+    definition, options, search, result = html
+    assert "rms_norm" in definition and ">tile<" in options
+    assert "tuning dilated on [16, 16, 56, 56]" in search and "evaluated" in search
+    assert "<svg" in result and ">winner<" in result and ">preset<" in result
+    text = "".join(o.text for o in outputs if o.output_type == "stream")
+    assert "error: 'X' is read at indices -1 to 1024" in text
+    assert "for s0.n.chunk" in text and re.search(r"^default +[\d.]+ [mµ]s", text, re.MULTILINE)
