@@ -174,8 +174,8 @@ def products_of(
     moved, other = ir.Cast(sum_, to), _as(sides[1 - one], own)
     excess = _product(ir.Const(by, to), other, point.value)
     # In their order: options name operands by their place.
-    factors = (other, moved) if one else (moved, other)
-    return Products(fragment, _product(*factors, point.value), excess)
+    first, second = (other, moved) if one else (moved, other)
+    return Products(fragment, _product(first, second, point.value), excess)
 
 
 def _choices(
