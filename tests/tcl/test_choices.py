@@ -422,7 +422,7 @@ def test_what_is_said_after_tuning_can_be_typed(
         main, ["tune", str(file), "--sizes", "M=8,N=16", *where, *quick, *fixed]
     )
     assert done.exit_code == 0, done.output
-    assert f"saved in {mine}; {'programs use it' if own else 'to use it'}" in done.output
+    assert f"saved in {mine}; {'programs now use it' if own else 'to use it'}" in done.output
     shown = {
         name: next(x for x in done.output.splitlines() if name in x).partition(":")[2].strip()
         for name in ("  for:", "in Python:", "on the command line:")
