@@ -18,7 +18,7 @@ from pathlib import Path
 from statistics import geometric_mean
 from typing import Any
 
-from benchmarks import picture
+from benchmarks import growth, picture
 from benchmarks.common import command
 from tcl.bench.report import Report
 
@@ -51,6 +51,7 @@ FIGURES: dict[str, Callable[..., str]] = {
     "table": lambda: (
         "\n" + picture.readme_table(Report.from_json(_result(picture.TABLE_RESULT.stem)))
     ),
+    "growth": lambda: "\n" + growth.table(growth.load()),
     "suite": suite,
     "rows": rows,
 }

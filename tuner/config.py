@@ -183,7 +183,7 @@ def _setter(name: str, kind: type[_Value]) -> Callable[[TunerConfig, _Value], Tu
         settings = replace(self.settings, **changes)
         return TunerConfig._made(settings, self.chosen | {name})
 
-    change.__doc__ = f"The same with another value of ``TunerSettings.{name}``."
+    change.__doc__ = f"A copy with another value of ``TunerSettings.{name}``."
     return change
 
 

@@ -49,10 +49,11 @@ autodoc_typehints = "signature"
 autodoc_member_order = "bysource"
 autodoc_preserve_defaults = True
 python_use_unqualified_type_names = True
-python_maximum_signature_line_length = 80
+python_maximum_signature_line_length = 110
 add_module_names = False
 copybutton_exclude = ".linenos, .gp, .go"
 
+_PUBLIC = re.compile(rf"``({'|'.join(n for n in tcl.__all__ if n != '__version__')})``")
 _CHECKOUT_ONLY = ("Test it", "Read more")
 """README's sections that the site leaves out: a checkout's, and what navigation says."""
 
@@ -67,8 +68,10 @@ def front_page(app: object, name: str, text: list[str]) -> None:
 
 
 def docstring(*given: Any) -> None:
-    """Indented programs of a docstring become blocks of code: reStructuredText wants ``::``."""
+    """Indented programs of a docstring become blocks of code (reStructuredText wants ``::``), and
+    public names links."""
     lines = given[-1]
+    lines[:] = [_PUBLIC.sub(r":py:obj:`\1 <tcl.\1>`", line) for line in lines]
     for at in range(len(lines) - 1, 0, -1):
         if lines[at].startswith("    ") and not lines[at - 1].strip() and _is_text(lines[:at]):
             lines[at:at] = ["::", ""]

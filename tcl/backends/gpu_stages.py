@@ -79,7 +79,7 @@ def _count_rows(counts: KernelCounts, prediction: Prediction) -> Iterator[tuple[
     found = counts.instructions
     for instruction, title in _KINDS.items():
         if number := found.get(instruction, 0.0):
-            yield title, f"{number / blocks:,.0f} instructions of warps a block"
+            yield title, f"{number / blocks:,.0f} warp instructions per block"
     for pipe, seconds in sorted(prediction.pipes.items(), key=lambda item: -item[1]):
         binds = ", which binds" if pipe == prediction.binding else ""
         yield f"pipe: {pipe}", f"{_micro(seconds)}{binds}"

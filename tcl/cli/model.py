@@ -283,7 +283,7 @@ def _evaluated(known: History, held_out: str, settings: Boosting) -> Iterator[Ev
         return
     click.echo(f"best time / time of the chosen options, held out: {held_out}")
     names = {
-        "chosen": "model, default unless it promises 3 %",
+        "chosen": "model, or default if gain below 3 %",
         "model": "model alone",
         "default": "heuristic default",
         "expected": "analytic model alone",

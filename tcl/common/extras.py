@@ -15,6 +15,7 @@ Extra = Literal[
     "einsum",
     "examples",
     "jax",
+    "plot",
     "test",
     "torch",
 ]

@@ -177,7 +177,7 @@ def _judged(query: Query, found: RacedOptions, known: list[RacedOptions]) -> Jud
             and nearer.best == DEFAULT.to_json()
             and _same_program(_default(_query_of(query, nearer.key)), usual)
         ):
-            return refused(f"the default was the best for {nearer.key.sizes}, which are nearer")
+            return refused(f"for the nearer sizes {nearer.key.sizes}, the default was the best")
     options = fitted(MappingOptions.from_json(found.best), own, usual)
     price, before = _price(query, options), _price(there, MappingOptions.from_json(found.best))
     if price > before * _DEARER:

@@ -1,9 +1,9 @@
-"""The Python API of the original, Facebook's Tensor Comprehensions, over this package's own.
+"""The Python API of the original, Facebook's Tensor Comprehensions, on top of tcl.
 
-A program of the original's runs after changing ``import tensor_comprehensions as tc`` to
-``import tcl.tensor_comprehensions as tc``, and its device where there is no GPU. docs/original.md
-lists what is mapped, what is accepted and noted, and what is refused. Names, keywords and return
-values are the original's; new programs are better off with ``import tcl``.
+To run a program of the original, replace ``import tensor_comprehensions as tc`` by ``import
+tcl.tensor_comprehensions as tc`` and, without a GPU, change its device. docs/original.md lists what
+is supported, what is accepted without effect, and what is refused. Names, keywords and return
+values are those of the original. For new programs, use ``import tcl``.
 """
 
 from __future__ import annotations
@@ -96,11 +96,10 @@ def autotune(
     load_from_cache: bool = False,
     store_to_cache: bool = False,
 ) -> MappingOptions:
-    """The best options that a search finds for such inputs. It starts from ``starting_options``, or
-    with ``load_from_cache`` from the best that ``cache_filename`` has: exactly one of them is
-    given. With ``store_to_cache`` what it finds is kept there. Raises ``MisuseError``, and what
-    ``tcl.autotune`` raises.
-    """
+    """The best options that a search finds for these inputs. It starts from ``starting_options``,
+    or with ``load_from_cache`` from the best options in ``cache_filename``; give exactly one of
+    them. With ``store_to_cache``, the results are saved there. Raises ``MisuseError``, and the
+    errors of ``tcl.autotune``."""
     if cache_filename is not None and not (load_from_cache or store_to_cache):
         raise MisuseError("cache_filename needs load_from_cache=True or store_to_cache=True")
     if cache_filename is None and (load_from_cache or store_to_cache):
@@ -120,7 +119,7 @@ def autotune(
 
 
 def autotune_and_compile(tc: str, entry_point: str, *inputs: Any, **settings: Any) -> Executor:
-    """``autotune`` with these settings, then ``compile`` with what it found."""
+    """Call ``autotune`` with these settings, then ``compile`` with the result."""
     return compile(tc, entry_point, autotune(tc, entry_point, *inputs, **settings), *inputs)
 
 
@@ -163,8 +162,8 @@ def make_autotuned_options_factory(
 
 
 class TC:
-    """The defs of a text, as methods: ``T.mm(A, B)``, or by name, ``T("mm", A, B)``. What is not
-    compiled yet for such inputs is, with the options that the factory gives for them."""
+    """The defs of a text, as methods: ``T.mm(A, B)``, or by name, ``T("mm", A, B)``. A def is
+    compiled at the first call with new inputs, with options from the factory."""
 
     def __init__(self, tc: str, mapping_options_factory: Factory) -> None:
         if not callable(mapping_options_factory):
@@ -239,12 +238,13 @@ def define(tc: str, mapping_options_factory: Factory) -> TC:
 def make_autograd(
     forward_fun: Callable[..., Any], backward_fun: Callable[..., Any] | None = None
 ) -> Callable[..., Any]:
-    """A function with gradients, of torch's tensors.
+    """A function of torch tensors with gradients.
 
-    ``forward_fun(*inputs)`` computes the outputs, ``backward_fun(*inputs, *gradients)`` a gradient
-    for each input, of the gradients of the outputs, which are made contiguous before. None stands
-    for an input that has no gradient. With none it is derived, where ``forward_fun`` is a def,
-    ``T.f`` of ``T = define(...)``. Raises ``ArgumentError`` where it cannot be.
+    ``forward_fun(*inputs)`` computes the outputs. ``backward_fun(*inputs, *gradients)`` returns a
+    gradient for each input, or None for an input without one; it gets the gradients of the outputs
+    as contiguous tensors. Without ``backward_fun`` the gradients are derived; then ``forward_fun``
+    must be a def, ``T.f`` of ``T = define(...)``. Raises ``ArgumentError`` if they cannot be
+    derived.
     """
     from tcl.tensor_comprehensions.autograd import differentiable
 

@@ -60,11 +60,11 @@ def _noted(
 
 
 class MappingOptions:
-    """Options in the original's terms.
+    """Options with the names of the original.
 
-    ``options`` is what they come to: ``tcl.MappingOptions``. The name is a preset's; the original
-    has ``naive`` alone. Setters that have no meaning here check their values and are noted once in
-    a process. Raises ``OptionsError``.
+    ``options`` is the resulting ``tcl.MappingOptions``. The name is a preset; the original has only
+    ``naive``. Setters without a meaning here check their values, and a note says so once per
+    process. Raises ``OptionsError``.
     """
 
     def __init__(self, name: str | tcl.MappingOptions = "naive") -> None:

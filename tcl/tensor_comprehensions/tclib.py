@@ -122,8 +122,8 @@ def compile(tc: str, entry_point: str, inputs: Sequence[Any], options: OptionsLi
 
 
 class CompilationCache:
-    """Kernels of one text, by their def and the types, shapes and strides of their inputs. Safe to
-    use from several threads."""
+    """Kernels of one text, by def and by types, shapes and strides of the inputs. Calls from
+    several threads are safe."""
 
     def __init__(self, tc: str) -> None:
         self._definitions = tcl.define(tc)
@@ -139,7 +139,7 @@ class CompilationCache:
         return self._compiled.get((entry_point, *map(_layout, inputs)))
 
     def compile(self, entry_point: str, inputs: Sequence[Any], options: OptionsLike) -> None:
-        """Compile for such inputs, in the place of what may have been compiled for them."""
+        """Compile for such inputs, and replace an earlier kernel for them."""
         made = compile(self._tc, entry_point, inputs, options)
         self._compiled[(entry_point, *map(_layout, inputs))] = made
 
@@ -179,8 +179,8 @@ class CompilationCache:
 
 
 class Tuner:
-    """Searches for fast options of the defs of one text; with the name of a cache's file, what is
-    found is kept there."""
+    """Searches for fast options of the defs of one text. With the name of a cache file, the results
+    are saved there."""
 
     def __init__(self, tc: str, cache_filename: str | os.PathLike[str] = "") -> None:
         self._tc = tc
@@ -189,8 +189,8 @@ class Tuner:
     def tune(
         self, entry_point: str, inputs: Sequence[Any], options: OptionsLike, config: TunerConfig
     ) -> MappingOptions:
-        """The best options for such inputs that a search from ``options`` finds; those, if nothing
-        that it tried works. Raises what ``tcl.autotune`` raises."""
+        """The best options that a search from ``options`` finds for these inputs, or ``options`` if
+        no candidate works. Raises the errors of ``tcl.autotune``."""
         if not isinstance(config, TunerConfig):
             raise ArgumentError(f"the fourth argument is a TunerConfig, not {kind_of(config)}")
         start = own_options(options)

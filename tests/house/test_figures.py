@@ -13,7 +13,7 @@ from tcl.cli import main
 if not (ROOT / "README.md").exists():
     pytest.skip("runs in the source tree only", allow_module_level=True)
 
-from benchmarks import figures
+from benchmarks import figures, growth
 
 
 def test_every_figure_is_current() -> None:
@@ -56,3 +56,24 @@ def test_the_command_shows_no_marks() -> None:
     for page in ("faq", "performance"):
         printed = CliRunner().invoke(main, ["docs", page]).output
         assert not re.search(r"<!--", printed)
+
+
+def test_exponents() -> None:
+    counts = (1, 10, 20, 40, 80)
+    for power in (0.0, 1.0, 2.0):
+        series = growth.Series("a", "b", counts, tuple(float(n) ** power for n in counts))
+        assert series.exponent() == pytest.approx(power)
+        assert 1.2 < series.n_log_n() < 1.4
+
+
+def test_nothing_grows_much_faster_than_n_log_n() -> None:
+    """In the committed result; what chooses loops for windows is known to."""
+    worse = {
+        (one.subject, one.part)
+        for one in growth.load()
+        if one.exponent() > one.n_log_n() + 0.25 and max(one.seconds) > 1e-2
+    }
+    assert worse <= {("window", "schedule, CPU")}
+    looked_up = {one.part: one for one in growth.load() if one.subject == "cache"}["look-up"]
+    assert max(looked_up.n) == 10**6
+    assert max(looked_up.seconds) < 1e-3

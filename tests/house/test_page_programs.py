@@ -16,7 +16,7 @@ from places import ROOT
 
 BLOCK = re.compile(r"```python\n(?P<program>.*?)```\n(?:\n```text\n.*?```\n)?", re.DOTALL)
 PAGES = [
-    *(ROOT / f"docs/{name}.md" for name in ("tutorial", "performance", "faq")),
+    *(ROOT / f"docs/{name}.md" for name in ("tutorial", "performance", "faq", "jax", "numba")),
     *sorted(p for p in (ROOT / "docs/guides").glob("*.md") if BLOCK.search(p.read_text("utf-8"))),
 ]
 

@@ -1,4 +1,5 @@
-"""The wheel, built from the tree and installed alone: it holds what the tree does, and works.
+"""The wheel, built from the source distribution and installed alone: it holds what the tree does,
+and works.
 
 What a wheel can lack is files. So its files are compared with the tree's, and what finds files,
 starts processes and loads libraries is run; the tests of all else would find what they find in the
@@ -47,7 +48,10 @@ def test_the_wheel_holds_what_the_tree_does_and_works(tmp_path: Path) -> None:
     tree = tmp_path / "tree"
     hidden = shutil.ignore_patterns(".*", "build", "*.egg-info", "__pycache__", "tests")
     shutil.copytree(ROOT, tree, symlinks=True, ignore=hidden)
-    _run(sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "-w", tmp_path, tree)
+    _run(sys.executable, "-m", "build", "--sdist", "--no-isolation", "-o", tmp_path, tree)
+    shutil.rmtree(tree)
+    source = next(tmp_path.glob("*.tar.gz"))
+    _run(sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "-w", tmp_path, source)
     wheel = next(tmp_path.glob("*.whl"))
     with zipfile.ZipFile(wheel) as archive:
         held = {name for name in archive.namelist() if ".dist-info/" not in name}

@@ -151,7 +151,7 @@ def test_a_damaged_row_costs_no_other(cache: TuningCache) -> None:
     with sqlite3.connect(cache.path) as db:
         db.execute("UPDATE results SET samples = 'no' WHERE options LIKE '%stream%'")
     db.close()
-    with pytest.warns(tcl.TclWarning, match=r"f on float32\[32,64\] .*passed over") as caught:
+    with pytest.warns(tcl.TclWarning, match=r"f on float32\[32,64\] .*skipped") as caught:
         T = tcl.define(COPY, threads=1)
         np.testing.assert_array_equal(T.f(A), 2 * A)
         tcl.define(COPY, threads=1).f(A)
@@ -422,7 +422,7 @@ def test_what_is_said_after_tuning_can_be_typed(
         main, ["tune", str(file), "--sizes", "M=8,N=16", *where, *quick, *fixed]
     )
     assert done.exit_code == 0, done.output
-    assert f"saved in {mine}; {'programs use it' if own else 'to use it'}" in done.output
+    assert f"saved in {mine}; {'programs now use it' if own else 'to use it'}" in done.output
     shown = {
         name: next(x for x in done.output.splitlines() if name in x).partition(":")[2].strip()
         for name in ("  for:", "in Python:", "on the command line:")

@@ -177,7 +177,7 @@ def test_a_cache_that_cannot_be_written_costs_a_warning(
 ) -> None:
     (folder / "cpu.json").write_text(TILES)
     (folder.parent / "tuning.db").mkdir()
-    with pytest.warns(TclWarning, match="cached options are not used|is not kept"):
+    with pytest.warns(TclWarning, match="cached options are not used|cannot be saved"):
         assert chosen().nests[0].tile
 
 

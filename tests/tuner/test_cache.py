@@ -318,7 +318,9 @@ def reuse(cache: TuningCache) -> None:
 def test_file_that_is_no_database_is_set_aside(tmp_path: Path) -> None:
     path = tmp_path / "tuning.db"
     path.write_bytes(b"precious but broken" * 100)
-    with pytest.warns(TclWarning, match=r"tuning.db cannot be used .*kept as tuning.db.damaged-"):
+    with pytest.warns(
+        TclWarning, match=r"tuning.db cannot be used .*renamed to tuning.db.damaged-"
+    ):
         TuningCache(path).store(KEY, "a", correct(1.0), run="r")
     (aside,) = kept(path, "damaged")
     assert aside.read_bytes() == b"precious but broken" * 100

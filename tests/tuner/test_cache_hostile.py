@@ -180,5 +180,7 @@ def test_what_is_no_plain_file_is_said_at_once(
             file.symlink_to("/dev/zero")
     own = TuningCache(path)
     for use in (*uses(own, cache), own.check_writable):
-        with pytest.raises(CacheError, match=r"stranger.db.* is (a folder; name|no plain file)"):
+        with pytest.raises(
+            CacheError, match=r"stranger.db.* is (a folder; name|not a regular file)"
+        ):
             use()

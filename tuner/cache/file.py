@@ -296,7 +296,7 @@ def _check_plain(path: Path) -> None:
     for suffix in ("", "-wal", "-shm", "-journal"):
         each = f"{path}{suffix}"
         if os.path.exists(each) and not os.path.isfile(each):
-            kind = "a folder; name a file in it" if os.path.isdir(each) else "no plain file"
+            kind = "a folder; name a file in it" if os.path.isdir(each) else "not a regular file"
             what = each if suffix else "it"
             raise CacheError(f"the tuning cache {path} cannot be used: {what} is {kind}")
 

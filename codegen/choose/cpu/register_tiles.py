@@ -151,7 +151,7 @@ def _may_have_lanes(core: Core, dim: ir.Dim) -> bool:
     through a panel that could."""
     in_order = any(a.strides.get(dim.name) == a.itemsize for a in (*core.reads, core.target))
     copied = any(a.stageable and dim.name in a.strides for a in core.reads)
-    if core.products is not None and dim.reduction:
+    if core.products is not None and dim.name not in core.products.lanes:
         return False
     return in_order or (copied and not dim.reduction)
 
@@ -177,7 +177,7 @@ def _tiles(core: Core, lane: str | None, rows: tuple[str, ...]) -> Iterator[dict
                 whole = {**tile, lane: v} if lane is not None else tile
                 others = (v if tile or not core.compacted else 1) + 1
                 others = others if core.sums == 1 else OPERANDS
-                others += core.products.extra_registers(v) if core.products is not None else 0
+                others += core.products.extra_registers if core.products is not None else 0
                 others += core.kept_inside(lane, whole)
                 points = math.prod(sizes) * v
                 fits = points * core.sums + others <= registers >= core.live(lane, whole)

@@ -16,9 +16,9 @@ from tcl.codegen.devices.cpu import CpuProfile
 from tcl.codegen.devices.fragments import Fragment
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.terms import dot_factors, guard
-from tcl.codegen.loopir.walk import indices, walk
+from tcl.codegen.loopir.walk import walk
 from tcl.codegen.passes.cpu.cut import cut_wholly
-from tcl.codegen.passes.cpu.dot import depths, products_of
+from tcl.codegen.passes.cpu.dot import Products, depths, products_of
 from tcl.codegen.passes.cpu.skip import condition_dims, why_not_skipped
 from tcl.codegen.passes.cpu.stage import made_with
 from tcl.common.dataclass import dataclass
@@ -31,45 +31,46 @@ class DotProducts:
     dim: str
     depth: int
     fragment: Fragment
-    excess: ir.Value | None
-    """What is summed up besides, to be taken off."""
     in_place: frozenset[ir.TensorRef]
-    """Operands that the instruction takes as they are."""
+    """Operands that the instruction takes as they are ..."""
+    lanes: frozenset[str]
+    """... if the lanes are of one of these dimensions: where a factor has to be moved, that is the
+    one which all lanes share."""
 
     def arithmetic_cycles(self, nest: ir.Nest) -> dict[frozenset[str], float]:
         """Cycles of one step of a vector, by the dimensions that it depends on."""
-        found = {frozenset(d.name for d in nest.dims): OPERATION_CYCLES * self.fragment.operations}
-        if self.excess is not None:
-            own = {name for index in indices(self.excess) for name, _ in index.terms}
-            found[frozenset(own)] = OPERATION_CYCLES
-        return found
+        return {frozenset(d.name for d in nest.dims): OPERATION_CYCLES * self.fragment.operations}
 
-    def extra_registers(self, vectors: int) -> int:
-        """Those that are needed besides, for so many vectors of a row."""
-        return (vectors + 1 if self.excess is not None else 0) + (0 if self.fragment.adds else 1)
+    @property
+    def extra_registers(self) -> int:
+        """Those that are needed besides."""
+        return 0 if self.fragment.adds else 1
 
 
 def dot_products(program: ir.Program, nest: ir.Nest, device: CpuProfile) -> Iterator[DotProducts]:
     """For each number of points that an instruction of the device adds up, the reduction along
     which that fits best: most of all without a rest, then along memory, then the longest."""
+    results = [d.name for d in nest.dims if not d.reduction]
     for depth in depths(nest, device):
         able = [d for d in nest.dims if d.reduction and d.extent >= depth]
-        products = products_of(nest.point, depth, device)
-        if not able or products is None:
-            continue
-        factors = dot_factors(products.value)
-        reads = [f for f in factors if isinstance(f, ir.Load)]
+        found: dict[Products, list[str]] = {}
+        for lane in results if able else ():
+            if (products := products_of(nest.point, depth, device, lane)) is not None:
+                found.setdefault(products, []).append(lane)
+        for products, lanes in found.items():
+            factors = dot_factors(products.value)
+            reads = [f for f in factors if isinstance(f, ir.Load)]
 
-        def fits(
-            dim: ir.Dim, depth: int = depth, reads: list[ir.Load] = reads
-        ) -> tuple[float, ...]:
-            filled = dim.extent / (-(-dim.extent // depth) * depth)
-            steps = (program.tensor(x.ref.tensor).layout.step(x.ref, dim.name) for x in reads)
-            return min(filled, _FILLED), sum(step == 1 for step in steps), dim.extent
+            def fits(
+                dim: ir.Dim, depth: int = depth, reads: list[ir.Load] = reads
+            ) -> tuple[float, ...]:
+                filled = dim.extent / (-(-dim.extent // depth) * depth)
+                steps = (program.tensor(x.ref.tensor).layout.step(x.ref, dim.name) for x in reads)
+                return min(filled, _FILLED), sum(step == 1 for step in steps), dim.extent
 
-        best = max(able, key=fits)
-        in_place = frozenset(x.ref for x in reads)
-        yield DotProducts(best.name, depth, products.fragment, products.excess, in_place)
+            best = max(able, key=fits)
+            in_place = frozenset(x.ref for x in reads)
+            yield DotProducts(best.name, depth, products.fragment, in_place, frozenset(lanes))
 
 
 _FILLED = 0.9

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from tcl.codegen.choose.gpu.nest_shape import OptionsDraft, Shape, power_above, power_below
 from tcl.codegen.choose.gpu.predicted import best_split, counts_of, part_sizes
 from tcl.codegen.choose.gpu.windows import Window
-from tcl.codegen.counters.prediction import LAUNCH, hidden, moving_rate
+from tcl.codegen.counters.prediction import LAUNCH, hidden, moving_rate, predict
 from tcl.codegen.devices.banks import WARP
 from tcl.codegen.devices.gpu import GpuProfile
 from tcl.codegen.loopir import ir
@@ -145,7 +145,7 @@ class _ShortCount:
         depth = math.prod(map(shape.extent, shape.reductions))
         results = math.prod(map(shape.extent, shape.results))
         total = results * shape.nest.point.type.compute.itemsize
-        parts = tuple(part_sizes(longest, min(_DEPTH, longest)))
+        parts = (1,) if shape.is_split else tuple(part_sizes(longest, min(_DEPTH, longest)))
         return _ShortCount(shape, sides, profile, depth, total, parts)
 
     def seconds(self, made: OptionsDraft) -> float:
@@ -204,6 +204,8 @@ def _seconds(shape: Shape, made: OptionsDraft, program: ir.Program, profile: Gpu
     counts = counts_of(program, profile)
     if counts is None:
         return math.inf
+    if shape.is_split:
+        return predict(counts).rank
     k = max(shape.reductions, key=shape.extent)
     return best_split(counts, shape.nest, k, made.tile.get(k, 1))[1]
 

@@ -10,6 +10,7 @@ from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.walk import loads, operands, values_of
 from tcl.codegen.options.nest_options import PLAIN, NestOptions
 from tcl.codegen.passes.fuse import refs
+from tcl.codegen.passes.split import is_whole
 
 
 def power_below(number: int) -> int:
@@ -78,6 +79,12 @@ class Shape:
     def reductions(self) -> list[int]:
         """Positions of those that are."""
         return [k for k, d in enumerate(self.nest.dims) if d.reduction]
+
+    @property
+    def is_split(self) -> bool:
+        """Whether another nest adds up the parts that this one makes."""
+        names = (n.name.removesuffix(".whole") for n in self.program.nests if is_whole(n))
+        return self.nest.name in names
 
     def extent(self, k: int) -> int:
         """Points of a dimension."""

@@ -9,7 +9,7 @@ from itertools import groupby
 from tcl.codegen.devices.cpu import CpuProfile
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.identity import identity
-from tcl.codegen.loopir.walk import indices
+from tcl.codegen.loopir.walk import indices, loads
 from tcl.codegen.passes.building import (
     Fills,
     cleared,
@@ -256,7 +256,8 @@ def _reduce(
     if fixed_guard is not None:
         own_point = unguarded(point)
     steps = (*nest.prefetched, *point.lets, *point.kept, *updates(own_point, group.siblings))
-    step = ir.Block((wrap(loops.dots, ir.Block(steps)), *_excess(nest, loops)))
+    excess = _Excess.from_nest(nest, loops)
+    step = ir.Block((wrap(loops.dots, ir.Block(steps)), *excess.beside))
     if all(s.always for s in group.siblings) and nest.excess is None and not point.kept:
         own_points = (point, *(s.point for s in group.siblings))
         inner = with_cuts(nest, loops.inner, own_points, apart=fixed_guard is None)
@@ -270,8 +271,7 @@ def _reduce(
     if fixed_guard is not None:
         own = ir.Select(fixed_guard, own, sums.start, type_)
     if nest.excess is not None:
-        there = tuple(f for f in over if f not in _alike(nest, loops))
-        declared.append(ir.Declare(_EXCESS, type_, there, identity(point.op, type_)))
+        declared += excess.declared
         own = ir.Binary("-", own, ir.Variable(_EXCESS, type_), type_)
     if loops.combined:
         declared.append(ir.Declare(ACCUMULATOR, type_, over, sums.start))
@@ -285,7 +285,11 @@ def _reduce(
             else wrap(sums.uncombined, sums.store_results(own))
         )
     given = sums.matrix(ir.Action.GIVE)
-    return wrap(loops.outer, ir.Block((*declared, total, *given, *carried.last, last)), fills)
+    block: ir.Statement = ir.Block((*declared, total, *given, *carried.last, last))
+    if excess.apart:
+        inside = wrap(loops.outer[excess.depth :], block, fills)
+        return wrap(loops.outer[: excess.depth], ir.Block((*excess.apart, inside)), fills)
+    return wrap(loops.outer, block, fills)
 
 
 def _parts_in_memory(loops: Levels, most: int | None) -> int:
@@ -297,22 +301,45 @@ def _parts_in_memory(loops: Levels, most: int | None) -> int:
     )
 
 
-def _excess(nest: ir.Nest, loops: Levels) -> tuple[ir.Statement, ...]:
-    """Sums up what each point's value has too much, once for all of the accumulators that have
-    the same of it."""
-    if nest.excess is None:
-        return ()
-    sum_ = wrap(loops.dots, ir.Accumulate(_EXCESS, nest.point.op, nest.excess))
-    alike = _alike(nest, loops)
-    return (ir.First(alike, sum_, ir.Block(())) if alike else sum_,)
+@dataclass(frozen=True, slots=True)
+class _Excess:
+    """Sums of what each point's value has too much, once for all of the accumulators that have
+    the same of it. They are summed up beside the accumulators where that reads an operand that is
+    no panel and no loop comes back to; else in a loop of their own, before those that come back."""
 
+    declared: tuple[ir.Statement, ...] = ()
+    beside: tuple[ir.Statement, ...] = ()
+    """What a step of the accumulators does besides."""
+    apart: tuple[ir.Statement, ...] = ()
+    """What comes first inside of the outermost ``depth`` of the outer loops."""
+    depth: int = 0
 
-def _alike(nest: ir.Nest, loops: Levels) -> tuple[ir.Fold, ...]:
-    """The folds of accumulators for whose iterations that is the same."""
-    assert nest.excess is not None
-    moving = {name for index in indices(nest.excess) for name, _ in index.terms}
-    folds = (x.fold for x in loops.registers)
-    return tuple(f for f in folds if not moving & {f.dim, f.name})
+    @staticmethod
+    def from_nest(nest: ir.Nest, loops: Levels) -> _Excess:
+        if nest.excess is None:
+            return _Excess()
+        point = nest.point
+        moving = {name for index in indices(nest.excess) for name, _ in index.terms}
+        own = tuple(x for x in loops.registers if moving & {x.fold.dim, x.fold.name})
+        alike = tuple(x.fold for x in loops.registers if x not in own)
+        zero = identity(point.op, point.type.compute)
+        over = tuple(x.fold for x in own)
+        declared = ir.Declare(_EXCESS, point.type.compute, over, zero)
+        sum_ = wrap(loops.dots, ir.Accumulate(_EXCESS, point.op, nest.excess))
+        read = {x.ref.tensor for x in loads(nest.excess)}
+        filled = {s.inside for s in nest.staged if s.panel.tensor in read}
+        begins = (
+            x.kind is ir.Kind.PARALLEL
+            or x.fold in filled
+            or bool(moving & {x.fold.dim, x.fold.name})
+            for x in loops.outer
+        )
+        depth = max((k + 1 for k, new in enumerate(begins) if new), default=0)
+        held = {x.fold for x in (*loops.inner, *loops.registers)}
+        if (filled or depth < len(loops.outer)) and not filled & held:
+            return _Excess(apart=(declared, wrap((*loops.inner, *own), sum_)), depth=depth)
+        beside = ir.First(alike, sum_, ir.Block(())) if alike else sum_
+        return _Excess((declared,), (beside,))
 
 
 def _in_scratch(

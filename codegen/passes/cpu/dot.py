@@ -173,7 +173,9 @@ def products_of(
     sum_ = ir.Binary("+", ir.Cast(sides[one], INT32), ir.Const(by, INT32), INT32)
     moved, other = ir.Cast(sum_, to), _as(sides[1 - one], own)
     excess = _product(ir.Const(by, to), other, point.value)
-    return Products(fragment, _product(moved, other, point.value), excess)
+    # In their order: options name operands by their place.
+    first, second = (other, moved) if one else (moved, other)
+    return Products(fragment, _product(first, second, point.value), excess)
 
 
 def _choices(

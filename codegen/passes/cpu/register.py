@@ -101,7 +101,7 @@ class Register:
         if lane is not None:
             vectors *= -(-lane.count // self.device.lanes(nest.point.type))
         reduced = lane is not None and nest.dim(lane.dim).reduction
-        needed = registers_needed(rows, vectors, reduced) + _for_dots(nest, vectors, self.device)
+        needed = registers_needed(rows, vectors, reduced) + _for_dots(nest, self.device)
         if needed > has:
             return (
                 f"{rows} x {vectors} vectors need {needed} registers, but {self.device.name} "
@@ -120,14 +120,13 @@ def registers_needed(rows: int, vectors: int, reduced: bool = False) -> int:
     return rows * vectors + (vectors if rows > 1 else 1) + 1
 
 
-def _for_dots(nest: ir.Nest, vectors: int, device: CpuProfile) -> int:
+def _for_dots(nest: ir.Nest, device: CpuProfile) -> int:
     """The registers that the dot products of a nest need besides."""
     if nest.dot_product is None:
         return 0
     left, right = dot_factors(nest.point.value)
     fragment, _ = fragment_of(device, (left.type, right.type), nest.dot_product.count)
-    # What is summed up to be taken off, and the constant factor of that; products to be added.
-    return (vectors + 1 if nest.excess is not None else 0) + (0 if fragment.adds else 1)
+    return 0 if fragment.adds else 1  # products to be added
 
 
 _ROWS = (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 13, 14, 16, 20, 24, 28)

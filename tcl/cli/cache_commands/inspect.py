@@ -250,7 +250,7 @@ _PICTURES = (".png", ".svg", ".pdf")
     "--picture",
     type=click.Path(path_type=Path),
     metavar="FILE.png",
-    help="Draw pools, margins and knobs (PNG, SVG or PDF); needs matplotlib.",
+    help="Draw charts of candidate pools, margins and knobs (PNG, SVG or PDF); needs matplotlib.",
 )
 @cache_option
 @reporting

@@ -31,6 +31,7 @@ from tcl.codegen.cpu.run.kernel import compile_cpu
 from tcl.codegen.devices.cpu import CpuProfile, host_cpu
 from tcl.codegen.devices.named import device_named
 from tcl.codegen.loopir.lower import lower
+from tcl.codegen.loopir.printer import show
 from tcl.codegen.options.nest_options import NestOptions
 from tcl.codegen.options.options import MappingOptions
 from tcl.codegen.passes.cpu.dot import depths
@@ -207,6 +208,31 @@ def test_factors_that_were_made_narrower_stay_so(depth: int) -> None:
     options = MappingOptions().vectorize(8, 1).dot(0, 0, depth)
     (found,), (expected,) = run(text, a, b, options=options, device=device), reference(text, a, b)
     assert same_bits(found, expected)
+
+
+# What is added up to be taken off again, where an instruction takes no two signed factors.
+
+
+def test_the_excess_is_summed_up_once_for_all_rows() -> None:
+    """Outside of the loop over rows: it is the same for all of them."""
+    options = MappingOptions().tile(0, 32).order(1, 2, 0).inner_order(1, 0, 2)
+    options = options.vectorize(16, 1).register(4, 2, 2).stage(0, 1).dot(0, 0, 4)
+    built = schedule(of_types("int8", "int8"), options, MACHINES["AVX512-VNNI"])
+    lines = show(built).splitlines()
+    (summed,) = (k for k, line in enumerate(lines) if "excess +=" in line)
+    added = next(k for k, line in enumerate(lines) if "accumulator +=" in line)
+    rows = [k for k, line in enumerate(lines) if ".m.point x" in line and k < added]
+    assert summed < rows[-1] < added
+
+
+@pytest.mark.parametrize(("lane", "staged"), [(0, "A"), (1, "B")])
+def test_options_name_operands_by_their_place(lane: int, staged: str) -> None:
+    """Also where the second factor is the one that is moved."""
+    options = MappingOptions().vectorize(16, lane).dot(0, 0, 4)
+    options = options.stage(0, -1) if staged == "A" else options.stage(-1, 0)
+    built = schedule(of_types("int8", "int8"), options, MACHINES["AVX512-VNNI"])
+    (filled,) = re.findall(r"panel\d\(.*\) = (\w+)\(", show(built))
+    assert filled == staged
 
 
 # What is chosen, and what is refused.

@@ -340,7 +340,7 @@ def test_files(path: tuple[str, ...]) -> None:
         ("cache show 349", "349 is neither a file nor a key: that is 4 to 64 digits of a key"),
         ("cache merge empty.db --cache mm.tc", "mm.tc is not a tuning cache"),
         ("cache merge empty.db --cache folder", "folder cannot be used: it is a folder"),
-        ("cache list --cache /dev/null", "/dev/null cannot be used: it is no plain file"),
+        ("cache list --cache /dev/null", "/dev/null cannot be used: it is not a regular file"),
         ("devices --measure --threads 1000", "1000 threads need as many cores"),
         ("run mm.tc", "mm has the sizes M, K, N; give their values: --sizes M=...,K=...,N=..."),
         ("run mm.tc -s M=99999999,K=99999999,N=5", "input 'A' of mm needs 40 PB of memory"),

@@ -186,7 +186,7 @@ def test_last_frame_says_how_it_ended() -> None:
 def test_interrupts_are_told() -> None:
     found: list[Event] = [events.Interrupted(FINISH, "SIGINT"), events.Interrupted(KILL, "SIGINT")]
     text, _ = shown(iter(found), terminal=False)
-    assert "SIGINT: what is in flight finishes" in text
+    assert "SIGINT: running candidates finish" in text
     assert "again: stopped" in text
     assert take(SearchState(), iter(found)).signalled == "SIGINT"
     limited: list[Event] = [events.Interrupted(FINISH, "time limit")]

@@ -184,7 +184,7 @@ WRONG: list[tuple[Callable[[Any], Any], str]] = [
         "input 'B' of mm has to be a strided tensor, not a nested one; convert it with",
     ),
     (lambda f: f(A, B, outputs=A), "mm has no input 'outputs'; its inputs are A, B"),
-    (lambda f: f(A, B.to("meta")), "input 'B' of mm lies on meta, but 'A' on cpu; move it with"),
+    (lambda f: f(A, B.to("meta")), "input 'B' of mm is on meta, but 'A' on cpu; move it with"),
 ]
 
 
