@@ -380,7 +380,7 @@ def test_a_batch_of_one_tells_a_batch_of_several(cache: TuningCache) -> None:
 
 
 def test_gpus_have_near_sizes_as_well(cache: TuningCache) -> None:
-    here, there = query(device=H200), query(NEAR, device=H200)
+    here, there = query((8192, 512, 1024), device=H200), query((4096, 512, 1024), device=H200)
     own = compiler_for(H200).plan(there.sized, DEFAULT).options
     (nest,) = own.values()
     options = MappingOptions().with_nest(0, replace(nest, buffers=2 if nest.buffers != 2 else 1))

@@ -288,7 +288,7 @@ def test_strict_looks_at_every_size() -> None:
     x = np.ones(20, np.float32)
     np.testing.assert_array_equal(t.f(x, x[:3]), [3] * 4)
     for _ in range(2):
-        with pytest.raises(tcl.RangeInferenceError, match="'k' only 0:17 of 0:40"):
+        with pytest.raises(tcl.RangeInferenceError, match="limits 'k' to 0:17 of the 0:40"):
             t.f(x, np.ones(40, np.float32))
 
 

@@ -177,7 +177,7 @@ def test_busy_cores_are_said_once() -> None:
         found.append(doubts.take(outcome(k, others=0.45 if k % 2 else 0.35)))
     said = [k for k, texts in enumerate(found) if texts]
     assert said == [pytest.approx(ENOUGH / 0.1, abs=1)]
-    assert "other processes use 40% of the cores that measure" in found[said[0]][0]
+    assert "other processes use 40% of the measuring cores" in found[said[0]][0]
 
 
 def test_cores_of_ones_own_or_unknown_ones_are_not_mentioned() -> None:

@@ -493,7 +493,7 @@ def test_cores_are_split_between_compiling_and_measuring() -> None:
     assert split_cores([5]) == ((5,), (5,))
     assert split_cores([0, 1, 2, 3], 3) == ((0,), (1, 2, 3))
     assert split_cores([0, 1], 2) == ((0, 1), (0, 1))
-    with pytest.raises(ArgumentError, match="3 threads need as many cores; there are 2"):
+    with pytest.raises(ArgumentError, match=r"3 threads need as many cores .*; there are 2"):
         split_cores([0, 1], 3)
 
 

@@ -128,7 +128,7 @@ def test_a_driver_that_is_missing_or_too_old(bindings: Bindings) -> None:
         assert machine.this_machine() is machine.this_machine()
         machine.this_machine.cache_clear()
         bindings.refuses = True
-        with pytest.raises(ArgumentError, match=r"a driver for it: cudaErrorInsufficientDriver"):
+        with pytest.raises(ArgumentError, match=r"CuPy can use: cudaErrorInsufficientDriver"):
             machine.this_machine()
     finally:
         machine.this_machine.cache_clear()

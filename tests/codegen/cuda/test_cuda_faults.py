@@ -131,7 +131,7 @@ FAULTS = {
     ),
     "a result one further": Fault(product, r"C\[m \* 35", "C[1 + m * 35", ""),
     "a panel one further": Fault(
-        lambda: product((2, 2)), r"= A_tile\[", "= A_tile[1 + ", ""
+        lambda: product((2, 2)), r"&A_tile\[", "&A_tile[2 + ", ""
     ),
     "what fills a panel one further": Fault(
         lambda: product((2, 2)), r"    A_tile\[", "    A_tile[1 + ", "race|out of bounds"

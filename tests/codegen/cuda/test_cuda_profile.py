@@ -146,7 +146,7 @@ def test_other_devices() -> None:
 
 
 def test_too_old_a_device() -> None:
-    with pytest.raises(ArgumentError, match=r"compute capability 7.0; 7.5 is needed"):
+    with pytest.raises(ArgumentError, match=r"compute capability 7.0; 7.5 is the minimum"):
         device_line("Tesla V100-SXM2-16GB", (7, 0), attributes_of(A100))
 
 

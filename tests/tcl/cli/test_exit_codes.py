@@ -38,6 +38,7 @@ COMMANDS: dict[tuple[str, ...], tuple[str, ...]] = {
     ("model", "evaluate"): (),
     ("model", "predict"): ("mm.tc", *SIZES),
     ("bench", "cpu"): (),
+    ("bench", "compare"): ("old.json", "new.json"),
     ("devices",): (),
     ("docs",): (),
 }
@@ -188,6 +189,7 @@ BEYOND = {
     "--executor": ("abacus", "there is no executor 'abacus'"),
     "--jobs": ("5000", "--jobs must be a whole number from 0 to 4096"),
     "--threads": ("0", "--threads"),
+    "--tolerance": ("-1", "-1.0 is not in the range"),
     "--peers": ("abacus", "there is no peer 'abacus'"),
     "--rows": ("abacus", "no row fits 'abacus'"),
     "--rounds": ("0", "0 is not in the range"),

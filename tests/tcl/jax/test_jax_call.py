@@ -102,7 +102,7 @@ def test_outputs_that_nobody_wants() -> None:
             parts = found if isinstance(found, tuple) else (found,)
             for name, part in zip(wanted, parts, strict=True):
                 np.testing.assert_array_equal(part.reshape(expected[name].shape), expected[name])
-    with pytest.raises(ArgumentError, match="softmax has no output 'P' that is wanted"):
+    with pytest.raises(ArgumentError, match="softmax has no output 'P' to select with wanted"):
         tcl.jax.call(SOURCE, "softmax", wanted="P")
 
 

@@ -30,7 +30,7 @@ ROWS = "def rows(float(M, K) A) -> (C) { C(m) +=! A(m, k) }"
 
 
 def measured(cache: TuningCache, m: int, seed: int) -> None:
-    """Candidates that take the same time, but a third longer where threads share a result."""
+    """Candidates that take the same time, but a third longer where warps share a result."""
     checked, identity = check(ROWS)["rows"], device_identity(H200)
     layout = ArrayLayout((m, 256), (1024, 4), "float32")
     key = CacheKey(canonical_text(checked), "cuda", (layout,), identity, CODEGEN_VERSION)
@@ -40,7 +40,7 @@ def measured(cache: TuningCache, m: int, seed: int) -> None:
     options = [DEFAULT, *(space.to_options(c) for c in drawn if c is not None)]
     described = subject.describable(options)
     rows, _ = subject.extract([choices for _, choices in described])
-    times = np.where(rows[:, GpuSubject.schema.names.index("shuffles.busy")] > -10, 4e-4, 3e-4)
+    times = np.where(rows[:, GpuSubject.schema.names.index("shared memory.busy")] > -10, 4e-4, 3e-4)
     records = [
         Record.from_outcome(
             options[k].to_json(), Outcome(Verdict.CORRECT, (float(t),)), 1.0 + n, "run"
@@ -63,7 +63,7 @@ def test_what_was_put_into_the_times_is_learned(known: History) -> None:
     model = learn(known.problems, FEW)
     assert model.schema is GpuSubject.schema
     first = [*importance(model)][:5]
-    assert {"shuffles.busy", "shuffles.busy.change"} & {*first}
+    assert {"shared memory.busy", "shared memory.busy.change"} & {*first}
     for problem in known.problems:
         logs = model.predict_rows(problem.rows).logs
         assert np.std(problem.gains) > 0.05
