@@ -68,6 +68,8 @@ class Comparison:
     they are too few to tell."""
     controls: int
     """Rows of peers that this is of."""
+    failed: tuple[Place, ...]
+    """Our kernels that have times in the old report, and in the new one a row without."""
     differences: tuple[str, ...]
     """What differs between the reports besides the times: sentences."""
 
@@ -112,7 +114,13 @@ def compare(old: Report, new: Report, tolerance: float = TOLERANCE) -> Compariso
     )
     others = [f"{name} is another version: it tells nothing of the machine" for name in changed]
     differences = (*_about(old, new), *others, *_missing(before, after))
-    return Comparison(changes, math.exp(machine), controls, differences)
+    tried = {
+        (result.name, result.threads, result.placement, name)
+        for result in new.results
+        for name in result.entries
+    }
+    failed = tuple(p for p in before if p in tried and p not in after and p[3] in OURS)
+    return Comparison(changes, math.exp(machine), controls, failed, differences)
 
 
 def _change(
@@ -141,7 +149,7 @@ def _runs(report: Report) -> dict[Place, list[tuple[float, ...]]]:
 
 def _estimate(runs: Sequence[Sequence[float]], prior: float) -> PairedComparison:
     """The logarithm of the seconds, over runs."""
-    found = [middle([math.log(max(t, 1e-12)) for t in samples]) for samples in runs]
+    found = [middle([math.log(t) for t in samples]) for samples in runs]
     within = sum(error**2 for _, error in found) / len(found)
     return over_sessions([mean for mean, _ in found], within, prior)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -112,7 +113,9 @@ class Report:
                 dict(data.get("left_out", {})),
                 data.get("interrupted", False),
             )
-        except (AttributeError, KeyError, TypeError, ValueError) as error:
+        except KeyError as error:
+            raise ArgumentError(f"the report is damaged: {error} is missing") from None
+        except (AttributeError, TypeError, ValueError) as error:
             raise ArgumentError(f"the report is damaged: {error}") from None
 
     def text(self) -> str:
@@ -125,10 +128,13 @@ class Report:
 def _result(row: Mapping[str, Any]) -> Result:
     known = {f.name for f in dataclasses.fields(Result)}
     fields = {k: v for k, v in row.items() if k in known}
-    entries = {
-        name: Entry(**{**entry, "samples": tuple(entry["samples"])})
-        for name, entry in row["entries"].items()
-    }
+    entries = {}
+    for name, entry in row["entries"].items():
+        samples = tuple(entry["samples"])
+        for sample in samples:
+            if not isinstance(sample, int | float) or not 0 < sample < math.inf:  # nor NaN
+                raise ValueError(f"{row['name']}, {name}: a sample of {sample!r} is no time")
+        entries[name] = Entry(**{**entry, "samples": samples})
     return Result(**{**fields, "entries": entries})
 
 

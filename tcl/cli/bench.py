@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from tcl.bench.compare import TOLERANCE, compare
+from tcl.bench.compare import TOLERANCE, compare, title
 from tcl.bench.contender import PEERS, Spec
 from tcl.bench.report import Report
 from tcl.bench.rows import select
@@ -188,12 +188,15 @@ def compare_reports(old: Path, new: Path, tolerance: float) -> None:
 
     Prints for each row the times and their ratio with its confidence interval, without what the
     peers say that the machine did. Exit code 1 if a row is surely slower, by more than the
-    tolerance.
+    tolerance, or failed in NEW alone.
     """
     found = compare(_read(old), _read(new), tolerance / 100)
-    if not found.changes:
+    if not (found.changes or found.failed):
         raise ArgumentError(f"{old} and {new} have no row in common")
     print_comparison(found)
+    if found.failed:
+        names = "; ".join(map(title, found.failed))
+        fail(f"{plural(len(found.failed), 'kernel')} failed in {new}: {names}")
     if slower := found.slower(tolerance / 100):
         fail(f"{plural(len(slower), 'row')} slower by more than {tolerance:g} %")
 

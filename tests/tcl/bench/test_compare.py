@@ -116,12 +116,38 @@ def test_the_command(tmp_path: Path) -> None:
     assert CliRunner().invoke(main, [*command, "--tolerance", "90"]).exit_code == 0
 
 
+def test_a_kernel_that_fails_is_no_improvement(tmp_path: Path) -> None:
+    old, new = tmp_path / "old.json", tmp_path / "new.json"
+    first = report(random.Random(8), runs=1)
+    entries = dict(first.results[0].entries)
+    entries[DEFAULT] = Entry("", 1, (), error="it did not compile")
+    rows = (replace(first.results[0], entries=entries), *first.results[1:])
+    old.write_text(first.text())
+    new.write_text(replace(first, results=rows).text())
+    done = CliRunner().invoke(main, ["bench", "compare", str(old), str(new)])
+    assert done.exit_code == 1
+    assert f"1 kernel failed in {new}: row 0, 1 thread" in done.output
+    assert CliRunner().invoke(main, ["bench", "compare", str(new), str(old)]).exit_code == 0
+
+
+@pytest.mark.parametrize("sample", ["NaN", "Infinity", "0.0", "-1.0", '"a"', "null"])
+def test_what_is_no_time_is_refused(tmp_path: Path, sample: str) -> None:
+    path = tmp_path / "bench.json"
+    data = json.loads(report(random.Random(9), runs=1).text())
+    data["results"][0]["entries"][DEFAULT]["samples"][1] = "here"
+    path.write_text(json.dumps(data).replace('"here"', sample))
+    done = CliRunner().invoke(main, ["bench", "compare", str(path), str(path)])
+    assert done.exit_code == 1
+    assert "the report is damaged: row 0, tcl default: a sample of" in done.output
+    assert done.output.count("\n") == 1
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [
         ("{", "is not JSON"),
         ("[]", "this is no report of schema"),
-        (json.dumps({"schema": 2}), "the report is damaged"),
+        (json.dumps({"schema": 2}), "the report is damaged: 'date' is missing"),
         (None, "cannot be read"),
     ],
 )
