@@ -23,8 +23,9 @@ def command(topic: tuple[str, ...]) -> None:
     If no section has that name, list the sections that contain the word. Without TOPIC, list the
     pages and their sections. The pages are those of docs/.
     """
-    wanted = " ".join(topic).lower()
+    wanted = " ".join(topic).lower().removeprefix("docs/").removesuffix(".md").rstrip("/")
     texts = pages()
+    inside = [name for name in texts if wanted and name.startswith(f"{wanted}/")]
     if not wanted:
         for name, text in texts.items():
             click.echo(
@@ -32,6 +33,8 @@ def command(topic: tuple[str, ...]) -> None:
             )
     elif wanted in texts:
         click.echo(texts[wanted])
+    elif inside:
+        click.echo("\n  ".join(["tcl docs NAME prints one of these pages:", *inside]))
     else:
         click.echo("\n".join(_found(wanted, texts)))
 

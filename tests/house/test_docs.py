@@ -111,6 +111,19 @@ def _outputs(definition: CheckedDef, arguments: list[Any]) -> list[Any]:
     return outputs
 
 
+@pytest.mark.parametrize(
+    ("asked", "begins"),
+    [
+        ("docs/numba.md", "# Numba"),
+        ("guides/ci.md", "# "),
+        ("guides", "tcl docs NAME prints one of these pages:\n  guides/add-a-builtin\n"),
+        ("docs/gallery/", "tcl docs NAME prints one of these pages:\n  gallery/"),
+    ],
+)
+def test_pages_and_folders_are_found_by_their_paths(asked: str, begins: str) -> None:
+    assert CliRunner().invoke(main, ["docs", asked]).output.startswith(begins)
+
+
 def test_blocks_are_of_a_known_kind() -> None:
     assert {b.kind for b in BLOCKS} <= {"tc", "tc refused", "python", "console"}  # test_pages.py
 
