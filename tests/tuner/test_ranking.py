@@ -119,11 +119,14 @@ def test_a_look_up_finds_the_best_of_all_records(seed: int, tmp_path: Path) -> N
     chance = random.Random(seed)
     cache, records, kinds = TuningCache(tmp_path / "tuning.db"), [], chance.choice((12, 90))
     for when in chance.sample(range(200), chance.choice((30, 120))):
-        fails, final = chance.random() < 0.2, dict[str, int]()
-        if chance.random() < 0.2:
-            final = {"heat": chance.randint(0, 2), "place": chance.randint(1, 4)}
+        fails, raced = chance.random() < 0.2, chance.random() < 0.2
         samples = () if fails else (chance.choice((chance.random(), chance.randint(1, 9) / 9)),)
-        outcome = Outcome(Verdict.TIMEOUT if fails else Verdict.CORRECT, samples, **final)
+        outcome = Outcome(
+            Verdict.TIMEOUT if fails else Verdict.CORRECT,
+            samples,
+            heat=chance.randint(0, 2) if raced else None,
+            place=chance.randint(1, 4) if raced else None,
+        )
         options, run = f"o{chance.randrange(kinds)}", f"r{chance.randrange(3)}"
         records.append(Record.from_outcome(options, outcome, float(when), run))
     cache.add(KEY, records)
@@ -137,9 +140,14 @@ def test_a_look_up_finds_the_best_of_all_records(seed: int, tmp_path: Path) -> N
 def test_what_a_look_up_reads_does_not_grow(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    cache, read = TuningCache(tmp_path / "tuning.db"), list[object]()
+    cache, read = TuningCache(tmp_path / "tuning.db"), list[Record]()
     checked = table_rows.checked_record
-    monkeypatch.setattr(table_rows, "checked_record", lambda r: read.append(r) or checked(r))
+
+    def counted(record: Record) -> Record:
+        read.append(record)
+        return checked(record)
+
+    monkeypatch.setattr(table_rows, "checked_record", counted)
     counts = []
     for many in (100, 1000):
         key = replace(KEY, device=f"with {many} entries")
