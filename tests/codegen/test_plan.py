@@ -12,6 +12,7 @@ from nests import NARROW as CPU
 
 from tcl.codegen.choose.cpu import presets as cpu_presets
 from tcl.codegen.choose.gpu import contraction as gpu_contraction
+from tcl.codegen.choose.gpu import predicted
 from tcl.codegen.choose.gpu import presets as gpu_presets
 from tcl.codegen.choose.gpu.nest_shape import Shape
 from tcl.codegen.devices.gpu import H200, GpuProfile
@@ -147,7 +148,7 @@ def test_what_was_counted_to_choose_is_not_counted_again_to_split(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     counted: list[ir.Program] = []
-    counts_of = gpu_contraction.counts_of
+    counts_of = predicted.counts_of
 
     def noted(program: ir.Program, device: GpuProfile) -> Any:
         counted.append(program)
