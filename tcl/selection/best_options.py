@@ -234,7 +234,7 @@ def _allowing(apart: Sequence[str], *, nearest: bool) -> str | None:
 def suggestions(cache: TuningCache, key: CacheKey, name: str, count: int = _TRIES) -> Choices:
     """The best ``count`` results that a cache has of this very key, for the def of this name. Rows
     that cannot be read are passed over, with a warning. Raises ``CacheError``."""
-    records, damage = cache.deciding(key)
+    records, damage = cache.deciding(key, best=count)
     digits, file = key.digest[:_DIGITS], str(cache.path)
     if damage is not None:
         about = f"for {name} on {key.sizes} (key {digits} in {file})"

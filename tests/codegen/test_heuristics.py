@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -11,7 +12,9 @@ from nests import ARM, MATMUL, NARROW, TRANSPOSED, WIDE, sized
 from steps import steps
 
 import tcl
+from benchmarks import growth
 from tcl.codegen.choose.cpu.chunk_groups import grouping
+from tcl.codegen.choose.cpu.core_model import Core
 from tcl.codegen.choose.cpu.heuristics import heuristic
 from tcl.codegen.devices import known_cpus
 from tcl.codegen.devices.cpu import CpuProfile
@@ -245,6 +248,27 @@ def test_choosing_takes_little_time() -> None:
     program = lower(sized(text, (4, 4, 8, 18, 34), (4, 8, 8, 3, 3)))
     # Some tenths of a second.
     assert steps(lambda: heuristic(program, program.nests[0], WIDE)) < 600_000
+
+
+def test_register_tiles_are_few_where_dimensions_are_many(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Those of two dimensions are tried for the most promising dimensions only."""
+    asked: list[str | None] = []
+    cycles = Core.cycles
+
+    def counted(core: Core, lane: str | None, sizes: Mapping[str, int]) -> float:
+        asked.append(lane)
+        return cycles(core, lane, sizes)
+
+    monkeypatch.setattr(Core, "cycles", counted)
+    counts = []
+    for dims in (8, 16):
+        asked.clear()
+        text = growth.window(dims)
+        chosen(NARROW, text.source, *text.shapes.values())
+        counts.append(len(asked))
+    assert counts[0] < counts[1] < 2 * counts[0]
 
 
 def test_a_point_that_reads_more_than_there_are_registers() -> None:

@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
-import pytest
+import random
+from dataclasses import replace
+from pathlib import Path
 
+import pytest
+from tuner_fakes import KEY
+
+from tcl.tuner.cache import table_rows
 from tcl.tuner.cache.ranking import Record, ranked, winners
+from tcl.tuner.cache.tuning_cache import TuningCache
 from tcl.tuner.measure.verdict import Outcome, Verdict
 
 
@@ -103,3 +110,56 @@ def test_each_search_has_one_winner(h: History) -> None:
     h.add("n", 9.0, "b")
     h.add("x", None, "c")
     assert winners(h.records) == {"i", "n"}
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_a_look_up_finds_the_best_of_all_records(seed: int, tmp_path: Path) -> None:
+    """Though it reads some of them only: few times, so that many are the same, and few options,
+    so that some failed later or took part in finals of several searches."""
+    chance = random.Random(seed)
+    cache, records, kinds = TuningCache(tmp_path / "tuning.db"), [], chance.choice((12, 90))
+    for when in chance.sample(range(200), chance.choice((30, 120))):
+        fails, raced = chance.random() < 0.2, chance.random() < 0.2
+        samples = () if fails else (chance.choice((chance.random(), chance.randint(1, 9) / 9)),)
+        outcome = Outcome(
+            Verdict.TIMEOUT if fails else Verdict.CORRECT,
+            samples,
+            heat=chance.randint(0, 2) if raced else None,
+            place=chance.randint(1, 4) if raced else None,
+        )
+        options, run = f"o{chance.randrange(kinds)}", f"r{chance.randrange(3)}"
+        records.append(Record.from_outcome(options, outcome, float(when), run))
+    cache.add(KEY, records)
+    once = {r.options for r in records if r.time is not None}
+    right = ranked(r for r in records if r.options in once)
+    for count in (0, 1, 2, 10, 10**9):
+        assert cache.top(KEY, count) == right[:count]
+    assert cache.list()[0].best == (right[0].time if right else None)
+
+
+def test_what_a_look_up_reads_does_not_grow(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cache, read = TuningCache(tmp_path / "tuning.db"), list[Record]()
+    checked = table_rows.checked_record
+
+    def counted(record: Record) -> Record:
+        read.append(record)
+        return checked(record)
+
+    monkeypatch.setattr(table_rows, "checked_record", counted)
+    counts = []
+    for many in (100, 1000):
+        key = replace(KEY, device=f"with {many} entries")
+        cache.add(
+            key,
+            [
+                Record.from_outcome(f"o{k}", Outcome(Verdict.CORRECT, (1.0 + k,)), float(k), "r")
+                for k in range(many)
+            ],
+        )
+        read.clear()
+        assert [r.options for r in cache.top(key, 3)] == ["o0", "o1", "o2"]
+        assert ranked(cache.deciding(key, best=3)[0])[0].options == "o0"
+        counts.append(len(read))
+    assert counts[0] == counts[1] < 50

@@ -66,6 +66,11 @@ def history(records: Iterable[Record]) -> tuple[Record, ...]:
 
 def ranked(records: Iterable[Record]) -> tuple[Record, ...]:
     """The correct options, best first, each with its last record."""
+    return tuple(record for _, record in ranks(records))
+
+
+def ranks(records: Iterable[Record]) -> list[tuple[float, Record]]:
+    """As ``ranked``, with the seconds that decide about each: at least those of its record."""
     oldest_first = sorted(records, key=lambda r: r.when)
     last = {record.options: record for record in oldest_first}
     times = {r.options: r.time for r in last.values() if r.time is not None}
@@ -87,7 +92,7 @@ def ranked(records: Iterable[Record]) -> tuple[Record, ...]:
         time = max(times[options], least if record.when <= until else 0.0)
         return settled.get(options, time), places.get(options, math.inf), record.when
 
-    return tuple(last[options] for options in sorted(times, key=rank))
+    return [(rank(options)[0], last[options]) for options in sorted(times, key=rank)]
 
 
 def winners(records: Iterable[Record]) -> frozenset[str]:

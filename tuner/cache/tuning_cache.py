@@ -175,21 +175,24 @@ class TuningCache:
         """The ``count`` best options, best first, each once; see ``tcl.tuner.cache.ranking``."""
 
         def read(db: sqlite3.Connection, problem: int) -> tuple[Record, ...]:
-            rows = {record: row for row, record in cache_rows.deciding(db, problem)}
+            rows = {record: row for row, record in cache_rows.leading(db, problem, count)}
             best = ranking.ranked(rows)[:count]
             return tuple(cache_rows.record_from_row(db, rows[each]) for each in best)
 
         return self._looked_up(key, read, (), self._patience)
 
-    def deciding(self, key: CacheKey) -> tuple[list[Record], str | None]:
-        """What plays a part in the ranking of a key, without messages and conditions, of those
-        rows that can be read, and what is wrong with the first of the others; None if nothing
-        is."""
+    def deciding(self, key: CacheKey, best: int | None = None) -> tuple[list[Record], str | None]:
+        """What plays a part in the ranking of a key, or in that of its ``best`` ones alone, without
+        messages and conditions, of those rows that can be read, and what is wrong with the first of
+        the others; None if nothing is."""
         damage, nothing = list[str](), list[Record]()
 
         def read(db: sqlite3.Connection, problem: int) -> list[Record]:
-            damage.clear()  # a signal may have ended an earlier try
-            return [record for _, record in cache_rows.deciding(db, problem, damage)]
+            if best is None:
+                rows = cache_rows.deciding(db, problem, damage)
+            else:
+                rows = iter(cache_rows.leading(db, problem, best, damage))
+            return [record for _, record in rows]
 
         found = self._looked_up(key, read, nothing, self._patience)
         return found, next(iter(damage), None)
@@ -222,7 +225,7 @@ class TuningCache:
             found, counts = [], cache_rows.counts(db)
             for problem, key, entry in cache_rows.problems(db):
                 if problem in counts:
-                    records = (record for _, record in cache_rows.deciding(db, problem))
+                    records = (record for _, record in cache_rows.leading(db, problem, 1))
                     best = next(iter(ranking.ranked(records)), None)
                     time_ = best.time if best is not None else None
                     found.append(Summary(key, entry, counts[problem][0], time_, counts[problem][1]))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Collection, Mapping
-from dataclasses import replace
+from dataclasses import field, replace
 
 from tcl.codegen.choose.cpu.access_costs import (
     LARGEST,
@@ -102,6 +102,26 @@ class Core:
     points. The nest has no condition here."""
     before: float = 0.0
     """Cycles to make the lists."""
+    # What each register tile asks for, of which there are hundreds, found once:
+    dims: Mapping[str, ir.Dim] = field(init=False, repr=False, compare=False)
+    """By name, in order."""
+    reduced: tuple[ir.Dim, ...] = field(init=False, repr=False, compare=False)
+    """The reductions that have more than one point."""
+    results: Mapping[str, int] = field(init=False, repr=False, compare=False)
+    """The extents of the other dimensions, where that is not 1."""
+    steps: int = field(init=False, repr=False, compare=False)
+    """Points of the reductions."""
+
+    def __post_init__(self) -> None:
+        dims = self.nest.dims
+        derived = {
+            "dims": {d.name: d for d in dims},
+            "reduced": tuple(d for d in dims if d.reduction and d.extent > 1),
+            "results": {d.name: d.extent for d in dims if not d.reduction and d.extent != 1},
+            "steps": math.prod(d.extent for d in dims if d.reduction),
+        }
+        for name, value in derived.items():
+            object.__setattr__(self, name, value)
 
     @staticmethod
     def read(program: ir.Program, nest: ir.Nest, device: CpuProfile, sums: int = 1) -> Core:
@@ -142,18 +162,17 @@ class Core:
     def again(self, access: OperandAccess, lane: str | None, sizes: Mapping[str, int]) -> int:
         """How often each element of an operand is read by register tiles."""
         found = 1
-        for dim in self.nest.dims:
-            if dim.reduction or dim.name in access.strides:
-                continue
-            size = sizes.get(dim.name, 1) * (self.lanes if dim.name == lane else 1)
-            found *= -(-dim.extent // size)
+        for dim, extent in self.results.items():
+            if dim not in access.strides:
+                size = sizes.get(dim, 1) * (self.lanes if dim == lane else 1)
+                found *= -(-extent // size)
         return found
 
     def staged(self, access: OperandAccess, lane: str | None, sizes: Mapping[str, int]) -> bool:
         """Whether an operand should be copied that has the lanes apart from each other, or whose
         vectors a single row reads, each for one product. With the lanes along a reduction none
         is."""
-        if lane is None or self.nest.dim(lane).reduction:
+        if lane is None or self.dims[lane].reduction:
             return False
         stride = access.strides.get(lane, 0)
         apart = stride not in (0, access.itemsize) or access.parts > 1
@@ -181,7 +200,7 @@ class Core:
         lanes that takes little where they are read; for one element at a time it counts."""
         times = self.again(access, lane, sizes)
         if lane not in access.strides:
-            times *= math.prod(self.nest.dim(name).extent for name in access.strides)
+            times *= math.prod(self.dims[name].extent for name in access.strides)
             times //= access.elements
         return access.overlapping and times >= _REUSE and access.elements <= LARGEST
 
@@ -263,19 +282,17 @@ class Core:
     def _keeps_busy(self, lane: str | None) -> bool:
         """Whether a reduction waits for little but a few instructions of arithmetic: operands are
         read again and again, in lanes or one for all of them."""
-        if lane is None or self.nest.dim(lane).reduction or any(a.scattered for a in self.reads):
+        if lane is None or self.dims[lane].reduction or any(a.scattered for a in self.reads):
             return False
         simple = self.nest.point.type.is_float and sum(self.arithmetic.values()) <= _SIMPLE
         if self.products is None and not simple:
             return False  # a product of integers takes several instructions
-        results = {d.name for d in self.nest.dims if not d.reduction and d.extent > 1}
-        return all(results - a.strides.keys() for a in self.reads)
+        return all(self.results.keys() - a.strides.keys() for a in self.reads)
 
     @property
     def innermost(self) -> ir.Dim | None:
         """The last reduction that has more than one point."""
-        moving = [d for d in self.nest.dims if d.reduction and d.extent > 1]
-        return moving[-1] if moving else None
+        return self.reduced[-1] if self.reduced else None
 
     def short_loop(self, lane: str | None) -> ir.Dim | None:
         """The loop around one vector, or one point without lanes, of a nest that reduces nothing,
@@ -313,13 +330,13 @@ class Core:
     ) -> int:
         """Registers of an operand: what the outermost unrolled loop over results, of which that
         over lanes is the last, uses again."""
-        rows = (d.name for d in self.nest.dims if d.name != lane and sizes.get(d.name, 1) > 1)
+        rows = (d for d in self.results if d != lane and sizes.get(d, 1) > 1)
         return 1 if next(rows, lane or "") in access.strides else access.count(sizes)
 
     def cycles(self, lane: str | None, sizes: Mapping[str, int]) -> float:
         """What the nest takes, register tiles that are cut short included."""
         total = self.before
-        dims = {d.name: d for d in self.nest.dims}
+        dims = self.dims
         outer = math.prod(d.extent for d in dims.values() if d.name not in sizes and d.name != lane)
         if lane is not None and lane not in sizes:
             outer *= -(-dims[lane].extent // self.lanes)
@@ -330,7 +347,7 @@ class Core:
                 units = -(-units // self.lanes)
             full, rest = divmod(units, size)
             kinds.append([(size, full), (rest, 1)] if rest else [(size, full)])
-        steps = math.prod(d.extent for d in dims.values() if d.reduction)
+        steps = self.steps
         along = lane is not None and dims[lane].reduction
         if along:
             steps = -(-steps // self.lanes)
@@ -369,8 +386,7 @@ class Core:
     def _in_one_piece(self, access: OperandAccess) -> bool:
         """Whether all that the reductions read of an operand for one result is one row."""
         step = access.itemsize
-        moving = [d for d in self.nest.dims if d.reduction and d.extent > 1]
-        for dim in sorted(moving, key=lambda d: access.strides.get(d.name, 0)):
+        for dim in sorted(self.reduced, key=lambda d: access.strides.get(d.name, 0)):
             if access.strides.get(dim.name, 0) != step:
                 return False
             step *= dim.extent
@@ -401,7 +417,7 @@ class Core:
         stored = self.target.count(sizes) * STORE_LOADS * each
         if not self.nest.reduces:
             return busy + stored
-        if lane is not None and self.nest.dim(lane).reduction:
+        if lane is not None and self.dims[lane].reduction:
             # The vectors of a row are added up first, beside the next row, then the lanes of
             # their sum.
             vectors = sizes.get(lane, 1)
@@ -456,8 +472,7 @@ class Core:
         each = access.cycles(lane, self.lanes if lane is not None else 1)
         count = access.count(sizes)
         if self.staged(access, lane, whole):
-            steps = math.prod(d.extent for d in self.nest.dims if d.reduction)
-            column = whole.get(lane or "", 1) * self.device.vector_bits // 8 * steps
+            column = whole.get(lane or "", 1) * self.device.vector_bits // 8 * self.steps
             # Beside a row that reads it once and again, little else wants to be in the first cache.
             first = column <= self.device.l1_bytes * (7 if self.compacted else 4) // 8
             return count * (PANEL_LOAD_L1_CYCLES if first else PANEL_LOAD_L2_CYCLES)

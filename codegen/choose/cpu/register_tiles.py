@@ -40,7 +40,9 @@ _NEARLY = 1.03
 _BETWEEN = 8
 """Results between two lanes that are written together."""
 _LANES = 2
-"""Dimensions with lanes for which rows of two dimensions are tried."""
+"""Dimensions with lanes for which rows of two dimensions are tried ..."""
+_PAIRED = 4
+"""... and of how many dimensions with each of them: those whose rows alone take the least."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,35 +72,37 @@ def fastest(program: ir.Program, nest: ir.Nest, device: CpuProfile, sums: int = 
     if sums == 1 and (compacted := compacted_dims(program, nest)):
         bare = Core.read(program, replace(nest, point=unguarded(nest.point)), device)
         cores.append(replace(bare, compacted=compacted, before=compaction_cycles(nest, device)))
-    found = []
-    for core in cores:
-        lane, sizes = _best(core)
-        found.append(TileChoice(core, lane, sizes, core.cycles(lane, sizes)))
-    return min(found, key=lambda choice: choice.cycles)
+    return _least(_best(core) for core in cores)
 
 
-def _best(core: Core) -> Tile:
+def _best(core: Core) -> TileChoice:
     """Lanes (a dim or none) and the register tile that take the fewest cycles."""
     moving = [d for d in core.nest.dims if d.extent > 1 and d.name not in core.compacted]
     lanes = [d.name for d in moving if core.lanes > 1 and _may_have_lanes(core, d)]
     # The last ones first, whose points tend to lie closer to each other.
     results = [d.name for d in reversed(moving) if not d.reduction]
     if not core.nest.reduces:
-        lane, _ = _cheapest(core, ((x, {}) for x in (None, *lanes)))
+        lane = _cheapest(core, ((x, {}) for x in (None, *lanes))).lane
         # Lanes that are apart may only pay beside each other, where they are transposed.
         beside = (None, *lanes) if lane is None else (lane,)
         return _cheapest(core, ((x, _neighbours(core, x)) for x in beside))
-    # Rows of one dimension first; then rows of two, for the most promising lanes.
-    singles = []
+    # Rows of one dimension first; then rows of two, for the most promising lanes and dimensions:
+    # pairs of all would be as many as the square of the dimensions.
+    singles: dict[str | None, dict[str, TileChoice]] = {}
     for lane in (None, *lanes) if core.products is None else lanes:
-        rows: list[tuple[str, ...]] = [(d,) for d in results if d != lane] or [()]
-        tried = ((lane, t) for row in rows for t in _tiles(core, lane, row))
-        singles.append(_cheapest(core, tried))
-    found = sorted(singles, key=lambda c: core.cycles(*c))[:_LANES]
-    for lane, _ in tuple(found):
-        pairs = itertools.combinations([d for d in results if d != lane], 2)
-        found += ((lane, t) for pair in pairs for t in _tiles(core, lane, pair))
-    return _cheapest(core, found)
+        rows: dict[str, tuple[str, ...]] = {d: (d,) for d in results if d != lane} or {"": ()}
+        singles[lane] = {
+            d: _cheapest(core, ((lane, t) for t in _tiles(core, lane, row)))
+            for d, row in rows.items()
+        }
+    found = sorted((_least(of.values()) for of in singles.values()), key=_cycles)[:_LANES]
+    for lane in [choice.lane for choice in found]:
+        alone = singles[lane]
+        promising = sorted(alone, key=lambda d: alone[d].cycles)[:_PAIRED]
+        pairs = itertools.combinations([d for d in alone if d in promising], 2)
+        tiles = [(lane, t) for pair in pairs for t in _tiles(core, lane, pair)]
+        found += [_cheapest(core, tiles)] if tiles else []
+    return _least(found)
 
 
 def _neighbours(core: Core, lane: str | None) -> dict[str, int]:
@@ -142,8 +146,16 @@ def _between_lanes(core: Core, lane: str | None) -> dict[str, int]:
     return inside if 1 < points <= _BETWEEN and points * itemsize == apart else {}
 
 
-def _cheapest(core: Core, tiles: Iterable[Tile]) -> Tile:
-    return min(tiles, key=lambda c: core.cycles(*c))
+def _cheapest(core: Core, tiles: Iterable[Tile]) -> TileChoice:
+    return _least(TileChoice(core, lane, t, core.cycles(lane, t)) for lane, t in tiles)
+
+
+def _least(choices: Iterable[TileChoice]) -> TileChoice:
+    return min(choices, key=_cycles)
+
+
+def _cycles(choice: TileChoice) -> float:
+    return choice.cycles
 
 
 def _may_have_lanes(core: Core, dim: ir.Dim) -> bool:
