@@ -29,15 +29,23 @@ def wavefronts(offsets: Offsets, active: Active, size: int) -> Counts:
     """The wavefronts of each warp's request of ``size`` bytes a thread."""
     if size <= WORD:
         return _busiest_bank(offsets, active, size)
-    parts = np.array([_in_parts(offsets, active, size, size // WORD // k) for k in (1, 2)])
     if size == 2 * WORD:
-        paired: Counts = np.where(_pairs(offsets, active), parts[1], parts[0])
-        return paired
-    found = np.zeros(len(offsets), np.int64)
-    for half in (slice(0, WARP // 2), slice(WARP // 2, WARP)):
-        own, there = offsets[:, half], active[:, half]
-        whole = _busiest_bank(own, there, size)
-        found += np.where(_pairs(own, there), whole, _in_parts(own, there, size, 2))
+        return _in_pairs(offsets, active, size)
+    halves = (slice(0, WARP // 2), slice(WARP // 2, WARP))
+    first, second = (_in_pairs(offsets[:, half], active[:, half], size) for half in halves)
+    return first + second
+
+
+def _in_pairs(offsets: Offsets, active: Active, size: int) -> Counts:
+    """All threads at once where those of all pairs ask for the same, else one half after the
+    other."""
+    paired = _pairs(offsets, active)
+    if paired.all():
+        return _busiest_bank(offsets, active, size)
+    halves = _in_parts(offsets, active, size, 2)
+    if not paired.any():
+        return halves
+    found: Counts = np.where(paired, _busiest_bank(offsets, active, size), halves)
     return found
 
 

@@ -67,6 +67,8 @@ class Affine:
         return Affine(((name, 1),), 0)
 
     def __add__(self, other: Affine) -> Affine:
+        if not (self.terms and other.terms):  # as most are
+            return Affine(self.terms or other.terms, self.constant + other.constant)
         terms = dict(self.terms)
         for name, coefficient in other.terms:
             terms[name] = terms.get(name, 0) + coefficient
@@ -80,7 +82,7 @@ class Affine:
 
     def coefficient(self, name: str) -> int:
         """The coefficient of ``name``, 0 when it does not occur."""
-        return dict(self.terms).get(name, 0)
+        return next((c for n, c in self.terms if n == name), 0)
 
     def interval(self, dims: Mapping[str, Dim]) -> tuple[int, int]:
         """The smallest and the largest value, both taken, over non-empty ``dims``; terms must be

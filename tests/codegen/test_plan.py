@@ -12,6 +12,7 @@ from nests import NARROW as CPU
 
 from tcl.codegen.choose.cpu import presets as cpu_presets
 from tcl.codegen.choose.gpu import contraction as gpu_contraction
+from tcl.codegen.choose.gpu import predicted
 from tcl.codegen.choose.gpu import presets as gpu_presets
 from tcl.codegen.choose.gpu.nest_shape import Shape
 from tcl.codegen.devices.gpu import H200, GpuProfile
@@ -141,6 +142,27 @@ def test_models_are_asked_once_for_a_nest(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(gpu_presets, "contraction", noted)
     gpu.plan(sized(LAYER, (64, 4096), (4096, 64), (64,)), MappingOptions("mlp"), H200)
     assert len(asked) == len({id(nest) for nest in asked}) > 0
+
+
+def test_what_was_counted_to_choose_is_not_counted_again_to_split(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    counted: list[ir.Program] = []
+    counts_of = predicted.counts_of
+
+    def noted(program: ir.Program, device: GpuProfile) -> Any:
+        counted.append(program)
+        return counts_of(program, device)
+
+    for module in (gpu_contraction, gpu_presets):
+        monkeypatch.setattr(module, "counts_of", noted)
+    made = gpu.plan(sized(MATMUL, (64, 4096), (4096, 64)), MappingOptions("mlp"), H200)
+    assert any(n.name.endswith(".whole") for n in made.program.nests), "it is split"
+    assert len(counted) == 6, "three candidates of the product, and of its parts"
+    counted.clear()
+    own = MappingOptions("mlp").with_nest(0, NestOptions(buffers=1))
+    gpu.plan(sized(MATMUL, (64, 4096), (4096, 64)), own, H200)
+    assert len(counted) == 7, "other options than those that were counted"
 
 
 def test_every_choice_has_its_reason_on_a_cpu() -> None:

@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from tcl.codegen.choose.gpu.nest_shape import OptionsDraft, Shape, power_above, power_below
 from tcl.codegen.choose.gpu.predicted import best_split, counts_of, part_sizes
 from tcl.codegen.choose.gpu.windows import Window
+from tcl.codegen.counters.counts import KernelCounts
 from tcl.codegen.counters.prediction import LAUNCH, hidden, moving_rate, predict
 from tcl.codegen.devices.banks import WARP
 from tcl.codegen.devices.gpu import GpuProfile
@@ -42,7 +43,15 @@ _SMALL = 8
 """Reductions of so few points are not tiled."""
 
 
-def contraction(shape: Shape, profile: GpuProfile) -> OptionsDraft | None:
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """Choices, and what their kernel asks for."""
+
+    draft: OptionsDraft
+    counts: KernelCounts | None
+
+
+def contraction(shape: Shape, profile: GpuProfile) -> Counted | None:
     """Choices for a nest of two operands that are used again; None for others."""
     if shape.pair is None or shape.nest.sequential:
         return None
@@ -53,9 +62,10 @@ def contraction(shape: Shape, profile: GpuProfile) -> OptionsDraft | None:
     lane = next((k for k in shape.results if shape.stride(target, k) == 1), None)
     if lane in sides[0]:
         sides.reverse()  # the second side has the vectors
-    found: list[tuple[float, OptionsDraft]] = []
+    found: list[tuple[float, Counted]] = []
     for made, program in _candidates(shape, sides, lane, (one, other), profile):
-        found.append((_seconds(shape, made, program, profile), made))
+        counted = Counted(made, counts_of(program, profile))
+        found.append((_seconds(shape, counted), counted))
     return min(found, key=lambda each: each[0])[1] if found else None
 
 
@@ -199,15 +209,14 @@ def _staged(
     return None
 
 
-def _seconds(shape: Shape, made: OptionsDraft, program: ir.Program, profile: GpuProfile) -> float:
+def _seconds(shape: Shape, counted: Counted) -> float:
     """What a draft comes to, with its longest reduction split as is best."""
-    counts = counts_of(program, profile)
-    if counts is None:
+    if counted.counts is None:
         return math.inf
     if shape.is_split:
-        return predict(counts).rank
+        return predict(counted.counts).rank
     k = max(shape.reductions, key=shape.extent)
-    return best_split(counts, shape.nest, k, made.tile.get(k, 1))[1]
+    return best_split(counted.counts, shape.nest, k, counted.draft.tile.get(k, 1))[1]
 
 
 def _tiles(
@@ -221,7 +230,7 @@ def _tiles(
     made = OptionsDraft.empty(len(shape.nest.dims))
     for k in shape.results:
         made.chunk[k] = 1
-    target, vector = shape.nest.point.target, 1 if lane is None else shape.vector(lane)
+    target, vector = shape.nest.point.target, 1 if lane is None else shape.widest(lane)
     for side, registers, threads in zip(sides, held[::-1], block, strict=True):
         order = sorted(side, key=lambda k: shape.stride(target, k) or 1 << 60)
         for k in order:

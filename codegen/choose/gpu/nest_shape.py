@@ -127,6 +127,16 @@ class Shape:
                 best = key, k
         return best[1] if best else None
 
+    def widest(self, k: int) -> int:
+        """``vector`` for the widest accesses that there are: choices ask many times."""
+        if k not in self._widest:
+            self._widest[k] = self.vector(k)
+        return self._widest[k]
+
+    @cached_property
+    def _widest(self) -> dict[int, int]:
+        return {}
+
     def vector(self, k: int, *, most: int = 16) -> int:
         """Lanes that make accesses along a dimension ``most`` bytes wide; 1 where no tensor lies
         that way, rows are not whole vectors, or data say where one begins."""

@@ -7,11 +7,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain, islice, pairwise, takewhile, tee
 
-from tcl.codegen.choose.gpu.contraction import contraction
+from tcl.codegen.choose.gpu.contraction import Counted, contraction
 from tcl.codegen.choose.gpu.joined import joined
 from tcl.codegen.choose.gpu.nest_shape import OptionsDraft, Shape
 from tcl.codegen.choose.gpu.predicted import best_split, counts_of
 from tcl.codegen.choose.gpu.streaming import rowwise, streaming
+from tcl.codegen.counters.counts import KernelCounts
 from tcl.codegen.devices.gpu import GpuProfile
 from tcl.codegen.loopir import ir
 from tcl.codegen.options.nest_options import PLAIN, NestOptions
@@ -37,7 +38,7 @@ class GpuPreset:
 
     name: str
     profile: GpuProfile
-    known: dict[str, tuple[ir.Nest, OptionsDraft | None]] = field(default_factory=dict)
+    known: dict[str, tuple[ir.Nest, Counted | None]] = field(default_factory=dict)
     """What was found for sums of products, by nest: the search for it tries many."""
 
     def choices(
@@ -64,7 +65,39 @@ class GpuPreset:
         the device has work; empty if it should not."""
         if self.name == "naive" or chosen.fuse:
             return ()
-        return _split_parts(program, nest, given.over(chosen), self.profile)
+        return self._split_parts(program, nest, given.over(chosen))
+
+    def _split_parts(self, program: ir.Program, nest: ir.Nest, o: NestOptions) -> tuple[int, ...]:
+        """Parts of the longest reduction."""
+        reductions = [k for k, d in enumerate(nest.dims) if d.reduction]
+        if nest.sequential or not reductions or nest.points == 0:
+            return ()
+        chunk, threads, tile = o.chunk or (), math.prod(filter(None, o.threads or ())), o.tile or ()
+        sizes = zip(nest.dims, (*chunk, *[0] * len(nest.dims)), strict=False)
+        blocks = math.prod(-(-d.extent // c) for d, c in sizes if c and not d.reduction)
+        tiled = any(level >= 0 for level in o.stage or ())
+        k = max(reductions, key=lambda k: nest.dims[k].extent)
+        if tiled:
+            counts = self._counts(program, nest, o)
+            if counts is None:
+                return ()
+            count, _ = best_split(counts, nest, k, tile[k] if k < len(tile) else 1)
+            return (*[0] * k, count) if count > 1 else ()
+        wanted = self.profile.multiprocessors * _STREAMED
+        own = (o.threads or ())[k] if k < len(o.threads or ()) else 1
+        least = max(_LEAST_PART * max(1, own), 16 * (tile[k] if k < len(tile) else 1))
+        most = max(1, wanted // max(1, blocks * threads))
+        count = parts_of(nest.dims[k].extent, most, least, VECTOR)
+        return (*[0] * k, count) if count > 1 else ()
+
+    def _counts(self, program: ir.Program, nest: ir.Nest, o: NestOptions) -> KernelCounts | None:
+        """What a nest asks for with these options: counted before, where they were chosen here."""
+        at, found = self.known.get(nest.name, (None, None))
+        of_choice = found.draft.options().of_first(len(nest.dims)) if found is not None else None
+        if found is not None and at is nest and o == of_choice:
+            return found.counts
+        made = alone(program, nest, o, self.profile)
+        return None if made is None else counts_of(made, self.profile)
 
     def _choose(
         self, program: ir.Program, nests: Sequence[ir.Nest]
@@ -93,10 +126,10 @@ class GpuPreset:
             else:
                 shape = Shape(program, nest)
                 tiled = self._contraction(shape) if self.name in ("mlp", "conv") else None
-                choice = tiled or streaming(shape, self.profile)
+                choice = streaming(shape, self.profile) if tiled is None else tiled.draft
                 yield nest, _choices_of(group, choice, program)
 
-    def _contraction(self, shape: Shape) -> OptionsDraft | None:
+    def _contraction(self, shape: Shape) -> Counted | None:
         nest, choice = self.known.get(shape.nest.name, (None, None))
         if nest is not shape.nest:
             choice = contraction(shape, self.profile)
@@ -163,33 +196,6 @@ def _nests(program: ir.Program, group: FusionGroup) -> list[ir.Nest]:
     """The nests of a group, in order."""
     names = group.names
     return [n for n in program.nests if n.name in names]
-
-
-def _split_parts(
-    program: ir.Program, nest: ir.Nest, o: NestOptions, profile: GpuProfile
-) -> tuple[int, ...]:
-    """Parts of the longest reduction."""
-    reductions = [k for k, d in enumerate(nest.dims) if d.reduction]
-    if nest.sequential or not reductions or nest.points == 0:
-        return ()
-    chunk, threads, tile = o.chunk or (), math.prod(filter(None, o.threads or ())), o.tile or ()
-    sizes = zip(nest.dims, (*chunk, *[0] * len(nest.dims)), strict=False)
-    blocks = math.prod(-(-d.extent // c) for d, c in sizes if c and not d.reduction)
-    tiled = any(level >= 0 for level in o.stage or ())
-    k = max(reductions, key=lambda k: nest.dims[k].extent)
-    if tiled:
-        made = alone(program, nest, o, profile)
-        counts = None if made is None else counts_of(made, profile)
-        if counts is None:
-            return ()
-        count, _ = best_split(counts, nest, k, tile[k] if k < len(tile) else 1)
-        return (*[0] * k, count) if count > 1 else ()
-    wanted = profile.multiprocessors * _STREAMED
-    own = (o.threads or ())[k] if k < len(o.threads or ()) else 1
-    least = max(_LEAST_PART * max(1, own), 16 * (tile[k] if k < len(tile) else 1))
-    most = max(1, wanted // max(1, blocks * threads))
-    count = parts_of(nest.dims[k].extent, most, least, VECTOR)
-    return (*[0] * k, count) if count > 1 else ()
 
 
 def _one_point_each(nest: ir.Nest) -> NestOptions:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
@@ -60,12 +61,16 @@ def wavefronts_each(layout: ir.Layout, axes: Sequence[ir.Affine], folds: BlockFo
     if addresses is None:
         addresses = _of_threads(steps, folds.threads)
         pieces, apart = _read(layout, steps, folds)
-    offsets = np.array([addresses])
-    count = offsets.shape[1]
-    offsets = np.pad(offsets, ((0, 0), (0, BANKS - count)))
-    there = np.arange(BANKS)[None] < count
-    each = {w: int(wavefronts(offsets, there, w * size)[0]) for w in {w for _, w in pieces}}
-    return apart * sum(each[width] for _, width in pieces)
+    return apart * sum(_of_a_warp(tuple(addresses), width * size) for _, width in pieces)
+
+
+@functools.lru_cache(maxsize=4096)
+def _of_a_warp(addresses: tuple[int, ...], size: int) -> int:
+    """The wavefronts in which the first threads of a warp read ``size`` bytes each. Panels of many
+    candidates and nests are read alike."""
+    count = len(addresses)
+    offsets = np.pad(np.array([addresses]), ((0, 0), (0, BANKS - count)))
+    return int(wavefronts(offsets, np.arange(BANKS)[None] < count, size)[0])
 
 
 def _read(

@@ -291,6 +291,7 @@ def _shared_loops(dims: list[ir.Dim], width: int, threads: int) -> Iterator[ir.L
         yield ir.Loop(ir.Fold(dims[-1].name, "lane", 1, width), ir.Kind.VECTOR)
 
 
+@functools.lru_cache(maxsize=1024)
 def _threads_per_axis(counts: tuple[int, ...], threads: int) -> tuple[int, ...]:
     """Threads per axis: the fewest steps, and of these with the most threads along the last axes,
     where memory is contiguous."""
