@@ -226,7 +226,7 @@ def _print_report(report: Report, out: Path | None) -> None:
         try:
             draw(report, threads, picture)
         except ImportError:
-            click.echo(f"no picture: matplotlib is not installed; {installing('bench')}")
+            click.echo(f"no picture: matplotlib is not installed; {installing('plot')}")
             return
         click.echo(f"written: {picture}")
 

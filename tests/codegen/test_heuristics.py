@@ -73,6 +73,17 @@ def test_a_large_image_is_not_read_again_for_each_channel() -> None:
     assert few.vectorize == (3, 8)
 
 
+@pytest.mark.parametrize(("name", "lanes"), [("Zen 4", 8), ("Zen 5", 16)])
+def test_vectors_that_a_core_halves_are_shorter_where_they_fill_rows(name: str, lanes: int) -> None:
+    device = known_cpus.find(name)
+    assert device is not None
+    deep = "float(K, M) A, float(K, N) B) -> (C) { C(m, n) +=! A(k, m) * B(k, n) }"
+    assert chosen(device, deep, (3000, 18), (3000, 18)).vectorize == (1, lanes)
+    assert chosen(device, deep, (3000, 64), (3000, 64)).vectorize == (1, 16)
+    rows = "float(M, N) A) -> (C) { C(m) +=! A(m, n) }"
+    assert chosen(device, rows, (64, 18)).vectorize != (1, 8), "a row is added up as a whole"
+
+
 @DEVICES
 def test_an_operand_across_the_lanes_is_copied(device: CpuProfile) -> None:
     found = chosen(device, TRANSPOSED, (128, 512), (512, 512))

@@ -473,11 +473,10 @@ class Core:
         work = sum(
             cycles
             / self.turns_inside(dims, lane)
-            * (1 if lane is None or lane in dims else 2)  # to be brought into all lanes
+            * (self.halves(lane) if lane is None or lane in dims else 2)  # brought into all lanes
             * math.prod(size for dim, size in sizes.items() if dim in dims)
             for dims, cycles in self.arithmetic.items()
         )
-        work *= self.halves(lane)
         # What is brought into all lanes is part of the arithmetic, where memory is near.
         spread = sum(a.count(sizes) for a in self.reads if lane not in a.strides)
         busy = max(work, loads) + SERIAL_SHARE * min(work, loads - spread * SCALAR_LOAD_CYCLES)
