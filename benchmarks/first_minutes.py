@@ -28,6 +28,9 @@ PAGE = ROOT / "docs" / "first-minutes.md"
 
 INSTALL_TORCH = ".venv/bin/pip install -q torch==2.13.0"
 
+NOT_RUN = "<!-- not run: a transcript -->\n"
+"""What test_page_programs.py is told: the programs are README's, where it runs them."""
+
 AGAINST_TORCH = """
 import torch
 from tcl.bench.turns import compare_in_turns
@@ -124,11 +127,16 @@ def transcript(folder: Path) -> str:
 
     steps = (
         Step("Clone", "```sh\ngit clone URL tcl && cd tcl\n```", cloning, ""),
-        Step("Install and tune, the command of README", f"```sh\n{command}\n```", tuning, tuned),
+        Step(
+            "Install and tune, the command of README",
+            f"{NOT_RUN}```sh\n{command}\n```",
+            tuning,
+            tuned,
+        ),
         Step("Install torch, to compare with", f"```sh\n{INSTALL_TORCH}\n```", installing, ""),
         Step(
             "Run README's first program, and time it",
-            f"```py\n{program}{AGAINST_TORCH}```",
+            f"{NOT_RUN}```python\n{program}{AGAINST_TORCH}```",
             comparing,
             compared,
         ),

@@ -131,7 +131,7 @@ def filled(name: str, page: str, result: Mapping[str, Any]) -> str:
     program = (ROOT / f"examples/{name}.py").read_text("utf-8")
     parts = {
         "figures": figures(name, result),
-        "program": f"```py\n{program}```\n",
+        "program": f"<!-- not run: a program of examples/ -->\n```python\n{program}```\n",
     }
     return PART.sub(lambda match: parts[match[1]], page)
 

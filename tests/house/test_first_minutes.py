@@ -20,7 +20,7 @@ def test_the_transcript_is_of_the_commands_of_the_readme() -> None:
     """After a change of these: ``python -m benchmarks.first_minutes``."""
     readme, page = README.read_text("utf-8"), PAGE.read_text("utf-8")
     assert f"```sh\n{readme_command(readme)}\n```" in page
-    assert f"```py\n{readme_program(readme)}{AGAINST_TORCH}```" in page
+    assert f"```python\n{readme_program(readme)}{AGAINST_TORCH}```" in page
 
 
 @needs_page

@@ -323,6 +323,6 @@ def _draw(result: CacheAnalysis, title: str, picture: Path, *, quiet: bool) -> N
         draw(result, title, picture)
     except ImportError:
         raise ArgumentError(
-            f"no picture: matplotlib is not installed; {installing('bench')}"
+            f"no picture: matplotlib is not installed; {installing('plot')}"
         ) from None
     click.echo(f"written: {picture}", err=quiet)
