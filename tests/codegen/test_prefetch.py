@@ -97,7 +97,9 @@ def test_what_cannot_be_prefetched_is_refused(
 def test_more_distances_than_operands_are_refused() -> None:
     each = sized("def f(float(M) A) -> (O) { O(m) = A(m) }", A=(64,))
     options = MappingOptions().vectorize(8).nest(0).prefetch(64, 64)
-    with pytest.raises(OptionsError, match="prefetch: nest s0: it has 1 operands, 2 were given"):
+    with pytest.raises(
+        OptionsError, match="prefetch: nest s0: it has 1 operands, but 2 were given"
+    ):
         schedule(each, options, DEVICE)
     with pytest.raises(OptionsError, match=r"prefetch: distances must be from 0 \(none\) to"):
         MappingOptions().prefetch(-64)

@@ -46,7 +46,7 @@ class PrefetchOperands:
         reads, lane = operands(nest.point), nest.lane
         copied = {c.source.ref for c in nest.staged}
         if len(self.ahead) > len(reads):
-            return f"it has {len(reads)} operands, {len(self.ahead)} were given"
+            return f"it has {len(reads)} operands, but {len(self.ahead)} were given"
         for position, (load, distance) in enumerate(zip(reads, self.ahead, strict=False)):
             if not distance:
                 continue
