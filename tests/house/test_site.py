@@ -65,6 +65,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.filterwarnings("ignore:'myst_parser")
 def test_the_site(site: Path) -> None:
     pages = {path: _Page(path) for path in site.rglob("*.html")}
     assert broken(pages) == []
