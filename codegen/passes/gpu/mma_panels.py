@@ -59,7 +59,7 @@ def why_not_fed(
         ends = (s for s in load.ref.subscripts if isinstance(s, ir.Affine))
         if not any(s.terms and all(n == reduction for n, _ in s.terms) for s in ends):
             return (
-                f"mma: nest {nest.name}: no axis of {load.ref.tensor} is that of {reduction} alone"
+                f"mma: nest {nest.name}: no axis of {load.ref.tensor} depends on {reduction} alone"
             )
     return None
 
