@@ -160,11 +160,14 @@ class Meter:
         """Seconds from when the first thread begins to when the last one ends. ``first``: the byte
         of the buffers to begin at."""
         function = self._functions[name]
-        jobs = zip(self._cores, self._parts, strict=True)
-        places = [(c, *(each.ctypes.data + first for each in part)) for c, part in jobs]
-        done = [self._pool.submit(_work, function, *place, count) for place in places]
-        begins, ends = zip(*(job.result() for job in done), strict=True)
-        return max(ends) - min(begins)
+        done = [
+            self._pool.submit(
+                _work, function, core, source.ctypes.data + first, target.ctypes.data + first, count
+            )
+            for core, (source, target) in zip(self._cores, self._parts, strict=True)
+        ]
+        times = [job.result() for job in done]
+        return max(end for _, end in times) - min(begin for begin, _ in times)
 
 
 def _work(
