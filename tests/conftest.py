@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import sys
@@ -51,6 +52,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """The longest first: where several processes share the tests, none is left with one alone.
     Whole files that wait for something are among them: others compute meanwhile."""
     items.sort(key=lambda item: not any(name in item.nodeid for name in _LONGEST))
+
+
+def pytest_collection_finish() -> None:
+    """What was imported and collected stays: no search for garbage goes through it again."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="session", autouse=True)
