@@ -91,8 +91,8 @@ def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def searches_in_threads(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Searches of this process begin no processes, which takes a third of the time: for what they
-    find, keep and say, where it does not matter who measured it."""
+    """Searches of this process begin no processes and measure briefly: for what they find, keep
+    and say, where it does not matter who measured it, nor how exactly."""
     from tuner_fakes import in_threads
 
     in_threads(monkeypatch)
