@@ -1,6 +1,7 @@
 """What the suite's kernels ask of a GPU, counted: no GPU is needed, and nothing is measured.
 
     python -m benchmarks.counters [--device h200] [--rows PATTERN] [--before FILE] [--out FILE]
+    python -m benchmarks.counters --sass [--rows PATTERN] [--out FILE]
 
 A row for each kernel that the default options make: the share of the row's roofline that all of
 its kernels reach (with ``--before`` also that of an earlier result), the roofline in microseconds;
@@ -9,6 +10,10 @@ of the float32 units or tensor cores, fused products over all instructions, wave
 shared memory, KB in flight a multiprocessor, MB of memory read and written, registers, blocks that
 a multiprocessor has at once, and waves. Beyond the rows that ``benchmarks.gpu`` measures there are
 products in all four layouts, and some of few rows or columns.
+
+With ``--sass``, the instructions of a warp by class as counted and as warps execute them in machine
+code for sm_90 (``!``: a class that decides the time, and more than 3 % apart), and the error of the
+sum. Needs NVRTC and ``nvidia-cuda-nvdisasm``.
 """
 
 from __future__ import annotations
@@ -21,6 +26,7 @@ from pathlib import Path
 from statistics import geometric_mean
 from typing import Any
 
+from benchmarks import instructions
 from benchmarks.common import command, write
 from benchmarks.gpu.counted import counts_of
 from benchmarks.gpu.rows import gpu_rows
@@ -129,10 +135,16 @@ def main() -> None:
     parser.add_argument("--device", default="h200")
     parser.add_argument("--rows", help="a pattern of names")
     parser.add_argument("--before", type=Path, help="an earlier result")
+    parser.add_argument("--sass", action="store_true", help="beside machine code")
     given = parser.parse_args()
     device = find(given.device)
     if device is None:
         parser.error(f"there is no device profile {given.device}")
+    if given.sass:
+        suite = select(given.rows, False, tuple(gpu_rows(None, quick=False)))
+        found = instructions.table(suite, device)
+        write(given.out, {"device": device.name, **found})
+        return
     print(f"{device.name}, default options: counted, not measured")
     print(*(f"{name:{form.partition('.')[0]}}" for name, form in COLUMNS.items()))
     lines, shares, before = [], {}, dict[str, float]()

@@ -28,6 +28,9 @@ PAGE = ROOT / "docs" / "first-minutes.md"
 
 INSTALL_TORCH = ".venv/bin/pip install -q torch==2.13.0"
 
+NOT_RUN = "<!-- not run: a transcript -->\n"
+"""What test_page_programs.py is told: the programs are README's, where it runs them."""
+
 AGAINST_TORCH = """
 import torch
 from tcl.bench.turns import compare_in_turns
@@ -124,11 +127,16 @@ def transcript(folder: Path) -> str:
 
     steps = (
         Step("Clone", "```sh\ngit clone URL tcl && cd tcl\n```", cloning, ""),
-        Step("Install and tune, the command of README", f"```sh\n{command}\n```", tuning, tuned),
+        Step(
+            "Install and tune, the command of README",
+            f"{NOT_RUN}```sh\n{command}\n```",
+            tuning,
+            tuned,
+        ),
         Step("Install torch, to compare with", f"```sh\n{INSTALL_TORCH}\n```", installing, ""),
         Step(
             "Run README's first program, and time it",
-            f"```py\n{program}{AGAINST_TORCH}```",
+            f"{NOT_RUN}```python\n{program}{AGAINST_TORCH}```",
             comparing,
             compared,
         ),
@@ -137,16 +145,16 @@ def transcript(folder: Path) -> str:
     machine = re.sub(r"^cpu +", "", device.splitlines()[0])
     return f"""# The first minutes
 
-What somebody does who has read [README](../README.md) alone, in a fresh clone and an empty
-environment. Each step has the seconds that it took; together **{total:.0f} seconds**. The last
-table says what a call of the untuned kernel and one of torch take, in turns, with the threads that
-each takes by itself.
+This page shows what a new user does who has read only [README](../README.md), in a fresh clone and
+an empty environment. Each heading has the time of its step; all steps took **{total:.0f} seconds**.
+The last table compares a call of the untuned kernel with a call of torch. The two take turns, and
+each uses its default number of threads.
 
 {machine}; {platform.system()}, Python {platform.python_version()}, torch {torch};
 {datetime.now(UTC):%Y-%m-%d}, commit {commit}.
 Load of the machine: {os.getloadavg()[0]:.1f}; nice {os.nice(0)}.
-Packages came from where pip's settings say; PyPI's torch brings libraries for GPUs and takes
-longer. `python -m benchmarks.first_minutes` writes this page.
+The packages came from the index in pip's settings. PyPI's torch contains libraries for GPUs, so its
+installation takes longer. `python -m benchmarks.first_minutes` writes this page.
 
 {chr(10).join(step.text for step in steps)}"""
 

@@ -131,7 +131,7 @@ def filled(name: str, page: str, result: Mapping[str, Any]) -> str:
     program = (ROOT / f"examples/{name}.py").read_text("utf-8")
     parts = {
         "figures": figures(name, result),
-        "program": f"```py\n{program}```\n",
+        "program": f"<!-- not run: a program of examples/ -->\n```python\n{program}```\n",
     }
     return PART.sub(lambda match: parts[match[1]], page)
 
@@ -141,7 +141,10 @@ def figures(name: str, result: Mapping[str, Any]) -> str:
     lines = []
     for times in result["programs"][name]:
         first = next(iter(times.values()))
-        lines += [f"| {plural(threads_of(name), 'thread')} | a call | as long |", "|---|---|---|"]
+        lines += [
+            f"| {plural(threads_of(name), 'thread')} | time per call | relative time |",
+            "|---|---|---|",
+        ]
         for contender, seconds in times.items():
             lines.append(f"| {contender} | {duration(seconds)} | {ratio_text(seconds / first)} |")
         lines.append("")

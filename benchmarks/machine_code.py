@@ -23,6 +23,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from benchmarks import sass
 from benchmarks.common import command, write
 from benchmarks.gpu.rows import gpu_rows
 from tcl.arrays.random_inputs import input_shape
@@ -38,8 +39,6 @@ from tcl.common.dataclass import dataclass
 from tcl.grammar.check.definitions import check
 from tcl.grammar.ranges.inference import infer
 
-_INSTRUCTION = re.compile(r"^\s*/\*([0-9a-f]{4,})\*/\s+(?:@!?U?P\w+\s+)?([A-Z]\S*)(.*?);")
-_JUMP = re.compile(r"`\((\.L_\w+)\)")
 _PRODUCTS = ("FFMA", "HMMA", "HGMMA")
 _ROWS = (
     *("matmul 2048", "tmm 2048 NT", "matmul 4096 float16"),
@@ -58,35 +57,18 @@ class Code:
     looped: bool
 
     @staticmethod
-    def from_cubin(code: bytes) -> Code:
+    def from_cubin(cubin: bytes) -> Code:
         """Read by nvdisasm."""
-        places = import_module("nvidia").__path__
-        found = next(tool for place in places for tool in Path(place).glob("*/bin/nvdisasm"))
-        with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
-            file.write(code + b"\0")  # NVRTC leaves off the last byte
-            file.flush()
-            done = subprocess.run(
-                [found, "-c", file.name], capture_output=True, text=True, check=True
-            )
-        kernels = re.split(r"^\.text\.\w+:$", done.stdout, flags=re.MULTILINE)[1:]
-        return Code._of_text(max(kernels, key=len))
-
-    @staticmethod
-    def _of_text(text: str) -> Code:
-        labels: dict[str, int] = {}
-        operations: list[str] = []
-        loops: list[tuple[int, int]] = []
-        for line in text.splitlines():
-            label = re.match(r"^(\.L_\w+):", line)
-            if label:
-                labels[label[1]] = len(operations)
-            found = _INSTRUCTION.match(line)
-            if found:
-                target = _JUMP.search(found[3]) if found[2].startswith("BRA") else None
-                if target and labels.get(target[1], len(operations)) < len(operations):
-                    loops.append((labels[target[1]], len(operations)))
-                arguments = found[3].replace(" ", "") if "DEPBAR" in found[2] else ""
-                operations.append(found[2] + arguments)
+        code = max(sass.kernels(cubin).values(), key=len)
+        operations = [
+            one.name + ("".join(f",{o}" for o in one.operands) if one.base == "DEPBAR" else "")
+            for one in code
+        ]
+        loops = [
+            (one.target, k)
+            for k, one in enumerate(code)
+            if one.base == "BRA" and one.target is not None and one.target < k
+        ]
         inner = [
             (a, b)
             for a, b in loops
@@ -94,15 +76,15 @@ class Code:
         ]
 
         def products(loop: tuple[int, int]) -> int:
-            return sum(o.split(".")[0] in _PRODUCTS for o in operations[loop[0] : loop[1] + 1])
+            return sum(one.base in _PRODUCTS for one in code[loop[0] : loop[1] + 1])
 
         best = max(inner, key=products, default=None)
         if best is None or not products(best):
             best = max(inner, key=lambda loop: loop[1] - loop[0], default=None)
         part = operations if best is None else operations[best[0] : best[1] + 1]
-        copies = [k for k, o in enumerate(operations) if o.startswith("LDGSTS")]
+        copies = [k for k, one in enumerate(code) if one.base == "LDGSTS"]
         around = [(a, b) for a, b in loops if any(a <= k <= b for k in copies)]
-        a, b = min(around, key=lambda loop: loop[1] - loop[0], default=(0, len(operations)))
+        a, b = min(around, key=lambda loop: loop[1] - loop[0], default=(0, len(code)))
         return Code(tuple(part), tuple(operations[a : b + 1]), best is not None)
 
     @property

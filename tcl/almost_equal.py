@@ -20,8 +20,8 @@ def assert_almost_equal(
     operations: int = 1,
     precision: float = 1e-7,
 ) -> None:
-    """Assert that two arrays agree within ``operations * precision * largest input``. They may be
-    of different libraries and on different devices.
+    """Assert that two arrays agree within ``operations * precision * largest input``. The
+    arrays may belong to different libraries and lie on different devices.
 
     ``operations`` is the number of successive operations per value, ``precision`` the relative
     precision of one operation. Raises ``AssertionError``, also for different shapes, and

@@ -165,8 +165,8 @@ def release_memory() -> int:
 class Definitions:
     """The defs of a text. Each def is an attribute and an item: a function of its inputs.
 
-    A kernel is compiled at the first call with new sizes, and kept. A copy, also by pickle, starts
-    without kernels.
+    The first call with new sizes compiles a kernel; later calls reuse it. A copy, also by pickle,
+    starts without kernels.
     """
 
     def __init__(self, source: SourceLike, settings: Settings | None = None) -> None:

@@ -155,10 +155,11 @@ def workplace(
 
 
 class Cluster:
-    """A workplace (``tcl.tuner.run.workplace``) on a Dask cluster; a context manager.
+    """A Dask cluster that compiles and measures candidates; a context manager.
 
-    ``address``: of its scheduler, as ``dask:tcp://HOST:PORT``. ``threads``: of the kernels.
-    ``ArgumentError`` if nobody answers there, or no worker is fit for it.
+    ``address``: the address of the scheduler, such as ``dask:tcp://HOST:PORT``. ``threads``: the
+    number of threads of the kernels. Raises ``ArgumentError`` if no scheduler answers, or if the
+    cluster has no suitable worker.
     """
 
     def __init__(self, address: str, threads: int) -> None:
@@ -182,7 +183,7 @@ class Cluster:
 
     @property
     def description(self) -> str:
-        """Workers and machines, for people."""
+        """The number of workers and machines, as text."""
         machines = len({w.machine for w in self._workers.values()})
         count = len(self._workers)
         return f"{plural(count, 'worker')} on {plural(machines, 'machine')} at {self._address}"
@@ -275,6 +276,11 @@ def _connect(address: str) -> Any:
             "a Dask cluster needs the extra 'distributed'; install it with "
             f"{installing('distributed')}"
         ) from None
+    if address.startswith("inproc://"):
+        raise ArgumentError(
+            f"the cluster at {address} is in this process, which can search without it; leave out "
+            "the cluster, or start one of processes: LocalCluster(processes=True)"
+        )
     try:
         connect: Any = Client
         # A client made with a bad address writes a traceback when the program ends.

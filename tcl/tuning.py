@@ -55,8 +55,8 @@ class Tuner:
 
     - ``cache_filename``: a cache file. If given, each result is saved there as soon as it is
       measured.
-    - ``threads``: as for ``define``. Kernels are measured on so many cores; tcl uses these cores
-      for nothing else at that time.
+    - ``threads``: as for ``define``. Kernels are measured on this number of cores; during a
+      measurement, tcl uses these cores for nothing else.
     - ``workplace``: a ``tcl.cluster.Cluster`` that compiles and measures candidates. Default: this
       machine.
     - ``device``: ``"cpu"``, or ``"cuda:0"`` for a GPU of this machine. Default: the device of the

@@ -230,7 +230,7 @@ class TunerConfig:
         return self._made(replace(self.settings, **left), self.chosen)
 
     def going_on(self, saved: TunerSettings) -> TunerConfig:
-        """The settings of a resumed search: the given ones, and the saved values for the others.
+        """The settings of a resumed search: the given values, and the saved values of the others.
 
         Raises ``OptionsError`` for a value that would make it a different search.
         """

@@ -79,7 +79,9 @@ class CpuProfile:
     @property
     def vector_registers(self) -> int:
         """How many vector registers there are."""
-        return 16 if self.architecture == "x86_64" and self.vector_bits < 512 else 32
+        if self.architecture != "x86_64" or self.vector_bits == 512:
+            return 32
+        return 32 if self.has("avx512vl") else 16
 
     @property
     def fused(self) -> bool:

@@ -53,7 +53,7 @@ def too_many(nest: ir.Nest, sizes: tuple[int, ...]) -> str | None:
     """Why there cannot be so many sizes, or None if each has a dimension."""
     if len(sizes) <= len(nest.dims):
         return None
-    return f"it has {len(nest.dims)} dimensions, {len(sizes)} sizes were given"
+    return f"it has {len(nest.dims)} dimensions, but {len(sizes)} sizes were given"
 
 
 def why_not_along(nest: ir.Nest, mma: tuple[int, ...]) -> str | None:

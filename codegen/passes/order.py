@@ -47,7 +47,7 @@ def why_not_ordered(nest: ir.Nest, permutation: tuple[int, ...]) -> str | None:
         return None
     if sorted(permutation) != list(natural):
         return (
-            f"it has {len(natural)} dimensions, the order {permutation} does not name each of "
+            f"it has {len(natural)} dimensions, but the order {permutation} does not name each of "
             "them once"
         )
     if nest.running is None:

@@ -54,7 +54,7 @@ class Split:
 
     def _why_not_split(self, nest: ir.Nest, chosen: list[int]) -> str | None:
         if len(self.parts) > len(nest.dims):
-            return f"it has {len(nest.dims)} dimensions, {len(self.parts)} numbers were given"
+            return f"it has {len(nest.dims)} dimensions, but {len(self.parts)} numbers were given"
         if nest.sequential:
             return nest.sequential
         if len(chosen) > 1:
@@ -72,7 +72,7 @@ class Split:
         size = part_size(dim.extent, parts)
         made = -(-dim.extent // size)
         if made != parts:
-            return f"{dim.extent} points of {dim.name} in {parts} parts of up to {size} are {made}"
+            return f"{dim.extent} points of {dim.name} fill only {made} of {parts} parts of {size}"
         return None
 
 

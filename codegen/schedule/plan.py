@@ -221,7 +221,7 @@ def _with_default(plan: NestPlan, nest: ir.Nest, choices: NestOptions) -> NestPl
                 return (), nest.sequential
             case Sizes(per=per):
                 what, count = counts[per]
-                return value[:count], f"it has {count} {what}, {len(value)} were given"
+                return value[:count], f"it has {count} {what}, but {len(value)} were given"
             case Permutation():
                 reason = why_not_ordered(nest, value)
             case VectorLanes():

@@ -96,7 +96,7 @@ def _targets(
         scope.refuse(
             results[0].span,
             f"'{callee.name}' returns {len(callee.outputs)} outputs, "
-            f"assigned to {len(results)} targets",
+            f"but is assigned to {len(results)} targets",
             Section.CALLS,
         )
         return []

@@ -234,6 +234,8 @@ def provably(answer: Any) -> bool:
 
 def provably_equal(one: Any, other: Any) -> bool:
     """Whether two values, or tuples of them, are known to be equal."""
+    if type(one) is int and type(other) is int:  # as nearly always
+        return one == other
     return provably(lambda: one == other)
 
 
@@ -261,7 +263,9 @@ def common_divisor(values: Iterable[int]) -> int:
     if any(provably_equal(abs(x), 1) for x in known if not isinstance(x, Size)):
         return 1
     if len(known) > 1:
-        raise Undecided(f"what divides {', '.join(map(str, known))} is known only at run time")
+        raise Undecided(
+            f"the common divisor of {', '.join(map(str, known))} is known only at run time"
+        )
     return abs(known[0])
 
 
@@ -286,7 +290,8 @@ def _extreme(values: Sequence[_Number], before: Callable[[Any, Any], bool]) -> _
     for one in values:
         if all(provably(partial(before, one, other)) for other in values):
             return one
-    raise Undecided(f"which of {', '.join(map(str, values))} is known only when the kernel runs")
+    listed = ", ".join(map(str, values))
+    raise Undecided(f"the largest or smallest of {listed} is known only when the kernel runs")
 
 
 def limits(value: int) -> tuple[int, int]:
@@ -414,7 +419,7 @@ def _expression(wanted: Any) -> str:
             return f"({f' {sign} '.join(map(_expression, parts))})"
         case ["/", dividend, divisor]:
             return f"({_expression(dividend)} // {_expression(divisor)})"
-    raise ValueError(f"{wanted} is no formula")
+    raise ValueError(f"{wanted} is not a formula")
 
 
 def symbols_of(values: Iterator[int]) -> dict[str, Symbol]:

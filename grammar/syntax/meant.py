@@ -11,7 +11,7 @@ from tcl.grammar.syntax.types import ALIASES, SCALAR_TYPES
 _REAL = {"f16": "half", "fp16": "half", "f32": "float", "fp32": "float", "single": "float",
          "real": "float", "f64": "double", "fp64": "double"}  # fmt: skip
 _WHOLE = {
-    **dict.fromkeys(("int", "integer"), "int32, or int64 as NumPy's integers are"),
+    **dict.fromkeys(("int", "integer"), "int32, or int64 for NumPy's default integers"),
     **dict.fromkeys(("uint", "unsigned"), "uint32"),
     **dict.fromkeys(("long", "size_t"), "int64"),
     **dict.fromkeys(("boolean", "logical"), "bool"),

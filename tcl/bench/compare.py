@@ -112,7 +112,9 @@ def compare(old: Report, new: Report, tolerance: float = TOLERANCE) -> Compariso
         _change(place, times, difference, sure, tolerance)
         for (place, *times, difference), sure in zip(found, surely, strict=True)
     )
-    others = [f"{name} is another version: it tells nothing of the machine" for name in changed]
+    others = [
+        f"{name} has another version, so it cannot show what the machine did" for name in changed
+    ]
     differences = (*_about(old, new), *others, *_missing(before, after))
     tried = {
         (result.name, result.threads, result.placement, name)

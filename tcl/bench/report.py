@@ -97,7 +97,7 @@ class Report:
         """The report that ``as_json`` wrote down; ``ArgumentError`` if it is none."""
         schema = data.get("schema") if isinstance(data, dict) else None
         if schema not in _READ:
-            raise ArgumentError(f"this is no report of schema {SCHEMA}: {schema!r}")
+            raise ArgumentError(f"this is not a report of schema {SCHEMA}: {schema!r}")
         try:
             return Report(
                 data["date"],
@@ -133,7 +133,7 @@ def _result(row: Mapping[str, Any]) -> Result:
         samples = tuple(entry["samples"])
         for sample in samples:
             if not isinstance(sample, int | float) or not 0 < sample < math.inf:  # nor NaN
-                raise ValueError(f"{row['name']}, {name}: a sample of {sample!r} is no time")
+                raise ValueError(f"{row['name']}, {name}: the sample {sample!r} is not a time")
         entries[name] = Entry(**{**entry, "samples": samples})
     return Result(**{**fields, "entries": entries})
 

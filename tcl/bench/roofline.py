@@ -182,7 +182,7 @@ class Roofline:
         if share is not None:
             return f"{self.rate(seconds)}, {share:.0%} of the roofline"
         if self.beaten(seconds):
-            return f"{self.rate(seconds)}, more than was measured of this machine"
+            return f"{self.rate(seconds)}, more than the measured peak of this machine"
         if self.ceilings is not None and self.limited_by_memory:
             return f"{self.rate(seconds)}, from the caches"
         return self.rate(seconds)

@@ -119,7 +119,7 @@ def select(pattern: str | None, quick: bool = False, rows: tuple[Row, ...] = ())
         }
         if not found:
             names = ", ".join(row.name for row in rows)
-            raise ArgumentError(f"no row fits '{each}'; rows are: {names}")
+            raise ArgumentError(f"no row matches '{each}'; rows are: {names}")
         chosen |= found
     if not chosen:
         raise ArgumentError(f"there is no pattern in '{pattern}'")

@@ -213,14 +213,12 @@ def _continued(before: Report, settings: BenchSettings, cores: Sequence[int]) ->
     for name in ("cpu", "features", "cores"):
         had = before.machine.get(name)
         if had != machine[name]:
-            raise ArgumentError(
-                f"the report that is there was made on another machine: {name} is not {had}"
-            )
+            raise ArgumentError(f"the existing report is from another machine: {name} is not {had}")
     for name, value in settings.as_json().items():
         had = before.settings.get(name)
         if name not in ("threads", "runs") and had != value:
             raise ArgumentError(
-                f"the report that is there was made with other settings: {name} {had}, not {value}"
+                f"the existing report has other settings: {name} {had}, not {value}"
             )
     _check_versions(before.versions, {"python": platform.python_version()})
     return _Found(
@@ -236,9 +234,7 @@ def _check_versions(before: Mapping[str, str], now: Mapping[str, str]) -> None:
     for name, version in now.items():
         had = before.get(name, version)
         if had != version:
-            raise ArgumentError(
-                f"the report that is there was made with {name} {had}, not {version}"
-            )
+            raise ArgumentError(f"the existing report was made with {name} {had}, not {version}")
 
 
 class _CpuLanes(Lanes):

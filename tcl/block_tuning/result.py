@@ -83,7 +83,7 @@ class BlockTuningResult:
             for each in (data, *data["timings"]):
                 each["block"] = _sizes_from(each["block"])
                 if not all(isinstance(v, int | str) for v in each["defines"].values()):
-                    raise ValueError(f"{each['defines']!r} are no definitions")
+                    raise ValueError(f"{each['defines']!r} are not definitions")
             timings = [
                 {**t, "verdict": Verdict(t["verdict"]), "times": tuple(map(float, t["times"]))}
                 for t in data["timings"]
@@ -99,7 +99,7 @@ class BlockTuningResult:
                 }
             )
         except (KeyError, TypeError, AttributeError) as error:
-            raise ValueError(f"no result of a tuning: {error!r}") from None
+            raise ValueError(f"this is not a tuning result: {error!r}") from None
 
 
 def in_order(timings: Iterable[BlockTiming], first: LaunchShape) -> tuple[BlockTiming, ...]:
@@ -115,5 +115,5 @@ def in_order(timings: Iterable[BlockTiming], first: LaunchShape) -> tuple[BlockT
 def _sizes_from(data: Any) -> Block:
     numbers = tuple(data)
     if not numbers or not all(type(n) is int and n > 0 for n in numbers):
-        raise ValueError(f"{data!r} are no sizes")
+        raise ValueError(f"{data!r} are not sizes")
     return numbers

@@ -180,15 +180,15 @@ def cpu(
     default=100 * TOLERANCE,
     show_default=True,
     metavar="PERCENT",
-    help="How much longer a row may take.",
+    help="How many percent longer a row may take.",
 )
 @reporting
 def compare_reports(old: Path, new: Path, tolerance: float) -> None:
     """Tell a regression from noise: compare two files bench.json of `tcl bench cpu --out`.
 
-    Prints for each row the times and their ratio with its confidence interval, without what the
-    peers say that the machine did. Exit code 1 if a row is surely slower, by more than the
-    tolerance, or failed in NEW alone.
+    Prints the times of each row, their ratio and its confidence interval. The ratios of the peers,
+    whose code did not change, show the change of the machine, and every ratio is divided by it. The
+    exit code is 1 if a row is certainly slower by more than the tolerance, or failed only in NEW.
     """
     found = compare(_read(old), _read(new), tolerance / 100)
     if not (found.changes or found.failed):
@@ -226,7 +226,7 @@ def _print_report(report: Report, out: Path | None) -> None:
         try:
             draw(report, threads, picture)
         except ImportError:
-            click.echo(f"no picture: matplotlib is not installed; {installing('bench')}")
+            click.echo(f"no picture: matplotlib is not installed; {installing('plot')}")
             return
         click.echo(f"written: {picture}")
 

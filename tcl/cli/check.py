@@ -39,7 +39,7 @@ from tcl.grammar.tree.checked import CheckedDef, Tensor
 @click.option(
     "--strict",
     is_flag=True,
-    help="Errors instead of warnings, also for dimensions that are equal only for some sizes.",
+    help="Turn warnings into errors, and refuse dimensions that are equal only for some sizes.",
 )
 @click.option("--quiet", "-q", is_flag=True, help="Print nothing if there is no problem.")
 @json_option

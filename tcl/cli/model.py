@@ -126,7 +126,7 @@ def train(
     if str(target) != "-":
         beside = manifest_path(target)
         write_text(str(beside), manifest(known, settings, model, evaluations))
-        click.echo(f"{target}: {len(model.forest.leaves)} trees; {beside.name} says more")
+        click.echo(f"{target}: {len(model.forest.leaves)} trees; see {beside.name}")
 
 
 @command.command("evaluate")

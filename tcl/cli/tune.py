@@ -97,7 +97,7 @@ else:  # they import NumPy, which has to be told before how many threads to have
     default="local",
     show_default=True,
     help="Where to compile and measure: local, or dask:tcp://HOST:PORT for a Dask cluster of "
-    "such machines.",
+    "equal machines.",
 )
 @click.option(
     "--resume",
@@ -110,7 +110,8 @@ else:  # they import NumPy, which has to be told before how many threads to have
     "fixed",
     multiple=True,
     metavar="KNOB=VALUE",
-    help="Keep this decision fixed; a wrong name lists the knobs. May be given several times.",
+    help="Keep this decision fixed; a wrong name prints the list of knobs. May be given several "
+    "times.",
 )
 @click.option(
     "--time-limit",

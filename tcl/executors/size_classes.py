@@ -63,7 +63,9 @@ class ForAll:
         try:
             yield
         except Undecided as reason:
-            raise OptionsError(f"these options cannot be for all of {self}: {reason}") from None
+            raise OptionsError(
+                f"these options cannot be used for all of {self}: {reason}"
+            ) from None
 
     def query(self, device: Device) -> Query:
         """How a cache is asked for options. Raises what ``infer`` raises."""

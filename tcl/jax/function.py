@@ -93,14 +93,13 @@ class Function:
         self.__doc__ = f"{checked.name}({names}) -> ({results})"
 
     def __call__(self, /, *inputs: Any, **named: Any) -> Any:
-        """Run it, on inputs in the order of the def or by their names: arrays of JAX or NumPy; for
-        one of rank 0 also a number. Returns an array of JAX, or a tuple of them with their names:
-        of the wanted outputs, or of all.
+        """Run the def. Inputs are arrays of JAX or NumPy, in the order of the def or by name; an
+        input of rank 0 may be a number. Returns a JAX array, or a named tuple of JAX arrays: the
+        wanted outputs, or all outputs.
 
-        Raises ``ArgumentError`` and ``RangeInferenceError`` for inputs that do not fit, when a
-        program that is traced is; JAX raises its own ``jax.errors.JaxRuntimeError`` for a
-        data-dependent subscript out of range, with the sentence of an ``IndexError``, when the
-        outputs are looked at.
+        Raises ``ArgumentError`` and ``RangeInferenceError`` for inputs that do not fit; in a traced
+        program, they are raised during tracing. If a data-dependent subscript is out of range, JAX
+        raises ``jax.errors.JaxRuntimeError`` when the program reads the outputs.
         """
         if named:
             inputs = in_order(self._checked, inputs, named, ())

@@ -124,7 +124,7 @@ def autotune_and_compile(tc: str, entry_point: str, *inputs: Any, **settings: An
 
 
 def make_naive_options_factory() -> Factory:
-    """A factory that always gives the naive options."""
+    """A factory that always returns the naive options."""
 
     def generate(tc: str, entry_point: str, *inputs: Any) -> MappingOptions:
         return MappingOptions("naive")
@@ -133,7 +133,7 @@ def make_naive_options_factory() -> Factory:
 
 
 def make_load_from_cache_options_factory(cache_filename: Path) -> Factory:
-    """A factory that gives the best options of a cache's file, or None if it has none."""
+    """A factory that returns the best options in a cache file, or None if the file has none."""
 
     def generate(tc: str, entry_point: str, *inputs: Any) -> MappingOptions | None:
         found = MappingOptionsCache(cache_filename).load(tc, entry_point, inputs, 1)

@@ -55,7 +55,7 @@ def _noted(
         note_once(f"MappingOptions.{name}", why)
         return self
 
-    setter.__name__, setter.__doc__ = name, "Checked and noted."
+    setter.__name__, setter.__doc__ = name, "Checked, and ignored with a note."
     return setter
 
 
@@ -86,7 +86,7 @@ class MappingOptions:
         return self
 
     def scheduleFusionStrategy(self, strategy: str) -> MappingOptions:
-        """Both of the following."""
+        """Sets ``outerScheduleFusionStrategy`` and ``intraTileScheduleFusionStrategy``."""
         _strategy("scheduleFusionStrategy", strategy)
         self.outerScheduleFusionStrategy(strategy)
         return self.intraTileScheduleFusionStrategy(strategy)
@@ -177,7 +177,7 @@ class TunerConfig:
     """Settings of a search in the original's terms, as setters or as keywords:
     ``TunerConfig().generations(3).threads(4)``, ``TunerConfig(generations=3, threads=4)``.
 
-    Those left alone are ``tcl.TunerConfig``'s. Raises ``OptionsError``.
+    Settings that are not given have the defaults of ``tcl.TunerConfig``. Raises ``OptionsError``.
     """
 
     def __init__(self, **settings: Any) -> None:
@@ -203,8 +203,8 @@ class TunerConfig:
             made = made.elites(half)
         return made
 
-    generations = _setting("generations", "generations", "Generations to search for, at most.")
-    pop_size = _setting("pop_size", "population", "Candidates of the first generation.")
+    generations = _setting("generations", "generations", "Maximum number of generations.")
+    pop_size = _setting("pop_size", "population", "Number of candidates in the first generation.")
     crossover_rate = _setting(
         "crossover_rate", "crossover_rate", "Share of the children that mix parents, in percent."
     )
@@ -212,31 +212,33 @@ class TunerConfig:
         "mutation_rate", "mutation_rate", "Share of a child's choices that mutate, in percent."
     )
     number_elites = _setting(
-        "number_elites", "elites", "The best that stay: half of the population at most."
+        "number_elites",
+        "elites",
+        "Number of best candidates that stay; at most half of the population.",
     )
-    threads = _setting("threads", "threads", "Processes that compile.")
+    threads = _setting("threads", "threads", "Number of processes that compile.")
 
     def devices(self, devices: str) -> TunerConfig:
-        """Checked and noted: numbers of GPUs, as ``"0,1"``."""
+        """Numbers of GPUs, as in ``"0,1"``. The value is checked, and ignored with a note."""
         if not all(part.strip().isdigit() for part in text("devices", devices).split(",")):
             raise OptionsError(f"devices are numbers, as in '0,1', not {shown(devices)}")
         note_once("TunerConfig.devices", "a search uses the device of its inputs")
         return self
 
     def tuner_min_launch_total_threads(self, count: int) -> TunerConfig:
-        """Checked and noted."""
+        """Checked, and ignored with a note."""
         _count("tuner_min_launch_total_threads", count)
         why = "the search space has no launches with too few threads"
         note_once("TunerConfig.tuner_min_launch_total_threads", why)
         return self
 
     def logtostderr(self, value: bool) -> TunerConfig:
-        """Write what is logged during the search to standard error."""
+        """Write log messages of the search to standard error."""
         self.level = logging.INFO if true_or_false("logtostderr", value) else None
         return self
 
     def stderrthreshold(self, level: int) -> TunerConfig:
-        """From which level on that is so: 0 information, 1 warnings, 2 errors, 3 none."""
+        """The lowest level that ``logtostderr`` writes: 0 info, 1 warnings, 2 errors, 3 none."""
         if _count("stderrthreshold", level) > 3:
             raise OptionsError(f"stderrthreshold has to be from 0 to 3, not {shown(level)}")
         self.level = (logging.INFO, logging.WARNING, logging.ERROR, logging.CRITICAL)[level]

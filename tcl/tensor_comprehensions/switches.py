@@ -109,13 +109,15 @@ def _switch(name: str, about: str) -> Callable[[bool], None]:
 
 
 debug_lang = _switch("debug_lang", "Show the ranges and shapes of every def that is compiled.")
-debug_halide = _switch("debug_halide", "Show it as loops, before any option is applied.")
-debug_tc_mapper = _switch("debug_tc_mapper", "Show what each option comes to.")
+debug_halide = _switch(
+    "debug_halide", "Show every compiled def as loops, before any option is applied."
+)
+debug_tc_mapper = _switch("debug_tc_mapper", "Show the value of each option.")
 dump_cuda = _switch("dump_cuda", "Show the source, CUDA C++ or LLVM IR, of every kernel.")
 dump_ptx = _switch("dump_ptx", "Show the assembly, PTX or the CPU's, of every kernel.")
-debug_tuner = _switch("debug_tuner", "Show how searches go on, line by line.")
+debug_tuner = _switch("debug_tuner", "Show the progress of searches, line by line.")
 logtostderr = _switch(
-    "logtostderr", "Write what all loggers of tcl are told to standard error, from level INFO on."
+    "logtostderr", "Write the log messages of tcl to standard error, from level INFO on."
 )
 
 
@@ -128,7 +130,7 @@ def _flags(name: str, known: tuple[str, ...] = ()) -> Callable[[str], None]:
         )
         note_once(name, why)
 
-    setter.__name__, setter.__doc__ = name, "Accepted and noted."
+    setter.__name__, setter.__doc__ = name, "Accepted, and ignored with a note."
     return setter
 
 

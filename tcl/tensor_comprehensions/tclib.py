@@ -214,7 +214,7 @@ class Tuner:
 
 
 class MappingOptionsCache:
-    """The options in a cache's file; an empty name is a cache that has none."""
+    """The options in a cache file. An empty file name gives a cache without options."""
 
     def __init__(self, cache_filename: str | os.PathLike[str]) -> None:
         self._cache = tcl.MappingOptionsCache(cache_filename) if cache_filename != "" else None
@@ -222,8 +222,8 @@ class MappingOptionsCache:
     def load(
         self, tc: str, entry_point: str, inputs: Sequence[Any], num_candidates: int
     ) -> list[MappingOptions]:
-        """The best options for such inputs, at most so many: of each search that was kept in the
-        file those that it ended with. Raises ``CacheError``."""
+        """The results of all searches in the file for such inputs, best first. Returns at most
+        ``num_candidates`` options. Raises ``CacheError``."""
         arrays = detached("inputs", inputs)
         if self._cache is None:
             return []

@@ -96,12 +96,12 @@ class Operator:
 
     @property
     def name(self) -> str:
-        """What torch calls it, ``tcl::NAME``: the def's name and a hash of the def and options."""
+        """The name in torch, ``tcl::NAME``: the def's name and a hash of the def and options."""
         return f"{NAMESPACE}::{self._forward.name}"
 
     def __call__(self, /, *inputs: Any, **named: Any) -> Any:
-        """Run it, on inputs in the order of the def or by their names; for one of rank 0 also a
-        number. Returns one tensor, or a tuple of them: the wanted outputs, or all of the def's.
+        """Run the operator. Inputs are tensors in the order of the def or by name; an input of rank
+        0 may be a number. Returns a tensor or a tuple of tensors: the wanted outputs, or all.
 
         Raises ``ArgumentError`` and ``RangeInferenceError`` for inputs that do not fit, and
         ``IndexError`` for a data-dependent subscript out of range.

@@ -169,7 +169,7 @@ def test_the_first_nest_has_none_to_join() -> None:
 
 @pytest.mark.parametrize(
     ("chunk", "reason"),
-    [((2, 2, 2), "is reduced"), ((0, 0, 0, 1), "3 dimensions, 4 sizes"), ((-1,), "from 0")],
+    [((2, 2, 2), "is reduced"), ((0, 0, 0, 1), "3 dimensions, but 4 sizes"), ((-1,), "from 0")],
 )
 def test_chunks_that_cannot_be(chunk: tuple[int, ...], reason: str) -> None:
     text = "def f(float(M, K) A, float(K, N) B) -> (C) { C(m, n) +=! A(m, k) * B(k, n) }"

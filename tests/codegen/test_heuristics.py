@@ -22,8 +22,9 @@ from tcl.codegen.loopir.lower import lower
 from tcl.codegen.loopir.printer import show
 from tcl.codegen.options.nest_options import NestOptions
 from tcl.codegen.options.options import MappingOptions
-from tcl.codegen.schedule.cpu import schedule
+from tcl.codegen.schedule.cpu import plan_cpu, schedule
 
+(ZEN4,) = (replace(p, threads=1) for p in known_cpus.PROFILES if p.title == "Zen 4")
 DEVICES = pytest.mark.parametrize("device", [WIDE, NARROW, ARM], ids=lambda d: d.name)
 
 
@@ -71,6 +72,17 @@ def test_a_large_image_is_not_read_again_for_each_channel() -> None:
     assert narrow.stage == (0, 1), "but converted once"
     few = chosen(NARROW, text, (8, 4, 56, 56), (4, 4, 3, 3))
     assert few.vectorize == (3, 8)
+
+
+@pytest.mark.parametrize(("name", "lanes"), [("Zen 4", 8), ("Zen 5", 16)])
+def test_vectors_that_a_core_halves_are_shorter_where_they_fill_rows(name: str, lanes: int) -> None:
+    device = known_cpus.find(name)
+    assert device is not None
+    deep = "float(K, M) A, float(K, N) B) -> (C) { C(m, n) +=! A(k, m) * B(k, n) }"
+    assert chosen(device, deep, (3000, 18), (3000, 18)).vectorize == (1, lanes)
+    assert chosen(device, deep, (3000, 64), (3000, 64)).vectorize == (1, 16)
+    rows = "float(M, N) A) -> (C) { C(m) +=! A(m, n) }"
+    assert chosen(device, rows, (64, 18)).vectorize != (1, 8), "a row is added up as a whole"
 
 
 @DEVICES
@@ -191,6 +203,30 @@ def test_few_rows_of_a_column_sum_are_read_side_by_side(device: CpuProfile) -> N
     assert chosen(device, text, (8, 4096)).tile == ()
     whole = chosen(device, text, (300, 6 * device.vector_bits // 32))
     assert (whole.register or ())[0] == 6
+
+
+@pytest.mark.parametrize(
+    ("shape", "rows"), [((300, 3600), 16), ((300, 4096), 8), ((9000, 3600), 8)]
+)
+def test_more_rows_are_read_side_by_side_from_caches(shape: tuple[int, int], rows: int) -> None:
+    """Unless their lines lie in the same places of the first cache."""
+    found = chosen(ZEN4, "float(M, N) A) -> (S) { S(n) +=! A(m, n) }", shape)
+    assert found.tile == (0, rows)
+
+
+@pytest.mark.parametrize(
+    ("op", "shape", "tiled"),
+    [
+        *(("+=!", (1500, 1500), False), ("+=!", (4000, 1000), True)),
+        *(("max=!", (600, 333), False), ("max=!", (2000, 333), True)),
+    ],
+)
+def test_reductions_of_columns_share_a_pass_where_caches_keep_it(
+    op: str, shape: tuple[int, int], tiled: bool
+) -> None:
+    text = f"def f(float(M, N) A) -> (S, Q) {{ S(n) {op} A(m, n) Q(n) {op} A(m, n) * A(m, n) }}"
+    first, _ = plan_cpu(lower(sized(text, shape)), MappingOptions("mlp"), ZEN4).options.values()
+    assert bool(first.tile) == tiled
 
 
 @DEVICES

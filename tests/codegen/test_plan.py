@@ -210,18 +210,18 @@ SOMEWHERE = {
 }
 """What one of two nests at least can have."""
 NOWHERE = {
-    "tile": (START.tile(0, 0, 0, 16), "it has 3 dimensions, 4 were given"),
-    "order": (START.order(1, 0, 2, 3), "it has 3 dimensions, the order"),
-    "inner_order": (START.inner_order(0), "it has 3 dimensions, the order"),
+    "tile": (START.tile(0, 0, 0, 16), "it has 3 dimensions, but 4 were given"),
+    "order": (START.order(1, 0, 2, 3), "it has 3 dimensions, but the order"),
+    "inner_order": (START.inner_order(0), "it has 3 dimensions, but the order"),
     "vectorize": (START.vectorize(8, 3), "there is no dimension 3"),
-    "register": (START.register(1, 1, 1, 4), "it has 3 dimensions, 4 were given"),
+    "register": (START.register(1, 1, 1, 4), "it has 3 dimensions, but 4 were given"),
     "stage": (START.stage(9, 9), "operand 0, A: there are 0 loops"),
-    "chunk": (START.chunk(0, 0, 16), "it has 2 dimensions that are not reduced, 3 were given"),
-    "chunk_order": (START.chunk_order(0), "it has 3 dimensions, the order"),
+    "chunk": (START.chunk(0, 0, 16), "it has 2 dimensions that are not reduced, but 3 were given"),
+    "chunk_order": (START.chunk_order(0), "it has 3 dimensions, but the order"),
     "fuse": (START.fuse(), "it has no chunks"),
     "stream": (START.vectorize(1).stream(), "it is a reduction"),
     "peel": (START.vectorize(1).peel(), "it is a reduction"),
-    "prefetch": (START.prefetch(0, 0, 0, 64), "it has 2 operands, 4 were given"),
+    "prefetch": (START.prefetch(0, 0, 0, 64), "it has 2 operands, but 4 were given"),
     "dot": (START.dot(0, 0, 2), "it does not sum products"),
     "mma": (START.mma(0, 1, 2), "has no matrix unit"),
 }

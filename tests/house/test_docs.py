@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,6 +30,7 @@ from programs import ACCEPTED, SYNTAX, in_def, unmark
 from tcl.cli import main
 from tcl.cli.docs import pages, section_names, sections
 from tcl.codegen.common.dtypes import numpy_dtype
+from tcl.codegen.cpu.run.kernel import CpuKernel, compile_cpu
 from tcl.codegen.reference import compile_reference
 from tcl.grammar.check.builtins import BUILTINS
 from tcl.grammar.check.definitions import MAX_CALL_DEPTH, MAX_STATEMENTS, check
@@ -42,6 +43,7 @@ from tcl.grammar.syntax.parser import MAX_DEPTH, MAX_TEXT
 from tcl.grammar.syntax.reference import Section
 from tcl.grammar.syntax.source import Source
 from tcl.grammar.tree.checked import CheckedDef
+from tcl.selection.best_options import DEFAULT
 
 PAGE = pages()["language"]
 SECTIONS = sections(PAGE)
@@ -98,7 +100,11 @@ def _use(text: str, sizes: str | None) -> None:
         size_finding(definition, _sizes(sizes))
 
 
-def _outputs(definition: CheckedDef, arguments: list[Any]) -> list[Any]:
+def _outputs(
+    definition: CheckedDef,
+    arguments: list[Any],
+    compiled: Callable[[SizedDef], Any] = compile_reference,
+) -> list[Any]:
     inputs = [
         np.asarray(a, numpy_dtype(t.type))
         for a, t in zip(arguments, definition.inputs, strict=True)
@@ -107,7 +113,7 @@ def _outputs(definition: CheckedDef, arguments: list[Any]) -> list[Any]:
         definition, {t.name: a.shape for t, a in zip(definition.inputs, inputs, strict=True)}
     )
     outputs = [np.empty(sized.shapes[t.name], numpy_dtype(t.type)) for t in definition.outputs]
-    compile_reference(sized)(inputs, outputs)
+    compiled(sized)(inputs, outputs)
     return outputs
 
 
@@ -124,10 +130,6 @@ def test_pages_and_folders_are_found_by_their_paths(asked: str, begins: str) -> 
     assert CliRunner().invoke(main, ["docs", asked]).output.startswith(begins)
 
 
-def test_blocks_are_of_a_known_kind() -> None:
-    assert {b.kind for b in BLOCKS} <= {"tc", "tc refused", "python", "console"}  # test_pages.py
-
-
 @of_kind("tc")
 def test_accepted_blocks_are_as_told(block: Block) -> None:
     claims = list(block.claims)
@@ -140,7 +142,9 @@ def test_accepted_blocks_are_as_told(block: Block) -> None:
         if claim in warned:
             continue
         if found := _RANGES.fullmatch(claim):
-            _ranges_hold(size_finding(definition, _sizes(found["sizes"])), found)
+            sized = size_finding(definition, _sizes(found["sizes"]))
+            _ranges_hold(sized, found)
+            _compiled(sized)
         else:
             found = _CALL.fullmatch(claim)
             assert found, claim
@@ -161,10 +165,16 @@ def _call_holds(definition: CheckedDef, found: re.Match[str]) -> None:
     assert call.func.id == definition.name
     expected = ast.literal_eval(found["value"])
     expected = expected if isinstance(expected, tuple) else (expected,)
-    outputs = _outputs(definition, [ast.literal_eval(a) for a in call.args])
-    for output, value in zip(outputs, expected, strict=True):
-        np.testing.assert_allclose(output, np.asarray(value, output.dtype), rtol=1e-6, atol=0)
-        assert output.shape == np.shape(value)
+    arguments = [ast.literal_eval(a) for a in call.args]
+    for compiled in (compile_reference, _compiled):
+        outputs = _outputs(definition, arguments, compiled)
+        for output, value in zip(outputs, expected, strict=True):
+            np.testing.assert_allclose(output, np.asarray(value, output.dtype), rtol=1e-6, atol=0)
+            assert output.shape == np.shape(value)
+
+
+def _compiled(sized: SizedDef) -> CpuKernel:
+    return compile_cpu(sized, DEFAULT)
 
 
 @of_kind("tc refused")
@@ -391,21 +401,12 @@ needs_readme = pytest.mark.skipif(not (ROOT / "README.md").exists(), reason="nee
 
 
 @needs_readme
-def test_the_error_in_the_readme_is_the_real_one() -> None:
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    ((text, error),) = re.findall(
-        r'define\("(def.*?)"\)\n```\n\n```\n(<string>:.*?)\n```', readme, re.DOTALL
-    )
-    with pytest.raises(SourceError) as caught:
-        check(text)
-    assert str(caught.value) == error
-
-
-@needs_readme
 def test_the_readme_links_every_page() -> None:
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     for name in pages():
-        assert "/" in name or f"docs/{name}.md" in readme  # the site links those of folders
+        folder, _, page = name.rpartition("/")
+        index = (ROOT / f"docs/{folder}/index.md").read_text("utf-8") if folder else ""
+        assert f"({page}.md)" in index or f"docs/{name}.md" in readme or page == "index"
 
 
 def test_a_page_in_a_folder_is_printed() -> None:

@@ -436,7 +436,12 @@ SEMANTIC: tuple[tuple[str, ...], ...] = (
     ("O(«i + 1») = b(i)", "plain name"),
     ("O(«0») = s", "plain name"),
     ("O(idx(i)) «=» b(i)", "several points may write"),
-    ("«O(idx(i)) += b(i)»", "is unknown, because data select"),
+    (
+        "«O(idx(i)) += b(i)»",
+        "declare it in the output list, such as -> (float32(100) O), with a number",
+    ),
+    ("«O(n, idx(i)) += A(i, n)»", " -> (float32(N, 100) O), "),
+    ("«O(at) += 1 where at = idx(i)»", " -> (int32(100) O), "),
     ("O(«b(i)») += b(i)", "has to be an integer"),
     ("float(N) O | O(i) = b(i) O(idx(i)) += «O(idx(i))»", "while it is being reduced into"),
     ("O(m) «=» A(m, n)", "'n' appears only on the right"),

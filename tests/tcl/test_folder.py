@@ -174,6 +174,6 @@ def test_a_search_needs_a_place(named: bool, tmp_path: Path) -> None:
         ]
     else:
         assert found[-1:] == [
-            "error: there is no place for the tuning cache: this user has no home directory; "
+            "error: the tuning cache has no folder: this user has no home directory; "
             "set TCL_CACHE_DIR to a folder, or name a file with --cache"
         ]

@@ -75,7 +75,7 @@ def test_what_the_model_likes_is_used_and_remembered(
 def test_models_of_cpus_are_not_for_gpus(folder: Path) -> None:
     path = folder / "cuda.json"
     path.write_text(likes("tiles", 0.5))
-    message = f"nothing is predicted: the model {path} is of CPUs; one of GPUs is needed here"
+    message = f"nothing is predicted: the model {path} is for CPUs; a model for GPUs is needed here"
     with pytest.warns(tcl.TclWarning) as caught:
         assert chosen("predict") == DEFAULT
     assert [str(w.message) for w in caught] == [message]

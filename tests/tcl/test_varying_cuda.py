@@ -161,8 +161,8 @@ def test_what_no_kernel_of_the_class_can_have_is_refused() -> None:
     with pytest.raises(OptionsError) as refused:
         backend.compile(MappingOptions("naive").with_nest(0, rows))
     assert str(refused.value) == (
-        "these options cannot be for all of K=16..255: what a panel holds is known only when the "
-        "kernel runs"
+        "these options cannot be used for all of K=16..255: what a panel holds is known only when "
+        "the kernel runs"
     )
 
 

@@ -283,7 +283,7 @@ def test_keys_of_classes_go_through_files(tmp_path: Path) -> None:
     with pytest.raises(tcl.TclError) as refused:
         from_t4(json.dumps(data), "file", lambda key, options: options)
     assert str(refused.value) == (
-        "file: problem 0: a class of sizes is what divides them, the least and the most"
+        "file: problem 0: a class of sizes has a divisor, a minimum and a maximum"
     )
 
 

@@ -143,7 +143,7 @@ def from_t4(text: str, name: str, check: Check) -> tuple[Results, ...]:
 
 
 def _no_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is no number in JSON")
+    raise ValueError(f"{name} is not a JSON number")
 
 
 def _key(data: object) -> tuple[CacheKey, str]:
@@ -162,7 +162,7 @@ def _record(data: object, key: CacheKey, check: Check) -> Record:
     if not all(type(t) in (int, float) and math.isfinite(t) for t in times):
         raise ValueError("runtimes have to be numbers")
     if bool(times) != (verdict is Verdict.CORRECT):
-        raise ValueError("a correct result has runtimes, and only a correct one")
+        raise ValueError("a correct result needs runtimes, and no other result may have them")
     names = ("heat", "place", "generation")
     heat, place, generation = (member(own, n, int) if n in own else None for n in names)
     samples = tuple(t / _MILLI for t in times)

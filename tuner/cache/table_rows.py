@@ -59,7 +59,7 @@ def problem_id(db: sqlite3.Connection, key: CacheKey, entry: str) -> int:
     )
     row = db.execute("SELECT id FROM problems WHERE digest = ?", (key.digest,)).fetchone()
     if row is None or not isinstance(row[0], int):
-        raise RowError("keys in it have no number")
+        raise RowError("a key in it has no number")
     return row[0]
 
 
@@ -116,7 +116,7 @@ def record_from_row(db: sqlite3.Connection, row: int) -> Record:
     """The result of a row."""
     found = db.execute(f"SELECT {RESULT} FROM results WHERE id = ?", (row,)).fetchone()
     if found is None:
-        raise RowError("results in it have no number")
+        raise RowError("a result in it has no number")
     return _record(*found)
 
 
@@ -166,7 +166,7 @@ def counts(db: sqlite3.Connection) -> dict[int, tuple[int, float]]:
     query = "SELECT problem, count(*), max(created) FROM results GROUP BY problem"
     found = {problem: (count, last) for problem, count, last in db.execute(query)}
     if not all(isinstance(last, int | float) for _, last in found.values()):
-        raise RowError("a result in it cannot be read: it was made at no time of day")
+        raise RowError("a result in it cannot be read: its date is not valid")
     return found
 
 
@@ -211,7 +211,7 @@ def layout_of(data: Any) -> ArrayLayout:
         raise ValueError("shape has to be a list of whole numbers from 0")
     classes = data.get("classes", [])
     if not isinstance(classes, list) or len(classes) not in (0, len(shape)):
-        raise ValueError("an input has a class of sizes for each dimension, or none at all")
+        raise ValueError("an input needs a class of sizes for each dimension, or no classes")
     found = []
     for each in classes:
         if each is not None and (
@@ -220,7 +220,7 @@ def layout_of(data: Any) -> ArrayLayout:
             or min(each) < 1
             or each[1] > each[2]
         ):
-            raise ValueError("a class of sizes is what divides them, the least and the most")
+            raise ValueError("a class of sizes has a divisor, a minimum and a maximum")
         found.append(None if each is None else SizeClass(*each))
     return ArrayLayout(shape, strides, member(data, "dtype", str), tuple(found))
 
@@ -269,7 +269,7 @@ def _record(*columns: Any) -> Record:
 def placed_of(data: Any) -> Placed:
     """``ValueError`` unless these are times by placement."""
     if not isinstance(data, dict):
-        raise ValueError("times on placements are numbers by name")
+        raise ValueError("times on placements must be numbers with names")
     return tuple((str(name), tuple(map(float, times))) for name, times in data.items())
 
 
@@ -283,7 +283,7 @@ def checked_record(record: Record) -> Record:
     for text in texts:
         text.encode()  # raises for what no file can hold
     if not math.isfinite(record.when):
-        raise ValueError(f"{record.when} is no time of day")
+        raise ValueError(f"{record.when} is not a valid date")
     times = (*record.samples, *(t for _, placed in record.placed for t in placed))
     if not all(math.isfinite(t) and t >= 0 for t in times):
         raise ValueError("times have to be finite and not below 0")
@@ -292,7 +292,7 @@ def checked_record(record: Record) -> Record:
     if record.time != right:
         raise ValueError(f"its time is {record.time}, its samples say {right}")
     if (record.heat is None) != (record.place is None):
-        raise ValueError("a heat needs a place, and a place a heat")
+        raise ValueError("heat and place must be given together")
     counts = (record.heat, record.place, record.generation)
     if not all(0 <= n < _MANY for n in counts if n is not None):
         raise ValueError("heats, places and generations are counted from 0, 1 and 0")

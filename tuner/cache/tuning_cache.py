@@ -67,7 +67,7 @@ def default_path() -> Path:
         return cache_place() / cache_file.FILE_NAME
     except NoPlaceError as error:
         raise CacheError(
-            f"there is no place for the tuning cache: {error}; set TCL_CACHE_DIR to a folder"
+            f"the tuning cache has no folder: {error}; set TCL_CACHE_DIR to a folder"
         ) from None
 
 

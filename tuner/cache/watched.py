@@ -63,7 +63,7 @@ class Watched(sqlite3.Connection):
         try:
             yield
         except UnicodeDecodeError:
-            damage = sqlite3.DatabaseError("a name in it is no text")
+            damage = sqlite3.DatabaseError("a name in it is not a text")
             damage.sqlite_errorcode = sqlite3.SQLITE_CORRUPT
             raise damage from None
         except sqlite3.Error:

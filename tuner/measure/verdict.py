@@ -75,7 +75,7 @@ class Conditions:
                 data[3] is None or data[3] > 0
             ):
                 return cls(*data)
-        raise ValueError("conditions are four numbers, of which two may be missing, and two names")
+        raise ValueError("conditions must be four numbers, two of them optional, and two names")
 
 
 @dataclass(frozen=True, slots=True)

@@ -76,7 +76,7 @@ class CpuSubject(Subject[tuple[NestOptions, ...], MappingSpace]):
         ``OptionsError`` for options that cannot be planned, or do not merge dimensions.
         """
         if self.merges and not options.merges:
-            raise OptionsError("dimensions are not merged, so that the nests are others")
+            raise OptionsError("dimensions are not merged, so the nests are different")
         own = tuple(options.own(n.position) for n in self.nests)
         if options.default == _OPEN and all(o.complete_on("CPU") for o in own):
             return own

@@ -70,7 +70,7 @@ def schema_difference(
     if not found and (moved := [n for n, o in zip(ours, theirs, strict=False) if n != o]):
         found.append(f"reordered: {', '.join(moved)}")
     if not found and len(ours) != len(theirs):
-        found.append("a feature is there twice")
+        found.append("a feature appears twice")
     if not found and (version, digest) != (now := (schema.version, schema.digest)):
         found.append(f"meanings of version {version} ({digest}), now {now[0]} ({now[1]})")
     return "its features are others (" + "; ".join(found) + ")" if found else None
@@ -84,7 +84,7 @@ def _model(data: Any, backend: str) -> Model:
         raise ValueError(f"there is no backend {about['backend']!r}")
     if about["backend"] != backend:
         ours, theirs = (subject_type(each).title for each in (backend, about["backend"]))
-        raise ModelError(f"is of {theirs}; one of {ours} is needed here")
+        raise ModelError(f"is for {theirs}; a model for {ours} is needed here")
     schema = subject_type(backend).schema
     count = len(schema.names)
     difference = schema_difference(schema, about["names"], about["version"], about["digest"])
@@ -92,10 +92,10 @@ def _model(data: Any, backend: str) -> Model:
         raise ModelError(f"does not fit this version of tcl: {difference}")
     trees, members = data["trees"], data["members"]
     if not all(type(m) is int and m >= 0 for m in members) or sum(members) != len(trees):
-        raise ValueError("its members have other trees than there are")
+        raise ValueError("its members do not have as many trees as the file")
     depth = len(trees[0]["features"]) if trees else 1
     if not 1 <= depth <= MAX_DEPTH:
-        raise ValueError(f"its trees have {depth} levels, there may be {MAX_DEPTH}")
+        raise ValueError(f"its trees have {depth} levels; the limit is {MAX_DEPTH}")
     features = [[_index(x, count) for x in t["features"]] for t in trees]
     forest = Forest(
         tuple(members),

@@ -62,7 +62,7 @@ class GpuSubject(Subject[Kernels, GpuMappingSpace]):
         ``OptionsError`` for options that cannot be applied, or do not merge dimensions.
         """
         if self.merges and not options.merges:
-            raise OptionsError("dimensions are not merged, so that the nests are others")
+            raise OptionsError("dimensions are not merged, so the nests are different")
         return _counted(self.program, options, self.device)
 
     def extract(self, choices: Sequence[Kernels]) -> tuple[Floats, Floats]:

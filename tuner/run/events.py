@@ -1,4 +1,4 @@
-"""What a tuner run reports while it goes on. A callback turns these into a panel, lines or JSON."""
+"""The events of a search. A callback turns these into a panel, lines or JSON."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tcl.tuner.space.search_space import Config
 
 @dataclass(frozen=True, slots=True)
 class Candidate(Generic[OptionsT]):
-    """Options and what became of them."""
+    """Options and their outcome."""
 
     options: OptionsT
     config: Config | None
@@ -30,17 +30,17 @@ class Candidate(Generic[OptionsT]):
 
 @dataclass(frozen=True, slots=True)
 class Decision(Generic[OptionsT]):
-    """Who wins a search, and what it began with: both with times of the same measurement, which
-    every display shows.
+    """The winner of a search and its starting point, with times of the same measurement. Every
+    display shows these times.
 
-    That measurement is the finals, where candidates are timed in turns. Without finals, as after
-    Ctrl+C, it is the first reading of each candidate, taken when it came up in the search.
+    The measurement is the finals, which time candidates in turns. Without finals, for example after
+    Ctrl+C, it is the first reading of each candidate during the search.
     """
 
     winner: Candidate[OptionsT] | None
-    """What is used from now on; None if nothing works."""
+    """The result; None if no candidate works."""
     start: Candidate[OptionsT] | None
-    """What the search began with, the first of it that works; None if nothing of it does."""
+    """The first of the starting options that works; None if none works."""
 
     @staticmethod
     def from_race(
@@ -79,23 +79,23 @@ class Decision(Generic[OptionsT]):
 
 @dataclass(frozen=True, slots=True)
 class Resumed:
-    """An earlier search goes on. The events of its candidates follow, as if they came now."""
+    """An earlier search continues. The events of its candidates follow, as if they came now."""
 
     run: str
-    """Its identity, as in the cache."""
+    """The name of the search in the cache."""
     generation: int
-    """The one that it goes on in."""
+    """The generation in which the search continues."""
     results: int
-    """Candidates that have their verdict."""
+    """The number of candidates that have a verdict."""
 
 
 @dataclass(frozen=True, slots=True)
 class GenerationStarted:
-    """``candidates`` new configurations are about to be tried."""
+    """A generation starts, with this number of new candidates."""
 
     generation: int
     generations: int
-    """How many there will be at most."""
+    """The maximum number of generations."""
     candidates: int
 
 
@@ -108,19 +108,20 @@ class CandidateCompiled:
 
 @dataclass(frozen=True, slots=True)
 class CandidateDone(Generic[OptionsT]):
-    """One candidate has its verdict. It is in the cache already."""
+    """A candidate has a verdict, which is already in the cache."""
 
     candidate: Candidate[OptionsT]
     done: int
-    """Candidates of this generation that have theirs."""
+    """The number of candidates of this generation that have a verdict."""
     of: int
+    """The number of candidates of this generation."""
     decision: Decision[OptionsT]
-    """Who holds the first place now."""
+    """The winner so far."""
 
 
 @dataclass(frozen=True, slots=True)
 class NewBest(Generic[OptionsT]):
-    """This candidate is the fastest so far, by first readings; follows its ``CandidateDone``."""
+    """This candidate is the fastest so far, by first readings. It follows ``CandidateDone``."""
 
     candidate: Candidate[OptionsT]
     time: float
@@ -129,35 +130,34 @@ class NewBest(Generic[OptionsT]):
 
 @dataclass(frozen=True, slots=True)
 class FinalsStarted:
-    """``candidates`` of the fastest, with the one that the search began with, are about to be
-    timed in turns."""
+    """The finals start. They time the fastest candidates and the starting point in turns."""
 
     candidates: int
 
 
 @dataclass(frozen=True, slots=True)
 class Raced(Generic[OptionsT]):
-    """A heat of the finals is over. One of an earlier part of the search comes after the candidates
-    that this part takes over."""
+    """A heat of the finals has ended. In a resumed search, the heats of its earlier part come after
+    the candidates of that part."""
 
     candidates: tuple[Candidate[OptionsT], ...]
-    """All that have been timed in turns so far, with these times."""
+    """All candidates that the finals have timed so far, with these times."""
     decision: Decision[OptionsT]
-    """Who holds the first place now."""
+    """The winner so far."""
 
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """A sentence for the user: why a generation was drawn anew, that saving failed, that other
-    programs disturb the measurements."""
+    """A sentence for the user, for example that a result could not be saved, or that other programs
+    disturb the measurements."""
 
     message: str
 
 
 @dataclass(frozen=True, slots=True)
 class Interrupted:
-    """A signal, ``stop`` or the time limit was noticed. Level 1: what is in flight finishes;
-    level 2: it was killed."""
+    """A signal, ``stop`` or the time limit interrupts the search. Level 1: running candidates
+    finish. Level 2: they were stopped."""
 
     level: int
     reason: str
@@ -165,7 +165,7 @@ class Interrupted:
 
 @dataclass(frozen=True, slots=True)
 class Finished(Generic[OptionsT]):
-    """The run is over."""
+    """The search has ended."""
 
     decision: Decision[OptionsT]
     seconds: float

@@ -17,23 +17,23 @@ from tcl.tuner.run.events import Candidate, Decision
 
 @dataclass(frozen=True, slots=True)
 class TuningResult(Generic[OptionsT]):
-    """What a run found."""
+    """The result of a search."""
 
     decision: Decision[OptionsT]
-    """Who wins, and what it is compared with."""
+    """The winner, and the starting point that it is compared with."""
     history: tuple[Candidate[OptionsT], ...]
-    """Every candidate with a verdict, in the order in which they got it."""
+    """Every candidate with a verdict, in the order of the verdicts."""
     interrupted: bool
-    """Ended by a signal, ``stop`` or the time limit, rather than after all generations."""
+    """Whether a signal, ``stop`` or the time limit ended the search before all generations."""
     seconds: float
     run: str
-    """Identity of the run, as in the cache."""
+    """The name of the search in the cache."""
     unsaved: int
-    """How many measurements, those of the finals included, the cache did not take."""
+    """The number of measurements, finals included, that the cache could not save."""
 
     @property
     def best(self) -> Candidate[OptionsT] | None:
-        """The winner; None if nothing works."""
+        """The winner, or None if no candidate works."""
         return self.decision.winner
 
     @property

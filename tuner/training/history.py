@@ -196,11 +196,11 @@ def _problem(
     try:
         subject = subject_of(key, checked, device)
     except TclError:
-        reasons["of sizes that cannot be"] += len(timed)
+        reasons["of impossible sizes"] += len(timed)
         return None
     default = DEFAULT.to_json()
     found = on_one_scale([Session(times, raced) for (_, raced), times in sessions.items()], default)
-    reasons["of searches that share nothing with others"] += len(timed) - len(found)
+    reasons["of searches that share no candidate with others"] += len(timed) - len(found)
     read = [(_options(text), text) for text in found]
     known = [(options, text) for options, text in read if options is not None]
     described = subject.describable([options for options, _ in known])

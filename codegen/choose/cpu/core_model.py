@@ -6,6 +6,7 @@ import itertools
 import math
 from collections.abc import Collection, Mapping
 from dataclasses import field, replace
+from typing import NamedTuple
 
 from tcl.codegen.choose.cpu.access_costs import (
     LARGEST,
@@ -78,6 +79,40 @@ _REUSE_NEAR = 32
 
 
 @dataclass(frozen=True, slots=True)
+class _Along:
+    """What all register tiles with lanes along one dimension, or without lanes, have alike."""
+
+    busy: bool
+    """Whether a reduction waits for little but a few instructions of arithmetic: operands are read
+    again and again, in lanes or one for all of them."""
+    counts: bool
+    """Whether counting iterations takes time from the arithmetic: it runs beside that of dot
+    products, where these are two instructions each."""
+    reads: tuple[_Read, ...]
+
+
+class _Read(NamedTuple):
+    """An operand of these tiles."""
+
+    access: OperandAccess
+    cycles: float
+    """To read it once, in all lanes."""
+    far: frozenset[str]
+    """Dimensions whose next points lie in other pages."""
+
+
+class _Tile(NamedTuple):
+    """What the parts of a register tile's points have alike, if it is cut short."""
+
+    sizes: Mapping[str, int]
+    """Of the whole one."""
+    staged: tuple[bool, ...]
+    """Per operand."""
+    unrolled: int
+    """Steps of the innermost reduction that are written out."""
+
+
+@dataclass(frozen=True, slots=True)
 class Core:
     """A nest on one core."""
 
@@ -109,8 +144,14 @@ class Core:
     """The reductions that have more than one point."""
     results: Mapping[str, int] = field(init=False, repr=False, compare=False)
     """The extents of the other dimensions, where that is not 1."""
+    reduces: bool = field(init=False, repr=False, compare=False)
+    """Whether there are any, of one point as well."""
     steps: int = field(init=False, repr=False, compare=False)
-    """Points of the reductions."""
+    """Their points."""
+    halved: bool = field(init=False, repr=False, compare=False)
+    """Whether vectors of operands are worked on in halves."""
+    known: dict[str | None, _Along] = field(init=False, repr=False, compare=False)
+    """By lanes, what was found before."""
 
     def __post_init__(self) -> None:
         dims = self.nest.dims
@@ -118,7 +159,10 @@ class Core:
             "dims": {d.name: d for d in dims},
             "reduced": tuple(d for d in dims if d.reduction and d.extent > 1),
             "results": {d.name: d.extent for d in dims if not d.reduction and d.extent != 1},
+            "reduces": self.nest.reduces,
             "steps": math.prod(d.extent for d in dims if d.reduction),
+            "halved": self.device.halves_vectors,
+            "known": {},
         }
         for name, value in derived.items():
             object.__setattr__(self, name, value)
@@ -189,9 +233,12 @@ class Core:
     ) -> bool:
         """Whether an operand is read often enough for a copy to pay. One that is ``converted``
         saves a conversion each time."""
-        near = self.near(access, lane) and keeps_column(self, access, lane, sizes)
-        least = _REUSE_CONVERTED if converted else _REUSE_NEAR if near else _REUSE
-        return access.stageable and self.again(access, lane, sizes) >= least
+        times = self.again(access, lane, sizes) if access.stageable else 0
+        if converted or times < _REUSE:
+            return times >= _REUSE_CONVERTED and converted
+        if times >= _REUSE_NEAR:
+            return True
+        return not (self.near(access, lane) and keeps_column(self, access, lane, sizes))
 
     def worth_widening(
         self, access: OperandAccess, lane: str | None, sizes: Mapping[str, int]
@@ -224,11 +271,12 @@ class Core:
             return between
         if self._all_steps_fit(inner, lane, sizes):
             return inner.extent
-        if not self._waits_to_count(lane):
+        if not self._along(lane).counts:
             return 1
         if self.live(lane, sizes) + _SPARE > self.device.vector_registers:
             return 1
-        loads = sum(self._loads(access, lane, sizes, sizes) for access in self.reads)
+        tile = _Tile(sizes, self._staged(lane, sizes), 1)
+        loads = self._loads(lane, sizes, tile)
         if loads > sum(self.arithmetic.values()) * math.prod(sizes.values()):
             return 1  # counting runs beside them
         point = self.nest.point
@@ -238,6 +286,16 @@ class Core:
             if inner.extent >= _FEW * 2 and whole and points * steps <= MAX_POINTS:
                 return steps
         return 1
+
+    def _unrolled(self, lane: str | None, sizes: Mapping[str, int]) -> int:
+        """``unroll``, where it counts."""
+        inner = self.innermost
+        if inner is None:
+            return 1
+        if inner.extent < _FEW:
+            written_out = inner.extent * math.prod(sizes.values()) <= _WRITTEN_OUT
+            return inner.extent if written_out else self.unroll(lane, sizes)
+        return self.unroll(lane, sizes) if self._along(lane).counts else 1
 
     def _all_steps_fit(self, inner: ir.Dim, lane: str | None, sizes: Mapping[str, int]) -> bool:
         """Whether all of a few steps are best written out. What several of them read, as in a
@@ -250,7 +308,7 @@ class Core:
         spare = _SPARE + (sum(self.arithmetic.values()) > OPERATION_CYCLES)
         if self.live(lane, sizes) + spare > self.device.vector_registers:
             return False
-        kept = points * self.sums
+        kept, outermost = points * self.sums, self._outermost(lane, sizes)
         for access in self.reads:
             stride = access.strides.get(inner.name)
             along = (
@@ -260,7 +318,7 @@ class Core:
             )
             size = next(along, 0)
             window = access.count(sizes) // size * (size + inner.extent - 1) if size else 0
-            kept += window or self._operand_registers(access, lane, sizes)
+            kept += window or (1 if outermost in access.strides else access.count(sizes))
         return kept + _SPARE <= self.device.vector_registers
 
     def _between_lanes(self, inner: ir.Dim, lane: str | None) -> int:
@@ -274,14 +332,26 @@ class Core:
                 found = max(found, abs(apart // step))
         return found
 
-    def _waits_to_count(self, lane: str | None) -> bool:
-        """Whether counting iterations takes time from the arithmetic: it runs beside that of dot
-        products, where these are two instructions each."""
-        return self._keeps_busy(lane) and (self.products is None or self.products.fragment.adds)
+    def _along(self, lane: str | None) -> _Along:
+        if lane not in self.known:
+            busy = self._keeps_busy(lane)
+            lanes = self.lanes if lane is not None else 1
+            self.known[lane] = _Along(
+                busy,
+                busy and (self.products is None or self.products.fragment.adds),
+                tuple(
+                    _Read(
+                        a, a.cycles(lane, lanes), frozenset(d for d in self.dims if not a.near(d))
+                    )
+                    for a in self.reads
+                ),
+            )
+        return self.known[lane]
+
+    def _staged(self, lane: str | None, sizes: Mapping[str, int]) -> tuple[bool, ...]:
+        return tuple([self.staged(access, lane, sizes) for access in self.reads])
 
     def _keeps_busy(self, lane: str | None) -> bool:
-        """Whether a reduction waits for little but a few instructions of arithmetic: operands are
-        read again and again, in lanes or one for all of them."""
         if lane is None or self.dims[lane].reduction or any(a.scattered for a in self.reads):
             return False
         simple = self.nest.point.type.is_float and sum(self.arithmetic.values()) <= _SIMPLE
@@ -297,7 +367,7 @@ class Core:
     def short_loop(self, lane: str | None) -> ir.Dim | None:
         """The loop around one vector, or one point without lanes, of a nest that reduces nothing,
         if that has so few iterations that its end takes longer than what is in it."""
-        if self.nest.reduces:
+        if self.reduces:
             return None
         moving = [d for d in self.nest.dims if d.extent > 1]
         if moving and moving[-1].name == lane and moving[-1].extent <= self.lanes:
@@ -308,13 +378,14 @@ class Core:
 
     def live(self, lane: str | None, sizes: Mapping[str, int]) -> int:
         """Registers in use: accumulators, and what is held of the operands."""
-        held = sum(self._operand_registers(access, lane, sizes) for access in self.reads)
-        return math.prod(sizes.values()) + held
+        outermost = self._outermost(lane, sizes)
+        held = [1 if outermost in a.strides else a.count(sizes) for a in self.reads]
+        return math.prod(sizes.values()) + sum(held)
 
     def kept_inside(self, lane: str | None, sizes: Mapping[str, int]) -> int:
         """Registers of vectors that are computed before the innermost reduction, along which they
         stay the same, such as which lanes lie inside of a padded image."""
-        if not self.nest.reduces or self.innermost is None:
+        if not self.reduces or self.innermost is None:
             return 0
         return max(
             (
@@ -325,13 +396,11 @@ class Core:
             default=0,
         )
 
-    def _operand_registers(
-        self, access: OperandAccess, lane: str | None, sizes: Mapping[str, int]
-    ) -> int:
-        """Registers of an operand: what the outermost unrolled loop over results, of which that
-        over lanes is the last, uses again."""
+    def _outermost(self, lane: str | None, sizes: Mapping[str, int]) -> str:
+        """The outermost unrolled loop over results, of which that over lanes is the last: operands
+        that move along it take one register, others as many as it uses again."""
         rows = (d for d in self.results if d != lane and sizes.get(d, 1) > 1)
-        return 1 if next(rows, lane or "") in access.strides else access.count(sizes)
+        return next(rows, lane or "")
 
     def cycles(self, lane: str | None, sizes: Mapping[str, int]) -> float:
         """What the nest takes, register tiles that are cut short included."""
@@ -353,16 +422,17 @@ class Core:
             steps = -(-steps // self.lanes)
         share = CONDITION_SHARE if self.compacted else 1.0
         steps = math.ceil(steps * share)
+        tile = _Tile(sizes, self._staged(lane, sizes), self._unrolled(lane, sizes))
         for combination in itertools.product(*kinds):
             cut = {n: size for n, (size, _) in zip(sizes, combination, strict=True)}
             times = math.prod(count for _, count in combination) * outer * share
-            total += times * self._step(lane, cut, sizes, steps)
+            total += times * self._step(lane, cut, tile, steps)
         # Vectors along a reduction are steps of it, too.
         apart = math.prod(size for name, size in sizes.items() if name != lane or not along)
         waits = steps < _AHEAD and steps * apart > _WINDOW
-        for access in self.reads:
+        for access, staged in zip(self.reads, tile.staged, strict=True):
             # Words that are put together come from panels, and what rows of lists read again.
-            copied = bool(access.parts > 1 or self.compacted) and self.staged(access, lane, sizes)
+            copied = bool(access.parts > 1 or self.compacted) and staged
             kept = access.whole < cached_bytes(self.device)
             total += memory_cycles(self, access, kept) if waits and not copied else 0.0
             if along and not ((kept or self._reads_alone) and self._in_one_piece(access)):
@@ -371,7 +441,7 @@ class Core:
                 rows = access.count({n: s for n, s in sizes.items() if n != lane})
                 total += memory_cycles(self, access) * _ALONE / min(rows, STREAMS)
             total += repeated_pass_cycles(self, access, lane, sizes)
-            if self.staged(access, lane, sizes):
+            if staged:
                 each = access.copying(lane, self.device.l2_bytes)
                 total += math.prod(dims[name].extent for name in access.strides) * each
         return total
@@ -392,30 +462,27 @@ class Core:
             step *= dim.extent
         return True
 
-    def _step(
-        self, lane: str | None, sizes: Mapping[str, int], whole: Mapping[str, int], steps: int
-    ) -> float:
+    def _step(self, lane: str | None, sizes: Mapping[str, int], tile: _Tile, steps: int) -> float:
         """One step of a register tile, and its share of what comes before and after."""
         points = math.prod(sizes.values())
         lanes = self.lanes if lane is not None else 1
-        if self.nest.reduces:
-            loads = sum(self._loads(a, lane, sizes, whole) for a in self.reads)
+        if self.reduces:
+            loads = self._loads(lane, sizes, tile)
         else:
             loads = read_cycles(self, lane, sizes)
         work = sum(
             cycles
             / self.turns_inside(dims, lane)
-            * (1 if lane is None or lane in dims else 2)  # to be brought into all lanes
+            * (self.halves(lane) if lane is None or lane in dims else 2)  # brought into all lanes
             * math.prod(size for dim, size in sizes.items() if dim in dims)
             for dims, cycles in self.arithmetic.items()
         )
-        work *= self.halves(lane)
         # What is brought into all lanes is part of the arithmetic, where memory is near.
         spread = sum(a.count(sizes) for a in self.reads if lane not in a.strides)
         busy = max(work, loads) + SERIAL_SHARE * min(work, loads - spread * SCALAR_LOAD_CYCLES)
         each = self.target.in_tile(lane, lanes, sizes, self.masked)
         stored = self.target.count(sizes) * STORE_LOADS * each
-        if not self.nest.reduces:
+        if not self.reduces:
             return busy + stored
         if lane is not None and self.dims[lane].reduction:
             # The vectors of a row are added up first, beside the next row, then the lanes of
@@ -428,22 +495,20 @@ class Core:
         inner = self.innermost
         around = 0.0
         if inner is not None and inner.extent < _FEW and inner.extent * points > _WRITTEN_OUT:
-            if self.unroll(lane, whole) < inner.extent:
+            if tile.unrolled < inner.extent:
                 around = LOOP_END_CYCLES / inner.extent
         elif self.compacted:
             around = LOOP_END_CYCLES / steps  # nobody foresees the end of a list
-        elif inner is not None and inner.extent >= _FEW and self._keeps_busy(lane):
+        elif inner is not None and inner.extent >= _FEW and self._along(lane).busy:
             busy += BROADCAST_CYCLES * spread
-            busy += (
-                COUNTING_CYCLES / self.unroll(lane, whole) if self._waits_to_count(lane) else 0.0
-            )
+            busy += COUNTING_CYCLES / tile.unrolled if self._along(lane).counts else 0.0
         steps = min(steps, _DEPTH)
         latency = EXTREME_LATENCY_CYCLES if self.extreme else ACCUMULATOR_LATENCY_CYCLES
         return max(busy, latency) + around + stored / max(1, steps)
 
     def halves(self, lane: str | None) -> int:
         """The parts in which a core works on a vector of operands."""
-        return 2 if lane is not None and self.device.halves_vectors else 1
+        return 2 if lane is not None and self.halved else 1
 
     @property
     def extreme(self) -> bool:
@@ -454,29 +519,34 @@ class Core:
         """Turns of the loops inside of those that values of these dimensions depend on: without a
         reduction, loops are in the order of the dimensions, and LLVM moves such values out."""
         found = 1
-        if not self.nest.reduces:
+        if not self.reduces:
             for dim in reversed(self.nest.dims):
                 if dim.name in dims:
                     break
                 found *= -(-dim.extent // self.lanes) if dim.name == lane else dim.extent
         return found
 
-    def _loads(
+    def _loads(self, lane: str | None, sizes: Mapping[str, int], tile: _Tile) -> float:
+        """Cycles to read the operands for one step of a register tile."""
+        reads = zip(self._along(lane).reads, tile.staged, strict=True)
+        return sum([self._load(read, lane, sizes, tile.sizes, staged) for read, staged in reads])
+
+    def _load(
         self,
-        access: OperandAccess,
+        read: _Read,
         lane: str | None,
         sizes: Mapping[str, int],
         whole: Mapping[str, int],
+        staged: bool,
     ) -> float:
-        """Cycles to read an operand for one step of a register tile."""
-        each = access.cycles(lane, self.lanes if lane is not None else 1)
+        access, each, far = read
         count = access.count(sizes)
-        if self.staged(access, lane, whole):
+        if staged:
             column = whole.get(lane or "", 1) * self.device.vector_bits // 8 * self.steps
             # Beside a row that reads it once and again, little else wants to be in the first cache.
             first = column <= self.device.l1_bytes * (7 if self.compacted else 4) // 8
             return count * (PANEL_LOAD_L1_CYCLES if first else PANEL_LOAD_L2_CYCLES)
-        near = access.count({n: s for n, s in sizes.items() if access.near(n)})
+        near = access.count({n: s for n, s in sizes.items() if n not in far}) if far else count
         found = count * each + OTHER_LINE_CYCLES * (count - near)
         # Lines of as many pages may lie in the same place of the first cache.
         ways = self.device.l1_bytes // PAGE - 2

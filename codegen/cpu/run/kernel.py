@@ -68,7 +68,7 @@ class CpuKernel:
         arrays = (*inputs, *outputs)
         if len(arrays) != len(self.arguments):
             raise ArgumentError(
-                f"{len(self.arguments)} arrays are needed, {len(arrays)} were given"
+                f"{len(self.arguments)} arrays are needed, but {len(arrays)} were given"
             )
         self.launcher([_fitted(*each) for each in zip(self.arguments, arrays, strict=True)])
 

@@ -164,7 +164,7 @@ class Emulated:
         with self.lock:
             found = self.library.run(request)
         if self.checked and not request.checked:
-            raise EmulationError("there is no memory to watch accesses in")
+            raise EmulationError("there is not enough memory to check accesses")
         return describe(found, self.module, self.number, launch, arena, self.library.path)
 
 
@@ -235,9 +235,7 @@ def refusal(said: str, modules: Sequence[CudaModule]) -> CompileError:
         lines = modules[number].source.splitlines()
         text = lines[line - 1].strip() if 0 < line <= len(lines) else ""
         which = f"module {number} of {len(modules)}" if len(modules) > 1 else "the module"
-        problems.setdefault(
-            number, f"{which} is no C++ that can be emulated: {message}\n  line {line}: {text}"
-        )
+        problems.setdefault(number, f"{which} cannot be emulated: {message}\n  line {line}: {text}")
     return CompileError("\n".join(problems.values()) or f"the C++ compiler refused: {said}")
 
 
@@ -296,7 +294,7 @@ class NativeLibrary:
         request.findings = ctypes.cast(room, ctypes.c_void_p)
         request.most_findings = MOST_FINDINGS
         if self._run(ctypes.byref(request)):
-            raise MemoryError("no memory for the stacks of the emulated threads")
+            raise MemoryError("there is not enough memory for the stacks of the emulated threads")
         return list(room[: request.number_of_findings])
 
     def function(self, name: str) -> int:
@@ -313,24 +311,24 @@ def _unload(handle: int, folder: Path) -> None:
     shutil.rmtree(folder, ignore_errors=True)
 
 
-_RACE = "race: {who} {does} {what} that {other} {did}, with nothing between that orders them"
+_RACE = "race: {who} {does} {what} that {other} {did}, without synchronisation between the two"
 SENTENCES = (
     _RACE.replace("{does}", "writes").replace("{did}", "wrote"),
     _RACE.replace("{does}", "reads").replace("{did}", "wrote"),
     _RACE.replace("{does}", "writes").replace("{did}", "read"),
     _RACE.replace("{does}", "accesses").replace("{did}", "accesses, one of both atomically"),
-    "race: {who} accesses {what} to which {other} copies asynchronously and has not waited",
+    "race: {who} accesses {what} while an asynchronous copy of {other} writes there",
     "out of bounds: {who} accesses {what}",
     "input written: {who} writes {what}",
     "misaligned: {who} accesses {what}, but not at a multiple of {size}",
     "wild access: {who} accesses {size} bytes that belong to no tensor",
     "out of bounds: {who} accesses element {offset} of an array in registers",
-    "undefined arithmetic: {who} overflows a signed integer, or divides, shifts or converts what "
-    "cannot be",
+    "undefined arithmetic: {who} overflows a signed integer, or divides, shifts or converts an "
+    "invalid value",
     "divergent barrier: {who} waits at a barrier that {other} does not reach",
-    "divergent warp: {who} waits for its warp, and {other} is elsewhere",
-    "deadlock: {who} waits for ever, as {other} waits elsewhere or has ended",
-    "wrong memory: {who} gives an address for shared memory that lies elsewhere",
+    "divergent warp: {who} waits for its warp, but {other} does not come",
+    "deadlock: {who} waits forever, because {other} waits elsewhere or has ended",
+    "wrong memory: {who} uses an address outside of shared memory as one of shared memory",
     "stack overflow: {who} needs more than 64 KiB of local memory",
 )
 """In the order of ``Problem`` in state.h."""

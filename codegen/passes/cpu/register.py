@@ -320,7 +320,7 @@ class RegisterKnobs:
             and lanes == self.reduction
             and values[self.unroll[0].name] != 1
         ):
-            return "the vectors of a reduction are its unroll factor"
+            return "the number of vectors of a reduction is its unroll factor"
         if not self.tile:
             return None
         rows, second, _ = as_numbers(values[self.tile[0].name])

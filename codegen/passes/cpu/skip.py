@@ -98,13 +98,13 @@ def why_never_skipped(nest: ir.Nest) -> str | None:
         return nest.sequential
     condition, _ = guard(nest.point.op, nest.point.value)
     if condition is None:
-        return "it is no reduction of values under one condition that change nothing otherwise"
+        return "it is not a reduction that ignores a point unless one condition holds"
     if nest.point.lets or any(isinstance(v, ir.Variable) for v in walk(condition)):
-        return "it computes values that are not under its condition"
+        return "it computes values outside of its condition"
     if not any(d.reduction for d in condition_dims(nest, condition)):
         return "its condition is the same for all points of the reduction"
     if nest.points == 0:
-        return "there is nothing to be left out"
+        return "it has no points to skip"
     return None
 
 

@@ -76,7 +76,7 @@ def why_not_staged(nest: ir.Nest, levels: tuple[int, ...], made: Set[str]) -> st
     they can. ``made``: the tensors that nests whose chunks it shares write before it."""
     reads = operands(nest.point)
     if len(levels) > len(reads):
-        return f"it has {len(reads)} operands, {len(levels)} were given"
+        return f"it has {len(reads)} operands, but {len(levels)} were given"
     places = levels_of(nest)
     for position, (load, level) in enumerate(zip(reads, levels, strict=False)):
         if level < 0:
@@ -337,7 +337,7 @@ def stage_knobs(on: KnobSubject) -> OptionKnobs:
 
     def redundant(values: Values, decoded: Decoded) -> str | None:
         if any(values[knob.name] == 2 for knob in knobs.values()) and not decoded.chunk:
-            return "there are no chunks before which operands are copied"
+            return "operands are copied before a chunk, and it has no chunks"
         return None
 
     return OptionKnobs("stage", tuple(knobs.values()), decode, encode, redundant=redundant)

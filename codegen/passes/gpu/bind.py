@@ -70,8 +70,8 @@ class Bind:
             (points if nest.dim(fold.dim).reduction else serial).append(rest)
         if _reordered(nest, [*serial, *points]):
             raise OptionsError(
-                f"inner_order: nest {nest.name}: loops over results lie outside of those over "
-                "reductions, whose sums stay in registers"
+                f"inner_order: nest {nest.name}: loops over results must be outside of loops "
+                "over reductions, because sums stay in registers"
             )
         order = contiguity(program, nest)
         numbering = Numbering() if self.mma else Numbering.of(program, nest, sizes)
@@ -95,7 +95,7 @@ class Bind:
         """The option that cannot be honoured, and why."""
         for key, given in (("threads", self.threads), ("register", self.register)):
             if len(given) > len(nest.dims):
-                many = f"it has {len(nest.dims)} dimensions, {len(given)} sizes were given"
+                many = f"it has {len(nest.dims)} dimensions, but {len(given)} sizes were given"
                 return f"{key}: nest {nest.name}: {many}"
             pairs = zip(nest.dims, given, strict=False)
             if nest.sequential and any(
@@ -116,10 +116,11 @@ class Bind:
         results = math.prod(width * held for width, _, held in of_results)
         most = self.profile.threads_per_block
         if threads > most:
-            reason = f"{threads} are more than the {most} of a block of {self.profile.name}"
+            limit = f"the {most} that a block of {self.profile.name} can have"
+            reason = f"{threads} threads are more than {limit}"
             return f"threads: nest {nest.name}: {reason}"
         if points > MAX_POINTS:
-            return f"register: nest {nest.name}: {points} points are too many to be written out"
+            return f"register: nest {nest.name}: {points} points are too many to unroll"
         words = results * max(1, nest.point.type.compute.bits // 32)
         if nest.point.op != "=" and words > MAX_HELD:
             reason = f"{words} words of results do not fit into the registers of a thread"
@@ -127,12 +128,12 @@ class Bind:
         for fold in (x.fold for x in nest.loops if x.fold.level in ("chunk", "tile")):
             if fold.step % math.prod(sizes[fold.dim]):
                 parts = "{} lanes x {} threads x {} registers".format(*sizes[fold.dim])
-                reason = f"{fold.step} points of {fold.dim} are no multiple of {parts}"
+                reason = f"{fold.step} points of {fold.dim} are not a multiple of {parts}"
                 return f"{fold.level}: nest {nest.name}: {reason}"
         if any(d.reduction and sizes[d.name][1] > 1 for d in nest.dims):
             odd = next((n for _, n, _ in sizes.values() if n & (n - 1)), None)
             if odd is not None:
-                reason = f"where sums are combined, {odd} must be a power of two"
+                reason = f"threads combine sums, so {odd} must be a power of two"
                 return f"threads: nest {nest.name}: {reason}"
         return None
 

@@ -31,7 +31,7 @@ class WithinLimits:
             names = ", ".join(n.name for n in group)
             if blocks > MAX_BLOCKS:
                 raise OptionsError(
-                    f"chunk: nest {names}: {blocks} blocks, at most {MAX_BLOCKS} run"
+                    f"chunk: nest {names}: {blocks} blocks are more than the limit of {MAX_BLOCKS}"
                 )
             if needed > self.profile.shared_per_block:
                 raise OptionsError(

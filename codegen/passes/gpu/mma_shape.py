@@ -56,7 +56,7 @@ def why_no_mma(
 ) -> str | None:
     """Why tensor cores cannot be used in this nest, or None if they can."""
     if profile.capability < (8, 0):
-        return f"{profile.name} multiplies no such matrices: tensor cores are used from sm_80 on"
+        return f"{profile.name} has no tensor cores for these types: they are used from sm_80 on"
     if reason := why_not_along(nest, mma):
         return reason
     dims = [nest.dims[k] for k in mma]
@@ -68,9 +68,9 @@ def why_no_mma(
 def _why_no_product(nest: ir.Nest, dims: list[ir.Dim]) -> str | None:
     found = factors(nest.point.value)
     if nest.point.op != "+" or found is None or mma_type(nest.point.value) is None:
-        return "it adds up no products of two reads of float16, bfloat16 or float32"
+        return "it does not sum products of two reads of float16, bfloat16 or float32"
     if nest.point.type not in (FLOAT16, BFLOAT16, FLOAT32):
-        return f"sums of {nest.point.type} are none of tensor cores"
+        return f"tensor cores do not compute sums of {nest.point.type}"
     rows, columns, depth = (d.name for d in dims)
     names = [
         {n for s in x.ref.subscripts if isinstance(s, ir.Affine) for n, _ in s.terms} for x in found

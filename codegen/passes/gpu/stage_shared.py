@@ -87,7 +87,7 @@ def why_not_staged(nest: ir.Nest, levels: Sequence[int], threads: int, loops: in
     many ``loops`` together inside of the chunks; None if they can."""
     reads = operands(nest.point)
     if len(levels) > len(reads):
-        many = f"it has {len(reads)} operands, {len(levels)} were given"
+        many = f"it has {len(reads)} operands, but {len(levels)} were given"
         return f"stage: nest {nest.name}: {many}"
     for position, (load, level) in enumerate(zip(reads, levels, strict=False)):
         if level >= 0 and (reason := why_no_panel(nest, load, level, threads, loops)):

@@ -308,7 +308,7 @@ REFUSED = [
     ("int8", (0, 2), 4, "s0.n is not a reduction: its points are not summed"),
     ("int8", (0, 2, 2), 4, "an instruction adds points of one dimension, not of s0.n and s0.k"),
     ("int8", (0, 0, 2), 1, "its sums have no lanes: vectorize a dimension of its results"),
-    ("int8", (0, 0, 2, 2), 4, "it has 3 dimensions, 4 sizes were given"),
+    ("int8", (0, 0, 2, 2), 4, "it has 3 dimensions, but 4 sizes were given"),
 ]
 
 

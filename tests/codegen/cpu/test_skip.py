@@ -189,8 +189,8 @@ def test_a_later_nest_computes_what_the_points_left_out_lack() -> None:
 
 PLAIN, ALL = WHERE.format("0"), "A(m, k) * B(k, n)"
 REFUSED = [
-    (ALL, LANES, "it is no reduction of values under one condition"),
-    ("S(m, k) == 1 ? A(m, k) : 1", LANES, "it is no reduction of values under one condition"),
+    (ALL, LANES, "it is not a reduction that ignores a point"),
+    ("S(m, k) == 1 ? A(m, k) : 1", LANES, "it is not a reduction that ignores a point"),
     (f"S(m, 0) == 1 ? {ALL} : 0", LANES, "its condition is the same for all points"),
     (f"B(k, n) > 0 ? {ALL} : 0", LANES, "along s0.n, which is written out or in lanes"),
     (PLAIN, replace(LANES, register=(2,)), "along s0.m, which is written out or in lanes"),

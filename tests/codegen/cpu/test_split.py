@@ -94,7 +94,7 @@ def test_a_search_leaves_to_the_preset_what_that_splits() -> None:
 @pytest.mark.parametrize(
     ("split", "reason"),
     [
-        ((0, 2, 2), "it has 2 dimensions, 3 numbers were given"),
+        ((0, 2, 2), "it has 2 dimensions, but 3 numbers were given"),
         ((2,), "s0.m is not a reduction: use chunk to divide its points"),
         ((0, 9), "s0.n has only 4 points for 9 parts"),
     ],

@@ -97,10 +97,10 @@ FAULTS = {
         lambda: sums(2), BARRIER, "", r"race: .* shared memory", skipped=1
     ),
     "the wait for copies": Fault(
-        lambda: product((2, 2), 2), r"wait_copies<0>\(\);", "", "has not waited"
+        lambda: product((2, 2), 2), r"wait_copies<0>\(\);", "", "asynchronous copy"
     ),
     "a wait for too few copies": Fault(
-        lambda: product((2, 2), 3), r"wait_copies<1>\(\);", "wait_copies<2>();", "has not waited"
+        lambda: product((2, 2), 3), r"wait_copies<1>\(\);", "wait_copies<2>();", "asynchronous copy"
     ),
     "a copy of a panel too few": Fault(
         lambda: product((2, 2), 3), r"% 3\) \* (\d+)", r"% 2) * \1", ""

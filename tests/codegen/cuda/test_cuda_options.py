@@ -53,12 +53,12 @@ REFUSED = {
     "prefetch: nest s0: prefetch is not available on a GPU": (PRODUCT, own(prefetch=(0, 64))),
     "stream: nest s0: stores that bypass the caches": (PRODUCT, own(stream=True)),
     "tile: nest s0: on a GPU, chunk divides results": (PRODUCT, own(tile=(16, 16, 8))),
-    "threads: nest s0: 2048 are more than the 1024": (
+    "threads: nest s0: 2048 threads are more than the 1024": (
         PRODUCT,
         alone(threads=(64, 32), chunk=(64, 32)),
     ),
-    "threads: nest s0: it has 3 dimensions, 4 sizes": (PRODUCT, alone(threads=(1, 1, 1, 2))),
-    "register: nest s0: it has 3 dimensions, 4 sizes": (PRODUCT, alone(register=(1, 1, 1, 2))),
+    "threads: nest s0: it has 3 dimensions, but 4 sizes": (PRODUCT, alone(threads=(1, 1, 1, 2))),
+    "register: nest s0: it has 3 dimensions, but 4 sizes": (PRODUCT, alone(register=(1, 1, 1, 2))),
     "register: nest s0: 1024 words of results do not fit": (
         PRODUCT,
         alone(register=(32, 32), chunk=(64, 64)),
@@ -67,9 +67,9 @@ REFUSED = {
         PRODUCT,
         alone(register=(32, 32, 32)),
     ),
-    "chunk: nest s0: 16 points of s0.m are no multiple of": (PRODUCT, own(threads=(3, 8))),
-    "tile: nest s0: 8 points of s0.k are no multiple of": (PRODUCT, own(register=(1, 1, 3))),
-    "threads: nest s0: where sums are combined, 3 must be a power of two": (
+    "chunk: nest s0: 16 points of s0.m are not a multiple of": (PRODUCT, own(threads=(3, 8))),
+    "tile: nest s0: 8 points of s0.k are not a multiple of": (PRODUCT, own(register=(1, 1, 3))),
+    "threads: nest s0: threads combine sums, so 3 must be a power of two": (
         PRODUCT,
         alone(threads=(1, 3, 4), chunk=(1, 3)),
     ),
@@ -78,7 +78,7 @@ REFUSED = {
         PRODUCT,
         own(stage=(-1, 3), threads=(16, 16)),
     ),
-    "stage: nest s0: it has 2 operands, 3 were given": (PRODUCT, own(stage=(1, 1, 1))),
+    "stage: nest s0: it has 2 operands, but 3 were given": (PRODUCT, own(stage=(1, 1, 1))),
     "stage: nest s0: operand 0, A: the nest has no threads": (
         PRODUCT,
         alone(stage=(1,), chunk=(4, 4), threads=(1, 1)),
@@ -119,7 +119,7 @@ def test_what_a_device_has_no_room_for_is_refused() -> None:
     with pytest.raises(OptionsError, match=r"^stage: .* panels need .* bytes of shared memory"):
         schedule(PRODUCT, big, T4)
     many = sized_of("def f(uint8(M, N) A) -> (B) { B(m, n) = A(m, n) }", A=(70_000, 70_000))
-    with pytest.raises(OptionsError, match=r"^chunk: .* blocks, at most"):
+    with pytest.raises(OptionsError, match=r"^chunk: .* blocks are more than the limit of"):
         schedule(many, alone(chunk=(1, 1), threads=(1, 1)), H200)
 
 
@@ -158,7 +158,7 @@ def test_a_reduction_has_as_many_parts_as_were_asked_for() -> None:
     for parts in (2, 3, 4, 5, 10):
         program = schedule(sized, MappingOptions().split(parts), H200)
         assert program.tensor("s0.parts").layout.extents[0] == parts
-    for parts, sentence in ((6, "10 points of s0.k in 6 parts of up to 2 are 5"), (11, "for 11")):
+    for parts, sentence in ((6, "10 points of s0.k fill only 5 of 6 parts"), (11, "for 11")):
         with pytest.raises(OptionsError, match=f"split: nest s0: .*{sentence}"):
             schedule(sized, MappingOptions().with_nest(0, NestOptions(split=(parts,))), H200)
 

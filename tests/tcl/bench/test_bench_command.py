@@ -75,7 +75,7 @@ def test_command_lists_and_refuses() -> None:
     ):
         assert bench(*wrong).exit_code == 2
     named = bench("--rows", "softmax,nothing")
-    assert "no row fits 'nothing'" in named.stderr
+    assert "no row matches 'nothing'" in named.stderr
 
 
 def test_options_reach_the_run(measured: list[BenchSettings]) -> None:
@@ -163,7 +163,7 @@ def test_a_folder_that_cannot_be_written(measured: list[BenchSettings], tmp_path
     done = bench("--out", tmp_path, "--resume")
     assert done.exit_code == 1
     said = done.stderr.replace("\n", " ")
-    assert "bench.json: this is no report of schema 2: None; remove it" in said
+    assert "bench.json: this is not a report of schema 2: None; remove it" in said
 
 
 def test_command_measures(tmp_path: Path) -> None:

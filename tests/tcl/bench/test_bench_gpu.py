@@ -275,7 +275,7 @@ def test_rows() -> None:
     assert first == sorted(first, reverse=True)
     assert len(gpu_rows(None, True)) < len(gpu_rows(None, False)) == len(GPU_ROWS)
     assert next(r.name for r in gpu_rows("matmul 4096", True)) == "matmul 4096"
-    with pytest.raises(ArgumentError, match="no row fits"):
+    with pytest.raises(ArgumentError, match="no row matches"):
         gpu_rows("nothing", False)
 
 
@@ -498,7 +498,7 @@ def command(*words: object, blocked: Path | None = None) -> subprocess.Completed
 
 def test_command_refuses(tmp_path: Path) -> None:
     for words, reason in [
-        (("--rehearse", "--rows", "nothing"), "no row fits"),
+        (("--rehearse", "--rows", "nothing"), "no row matches"),
         (("--rehearse", "--peers", "abacus"), "there is no peer abacus"),
         (("--rehearse", "--budget", "-1"), "seconds have to be positive"),
     ]:

@@ -174,7 +174,7 @@ def test_a_run_goes_on_where_another_stopped(shared: Shared) -> None:
     assert again.results == shared.report.results
     assert said == []
     other = replace(settings, cold=True)
-    with pytest.raises(ArgumentError, match="made with other settings: cold False, not True"):
+    with pytest.raises(ArgumentError, match="has other settings: cold False, not True"):
         run([tiny()], other, said.append, before=before, **shared.arguments)
     foreign = replace(before, machine={**before.machine, "cpu": "abacus"})
     with pytest.raises(ArgumentError, match="another machine: cpu is not abacus"):

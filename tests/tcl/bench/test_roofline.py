@@ -153,7 +153,7 @@ def test_faster_than_the_machine() -> None:
     assert product.share(0.99e-3) == 1.0
     assert product.beaten(0.5e-3)
     assert product.share(0.5e-3) is None
-    assert product.describe(0.5e-3) == "200 GFLOP/s, more than was measured of this machine"
+    assert product.describe(0.5e-3) == "200 GFLOP/s, more than the measured peak of this machine"
 
 
 def test_without_a_measurement() -> None:

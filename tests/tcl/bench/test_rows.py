@@ -203,7 +203,7 @@ def test_rows_are_selected() -> None:
     assert [r.name for r in select("matmul 2048", quick=True)] == ["matmul 2048"]
     assert 0 < len(select(None, quick=True)) < len(ROWS)
     for pattern in ("nothing", "softmax,nothing"):
-        with pytest.raises(ArgumentError, match=r"no row fits 'nothing'; rows are: matmul 512"):
+        with pytest.raises(ArgumentError, match=r"no row matches 'nothing'; rows are: matmul 512"):
             select(pattern)
     with pytest.raises(ArgumentError, match="there is no pattern in ', '"):
         select(", ")

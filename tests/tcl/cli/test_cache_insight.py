@@ -311,7 +311,7 @@ def test_a_picture_without_matplotlib(monkeypatch: pytest.MonkeyPatch) -> None:
     done = here("cache", "analyze", "--cache", "a.db", "--picture", "a.png")
     assert done.returncode == 1 and not Path("a.png").exists()
     assert done.stderr == (
-        "error: no picture: matplotlib is not installed; pip install '.[bench]' in a checkout of "
+        "error: no picture: matplotlib is not installed; pip install '.[plot]' in a checkout of "
         "tensorcomp\n"
     )
 

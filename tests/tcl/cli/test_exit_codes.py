@@ -191,7 +191,7 @@ BEYOND = {
     "--threads": ("0", "--threads"),
     "--tolerance": ("-1", "-1.0 is not in the range"),
     "--peers": ("abacus", "there is no peer 'abacus'"),
-    "--rows": ("abacus", "no row fits 'abacus'"),
+    "--rows": ("abacus", "no row matches 'abacus'"),
     "--rounds": ("0", "0 is not in the range"),
     "--runs": ("0", "0 is not in the range"),
     "--placement": ("anywhere", "'anywhere' is not one of"),

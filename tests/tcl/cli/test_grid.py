@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 import pytest
 from command_line import MM, here
-from places import ROOT
 
 from tcl.bench.ceilings import Ceilings
 from tcl.bench.roofline import measure_ceilings
@@ -153,14 +152,6 @@ def test_all_mistakes_are_told_at_once(make: Make, cache: Path) -> None:
         ": [[tune]] 1",
         ": [[tune]] 2",
     ]
-
-
-def test_the_docs_have_a_grid(tmp_path: Path) -> None:
-    (tmp_path / "examples").symlink_to(ROOT / "examples")
-    text = (ROOT / "docs/tuning.md").read_text("utf-8")
-    path = tmp_path / "grid.toml"
-    path.write_text(text.partition("```toml\n")[2].partition("```")[0])
-    assert len(read_grid(path)) == 4 + 2
 
 
 # The plan.

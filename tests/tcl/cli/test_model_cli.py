@@ -61,7 +61,7 @@ def test_a_model_is_trained_asked_and_trained_on(folder: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert "2 tuning runs with 18 candidates" in done.stdout
     assert "best time / time of the chosen options, held out: sizes" in done.stdout
-    assert f"{out}: 12 trees; mine.manifest.json says more" in done.stdout
+    assert f"{out}: 12 trees; see mine.manifest.json" in done.stdout
     about = json.loads((folder / "models/mine.manifest.json").read_text())
     assert (about["searches"], about["candidates"], about["defs"]) == (2, 18, {"mm": 2})
     assert {f["group"] for f in about["schema"]["features"]} == {
@@ -105,7 +105,7 @@ def test_models_of_gpus_need_none(folder: Path) -> None:
     assert "passed over: 18 results of another backend" in done.stdout
     assert "2 tuning runs with 18 candidates" in done.stdout
     path = folder / "models/cuda.json"
-    assert f"{path}: 12 trees; cuda.manifest.json says more" in done.stdout
+    assert f"{path}: 12 trees; see cuda.manifest.json" in done.stdout
     about = json.loads(path.with_suffix(".manifest.json").read_text())
     assert (about["backend"], about["candidates"]) == ("cuda", 18)
     predict = ("model", "predict", file, "--sizes", "M=48,N=32,K=48", "--candidates", "20")
@@ -115,7 +115,9 @@ def test_models_of_gpus_need_none(folder: Path) -> None:
     assert all(MappingOptions.from_dict(each["options"]).to_json() for each in data["ranked"])
     refused = here(*predict, "--model", path, cache=folder)
     assert refused.returncode == 1
-    assert refused.stderr == f"error: the model {path} is of GPUs; one of CPUs is needed here\n"
+    assert (
+        refused.stderr == f"error: the model {path} is for GPUs; a model for CPUs is needed here\n"
+    )
 
 
 def test_what_lies_outside_is_said(folder: Path) -> None:

@@ -74,7 +74,7 @@ DAMAGE = {
     "no trees": (changed(lambda d: d.pop("trees")), "is damaged: 'trees' is missing"),
     "a tree less": (
         changed(lambda d: d["trees"].pop()),
-        "is damaged: its members have other trees than there are",
+        "is damaged: its members do not have as many trees as the file",
     ),
     "an unknown feature": (
         changed(lambda d: d["trees"][0]["features"].__setitem__(0, 999)),
@@ -102,7 +102,10 @@ DAMAGE = {
         changed(lambda d: d["schema"].__setitem__("backend", "tpu")),
         "is damaged: there is no backend 'tpu'",
     ),
-    "of GPUs": (likes("threads", 1, backend="cuda"), "is of GPUs; one of CPUs is needed here"),
+    "of GPUs": (
+        likes("threads", 1, backend="cuda"),
+        "is for GPUs; a model for CPUs is needed here",
+    ),
     "other meanings": (
         changed(lambda d: d["schema"].__setitem__("version", 0)),
         "does not fit this version of tcl: its features are others (meanings of version 0 "

@@ -75,5 +75,5 @@ def test_a_model_is_of_one_kind_of_device(known: History, tmp_path: Path) -> Non
     model, path = learn(known.problems, FEW), tmp_path / "m.json"
     path.write_text(text_of(model))
     assert text_of(read(path, "cuda")) == text_of(model)
-    with pytest.raises(ModelError, match=r"m\.json is of GPUs; one of CPUs is needed here$"):
+    with pytest.raises(ModelError, match=r"m\.json is for GPUs; a model for CPUs is needed here$"):
         read(path, "cpu")

@@ -82,7 +82,7 @@ class _Nest:
             lanes, threads, _ = sizes[dim.name]
             if lanes * threads >= min(_LINES, dim.extent // 2):
                 return None
-        return self._says("no memory is read in lines")
+        return self._says("no operand is read in whole cache lines")
 
     def why_too_many_registers(self, values: Values) -> str | None:
         """What threads hold fits into their registers."""
@@ -107,7 +107,7 @@ class _Nest:
         most = self.profile.registers_per_multiprocessor // max(1, threads)
         most = min(most, self.profile.registers_per_thread)
         if words + _ADDRESSES > most:
-            return self._says(f"a thread needs more than {words} registers of {most}")
+            return self._says(f"a thread needs more than {words} registers, and has {most}")
         return None
 
     def tiles(self, values: Values) -> str | None:
@@ -116,7 +116,7 @@ class _Nest:
         if knobs.staged(values):
             return None
         tiled = next(iter(knobs.tiles(values)), None)
-        return None if tiled is None else self._says(f"no copy is needed for tiles of {tiled}")
+        return None if tiled is None else self._says(f"{tiled} needs no tiles without copies")
 
 
 def _registers_of_value(bits: int) -> int:
