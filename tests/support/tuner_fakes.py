@@ -271,7 +271,9 @@ class InThreads(ThreadPoolExecutor):
         initargs: tuple[Any, ...] = (),
         **limits: object,
     ) -> None:
-        brief = tuple(QUICK if isinstance(x, MeasureSettings) else x for x in initargs)
+        brief: tuple[Any, ...] = tuple(
+            QUICK if isinstance(x, MeasureSettings) else x for x in initargs
+        )
         super().__init__(workers, initializer=initializer, initargs=brief)
         self.workers = workers
 
