@@ -1,11 +1,11 @@
-"""Calls on several threads in programs that do other things too, with torch's own kernels beside.
+"""Measures calls on several threads in programs that also do other work, and torch's own kernels.
 
     python -m benchmarks.beside                     # 2 threads and all, some two minutes
     python -m benchmarks.beside --threads 4 --seconds 2 --out FILE
 
-Between two calls the program does something else on as many threads, or sleeps; or another process
-multiplies matrices all the while. The median and the 90th percentile of calls so, as multiples of
-the median of calls that follow each other alone.
+Between two calls, the program does other work on as many threads, or sleeps; or another process
+multiplies matrices all the time. The results are the median and the 90th percentile of the calls,
+as multiples of the median of undisturbed calls.
 """
 
 from __future__ import annotations
@@ -137,8 +137,8 @@ def measure(threads: int, long: float) -> list[dict[str, object]]:
 
 def main() -> None:
     parser = command("beside", __doc__)
-    parser.add_argument("--threads", type=int, nargs="*", help="2 and all cores unless given")
-    parser.add_argument("--seconds", type=float, default=1.0, help="of each measurement")
+    parser.add_argument("--threads", type=int, nargs="*", help="default: 2, and all cores")
+    parser.add_argument("--seconds", type=float, default=1.0, help="duration of each measurement")
     given = parser.parse_args()
     wanted = given.threads or sorted({2, usable_cores()})
     write(given.out, {"rows": [row for n in wanted for row in measure(n, given.seconds)]})

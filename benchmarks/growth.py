@@ -366,7 +366,9 @@ def draw(series: Sequence[Series], path: Path) -> None:
 def main() -> None:
     """The command line."""
     parser = command("growth", __doc__)
-    parser.add_argument("--only", choices=SUBJECTS, action="append", help="one of the subjects")
+    parser.add_argument(
+        "--only", choices=SUBJECTS, action="append", help="measure only this subject"
+    )
     parser.add_argument("--draw", action="store_true", help="draw the committed result instead")
     given = parser.parse_args()
     if given.draw:

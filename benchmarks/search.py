@@ -1,12 +1,12 @@
-"""How good the search strategies are: replayed on recorded spaces, kernels of others on GPUs.
+"""Compares the search strategies on recorded spaces: kernels of other projects on GPUs.
 
     python -m benchmarks.search                    # six spaces, 30 repeats, four minutes
     python -m benchmarks.search --quick            # a first impression
     python -m benchmarks.search --spaces FOLDER --out FILE
     python -m benchmarks.search --strategies screened,warm --repeats 60 --seed 5000
 
-``warm`` is ``screened`` with a model of the same kernel's times on another GPU, on the spaces for
-which there is such a GPU. See ``benchmarks/README.md`` for what is counted and how.
+``warm`` is ``screened`` with a model of the same kernel's times on another GPU; it needs spaces
+with such a GPU. ``benchmarks/README.md`` describes what is counted.
 """
 
 from __future__ import annotations
@@ -267,9 +267,9 @@ def main() -> None:
     parser.add_argument("--spaces", type=Path, default=SPACES, help="a folder of *.csv.gz")
     parser.add_argument("--repeats", type=int, default=30)
     parser.add_argument("--quick", action="store_true", help="five repeats")
-    parser.add_argument("--strategies", default=",".join(DEFAULT), help="names, with commas")
-    parser.add_argument("--seed", type=int, default=0, help="of the first repeat")
-    parser.add_argument("--jobs", type=int, default=1, help="processes")
+    parser.add_argument("--strategies", default=",".join(DEFAULT), help="comma-separated names")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the first repeat")
+    parser.add_argument("--jobs", type=int, default=1, help="number of processes")
     given = parser.parse_args()
     strategies, known = given.strategies.split(","), (*STRATEGIES, WARM)
     for name in strategies:

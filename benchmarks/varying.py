@@ -1,12 +1,12 @@
-"""What a kernel for many sizes costs beside the kernel for each size.
+"""Compares one kernel for many sizes with a kernel for each size.
 
     python -m benchmarks.varying                                   # the suite, 1 thread
     python -m benchmarks.varying --rows softmax --timed 25 --out FILE
 
-Each row's batch dimension (of those without one, a size of its def) varies: sizes are drawn up to
-the row's own, each order of magnitude as often as the others. The kernel of ``define(...,
-varying=...)`` and the one for a size alone take turns on the same arrays. Printed are the ratio of
-their times (its geometric mean, and the worst size).
+The batch dimension of each row varies (if it has none, another size of its def). Sizes are drawn up
+to the row's own size, each order of magnitude equally often. The kernel of ``define(...,
+varying=...)`` and the kernel for one size take turns on the same arrays. The output has the ratio
+of their times: the geometric mean, and the worst size.
 """
 
 from __future__ import annotations
@@ -62,8 +62,8 @@ def measured(row: Row, count: int, threads: int, seed: int) -> dict[str, Any]:
 def main() -> None:
     """The command line."""
     parser = command("varying", __doc__)
-    parser.add_argument("--rows", default="", help="names or patterns, by commas")
-    parser.add_argument("--timed", type=int, default=6, help="sizes that both kernels are timed at")
+    parser.add_argument("--rows", default="", help="comma-separated names or patterns")
+    parser.add_argument("--timed", type=int, default=6, help="number of timed sizes")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--seed", type=int, default=0)
     given = parser.parse_args()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import replace
 
+from tcl.common.closest import closest
 from tcl.common.plural import plural
 from tcl.grammar.check import literals
 from tcl.grammar.check.builtins import BUILTINS
@@ -100,8 +101,10 @@ def _check_target(statement: ast.Assign, scope: DefScope, declared: ast.TensorTy
         if name in BUILTINS:
             message = f"'{name}' is a built-in function and cannot be assigned"
         else:
+            near = closest(name, scope.outputs)
             message = (
                 f"'{name}' is neither an input nor an output; "
+                f"{f'write {near!r}, or ' if near else ''}"
                 f"add it to the outputs: -> ({', '.join([*scope.outputs, name])})"
             )
         scope.refuse(span, message, Section.STATEMENTS)

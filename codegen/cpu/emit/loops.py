@@ -394,14 +394,19 @@ class LoopEmitter:
         stoppable_repeat(b, span, stretch, count, work * pause.every, some, empty, start)
 
     def padded(self, fold: ir.Fold, body: ir.Statement, scope: Scope) -> None:
-        """A loop whose iterations beyond the end of the dimension run, too, with no points."""
+        """A loop whose iterations beyond the end of the dimension run, too, with no points. Those
+        of the others whose number is known are written out: then rows of memory can be transposed
+        in registers."""
         range_, whole = scope.ranges[fold.dim], fold.step * fold.count
         if isinstance(range_.span, PointCount):
             self._padded(fold, body, scope, range_.span)
             return
         span = known_span(fold, scope)
         rest = span % fold.step
-        self._counted(fold, body, scope, number(span - rest), fold.step)
+        if span > rest:
+            self._unrolled(
+                fold, body, scope.moved({fold.dim: replace(range_, span=span - rest)}, {})
+            )
         for own in range(span - rest, whole, fold.step):
             points = min(rest, fold.step) if own == span - rest else 0
             self._iteration(fold, body, scope, range_.offset + own, points, At(None, own))
