@@ -145,16 +145,16 @@ def transcript(folder: Path) -> str:
     machine = re.sub(r"^cpu +", "", device.splitlines()[0])
     return f"""# The first minutes
 
-What somebody does who has read [README](../README.md) alone, in a fresh clone and an empty
-environment. Each step has the seconds that it took; together **{total:.0f} seconds**. The last
-table says what a call of the untuned kernel and one of torch take, in turns, with the threads that
-each takes by itself.
+This page shows what a new user does who has read only [README](../README.md), in a fresh clone and
+an empty environment. Each heading has the time of its step; all steps took **{total:.0f} seconds**.
+The last table compares a call of the untuned kernel with a call of torch. The two take turns, and
+each uses its default number of threads.
 
 {machine}; {platform.system()}, Python {platform.python_version()}, torch {torch};
 {datetime.now(UTC):%Y-%m-%d}, commit {commit}.
 Load of the machine: {os.getloadavg()[0]:.1f}; nice {os.nice(0)}.
-Packages came from where pip's settings say; PyPI's torch brings libraries for GPUs and takes
-longer. `python -m benchmarks.first_minutes` writes this page.
+The packages came from the index in pip's settings. PyPI's torch contains libraries for GPUs, so its
+installation takes longer. `python -m benchmarks.first_minutes` writes this page.
 
 {chr(10).join(step.text for step in steps)}"""
 

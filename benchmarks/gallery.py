@@ -141,7 +141,10 @@ def figures(name: str, result: Mapping[str, Any]) -> str:
     lines = []
     for times in result["programs"][name]:
         first = next(iter(times.values()))
-        lines += [f"| {plural(threads_of(name), 'thread')} | a call | as long |", "|---|---|---|"]
+        lines += [
+            f"| {plural(threads_of(name), 'thread')} | time per call | relative time |",
+            "|---|---|---|",
+        ]
         for contender, seconds in times.items():
             lines.append(f"| {contender} | {duration(seconds)} | {ratio_text(seconds / first)} |")
         lines.append("")

@@ -22,7 +22,7 @@ from tcl.common.interrupts import system_errors_passed_over
 LIMIT = 256 << 20
 """Bytes that the folder may hold; the least recently used are removed first."""
 
-_WHAT = "kept object code is not used"
+_WHAT = "cached object code is not used"
 _SUFFIX = ".tclo"
 _PARTIAL = ".part"
 _STALE = 3600.0

@@ -151,8 +151,9 @@ def _plain_line(statement: ir.Update | ir.Matrix | ir.Prefetch | ir.Barrier) -> 
             return f"{show_ref(ref)} {op}= {show_value(value)}"
         case ir.Matrix(name=name, action=action):
             return f"matrix unit: {action.value} {name}"
-        case ir.Prefetch(ref=ref, ahead=ahead):
-            return f"prefetch {ahead} bytes after {show_ref(ref)}"
+        case ir.Prefetch(ref=ref, ahead=ahead, once=once):
+            note = "  # to read it once" if once else ""
+            return f"prefetch {ahead} bytes after {show_ref(ref)}{note}"
     return "barrier"
 
 

@@ -210,6 +210,8 @@ class Prefetch:
 
     ref: TensorRef
     ahead: int
+    once: bool = False
+    """It is read soon, and never again, so that it passes by all caches but the first."""
 
 
 @dataclass(frozen=True, slots=True)

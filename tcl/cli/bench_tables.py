@@ -69,11 +69,11 @@ def print_comparison(found: Comparison) -> None:
     click.echo(f"geometric mean of {rows}: {found.mean:.3f}")
     if found.controls:
         click.echo(
-            f"peers, whose code is the same, take {found.machine:.3f} times as long (median of "
-            f"{plural(found.controls, 'row')}): ratios are without that, which the machine did"
+            f"the peers did not change, but take {found.machine:.3f} times as long (median of "
+            f"{plural(found.controls, 'row')}): the ratios above are divided by this number"
         )
     else:
-        click.echo("the reports have too few rows of the same peers to tell what the machine did")
+        click.echo("the reports have too few rows of equal peers to correct for the machine")
     for difference in found.differences:
         click.echo(difference)
 

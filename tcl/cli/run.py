@@ -106,8 +106,8 @@ def command(
     """Run a def on random inputs, compare it with the reference, print the time.
 
     It uses the best cached options for these sizes on this device, else a model's choice, else the
-    default. It never searches, even if TCL_TUNE_MODE is set; use tcl tune to search. A cache that
-    --cache names must have options.
+    default. It never searches, even if TCL_TUNE_MODE is set; use tcl tune to search. If
+    you name a file with --cache, it must have options for these sizes.
     """
     # Nothing has to be saved here, and the reference may run for minutes without hearing of Ctrl+C.
     dying()

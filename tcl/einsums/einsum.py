@@ -328,8 +328,8 @@ def tensordot(a: Any, b: Any, axes: Any = 2) -> Any:
 def _axes(axes: Any, left: int, right: int) -> tuple[list[int], list[int]]:
     """The dimensions of both that are summed over, counted from the first."""
     refused = ArgumentError(
-        f"tensordot: axes={shown(axes)} must be the number of dimensions to sum over, or "
-        f"equally many of the {left} of a and of the {right} of b"
+        f"tensordot: axes={shown(axes)} must be the number of dimensions to sum over, or two lists "
+        f"of equal length: dimensions of a, which has {left}, and of b, which has {right}"
     )
     try:
         if isinstance(axes, Sequence):

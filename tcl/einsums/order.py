@@ -74,8 +74,8 @@ def explicit_path(optimize: Any) -> Path | None:
         else:
             return _checked_path(optimize)
     raise ArgumentError(
-        "einsum: optimize has to be True, False, 'greedy', 'optimal', one of these two with the "
-        "most elements of an intermediate result, as in ('greedy', 1000000), or a path, as in "
+        "einsum: optimize has to be True, False, 'greedy', 'optimal', a pair such as ('greedy', "
+        "1000000) that limits the elements of an intermediate result, or a path such as "
         f"['einsum_path', (0, 1), (0, 1)], not {shown(optimize)}"
     )
 

@@ -237,7 +237,7 @@ class SearchState:
             done = self.generation == self.generations and self.done == self.of
             return f"{'all' if done else f'ended in {self.generation}'} of {self.generations}"
         if self.interruptions:
-            return "ending: what is in flight finishes"
+            return "ending: running candidates finish"
         if self.finalists:
             return f"finals: {self._in_turns()}"
         if not self.generations:

@@ -242,13 +242,13 @@ def importance_section(page: Page) -> Markup | None:
         heading,
         tag(
             "p",
-            "The loss of a model of the measured times if a knob's values are shuffled, as a "
-            "share of the variance of the (logarithms of the) times: the permutation "
-            "importance of a random forest (Breiman 2001). The trees were trained on "
-            f"{found.samples} configurations, and predict {found.explained:.0%} of the "
-            "differences between configurations that a tree was not trained on. The mark shows "
-            "the value that a knob without influence reaches by chance. All this applies only "
-            "to the part of the space that the search measured.",
+            "A random forest predicts the measured times. The importance of a knob is the loss "
+            "of its predictions if the values of this knob are shuffled, as a share of the "
+            "variance of the (logarithms of the) times: permutation importance (Breiman 2001). "
+            f"The trees were trained on {found.samples} configurations. For configurations that "
+            f"a tree was not trained on, they predict {found.explained:.0%} of the differences. "
+            "The mark shows the value that a knob without influence reaches by chance. These "
+            "numbers hold only for the part of the space that the search measured.",
             class_="soft",
         ),
         table(("knob", "importance", "values tried"), rows, (2,))

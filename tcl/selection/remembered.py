@@ -46,7 +46,7 @@ class Remembered(Choices):
             about = self.name, entry.options, reason
             _log.info("%s: predicted options are passed over: %s: %s", *about)
         if self.now:
-            why = "" if used else "nothing that is preferred can be compiled"
+            why = "" if used else "none of the preferred candidates can be compiled"
             remember(self.query, self.by, used.options if used else None, why)
 
 

@@ -99,7 +99,7 @@ def _recorded(
             if place not in kept:
                 raise ArgumentError(
                     f"the second derivatives of {checked.name} need '{tensors[place].name}', "
-                    f"which {gradient.backward.name} does not take, so it is not kept"
+                    f"which {gradient.backward.name} does not take, so it is not saved"
                 )
         return _backwards(
             whole, saving, len(saving.returned), kept, unchecked=unchecked, derived=derived

@@ -22,8 +22,9 @@ from tcl.codegen.loopir.lower import lower
 from tcl.codegen.loopir.printer import show
 from tcl.codegen.options.nest_options import NestOptions
 from tcl.codegen.options.options import MappingOptions
-from tcl.codegen.schedule.cpu import schedule
+from tcl.codegen.schedule.cpu import plan_cpu, schedule
 
+(ZEN4,) = (replace(p, threads=1) for p in known_cpus.PROFILES if p.title == "Zen 4")
 DEVICES = pytest.mark.parametrize("device", [WIDE, NARROW, ARM], ids=lambda d: d.name)
 
 
@@ -202,6 +203,30 @@ def test_few_rows_of_a_column_sum_are_read_side_by_side(device: CpuProfile) -> N
     assert chosen(device, text, (8, 4096)).tile == ()
     whole = chosen(device, text, (300, 6 * device.vector_bits // 32))
     assert (whole.register or ())[0] == 6
+
+
+@pytest.mark.parametrize(
+    ("shape", "rows"), [((300, 3600), 16), ((300, 4096), 8), ((9000, 3600), 8)]
+)
+def test_more_rows_are_read_side_by_side_from_caches(shape: tuple[int, int], rows: int) -> None:
+    """Unless their lines lie in the same places of the first cache."""
+    found = chosen(ZEN4, "float(M, N) A) -> (S) { S(n) +=! A(m, n) }", shape)
+    assert found.tile == (0, rows)
+
+
+@pytest.mark.parametrize(
+    ("op", "shape", "tiled"),
+    [
+        *(("+=!", (1500, 1500), False), ("+=!", (4000, 1000), True)),
+        *(("max=!", (600, 333), False), ("max=!", (2000, 333), True)),
+    ],
+)
+def test_reductions_of_columns_share_a_pass_where_caches_keep_it(
+    op: str, shape: tuple[int, int], tiled: bool
+) -> None:
+    text = f"def f(float(M, N) A) -> (S, Q) {{ S(n) {op} A(m, n) Q(n) {op} A(m, n) * A(m, n) }}"
+    first, _ = plan_cpu(lower(sized(text, shape)), MappingOptions("mlp"), ZEN4).options.values()
+    assert bool(first.tile) == tiled
 
 
 @DEVICES

@@ -73,6 +73,46 @@ def test_a_line_is_asked_for_once_by_code_that_is_written_out() -> None:
     np.testing.assert_array_equal(run(text, a, b, options=options)[0], a @ b)
 
 
+@pytest.mark.skipif(not host_cpu().triple.startswith("x86_64"), reason="instructions of x86")
+@pytest.mark.parametrize(
+    ("body", "ahead", "hint"),
+    [
+        ("S(m) +=! A(m, n)", 192, "prefetchnta"),
+        ("S(m) +=! A(m, n)", 256, "prefetcht0"),
+        ("S(m) +=! A(m, n) Q(m) +=! A(m, n) * A(m, n)", 192, "prefetcht0"),
+        ("S(m) +=! A(m, n) * A(m, n)", 192, "prefetchnta"),
+        ("S(m, j) +=! A(m, n) where j in 0:3", 192, "prefetcht0"),
+        ("S(m) +=! A(m, n + k) where k in 0:3", 192, "prefetcht0"),
+    ],
+)
+def test_what_is_read_soon_and_once_passes_by_the_caches(body: str, ahead: int, hint: str) -> None:
+    results = "(S, Q)" if "Q" in body else "(S)"
+    a = np.arange(5 * 70, dtype=np.float32).reshape(5, 70)
+    text = f"def f(float(M, N) A) -> {results} {{ {body} }}"
+    options = MappingOptions().vectorize(1, 8).nest(0).prefetch(ahead)
+    asm = compile_cpu(sized_of(text, a), options).asm
+    assert {w for w in asm.split() if w.startswith("prefetch")} == {hint}
+    np.testing.assert_allclose(run(text, a, options=options)[0], reference(text, a)[0], rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("body", "wanted"),
+    [
+        ("S(m) +=! A(m, n)", [(192,)]),
+        ("S(n) +=! A(m, n)", [(192,)]),
+        ("S(m) +=! A(m, n) Q(m) max=! A(m, n)", [(), ()]),
+        ("S(m, n) = A(m, n) + 1", [(2048,)]),
+    ],
+)
+def test_amd_asks_soon_for_what_comes_from_memory(body: str, wanted: list[tuple[int, ...]]) -> None:
+    results = "(S, Q)" if "Q" in body else "(S)"
+    text = f"def f(float(M, N) A) -> {results} {{ {body} }}"
+    assert distances(sized(text, A=(4096, 2048)), replace(AMD, threads=1)) == wanted
+    assert (192,) not in distances(sized(text, A=(1024, 2048)), replace(AMD, threads=1))
+    scaled = "def f(float(M, N) A, float(M) X) -> (S) { S(n) +=! A(m, n) * X(m) }"
+    assert distances(sized(scaled, A=(4096, 2048), X=(4096,)), replace(AMD, threads=1)) == [()]
+
+
 @pytest.mark.parametrize(
     ("body", "options", "words"),
     [
@@ -202,7 +242,7 @@ def test_the_default_reaches_ahead_where_a_register_tile_needs_an_operand_but_on
 
 def test_the_default_leaves_it_to_processors_that_read_ahead_by_themselves() -> None:
     total = "def f(float(M, N) I) -> (S) { S(m) +=! I(m, n) }"
-    assert distances(sized(total, I=(4096, 4096)), AMD) == [()]
+    assert distances(sized(total, I=(4096, 4096)), replace(AMD, threads=2)) == [()]
     # From the last cache, too, but for rows side by side.
     assert distances(sized(total, I=(2048, 1024)), AMD) == [()]
     assert distances(sized(total, I=(20000, 128)), AMD) == [(2048,)]

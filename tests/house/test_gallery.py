@@ -62,12 +62,12 @@ def test_a_table_has_each_contender_beside_the_first() -> None:
         "programs": {"own_kernel": times},
     }
     assert gallery.figures("own_kernel", result).splitlines() == [
-        "| 2 threads | a call | as long |",
+        "| 2 threads | time per call | relative time |",
         "|---|---|---|",
         "| tcl | 2.00 ms | 1.00 × |",
         "| torch | 3.00 ms | 1.50 × |",
         "",
-        "| 2 threads | a call | as long |",
+        "| 2 threads | time per call | relative time |",
         "|---|---|---|",
         "| tcl, all | 1.00 s | 1.00 × |",
         "| NumPy | 500 ms | 0.50 × |",

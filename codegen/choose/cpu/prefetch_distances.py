@@ -18,7 +18,7 @@ from tcl.codegen.devices.cpu import LINE, CpuProfile
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.walk import children, indices, operands, renamed, values_of
 from tcl.codegen.options.nest_options import NestOptions
-from tcl.codegen.passes.cpu.prefetch import next_block
+from tcl.codegen.passes.cpu.prefetch import SOON, next_block, read_once
 from tcl.codegen.passes.cpu.stage import dims_of
 from tcl.codegen.passes.fusion.groups import fusion_groups
 from tcl.common.dataclass import dataclass
@@ -97,6 +97,24 @@ def tiles_ahead(
             found[position] = NEAR
             asked += lines
     return tuple(found.get(k, 0) for k in range(max(found, default=-1) + 1))
+
+
+def soon(program: ir.Program, nest: ir.Nest, device: CpuProfile) -> tuple[int, ...]:
+    """Bytes ahead, per operand, of a reduction on one thread, for processors that read ahead by
+    themselves: of what caches do not keep and nothing reads again. Asked for past the caches, it
+    pushes nothing out of them. On Zen 4, sums of rows that come from memory take .8 to 1 of the
+    time, sums of columns .9 to 1; products along columns 1.06 times as long."""
+    if not (device.reads_ahead and device.threads == 1 and nest.reduces):
+        return ()
+    loads = operands(nest.point)
+    far = {
+        read.position: SOON
+        for read in streamed_reads(program, nest, device)
+        if program.tensor(read.ref.tensor).layout.bytes > cached_bytes(device)
+        and read_once(program, nest, loads[read.position])
+        and (len(loads) == 1 or _row_after_row(program, read))
+    }
+    return tuple(far.get(k, 0) for k in range(max(far, default=-1) + 1))
 
 
 def not_by_itself(

@@ -10,7 +10,7 @@ from tcl.codegen.choose.cpu.access_costs import LARGEST, PanelCost, access_of
 from tcl.codegen.choose.cpu.chunk_groups import grouping
 from tcl.codegen.choose.cpu.heuristics import heuristic, panels_within
 from tcl.codegen.choose.cpu.matrix_unit import matrix_options
-from tcl.codegen.choose.cpu.prefetch_distances import not_by_itself, prefetching, tiles_ahead
+from tcl.codegen.choose.cpu.prefetch_distances import not_by_itself, prefetching, soon, tiles_ahead
 from tcl.codegen.choose.cpu.running import running_results
 from tcl.codegen.choose.cpu.thread_worth import worth_sharing
 from tcl.codegen.devices.cpu import LINE, CpuProfile
@@ -77,6 +77,7 @@ class CpuPreset:
         ahead = self.ahead.get(nest.name, ())
         if self.device.reads_ahead and not stream:
             ahead = not_by_itself(program, nest, ahead, chosen, self.device)
+            ahead = ahead or soon(program, nest, self.device)
         ahead = ahead or tiles_ahead(program, nest, chosen, self.device)
         peel = (stream or _wide_stores(program, one, chosen, self.device)) and _read_in_order(
             program, one, chosen

@@ -175,9 +175,10 @@ class AccessEmitter:
                 there = self.pointers.advance(base, k * at.step)
                 b.store(ref.tensor, f"store {b.lane(raw, k)}, {there}{note}")
 
-    def prefetch(self, ref: ir.TensorRef, ahead: int, scope: Scope) -> None:
-        """Asks for the lines of memory that lie ``ahead`` bytes after those of all lanes; for one
+    def prefetch(self, wanted: ir.Prefetch, scope: Scope) -> None:
+        """Asks for the lines of memory that lie so many bytes after those of all lanes; for one
         that code which is written out has asked for already, not again."""
+        ref, ahead = wanted.ref, wanted.ahead
         at = self.addresses.address_of(ref, scope)
         base = "" if at.offset.base is None else at.offset.base.text
         for byte in range(0, max(1, scope.lanes * representative(at.step)), LINE):
@@ -187,7 +188,8 @@ class AccessEmitter:
                 continue
             self.asked.add(line)
             there = self.pointers.at(ref.tensor, offset)
-            read, near, data = Val("0", "i32"), Val("3", "i32"), Val("1", "i32")
+            read, data = Val("0", "i32"), Val("1", "i32")
+            near = Val("0" if wanted.once else "3", "i32")
             self.b.do(self.b.call_text("llvm.prefetch.p0", "void", there, read, near, data))
 
     def _write_some(

@@ -190,8 +190,8 @@ class Statements:
                 self.matrix.move(action, own, scope, self.values.slot_at(own, key))
             case ir.Store() | ir.Update():
                 self._write(statement, scope)
-            case ir.Prefetch(ref=ref, ahead=ahead):
-                self.memory.prefetch(ref, ahead, scope)
+            case ir.Prefetch():
+                self.memory.prefetch(statement, scope)
             case ir.Barrier() | ir.Fill() | ir.Pipeline():
                 raise ir.IRError(f"a CPU has no {type(statement).__name__}")
             case _:
@@ -236,8 +236,8 @@ class Statements:
                 self.dots.add(fold, statement, scope)
             case ir.Store():
                 self.dots.store(fold, statement, scope)
-            case ir.Prefetch(ref=ref, ahead=ahead):
-                self.memory.prefetch(ref, ahead, scope)
+            case ir.Prefetch():
+                self.memory.prefetch(statement, scope)
             case _:
                 raise ir.IRError(f"{fold.name}: no instruction does a {type(statement).__name__}")
 

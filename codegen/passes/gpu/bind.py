@@ -70,8 +70,8 @@ class Bind:
             (points if nest.dim(fold.dim).reduction else serial).append(rest)
         if _reordered(nest, [*serial, *points]):
             raise OptionsError(
-                f"inner_order: nest {nest.name}: loops over results lie outside of those over "
-                "reductions, whose sums stay in registers"
+                f"inner_order: nest {nest.name}: loops over results must be outside of loops "
+                "over reductions, because sums stay in registers"
             )
         order = contiguity(program, nest)
         numbering = Numbering() if self.mma else Numbering.of(program, nest, sizes)

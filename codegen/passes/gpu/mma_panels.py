@@ -52,8 +52,8 @@ def why_not_fed(
             return f"mma: nest {nest.name}: {load.ref.tensor} is not staged"
         if load.type != FLOAT32 and not _in_rows(panel, {nest.dims[k].name for k in mma}, folds):
             return (
-                f"mma: nest {nest.name}: rows of {load.ref.tensor} do not lie in multiples of "
-                f"{_ROW} bytes in shared memory"
+                f"mma: nest {nest.name}: rows of {load.ref.tensor} in shared memory do not "
+                f"begin at multiples of {_ROW} bytes"
             )
         reduction = nest.dims[mma[2]].name
         ends = (s for s in load.ref.subscripts if isinstance(s, ir.Affine))

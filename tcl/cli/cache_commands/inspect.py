@@ -61,8 +61,8 @@ _OPTIONS = (
         *("--sizes", "-s"),
         multiple=True,
         help="Only keys of these sizes. With FILE: M=128,N=64, or a label. Without FILE, sizes "
-        "have no names: only keys whose inputs, as tcl cache list shows them, contain "
-        "this, such as '[64,64]'. May be given several times.",
+        "have no names: give a part of the inputs that tcl cache list shows, such as "
+        "'[64,64]'. May be given several times.",
     ),
     click.option(
         "--codegen", "version", metavar="VERSION", help="Only this version of the code generator."
@@ -257,11 +257,11 @@ _PICTURES = (".png", ".svg", ".pdf")
 def analyze(
     important: bool, out: str | None, picture: Path | None, path: Path | None, **said: Any
 ) -> None:
-    """Statistics over all results: how often presets and values of knobs win, by how much winners
-    win, and what fewer candidates would lose. With FILE, of its def only.
+    """Show statistics of all results, or with FILE of its def: how often presets and knob values
+    win, by how much, and what fewer candidates would lose.
 
-    Grouped by def and device. Every mean is shown twice: plain, and weighted by time, so that keys
-    with slow kernels count more.
+    The tables are grouped by def and device. Every mean is shown twice: plain, and weighted by
+    time, so that keys with slow kernels count more.
     """
     cache = existing(path)
     if out is not None and out != "-":

@@ -258,10 +258,10 @@ def best(relax: frozenset[str], path: Path | None, **named: Any) -> None:
 def why(path: Path | None, **named: Any) -> None:
     """Show why sizes are tuned, or why not.
 
-    A result is used only for exactly what it was measured for. If there is no result, this names
-    the nearest key with results and the parts in which it differs; for another device, the fields.
-    tcl run and tcl cache best can ignore fields: --relax FIELD,... For other sizes, it shows
-    whether their options are used here, and why not.
+    A result is used only for exactly what it was measured for. If there is no result, the command
+    names the nearest key with results, and the parts (for another device: the fields) that differ.
+    tcl run and tcl cache best can ignore fields: --relax FIELD,... For results of other sizes, the
+    command shows whether their options are used here, or why not.
     """
     query = named_query(**named)
     key, name = query.key, query.name

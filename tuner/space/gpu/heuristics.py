@@ -116,7 +116,7 @@ class _Nest:
         if knobs.staged(values):
             return None
         tiled = next(iter(knobs.tiles(values)), None)
-        return None if tiled is None else self._says(f"no copy is needed for tiles of {tiled}")
+        return None if tiled is None else self._says(f"{tiled} needs no tiles without copies")
 
 
 def _registers_of_value(bits: int) -> int:
