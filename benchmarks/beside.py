@@ -137,8 +137,8 @@ def measure(threads: int, long: float) -> list[dict[str, object]]:
 
 def main() -> None:
     parser = command("beside", __doc__)
-    parser.add_argument("--threads", type=int, nargs="*", help="2 and all cores unless given")
-    parser.add_argument("--seconds", type=float, default=1.0, help="of each measurement")
+    parser.add_argument("--threads", type=int, nargs="*", help="default: 2, and all cores")
+    parser.add_argument("--seconds", type=float, default=1.0, help="duration of each measurement")
     given = parser.parse_args()
     wanted = given.threads or sorted({2, usable_cores()})
     write(given.out, {"rows": [row for n in wanted for row in measure(n, given.seconds)]})

@@ -211,7 +211,7 @@ def first_calls() -> dict[str, float]:
 def main() -> None:
     parser = command("call_overhead", __doc__)
     parser.add_argument("--turns", type=int, default=200)
-    parser.add_argument("--inside", choices=INSIDE, help="not calls from Python, but those of this")
+    parser.add_argument("--inside", choices=INSIDE, help="calls inside this framework")
     given = parser.parse_args()
     gc.disable()
     torch.set_num_threads(1)

@@ -175,9 +175,11 @@ def main() -> None:
     parser = command("compiling", __doc__)
     kinds = {"scheduling": scheduling, "classes": classes, "search": search}
     parser.add_argument("what", choices=kinds)
-    parser.add_argument("--label", default="large", help="classes: which sizes of defs' comments")
-    parser.add_argument("--threads", type=int, default=1, help="search: of the kernels")
-    parser.add_argument("--repeats", type=int, help="200 of scheduling, 1 search unless given")
+    parser.add_argument(
+        "--label", default="large", help="classes: label of the sizes in the defs' comments"
+    )
+    parser.add_argument("--threads", type=int, default=1, help="search: threads of the kernels")
+    parser.add_argument("--repeats", type=int, help="default: 200 for scheduling, 1 for search")
     given = parser.parse_args()
     write(given.out, kinds[given.what](given))
 

@@ -136,9 +136,9 @@ def main() -> None:
     """The command line."""
     parser = command("counters", __doc__)
     parser.add_argument("--device", default="h200")
-    parser.add_argument("--rows", help="a pattern of names")
+    parser.add_argument("--rows", help="pattern for row names")
     parser.add_argument("--before", type=Path, help="an earlier result")
-    parser.add_argument("--sass", action="store_true", help="beside machine code")
+    parser.add_argument("--sass", action="store_true", help="compare with machine code")
     given = parser.parse_args()
     device = find(given.device)
     if device is None:

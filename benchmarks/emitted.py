@@ -344,8 +344,8 @@ def main() -> int:
     """The command line."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.emitted", description=__doc__)
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    parser.add_argument("--sample", type=int, default=1, metavar="N", help="every Nth case alone")
-    parser.add_argument("--record", action="store_true", help="keep what is found")
+    parser.add_argument("--sample", type=int, default=1, metavar="N", help="only every Nth case")
+    parser.add_argument("--record", action="store_true", help="record the results")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     given = parser.parse_args()
     if given.record and given.sample != 1:

@@ -54,9 +54,9 @@ def main() -> None:
     """Run, and write."""
     parser = command("gallery", __doc__, "the times (JSON); the newest is what pages tell")
     parser.set_defaults(out=RESULTS / f"{time.strftime('%Y-%m-%d')}-gallery.json")
-    parser.add_argument("--pages", action="store_true", help="write the pages alone")
-    parser.add_argument("--pictures", action="store_true", help="draw the pictures alone")
-    parser.add_argument("--only", help="one program, whose times are printed and not kept")
+    parser.add_argument("--pages", action="store_true", help="write only the pages")
+    parser.add_argument("--pictures", action="store_true", help="draw only the pictures")
+    parser.add_argument("--only", help="run one program; print its times, save nothing")
     given = parser.parse_args()
     if given.pictures:
         from benchmarks.gallery_pictures import PICTURES

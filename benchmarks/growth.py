@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -327,31 +328,47 @@ def table(series: Sequence[Series]) -> str:
 
 
 def draw(series: Sequence[Series], path: Path) -> None:
-    """A panel for each subject. ``ImportError`` without matplotlib."""
+    """A panel for each subject; panels of the same parts share a legend. ``ImportError`` without
+    matplotlib."""
     matplotlib: Any = import_module("matplotlib")
     matplotlib.use("Agg")
     pyplot: Any = import_module("matplotlib.pyplot")
     subjects = list(dict.fromkeys(s.subject for s in series))
-    with pyplot.rc_context({"svg.fonttype": "none", "svg.hashsalt": "tcl", "font.size": 8}):
+    style = {"svg.fonttype": "none", "svg.hashsalt": "tcl", "font.size": 8}
+    # Each tick, frame and marker is some elements of the file, and each text names its fonts.
+    few = {"font.sans-serif": ["DejaVu Sans"], "xtick.major.size": 0, "ytick.major.size": 0}
+    with pyplot.rc_context(style | few):
         figure, panels = pyplot.subplots(2, -(-len(subjects) // 2), figsize=(12, 6))
+        explained: list[str] = []
         for axes, subject in zip(panels.flat, subjects, strict=False):
             for one in (s for s in series if s.subject == subject):
                 milliseconds = [1000 * t for t in one.seconds]
-                axes.plot(one.n, milliseconds, "o-", label=one.part, markersize=3, linewidth=1)
+                axes.plot(one.n, milliseconds, label=one.part, linewidth=1)
             axes.set(xscale="log", yscale="log", title=subject, xlabel=SUBJECTS[subject][0])
+            axes.minorticks_off()
+            axes.xaxis.set_major_formatter("{x:g}")
+            axes.yaxis.set_major_formatter("{x:g}")
+            axes.spines[:].set_visible(False)
             axes.grid(color="#d8d6d0", linewidth=0.6)
-            axes.legend(fontsize=6)
+            parts = [one.part for one in series if one.subject == subject]
+            if parts != explained:
+                axes.legend(fontsize=6, edgecolor="none", framealpha=0.6)
+            explained = parts
         for axes in panels[:, 0]:
             axes.set_ylabel("milliseconds")
         figure.tight_layout()
         figure.savefig(path, format="svg", metadata={"Date": None})
         pyplot.close(figure)
+    text = re.sub(r"\s*\n\s*", "\n", path.read_text("utf-8"))
+    path.write_text(re.sub(r"<g id=\S+/>\n", "", text), "utf-8")
 
 
 def main() -> None:
     """The command line."""
     parser = command("growth", __doc__)
-    parser.add_argument("--only", choices=SUBJECTS, action="append", help="one of the subjects")
+    parser.add_argument(
+        "--only", choices=SUBJECTS, action="append", help="measure only this subject"
+    )
     parser.add_argument("--draw", action="store_true", help="draw the committed result instead")
     given = parser.parse_args()
     if given.draw:

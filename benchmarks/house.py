@@ -216,7 +216,7 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
     parser.add_argument("--at", type=Path, action="append", default=[], help="another checkout")
-    parser.add_argument("--names", action="store_true", help="which names, cycles and imports")
+    parser.add_argument("--names", action="store_true", help="list the names, cycles and imports")
     asked = parser.parse_args()
     columns = {str(at): rows(at, False) for at in asked.at} | {"here": rows(ROOT, asked.names)}
     print(

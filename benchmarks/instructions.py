@@ -41,7 +41,7 @@ DECIDING = (
 
 
 def read(executed: Mapping[str, float]) -> dict[str, float]:
-    """The classes of machine code. What never runs (``@!PT``) takes a turn, and no unit."""
+    """The classes of machine code. What has no thread takes a turn of integer instructions."""
     found: dict[str, float] = defaultdict(float)
     for name, n in executed.items():
         found[_CLASSES.get(name.split(".")[0], "integer")] += n

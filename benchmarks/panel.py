@@ -38,7 +38,7 @@ def main() -> None:
     """Run, and draw."""
     parser = command("panel", __doc__, "the picture (SVG)")
     parser.set_defaults(out=PICTURE)
-    parser.add_argument("command", nargs=argparse.REMAINDER, help="what follows tcl")
+    parser.add_argument("command", nargs=argparse.REMAINDER, help="arguments of tcl")
     given = parser.parse_args()
     words = given.command or _first_command()
     with tempfile.TemporaryDirectory() as cache:

@@ -54,7 +54,9 @@ def main() -> None:
     parser = command("picture", __doc__, "the picture (SVG)")
     parser.set_defaults(out=PICTURE)
     parser.add_argument("--result", type=Path, default=RESULT, help="a report (JSON)")
-    parser.add_argument("--threads", type=int, help="whose rows; with none, the most there are")
+    parser.add_argument(
+        "--threads", type=int, help="rows with this number of threads; default: the largest"
+    )
     parser.add_argument("--table", action="store_true", help="write README's table instead")
     given = parser.parse_args()
     if given.table:

@@ -78,7 +78,9 @@ def chosen(backend: CpuBackend, cpu: CpuProfile) -> MappingOptions:
 
 def main() -> None:
     parser = command("regrets", __doc__)
-    parser.add_argument("--rows", default="", help="names and patterns, by commas; else the suite")
+    parser.add_argument(
+        "--rows", default="", help="comma-separated names or patterns; default: the suite"
+    )
     parser.add_argument("--cpus", default=CPUS)
     given = parser.parse_args()
     cpus = profiles(given.cpus)

@@ -27,6 +27,7 @@ _LINE = re.compile(r"^\s*/\*([0-9a-f]{4,})\*/\s+(?:@(!?U?P\w+)\s+)?([A-Z][\w.]*)
 _LABEL = re.compile(r"^(\.L_\w+):")
 _TARGET = re.compile(r"`\((\.L_\w+)\)")
 _PREDICATE = re.compile(r"!?U?P[T\d]$")
+_NAME = re.compile(r"\bU?[RP]\d+\b")
 _REGISTER = re.compile(r"(U?R)(\d+)$")
 _FIXED = ("RZ", "URZ", "PT", "UPT")
 _SAMPLED = 16
@@ -78,6 +79,12 @@ class Instruction:
         return tuple(found)
 
     @property
+    def read(self) -> frozenset[str]:
+        """Registers and predicates."""
+        operands = self.operands[len(self.written) - self.width + 1 :]
+        return frozenset(_NAME.findall(" ".join((self.guard, *operands))))
+
+    @property
     def width(self) -> int:
         """Registers of the result."""
         wide = {"64": 2, "128": 4, "WIDE": 2, "4": 4, "2": 2}
@@ -119,8 +126,9 @@ def parsed(text: str) -> tuple[Instruction, ...]:
 def executed(
     code: Sequence[Instruction], blocks: int, threads: int, arrays: int, sizes: Sequence[int] = ()
 ) -> Counter[str]:
-    """How often warps of all blocks execute instructions, by name. ``arrays``, ``sizes``: the
-    parameters of the kernel, so many addresses first."""
+    """How often warps of all blocks execute instructions, by name; ``@`` before it: no thread's
+    guard holds, so that it takes a turn and nothing else. ``arrays``, ``sizes``: the parameters of
+    the kernel, so many addresses first."""
     sampled = list(range(blocks))
     if blocks > _SAMPLED:
         chosen = np.random.default_rng(blocks).choice(blocks, _SAMPLED, replace=False)
@@ -131,12 +139,13 @@ def executed(
         constants |= {at: address & 0xFFFFFFFF, at + 4: address >> 32}
     for k, size in enumerate(sizes):
         constants[_PARAMETERS + 8 * arrays + 4 * k] = size
-    times = _Run(code, np.array(sampled), threads, constants).run()
+    run = _Run(code, np.array(sampled), threads, constants)
+    run.run()
     found = Counter[str]()
-    for one, n in zip(code, times, strict=True):
-        if n:
-            name = f"@{one.guard} {one.name}" if one.guard == "!PT" else one.name
-            found[name] += int(n) * blocks // len(sampled)
+    for one, n, idle in zip(code, run.times, run.idle, strict=True):
+        for name, times in ((one.name, n - idle), (f"@{one.name}", idle)):
+            if times:
+                found[name] += times * blocks // len(sampled)
     return found
 
 
@@ -150,12 +159,18 @@ class _Run:
     constants: Mapping[int, int]
     registers: dict[str, Values] = field(default_factory=dict)
     """Those that are not here have ones; predicates are false."""
+    data: set[str] = field(default_factory=set)
+    """Registers and predicates that depend on data."""
+    times: list[int] = field(default_factory=list)
+    """How often warps execute each instruction."""
+    idle: list[int] = field(default_factory=list)
+    """How often no thread's guard holds."""
     count: int = 0
     active: Values = field(init=False)
     """Those that take the step."""
 
-    def run(self) -> list[int]:
-        """How often warps execute each instruction."""
+    def run(self) -> None:
+        """From the first instruction until all threads have left."""
         whole, end = -(-self.threads // WARP) * WARP, len(self.code)
         self.count = len(self.blocks) * whole
         numbers = np.arange(self.count, dtype=np.uint32) % whole
@@ -168,9 +183,13 @@ class _Run:
         self.registers |= dict.fromkeys(zeros, np.zeros(self.count, np.uint32))
         self.registers |= dict.fromkeys(("PT", "UPT"), np.ones(self.count, bool))
         place = np.where(numbers < self.threads, 0, end)
-        times, at = [0] * end, 0
+        self.times, self.idle, at = [0] * end, [0] * end, 0
         steps = [
-            (_OPERATIONS.get(one.base) or _OPERATIONS.get(one.base.removeprefix("U")), one.written)
+            (
+                _OPERATIONS.get(one.base) or _OPERATIONS.get(one.base.removeprefix("U")),
+                one.written,
+                one.read,
+            )
             for one in self.code
         ]
         while at < end:
@@ -178,22 +197,25 @@ class _Run:
             others = place[place > at]
             joined = int(others.min(initial=end))
             everybody = bool((others == end).all() and (place[numbers < self.threads] == at).all())
-            warps = int(self.active.reshape(-1, WARP).any(axis=1).sum())
+            warps = _warps(self.active)
             while True:
-                one, (compute, written) = self.code[at], steps[at]
-                times[at] += warps
+                one, (compute, written, read) = self.code[at], steps[at]
+                self.times[at] += warps
                 if one.base in ("BRA", "EXIT", "RET"):
                     place[self.active] = at + 1
                     place[self._branching(one)] = end if one.target is None else one.target
                     break
+                if one.guard and one.guard.lstrip("!") not in self.data:
+                    self.idle[at] += warps - _warps(self.active & self.truth(one.guard))
                 results = compute(self, one) if compute is not None else None
+                from_data = results is None or not self.data.isdisjoint(read)
+                (self.data.update if from_data else self.data.difference_update)(written)
                 self._write(one, results, written, everybody)
                 at += 1
                 if at == joined:
                     place[self.active] = at
                     break
             at = int(place.min())
-        return times
 
     def _branching(self, one: Instruction) -> Values:
         """Threads that go elsewhere."""
@@ -250,6 +272,11 @@ class _Run:
         """64 bits of an operand."""
         high = self.value(_following(operand)).astype(np.uint64)
         return self.value(operand).astype(np.uint64) | high << np.uint64(32)
+
+
+def _warps(threads: Values) -> int:
+    """That have any of these."""
+    return int(threads.reshape(-1, WARP).any(axis=1).sum())
 
 
 def _offset(constant: str) -> int:

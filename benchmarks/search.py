@@ -267,9 +267,9 @@ def main() -> None:
     parser.add_argument("--spaces", type=Path, default=SPACES, help="a folder of *.csv.gz")
     parser.add_argument("--repeats", type=int, default=30)
     parser.add_argument("--quick", action="store_true", help="five repeats")
-    parser.add_argument("--strategies", default=",".join(DEFAULT), help="names, with commas")
-    parser.add_argument("--seed", type=int, default=0, help="of the first repeat")
-    parser.add_argument("--jobs", type=int, default=1, help="processes")
+    parser.add_argument("--strategies", default=",".join(DEFAULT), help="comma-separated names")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the first repeat")
+    parser.add_argument("--jobs", type=int, default=1, help="number of processes")
     given = parser.parse_args()
     strategies, known = given.strategies.split(","), (*STRATEGIES, WARM)
     for name in strategies:

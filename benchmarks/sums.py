@@ -132,7 +132,7 @@ def contenders(row: str, terms: int) -> Iterator[tuple[str, Callable[[Sequence[A
 def main() -> None:
     """The command line."""
     parser = command("sums", __doc__)
-    parser.add_argument("--most", type=float, default=TERMS[-1], help="terms")
+    parser.add_argument("--most", type=float, default=TERMS[-1], help="largest number of terms")
     given = parser.parse_args()
     rows = []
     for terms in (n for n in TERMS if n <= given.most):

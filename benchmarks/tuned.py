@@ -207,12 +207,14 @@ def summary(results: Sequence[dict[str, Any]]) -> list[str]:
 def main() -> None:
     parser = command("tuned", __doc__)
     parser.add_argument("--rows", default=ROWS)
-    parser.add_argument("--strangers", choices=PARTS, help="not rows, but a part of strangers.tc")
+    parser.add_argument(
+        "--strangers", choices=PARTS, help="tune this part of strangers.tc, not the rows"
+    )
     parser.add_argument("--seconds", type=float, default=25.0)
     parser.add_argument("--seeds", default="1,2")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--folder", type=Path, required=True)
-    parser.add_argument("--auto", action="store_true", help='the search of tune_mode="auto"')
+    parser.add_argument("--auto", action="store_true", help='use the search of tune_mode="auto"')
     given = parser.parse_args()
     given.folder.mkdir(parents=True, exist_ok=True)
     seeds = tuple(int(seed) for seed in given.seeds.split(","))

@@ -62,8 +62,8 @@ def measured(row: Row, count: int, threads: int, seed: int) -> dict[str, Any]:
 def main() -> None:
     """The command line."""
     parser = command("varying", __doc__)
-    parser.add_argument("--rows", default="", help="names or patterns, by commas")
-    parser.add_argument("--timed", type=int, default=6, help="sizes that both kernels are timed at")
+    parser.add_argument("--rows", default="", help="comma-separated names or patterns")
+    parser.add_argument("--timed", type=int, default=6, help="number of timed sizes")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--seed", type=int, default=0)
     given = parser.parse_args()

@@ -1,8 +1,9 @@
 """Causal attention scores with a penalty for distance (ALiBi), in one kernel.
 
 The mask and the penalty are formulas over indices: query ``i`` sees the keys ``j <= i``, and each
-head subtracts its slope times ``i - j``. No array holds either. The statements share their rows, so
-one kernel makes a row of scores, its softmax and its weights while the row is in a cache.
+head subtracts its slope times ``i - j``. No array holds the mask or the penalty. The statements
+share their rows, so one kernel computes a row of scores, its softmax and its weights while the row
+is in a cache.
 
     python examples/attention.py
 """

@@ -1,8 +1,8 @@
-"""A convolution with padding and strides, as deep-learning frameworks have it.
+"""A convolution with padding and strides, as in deep-learning frameworks.
 
-The padding is a condition: where a tap would lie outside the image, it adds 0, and the image is not
-copied. As such an access does not say how far the indices go, ``where`` does: the output's rows and
-columns, and the taps.
+The padding is a condition: if a tap would be outside the image, it adds 0. The image is not copied.
+A guarded access does not bound its indices, so ``where`` gives the ranges of the output's rows and
+columns, and of the taps.
 
     python examples/convolution.py
 """

@@ -1,7 +1,7 @@
-"""The sum of table rows that an index names, as recommendation models need it.
+"""The sum of table rows that an index tensor selects, as in recommendation models.
 
-``Row(b, l)`` is read as a subscript. It cannot be checked before the data is there, so the kernel
-checks it: a row that the table does not have is an ``IndexError``, never somebody else's memory.
+``Row(b, l)`` is a subscript that is read from a tensor. The kernel checks its values while it runs.
+If the table does not have a row, the call raises ``IndexError``, and no other memory is read.
 
     python examples/embedding_sum.py
 """

@@ -1,8 +1,8 @@
-"""Group normalisation and SiLU, the pair of every diffusion U-Net, as one kernel.
+"""Group normalisation and SiLU, a pair of layers in every diffusion U-Net, as one kernel.
 
 Each group of channels of each image gets mean 0 and variance 1, then a gain and an offset per
-channel, then ``x * sigmoid(x)``. Libraries pass over the images once per operation, or once per
-layer. Here the statements of one group run after one another while its elements are in a cache.
+channel, then ``x * sigmoid(x)``. Libraries read and write the images once per operation, or once
+per layer. Here the statements run group by group, while the elements of a group are in a cache.
 
     python examples/group_norm.py
 """

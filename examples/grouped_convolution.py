@@ -1,9 +1,9 @@
-"""ResNeXt's grouped convolution, exchanged in a torch model that is there already.
+"""ResNeXt's grouped convolution replaces layers of an existing torch model.
 
 A grouped convolution is many small convolutions, and libraries that are tuned for large ones are
-slow at it. In its def groups and channels are dimensions of their own, and padding is a condition.
-A module that calls it replaces each ``torch.nn.Conv2d`` with groups. The weights stay, and the
-model can be trained: the gradients are derived from the def.
+slow at it. In the def, groups and channels are separate dimensions, and the padding is a condition.
+The program replaces each ``torch.nn.Conv2d`` that has groups. The weights stay, and the model can
+be trained: the gradients are derived from the def.
 
     python examples/grouped_convolution.py
 """
@@ -28,7 +28,7 @@ def grouped(float(N, G, C, H, W) I, float(G, F, C, 3, 3) K) -> (O) {
 
 
 def exchange(model: nn.Module) -> Any:
-    """The same model, its parameters shared, with our grouped convolutions."""
+    """The same model with our grouped convolutions; it shares the parameters."""
     model = copy.deepcopy(model, {id(p): p for p in model.parameters()})
     for layer in model.modules():
         if isinstance(layer, nn.Conv2d) and layer.groups > 1:
@@ -37,7 +37,7 @@ def exchange(model: nn.Module) -> Any:
 
 
 def convolve(operator: Any, layer: nn.Conv2d, x: Any) -> Any:
-    """In place of ``layer``: 3 by 3 taps, padded by one, without a bias."""
+    """Replaces ``layer``: 3 by 3 taps, padded by one, without a bias."""
     kernels = layer.weight.unflatten(0, (layer.groups, -1))
     return operator(x.unflatten(1, (layer.groups, -1)), kernels).flatten(1, 2)
 

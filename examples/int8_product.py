@@ -1,7 +1,7 @@
-"""A product of int8 matrices, summed up in int32.
+"""A product of int8 matrices, summed in int32.
 
-A def computes in the types of what it reads, so int8 times int8 wraps around at 127. ``int32(...)``
-around the operands says that products and sums are to be wide. The inputs stay small in memory.
+A def computes in the types of its operands, so a product of two int8 numbers wraps around at 127.
+``int32(...)`` around the operands makes products and sums wide. The inputs stay small in memory.
 
     python examples/int8_product.py
 """

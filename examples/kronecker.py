@@ -1,8 +1,9 @@
 """A Kronecker layer: 32,768 inputs, 4,096 outputs and 1,536 weights.
 
-Its matrix is the Kronecker product of three small ones, and is never made: each factor is applied
-along one axis. NumPy and torch write two intermediate arrays to memory. The three statements of
-the def are one kernel, which takes a row of the batch at a time.
+The matrix of the layer is the Kronecker product of three small matrices. The large matrix is never
+made: each factor is applied along one axis. NumPy and torch write two intermediate arrays to
+memory. The three statements of the def are one kernel, which processes one row of the batch at a
+time.
 
     python examples/kronecker.py
 """

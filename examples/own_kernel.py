@@ -1,8 +1,9 @@
-"""The chunk size of a loop that you wrote yourself, for which there is no notation.
+"""The chunk size of a loop that you wrote yourself, because index notation cannot express it.
 
-How long a point of the Mandelbrot set takes depends on the point: halves of the picture are not
-equal work. A C function over a range of rows (here Numba compiles it) runs on the threads of tcl,
-which take chunk after chunk. ``BlockTuner`` measures which size is best, once, and keeps that.
+The time for a point of the Mandelbrot set depends on the point, so two halves of the picture are
+not equal work. A C function over a range of rows (here compiled by Numba) runs on the threads of
+tcl. Each thread takes one chunk after the other. ``BlockTuner`` measures once which chunk size is
+the best, and saves it.
 
     python examples/own_kernel.py
 """
@@ -25,7 +26,7 @@ signature = types.void(types.int64, types.int64, types.CPointer(types.int32), ty
 
 @numba.cfunc(signature)  # type: ignore[untyped-decorator]
 def rows(begin: int, end: int, picture: Any, width: int) -> None:
-    """Steps after which points of these rows leave the circle of radius 2."""
+    """The number of steps until each point of these rows leaves the circle of radius 2."""
     for row in range(begin, end):
         for column in range(width):
             x0, y0 = 3.0 * column / width - 2.2, 2.4 * row / width - 1.2
@@ -36,7 +37,7 @@ def rows(begin: int, end: int, picture: Any, width: int) -> None:
 
 
 def with_numpy(width: int) -> Any:
-    """All points at once, as many steps as the slowest takes."""
+    """All points at once, for as many steps as the slowest point needs."""
     column, row = np.meshgrid(np.arange(width), np.arange(width))
     x0, y0 = 3.0 * column / width - 2.2, 2.4 * row / width - 1.2
     x, y, steps = np.zeros_like(x0), np.zeros_like(y0), np.zeros((width, width), np.int32)

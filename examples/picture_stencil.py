@@ -1,9 +1,9 @@
 """Remove the noise of a picture and keep its edges: a bilateral filter, in one kernel.
 
-Each pixel becomes a mean of its 49 neighbours. The nearer a neighbour is, in place and in
-brightness, the more it counts, so nothing is smeared across an edge. What lies outside the picture
-counts as nothing: a condition on indices. The picture is drawn here, or read from ``--picture``;
-Pillow (``pip install '.[examples]'``) reads and saves.
+Each pixel becomes a weighted mean of its 49 neighbours. The weight is large for a neighbour that is
+near in place and in brightness, so edges stay sharp. A condition on indices excludes neighbours
+outside the picture. The program draws the picture, or reads it from ``--picture``; Pillow
+(``pip install '.[examples]'``) reads and saves pictures.
 
     python examples/picture_stencil.py
 """
@@ -46,7 +46,7 @@ def draw(height: int, width: int) -> Picture:
 
 
 def with_numpy(picture: Picture) -> Picture:
-    """The same with NumPy: passes over the picture for each of the 49 neighbours."""
+    """The same with NumPy: several passes over the picture for each of the 49 neighbours."""
     (height, width), ways = picture.shape, range(-3, 4)
     padded = np.pad(picture, 3, constant_values=np.inf)  # exp(-inf) is 0
     total, weights = np.zeros_like(picture), np.zeros_like(picture)
@@ -63,7 +63,7 @@ def with_numpy(picture: Picture) -> Picture:
 
 
 def save(folder: Path, **pictures: Picture) -> None:
-    """Write each as a PNG of its name."""
+    """Save each picture as a PNG with its name."""
     try:
         from PIL import Image
     except ImportError:

@@ -1,9 +1,10 @@
 """Nearest neighbours among compressed vectors (product quantisation).
 
 A vector is cut into parts, and each part is stored as one byte: the number of the nearest of 256
-codes. For a query, a table holds the distance from each of its parts to each code; the distance to
-a stored vector is a sum of table entries that its bytes select. The nearest is an argmin: the least
-distance, then the first vector that has it; others count as ``N``, which is no vector.
+codes. For a query, a table holds the distance from each of its parts to each code. The distance to
+a stored vector is the sum of the table entries that its bytes select. The nearest vector is an
+argmin: the least distance, then the first vector with this distance. All other vectors count as
+``N``, which is not the number of a vector.
 
     python examples/product_quantised.py
 """

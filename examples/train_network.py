@@ -1,9 +1,9 @@
-"""A network that learns, all of its layers in the language, with derived gradients.
+"""A network whose layers are all defs, trained with derived gradients.
 
-Grids of symbols are told apart by the symbol in their first corner: an embedding, a padded
-convolution, group normalisation, relu, a linear layer and the loss of a softmax. Each is an
-operator of torch (``tcl.torch.op``), whose backward def is derived; torch's optimiser takes the
-steps. Beside it the same network of torch's own layers learns from the same numbers.
+The network classifies grids of symbols by the symbol in their first corner: an embedding, a padded
+convolution, group normalisation, relu, a linear layer and the loss of a softmax. Each layer is an
+operator of torch (``tcl.torch.op``) with a derived backward def. Torch's optimiser takes the steps.
+For comparison, the same network of torch's own layers starts from the same numbers.
 
     python examples/train_network.py
 """
@@ -52,7 +52,7 @@ Network = Callable[..., Any]
 
 
 def ours() -> Network:
-    """The loss by operators of the language's layers."""
+    """The loss of the network of defs."""
     outputs = {"normalise": "O", "loss": "L"}
     names = ("embed", "convolve", "normalise", "relu", "linear", "loss")
     layer = {n: tcl.torch.op(LAYERS, n, wanted=outputs.get(n)) for n in names}
@@ -68,7 +68,7 @@ def ours() -> Network:
 
 
 def theirs(symbols: Any, labels: Any, *parameters: Any) -> Any:
-    """The loss by torch's layers."""
+    """The loss of the network of torch's layers."""
     table, kernel, bias, gamma, beta, weights, offset = parameters
     x = functional.embedding(symbols, table).permute(0, 3, 1, 2)
     x = functional.conv2d(x, kernel, bias, padding=1)
@@ -78,7 +78,7 @@ def theirs(symbols: Any, labels: Any, *parameters: Any) -> Any:
 
 
 def learn(network: Network, steps: int, size: int, batch: int) -> list[float]:
-    """The loss of each step, from the same beginning."""
+    """The loss of each step, from the same initial numbers."""
     random, filters = torch.Generator().manual_seed(0), GROUPS * CHANNELS
     symbols, embedded, kinds = 8, 3, 4
     shapes: Sequence[tuple[int, ...]] = (

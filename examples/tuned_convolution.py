@@ -1,9 +1,9 @@
-"""Tune a dilated convolution once; every later process uses what was found.
+"""Tune a dilated convolution once; every later process uses the result.
 
-Nobody has a hand-written kernel for each dilation, and the default options are chosen by a model of
-the machine, which does not see everything. A search of half a minute tries some hundred kernels.
-Its result is stored in a file, the tuning cache, under the def, the sizes, the machine and the
-number of threads. A process that defines the same operator later gets the tuned kernel.
+No library has a hand-written kernel for each dilation. The default options come from a model of the
+machine, which does not see everything. A search of half a minute tries some hundred kernels. It
+stores the result in a file, the tuning cache, under the def, the sizes, the machine and the number
+of threads. A later process that defines the same operator gets the tuned kernel.
 
     python examples/tuned_convolution.py
 """

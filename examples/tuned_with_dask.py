@@ -1,9 +1,9 @@
-"""Tune with many workers: candidates are compiled and measured on a Dask cluster.
+"""Tune with many workers: a Dask cluster compiles and measures the candidates.
 
-The cluster here is a local one with two workers, so that the program runs anywhere. For machines of
-your own, start `dask scheduler` and `dask worker` on them and pass `--scheduler tcp://HOST:PORT`.
-However many workers a machine has, it measures one kernel at a time. Its processor has to be the
-same as this one: workers that differ are left out.
+The program starts a local cluster with two workers, so it runs anywhere. For your own machines,
+start `dask scheduler` and `dask worker` on them and pass `--scheduler tcp://HOST:PORT`. Each
+machine measures one kernel at a time, however many workers it has. Workers must have the same
+processor as this machine; other workers are left out.
 
     python examples/tuned_with_dask.py
 """

@@ -1,7 +1,7 @@
 """A stack of WaveNet cells: each layer is one kernel.
 
-A cell has two causal convolutions of two taps, ``2 ** layer`` steps apart, a filter and a gate;
-their product feeds a residual and a skip connection. Torch calls a dozen operators for that. The
+A cell has two causal convolutions with two taps, ``2 ** layer`` steps apart: a filter and a gate.
+Their product feeds a residual and a skip connection. Torch calls a dozen operators for a cell. The
 dilation is a size: the extent of the input ``Dilation``, whose elements are never read.
 
     python examples/wavenet.py

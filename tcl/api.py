@@ -10,11 +10,12 @@ from weakref import WeakSet
 
 from tcl.arrays.tracing import opaque, tell_torch
 from tcl.arrays.user_input import SourceLike, check_flag, in_order
+from tcl.common.closest import no_def
 from tcl.common.errors import CacheError
 from tcl.common.interrupts import of_system
 from tcl.common.lazy import Lazy
 from tcl.common.warn import warn, warn_once
-from tcl.executors.dispatch import Kernels, OptionsLike, Settings, unknown
+from tcl.executors.dispatch import Kernels, OptionsLike, Settings
 from tcl.executors.dispatch import OptionsFactory as OptionsFactory
 from tcl.grammar.tree.checked import CheckedDef
 from tcl.selection.suggested_options import DEFAULT
@@ -198,7 +199,7 @@ class Definitions:
     def __getattr__(self, name: str) -> DefFunction:
         # Defs are attributes like any other; this says what there is not.
         functions = self.__dict__.get("_functions", {})
-        raise AttributeError(unknown(name, functions))
+        raise AttributeError(no_def(name, functions))
 
     def __getitem__(self, name: str) -> DefFunction:
         self.definition(name)

@@ -276,6 +276,11 @@ def _connect(address: str) -> Any:
             "a Dask cluster needs the extra 'distributed'; install it with "
             f"{installing('distributed')}"
         ) from None
+    if address.startswith("inproc://"):
+        raise ArgumentError(
+            f"the cluster at {address} is in this process, which can search without it; leave out "
+            "the cluster, or start one of processes: LocalCluster(processes=True)"
+        )
     try:
         connect: Any = Client
         # A client made with a bad address writes a traceback when the program ends.

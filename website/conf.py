@@ -18,17 +18,19 @@ project = "tcl"
 author = "tcl contributors"
 version = release = tcl.__version__
 extensions = [
-    "myst_parser",
+    "myst_nb",
     "sphinx.ext.autodoc",
     "sphinx_copybutton",
 ]
 root_doc = "README"
 include_patterns = [
     *("README.md", "CHANGELOG.md", "CONTRIBUTING.md"),
-    *("docs/**.md", "website/*.md", "website/*.rst", "examples/README.md", "benchmarks/**.md"),
+    *("docs/**.md", "docs/tour.ipynb", "website/*.md", "website/*.rst"),
+    *("examples/README.md", "benchmarks/**.md"),
 ]
 exclude_patterns = [".*", "build", "dist", "tests", "website/navigation.md"]
 
+nb_execution_mode = "off"  # the notebook has its outputs
 myst_heading_anchors = 4
 myst_enable_extensions = ["attrs_inline"]
 suppress_warnings = ["myst.header", "misc.highlighting_failure"]

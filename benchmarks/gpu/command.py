@@ -138,18 +138,22 @@ def arguments() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--out", type=Path, required=True, help=f"a folder for {_FILE}")
-    parser.add_argument("--quick", action="store_true", help="fewer forms, not the largest rows")
+    parser.add_argument(
+        "--quick", action="store_true", help="fewer forms; leave out the largest rows"
+    )
     parser.add_argument("--rows", metavar="PATTERN", help="name, def or kind; comma-separated")
-    parser.add_argument("--device", type=int, default=0, metavar="N", help="which one")
-    parser.add_argument("--budget", type=float, metavar="SECONDS", help="of the whole run")
+    parser.add_argument("--device", type=int, default=0, metavar="N", help="number of the GPU")
     parser.add_argument(
-        "--tune", type=float, default=0.0, metavar="SECONDS", help="of a search per row"
+        "--budget", type=float, metavar="SECONDS", help="time limit of the whole run"
     )
-    parser.add_argument("--seed", type=int, default=0, help="of the random inputs")
     parser.add_argument(
-        "--peers", help="comma-separated, or nothing; default: all that are installed"
+        "--tune", type=float, default=0.0, metavar="SECONDS", help="time of a search for each row"
     )
-    parser.add_argument("--rehearse", action="store_true", help="on the CPU, on tiny sizes")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the random inputs")
+    parser.add_argument(
+        "--peers", help="comma-separated, may be empty; default: all that are installed"
+    )
+    parser.add_argument("--rehearse", action="store_true", help="run on the CPU with tiny sizes")
     return parser
 
 

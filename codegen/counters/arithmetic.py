@@ -1,60 +1,60 @@
 """The instructions that values take on a GPU.
 
-What a function of CUDA's takes was read in the machine code that NVRTC 13.5 makes for sm_90, less
-that of a plain sum, without the paths for rare arguments.
+What a function of CUDA's takes is what warps execute in the machine code that NVRTC 13.5 makes for
+sm_90, less what the same kernel without it takes, and without the paths for rare arguments.
 """
 
 from __future__ import annotations
 
+import math
+import operator
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import TypeAlias
 
 from tcl.codegen.loopir import ir
-from tcl.codegen.loopir.walk import children
-from tcl.grammar.syntax.types import ScalarType
+from tcl.codegen.loopir.walk import children, walk
+from tcl.grammar.syntax.types import BFLOAT16, FLOAT16, FLOAT32, ScalarType
 
 Instructions: TypeAlias = Mapping[str, float]
 """How many of each kind: ``KINDS``."""
 KINDS = (
     *("fma", "float", "double", "mufu", "convert", "integer", "branch"),
-    *("mma", "shuffle", "memory", "barrier"),
+    *("mma", "shuffle", "memory", "local", "barrier"),
 )
 """``fma`` and ``float``: on float32, those that multiply and add, and all others. ``mufu``:
-reciprocals, roots, powers and logarithms to base 2. ``memory``: requests, one for each vector."""
+reciprocals, roots, powers and logarithms to base 2. ``memory``: requests, one for each vector.
+``local``: words that are read or written because they do not stay in registers."""
 
 
 def _costs(**counts: int) -> Instructions:
     return counts
 
 
-def added(one: Instructions, other: Instructions) -> Instructions:
-    """Both."""
-    return {k: one.get(k, 0) + other.get(k, 0) for k in (*one, *other)}
-
-
 _ROUNDING = _costs(convert=1)
 _NEAR_FREE = _costs(float=1)
+_DIVIDED = _costs(fma=5, float=1, mufu=1, branch=3)
 FUNCTIONS: Mapping[str, Instructions] = {
     **dict.fromkeys(("floor", "ceil", "trunc"), _ROUNDING),
-    **dict.fromkeys(("fabs", "fmax", "fmin", "copysign"), _NEAR_FREE),
-    **dict.fromkeys(("log", "log10"), _costs(float=19, integer=13, convert=1)),
-    **dict.fromkeys(("sin", "cos"), _costs(float=14, integer=8, convert=2, branch=3)),
-    "round": _costs(float=2, integer=2, convert=1),
+    **dict.fromkeys(("fabs", "fmax", "fmin"), _NEAR_FREE),
+    "copysign": _costs(integer=1),
+    "log": _costs(fma=12, float=7, integer=5, convert=1),
+    "log2": _costs(fma=12, float=9, integer=5, convert=1),
+    "log10": _costs(fma=12, float=8, integer=5, convert=1),
+    "log1p": _costs(fma=11, float=4, integer=5, convert=1, branch=3),
+    **dict.fromkeys(("sin", "cos"), _costs(fma=9, float=6, integer=5, convert=2, branch=3)),
+    "round": _costs(float=1, integer=1, convert=1),
     "fma": _costs(fma=1),
-    "fdivide": _costs(float=8, mufu=1, branch=3),
-    "exp": _costs(float=6, integer=3, mufu=1),
-    "exp10": _costs(float=8, integer=3, mufu=1),
+    "fdivide": _DIVIDED,
+    **dict.fromkeys(("exp", "exp10"), _costs(fma=4, float=2, integer=1, mufu=1)),
     "exp2": _costs(float=3, mufu=1),
-    "expm1": _costs(float=18, integer=6),
-    "log2": _costs(float=21, integer=13, convert=1),
-    "log1p": _costs(float=18, integer=16, convert=1, branch=1),
-    "tanh": _costs(float=12, integer=3, mufu=2),
-    "sqrt": _costs(float=5, integer=3, mufu=1, branch=3),
+    "expm1": _costs(fma=10, float=8, integer=3),
+    "tanh": _costs(fma=6, float=6, integer=1, mufu=2),
+    "sqrt": _costs(fma=2, float=2, integer=2, mufu=1, branch=3),
     "rsqrt": _costs(float=3, mufu=1),
-    "erf": _costs(float=18, integer=15, mufu=1),
-    "atan": _costs(float=15, integer=10, mufu=1),
-    "cbrt": _costs(float=14, mufu=2),
+    "erf": _costs(fma=7, float=11, integer=3, mufu=1),
+    "atan": _costs(fma=9, float=6, integer=2, mufu=1),
+    "cbrt": _costs(fma=2, float=12, mufu=2),
     "fmod": _costs(float=20, integer=10, mufu=1, branch=4),
 }
 """Of float32."""
@@ -67,13 +67,25 @@ _DIVISION = _costs(integer=22, convert=2, mufu=1)
 _COMPARISONS = frozenset(("<", "<=", ">", ">=", "==", "!="))
 
 
+def constant(value: ir.Value) -> bool:
+    """Whether a value depends on nothing."""
+    return all(isinstance(v, ir.Const) for v in walk(value) if not children(v))
+
+
 def own_instructions(value: ir.Value) -> Instructions:
     """What a value takes once the values directly inside it are known; index expressions and reads
     take nothing here."""
     type_ = value.type.compute
+    inner = children(value)
+    if inner and all(map(constant, inner)):
+        return {}  # compilers compute it
     match value:
         case ir.Unary(op=op):
             return _plain(type_) if op == "-" and not type_.is_float else {}
+        case ir.Load() if not type_.is_float and value.type.bits < 32:
+            return _costs(integer=2)  # out of the word that was read
+        case ir.Binary(op="/", left=left, right=right) if value.type.compute == FLOAT32:
+            return _quotient(_number(left), _number(right))
         case ir.Binary(op=op, left=left):
             return _operator(op, left.type.compute)
         case ir.Select():
@@ -83,15 +95,41 @@ def own_instructions(value: ir.Value) -> Instructions:
                 return _costs(double=1) if name == "fma" else _WIDE
             return FUNCTIONS.get(name, _OTHER)
         case ir.Cast(operand=operand):
-            return _conversion(operand.type, value.type)
+            return conversion(operand.type, value.type)
     return {}
+
+
+_FOLDED: Mapping[str, Callable[[float, float], float]] = {
+    **{"+": operator.add, "-": operator.sub, "*": operator.mul}
+}
+
+
+def _number(value: ir.Value) -> float | None:
+    """A constant, if it is one."""
+    match value:
+        case ir.Const(value=number):
+            return float(number)
+        case ir.Cast(operand=operand):
+            return _number(operand)
+        case ir.Binary(op=op, left=left, right=right) if op in _FOLDED:
+            one, other = _number(left), _number(right)
+            return None if one is None or other is None else _FOLDED[op](one, other)
+    return None
+
+
+def _quotient(left: float | None, right: float | None) -> Instructions:
+    """Of float32; the reciprocal of a constant is known."""
+    if right is not None:
+        exact = abs(math.frexp(right)[0]) == 0.5
+        return _costs(float=1) if exact else _costs(fma=5, float=1, branch=3)
+    return _costs(fma=2, float=1, mufu=1, integer=3, branch=3) if left == 1 else _DIVIDED
 
 
 def _operator(op: str, type_: ScalarType) -> Instructions:
     if op in ("/", "%") and not type_.is_float:
         return _DIVISION
     if op == "/":
-        return _costs(double=9, mufu=1, branch=3) if type_.bits == 64 else FUNCTIONS["fdivide"]
+        return _costs(double=9, mufu=1, branch=3) if type_.bits == 64 else _DIVIDED
     if op == "%":
         return _WIDE if type_.bits == 64 else FUNCTIONS["fmod"]
     if op in ("min", "max") and type_.is_float and type_.bits == 32:
@@ -108,7 +146,12 @@ def _plain(type_: ScalarType) -> Instructions:
     return _costs(integer=2 if type_.bits == 64 else 1)
 
 
-def _conversion(one: ScalarType, other: ScalarType) -> Instructions:
+def conversion(one: ScalarType, other: ScalarType) -> Instructions:
+    """Of a number; two of 32 bits become two of 16 in one instruction."""
+    if one == FLOAT32 and other == FLOAT16:
+        return {"convert": 0.5}
+    if one == FLOAT32 and other == BFLOAT16:
+        return _costs(float=1, integer=5)
     if one == other or (one.compute == other.compute and one.is_float):
         return {} if one.compute == one and other.compute == other else _costs(float=1)
     if one.is_float or other.is_float:
@@ -117,18 +160,15 @@ def _conversion(one: ScalarType, other: ScalarType) -> Instructions:
 
 
 def accumulated(op: str, value: ir.Value) -> Instructions:
-    """One step of a reduction, with a product that is fused into a sum; what is inside of the value
-    aside."""
+    """One step of a reduction, with a product that is fused into a sum; the value aside."""
     type_ = value.type.compute
     if op == "=":
-        return own_instructions(value)
+        return {}
     if fused_product(op, value) is not None:
         return _costs(double=1) if type_.bits == 64 else _costs(fma=1)
     if op in ("min", "max") and type_.is_float and type_.bits == 32:
-        step = _costs(float=1)  # no say in which of two zeros
-    else:
-        step = _operator(op, type_)
-    return added(own_instructions(value), step)
+        return _costs(float=1)  # no say in which of two zeros
+    return _operator(op, type_)
 
 
 def fused_product(op: str, value: ir.Value) -> ir.Binary | None:
@@ -142,39 +182,26 @@ def fused_product(op: str, value: ir.Value) -> ir.Binary | None:
 def inside(op: str, value: ir.Value) -> tuple[ir.Value, ...]:
     """The values that a step of a reduction needs first."""
     product = fused_product(op, value)
-    return children(value if product is None else product)
+    return (value,) if product is None else children(product)
 
 
 def instructions_of(
-    values: tuple[ir.Value, ...], times: Callable[[ir.Value], int]
+    values: tuple[ir.Value, ...], times: Callable[[ir.Value], int], known: Collection[ir.Value] = ()
 ) -> dict[str, float]:
-    """All that these values take, and the values inside of them. ``times``: how often one is
-    computed. Equal ones are computed once; sums of products are fused."""
+    """All that these values take, and the values inside of them, but for ``known`` ones. ``times``:
+    how often one is computed. Equal ones are computed once; what a condition chooses, wherever it
+    is asked."""
     found: dict[str, float] = defaultdict(float)
-    seen: set[ir.Value] = set()
-    pending = list(values)
+    seen = set(known)
+    pending = [(value, 1) for value in values]
     while pending:
-        value = pending.pop()
+        value, least = pending.pop()
         if value in seen:
             continue
         seen.add(value)
-        own, needed = own_instructions(value), children(value)
-        product = _summand(value)
-        if product is not None:
-            own = _costs(double=1) if value.type.compute.bits == 64 else _costs(fma=1)
-            needed = tuple(v for v in needed if v is not product) + children(product)
-        count = times(value)
-        for kind, number in own.items():
+        count = max(least, times(value))
+        for kind, number in own_instructions(value).items():
             found[kind] += number * count
-        pending.extend(needed)
+        chosen = (value.then, value.otherwise) if isinstance(value, ir.Select) else ()
+        pending.extend((v, count if v in chosen else least) for v in children(value))
     return found
-
-
-def _summand(value: ir.Value) -> ir.Binary | None:
-    """The product in a sum or a difference of floats that is fused with it."""
-    if not isinstance(value, ir.Binary) or value.op not in ("+", "-") or not value.type.is_float:
-        return None
-    for part in (value.right, value.left):
-        if isinstance(part, ir.Binary) and part.op == "*":
-            return part
-    return None

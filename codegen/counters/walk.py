@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -18,13 +19,14 @@ import numpy as np
 from tcl.codegen.counters.arithmetic import (
     Instructions,
     accumulated,
+    conversion,
     inside,
     instructions_of,
 )
 from tcl.codegen.counters.dependence import Dependence
 from tcl.codegen.counters.places import Condition, Linear, Place
 from tcl.codegen.counters.requests import Access, Box, Memory
-from tcl.codegen.devices.banks import WARP
+from tcl.codegen.devices.banks import WARP, Active
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.combining import combined_of, in_turn, thread_bits, warps_apart
 from tcl.codegen.loopir.conditions import bounds_of
@@ -32,7 +34,7 @@ from tcl.codegen.loopir.fragments import Fragment, fragments
 from tcl.codegen.loopir.geometry import Geometry
 from tcl.codegen.loopir.guards import guarded
 from tcl.codegen.loopir.terms import factors
-from tcl.codegen.loopir.unrolling import MANY, written_out
+from tcl.codegen.loopir.unrolling import LONGEST, MANY, written_out
 from tcl.codegen.loopir.walk import (
     alone,
     chain,
@@ -41,6 +43,7 @@ from tcl.codegen.loopir.walk import (
     statements,
     uniform,
     values_in,
+    walk,
 )
 from tcl.grammar.syntax.types import FLOAT32
 
@@ -48,11 +51,27 @@ Scope: TypeAlias = Mapping[str, Linear]
 """Fold → its offset in points."""
 
 
-_TURN_OF_BUFFERS, _PLACE_OF_THREAD = 18, 8
-"""Instructions for which buffer comes next and what is waited for, and for where a thread is: about
-as many as NVRTC 13.5 has for sm_90."""
-_WRITTEN_OUT = 5
-"""Iterations of a pipeline that it writes out, where all buffers are known."""
+# Integer instructions, as NVRTC 13.5 has them for sm_90, about.
+_BEGIN = 4
+"""Of a kernel: stack, descriptor, numbers of block and thread."""
+_SHARED_BASE = 3
+"""For where shared memory begins."""
+_GLOBAL, _SHARED = 3, 2
+"""For an address: what varies is added up, scaled, and added to a pointer, which is read first.
+Addresses that differ by a constant are one."""
+_UNIFORM, _GATHERED = 2, 4
+"""For each read at an address that all threads share, and at one that data decide."""
+_WORTH = 8
+"""Points from which on a branch leads around those that are not there."""
+_AROUND = 3
+"""Branches around what some threads do not do."""
+_MOVED = 2
+"""For an address in a loop that moves it."""
+_TURN, _FILL, _COPY = 12, 11, 2
+"""For which buffer comes next and what is waited for; for each of a turn's panels; and for each
+asynchronous copy, which has no constant beside its address."""
+_SHORT = 64
+"""Points of a pipeline that is written out, so that its buffers are known."""
 _GRID = "grid "
 """What the variables of blocks begin with."""
 
@@ -79,6 +98,21 @@ class Walk:
     written_out: dict[str, int] = field(default_factory=dict)
     """Variables of serial loops → iterations that are written out at once."""
     _piped: bool = False
+    _begin: Place = field(init=False)
+    _written: frozenset[str] = frozenset()
+    """Tensors that the kernel changes."""
+    _addresses: set[object] = field(default_factory=set)
+    """Those that are computed."""
+    _lasting: frozenset[str] = frozenset()
+    """Accumulators that have one value only, once it is known."""
+    _sums: dict[str, tuple[tuple[Place, Instructions], ...]] = field(default_factory=dict)
+    """What is left to be added up, by accumulator."""
+    _also: dict[str, str] = field(default_factory=dict)
+    """Accumulators that are equal to another one."""
+    _asked: dict[str, Active] = field(default_factory=dict)
+    """Threads that ask for an accumulator's value."""
+    _known: set[ir.Value] = field(default_factory=set)
+    """What was made of nothing else, and is not made again."""
     _threads: np.ndarray[tuple[int], np.dtype[np.int64]] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -97,8 +131,22 @@ class Walk:
                 after //= fold.count
                 scope[fold.name] = Linear(0, {}, self._threads // after % fold.count * fold.step)
         place = Place(self._threads >= 0, loops, scope=scope)
-        self._compute(place, {"integer": _PLACE_OF_THREAD})
+        self._begin = place
+        inner = tuple(statements(self.kernel.body))
+        self._written = frozenset(
+            s.ref.tensor for s in inner if isinstance(s, ir.Store | ir.Update)
+        )
+        given = Counter((s.name, s.op) for s in inner if isinstance(s, ir.Accumulate))
+        several = {name for name, op in given if op != "="}
+        self._lasting = frozenset(n for (n, _), times in given.items() if times == 1) - several
+        threads = (f for space in self.kernel.spaces for f in space.threads[:1])
+        divided = sum(f.count > 1 for f in (*(g[0] for g in self.kernel.grid), *threads))
+        shared = _SHARED_BASE if self.kernel.shared else 0
+        self._compute(place, {"integer": _BEGIN + divided + shared, "branch": 1})
         self._block_statement(self.kernel.body, place)
+        for name, parts in self._sums.items():
+            for where, rest in parts:
+                self._compute(where.by(self._asked.get(name, where.active)), rest)
         return self
 
     # Where things are.
@@ -174,6 +222,10 @@ class Walk:
         around = [self.written_out[v] for v in outside.loops if v in self.written_out]
         ahead = max(ahead, math.prod(around))
         different = 1.0 if write else self._different(offset, place, outside)
+        if kind is Memory.GLOBAL_READ and not computed and ref.tensor not in self._written:
+            loops = (v for v in outside.loops if not v.startswith(_GRID))
+            still = (v for v in loops if not offset.factors.get(v) and v not in self.written_out)
+            different /= math.prod(outside.loops[v] for v in still)
         self.accesses.append(
             Access(
                 *(kind, ref.tensor, size, place, offset, outside, box, ahead, self.phase),
@@ -182,6 +234,27 @@ class Walk:
         )
         if kind is not Memory.GLOBAL_COPY:  # one instruction reads and writes
             self._compute(place, {"memory": different})
+        if computed:
+            self._compute(place, {"integer": _GATHERED})
+        elif kind not in (Memory.GLOBAL_COPY, Memory.SHARED_COPY):
+            if kind is Memory.GLOBAL_READ and offset.threads is None and offset.factors:
+                self._compute(place, {"integer": _UNIFORM * different})
+            self._address(ref.tensor, offset, outside, tensor.shared)
+
+    def _address(self, name: str, offset: Linear, outside: Place, shared: bool) -> None:
+        """Integer instructions for an address, unless one that differs by a constant is there."""
+        loops = [v for v, n in outside.loops.items() if self.written_out.get(v) != n]
+        moving = [v for v in loops if not v.startswith(_GRID) and offset.factors.get(v)]
+        own = None if offset.threads is None else (offset.threads - offset.threads[0]).tobytes()
+        varying = tuple((v, offset.factors.get(v, 0)) for v in loops)
+        key = (name, varying, own, tuple(outside.tests) if moving else ())
+        if key in self._addresses:
+            return
+        self._addresses.add(key)
+        if moving:
+            self._compute(outside, {"integer": _MOVED})
+        else:
+            self._compute(self._begin, {"integer": _SHARED if shared else _GLOBAL})
 
     def _different(self, offset: Linear, place: Place, outside: Place) -> float:
         """The share of different offsets among those of loops that are written out."""
@@ -232,7 +305,7 @@ class Walk:
             case ir.Barrier():
                 self._compute(place, {"barrier": 1})
             case ir.Declare():
-                self._hold_registers(statement)
+                self._declare(statement, place)
             case ir.Carry():
                 self._carry(statement, place)
             case ir.For(loop=loop, body=body, pause=pause) if uniform(statement):
@@ -248,7 +321,11 @@ class Walk:
                 self._combined(statement, place)
             case ir.Block() | ir.For() | ir.Store() | ir.Update() | ir.Let() | ir.Accumulate():
                 self.phase += not self._piped
-                self._loops(statement, self._taking_part(statement, place))
+                taking_part = self._taking_part(statement, place)
+                if not taking_part.active.all():
+                    self._compute(place, {"integer": 1})
+                self._ask(statement, taking_part)
+                self._loops(statement, taking_part)
             case ir.First() | ir.Prefetch() | ir.Matrix() | ir.Scan():
                 raise ir.IRError(f"a GPU has no {type(statement).__name__}")
             case _:
@@ -269,7 +346,7 @@ class Walk:
             case ir.For() | ir.Block() | ir.Accumulate() if combined_of(statement):
                 self._combined(statement, place)
             case ir.Declare():
-                self._hold_registers(statement)
+                self._declare(statement, place)
             case ir.Carry():
                 self._carry(statement, place)
             case ir.For(loop=loop, body=body) if loop.kind is ir.Kind.THREAD:
@@ -285,18 +362,30 @@ class Walk:
             case _:
                 self._thread_body((), statement, place)
 
-    def _hold_registers(self, declare: ir.Declare) -> None:
+    def _declare(self, declare: ir.Declare, place: Place) -> None:
         own = tuple(f for f in declare.over if f not in self.geometry.threads)
         words, count = max(1, declare.type.compute.bits // 32), math.prod(f.count for f in own)
         self.held[declare.name] = own, words
-        if not declare.seldom or count <= MANY:  # else in local memory
+        if not declare.seldom or count <= MANY:
             self.held_words[declare.name] = words * count
+        if declare.start is not None:
+            self._compute(place, self._moved(declare.name))
+
+    def _moved(self, name: str) -> Instructions:
+        """What it takes to set some accumulators, or to read them from local memory. An instruction
+        sets two registers."""
+        folds, words = self.held[name]
+        count = words * math.prod(f.count for f in folds)
+        return {"integer": -(-count // 2)} if name in self.held_words else {"local": count}
 
     def _carry(self, carry: ir.Carry, place: Place) -> None:
         folds, words = self.held[carry.name]
         count = math.prod(f.count for f in folds)
         kind = "double" if words > 1 else "float"
         self._compute(place, {kind: count * (1 if carry.lost is None else 6)})
+        for name in (carry.total, carry.total, carry.name):  # read, written; zero again
+            if name != carry.total or name not in self.held_words:
+                self._compute(place, self._moved(name))
 
     def _serial(
         self, fold: ir.Fold, place: Place, pause: ir.Pause | None = None, times: int = 1
@@ -340,8 +429,11 @@ class Walk:
             self._compute(place, {"barrier": 1})
         asynchronous = pipeline.ahead is ir.Ahead.ASYNCHRONOUS
         within = self._serial(pipeline.loop.fold, place, pipeline.pause)
-        loop = self.geometry.iterations(pipeline.loop.fold) > _WRITTEN_OUT
-        self._compute(within, {"barrier": 1, "integer": _TURN_OF_BUFFERS * loop})
+        inner = [s.loop for s in statements(pipeline.body) if isinstance(s, ir.For)]
+        points = math.prod(x.fold.count for x in inner if x.kind is not ir.Kind.THREAD)
+        loop = points * self.geometry.iterations(pipeline.loop.fold) > _SHORT
+        turn = loop * (_TURN + _FILL * len(pipeline.fills))
+        self._compute(within, {"barrier": 1, "integer": turn})
         ahead = pipeline.buffers - 1 if asynchronous else 1
         with self._one_phase():
             for fill in pipeline.fills:
@@ -371,7 +463,13 @@ class Walk:
         self._access(store.ref, place, outside, width=width, kind=kind)
         kind = Memory.GLOBAL_COPY if asynchronous else Memory.GLOBAL_READ
         self._access(value.ref, source, outside, width=width, kind=kind, ahead=ahead)
-        self._compute(place, {"integer": 3 + len(source.tests)})
+        if asynchronous:
+            own = {"integer": _COPY + len(source.tests)}
+        else:  # zero where there is nothing to read; a branch around what is not there
+            own = {"integer": int(source is not place), "branch": _AROUND * bool(ragged)}
+            if not place.active.all():
+                self._compute(outside, {"integer": 1, "branch": _AROUND})
+        self._compute(place, own)
 
     # Sums of several threads.
 
@@ -389,7 +487,7 @@ class Walk:
         if warps_apart(bits):
             turn = in_turn(own, (c.type.compute.itemsize for _, c in parts))
             outer = self._entered(own[:turn], place)
-            self._compute(outer, {"barrier": 2 if turn else 1, "integer": 4})
+            self._compute(outer, {"barrier": 2 if turn else 1})
 
     def _over_threads(
         self, name: str, combined: ir.Combined, bits: int, times: int, place: Place
@@ -399,8 +497,7 @@ class Walk:
         step = accumulated(combined.op, ir.Variable(name, combined.type))
         shuffles, warps = (bits % WARP).bit_count(), warps_apart(bits)
         words = max(1, combined.type.compute.bits // 32)
-        several = times + shuffles + (1 << warps.bit_count()) - 1
-        self._compute(place, {k: n * several for k, n in step.items()})
+        self._compute(place, {k: n * (times + shuffles) for k, n in step.items()})
         self._compute(place, {"shuffle": shuffles * words})
         if not warps:
             return
@@ -409,6 +506,25 @@ class Walk:
         for apart in range(0, warps + 1, warps & -warps):
             if not apart & ~warps:
                 self._exchanged(Memory.SHARED_READ, first + apart, size, place)
+        others = (1 << warps.bit_count()) - 1
+        rest = {k: n * others for k, n in step.items()}
+        if others < LONGEST:
+            self._sums[name] = (*self._sums.get(name, ()), (place, rest))
+        else:  # in a loop
+            self._compute(place, rest)
+
+    def _ask(self, statement: ir.Statement, place: Place) -> None:
+        """Notes who asks for what threads added up: nobody else adds the last parts."""
+        for s in statements(statement):
+            for value in (v for whole in values_in(s) for v in walk(whole)):
+                if not isinstance(value, ir.Variable):
+                    continue
+                name = self._also.get(value.name, value.name)
+                if isinstance(s, ir.Accumulate) and s.op == "=" and s.value is value:
+                    self._also[s.name] = name
+                else:
+                    asked = self._asked.get(name, place.active & False)
+                    self._asked[name] = asked | place.active
 
     def _exchanged(
         self,
@@ -470,6 +586,13 @@ class Walk:
             if x.load not in kept
         )
         self.read_words = max(self.read_words, math.ceil(sum(words)))
+        inside = math.prod(self.geometry.iterations(x.fold) for x in loops)
+        tested = math.prod(
+            self.geometry.iterations(x.fold) for x in loops if x.fold.dim in dims and x.fold != lane
+        )
+        if dims:
+            branches = tested if inside >= _WORTH * tested else 0
+            self._compute(place, {"integer": tested, "branch": branches})
         within = self._entered([x.fold for x in loops if x.fold != lane], place)
         outside = [d for d in dims if lane is None or d != lane.dim]
         if lane is not None and lane.dim in dims and not partial:
@@ -490,7 +613,6 @@ class Walk:
 
     def _read_fragment(self, fragment: Fragment, place: Place) -> None:
         """An operand that is read before the loops."""
-        shared = self.program.tensor(fragment.load.ref.tensor).shared
         around = self._entered(fragment.over, place)
         row = {f.name: Linear() for f, _ in fragment.row}
         for width, group in itertools.groupby(fragment.pieces(), key=lambda piece: piece[1]):
@@ -505,7 +627,6 @@ class Walk:
             self._access(fragment.load.ref, within, place, width=width)
             if fragment.guarded:
                 self._compute(within, {"integer": len(fragment.guarded)})
-        self._compute(place, {"integer": 1 if shared else 2})
 
     def _count_points(
         self,
@@ -527,28 +648,40 @@ class Walk:
             match statement:
                 case ir.Let(name=name, value=value):
                     depends.lets[name] = depends.folds(value)
-                    made = instructions_of((value,), depends.times)
+                    made = instructions_of((value,), depends.times, self._known)
                 case ir.Accumulate(op=op, value=value):
-                    made = instructions_of(inside(op, value), depends.times)
+                    made = instructions_of(inside(op, value), depends.times, self._known)
                     for kind, number in accumulated(op, value).items():
                         made[kind] += number * depends.all
                 case ir.Store(ref=ref, value=value):
-                    made = instructions_of((value,), depends.times)
+                    made = instructions_of((value,), depends.times, self._known)
                     if ref not in gathered:
                         self._access(ref, place, outside, write=True)
-                    made["integer"] += 2
+                    kept = self.program.tensor(ref.tensor).layout.type
+                    for kind, number in conversion(value.type.compute, kept).items():
+                        made[kind] += number * depends.all
                 case ir.Update(ref=ref, op=op, value=value):
-                    made = instructions_of((value,), depends.times)
+                    made = instructions_of((value,), depends.times, self._known)
                     for kind, number in accumulated(op, value).items():
                         made[kind] += number * depends.all
                     self._access(ref, place, outside)
                     self._access(ref, place, outside, write=True)
-                    made["integer"] += 2
                 case _:
                     raise ir.IRError(f"{type(statement).__name__} lies in an unrolled loop")
+            if all(v.startswith(_GRID) or v in self.written_out for v in outside.loops):
+                inner = (v for value in values_in(statement) for v in walk(value))
+                self._known |= {v for v in inner if self._lasts(v)}
             # Of all iterations that are written out, each takes its share.
             share = {k: n / depends.all for k, n in made.items() if n}
             self._compute(place, share)
+
+    def _lasts(self, value: ir.Value) -> bool:
+        """Whether a value is made of nothing but what lasts."""
+        leaves = [v for v in walk(value) if not children(v)]
+        return all(
+            isinstance(v, ir.Const) or (isinstance(v, ir.Variable) and v.name in self._lasting)
+            for v in leaves
+        )
 
     def _in_place(
         self, value: ir.Value, place: Place, outside: Place, read: dict[ir.TensorRef, int]
@@ -574,7 +707,6 @@ class Walk:
             case ir.Load(ref=ref) if ref not in read:
                 read[ref] = len(self.accesses)
                 self._access(ref, place, outside)
-                self._compute(place, {"integer": 2})
             case ir.Load(ref=ref) if read[ref] >= 0 and self.accesses[read[ref]].place != place:
                 # Under another condition: compilers read it again, or do not.
                 before = self.accesses[read[ref]]

@@ -59,7 +59,8 @@ class MappingOptions(OptionMethods):
             raise OptionsError(f"a preset must be one of {names}, not {kind_of(self.preset)}")
         if self.preset not in PRESETS:
             known = ", ".join(PRESETS)
-            raise UnknownPresetError(f"unknown preset {self.preset!r}: use one of {known}")
+            hint = ", or MappingOptions.from_json for JSON" if "{" in self.preset else ""
+            raise UnknownPresetError(f"unknown preset {self.preset!r}: use one of {known}{hint}")
         if not isinstance(self.default, NestOptions):
             raise OptionsError("default: must be NestOptions")
         if self.merge is not None and not isinstance(self.merge, bool):

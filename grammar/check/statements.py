@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import replace
 
+from tcl.common.closest import closest
 from tcl.common.plural import plural
 from tcl.grammar.check import literals
 from tcl.grammar.check.builtins import BUILTINS
@@ -61,8 +62,8 @@ def check_assign(
     if rhs is None or len(scope.problems) > before:
         return None
     places = [s for s in subscripts if s is not None]
-    _check_places(statement, places, lets, declared, scope)
     type_ = _target_type(statement, rhs, scope, declared)
+    _check_places(statement, places, lets, declared, scope, type_)
     if type_ is None:
         return None
     op, initialise = statement.op.removesuffix("!").removesuffix("="), statement.op.endswith("!")
@@ -100,8 +101,10 @@ def _check_target(statement: ast.Assign, scope: DefScope, declared: ast.TensorTy
         if name in BUILTINS:
             message = f"'{name}' is a built-in function and cannot be assigned"
         else:
+            near = closest(name, scope.outputs)
             message = (
                 f"'{name}' is neither an input nor an output; "
+                f"{f'write {near!r}, or ' if near else ''}"
                 f"add it to the outputs: -> ({', '.join([*scope.outputs, name])})"
             )
         scope.refuse(span, message, Section.STATEMENTS)
@@ -155,6 +158,7 @@ def _check_places(
     lets: Sequence[c.Let],
     declared: ast.TensorType | None,
     scope: DefScope,
+    type_: ScalarType | None,
 ) -> None:
     """What is computed on the left comes from data, in a reduction into known places."""
     if not places:
@@ -179,12 +183,16 @@ def _check_places(
             Section.SCATTERS,
         )
     elif scope.written.get(name) is None and not _sizes_of_scatter(statement, declared, scope):
-        dims = ", ".join(["N"] * len(statement.indices))
+        bound = {let.name for let in lets}
+        dims = ", ".join(
+            i.name.upper() if isinstance(i, ast.Name) and i.name not in bound else "100"
+            for i in statement.indices
+        )
         scope.refuse(
             statement.span,
             f"the size of '{name}' is unknown, because data select where it is written; declare "
-            f"it with known sizes in the output list, -> (float({dims}) {name}), or assign all "
-            "of it first",
+            f"it in the output list, such as -> ({type_ or 'float'}({dims}) {name}), with a number "
+            "or a size of an input where data select; or assign all of it first",
             Section.SCATTERS,
         )
 

@@ -122,6 +122,17 @@ class _Sizes:
         return tuple(found)
 
 
+def _to_give(indices: Sequence[str], subscripts: Sequence[frozenset[str]]) -> list[str]:
+    """Of indices without a range, those after whose ranges the others follow from subscripts."""
+    free, given = set(indices), []
+    while free:
+        alone = {index for some in subscripts if len(some & free) == 1 for index in some & free}
+        if not alone:
+            given.append(next(index for index in reversed(indices) if index in free))
+        free -= alone or {given[-1]}
+    return sorted(given, key=indices.index)
+
+
 class _Inference:
     """Range inference of one statement."""
 
@@ -237,11 +248,14 @@ class _Inference:
                 if more is None:
                     names = ", ".join(f"'{n}'" for n in unresolved)
                     what = "the ranges of" if len(unresolved) > 1 else "the range of"
-                    clause = ", ".join(f"{n} in 0:..." for n in unresolved)
+                    forms = [frozenset(bound.form.indices) for bound in bounds]
+                    clause = ", ".join(f"{n} in 0:..." for n in _to_give(unresolved, forms))
+                    said = self.statement
+                    clauses = said.ranges or said.lets or said.exists
+                    add = "add to its where clause: " if clauses else "add: where "
                     raise self._error_at(
-                        self.statement.span,
-                        f"{what} {names} cannot be inferred from the accesses; give it: where "
-                        f"{clause}",
+                        said.span,
+                        f"{what} {names} cannot be inferred from the accesses; {add}{clause}",
                     )
                 added = list(more(unresolved))
                 bounds += added

@@ -234,6 +234,8 @@ def provably(answer: Any) -> bool:
 
 def provably_equal(one: Any, other: Any) -> bool:
     """Whether two values, or tuples of them, are known to be equal."""
+    if type(one) is int and type(other) is int:  # as nearly always
+        return one == other
     return provably(lambda: one == other)
 
 

@@ -7,6 +7,7 @@ its reduction indices. Expressions keep their spans for messages that need sizes
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import field
 from typing import TypeAlias
 
@@ -241,11 +242,12 @@ class CheckedDef:
     warnings: tuple[Diagnostic, ...] = field(compare=False, repr=False)
     boundaries: tuple[CallBoundary, ...] = ()
     """Of the calls that were expanded, in order."""
+    tensors: Mapping[str, Tensor] = field(init=False, compare=False, repr=False)
+    """All tensors by name, inputs first."""
 
-    @property
-    def tensors(self) -> dict[str, Tensor]:
-        """All tensors by name, inputs first."""
-        return {t.name: t for t in self.inputs + self.outputs}
+    def __post_init__(self) -> None:
+        by_name = {t.name: t for t in self.inputs + self.outputs}
+        object.__setattr__(self, "tensors", by_name)
 
     @property
     def sizes(self) -> tuple[str, ...]:

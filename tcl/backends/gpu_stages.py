@@ -36,6 +36,7 @@ _KINDS = {
     "branch": "branches, about",
     "shuffle": "shuffles",
     "memory": "memory",
+    "local": "local memory",
     "barrier": "barriers",
 }
 

@@ -38,8 +38,12 @@ from tcl.tuner.measure.placement import NUMPY, aligned
 
 _BUFFER = 256 << 20
 """Bytes that are read, or copied: far more than a core's own caches."""
-_SECONDS = 0.02
-"""How long one sample of the multiply-adds takes, about."""
+_SECONDS = 0.001
+"""How long one reading of the multiply-adds takes, about: less than the time for which systems let
+a process run, so that on a machine with other work many a reading is undisturbed."""
+_READINGS = 4
+"""Of each rate in a sample, of which the best counts; of memory each reads another part of the
+buffers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +108,8 @@ class Meter:
         self._cores = tuple(cores)
         self._dots = dots(host_cpu())
         self._functions = _compile(host_cpu(), self._dots)
-        part = buffer // len(cores) // 4096 * 4096
+        whole = 4096 * _READINGS
+        part = buffer // len(cores) // whole * whole
         self._part = part
         self._parts = [(aligned((part,), "uint8"), aligned((part,), "uint8")) for _ in cores]
         for source, target in self._parts:
@@ -123,15 +128,14 @@ class Meter:
         return times
 
     def sample(self) -> Ceilings:
-        """Measure each kernel once, after a call to warm up (the first touches the pages)."""
-        total = self._part * len(self._cores)
+        """The best of several short readings of each rate."""
         products: dict[str, float] = {}
         for dot in self._dots:
             rate = self._rate(dot.name, dot.operations)
             products[dot.type] = max(rate, products.get(dot.type, 0.0))
         return Ceilings(
-            read=total / self._run("read", self._part // STREAMS),
-            copy=2 * total / self._run("copy", self._part),
+            read=self._moved("read", STREAMS),
+            copy=2 * self._moved("copy", 1),
             flops=self._rate("fma", 2 * host_cpu().vector_bits // 32),
             products=products,
         )
@@ -139,26 +143,42 @@ class Meter:
     def _rate(self, name: str, operations: int) -> float:
         """Operations per second of a loop of instructions that do so many each."""
         times = self._times[name]
-        return operations * CHAINS * times * len(self._cores) / self._run(name, times)
+        least = min(self._run(name, times) for _ in range(_READINGS))
+        return operations * CHAINS * times * len(self._cores) / least
+
+    def _moved(self, name: str, streams: int) -> float:
+        """Bytes per second that are read in so many places side by side."""
+        size = self._part // _READINGS
+        least = min(self._run(name, size // streams, k * size) for k in range(_READINGS))
+        return size * len(self._cores) / least
 
     def close(self) -> None:
         """End the threads."""
         self._pool.shutdown()
 
-    def _run(self, name: str, count: int) -> float:
+    def _run(self, name: str, count: int, first: int = 0) -> float:
+        """Seconds from when the first thread begins to when the last one ends. ``first``: the byte
+        of the buffers to begin at."""
         function = self._functions[name]
-        jobs = zip(self._cores, self._parts, strict=True)
-        begin = time.perf_counter()
-        done = [self._pool.submit(_work, function, c, *p, count) for c, p in jobs]
-        for job in done:
-            job.result()
-        return time.perf_counter() - begin
+        done = [
+            self._pool.submit(
+                _work, function, core, source.ctypes.data + first, target.ctypes.data + first, count
+            )
+            for core, (source, target) in zip(self._cores, self._parts, strict=True)
+        ]
+        times = [job.result() for job in done]
+        return max(end for _, end in times) - min(begin for begin, _ in times)
 
 
-def _work(function: Callable[..., float], core: int, source: Any, target: Any, count: int) -> None:
+def _work(
+    function: Callable[..., float], core: int, source: int, target: int, count: int
+) -> tuple[float, float]:
+    """When a call of a kernel begins, and when it ends."""
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, {core})  # of this thread alone
-    function(source.ctypes.data, target.ctypes.data, count)
+    begin = time.perf_counter()
+    function(source, target, count)
+    return begin, time.perf_counter()
 
 
 def _compile(

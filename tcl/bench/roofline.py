@@ -29,9 +29,7 @@ _WITNESSES = 3
 """Samples that have to come near the best of each rate: a machine that does something else, too,
 never gets there twice."""
 _NEAR = 0.9
-_ALONE = 0.85
-"""The part of a sample that our threads have to be running: else others had their cores."""
-_PATIENCE = 5.0
+_PATIENCE = 2.0
 """Seconds of sampling, at most."""
 _INTENSE = 10.0
 """Operations per byte from which on arithmetic is taken to be what limits a def, on a machine that
@@ -84,10 +82,9 @@ def measure_ceilings(
 ) -> MeasuredMachine | None:
     """Measure what this machine can do with so many threads (some seconds), and keep it.
 
-    Whatever else the machine does makes it look slower, so the best sample of each rate counts,
-    those of earlier times included. None if the machine is too busy (others have the cores, or
-    samples do not agree), or short of memory; that is kept, too. What cannot be kept is measured
-    again next time.
+    Whatever else the machine does makes it look slower, so the best of many short readings of each
+    rate counts, those of earlier times included. None if the machine is so busy that samples do not
+    agree, or short of memory; that is kept, too. What cannot be kept is measured again next time.
     """
     samples = (sample or _sampled_apart)(threads)
     folder = folder or cache_folder()
@@ -226,11 +223,7 @@ def _sample(threads: int) -> list[Ceilings]:
     begin = time.monotonic()
     try:
         while time.monotonic() - begin < _PATIENCE:
-            wall, own = time.perf_counter(), time.process_time()
-            sample = meter.sample()
-            wall, own = time.perf_counter() - wall, time.process_time() - own
-            if own >= _ALONE * wall * threads:
-                samples.append(sample)
+            samples.append(meter.sample())
             if len(samples) >= _SAMPLES and _agree(samples):
                 break
         return samples

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING
 
 from tcl.common.lazy import Lazy
@@ -38,3 +38,10 @@ def closest_few(name: str, known: Iterable[str], most: int) -> list[str]:
         begun = difflib.get_close_matches(folded, by_letters, n=len(names) or 1, cutoff=_BEGUN)
         near = [n for n in begun if n.startswith(folded) or folded.startswith(n)][:most]
     return [by_letters[n] for n in near]
+
+
+def no_def(name: str, defs: Collection[str]) -> str:
+    """What is wrong with a name that no def has."""
+    near = closest(name, defs)
+    hint = f"did you mean '{near}'?" if near else f"there are: {', '.join(defs)}"
+    return f"there is no def '{name}'; {hint}"

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 from tcl.arrays.user_input import SourceLike, check_flag, text_of
 from tcl.codegen.cpu.thread_count import thread_count
 from tcl.codegen.options.options import MappingOptions
-from tcl.common.closest import closest
+from tcl.common.closest import closest, no_def
 from tcl.common.dataclass import dataclass
 from tcl.common.errors import ArgumentError, OptionsError
 from tcl.common.forks import reentrant_lock
@@ -111,7 +111,7 @@ class Kernels:
                 f"{', '.join(self.defs)}"
             )
         if name not in self.defs:
-            raise ArgumentError(unknown(name, self.defs))
+            raise ArgumentError(no_def(name, self.defs))
         return self.defs[name]
 
     def sized_by(self, definition: CheckedDef, arrays: Sequence[Array]) -> SizedDef:
@@ -143,13 +143,6 @@ class Kernels:
             if (definition.name, finding.span) not in self._told:
                 text = finding.render(definition.source, "warning")
                 warn_user(text, (definition.name, finding.span), told=self._told)
-
-
-def unknown(name: str, defs: Collection[str]) -> str:
-    """What is wrong with a name that no def has."""
-    near = closest(name, defs)
-    hint = f"did you mean '{near}'?" if near else f"there are: {', '.join(defs)}"
-    return f"there is no def '{name}'; {hint}"
 
 
 def check_varying(varying: object, defs: Collection[CheckedDef]) -> tuple[str, ...]:

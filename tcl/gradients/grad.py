@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from tcl.arrays.annotations import parse_sizes
 from tcl.arrays.user_input import SourceLike, text_of
-from tcl.common.closest import closest
+from tcl.common.closest import no_def
 from tcl.common.errors import ArgumentError
 from tcl.gradients.backward import Backward
 from tcl.gradients.forward import Forward, Names, names_in
@@ -76,8 +76,7 @@ def grad(
     text, file = text_of(source)
     defs = check(text, file)
     if entry_point not in defs:
-        hint = closest(entry_point, defs)
-        raise ArgumentError(f"there is no def '{entry_point}'" + (f"; {hint}" if hint else ""))
+        raise ArgumentError(no_def(entry_point, defs))
     return gradient_text(defs[entry_point], wrt, wanted=wanted, save=save, sizes=sizes)
 
 

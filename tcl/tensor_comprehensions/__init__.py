@@ -16,11 +16,11 @@ from functools import partial
 from typing import Any, TypeAlias
 
 from tcl.almost_equal import assert_almost_equal
+from tcl.common.closest import no_def
 from tcl.common.errors import ArgumentError
 from tcl.common.forks import reentrant_lock
 from tcl.common.shown import kind_of
 from tcl.common.warn import warn
-from tcl.executors.dispatch import unknown
 from tcl.tensor_comprehensions import switches, tclib
 from tcl.tensor_comprehensions.options import OptionsLike
 from tcl.tensor_comprehensions.switches import *  # noqa: F403 - they are exported below
@@ -185,7 +185,7 @@ class TC:
 
     def __getattr__(self, name: str) -> Any:
         # Defs are attributes like any other; this says what there is not.
-        raise AttributeError(unknown(name, self.__dict__.get("_names", ())))
+        raise AttributeError(no_def(name, self.__dict__.get("_names", ())))
 
     def __call__(
         self,

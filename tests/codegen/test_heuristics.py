@@ -350,6 +350,16 @@ def test_a_few_steps_are_written_out_if_what_they_share_fits() -> None:
         assert written_out == (channels == 4), "its lanes go along rows, and share nothing"
 
 
+@pytest.mark.parametrize("apart", [1, 2, 3])
+def test_a_window_that_registers_cannot_keep_is_not_written_out(apart: int) -> None:
+    """Steps of a dilated window come to the same elements, too, if some steps later."""
+    text = f"""float(N, C, H, W) I, float(F, C, 3, 3) K) -> (O) {{
+        O(n, f, h, w) +=! I(n, c, h + {apart} * i, w + {apart} * j) * K(f, c, i, j) }}"""
+    found = chosen(ZEN4, text, (4, 24, 42 + 2 * apart, 42 + 2 * apart), (32, 24, 3, 3))
+    assert found.vectorize == (1, 16)
+    assert (found.register or ())[6:] in ((), (0,))
+
+
 def pooled(device: CpuProfile, by: int, value: str, op: str) -> NestOptions:
     """The choices for windows of 3x3 that lie so many points apart."""
     extent = 24 * by + 2

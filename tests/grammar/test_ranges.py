@@ -197,8 +197,10 @@ _ERRORS = (
     ("O(i) = !(i > 0) ? 0 : b(«i») where i in 0:9", "indices 1 to 8"),
     ("O(i) = b(i) where exists d(«i»), i in 0:6", "indices 0 to 5"),
     ("O(i) = b(«i - 3») + b(«i») where i in 2:7", "indices -1 to 3", "indices 2 to 6"),
-    ("«O(i) = 1»", "give it: where i in 0:..."),
-    ("«O(i) +=! b(i + j)»", "the ranges of 'i', 'j'"),
+    ("«O(i) = 1»", "add: where i in 0:..."),
+    ("«O(i) +=! b(i + j)»",
+        "the ranges of 'i', 'j' cannot be inferred from the accesses; add: where j in 0:..."),
+    ("«O(i) +=! b(i + j + k) where k in 0:2»", "accesses; add to its where clause: j in 0:..."),
     ("«O(i) = d(i / 2)»", "the range of 'i'"),
     ("«O(i) = i >= 1 ? b(i - 1) : 0»", "the range of 'i'"),
     ("O(i) = b(i) + «d(i)»", "N = 6 of 'b' and over P = 4 of 'd'"),
@@ -235,6 +237,23 @@ def test_errors(case: tuple[str, ...]) -> None:
     assert found == list(marked.places)
     for diagnostic, fragment in zip(caught.value.diagnostics, case[1:], strict=True):
         assert fragment in diagnostic.message
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "O(i) +=! b(i + j + k)",
+        "O(m) +=! A(m + j, n + l) + d(j + h)",
+        "O(i) +=! b(i + j + k) + d(k + l) where l in 0:2",
+    ],
+)
+def test_ranges_that_an_error_asks_for_are_enough(statement: str) -> None:
+    with pytest.raises(RangeInferenceError) as caught:
+        infer(check(_text(statement))["f"], _SHAPES)
+    (diagnostic,) = caught.value.diagnostics
+    _, _, asked = diagnostic.message.partition("; add")
+    clause = asked.removeprefix(": ").replace(" to its where clause: ", ", ").replace("...", "1")
+    assert infer(check(_text(f"{statement} {clause}".replace(" , ", ", ")))["f"], _SHAPES)
 
 
 _TWO_SIZES = (

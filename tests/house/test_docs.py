@@ -404,7 +404,9 @@ needs_readme = pytest.mark.skipif(not (ROOT / "README.md").exists(), reason="nee
 def test_the_readme_links_every_page() -> None:
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     for name in pages():
-        assert "/" in name or f"docs/{name}.md" in readme  # the site links those of folders
+        folder, _, page = name.rpartition("/")
+        index = (ROOT / f"docs/{folder}/index.md").read_text("utf-8") if folder else ""
+        assert f"({page}.md)" in index or f"docs/{name}.md" in readme or page == "index"
 
 
 def test_a_page_in_a_folder_is_printed() -> None:

@@ -54,6 +54,7 @@ NOT_RUN = {
     "needs a GPU": {"docs/blocks.md", "docs/guides/launch-shapes.md"},
     "needs a cluster": {"docs/guides/dask.md"},
     "installs": {"README.md"},
+    "takes minutes": {"benchmarks/README.md"},
     "needs a machine with nothing else to do": {"docs/performance.md"},
     "a transcript": {"docs/first-minutes.md"},
     "a program of examples/": {f"docs/gallery/{name}.md" for name in GALLERY},

@@ -39,7 +39,7 @@ def test_warps_loop_as_long_as_their_last_thread() -> None:
     found = sass.executed(sass.parsed(_LOOP), 2, 64, 1, [80])
     # Four warps; the fourth has no thread below 80, and the third has 16 of them.
     assert found["S2R"] == 8
-    assert found["FFMA"] == found["@!PT LDS"] == 2 + 4 + 5
+    assert found["FFMA"] == found["@LDS"] == 2 + 4 + 5
     assert found["STG.E"] == 3
     assert found["EXIT"] == 4 + 3
     assert instructions.read(found)["branch"] == 4 + 3 + 2 * 11

@@ -9,7 +9,7 @@ from typing import Any
 import nbformat
 import pytest
 from nbclient import NotebookClient
-from places import EXAMPLES
+from places import EXAMPLES, ROOT
 
 TOUR = EXAMPLES / "tour.ipynb"
 
@@ -40,6 +40,13 @@ def test_it_is_committed_without_outputs() -> None:
     cells = nbformat.read(TOUR, 4).cells
     assert len(cells) > 15
     assert all(not c.outputs and c.execution_count is None for c in cells if c.cell_type == "code")
+
+
+def test_the_page_has_its_cells_and_their_outputs() -> None:
+    """If this fails: ``python -m benchmarks.tour``."""
+    cells, shown = nbformat.read(TOUR, 4).cells, nbformat.read(ROOT / "docs/tour.ipynb", 4).cells
+    assert [cell.source for cell in cells] == [cell.source for cell in shown]
+    assert sum(len(cell.get("outputs", ())) for cell in shown) >= 8
 
 
 def test_links_lead_somewhere() -> None:

@@ -109,6 +109,8 @@ def test_bad_options() -> None:
     for kind in (tcl.OptionsError, ValueError):
         with pytest.raises(kind, match=r"^unknown preset 'fast': use one of naive, pointwise, mlp"):
             tcl.define(MM, "fast")
+    with pytest.raises(tcl.OptionsError, match=r"or MappingOptions\.from_json for JSON$"):
+        tcl.MappingOptions('{"preset": "naive"}')
     with pytest.raises(tcl.OptionsError, match="not int"):
         tcl.define(MM, 3)  # type: ignore[arg-type]
     nothing = tcl.define(MM, lambda *args: None)

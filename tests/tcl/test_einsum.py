@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import sys
 import threading
 from typing import Any
@@ -14,7 +13,6 @@ import pytest
 from sampling import sampled, swept
 
 import tcl
-from tcl.cli.docs import pages
 from tcl.einsums import einsum as room
 from tcl.einsums.notation import read_letters, with_shapes
 from tcl.einsums.order import steps_of
@@ -515,22 +513,6 @@ def test_types_without_shapes() -> None:
         with pytest.raises(tcl.ArgumentError) as caught:
             tcl.from_einsum(*arguments)
         assert sentence in str(caught.value)
-
-
-def test_the_page_prints_what_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
-    page = pages()["einsum"]
-    names: dict[str, Any] = {"tcl": tcl, "numpy": np}
-    shown = 0
-    for block in re.findall(r"```python\n(>>> .*?)```", page, re.S):
-        for statements, printed in re.findall(r"((?:>>> .*\n)+)((?:(?!>>> ).*\n)*)", block):
-            try:
-                exec(statements.replace(">>> ", ""), names)
-                found = capsys.readouterr().out
-            except tcl.ArgumentError as error:
-                found = f"ArgumentError: {error}\n"
-            assert found == printed
-            shown += 1
-    assert shown == 4
 
 
 # --- what is kept ---

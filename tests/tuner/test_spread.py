@@ -282,6 +282,10 @@ def test_workers_have_to_be_like_this_machine() -> None:
         ("dusk:tcp://h:1", "there is no executor 'dusk:tcp://h:1'; use local, or dask:tcp://"),
         ("dask:", "there is no executor 'dask:'; use local, or dask:tcp://"),
         ("dask:nonsense://h:1", "no Dask scheduler answers at nonsense://h:1: "),
+        (
+            "dask:inproc://h/1/1",
+            "the cluster at inproc://h/1/1 is in this process, which can search",
+        ),
         ("dask:h", "no Dask scheduler answers at h: missing port"),
         ("dask:tcp://h:x", "no Dask scheduler answers at tcp://h:x: "),
     ],

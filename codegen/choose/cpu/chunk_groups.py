@@ -13,8 +13,8 @@ import math
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 
-from tcl.codegen.choose.cpu.access_costs import PanelCost
 from tcl.codegen.choose.cpu.costs import CACHE_BYTES_PER_CYCLE, MEMORY_BYTES_PER_CYCLE
+from tcl.codegen.choose.cpu.matrix_unit import MatrixWay, matrix_way
 from tcl.codegen.choose.cpu.register_tiles import TileChoice, fastest
 from tcl.codegen.devices.cpu import CpuProfile
 from tcl.codegen.loopir import ir
@@ -360,7 +360,9 @@ def balanced(
     extents = tuple(nest.dim(name).extent for name in dims)
     if device.threads == 1 or not extents:
         return extents
-    work = fastest(program, nest, device) if _reuses(nest) else None
+    work: MatrixWay | TileChoice | None = None
+    if _reuses(nest):
+        work = matrix_way(program, nest, device) or fastest(program, nest, device)
     # Rows that are added up are read a piece of each at a time.
     piece = _LONG_PIECE // nest.point.type.itemsize if nest.reduces and work is None else 0
     found = list(_chunkings(extents, dims, in_lanes(program, nest), piece, work, device.threads))
@@ -374,7 +376,7 @@ def _chunkings(
     dims: Sequence[str],
     in_order: Container[str],
     piece: int,
-    work: TileChoice | None,
+    work: MatrixWay | TileChoice | None,
     threads: int,
 ) -> Iterator[tuple[float, int, tuple[int, ...]]]:
     """What the thread with most work takes, chunks per thread that were asked for, and sizes.
@@ -399,7 +401,7 @@ def _chunkings(
             takes = _longest(extents, sizes, threads)
             if work is not None:
                 counts = {d: -(-e // s) for d, e, s in zip(dims, extents, sizes, strict=True)}
-                takes += _extra_copy_share(work, counts)
+                takes += work.extra_copy_share(counts)
             yield takes, share, tuple(sizes)
 
 
@@ -418,18 +420,6 @@ def _longest(extents: Sequence[int], sizes: Sequence[int], threads: int) -> floa
     """The part of all work that the thread with most of it has, times the number of threads."""
     count = math.prod(-(-e // s) for e, s in zip(extents, sizes, strict=True))
     return -(-count // threads) * threads * math.prod(sizes) / math.prod(extents)
-
-
-def _extra_copy_share(work: TileChoice, counts: Mapping[str, int]) -> float:
-    """What is copied besides for so many chunks per dimension, as a part of all work."""
-    total, core = 0.0, work.core
-    for access in core.reads:
-        if work.lane not in access.strides:
-            continue
-        copies = math.prod(n for dim, n in counts.items() if dim not in access.strides)
-        if copies > 1 and core.worth_staging(access, work.lane, work.sizes):
-            total += PanelCost(access, work.lane, core.device).more(copies)
-    return total / work.cycles
 
 
 def _reuses(nest: ir.Nest) -> bool:

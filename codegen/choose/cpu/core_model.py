@@ -310,16 +310,23 @@ class Core:
             return False
         kept, outermost = points * self.sums, self._outermost(lane, sizes)
         for access in self.reads:
-            stride = access.strides.get(inner.name)
-            along = (
-                size
-                for d, size in sizes.items()
-                if d != lane and stride is not None and access.strides.get(d) == stride
-            )
-            size = next(along, 0)
-            window = access.count(sizes) // size * (size + inner.extent - 1) if size else 0
+            window = self._window(access, inner, lane, sizes)
             kept += window or (1 if outermost in access.strides else access.count(sizes))
         return kept + _SPARE <= self.device.vector_registers
+
+    def _window(
+        self, access: OperandAccess, inner: ir.Dim, lane: str | None, sizes: Mapping[str, int]
+    ) -> int:
+        """Elements of an operand that all steps of a short reduction read together, where several
+        points of a register tile come to the same ones, be it some steps later; else 0."""
+        step = access.strides.get(inner.name, 0)
+        for dim, size in sizes.items():
+            stride = access.strides.get(dim, 0)
+            if dim != lane and stride > 0 and step > 0 and step % stride == 0:
+                apart = step // stride
+                if apart < max(2, size):
+                    return access.count(sizes) // size * (size + apart * (inner.extent - 1))
+        return 0
 
     def _between_lanes(self, inner: ir.Dim, lane: str | None) -> int:
         """Steps of a reduction that read what lies between two lanes, as two of a window over

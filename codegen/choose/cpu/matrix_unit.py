@@ -8,11 +8,13 @@ least; blocks follow from the second cache.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
+from tcl.codegen.choose.cpu.access_costs import PanelCost, access_of
 from tcl.codegen.choose.cpu.costs import (
     COPY_APART_CYCLES,
+    COPY_TRANSPOSED_CYCLES,
     DOT_PRODUCT_CYCLES,
     FRAGMENT_LINE_CYCLES,
     FRAGMENT_PRODUCT_CYCLES,
@@ -39,26 +41,33 @@ again cost more than factors that come from the second cache."""
 def matrix_options(program: ir.Program, nest: ir.Nest, device: CpuProfile) -> NestOptions | None:
     """Choices for an untiled nest, so that the matrix unit computes it; None where that cannot be,
     or does not pay."""
+    way = matrix_way(program, nest, device)
+    return way.options() if way is not None else None
+
+
+def matrix_way(program: ir.Program, nest: ir.Nest, device: CpuProfile) -> MatrixWay | None:
+    """The dimensions of an untiled nest that the matrix unit multiplies along in the fewest cycles;
+    None where it cannot, or vectors take fewer."""
     found = list(_ways(program, nest, device))
     if not found:
         return None
     best = min(found, key=lambda way: way.cycles)
     vectors = nest.points / (best.fragment.columns or 1) / best.fragment.depth * DOT_PRODUCT_CYCLES
-    return best.options() if best.cycles < vectors else None
+    return best if best.cycles < vectors else None
 
 
-def _ways(program: ir.Program, nest: ir.Nest, device: CpuProfile) -> Iterator[_Way]:
+def _ways(program: ir.Program, nest: ir.Nest, device: CpuProfile) -> Iterator[MatrixWay]:
     if nest.sequential or nest.points == 0 or not nest.reduces:
         return
     fragment = matrix_fragment(nest, device)
     if fragment is None or any(why_not_copied(nest, load) for load in operands(nest.point)):
         return
     for mma in multiplied_along(nest, fragment, device):
-        yield _Way(program, nest, device, fragment, mma)
+        yield MatrixWay(program, nest, device, fragment, mma)
 
 
 @dataclass(frozen=True, slots=True)
-class _Way:
+class MatrixWay:
     """Dimensions that the matrix unit multiplies along."""
 
     program: ir.Program
@@ -84,6 +93,24 @@ class _Way:
             self._copy_cycles(x, rows, columns, depth) for x in operands(self.nest.point)
         )
 
+    def unit(self, dim: str) -> int:
+        """Points of a dimension in a register tile."""
+        rows, columns, _ = (self.nest.dims[k].name for k in self.mma)
+        sides = {rows: self.fragment.rows, columns: self.fragment.columns or 1}
+        return _SIDE * sides[dim] if dim in sides else 1
+
+    def extra_copy_share(self, chunks: Mapping[str, int]) -> float:
+        """What is copied besides for so many chunks per dimension, as a part of all work."""
+        _, columns, depth = (self.nest.dims[k].name for k in self.mma)
+        total = 0.0
+        for load in operands(self.nest.point):
+            access = access_of(self.program, self.nest, load)
+            words = access.in_words(depth, self.fragment.depth, in_place=True)
+            copies = math.prod(n for dim, n in chunks.items() if dim not in access.strides)
+            if copies > 1:
+                total += PanelCost(words, columns, self.device).more(copies)
+        return total / self.cycles
+
     def _copy_cycles(self, load: ir.Load, rows: ir.Dim, columns: ir.Dim, depth: ir.Dim) -> float:
         """Cycles to copy a factor."""
         layout = self.program.tensor(load.ref.tensor).layout
@@ -96,7 +123,7 @@ class _Way:
             return lines * FRAGMENT_LINE_CYCLES if deep == 1 else points * COPY_APART_CYCLES
         if wide == 1:
             return lines * INTERLEAVED_LINE_CYCLES
-        return words * COPY_APART_CYCLES if deep == 1 else points * COPY_APART_CYCLES
+        return words * COPY_TRANSPOSED_CYCLES if deep == 1 else points * COPY_APART_CYCLES
 
     def options(self) -> NestOptions:
         """The options for it."""

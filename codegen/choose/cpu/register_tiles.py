@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import TypeAlias
 
+from tcl.codegen.choose.cpu.access_costs import PanelCost
 from tcl.codegen.choose.cpu.core_model import Core
 from tcl.codegen.choose.cpu.costs import STREAMS
 from tcl.codegen.choose.cpu.memory_reads import least_memory_cycles, sharing_dims
@@ -69,6 +70,17 @@ class TileChoice:
     def unit(self, dim: str) -> int:
         """Points of a dimension in a register tile."""
         return self.sizes.get(dim, 1) * (self.core.lanes if dim == self.lane else 1)
+
+    def extra_copy_share(self, chunks: Mapping[str, int]) -> float:
+        """What is copied besides for so many chunks per dimension, as a part of all work."""
+        total, core = 0.0, self.core
+        for access in core.reads:
+            if self.lane not in access.strides:
+                continue
+            copies = math.prod(n for dim, n in chunks.items() if dim not in access.strides)
+            if copies > 1 and core.worth_staging(access, self.lane, self.sizes):
+                total += PanelCost(access, self.lane, core.device).more(copies)
+        return total / self.cycles
 
 
 def fastest(program: ir.Program, nest: ir.Nest, device: CpuProfile, sums: int = 1) -> TileChoice:

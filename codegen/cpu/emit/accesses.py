@@ -354,15 +354,21 @@ class AccessEmitter:
         if at.spread or any(map(at.apart, (0, layout.itemsize, -layout.itemsize))):
             return None
         index = self.addresses.place(ref)
+        itemsize = self.program.tensor(ref.tensor).layout.itemsize
+        depth = layout.itemsize // itemsize  # points of a word
         for dim, whole in scope.written_out.items():
-            in_order = dim != scope.lane_dim and provably_equal(
-                index.coefficient(dim), layout.itemsize
-            )
-            if in_order and isinstance(whole.span, int) and whole.span > 1:
-                place = scope.ranges[dim].offset.constant - whole.offset.constant
-                start = at.offset + -place * layout.itemsize
+            in_order = dim != scope.lane_dim and provably_equal(index.coefficient(dim), itemsize)
+            if in_order and isinstance(whole.span, int) and whole.span >= 2 * depth:
+                points = scope.ranges[dim].offset.constant - whole.offset.constant
+                start = at.offset + -points * itemsize
                 return TransposedBlock(
-                    ref.tensor, layout, start, at.step, scope.active, place, whole.span
+                    ref.tensor,
+                    layout,
+                    start,
+                    at.step,
+                    scope.active,
+                    points // depth,
+                    whole.span // depth,
                 )
         return None
 

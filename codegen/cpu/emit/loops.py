@@ -120,7 +120,7 @@ class LoopEmitter:
         b.branch_if(condition, *labels)
         for label, side in zip(labels, (then, otherwise), strict=True):
             b.start(label)
-            self.emit(side, scope.copied())
+            self._in_own(side, scope.copied())
             b.branch(after)
         b.start(after)
 
@@ -141,7 +141,7 @@ class LoopEmitter:
                     span = scope.ranges[fold.dim].span
                     ranges[fold.dim] = PointRange(At(own), self._chunk(fold, span, own))
                     offsets[fold.name] = At(own)
-            self.emit(kernel.body, scope.moved(ranges, offsets))
+            self._in_own(kernel.body, scope.moved(ranges, offsets))
 
         count = math.prod(folds[0].count for folds in kernel.grid)
         threads.share_among_threads(count, self._statements_at_most(kernel.body), each)
@@ -394,14 +394,19 @@ class LoopEmitter:
         stoppable_repeat(b, span, stretch, count, work * pause.every, some, empty, start)
 
     def padded(self, fold: ir.Fold, body: ir.Statement, scope: Scope) -> None:
-        """A loop whose iterations beyond the end of the dimension run, too, with no points."""
+        """A loop whose iterations beyond the end of the dimension run, too, with no points. Those
+        of the others whose number is known are written out: then rows of memory can be transposed
+        in registers."""
         range_, whole = scope.ranges[fold.dim], fold.step * fold.count
         if isinstance(range_.span, PointCount):
             self._padded(fold, body, scope, range_.span)
             return
         span = known_span(fold, scope)
         rest = span % fold.step
-        self._counted(fold, body, scope, number(span - rest), fold.step)
+        if span > rest:
+            self._unrolled(
+                fold, body, scope.moved({fold.dim: replace(range_, span=span - rest)}, {})
+            )
         for own in range(span - rest, whole, fold.step):
             points = min(rest, fold.step) if own == span - rest else 0
             self._iteration(fold, body, scope, range_.offset + own, points, At(None, own))
@@ -488,7 +493,7 @@ class LoopEmitter:
             mask=there,
         )
         if active:
-            self.emit(body, inside)
+            self._in_own(body, inside)
 
     def _iteration(
         self,
@@ -501,7 +506,12 @@ class LoopEmitter:
     ) -> None:
         """The body once. ``offset`` is from the start of the dim, ``own`` from where the loop
         begins, ``span`` what is handed on."""
-        self.emit(body, self._inside(fold, scope, PointRange(offset, span), own))
+        self._in_own(body, self._inside(fold, scope, PointRange(offset, span), own))
+
+    def _in_own(self, body: ir.Statement, scope: Scope) -> None:
+        """A statement in a scope that is its own: a block need not copy that again."""
+        for statement in body.body if isinstance(body, ir.Block) else (body,):
+            self.emit(statement, scope)
 
     def _inside(self, fold: ir.Fold, scope: Scope, range_: PointRange, own: At) -> Scope:
         """The place that an iteration hands on: the points before it are this loop's as far as it

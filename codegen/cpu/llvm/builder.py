@@ -94,7 +94,11 @@ class Builder:
     declared: dict[str, str] = field(default_factory=dict)
     """External function → its declaration. Shared between the functions of a module."""
     defined: dict[str, str] = field(default_factory=dict)
-    """Helper function → its definition. Shared likewise."""
+    """Helper function or metadata → its definition. Shared likewise."""
+    nodes: dict[str, str] = field(default_factory=dict)
+    """Metadata → its name. Shared likewise."""
+    begun: dict[str, int] = field(default_factory=dict)
+    """Label → lines before it."""
     ended: int = 0
     """Lines up to the end of the last loop that has ended."""
     block: str = "entry"
@@ -123,6 +127,7 @@ class Builder:
         return Builder(
             declared=self.declared,
             defined=self.defined,
+            nodes=self.nodes,
             features=self.features,
             fused=self.fused,
             rounds=self.rounds,
@@ -190,6 +195,7 @@ class Builder:
 
     def start(self, label: str) -> None:
         """Continue in a new block."""
+        self.begun[label] = len(self.lines)
         self.lines.append(f"{label}:")
         self.block = label
         self.known.clear()
@@ -208,7 +214,7 @@ class Builder:
         loops begin on cache lines: seven instructions in two lines took Zen 4 1.5 times as long."""
         keep = self._node('!{{!"llvm.loop.unroll.disable"}}')
         notes = [keep]
-        if self.lines.index(f"{loop}:") >= self.ended:  # no loop is in it
+        if self.begun[loop] >= self.ended:  # no loop is in it
             notes.append(self._node(f'!{{{{!"llvm.loop.align", i32 {LINE}}}}}'))
         self.ended = len(self.lines)
         note = self._node(f"distinct !{{{{{{me}}, {', '.join(notes)}}}}}", loop)
@@ -234,10 +240,10 @@ class Builder:
         """Metadata by its text, in which ``{me}`` stands for itself, and a name that keeps it apart
         from others with the same text."""
         key = f"!{name} {text}"
-        if key not in self.defined:
-            me = f"!{sum(x.startswith('!') for x in self.defined)}"
+        if key not in self.nodes:
+            me = self.nodes[key] = f"!{len(self.nodes)}"
             self.defined[key] = f"{me} = {text.format(me=me)}\n"
-        return self.defined[key].split(" ", 1)[0]
+        return self.nodes[key]
 
     def phi(self, incoming: Sequence[tuple[Val, str]]) -> Val:
         first = incoming[0][0]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import textwrap
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from tcl.codegen.cuda.cpp.types import memory_type
 from tcl.codegen.cuda.emit.accesses import AccessWriter
@@ -58,21 +58,18 @@ def emit_module(
 
 def emit_program(program: ir.Built, profile: GpuProfile, unchecked: bool = False) -> CudaModule:
     """A program that is built, as a module."""
-    sites: list[Site] = []
-    used: set[str] = set()
-    names = Names()
+    module, names = _Module.of(program, profile.idle_sums, unchecked), Names()
     found: list[tuple[Launch, list[str], list[str]]] = []
     for k, kernel in enumerate(program.kernels):
-        name = names.new(f"{program.name}_{k}")
-        found.append(_kernel(program, kernel, profile.idle_sums, name, sites, used, unchecked))
-    texts = []
+        found.append(_kernel(module, kernel, names.new(f"{program.name}_{k}")))
+    texts, sites = [], module.sites
     for launch, parameters, lines in found:
         parameters = [*parameters, *(["unsigned long long *error"] if sites else [])]
         # Few threads may have all registers that a thread can have: two such blocks still fit.
         bounds = f"{launch.threads}, 1" if launch.threads <= FEW else f"{launch.threads}"
         head = f'extern "C" __global__ void __launch_bounds__({bounds})\n{launch.name}('
         texts.append(f"{head}{_wrapped(parameters)})\n{{\n" + "\n".join(lines) + "\n}\n")
-    source = "\n".join([prelude(used), *texts]).lstrip()
+    source = "\n".join([prelude(module.used), *texts]).lstrip()
     kept = tuple(t for t in program.tensors if not t.shared)
     return CudaModule(source, tuple(x for x, _, _ in found), kept, tuple(sites))
 
@@ -82,31 +79,45 @@ def _wrapped(parameters: Sequence[str]) -> str:
     return text if len(text) < 80 else "\n    " + ",\n    ".join(parameters)
 
 
-def _kernel(
-    program: ir.Built,
-    kernel: ir.Kernel,
-    idle_sums: bool,
-    name: str,
-    sites: list[Site],
-    used: set[str],
-    unchecked: bool,
-) -> tuple[Launch, list[str], list[str]]:
+@dataclass(frozen=True, slots=True)
+class _Module:
+    """What the kernels of a module have in common."""
+
+    program: ir.Built
+    idle_sums: bool
+    unchecked: bool
+    reserved: frozenset[str]
+    """Names that mean something else in all of them."""
+    wide: bool
+    """Whether offsets of elements may need 64 bits."""
+    sites: list[Site]
+    used: set[str]
+    """Helper functions that are called."""
+
+    @staticmethod
+    def of(program: ir.Built, idle_sums: bool, unchecked: bool) -> _Module:
+        reserved = frozenset(RESERVED | symbols(program))
+        wide = not all(_near(t.layout) for t in program.tensors)
+        return _Module(program, idle_sums, unchecked, reserved, wide, [], set())
+
+
+def _kernel(module: _Module, kernel: ir.Kernel, name: str) -> tuple[Launch, list[str], list[str]]:
     """How a kernel is launched, its parameters, and the lines of its body."""
     touched, written = _touched(kernel.body), _written(kernel.body)
-    tensors = [t for t in program.tensors if t.name in touched and not t.shared]
-    names = Names(RESERVED | symbols(program))
+    tensors = [t for t in module.program.tensors if t.name in touched and not t.shared]
+    names = Names(module.reserved)
     for tensor in tensors:
         names.name_of(f"tensor {tensor.name}", tensor.name)
     for panel in kernel.panels:
         names.name_of(f"tensor {panel.tensor}", f"{panel.source}_tile")
-    writer = _writer(program, kernel, names, sites, unchecked)
+    writer = _writer(module, kernel, names)
     for point in kernel.points:
         for part in _comment(show_point(point)):
             writer.lines.add(f"// {part}")
     _declare_shared(writer, kernel)
-    threads = Threads(writer, kernel, idle_sums=idle_sums)
+    threads = Threads(writer, kernel, idle_sums=module.idle_sums)
     BlockWriter(writer, threads).together(kernel.body, threads.bind())
-    used |= writer.used | writer.memory.used
+    module.used.update(writer.used | writer.memory.used)
     parameters = [
         f"{'' if t.name in written else 'const '}{memory_type(t.layout.type)} "
         f"*__restrict__ {writer.memory.name(t.name)}"
@@ -130,18 +141,15 @@ def _declare_shared(writer: Writer, kernel: ir.Kernel) -> None:
         writer.lines.add(f"unsigned char *exchange = {SHARED} + {kernel.exchange};")
 
 
-def _writer(
-    program: ir.Built, kernel: ir.Kernel, names: Names, sites: list[Site], unchecked: bool
-) -> Writer:
+def _writer(module: _Module, kernel: ir.Kernel, names: Names) -> Writer:
     """What writes values and memory accesses, which hold each other."""
 
     def value(one: ir.Value, scope: CudaScope) -> str:
         return writer.text(one, scope)
 
-    geometry = Geometry(program, kernel)
-    wide = not all(_near(t.layout) for t in program.tensors)
+    geometry, wide = Geometry(module.program, kernel), module.wide
     sizes = SizeParameters(names, "long long" if wide else "int")
-    memory = AccessWriter(geometry, names, sites, unchecked, sizes, value)
+    memory = AccessWriter(geometry, names, module.sites, module.unchecked, sizes, value)
     writer = Writer(geometry, memory, names, sizes, wide=wide)
     return writer
 

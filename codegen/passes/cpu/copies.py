@@ -34,6 +34,10 @@ def copy_loops(nest: ir.Nest, staged: ir.Staged) -> ir.Statement:
         loops, subscript = _several_at_once(loops, staged, subscript)
     elif nest.dot_product is not None and nest.dot_product.name in names and nest.lane not in own:
         loops, subscript = _along(nest, nest.dot_product, loops, staged, subscript)
+    elif nest.mma and nest.lane is not None and not (nest.chunks and staged.inside is None):
+        # Rows of memory are read from end to end. Threads share the outermost loop as it is.
+        lane = nest.lane.dim
+        loops.sort(key=lambda x: 2 if fixed(x) else int(x.fold.dim == lane))
     panel = ir.TensorRef(staged.panel.tensor, (subscript,))
     # A matrix unit multiplies whole fragments: what is not there has to add nothing.
     return wrap(loops, ir.Store(panel, staged.value, padded=bool(nest.mma)))
@@ -42,27 +46,32 @@ def copy_loops(nest: ir.Nest, staged: ir.Staged) -> ir.Statement:
 def _along(
     nest: ir.Nest, words: ir.Fold, loops: list[ir.Loop], staged: ir.Staged, place: ir.Affine
 ) -> tuple[list[ir.Loop], ir.Affine]:
-    """The loops of a copy without the nest's lanes, and the place in its panel, which lies in
-    order along the dot products: with lanes along them, those of all that are done at once."""
+    """The loops of a copy without the nest's lanes, and the place in its panel, with lanes along
+    the dot products: all of a fragment's row, or, where the panel lies in order along them, as
+    many as are copied at once."""
     own = [x.fold for x in loops if x.fold.dim == words.dim and x.fold.level != "tile"]
-    at_once = math.prod(f.count for f in (*nest.mma, words) if f.dim == words.dim)
-    lanes = max(_COPIED // staged.value.type.itemsize, at_once)
-    tiles = (f.step for f in nest.folds(words.dim) if f.level == "tile")
-    whole = next(tiles, nest.dim(words.dim).extent)
-    vectors = ir.Fold(words.dim, own[0].level, lanes, -(-whole // lanes))
+    if nest.mma:
+        own = [f for f in own if f in nest.mma or f == words]
+        around, lanes = [], math.prod(f.count for f in own)
+    else:
+        lanes = max(_COPIED // staged.value.type.itemsize, words.count)
+        tiles = (f.step for f in nest.folds(words.dim) if f.level == "tile")
+        whole = next(tiles, nest.dim(words.dim).extent)
+        around = [ir.Fold(words.dim, own[0].level, lanes, -(-whole // lanes))]
     part = ir.Fold(words.dim, "along", 1, lanes)
-    kept = tuple((name, c) for name, c in place.terms if name not in {f.name for f in own})
-    place = (
-        ir.Affine(kept, place.constant)
-        + ir.Affine.variable(vectors.name)
-        + ir.Affine.variable(part.name)
-    )
+    left = {f.name for f in own}
+    kept = tuple((name, c) for name, c in place.terms if name not in left)
+    place = ir.Affine(kept, place.constant)
+    for fold in (*around, part):
+        place = place + ir.Affine.variable(fold.name)
     # Rows are not written out: each is a loop of its own.
     serial = ir.Kind.SERIAL
-    rest = [x for x in loops if x.fold not in own]
     written_out = (ir.Kind.UNROLL, ir.Kind.MMA)
-    rest = [ir.Loop(x.fold, serial) if x.kind in written_out else x for x in rest]
-    return [*rest, ir.Loop(vectors), ir.Loop(part, ir.Kind.VECTOR)], place
+    rest = [
+        ir.Loop(x.fold, serial) if x.kind in written_out else x for x in loops if x.fold not in own
+    ]
+    rest.sort(key=lambda x: x.fold.dim == words.dim and x.fold.level != "tile")
+    return [*rest, *map(ir.Loop, around), ir.Loop(part, ir.Kind.VECTOR)], place
 
 
 def _several_at_once(

@@ -262,9 +262,7 @@ def _across(program: ir.Program, nest: ir.Nest, load: ir.Load) -> str:
     layout = program.tensor(load.ref.tensor).layout
     if nest.lane is None or abs(layout.step(load.ref, nest.lane.dim)) <= 1:
         return ""
-    # Along a dot product words of several elements are copied.
-    words = nest.dot_product.dim if nest.dot_product is not None else None
-    in_order = (nest.dim(name) for name in layout.in_order(load.ref) if name != words)
+    in_order = map(nest.dim, layout.in_order(load.ref))
     longest = max(in_order, key=lambda d: representative(d.extent), default=None)
     return longest.name if longest is not None and representative(longest.extent) > 1 else ""
 
@@ -275,8 +273,10 @@ def _axes(nest: ir.Nest, load: ir.Load, inside: ir.Fold | None) -> tuple[dict[st
     dims = dims_of(load.ref)
     folds = [x.fold for x in nest.loops]
     inner = [f for f in folds[folds.index(inside) + 1 if inside else 0 :] if f.dim in dims]
-    if nest.dot_product is not None and (nest.lane is None or nest.lane.dim not in dims):
-        # What all lanes share is copied along the reduction.
+    shared = nest.lane is None or nest.lane.dim not in dims
+    if nest.dot_product is not None and shared and not nest.mma:
+        # What all lanes share is copied along the reduction. A matrix unit reads fragments: rows
+        # that lie far apart would fall into the same sets of the caches.
         own = [f for f in inner if f.dim == nest.dot_product.dim and f.level != "tile"]
         inner = [*(f for f in inner if f not in own), *own]
     axes, size = {}, 1

@@ -6,7 +6,7 @@ import os
 import random
 import re
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 import pytest
@@ -27,6 +27,8 @@ from sampling import swept
 from tcl.codegen.cpu.emit.emit import emit_program
 from tcl.codegen.cpu.object_code.compile import assembly
 from tcl.codegen.cpu.run.kernel import compile_cpu
+from tcl.codegen.loopir import ir
+from tcl.codegen.loopir.walk import statements
 from tcl.codegen.options.nest_options import NestOptions
 from tcl.codegen.options.options import MappingOptions
 from tcl.codegen.schedule.cpu import plan, schedule, stages
@@ -155,6 +157,41 @@ def test_the_inner_loop_is_four_loads_and_four_products(type_: str, depth: int) 
     assert len(re.findall(r"\btilestored\b", text)) == 4
     assert len(re.findall(r"\btilezero\b", text)) == 4
     assert len(re.findall(r"\bldtilecfg\b", text)) == len(re.findall(r"\btilerelease\b", text)) == 1
+
+
+def test_rows_of_a_fragment_are_neighbours_in_its_panel() -> None:
+    """In panels of rows 2 KB long, those of two fragments would fall into two sets of the first
+    cache."""
+    sized = sized_of(MATMUL, np.zeros((256, 2048), np.int8), np.zeros((2048, 256), np.int8))
+    program = schedule(sized, MappingOptions("mlp"), SAPPHIRE_RAPIDS)
+    (fill,) = [s for s in statements(program.kernels[0].body) if is_fill_of(s, "s0.panel0")]
+    (place,) = fill.ref.subscripts
+    assert isinstance(place, ir.Affine)
+    assert place.coefficient("s0.m.mma") == 64
+
+
+def is_fill_of(statement: ir.Statement, panel: str) -> TypeGuard[ir.Store]:
+    return isinstance(statement, ir.Store) and statement.ref.tensor == panel
+
+
+def test_rows_of_columns_are_transposed_in_registers() -> None:
+    """Words are not put together one by one."""
+    text = text_of("right transposed", ("bfloat16", "bfloat16"))
+    sized = sized_of(text, *[np.zeros((256, 256), np.int16)] * 2)
+    source = emit_program(schedule(sized, MappingOptions("mlp"), SAPPHIRE_RAPIDS), SAPPHIRE_RAPIDS)
+    code = assembly(source.text, SAPPHIRE_RAPIDS)
+    assert len(re.findall(r"\bvpunpckl?h?dq\b", code)) >= 32
+    assert not re.search(r"\bvpinsr", code)
+
+
+@pytest.mark.parametrize("threads", [2, 6, 56])
+def test_threads_get_whole_register_tiles(threads: int) -> None:
+    sized = sized_of(MATMUL, *[np.zeros((4096, 4096), np.int8)] * 2)
+    device = replace(SAPPHIRE_RAPIDS, threads=threads)
+    chosen = plan(sized, MappingOptions("mlp"), device).options["s0"]
+    assert chosen.mma
+    assert chosen.chunk
+    assert all(size % 32 == 0 for size in chosen.chunk)
 
 
 REFUSED: dict[str, dict[str, Any]] = {

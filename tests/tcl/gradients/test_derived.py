@@ -636,5 +636,5 @@ def test_arguments(options: dict[str, object], message: str) -> None:
     text = "def f(float(M, K) A, float(K, N) B) -> (C) { C(m, n) +=! A(m, k) * B(k, n) }"
     with pytest.raises(ArgumentError, match=re.escape(message)):
         grad(text, "f", **options)  # type: ignore[arg-type]
-    with pytest.raises(ArgumentError, match="there is no def 'g'"):
+    with pytest.raises(ArgumentError, match="there is no def 'g'; there are: f"):
         grad(text, "g")
