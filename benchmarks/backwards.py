@@ -1,10 +1,10 @@
-"""Derived backward defs beside torch's autograd kernels, and JAX's, with nothing tuned.
+"""Compares derived backward defs, untuned, with torch's autograd kernels and JAX's gradients.
 
     OMP_NUM_THREADS=1 TCL_NUM_THREADS=1 taskset -c 0 python -m benchmarks.backwards --out FILE
     OMP_NUM_THREADS=2 TCL_NUM_THREADS=2 python -m benchmarks.backwards --rows softmax attention
 
-The backward pass alone: each contender has what the forward pass left. ``benchmarks/README.md``
-says how it is measured.
+It measures the backward pass alone: each contender gets the results of the forward pass.
+``benchmarks/README.md`` describes the measurement.
 """
 
 from __future__ import annotations

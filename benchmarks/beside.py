@@ -1,11 +1,11 @@
-"""Calls on several threads in programs that do other things too, with torch's own kernels beside.
+"""Measures calls on several threads in programs that also do other work, and torch's own kernels.
 
     python -m benchmarks.beside                     # 2 threads and all, some two minutes
     python -m benchmarks.beside --threads 4 --seconds 2 --out FILE
 
-Between two calls the program does something else on as many threads, or sleeps; or another process
-multiplies matrices all the while. The median and the 90th percentile of calls so, as multiples of
-the median of calls that follow each other alone.
+Between two calls, the program does other work on as many threads, or sleeps; or another process
+multiplies matrices all the time. The results are the median and the 90th percentile of the calls,
+as multiples of the median of undisturbed calls.
 """
 
 from __future__ import annotations

@@ -1,14 +1,14 @@
-"""What a call takes besides its kernel: the product of two arrays of 16 floats, one by one.
+"""Measures the time of a call besides its kernel: the product of two arrays of 16 floats.
 
     python -m benchmarks.call_overhead               # medians of 200 turns of 1000 calls
     python -m benchmarks.call_overhead --turns 50 --out FILE
-    python -m benchmarks.call_overhead --inside torch   # a def as an operator, beside others
-    python -m benchmarks.call_overhead --inside jax     # a def under jit, beside x + 1
+    python -m benchmarks.call_overhead --inside torch   # a def as an operator, and other operators
+    python -m benchmarks.call_overhead --inside jax     # a def under jit, and x + 1
 
-The rows take turns, so that what else runs on the machine falls on all of them. Times are those of
-this thread alone; inside torch and JAX, which have others, all that passes. What is subtracted is
-the kernel with the one call out of Python that starts it. At last, the first call of a process
-after another one compiled, or tuned on first use, the same.
+The rows take turns, so other work on the machine affects all of them. Times are CPU times of this
+thread; inside torch and JAX, which have more threads, they are wall times. The kernel, with the one
+call out of Python that starts it, is subtracted. The last rows are the first call of a process
+after another process compiled the same kernel, or tuned it on first use.
 """
 
 from __future__ import annotations

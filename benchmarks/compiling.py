@@ -1,13 +1,13 @@
-"""What comes before a kernel runs: scheduling, compiling for many sizes, candidates of a search.
+"""Measures the steps before a kernel runs: scheduling, compiling, candidates of a search.
 
     python -m benchmarks.compiling scheduling    # a product: complete options, and the default
     python -m benchmarks.compiling classes       # kernels for all sizes of a def, the slowest first
     python -m benchmarks.compiling search        # candidates that the tuner evaluates in a second
     python -m benchmarks.compiling search --threads 2 --repeats 5 --out FILE
 
-Scheduling and compiling are timed by this thread's own time, so that what else runs on the machine
-counts for little. Nothing is emitted where plans are made, and their devices are data, so that any
-machine will do. See ``benchmarks/README.md`` for what is counted and how.
+Scheduling and compiling are measured in CPU time of this thread, so other work on the machine
+counts for little. The benchmark of plans emits nothing, and its devices are data, so any machine
+will do. ``benchmarks/README.md`` describes what is counted.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""How often the finals of a search find the best kernel, through noise.
+"""Shows how often the finals of a search find the best kernel in spite of noise.
 
     python -m benchmarks.decisions [--decisions 1000] [--out FILE]
 
-Kernels have known times, and finals read them through noise that is made up, or was recorded: see
+Kernels have known times. The finals read these times with artificial or recorded noise: see
 ``tests/support/decisions.py``.
 """
 

@@ -1,10 +1,10 @@
-"""``tcl.einsum`` beside ``numpy.einsum(optimize=True)`` and ``torch.einsum``.
+"""Compares ``tcl.einsum`` with ``numpy.einsum(optimize=True)`` and ``torch.einsum``.
 
     OMP_NUM_THREADS=1 TCL_NUM_THREADS=1 python -m benchmarks.einsum --out FILE
     OMP_NUM_THREADS=2 TCL_NUM_THREADS=2 python -m benchmarks.einsum --rows Tucker MTTKRP
 
-The expressions were chosen, with their sizes, before any of them was measured. See
-``benchmarks/README.md`` for how it is measured.
+The expressions and their sizes were chosen before the first measurement. ``benchmarks/README.md``
+describes the measurement.
 """
 
 from __future__ import annotations

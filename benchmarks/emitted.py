@@ -1,18 +1,17 @@
-"""A fingerprint of everything that is emitted: whether a change of the code changed a kernel.
+"""Compares all emitted code with recorded hashes: it shows whether a change affected a kernel.
 
     python -m benchmarks.emitted                 # all: LLVM IR for the CPU, CUDA C++ for GPUs
     python -m benchmarks.emitted --sample 20     # every 20th, for a quick look
-    python -m benchmarks.emitted --record        # after a change that was meant: keep what is found
+    python -m benchmarks.emitted --record        # after an intended change: record the hashes
 
-Every def of the examples, and of ``emitted.tc``, is emitted with all presets and with 20 random
-options each for the CPU and for GPUs, at its ``test`` sizes and larger ones, for tensors that lie
-in memory one way or another; a part of them for known CPUs as well, which have a matrix unit or are
-AArch64. The devices are data, so that the machine makes no difference. What was emitted is kept as
-hashes in ``benchmarks/results/emitted.json.gz``, together with the options, which were drawn once:
-search spaces may change, what they drew stays what it is. ``--record`` draws for defs of which
-nothing is kept.
+Every def of the examples and of ``emitted.tc`` is emitted with all presets and with 20 random
+options each for the CPU and for GPUs, at its ``test`` sizes and at larger ones, for tensors with
+several layouts. A part of them is also emitted for known CPUs, among them AArch64 and CPUs with a
+matrix unit. The devices are data, so the machine makes no difference.
+``benchmarks/results/emitted.json.gz`` stores the hashes and the options. The options were drawn
+once and stay the same, even if search spaces change. ``--record`` draws options for new defs.
 
-Exit codes: 1 if anything differs from what is kept.
+Exit codes: 1 if anything differs from the recorded hashes.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""The first minutes of a new user: README's commands in a fresh clone, and a timing against torch.
+"""Runs README's commands in a fresh clone, and compares the first kernel with torch.
 
     python -m benchmarks.first_minutes
 
-A clone of the committed state, an empty environment (PATH, an empty home, pip's settings) and
-README's own words: the command that installs and tunes, and its first program. Then torch is
-installed and timed in turns with the kernel of that program. Nothing comes from an earlier run but
-what pip has cached. The transcript is written to ``docs/first-minutes.md``; a test compares its
+It makes a clone of the committed state and an empty environment (PATH, an empty home, pip's
+settings). It runs the command of README that installs and tunes, and README's first program. Then
+it installs torch, and times torch in turns with the kernel of that program. Only pip's cache comes
+from an earlier run. The transcript is written to ``docs/first-minutes.md``; a test compares its
 commands with README's.
 """
 

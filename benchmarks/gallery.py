@@ -1,12 +1,12 @@
-"""The programs of ``docs/gallery``: their times, and what their pages say of these.
+"""Measures the programs of ``docs/gallery``, and writes the times into their pages.
 
-    python -m benchmarks.gallery             # run all, keep the times, and write the pages' tables
+    python -m benchmarks.gallery             # run all, save the times, and write the pages' tables
     python -m benchmarks.gallery --pages     # write tables and programs into the pages, run nothing
     python -m benchmarks.gallery --pictures  # draw the pages' pictures (with matplotlib)
 
-Each program runs in a process of its own, with a tuning cache of its own, on one thread where
-``THREADS`` says no other number; it compares its results, and its contenders take turns. All of
-them take about three minutes. Nothing else should run meanwhile.
+Each program runs in a separate process with a separate tuning cache, on one thread unless
+``THREADS`` has another number. It compares its results, and its contenders take turns. All of them
+take about three minutes. Nothing else should run during this time.
 """
 
 from __future__ import annotations

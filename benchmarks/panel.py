@@ -1,10 +1,10 @@
-"""What ``tcl tune`` leaves on a terminal, as a picture: its panel, its tables, what was won.
+"""Draws the terminal after ``tcl tune``: its panel, its tables, and the gain.
 
     python -m benchmarks.panel                                   # docs/pictures/tune.svg
     python -m benchmarks.panel --out one.svg tune examples/softmax.tc --entry softmax
 
-It runs the command (by default README's first) on a terminal of its own, with a cache of its own,
-and takes what is on the screen when it has ended. Nothing else should run meanwhile.
+It runs the command (by default README's first) on a separate terminal with a separate cache, and
+draws the screen at its end. Nothing else should run during this time.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
-"""The benchmark suite as one picture: how many times as long as tcl each peer takes, row by row;
-and the table on README's first screen.
+"""Draws the benchmark suite as one picture, and writes the table on README's first screen.
 
     python -m benchmarks.picture                                 # docs/pictures/benchmark.svg
     python -m benchmarks.picture --result bench.json --threads 1 --out one.svg
     python -m benchmarks.picture --table                         # in README.md
 
-It draws a report that ``tcl bench cpu --out FOLDER`` wrote. It needs matplotlib, which
-``pip install '.[bench]'`` brings. Text stays text, on a background of its own.
+The picture shows, row by row, how many times as long as tcl each peer takes. The input is a report
+of ``tcl bench cpu --out FOLDER``. It needs matplotlib (``pip install '.[bench]'``). Text stays
+text, and the picture has its own background.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""What the default of each known processor takes on this one: how far off the default is where a
-machine is not what its model of a core takes it for.
+"""Measures the default options of other known processors on this one.
 
     python -m benchmarks.regrets [--rows "softmax*,layernorm"] [--cpus "Zen 3,Zen 4"] [--out FILE]
 
-Options are chosen for each processor, compiled for this one, and timed in turns in fresh processes,
-on arrays at 64 bytes and as NumPy places them. Told is the time over that of this machine's own
-default. Options that this machine cannot have (dot products, a matrix unit) leave a row out.
+It shows how much is lost if the model of a core does not fit the machine. Options are chosen for
+each processor, compiled for this one, and timed in turns in fresh processes, on arrays at 64 bytes
+and as NumPy places them. The result is the time relative to that of this machine's own default.
+Options that this machine cannot have (dot products, a matrix unit) leave a row out.
 """
 
 from __future__ import annotations

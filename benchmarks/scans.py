@@ -1,12 +1,13 @@
-"""Running reductions with nothing tuned, beside NumPy's and torch's, and what triangles take.
+"""Compares running reductions, untuned, with NumPy and torch, and triangles with squares.
 
     python -m benchmarks.scans --out FILE
 
 Running sums, products and maxima of float32, of 1e6 and 1e7 numbers, and of 1024 x 4096 along
-either dimension, into memory that is there; a row's ratio is the time of the fastest peer over
-ours. Then a product with a triangular matrix and causal attention scores, beside our own of the
-whole square. Forms take turns. ``copy`` is what NumPy takes to copy the array, no peer. The errors
-are the largest relative ones of running sums of 1e7 numbers, all .1 or random between 0 and 1.
+either dimension, into existing memory; the ratio of a row is the time of the fastest peer divided
+by ours. Then a product with a triangular matrix, and causal attention scores, compared with our own
+times for the whole square. Forms take turns. ``copy`` is the time of NumPy for a copy of the array;
+it is not a peer. The errors are the largest relative errors of running sums of 1e7 numbers, all .1
+or random between 0 and 1.
 """
 
 from __future__ import annotations

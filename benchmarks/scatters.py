@@ -1,11 +1,11 @@
-"""Scatters with nothing tuned, beside what NumPy and torch have for each of them.
+"""Compares scatters, untuned, with the functions of NumPy and torch.
 
     python -m benchmarks.scatters --out FILE
 
-Histograms of 1e6 random numbers into 256 and into 1e5 bins, with weights and without; means of 1000
-segments of 1e5 rows of 64; the gradient of an embedding of 30000 words of 256, of 8192 of them. All
-in float32, places in int64. Forms take turns; each writes into memory of its own that is new, as
-results are. A row's ratio is the time of the fastest peer over ours.
+Histograms of 1e6 random numbers into 256 and into 1e5 bins, with and without weights; means of 1000
+segments of 1e5 rows of 64; the gradient of an embedding with 30000 words of 256, for 8192 words.
+All are in float32, with positions in int64. Forms take turns; each allocates its result. The ratio
+of a row is the time of the fastest peer divided by ours.
 """
 
 from __future__ import annotations

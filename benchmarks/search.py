@@ -1,12 +1,12 @@
-"""How good the search strategies are: replayed on recorded spaces, kernels of others on GPUs.
+"""Compares the search strategies on recorded spaces: kernels of other projects on GPUs.
 
     python -m benchmarks.search                    # six spaces, 30 repeats, four minutes
     python -m benchmarks.search --quick            # a first impression
     python -m benchmarks.search --spaces FOLDER --out FILE
     python -m benchmarks.search --strategies screened,warm --repeats 60 --seed 5000
 
-``warm`` is ``screened`` with a model of the same kernel's times on another GPU, on the spaces for
-which there is such a GPU. See ``benchmarks/README.md`` for what is counted and how.
+``warm`` is ``screened`` with a model of the same kernel's times on another GPU; it needs spaces
+with such a GPU. ``benchmarks/README.md`` describes what is counted.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""Errors of long float32 sums with nothing tuned, beside NumPy's and torch's.
+"""Measures the errors of long float32 sums, untuned, of NumPy and of torch.
 
     python -m benchmarks.sums --out FILE
 
-Relative errors of sums of equal terms (0.1, which is rounded in the same direction again and again)
-and of random ones between 0 and 1, along rows and down columns of a matrix, of dot products, means,
-variances and norms; the larger of two results. Up to 1e8 terms, which takes 800 MB; the reference
-up to 1e7, and the emulated kernels of a GPU at 1e5.
+The numbers are relative errors of sums of equal terms (0.1, which is rounded in the same direction
+each time) and of random terms between 0 and 1: along rows and down columns of a matrix, in dot
+products, means, variances and norms. The larger of two results counts. Sums have up to 1e8 terms,
+which take 800 MB; the reference has up to 1e7, and the emulated kernels of a GPU have 1e5.
 """
 
 from __future__ import annotations

@@ -1,14 +1,14 @@
-"""Do counted times rank kernels as others measured them? No GPU is needed.
+"""Shows whether predicted times rank kernels as others measured them. No GPU is needed.
 
     python -m benchmarks.transfer [--every N] [--out FILE]
 
-The recorded spaces of a matrix product (CLBlast's, on an RTX 3090) and a convolution (on an A100)
-are kernels of others. Each configuration is mapped to our options for the same work: tiles,
-threads, results of a thread, vectors, what is staged. What has no counterpart (the order in which a
-thread's results lie, constant memory, padding, the threads that fill a panel) is left out, so that
-several configurations share a prediction. Printed are how many could be mapped, the rank
-correlation of the predicted times with the measured ones (Spearman's, Kendall's tau-b), and the
-regret of the best of the first 8: its measured time over the optimum's, equal predictions in the
+The recorded spaces of a matrix product (CLBlast's, on an RTX 3090) and of a convolution (on an
+A100) are kernels of other projects. Each configuration is mapped to our options for the same work:
+tiles, threads, results of a thread, vectors, staged operands. Parameters without a counterpart (the
+layout of a thread's results, constant memory, padding, the threads that fill a panel) are left out,
+so several configurations share a prediction. The output has the number of mapped configurations,
+the rank correlation of predicted and measured times (Spearman's, Kendall's tau-b), and the regret
+of the best of the first 8: its measured time divided by the optimum, with equal predictions in the
 order of the table.
 """
 

@@ -1,12 +1,13 @@
-"""What tuning gives, and how much of it is luck: rows of the CPU benchmark are tuned twice, with
-other seeds and nothing known before, and the default and both winners timed in fresh processes.
+"""Measures the gain of tuning, and how much of it is luck.
 
     python -m benchmarks.tuned --rows "softmax,layernorm" --seconds 25 --folder /tmp/tuned
-    python -m benchmarks.tuned --folder /tmp/tuned --out FILE   # goes on, and writes the results
-    python -m benchmarks.tuned --folder /tmp/auto --auto        # what tune_mode="auto" finds
+    python -m benchmarks.tuned --folder /tmp/tuned --out FILE   # continues, and writes the results
+    python -m benchmarks.tuned --folder /tmp/auto --auto        # the search of tune_mode="auto"
 
-What ``--folder`` has is not done again, so that a run may end at any time. Times are those of
-``tcl.tuner.measure.paired.race``: in turns, on arrays at 64 bytes and as NumPy places them.
+Rows of the CPU benchmark are tuned twice, with different seeds and an empty cache. Fresh processes
+time the default and both winners. Results in ``--folder`` are not measured again, so a run may end
+at any time. Times are those of ``tcl.tuner.measure.paired.race``: in turns, on arrays at 64 bytes
+and as NumPy places them.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ from tcl.tuning import Tuner
 from tcl.workers.pool import WorkerPool
 
 STRANGERS = Path(__file__).with_name("strangers.tc")
-PARTS = ("seen", "aside", "more")
+PARTS = ("seen", "aside", "more", "newer", "newer aside")
 ROWS = "softmax 4096,layernorm,masked,batched 500,column sum,matmul 512,attention scores,C8@28"
 GENERATIONS = 1000
 PROCESSES = 3

@@ -1,12 +1,12 @@
-"""What a kernel for many sizes costs beside the kernel for each size.
+"""Compares one kernel for many sizes with a kernel for each size.
 
     python -m benchmarks.varying                                   # the suite, 1 thread
     python -m benchmarks.varying --rows softmax --timed 25 --out FILE
 
-Each row's batch dimension (of those without one, a size of its def) varies: sizes are drawn up to
-the row's own, each order of magnitude as often as the others. The kernel of ``define(...,
-varying=...)`` and the one for a size alone take turns on the same arrays. Printed are the ratio of
-their times (its geometric mean, and the worst size).
+The batch dimension of each row varies (if it has none, another size of its def). Sizes are drawn up
+to the row's own size, each order of magnitude equally often. The kernel of ``define(...,
+varying=...)`` and the kernel for one size take turns on the same arrays. The output has the ratio
+of their times: the geometric mean, and the worst size.
 """
 
 from __future__ import annotations
