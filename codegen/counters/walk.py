@@ -28,7 +28,6 @@ from tcl.codegen.counters.places import Condition, Linear, Place
 from tcl.codegen.counters.requests import Access, Box, Memory
 from tcl.codegen.devices.banks import WARP, Active
 from tcl.codegen.loopir import ir
-from tcl.codegen.loopir.combining import combined_of, in_turn, thread_bits, warps_apart
 from tcl.codegen.loopir.conditions import bounds_of
 from tcl.codegen.loopir.fragments import Fragment, fragments
 from tcl.codegen.loopir.geometry import Geometry
@@ -45,6 +44,7 @@ from tcl.codegen.loopir.walk import (
     values_in,
     walk,
 )
+from tcl.codegen.passes.gpu.combining import combined_of, in_turn, thread_bits, warps_apart
 from tcl.grammar.syntax.types import FLOAT32
 
 Scope: TypeAlias = Mapping[str, Linear]
