@@ -28,6 +28,7 @@ from tcl.codegen.counters.places import Condition, Linear, Place
 from tcl.codegen.counters.requests import Access, Box, Memory
 from tcl.codegen.devices.banks import WARP, Active
 from tcl.codegen.loopir import ir
+from tcl.codegen.loopir.combining import combined_of, in_turn, thread_bits, warps_apart
 from tcl.codegen.loopir.conditions import bounds_of
 from tcl.codegen.loopir.fragments import Fragment, fragments
 from tcl.codegen.loopir.geometry import Geometry
@@ -44,7 +45,6 @@ from tcl.codegen.loopir.walk import (
     values_in,
     walk,
 )
-from tcl.codegen.passes.gpu.combining import combined_of, in_turn, thread_bits, warps_apart
 from tcl.grammar.syntax.types import FLOAT32
 
 Scope: TypeAlias = Mapping[str, Linear]
@@ -65,9 +65,9 @@ _WORTH = 8
 """Points from which on a branch leads around those that are not there."""
 _AROUND = 3
 """Branches around what some threads do not do."""
-_MOVED = 2
+MOVED = 2
 """For an address in a loop that moves it."""
-_TURN, _FILL, _COPY = 12, 11, 2
+TURN, FILL, COPY = 12, 11, 2
 """For which buffer comes next and what is waited for; for each of a turn's panels; and for each
 asynchronous copy, which has no constant beside its address."""
 _SHORT = 64
@@ -252,7 +252,7 @@ class Walk:
             return
         self._addresses.add(key)
         if moving:
-            self._compute(outside, {"integer": _MOVED})
+            self._compute(outside, {"integer": MOVED})
         else:
             self._compute(self._begin, {"integer": _SHARED if shared else _GLOBAL})
 
@@ -432,7 +432,7 @@ class Walk:
         inner = [s.loop for s in statements(pipeline.body) if isinstance(s, ir.For)]
         points = math.prod(x.fold.count for x in inner if x.kind is not ir.Kind.THREAD)
         loop = points * self.geometry.iterations(pipeline.loop.fold) > _SHORT
-        turn = loop * (_TURN + _FILL * len(pipeline.fills))
+        turn = loop * (TURN + FILL * len(pipeline.fills))
         self._compute(within, {"barrier": 1, "integer": turn})
         ahead = pipeline.buffers - 1 if asynchronous else 1
         with self._one_phase():
@@ -464,7 +464,7 @@ class Walk:
         kind = Memory.GLOBAL_COPY if asynchronous else Memory.GLOBAL_READ
         self._access(value.ref, source, outside, width=width, kind=kind, ahead=ahead)
         if asynchronous:
-            own = {"integer": _COPY + len(source.tests)}
+            own = {"integer": COPY + len(source.tests)}
         else:  # zero where there is nothing to read; a branch around what is not there
             own = {"integer": int(source is not place), "branch": _AROUND * bool(ragged)}
             if not place.active.all():

@@ -15,10 +15,10 @@ from tcl.codegen.cuda.emit.thread_body import write_thread_body
 from tcl.codegen.cuda.emit.threads import Threads
 from tcl.codegen.cuda.emit.writer import Accumulators, Writer, write_carry
 from tcl.codegen.loopir import ir
+from tcl.codegen.loopir.combining import combined_of
 from tcl.codegen.loopir.guards import guarded
 from tcl.codegen.loopir.unrolling import MANY, written_out
 from tcl.codegen.loopir.walk import alone, chain, uniform
-from tcl.codegen.passes.gpu.combining import combined_of
 from tcl.grammar.sizes.varying import Size
 
 

@@ -9,14 +9,14 @@ from tcl.codegen.cuda.emit.scope import CudaScope
 from tcl.codegen.cuda.emit.writer import Writer, iteration
 from tcl.codegen.devices.banks import WARP
 from tcl.codegen.loopir import ir
-from tcl.codegen.loopir.walk import chain
-from tcl.codegen.passes.gpu.combining import (
+from tcl.codegen.loopir.combining import (
     combined_of,
     exchange_stride,
     in_turn,
     thread_bits,
     warps_apart,
 )
+from tcl.codegen.loopir.walk import chain
 
 
 def write_combined(writer: Writer, statement: ir.Statement, scope: CudaScope) -> None:

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from tcl.codegen.loopir import ir
+from tcl.codegen.loopir.combining import combined_of, thread_bits, warps_apart
 from tcl.codegen.loopir.walk import alone, statements, uniform, values_in, walk
-from tcl.codegen.passes.gpu.combining import combined_of, thread_bits, warps_apart
 from tcl.grammar.sizes.varying import provably_equal
 
 Owner: TypeAlias = tuple[object, ...]

@@ -9,6 +9,7 @@ from itertools import takewhile
 
 from tcl.codegen.devices.gpu import GpuProfile
 from tcl.codegen.loopir import ir
+from tcl.codegen.loopir.combining import EXCHANGED, in_turn
 from tcl.codegen.loopir.identity import identity
 from tcl.codegen.loopir.walk import rebuilt, walk
 from tcl.codegen.passes.building import (
@@ -27,7 +28,6 @@ from tcl.codegen.passes.fusion.siblings import ACCUMULATOR, Sibling, results, sa
 from tcl.codegen.passes.gpu.barriers import with_barriers
 from tcl.codegen.passes.gpu.bind import MAX_HELD
 from tcl.codegen.passes.gpu.block_results import BlockResults
-from tcl.codegen.passes.gpu.combining import EXCHANGED, in_turn
 from tcl.codegen.passes.gpu.exchange import Exchange, exchanges, results_at_once
 from tcl.codegen.passes.gpu.panel import panel_bytes
 from tcl.codegen.passes.gpu.pipeline import Pipelining

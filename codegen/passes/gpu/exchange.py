@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from tcl.codegen.loopir import ir
-from tcl.codegen.passes.gpu.combining import EXCHANGED, exchange_stride, thread_bits, warps_apart
+from tcl.codegen.loopir.combining import EXCHANGED, exchange_stride, thread_bits, warps_apart
 
 
 @dataclass(frozen=True, slots=True)
