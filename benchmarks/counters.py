@@ -7,8 +7,9 @@ A row for each kernel that the default options make: the share of the row's roof
 its kernels reach (with ``--before`` also that of an earlier result), the roofline in microseconds;
 of the kernel the time that is predicted, what binds it, the time of shared memory's pipe over that
 of the float32 units or tensor cores, fused products over all instructions, wavefronts a read of
-shared memory, KB in flight a multiprocessor, MB of memory read and written, registers, blocks that
-a multiprocessor has at once, and waves. Beyond the rows that ``benchmarks.gpu`` measures there are
+shared memory, KB in flight a multiprocessor and KB that the one with the most blocks reads in all
+(more cannot be in flight), MB of memory read and written, registers, blocks that a multiprocessor
+has at once, and waves. Beyond the rows that ``benchmarks.gpu`` measures there are
 products in all four layouts, and some of few rows or columns.
 
 With ``--sass``, the instructions of a warp by class as counted and as warps execute them in machine
@@ -50,6 +51,7 @@ COLUMNS = {
     "products": ">9.3f",
     "wavefronts": ">11.2f",
     "in_flight": ">10.0f",
+    "data": ">7.0f",
     "read": ">8.1f",
     "written": ">8.1f",
     "registers": ">10",
@@ -121,6 +123,7 @@ def counted(row: Row, device: GpuProfile) -> Iterator[dict[str, Any]]:
             / executed,
             "wavefronts": sum(t.units for t in reads) / max(1, sum(t.requests for t in reads)),
             "in_flight": own.in_flight / 1024,
+            "data": sum(x.bytes for x in own.loads) / max(1, own.blocks) * own.busiest / 1024,
             "read": own.dram_read / 1e6,
             "written": own.dram_written / 1e6,
             "registers": own.registers,

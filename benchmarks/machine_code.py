@@ -1,14 +1,15 @@
 """Machine code of ours beside Triton's and what nvMatmulHeuristics would choose; no GPU is needed.
 
-    python -m benchmarks.machine_code [--out FILE]
+    python -m benchmarks.machine_code [--ours] [--out FILE]
 
 Needs Triton, ``nvidia-cuda-nvdisasm`` and, for the second table, ``nvidia-matmul-heuristics``,
 besides what NVRTC needs. The first table has, for sm_90: registers, blocks that a multiprocessor of
 an H200 has at once, the share of the instructions of the inner loop (of all, where there is none)
 that multiply and add (FFMA, HMMA, HGMMA), and the KB that a multiprocessor has on their way from
 memory at once: bytes that its threads ask for before the first wait. An HGMMA does the
-work of many HMMAs, so that its share says little. The second table: tile and split for the same
-products. Counted in machine code, not measured.
+work of many HMMAs, so that its share says little. Among ours are float32 products in all four
+layouts, with fixed sizes and with one that varies, and the bytes that they spill. The second table:
+tile and split for the same products. Counted in machine code, not measured.
 """
 
 from __future__ import annotations
@@ -18,13 +19,14 @@ import re
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from benchmarks import sass
 from benchmarks.common import command, write
+from benchmarks.counters import EXTRA
 from benchmarks.gpu.rows import gpu_rows
 from tcl.arrays.random_inputs import input_shape
 from tcl.codegen.counters.counts import count_program
@@ -36,8 +38,11 @@ from tcl.codegen.devices.occupancy import fitting
 from tcl.codegen.options.options import DEFAULT
 from tcl.codegen.schedule.gpu import plan
 from tcl.common.dataclass import dataclass
+from tcl.executors.size_classes import for_all
 from tcl.grammar.check.definitions import check
 from tcl.grammar.ranges.inference import infer
+from tcl.grammar.ranges.sized import SizedDef
+from tcl.grammar.tree.checked import CheckedDef
 
 _PRODUCTS = ("FFMA", "HMMA", "HGMMA")
 _ROWS = (
@@ -69,18 +74,17 @@ class Code:
             for k, one in enumerate(code)
             if one.base == "BRA" and one.target is not None and one.target < k
         ]
-        inner = [
-            (a, b)
-            for a, b in loops
-            if not any(a <= c and d <= b and (a, b) != (c, d) for c, d in loops)
-        ]
 
         def products(loop: tuple[int, int]) -> int:
             return sum(one.base in _PRODUCTS for one in code[loop[0] : loop[1] + 1])
 
-        best = max(inner, key=products, default=None)
-        if best is None or not products(best):
-            best = max(inner, key=lambda loop: loop[1] - loop[0], default=None)
+        used = [loop for loop in loops if products(loop)] or loops
+        inner = [
+            (a, b)
+            for a, b in used
+            if not any(a <= c and d <= b and (a, b) != (c, d) for c, d in used)
+        ]
+        best = max(inner, key=lambda loop: (products(loop), loop[1] - loop[0]), default=None)
         part = operations if best is None else operations[best[0] : best[1] + 1]
         copies = [k for k, one in enumerate(code) if one.base == "LDGSTS"]
         around = [(a, b) for a, b in loops if any(a <= k <= b for k in copies)]
@@ -123,12 +127,36 @@ def _bytes(operation: str) -> int:
 def ours(name: str) -> dict[str, Any]:
     """Of the first kernel of a row."""
     (row,) = gpu_rows(name, quick=False)
-    shapes = {t.name: input_shape(t, row.values) for t in row.checked.inputs}
-    sized = infer(row.checked, shapes)
+    return _first(_sized(row.checked, row.values))
+
+
+def _first(sized: SizedDef) -> dict[str, Any]:
+    """Of the first kernel of a def."""
     module = emit_module(sized, DEFAULT, H200)
     cubin = compile_cubin(module, H200)
     launch, taken = module.launches[0], cubin.resources[0]
-    return _line(Code.from_cubin(cubin.code), launch.threads, taken.registers, launch.shared)
+    line = _line(Code.from_cubin(cubin.code), launch.threads, taken.registers, launch.shared)
+    return {**line, "spills": taken.spill_stores + taken.spill_loads}
+
+
+def layouts() -> Iterator[tuple[str, dict[str, Any]]]:
+    """Our float32 products in all layouts, for fixed sizes; for each size that varies, of the class
+    that it belongs to; and for the one that stands for that class."""
+    for row in EXTRA:
+        sizes = {*row.values.values()}
+        if len(sizes) > 1 or not sizes <= {1024, 2048, 4096}:
+            continue
+        yield row.name, _first(_sized(row.checked, row.values))
+        for varying in ("M", "N", "K"):
+            found = for_all(row.checked, row.values, (varying,), H200)
+            if found is not None:
+                yield f"{row.name}, {varying} varies", _first(found.symbolic)
+                fixed = _sized(row.checked, found.sizes)
+                yield f"{row.name}, {varying} {found.sizes[varying]}", _first(fixed)
+
+
+def _sized(checked: CheckedDef, sizes: Mapping[str, int]) -> SizedDef:
+    return infer(checked, {t.name: input_shape(t, sizes) for t in checked.inputs})
 
 
 def _line(code: Code, threads: int, registers: int, shared: int) -> dict[str, Any]:
@@ -242,18 +270,23 @@ def ours_for(type_: str, m: int, n: int, k: int) -> str:
 
 def main() -> None:
     """The command line."""
-    given = command("machine_code", __doc__).parse_args()
+    parser = command("machine_code", __doc__)
+    parser.add_argument("--ours", action="store_true", help="neither Triton nor heuristics")
+    given = parser.parse_args()
     print(
         f"{'kernel':<44}{'registers':>10}{'blocks':>7}{'loop':>6}{'share':>7}{'KB in flight':>13}"
+        f"{'spills':>7}"
     )
-    table = {f"tcl {name}": ours(name) for name in _ROWS} | {f"Triton {n}": x for n, x in triton()}
+    table = {f"tcl {name}": ours(name) for name in _ROWS} | dict(layouts())
+    if not given.ours:
+        table |= {f"Triton {n}": x for n, x in triton()}
     for name, line in table.items():
         print(
             f"{name:<44}{line['registers']:>10}{line['blocks']:>7}{line['loop']:>6}"
-            f"{line['share']:>7.3f}{line['in_flight']:>13.0f}"
+            f"{line['share']:>7.3f}{line['in_flight']:>13.0f}{line.get('spills', 0):>7}"
         )
     beside = []
-    for product, kernel in heuristics():
+    for product, kernel in () if given.ours else heuristics():
         type_, shape = product.split()
         own = ours_for(type_, *map(int, shape.split("x")))
         beside.append({"product": product, "nvMatmulHeuristics": kernel, "tcl": own})

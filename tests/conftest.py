@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import sys
@@ -53,6 +54,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: not any(name in item.nodeid for name in _LONGEST))
 
 
+def pytest_collection_finish() -> None:
+    """What was imported and collected stays: no search for garbage goes through it again."""
+    gc.collect()
+    gc.freeze()
+
+
 @pytest.fixture(scope="session", autouse=True)
 def _cache_of_the_tests(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """What the user compiled and tuned on this machine is no part of any test. Processes that share
@@ -84,8 +91,8 @@ def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def searches_in_threads(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Searches of this process begin no processes, which takes a third of the time: for what they
-    find, keep and say, where it does not matter who measured it."""
+    """Searches of this process begin no processes and measure briefly: for what they find, keep
+    and say, where it does not matter who measured it, nor how exactly."""
     from tuner_fakes import in_threads
 
     in_threads(monkeypatch)

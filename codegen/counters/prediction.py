@@ -21,9 +21,9 @@ _NEAR_LATENCY = 300e-9
 """Likewise of the second cache."""
 ACHIEVED = 0.9
 """The share of the data sheet's bandwidth that a copy reaches, about."""
-_L2_BYTES = 64
+L2_BYTES = 64
 """That a multiprocessor gets from the second cache in a cycle."""
-_SCHEDULERS = 4
+SCHEDULERS = 4
 """Instructions of warps that a multiprocessor begins in a cycle."""
 _HIDING, _ALONE = 8, 0.5
 """Warps of a multiprocessor from which on one can always go on, and how often one alone can, about:
@@ -35,7 +35,7 @@ _LINE_SECTORS = 4
 """Sectors that the first cache hands over in a cycle."""
 _MMA_FLOPS = 2 * 16 * 8 * 16
 """Of one instruction for 16-bit floats; one for tf32 has half as many, at half the rate."""
-_APART = 0.03
+APART = 0.03
 """The share of a pipe's time that no other one's covers, about."""
 LAUNCH = 1.5e-6
 """Seconds between two kernels, about."""
@@ -63,7 +63,7 @@ class Prediction:
         """Seconds with some of those of all other pipes, which do not overlap wholly: what tells
         kernels apart that one pipe binds alike."""
         longest = self.pipes[self.binding]
-        return self.seconds + _APART * (sum(self.pipes.values()) - longest)
+        return self.seconds + APART * (sum(self.pipes.values()) - longest)
 
 
 def predict(counts: KernelCounts) -> Prediction:
@@ -88,11 +88,11 @@ def predict(counts: KernelCounts) -> Prediction:
         "tensor cores": n.get("mma", 0) * _MMA_FLOPS / tensor * cycle,
         "special functions": lanes(n.get("mufu", 0) + n.get("convert", 0), _SLOW_LANES),
         "integers": lanes(n.get("integer", 0), _INTEGER_LANES),
-        "issue": sum(n.values()) / _SCHEDULERS * cycle,
+        "issue": sum(n.values()) / SCHEDULERS * cycle,
         "shared memory": counts.shared_wavefronts * cycle,
         "shuffles": lanes(n.get("shuffle", 0), _SHUFFLE_LANES),
         "first cache": (first + counts.shared_wavefronts) * cycle,
-        "second cache": counts.sectors * SECTOR / _L2_BYTES * cycle,
+        "second cache": counts.sectors * SECTOR / L2_BYTES * cycle,
         "latency": _waiting(counts),
         "memory": _memory_seconds(counts),
     }
@@ -111,7 +111,7 @@ def memory_rate(profile: GpuProfile) -> float:
 
 def moving_rate(moved: float, profile: GpuProfile) -> float:
     """Bytes in a second of what one kernel writes, so many bytes, and the next one reads."""
-    near = _L2_BYTES * profile.multiprocessors * profile.clock
+    near = L2_BYTES * profile.multiprocessors * profile.clock
     return near if moved <= cache_room(profile) else memory_rate(profile)
 
 

@@ -28,6 +28,7 @@ from tcl.codegen.counters.places import Condition, Linear, Place
 from tcl.codegen.counters.requests import Access, Box, Memory
 from tcl.codegen.devices.banks import WARP, Active
 from tcl.codegen.loopir import ir
+from tcl.codegen.loopir.combining import combined_of, in_turn, thread_bits, warps_apart
 from tcl.codegen.loopir.conditions import bounds_of
 from tcl.codegen.loopir.fragments import Fragment, fragments
 from tcl.codegen.loopir.geometry import Geometry
@@ -38,7 +39,6 @@ from tcl.codegen.loopir.walk import (
     alone,
     chain,
     children,
-    combines,
     indices,
     statements,
     uniform,
@@ -65,9 +65,9 @@ _WORTH = 8
 """Points from which on a branch leads around those that are not there."""
 _AROUND = 3
 """Branches around what some threads do not do."""
-_MOVED = 2
+MOVED = 2
 """For an address in a loop that moves it."""
-_TURN, _FILL, _COPY = 12, 11, 2
+TURN, FILL, COPY = 12, 11, 2
 """For which buffer comes next and what is waited for; for each of a turn's panels; and for each
 asynchronous copy, which has no constant beside its address."""
 _SHORT = 64
@@ -252,7 +252,7 @@ class Walk:
             return
         self._addresses.add(key)
         if moving:
-            self._compute(outside, {"integer": _MOVED})
+            self._compute(outside, {"integer": MOVED})
         else:
             self._compute(self._begin, {"integer": _SHARED if shared else _GLOBAL})
 
@@ -317,7 +317,7 @@ class Walk:
             case ir.Fill():
                 self.phase += not self._piped
                 self._panel_fill(statement, place, asynchronous=False)
-            case ir.For() | ir.Accumulate() if combines(statement):
+            case ir.For() | ir.Block() | ir.Accumulate() if combined_of(statement):
                 self._combined(statement, place)
             case ir.Block() | ir.For() | ir.Store() | ir.Update() | ir.Let() | ir.Accumulate():
                 self.phase += not self._piped
@@ -343,7 +343,7 @@ class Walk:
     def _loops(self, statement: ir.Statement, place: Place) -> None:
         """Loops of one thread, from the outermost."""
         match statement:
-            case ir.For() | ir.Accumulate() if combines(statement):
+            case ir.For() | ir.Block() | ir.Accumulate() if combined_of(statement):
                 self._combined(statement, place)
             case ir.Declare():
                 self._declare(statement, place)
@@ -432,7 +432,7 @@ class Walk:
         inner = [s.loop for s in statements(pipeline.body) if isinstance(s, ir.For)]
         points = math.prod(x.fold.count for x in inner if x.kind is not ir.Kind.THREAD)
         loop = points * self.geometry.iterations(pipeline.loop.fold) > _SHORT
-        turn = loop * (_TURN + _FILL * len(pipeline.fills))
+        turn = loop * (TURN + FILL * len(pipeline.fills))
         self._compute(within, {"barrier": 1, "integer": turn})
         ahead = pipeline.buffers - 1 if asynchronous else 1
         with self._one_phase():
@@ -464,7 +464,7 @@ class Walk:
         kind = Memory.GLOBAL_COPY if asynchronous else Memory.GLOBAL_READ
         self._access(value.ref, source, outside, width=width, kind=kind, ahead=ahead)
         if asynchronous:
-            own = {"integer": _COPY + len(source.tests)}
+            own = {"integer": COPY + len(source.tests)}
         else:  # zero where there is nothing to read; a branch around what is not there
             own = {"integer": int(source is not place), "branch": _AROUND * bool(ragged)}
             if not place.active.all():
@@ -474,42 +474,44 @@ class Walk:
     # Sums of several threads.
 
     def _combined(self, statement: ir.Statement, place: Place) -> None:
-        loops, body = chain(statement)
-        assert isinstance(body, ir.Accumulate) and isinstance(body.value, ir.Combined)
-        combined = body.value
-        place = self._entered([x.fold for x in loops if x.kind is not ir.Kind.THREAD], place)
-        kept = [f for f in combined.folds if f not in self.geometry.threads]
-        step = accumulated(combined.op, ir.Variable(body.name, combined.type))
-        for _ in range(math.prod(map(self.geometry.iterations, kept)) - 1):
-            self._compute(place, step)
-        for fold in (f for f in combined.folds if f in self.geometry.threads):
-            self._over_threads(body.name, combined, fold, step, place)
+        loops, _ = chain(statement)
+        parts = combined_of(statement)
+        own = [x.fold for x in loops if x.kind is not ir.Kind.THREAD]
+        folds = parts[0][1].folds
+        bits = thread_bits(self.geometry.space_of[folds[0].dim].threads, folds)
+        each = self._entered(own, place)
+        for name, combined in parts:
+            kept = [f for f in combined.folds if f not in self.geometry.threads]
+            times = math.prod(map(self.geometry.iterations, kept)) - 1
+            self._over_threads(name, combined, bits, times, each)
+        if warps_apart(bits):
+            turn = in_turn(own, (c.type.compute.itemsize for _, c in parts))
+            outer = self._entered(own[:turn], place)
+            self._compute(outer, {"barrier": 2 if turn else 1})
 
     def _over_threads(
-        self, name: str, combined: ir.Combined, fold: ir.Fold, step: Instructions, place: Place
+        self, name: str, combined: ir.Combined, bits: int, times: int, place: Place
     ) -> None:
-        """As ``over_threads`` of the prelude."""
-        folds = self.geometry.space_of[fold.dim].threads
-        apart = math.prod(f.count for f in folds[folds.index(fold) + 1 :])
-        end, shuffles = fold.count * apart, 0
-        while apart << shuffles < min(end, WARP):
-            shuffles += 1
+        """As ``over_warp`` and ``over_warps`` of the prelude; ``times``: how often a thread adds up
+        its own sums before."""
+        step = accumulated(combined.op, ir.Variable(name, combined.type))
+        shuffles, warps = (bits % WARP).bit_count(), warps_apart(bits)
         words = max(1, combined.type.compute.bits // 32)
-        self._compute(place, {k: n * shuffles for k, n in step.items()})
+        self._compute(place, {k: n * (times + shuffles) for k, n in step.items()})
         self._compute(place, {"shuffle": shuffles * words})
-        if end <= WARP:
+        if not warps:
             return
-        following, size = max(apart, WARP), combined.type.compute.itemsize
-        first = self._threads // end * end + self._threads % following
+        size, first = combined.type.compute.itemsize, self._threads & ~warps
         self._exchanged(Memory.SHARED_WRITE, self._threads, size, place)
-        for k in range(0, end, following):
-            self._exchanged(Memory.SHARED_READ, first + k, size, place)
-        rest = {k: n * (end // following - 1) for k, n in step.items()}
-        if end // following <= LONGEST:
+        for apart in range(0, warps + 1, warps & -warps):
+            if not apart & ~warps:
+                self._exchanged(Memory.SHARED_READ, first + apart, size, place)
+        others = (1 << warps.bit_count()) - 1
+        rest = {k: n * others for k, n in step.items()}
+        if others < LONGEST:
             self._sums[name] = (*self._sums.get(name, ()), (place, rest))
         else:  # in a loop
             self._compute(place, rest)
-        self._compute(place, {"barrier": 2})
 
     def _ask(self, statement: ir.Statement, place: Place) -> None:
         """Notes who asks for what threads added up: nobody else adds the last parts."""

@@ -12,6 +12,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from tcl.codegen.common.warps import WARP as WARP
+
 Counts: TypeAlias = np.ndarray[Any, np.dtype[np.int64]]
 """N numbers."""
 Offsets: TypeAlias = np.ndarray[Any, np.dtype[np.int64]]
@@ -19,7 +21,6 @@ Offsets: TypeAlias = np.ndarray[Any, np.dtype[np.int64]]
 Active: TypeAlias = np.ndarray[Any, np.dtype[np.bool_]]
 """Of the same shape: the threads that take part."""
 
-WARP = 32
 BANKS, WORD = 32, 4
 NOWHERE = np.int64(1) << 60
 """What lies nowhere."""

@@ -266,6 +266,8 @@ class Combined:
     op: str
     folds: tuple[Fold, ...]
     type: ScalarType
+    place: int = 0
+    """Where threads of several warps hand over theirs: bytes from where a kernel exchanges sums."""
 
 
 @dataclass(frozen=True, slots=True)

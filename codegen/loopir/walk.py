@@ -234,9 +234,3 @@ def chain(statement: ir.Statement) -> tuple[list[ir.Loop], ir.Statement]:
         loops.append(statement.loop)
         statement = statement.body
     return loops, statement
-
-
-def combines(statement: ir.Statement) -> bool:
-    """Whether it combines what accumulators give in several iterations."""
-    _, inner = chain(statement)
-    return isinstance(inner, ir.Accumulate) and isinstance(inner.value, ir.Combined)

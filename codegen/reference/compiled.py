@@ -70,7 +70,8 @@ class _Step:
 
 
 _INTERPRETED = 60_000
-"""Points up to which the interpreter has run before Numba has compiled: some tenths of a second."""
+"""Points of a statement up to which the interpreter has run before Numba has compiled it: some
+tenths of a second."""
 
 
 def compile_reference(
@@ -80,19 +81,18 @@ def compile_reference(
 
     ``unchecked`` leaves out the run-time checks of data-dependent subscripts: out-of-range ones
     are then undefined behaviour. ``jit``: whether Numba compiles the text, or the Python
-    interpreter runs it as it is, with the same results; None: which of them is done first.
+    interpreter runs it as it is, with the same results; None: for each statement, which of them
+    is done first.
     Raises CompileError if Numba cannot compile the text.
     """
-    if jit is None:
-        points = sum(math.prod(map(s.extent, s.ranges)) for s in sized.statements)
-        jit = points > _INTERPRETED
     shown: list[str] = []
     steps: list[_Step] = []
     for number, statement in enumerate(sized.statements):
         name = f"statement_{number}"
         function = emit_statement(sized, statement, name, readable=True, unchecked=unchecked)
         shown.append(function.text)
-        if jit:
+        points = math.prod(map(statement.extent, statement.ranges))
+        if points > _INTERPRETED if jit is None else jit:
             # Statements that differ in names alone are compiled once.
             same = emit_statement(sized, statement, "run", readable=False, unchecked=unchecked)
             run = compiled(same.text, stored_types(sized, same.tensors))

@@ -70,7 +70,7 @@ def _with_output(expression: str, terms: list[Labels], output: Labels) -> Notati
     known = {ELLIPSIS}.union(*terms)
     for label, count in Counter(output).items():
         if label not in known:
-            raise _refused(expression, f"the output's index '{label}' is in no operand")
+            raise _refused(expression, f"the output has the index '{label}', but no operand has it")
         if count > 1:
             raise _refused(expression, f"the output has the index '{label}' {count} times")
     return Notation(tuple(terms), output)

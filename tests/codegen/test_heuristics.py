@@ -473,6 +473,13 @@ def test_channels_of_a_pixel_are_written_together(device: CpuProfile, channels: 
     assert found.register == (0, 0, channels)
 
 
+@pytest.mark.parametrize(("type_", "lanes"), [("uint8", 32), ("int16", 16), ("float", 16)])
+def test_pixels_of_narrow_numbers_are_put_together_in_halves(type_: str, lanes: int) -> None:
+    text = f"{type_}(H, W, C) I) -> ({type_}(H, W, C) O) {{ O(h, w, c) = I(h, w, 2 - c) }}"
+    found = chosen(ZEN4, text.replace("2 - c)", "2 - c) where c in 0:3"), (480, 640, 3))
+    assert (found.vectorize, found.register) == ((1, lanes), (0, 0, 3))
+
+
 @DEVICES
 def test_products_that_share_loops_have_their_panels(device: CpuProfile) -> None:
     text = """float(T, D) X, float(F, D) W, float(F, D) V) -> (A, B, O) {

@@ -520,15 +520,22 @@ def test_unchecked_kernels_have_no_checks() -> None:
 
 
 def test_few_points_are_interpreted(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Numba would not have compiled by then."""
+    """Numba would not have compiled by then: of a def, a statement with many alone is compiled."""
     compiled: list[str] = []
-    monkeypatch.setattr(
-        "tcl.codegen.reference.compiled._compile", lambda text, arguments: compiled.append(text)
-    )
+
+    def compile_text(text: str, arguments: object) -> Callable[..., None]:
+        compiled.append(text)
+        return lambda *arrays: arrays[0].fill(7)
+
+    monkeypatch.setattr("tcl.codegen.reference.compiled._compile", compile_text)
     text = "def f(float(M, N) A) -> (B, C) { B(m) +=! A(m, n)\n C(m) = B(m) }"
-    for columns, count in ((599, 0), (600, 2)):
-        compile_reference(sized_of(text, np.zeros((100, columns), np.float32)))
+    for columns, count in ((600, 0), (601, 1)):
+        ones = np.ones((100, columns), np.float32)
+        sized = sized_of(text, ones)
+        outputs = poisoned(sized)
+        compile_reference(sized)([ones], outputs)
         assert len(compiled) == count
+        assert (outputs[1] == (7 if count else columns)).all()
 
 
 @BOTH

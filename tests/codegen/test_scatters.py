@@ -15,6 +15,7 @@ from comparing import check_equal
 from cpu_kernels import fenced, plain, poisoned, reference, run, sized_of
 from cuda_checks import Work, case_of, check_cases, run_case, work_of_text
 from loopir_interpreter import interpret
+from sampling import sampled
 from scatters import OPERATORS, Scattered, random_scatter
 
 import tcl
@@ -47,10 +48,10 @@ def check_close(case: Scattered, made: Array, note: str) -> None:
     assert not wrong.any(), f"{note}\n{case.text}\n{made}\n{case.expected}"
 
 
-def check_backends(case: Scattered) -> SizedDef:
-    """The reference, compiled or not, NumPy's formulation, and the CPU's kernels."""
+def check_backends(case: Scattered, *, compiled: bool) -> None:
+    """The reference, by Numba too if ``compiled``, NumPy's formulation, and the CPU's kernels."""
     sized = sized_of(case.text, *case.inputs)
-    for jit in (False, True):
+    for jit in (False, True) if compiled else (False,):
         made = poisoned(sized)
         compile_reference(sized, jit=jit)(case.inputs, made)
         check_close(case, made[0], f"reference, jit {jit}")
@@ -61,7 +62,6 @@ def check_backends(case: Scattered) -> SizedDef:
         made = poisoned(sized)
         compile_cpu(sized, options, device=replace(host_cpu(), threads=2))(case.inputs, made)
         check_close(case, made[0], f"CPU, {options}")
-    return sized
 
 
 def check_stages(case: Scattered) -> None:
@@ -76,10 +76,11 @@ def check_stages(case: Scattered) -> None:
 
 @pytest.mark.parametrize("seed", range(24))
 def test_random_scatters(seed: int) -> None:
-    check_backends(random_scatter(seed))
+    # Numba takes longer than all the rest, so that a part of them is compiled by it.
+    check_backends(random_scatter(seed), compiled=seed % 4 == 0)
 
 
-@pytest.mark.parametrize("seed", range(24))
+@pytest.mark.parametrize("seed", sampled(range(24), 2))
 def test_stages_of_random_scatters(seed: int) -> None:
     check_stages(random_scatter(seed, points=15))
 
@@ -313,7 +314,7 @@ def test_beside_other_statements() -> None:
     device = replace(host_cpu(), threads=2)
     tried = 0
     on_cpu = MappingSpace(lower(work.sized, cpu_layouts(work.sized)), device)
-    for options in (DEFAULT, *candidates_of(on_cpu, 12)):
+    for options in (DEFAULT, *candidates_of(on_cpu, 8)):
         made = poisoned(work.sized)
         with contextlib.suppress(OptionsError):
             compile_cpu(work.sized, options, device=device)(work.inputs, made)
@@ -323,7 +324,7 @@ def test_beside_other_statements() -> None:
     if why_not() is None:
         cases = []
         space = GpuMappingSpace(lower(work.sized, gpu_layouts(work.sized)), H200)
-        for options in (DEFAULT, *candidates_of(space, 6)):
+        for options in (DEFAULT, *candidates_of(space, 3)):
             with contextlib.suppress(OptionsError):
                 cases.append(case_of(work, options))
         check_cases(cases).none()

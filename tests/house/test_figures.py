@@ -67,13 +67,13 @@ def test_exponents() -> None:
 
 
 def test_nothing_grows_much_faster_than_n_log_n() -> None:
-    """In the committed result; what chooses loops for windows is known to."""
+    """In the committed result; a pass of LLVM is known to, for long rows of loops."""
     worse = {
         (one.subject, one.part)
         for one in growth.load()
-        if one.exponent() > one.n_log_n() + 0.25 and max(one.seconds) > 1e-2
+        if one.exponent() > one.n_log_n() + 0.1 and max(one.seconds) > 1e-2
     }
-    assert worse <= {("window", "schedule, CPU")}
+    assert not worse
     looked_up = {one.part: one for one in growth.load() if one.subject == "cache"}["look-up"]
     assert max(looked_up.n) == 10**6
     assert max(looked_up.seconds) < 1e-3

@@ -5,7 +5,7 @@ A page is one program: its blocks run in order, in one folder, with the same nam
     python          runs; what it prints, or the error that ends it, is the block ``text`` below
     sh              its ``tcl`` commands run
     console         the same, and what each prints follows it
-    tc              is accepted, and compiled for the sizes that its comments name
+    tc              is accepted (``test_docs.py`` compiles those of ``docs/language.md``)
     toml, yaml, tc  are a file if their first line names one: ``# layer.tc``
 
 Searches are cut short. A block below a comment ``<!-- not run: REASON -->`` is parsed alone.

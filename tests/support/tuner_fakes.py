@@ -261,7 +261,7 @@ def events_of(
 
 class InThreads(ThreadPoolExecutor):
     """In place of ``WorkerPool``: a thread of this process, for searches that are not about
-    processes. A task that runs as it is killed comes to its end."""
+    processes. A task that runs as it is killed comes to its end. Candidates are timed briefly."""
 
     def __init__(
         self,
@@ -271,7 +271,10 @@ class InThreads(ThreadPoolExecutor):
         initargs: tuple[Any, ...] = (),
         **limits: object,
     ) -> None:
-        super().__init__(workers, initializer=initializer, initargs=initargs)
+        brief: tuple[Any, ...] = tuple(
+            QUICK if isinstance(x, MeasureSettings) else x for x in initargs
+        )
+        super().__init__(workers, initializer=initializer, initargs=brief)
         self.workers = workers
 
     def initialise(self, initializer: Callable[..., object], initargs: object) -> None:
@@ -283,7 +286,7 @@ class InThreads(ThreadPoolExecutor):
 
 
 def in_threads(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Searches begin no processes."""
+    """Searches begin no processes, and time candidates no longer than it takes to rank them."""
     for module in (brief, tuner_module, workplace):
         monkeypatch.setattr(module, "WorkerPool", InThreads)
     # A thread cannot end its process, and begin in a fresh one.
@@ -291,4 +294,4 @@ def in_threads(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _race_anywhere(codes: Sequence[bytes], known: object, *rules: Any) -> list[Placed | Outcome]:
-    return evaluate.race_candidates(codes, None, *rules)
+    return evaluate.race_candidates(codes, None, rounds=5, budget=0.05)

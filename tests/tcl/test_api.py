@@ -157,6 +157,7 @@ def test_a_search_from_other_options_measures_the_default_too(tmp_path: Path) ->
     assert {tcl.MappingOptions("naive").to_json(), tcl.MappingOptions("mlp").to_json()} <= measured
 
 
+@pytest.mark.usefixtures("searches_in_threads")
 def test_autotune_and_the_cache(tmp_path: Path) -> None:
     A, B = rand(64, 64), rand(64, 64)
     config = tcl.TunerConfig().generations(1).pop_size(3).threads(1).seed(0)

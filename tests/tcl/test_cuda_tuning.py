@@ -28,7 +28,7 @@ pytestmark = [needs_nvrtc, pytest.mark.skipif(bool(why_not()), reason=why_not() 
 
 MM = "def mm(float(M, K) A, float(K, N) B) -> (C) { C(m, n) +=! A(m, k) * B(k, n) }"
 NAIVE = tcl.MappingOptions("naive").threads(1, 32)
-FEW = tcl.TunerConfig().generations(1).pop_size(3).threads(1).seed(0)
+FEW = tcl.TunerConfig(strategy="random").generations(1).pop_size(3).threads(1).seed(0)
 
 
 def rand(*shape: int) -> np.ndarray[Any, np.dtype[Any]]:
@@ -42,6 +42,7 @@ def tuned(path: Path, *arrays: np.ndarray[Any, np.dtype[Any]]) -> None:
     TuningCache(path).store(key, NAIVE.to_json(), Outcome(Verdict.CORRECT, (1e-6,)), run="r")
 
 
+@pytest.mark.usefixtures("searches_in_threads")
 @pytest.mark.parametrize("library", ["cupy", "torch"])
 def test_a_search_on_the_device_of_the_inputs(
     library: str, driver: Emulating, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -260,7 +260,7 @@ A34, B45 = np.ones((3, 4)), np.ones((4, 5))
         (("",), "there are subscripts for 1 operand, but 0 operands were given"),
         ((0, 0), "the subscripts of operand 0 have to be a list of numbers, not int"),
         (("ij,jk", A34), "there are subscripts for 2 operands, but 1 operand was given"),
-        (("ij,jk->iz", A34, B45), "the output's index 'z' is in no operand"),
+        (("ij,jk->iz", A34, B45), "the output has the index 'z', but no operand has it"),
         (("ij,jk->iik", A34, B45), "the output has the index 'i' 2 times"),
         (("ij,j%->i", A34, B45), "operand 1 has '%' at position 4"),
         (("ij,jk->ik->a", A34, B45), "there is a second '->' at position 9"),
@@ -282,7 +282,7 @@ A34, B45 = np.ones((3, 4)), np.ones((4, 5))
         ((A34, [-1, 5]), "operand 0 has -1 in its subscripts"),
         ((A34, [0, "j"]), "operand 0 has 'j' in its subscripts"),
         ((A34, [Ellipsis, Ellipsis]), "operand 0 has a second Ellipsis"),
-        ((A34, [0, 1], [0, 9]), "the output's index 'J' is in no operand"),
+        ((A34, [0, 1], [0, 9]), "the output has the index 'J', but no operand has it"),
     ],
 )
 def test_expressions_that_are_refused(arguments: tuple[Any, ...], sentence: str) -> None:

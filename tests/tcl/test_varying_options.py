@@ -222,7 +222,7 @@ def test_forward_and_backward_never_share(tmp_path: Path) -> None:
 def test_a_search_tunes_the_kernel_of_the_class(tmp_path: Path) -> None:
     path = tmp_path / "own.db"
     tuner = tcl.Tuner(MM, path, threads=1, varying=("M",))
-    config = tcl.TunerConfig(strategy="exhaustive", generations=1, population=2, threads=1)
+    config = tcl.TunerConfig(strategy="random", generations=1, population=2, threads=1)
     result = tuner.tune("mm", operands({"M": 50, "K": 8, "N": 24}), config=config)
     (summary,) = TuningCache(path).list()
     assert summary.key == query(M=50).key
@@ -241,7 +241,7 @@ def test_what_has_no_class_is_tuned_for_itself(tmp_path: Path) -> None:
     text = "def f(float(N) A) -> (O) { O(i) = A(i) where i in 0:min(N, 50) }"
     told: list[object] = []
     tuner = tcl.Tuner(text, tmp_path / "own.db", threads=1, varying=("N",))
-    config = tcl.TunerConfig(strategy="exhaustive", generations=1, population=2, threads=1)
+    config = tcl.TunerConfig(strategy="random", generations=1, population=2, threads=1)
     tuner.tune("f", (np.ones(40, np.float32),), config=config, report=told.append)
     notes = [each.message for each in told if isinstance(each, Note)]
     assert (
@@ -298,6 +298,7 @@ def test_layouts_know_what_they_serve() -> None:
     assert not layout.has(layout)
 
 
+@pytest.mark.usefixtures("searches_in_threads")
 def test_a_class_is_tuned_once_when_it_is_needed_first(
     own_cache: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:

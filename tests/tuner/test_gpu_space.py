@@ -8,6 +8,7 @@ from random import Random
 
 import pytest
 from nests import sized
+from sampling import sampled
 
 import examples
 from examples import definitions, sized_for
@@ -81,7 +82,7 @@ def test_every_configuration_can_be_applied_and_comes_back(name: str, profile: G
 
 
 @pytest.mark.parametrize("count", [1, pytest.param(30, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("name", DEFS)
+@pytest.mark.parametrize("name", sampled(DEFS, 4))
 def test_examples(name: str, count: int) -> None:
     """The default is the preset's; every configuration can be scheduled, and comes back."""
     rng = Random(1)

@@ -17,7 +17,16 @@ from tcl.codegen.choose.gpu.nest_shape import OptionsDraft, Shape, power_above, 
 from tcl.codegen.choose.gpu.predicted import best_split, counts_of, part_sizes
 from tcl.codegen.choose.gpu.windows import Window
 from tcl.codegen.counters.counts import KernelCounts
-from tcl.codegen.counters.prediction import LAUNCH, hidden, moving_rate, predict
+from tcl.codegen.counters.prediction import (
+    APART,
+    L2_BYTES,
+    LAUNCH,
+    SCHEDULERS,
+    hidden,
+    moving_rate,
+    predict,
+)
+from tcl.codegen.counters.walk import COPY, FILL, MOVED, TURN
 from tcl.codegen.devices.banks import WARP
 from tcl.codegen.devices.gpu import GpuProfile
 from tcl.codegen.loopir import ir
@@ -39,6 +48,8 @@ _COUNTED = 3
 """Choices that are worth counting in full."""
 _DEPTH = 16
 """Points of the reductions that a tile has, about."""
+_VECTOR = 4
+"""Words that are read at once, and points of a reduction that are written out."""
 _SMALL = 8
 """Reductions of so few points are not tiled."""
 
@@ -123,21 +134,18 @@ def _ranked(
     return [made for _, _, made in sorted(found, key=lambda each: each[:2])]
 
 
-_ISSUED, _LOADED, _LOOP = 0.07, 0.25, 0.5
-"""Instructions beside each product, those that read a word of a panel, and those of a loop for each
-point of the reduction."""
+_LOOP = 3
+"""Instructions of a loop: adding, comparing, branching."""
 _REGISTERS = 60
 """Of a thread, beside its results and what it reads of panels."""
 _RESIDENT = 2
 """Blocks of a multiprocessor, at least: one works while another one waits at a barrier."""
-_APART = 0.05
-"""The share of a pipe's time that no other one's covers, about."""
 
 
 @dataclass(frozen=True, slots=True)
 class _ShortCount:
-    """What binds most products, by a few numbers: the products and what is issued beside them,
-    wavefronts, what is read of the second cache."""
+    """What binds most products, by a few numbers and the rules of the counters: the products and
+    what is issued beside them, wavefronts, what is read of the second cache."""
 
     shape: Shape
     sides: list[list[int]]
@@ -175,12 +183,15 @@ class _ShortCount:
             return math.inf
         blocks = _blocks(shape, made)
         products = results * warps * WARP / profile.float32_lanes * words
-        issued = products * (1 + _ISSUED + (_LOADED * sum(own) + _LOOP) / results)
-        read = warps * sum(own) / 4 * 2 * words
+        copies = sum(block) * _DEPTH * words / _VECTOR / (WARP * warps)
+        turn = TURN + 2 * FILL + (1 + COPY) * copies
+        beside = sum(own) * words / _VECTOR + turn / _DEPTH + (_LOOP + 2 * MOVED) / _VECTOR
+        issued = products + warps * beside / SCHEDULERS
+        read = warps * sum(own) / _VECTOR * 2 * words
         filled = sum(block) * 4 / 128 * words
-        moved = sum(block) * 4 / 64 * words
+        moved = sum(block) * 4 / L2_BYTES * words
         pipes = issued, read + filled, moved
-        each = max(pipes) + _APART * (sum(pipes) - max(pipes))
+        each = max(pipes) + APART * (sum(pipes) - max(pipes))
         best = math.inf
         for parts in self.parts:
             busiest = -(-blocks * parts // profile.multiprocessors)

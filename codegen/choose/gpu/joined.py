@@ -6,11 +6,14 @@ network: a block then takes some points of that and all of the others.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import tee
 
 from tcl.codegen.choose.gpu.contraction import covering
 from tcl.codegen.choose.gpu.nest_shape import OptionsDraft, Shape
 from tcl.codegen.choose.gpu.predicted import counts_of
+from tcl.codegen.choose.gpu.streaming import rowwise
 from tcl.codegen.counters.prediction import LAUNCH, predict
 from tcl.codegen.devices.gpu import GpuProfile
 from tcl.codegen.loopir import ir
@@ -37,24 +40,72 @@ def joined(
 ) -> tuple[list[FusionGroup], dict[str, NestOptions]] | None:
     """The first groups, if they should share their blocks, and their choices; None if they may be
     faster on their own."""
-    run = _run(program, groups)
-    if len(run) < 2:
-        return None
-    computed = 2 * sum(g.leader.points for g in run) / profile.float32_flops
-    apart = len(run) * LAUNCH + computed  # nobody takes less
-    best: tuple[float, dict[str, NestOptions]] | None = None
-    for held, threads in _BLOCKS:
-        options = dict[str, NestOptions]()
-        for group, (shape, common) in zip(run, _shapes(program, run), strict=True):
-            draft = covering(shape, common, held, threads, profile)
-            if draft is None:
-                break
-            options |= choices_of(group, draft, group is not run[0])
-        else:
+    ahead, again = tee(groups)
+    for choices in (_covering(program, ahead, profile), _by_row(program, again, profile)):
+        best: tuple[float, list[FusionGroup], dict[str, NestOptions]] | None = None
+        for run, drafts in choices:
+            options = dict[str, NestOptions]()
+            for group, draft in zip(run, drafts, strict=True):
+                options |= choices_of(group, draft, group is not run[0])
             seconds = _seconds(program, run, options, profile)
             if seconds is not None and (best is None or seconds < best[0]):
-                best = seconds, options
-    return (run, best[1]) if best is not None and best[0] < apart else None
+                best = seconds, run, options
+        if best is not None and best[0] < len(best[1]) * LAUNCH + _computed(best[1], profile):
+            return best[1:]
+    return None
+
+
+def common_results(one: ir.Nest, other: ir.Nest) -> list[int]:
+    """The leading results that two nests have alike."""
+    found = []
+    for k, (a, b) in enumerate(zip(one.dims, other.dims, strict=False)):
+        if a.reduction or b.reduction or (a.first, a.extent) != (b.first, b.extent):
+            break
+        found.append(k)
+    return found
+
+
+def _computed(run: Sequence[FusionGroup], profile: GpuProfile) -> float:
+    """Seconds of the products, beside launches: nobody takes less."""
+    return 2 * sum(g.leader.points for g in run) / profile.float32_flops
+
+
+Drafts = Iterator[tuple[list[FusionGroup], list[OptionsDraft]]]
+"""Groups that may share their blocks, and what each is to have."""
+
+
+def _covering(program: ir.Program, groups: Iterable[FusionGroup], profile: GpuProfile) -> Drafts:
+    """Blocks of some points of the results that groups share."""
+    run = _run(program, groups)
+    if len(run) < 2:
+        return
+    shapes = _shapes(program, run)
+    for held, threads in _BLOCKS:
+        drafts = [covering(s, common, held, threads, profile) for s, common in shapes]
+        made = [draft for draft in drafts if draft is not None]
+        if len(made) == len(run):
+            yield run, made
+
+
+def _by_row(program: ir.Program, groups: Iterable[FusionGroup], profile: GpuProfile) -> Drafts:
+    """Blocks of a row each, of products so small that launches take longer: each block reads all
+    of what rows are multiplied with."""
+    run: list[FusionGroup] = []
+    rows: list[int] = []
+    for group in groups:
+        nest = group.leader
+        if nest.sequential or nest.points == 0 or _computed([*run, group], profile) > LAUNCH:
+            break
+        common = common_results(run[0].leader, nest) if run else []
+        rows = rows or common
+        if run and (not rows or len(common) < len(rows)):
+            break
+        run.append(group)
+    number = math.prod(run[0].leader.dims[k].extent for k in rows) if run else 0
+    if len(run) > 1 and 2 * number >= profile.multiprocessors:
+        points = max(g.leader.points for g in run) // number
+        shapes = [Shape(program, g.leader) for g in run]
+        yield run, [rowwise(s, rows, profile, points, again=True) for s in shapes]
 
 
 def _run(program: ir.Program, groups: Iterable[FusionGroup]) -> list[FusionGroup]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from itertools import chain, islice, pairwise, takewhile, tee
 
 from tcl.codegen.choose.gpu.contraction import Counted, contraction
-from tcl.codegen.choose.gpu.joined import joined
+from tcl.codegen.choose.gpu.joined import common_results, joined
 from tcl.codegen.choose.gpu.nest_shape import OptionsDraft, Shape
 from tcl.codegen.choose.gpu.predicted import best_split, counts_of
 from tcl.codegen.choose.gpu.streaming import rowwise, streaming
@@ -164,7 +164,7 @@ class GpuPreset:
             if self._contraction(Shape(program, nest)) is not None:
                 break
             if run:
-                common = _common(run[0].leader, nest)
+                common = common_results(run[0].leader, nest)
                 rows = rows or common
                 if not rows or len(common) < len(rows):
                     break
@@ -218,16 +218,6 @@ def _choices_of(
             options = replace(options, stage=(), buffers=1)
         shared = any(options.chunk or ())
         found[nest.name] = replace(options, fuse=shared and (joined or k > 0))
-    return found
-
-
-def _common(one: ir.Nest, other: ir.Nest) -> list[int]:
-    """The leading results that two nests have alike."""
-    found = []
-    for k, (a, b) in enumerate(zip(one.dims, other.dims, strict=False)):
-        if a.reduction or b.reduction or (a.first, a.extent) != (b.first, b.extent):
-            break
-        found.append(k)
     return found
 
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from tcl.codegen.choose.gpu.nest_shape import OptionsDraft, Shape, power_below
 from tcl.codegen.devices.gpu import GpuProfile
 from tcl.codegen.loopir import ir
-from tcl.codegen.loopir.walk import operands
+from tcl.codegen.loopir.walk import operands, walk
 
 _WHOLE = 32
 """Points of a window, at most, that are written out."""
@@ -31,8 +31,9 @@ _MOST_HELD = 64
 _BOX = 56 << 10
 """Bytes of a box that is filled once, at most; larger ones are filled in ``_PARTS``."""
 _PARTS = 16 << 10
-_DEEP = 4
-"""Points of the other reductions that are written out."""
+_DEEP, _GUARDED = 4, 2
+"""Points of the other reductions that are written out, at most; the second where a product has a
+condition: compilers keep what many of these ask for in registers, until threads have none left."""
 _TRIED = 3
 """Choices that are worth counting."""
 
@@ -65,6 +66,11 @@ class Window:
             if moved and not any(shape.moves(factor, k) for k in moved):
                 return Window(shape, load, factor, tuple(moved), tuple(points))
         return None
+
+    @property
+    def guarded(self) -> bool:
+        """Whether products have a condition."""
+        return any(isinstance(v, ir.Select) for v in walk(self.shape.nest.point.value))
 
     def drafts(self, lane: int | None, profile: GpuProfile) -> list[OptionsDraft]:
         """The choices that are worth counting."""
@@ -146,7 +152,8 @@ class Window:
         level = 1
         if deep is not None:
             extent = shape.extent(deep)
-            made.register[deep] = next(n for n in (_DEEP, 2, 1) if extent % n == 0)
+            most = _GUARDED if self.guarded else _DEEP
+            made.register[deep] = next(n for n in (most, 2, 1) if extent % n == 0)
             each = self._box(made, {deep: 1})
             if each * extent > _BOX:
                 size = power_below(max(made.register[deep], _PARTS // max(1, each)))

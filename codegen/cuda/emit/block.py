@@ -7,16 +7,18 @@ from collections.abc import Sequence
 from typing import assert_never
 
 from tcl.codegen.cuda.cpp.types import c_type, constant
+from tcl.codegen.cuda.emit.combine import write_combined
 from tcl.codegen.cuda.emit.fill import Fills
 from tcl.codegen.cuda.emit.pipeline import write_pipeline
 from tcl.codegen.cuda.emit.scope import CudaScope
 from tcl.codegen.cuda.emit.thread_body import write_thread_body
 from tcl.codegen.cuda.emit.threads import Threads
-from tcl.codegen.cuda.emit.writer import Accumulators, Writer, iteration, write_carry
+from tcl.codegen.cuda.emit.writer import Accumulators, Writer, write_carry
 from tcl.codegen.loopir import ir
+from tcl.codegen.loopir.combining import combined_of
 from tcl.codegen.loopir.guards import guarded
 from tcl.codegen.loopir.unrolling import MANY, written_out
-from tcl.codegen.loopir.walk import alone, chain, combines, uniform
+from tcl.codegen.loopir.walk import alone, chain, uniform
 from tcl.grammar.sizes.varying import Size
 
 
@@ -47,7 +49,7 @@ class BlockWriter:
                 write_pipeline(self.fills, statement, scope, self.together)
             case ir.Fill():
                 self.fills.fill(statement, scope)
-            case ir.For() | ir.Accumulate() if combines(statement):
+            case ir.For() | ir.Block() | ir.Accumulate() if combined_of(statement):
                 write_combined(self.writer, statement, scope)
             case ir.Block() | ir.For() | ir.Store() | ir.Update() | ir.Let() | ir.Accumulate():
                 with self.threads.taking_part(statement, scope):
@@ -82,7 +84,7 @@ class BlockWriter:
     def _loops(self, statement: ir.Statement, scope: CudaScope) -> None:
         """Loops of one thread, from the outermost."""
         match statement:
-            case ir.For() | ir.Accumulate() if combines(statement):
+            case ir.For() | ir.Block() | ir.Accumulate() if combined_of(statement):
                 write_combined(self.writer, statement, scope)
             case ir.Declare():
                 self._declare(statement)
@@ -115,52 +117,3 @@ class BlockWriter:
             return ""
         whole = loop.pause is None and not isinstance(count, Size) and times == count
         return "#pragma unroll" + ("" if whole else f" {times}")
-
-
-def write_combined(writer: Writer, statement: ir.Statement, scope: CudaScope) -> None:
-    """All threads of the block take part, whether or not their points are there."""
-    loops, body = chain(statement)
-    if not isinstance(body, ir.Accumulate) or not isinstance(body.value, ir.Combined):
-        raise ir.IRError("nothing is combined here")
-    combined = body.value
-    own = [x.fold for x in loops if x.kind is not ir.Kind.THREAD]
-    with writer.unrolled(own, scope) as inner:
-        kept = [f for f in combined.folds if f not in writer.geometry.threads]
-        target = writer.accumulator(body.name, inner)
-        first = inner
-        for fold in kept:
-            first = first.with_fold(fold, "0")
-        writer.lines.add(f"{target} = {writer.text(combined.value, first)};")
-        if kept:
-            _rest(writer, target, combined, kept, inner)
-        for fold in (f for f in combined.folds if f in writer.geometry.threads):
-            _over_threads(writer, target, combined, fold, inner)
-
-
-def _rest(
-    writer: Writer, target: str, combined: ir.Combined, kept: list[ir.Fold], scope: CudaScope
-) -> None:
-    """The thread's own sums but the first one."""
-    with writer.unrolled(kept, scope) as each:
-        numbers = (iteration(f, each) for f in kept)
-        later = " || ".join(f"{n} > 0" for n in numbers if n != "0")
-        if not later:
-            return  # the others have no points
-        text = writer.text(combined.value, each)
-        made = writer.expressions(each).merge(combined.op, target, text, combined.type)
-        writer.lines.add(f"if ({later}) {target} = {made};")
-
-
-def _over_threads(
-    writer: Writer, target: str, combined: ir.Combined, fold: ir.Fold, scope: CudaScope
-) -> None:
-    """Those of the threads of one fold; all of them get the result."""
-    folds = writer.geometry.space_of[fold.dim].threads
-    apart = math.prod(f.count for f in folds[folds.index(fold) + 1 :])
-    type_ = c_type(combined.type)
-    both = writer.expressions(scope).merge(combined.op, "a", "b", combined.type)
-    writer.used.add("over_threads")
-    writer.lines.add(
-        f"{target} = over_threads<{fold.count}, {apart}>({target}, "
-        f"[]({type_} a, {type_} b) {{ return {both}; }}, ({type_} *)exchange);"
-    )

@@ -494,27 +494,27 @@ template <class T> __device__ __forceinline__ T exchanged(T value, int apart)
     }
 }
 
-// The values of COUNT threads, STRIDE apart, combined; each of them gets the result. All threads of
-// the block take part.
-template <int COUNT, int STRIDE, class T, class Op>
-__device__ __forceinline__ T over_threads(T value, Op op, T *exchange)
+// The values of the threads of a warp whose numbers differ in these bits, combined; each of them
+// gets the result. All threads of the warp take part.
+template <int BITS, class T, class Op>
+__device__ __forceinline__ T over_warp(T value, Op op)
 {
-    constexpr int END = COUNT * STRIDE;
 #pragma unroll
-    for (int apart = STRIDE; apart < (END < 32 ? END : 32); apart *= 2) {
-        value = op(value, exchanged(value, apart));
+    for (int apart = 1; apart < 32; apart *= 2) {
+        if (BITS & apart) value = op(value, exchanged(value, apart));
     }
-    if (END > 32) {  // the other warps' values, through shared memory
-        constexpr int NEXT = STRIDE > 32 ? STRIDE : 32;
-        exchange[threadIdx.x] = value;
-        __syncthreads();
-        const int first = threadIdx.x / END * END + threadIdx.x % NEXT;
-        value = exchange[first];
+    return value;
+}
+
+// What threads wrote whose numbers differ in these bits, those of warps, combined.
+template <int BITS, class T, class Op>
+__device__ __forceinline__ T over_warps(const T *written, Op op)
+{
+    const int first = threadIdx.x & ~BITS;
+    T value = written[first];
 #pragma unroll
-        for (int apart = NEXT; apart < END; apart += NEXT) {
-            value = op(value, exchange[first + apart]);
-        }
-        __syncthreads();
+    for (int apart = BITS & -BITS; apart <= BITS; apart += BITS & -BITS) {
+        if ((apart & ~BITS) == 0) value = op(value, written[first + apart]);
     }
     return value;
 }

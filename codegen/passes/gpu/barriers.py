@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from tcl.codegen.loopir import ir
+from tcl.codegen.loopir.combining import combined_of, thread_bits, warps_apart
 from tcl.codegen.loopir.walk import alone, statements, uniform, values_in, walk
 from tcl.grammar.sizes.varying import provably_equal
 
@@ -28,6 +29,9 @@ class _Touched:
 
     def __or__(self, other: _Touched) -> _Touched:
         return _Touched(self.read | other.read, self.written | other.written)
+
+
+_NOTHING = _Touched()
 
 
 def _meet(some: frozenset[tuple[str, Owner]], others: frozenset[tuple[str, Owner]]) -> bool:
@@ -70,9 +74,12 @@ class _Setting:
         if isinstance(statement, ir.For) and uniform(statement):
             return self.loop(statement, since)
         touched = self.touched(statement)
-        if since.meets(touched):
-            return [ir.Barrier(), statement], touched
-        return [statement], since | touched
+        exchanged = self.exchanged(statement)
+        met = since.meets(touched | replace(_NOTHING, written=exchanged))
+        made = [ir.Barrier(), statement] if met else [statement]
+        if exchanged:  # threads meet in it
+            return made, replace(_NOTHING, read=exchanged)
+        return made, touched if met else since | touched
 
     def loop(self, loop: ir.For, since: _Touched) -> tuple[list[ir.Statement], _Touched]:
         """A loop that all threads run together: its end comes before its beginning, too."""
@@ -86,6 +93,17 @@ class _Setting:
             if after | again == again:
                 return [replace(loop, body=made)], after | since
             again = again | after
+
+    def exchanged(self, statement: ir.Statement) -> frozenset[tuple[str, Owner]]:
+        """Where threads hand sums to those of other warps: written, then read by all. Those that
+        may overlap begin at the same place."""
+        parts = [combined for _, combined in combined_of(statement)]
+        if not parts:
+            return frozenset()
+        folds = parts[0].folds
+        if not warps_apart(thread_bits(self.spaces[folds[0].dim].threads, folds)):
+            return frozenset()
+        return frozenset((f"exchange {c.place}", ()) for c in parts)
 
     def touched(self, statement: ir.Statement) -> _Touched:
         """What a phase reads and writes, but for inputs."""

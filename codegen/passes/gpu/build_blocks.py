@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import takewhile
 
 from tcl.codegen.devices.gpu import GpuProfile
 from tcl.codegen.loopir import ir
+from tcl.codegen.loopir.combining import EXCHANGED, in_turn
 from tcl.codegen.loopir.identity import identity
-from tcl.codegen.loopir.walk import rebuilt
+from tcl.codegen.loopir.walk import rebuilt, walk
 from tcl.codegen.passes.building import (
     Fills,
     cleared,
@@ -27,12 +28,13 @@ from tcl.codegen.passes.fusion.siblings import ACCUMULATOR, Sibling, results, sa
 from tcl.codegen.passes.gpu.barriers import with_barriers
 from tcl.codegen.passes.gpu.bind import MAX_HELD
 from tcl.codegen.passes.gpu.block_results import BlockResults
-from tcl.codegen.passes.gpu.limits import exchange_bytes
+from tcl.codegen.passes.gpu.exchange import Exchange, exchanges, results_at_once
 from tcl.codegen.passes.gpu.panel import panel_bytes
 from tcl.codegen.passes.gpu.pipeline import Pipelining
 from tcl.codegen.passes.gpu.shared_rows import SharedRows
 from tcl.codegen.passes.long_sums import Carried, running_store
 from tcl.codegen.passes.scatter import updated_places
+from tcl.grammar.syntax.types import ScalarType
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,15 +64,17 @@ class BuildBlocks:
         spaces = [*rows.spaces_of(nests), *(c.fill.space for c in copies if c.fill)]
         busy = max(s.thread_count for s in spaces)
         made, parts = BlockResults(busy, rows.spaces), list[ir.Statement]()
+        exchange, handed_over = Exchange.of(nests), 0
         for k, group in enumerate(rows.groups):
             reading = made.reading(group, rows.kept if k > rows.first else {})
             made.forget(group.written)
-            parts += _group(reading, made, rows.reads if k == rows.first else ())
+            hoisted = _Hoisted(exchange.begin(handed_over), exchange.stride)
+            parts += _group(reading, made, rows.reads if k == rows.first else (), hoisted)
+            handed_over += exchanges(group.leader)
         met = with_barriers(ir.Block((*made.declared, *rows.declared, *parts)), program)
         body = Pipelining.from_copies(program, copies, met, self.profile)(met)
         warps = -(-busy // self.profile.warp)
         panels, end = _panels(program, copies)
-        exchange = exchange_bytes(nests)
         return ir.Kernel(
             tuple(tuple(dict.fromkeys(folds)) for folds in grid(rows.groups)),
             body,
@@ -78,8 +82,8 @@ class BuildBlocks:
             tuple(n.point for n in nests),
             1 if busy == 1 else warps * self.profile.warp,
             panels,
-            end if exchange else None,
-            end + exchange,
+            end if exchange.size else None,
+            end + exchange.size,
         )
 
 
@@ -110,7 +114,7 @@ def _fill(staged: ir.Staged) -> ir.Statement:
 
 
 def _group(
-    group: FusionGroup, known: BlockResults, reads: Sequence[ir.Statement]
+    group: FusionGroup, known: BlockResults, reads: Sequence[ir.Statement], hoisted: _Hoisted
 ) -> list[ir.Statement]:
     """What a block does for a nest, and for those that are fused with it; ``reads``: at each of its
     points besides."""
@@ -130,7 +134,7 @@ def _group(
         return [*first, _running(nest, inner, fills)]
     if nest.sequential:
         return [*first, _one_by_one(nest, inner)]
-    return [*first, _reduction(group, inner, fills, known, reads)]
+    return [*first, _reduction(group, inner, fills, known, reads, hoisted)]
 
 
 def _one_by_one(nest: ir.Nest, inner: Sequence[ir.Loop]) -> ir.Statement:
@@ -168,6 +172,7 @@ def _reduction(
     fills: Fills,
     known: BlockResults,
     reads: Sequence[ir.Statement],
+    hoisted: _Hoisted,
 ) -> ir.Statement:
     """Sums in registers over all loops of the reduction, then what is made of them."""
     nest, point = group.leader, group.leader.point
@@ -194,7 +199,7 @@ def _reduction(
     carried = Carried.from_loops(in_turn, sums, over)
     total = wrap(rest, update, fills, dict(carried.pauses))
     value: ir.Value = ir.Variable(ACCUMULATOR, type_)
-    hoisted = _Hoisted(own)
+    hoisted.own = own
     if combined:
         value = hoisted(ir.Combined(value, point.op, combined, type_))
     if group.start is not None:
@@ -209,38 +214,74 @@ def _reduction(
     kept = known.forwarded(nest, (*outer, *own), last)
     ends = [wrap(own, ir.Block(part)) for part in kept or [last]]
     declared += carried.declared
-    body = ir.Block((*declared, total, *carried.last, *hoisted.statements, *ends))
+    body = ir.Block((*declared, total, *carried.last, *hoisted.statements(), *ends))
     return wrap(outer, body, fills)
 
 
 @dataclass(slots=True)
 class _Hoisted:
     """Sums of several threads are combined by all of them, before anything is done with the
-    results: not where some threads are left out, at the edge of a tensor."""
+    results: not where some threads are left out, at the edge of a tensor. Sums that do not depend
+    on each other are handed over at once."""
 
-    own: Sequence[ir.Loop]
-    statements: list[ir.Statement] = field(default_factory=list)
-    count: int = 0
+    begin: int
+    """Where in the memory in which threads hand over sums."""
+    stride: int
+    own: Sequence[ir.Loop] = ()
+    declared: list[ir.Statement] = field(default_factory=list)
+    steps: list[dict[str, ir.Value]] = field(default_factory=list)
+    """What is computed one after the other: several values that are combined at once, or one
+    other."""
 
     def __call__(self, combined: ir.Combined) -> ir.Variable:
-        name = f"combined{self.count or ''}"
-        self.count += 1
-        over = tuple(x.fold for x in self.own)
-        self.statements.append(ir.Declare(name, combined.type, over))
-        self.statements.append(wrap(self.own, ir.Accumulate(name, "=", combined)))
+        count = sum(isinstance(v, ir.Combined) for step in self.steps for v in step.values())
+        name = f"combined{count or ''}"
+        self._declare(name, combined.type)
+        needed = {v.name for v in walk(combined.value) if isinstance(v, ir.Variable)}
+        for step in reversed(self.steps):
+            if needed & step.keys():
+                break
+            if _at_once([*step.values(), combined]):
+                step[name] = combined
+                return ir.Variable(name, combined.type)
+        self.steps.append({name: combined})
         return ir.Variable(name, combined.type)
 
     def kept(self, let: ir.Let) -> None:
         """A value that others need which are combined."""
-        over = tuple(x.fold for x in self.own)
-        self.statements.append(ir.Declare(let.name, let.value.type, over))
-        self.statements.append(wrap(self.own, ir.Accumulate(let.name, "=", let.value)))
+        self._declare(let.name, let.value.type)
+        self.steps.append({let.name: let.value})
+
+    def _declare(self, name: str, type_: ScalarType) -> None:
+        self.declared.append(ir.Declare(name, type_, tuple(x.fold for x in self.own)))
 
     def with_known(self, value: ir.Value) -> ir.Value:
         """The value, with what is combined in it known already."""
         if isinstance(value, ir.Combined):
             return self(value)
         return rebuilt(value, self.with_known)
+
+    def statements(self) -> list[ir.Statement]:
+        """All of it."""
+        return [*self.declared, *map(self._step, self.steps)]
+
+    def _step(self, step: Mapping[str, ir.Value]) -> ir.Statement:
+        own = [x.fold for x in self.own if x.kind is not ir.Kind.THREAD]
+        together = own[in_turn(own, (v.type.compute.itemsize for v in step.values())) :]
+        apart = self.stride * math.prod(f.count for f in together)
+        made, place = list[ir.Statement](), self.begin
+        for name, value in step.items():
+            if isinstance(value, ir.Combined):
+                value = replace(value, place=place)
+                place += apart * value.type.compute.itemsize
+            made.append(ir.Accumulate(name, "=", value))
+        return wrap(self.own, made[0] if len(made) == 1 else ir.Block(tuple(made)))
+
+
+def _at_once(values: Sequence[ir.Value]) -> bool:
+    """Whether these are sums that threads may hand over at once."""
+    size = sum(v.type.compute.itemsize for v in values)
+    return size <= EXCHANGED and all(isinstance(v, ir.Combined) for v in values)
 
 
 _CALLS = 64
@@ -254,15 +295,9 @@ class GpuFusionLimits:
         """Whether the nest of a reduction has the leader's loops, and registers for its sums."""
         if not same_loops(group.leader, nest):
             return False
-        held = _results_at_once(group.leader) * max(1, nest.point.type.bits // 32)
+        held = results_at_once(group.leader) * max(1, nest.point.type.bits // 32)
         return held * (group.sums + 1) <= MAX_HELD
 
     def fits_results(self, leader: ir.Nest, nest: ir.Nest, calls: int) -> bool:
         """Whether the nest has the leader's loops over its results."""
-        return same_result_loops(leader, nest) and _results_at_once(leader) * calls <= _CALLS
-
-
-def _results_at_once(nest: ir.Nest) -> int:
-    """Results that a thread has at once."""
-    fixed = (x.fold for x in nest.loops if x.kind in (ir.Kind.UNROLL, ir.Kind.VECTOR))
-    return math.prod(f.count for f in fixed if not nest.dim(f.dim).reduction)
+        return same_result_loops(leader, nest) and results_at_once(leader) * calls <= _CALLS

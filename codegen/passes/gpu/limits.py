@@ -4,12 +4,12 @@ shared memory. How many threads a block may have is looked at where they are bou
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tcl.codegen.devices.gpu import GpuProfile
 from tcl.codegen.loopir import ir
 from tcl.codegen.passes.fuse import groups
+from tcl.codegen.passes.gpu.exchange import Exchange
 from tcl.codegen.passes.gpu.panel import panel_bytes
 from tcl.common.errors import OptionsError
 
@@ -27,7 +27,7 @@ class WithinLimits:
             panels = [c for n in group for c in n.staged]
             sizes = (panel_bytes(program.tensor(c.panel.tensor).layout) * c.buffers for c in panels)
             blocks = math.prod(f.count for f in group[0].chunks)
-            needed = sum(sizes) + exchange_bytes(group)
+            needed = sum(sizes) + Exchange.of(group).size
             names = ", ".join(n.name for n in group)
             if blocks > MAX_BLOCKS:
                 raise OptionsError(
@@ -39,13 +39,3 @@ class WithinLimits:
                     f"{self.profile.name} has {self.profile.shared_per_block}"
                 )
         return program
-
-
-def exchange_bytes(group: Sequence[ir.Nest]) -> int:
-    """Bytes in which threads hand sums to those of other warps, one nest after the other."""
-    widths = [
-        n.point.type.compute.itemsize
-        for n in group
-        if any(n.dim(f.dim).reduction for f in n.threads)
-    ]
-    return max(1, *widths) * max(n.thread_count for n in group) if widths else 0

@@ -53,7 +53,7 @@ class Numbering:
         held = math.prod(own[d.name][0] * own[d.name][2] for d in results)
         if held < _LEAST_HELD or not pairs:
             return Numbering()
-        threads = [name for name, (_, count, _) in own.items() if count > 1]
+        threads = [d.name for d in results if own[d.name][1] > 1]
         warp: Mapping[str, tuple[tuple[str, int], ...]] = {}
         if tuple(threads) in pairs:
             order = contiguity(program, leader)
@@ -73,8 +73,11 @@ class Numbering:
         return found
 
     def place(self, fold: ir.Fold) -> int:
-        """The place of a fold among those of threads: the later, the faster it changes."""
-        return _LEVELS.index(fold.level) if self.warp else 0
+        """The place of a fold among those of threads: the later, the faster it changes. Those of a
+        reduction are whole warps: lanes read the same points of the operands."""
+        if not self.warp:
+            return 0
+        return _LEVELS.index(fold.level) if fold.dim in self.warp else -1
 
 
 def _names(load: ir.Load) -> set[str]:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import product
 from typing import Any
 
 import numpy as np
 import pytest
 from comparing import check_cpu
 from cpu_kernels import Array, sized_of
+from sampling import sampled
 
 from tcl.codegen.devices.cpu import host_cpu
 from tcl.codegen.loopir.lower import lower
@@ -35,11 +37,17 @@ def compare(text: str, options: MappingOptions, threads: int, *inputs: Array) ->
     check_cpu(sized_of(text, *inputs), inputs, options, device(threads))
 
 
-@pytest.mark.parametrize(("parts", "threads"), [(2, 2), (3, 1), (5, 3)])
-@pytest.mark.parametrize("preset", ["naive", "mlp"])
-@pytest.mark.parametrize("op", ["+=!", "+=", "*=!", "min=!", "max=", "max=!"])
-@pytest.mark.parametrize("type_", ["float", "half", "double", "int8", "int32"])
-def test_parts_give_the_same(op: str, type_: str, preset: str, parts: int, threads: int) -> None:
+OPERATORS = ["+=!", "+=", "*=!", "min=!", "max=", "max=!"]
+TYPES = ["float", "half", "double", "int8", "int32"]
+PARTS = [(2, 2), (3, 1), (5, 3)]
+
+
+@pytest.mark.parametrize(
+    ("type_", "op", "preset", "shared"),
+    sampled(product(TYPES, OPERATORS, ["naive", "mlp"], PARTS), 5),
+)
+def test_parts_give_the_same(op: str, type_: str, preset: str, shared: tuple[int, int]) -> None:
+    parts, threads = shared
     # 25 points in 3 parts: the last one is shorter.
     text = f"def f({type_}(25, 7) A, {type_}(25) B) -> (S) {{ S(n) {op} A(k, n) * B(k) }}"
     if not op.endswith("!"):

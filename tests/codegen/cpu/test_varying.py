@@ -68,7 +68,7 @@ def compare(
     return compared
 
 
-@pytest.mark.parametrize(("file", "name", "varying"), sampled(along(), 17))
+@pytest.mark.parametrize(("file", "name", "varying"), sampled(along(), 29))
 def test_examples(file: str, name: str, varying: str) -> None:
     definition = definitions(file)[name]
     sizes = dict(parse_sizes("test", definition))

@@ -6,6 +6,7 @@ import contextlib
 import random
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from itertools import product
 from typing import TypeVar
 
 import pytest
@@ -94,7 +95,7 @@ WRITTEN_OUT = [
 ]
 
 
-@pytest.mark.parametrize(("file", "name", "label"), [*WRITTEN_OUT, *sampled(examples(), 17)])
+@pytest.mark.parametrize(("file", "name", "label"), [*WRITTEN_OUT, *sampled(examples(), 29)])
 def test_examples(file: str, name: str, label: str) -> None:
     definition, rng = definitions(file)[name], random.Random(name)
     sizes = {n: min(v, 40) for n, v in parse_sizes(label, definition).items()}
@@ -107,8 +108,9 @@ def test_examples(file: str, name: str, label: str) -> None:
     assert widest(definition, sizes, right) != 0
 
 
-@pytest.mark.parametrize("types", [("int8", "int8"), ("bfloat16", "bfloat16")])
-@pytest.mark.parametrize("least", [1, 16])
+@pytest.mark.parametrize(
+    ("least", "types"), sampled(product([1, 16], [("int8",) * 2, ("bfloat16",) * 2]), 3)
+)
 def test_products_in_the_matrix_unit(
     types: tuple[str, str], least: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

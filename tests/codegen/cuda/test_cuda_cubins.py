@@ -7,11 +7,13 @@ import random
 import statistics
 import time
 from collections.abc import Iterator
+from itertools import product
 
 import pytest
 from cuda_checks import DEVICES, example_sizes
 from cuda_modules import needs_nvrtc
 from cuda_options import random_gpu_options
+from sampling import sampled
 
 from examples import NAMES, definitions, sized_for
 from tcl.arrays.annotations import parse_sizes, read_annotations
@@ -52,8 +54,7 @@ def predict_rows() -> Iterator[tuple[str, SizedDef]]:
         yield row.name, sized_for(row.checked, row.values)
 
 
-@pytest.mark.parametrize("name", PRESETS)
-@each_file
+@pytest.mark.parametrize(("file", "name"), sampled(product(NAMES, PRESETS), 2))
 def test_presets_become_cubins(file: str, name: str) -> None:
     """For one architecture each, in turn, so that all are taken."""
     for number, (entry, checked) in enumerate(definitions(file).items()):

@@ -41,9 +41,10 @@ def product(stage: tuple[int, int] = (-1, -1), buffers: int = 1, device: GpuProf
     return made(text, own, floats(37, 29), floats(29, 35), device=device)
 
 
-def sums(rows: int = 1) -> Case:
-    """Rows whose sums the threads of a block share, several warps of them."""
-    own = NestOptions(chunk=(rows,), threads=(1, 64), register=(rows,))
+def sums(rows: int = 1, held: int = 0) -> Case:
+    """Rows whose sums the threads of a block share, several warps of them; of ``held`` rows at
+    once, or of all."""
+    own = NestOptions(chunk=(rows,), threads=(1, 64), register=(held or rows,))
     return made("def rows(float(M, K) A) -> (C) { C(m) +=! A(m, k) }", own, floats(8, 100))
 
 
@@ -94,7 +95,10 @@ FAULTS = {
     "the barrier between nests of a block": Fault(exchanged, BARRIER, "", r"race: .* of B"),
     "the barrier before sums are exchanged": Fault(sums, BARRIER, "", r"race: .* shared memory"),
     "the barrier after sums are exchanged": Fault(
-        lambda: sums(2), BARRIER, "", r"race: .* shared memory", skipped=1
+        lambda: sums(8), BARRIER, "", r"race: .* shared memory", skipped=1
+    ),
+    "the barrier between the sums of two rows": Fault(
+        lambda: sums(2, held=1), BARRIER, "", r"race: .* shared memory"
     ),
     "the wait for copies": Fault(
         lambda: product((2, 2), 2), r"wait_copies<0>\(\);", "", "asynchronous copy"

@@ -35,3 +35,15 @@ def test_long_products_keep_their_own_blocks() -> None:
     sizes = "B=1,RESIDUAL_C=256,RECEPTIVE_FIELD=65536,DILATION_C=256,SKIP_C=256,DILATION=32"
     sized = sized_for(checked, dict(parse_sizes(sizes, checked)))
     assert len(schedule(sized, DEFAULT, H200).kernels) > 1
+
+
+def test_small_layers_take_one_launch() -> None:
+    """Each block has all layers of a row, whatever their widths are."""
+    checked = definitions("mlp3")["mlp3"]
+    cases = []
+    for sizes in ("B=67,N=33,O=20,P=7,Q=2", "B=70,N=5,O=64,P=31,Q=3"):
+        given = dict(parse_sizes(sizes, checked))
+        work = work_of(sizes, sized_for(checked, given), random_inputs(checked, given))
+        cases.append(case_of(work, DEFAULT))
+    assert [len(c.module.launches) for c in cases] == [1, 1]
+    check_cases(cases).none()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
-from itertools import product
 
 import numpy as np
 import pytest
@@ -100,7 +99,7 @@ def accepted(one: Work, options: MappingOptions) -> bool:
 
 
 @pytest.mark.parametrize("type_", DEPTH)
-@pytest.mark.parametrize("seeds", swept([range(8)], [range(100, 300)]), ids=str)
+@pytest.mark.parametrize("seeds", swept([range(6)], [range(100, 300)]), ids=str)
 def test_products_on_tensor_cores_agree_with_the_reference(type_: str, seeds: range) -> None:
     found = list(cases(type_, seeds))
     assert len(found) >= len(seeds) / 2
@@ -126,8 +125,8 @@ def test_products_on_tensor_cores_become_cubins(type_: str) -> None:
 @pytest.mark.parametrize("type_", ["float16", "bfloat16"])
 def test_sixteen_bit_products_use_tensor_cores_by_default(type_: str) -> None:
     found = []
-    for form, epilogue in product(FORMS, (False, True)):
-        one = work(form, type_, (70, 90, 50), epilogue=epilogue)
+    for number, form in enumerate(FORMS):
+        one = work(form, type_, (70, 90, 50), epilogue=number % 2 == (type_ == "float16"))
         found.append(case_of(one, MappingOptions("mlp"), title=form))
     assert all("mma" in c.module.source for c in found)
     check_cases(found).none()

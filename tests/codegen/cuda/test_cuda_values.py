@@ -53,7 +53,7 @@ def compiled(source: str, option: str) -> Any:
         nvrtc.destroyProgram(program)
 
 
-@pytest.mark.parametrize("architecture", ["sm_75", "sm_90"])
+@pytest.mark.parametrize("architecture", ["compute_75", "sm_90"])
 def test_every_helper_compiles_for_gpus(architecture: str) -> None:
     few = ("int32", "uint16", "uint64", "float32")
     own = arith.OWN.keys() | arith.OWN_DOUBLE.keys()

@@ -1,0 +1,108 @@
+"""Sums of several threads, made one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tcl.codegen.cuda.cpp.types import c_type
+from tcl.codegen.cuda.emit.scope import CudaScope
+from tcl.codegen.cuda.emit.writer import Writer, iteration
+from tcl.codegen.devices.banks import WARP
+from tcl.codegen.loopir import ir
+from tcl.codegen.loopir.combining import (
+    combined_of,
+    exchange_stride,
+    in_turn,
+    thread_bits,
+    warps_apart,
+)
+from tcl.codegen.loopir.walk import chain
+
+
+def write_combined(writer: Writer, statement: ir.Statement, scope: CudaScope) -> None:
+    """All threads of the block take part, whether or not their points are there."""
+    loops, _ = chain(statement)
+    parts, geometry, lines = combined_of(statement), writer.geometry, writer.lines
+    own = [x.fold for x in loops if x.kind is not ir.Kind.THREAD]
+    folds = parts[0][1].folds
+    bits = thread_bits(geometry.space_of[folds[0].dim].threads, folds)
+    several = warps_apart(bits)
+    turn = in_turn(own, (c.type.compute.itemsize for _, c in parts)) if several else 0
+    with writer.unrolled(own[:turn], scope) as outer:
+        with writer.unrolled(own[turn:], outer) as inner:
+            for name, combined in parts:
+                _own_sum(writer, name, combined, inner)
+                _over_warp(writer, name, combined, bits % WARP, inner)
+                if several:
+                    place, first = _exchanged(writer, combined, own[turn:], inner)
+                    number = " + ".join(filter(None, (first, "threadIdx.x")))
+                    lines.add(f"({place})[{number}] = {writer.accumulator(name, inner)};")
+        if several:
+            lines.add("__syncthreads();")
+            with writer.unrolled(own[turn:], outer) as inner:
+                for name, combined in parts:
+                    there = " + ".join(
+                        filter(None, _exchanged(writer, combined, own[turn:], inner))
+                    )
+                    _reduce(writer, name, combined, f"over_warps<{several}>", there, inner)
+            if turn:  # the next ones are written there
+                lines.add("__syncthreads();")
+
+
+def _own_sum(writer: Writer, name: str, combined: ir.Combined, scope: CudaScope) -> None:
+    """What a thread has itself."""
+    kept = [f for f in combined.folds if f not in writer.geometry.threads]
+    target, first = writer.accumulator(name, scope), scope
+    for fold in kept:
+        first = first.with_fold(fold, "0")
+    writer.lines.add(f"{target} = {writer.text(combined.value, first)};")
+    if kept:
+        _rest(writer, target, combined, kept, scope)
+
+
+def _rest(
+    writer: Writer, target: str, combined: ir.Combined, kept: list[ir.Fold], scope: CudaScope
+) -> None:
+    """The thread's own sums but the first one."""
+    with writer.unrolled(kept, scope) as each:
+        numbers = (iteration(f, each) for f in kept)
+        later = " || ".join(f"{n} > 0" for n in numbers if n != "0")
+        if not later:
+            return  # the others have no points
+        text = writer.text(combined.value, each)
+        made = writer.expressions(each).merge(combined.op, target, text, combined.type)
+        writer.lines.add(f"if ({later}) {target} = {made};")
+
+
+def _over_warp(
+    writer: Writer, name: str, combined: ir.Combined, bits: int, scope: CudaScope
+) -> None:
+    """The sums of the threads of a warp."""
+    if bits:
+        own = writer.accumulator(name, scope)
+        _reduce(writer, name, combined, f"over_warp<{bits}>", own, scope)
+
+
+def _reduce(
+    writer: Writer, name: str, combined: ir.Combined, how: str, value: str, scope: CudaScope
+) -> None:
+    """A call of a helper function for the sum of one result."""
+    type_ = c_type(combined.type)
+    both = writer.expressions(scope).merge(combined.op, "a", "b", combined.type)
+    writer.used.add(how.partition("<")[0])
+    target = writer.accumulator(name, scope)
+    writer.lines.add(f"{target} = {how}({value}, []({type_} a, {type_} b) {{ return {both}; }});")
+
+
+def _exchanged(
+    writer: Writer, combined: ir.Combined, together: Sequence[ir.Fold], scope: CudaScope
+) -> tuple[str, str]:
+    """Where threads hand over the sums of one nest, and of these the first one of this result."""
+    number = ""
+    for fold in together:
+        own = iteration(fold, scope)
+        number = f"({number} * {fold.count} + {own})" if number else own
+    place = f"(exchange + {combined.place})" if combined.place else "exchange"
+    stride = exchange_stride(writer.geometry.kernel.threads)
+    first = f"{number} * {stride}" if number not in ("", "0") else ""
+    return f"({c_type(combined.type)} *){place}", first
