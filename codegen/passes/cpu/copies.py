@@ -93,7 +93,9 @@ def _several_at_once(
         part = ir.Fold(fold.dim, "across", fold.step, count)
         held.insert(0, ir.Loop(part, ir.Kind.UNROLL))
         place = place + ir.Affine.variable(part.name).scaled(place.coefficient(fold.name))
-    own = [x for x in held if x.fold.dim == staged.across and x.kind is ir.Kind.UNROLL]
+    # Those along it stay in their order: a padded loop fills what its part of the outer ones has.
+    written_out = (ir.Kind.UNROLL, ir.Kind.MMA)
+    own = [x for x in held if x.fold.dim == staged.across and x.kind in written_out]
     rest = [x for x in held if x not in own]
     lanes = [x for x in rest if x.kind in (ir.Kind.VECTOR, ir.Kind.DOT)]
     return [*chunks, *serial, *(x for x in rest if x not in lanes), *own, *lanes], place

@@ -184,6 +184,19 @@ def test_rows_of_columns_are_transposed_in_registers() -> None:
     assert not re.search(r"\bvpinsr", code)
 
 
+@pytest.mark.parametrize("points", [33, 97, 140])
+def test_words_beyond_the_end_are_zero_where_several_are_unrolled(
+    points: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In fresh memory full of NaN."""
+    monkeypatch.setattr("tcl.codegen.cpu.run.launch.empty", lambda s, d: np.full(s, 0xFF, d))
+    rng = random.Random(points)
+    inputs = [random_array(rng, (20, points), "bfloat16") for _ in range(2)]
+    sized = sized_of(text_of("right transposed", ("bfloat16", "bfloat16")), *inputs)
+    own = replace(TWO_BY_TWO, register=(2, 1, 2), dot=(0, 0, 2), tile=(), order=(), stage=(0, 0))
+    check_cpu(sized, inputs, MappingOptions(nests=(own,)), EMULATING)
+
+
 @pytest.mark.parametrize("threads", [2, 6, 56])
 def test_threads_get_whole_register_tiles(threads: int) -> None:
     sized = sized_of(MATMUL, *[np.zeros((4096, 4096), np.int8)] * 2)
