@@ -145,10 +145,10 @@ def transcript(folder: Path) -> str:
     machine = re.sub(r"^cpu +", "", device.splitlines()[0])
     return f"""# The first minutes
 
-This page shows what a new user does who has read only [README](../README.md), in a fresh clone and
-an empty environment. Each heading has the time of its step; all steps took **{total:.0f} seconds**.
-The last table compares a call of the untuned kernel with a call of torch. The two take turns, and
-each uses its default number of threads.
+This page shows the steps of a new user who has read only [README](../README.md), in a fresh clone
+and an empty environment. Each heading has the time of its step;
+all steps took **{total:.0f} seconds**. The last table compares a call of the untuned kernel
+with a call of torch. The two take turns, and each uses its default number of threads.
 
 {machine}; {platform.system()}, Python {platform.python_version()}, torch {torch};
 {datetime.now(UTC):%Y-%m-%d}, commit {commit}.

@@ -109,9 +109,9 @@ def make_load_from_cache_options_factory(
     kernel.
 
     ``nearest``: if the file has no options for these sizes, use the options of the nearest sizes
-    that can be applied, with a ``TclWarning``. ``relax`` (see ``define``): if it has none for this
-    device, use options that were measured on a device that differs only in these fields, with a
-    ``TclWarning``.
+    that can be applied, with a ``TclWarning``. ``relax`` (see ``define``): if the file has none for
+    this device, use options that were measured on a device that differs only in these fields, with
+    a ``TclWarning``.
 
     In ``define`` and ``compile``, options that do not apply to the arrays are skipped for the next
     best ones, then for the default. If the file has no options, or does not exist, the default is

@@ -111,11 +111,11 @@ class Tuner:
         - ``fixed``: a mapping from knobs to values, for decisions that the search must not change.
           All measured candidates have these values. Raises ``OptionsError`` for an unknown knob or
           value.
-        - ``resume``: continue the last search for such inputs in the cache, however it ended, with
-          its settings. ``config`` may change only the limits: generations, time limit and compile
-          processes. The search ends as it would have ended without the break. A complete search
-          continues if ``config`` asks for more generations. If there is no such search, a new one
-          starts, and a ``Note`` says so.
+        - ``resume``: continue the last search for such inputs that the cache has, with its
+          settings, however it ended. ``config`` may change only the limits: generations, time limit
+          and compile processes. The search ends as it would have ended without the break. A
+          complete search continues if ``config`` asks for more generations. If there is no such
+          search, a new one starts, and a ``Note`` says so.
         - ``report``: a function that is called with every event.
         - ``progress``: whether to show the progress; see ``autotune``.
 

@@ -13,6 +13,7 @@ from collections.abc import Callable, Collection, Mapping
 from typing import TypeAlias
 
 from tcl.codegen.loopir import ir
+from tcl.codegen.loopir.terms import guard
 from tcl.codegen.loopir.walk import children, walk
 from tcl.grammar.syntax.types import BFLOAT16, FLOAT16, FLOAT32, ScalarType
 
@@ -172,7 +173,8 @@ def accumulated(op: str, value: ir.Value) -> Instructions:
 
 
 def fused_product(op: str, value: ir.Value) -> ir.Binary | None:
-    """The product that an instruction multiplies and adds in one."""
+    """The product that an instruction multiplies and adds in one, under a condition or not."""
+    _, value = guard(op, value)
     plain = value.operand if isinstance(value, ir.Cast) else value
     if op == "+" and value.type.is_float and isinstance(plain, ir.Binary) and plain.op == "*":
         return plain
@@ -182,7 +184,10 @@ def fused_product(op: str, value: ir.Value) -> ir.Binary | None:
 def inside(op: str, value: ir.Value) -> tuple[ir.Value, ...]:
     """The values that a step of a reduction needs first."""
     product = fused_product(op, value)
-    return (value,) if product is None else children(product)
+    if product is None:
+        return (value,)
+    condition, _ = guard(op, value)
+    return (*children(product), *(() if condition is None else (condition,)))
 
 
 def instructions_of(

@@ -52,8 +52,8 @@ class BlockTuner:
     - ``tolerance``: the largest relative difference of a result from the first run. Default: a
       difference that rounding explains.
     - ``threads``: as for ``define``, for C functions.
-    - ``source``: a text that identifies the function, if there is no file and no Numba function to
-      identify it.
+    - ``source``: a text that identifies the function, if neither its file nor a Numba function
+      does.
     - ``cache_filename``: the file for results. Default: the user's tuning cache.
 
     Raises ``ArgumentError``.
@@ -130,8 +130,8 @@ class BlockTuner:
         - ``candidates``: blocks, or sizes of chunks. Default: powers of two up to the limit of the
           device. The others are compared with the first candidate; it is the result unless another
           is clearly faster.
-        - ``evaluations``: the number of candidates, macros included, that are tried at most. If
-          there are more, a genetic search with ``seed`` chooses them.
+        - ``evaluations``: the largest number of candidates to try, macros included. If there are
+          more, a genetic search with ``seed`` chooses among them.
         - ``again``: if True, tune even if there is a result. Otherwise a kernel is tuned once for
           its source, global size, candidates and device, and for the types and shapes of its
           arguments; later calls return the earlier result.

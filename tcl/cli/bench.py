@@ -54,7 +54,7 @@ def command() -> None:
     type=click.IntRange(1),
     default=1,
     show_default=True,
-    help="Repeat everything this often, in new processes; show medians and ranges over the runs.",
+    help="Repeat everything N times, in new processes; show medians and ranges over the runs.",
 )
 @click.option("--cold", is_flag=True, help="Empty the caches before every call.")
 @click.option(
@@ -62,7 +62,7 @@ def command() -> None:
     help="Comma-separated: numpy, torch, torch.compile, jax, halide. Default: all that are "
     "installed.",
 )
-@click.option("--rounds", type=click.IntRange(1), help="Samples per contender and row.")
+@click.option("--rounds", type=click.IntRange(1), help="Samples per library and row.")
 @click.option(
     "--tune",
     "tune_seconds",
@@ -184,7 +184,7 @@ def cpu(
 )
 @reporting
 def compare_reports(old: Path, new: Path, tolerance: float) -> None:
-    """Tell a regression from noise: compare two files bench.json of `tcl bench cpu --out`.
+    """Find regressions that are not noise, in two files bench.json of `tcl bench cpu --out`.
 
     Prints the times of each row, their ratio and its confidence interval. The ratios of the peers,
     whose code did not change, show the change of the machine, and every ratio is divided by it. The

@@ -59,7 +59,7 @@ def command() -> None:
 def list_(as_json: bool, path: Path | None) -> None:
     """List all results, with the best times.
 
-    Lists every def and sizes with results, by device, the last tuned first. Launch shapes that
+    Lists every def with its tuned sizes, by device, the latest result first. Launch shapes that
     tcl.BlockTuner tuned come last.
     """
     cache = existing(path, as_json=as_json)
@@ -190,7 +190,7 @@ def merge(sources: tuple[Path, ...], path: Path | None) -> None:
 def export(file: str, form: str, keys: tuple[str, ...], path: Path | None) -> None:
     """Write results for other programs.
 
-    Or for tcl cache import on another machine. The FILE - is standard output.
+    On another machine, tcl cache import reads them. The FILE - is standard output.
     """
     cache = needed(path)
     chosen = {listed_key(cache, digits).key for digits in keys}

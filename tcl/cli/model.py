@@ -139,7 +139,7 @@ def train(
 def evaluate(
     files: tuple[Path, ...], scope: str, device: str, trees: int, path: Path | None
 ) -> None:
-    """Show how good models of a tuning cache's results are at unseen sizes and defs."""
+    """Show how well models of a tuning cache choose for sizes and defs they have not seen."""
     named = device_named(device)
     cache = needed(path)
     known = _tuning_history(files, cache, _devices(named, scope, cache))

@@ -67,7 +67,7 @@ class CudaExecutor(Calls[Any]):
         self._kernel((False, self._with_new_outputs(given), aligned))
 
     def kernel(self, arrays: Sequence[Array], *, unchecked: bool = False) -> CudaLauncher:
-        """The kernel for arrays with the strides and alignment of these; inputs, then outputs.
+        """The kernel for the strides and alignment of ``arrays``: the inputs, then the outputs.
 
         It is compiled if neither this object nor the user's cache folder has it. Raises
         ``OptionsError`` if options that you gave cannot be applied.

@@ -46,8 +46,8 @@ def call(
 
     - ``options``, ``threads``, ``nearest``, ``strict``, ``relax``: as for ``tcl.define``. A factory
       that is a function is refused, because a call never tunes.
-    - ``backward``: the name of a def of the same text that computes the gradients instead; ``tcl
-      docs jax`` describes its arguments.
+    - ``backward``: the name of a def of the same text that computes the gradients (default:
+      a derived def); ``tcl docs jax`` describes its arguments.
     - ``wanted``: names of the outputs that are returned, in this order. The memory of the other
       outputs is reused from call to call.
     - ``unchecked``: if True, no run-time checks of data-dependent subscripts.

@@ -113,8 +113,8 @@ debug_halide = _switch(
     "debug_halide", "Show every compiled def as loops, before any option is applied."
 )
 debug_tc_mapper = _switch("debug_tc_mapper", "Show the value of each option.")
-dump_cuda = _switch("dump_cuda", "Show the source, CUDA C++ or LLVM IR, of every kernel.")
-dump_ptx = _switch("dump_ptx", "Show the assembly, PTX or the CPU's, of every kernel.")
+dump_cuda = _switch("dump_cuda", "Show the source of every kernel (CUDA C++ or LLVM IR).")
+dump_ptx = _switch("dump_ptx", "Show the assembly of every kernel (PTX, or the CPU's).")
 debug_tuner = _switch("debug_tuner", "Show the progress of searches, line by line.")
 logtostderr = _switch(
     "logtostderr", "Write the log messages of tcl to standard error, from level INFO on."

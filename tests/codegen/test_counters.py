@@ -316,6 +316,12 @@ def test_few_results_of_long_sums_are_split() -> None:
     assert predict(counts[0]).pipes["shared memory"] <= 5e-6
 
 
+def test_a_condition_leaves_products_fused() -> None:
+    text = "def f(float(M, K) A, float(K, N) B) -> (C) {"
+    found = counts_of(text + "C(m, n) +=! (k <= m) ? A(m, k) * B(k, n) : 0 }", M=64, N=64, K=64)
+    assert found.instructions["fma"] == 64**3 / 32
+
+
 def test_tensor_cores() -> None:
     found = counts_of(product("N", "N", "half"), M=1024, N=1024, K=1024)
     assert found.instructions["mma"] == 1024**3 / (16 * 8 * 16)

@@ -150,8 +150,8 @@ def page(folder: Path) -> str:
     parts += [_shown(title, text, _of_text(text)) for title, text in LANGUAGE]
     parts += ["## In Python\n", "Here `text` is\n\n```text\n" + MM + "\n```\n"]
     parts += [
-        "`T` is `tcl.define(text)` with a few defs more, `A` and `B` have the shapes (3, 4) and "
-        "(4, 5), `C` (3, 5).\n"
+        "`T` is `tcl.define(text)` with a few more defs; `A`, `B` and `C` have the shapes "
+        "(3, 4), (4, 5) and (3, 5).\n"
     ]
     parts += [_shown(title, f">>> {line}", _of_python(line)) for title, line in PYTHON]
     parts += ["## On the command line\n", "Here `mm.tc` holds the same text.\n"]

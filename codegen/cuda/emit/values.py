@@ -23,6 +23,7 @@ from tcl.codegen.cuda.cpp.types import (
 )
 from tcl.codegen.cuda.prelude.prelude import helpers_in, prelude
 from tcl.codegen.loopir import ir
+from tcl.codegen.loopir.terms import guard
 from tcl.codegen.loopir.walk import children
 from tcl.grammar.sizes.varying import Size
 from tcl.grammar.syntax.types import ScalarType
@@ -78,15 +79,17 @@ class Expressions:
 
     def accumulate(self, op: str, target: str, value: ir.Value, type_: ScalarType) -> str:
         """The statement ``target op= value``, for ``+ * min max`` and plain ``=``. Sums of
-        products of floats are fused."""
+        products of floats are fused, also where a condition chooses the products."""
         t = type_.compute
-        plain = bare(value)
+        condition, chosen = guard(op, bare(value))
+        plain = bare(chosen)
         if op == "=":
             return f"{target} = {self.text(value)};"
         if op == "+" and t.is_float and isinstance(plain, ir.Binary) and plain.op == "*":
             factors = self._piece(plain.left), self._piece(plain.right)
             fused = builtin("fma", [*factors, Piece(target)], t)
-            return self._noted(f"{target} = {fused.text};")
+            when = "" if condition is None else f"if ({self._piece(condition).text}) "
+            return self._noted(f"{when}{target} = {fused.text};")
         return self._noted(arith.accumulated(op, target, self._piece(value), t))
 
     def merge(self, op: str, left: str, right: str, type_: ScalarType) -> str:

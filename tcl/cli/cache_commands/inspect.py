@@ -127,13 +127,12 @@ def _filter(file: Path | None, **said: Any) -> Filter:
 @cache_option
 @reporting
 def inspect(best_only: bool, top_k: int, as_json: bool, path: Path | None, **said: Any) -> None:
-    """The ranked candidates of each key, then those of launch shapes. With FILE, of its def only,
-    on every device.
+    """The ranked candidates of each key, then those of launch shapes. With FILE, only the keys of
+    its def, on every device.
 
-    Shows times as tcl cache show does; how much longer than the winner a candidate takes, compared
-    with times of the same kind; when and in which search it was first correct. One line per key
-    shows how all candidates ended, and the winner's margins over the second and over the untuned
-    default.
+    Shows times as tcl cache show does, how much longer a candidate takes than the winner (for times
+    of the same kind), and when and in which search it was first correct. One line per key shows how
+    all candidates ended, and the winner's margins over the second and over the untuned default.
 
     Launch shapes that tcl.BlockTuner tuned come last. For them, --entry is the name of the kernel,
     and --sizes its global size, such as '64 x 64'. They have no namespace and no version.
@@ -257,7 +256,7 @@ _PICTURES = (".png", ".svg", ".pdf")
 def analyze(
     important: bool, out: str | None, picture: Path | None, path: Path | None, **said: Any
 ) -> None:
-    """Show statistics of all results, or with FILE of its def: how often presets and knob values
+    """Show statistics of all results, or of the def in FILE: how often presets and knob values
     win, by how much, and what fewer candidates would lose.
 
     The tables are grouped by def and device. Every mean is shown twice: plain, and weighted by

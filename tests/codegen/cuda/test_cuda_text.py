@@ -90,6 +90,12 @@ def test_text(value: ir.Value, text: str) -> None:
     [
         ("+", op("*", A, op("+", B, C)), FLOAT32, "t = fmaf(a, b + c, t);"),
         ("+", ir.Cast(op("*", A, B, FLOAT16), FLOAT32), FLOAT32, "t = fmaf(a, b, t);"),
+        (
+            "+",
+            ir.Select(less(A, B), op("*", A, C), number(0.0), FLOAT32),
+            FLOAT32,
+            "if (a < b) t = fmaf(a, c, t);",
+        ),
         ("+", ir.Cast(op("*", A, B), FLOAT64), FLOAT64, "t += (double)(a * b);"),
         ("+", op("+", A, B), FLOAT16, "t += a + b;"),
         ("max", A, FLOAT32, "t = greatest_of(t, a);"),
