@@ -248,7 +248,8 @@ class _Inference:
                 if more is None:
                     names = ", ".join(f"'{n}'" for n in unresolved)
                     what = "the ranges of" if len(unresolved) > 1 else "the range of"
-                    forms = [frozenset(bound.form.indices) for bound in bounds]
+                    whole = (bound.form for bound in bounds if bound.low and bound.high)
+                    forms = [frozenset(form.indices) for form in whole]
                     clause = ", ".join(f"{n} in 0:..." for n in _to_give(unresolved, forms))
                     said = self.statement
                     clauses = said.ranges or said.lets or said.exists

@@ -52,8 +52,9 @@ def text(name: str, program: ir.Built, cost: Cost, profile: GpuProfile) -> str:
     rows = [
         ("predicted", f"{_micro(total)} with {_micro(LAUNCH)} a launch"),
         ("roofline", _micro(least)),
-        ("share of the roofline", f"{share(cost, predictions, profile):.2f}"),
     ]
+    if total:  # empty outputs take no time
+        rows.append(("share of the roofline", f"{share(cost, predictions, profile):.2f}"))
     return "\n".join((*lines, "", *_aligned(rows)))
 
 

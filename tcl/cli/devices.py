@@ -45,28 +45,28 @@ def _cpu(said: Said, threads: int | None, *, measure: bool) -> None:
         f"L2 {device.l2_bytes >> 10} KiB, L3 {device.l3_bytes >> 10} KiB",
         f"        kernels use up to {threads_text}",
     )
+    known, stores = kept_ceilings(count), device.stores
     if measure:
         cores = len(available_cores())
         if count > cores:
             raise ArgumentError(
                 f"{count} threads need as many cores for the measurement; there are {cores}"
             )
-        if measure_ceilings(count) is None:
+        known = measure_ceilings(count)
+        if known is None:
             raise ArgumentError(
                 "the speed of the machine could not be measured: it is too busy, or has too "
                 "little free memory"
             )
-        keep_stores(device, measure_stores())
+        stores = measure_stores()
+        keep_stores(device, stores)
         forget_host()
-        device = host_cpu()
-    known = kept_ceilings(count)
     if known is None:
         said.say("        its speed has not been measured yet; use --measure")
     else:
         when = datetime.datetime.fromtimestamp(known.when).strftime("%Y-%m-%d %H:%M")
         found = describe_ceilings(known.ceilings)
         said.say(f"        with {threads_text}: {found} (measured {when})")
-    stores = device.stores
     if stores is not None:
         said.say(f"        stores bypass the caches {_streamed(stores)} (measured)")
     said.say(

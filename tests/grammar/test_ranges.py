@@ -245,6 +245,8 @@ def test_errors(case: tuple[str, ...]) -> None:
         "O(i) +=! b(i + j + k)",
         "O(m) +=! A(m + j, n + l) + d(j + h)",
         "O(i) +=! b(i + j + k) + d(k + l) where l in 0:2",
+        "O(i) = i < 3 ? b(2 * i) : 0",  # a guarded read does not give the end
+        "O(i) +=! j < 3 ? b(i + j) : 0",
     ],
 )
 def test_ranges_that_an_error_asks_for_are_enough(statement: str) -> None:

@@ -98,6 +98,15 @@ def test_counters_of_sizes_that_vary(file: Path) -> None:
     assert done.stdout.startswith("as for M=")
 
 
+def test_counters_of_empty_outputs(file: Path) -> None:
+    done = here(
+        *("show", file, "-e", "mm", "-s", "M=0,K=7,N=5", "--device", "h200"),
+        *("--stage", "counters"),
+    )
+    assert done.returncode == 0, done.stderr
+    assert "predicted  0.00 us" in done.stdout
+
+
 @pytest.mark.skipif(bool(why_not()), reason=why_not() or "")
 def test_counters_beside_the_emulator(file: Path) -> None:
     done = here(
