@@ -161,7 +161,10 @@ class LoadedClass:
         """Run at some of the sizes on row-major arrays, without a launcher for these sizes:
         ``words`` are the sizes as the code takes them, ``scratch`` the bytes of its arrays. Raises
         ``IndexError``, as the kernel does."""
-        failed = self._latest.run([address_of(array) for array in arrays], words, scratch)
+        latest = self._latest
+        if not latest.sizes:
+            latest = self(sizes)  # another thread has only begun with this code
+        failed = latest.run([address_of(array) for array in arrays], words, scratch)
         if failed is not None:
             raise self(sizes).failed(failed)
 

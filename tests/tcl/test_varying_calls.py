@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import sys
 import threading
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -234,10 +235,15 @@ def test_threads_that_come_with_new_sizes_at_once() -> None:
                 wrong.append(repr(error))
 
     workers = [threading.Thread(target=calls, args=(seed,)) for seed in range(8)]
-    for worker in workers:
-        worker.start()
-    for worker in workers:
-        worker.join()
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    try:
+        for worker in workers:
+            worker.start()
+        for worker in workers:
+            worker.join()
+    finally:
+        sys.setswitchinterval(interval)
     assert not wrong
 
 
