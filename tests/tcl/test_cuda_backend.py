@@ -149,7 +149,7 @@ def test_a_grid_for_a_gpu(
 
 
 def test_options_that_do_not_fit_are_refused(emulated: EmulatedBackend) -> None:
-    with pytest.raises(OptionsError, match="more than the 1024 of a block"):
+    with pytest.raises(OptionsError, match="more than the 1024 that a block"):
         emulated.compile(MappingOptions("mlp").threads(64, 64))
 
 

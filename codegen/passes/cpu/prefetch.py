@@ -13,6 +13,7 @@ from tcl.codegen.passes.base import map_nest, refuse
 from tcl.codegen.passes.cpu.stage import dims_of, overlaps
 from tcl.codegen.passes.knobs import OPERANDS, Decoded, KnobSubject, OptionKnobs, Values, padded
 from tcl.common.dataclass import dataclass
+from tcl.grammar.sizes.varying import provably_equal
 
 SOON = 192
 """Bytes up to which what is asked for is read next. 128 to 256 were measured to be as good on
@@ -74,7 +75,7 @@ def read_once(program: ir.Program, nest: ir.Nest, load: ir.Load) -> bool:
     to keep it."""
     readers = [x for n in program.nests for x in operands(n.point)]
     alone = sum(x.ref.tensor == load.ref.tensor for x in readers) == 1
-    moving = {d.name for d in nest.dims if d.extent != 1}
+    moving = {d.name for d in nest.dims if not provably_equal(d.extent, 1)}
     return alone and moving <= dims_of(load.ref) and not overlaps(nest, load)
 
 

@@ -17,7 +17,7 @@ from tcl.codegen.passes.base import refuse
 from tcl.codegen.passes.knobs import OPERANDS, Decoded, KnobSubject, OptionKnobs, Values, padded
 from tcl.codegen.passes.vectorize import vectorized
 from tcl.common.dataclass import dataclass
-from tcl.grammar.sizes.varying import representative
+from tcl.grammar.sizes.varying import Size, representative
 from tcl.grammar.syntax.types import ScalarType
 
 MAX_BYTES = 1 << 28
@@ -262,7 +262,10 @@ def _across(program: ir.Program, nest: ir.Nest, load: ir.Load) -> str:
     layout = program.tensor(load.ref.tensor).layout
     if nest.lane is None or abs(layout.step(load.ref, nest.lane.dim)) <= 1:
         return ""
-    in_order = map(nest.dim, layout.in_order(load.ref))
+    # Each length of a rest has code of its own: where sizes vary, of words too much.
+    varies = any(isinstance(nest.dim(name).extent, Size) for name in dims_of(load.ref))
+    words = nest.dot_product.dim if varies and nest.dot_product is not None else None
+    in_order = (nest.dim(name) for name in layout.in_order(load.ref) if name != words)
     longest = max(in_order, key=lambda d: representative(d.extent), default=None)
     return longest.name if longest is not None and representative(longest.extent) > 1 else ""
 

@@ -14,10 +14,11 @@ from sampling import sampled
 from examples import DEFS, definitions, sized_for
 from tcl.arrays.annotations import parse_sizes
 from tcl.arrays.random_inputs import input_shape, random_inputs
+from tcl.codegen.cpu.emit.emit import emit_program
 from tcl.codegen.cpu.emit.scope import Lengths
 from tcl.codegen.cpu.run.kernel import compile_cpu
 from tcl.codegen.cpu.run.launch import Launcher
-from tcl.codegen.cpu.run.varying import ready_for_all
+from tcl.codegen.cpu.run.varying import ready_for_all, scheduled_for_all
 from tcl.codegen.devices.known_cpus import PROFILES
 from tcl.codegen.options.nest_options import NestOptions
 from tcl.codegen.options.options import MappingOptions
@@ -206,3 +207,15 @@ def test_scratch_of_each_thread_is_as_long_as_a_size_says(monkeypatch: pytest.Mo
     small, large = (code.at({"M": n}).scratch for n in (32, 240))
     assert small != large
     assert any(private for *_, private in large)
+
+
+def test_words_of_varying_numbers_are_copied_in_little_code() -> None:
+    """Without masks, each length of a rest has code of its own."""
+    text = (
+        "def f(uint8(M, K) A, int8(K, N) B) -> (C) { C(m, n) +=! int32(A(m, k)) * int32(B(k, n)) }"
+    )
+    m, k = (Size.named(name, least=16, most=127, value=100) for name in "MK")
+    sized = infer(check(text)["f"], {"A": (m, k), "B": (k, 17)})
+    device = next(d for d in PROFILES if d.name == "haswell")
+    _, built = scheduled_for_all(sized, BEST, device, asked=False)
+    assert len(emit_program(built, device).text) < 1_000_000

@@ -84,7 +84,7 @@ REFUSED = {
         alone(stage=(1,), chunk=(4, 4), threads=(1, 1)),
     ),
     "fuse: nest s0: there is no nest before it": (PRODUCT, own(fuse=True)),
-    "inner_order: nest s0: loops over results lie outside": (
+    "inner_order: nest s0: loops over results must be outside": (
         PRODUCT,
         alone(inner_order=(2, 0, 1), threads=(4, 4), chunk=()),
     ),
