@@ -13,6 +13,7 @@ Searches are cut short. A block below a comment ``<!-- not run: REASON -->`` is 
 
 from __future__ import annotations
 
+import logging
 import re
 import shlex
 import subprocess
@@ -155,7 +156,18 @@ def short_searches(
     monkeypatch.setattr("tcl.cli.tuned.TuneSession._beside", lambda self, decision: {})
 
 
-@pytest.mark.usefixtures("short_searches")
+@pytest.fixture
+def logging_as_before() -> Iterator[None]:
+    """What a page tells its logging is forgotten at its end."""
+    logs = [logging.getLogger(name) for name in (None, "tcl", "tcl.tuning", "tcl.executors")]
+    before = [(log, log.level, log.handlers[:]) for log in logs]
+    yield
+    for log, level, handlers in before:
+        log.setLevel(level)
+        log.handlers[:] = handlers
+
+
+@pytest.mark.usefixtures("short_searches", "logging_as_before")
 @pytest.mark.parametrize("page", PROGRAMS)
 def test_the_program_of_a_page(
     page: str,
