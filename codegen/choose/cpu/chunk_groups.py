@@ -18,6 +18,7 @@ from tcl.codegen.choose.cpu.matrix_unit import MatrixWay, matrix_way
 from tcl.codegen.choose.cpu.register_tiles import TileChoice, fastest
 from tcl.codegen.devices.cpu import CpuProfile
 from tcl.codegen.loopir import ir
+from tcl.codegen.loopir.walk import indices
 from tcl.codegen.options.nest_options import NestOptions
 from tcl.codegen.passes.cpu.stage import dims_of
 from tcl.codegen.passes.fuse import crossing, refs
@@ -292,9 +293,7 @@ class ChunkGroup:
 def _contracts(program: ir.Program, nest: ir.Nest) -> bool:
     """Whether a nest has many points for each element that it touches, so that what comes from the
     second cache is there in time."""
-    points = {d.name: d.extent for d in nest.dims}
-    elements = (program.tensor(r.tensor).layout.footprint(r, points) for r in refs(nest))
-    return nest.points > _REUSED * max(elements)
+    return nest.points > _REUSED * max(_elements(program, nest, r, {}) for r in refs(nest))
 
 
 def _joined_groups(
@@ -337,9 +336,21 @@ def _near(program: ir.Program, one: ir.Nest, other: ir.Nest) -> bool:
 
 def _bytes(program: ir.Program, nest: ir.Nest, ref: ir.TensorRef, spans: Mapping[str, int]) -> int:
     """What the nest touches by this access, where some dimensions have fewer points."""
-    layout = program.tensor(ref.tensor).layout
+    itemsize = program.tensor(ref.tensor).layout.itemsize
+    return _elements(program, nest, ref, spans) * itemsize
+
+
+def _elements(
+    program: ir.Program, nest: ir.Nest, ref: ir.TensorRef, spans: Mapping[str, int]
+) -> int:
+    """As ``_bytes``; where data decide, no more than there are points that can say which."""
     points = {d.name: spans.get(d.name, d.extent) for d in nest.dims}
-    return layout.footprint(ref, points) * layout.itemsize
+    found = program.tensor(ref.tensor).layout.footprint(ref, points)
+    computed = [s.value for s in ref.subscripts if isinstance(s, ir.Computed)]
+    if not computed:
+        return found
+    chosen_by = {name for value in computed for x in indices(value) for name, _ in x.terms}
+    return min(found, math.prod(points[name] for name in chosen_by | dims_of(ref)))
 
 
 _SHARES = (4, 8, 2, 1)

@@ -31,6 +31,7 @@ from tcl.codegen.choose.cpu.costs import (
     SERIAL_SHARE,
     STORE_LOADS,
     STREAMS,
+    TRANSPOSED_BESIDE,
 )
 from tcl.codegen.choose.cpu.memory_reads import (
     cached_bytes,
@@ -99,6 +100,8 @@ class _Read(NamedTuple):
     """To read it once, in all lanes."""
     far: frozenset[str]
     """Dimensions whose next points lie in other pages."""
+    across: bool
+    """Whether lanes are far apart, and a dimension has their neighbours in memory."""
 
 
 class _Tile(NamedTuple):
@@ -348,7 +351,10 @@ class Core:
                 busy and (self.products is None or self.products.fragment.adds),
                 tuple(
                     _Read(
-                        a, a.cycles(lane, lanes), frozenset(d for d in self.dims if not a.near(d))
+                        a,
+                        a.cycles(lane, lanes),
+                        frozenset(d for d in self.dims if not a.near(d)),
+                        any(a.transposed(d, lane, lanes) for d in self.dims),
                     )
                     for a in self.reads
                 ),
@@ -536,17 +542,18 @@ class Core:
     def _loads(self, lane: str | None, sizes: Mapping[str, int], tile: _Tile) -> float:
         """Cycles to read the operands for one step of a register tile."""
         reads = zip(self._along(lane).reads, tile.staged, strict=True)
-        return sum([self._load(read, lane, sizes, tile.sizes, staged) for read, staged in reads])
+        return sum([self._load(read, lane, sizes, tile, staged) for read, staged in reads])
 
     def _load(
         self,
         read: _Read,
         lane: str | None,
         sizes: Mapping[str, int],
-        whole: Mapping[str, int],
+        tile: _Tile,
         staged: bool,
     ) -> float:
-        access, each, far = read
+        access, each, far, across = read
+        whole = tile.sizes
         count = access.count(sizes)
         if staged:
             column = whole.get(lane or "", 1) * self.device.vector_bits // 8 * self.steps
@@ -554,6 +561,11 @@ class Core:
             first = column <= self.device.l1_bytes * (7 if self.compacted else 4) // 8
             return count * (PANEL_LOAD_L1_CYCLES if first else PANEL_LOAD_L2_CYCLES)
         near = access.count({n: s for n, s in sizes.items() if n not in far}) if far else count
+        if across and self.innermost is not None:
+            written_out = {**sizes, self.innermost.name: tile.unrolled}
+            moved = access.in_tile(lane, self.lanes, written_out, self.masked)
+            if moved < each:
+                each = min(each, moved * TRANSPOSED_BESIDE * self.halves(lane))
         found = count * each + OTHER_LINE_CYCLES * (count - near)
         # Lines of as many pages may lie in the same place of the first cache.
         ways = self.device.l1_bytes // PAGE - 2

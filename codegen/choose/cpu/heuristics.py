@@ -140,6 +140,8 @@ def _blocking(
     own = {nest.dims[k].name for k in rows}
     streamed = any(lane in a.strides and own <= a.strides.keys() for a in core.reads)
     if lanes and columns and not streamed:
+        if sum(a.elements for a in columns) * core.target.itemsize <= device.l1_bytes // 2:
+            return (), (), ()  # the first cache has all columns: rows as memory lies
         apart = [k for k in others if any(nest.dims[k].name in a.strides for a in columns)]
         return _by_columns(core, sizes, (lanes[0], reductions, apart), order, inner)
     tile = [0] * len(nest.dims)

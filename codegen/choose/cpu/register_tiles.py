@@ -193,7 +193,8 @@ def _least(choices: Iterable[TileChoice]) -> TileChoice:
 
 
 def _cycles(choice: TileChoice) -> float:
-    return choice.cycles
+    """Of tiles that take the same, the order of additions decides nothing: the first one is it."""
+    return round(choice.cycles, 2)
 
 
 def _may_have_lanes(core: Core, dim: ir.Dim) -> bool:
