@@ -534,7 +534,7 @@ class Core:
         found = 1
         if not self.reduces:
             for dim in reversed(self.nest.dims):
-                if dim.name in dims:
+                if dim.name in dims and dim.extent > 1:
                     break
                 found *= -(-dim.extent // self.lanes) if dim.name == lane else dim.extent
         return found
