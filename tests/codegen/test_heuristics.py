@@ -377,15 +377,17 @@ def test_windows_a_few_apart_have_lanes_where_the_arithmetic_is_slow(device: Cpu
     assert pooled(device, 3, "I", "max").vectorize == (3, lanes)
 
 
-@pytest.mark.parametrize(("apart", "written_out"), [(1, 3), (2, 2), (3, 3)])
+@pytest.mark.parametrize(("apart", "written_out"), [(1, 3), (2, 3), (3, 3)])
 def test_steps_between_two_lanes_are_written_out_together(apart: int, written_out: int) -> None:
     found = pooled(WIDE, apart, "I / 9", "+")
     assert found.vectorize is not None and found.vectorize[0] == 3
     assert (found.register or ())[5] == written_out
 
 
-def test_windows_far_apart_have_none_for_a_sum() -> None:
-    assert pooled(NARROW, 7, "I", "+").vectorize == (-1, 1), "each element is loaded by itself"
+def test_windows_far_apart_are_transposed_for_a_sum() -> None:
+    found = pooled(NARROW, 7, "I", "+")
+    assert found.vectorize == (3, 8)
+    assert (found.register or ())[5] == 3, "the row of a window, which lies in memory in order"
 
 
 STENCIL = "float(M, N) A) -> (B) { B(i, j) = A(i, j) + A(i + 1, j) + A(i + 2, j) + A(i, j + 1) }"
@@ -520,3 +522,58 @@ def test_a_short_loop_around_one_vector_is_written_out() -> None:
     assert (found.vectorize, found.register) == ((5, 4), (0, 0, 0, 0, 3, 0))
     longer = windows.replace("0:3, kw", "0:9, kw")
     assert not any(chosen(WIDE, longer, (4, 16, 40, 40)).register or ())
+
+
+@pytest.mark.parametrize("device", [WIDE, ZEN4], ids=lambda d: d.name)
+def test_rows_of_a_window_are_written_out_where_results_share_them(device: CpuProfile) -> None:
+    text = "float(H, W) I, float(7, 7) K) -> (O) { O(h, w) +=! I(h + i, w + j) * K(i, j) }"
+    rows, _, window, _ = chosen(device, text, (900, 1100), (7, 7)).register or ()
+    assert window == 7
+    assert rows > 1, "a row of the image serves several rows of results"
+
+
+def test_rows_of_a_window_are_few_where_caches_do_not_keep_them() -> None:
+    text = (
+        "float(C, H, W) I) -> (O) { O(c, h, w) max=! I(c, 2 * h + i, 2 * w + j)"
+        " where i in 0:3, j in 0:3 }"
+    )
+    register = chosen(ZEN4, text, (512, 112, 112)).register or ()
+    assert register[3:] == (3, 3), "what lies between lanes is written out as well"
+    assert 1 < register[1] <= 3, "eight rows of memory at a time"
+
+
+def test_small_matrices_are_transposed_where_that_takes_less_than_single_elements() -> None:
+    text = "float(B, 3, 3) A, float(B, 3) X) -> (O) { O(b, i) +=! A(b, i, j) * X(b, j) }"
+    found = chosen(ZEN4, text, (10000, 3, 3), (10000, 3))
+    assert found.vectorize == (
+        0,
+        ZEN4.lanes(lower(sized(text, (9, 3, 3), (9, 3))).nests[0].point.type) // 2,
+    )
+    assert found.register == (1, 3, 3)
+
+
+def test_columns_that_the_first_cache_has_keep_rows_in_order() -> None:
+    text = "float(M, R) U, float(N, R) V) -> (O) { O(m, n) +=! U(m, r) * V(n, r) }"
+    found = chosen(ZEN4, text, (700, 3), (500, 3))
+    assert not any(found.tile or ())
+    assert found.stage == (-1, 0), "all of V is copied once"
+
+
+def test_rows_that_data_select_are_shared_in_chunks_of_many() -> None:
+    text = (
+        "float(V, D) E, int32(B, L) I, float(D, F) W) -> (S, O) { S(b, d) +=! E(I(b, l), d)\n"
+        "O(b, f) +=! S(b, d) * W(d, f) }"
+    )
+    program = lower(sized(text, (4000, 40), (300, 11), (40, 56)))
+    chunks = [(o.chunk or ())[0] for o in grouping(program, ZEN4).values()]
+    assert min(chunks) >= 16, "a product of few rows would read W again and again"
+
+
+def test_what_one_point_of_a_dimension_decides_stays_the_same_in_the_loops_around_it() -> None:
+    text = (
+        "float(N, H, G, C) X) -> (M, O) { M(n, g) +=! X(n, h, g, c)\n"
+        "O(n, h, g, c) = X(n, h, g, c) * rsqrt(M(n, g) / 8112.0 + 1e-5) }"
+    )
+    each = sized(text, (4, 676, 8, 12))
+    options = plan_cpu(lower(each), MappingOptions("mlp"), ZEN4).options
+    assert (options["s1"].vectorize or ())[0] == 3, "as memory lies"

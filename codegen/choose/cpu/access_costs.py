@@ -140,6 +140,31 @@ class OperandAccess:
                 found *= size
         return found
 
+    def moves_together(self, dim: str, row: str) -> bool:
+        """Whether points along both dimensions, such as rows of a window and of results, come to
+        the same elements."""
+        one, other = sorted(self.strides.get(d, 0) for d in (dim, row))
+        return one > 0 and other % one == 0
+
+    def count_shared(
+        self, lane: str | None, sizes: Mapping[str, int], window: Mapping[str, int]
+    ) -> int:
+        """As ``count``, of all points of a window together: what several of them come to counts
+        once. Vectors that overlap are read one by one."""
+        found = 1
+        left = {dim: extent for dim, extent in window.items() if dim in self.strides}
+        for row, size in sizes.items():
+            dim = next((d for d in left if self.moves_together(d, row)), None)
+            if row == lane or dim is None:
+                found *= size if row in self.strides else 1
+                continue
+            # ``few`` points, that many steps of the others' apart.
+            pair = [(self.strides[row], size), (self.strides[dim], left.pop(dim))]
+            (step, many), (long, few) = sorted(pair)
+            apart = long // step
+            found *= many + apart * (few - 1) if apart <= many else many * few
+        return found * math.prod(left.values())
+
 
 def access_of(program: ir.Program, nest: ir.Nest, load: ir.Load) -> OperandAccess:
     layout = program.tensor(load.ref.tensor).layout

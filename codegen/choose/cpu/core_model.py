@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import field, replace
+from types import MappingProxyType
 from typing import NamedTuple
 
 from tcl.codegen.choose.cpu.access_costs import (
@@ -69,6 +70,10 @@ _LONG = 64
 """Steps of a reduction from which on a rest that is not written out counts for little."""
 _SPARE = 2
 """Registers that LLVM needs besides, to read ahead in several steps at once."""
+_SHARED = 0.9
+"""The part of the loads that is left where a window that is written out pays."""
+_CROSSING = 2.0
+"""How much longer loads take that cross lines, as most vectors of a window do."""
 _ALONE = 0.5
 """How much longer memory takes for a single row."""
 _REUSE = 4
@@ -77,6 +82,9 @@ _REUSE_CONVERTED = 2
 """Likewise, where the copy is of a wider type."""
 _REUSE_NEAR = 32
 """Likewise, where it would come from the second cache without a copy, too."""
+
+
+_NO_WINDOW: Mapping[str, int] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +98,15 @@ class _Along:
     """Whether counting iterations takes time from the arithmetic: it runs beside that of dot
     products, where these are two instructions each."""
     reads: tuple[_Read, ...]
+    vectors: tuple[OperandAccess, ...]
+    """The operands that are read in vectors. Others the arithmetic reads from memory."""
+    between: int
+    """Vectors of memory that each of these comes from."""
+    far: tuple[tuple[OperandAccess, frozenset[str]], ...]
+    """Those of them that caches do not keep, and the dimensions along which they have rows."""
+    windows: tuple[dict[str, int], ...]
+    """Short reductions, with their extents, that may be written out wholly, as their points share
+    elements with those of neighbouring results."""
 
 
 class _Read(NamedTuple):
@@ -113,6 +130,8 @@ class _Tile(NamedTuple):
     """Per operand."""
     unrolled: int
     """Steps of the innermost reduction that are written out."""
+    window: Mapping[str, int] = _NO_WINDOW
+    """As of ``Core.window``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -290,6 +309,59 @@ class Core:
                 return steps
         return 1
 
+    def written_out(self, lane: str | None, sizes: Mapping[str, int]) -> Mapping[str, int]:
+        """The reductions of which so many steps are best written out."""
+        if window := self.window(lane, sizes):
+            return window
+        steps = self.unroll(lane, sizes)
+        return {self.innermost.name: steps} if self.innermost is not None and steps > 1 else {}
+
+    def window(self, lane: str | None, sizes: Mapping[str, int]) -> Mapping[str, int]:
+        """One or both of the last two reductions, with their extents, if these are written out so
+        that what several points of a register tile read is read once, as by the rows of a window
+        that moves across rows; nothing where that saves little."""
+        best, least = _NO_WINDOW, _SHARED
+        along = self._along(lane)
+        if not along.windows:
+            return best
+        points = math.prod(sizes.values())
+        room = self.device.vector_registers - _SPARE - points * self.sums
+        one_row = {**sizes, self._outermost(lane, sizes): 1}  # what the next one does not share
+        rows = {d: n for d, n in sizes.items() if d != lane}
+        every = sum([a.count(sizes) for a in along.vectors])
+        lanes = self.lanes if lane is not None else 1
+        loads = sum([a.cycles(lane, lanes) * a.count(sizes) for a in along.vectors])
+        if loads * _CROSSING < sum(self.arithmetic.values()) * points:
+            return best  # the arithmetic hides them
+        for window in along.windows:
+            steps = math.prod(window.values())
+            if points * steps * along.between > MAX_POINTS or any(
+                a.count_shared(None, rows, {d: n for d, n in window.items() if d in far}) > STREAMS
+                for a, far in along.far
+            ):
+                continue
+            share = sum([a.count_shared(lane, sizes, window) for a in along.vectors])
+            if share < least * every * steps and room >= sum(
+                [a.count_shared(lane, one_row, window) for a in along.vectors]
+            ):
+                best, least = window, share / (every * steps)
+        return best
+
+    def _windows(
+        self, lane: str | None, vectors: Sequence[OperandAccess], between: int
+    ) -> Iterator[dict[str, int]]:
+        """As of ``_Along``."""
+        if self.products is not None or self.compacted or any(a.scattered for a in self.reads):
+            return
+        short = [d for d in self.reduced[-2:] if d.extent < _FEW and d.name != lane]
+        rows = [name for name in self.results if name != lane]
+        for window in (*([d] for d in reversed(short)), short):
+            sizes = {d.name: d.extent for d in window}
+            if between > 1 and self.reduced[-1].name not in sizes:
+                continue
+            if any(a.moves_together(d, row) for a in vectors for d in sizes for row in rows):
+                yield sizes
+
     def _unrolled(self, lane: str | None, sizes: Mapping[str, int]) -> int:
         """``unroll``, where it counts."""
         inner = self.innermost
@@ -346,6 +418,10 @@ class Core:
         if lane not in self.known:
             busy = self._keeps_busy(lane)
             lanes = self.lanes if lane is not None else 1
+            vectors = tuple(a for a in self.reads if lane is None or lane in a.strides)
+            inner = self.innermost
+            between = self._between_lanes(inner, lane) if inner is not None else 1
+            far = (a for a in vectors if a.whole > cached_bytes(self.device))
             self.known[lane] = _Along(
                 busy,
                 busy and (self.products is None or self.products.fragment.adds),
@@ -358,6 +434,10 @@ class Core:
                     )
                     for a in self.reads
                 ),
+                vectors,
+                between,
+                tuple((a, frozenset(d for d, s in a.strides.items() if s > LINE)) for a in far),
+                tuple(self._windows(lane, vectors, between)),
             )
         return self.known[lane]
 
@@ -435,7 +515,11 @@ class Core:
             steps = -(-steps // self.lanes)
         share = CONDITION_SHARE if self.compacted else 1.0
         steps = math.ceil(steps * share)
-        tile = _Tile(sizes, self._staged(lane, sizes), self._unrolled(lane, sizes))
+        window = self.window(lane, sizes)
+        unrolled = self._unrolled(lane, sizes)
+        if window and self.innermost is not None:
+            unrolled = window.get(self.innermost.name, 1)
+        tile = _Tile(sizes, self._staged(lane, sizes), unrolled, window)
         for combination in itertools.product(*kinds):
             cut = {n: size for n, (size, _) in zip(sizes, combination, strict=True)}
             times = math.prod(count for _, count in combination) * outer * share
@@ -575,6 +659,9 @@ class Core:
             found += OTHER_LINE_CYCLES * (count - access.count({lane: sizes.get(lane, 1)}))
         elif self._loses(access, lane, whole):
             found += LOST_LINE_CYCLES
+        if tile.window and (lane is None or lane in access.strides):
+            shared = access.count_shared(lane, sizes, tile.window)
+            found *= shared / (count * math.prod(tile.window.values()))
         return found
 
     def _loses(self, access: OperandAccess, lane: str | None, whole: Mapping[str, int]) -> bool:

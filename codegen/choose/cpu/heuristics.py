@@ -39,9 +39,7 @@ def heuristic(program: ir.Program, nest: ir.Nest, device: CpuProfile, sums: int 
     core, lane, sizes = found.core, found.lane, found.sizes
     if lane is not None and sizes.keys() == {lane} and not nest.dim(lane).reduction:
         sizes = {lane: _vectors(core, lane, sizes[lane])}
-    written_out = dict(sizes)
-    if core.innermost is not None and (steps := core.unroll(lane, sizes)) > 1:
-        written_out[core.innermost.name] = steps
+    written_out = {**sizes, **core.written_out(lane, sizes)}
     if not sizes and (short := core.short_loop(lane)) is not None:
         written_out[short.name] = short.extent
     register = tuple(written_out.get(d.name, 0) for d in nest.dims)
