@@ -534,12 +534,24 @@ def test_rows_of_a_window_are_written_out_where_results_share_them(device: CpuPr
 
 def test_rows_of_a_window_are_few_where_caches_do_not_keep_them() -> None:
     text = (
-        "float(C, H, W) I) -> (O) { O(c, h, w) max=! I(c, 2 * h + i, 2 * w + j)"
+        "float(C, H, W) I) -> (O) { O(c, h, w) +=! I(c, {0} * h + i, {0} * w + j)"
         " where i in 0:3, j in 0:3 }"
     )
-    register = chosen(ZEN4, text, (512, 112, 112)).register or ()
-    assert register[3:] == (3, 3), "what lies between lanes is written out as well"
-    assert 1 < register[1] <= 3, "eight rows of memory at a time"
+    near, far = (
+        chosen(ZEN4, text.replace("{0}", "1"), (planes, 112, 112)).register or ()
+        for planes in (32, 512)
+    )
+    assert near[1] > 3 >= far[1] > 1, "eight rows of memory at a time, with those of the results"
+    assert 3 in near[3:] and 3 in far[3:]
+    apart = chosen(ZEN4, text.replace("{0}", "2"), (512, 112, 112)).register or ()
+    assert not apart[3], "rows whose lanes are put together"
+
+
+def test_neighbours_along_a_reduction_are_transposed_together() -> None:
+    text = "float(B, N, N) A, float(B, N, N) C) -> (O) { O(b) +=! A(b, i, j) * C(b, j, i) }"
+    found = chosen(ZEN4, text, (64, 32, 32), (64, 32, 32))
+    assert found.vectorize is not None and found.vectorize[0] in (1, 2)
+    assert sorted((found.register or ())[1:]) == [1, 8]
 
 
 def test_small_matrices_are_transposed_where_that_takes_less_than_single_elements() -> None:

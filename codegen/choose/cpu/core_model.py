@@ -66,6 +66,8 @@ _LONGER = 32
 _SIMPLE = 2.0
 """Cycles of arithmetic per vector beside which that counts."""
 _UNROLL = (4, 2)
+_TRANSPOSED = (8, 4)
+"""Steps that are transposed at once."""
 _LONG = 64
 """Steps of a reduction from which on a rest that is not written out counts for little."""
 _SPARE = 2
@@ -293,6 +295,8 @@ class Core:
             return between
         if self._all_steps_fit(inner, lane, sizes):
             return inner.extent
+        if transposed := self._transposed_steps(inner, lane, sizes):
+            return transposed
         if not self._along(lane).counts:
             return 1
         if self.live(lane, sizes) + _SPARE > self.device.vector_registers:
@@ -308,6 +312,19 @@ class Core:
             if inner.extent >= _FEW * 2 and whole and points * steps <= MAX_POINTS:
                 return steps
         return 1
+
+    def _transposed_steps(self, inner: ir.Dim, lane: str | None, sizes: Mapping[str, int]) -> int:
+        """Steps of a reduction that are transposed at once, as they lie side by side in memory
+        where lanes are far apart; 0 if none do, or they are copied."""
+        reads = [read.access for read in self._along(lane).reads if read.across]
+        apart = [a for a in reads if a.transposed(inner.name, lane, self.lanes)]
+        if not apart or any(self.staged(a, lane, sizes) for a in apart):
+            return 0
+        for steps in _TRANSPOSED:
+            whole = inner.extent % steps == 0 or inner.extent >= _LONG
+            if whole and inner.extent > steps and math.prod(sizes.values()) * steps <= _LONG:
+                return steps
+        return 0
 
     def written_out(self, lane: str | None, sizes: Mapping[str, int]) -> Mapping[str, int]:
         """The reductions of which so many steps are best written out."""
@@ -328,6 +345,7 @@ class Core:
         room = self.device.vector_registers - _SPARE - points * self.sums
         one_row = {**sizes, self._outermost(lane, sizes): 1}  # what the next one does not share
         rows = {d: n for d, n in sizes.items() if d != lane}
+        most = STREAMS - math.prod(rows.values())  # which are written
         every = sum([a.count(sizes) for a in along.vectors])
         lanes = self.lanes if lane is not None else 1
         loads = sum([a.cycles(lane, lanes) * a.count(sizes) for a in along.vectors])
@@ -336,7 +354,7 @@ class Core:
         for window in along.windows:
             steps = math.prod(window.values())
             if points * steps * along.between > MAX_POINTS or any(
-                a.count_shared(None, rows, {d: n for d, n in window.items() if d in far}) > STREAMS
+                a.count_shared(None, rows, {d: n for d, n in window.items() if d in far}) > most
                 for a, far in along.far
             ):
                 continue
@@ -348,7 +366,7 @@ class Core:
         return best
 
     def _windows(
-        self, lane: str | None, vectors: Sequence[OperandAccess], between: int
+        self, lane: str | None, vectors: Sequence[OperandAccess], between: int, far: bool
     ) -> Iterator[dict[str, int]]:
         """As of ``_Along``."""
         if self.products is not None or self.compacted or any(a.scattered for a in self.reads):
@@ -357,7 +375,7 @@ class Core:
         rows = [name for name in self.results if name != lane]
         for window in (*([d] for d in reversed(short)), short):
             sizes = {d.name: d.extent for d in window}
-            if between > 1 and self.reduced[-1].name not in sizes:
+            if between > 1 and (far or self.reduced[-1].name not in sizes):
                 continue
             if any(a.moves_together(d, row) for a in vectors for d in sizes for row in rows):
                 yield sizes
@@ -370,7 +388,9 @@ class Core:
         if inner.extent < _FEW:
             written_out = inner.extent * math.prod(sizes.values()) <= _WRITTEN_OUT
             return inner.extent if written_out else self.unroll(lane, sizes)
-        return self.unroll(lane, sizes) if self._along(lane).counts else 1
+        along = self._along(lane)
+        across = any(read.across for read in along.reads)
+        return self.unroll(lane, sizes) if along.counts or across else 1
 
     def _all_steps_fit(self, inner: ir.Dim, lane: str | None, sizes: Mapping[str, int]) -> bool:
         """Whether all of a few steps are best written out. What several of them read, as in a
@@ -421,7 +441,8 @@ class Core:
             vectors = tuple(a for a in self.reads if lane is None or lane in a.strides)
             inner = self.innermost
             between = self._between_lanes(inner, lane) if inner is not None else 1
-            far = (a for a in vectors if a.whole > cached_bytes(self.device))
+            room = cached_bytes(self.device)
+            far = tuple(a for a in vectors if a.whole + self.target.whole > room)
             self.known[lane] = _Along(
                 busy,
                 busy and (self.products is None or self.products.fragment.adds),
@@ -437,7 +458,7 @@ class Core:
                 vectors,
                 between,
                 tuple((a, frozenset(d for d, s in a.strides.items() if s > LINE)) for a in far),
-                tuple(self._windows(lane, vectors, between)),
+                tuple(self._windows(lane, vectors, between, bool(far))),
             )
         return self.known[lane]
 
@@ -649,7 +670,8 @@ class Core:
             written_out = {**sizes, self.innermost.name: tile.unrolled}
             moved = access.in_tile(lane, self.lanes, written_out, self.masked)
             if moved < each:
-                each = min(each, moved * TRANSPOSED_BESIDE * self.halves(lane))
+                beside = TRANSPOSED_BESIDE if tile.unrolled == self.innermost.extent else 1.0
+                each = min(each, moved * beside * self.halves(lane))
         found = count * each + OTHER_LINE_CYCLES * (count - near)
         # Lines of as many pages may lie in the same place of the first cache.
         ways = self.device.l1_bytes // PAGE - 2

@@ -53,9 +53,9 @@ GATHERED_LANE_CYCLES = 1.5
 SHUFFLE_CYCLES = 1.0
 """To take the elements of one more vector that are a few apart into another."""
 TRANSPOSED_BESIDE = 0.5
-"""The part of the time that transposing takes in a reduction, beside whose arithmetic it runs: on
-Zen 4, products of 3x3 matrices with vectors take .6 of the time of single elements with half
-vectors, .75 with whole ones, which it works on in halves."""
+"""The part of the time that transposing takes in a reduction that is written out, beside whose
+arithmetic it runs: on Zen 4, products of 3x3 matrices take .6 of the time of single elements with
+half vectors, .75 with whole ones, which it works on in halves."""
 WORD_PART_CYCLES = 2.0
 """To make an element a part of a word."""
 
