@@ -84,9 +84,9 @@ PANEL_BEHIND_L2_CYCLES = 0.5
 """... or from behind the second caches."""
 
 MEMORY_BYTES_PER_CYCLE = 8.0
-"""From memory, read in order."""
-UNASKED_BYTES_PER_CYCLE = MEMORY_BYTES_PER_CYCLE / 2
-"""Likewise, of blocks that nobody asked for ahead."""
+"""From memory, read in order, where that was not measured of the machine."""
+UNASKED_SHARE = 0.5
+"""The part of that rate with which blocks come that nobody asked for ahead."""
 CACHE_BYTES_PER_CYCLE = 24.0
 """From a cache behind the first."""
 HIDDEN_BYTES_PER_CYCLE = 40.0
