@@ -105,6 +105,9 @@ CLOCK_HERTZ = 3e9
 FRAGMENT_PRODUCT_CYCLES = 16.0
 """A product of two fragments, if its factors are there (Intel's optimisation manual, "Intel AMX":
 16 rows, one each cycle)."""
+FRAGMENT_BYTES_PER_CYCLE = 48.0
+"""From the second cache to the fragments of factors (the same manual's table of caches, "sustained
+bandwidth" of Sapphire Rapids)."""
 DOT_PRODUCT_CYCLES = 0.75
 """A dot product of vectors, with all that belongs to it."""
 FRAGMENT_LINE_CYCLES = 4.0
