@@ -32,7 +32,7 @@ class MeasuredMemory:
     """How many times as fast short rows in the second cache were written whose vectors, as long as
     cache lines, begin on boundaries."""
     cached_bytes: int
-    """Bytes of the largest array that a core reads again from its caches, but for a tenth: what it
+    """Bytes of the largest array that a core reads again from its caches, but for a fifth: what it
     really has of the last one."""
     bytes_per_cycle: float
     """From memory, read in order, in a cycle of a unit that multiplies and adds."""

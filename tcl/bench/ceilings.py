@@ -17,7 +17,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
-from statistics import median
 from typing import Any
 
 from tcl.api import compile as compile_def
@@ -214,13 +213,15 @@ _SHORT_ROW = 100
 _ROUNDS = 7
 _WORTH = 1.05
 """How many times as fast it has to be to count."""
-_LARGEST = 128 << 20
+_LARGEST = 64 << 20
 """Bytes of the largest share of a last cache that is looked for ..."""
 _STEPS = 2
 """... in so many steps from one size to its double, ..."""
 _PASSES = 5
-"""... each read so often in turn, of which the median counts: what others take is missing, too."""
-_MISSED = 0.1
+"""... each read so often, of which the best counts."""
+_PARTS = 4
+"""Of as much memory, each read once, of which the best counts."""
+_MISSED = 0.2
 """The part of an array's bytes that may come from memory if the caches are said to keep it."""
 
 
@@ -275,25 +276,29 @@ def _reading(device: CpuProfile) -> tuple[int, float]:
     the sizes of caches, too, but no option depends on its time per step.
     """
     functions = _compile(device, ())
+    read = functions["read"]
     least = 2 * device.l2_bytes
-    most = max(2 * least, min(4 * device.l3_bytes, 2 * _LARGEST))
+    most = max(2 * least, min(2 * device.l3_bytes, 2 * _LARGEST))
     buffer = aligned((most,), "uint8")
     buffer.fill(0)
 
     def rate(size: int) -> float:
         """Bytes per second."""
-        times = [_seconds(functions["read"], buffer, size // STREAMS) for _ in range(_PASSES + 1)]
-        return size / median(times[1:])
+        passes = range(_PASSES + 1)  # the first one brings it there
+        return size / min([_seconds(read, buffer, size // STREAMS) for _ in passes][1:])
 
-    steps = round(_STEPS * math.log2(most / least))
+    steps = round(_STEPS * math.log2(most / 2 / least))  # half of it, at most
     sizes = [int(least * 2 ** (k / _STEPS)) // 4096 * 4096 for k in range(steps + 1)]
     rates = [rate(size) for size in sizes]
-    border = 1 / ((1 - _MISSED) / max(rates) + _MISSED / rates[-1])
+    part = most // 2 // _PARTS // 4096 * 4096
+    parts = [buffer[most // 2 + k * part :] for k in range(_PARTS)]  # which nobody has read
+    memory = part / min(_seconds(read, each, part // STREAMS) for each in parts)
+    border = 1 / ((1 - _MISSED) / max(rates) + _MISSED / memory)
     kept = max(size for size, found in zip(sizes, rates, strict=True) if found >= border)
     count = 1 << 14
     seconds = min(_seconds(functions["fma"], buffer, count) for _ in range(_READINGS))
     cycles = count * CHAINS * OPERATION_CYCLES * (2 if device.halves_vectors else 1)
-    return kept, rates[-1] * seconds / cycles
+    return kept, memory * seconds / cycles
 
 
 def _seconds(function: Callable[..., float], buffer: Any, count: int) -> float:
