@@ -196,12 +196,10 @@ class Screened(Evolution):
         return self._spread(found, count)
 
     def _pool(self, breeder: Breeder) -> list[Config]:
-        """Children and strangers to choose from, in an order that is always the same."""
-        pool = dict[Config, None]()
-        for _ in range(_CHILDREN):
-            child = breeder.child(tries=1)
-            if child is not None:
-                pool[child] = None
+        """Children and strangers to choose from, in an order that is always the same. Whether a
+        child is valid is asked of those alone that would be chosen."""
+        bred = (breeder.untested() for _ in range(_CHILDREN))
+        pool = dict.fromkeys(c for c in bred if c is not None and c not in self.seen)
         for _ in range(_STRANGERS):
             stranger = self.space.sample(self.rng)
             if stranger is not None and stranger not in self.seen:
@@ -239,17 +237,21 @@ class Screened(Evolution):
     def _most_promising(
         self, pool: list[Config], posterior: Posterior, mean: Floats, bold: float, count: int
     ) -> list[Config]:
-        """The most promising of the pool, from now on in memory; others that ``posterior`` knows
-        come after it. ``bold``: how many standard deviations better than ``mean`` they may be."""
+        """The most promising of the pool that are valid, from now on in memory; others that
+        ``posterior`` knows come after it. ``bold``: how many standard deviations better than
+        ``mean`` they may be."""
         found: list[Config] = []
         left = np.zeros(len(mean))
         left[len(pool) :] = np.inf
-        for _ in range(min(count, len(pool))):
+        for _ in pool:
+            if len(found) == count:
+                break
             place = int(np.argmin(mean - bold * posterior.spread + left))
             left[place] = np.inf
-            posterior.chosen(place)
-            self.add(pool[place])
-            found.append(pool[place])
+            if self.space.valid(pool[place]):
+                posterior.chosen(place)
+                self.add(pool[place])
+                found.append(pool[place])
         return found
 
 
