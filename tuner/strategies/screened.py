@@ -136,6 +136,7 @@ class Screened(Evolution):
         self._prior = prior
         self._features = Features(space)
         self._model = GaussianProcess(self._features)
+        self._strangers: list[Config] = []
 
     def _opening(self) -> list[Config]:
         """With a prior: the seeds and, half of ``population`` with them, mostly those that it
@@ -200,10 +201,12 @@ class Screened(Evolution):
         child is valid is asked of those alone that would be chosen."""
         bred = (breeder.untested() for _ in range(_CHILDREN))
         pool = dict.fromkeys(c for c in bred if c is not None and c not in self.seen)
-        for _ in range(_STRANGERS):
-            stranger = self.space.sample(self.rng)
-            if stranger is not None and stranger not in self.seen:
-                pool[stranger] = None
+        # To draw a valid one takes long. Those of one part of a generation serve the next.
+        kept = self._strangers if self.rest else []
+        drawn = (self.space.sample(self.rng) for _ in range(_STRANGERS - len(kept)))
+        found = dict.fromkeys((*kept, *(c for c in drawn if c is not None)))
+        self._strangers = [c for c in found if c not in self.seen]
+        pool.update(dict.fromkeys(self._strangers))
         if self._prior is not None:
             pool.update(dict.fromkeys(self._drawn()))
         return list(pool)
