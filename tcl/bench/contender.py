@@ -62,6 +62,7 @@ PEERS = (
     Spec("torch", "tcl.bench.peers.torch_peer", "torch"),
     Spec("torch.compile", "tcl.bench.peers.torch_compile", "torch"),
     Spec("JAX", "tcl.bench.peers.jax_peer", "jax"),
+    Spec("ONNX Runtime", "tcl.bench.peers.onnx_peer", "onnxruntime"),
     Spec("Halide", "tcl.bench.peers.halide_peer", "halide"),
 )
 

@@ -59,8 +59,8 @@ def command() -> None:
 @click.option("--cold", is_flag=True, help="Empty the caches before every call.")
 @click.option(
     "--peers",
-    help="Comma-separated: numpy, torch, torch.compile, jax, halide. Default: all that are "
-    "installed.",
+    help="Comma-separated: numpy, torch, torch.compile, jax, onnx runtime, halide. Default: all "
+    "that are installed.",
 )
 @click.option("--rounds", type=click.IntRange(1), help="Samples per library and row.")
 @click.option(

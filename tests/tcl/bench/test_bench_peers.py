@@ -105,6 +105,7 @@ def test_numpy_forms_are_right(row: Row) -> None:
         ("torch_peer", "torch", True),
         ("torch_compile", "torch", True),
         ("jax_peer", "jax", True),
+        ("onnx_peer", "onnxruntime", False),
         ("halide_peer", "halide", False),
     ],
 )
