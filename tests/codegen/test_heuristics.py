@@ -547,13 +547,6 @@ def test_rows_of_a_window_are_few_where_caches_do_not_keep_them() -> None:
     assert not apart[3], "rows whose lanes are put together"
 
 
-def test_neighbours_along_a_reduction_are_transposed_together() -> None:
-    text = "float(B, N, N) A, float(B, N, N) C) -> (O) { O(b) +=! A(b, i, j) * C(b, j, i) }"
-    found = chosen(ZEN4, text, (64, 32, 32), (64, 32, 32))
-    assert found.vectorize is not None and found.vectorize[0] in (1, 2)
-    assert sorted((found.register or ())[1:]) == [1, 8]
-
-
 def test_small_matrices_are_transposed_where_that_takes_less_than_single_elements() -> None:
     text = "float(B, 3, 3) A, float(B, 3) X) -> (O) { O(b, i) +=! A(b, i, j) * X(b, j) }"
     found = chosen(ZEN4, text, (10000, 3, 3), (10000, 3))

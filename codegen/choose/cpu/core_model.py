@@ -66,8 +66,6 @@ _LONGER = 32
 _SIMPLE = 2.0
 """Cycles of arithmetic per vector beside which that counts."""
 _UNROLL = (4, 2)
-_TRANSPOSED = (8, 4)
-"""Steps that are transposed at once."""
 _LONG = 64
 """Steps of a reduction from which on a rest that is not written out counts for little."""
 _SPARE = 2
@@ -295,8 +293,6 @@ class Core:
             return between
         if self._all_steps_fit(inner, lane, sizes):
             return inner.extent
-        if transposed := self._transposed_steps(inner, lane, sizes):
-            return transposed
         if not self._along(lane).counts:
             return 1
         if self.live(lane, sizes) + _SPARE > self.device.vector_registers:
@@ -312,19 +308,6 @@ class Core:
             if inner.extent >= _FEW * 2 and whole and points * steps <= MAX_POINTS:
                 return steps
         return 1
-
-    def _transposed_steps(self, inner: ir.Dim, lane: str | None, sizes: Mapping[str, int]) -> int:
-        """Steps of a reduction that are transposed at once, as they lie side by side in memory
-        where lanes are far apart; 0 if none do, or they are copied."""
-        reads = [read.access for read in self._along(lane).reads if read.across]
-        apart = [a for a in reads if a.transposed(inner.name, lane, self.lanes)]
-        if not apart or any(self.staged(a, lane, sizes) for a in apart):
-            return 0
-        for steps in _TRANSPOSED:
-            whole = inner.extent % steps == 0 or inner.extent >= _LONG
-            if whole and inner.extent > steps and math.prod(sizes.values()) * steps <= _LONG:
-                return steps
-        return 0
 
     def written_out(self, lane: str | None, sizes: Mapping[str, int]) -> Mapping[str, int]:
         """The reductions of which so many steps are best written out."""
@@ -371,7 +354,7 @@ class Core:
         """As of ``_Along``."""
         if self.products is not None or self.compacted or any(a.scattered for a in self.reads):
             return
-        short = [d for d in self.reduced[-2:] if d.extent < _FEW and d.name != lane]
+        short = [d for d in self.reduced[-2:] if d.extent <= 2 * _FEW and d.name != lane]
         rows = [name for name in self.results if name != lane]
         for window in (*([d] for d in reversed(short)), short):
             sizes = {d.name: d.extent for d in window}
@@ -388,9 +371,7 @@ class Core:
         if inner.extent < _FEW:
             written_out = inner.extent * math.prod(sizes.values()) <= _WRITTEN_OUT
             return inner.extent if written_out else self.unroll(lane, sizes)
-        along = self._along(lane)
-        across = any(read.across for read in along.reads)
-        return self.unroll(lane, sizes) if along.counts or across else 1
+        return self.unroll(lane, sizes) if self._along(lane).counts else 1
 
     def _all_steps_fit(self, inner: ir.Dim, lane: str | None, sizes: Mapping[str, int]) -> bool:
         """Whether all of a few steps are best written out. What several of them read, as in a
@@ -666,12 +647,12 @@ class Core:
             first = column <= self.device.l1_bytes * (7 if self.compacted else 4) // 8
             return count * (PANEL_LOAD_L1_CYCLES if first else PANEL_LOAD_L2_CYCLES)
         near = access.count({n: s for n, s in sizes.items() if n not in far}) if far else count
-        if across and self.innermost is not None:
-            written_out = {**sizes, self.innermost.name: tile.unrolled}
+        inner = self.innermost
+        if across and inner is not None and tile.unrolled == inner.extent < _FEW:
+            written_out = {**sizes, inner.name: tile.unrolled}
             moved = access.in_tile(lane, self.lanes, written_out, self.masked)
             if moved < each:
-                beside = TRANSPOSED_BESIDE if tile.unrolled == self.innermost.extent else 1.0
-                each = min(each, moved * beside * self.halves(lane))
+                each = min(each, moved * TRANSPOSED_BESIDE * self.halves(lane))
         found = count * each + OTHER_LINE_CYCLES * (count - near)
         # Lines of as many pages may lie in the same place of the first cache.
         ways = self.device.l1_bytes // PAGE - 2
