@@ -132,6 +132,8 @@ class _Tile(NamedTuple):
     """Steps of the innermost reduction that are written out."""
     window: Mapping[str, int] = _NO_WINDOW
     """As of ``Core.window``."""
+    kept: ir.Dim | None = None
+    """Where there is none: that reduction, if registers keep what several of its steps read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -517,11 +519,14 @@ class Core:
             steps = -(-steps // self.lanes)
         share = CONDITION_SHARE if self.compacted else 1.0
         steps = math.ceil(steps * share)
-        window = self.window(lane, sizes)
-        unrolled = self._unrolled(lane, sizes)
-        if window and self.innermost is not None:
-            unrolled = window.get(self.innermost.name, 1)
-        tile = _Tile(sizes, self._staged(lane, sizes), unrolled, window)
+        window, inner = self.window(lane, sizes), self.innermost
+        unrolled, kept = self._unrolled(lane, sizes), None
+        if window and inner is not None:
+            unrolled = window.get(inner.name, 1)
+        # The smaller or larger of two overwrites what was read: to keep that is a copy.
+        elif inner is not None and 1 < unrolled == inner.extent and not self.extreme:
+            kept = inner if self._all_steps_fit(inner, lane, sizes) else None
+        tile = _Tile(sizes, self._staged(lane, sizes), unrolled, window, kept)
         for combination in itertools.product(*kinds):
             cut = {n: size for n, (size, _) in zip(sizes, combination, strict=True)}
             times = math.prod(count for _, count in combination) * outer * share
@@ -577,7 +582,11 @@ class Core:
             for dims, cycles in self.arithmetic.items()
         )
         # What is brought into all lanes is part of the arithmetic, where memory is near.
-        spread = sum(a.count(sizes) for a in self.reads if lane not in a.strides)
+        spread = sum(
+            a.count(sizes) * self._read_share(a, lane, sizes, tile)
+            for a in self.reads
+            if lane not in a.strides
+        )
         busy = max(work, loads) + SERIAL_SHARE * min(work, loads - spread * SCALAR_LOAD_CYCLES)
         each = self.target.in_tile(lane, lanes, sizes, self.masked)
         stored = self.target.count(sizes) * STORE_LOADS * each
@@ -628,7 +637,22 @@ class Core:
     def _loads(self, lane: str | None, sizes: Mapping[str, int], tile: _Tile) -> float:
         """Cycles to read the operands for one step of a register tile."""
         reads = zip(self._along(lane).reads, tile.staged, strict=True)
-        return sum([self._load(read, lane, sizes, tile, staged) for read, staged in reads])
+        return sum(
+            [
+                self._load(read, lane, sizes, tile, staged)
+                * self._read_share(read.access, lane, sizes, tile)
+                for read, staged in reads
+            ]
+        )
+
+    def _read_share(
+        self, access: OperandAccess, lane: str | None, sizes: Mapping[str, int], tile: _Tile
+    ) -> float:
+        """The part of an operand's elements in a step that no step before it has read already."""
+        if tile.kept is None:
+            return 1.0
+        read = self._window(access, tile.kept, lane, sizes)
+        return min(1.0, read / (tile.kept.extent * access.count(sizes))) if read else 1.0
 
     def _load(
         self,
