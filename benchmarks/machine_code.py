@@ -7,9 +7,10 @@ besides what NVRTC needs. The first table has, for sm_90: registers, blocks that
 an H200 has at once, the share of the instructions of the inner loop (of all, where there is none)
 that multiply and add (FFMA, HMMA, HGMMA), and the KB that a multiprocessor has on their way from
 memory at once: bytes that its threads ask for before the first wait. An HGMMA does the
-work of many HMMAs, so that its share says little. Among ours are float32 products in all four
-layouts, with fixed sizes and with one that varies, and the bytes that they spill. The second table:
-tile and split for the same products. Counted in machine code, not measured.
+work of many HMMAs, so that its share says little: float16 products are there for sm_80 and an A100
+too, where both have HMMAs. Among ours are float32 products in all four layouts, with fixed sizes
+and with one that varies, and the bytes that they spill. The second table: tile and split for the
+same products. Counted in machine code, not measured.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ from tcl.codegen.counters.counts import count_program
 from tcl.codegen.counters.prediction import predict
 from tcl.codegen.cuda.emit.emit import emit_module
 from tcl.codegen.cuda.run.compile import compile_cubin
-from tcl.codegen.devices.gpu import H200
+from tcl.codegen.devices.gpu import A100, H200, GpuProfile
 from tcl.codegen.devices.occupancy import fitting
 from tcl.codegen.options.options import DEFAULT
 from tcl.codegen.schedule.gpu import plan
@@ -124,18 +125,19 @@ def _bytes(operation: str) -> int:
     return int(found[1]) // 8 if found else 4
 
 
-def ours(name: str) -> dict[str, Any]:
+def ours(name: str, device: GpuProfile = H200) -> dict[str, Any]:
     """Of the first kernel of a row."""
     (row,) = gpu_rows(name, quick=False)
-    return _first(_sized(row.checked, row.values))
+    return _first(_sized(row.checked, row.values), device)
 
 
-def _first(sized: SizedDef) -> dict[str, Any]:
+def _first(sized: SizedDef, device: GpuProfile = H200) -> dict[str, Any]:
     """Of the first kernel of a def."""
-    module = emit_module(sized, DEFAULT, H200)
-    cubin = compile_cubin(module, H200)
+    module = emit_module(sized, DEFAULT, device)
+    cubin = compile_cubin(module, device)
     launch, taken = module.launches[0], cubin.resources[0]
-    line = _line(Code.from_cubin(cubin.code), launch.threads, taken.registers, launch.shared)
+    code = Code.from_cubin(cubin.code)
+    line = _line(code, launch.threads, taken.registers, launch.shared, device)
     return {**line, "spills": taken.spill_stores + taken.spill_loads}
 
 
@@ -159,8 +161,10 @@ def _sized(checked: CheckedDef, sizes: Mapping[str, int]) -> SizedDef:
     return infer(checked, {t.name: input_shape(t, sizes) for t in checked.inputs})
 
 
-def _line(code: Code, threads: int, registers: int, shared: int) -> dict[str, Any]:
-    blocks = fitting(threads, registers, shared, H200).blocks
+def _line(
+    code: Code, threads: int, registers: int, shared: int, device: GpuProfile
+) -> dict[str, Any]:
+    blocks = fitting(threads, registers, shared, device).blocks
     return {
         "registers": registers,
         "blocks": blocks,
@@ -173,16 +177,22 @@ def _line(code: Code, threads: int, registers: int, shared: int) -> dict[str, An
 
 
 def triton() -> Iterator[tuple[str, dict[str, Any]]]:
-    """The kernels of the peer, as its users write them, with the same settings, for sm_90."""
+    """The kernels of the peer, as its users write them, with the same settings, for sm_90; and
+    for sm_80, where it has HMMAs as we do."""
     package: Any = import_module("triton")  # before the peer: it would interpret kernels here
     compiled, jit = package.compile, import_module("triton.runtime.jit").JITFunction
-    target = import_module("triton.backends.compiler").GPUTarget("cuda", 90, 32)
+    targets = import_module("triton.backends.compiler").GPUTarget
     source = import_module("triton.compiler").ASTSource
     peer: Any = import_module("benchmarks.gpu.peers.triton_peer")
     tools = Path(package.__path__[0]) / "backends" / "nvidia" / "bin"
 
     def line(
-        function: Any, pointers: str, constants: dict[str, int], warps: int, stages: int
+        function: Any,
+        pointers: str,
+        constants: dict[str, int],
+        warps: int,
+        stages: int,
+        device: GpuProfile = H200,
     ) -> Any:
         made = jit(function)
         names = list(made.arg_names)
@@ -193,22 +203,30 @@ def triton() -> Iterator[tuple[str, dict[str, Any]]]:
         aligned = {(names.index(n),): [["tt.divisibility", 16]] for n in free}
         fixed = {(names.index(n),): v for n, v in constants.items()}
         options = {"num_warps": warps, "num_stages": stages}
+        target = targets("cuda", int(device.architecture.removeprefix("sm_")), 32)
         kernel = compiled(source(made, types, fixed, aligned), target=target, options=options)
         code = kernel.asm["cubin"]
         registers = _registers(tools / "cuobjdump", code)
-        return _line(Code.from_cubin(code), 32 * warps, registers, kernel.metadata.shared)
+        return _line(Code.from_cubin(code), 32 * warps, registers, kernel.metadata.shared, device)
 
-    for name, type_, across in (("NN", "fp32", "bn"), ("NT", "fp32", "bk"), ("NN", "fp16", "bn")):
+    for name, type_, across, device in (
+        *(("NN", "fp32", "bn", H200), ("NT", "fp32", "bk", H200)),
+        *(("NN", "fp16", "bn", H200), ("NN", "fp16", "bn", A100)),
+    ):
         for m, n, k, warps, stages in peer._BLOCKS["float32" if type_ == "fp32" else "16 bits"]:
             sizes = {"M": m, "N": n, "K": k, "GROUP": 8, "STEPS": 4096 // k, "ak": 1, across: 1}
-            about = f"{name} {type_} {m}x{n}x{k}, {warps} warps"
-            made = line(peer._product_kernel, " ".join([type_] * 3), sizes, warps, stages)
+            about = f"{name} {type_} {m}x{n}x{k}, {warps} warps{_for(device)}"
+            made = line(peer._product_kernel, " ".join([type_] * 3), sizes, warps, stages, device)
             yield about, {**made, "chunk": (m, n), "tile": (0, 0, k)}
     for warps in peer._WARPS:
         made = line(peer._softmax_kernel, "fp32 fp32", {"BLOCK": 1024}, warps, 3)
         yield f"softmax 1024, {warps} warps", made
         made = line(peer._layernorm_kernel, " ".join(["fp32"] * 7), {"BLOCK": 1024}, warps, 3)
         yield f"layernorm 1024, {warps} warps", made
+
+
+def _for(device: GpuProfile) -> str:
+    return "" if device is H200 else f", {device.architecture}"
 
 
 def _registers(tool: Path, code: bytes) -> int:
@@ -277,7 +295,9 @@ def main() -> None:
         f"{'kernel':<44}{'registers':>10}{'blocks':>7}{'loop':>6}{'share':>7}{'KB in flight':>13}"
         f"{'spills':>7}"
     )
-    table = {f"tcl {name}": ours(name) for name in _ROWS} | dict(layouts())
+    pairs = [*((name, H200) for name in _ROWS), ("matmul 4096 float16", A100)]
+    table = {f"tcl {name}{_for(device)}": ours(name, device) for name, device in pairs}
+    table |= dict(layouts())
     if not given.ours:
         table |= {f"Triton {n}": x for n, x in triton()}
     for name, line in table.items():

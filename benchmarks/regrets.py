@@ -5,7 +5,7 @@
 It shows how much is lost if the model of a core does not fit the machine. Options are chosen for
 each processor, compiled for this one, and timed in turns in fresh processes, on arrays at 64 bytes
 and as NumPy places them. The result is the time relative to that of this machine's own default.
-Options that this machine cannot have (dot products, a matrix unit) leave a row out.
+Products by instructions that this machine may lack leave a row out.
 """
 
 from __future__ import annotations
@@ -20,25 +20,26 @@ from benchmarks.tuned import in_fresh_process
 from tcl.arrays.random_inputs import random_inputs
 from tcl.backends.program_backend import CpuBackend
 from tcl.bench.rows import SUITE, Row, select
+from tcl.codegen.common.envelope import seal
+from tcl.codegen.cpu.emit.emit import emit_program
+from tcl.codegen.cpu.object_code.compile import compile_object
+from tcl.codegen.cpu.run.kernel import kernel_code
 from tcl.codegen.devices import known_cpus
 from tcl.codegen.devices.cpu import CpuProfile, host_cpu
 from tcl.codegen.loopir.layouts import cpu_layouts
-from tcl.codegen.options.options import MappingOptions
 from tcl.codegen.schedule.cpu import plan
-from tcl.common.errors import TclError
 from tcl.selection.best_options import DEFAULT
-from tcl.tuner.measure.evaluate import compile_candidate
 from tcl.tuner.measure.placement import shown
 
 CPUS = "Haswell,Skylake-SP,Ice Lake-SP,Sapphire Rapids,Zen 2,Zen 3,Zen 4,Zen 5"
 OWN = "this machine"
-UNMEASURED = "this machine, its stores not measured"
+UNMEASURED = "this machine, not measured"
 
 
 def profiles(names: str) -> dict[str, CpuProfile]:
     """The processors whose defaults are timed, by name; this one is the first."""
     host = host_cpu()
-    found = {OWN: host, UNMEASURED: replace(host, stores=None)}
+    found = {OWN: host, UNMEASURED: replace(host, memory=None)}
     for name in names.split(","):
         profile = known_cpus.find(name)
         if profile is None:
@@ -54,8 +55,8 @@ def times(row: Row, cpus: Mapping[str, CpuProfile]) -> dict[str, dict[str, float
         backend = CpuBackend.create(row.text, row.entry, inputs, folder)
         codes: dict[str, bytes] = {}
         for name, cpu in cpus.items():
-            code = compile_candidate(backend, chosen(backend, cpu))
-            if isinstance(code, bytes):
+            code = default_code(backend, cpu)
+            if code is not None:
                 codes[name] = code
         distinct = list(dict.fromkeys(codes.values()))
         raced = in_fresh_process(backend, distinct, 1)
@@ -63,17 +64,17 @@ def times(row: Row, cpus: Mapping[str, CpuProfile]) -> dict[str, dict[str, float
     return {name: found[distinct.index(code)] for name, code in codes.items()}
 
 
-def chosen(backend: CpuBackend, cpu: CpuProfile) -> MappingOptions:
-    """The default of a processor with nothing left open."""
-    sized = backend.sized
-    try:
-        planned = plan(sized, DEFAULT, replace(cpu, threads=1), cpu_layouts(sized))
-    except TclError:
-        return DEFAULT
-    options = DEFAULT
-    for position, choices in enumerate(planned.options.values()):
-        options = options.with_nest(position, choices)
-    return options
+def default_code(backend: CpuBackend, cpu: CpuProfile) -> bytes | None:
+    """The default schedule of a processor, compiled for this machine; None if it has products by
+    instructions that this machine may lack."""
+    sized, host = backend.sized, replace(host_cpu(), threads=1)
+    planned = plan(sized, DEFAULT, replace(cpu, threads=1), cpu_layouts(sized))
+    narrow = any(any(o.dot or ()) or o.mma for o in planned.options.values())
+    if narrow and not cpu.present <= host.present:
+        return None
+    program = planned.scheduled()
+    source = emit_program(program, host)
+    return seal(kernel_code(program, source, compile_object(source.text, host), host))
 
 
 def main() -> None:
@@ -108,8 +109,8 @@ def main() -> None:
             f"{name:40} "
             + "  ".join(f"mean {s['mean']:.3f}, most {s['most']:.2f}" for s in summary[name])
         )
-    stores = host_cpu().stores
-    write(given.out, {"stores": stores and asdict(stores), "summary": summary, "rows": regrets})
+    memory = host_cpu().memory
+    write(given.out, {"memory": memory and asdict(memory), "summary": summary, "rows": regrets})
 
 
 if __name__ == "__main__":

@@ -20,7 +20,7 @@ from tcl.codegen.devices.cpu_profile import SHORTEST_STREAM as SHORTEST_STREAM
 from tcl.codegen.devices.cpu_profile import CpuProfile as CpuProfile
 from tcl.codegen.devices.cpu_profile import vector_bits
 from tcl.codegen.devices.matrix_unit_permission import permitted
-from tcl.codegen.devices.measured_stores import kept_stores
+from tcl.codegen.devices.measured_memory import kept_memory
 from tcl.common.closest import closest
 from tcl.common.errors import ArgumentError, UnknownNameError
 from tcl.common.forks import whole
@@ -45,7 +45,7 @@ def host_cpu() -> CpuProfile:
 @functools.lru_cache(maxsize=8)
 def _narrowed_host(text: str) -> CpuProfile:
     found = narrowed(_whole_host(), text) if text else _whole_host()
-    return replace(found, stores=kept_stores(found))
+    return replace(found, memory=kept_memory(found))
 
 
 def narrowed(device: CpuProfile, text: str) -> CpuProfile:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import ClassVar, Literal
 
 from tcl.codegen.devices import features as known_features
-from tcl.codegen.devices.measured_stores import NEVER, MeasuredStores
+from tcl.codegen.devices.measured_memory import NEVER, MeasuredMemory
 from tcl.common.dataclass import dataclass
 from tcl.grammar.syntax.types import ScalarType
 
@@ -41,8 +41,8 @@ class CpuProfile:
     """That a kernel is to run on."""
     title: str = ""
     """What people call it, and how it was narrowed: measured times depend on both."""
-    stores: MeasuredStores | None = None
-    """What stores cost, where that was measured on the machine itself."""
+    memory: MeasuredMemory | None = None
+    """What memory and caches are like, where that was measured on the machine itself."""
     emulated: str = ""
     """Features that the processor lacks and kernels may use none the less, as ``features``: their
     instructions are functions then, see ``tcl.codegen.cpu.emulated``. For tests."""
@@ -108,8 +108,8 @@ class CpuProfile:
         cores see by themselves that whole lines are written, which they then do not read first
         ("write streaming mode" in the manuals of its Neoverse cores), and store past the caches in
         halves of a vector: nothing is gained by it there."""
-        if self.stores is not None:
-            return self.stores.streamed_from
+        if self.memory is not None:
+            return self.memory.streamed_from
         if self.architecture == "aarch64":
             return NEVER
         return max(8 * self.l2_bytes, min(self.l3_bytes // 4, 16 << 20))
@@ -120,7 +120,7 @@ class CpuProfile:
         begin on boundaries, as each would lie in two lines else, and the ends of rows take a few
         vectors more. On Zen 4, rows of 96 vectors take .88 of the time, of 16 as long as without,
         of 6 from 1.0 to 1.18 times as long; on Sapphire Rapids rows of 6 take .71."""
-        pays = not self.halves_vectors if self.stores is None else self.stores.boundary_gain > 1.05
+        pays = not self.halves_vectors if self.memory is None else self.memory.boundary_gain > 1.05
         return 4 if pays else 64
 
     @property

@@ -3,8 +3,8 @@ in float32 and, by the instructions in ``codegen.cpu.emit.peaks``, in narrow typ
 
 The copy writes past the caches (non-temporal stores): a plain one first reads what it is about to
 overwrite, and shows half of the bandwidth. With several threads each has its own part of the
-buffers and its own core. And how results are best written: kernels that differ in nothing else
-take turns.
+buffers and its own core. And how results are best written, where kernels that differ in nothing
+else take turns; and what a core reads from its caches, and from memory.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from functools import partial
 from typing import Any
 
 from tcl.api import compile as compile_def
+from tcl.codegen.choose.cpu.costs import OPERATION_CYCLES
 from tcl.codegen.cpu.emit.peaks import (
     CHAINS,
     STREAMS,
@@ -31,7 +32,7 @@ from tcl.codegen.cpu.emit.peaks import (
 from tcl.codegen.cpu.object_code.compile import compile_object, new_machine
 from tcl.codegen.devices.cpu import CpuProfile, host_cpu
 from tcl.codegen.devices.cpu_profile import LINE
-from tcl.codegen.devices.measured_stores import NEVER, MeasuredStores
+from tcl.codegen.devices.measured_memory import NEVER, MeasuredMemory
 from tcl.codegen.loopir.cost import Cost
 from tcl.codegen.options.options import MappingOptions
 from tcl.tuner.measure.placement import NUMPY, aligned
@@ -212,10 +213,20 @@ _SHORT_ROW = 100
 _ROUNDS = 7
 _WORTH = 1.05
 """How many times as fast it has to be to count."""
+_LARGEST = 64 << 20
+"""Bytes of the largest share of a last cache that is looked for ..."""
+_STEPS = 2
+"""... in so many steps from one size to its double, ..."""
+_PASSES = 5
+"""... each read so often, of which the best counts."""
+_PARTS = 4
+"""Of as much memory, each read once, of which the best counts."""
+_MISSED = 0.2
+"""The part of an array's bytes that may come from memory if the caches are said to keep it."""
 
 
-def measure_stores() -> MeasuredStores:
-    """Measure for one thread of the machine at hand; about a second."""
+def measure_memory() -> MeasuredMemory:
+    """Measure for one thread of the machine at hand; about half a second."""
     device = host_cpu()
     streamed = NEVER
     for megabytes in reversed(_SIZES_MB):
@@ -227,7 +238,7 @@ def measure_stores() -> MeasuredStores:
     if device.vector_bits // 8 >= LINE:
         rows = device.l2_bytes // 4 // (4 * _SHORT_ROW)
         gain = _gain(rows, _SHORT_ROW, device, stream=False, peel=True)
-    return MeasuredStores(streamed, gain)
+    return MeasuredMemory(streamed, gain, *_reading(device))
 
 
 def _gain(rows: int, columns: int, device: CpuProfile, *, stream: bool, peel: bool) -> float:
@@ -254,4 +265,44 @@ def _second_call(call: Callable[[], object]) -> float:
     call()
     begin = time.perf_counter()
     call()
+    return time.perf_counter() - begin
+
+
+def _reading(device: CpuProfile) -> tuple[int, float]:
+    """Bytes that a core reads again from its caches, and bytes per cycle from memory.
+
+    Arrays of growing sizes are read in order, again and again, as kernels read: from the last cache
+    that takes the same time per byte, until it does not keep them. A chase of pointers would find
+    the sizes of caches, too, but no option depends on its time per step.
+    """
+    functions = _compile(device, ())
+    read = functions["read"]
+    least = 2 * device.l2_bytes
+    most = max(2 * least, min(2 * device.l3_bytes, 2 * _LARGEST))
+    buffer = aligned((most,), "uint8")
+    buffer.fill(0)
+
+    def rate(size: int) -> float:
+        """Bytes per second."""
+        passes = range(_PASSES + 1)  # the first one brings it there
+        return size / min([_seconds(read, buffer, size // STREAMS) for _ in passes][1:])
+
+    steps = round(_STEPS * math.log2(most / 2 / least))  # half of it, at most
+    sizes = [int(least * 2 ** (k / _STEPS)) // 4096 * 4096 for k in range(steps + 1)]
+    rates = [rate(size) for size in sizes]
+    part = most // 2 // _PARTS // 4096 * 4096
+    parts = [buffer[most // 2 + k * part :] for k in range(_PARTS)]  # which nobody has read
+    memory = part / min(_seconds(read, each, part // STREAMS) for each in parts)
+    border = 1 / ((1 - _MISSED) / max(rates) + _MISSED / memory)
+    kept = max(size for size, found in zip(sizes, rates, strict=True) if found >= border)
+    count = 1 << 14
+    seconds = min(_seconds(functions["fma"], buffer, count) for _ in range(_READINGS))
+    cycles = count * CHAINS * OPERATION_CYCLES * (2 if device.halves_vectors else 1)
+    return kept, memory * seconds / cycles
+
+
+def _seconds(function: Callable[..., float], buffer: Any, count: int) -> float:
+    """Of a call of a ceiling kernel."""
+    begin = time.perf_counter()
+    function(buffer.ctypes.data, buffer.ctypes.data, count)
     return time.perf_counter() - begin

@@ -23,7 +23,7 @@ from tcl.workers.pool import WorkerDiedError, WorkerPool, WorkerTimeoutError
 _FILE = "ceilings.json"
 _SCHEMA = 2
 _RATES = ("read", "copy", "flops")
-_SAMPLES = 8
+_SAMPLES = 6
 """Least number of samples."""
 _WITNESSES = 3
 """Samples that have to come near the best of each rate: a machine that does something else, too,

@@ -7,14 +7,14 @@ from dataclasses import asdict
 
 import click
 
-from tcl.bench.ceilings import measure_stores
+from tcl.bench.ceilings import measure_memory
 from tcl.bench.roofline import describe_ceilings, kept_ceilings, measure_ceilings
 from tcl.cli.common import Said, json_option, reporting, threads_option
 from tcl.codegen.cpu.thread_count import thread_count
 from tcl.codegen.devices import gpu, known_cpus
 from tcl.codegen.devices.cpu import forget_host, host_cpu
 from tcl.codegen.devices.gpu import device_count, of_device
-from tcl.codegen.devices.measured_stores import NEVER, MeasuredStores, keep_stores
+from tcl.codegen.devices.measured_memory import NEVER, MeasuredMemory, keep_memory
 from tcl.common.errors import ArgumentError, TclError
 from tcl.common.number_format import plural
 from tcl.tuner.cache.fingerprint import device_identity
@@ -45,7 +45,7 @@ def _cpu(said: Said, threads: int | None, *, measure: bool) -> None:
         f"L2 {device.l2_bytes >> 10} KiB, L3 {device.l3_bytes >> 10} KiB",
         f"        kernels use up to {threads_text}",
     )
-    known, stores = kept_ceilings(count), device.stores
+    known, memory = kept_ceilings(count), device.memory
     if measure:
         cores = len(available_cores())
         if count > cores:
@@ -58,8 +58,8 @@ def _cpu(said: Said, threads: int | None, *, measure: bool) -> None:
                 "the speed of the machine could not be measured: it is too busy, or has too "
                 "little free memory"
             )
-        stores = measure_stores()
-        keep_stores(device, stores)
+        memory = measure_memory()
+        keep_memory(device, memory)
         forget_host()
     if known is None:
         said.say("        its speed has not been measured yet; use --measure")
@@ -67,8 +67,12 @@ def _cpu(said: Said, threads: int | None, *, measure: bool) -> None:
         when = datetime.datetime.fromtimestamp(known.when).strftime("%Y-%m-%d %H:%M")
         found = describe_ceilings(known.ceilings)
         said.say(f"        with {threads_text}: {found} (measured {when})")
-    if stores is not None:
-        said.say(f"        stores bypass the caches {_streamed(stores)} (measured)")
+    if memory is not None:
+        said.say(
+            f"        stores bypass the caches {_streamed(memory)}; one core reads "
+            f"{memory.cached_bytes / (1 << 20):.3g} MB again from them, and "
+            f"{memory.bytes_per_cycle:.3g} bytes a cycle from memory (measured)"
+        )
     said.say(
         cpu={
             "device": identity,
@@ -79,16 +83,16 @@ def _cpu(said: Said, threads: int | None, *, measure: bool) -> None:
             "threads": count,
             "ceilings": None if known is None else asdict(known.ceilings),
             "measured": None if known is None else known.when,
-            "stores": None if stores is None else asdict(stores),
+            "stores": None if memory is None else asdict(memory),
         }
     )
 
 
-def _streamed(stores: MeasuredStores) -> str:
+def _streamed(memory: MeasuredMemory) -> str:
     """From which size on."""
-    if stores.streamed_from == NEVER:
+    if memory.streamed_from == NEVER:
         return "at no size"
-    return f"for results of at least {stores.streamed_from >> 20} MB"
+    return f"for results of at least {memory.streamed_from >> 20} MB"
 
 
 def _gpus(said: Said) -> None:

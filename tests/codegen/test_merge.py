@@ -49,6 +49,7 @@ IMAGE, ROW = (2, 3, 4, 5), (5,)
         ("O(b, c, h, w) = h < 2 ? A(b, c, h, w) : 0.0", ROW, [[1, 6, 4, 5]]),
         ("O(b, c, h, w) = A(b, c, h, w) where h in 1:3", ROW, [[1, 6, 1, 10]]),
         ("O(b, c, h, w) = A(b, c, h, w) where w in 1:3", ROW, [[1, 1, 24, 2]]),
+        ("O(b, c, h, w) = A(b, c, h, w) where w in 0:3", ROW, [[1, 1, 24, 3]]),
         ("O(b, c, h, w) = A(b, c, h + 1, w) where h in 0:3", ROW, [[1, 6, 1, 15]]),
         ("O(h, w) +=! A(b, c, 1, w) * A(0, 0, h, 2)", ROW, [[4, 5, 2, 3]]),
         ("O(b, c, h, w) = B(int32(A(b, c, h, w)))", ROW, [[2, 3, 4, 5]]),

@@ -172,6 +172,11 @@ def run_case(case: Case, emulated: Emulated, order: Order, seed: int = 1) -> lis
     return made
 
 
+def check_work(work: Work, made: Sequence[Array], what: str) -> None:
+    """Results are those of the reference."""
+    check_equal(work.sized, made, work.expected, what, work.inputs)
+
+
 def check_cases(cases: Iterable[Case], orders: Sequence[Order] = ORDERS) -> Failures:
     """Emulates kernels in these orders of threads, and compares all results."""
     failures, found = Failures(), list(cases)
@@ -182,7 +187,7 @@ def check_cases(cases: Iterable[Case], orders: Sequence[Order] = ORDERS) -> Fail
             try:
                 for order in orders:
                     made = run_case(case, emulated, order)
-                    check_equal(case.work.sized, made, case.work.expected, f"{order} order")
+                    check_work(case.work, made, f"{order} order")
             except (EmulationError, AssertionError, IndexError) as error:
                 failures.note(case, error)
     return failures

@@ -107,6 +107,15 @@ def test_long_calls_are_few(first: float, second: float, calls: int, dropped: bo
     assert measured.times == ((second,) if calls == 2 else (first,))
 
 
+@pytest.mark.parametrize(("each", "samples"), [(1.49e-3, 9), (1.51e-3, 2), (4e-3, 2)])
+def test_what_is_clearly_behind_is_sampled_twice(each: float, samples: int) -> None:
+    """After the two samples that do not count: one slow moment is not enough."""
+    clock = Clock(steady(each))
+    measured = measure(clock.run, best=1e-3, clock=clock)
+    assert len(measured.times) == samples
+    assert not measured.dropped
+
+
 def test_placements_share_the_time_of_one() -> None:
     settings = MeasureSettings().for_each_of(2)
     clock = Clock(jittery(2e-3))

@@ -39,13 +39,15 @@ class MeasureSettings:
     agreement: float = 0.01
     """Enough once ``samples`` samples agree so well, or more samples as a whole: see ``error``."""
     budget: float = 0.2
-    """Sampling ends after this long, but not before three samples."""
+    """Sampling ends after this long, but not before three samples of what may be good."""
     hopeless: float = 100.0
     """Dropped if the first call takes this many times the best."""
     slow: float = 5.0
     """Dropped if the second call still takes this many times the best."""
     behind: float = 1.05
-    """No more than ``samples`` if even the fastest takes this many times the best."""
+    """No more than ``samples`` if even the fastest takes this many times the best ..."""
+    clear: float = 1.5
+    """... and no more than two if these take this many times the best."""
     long: float = 0.05
     """A call that takes so long is timed once, after one that does not count ..."""
     doubtful: float = 2.0
@@ -149,6 +151,8 @@ def measure(
 def _enough(
     times: list[float], spent: float, best: float | None, settings: MeasureSettings
 ) -> bool:
+    if len(times) > 1 and best is not None and min(times) >= settings.clear * best:
+        return True
     if len(times) < _FEWEST:
         return False
     if spent >= settings.budget:

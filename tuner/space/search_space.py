@@ -193,8 +193,33 @@ class SearchSpace:
                     yield candidate
 
     def enumerate(self) -> Iterator[Config]:
-        """All valid configurations, in a fixed order."""
-        return filter(self.valid, itertools.product(*(k.choices for k in self.knobs)))
+        """All valid configurations, in a fixed order. If a constraint is not met, it is met by none
+        that has the same values of the knobs that it has looked at."""
+        last = len(self.knobs) - 1
+        at = [0] * len(self.knobs)
+        while True:
+            values = {k.name: k.choices[i] for k, i in zip(self.knobs, at, strict=True)}
+            place = self._refusing(values)
+            if place is None:
+                if self.is_canonical(values):
+                    yield tuple(values.values())
+                place = last
+            at[place + 1 :] = [0] * (last - place)
+            while place >= 0 and at[place] + 1 == self.knobs[place].cardinality:
+                at[place] = 0
+                place -= 1
+            if place < 0:
+                return
+            at[place] += 1
+
+    def _refusing(self, values: Mapping[str, Value]) -> int | None:
+        """The last knob that the first constraint which is not met has looked at; None if all are
+        met."""
+        for constraint in (*self.heuristics, *self.constraints):
+            reason, read = reading(constraint, values)
+            if reason is not None:
+                return max((i for i, k in enumerate(self.knobs) if k.name in read), default=-1)
+        return None
 
     def encode(self, config: Config) -> tuple[float, ...]:
         """The features of all knobs, one after the other."""

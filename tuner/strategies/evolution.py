@@ -46,18 +46,24 @@ class Breeder:
         """Where each parent's part of a roulette wheel ends: in proportion to its speed."""
         self._free = [i for i, k in enumerate(self._knobs) if k.cardinality > 1]
 
-    def child(self, tries: int = _TRIES) -> Config | None:
-        """A valid configuration that was never proposed; None if so many tries made none."""
-        for _ in range(tries):
-            child = self._bred() if len(self._parents) >= ENOUGH_TO_BREED else self._explored()
+    def child(self) -> Config | None:
+        """A valid configuration that was never proposed; None if many tries made none."""
+        for _ in range(_TRIES):
+            child = self.untested()
             if child is None:
                 return None
-            if child in self._seen:  # converged: step away from it rather than give up
-                knobs = 1 if self._rng.random() < 0.7 else 2
-                child = self._changed(child, min(len(self._free), knobs))
             if child not in self._seen and self._space.valid(child):
                 return child
         return None
+
+    def untested(self) -> Config | None:
+        """A configuration that is rarely known and often invalid: whether it is valid takes far
+        longer to find out than to make it. None if there is nothing to make it of."""
+        child = self._bred() if len(self._parents) >= ENOUGH_TO_BREED else self._explored()
+        if child is not None and child in self._seen:  # step away from it rather than give up
+            knobs = 1 if self._rng.random() < 0.7 else 2
+            return self._changed(child, min(len(self._free), knobs))
+        return child
 
     def _bred(self) -> Config:
         """A parent with one knob changed; or a parent, or several mixed, and then mutated."""

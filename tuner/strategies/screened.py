@@ -136,6 +136,7 @@ class Screened(Evolution):
         self._prior = prior
         self._features = Features(space)
         self._model = GaussianProcess(self._features)
+        self._strangers: list[Config] = []
 
     def _opening(self) -> list[Config]:
         """With a prior: the seeds and, half of ``population`` with them, mostly those that it
@@ -196,16 +197,16 @@ class Screened(Evolution):
         return self._spread(found, count)
 
     def _pool(self, breeder: Breeder) -> list[Config]:
-        """Children and strangers to choose from, in an order that is always the same."""
-        pool = dict[Config, None]()
-        for _ in range(_CHILDREN):
-            child = breeder.child(tries=1)
-            if child is not None:
-                pool[child] = None
-        for _ in range(_STRANGERS):
-            stranger = self.space.sample(self.rng)
-            if stranger is not None and stranger not in self.seen:
-                pool[stranger] = None
+        """Children and strangers to choose from, in an order that is always the same. Whether a
+        child is valid is asked of those alone that would be chosen."""
+        bred = (breeder.untested() for _ in range(_CHILDREN))
+        pool = dict.fromkeys(c for c in bred if c is not None and c not in self.seen)
+        # To draw a valid one takes long. Those of one part of a generation serve the next.
+        kept = self._strangers if self.rest else []
+        drawn = (self.space.sample(self.rng) for _ in range(_STRANGERS - len(kept)))
+        found = dict.fromkeys((*kept, *(c for c in drawn if c is not None)))
+        self._strangers = [c for c in found if c not in self.seen]
+        pool.update(dict.fromkeys(self._strangers))
         if self._prior is not None:
             pool.update(dict.fromkeys(self._drawn()))
         return list(pool)
@@ -239,17 +240,21 @@ class Screened(Evolution):
     def _most_promising(
         self, pool: list[Config], posterior: Posterior, mean: Floats, bold: float, count: int
     ) -> list[Config]:
-        """The most promising of the pool, from now on in memory; others that ``posterior`` knows
-        come after it. ``bold``: how many standard deviations better than ``mean`` they may be."""
+        """The most promising of the pool that are valid, from now on in memory; others that
+        ``posterior`` knows come after it. ``bold``: how many standard deviations better than
+        ``mean`` they may be."""
         found: list[Config] = []
         left = np.zeros(len(mean))
         left[len(pool) :] = np.inf
-        for _ in range(min(count, len(pool))):
+        for _ in pool:
+            if len(found) == count:
+                break
             place = int(np.argmin(mean - bold * posterior.spread + left))
             left[place] = np.inf
-            posterior.chosen(place)
-            self.add(pool[place])
-            found.append(pool[place])
+            if self.space.valid(pool[place]):
+                posterior.chosen(place)
+                self.add(pool[place])
+                found.append(pool[place])
         return found
 
 

@@ -13,8 +13,9 @@ import math
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 
-from tcl.codegen.choose.cpu.costs import CACHE_BYTES_PER_CYCLE, MEMORY_BYTES_PER_CYCLE
+from tcl.codegen.choose.cpu.costs import CACHE_BYTES_PER_CYCLE
 from tcl.codegen.choose.cpu.matrix_unit import MatrixWay, matrix_way
+from tcl.codegen.choose.cpu.memory_reads import memory_rate
 from tcl.codegen.choose.cpu.register_tiles import TileChoice, fastest
 from tcl.codegen.devices.cpu import CpuProfile
 from tcl.codegen.loopir import ir
@@ -146,7 +147,7 @@ class ChunkGroup:
         everything = self.bytes(program, {})
         each = [{r.tensor: _bytes(program, n, r, {}) for r in refs(n)} for n in self.nests]
         again = sum(sum(sizes.values()) for sizes in each) - everything
-        speed = MEMORY_BYTES_PER_CYCLE if everything > device.l2_bytes else CACHE_BYTES_PER_CYCLE
+        speed = memory_rate(device) if everything > device.l2_bytes else CACHE_BYTES_PER_CYCLE
         if everything <= device.l1_bytes:
             return False
         if everything > device.l2_bytes and self._in_pieces(program, device):

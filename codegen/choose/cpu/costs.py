@@ -84,9 +84,9 @@ PANEL_BEHIND_L2_CYCLES = 0.5
 """... or from behind the second caches."""
 
 MEMORY_BYTES_PER_CYCLE = 8.0
-"""From memory, read in order."""
-UNASKED_BYTES_PER_CYCLE = MEMORY_BYTES_PER_CYCLE / 2
-"""Likewise, of blocks that nobody asked for ahead."""
+"""From memory, read in order, where that was not measured of the machine."""
+UNASKED_SHARE = 0.5
+"""The part of that rate with which blocks come that nobody asked for ahead."""
 CACHE_BYTES_PER_CYCLE = 24.0
 """From a cache behind the first."""
 HIDDEN_BYTES_PER_CYCLE = 40.0
@@ -105,6 +105,9 @@ CLOCK_HERTZ = 3e9
 FRAGMENT_PRODUCT_CYCLES = 16.0
 """A product of two fragments, if its factors are there (Intel's optimisation manual, "Intel AMX":
 16 rows, one each cycle)."""
+FRAGMENT_BYTES_PER_CYCLE = 48.0
+"""From the second cache to the fragments of factors (the same manual's table of caches, "sustained
+bandwidth" of Sapphire Rapids)."""
 DOT_PRODUCT_CYCLES = 0.75
 """A dot product of vectors, with all that belongs to it."""
 FRAGMENT_LINE_CYCLES = 4.0

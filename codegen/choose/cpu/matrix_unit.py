@@ -13,14 +13,17 @@ from dataclasses import replace
 
 from tcl.codegen.choose.cpu.access_costs import PanelCost, access_of
 from tcl.codegen.choose.cpu.costs import (
+    CACHE_BYTES_PER_CYCLE,
     COPY_APART_CYCLES,
     COPY_TRANSPOSED_CYCLES,
     DOT_PRODUCT_CYCLES,
+    FRAGMENT_BYTES_PER_CYCLE,
     FRAGMENT_LINE_CYCLES,
     FRAGMENT_PRODUCT_CYCLES,
     INTERLEAVED_LINE_CYCLES,
     SUMS_ROW_CYCLES,
 )
+from tcl.codegen.choose.cpu.memory_reads import cached_bytes, memory_rate
 from tcl.codegen.devices.cpu import LINE, CpuProfile
 from tcl.codegen.devices.fragments import Fragment
 from tcl.codegen.loopir import ir
@@ -34,8 +37,11 @@ from tcl.common.dataclass import dataclass
 _SIDE = 2
 """Fragments along each side of a register tile: four sums, four parts of factors."""
 _DEEP = 4096
-"""Bytes of the reduction of one result from which on it is cut: sums that are stored and taken up
-again cost more than factors that come from the second cache."""
+"""Bytes of the reduction of one result from which on it is cut, whatever the sums cost that are
+stored and taken up again."""
+_NEAR = 3 / 4
+"""The part of the first cache that keeps what a register tile reads of both factors for the next
+one, beside sums on their way."""
 
 
 def matrix_options(program: ir.Program, nest: ir.Nest, device: CpuProfile) -> NestOptions | None:
@@ -125,6 +131,27 @@ class MatrixWay:
             return lines * INTERLEAVED_LINE_CYCLES
         return words * COPY_TRANSPOSED_CYCLES if deep == 1 else points * COPY_APART_CYCLES
 
+    def _block(self, each: int) -> int:
+        """Points of the reduction of a block; ``each``: bytes of a point. Blocks that leave what a
+        register tile reads in the first cache pay where the unit waits for lines of the second one
+        longer than it takes to store sums, and to take them up again."""
+        f, extent = self.fragment, self.nest.dims[self.mma[2]].extent
+        step, sides = f.words * f.depth, 2 * _SIDE * f.rows
+        most = max(step, _DEEP // each)
+        near = int(self.device.l1_bytes * _NEAR) // sides // each // step * step
+        if not 0 < near < extent:
+            return most
+        blocks = -(-extent // near)
+        near = -(-extent // blocks // step) * step  # all about as long
+        products = _SIDE**2 * FRAGMENT_PRODUCT_CYCLES / step
+        waiting = sides * each / FRAGMENT_BYTES_PER_CYCLE - products
+        results = self.program.tensor(self.nest.point.target.tensor).layout.bytes
+        kept = results < cached_bytes(self.device)
+        rate = CACHE_BYTES_PER_CYCLE if kept else memory_rate(self.device)
+        rows = _SIDE**2 * f.rows
+        again = max(0.0, 2 * rows * LINE / rate - products * near) + rows * SUMS_ROW_CYCLES
+        return near if (blocks - 1) * again < waiting * extent else most
+
     def options(self) -> NestOptions:
         """The options for it."""
         nest, f = self.nest, self.fragment
@@ -136,7 +163,7 @@ class MatrixWay:
         apart = [k for k in others if not nest.dims[k].reduction]
         along = [k for k in others if nest.dims[k].reduction]
         each = math.prod(nest.dims[k].extent for k in along) * itemsize
-        deep = max(f.words * f.depth, _DEEP // each)
+        deep = self._block(each)
         if nest.dims[depth].extent > deep and nest.point.type.compute == nest.point.type:
             sizes[depth] = deep
         # A block of rows stays in the second cache.

@@ -40,8 +40,15 @@ _KEPT_BY_L3 = 16 << 20
 
 
 def cached_bytes(device: CpuProfile) -> int:
-    """Bytes that caches are taken to keep."""
+    """Bytes that caches keep, where that was measured, or are taken to keep."""
+    if device.memory is not None:
+        return device.memory.cached_bytes
     return max(_KEPT * device.l2_bytes, min(device.l3_bytes, _KEPT_BY_L3))
+
+
+def memory_rate(device: CpuProfile) -> float:
+    """Bytes per cycle that a core reads in order from memory."""
+    return MEMORY_BYTES_PER_CYCLE if device.memory is None else device.memory.bytes_per_cycle
 
 
 def keeps_column(
@@ -63,7 +70,7 @@ def memory_cycles(core: Core, access: OperandAccess, kept: bool = False) -> floa
     points = math.prod(core.nest.dim(name).extent for name in access.strides)
     if points > access.elements or access.whole <= core.device.l2_bytes:
         return 0.0
-    rate = CACHE_BYTES_PER_CYCLE if kept else MEMORY_BYTES_PER_CYCLE
+    rate = CACHE_BYTES_PER_CYCLE if kept else memory_rate(core.device)
     return access.elements * access.itemsize / rate
 
 
@@ -174,7 +181,7 @@ def least_memory_cycles(core: Core) -> float:
     """Cycles that memory takes at least, if caches do not keep what the nest reads and writes."""
     tensors = {access.tensor: access.whole for access in (*core.reads, core.target)}
     touched = sum(tensors.values())
-    return touched / MEMORY_BYTES_PER_CYCLE if touched > cached_bytes(core.device) else 0.0
+    return touched / memory_rate(core.device) if touched > cached_bytes(core.device) else 0.0
 
 
 def sharing_dims(core: Core, lane: str | None) -> list[str]:

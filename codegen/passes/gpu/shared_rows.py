@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import replace
 
 from tcl.codegen.loopir import ir
@@ -65,7 +66,7 @@ class SharedRows:
         dims = tuple(replace(d, reduction=d.name in reduced) for d in leader.dims)
         spaces: dict[str, ir.Space | None] = {groups[k].leader.name: None for k in alike[1:]}
         spaces[leader.name] = ir.Space(leader.name, dims, leader.loops)
-        kept, declared = _kept(program, [moved[k] for k in alike], moved)
+        kept, declared = _kept(program, [moved[k] for k in alike], moved, reduced)
         return SharedRows(tuple(moved), kept, declared, first, spaces)
 
     def spaces_of(self, nests: Iterable[ir.Nest]) -> list[ir.Space]:
@@ -98,12 +99,18 @@ def _shape(nest: ir.Nest) -> list[tuple[object, ...]]:
 
 
 def _kept(
-    program: ir.Program, alike: Sequence[FusionGroup], groups: Sequence[FusionGroup]
+    program: ir.Program,
+    alike: Sequence[FusionGroup],
+    groups: Sequence[FusionGroup],
+    reduced: AbstractSet[str],
 ) -> tuple[dict[ir.TensorRef, ir.Variable], tuple[ir.Declare, ...]]:
-    """The elements that several groups read and none of the block's writes."""
+    """The elements that several groups read and none of the block's writes; ``reduced``: the
+    dimensions that some of them reduce over."""
     written = set[str]().union(*(g.written for g in groups))
     leader = alike[0].leader
     own = [x.fold for x in leader.loops if x.kind not in (ir.Kind.PARALLEL, ir.Kind.SERIAL)]
+    at_once = (ir.Kind.THREAD, ir.Kind.VECTOR)
+    shared = {x.fold.dim for x in leader.loops if x.kind in at_once} & reduced
     of_first = {x.ref: x for v in values_of(leader.point) for x in loads(v) if hoistable(x)}
     times = Counter(ref for g in alike for ref in {x.ref for v in _values(g) for x in loads(v)})
     kept: dict[ir.TensorRef, ir.Variable] = {}
@@ -114,6 +121,8 @@ def _kept(
         if times[ref] < 2 or ref.tensor in written or load.type != tensor.layout.type:
             continue
         names = {n for s in ref.subscripts if isinstance(s, ir.Affine) for n, _ in s.terms}
+        if not shared <= names:
+            continue  # one element for all who share a sum
         over = tuple(f for f in own if f.dim in names)
         words = max(1, load.type.compute.bits // 32)
         for fold in over:

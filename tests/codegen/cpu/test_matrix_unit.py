@@ -207,6 +207,32 @@ def test_threads_get_whole_register_tiles(threads: int) -> None:
     assert all(size % 32 == 0 for size in chosen.chunk)
 
 
+@pytest.mark.parametrize(
+    ("type_", "size", "block"),
+    [("bfloat16", 512, 256), ("bfloat16", 1024, 256), ("int8", 512, 0), ("int8", 1024, 512)],
+)
+def test_a_reduction_is_cut_where_the_first_cache_then_keeps_factors(
+    type_: str, size: int, block: int
+) -> None:
+    sized = sized_of(text_of("plain", (type_, type_)), *[np.zeros((size, size), np.int8)] * 2)
+    chosen = plan(sized, MappingOptions("mlp"), SAPPHIRE_RAPIDS).options["s0"]
+    assert chosen.mma
+    assert (chosen.tile or (0, 0, 0))[2] == block
+
+
+@pytest.mark.parametrize("case", ["plain", "right transposed", "columns first"])
+def test_a_cut_reduction_gives_what_the_reference_gives(case: str) -> None:
+    rng = random.Random(case)
+    shapes = {"plain": ((37, 601), (601, 35)), "right transposed": ((37, 601), (35, 601))}
+    given = shapes.get(case, shapes["plain"])
+    inputs = [random_array(rng, shape, "bfloat16") for shape in given]
+    sized = sized_of(text_of(case, ("bfloat16", "bfloat16"), epilogue=True), *inputs)
+    device = replace(EMULATING, l1_bytes=48 << 10, threads=1)
+    chosen = plan(sized, MappingOptions("mlp"), device).options["s0"]
+    assert chosen.mma and chosen.tile and 0 < chosen.tile[2] < 601
+    check_cpu(sized, inputs, MappingOptions("mlp"), device)
+
+
 REFUSED: dict[str, dict[str, Any]] = {
     "wide has no matrix unit (AMX)": {},
     "columns must be lanes: vectorize 16 points of s0.n": {"vectorize": (1, 8)},

@@ -59,6 +59,15 @@ def test_parts_give_the_same(op: str, type_: str, preset: str, shared: tuple[int
     compare(text, options, threads, *values)
 
 
+def test_parts_of_sums_of_16_bits_are_kept_as_they_are_computed() -> None:
+    """In float32: each part alone is more than the largest float16."""
+    values = np.full(512, 300, np.float16)
+    values[256:] = -300
+    values[-1] = -298
+    text = "def f(half(512) A) -> (S) { S +=! A(k) }"
+    compare(text, MappingOptions("naive", nests=(NestOptions(split=(2,)),)), 2, values)
+
+
 def test_who_reads_the_whole_waits_for_all_parts() -> None:
     values = np.random.default_rng(0).uniform(size=1 << 19).astype(np.float32)
     for threads in (1, 2, 3, 4):

@@ -36,6 +36,21 @@ def test_rows_are_read_once() -> None:
     check_cases(cases).none()
 
 
+def test_what_is_one_for_all_points_of_a_row_is_not_kept() -> None:
+    """Neither where a row has vectors nor where it has threads alone."""
+    text = """def f(float(N, D) I, float(N) U) -> (V, O) {
+    V(n) +=! (I(n, d) - U(n)) * (I(n, d) - U(n))
+    O(n, d) = (I(n, d) - U(n)) * V(n)
+}"""
+    rng = default_rng(1)
+    cases = []
+    for row in (128, 131):
+        given = [rng.integers(-3, 4, shape).astype("float32") for shape in ((33, row), (33,))]
+        cases.append(case_of(work_of_text(text, *given), DEFAULT, SMALL))
+        assert "I_kept" in cases[-1].module.source
+    check_cases(cases).none()
+
+
 def test_a_row_that_the_block_writes_is_read_again() -> None:
     """Each time, as other threads may have written it."""
     text = """def f(float(N, D) A) -> (B, S, C) {

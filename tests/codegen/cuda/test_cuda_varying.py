@@ -9,8 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import pytest
-from comparing import check_equal
-from cuda_checks import Case, Failures, example_sizes, run_case, work_of
+from cuda_checks import Case, Failures, check_work, example_sizes, run_case, work_of
 from cuda_modules import needs_nvrtc
 from cuda_options import random_gpu_options
 from sampling import sampled, swept
@@ -86,7 +85,7 @@ def compare(found: Iterable[ForAll]) -> tuple[int, Counter[str]]:
             order = ORDERS[failures.cases % len(ORDERS)]
             try:
                 results = run_case(case, replace(kernels, module=case.module), order)
-                check_equal(case.work.sized, results, case.work.expected, f"{order} order")
+                check_work(case.work, results, f"{order} order")
             except (EmulationError, AssertionError, IndexError) as error:
                 failures.note(case, error)
     failures.none()

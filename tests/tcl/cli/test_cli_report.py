@@ -15,7 +15,7 @@ from command_line import MM, here, tcl
 
 from tcl.bench.ceilings import Ceilings
 from tcl.bench.roofline import measure_ceilings
-from tcl.codegen.devices.measured_stores import MeasuredStores
+from tcl.codegen.devices.measured_memory import MeasuredMemory
 from tcl.codegen.options.options import MappingOptions
 from tcl.selection.best_options import DEFAULT
 
@@ -189,12 +189,13 @@ def test_devices_tells_what_it_measured_where_nothing_can_be_kept(
 ) -> None:
     rates = [Ceilings(1e10, 2e10, 3e12)] * 3
     monkeypatch.setattr("tcl.bench.roofline._sampled_apart", lambda threads: rates)
-    stores = MeasuredStores(streamed_from=8 << 20, boundary_gain=1.0)
-    monkeypatch.setattr("tcl.cli.devices.measure_stores", lambda: stores)
+    memory = MeasuredMemory(8 << 20, 1.0, 24 << 20, 9.5)
+    monkeypatch.setattr("tcl.cli.devices.measure_memory", lambda: memory)
     (tmp_path / "file").touch()
     done = here("devices", "--measure", "-t", "1", cache=tmp_path / "file" / "cache")
     assert done.returncode == 0, done.stderr
-    assert "with 1 thread: 3 TFLOP/s" in done.stdout and "at least 8 MB" in done.stdout
+    assert "with 1 thread: 3 TFLOP/s" in done.stdout
+    assert "at least 8 MB; one core reads 24 MB again" in done.stdout
 
 
 def test_devices_tells_what_was_measured(cache: Path, tmp_path: Path) -> None:

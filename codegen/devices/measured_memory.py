@@ -1,10 +1,12 @@
-"""What stores cost on the machine at hand, where that was measured: no data sheet tells it, and
-processors with the same instructions differ. ``tcl devices --measure`` measures and keeps it."""
+"""What memory and caches of the machine at hand are like, where that was measured: no data sheet
+tells it, and machines with the same processor differ. ``tcl devices --measure`` measures and keeps
+it."""
 
 from __future__ import annotations
 
 import contextlib
 import json
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,39 +17,50 @@ from tcl.common.folder import cache_folder
 if TYPE_CHECKING:
     from tcl.codegen.devices.cpu_profile import CpuProfile
 
-_FILE = "stores.json"
+_FILE = "memory.json"
 NEVER = 1 << 62
 """More bytes than any result has."""
 
 
 @dataclass(frozen=True, slots=True)
-class MeasuredStores:
-    """How results are best written."""
+class MeasuredMemory:
+    """How results are best written, and what reading costs one core."""
 
     streamed_from: int
     """Bytes of results from which on stores past the caches were quicker; ``NEVER`` if none."""
     boundary_gain: float
     """How many times as fast short rows in the second cache were written whose vectors, as long as
     cache lines, begin on boundaries."""
+    cached_bytes: int
+    """Bytes of the largest array that a core reads again from its caches, but for a fifth: what it
+    really has of the last one."""
+    bytes_per_cycle: float
+    """From memory, read in order, in a cycle of a unit that multiplies and adds."""
 
 
-def kept_stores(device: CpuProfile, folder: Path | None = None) -> MeasuredStores | None:
+def kept_memory(device: CpuProfile, folder: Path | None = None) -> MeasuredMemory | None:
     """What was measured of this processor with these instructions; None if nothing was."""
     found = _read_file(folder or cache_folder()).get(_identity(device))
     try:
-        stores = MeasuredStores(int(found["streamed_from"]), float(found["boundary_gain"]))  # type: ignore[index]
+        memory = MeasuredMemory(
+            int(found["streamed_from"]),  # type: ignore[index]
+            float(found["boundary_gain"]),  # type: ignore[index]
+            int(found["cached_bytes"]),  # type: ignore[index]
+            float(found["bytes_per_cycle"]),  # type: ignore[index]
+        )
     except (TypeError, KeyError, ValueError, OverflowError):
         return None
-    return stores if stores.streamed_from > 0 and 0.1 < stores.boundary_gain < 10 else None
+    positive = memory.streamed_from > 0 and memory.cached_bytes > 0
+    likely = 0.1 < memory.boundary_gain < 10 and 0.01 < memory.bytes_per_cycle < 1000
+    return memory if positive and likely else None
 
 
-def keep_stores(device: CpuProfile, stores: MeasuredStores, folder: Path | None = None) -> None:
+def keep_memory(device: CpuProfile, memory: MeasuredMemory, folder: Path | None = None) -> None:
     """Keep what was measured, where there is a place for it."""
     folder = folder or cache_folder()
     if folder is None:
         return
-    found = {"streamed_from": stores.streamed_from, "boundary_gain": stores.boundary_gain}
-    content = json.dumps({**_read_file(folder), _identity(device): found}, indent=1)
+    content = json.dumps({**_read_file(folder), _identity(device): asdict(memory)}, indent=1)
     with contextlib.suppress(OSError):
         folder.mkdir(parents=True, exist_ok=True)
         write_whole(folder / _FILE, content)
