@@ -102,8 +102,9 @@ def _count_kernel(
     """The counts of a kernel, and the tensors that it leaves in the second cache. ``cached``: those
     that the kernel before left there."""
     found = Walk(program, kernel, profile.idle_sums).run()
-    words = sum(found.held_words.values()) + min(_MOST_READ, _READ * found.read_words)
-    registers = min(profile.registers_per_thread, round(_OTHERS + words))
+    held = sum(found.held_words.values())
+    needed = round(_OTHERS + held + min(_MOST_READ, _READ * found.read_words))
+    registers = min(profile.registers_per_thread, needed)
     parts: list[KernelCounts] = []
     for last in (False, True):
         accesses = [a for a in found.accesses if found.in_last(a.place) == last]
@@ -112,6 +113,10 @@ def _count_kernel(
             continue
         fullness = fitting(kernel.threads, registers, kernel.shared, profile)
         blocks = math.prod(f[0].count for f in kernel.grid if not (last and found.among in f))
+        executed = _executed(work)
+        if spilled := min(held, needed - registers):  # read and written with each product
+            local = 2 * spilled / held * executed.get("fma", 0)
+            executed["local"] = executed.get("local", 0) + local
         asked = [(a, traffic_of(a).left(a.different)) for a in accesses]
         traffic = dict.fromkeys(Memory, Traffic())
         for access, own in asked:
@@ -127,7 +132,7 @@ def _count_kernel(
             registers=registers,
             occupancy=fullness,
             traffic=traffic,
-            instructions=_executed(work),
+            instructions=executed,
             dram_read=read,
             dram_written=written,
             loads=loads_of(asked, kernel.threads),
