@@ -520,13 +520,13 @@ class Core:
         share = CONDITION_SHARE if self.compacted else 1.0
         steps = math.ceil(steps * share)
         window, inner = self.window(lane, sizes), self.innermost
-        unrolled, kept = self._unrolled(lane, sizes), None
+        unrolled, registers = self._unrolled(lane, sizes), None
         if window and inner is not None:
             unrolled = window.get(inner.name, 1)
         # The smaller or larger of two overwrites what was read: to keep that is a copy.
         elif inner is not None and 1 < unrolled == inner.extent and not self.extreme:
-            kept = inner if self._all_steps_fit(inner, lane, sizes) else None
-        tile = _Tile(sizes, self._staged(lane, sizes), unrolled, window, kept)
+            registers = inner if self._all_steps_fit(inner, lane, sizes) else None
+        tile = _Tile(sizes, self._staged(lane, sizes), unrolled, window, registers)
         for combination in itertools.product(*kinds):
             cut = {n: size for n, (size, _) in zip(sizes, combination, strict=True)}
             times = math.prod(count for _, count in combination) * outer * share
