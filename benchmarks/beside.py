@@ -5,7 +5,8 @@
 
 Between two calls, the program does other work on as many threads, or sleeps; or another process
 multiplies matrices all the time. The results are the median and the 90th percentile of the calls,
-as multiples of the median of undisturbed calls.
+as multiples of the median of undisturbed calls. Our kernel on one thread loses what other work does
+to caches and clocks, and nothing to late workers.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 import torch
 
@@ -36,9 +39,12 @@ WARM = 20
 """Calls before those that count."""
 
 
-def kernels(threads: int) -> dict[str, tuple[Call, Call]]:
-    """Ours and torch's, by name, into the same arrays."""
-    ours = tcl.define(SOURCE, threads=threads)
+WHOSE = ("tcl", "torch", "tcl, 1 thread")
+
+
+def kernels(threads: int) -> dict[str, tuple[Call, Call, Call]]:
+    """Those of ``WHOSE``, by name, into the same arrays."""
+    ours, alone = tcl.define(SOURCE, threads=threads), tcl.define(SOURCE, threads=1)
     rng = np.random.default_rng(0)
 
     def array(*shape: int) -> torch.Tensor:
@@ -61,23 +67,35 @@ def kernels(threads: int) -> dict[str, tuple[Call, Call]]:
         "row sum 4096x4096": (
             lambda: ours.row_sum(large, outputs=(rows,)),
             lambda: torch.sum(large, 1, out=rows),
+            lambda: alone.row_sum(large, outputs=(rows,)),
         ),
         "column sum 2048x512": (
             lambda: ours.column_sum(tall, outputs=(columns,)),
             lambda: torch.sum(tall, 0, out=columns),
+            lambda: alone.column_sum(tall, outputs=(columns,)),
         ),
-        "MLP1 128x2000x128": (lambda: ours.mlp1(inputs, weights, bias, outputs=(hidden,)), mlp1),
-        "scale 1024x1024": (lambda: ours.scale(wide, outputs=(out,)), scaled),
+        "MLP1 128x2000x128": (
+            lambda: ours.mlp1(inputs, weights, bias, outputs=(hidden,)),
+            mlp1,
+            lambda: alone.mlp1(inputs, weights, bias, outputs=(hidden,)),
+        ),
+        "scale 1024x1024": (
+            lambda: ours.scale(wide, outputs=(out,)),
+            scaled,
+            lambda: alone.scale(wide, outputs=(out,)),
+        ),
     }
 
 
 def _between() -> dict[str, Call]:
     """What a program does between calls."""
-    a, b = np.ones((256, 256), np.float32), torch.ones(256, 256)
+    a, b, c = np.ones((256, 256), np.float32), torch.ones(256, 256), jnp.ones((256, 256))
+    product = jax.jit(jnp.matmul)
     return {
         "alone": lambda: None,
         "numpy's product": lambda: a @ a,
         "torch's product": lambda: b @ b,
+        "JAX's product": lambda: product(c, c).block_until_ready(),
         "2 ms of sleep": lambda: time.sleep(0.002),
     }
 
@@ -120,7 +138,7 @@ def measure(threads: int, long: float) -> list[dict[str, object]]:
     for situation, between in situations:
         with _another_process() if situation == "another process" else nullcontext():
             for name, calls in kernels(threads).items():
-                for whose, call in zip(("tcl", "torch"), calls, strict=True):
+                for whose, call in zip(WHOSE, calls, strict=True):
                     median, late = times(call, between, long)
                     alone = base.setdefault((name, whose), median)
                     row = {"threads": threads, "kernel": name, "whose": whose}
@@ -128,7 +146,7 @@ def measure(threads: int, long: float) -> list[dict[str, object]]:
                     row |= {"median": round(median / alone, 3), "p90": round(late / alone, 3)}
                     rows.append(row)
                     print(
-                        f"{name:20} {whose:6} {situation:16} {median:9.1f} "
+                        f"{name:20} {whose:13} {situation:16} {median:9.1f} "
                         f"{median / alone:6.2f} {late / alone:6.2f}",
                         flush=True,
                     )

@@ -99,8 +99,12 @@ def _count_kernel(
     that the kernel before left there."""
     found = Walk(program, kernel, profile.idle_sums).run()
     blocks = math.prod(folds[0].count for folds in kernel.grid)
-    words = sum(found.held_words.values()) + min(_MOST_READ, _READ * found.read_words)
-    registers = min(profile.registers_per_thread, round(_OTHERS + words))
+    held = sum(found.held_words.values())
+    needed = round(_OTHERS + held + min(_MOST_READ, _READ * found.read_words))
+    registers = min(profile.registers_per_thread, needed)
+    executed = _executed(found.work)
+    if spilled := min(held, needed - registers):  # read and written with each product
+        executed["local"] = executed.get("local", 0) + 2 * spilled / held * executed.get("fma", 0)
     fullness = fitting(kernel.threads, registers, kernel.shared, profile)
     asked = [(a, traffic_of(a).left(a.different)) for a in found.accesses]
     traffic = dict.fromkeys(Memory, Traffic())
@@ -115,7 +119,7 @@ def _count_kernel(
         registers=registers,
         occupancy=fullness,
         traffic=traffic,
-        instructions=_executed(found.work),
+        instructions=executed,
         dram_read=read,
         dram_written=written,
         loads=loads_of(asked, kernel.threads),

@@ -91,7 +91,7 @@ def predict(counts: KernelCounts) -> Prediction:
         "issue": sum(n.values()) / SCHEDULERS * cycle,
         "shared memory": counts.shared_wavefronts * cycle,
         "shuffles": lanes(n.get("shuffle", 0), _SHUFFLE_LANES),
-        "first cache": (first + counts.shared_wavefronts) * cycle,
+        "first cache": (first + n.get("local", 0) + counts.shared_wavefronts) * cycle,
         "second cache": counts.sectors * SECTOR / L2_BYTES * cycle,
         "latency": _waiting(counts),
         "memory": _memory_seconds(counts),

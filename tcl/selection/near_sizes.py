@@ -55,8 +55,9 @@ _KEYS = 4
 """Other sizes that are looked at, the nearest ...."""
 _FARTHEST = 8.0
 """... up to this far, see ``Near.distance``."""
-GAIN = 1.04
-"""How many times as fast as the default options have to be at their own sizes."""
+GAIN = 1.08
+"""How many times as fast as the default options have to be at their own sizes: at others, .02 to .1
+of what they gained is lost (Zen 4, four defs)."""
 _DEARER = 1.02
 """How much more of the default's price they may have here than there."""
 _SAME = tuple(name for name, option in OPTIONS.items() if not option.scaled)

@@ -350,6 +350,16 @@ def test_a_few_steps_are_written_out_if_what_they_share_fits() -> None:
         assert written_out == (channels == 4), "its lanes go along rows, and share nothing"
 
 
+def test_what_steps_of_a_window_share_is_read_once() -> None:
+    text = """float(N, C, H, W) I, float(F, C, 3, 3) K) -> (O) {
+        O(n, f, h, w) +=! I(n, c, h + r, w + s) * K(f, c, r, s) }"""
+    found = chosen(ZEN4, text, (32, 8, 28, 28), (8, 8, 3, 3))
+    assert found.vectorize == (1, 8), "26 places of a row fill no vectors, 8 channels do"
+    assert found.register == (0, 1, 0, 13, 0, 0, 3), "15 places are read for 39 products"
+    largest = chosen(ZEN4, text.replace("+=!", "max=!"), (32, 8, 28, 28), (8, 8, 3, 3))
+    assert largest.register != found.register, "what is read is overwritten"
+
+
 @pytest.mark.parametrize("apart", [1, 2, 3])
 def test_a_window_that_registers_cannot_keep_is_not_written_out(apart: int) -> None:
     """Steps of a dilated window come to the same elements, too, if some steps later."""

@@ -26,3 +26,26 @@ int32_t should_run_alone(struct pool *pool, struct call *call) { return runs_alo
 void job_ended(struct pool *pool, int64_t begun) { account(pool, &pool->workers[0], begun, 1); }
 
 int64_t slice(void) { return SLICE; }
+
+static void *sleep_on(void *unused) {
+    for (;;) pause();
+    return 0;
+}
+
+/* The worker is in the middle of its part, and ran for so much of the microsecond that the caller
+   watched it: the number of cores that it may run on after the caller looked. */
+int32_t cores_after(struct pool *pool, int64_t ran) {
+    struct worker *worker = &pool->workers[0];
+    if (pthread_create(&worker->thread, 0, sleep_on, 0)) return -1;
+    pool->others = 1;
+    atomic_store(&worker->ticket, JOINED);
+    watch(pool);
+    times[0].tv_nsec += ran; /* test_clock has the same for all other clocks */
+    bool found = fetch(pool, 1000);
+    cpu_set_t may;
+    CPU_ZERO(&may);
+    pthread_getaffinity_np(worker->thread, sizeof may, &may);
+    pthread_cancel(worker->thread);
+    pthread_join(worker->thread, 0);
+    return found == (atomic_load(&worker->moved) == 1) ? CPU_COUNT(&may) : -1;
+}

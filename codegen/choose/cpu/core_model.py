@@ -110,6 +110,8 @@ class _Tile(NamedTuple):
     """Per operand."""
     unrolled: int
     """Steps of the innermost reduction that are written out."""
+    window: ir.Dim | None = None
+    """That reduction, if registers keep what several of its steps read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -429,7 +431,12 @@ class Core:
             steps = -(-steps // self.lanes)
         share = CONDITION_SHARE if self.compacted else 1.0
         steps = math.ceil(steps * share)
-        tile = _Tile(sizes, self._staged(lane, sizes), self._unrolled(lane, sizes))
+        unrolled, inner = self._unrolled(lane, sizes), self.innermost
+        window = None
+        # The smaller or larger of two overwrites what was read: to keep that is a copy.
+        if inner is not None and 1 < unrolled == inner.extent and not self.extreme:
+            window = inner if self._all_steps_fit(inner, lane, sizes) else None
+        tile = _Tile(sizes, self._staged(lane, sizes), unrolled, window)
         for combination in itertools.product(*kinds):
             cut = {n: size for n, (size, _) in zip(sizes, combination, strict=True)}
             times = math.prod(count for _, count in combination) * outer * share
@@ -485,7 +492,11 @@ class Core:
             for dims, cycles in self.arithmetic.items()
         )
         # What is brought into all lanes is part of the arithmetic, where memory is near.
-        spread = sum(a.count(sizes) for a in self.reads if lane not in a.strides)
+        spread = sum(
+            a.count(sizes) * self._read_share(a, lane, sizes, tile)
+            for a in self.reads
+            if lane not in a.strides
+        )
         busy = max(work, loads) + SERIAL_SHARE * min(work, loads - spread * SCALAR_LOAD_CYCLES)
         each = self.target.in_tile(lane, lanes, sizes, self.masked)
         stored = self.target.count(sizes) * STORE_LOADS * each
@@ -536,7 +547,22 @@ class Core:
     def _loads(self, lane: str | None, sizes: Mapping[str, int], tile: _Tile) -> float:
         """Cycles to read the operands for one step of a register tile."""
         reads = zip(self._along(lane).reads, tile.staged, strict=True)
-        return sum([self._load(read, lane, sizes, tile.sizes, staged) for read, staged in reads])
+        return sum(
+            [
+                self._load(read, lane, sizes, tile.sizes, staged)
+                * self._read_share(read.access, lane, sizes, tile)
+                for read, staged in reads
+            ]
+        )
+
+    def _read_share(
+        self, access: OperandAccess, lane: str | None, sizes: Mapping[str, int], tile: _Tile
+    ) -> float:
+        """The part of an operand's elements in a step that no step before it has read already."""
+        if tile.window is None:
+            return 1.0
+        read = self._window(access, tile.window, lane, sizes)
+        return min(1.0, read / (tile.window.extent * access.count(sizes))) if read else 1.0
 
     def _load(
         self,

@@ -21,9 +21,13 @@
    somebody at the same job on its core keeps to the cores that are left, and the caller sends
    workers away that last ran where it runs; for a while, as the cores may be others' by then.
 
-   A worker that loses its core in the middle of its part makes all others wait. One that had so
-   little of its core in the last jobs that one thread would have been faster says so; the next
-   calls then run alone, for longer and longer as long as that happens again. */
+   A worker that loses its core in the middle of its part makes all others wait. A caller that has
+   nothing else to do moves such a worker to its own core, and sleeps until that has left. It never
+   lets others go first while it waits: the system may give it its core back at the next tick only,
+   some milliseconds later.
+
+   A worker that had so little of its core in the last jobs that one thread would have been faster
+   says so; the next calls then run alone, for longer and longer as long as that happens again. */
 
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
@@ -49,9 +53,12 @@ enum {
     CORES = CPU_SETSIZE,
 };
 
-/* All in nanoseconds. So long a worker, and a caller that waits for workers, looks without a pause
-   for others: a caller in a loop in Python comes back sooner than that. */
+/* All in nanoseconds. So long a worker looks for a job without letting others go first, and a
+   caller for workers to leave before it asks what they do: a caller in a loop in Python comes back
+   sooner than that. */
 static const int64_t SPIN = 50000;
+/* A caller that waits for workers that are at work sleeps after so long, for as long at a time. */
+static const int64_t PATIENCE = 1000000;
 /* So long a worker goes on looking, but lets others run on its core after each look, if its last
    job came within that time: to be woken takes ten times as long as to find a job awake. */
 static const int64_t LINGER = 4000000;
@@ -62,7 +69,8 @@ static const int64_t TAKEN = 100000;
 static const int64_t HASTE = 16000000, MOST_HASTE = 128000000;
 /* So long a worker keeps to the cores that nobody else had when it shared one. */
 static const int64_t APART = 100000000;
-/* How often a worker that waits notes how much of its core it had. */
+/* How often a worker that waits notes how much of its core it had. So long a caller watches whether
+   a worker runs. */
 static const int64_t NOTE = 20000;
 /* What calls on all threads are taken to have gained at most, compared to calls alone. What a
    worker waits for its core is set against that: a core that is gone now and then, for some
@@ -83,7 +91,9 @@ struct worker {
     pthread_t thread;
     int64_t noted, used; /* a time, and its CPU time then */
     int64_t balance;     /* nanoseconds that all threads gained by the last jobs */
-    _Atomic int64_t apart; /* since when it keeps to some cores; 0: it does not */
+    _Atomic int64_t apart;  /* since when it keeps to some cores; 0: it does not */
+    _Atomic uint32_t moved; /* 1: to the caller's core, in the middle of its part */
+    int64_t watched;        /* its CPU time when the caller last looked */
 };
 
 /* What a worker knows of the way it waits. */
@@ -109,7 +119,8 @@ struct pool {
     int64_t core; /* the caller's */
     uint32_t number; /* of jobs so far */
     /* Of the workers. */
-    _Alignas(LINE) _Atomic int64_t left;  /* workers that joined and left */
+    _Alignas(LINE) _Atomic uint32_t left; /* workers that joined and left */
+    _Atomic uint32_t waits;               /* 1: the caller sleeps until that changes */
     _Atomic int64_t failed;
     _Atomic int64_t crowded, busy; /* how long the longest crowded job took, and would have taken */
     _Alignas(LINE) _Atomic int64_t next; /* the worker that is to be woken next */
@@ -121,7 +132,7 @@ static inline int64_t min(int64_t a, int64_t b) { return a < b ? a : b; }
 static inline int64_t max(int64_t a, int64_t b) { return a > b ? a : b; }
 
 static int64_t nanoseconds(clockid_t clock) {
-    struct timespec time;
+    struct timespec time = {0};
     clock_gettime(clock, &time);
     return time.tv_sec * INT64_C(1000000000) + time.tv_nsec;
 }
@@ -178,8 +189,14 @@ static bool share_core(struct pool *pool, int64_t core) {
            pool->number;
 }
 
-static void sleep_until_changed(_Atomic uint32_t *ticket, uint32_t value) {
-    syscall(SYS_futex, ticket, FUTEX_WAIT_PRIVATE, value, 0, 0, 0);
+/* Or until something else happens, such as a signal. */
+static void sleep_until_changed(_Atomic uint32_t *word, uint32_t value,
+                                const struct timespec *at_most) {
+    syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, value, at_most, 0, 0);
+}
+
+static void wake_one(_Atomic uint32_t *word) {
+    syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, 1, 0, 0, 0);
 }
 
 /* Wake some sleepers, whoever is next. */
@@ -189,7 +206,7 @@ static void wake(struct pool *pool, int count) {
         if (k >= pool->others) return;
         struct worker *worker = &pool->workers[k];
         if (!atomic_exchange_explicit(&worker->to_wake, 0, memory_order_relaxed)) continue;
-        syscall(SYS_futex, &worker->ticket, FUTEX_WAKE_PRIVATE, 1, 0, 0, 0);
+        wake_one(&worker->ticket);
         count--;
     }
 }
@@ -254,7 +271,7 @@ static void wait_for_offer(struct worker *worker, struct habit *habit) {
     uint32_t found = IDLE;
     if (!atomic_compare_exchange_strong(&worker->ticket, &found, ASLEEP) && found == OFFERED)
         return;
-    do sleep_until_changed(&worker->ticket, ASLEEP);
+    do sleep_until_changed(&worker->ticket, ASLEEP, 0);
     while (atomic_load_explicit(&worker->ticket, memory_order_relaxed) == ASLEEP);
     note(worker, now());
 }
@@ -287,11 +304,15 @@ static void *live(void *argument) {
         if (time - worker->noted > 2 * NOTE) note(worker, time); /* it lost its core before */
         work(pool, worker);
         atomic_store_explicit(&worker->ticket, IDLE, memory_order_relaxed);
-        atomic_fetch_add_explicit(&pool->left, 1, memory_order_release);
+        atomic_fetch_add(&pool->left, 1);
         /* From here on the caller may write the next job. */
+        if (atomic_load(&pool->waits)) wake_one(&pool->left);
         account(pool, worker, begun, others);
         habit.soon = begun - habit.ended < LINGER;
         habit.ended = worker->noted;
+        /* Where it was moved to, the caller goes on. */
+        if (atomic_exchange_explicit(&worker->moved, 0, memory_order_relaxed))
+            habit.hasty_until = max(habit.hasty_until, habit.ended + 1);
         if (habit.ended > habit.hasty_until + 4 * MOST_HASTE) habit.haste = 0;
     }
     return 0;
@@ -317,6 +338,7 @@ static int64_t grow(struct pool *pool, int64_t wanted) {
         worker->pool = pool;
         worker->balance = 0;
         atomic_store_explicit(&worker->apart, 0, memory_order_relaxed);
+        atomic_store_explicit(&worker->moved, 0, memory_order_relaxed);
         if (pthread_create(&worker->thread, &how, live, worker)) break;
     }
     pthread_attr_destroy(&how);
@@ -368,14 +390,65 @@ static int64_t withdraw(struct pool *pool) {
     return joined;
 }
 
-/* Until so many workers have left. */
-static void wait_for(struct pool *pool, int64_t joined) {
+/* Look for so long whether so many workers have left. */
+static bool have_left(struct pool *pool, uint32_t joined, int64_t at_most) {
     int64_t begin = 0;
     for (int64_t looks = 1; atomic_load_explicit(&pool->left, memory_order_acquire) != joined;) {
         wait_a_little();
         if (looks++ % PAUSES) continue;
         if (!begin) begin = now();
-        else if (now() - begin > SPIN) sched_yield();
+        else if (now() - begin > at_most) return false;
+    }
+    return true;
+}
+
+static int64_t cpu_time(pthread_t thread) {
+    clockid_t clock;
+    return pthread_getcpuclockid(thread, &clock) ? 0 : nanoseconds(clock);
+}
+
+static void watch(struct pool *pool) {
+    for (int64_t k = 0; k < pool->others; k++)
+        pool->workers[k].watched = cpu_time(pool->workers[k].thread);
+}
+
+/* Move workers to this core that are at work, but did not run for half of the time since they were
+   watched; whether there was one. */
+static bool fetch(struct pool *pool, int64_t time) {
+    int64_t core = this_core();
+    if (core < 0 || core >= CORES) return false;
+    cpu_set_t here;
+    CPU_ZERO(&here);
+    CPU_SET(core, &here);
+    bool found = false;
+    for (int64_t k = 0; k < pool->others; k++) {
+        struct worker *worker = &pool->workers[k];
+        if (atomic_load_explicit(&worker->ticket, memory_order_relaxed) != JOINED) continue;
+        if (2 * (cpu_time(worker->thread) - worker->watched) > time) continue;
+        atomic_store_explicit(&worker->moved, 1, memory_order_relaxed);
+        atomic_store_explicit(&worker->last_core, core, memory_order_relaxed);
+        atomic_store_explicit(&worker->apart, 1, memory_order_relaxed); /* until it sleeps */
+        pthread_setaffinity_np(worker->thread, sizeof here, &here);
+        found = true;
+    }
+    return found;
+}
+
+static void sleep_while_missing(struct pool *pool, uint32_t joined) {
+    const struct timespec at_most = {.tv_nsec = PATIENCE};
+    atomic_store(&pool->waits, 1);
+    uint32_t left = atomic_load(&pool->left);
+    if (left != joined) sleep_until_changed(&pool->left, left, &at_most);
+    atomic_store_explicit(&pool->waits, 0, memory_order_relaxed);
+}
+
+/* Until so many workers have left. */
+static void wait_for(struct pool *pool, uint32_t joined) {
+    for (int64_t waited = 0; !have_left(pool, joined, SPIN); waited += SPIN + NOTE) {
+        int64_t begin = now();
+        watch(pool);
+        if (have_left(pool, joined, NOTE)) return;
+        if (fetch(pool, now() - begin) || waited > PATIENCE) sleep_while_missing(pool, joined);
     }
 }
 

@@ -7,6 +7,7 @@ rule that real time decides.
 from __future__ import annotations
 
 import ctypes
+import os
 import sys
 from collections.abc import Iterable
 
@@ -60,6 +61,10 @@ class Calls:
         """The caller does something else meanwhile, the worker wants to wait awake but cannot."""
         self._move(lost, 0)
         self._ended = self.time
+
+    def cores_after(self, ran: int) -> int:
+        """The cores of a worker that ran for so long of the microsecond in which it was watched."""
+        return int(self._pool.cores_after(self._at, ctypes.c_int64(ran)))
 
 
 def share(together: Iterable[bool]) -> float:
@@ -167,3 +172,10 @@ def test_what_is_lost_between_calls_harms_none(calls: Calls) -> None:
         if found[-1] and k % 10 == 9:
             calls.wait(4 * MILLI)
     assert share(found) > 0.98
+
+
+def test_a_worker_that_lost_its_core_in_its_part(calls: Calls) -> None:
+    """It goes on where the caller waits for it; one that runs is left where it is."""
+    usable = len(os.sched_getaffinity(0))
+    assert calls.cores_after(ran=900) == usable
+    assert calls.cores_after(ran=100) == 1

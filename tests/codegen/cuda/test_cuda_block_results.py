@@ -71,6 +71,20 @@ def test_rows_that_begin_elsewhere_are_not_shared() -> None:
     check_cases([made(text, numbers(33, 132))]).none()
 
 
+def test_rows_that_are_written_in_between_are_read_again() -> None:
+    text = """def f(float(N, D) A) -> (B, S, O) {
+    B(n, d) = A(n, D - 1 - d)
+    S(n) +=! B(n, d)
+    B(n, d) = A(n, d) + 1
+    O(n, d) = B(n, d) - S(n)
+}"""
+    row = replace(ROW, register=(0, 2), fuse=True)
+    options = MappingOptions(nests=(ROW, replace(row, fuse=False), row, row))
+    case = case_of(work_of_text(text, numbers(5, 128)), options, SMALL)
+    assert len(case.module.launches) == 2
+    check_cases([case]).none()
+
+
 def test_a_panel_is_filled_once_the_block_has_written_what_it_is_of() -> None:
     text = """def f(float(M, K) A, float(K, N) B) -> (X, C) {
     X(m, k) = A(m, K - 1 - k) + 1

@@ -118,6 +118,13 @@ def test_what_a_device_has_no_room_for_is_refused() -> None:
     big = own(chunk=(64, 64), tile=(0, 0, 64), stage=(2, 2), buffers=8)
     with pytest.raises(OptionsError, match=r"^stage: .* panels need .* bytes of shared memory"):
         schedule(PRODUCT, big, T4)
+    # A panel that fills all of it leaves no room for sums that warps hand to each other.
+    text = "def f(float(M, K) A, float(K) B) -> (C) { C(m) +=! A(m, k) * B(k) }"
+    dots = sized_of(text, A=(64, 16384), B=(16384,))
+    full = {n: alone(chunk=(4,), threads=(1, n), stage=(2,)) for n in (32, 64)}
+    schedule(dots, full[32], T4)
+    with pytest.raises(OptionsError, match=r"^stage: .* panels need 65792 bytes"):
+        schedule(dots, full[64], T4)
     many = sized_of("def f(uint8(M, N) A) -> (B) { B(m, n) = A(m, n) }", A=(70_000, 70_000))
     with pytest.raises(OptionsError, match=r"^chunk: .* blocks are more than the limit of"):
         schedule(many, alone(chunk=(1, 1), threads=(1, 1)), H200)

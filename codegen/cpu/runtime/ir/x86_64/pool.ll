@@ -1,8 +1,8 @@
 %struct.timespec = type { i64, i64 }
+%struct.cpu_set_t = type { [16 x i64] }
 %struct.__sigset_t = type { [16 x i64] }
 %union.pthread_attr_t = type { i64, [48 x i8] }
-%struct.worker = type { i32, i32, i64, ptr, i64, i64, i64, i64, i64 }
-%struct.cpu_set_t = type { [16 x i64] }
+%struct.worker = type { i32, i32, i64, ptr, i64, i64, i64, i64, i64, i32, i64, [48 x i8] }
 %struct.rusage = type { %struct.timeval, %struct.timeval, %union.anon, %union.anon.0, %union.anon.1, %union.anon.2, %union.anon.3, %union.anon.4, %union.anon.5, %union.anon.6, %union.anon.7, %union.anon.8, %union.anon.9, %union.anon.10, %union.anon.11, %union.anon.12 }
 %struct.timeval = type { i64, i64 }
 %union.anon = type { i64 }
@@ -20,469 +20,709 @@
 %union.anon.11 = type { i64 }
 %union.anon.12 = type { i64 }
 
+@__const.sleep_while_missing.at_most = private unnamed_addr constant %struct.timespec { i64 0, i64 1000000 }, align 8
+
 ; Function Attrs: uwtable
 define i32 @tcl_pool_run(ptr noundef %0) local_unnamed_addr #0 {
   %2 = alloca %struct.timespec, align 8
   %3 = alloca %struct.timespec, align 8
-  %4 = alloca %struct.timespec, align 8
-  %5 = alloca %struct.__sigset_t, align 8
-  %6 = alloca %struct.__sigset_t, align 8
-  %7 = alloca %union.pthread_attr_t, align 8
+  %4 = alloca i32, align 4
+  %5 = alloca %struct.cpu_set_t, align 8
+  %6 = alloca %struct.timespec, align 8
+  %7 = alloca %struct.timespec, align 8
   %8 = alloca %struct.timespec, align 8
   %9 = alloca %struct.timespec, align 8
-  %10 = alloca %struct.timespec, align 8
-  %11 = getelementptr inbounds nuw i8, ptr %0, i64 48
-  %12 = load ptr, ptr %11, align 8
-  %13 = getelementptr inbounds nuw i8, ptr %0, i64 24
-  %14 = load ptr, ptr %13, align 8
-  %15 = getelementptr inbounds nuw i8, ptr %0, i64 40
-  %16 = load i64, ptr %15, align 8
-  tail call void @llvm.memset.p0.i64(ptr align 1 %14, i8 0, i64 %16, i1 false)
-  %17 = cmpxchg ptr %12, i64 0, i64 1 acquire monotonic, align 64
-  %18 = extractvalue { i64, i1 } %17, 1
-  br i1 %18, label %27, label %19
-
-19:                                               ; preds = %1
-  %20 = load ptr, ptr %0, align 8
-  %21 = getelementptr inbounds nuw i8, ptr %0, i64 8
+  %10 = alloca i32, align 4
+  %11 = alloca %struct.timespec, align 8
+  %12 = alloca %struct.timespec, align 8
+  %13 = alloca %struct.timespec, align 8
+  %14 = alloca %struct.timespec, align 8
+  %15 = alloca %struct.__sigset_t, align 8
+  %16 = alloca %struct.__sigset_t, align 8
+  %17 = alloca %union.pthread_attr_t, align 8
+  %18 = alloca %struct.timespec, align 8
+  %19 = alloca %struct.timespec, align 8
+  %20 = alloca %struct.timespec, align 8
+  %21 = getelementptr inbounds nuw i8, ptr %0, i64 48
   %22 = load ptr, ptr %21, align 8
-  %23 = getelementptr inbounds nuw i8, ptr %0, i64 16
+  %23 = getelementptr inbounds nuw i8, ptr %0, i64 24
   %24 = load ptr, ptr %23, align 8
-  %25 = load ptr, ptr %13, align 8
-  %26 = tail call i32 %20(ptr noundef %22, ptr noundef %24, i64 noundef 0, i64 noundef 1, ptr noundef %25)
-  br label %305
+  %25 = getelementptr inbounds nuw i8, ptr %0, i64 40
+  %26 = load i64, ptr %25, align 8
+  tail call void @llvm.memset.p0.i64(ptr align 1 %24, i8 0, i64 %26, i1 false)
+  %27 = cmpxchg ptr %22, i64 0, i64 1 acquire monotonic, align 64
+  %28 = extractvalue { i64, i1 } %27, 1
+  br i1 %28, label %37, label %29
 
-27:                                               ; preds = %1
-  %28 = getelementptr inbounds nuw i8, ptr %12, i64 144
-  %29 = load atomic i64, ptr %28 monotonic, align 16
-  %30 = getelementptr inbounds nuw i8, ptr %12, i64 16
-  %31 = load i64, ptr %30, align 16
-  %32 = getelementptr inbounds nuw i8, ptr %12, i64 24
-  %33 = load i64, ptr %32, align 8
-  %34 = or i64 %31, %29
-  %35 = or i64 %34, %33
-  %36 = icmp eq i64 %35, 0
-  br i1 %36, label %119, label %37
+29:                                               ; preds = %1
+  %30 = load ptr, ptr %0, align 8
+  %31 = getelementptr inbounds nuw i8, ptr %0, i64 8
+  %32 = load ptr, ptr %31, align 8
+  %33 = getelementptr inbounds nuw i8, ptr %0, i64 16
+  %34 = load ptr, ptr %33, align 8
+  %35 = load ptr, ptr %23, align 8
+  %36 = tail call i32 %30(ptr noundef %32, ptr noundef %34, i64 noundef 0, i64 noundef 1, ptr noundef %35)
+  br label %450
 
-37:                                               ; preds = %27
-  call void @llvm.lifetime.start.p0(i64 16, ptr nonnull %10) #9
-  %38 = call i32 @clock_gettime(i32 noundef 1, ptr noundef nonnull %10) #9
-  %39 = load i64, ptr %10, align 8
-  %40 = mul nsw i64 %39, 1000000000
-  %41 = getelementptr inbounds nuw i8, ptr %10, i64 8
-  %42 = load i64, ptr %41, align 8
-  %43 = add nsw i64 %40, %42
-  call void @llvm.lifetime.end.p0(i64 16, ptr nonnull %10) #9
-  %44 = atomicrmw xchg ptr %28, i64 0 monotonic, align 16
-  %45 = getelementptr inbounds nuw i8, ptr %12, i64 56
-  %46 = load i64, ptr %45, align 8
-  %47 = icmp eq i64 %46, 0
-  br i1 %47, label %48, label %119
+37:                                               ; preds = %1
+  %38 = getelementptr inbounds nuw i8, ptr %22, i64 144
+  %39 = load atomic i64, ptr %38 monotonic, align 16
+  %40 = getelementptr inbounds nuw i8, ptr %22, i64 16
+  %41 = load i64, ptr %40, align 16
+  %42 = getelementptr inbounds nuw i8, ptr %22, i64 24
+  %43 = load i64, ptr %42, align 8
+  %44 = or i64 %41, %39
+  %45 = or i64 %44, %43
+  %46 = icmp eq i64 %45, 0
+  br i1 %46, label %129, label %47
 
-48:                                               ; preds = %37
-  %49 = icmp eq i64 %44, 0
-  br i1 %49, label %60, label %50
+47:                                               ; preds = %37
+  call void @llvm.lifetime.start.p0(i64 16, ptr nonnull %20) #9
+  call void @llvm.memset.p0.i64(ptr noundef nonnull align 8 dereferenceable(16) %20, i8 0, i64 16, i1 false)
+  %48 = call i32 @clock_gettime(i32 noundef 1, ptr noundef nonnull %20) #9
+  %49 = load i64, ptr %20, align 8
+  %50 = mul nsw i64 %49, 1000000000
+  %51 = getelementptr inbounds nuw i8, ptr %20, i64 8
+  %52 = load i64, ptr %51, align 8
+  %53 = add nsw i64 %50, %52
+  call void @llvm.lifetime.end.p0(i64 16, ptr nonnull %20) #9
+  %54 = atomicrmw xchg ptr %38, i64 0 monotonic, align 16
+  %55 = getelementptr inbounds nuw i8, ptr %22, i64 56
+  %56 = load i64, ptr %55, align 8
+  %57 = icmp eq i64 %56, 0
+  br i1 %57, label %58, label %129
 
-50:                                               ; preds = %48
-  %51 = load i64, ptr %32, align 8
-  %52 = call i64 @llvm.smin.i64(i64 %51, i64 4)
-  %53 = add nsw i64 %52, 1
-  store i64 %53, ptr %32, align 8
-  %54 = shl i64 %44, %53
-  %55 = getelementptr inbounds nuw i8, ptr %12, i64 32
-  store i64 %54, ptr %55, align 32
-  %56 = getelementptr inbounds nuw i8, ptr %12, i64 152
-  %57 = atomicrmw xchg ptr %56, i64 0 monotonic, align 8
-  %58 = getelementptr inbounds nuw i8, ptr %12, i64 48
-  store i64 %57, ptr %58, align 16
-  %59 = add nsw i64 %54, %43
-  store i64 %59, ptr %30, align 16
-  br label %98
+58:                                               ; preds = %47
+  %59 = icmp eq i64 %54, 0
+  br i1 %59, label %70, label %60
 
-60:                                               ; preds = %48
-  %61 = load i64, ptr %30, align 16
-  %62 = icmp eq i64 %61, 0
-  br i1 %62, label %84, label %63
+60:                                               ; preds = %58
+  %61 = load i64, ptr %42, align 8
+  %62 = call i64 @llvm.smin.i64(i64 %61, i64 4)
+  %63 = add nsw i64 %62, 1
+  store i64 %63, ptr %42, align 8
+  %64 = shl i64 %54, %63
+  %65 = getelementptr inbounds nuw i8, ptr %22, i64 32
+  store i64 %64, ptr %65, align 32
+  %66 = getelementptr inbounds nuw i8, ptr %22, i64 152
+  %67 = atomicrmw xchg ptr %66, i64 0 monotonic, align 8
+  %68 = getelementptr inbounds nuw i8, ptr %22, i64 48
+  store i64 %67, ptr %68, align 16
+  %69 = add nsw i64 %64, %53
+  store i64 %69, ptr %40, align 16
+  br label %108
 
-63:                                               ; preds = %60
-  %64 = getelementptr inbounds nuw i8, ptr %0, i64 56
-  %65 = load i64, ptr %64, align 8
-  %66 = add nsw i64 %65, 4000000
-  %67 = getelementptr inbounds nuw i8, ptr %12, i64 48
-  %68 = load i64, ptr %67, align 16
-  %69 = icmp slt i64 %66, %68
-  %70 = getelementptr inbounds nuw i8, ptr %12, i64 32
-  %71 = load i64, ptr %70, align 32
-  %72 = load i64, ptr %32, align 8
-  br i1 %69, label %73, label %76
+70:                                               ; preds = %58
+  %71 = load i64, ptr %40, align 16
+  %72 = icmp eq i64 %71, 0
+  br i1 %72, label %94, label %73
 
-73:                                               ; preds = %63
-  %74 = shl i64 %66, %72
-  %75 = call noundef i64 @llvm.smin.i64(i64 %71, i64 %74)
-  br label %79
+73:                                               ; preds = %70
+  %74 = getelementptr inbounds nuw i8, ptr %0, i64 56
+  %75 = load i64, ptr %74, align 8
+  %76 = add nsw i64 %75, 4000000
+  %77 = getelementptr inbounds nuw i8, ptr %22, i64 48
+  %78 = load i64, ptr %77, align 16
+  %79 = icmp slt i64 %76, %78
+  %80 = getelementptr inbounds nuw i8, ptr %22, i64 32
+  %81 = load i64, ptr %80, align 32
+  %82 = load i64, ptr %42, align 8
+  br i1 %79, label %83, label %86
 
-76:                                               ; preds = %63
-  %77 = shl i64 %65, %72
-  %78 = call noundef i64 @llvm.smax.i64(i64 %71, i64 %77)
-  br label %79
+83:                                               ; preds = %73
+  %84 = shl i64 %76, %82
+  %85 = call noundef i64 @llvm.smin.i64(i64 %81, i64 %84)
+  br label %89
 
-79:                                               ; preds = %76, %73
-  %80 = phi i64 [ %75, %73 ], [ %78, %76 ]
-  %81 = sub i64 %61, %71
-  %82 = add i64 %81, %80
-  %83 = icmp slt i64 %43, %82
-  br i1 %83, label %98, label %88
+86:                                               ; preds = %73
+  %87 = shl i64 %75, %82
+  %88 = call noundef i64 @llvm.smax.i64(i64 %81, i64 %87)
+  br label %89
 
-84:                                               ; preds = %60
-  %85 = getelementptr inbounds nuw i8, ptr %12, i64 40
-  %86 = load i64, ptr %85, align 8
-  %87 = icmp slt i64 %43, %86
-  br i1 %87, label %119, label %89
+89:                                               ; preds = %86, %83
+  %90 = phi i64 [ %85, %83 ], [ %88, %86 ]
+  %91 = sub i64 %71, %81
+  %92 = add i64 %91, %90
+  %93 = icmp slt i64 %53, %92
+  br i1 %93, label %108, label %98
 
-88:                                               ; preds = %79
-  store i64 0, ptr %30, align 16
-  br label %94
+94:                                               ; preds = %70
+  %95 = getelementptr inbounds nuw i8, ptr %22, i64 40
+  %96 = load i64, ptr %95, align 8
+  %97 = icmp slt i64 %53, %96
+  br i1 %97, label %129, label %99
 
-89:                                               ; preds = %84
-  %90 = load i64, ptr %32, align 8
-  %91 = sdiv i64 %90, 2
-  store i64 %91, ptr %32, align 8
-  %92 = getelementptr inbounds nuw i8, ptr %12, i64 32
-  %93 = load i64, ptr %92, align 32
-  br label %94
+98:                                               ; preds = %89
+  store i64 0, ptr %40, align 16
+  br label %104
 
-94:                                               ; preds = %89, %88
-  %95 = phi i64 [ %93, %89 ], [ %71, %88 ]
-  %96 = add nsw i64 %95, %43
-  %97 = getelementptr inbounds nuw i8, ptr %12, i64 40
-  store i64 %96, ptr %97, align 8
-  br label %119
+99:                                               ; preds = %94
+  %100 = load i64, ptr %42, align 8
+  %101 = sdiv i64 %100, 2
+  store i64 %101, ptr %42, align 8
+  %102 = getelementptr inbounds nuw i8, ptr %22, i64 32
+  %103 = load i64, ptr %102, align 32
+  br label %104
 
-98:                                               ; preds = %79, %50
-  store atomic i64 0, ptr %12 release, align 64
-  call void @llvm.lifetime.start.p0(i64 16, ptr nonnull %9) #9
-  %99 = call i32 @clock_gettime(i32 noundef 1, ptr noundef nonnull %9) #9
-  %100 = load i64, ptr %9, align 8
-  %101 = getelementptr inbounds nuw i8, ptr %9, i64 8
-  %102 = load i64, ptr %101, align 8
-  call void @llvm.lifetime.end.p0(i64 16, ptr nonnull %9) #9
-  %103 = load ptr, ptr %0, align 8
-  %104 = getelementptr inbounds nuw i8, ptr %0, i64 8
-  %105 = load ptr, ptr %104, align 8
-  %106 = getelementptr inbounds nuw i8, ptr %0, i64 16
-  %107 = load ptr, ptr %106, align 8
-  %108 = load ptr, ptr %13, align 8
-  %109 = call i32 %103(ptr noundef %105, ptr noundef %107, i64 noundef 0, i64 noundef 1, ptr noundef %108)
-  call void @llvm.lifetime.start.p0(i64 16, ptr nonnull %8) #9
-  %110 = call i32 @clock_gettime(i32 noundef 1, ptr noundef nonnull %8) #9
-  %111 = load i64, ptr %8, align 8
-  %112 = getelementptr inbounds nuw i8, ptr %8, i64 8
-  %113 = load i64, ptr %112, align 8
-  call void @llvm.lifetime.end.p0(i64 16, ptr nonnull %8) #9
-  %114 = sub i64 %111, %100
-  %115 = mul i64 %114, 1000000000
-  %116 = sub i64 %113, %102
-  %117 = add i64 %116, %115
-  %118 = getelementptr inbounds nuw i8, ptr %0, i64 56
-  store i64 %117, ptr %118, align 8
-  br label %305
+104:                                              ; preds = %99, %98
+  %105 = phi i64 [ %103, %99 ], [ %81, %98 ]
+  %106 = add nsw i64 %105, %53
+  %107 = getelementptr inbounds nuw i8, ptr %22, i64 40
+  store i64 %106, ptr %107, align 8
+  br label %129
 
-119:                                              ; preds = %84, %94, %37, %27
-  %120 = getelementptr inbounds nuw i8, ptr %0, i64 32
-  %121 = load i64, ptr %120, align 8
-  %122 = add nsw i64 %121, -1
-  %123 = getelementptr inbounds nuw i8, ptr %12, i64 8
-  %124 = load i64, ptr %123, align 8
-  %125 = icmp slt i64 %124, %122
-  br i1 %125, label %126, label %154
+108:                                              ; preds = %89, %60
+  store atomic i64 0, ptr %22 release, align 64
+  call void @llvm.lifetime.start.p0(i64 16, ptr nonnull %19) #9
+  call void @llvm.memset.p0.i64(ptr noundef nonnull align 8 dereferenceable(16) %19, i8 0, i64 16, i1 false)
+  %109 = call i32 @clock_gettime(i32 noundef 1, ptr noundef nonnull %19) #9
+  %110 = load i64, ptr %19, align 8
+  %111 = getelementptr inbounds nuw i8, ptr %19, i64 8
+  %112 = load i64, ptr %111, align 8
+  call void @llvm.lifetime.end.p0(i64 16, ptr nonnull %19) #9
+  %113 = load ptr, ptr %0, align 8
+  %114 = getelementptr inbounds nuw i8, ptr %0, i64 8
+  %115 = load ptr, ptr %114, align 8
+  %116 = getelementptr inbounds nuw i8, ptr %0, i64 16
+  %117 = load ptr, ptr %116, align 8
+  %118 = load ptr, ptr %23, align 8
+  %119 = call i32 %113(ptr noundef %115, ptr noundef %117, i64 noundef 0, i64 noundef 1, ptr noundef %118)
+  call void @llvm.lifetime.start.p0(i64 16, ptr nonnull %18) #9
+  call void @llvm.memset.p0.i64(ptr noundef nonnull align 8 dereferenceable(16) %18, i8 0, i64 16, i1 false)
+  %120 = call i32 @clock_gettime(i32 noundef 1, ptr noundef nonnull %18) #9
+  %121 = load i64, ptr %18, align 8
+  %122 = getelementptr inbounds nuw i8, ptr %18, i64 8
+  %123 = load i64, ptr %122, align 8
+  call void @llvm.lifetime.end.p0(i64 16, ptr nonnull %18) #9
+  %124 = sub i64 %121, %110
+  %125 = mul i64 %124, 1000000000
+  %126 = sub i64 %123, %112
+  %127 = add i64 %126, %125
+  %128 = getelementptr inbounds nuw i8, ptr %0, i64 56
+  store i64 %127, ptr %128, align 8
+  br label %450
 
-126:                                              ; preds = %119
-  call void @llvm.lifetime.start.p0(i64 128, ptr nonnull %5) #9
-  call void @llvm.lifetime.start.p0(i64 128, ptr nonnull %6) #9
-  call void @llvm.lifetime.start.p0(i64 56, ptr nonnull %7) #9
-  %127 = call i32 @sigfillset(ptr noundef nonnull %5) #9
-  %128 = call i32 @pthread_sigmask(i32 noundef 2, ptr noundef nonnull %5, ptr noundef nonnull %6) #9
-  %129 = call i32 @pthread_attr_init(ptr noundef nonnull %7) #9
-  %130 = call i32 @pthread_attr_setdetachstate(ptr noundef nonnull %7, i32 noundef 1) #9
-  %131 = call i32 @pthread_attr_setstacksize(ptr noundef nonnull %7, i64 noundef 4194304) #9
-  %132 = getelementptr inbounds nuw i8, ptr %12, i64 4352
-  %133 = load i64, ptr %123, align 8
-  %134 = icmp slt i64 %133, %122
-  br i1 %134, label %135, label %150
+129:                                              ; preds = %94, %104, %47, %37
+  %130 = getelementptr inbounds nuw i8, ptr %0, i64 32
+  %131 = load i64, ptr %130, align 8
+  %132 = add nsw i64 %131, -1
+  %133 = getelementptr inbounds nuw i8, ptr %22, i64 8
+  %134 = load i64, ptr %133, align 8
+  %135 = icmp slt i64 %134, %132
+  br i1 %135, label %136, label %165
 
-135:                                              ; preds = %126, %146
-  %136 = phi i64 [ %148, %146 ], [ %133, %126 ]
-  %137 = getelementptr inbounds [0 x %struct.worker], ptr %132, i64 0, i64 %136
-  store atomic i32 0, ptr %137 monotonic, align 64
-  %138 = getelementptr inbounds nuw i8, ptr %137, i64 4
-  store atomic i32 0, ptr %138 monotonic, align 4
-  %139 = getelementptr inbounds nuw i8, ptr %137, i64 8
-  store atomic i64 -1, ptr %139 monotonic, align 8
-  %140 = getelementptr inbounds nuw i8, ptr %137, i64 16
-  store ptr %12, ptr %140, align 16
-  %141 = getelementptr inbounds nuw i8, ptr %137, i64 48
-  store i64 0, ptr %141, align 16
-  %142 = getelementptr inbounds nuw i8, ptr %137, i64 56
-  store atomic i64 0, ptr %142 monotonic, align 8
-  %143 = getelementptr inbounds nuw i8, ptr %137, i64 24
-  %144 = call i32 @pthread_create(ptr noundef nonnull %143, ptr noundef nonnull %7, ptr noundef nonnull @live, ptr noundef nonnull %137) #9
-  %145 = icmp eq i32 %144, 0
-  br i1 %145, label %146, label %150
+136:                                              ; preds = %129
+  call void @llvm.lifetime.start.p0(i64 128, ptr nonnull %15) #9
+  call void @llvm.lifetime.start.p0(i64 128, ptr nonnull %16) #9
+  call void @llvm.lifetime.start.p0(i64 56, ptr nonnull %17) #9
+  %137 = call i32 @sigfillset(ptr noundef nonnull %15) #9
+  %138 = call i32 @pthread_sigmask(i32 noundef 2, ptr noundef nonnull %15, ptr noundef nonnull %16) #9
+  %139 = call i32 @pthread_attr_init(ptr noundef nonnull %17) #9
+  %140 = call i32 @pthread_attr_setdetachstate(ptr noundef nonnull %17, i32 noundef 1) #9
+  %141 = call i32 @pthread_attr_setstacksize(ptr noundef nonnull %17, i64 noundef 4194304) #9
+  %142 = getelementptr inbounds nuw i8, ptr %22, i64 4352
+  %143 = load i64, ptr %133, align 8
+  %144 = icmp slt i64 %143, %132
+  br i1 %144, label %145, label %161
 
-146:                                              ; preds = %135
-  %147 = load i64, ptr %123, align 8
-  %148 = add nsw i64 %147, 1
-  store i64 %148, ptr %123, align 8
-  %149 = icmp slt i64 %148, %122
-  br i1 %149, label %135, label %150, !llvm.loop !5
+145:                                              ; preds = %136, %157
+  %146 = phi i64 [ %159, %157 ], [ %143, %136 ]
+  %147 = getelementptr inbounds [0 x %struct.worker], ptr %142, i64 0, i64 %146
+  store atomic i32 0, ptr %147 monotonic, align 64
+  %148 = getelementptr inbounds nuw i8, ptr %147, i64 4
+  store atomic i32 0, ptr %148 monotonic, align 4
+  %149 = getelementptr inbounds nuw i8, ptr %147, i64 8
+  store atomic i64 -1, ptr %149 monotonic, align 8
+  %150 = getelementptr inbounds nuw i8, ptr %147, i64 16
+  store ptr %22, ptr %150, align 16
+  %151 = getelementptr inbounds nuw i8, ptr %147, i64 48
+  store i64 0, ptr %151, align 16
+  %152 = getelementptr inbounds nuw i8, ptr %147, i64 56
+  store atomic i64 0, ptr %152 monotonic, align 8
+  %153 = getelementptr inbounds nuw i8, ptr %147, i64 64
+  store atomic i32 0, ptr %153 monotonic, align 64
+  %154 = getelementptr inbounds nuw i8, ptr %147, i64 24
+  %155 = call i32 @pthread_create(ptr noundef nonnull %154, ptr noundef nonnull %17, ptr noundef nonnull @live, ptr noundef nonnull %147) #9
+  %156 = icmp eq i32 %155, 0
+  br i1 %156, label %157, label %161
 
-150:                                              ; preds = %146, %135, %126
-  %151 = call i32 @pthread_attr_destroy(ptr noundef nonnull %7) #9
-  %152 = call i32 @pthread_sigmask(i32 noundef 2, ptr noundef nonnull %6, ptr noundef null) #9
-  %153 = load i64, ptr %123, align 8
-  call void @llvm.lifetime.end.p0(i64 56, ptr nonnull %7) #9
-  call void @llvm.lifetime.end.p0(i64 128, ptr nonnull %6) #9
-  call void @llvm.lifetime.end.p0(i64 128, ptr nonnull %5) #9
-  br label %154
+157:                                              ; preds = %145
+  %158 = load i64, ptr %133, align 8
+  %159 = add nsw i64 %158, 1
+  store i64 %159, ptr %133, align 8
+  %160 = icmp slt i64 %159, %132
+  br i1 %160, label %145, label %161, !llvm.loop !5
 
-154:                                              ; preds = %150, %119
-  %155 = phi i64 [ %153, %150 ], [ %124, %119 ]
-  %156 = call noundef i64 @llvm.smin.i64(i64 %155, i64 %122)
-  %157 = getelementptr inbounds nuw i8, ptr %12, i64 64
-  store ptr %0, ptr %157, align 64
-  %158 = getelementptr inbounds nuw i8, ptr %12, i64 72
-  store i64 %156, ptr %158, align 8
-  %159 = tail call i64 @pthread_self() #12
-  %160 = getelementptr inbounds nuw i8, ptr %12, i64 88
-  store i64 %159, ptr %160, align 8
-  call void @llvm.lifetime.start.p0(i64 16, ptr nonnull %4) #9
-  %161 = call i32 @clock_gettime(i32 noundef 1, ptr noundef nonnull %4) #9
-  %162 = load i64, ptr %4, align 8
-  %163 = mul nsw i64 %162, 1000000000
-  %164 = getelementptr inbounds nuw i8, ptr %4, i64 8
-  %165 = load i64, ptr %164, align 8
-  %166 = add nsw i64 %163, %165
-  call void @llvm.lifetime.end.p0(i64 16, ptr nonnull %4) #9
-  %167 = getelementptr inbounds nuw i8, ptr %12, i64 80
-  store i64 %166, ptr %167, align 16
-  %168 = getelementptr inbounds nuw i8, ptr %12, i64 104
-  %169 = load i32, ptr %168, align 8
-  %170 = add i32 %169, 1
-  store i32 %170, ptr %168, align 8
-  %171 = call i32 @sched_getcpu() #9
-  %172 = sext i32 %171 to i64
-  %173 = getelementptr inbounds nuw i8, ptr %12, i64 96
-  store i64 %172, ptr %173, align 32
-  %174 = icmp ugt i32 %171, 1023
-  br i1 %174, label %180, label %175
+161:                                              ; preds = %157, %145, %136
+  %162 = call i32 @pthread_attr_destroy(ptr noundef nonnull %17) #9
+  %163 = call i32 @pthread_sigmask(i32 noundef 2, ptr noundef nonnull %16, ptr noundef null) #9
+  %164 = load i64, ptr %133, align 8
+  call void @llvm.lifetime.end.p0(i64 56, ptr nonnull %17) #9
+  call void @llvm.lifetime.end.p0(i64 128, ptr nonnull %16) #9
+  call void @llvm.lifetime.end.p0(i64 128, ptr nonnull %15) #9
+  br label %165
 
-175:                                              ; preds = %154
-  %176 = getelementptr inbounds nuw i8, ptr %12, i64 256
-  %177 = getelementptr inbounds nuw [1024 x i32], ptr %176, i64 0, i64 %172
-  %178 = load i32, ptr %168, align 8
-  %179 = atomicrmw xchg ptr %177, i32 %178 monotonic, align 4
-  br label %180
+165:                                              ; preds = %161, %129
+  %166 = phi i64 [ %164, %161 ], [ %134, %129 ]
+  %167 = call noundef i64 @llvm.smin.i64(i64 %166, i64 %132)
+  %168 = getelementptr inbounds nuw i8, ptr %22, i64 64
+  store ptr %0, ptr %168, align 64
+  %169 = getelementptr inbounds nuw i8, ptr %22, i64 72
+  store i64 %167, ptr %169, align 8
+  %170 = tail call i64 @pthread_self() #12
+  %171 = getelementptr inbounds nuw i8, ptr %22, i64 88
+  store i64 %170, ptr %171, align 8
+  call void @llvm.lifetime.start.p0(i64 16, ptr nonnull %14) #9
+  call void @llvm.memset.p0.i64(ptr noundef nonnull align 8 dereferenceable(16) %14, i8 0, i64 16, i1 false)
+  %172 = call i32 @clock_gettime(i32 noundef 1, ptr noundef nonnull %14) #9
+  %173 = load i64, ptr %14, align 8
+  %174 = mul nsw i64 %173, 1000000000
+  %175 = getelementptr inbounds nuw i8, ptr %14, i64 8
+  %176 = load i64, ptr %175, align 8
+  %177 = add nsw i64 %174, %176
+  call void @llvm.lifetime.end.p0(i64 16, ptr nonnull %14) #9
+  %178 = getelementptr inbounds nuw i8, ptr %22, i64 80
+  store i64 %177, ptr %178, align 16
+  %179 = getelementptr inbounds nuw i8, ptr %22, i64 104
+  %180 = load i32, ptr %179, align 8
+  %181 = add i32 %180, 1
+  store i32 %181, ptr %179, align 8
+  %182 = call i32 @sched_getcpu() #9
+  %183 = sext i32 %182 to i64
+  %184 = getelementptr inbounds nuw i8, ptr %22, i64 96
+  store i64 %183, ptr %184, align 32
+  %185 = icmp ugt i32 %182, 1023
+  br i1 %185, label %191, label %186
 
-180:                                              ; preds = %175, %154
-  %181 = getelementptr inbounds nuw i8, ptr %12, i64 128
-  store atomic i64 0, ptr %181 monotonic, align 64
-  %182 = getelementptr inbounds nuw i8, ptr %12, i64 136
-  store atomic i64 0, ptr %182 monotonic, align 8
-  %183 = getelementptr inbounds nuw i8, ptr %12, i64 192
-  store atomic i64 %156, ptr %183 monotonic, align 64
-  %184 = icmp sgt i64 %156, 0
-  br i1 %184, label %185, label %231
-
-185:                                              ; preds = %180
-  %186 = getelementptr inbounds nuw i8, ptr %12, i64 4352
-  br label %187
-
-187:                                              ; preds = %206, %185
-  %188 = phi i1 [ true, %206 ], [ false, %185 ]
-  %189 = phi i64 [ %208, %206 ], [ 0, %185 ]
+186:                                              ; preds = %165
+  %187 = getelementptr inbounds nuw i8, ptr %22, i64 256
+  %188 = getelementptr inbounds nuw [1024 x i32], ptr %187, i64 0, i64 %183
+  %189 = load i32, ptr %179, align 8
+  %190 = atomicrmw xchg ptr %188, i32 %189 monotonic, align 4
   br label %191
 
-190:                                              ; preds = %203
-  br i1 %188, label %210, label %231
+191:                                              ; preds = %186, %165
+  %192 = getelementptr inbounds nuw i8, ptr %22, i64 128
+  store atomic i32 0, ptr %192 monotonic, align 64
+  %193 = getelementptr inbounds nuw i8, ptr %22, i64 136
+  store atomic i64 0, ptr %193 monotonic, align 8
+  %194 = getelementptr inbounds nuw i8, ptr %22, i64 192
+  store atomic i64 %167, ptr %194 monotonic, align 64
+  %195 = icmp sgt i64 %167, 0
+  br i1 %195, label %196, label %242
 
-191:                                              ; preds = %203, %187
-  %192 = phi i64 [ %204, %203 ], [ %189, %187 ]
-  %193 = getelementptr inbounds nuw [0 x %struct.worker], ptr %186, i64 0, i64 %192
-  %194 = getelementptr inbounds nuw i8, ptr %193, i64 8
-  %195 = load atomic i64, ptr %194 monotonic, align 8
-  %196 = icmp eq i64 %195, %172
-  br i1 %196, label %197, label %200
+196:                                              ; preds = %191
+  %197 = getelementptr inbounds nuw i8, ptr %22, i64 4352
+  br label %198
 
-197:                                              ; preds = %191
-  %198 = getelementptr inbounds nuw i8, ptr %193, i64 24
-  %199 = load i64, ptr %198, align 8
-  call fastcc void @keep_off(ptr noundef nonnull %12, ptr noundef nonnull %193, i64 noundef %199, i64 noundef %172)
-  br label %200
+198:                                              ; preds = %217, %196
+  %199 = phi i1 [ true, %217 ], [ false, %196 ]
+  %200 = phi i64 [ %219, %217 ], [ 0, %196 ]
+  br label %202
 
-200:                                              ; preds = %197, %191
-  %201 = atomicrmw xchg ptr %193, i32 2 seq_cst, align 64
-  %202 = icmp eq i32 %201, 1
-  br i1 %202, label %206, label %203
+201:                                              ; preds = %214
+  br i1 %199, label %221, label %242
 
-203:                                              ; preds = %200
-  %204 = add nuw nsw i64 %192, 1
-  %205 = icmp eq i64 %204, %156
-  br i1 %205, label %190, label %191, !llvm.loop !7
+202:                                              ; preds = %214, %198
+  %203 = phi i64 [ %215, %214 ], [ %200, %198 ]
+  %204 = getelementptr inbounds nuw [0 x %struct.worker], ptr %197, i64 0, i64 %203
+  %205 = getelementptr inbounds nuw i8, ptr %204, i64 8
+  %206 = load atomic i64, ptr %205 monotonic, align 8
+  %207 = icmp eq i64 %206, %183
+  br i1 %207, label %208, label %211
 
-206:                                              ; preds = %200
-  %207 = getelementptr inbounds nuw i8, ptr %193, i64 4
-  store atomic i32 1, ptr %207 monotonic, align 4
-  %208 = add nuw nsw i64 %192, 1
-  %209 = icmp eq i64 %208, %156
-  br i1 %209, label %210, label %187, !llvm.loop !7
-
-210:                                              ; preds = %206, %190
-  store atomic i64 0, ptr %183 release, align 64
+208:                                              ; preds = %202
+  %209 = getelementptr inbounds nuw i8, ptr %204, i64 24
+  %210 = load i64, ptr %209, align 8
+  call fastcc void @keep_off(ptr noundef nonnull %22, ptr noundef nonnull %204, i64 noundef %210, i64 noundef %183)
   br label %211
 
-211:                                              ; preds = %228, %210
-  %212 = phi i32 [ 2, %210 ], [ %229, %228 ]
-  %213 = load atomic i64, ptr %183 monotonic, align 64
-  %214 = load i64, ptr %158, align 8
-  %215 = icmp slt i64 %213, %214
-  br i1 %215, label %216, label %231
+211:                                              ; preds = %208, %202
+  %212 = atomicrmw xchg ptr %204, i32 2 seq_cst, align 64
+  %213 = icmp eq i32 %212, 1
+  br i1 %213, label %217, label %214
 
-216:                                              ; preds = %211
-  %217 = atomicrmw add ptr %183, i64 1 acquire, align 64
-  %218 = load i64, ptr %158, align 8
-  %219 = icmp slt i64 %217, %218
-  br i1 %219, label %220, label %231
+214:                                              ; preds = %211
+  %215 = add nuw nsw i64 %203, 1
+  %216 = icmp eq i64 %215, %167
+  br i1 %216, label %201, label %202, !llvm.loop !7
 
-220:                                              ; preds = %216
-  %221 = getelementptr inbounds [0 x %struct.worker], ptr %186, i64 0, i64 %217
-  %222 = getelementptr inbounds nuw i8, ptr %221, i64 4
-  %223 = atomicrmw xchg ptr %222, i32 0 monotonic, align 4
-  %224 = icmp eq i32 %223, 0
-  br i1 %224, label %228, label %225, !llvm.loop !8
+217:                                              ; preds = %211
+  %218 = getelementptr inbounds nuw i8, ptr %204, i64 4
+  store atomic i32 1, ptr %218 monotonic, align 4
+  %219 = add nuw nsw i64 %203, 1
+  %220 = icmp eq i64 %219, %167
+  br i1 %220, label %221, label %198, !llvm.loop !7
 
-225:                                              ; preds = %220
-  %226 = call i64 (i64, ...) @syscall(i64 noundef 202, ptr noundef nonnull %221, i32 noundef 129, i32 noundef 1, i32 noundef 0, i32 noundef 0, i32 noundef 0) #9
-  %227 = add nsw i32 %212, -1
-  br label %228
+221:                                              ; preds = %217, %201
+  store atomic i64 0, ptr %194 release, align 64
+  br label %222
 
-228:                                              ; preds = %225, %220
-  %229 = phi i32 [ %227, %225 ], [ %212, %220 ]
-  %230 = icmp sgt i32 %229, 0
-  br i1 %230, label %211, label %231
+222:                                              ; preds = %239, %221
+  %223 = phi i32 [ 2, %221 ], [ %240, %239 ]
+  %224 = load atomic i64, ptr %194 monotonic, align 64
+  %225 = load i64, ptr %169, align 8
+  %226 = icmp slt i64 %224, %225
+  br i1 %226, label %227, label %242
 
-231:                                              ; preds = %211, %216, %228, %180, %190
-  %232 = load ptr, ptr %0, align 8
-  %233 = getelementptr inbounds nuw i8, ptr %0, i64 8
-  %234 = load ptr, ptr %233, align 8
-  %235 = getelementptr inbounds nuw i8, ptr %0, i64 16
-  %236 = load ptr, ptr %235, align 8
-  %237 = load i64, ptr %158, align 8
-  %238 = add nsw i64 %237, 1
-  %239 = load ptr, ptr %13, align 8
-  %240 = call i32 %232(ptr noundef %234, ptr noundef %236, i64 noundef 0, i64 noundef %238, ptr noundef %239)
-  %241 = getelementptr inbounds nuw i8, ptr %12, i64 56
-  %242 = load i64, ptr %241, align 8
-  %243 = icmp eq i64 %242, 0
-  %244 = load i64, ptr %158, align 8
-  br i1 %243, label %245, label %265
+227:                                              ; preds = %222
+  %228 = atomicrmw add ptr %194, i64 1 acquire, align 64
+  %229 = load i64, ptr %169, align 8
+  %230 = icmp slt i64 %228, %229
+  br i1 %230, label %231, label %242
 
-245:                                              ; preds = %231
-  %246 = icmp sgt i64 %244, 0
-  br i1 %246, label %247, label %265
+231:                                              ; preds = %227
+  %232 = getelementptr inbounds [0 x %struct.worker], ptr %197, i64 0, i64 %228
+  %233 = getelementptr inbounds nuw i8, ptr %232, i64 4
+  %234 = atomicrmw xchg ptr %233, i32 0 monotonic, align 4
+  %235 = icmp eq i32 %234, 0
+  br i1 %235, label %239, label %236, !llvm.loop !8
 
-247:                                              ; preds = %245
-  %248 = getelementptr inbounds nuw i8, ptr %12, i64 4352
-  br label %249
+236:                                              ; preds = %231
+  %237 = call i64 (i64, ...) @syscall(i64 noundef 202, ptr noundef nonnull %232, i32 noundef 129, i32 noundef 1, i32 noundef 0, i32 noundef 0, i32 noundef 0) #9
+  %238 = add nsw i32 %223, -1
+  br label %239
 
-249:                                              ; preds = %249, %247
-  %250 = phi i64 [ 0, %247 ], [ %261, %249 ]
-  %251 = phi i64 [ 0, %247 ], [ %262, %249 ]
-  %252 = getelementptr inbounds nuw [0 x %struct.worker], ptr %248, i64 0, i64 %251
-  %253 = getelementptr inbounds nuw i8, ptr %252, i64 4
-  %254 = atomicrmw xchg ptr %253, i32 0 monotonic, align 4
-  %255 = icmp ne i32 %254, 0
-  %256 = zext i1 %255 to i32
-  %257 = cmpxchg ptr %252, i32 2, i32 %256 seq_cst seq_cst, align 64
-  %258 = extractvalue { i32, i1 } %257, 1
-  %259 = xor i1 %258, true
-  %260 = zext i1 %259 to i64
-  %261 = add nuw nsw i64 %250, %260
-  %262 = add nuw nsw i64 %251, 1
-  %263 = load i64, ptr %158, align 8
-  %264 = icmp slt i64 %262, %263
-  br i1 %264, label %249, label %265, !llvm.loop !9
+239:                                              ; preds = %236, %231
+  %240 = phi i32 [ %238, %236 ], [ %223, %231 ]
+  %241 = icmp sgt i32 %240, 0
+  br i1 %241, label %222, label %242
 
-265:                                              ; preds = %249, %231, %245
-  %266 = phi i64 [ 0, %245 ], [ %244, %231 ], [ %261, %249 ]
-  %267 = getelementptr inbounds nuw i8, ptr %2, i64 8
-  %268 = getelementptr inbounds nuw i8, ptr %3, i64 8
-  br label %269
+242:                                              ; preds = %222, %227, %239, %191, %201
+  %243 = load ptr, ptr %0, align 8
+  %244 = getelementptr inbounds nuw i8, ptr %0, i64 8
+  %245 = load ptr, ptr %244, align 8
+  %246 = getelementptr inbounds nuw i8, ptr %0, i64 16
+  %247 = load ptr, ptr %246, align 8
+  %248 = load i64, ptr %169, align 8
+  %249 = add nsw i64 %248, 1
+  %250 = load ptr, ptr %23, align 8
+  %251 = call i32 %243(ptr noundef %245, ptr noundef %247, i64 noundef 0, i64 noundef %249, ptr noundef %250)
+  %252 = getelementptr inbounds nuw i8, ptr %22, i64 56
+  %253 = load i64, ptr %252, align 8
+  %254 = icmp eq i64 %253, 0
+  %255 = load i64, ptr %169, align 8
+  br i1 %254, label %256, label %276
 
-269:                                              ; preds = %284, %265
-  %270 = phi i64 [ %280, %284 ], [ 1, %265 ]
-  %271 = phi i64 [ %289, %284 ], [ 0, %265 ]
-  %272 = icmp eq i64 %271, 0
-  br label %273
+256:                                              ; preds = %242
+  %257 = icmp sgt i64 %255, 0
+  br i1 %257, label %258, label %276
 
-273:                                              ; preds = %300, %269
-  %274 = phi i64 [ %270, %269 ], [ %280, %300 ]
-  br label %275
+258:                                              ; preds = %256
+  %259 = getelementptr inbounds nuw i8, ptr %22, i64 4352
+  br label %260
 
-275:                                              ; preds = %279, %273
-  %276 = phi i64 [ %280, %279 ], [ %274, %273 ]
-  %277 = load atomic i64, ptr %181 acquire, align 64
-  %278 = icmp eq i64 %277, %266
-  br i1 %278, label %301, label %279
+260:                                              ; preds = %260, %258
+  %261 = phi i64 [ 0, %258 ], [ %272, %260 ]
+  %262 = phi i64 [ 0, %258 ], [ %273, %260 ]
+  %263 = getelementptr inbounds nuw [0 x %struct.worker], ptr %259, i64 0, i64 %262
+  %264 = getelementptr inbounds nuw i8, ptr %263, i64 4
+  %265 = atomicrmw xchg ptr %264, i32 0 monotonic, align 4
+  %266 = icmp ne i32 %265, 0
+  %267 = zext i1 %266 to i32
+  %268 = cmpxchg ptr %263, i32 2, i32 %267 seq_cst seq_cst, align 64
+  %269 = extractvalue { i32, i1 } %268, 1
+  %270 = xor i1 %269, true
+  %271 = zext i1 %270 to i64
+  %272 = add nuw nsw i64 %261, %271
+  %273 = add nuw nsw i64 %262, 1
+  %274 = load i64, ptr %169, align 8
+  %275 = icmp slt i64 %273, %274
+  br i1 %275, label %260, label %276, !llvm.loop !9
 
-279:                                              ; preds = %275
+276:                                              ; preds = %260, %242, %256
+  %277 = phi i64 [ 0, %256 ], [ %255, %242 ], [ %272, %260 ]
+  %278 = trunc i64 %277 to i32
+  %279 = getelementptr inbounds nuw i8, ptr %12, i64 8
+  %280 = getelementptr inbounds nuw i8, ptr %13, i64 8
+  %281 = getelementptr inbounds nuw i8, ptr %11, i64 8
+  %282 = getelementptr inbounds nuw i8, ptr %22, i64 4352
+  %283 = getelementptr inbounds nuw i8, ptr %9, i64 8
+  %284 = getelementptr inbounds nuw i8, ptr %7, i64 8
+  %285 = getelementptr inbounds nuw i8, ptr %8, i64 8
+  %286 = getelementptr inbounds nuw i8, ptr %6, i64 8
+  %287 = getelementptr inbounds nuw i8, ptr %3, i64 8
+  %288 = getelementptr inbounds nuw i8, ptr %22, i64 132
+  br label %289
+
+289:                                              ; preds = %444, %276
+  %290 = phi i64 [ 0, %276 ], [ %445, %444 ]
+  br label %291
+
+291:                                              ; preds = %306, %289
+  %292 = phi i64 [ %311, %306 ], [ 0, %289 ]
+  %293 = phi i64 [ %302, %306 ], [ 1, %289 ]
+  %294 = icmp eq i64 %292, 0
+  br label %295
+
+295:                                              ; preds = %291, %312
+  %296 = phi i64 [ %302, %312 ], [ %293, %291 ]
+  br label %297
+
+297:                                              ; preds = %301, %295
+  %298 = phi i64 [ %302, %301 ], [ %296, %295 ]
+  %299 = load atomic i32, ptr %192 acquire, align 64
+  %300 = icmp eq i32 %299, %278
+  br i1 %300, label %446, label %301
+
+301:                                              ; preds = %297
   call void @llvm.x86.sse2.pause()
-  %280 = add i64 %276, 1
-  %281 = and i64 %280, 31
-  %282 = icmp eq i64 %281, 1
-  br i1 %282, label %283, label %275, !llvm.loop !10
+  %302 = add i64 %298, 1
+  %303 = and i64 %302, 31
+  %304 = icmp eq i64 %303, 1
+  br i1 %304, label %305, label %297, !llvm.loop !10
 
-283:                                              ; preds = %279
-  br i1 %272, label %284, label %290
+305:                                              ; preds = %301
+  br i1 %294, label %306, label %312
 
-284:                                              ; preds = %283
+306:                                              ; preds = %305
+  call void @llvm.lifetime.start.p0(i64 16, ptr nonnull %13) #9
+  call void @llvm.memset.p0.i64(ptr noundef nonnull align 8 dereferenceable(16) %13, i8 0, i64 16, i1 false)
+  %307 = call i32 @clock_gettime(i32 noundef 1, ptr noundef nonnull %13) #9
+  %308 = load i64, ptr %13, align 8
+  %309 = mul nsw i64 %308, 1000000000
+  %310 = load i64, ptr %280, align 8
+  %311 = add nsw i64 %309, %310
+  call void @llvm.lifetime.end.p0(i64 16, ptr nonnull %13) #9
+  br label %291, !llvm.loop !10
+
+312:                                              ; preds = %305
+  call void @llvm.lifetime.start.p0(i64 16, ptr nonnull %12) #9
+  call void @llvm.memset.p0.i64(ptr noundef nonnull align 8 dereferenceable(16) %12, i8 0, i64 16, i1 false)
+  %313 = call i32 @clock_gettime(i32 noundef 1, ptr noundef nonnull %12) #9
+  %314 = load i64, ptr %12, align 8
+  %315 = mul nsw i64 %314, 1000000000
+  %316 = load i64, ptr %279, align 8
+  call void @llvm.lifetime.end.p0(i64 16, ptr nonnull %12) #9
+  %317 = sub i64 %316, %292
+  %318 = add i64 %317, %315
+  %319 = icmp sgt i64 %318, 50000
+  br i1 %319, label %320, label %295, !llvm.loop !10
+
+320:                                              ; preds = %312
+  call void @llvm.lifetime.start.p0(i64 16, ptr nonnull %11) #9
+  call void @llvm.memset.p0.i64(ptr noundef nonnull align 8 dereferenceable(16) %11, i8 0, i64 16, i1 false)
+  %321 = call i32 @clock_gettime(i32 noundef 1, ptr noundef nonnull %11) #9
+  %322 = load i64, ptr %11, align 8
+  %323 = load i64, ptr %281, align 8
+  call void @llvm.lifetime.end.p0(i64 16, ptr nonnull %11) #9
+  %324 = load i64, ptr %169, align 8
+  %325 = icmp sgt i64 %324, 0
+  br i1 %325, label %326, label %346
+
+326:                                              ; preds = %320, %340
+  %327 = phi i64 [ %343, %340 ], [ 0, %320 ]
+  %328 = getelementptr inbounds nuw [0 x %struct.worker], ptr %282, i64 0, i64 %327
+  %329 = getelementptr inbounds nuw i8, ptr %328, i64 24
+  %330 = load i64, ptr %329, align 8
+  call void @llvm.lifetime.start.p0(i64 4, ptr nonnull %10) #9
+  %331 = call i32 @pthread_getcpuclockid(i64 noundef %330, ptr noundef nonnull %10) #9
+  %332 = icmp eq i32 %331, 0
+  br i1 %332, label %333, label %340
+
+333:                                              ; preds = %326
+  %334 = load i32, ptr %10, align 4
+  call void @llvm.lifetime.start.p0(i64 16, ptr nonnull %9) #9
+  call void @llvm.memset.p0.i64(ptr noundef nonnull align 8 dereferenceable(16) %9, i8 0, i64 16, i1 false)
+  %335 = call i32 @clock_gettime(i32 noundef %334, ptr noundef nonnull %9) #9
+  %336 = load i64, ptr %9, align 8
+  %337 = mul nsw i64 %336, 1000000000
+  %338 = load i64, ptr %283, align 8
+  %339 = add nsw i64 %337, %338
+  call void @llvm.lifetime.end.p0(i64 16, ptr nonnull %9) #9
+  br label %340
+
+340:                                              ; preds = %333, %326
+  %341 = phi i64 [ %339, %333 ], [ 0, %326 ]
+  call void @llvm.lifetime.end.p0(i64 4, ptr nonnull %10) #9
+  %342 = getelementptr inbounds nuw i8, ptr %328, i64 72
+  store i64 %341, ptr %342, align 8
+  %343 = add nuw nsw i64 %327, 1
+  %344 = load i64, ptr %169, align 8
+  %345 = icmp slt i64 %343, %344
+  br i1 %345, label %326, label %346, !llvm.loop !11
+
+346:                                              ; preds = %340, %320
+  br label %347
+
+347:                                              ; preds = %346, %362
+  %348 = phi i64 [ 0, %346 ], [ %367, %362 ]
+  %349 = phi i64 [ 1, %346 ], [ %358, %362 ]
+  %350 = icmp eq i64 %348, 0
+  br label %351
+
+351:                                              ; preds = %347, %368
+  %352 = phi i64 [ %358, %368 ], [ %349, %347 ]
+  br label %353
+
+353:                                              ; preds = %357, %351
+  %354 = phi i64 [ %358, %357 ], [ %352, %351 ]
+  %355 = load atomic i32, ptr %192 acquire, align 64
+  %356 = icmp eq i32 %355, %278
+  br i1 %356, label %446, label %357
+
+357:                                              ; preds = %353
+  call void @llvm.x86.sse2.pause()
+  %358 = add i64 %354, 1
+  %359 = and i64 %358, 31
+  %360 = icmp eq i64 %359, 1
+  br i1 %360, label %361, label %353, !llvm.loop !10
+
+361:                                              ; preds = %357
+  br i1 %350, label %362, label %368
+
+362:                                              ; preds = %361
+  call void @llvm.lifetime.start.p0(i64 16, ptr nonnull %8) #9
+  call void @llvm.memset.p0.i64(ptr noundef nonnull align 8 dereferenceable(16) %8, i8 0, i64 16, i1 false)
+  %363 = call i32 @clock_gettime(i32 noundef 1, ptr noundef nonnull %8) #9
+  %364 = load i64, ptr %8, align 8
+  %365 = mul nsw i64 %364, 1000000000
+  %366 = load i64, ptr %285, align 8
+  %367 = add nsw i64 %365, %366
+  call void @llvm.lifetime.end.p0(i64 16, ptr nonnull %8) #9
+  br label %347, !llvm.loop !10
+
+368:                                              ; preds = %361
+  call void @llvm.lifetime.start.p0(i64 16, ptr nonnull %7) #9
+  call void @llvm.memset.p0.i64(ptr noundef nonnull align 8 dereferenceable(16) %7, i8 0, i64 16, i1 false)
+  %369 = call i32 @clock_gettime(i32 noundef 1, ptr noundef nonnull %7) #9
+  %370 = load i64, ptr %7, align 8
+  %371 = mul nsw i64 %370, 1000000000
+  %372 = load i64, ptr %284, align 8
+  call void @llvm.lifetime.end.p0(i64 16, ptr nonnull %7) #9
+  %373 = sub i64 %372, %348
+  %374 = add i64 %373, %371
+  %375 = icmp sgt i64 %374, 20000
+  br i1 %375, label %376, label %351, !llvm.loop !10
+
+376:                                              ; preds = %368
+  call void @llvm.lifetime.start.p0(i64 16, ptr nonnull %6) #9
+  call void @llvm.memset.p0.i64(ptr noundef nonnull align 8 dereferenceable(16) %6, i8 0, i64 16, i1 false)
+  %377 = call i32 @clock_gettime(i32 noundef 1, ptr noundef nonnull %6) #9
+  %378 = load i64, ptr %6, align 8
+  %379 = load i64, ptr %286, align 8
+  call void @llvm.lifetime.end.p0(i64 16, ptr nonnull %6) #9
+  %380 = sub i64 %378, %322
+  %381 = mul i64 %380, 1000000000
+  %382 = sub i64 %379, %323
+  %383 = add i64 %382, %381
+  %384 = call i32 @sched_getcpu() #9
+  %385 = sext i32 %384 to i64
+  %386 = icmp ugt i32 %384, 1023
+  br i1 %386, label %434, label %387
+
+387:                                              ; preds = %376
+  call void @llvm.lifetime.start.p0(i64 128, ptr nonnull %5) #9
+  call void @llvm.memset.p0.i64(ptr noundef nonnull align 8 dereferenceable(128) %5, i8 0, i64 128, i1 false)
+  %388 = and i64 %385, 63
+  %389 = shl nuw i64 1, %388
+  %390 = lshr i64 %385, 6
+  %391 = getelementptr inbounds nuw i64, ptr %5, i64 %390
+  %392 = load i64, ptr %391, align 8
+  %393 = or i64 %392, %389
+  store i64 %393, ptr %391, align 8
+  %394 = load i64, ptr %169, align 8
+  %395 = icmp sgt i64 %394, 0
+  br i1 %395, label %398, label %396
+
+396:                                              ; preds = %429, %387
+  %397 = phi i1 [ false, %387 ], [ %430, %429 ]
+  call void @llvm.lifetime.end.p0(i64 128, ptr nonnull %5) #9
+  br label %434
+
+398:                                              ; preds = %387, %429
+  %399 = phi i1 [ %430, %429 ], [ false, %387 ]
+  %400 = phi i64 [ %431, %429 ], [ 0, %387 ]
+  %401 = getelementptr inbounds nuw [0 x %struct.worker], ptr %282, i64 0, i64 %400
+  %402 = load atomic i32, ptr %401 monotonic, align 64
+  %403 = icmp eq i32 %402, 3
+  br i1 %403, label %404, label %429
+
+404:                                              ; preds = %398
+  %405 = getelementptr inbounds nuw i8, ptr %401, i64 24
+  %406 = load i64, ptr %405, align 8
+  call void @llvm.lifetime.start.p0(i64 4, ptr nonnull %4) #9
+  %407 = call i32 @pthread_getcpuclockid(i64 noundef %406, ptr noundef nonnull %4) #9
+  %408 = icmp eq i32 %407, 0
+  br i1 %408, label %409, label %416
+
+409:                                              ; preds = %404
+  %410 = load i32, ptr %4, align 4
   call void @llvm.lifetime.start.p0(i64 16, ptr nonnull %3) #9
-  %285 = call i32 @clock_gettime(i32 noundef 1, ptr noundef nonnull %3) #9
-  %286 = load i64, ptr %3, align 8
-  %287 = mul nsw i64 %286, 1000000000
-  %288 = load i64, ptr %268, align 8
-  %289 = add nsw i64 %287, %288
+  call void @llvm.memset.p0.i64(ptr noundef nonnull align 8 dereferenceable(16) %3, i8 0, i64 16, i1 false)
+  %411 = call i32 @clock_gettime(i32 noundef %410, ptr noundef nonnull %3) #9
+  %412 = load i64, ptr %3, align 8
+  %413 = mul nsw i64 %412, 1000000000
+  %414 = load i64, ptr %287, align 8
+  %415 = add nsw i64 %413, %414
   call void @llvm.lifetime.end.p0(i64 16, ptr nonnull %3) #9
-  br label %269, !llvm.loop !10
+  br label %416
 
-290:                                              ; preds = %283
+416:                                              ; preds = %409, %404
+  %417 = phi i64 [ %415, %409 ], [ 0, %404 ]
+  call void @llvm.lifetime.end.p0(i64 4, ptr nonnull %4) #9
+  %418 = getelementptr inbounds nuw i8, ptr %401, i64 72
+  %419 = load i64, ptr %418, align 8
+  %420 = sub nsw i64 %417, %419
+  %421 = shl nsw i64 %420, 1
+  %422 = icmp sgt i64 %421, %383
+  br i1 %422, label %429, label %423
+
+423:                                              ; preds = %416
+  %424 = getelementptr inbounds nuw i8, ptr %401, i64 64
+  store atomic i32 1, ptr %424 monotonic, align 64
+  %425 = getelementptr inbounds nuw i8, ptr %401, i64 8
+  store atomic i64 %385, ptr %425 monotonic, align 8
+  %426 = getelementptr inbounds nuw i8, ptr %401, i64 56
+  store atomic i64 1, ptr %426 monotonic, align 8
+  %427 = load i64, ptr %405, align 8
+  %428 = call i32 @pthread_setaffinity_np(i64 noundef %427, i64 noundef 128, ptr noundef nonnull %5) #9
+  br label %429
+
+429:                                              ; preds = %423, %416, %398
+  %430 = phi i1 [ true, %423 ], [ %399, %398 ], [ %399, %416 ]
+  %431 = add nuw nsw i64 %400, 1
+  %432 = load i64, ptr %169, align 8
+  %433 = icmp slt i64 %431, %432
+  br i1 %433, label %398, label %396, !llvm.loop !12
+
+434:                                              ; preds = %396, %376
+  %435 = phi i1 [ %397, %396 ], [ false, %376 ]
+  %436 = icmp samesign ugt i64 %290, 1000000
+  %437 = select i1 %435, i1 true, i1 %436
+  br i1 %437, label %438, label %444
+
+438:                                              ; preds = %434
   call void @llvm.lifetime.start.p0(i64 16, ptr nonnull %2) #9
-  %291 = call i32 @clock_gettime(i32 noundef 1, ptr noundef nonnull %2) #9
-  %292 = load i64, ptr %2, align 8
-  %293 = mul nsw i64 %292, 1000000000
-  %294 = load i64, ptr %267, align 8
+  call void @llvm.memcpy.p0.p0.i64(ptr noundef nonnull align 8 dereferenceable(16) %2, ptr noundef nonnull align 8 dereferenceable(16) @__const.sleep_while_missing.at_most, i64 16, i1 false)
+  store atomic i32 1, ptr %288 seq_cst, align 4
+  %439 = load atomic i32, ptr %192 seq_cst, align 64
+  %440 = icmp eq i32 %439, %278
+  br i1 %440, label %443, label %441
+
+441:                                              ; preds = %438
+  %442 = call i64 (i64, ...) @syscall(i64 noundef 202, ptr noundef nonnull %192, i32 noundef 128, i32 noundef %439, ptr noundef nonnull %2, i32 noundef 0, i32 noundef 0) #9
+  br label %443
+
+443:                                              ; preds = %441, %438
+  store atomic i32 0, ptr %288 monotonic, align 4
   call void @llvm.lifetime.end.p0(i64 16, ptr nonnull %2) #9
-  %295 = sub i64 %294, %271
-  %296 = add i64 %295, %293
-  %297 = icmp sgt i64 %296, 50000
-  br i1 %297, label %298, label %300
+  br label %444
 
-298:                                              ; preds = %290
-  %299 = call i32 @sched_yield() #9
-  br label %300
+444:                                              ; preds = %443, %434
+  %445 = add nuw nsw i64 %290, 70000
+  br label %289, !llvm.loop !13
 
-300:                                              ; preds = %298, %290
-  br label %273, !llvm.loop !10
+446:                                              ; preds = %297, %353
+  %447 = load atomic i64, ptr %193 monotonic, align 8
+  %448 = trunc i64 %447 to i32
+  store atomic i64 0, ptr %22 release, align 64
+  %449 = or i32 %251, %448
+  br label %450
 
-301:                                              ; preds = %275
-  %302 = load atomic i64, ptr %182 monotonic, align 8
-  %303 = trunc i64 %302 to i32
-  store atomic i64 0, ptr %12 release, align 64
-  %304 = or i32 %240, %303
-  br label %305
-
-305:                                              ; preds = %98, %301, %19
-  %306 = phi i32 [ %26, %19 ], [ %109, %98 ], [ %304, %301 ]
-  ret i32 %306
+450:                                              ; preds = %108, %446, %29
+  %451 = phi i32 [ %36, %29 ], [ %119, %108 ], [ %449, %446 ]
+  ret i32 %451
 }
 
 ; Function Attrs: mustprogress nocallback nofree nosync nounwind willreturn memory(argmem: readwrite)
@@ -495,16 +735,16 @@ declare void @llvm.memset.p0.i64(ptr nocapture writeonly, i8, i64, i1 immarg) #2
 declare void @llvm.lifetime.end.p0(i64 immarg, ptr nocapture) #1
 
 ; Function Attrs: mustprogress nofree norecurse nosync nounwind willreturn memory(none) uwtable
-define range(i64 4288, 4225) i64 @tcl_pool_bytes(i64 noundef %0) local_unnamed_addr #3 {
-  %2 = shl i64 %0, 6
-  %3 = add i64 %2, 4288
+define range(i64 4224, 4097) i64 @tcl_pool_bytes(i64 noundef %0) local_unnamed_addr #3 {
+  %2 = shl i64 %0, 7
+  %3 = add i64 %2, 4224
   ret i64 %3
 }
 
 ; Function Attrs: mustprogress nofree norecurse nosync nounwind willreturn memory(argmem: write) uwtable
 define void @tcl_pool_reset(ptr nocapture noundef writeonly %0, i64 noundef %1) local_unnamed_addr #4 {
-  %3 = shl i64 %1, 6
-  %4 = add i64 %3, 4288
+  %3 = shl i64 %1, 7
+  %4 = add i64 %3, 4224
   tail call void @llvm.memset.p0.i64(ptr align 64 %0, i8 0, i64 %4, i1 false)
   ret void
 }
@@ -603,7 +843,7 @@ define internal fastcc void @keep_off(ptr nocapture noundef readonly %0, ptr noc
 56:                                               ; preds = %48, %43
   %57 = add nuw nsw i64 %31, 2
   %58 = icmp eq i64 %57, 1024
-  br i1 %58, label %27, label %30, !llvm.loop !11
+  br i1 %58, label %27, label %30, !llvm.loop !14
 
 59:                                               ; preds = %27
   %60 = call i32 @__sched_cpucount(i64 noundef 128, ptr noundef nonnull %6) #9
@@ -668,6 +908,7 @@ define internal noundef ptr @live(ptr noundef initializes((32, 48)) %0) #8 {
   %15 = getelementptr inbounds nuw i8, ptr %0, i64 16
   %16 = load ptr, ptr %15, align 16
   call void @llvm.lifetime.start.p0(i64 16, ptr nonnull %14) #9
+  call void @llvm.memset.p0.i64(ptr noundef nonnull align 8 dereferenceable(16) %14, i8 0, i64 16, i1 false)
   %17 = call i32 @clock_gettime(i32 noundef 1, ptr noundef nonnull %14) #9
   %18 = load i64, ptr %14, align 8
   %19 = mul nsw i64 %18, 1000000000
@@ -678,6 +919,7 @@ define internal noundef ptr @live(ptr noundef initializes((32, 48)) %0) #8 {
   %23 = getelementptr inbounds nuw i8, ptr %0, i64 32
   store i64 %22, ptr %23, align 32
   call void @llvm.lifetime.start.p0(i64 16, ptr nonnull %13) #9
+  call void @llvm.memset.p0.i64(ptr noundef nonnull align 8 dereferenceable(16) %13, i8 0, i64 16, i1 false)
   %24 = call i32 @clock_gettime(i32 noundef 3, ptr noundef nonnull %13) #9
   %25 = load i64, ptr %13, align 8
   %26 = mul nsw i64 %25, 1000000000
@@ -708,382 +950,406 @@ define internal noundef ptr @live(ptr noundef initializes((32, 48)) %0) #8 {
   %49 = ptrtoint ptr %0 to i64
   %50 = ptrtoint ptr %45 to i64
   %51 = sub i64 %49, %50
-  %52 = ashr exact i64 %51, 6
+  %52 = ashr exact i64 %51, 7
   %53 = add nsw i64 %52, 1
   %54 = getelementptr inbounds nuw i8, ptr %16, i64 136
   %55 = getelementptr inbounds nuw i8, ptr %16, i64 128
-  %56 = getelementptr inbounds nuw i8, ptr %3, i64 8
-  %57 = getelementptr inbounds nuw i8, ptr %2, i64 8
-  %58 = getelementptr inbounds nuw i8, ptr %0, i64 48
-  %59 = getelementptr inbounds nuw i8, ptr %16, i64 144
-  %60 = getelementptr inbounds nuw i8, ptr %16, i64 152
-  br label %61
+  %56 = getelementptr inbounds nuw i8, ptr %16, i64 132
+  %57 = getelementptr inbounds nuw i8, ptr %3, i64 8
+  %58 = getelementptr inbounds nuw i8, ptr %2, i64 8
+  %59 = getelementptr inbounds nuw i8, ptr %0, i64 48
+  %60 = getelementptr inbounds nuw i8, ptr %16, i64 144
+  %61 = getelementptr inbounds nuw i8, ptr %16, i64 152
+  %62 = getelementptr inbounds nuw i8, ptr %0, i64 64
+  br label %63
 
-61:                                               ; preds = %292, %1
-  %62 = phi i64 [ %295, %292 ], [ %31, %1 ]
-  %63 = phi i1 [ %294, %292 ], [ false, %1 ]
-  %64 = phi i64 [ %298, %292 ], [ 0, %1 ]
-  %65 = phi i64 [ %169, %292 ], [ 0, %1 ]
-  %66 = phi i64 [ %79, %292 ], [ 0, %1 ]
-  br label %67
+63:                                               ; preds = %299, %1
+  %64 = phi i64 [ %302, %299 ], [ %31, %1 ]
+  %65 = phi i1 [ %301, %299 ], [ false, %1 ]
+  %66 = phi i64 [ %310, %299 ], [ 0, %1 ]
+  %67 = phi i64 [ %307, %299 ], [ 0, %1 ]
+  %68 = phi i64 [ %81, %299 ], [ 0, %1 ]
+  br label %69
 
-67:                                               ; preds = %61, %172
-  %68 = phi i64 [ %173, %172 ], [ %62, %61 ]
-  %69 = phi i64 [ %168, %172 ], [ %64, %61 ]
-  %70 = phi i64 [ %169, %172 ], [ %65, %61 ]
-  %71 = phi i64 [ %79, %172 ], [ %66, %61 ]
-  %72 = icmp slt i64 %68, %70
-  br i1 %72, label %78, label %73
+69:                                               ; preds = %63, %174
+  %70 = phi i64 [ %175, %174 ], [ %64, %63 ]
+  %71 = phi i64 [ %170, %174 ], [ %66, %63 ]
+  %72 = phi i64 [ %171, %174 ], [ %67, %63 ]
+  %73 = phi i64 [ %81, %174 ], [ %68, %63 ]
+  %74 = icmp slt i64 %70, %72
+  br i1 %74, label %80, label %75
 
-73:                                               ; preds = %67
+75:                                               ; preds = %69
   call void @llvm.lifetime.start.p0(i64 144, ptr nonnull %12) #9
-  %74 = call i32 @getrusage(i32 noundef 1, ptr noundef nonnull %12) #9
-  %75 = icmp eq i32 %74, 0
-  %76 = load i64, ptr %32, align 8
-  %77 = select i1 %75, i64 %76, i64 0
+  %76 = call i32 @getrusage(i32 noundef 1, ptr noundef nonnull %12) #9
+  %77 = icmp eq i32 %76, 0
+  %78 = load i64, ptr %32, align 8
+  %79 = select i1 %77, i64 %78, i64 0
   call void @llvm.lifetime.end.p0(i64 144, ptr nonnull %12) #9
-  br label %78
+  br label %80
 
-78:                                               ; preds = %73, %67
-  %79 = phi i64 [ %71, %67 ], [ %77, %73 ]
-  %80 = load atomic i32, ptr %0 monotonic, align 64
-  %81 = icmp eq i32 %80, 2
-  br i1 %81, label %167, label %82
+80:                                               ; preds = %75, %69
+  %81 = phi i64 [ %73, %69 ], [ %79, %75 ]
+  %82 = load atomic i32, ptr %0 monotonic, align 64
+  %83 = icmp eq i32 %82, 2
+  br i1 %83, label %169, label %84
 
-82:                                               ; preds = %78, %126
-  %83 = phi i64 [ %128, %126 ], [ %68, %78 ]
-  %84 = phi i64 [ %129, %126 ], [ 0, %78 ]
+84:                                               ; preds = %80, %128
+  %85 = phi i64 [ %130, %128 ], [ %70, %80 ]
+  %86 = phi i64 [ %131, %128 ], [ 0, %80 ]
   call void @llvm.x86.sse2.pause()
-  %85 = and i64 %84, 31
-  %86 = icmp eq i64 %85, 0
-  br i1 %86, label %87, label %126
+  %87 = and i64 %86, 31
+  %88 = icmp eq i64 %87, 0
+  br i1 %88, label %89, label %128
 
-87:                                               ; preds = %82
+89:                                               ; preds = %84
   call void @llvm.lifetime.start.p0(i64 16, ptr nonnull %11) #9
-  %88 = call i32 @clock_gettime(i32 noundef 1, ptr noundef nonnull %11) #9
-  %89 = load i64, ptr %11, align 8
-  %90 = mul nsw i64 %89, 1000000000
-  %91 = load i64, ptr %33, align 8
-  %92 = add nsw i64 %90, %91
+  call void @llvm.memset.p0.i64(ptr noundef nonnull align 8 dereferenceable(16) %11, i8 0, i64 16, i1 false)
+  %90 = call i32 @clock_gettime(i32 noundef 1, ptr noundef nonnull %11) #9
+  %91 = load i64, ptr %11, align 8
+  %92 = mul nsw i64 %91, 1000000000
+  %93 = load i64, ptr %33, align 8
+  %94 = add nsw i64 %92, %93
   call void @llvm.lifetime.end.p0(i64 16, ptr nonnull %11) #9
-  %93 = sub nsw i64 %92, %83
-  %94 = icmp sgt i64 %93, 100000
-  br i1 %94, label %95, label %106
+  %95 = sub nsw i64 %94, %85
+  %96 = icmp sgt i64 %95, 100000
+  br i1 %96, label %97, label %108
 
-95:                                               ; preds = %87
+97:                                               ; preds = %89
   call void @llvm.lifetime.start.p0(i64 144, ptr nonnull %10) #9
-  %96 = call i32 @getrusage(i32 noundef 1, ptr noundef nonnull %10) #9
-  %97 = icmp eq i32 %96, 0
-  %98 = load i64, ptr %34, align 8
-  %99 = select i1 %97, i64 %98, i64 0
+  %98 = call i32 @getrusage(i32 noundef 1, ptr noundef nonnull %10) #9
+  %99 = icmp eq i32 %98, 0
+  %100 = load i64, ptr %34, align 8
+  %101 = select i1 %99, i64 %100, i64 0
   call void @llvm.lifetime.end.p0(i64 144, ptr nonnull %10) #9
-  %100 = icmp eq i64 %99, %79
-  br i1 %100, label %106, label %101
+  %102 = icmp eq i64 %101, %81
+  br i1 %102, label %108, label %103
 
-101:                                              ; preds = %95
-  %102 = shl nsw i64 %69, 1
-  %103 = call noundef i64 @llvm.smax.i64(i64 %102, i64 16000000)
-  %104 = call i64 @llvm.umin.i64(i64 %103, i64 128000000)
-  %105 = add nsw i64 %92, %104
-  br label %132
+103:                                              ; preds = %97
+  %104 = shl nsw i64 %71, 1
+  %105 = call noundef i64 @llvm.smax.i64(i64 %104, i64 16000000)
+  %106 = call i64 @llvm.umin.i64(i64 %105, i64 128000000)
+  %107 = add nsw i64 %94, %106
+  br label %134
 
-106:                                              ; preds = %95, %87
-  br i1 %72, label %132, label %107
+108:                                              ; preds = %97, %89
+  br i1 %74, label %134, label %109
 
-107:                                              ; preds = %106
-  %108 = sub nsw i64 %92, %68
-  %109 = icmp sgt i64 %108, 50000
-  br i1 %109, label %110, label %115
+109:                                              ; preds = %108
+  %110 = sub nsw i64 %94, %70
+  %111 = icmp sgt i64 %110, 50000
+  br i1 %111, label %112, label %117
 
-110:                                              ; preds = %107
-  %111 = icmp samesign ult i64 %108, 4000001
-  %112 = and i1 %63, %111
-  br i1 %112, label %113, label %132
+112:                                              ; preds = %109
+  %113 = icmp samesign ult i64 %110, 4000001
+  %114 = and i1 %65, %113
+  br i1 %114, label %115, label %134
 
-113:                                              ; preds = %110
-  %114 = call i32 @sched_yield() #9
-  br label %115
+115:                                              ; preds = %112
+  %116 = call i32 @sched_yield() #9
+  br label %117
 
-115:                                              ; preds = %113, %107
-  %116 = phi i64 [ -1, %113 ], [ %84, %107 ]
-  %117 = load i64, ptr %23, align 32
-  %118 = sub nsw i64 %92, %117
-  %119 = icmp sgt i64 %118, 20000
-  br i1 %119, label %120, label %126
+117:                                              ; preds = %115, %109
+  %118 = phi i64 [ -1, %115 ], [ %86, %109 ]
+  %119 = load i64, ptr %23, align 32
+  %120 = sub nsw i64 %94, %119
+  %121 = icmp sgt i64 %120, 20000
+  br i1 %121, label %122, label %128
 
-120:                                              ; preds = %115
-  store i64 %92, ptr %23, align 32
+122:                                              ; preds = %117
+  store i64 %94, ptr %23, align 32
   call void @llvm.lifetime.start.p0(i64 16, ptr nonnull %9) #9
-  %121 = call i32 @clock_gettime(i32 noundef 3, ptr noundef nonnull %9) #9
-  %122 = load i64, ptr %9, align 8
-  %123 = mul nsw i64 %122, 1000000000
-  %124 = load i64, ptr %35, align 8
-  %125 = add nsw i64 %123, %124
+  call void @llvm.memset.p0.i64(ptr noundef nonnull align 8 dereferenceable(16) %9, i8 0, i64 16, i1 false)
+  %123 = call i32 @clock_gettime(i32 noundef 3, ptr noundef nonnull %9) #9
+  %124 = load i64, ptr %9, align 8
+  %125 = mul nsw i64 %124, 1000000000
+  %126 = load i64, ptr %35, align 8
+  %127 = add nsw i64 %125, %126
   call void @llvm.lifetime.end.p0(i64 16, ptr nonnull %9) #9
-  store i64 %125, ptr %30, align 8
-  br label %126
+  store i64 %127, ptr %30, align 8
+  br label %128
 
-126:                                              ; preds = %120, %115, %82
-  %127 = phi i64 [ %84, %82 ], [ %116, %120 ], [ %116, %115 ]
-  %128 = phi i64 [ %83, %82 ], [ %92, %120 ], [ %92, %115 ]
-  %129 = add nsw i64 %127, 1
-  %130 = load atomic i32, ptr %0 monotonic, align 64
-  %131 = icmp eq i32 %130, 2
-  br i1 %131, label %167, label %82
+128:                                              ; preds = %122, %117, %84
+  %129 = phi i64 [ %86, %84 ], [ %118, %122 ], [ %118, %117 ]
+  %130 = phi i64 [ %85, %84 ], [ %94, %122 ], [ %94, %117 ]
+  %131 = add nsw i64 %129, 1
+  %132 = load atomic i32, ptr %0 monotonic, align 64
+  %133 = icmp eq i32 %132, 2
+  br i1 %133, label %169, label %84
 
-132:                                              ; preds = %110, %106, %101
-  %133 = phi i64 [ %104, %101 ], [ %69, %106 ], [ %69, %110 ]
-  %134 = phi i64 [ %105, %101 ], [ %70, %106 ], [ %70, %110 ]
-  %135 = load atomic i64, ptr %36 monotonic, align 8
+134:                                              ; preds = %112, %108, %103
+  %135 = phi i64 [ %106, %103 ], [ %71, %108 ], [ %71, %112 ]
+  %136 = phi i64 [ %107, %103 ], [ %72, %108 ], [ %72, %112 ]
+  %137 = load atomic i64, ptr %36 monotonic, align 8
   call void @llvm.lifetime.start.p0(i64 128, ptr nonnull %8) #9
   call void @llvm.memset.p0.i64(ptr noundef nonnull align 8 dereferenceable(128) %8, i8 0, i64 128, i1 false)
-  %136 = icmp eq i64 %135, 0
-  %137 = sub nsw i64 %92, %135
-  %138 = icmp slt i64 %137, 100000000
-  %139 = select i1 %136, i1 true, i1 %138
-  br i1 %139, label %146, label %140
+  %138 = icmp eq i64 %137, 0
+  %139 = sub nsw i64 %94, %137
+  %140 = icmp slt i64 %139, 100000000
+  %141 = select i1 %138, i1 true, i1 %140
+  br i1 %141, label %148, label %142
 
-140:                                              ; preds = %132
-  %141 = call i32 @getpid() #9
-  %142 = call i32 @sched_getaffinity(i32 noundef %141, i64 noundef 128, ptr noundef nonnull %8) #9
-  %143 = icmp eq i32 %142, 0
-  br i1 %143, label %144, label %146
+142:                                              ; preds = %134
+  %143 = call i32 @getpid() #9
+  %144 = call i32 @sched_getaffinity(i32 noundef %143, i64 noundef 128, ptr noundef nonnull %8) #9
+  %145 = icmp eq i32 %144, 0
+  br i1 %145, label %146, label %148
 
-144:                                              ; preds = %140
-  %145 = call i32 @sched_setaffinity(i32 noundef 0, i64 noundef 128, ptr noundef nonnull %8) #9
+146:                                              ; preds = %142
+  %147 = call i32 @sched_setaffinity(i32 noundef 0, i64 noundef 128, ptr noundef nonnull %8) #9
   store atomic i64 0, ptr %36 monotonic, align 8
-  br label %146
+  br label %148
 
-146:                                              ; preds = %144, %140, %132
+148:                                              ; preds = %146, %142, %134
   call void @llvm.lifetime.end.p0(i64 128, ptr nonnull %8) #9
-  %147 = cmpxchg ptr %0, i32 0, i32 1 seq_cst seq_cst, align 64
-  %148 = extractvalue { i32, i1 } %147, 1
-  %149 = extractvalue { i32, i1 } %147, 0
-  %150 = icmp ne i32 %149, 2
-  %151 = select i1 %148, i1 true, i1 %150
-  br i1 %151, label %152, label %167
+  %149 = cmpxchg ptr %0, i32 0, i32 1 seq_cst seq_cst, align 64
+  %150 = extractvalue { i32, i1 } %149, 1
+  %151 = extractvalue { i32, i1 } %149, 0
+  %152 = icmp ne i32 %151, 2
+  %153 = select i1 %150, i1 true, i1 %152
+  br i1 %153, label %154, label %169
 
-152:                                              ; preds = %146, %152
-  %153 = call i64 (i64, ...) @syscall(i64 noundef 202, ptr noundef nonnull %0, i32 noundef 128, i32 noundef 1, i32 noundef 0, i32 noundef 0, i32 noundef 0) #9
-  %154 = load atomic i32, ptr %0 monotonic, align 64
-  %155 = icmp eq i32 %154, 1
-  br i1 %155, label %152, label %156, !llvm.loop !12
+154:                                              ; preds = %148, %154
+  %155 = call i64 (i64, ...) @syscall(i64 noundef 202, ptr noundef nonnull %0, i32 noundef 128, i32 noundef 1, ptr noundef null, i32 noundef 0, i32 noundef 0) #9
+  %156 = load atomic i32, ptr %0 monotonic, align 64
+  %157 = icmp eq i32 %156, 1
+  br i1 %157, label %154, label %158, !llvm.loop !15
 
-156:                                              ; preds = %152
+158:                                              ; preds = %154
   call void @llvm.lifetime.start.p0(i64 16, ptr nonnull %7) #9
-  %157 = call i32 @clock_gettime(i32 noundef 1, ptr noundef nonnull %7) #9
-  %158 = load i64, ptr %7, align 8
-  %159 = mul nsw i64 %158, 1000000000
-  %160 = load i64, ptr %37, align 8
-  %161 = add nsw i64 %159, %160
+  call void @llvm.memset.p0.i64(ptr noundef nonnull align 8 dereferenceable(16) %7, i8 0, i64 16, i1 false)
+  %159 = call i32 @clock_gettime(i32 noundef 1, ptr noundef nonnull %7) #9
+  %160 = load i64, ptr %7, align 8
+  %161 = mul nsw i64 %160, 1000000000
+  %162 = load i64, ptr %37, align 8
+  %163 = add nsw i64 %161, %162
   call void @llvm.lifetime.end.p0(i64 16, ptr nonnull %7) #9
-  store i64 %161, ptr %23, align 32
+  store i64 %163, ptr %23, align 32
   call void @llvm.lifetime.start.p0(i64 16, ptr nonnull %6) #9
-  %162 = call i32 @clock_gettime(i32 noundef 3, ptr noundef nonnull %6) #9
-  %163 = load i64, ptr %6, align 8
-  %164 = mul nsw i64 %163, 1000000000
-  %165 = load i64, ptr %38, align 8
-  %166 = add nsw i64 %164, %165
+  call void @llvm.memset.p0.i64(ptr noundef nonnull align 8 dereferenceable(16) %6, i8 0, i64 16, i1 false)
+  %164 = call i32 @clock_gettime(i32 noundef 3, ptr noundef nonnull %6) #9
+  %165 = load i64, ptr %6, align 8
+  %166 = mul nsw i64 %165, 1000000000
+  %167 = load i64, ptr %38, align 8
+  %168 = add nsw i64 %166, %167
   call void @llvm.lifetime.end.p0(i64 16, ptr nonnull %6) #9
-  store i64 %166, ptr %30, align 8
-  br label %167
+  store i64 %168, ptr %30, align 8
+  br label %169
 
-167:                                              ; preds = %126, %78, %146, %156
-  %168 = phi i64 [ %69, %78 ], [ %133, %156 ], [ %133, %146 ], [ %69, %126 ]
-  %169 = phi i64 [ %70, %78 ], [ %134, %156 ], [ %134, %146 ], [ %70, %126 ]
-  %170 = cmpxchg ptr %0, i32 2, i32 3 seq_cst seq_cst, align 64
-  %171 = extractvalue { i32, i1 } %170, 1
-  br i1 %171, label %174, label %172
+169:                                              ; preds = %128, %80, %148, %158
+  %170 = phi i64 [ %71, %80 ], [ %135, %158 ], [ %135, %148 ], [ %71, %128 ]
+  %171 = phi i64 [ %72, %80 ], [ %136, %158 ], [ %136, %148 ], [ %72, %128 ]
+  %172 = cmpxchg ptr %0, i32 2, i32 3 seq_cst seq_cst, align 64
+  %173 = extractvalue { i32, i1 } %172, 1
+  br i1 %173, label %176, label %174
 
-172:                                              ; preds = %167
-  %173 = load i64, ptr %23, align 32
-  br label %67
+174:                                              ; preds = %169
+  %175 = load i64, ptr %23, align 32
+  br label %69
 
-174:                                              ; preds = %167
-  %175 = load i64, ptr %39, align 16
-  %176 = load i64, ptr %40, align 8
+176:                                              ; preds = %169
+  %177 = load i64, ptr %39, align 16
+  %178 = load i64, ptr %40, align 8
   call void @llvm.lifetime.start.p0(i64 16, ptr nonnull %5) #9
-  %177 = call i32 @clock_gettime(i32 noundef 1, ptr noundef nonnull %5) #9
-  %178 = load i64, ptr %5, align 8
-  %179 = mul nsw i64 %178, 1000000000
-  %180 = load i64, ptr %41, align 8
-  %181 = add nsw i64 %179, %180
+  call void @llvm.memset.p0.i64(ptr noundef nonnull align 8 dereferenceable(16) %5, i8 0, i64 16, i1 false)
+  %179 = call i32 @clock_gettime(i32 noundef 1, ptr noundef nonnull %5) #9
+  %180 = load i64, ptr %5, align 8
+  %181 = mul nsw i64 %180, 1000000000
+  %182 = load i64, ptr %41, align 8
+  %183 = add nsw i64 %181, %182
   call void @llvm.lifetime.end.p0(i64 16, ptr nonnull %5) #9
-  %182 = load i64, ptr %23, align 32
-  %183 = sub nsw i64 %181, %182
-  %184 = icmp sgt i64 %183, 40000
-  br i1 %184, label %185, label %191
+  %184 = load i64, ptr %23, align 32
+  %185 = sub nsw i64 %183, %184
+  %186 = icmp sgt i64 %185, 40000
+  br i1 %186, label %187, label %193
 
-185:                                              ; preds = %174
-  store i64 %181, ptr %23, align 32
+187:                                              ; preds = %176
+  store i64 %183, ptr %23, align 32
   call void @llvm.lifetime.start.p0(i64 16, ptr nonnull %4) #9
-  %186 = call i32 @clock_gettime(i32 noundef 3, ptr noundef nonnull %4) #9
-  %187 = load i64, ptr %4, align 8
-  %188 = mul nsw i64 %187, 1000000000
-  %189 = load i64, ptr %42, align 8
-  %190 = add nsw i64 %188, %189
+  call void @llvm.memset.p0.i64(ptr noundef nonnull align 8 dereferenceable(16) %4, i8 0, i64 16, i1 false)
+  %188 = call i32 @clock_gettime(i32 noundef 3, ptr noundef nonnull %4) #9
+  %189 = load i64, ptr %4, align 8
+  %190 = mul nsw i64 %189, 1000000000
+  %191 = load i64, ptr %42, align 8
+  %192 = add nsw i64 %190, %191
   call void @llvm.lifetime.end.p0(i64 16, ptr nonnull %4) #9
-  store i64 %190, ptr %30, align 8
-  br label %191
-
-191:                                              ; preds = %185, %174
-  %192 = load ptr, ptr %43, align 64
+  store i64 %192, ptr %30, align 8
   br label %193
 
-193:                                              ; preds = %210, %191
-  %194 = phi i32 [ 2, %191 ], [ %211, %210 ]
-  %195 = load atomic i64, ptr %44 monotonic, align 64
-  %196 = load i64, ptr %40, align 8
-  %197 = icmp slt i64 %195, %196
-  br i1 %197, label %198, label %213
+193:                                              ; preds = %187, %176
+  %194 = load ptr, ptr %43, align 64
+  br label %195
 
-198:                                              ; preds = %193
-  %199 = atomicrmw add ptr %44, i64 1 acquire, align 64
-  %200 = load i64, ptr %40, align 8
-  %201 = icmp slt i64 %199, %200
-  br i1 %201, label %202, label %213
+195:                                              ; preds = %212, %193
+  %196 = phi i32 [ 2, %193 ], [ %213, %212 ]
+  %197 = load atomic i64, ptr %44 monotonic, align 64
+  %198 = load i64, ptr %40, align 8
+  %199 = icmp slt i64 %197, %198
+  br i1 %199, label %200, label %215
 
-202:                                              ; preds = %198
-  %203 = getelementptr inbounds [0 x %struct.worker], ptr %45, i64 0, i64 %199
-  %204 = getelementptr inbounds nuw i8, ptr %203, i64 4
-  %205 = atomicrmw xchg ptr %204, i32 0 monotonic, align 4
-  %206 = icmp eq i32 %205, 0
-  br i1 %206, label %210, label %207, !llvm.loop !8
+200:                                              ; preds = %195
+  %201 = atomicrmw add ptr %44, i64 1 acquire, align 64
+  %202 = load i64, ptr %40, align 8
+  %203 = icmp slt i64 %201, %202
+  br i1 %203, label %204, label %215
 
-207:                                              ; preds = %202
-  %208 = call i64 (i64, ...) @syscall(i64 noundef 202, ptr noundef nonnull %203, i32 noundef 129, i32 noundef 1, i32 noundef 0, i32 noundef 0, i32 noundef 0) #9
-  %209 = add nsw i32 %194, -1
-  br label %210
+204:                                              ; preds = %200
+  %205 = getelementptr inbounds [0 x %struct.worker], ptr %45, i64 0, i64 %201
+  %206 = getelementptr inbounds nuw i8, ptr %205, i64 4
+  %207 = atomicrmw xchg ptr %206, i32 0 monotonic, align 4
+  %208 = icmp eq i32 %207, 0
+  br i1 %208, label %212, label %209, !llvm.loop !8
 
-210:                                              ; preds = %207, %202
-  %211 = phi i32 [ %209, %207 ], [ %194, %202 ]
-  %212 = icmp sgt i32 %211, 0
-  br i1 %212, label %193, label %213
+209:                                              ; preds = %204
+  %210 = call i64 (i64, ...) @syscall(i64 noundef 202, ptr noundef nonnull %205, i32 noundef 129, i32 noundef 1, i32 noundef 0, i32 noundef 0, i32 noundef 0) #9
+  %211 = add nsw i32 %196, -1
+  br label %212
 
-213:                                              ; preds = %210, %198, %193
-  %214 = call i32 @sched_getcpu() #9
-  %215 = sext i32 %214 to i64
-  store atomic i64 %215, ptr %46 monotonic, align 8
-  %216 = icmp ugt i32 %214, 1023
-  br i1 %216, label %231, label %217
+212:                                              ; preds = %209, %204
+  %213 = phi i32 [ %211, %209 ], [ %196, %204 ]
+  %214 = icmp sgt i32 %213, 0
+  br i1 %214, label %195, label %215
 
-217:                                              ; preds = %213
-  %218 = getelementptr inbounds nuw [1024 x i32], ptr %47, i64 0, i64 %215
-  %219 = load i32, ptr %48, align 8
-  %220 = atomicrmw xchg ptr %218, i32 %219 monotonic, align 4
-  %221 = icmp eq i32 %220, %219
-  br i1 %221, label %222, label %231
+215:                                              ; preds = %212, %200, %195
+  %216 = call i32 @sched_getcpu() #9
+  %217 = sext i32 %216 to i64
+  store atomic i64 %217, ptr %46 monotonic, align 8
+  %218 = icmp ugt i32 %216, 1023
+  br i1 %218, label %233, label %219
 
-222:                                              ; preds = %217
-  %223 = tail call i64 @pthread_self() #12
-  call fastcc void @keep_off(ptr noundef nonnull %16, ptr noundef nonnull %0, i64 noundef %223, i64 noundef %215)
-  %224 = call i32 @sched_getcpu() #9
-  %225 = icmp ugt i32 %224, 1023
-  br i1 %225, label %231, label %226
+219:                                              ; preds = %215
+  %220 = getelementptr inbounds nuw [1024 x i32], ptr %47, i64 0, i64 %217
+  %221 = load i32, ptr %48, align 8
+  %222 = atomicrmw xchg ptr %220, i32 %221 monotonic, align 4
+  %223 = icmp eq i32 %222, %221
+  br i1 %223, label %224, label %233
 
-226:                                              ; preds = %222
-  %227 = zext nneg i32 %224 to i64
-  %228 = getelementptr inbounds nuw [1024 x i32], ptr %47, i64 0, i64 %227
-  %229 = load i32, ptr %48, align 8
-  %230 = atomicrmw xchg ptr %228, i32 %229 monotonic, align 4
-  br label %231
+224:                                              ; preds = %219
+  %225 = tail call i64 @pthread_self() #12
+  call fastcc void @keep_off(ptr noundef nonnull %16, ptr noundef nonnull %0, i64 noundef %225, i64 noundef %217)
+  %226 = call i32 @sched_getcpu() #9
+  %227 = icmp ugt i32 %226, 1023
+  br i1 %227, label %233, label %228
 
-231:                                              ; preds = %226, %222, %217, %213
-  %232 = load ptr, ptr %192, align 8
-  %233 = getelementptr inbounds nuw i8, ptr %192, i64 8
-  %234 = load ptr, ptr %233, align 8
-  %235 = getelementptr inbounds nuw i8, ptr %192, i64 16
+228:                                              ; preds = %224
+  %229 = zext nneg i32 %226 to i64
+  %230 = getelementptr inbounds nuw [1024 x i32], ptr %47, i64 0, i64 %229
+  %231 = load i32, ptr %48, align 8
+  %232 = atomicrmw xchg ptr %230, i32 %231 monotonic, align 4
+  br label %233
+
+233:                                              ; preds = %228, %224, %219, %215
+  %234 = load ptr, ptr %194, align 8
+  %235 = getelementptr inbounds nuw i8, ptr %194, i64 8
   %236 = load ptr, ptr %235, align 8
-  %237 = load i64, ptr %40, align 8
-  %238 = add nsw i64 %237, 1
-  %239 = getelementptr inbounds nuw i8, ptr %192, i64 24
-  %240 = load ptr, ptr %239, align 8
-  %241 = call i32 %232(ptr noundef %234, ptr noundef %236, i64 noundef %53, i64 noundef %238, ptr noundef %240)
-  %242 = icmp eq i32 %241, 0
-  br i1 %242, label %244, label %243
+  %237 = getelementptr inbounds nuw i8, ptr %194, i64 16
+  %238 = load ptr, ptr %237, align 8
+  %239 = load i64, ptr %40, align 8
+  %240 = add nsw i64 %239, 1
+  %241 = getelementptr inbounds nuw i8, ptr %194, i64 24
+  %242 = load ptr, ptr %241, align 8
+  %243 = call i32 %234(ptr noundef %236, ptr noundef %238, i64 noundef %53, i64 noundef %240, ptr noundef %242)
+  %244 = icmp eq i32 %243, 0
+  br i1 %244, label %246, label %245
 
-243:                                              ; preds = %231
+245:                                              ; preds = %233
   store atomic i64 1, ptr %54 monotonic, align 8
-  br label %244
+  br label %246
 
-244:                                              ; preds = %231, %243
+246:                                              ; preds = %233, %245
   store atomic i32 0, ptr %0 monotonic, align 64
-  %245 = atomicrmw add ptr %55, i64 1 release, align 64
-  %246 = load i64, ptr %23, align 32
-  %247 = load i64, ptr %30, align 8
+  %247 = atomicrmw add ptr %55, i32 1 seq_cst, align 64
+  %248 = load atomic i32, ptr %56 seq_cst, align 4
+  %249 = icmp eq i32 %248, 0
+  br i1 %249, label %252, label %250
+
+250:                                              ; preds = %246
+  %251 = call i64 (i64, ...) @syscall(i64 noundef 202, ptr noundef nonnull %55, i32 noundef 129, i32 noundef 1, i32 noundef 0, i32 noundef 0, i32 noundef 0) #9
+  br label %252
+
+252:                                              ; preds = %250, %246
+  %253 = load i64, ptr %23, align 32
+  %254 = load i64, ptr %30, align 8
   call void @llvm.lifetime.start.p0(i64 16, ptr nonnull %3) #9
-  %248 = call i32 @clock_gettime(i32 noundef 1, ptr noundef nonnull %3) #9
-  %249 = load i64, ptr %3, align 8
-  %250 = mul nsw i64 %249, 1000000000
-  %251 = load i64, ptr %56, align 8
-  %252 = add nsw i64 %250, %251
+  call void @llvm.memset.p0.i64(ptr noundef nonnull align 8 dereferenceable(16) %3, i8 0, i64 16, i1 false)
+  %255 = call i32 @clock_gettime(i32 noundef 1, ptr noundef nonnull %3) #9
+  %256 = load i64, ptr %3, align 8
+  %257 = mul nsw i64 %256, 1000000000
+  %258 = load i64, ptr %57, align 8
+  %259 = add nsw i64 %257, %258
   call void @llvm.lifetime.end.p0(i64 16, ptr nonnull %3) #9
-  store i64 %252, ptr %23, align 32
+  store i64 %259, ptr %23, align 32
   call void @llvm.lifetime.start.p0(i64 16, ptr nonnull %2) #9
-  %253 = call i32 @clock_gettime(i32 noundef 3, ptr noundef nonnull %2) #9
-  %254 = load i64, ptr %2, align 8
-  %255 = mul nsw i64 %254, 1000000000
-  %256 = load i64, ptr %57, align 8
-  %257 = add nsw i64 %255, %256
+  call void @llvm.memset.p0.i64(ptr noundef nonnull align 8 dereferenceable(16) %2, i8 0, i64 16, i1 false)
+  %260 = call i32 @clock_gettime(i32 noundef 3, ptr noundef nonnull %2) #9
+  %261 = load i64, ptr %2, align 8
+  %262 = mul nsw i64 %261, 1000000000
+  %263 = load i64, ptr %58, align 8
+  %264 = add nsw i64 %262, %263
   call void @llvm.lifetime.end.p0(i64 16, ptr nonnull %2) #9
-  store i64 %257, ptr %30, align 8
-  %258 = sub nsw i64 %252, %175
-  %259 = add i64 %247, %252
-  %260 = add i64 %246, %257
-  %261 = sub i64 %259, %260
-  %262 = call noundef i64 @llvm.smax.i64(i64 %261, i64 0)
-  %263 = call noundef i64 @llvm.smin.i64(i64 %262, i64 %258)
-  %264 = load i64, ptr %58, align 16
-  %265 = mul nsw i64 %258, %176
-  %266 = add nsw i64 %264, %265
-  %267 = xor i64 %176, -1
-  %268 = mul i64 %263, %267
-  %269 = add i64 %266, %268
-  %270 = call noundef i64 @llvm.smin.i64(i64 %269, i64 32000000)
-  %271 = call noundef i64 @llvm.smax.i64(i64 %270, i64 0)
-  store i64 %271, ptr %58, align 16
-  %272 = icmp slt i64 %269, 0
-  br i1 %272, label %273, label %292
+  store i64 %264, ptr %30, align 8
+  %265 = sub nsw i64 %259, %177
+  %266 = add i64 %254, %259
+  %267 = add i64 %253, %264
+  %268 = sub i64 %266, %267
+  %269 = call noundef i64 @llvm.smax.i64(i64 %268, i64 0)
+  %270 = call noundef i64 @llvm.smin.i64(i64 %269, i64 %265)
+  %271 = load i64, ptr %59, align 16
+  %272 = mul nsw i64 %265, %178
+  %273 = add nsw i64 %271, %272
+  %274 = xor i64 %178, -1
+  %275 = mul i64 %270, %274
+  %276 = add i64 %273, %275
+  %277 = call noundef i64 @llvm.smin.i64(i64 %276, i64 32000000)
+  %278 = call noundef i64 @llvm.smax.i64(i64 %277, i64 0)
+  store i64 %278, ptr %59, align 16
+  %279 = icmp slt i64 %276, 0
+  br i1 %279, label %280, label %299
 
-273:                                              ; preds = %244
-  %274 = load atomic i64, ptr %59 monotonic, align 8
-  br label %275
+280:                                              ; preds = %252
+  %281 = load atomic i64, ptr %60 monotonic, align 8
+  br label %282
 
-275:                                              ; preds = %278, %273
-  %276 = phi i64 [ %274, %273 ], [ %281, %278 ]
-  %277 = icmp slt i64 %276, %258
-  br i1 %277, label %278, label %282
+282:                                              ; preds = %285, %280
+  %283 = phi i64 [ %281, %280 ], [ %288, %285 ]
+  %284 = icmp slt i64 %283, %265
+  br i1 %284, label %285, label %289
 
-278:                                              ; preds = %275
-  %279 = cmpxchg weak ptr %59, i64 %276, i64 %258 monotonic monotonic, align 8
-  %280 = extractvalue { i64, i1 } %279, 1
-  %281 = extractvalue { i64, i1 } %279, 0
-  br i1 %280, label %282, label %275, !llvm.loop !13
+285:                                              ; preds = %282
+  %286 = cmpxchg weak ptr %60, i64 %283, i64 %265 monotonic monotonic, align 8
+  %287 = extractvalue { i64, i1 } %286, 1
+  %288 = extractvalue { i64, i1 } %286, 0
+  br i1 %287, label %289, label %282, !llvm.loop !16
 
-282:                                              ; preds = %278, %275
-  %283 = sub nsw i64 %258, %263
-  %284 = load atomic i64, ptr %60 monotonic, align 8
-  br label %285
+289:                                              ; preds = %285, %282
+  %290 = sub nsw i64 %265, %270
+  %291 = load atomic i64, ptr %61 monotonic, align 8
+  br label %292
 
-285:                                              ; preds = %288, %282
-  %286 = phi i64 [ %284, %282 ], [ %291, %288 ]
-  %287 = icmp slt i64 %286, %283
-  br i1 %287, label %288, label %292
+292:                                              ; preds = %295, %289
+  %293 = phi i64 [ %291, %289 ], [ %298, %295 ]
+  %294 = icmp slt i64 %293, %290
+  br i1 %294, label %295, label %299
 
-288:                                              ; preds = %285
-  %289 = cmpxchg weak ptr %60, i64 %286, i64 %283 monotonic monotonic, align 8
-  %290 = extractvalue { i64, i1 } %289, 1
-  %291 = extractvalue { i64, i1 } %289, 0
-  br i1 %290, label %292, label %285, !llvm.loop !13
+295:                                              ; preds = %292
+  %296 = cmpxchg weak ptr %61, i64 %293, i64 %290 monotonic monotonic, align 8
+  %297 = extractvalue { i64, i1 } %296, 1
+  %298 = extractvalue { i64, i1 } %296, 0
+  br i1 %297, label %299, label %292, !llvm.loop !16
 
-292:                                              ; preds = %285, %288, %244
-  %293 = sub nsw i64 %175, %62
-  %294 = icmp slt i64 %293, 4000000
-  %295 = load i64, ptr %23, align 32
-  %296 = add nsw i64 %169, 512000000
-  %297 = icmp sgt i64 %295, %296
-  %298 = select i1 %297, i64 0, i64 %168
-  br label %61
+299:                                              ; preds = %292, %295, %252
+  %300 = sub nsw i64 %177, %64
+  %301 = icmp slt i64 %300, 4000000
+  %302 = load i64, ptr %23, align 32
+  %303 = atomicrmw xchg ptr %62, i32 0 monotonic, align 64
+  %304 = icmp eq i32 %303, 0
+  %305 = add nsw i64 %302, 1
+  %306 = call i64 @llvm.smax.i64(i64 %171, i64 %305)
+  %307 = select i1 %304, i64 %171, i64 %306
+  %308 = add nsw i64 %307, 512000000
+  %309 = icmp sgt i64 %302, %308
+  %310 = select i1 %309, i64 0, i64 %170
+  br label %63
 }
 
 ; Function Attrs: nounwind
@@ -1125,6 +1391,9 @@ declare i32 @__sched_cpucount(i64 noundef, ptr noundef) local_unnamed_addr #5
 ; Function Attrs: nounwind
 declare i32 @pthread_setaffinity_np(i64 noundef, i64 noundef, ptr noundef) local_unnamed_addr #5
 
+; Function Attrs: nounwind
+declare i32 @pthread_getcpuclockid(i64 noundef, ptr noundef) local_unnamed_addr #5
+
 ; Function Attrs: nocallback nofree nosync nounwind speculatable willreturn memory(none)
 declare i64 @llvm.smin.i64(i64, i64) #11
 
@@ -1164,3 +1433,6 @@ attributes #12 = { nounwind willreturn memory(none) }
 !11 = distinct !{!11, !6}
 !12 = distinct !{!12, !6}
 !13 = distinct !{!13, !6}
+!14 = distinct !{!14, !6}
+!15 = distinct !{!15, !6}
+!16 = distinct !{!16, !6}
