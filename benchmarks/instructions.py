@@ -51,8 +51,10 @@ def read(executed: Mapping[str, float]) -> dict[str, float]:
 def counted(counts: KernelCounts) -> dict[str, float]:
     """The same classes as counters have them."""
     found = {kind: n for kind, n in counts.instructions.items() if kind != "memory"}
-    requests = {name: counts.traffic[kind].requests for kind, name in _REQUESTS.items()}
-    return {**found, **requests}
+    found |= {name: counts.traffic[kind].requests for kind, name in _REQUESTS.items()}
+    for name, n in counted(counts.last).items() if counts.last is not None else ():
+        found[name] = found.get(name, 0) + n
+    return found
 
 
 def compared(rows: Iterable[Row], device: GpuProfile) -> Iterator[dict[str, Any]]:

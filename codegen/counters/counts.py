@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from tcl.codegen.counters.arithmetic import Instructions
 from tcl.codegen.counters.places import Place
@@ -45,6 +46,9 @@ class KernelCounts:
     dram_written: int
     loads: tuple[Loads, ...]
     """What is on its way from global memory at once."""
+    last: KernelCounts | None = None
+    """What the last block of each group asks for after all of that: of these blocks alone, and not
+    in the counts above."""
 
     @property
     def resident(self) -> int:
@@ -98,33 +102,43 @@ def _count_kernel(
     """The counts of a kernel, and the tensors that it leaves in the second cache. ``cached``: those
     that the kernel before left there."""
     found = Walk(program, kernel, profile.idle_sums).run()
-    blocks = math.prod(folds[0].count for folds in kernel.grid)
     held = sum(found.held_words.values())
     needed = round(_OTHERS + held + min(_MOST_READ, _READ * found.read_words))
     registers = min(profile.registers_per_thread, needed)
-    executed = _executed(found.work)
-    if spilled := min(held, needed - registers):  # read and written with each product
-        executed["local"] = executed.get("local", 0) + 2 * spilled / held * executed.get("fma", 0)
-    fullness = fitting(kernel.threads, registers, kernel.shared, profile)
-    asked = [(a, traffic_of(a).left(a.different)) for a in found.accesses]
-    traffic = dict.fromkeys(Memory, Traffic())
-    for access, own in asked:
-        traffic[access.kind] += own
-    read, written, left = dram_bytes(program, asked, blocks, fullness.blocks, profile, cached)
-    counts = KernelCounts(
-        profile=profile,
-        blocks=blocks,
-        threads=kernel.threads,
-        shared=kernel.shared,
-        registers=registers,
-        occupancy=fullness,
-        traffic=traffic,
-        instructions=executed,
-        dram_read=read,
-        dram_written=written,
-        loads=loads_of(asked, kernel.threads),
-    )
-    return counts, left
+    parts: list[KernelCounts] = []
+    for last in (False, True):
+        accesses = [a for a in found.accesses if found.in_last(a.place) == last]
+        work = [(place, own) for place, own in found.work if found.in_last(place) == last]
+        if last and not work:
+            continue
+        fullness = fitting(kernel.threads, registers, kernel.shared, profile)
+        blocks = math.prod(f[0].count for f in kernel.grid if not (last and found.among in f))
+        executed = _executed(work)
+        if spilled := min(held, needed - registers):  # read and written with each product
+            local = 2 * spilled / held * executed.get("fma", 0)
+            executed["local"] = executed.get("local", 0) + local
+        asked = [(a, traffic_of(a).left(a.different)) for a in accesses]
+        traffic = dict.fromkeys(Memory, Traffic())
+        for access, own in asked:
+            traffic[access.kind] += own
+        about = blocks, fullness.blocks, profile, cached
+        read, written, left = dram_bytes(program, asked, *about)
+        cached = left | cached if last else left
+        made = KernelCounts(
+            profile=profile,
+            blocks=blocks,
+            threads=kernel.threads,
+            shared=kernel.shared,
+            registers=registers,
+            occupancy=fullness,
+            traffic=traffic,
+            instructions=executed,
+            dram_read=read,
+            dram_written=written,
+            loads=loads_of(asked, kernel.threads),
+        )
+        parts.append(made)
+    return replace(parts[0], last=parts[1] if len(parts) > 1 else None), cached
 
 
 def _executed(work: Sequence[tuple[Place, Instructions]]) -> dict[str, float]:

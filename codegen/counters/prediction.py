@@ -19,6 +19,9 @@ LATENCY = 800e-9
 """Seconds until memory answers while it is busy, about (loaded latency of HBM on an H100)."""
 _NEAR_LATENCY = 300e-9
 """Likewise of the second cache."""
+_ARRIVING = 2 * _NEAR_LATENCY
+"""Seconds until a block knows whether it is the last one: a fence waits until what it wrote is in
+the second cache, and then it counts itself there."""
 ACHIEVED = 0.9
 """The share of the data sheet's bandwidth that a copy reaches, about."""
 L2_BYTES = 64
@@ -47,6 +50,8 @@ class Prediction:
 
     pipes: Mapping[str, float]
     """Seconds that each would be busy on the multiprocessor with the most blocks."""
+    last: float = 0.0
+    """Seconds that the last blocks take after all the others."""
 
     @property
     def binding(self) -> str:
@@ -56,7 +61,7 @@ class Prediction:
     @property
     def seconds(self) -> float:
         """With the launch."""
-        return self.pipes[self.binding] + LAUNCH
+        return self.pipes[self.binding] + self.last + LAUNCH
 
     @property
     def rank(self) -> float:
@@ -68,6 +73,14 @@ class Prediction:
 
 def predict(counts: KernelCounts) -> Prediction:
     """What these counts come to on their device."""
+    own = _pipes(counts)
+    if counts.last is None:
+        return Prediction(own)
+    return Prediction(own, _ARRIVING + max(_pipes(counts.last).values(), default=0.0))
+
+
+def _pipes(counts: KernelCounts) -> dict[str, float]:
+    """Seconds of each pipe that has something to do."""
     profile, n = counts.profile, counts.instructions
     blocks = max(1, counts.blocks)
     warps = counts.resident * -(-counts.threads // WARP)
@@ -96,7 +109,7 @@ def predict(counts: KernelCounts) -> Prediction:
         "latency": _waiting(counts),
         "memory": _memory_seconds(counts),
     }
-    return Prediction({name: seconds for name, seconds in pipes.items() if seconds})
+    return {name: seconds for name, seconds in pipes.items() if seconds}
 
 
 def hidden(warps: int) -> float:
@@ -109,10 +122,23 @@ def memory_rate(profile: GpuProfile) -> float:
     return ACHIEVED * profile.memory_bytes_per_second
 
 
-def moving_rate(moved: float, profile: GpuProfile) -> float:
+def _moving_rate(moved: float, profile: GpuProfile) -> float:
     """Bytes in a second of what one kernel writes, so many bytes, and the next one reads."""
     near = L2_BYTES * profile.multiprocessors * profile.clock
     return near if moved <= cache_room(profile) else memory_rate(profile)
+
+
+def adding_up_seconds(
+    parts: int, results: int, of_block: int, profile: GpuProfile
+) -> tuple[float, float]:
+    """Seconds to add up so many parts of the results: by a second kernel, and by the last block of
+    each group; ``results``, ``of_block``: bytes of one part of all results, and of one block's."""
+    near = L2_BYTES * profile.clock
+    second = _NEAR_LATENCY + LAUNCH + (parts + 1) * results / _moving_rate(parts * results, profile)
+    groups = -(-results // of_block)
+    busiest = -(-groups // profile.multiprocessors)
+    last = _ARRIVING + max(_NEAR_LATENCY, busiest * (parts + 1) * of_block / near)
+    return second, last
 
 
 def needed_in_flight(profile: GpuProfile) -> float:

@@ -70,6 +70,8 @@ MOVED = 2
 TURN, FILL, COPY = 12, 11, 2
 """For which buffer comes next and what is waited for; for each of a turn's panels; and for each
 asynchronous copy, which has no constant beside its address."""
+_COUNTED, _FENCE = 6, 3
+"""For the place where blocks are counted and for asking who is the last; and for a fence."""
 _SHORT = 64
 """Points of a pipeline that is written out, so that its buffers are known."""
 _GRID = "grid "
@@ -95,6 +97,8 @@ class Walk:
     read_words: int = 0
     """Words that a thread reads before it computes, the most."""
     phase: int = 0
+    among: ir.Fold | None = None
+    """The blocks of which the last does something in the end."""
     written_out: dict[str, int] = field(default_factory=dict)
     """Variables of serial loops → iterations that are written out at once."""
     _piped: bool = False
@@ -148,6 +152,10 @@ class Walk:
             for where, rest in parts:
                 self._compute(where.by(self._asked.get(name, where.active)), rest)
         return self
+
+    def in_last(self, place: Place) -> bool:
+        """Whether only the last block of each group comes to a place."""
+        return sum(v.startswith(_GRID) for v in place.loops) < len(self.kernel.grid)
 
     # Where things are.
 
@@ -326,10 +334,25 @@ class Walk:
                     self._compute(place, {"integer": 1})
                 self._ask(statement, taking_part)
                 self._loops(statement, taking_part)
+            case ir.Last():
+                self._last(statement, place)
             case ir.First() | ir.Prefetch() | ir.Matrix() | ir.Scan():
                 raise ir.IRError(f"a GPU has no {type(statement).__name__}")
             case _:
                 assert_never(statement)
+
+    def _last(self, last: ir.Last, place: Place) -> None:
+        """What one of several blocks does in the end, as ``last_of`` of the prelude and after it.
+        Its registers are those that the others are done with."""
+        self._compute(place, {"barrier": 2, "integer": _COUNTED, "branch": 2})
+        self._compute(place.by(self._threads == 0), {"memory": 1, "integer": 2 * _FENCE})
+        self.among = last.among
+        number = next(k for k, folds in enumerate(self.kernel.grid) if last.among in folds)
+        loops = {v: n for v, n in place.loops.items() if v != f"{_GRID}{number}"}
+        held, self.held_words = self.held_words, {}
+        self._begin = replace(place, loops=loops)
+        self._block_statement(last.body, self._begin)
+        self.held_words = max(held, self.held_words, key=lambda words: sum(words.values()))
 
     @contextmanager
     def _one_phase(self) -> Iterator[None]:

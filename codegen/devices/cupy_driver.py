@@ -119,6 +119,18 @@ class Driver:
         self._runtime.streamSynchronize(stream)
         return found
 
+    def zeros(self, size: int) -> Memory:
+        """So many zeros on the current device. Not of a pool, from which memory may still be in use
+        on another stream."""
+        memory: Memory = self._package.cuda.Memory(size)
+        self.clear(memory.ptr, size, 0)
+        self._runtime.streamSynchronize(0)
+        return memory
+
+    def clear(self, address: int, size: int, stream: int) -> None:
+        """Sets bytes of the current device's memory to zero, in the order of a stream."""
+        self._runtime.memsetAsync(address, 0, size, stream)
+
     def record(self, words: int) -> ErrorRecord:
         """Zeroed memory on the current device that can be read back."""
         size = 8 * words

@@ -194,6 +194,8 @@ class Tensor:
     """Scratch of which each thread has its own."""
     shared: bool = False
     """Scratch of which each block of threads has its own."""
+    zeroed: bool = False
+    """Scratch that holds zeros before each launch: kernels leave zeros there."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ rest), and all of them are used as ``ir.Name``.
     loop      ::= kind fold (alignment | compacted | cut)?
     point     ::= let* target op value
     statement ::= block | for | pipeline | fill | first | let | declare | accumulate | scan | carry
-                | matrix | store | update | prefetch | barrier
+                | matrix | store | update | prefetch | barrier | last
     value     ::= const | position | variable | combined | load
                 | unary | binary | select | call | cast
     subscript ::= affine | computed
@@ -82,6 +82,7 @@ from tcl.codegen.loopir.statements import (
     First,
     For,
     Kind,
+    Last,
     Let,
     Loop,
     Matrix,
@@ -104,8 +105,8 @@ __all__ = [  # noqa: RUF022 - by where they are defined
     "Value", "Variable", "contiguous",
     # from statements
     "Accumulate", "Action", "Ahead", "Alignment", "Barrier", "Block", "Carry", "Cut", "Declare",
-    "Fill", "First", "For", "Kind", "Let", "Compacted", "Loop", "Matrix", "Pause", "Pipeline",
-    "Prefetch", "Scan", "Statement", "Store", "TURN", "Update",
+    "Fill", "First", "For", "Kind", "Last", "Let", "Compacted", "Loop", "Matrix", "Pause",
+    "Pipeline", "Prefetch", "Scan", "Statement", "Store", "TURN", "Update",
     # from here
     "Built", "Grid", "Kernel", "Nest", "Panel", "Point", "Program", "Space", "Staged",
 ]

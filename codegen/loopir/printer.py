@@ -106,8 +106,8 @@ def _statement_lines(statement: ir.Statement, depth: str) -> Iterator[str]:
             yield depth + _loop_text(loop)
             yield from _statement_lines(inner, depth + "  ")
             yield from _pause_lines(statement.pause, depth)
-        case ir.Fill(panel=panel, body=inner):
-            yield f"{depth}fill {panel}"
+        case ir.Fill(body=inner) | ir.Last(body=inner):
+            yield depth + _plain_line(statement)
             yield from _statement_lines(inner, depth + "  ")
         case ir.Pipeline(loop=loop, fills=fills, body=inner, buffers=buffers, ahead=ahead):
             if statement.meet:
@@ -145,8 +145,14 @@ def _statement_lines(statement: ir.Statement, depth: str) -> Iterator[str]:
             assert_never(statement)
 
 
-def _plain_line(statement: ir.Update | ir.Matrix | ir.Prefetch | ir.Barrier) -> str:
+def _plain_line(
+    statement: ir.Update | ir.Matrix | ir.Prefetch | ir.Barrier | ir.Fill | ir.Last,
+) -> str:
     match statement:
+        case ir.Fill(panel=panel):
+            return f"fill {panel}"
+        case ir.Last(among=among, arrived=arrived):
+            return f"in the last block of those over {among.name}  # counted in {arrived}"
         case ir.Update(ref=ref, op=op, value=value):
             return f"{show_ref(ref)} {op}= {show_value(value)}"
         case ir.Matrix(name=name, action=action):

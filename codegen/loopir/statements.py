@@ -275,6 +275,18 @@ class Barrier:
     """All threads of a block get here before any goes on."""
 
 
+@dataclass(frozen=True, slots=True)
+class Last:
+    """What one block does after it and all those that differ from it in one chunk alone have come
+    here: the last of them, which sees what all of them wrote before."""
+
+    among: Fold
+    """Of the grid: the blocks of its iterations wait for nobody, but count each other."""
+    arrived: str
+    """A tensor that is ``zeroed``: how many have come here, for each group of blocks."""
+    body: Statement
+
+
 Statement: TypeAlias = (
     Block
     | For
@@ -291,4 +303,5 @@ Statement: TypeAlias = (
     | Update
     | Prefetch
     | Barrier
+    | Last
 )

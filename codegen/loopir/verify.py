@@ -213,10 +213,21 @@ class _Checks:
                 self.check_write(statement, inside, known)
             case ir.Prefetch(ref=ref):
                 self.check_ref(ref, inside)
-            case ir.Barrier():
-                self.check_barrier(inside)
+            case ir.Barrier() | ir.Last():
+                self.check_meeting(statement, inside)
             case _:
                 assert_never(statement)
+
+    def check_meeting(self, last: ir.Barrier | ir.Last, inside: list[ir.Fold]) -> None:
+        if self.threads.intersection(inside):
+            raise self.fail("threads meet at a barrier in a loop that they share")
+        if isinstance(last, ir.Barrier):
+            return
+        if last.among not in inside or any(f in self.fixed for f in inside):
+            raise self.fail(f"blocks over {last.among.name} do not come together to one place")
+        if not self.program.tensor(last.arrived).zeroed:
+            raise self.fail(f"{last.arrived} does not begin with zeros")
+        self.check_statement(last.body, [f for f in inside if f != last.among], {})
 
     def check_first(self, first: ir.First, inside: list[ir.Fold], known: _Known) -> None:
         if any(f not in inside for f in first.folds):
@@ -269,10 +280,6 @@ class _Checks:
         terms = [term for index, _ in cut.bounds for term in index.terms]
         if any(name not in self.dims or abs(factor) != 1 for name, factor in terms):
             raise self.fail(f"{loop.fold.name} has bounds that do not say where it ends")
-
-    def check_barrier(self, inside: Sequence[ir.Fold]) -> None:
-        if self.threads.intersection(inside):
-            raise self.fail("threads meet at a barrier in a loop that they share")
 
     def check_write(
         self, write: ir.Store | ir.Update, inside: list[ir.Fold], known: _Known

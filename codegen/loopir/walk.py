@@ -154,7 +154,7 @@ def inside(statement: ir.Statement) -> tuple[ir.Statement, ...]:
     match statement:
         case ir.Block(body=body):
             return body
-        case ir.For(body=inner) | ir.Fill(body=inner):
+        case ir.For(body=inner) | ir.Fill(body=inner) | ir.Last(body=inner):
             return (inner,)
         case ir.Pipeline(fills=fills, body=inner):
             return (*fills, inner)

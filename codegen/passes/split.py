@@ -6,12 +6,14 @@ same sums.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.identity import identity
 from tcl.codegen.loopir.walk import loads, renamed, rewritten, substituted
 from tcl.codegen.options.nest_options import NestOptions
+from tcl.codegen.passes.fuse import crossing, refs
 from tcl.codegen.passes.fusion.siblings import sibling
 from tcl.common.errors import OptionsError
 from tcl.grammar.sizes.varying import Size, provably, provably_equal
@@ -90,6 +92,37 @@ def part_size(extent: int, count: int) -> int:
 def is_whole(nest: ir.Nest) -> bool:
     """Whether a nest reduces the parts of one that was split."""
     return nest.name.endswith(".whole")
+
+
+def adding_up(parts: Sequence[ir.Nest], nests: Sequence[ir.Nest]) -> ir.Fold | None:
+    """The chunks among which the last block can do what ``nests`` do, after blocks that do what
+    ``parts`` do: those over the parts of a reduction, where both have the same chunks of results.
+    None where blocks would need what those of other results write."""
+    leader, whole = parts[0], nests[0]
+    if not is_whole(whole) or all(whole.name != f"{n.name}.whole" for n in parts):
+        return None
+    part = next((f for f in leader.chunks if f.dim == f"{leader.name}.part"), None)
+    if part is None or part.step != 1:
+        return None
+    made = {f"{n.name}.parts" for n in parts}
+    for one in parts:
+        own = [f for f in one.chunks if f.dim != f"{one.name}.part"]
+        for other in nests:
+            if _sizes(one, own) != _sizes(other, other.chunks):
+                return None
+            written = {one.point.target.tensor, *(s.ref.tensor for s in one.point.kept)}
+            pairs = [(a.dim, b.dim) for a, b in zip(own, other.chunks, strict=True)]
+            needs = {ref.tensor for ref in refs(other)} & written
+            changes = {other.point.target.tensor, *(s.ref.tensor for s in other.point.kept)}
+            changes &= {r.tensor for r in refs(one)} | written
+            if needs - made or changes or crossing(one, other, pairs):
+                return None
+    return part
+
+
+def _sizes(nest: ir.Nest, folds: Sequence[ir.Fold]) -> list[tuple[int, int, int, int]]:
+    dims = map(nest.dim, (f.dim for f in folds))
+    return [(f.step, f.count, d.extent, d.first) for f, d in zip(folds, dims, strict=True)]
 
 
 def shifted(options: NestOptions) -> NestOptions:

@@ -173,7 +173,7 @@ def _next_split(
     """Adds to ``chosen`` what the preset chooses for the nests from the ``first`` on, up to one
     that should be split: its name and into how many parts. None if there is none."""
     given = {name: plan.options for name, plan in nests.items()}
-    for nest, found in preset.choices(program, given, first):
+    for nest, found in preset.choices(program, given, first, chosen):
         chosen |= found
         own = given[nest.name]
         parts = preset.split(program, nest, own, found[nest.name]) if own.split is None else ()

@@ -85,6 +85,12 @@ def _count_rows(counts: KernelCounts, prediction: Prediction) -> Iterator[tuple[
     for pipe, seconds in sorted(prediction.pipes.items(), key=lambda item: -item[1]):
         binds = ", which binds" if pipe == prediction.binding else ""
         yield f"pipe: {pipe}", f"{_micro(seconds)}{binds}"
+    if counts.last is not None:
+        parts, groups = counts.blocks // counts.last.blocks, counts.last.blocks
+        yield (
+            "parts added up",
+            f"{_micro(prediction.last)}, by the last of {parts} blocks, in {groups} groups",
+        )
 
 
 def _traffic(kind: Memory, own: Traffic) -> str:

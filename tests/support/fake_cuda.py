@@ -29,6 +29,13 @@ class Launched:
 
 
 @dataclass
+class Block:
+    """Memory at an address."""
+
+    ptr: int
+
+
+@dataclass
 class FakeDriver(Driver):
     """Loads nothing and runs ``effects``, by kernel, on the arguments of a launch."""
 
@@ -43,6 +50,10 @@ class FakeDriver(Driver):
     waits: list[int] = field(default_factory=list)
     """Streams that were waited for."""
     records: int = 0
+    zeroed: list[int] = field(default_factory=list)
+    """Bytes of memory that began with zeros."""
+    cleared: list[tuple[int, int, int]] = field(default_factory=list)
+    """Addresses, bytes and streams of what was cleared."""
 
     def __post_init__(self) -> None:
         self._names = list(self.arguments)
@@ -79,6 +90,13 @@ class FakeDriver(Driver):
     def download(self, address: int, size: int, stream: int) -> bytearray:
         self.waits.append(stream)
         return bytearray(ctypes.string_at(address, size))
+
+    def zeros(self, size: int) -> Block:
+        self.zeroed.append(size)
+        return Block(1 << 32)
+
+    def clear(self, address: int, size: int, stream: int) -> None:
+        self.cleared.append((address, size, stream))
 
     def record(self, words: int) -> ErrorRecord:
         self.records += 1

@@ -83,6 +83,9 @@ class _Run:
     variables: dict[str, Scalar] = field(default_factory=dict)
     over: dict[str, tuple[ir.Fold, ...]] = field(default_factory=dict)
     """Accumulator → the folds that have one each."""
+    chunks: tuple[str, ...] = ()
+    """The first loops of the kernel's grid."""
+    arrived: dict[tuple[object, ...], int] = field(default_factory=dict)
     types: dict[str, ScalarType] = field(default_factory=dict)
     accumulators: dict[tuple[object, ...], Scalar] = field(default_factory=dict)
 
@@ -130,6 +133,7 @@ class _Run:
     def kernel(self, kernel: ir.Kernel, depth: int = 0) -> None:
         """A kernel's chunks one after the other, from so many loops over them."""
         if depth == len(kernel.grid):
+            self.chunks = tuple(folds[0].name for folds in kernel.grid)
             self.statement(kernel.body)
             return
         for _ in zip(*map(self.iterations, kernel.grid[depth]), strict=True):
@@ -238,10 +242,18 @@ class _Run:
                     self.clear(name)
             case ir.Store() | ir.Update():
                 self.write_element(statement)
-            case ir.Prefetch() | ir.Barrier():
-                pass
+            case ir.Prefetch() | ir.Barrier() | ir.Last():
+                self.meet(statement)
             case _:
                 assert_never(statement)
+
+    def meet(self, statement: ir.Prefetch | ir.Barrier | ir.Last) -> None:
+        if isinstance(statement, ir.Last):
+            among = statement.among
+            group = (statement.arrived, *(self.at[n] for n in self.chunks if n != among.name))
+            self.arrived[group] = self.arrived.get(group, 0) + 1
+            if self.arrived[group] == among.count:
+                self.statement(statement.body)
 
     def write_element(self, write: ir.Store | ir.Update) -> None:
         ref = write.ref

@@ -20,10 +20,9 @@ from tcl.codegen.counters.counts import KernelCounts
 from tcl.codegen.counters.prediction import (
     APART,
     L2_BYTES,
-    LAUNCH,
     SCHEDULERS,
+    adding_up_seconds,
     hidden,
-    moving_rate,
     predict,
 )
 from tcl.codegen.counters.walk import COPY, FILL, MOVED, TURN
@@ -192,14 +191,13 @@ class _ShortCount:
         moved = sum(block) * 4 / L2_BYTES * words
         pipes = issued, read + filled, moved
         each = max(pipes) + APART * (sum(pipes) - max(pipes))
-        best = math.inf
+        best, of_block = math.inf, -(-self.total // blocks)
         for parts in self.parts:
             busiest = -(-blocks * parts // profile.multiprocessors)
             share = hidden(min(fit, busiest) * warps)
             seconds = busiest * each * self.depth / parts / share / profile.clock
             if parts > 1:
-                summed = parts * self.total
-                seconds += LAUNCH + (summed + self.total) / moving_rate(summed, profile)
+                seconds += min(adding_up_seconds(parts, self.total, of_block, profile))
             best = min(best, seconds)
         return best
 

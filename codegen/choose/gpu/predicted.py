@@ -6,7 +6,7 @@ import math
 from dataclasses import replace
 
 from tcl.codegen.counters.counts import KernelCounts, count_program
-from tcl.codegen.counters.prediction import LAUNCH, moving_rate, predict
+from tcl.codegen.counters.prediction import adding_up_seconds, predict
 from tcl.codegen.devices.gpu import GpuProfile
 from tcl.codegen.loopir import ir
 from tcl.codegen.passes.gpu.build_blocks import BuildBlocks
@@ -47,11 +47,11 @@ def _in_parts(counts: KernelCounts, nest: ir.Nest, parts: int) -> float:
     """Seconds of a nest whose reduction is split, and of the one that adds up the parts."""
     results = math.prod(d.extent for d in nest.dims if not d.reduction)
     moved = results * nest.point.type.compute.itemsize
+    of_block = -(-moved // counts.blocks)
     split = replace(
         counts,
         blocks=counts.blocks * parts,
         dram_written=counts.dram_written * parts,
         loads=tuple(replace(x, times=-(-x.times // parts)) for x in counts.loads),
     )
-    total = (parts + 1) * moved / moving_rate(parts * moved, counts.profile)
-    return predict(split).rank + total + LAUNCH
+    return predict(split).rank + min(adding_up_seconds(parts, moved, of_block, counts.profile))

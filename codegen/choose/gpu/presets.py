@@ -11,8 +11,9 @@ from tcl.codegen.choose.gpu.contraction import Counted, contraction
 from tcl.codegen.choose.gpu.joined import common_results, joined
 from tcl.codegen.choose.gpu.nest_shape import OptionsDraft, Shape
 from tcl.codegen.choose.gpu.predicted import best_split, counts_of
-from tcl.codegen.choose.gpu.streaming import rowwise, streaming
+from tcl.codegen.choose.gpu.streaming import finishing, rowwise, streaming
 from tcl.codegen.counters.counts import KernelCounts
+from tcl.codegen.counters.prediction import adding_up_seconds
 from tcl.codegen.devices.gpu import GpuProfile
 from tcl.codegen.loopir import ir
 from tcl.codegen.options.nest_options import PLAIN, NestOptions
@@ -20,7 +21,8 @@ from tcl.codegen.passes.chunk import Chunk, why_not_chunked
 from tcl.codegen.passes.fuse import Fuse, why_not_fused
 from tcl.codegen.passes.fusion.groups import FusionGroup, fusion_groups
 from tcl.codegen.passes.gpu.steps import alone
-from tcl.codegen.passes.split import VECTOR, is_whole, parts_of
+from tcl.codegen.passes.split import VECTOR, adding_up, is_whole, parts_of
+from tcl.common.errors import OptionsError
 
 _NAIVE_THREADS = 128
 """Of a block."""
@@ -42,21 +44,24 @@ class GpuPreset:
     """What was found for sums of products, by nest: the search for it tries many."""
 
     def choices(
-        self, program: ir.Program, given: Mapping[str, NestOptions], first: int = 0
+        self,
+        program: ir.Program,
+        given: Mapping[str, NestOptions],
+        first: int,
+        chosen: Mapping[str, NestOptions],
     ) -> Iterator[tuple[ir.Nest, dict[str, NestOptions]]]:
         """Choices for the nests from the ``first`` on of which not all was said, that go with what
         is given: nests that lead, each with the choices for it and for those fused with it. They
-        are made when they are asked for."""
+        are made when they are asked for. ``chosen``: what was found for earlier nests by then."""
         open_ = {n.name: n for n in program.nests if not given[n.name].complete_on("GPU")}
         for stretch in _stretches(program.nests[first:]):
             if any(n.name in open_ for n in stretch):
-                for leader, found in self._choose(program, stretch):
-                    chosen = {name: o for name, o in found.items() if name in open_}
-                    for name, o in chosen.items():
-                        chosen[name] = _going_with(
-                            given[name], o, program, open_[name], self.profile
-                        )
-                    yield leader, chosen
+                parts = {n: o.over(chosen[n]) if n in chosen else o for n, o in given.items()}
+                for leader, found in self._choose(program, stretch, parts):
+                    own = {name: o for name, o in found.items() if name in open_}
+                    for name, o in own.items():
+                        own[name] = _going_with(given[name], o, program, open_[name], self.profile)
+                    yield leader, own
 
     def split(
         self, program: ir.Program, nest: ir.Nest, given: NestOptions, chosen: NestOptions
@@ -100,9 +105,10 @@ class GpuPreset:
         return None if made is None else counts_of(made, self.profile)
 
     def _choose(
-        self, program: ir.Program, nests: Sequence[ir.Nest]
+        self, program: ir.Program, nests: Sequence[ir.Nest], before: Mapping[str, NestOptions]
     ) -> Iterator[tuple[ir.Nest, dict[str, NestOptions]]]:
-        """Nests that lead, and what was found for each and for those fused with it."""
+        """Nests that lead, and what was found for each and for those fused with it. ``before``:
+        what is known of the options of other nests."""
         groups = fusion_groups(nests)
         while (group := next(groups, None)) is not None:
             nest = group.leader
@@ -127,7 +133,44 @@ class GpuPreset:
                 shape = Shape(program, nest)
                 tiled = self._contraction(shape) if self.name in ("mlp", "conv") else None
                 choice = streaming(shape, self.profile) if tiled is None else tiled.draft
+                if is_whole(nest):
+                    choice = self._finishing(shape, group, before) or choice
                 yield nest, _choices_of(group, choice, program)
+
+    def _finishing(
+        self,
+        shape: Shape,
+        group: FusionGroup,
+        before: Mapping[str, NestOptions],
+    ) -> OptionsDraft | None:
+        """Choices with which the last block of those that make parts adds them up, where that takes
+        less than a kernel of its own."""
+        program, nest = shape.program, shape.nest
+        own = _nests(program, group)
+        wholes = [n.name.removesuffix(".whole") for n in own if is_whole(n)]
+        chunk, *rest = {(before[name].chunk, before[name].threads) for name in wholes}
+        if rest or chunk[0] is None or chunk[0][:1] != (1,):
+            return None
+        sizes = zip((nest.dims[k].extent for k in shape.results), chunk[0][1:], strict=False)
+        of_block = math.prod(size or extent for extent, size in sizes)
+        results = math.prod(map(shape.extent, shape.results))
+        size, (part,) = nest.point.type.compute.itemsize, map(shape.extent, shape.reductions)
+        second, last = adding_up_seconds(part, size * results, size * of_block, self.profile)
+        if second <= last:
+            return None
+        threads = math.prod(filter(None, chunk[1] or ()))
+        made = finishing(shape, chunk[0][1:], threads)
+        chunks = {**{n: chunk[0] for n in wholes}, **{n.name: made.options().chunk for n in own}}
+        try:
+            for name, each in chunks.items():
+                each = (each or ())[: len(program.nest(name).dims)]
+                program = Chunk(name, each, clip=False)(program)
+        except OptionsError:
+            return None
+        parts = [program.nest(name) for name in wholes]
+        if adding_up(parts, [program.nest(n.name) for n in own]) is None:
+            return None
+        return made
 
     def _contraction(self, shape: Shape) -> Counted | None:
         nest, choice = self.known.get(shape.nest.name, (None, None))

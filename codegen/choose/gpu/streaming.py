@@ -63,6 +63,37 @@ def streaming(shape: Shape, profile: GpuProfile) -> OptionsDraft:
     return made
 
 
+_SUMMED = 64
+"""Words that a thread reads at once to add up parts, and has of sums."""
+
+
+def finishing(shape: Shape, chunk: Sequence[int], threads: int) -> OptionsDraft:
+    """Choices for a nest that adds up the parts of results, so that its blocks are those that made
+    these parts. ``chunk``: the results of such a block, per dimension, 0 for all; ``threads``: the
+    most that it has."""
+    made, left = OptionsDraft.empty(len(shape.nest.dims)), power_below(threads)
+    made.chunk = {k: size for k, size in zip(shape.results, chunk, strict=False) if size}
+    lane, words = shape.lane_dim(), max(1, shape.largest // 4)
+    order = sorted(shape.results, key=lambda k: (k != lane, -k))
+    for k in order:
+        size, width = made.chunk.get(k, shape.extent(k)), 1
+        if k == lane:
+            width = math.gcd(shape.vector(k), size)
+            made.lanes = (k, width) if width > 1 else made.lanes
+            words *= width
+        steps = size // width if k in made.chunk else power_above(-(-size // width))
+        own = min(left, steps & -steps)
+        held = min(_SUMMED // words, (steps // own) & -(steps // own))
+        made.threads[k], made.register[k] = own, max(1, held)
+        left //= own
+        words *= max(1, held)
+    (part,) = shape.reductions
+    share = min(left, power_below(max(1, shape.extent(part) // _LEAST_TERMS)))
+    made.threads[part] = share
+    made.register[part] = min(_SUMMED // words, power_below(shape.extent(part) // share))
+    return made
+
+
 def rowwise(
     shape: Shape, rows: Sequence[int], profile: GpuProfile, points: int = 0, *, again: bool = False
 ) -> OptionsDraft:

@@ -192,7 +192,7 @@ class Statements:
                 self._write(statement, scope)
             case ir.Prefetch():
                 self.memory.prefetch(statement, scope)
-            case ir.Barrier() | ir.Fill() | ir.Pipeline():
+            case ir.Barrier() | ir.Fill() | ir.Pipeline() | ir.Last():
                 raise ir.IRError(f"a CPU has no {type(statement).__name__}")
             case _:
                 assert_never(statement)

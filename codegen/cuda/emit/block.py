@@ -54,6 +54,12 @@ class BlockWriter:
             case ir.Block() | ir.For() | ir.Store() | ir.Update() | ir.Let() | ir.Accumulate():
                 with self.threads.taking_part(statement, scope):
                     self._loops(statement, scope)
+            case ir.Last(among=among, arrived=arrived, body=body):
+                self.writer.used.add("last_of")
+                count = self.writer.sizes.index_number(among.count)
+                place = f"{self.writer.memory.name(arrived)} + {self.threads.group(among)}"
+                with self.lines.block(f"if (last_of({count}, {place})) {{"):
+                    self.together(body, scope)
             case ir.First() | ir.Prefetch() | ir.Matrix() | ir.Scan():
                 raise ir.IRError(f"a GPU has no {type(statement).__name__}")
             case _:

@@ -176,7 +176,8 @@ def _combined(value: ir.Value) -> set[str]:
 
 
 def _written(body: ir.Statement) -> set[str]:
-    return {s.ref.tensor for s in statements(body) if isinstance(s, ir.Store | ir.Update)}
+    stored = {s.ref.tensor for s in statements(body) if isinstance(s, ir.Store | ir.Update)}
+    return stored | {s.arrived for s in statements(body) if isinstance(s, ir.Last)}
 
 
 def _near(layout: ir.Layout) -> bool:

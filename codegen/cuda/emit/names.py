@@ -19,8 +19,8 @@ _KEYWORDS = """
     volatile wchar_t while xor xor_eq
     """
 _CUDA = """
-    atomicAdd atomicCAS blockDim blockIdx gridDim linux signal stderr stdin stdout errno threadIdx
-    unix warpSize
+    atomicAdd atomicCAS atomicInc blockDim blockIdx gridDim linux signal stderr stdin stdout errno
+    threadIdx unix warpSize
     """
 """CUDA's variables and functions, and macros of compilers and of the C library."""
 

@@ -44,6 +44,20 @@ class Threads:
                 scope = scope.with_fold(fold, self._offset(fold, text, fold.level))
         return scope
 
+    def group(self, among: ir.Fold) -> str:
+        """The number of the blocks that differ in the iteration of this fold alone."""
+        counts = [folds[0].count for folds in self.kernel.grid]
+        at = next(k for k, folds in enumerate(self.kernel.grid) if among in folds)
+        before, after = math.prod(counts[:at]), math.prod(counts[at + 1 :])
+        number = self.writer.sizes.index_number
+        if provably_equal(before * after, 1):
+            return "0"
+        inner = f"blockIdx.x % {number(after)}"
+        if provably_equal(before, 1):
+            return inner
+        outer = f"blockIdx.x / {number(among.count * after)}"
+        return f"{outer} * {number(after)} + {inner}"
+
     def _offset(self, fold: ir.Fold, text: str, what: str) -> str:
         """The variable of a fold's offset, from its iteration."""
         if provably_equal(fold.count, 1):

@@ -72,6 +72,11 @@ class Arena:
         site, value = self.memory[place.start : place.end].view(np.int64)
         return int(site), int(value)
 
+    def left_over(self, module: CudaModule) -> str | None:
+        """A tensor of the module that should hold zeros after each launch, and does not."""
+        places = (self.places[t.name] for t in module.tensors if t.zeroed)
+        return next((p.name for p in places if self.memory[p.start : p.end].any()), None)
+
     def at(self, offset: int) -> TensorPlace | None:
         """The tensor nearest to this byte."""
         if not 0 <= offset < len(self.memory) or not self.places:
@@ -150,6 +155,8 @@ def _fill(arena: Arena, module: CudaModule, arrays: Mapping[str, Array]) -> None
         if tensor.role is not ir.Role.SCRATCH:
             array = arrays[tensor.name]
             arena.elements(place, array.dtype)[...] = array
+        elif tensor.zeroed:
+            arena.memory[place.start : place.end] = 0
     if module.sites:
         place = arena.places[ERRORS]
         arena.inside[place.start : place.end] = _READABLE | _WRITABLE

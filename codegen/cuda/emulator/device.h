@@ -33,6 +33,8 @@ static inline float __int_as_float(int x) { return bits_as<float>(x); }
 
 // Barriers and warps. The line tells one barrier from another.
 #define __syncthreads() emulator::barrier(__LINE__)
+#define __syncthreads_or(x) emulator::barrier_or(__LINE__, (x) != 0)
+#define __threadfence() emulator::fence()
 #define __shfl_xor_sync(...) device::shuffle_xor(__LINE__, __VA_ARGS__)
 static inline unsigned lane() { return threadIdx.x % 32; }
 
@@ -59,6 +61,7 @@ struct Same {
 template <class T>
 EMULATOR T atomicAdd(T* p, typename Same<T>::type value) {
   emulator::access(p, sizeof *p, sizeof *p, emulator::Access::atomic, EMULATOR_PLACE);
+  emulator::synchronise(p);
   T old = *p;
   *p = T(old + value);
   return old;
@@ -66,8 +69,16 @@ EMULATOR T atomicAdd(T* p, typename Same<T>::type value) {
 template <class T>
 EMULATOR T atomicCAS(T* p, typename Same<T>::type expected, typename Same<T>::type value) {
   emulator::access(p, sizeof *p, sizeof *p, emulator::Access::atomic, EMULATOR_PLACE);
+  emulator::synchronise(p);
   T old = *p;
   if (old == expected) *p = value;
+  return old;
+}
+static EMULATOR unsigned atomicInc(unsigned* p, unsigned most) {
+  emulator::access(p, sizeof *p, sizeof *p, emulator::Access::atomic, EMULATOR_PLACE);
+  emulator::synchronise(p);
+  unsigned old = *p;
+  *p = old >= most ? 0 : old + 1;
   return old;
 }
 

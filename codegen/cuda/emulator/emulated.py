@@ -112,6 +112,8 @@ class Emulated:
                 break
         if not problems and (place := arena.overwritten()) is not None:
             problems.append(f"memory beside tensor {place.name} was overwritten")
+        if not problems and (name := arena.left_over(self.module)) is not None:
+            problems.append(f"tensor {name} does not hold zeros after the launch")
         if problems:
             raise EmulationError("\n".join(problems))
         if self.module.sites:

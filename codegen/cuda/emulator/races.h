@@ -1,6 +1,6 @@
 // Races: what is kept of accesses to a place in memory, and when two of them are not ordered.
 //
-// Threads of a block are ordered by its barriers, blocks by nothing. So of the accesses of one kind
+// Threads of a block are ordered by its barriers, blocks by fences around atomic operations. So of the accesses of one kind
 // since the last that came after all before, it is enough to know the latest one and how far they
 // are spread: whoever is ordered after that one, and not spread further, is ordered after all.
 #pragma once
@@ -31,7 +31,8 @@ struct Cell {
 // what the current thread does now.
 bool unordered(const Trace& trace, bool in_shared) {
   if (trace.time < (in_shared ? clock_.block : 2)) return false;
-  if (trace.spread == BLOCKS || trace.time < clock_.block) return true;
+  if (trace.spread == BLOCKS) return true;
+  if (trace.time < clock_.block) return !ordered_before(trace.time);
   if (trace.time < clock_.barrier) return false;
   return trace.spread != THREAD || trace.thread != current->number;
 }

@@ -39,6 +39,15 @@ struct Iteration {
   EMULATOR ~Iteration() { leave_iteration(); }
 };
 
+// __threadfence(). With atomic operations it orders what blocks do: what a block did before a
+// barrier, a fence of one of its threads after that and an atomic operation of this thread comes
+// before what another one's thread does after an atomic operation on the same place and a fence,
+// and before what that one's block does after a barrier. What a thread does between its block's last
+// barrier and its fence is not taken to be ordered, though it is.
+void fence();
+// An atomic operation on this place.
+void synchronise(const void* place);
+
 // For threads that meet in a warp: what each brings, and takes along.
 struct Payload {
   unsigned words[6];
@@ -46,6 +55,8 @@ struct Payload {
 
 // Waits for all threads of the block; what each did before is then visible to the others.
 void barrier(unsigned line);
+// Likewise; whether any of them brought true.
+bool barrier_or(unsigned line, bool mine);
 
 // Waits for the threads of the warp in `mask`; afterwards `taken(lane)` is what that lane brought,
 // until the next exchange. nullptr if the lane was not there.

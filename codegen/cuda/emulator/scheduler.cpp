@@ -33,6 +33,16 @@ std::vector<Warp> warps;
 std::vector<unsigned> order, block_starts, block_order;
 unsigned random_state;
 bool stopped;
+bool any_brought, any_taken;                 // of barriers: before it, and when it let them go
+Earlier ordered;                             // before what any thread of the block does now
+std::map<const void*, Earlier> synchronised; // by place: what atomic operations there follow
+
+void add(Earlier& to, const Earlier& others) {
+  for (const auto& [begin, own] : others) {
+    unsigned& until = to[begin];
+    until = std::max(until, own);
+  }
+}
 
 unsigned random_below(unsigned bound) {
   random_state ^= random_state << 13;
@@ -145,7 +155,12 @@ void release_block() {
     report_waiting(Problem::divergent_barrier, *at_barrier, other);
     return;
   }
-  for (Fiber& fiber : fibers) fiber.state = State::ready;
+  for (Fiber& fiber : fibers) {
+    fiber.state = State::ready;
+    add(ordered, fiber.ordered);
+  }
+  any_taken = any_brought;
+  any_brought = false;
   if (launch->traffic) end_requests();
   clock_.barrier = ++clock_.now;
 }
@@ -160,6 +175,8 @@ void run_block(unsigned block) {
   clock_.block = clock_.barrier = ++clock_.now;
   block_starts.push_back(clock_.now);
   block_order.push_back(block);
+  ordered.clear();
+  any_brought = any_taken = false;
   std::memset(launch->shared, 0xff, launch->shared_size);
   for (Fiber& fiber : fibers) {
     unsigned char* bottom = stacks.begin + BELOW + fiber.number * STACK;
@@ -169,6 +186,9 @@ void run_block(unsigned block) {
     fiber.copies.clear();
     fiber.turns.clear();
     fiber.committed = 0;
+    fiber.fenced = 0;
+    fiber.seen.clear();
+    fiber.ordered.clear();
     prepare(fiber, bottom, &run_thread);
   }
   for (Warp& warp : warps) warp = {};
@@ -193,6 +213,7 @@ void run_launch() {
   stopped = false;
   block_starts.clear();
   block_order.clear();
+  synchronised.clear();
   fibers.assign(threads, {});
   for (unsigned i = 0; i < threads; ++i) fibers[i].number = i;
   warps.assign((threads + 31) / 32, {});
@@ -228,6 +249,35 @@ void barrier(unsigned line) {
   current->line = line;
   current->state = State::block;
   leave(*current);
+}
+
+bool barrier_or(unsigned line, bool mine) {
+  any_brought |= mine;
+  barrier(line);
+  return any_taken;
+}
+
+void fence() {
+  current->fenced = clock_.barrier;
+  add(current->ordered, current->seen);
+}
+
+void synchronise(const void* place) {
+  Earlier& there = synchronised[place];
+  add(current->seen, there);
+  if (!current->fenced) return;
+  add(there, ordered);
+  add(there, current->ordered);
+  add(there, {{clock_.block, current->fenced}});
+}
+
+bool ordered_before(unsigned time) {
+  unsigned begin = *(std::upper_bound(block_starts.begin(), block_starts.end(), time) - 1);
+  for (const Earlier* known : {&ordered, &current->ordered}) {
+    auto found = known->find(begin);
+    if (found != known->end() && time < found->second) return true;
+  }
+  return false;
 }
 
 void exchange(const Payload& mine, unsigned mask, unsigned line) {

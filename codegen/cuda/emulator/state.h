@@ -2,6 +2,7 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <vector>
 
 #include "runtime.h"
@@ -79,6 +80,9 @@ struct Copy {
 
 enum class State : unsigned char { ready, block, warp, done };
 
+// By when a block began: what it did before the second time comes before what is done now.
+using Earlier = std::map<unsigned, unsigned>;
+
 struct Fiber {
   void* stack_pointer;
   std::uint64_t* canary;
@@ -89,6 +93,8 @@ struct Fiber {
   std::vector<Copy> copies;
   std::vector<std::uint64_t> turns;  // of each loop that it is in: which iterations these are
   unsigned committed;
+  unsigned fenced;        // the time of the barrier before its last fence; 0: none
+  Earlier seen, ordered;  // by atomic operations; by these and a fence after them
 };
 
 struct Warp {
@@ -105,6 +111,9 @@ extern Launch* launch;
 extern Fiber* current;
 extern Warp* current_warp;
 extern Clock clock_;
+
+// What the current thread knows to have come before, of other blocks.
+bool ordered_before(unsigned time);
 
 // Which block ran at that time.
 unsigned block_at(unsigned time);

@@ -519,6 +519,28 @@ __device__ __forceinline__ T over_warps(const T *written, Op op)
     return value;
 }
 
+// Whether this block is the last of so many to come here; that one sees what all of them wrote before.
+//
+// The order of the grid barrier in CUDA's cooperative_groups, and of the sample threadFenceReduction
+// (CUDA C++ Programming Guide, "Memory Fence Functions"): the barrier puts what all threads of the
+// block wrote before the fence of the first one, which is cumulative, and the fence puts that before
+// the atomic operation. The last block reads what the other ones' operations left, so these come
+// before its own; its second fence and barrier put all of that before what its threads do next
+// (PTX ISA, "Memory Consistency Model", causality order). This fence also drops lines of the
+// multiprocessor's own cache, so that ordinary reads find what others wrote. The count goes back to
+// 0 by itself: for the next launch, which may be a replay of a graph.
+__device__ __forceinline__ bool last_of(int count, int *arrived)
+{
+    int last = 0;
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        __threadfence();
+        last = atomicInc((unsigned *)arrived, count - 1) == count - 1;
+        __threadfence();
+    }
+    return __syncthreads_or(last);
+}
+
 // The index if it is one of an axis, else its first one; that is recorded, but for later failures.
 __device__ __forceinline__ long long checked(
     long long index, long long first, long long extent, unsigned long long site,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TypeAlias
 
 from tcl.codegen.cuda.emit.module import CudaModule
@@ -65,6 +65,43 @@ def loaded_module(module: CudaModule, code: bytes, driver: Driver, device: int) 
         return driver.load(code, shared)
 
 
+_PIECES = 64
+"""Pieces of zeros: as many calls may be on their way before one clears its own."""
+
+
+class Zeros:
+    """Memory that holds zeros between launches, in which kernels count the blocks that are done.
+
+    A piece of it belongs to an address of scratch memory. Whoever allocates that gives it to one
+    launch after the other, in the order of a stream or of a graph, or parts of sums would overwrite
+    each other as well. So no two launches that may run at once count in the same piece.
+    """
+
+    __slots__ = ("_driver", "_free", "_memory", "_pieces", "_sizes")
+
+    def __init__(self, driver: Driver, sizes: Mapping[int, int]) -> None:
+        """``sizes``: bytes of each tensor that holds zeros, by its place among the addresses. On
+        the current device."""
+        self._driver, self._sizes = driver, sizes
+        self._memory = driver.zeros(_PIECES * sum(sizes.values()))
+        self._pieces: dict[int, int] = {}
+        self._free = [self._memory.ptr + k * sum(sizes.values()) for k in range(_PIECES)]
+
+    def give(self, addresses: ctypes.Array[ctypes.c_uint64], scratch: int, stream: int) -> None:
+        """Sets the addresses of the tensors that hold zeros, for a launch on a stream whose scratch
+        memory begins at ``scratch``. Where no piece is left they stay in that memory, and are
+        cleared before."""
+        try:
+            place = self._pieces.get(scratch) or self._pieces.setdefault(scratch, self._free.pop())
+        except IndexError:
+            for slot, size in self._sizes.items():
+                self._driver.clear(addresses[slot], size, stream)
+            return
+        for slot, size in self._sizes.items():
+            addresses[slot] = place
+            place += size
+
+
 class CudaLauncher:
     """A module's kernels on one device, with frames for their calls. Safe to use from several
     threads at once.
@@ -76,7 +113,7 @@ class CudaLauncher:
 
     __slots__ = (
         *("_loaded", "arguments", "device", "driver", "frames", "kernels", "module"),
-        "room",
+        *("room", "zeros"),
     )
 
     def __init__(
@@ -97,6 +134,10 @@ class CudaLauncher:
         """Inputs and outputs."""
         self.room = tuple(map(_size_in_bytes, scratch))
         """Bytes of each scratch tensor."""
+        places = zip(range(self.arguments, len(module.tensors)), scratch, self.room, strict=True)
+        zeroed = {slot: size for slot, tensor, size in places if tensor.zeroed}
+        with driver.on(device):
+            self.zeros = Zeros(driver, zeroed) if zeroed else None
 
     def frame(self) -> CudaFrame:
         """A frame to fill; to be put back into ``frames`` after a call that went well. The device
@@ -121,6 +162,8 @@ class CudaLauncher:
             for slot, size in enumerate(self.room, self.arguments):
                 frame.addresses[slot] = address
                 address += size
+            if self.zeros is not None:
+                self.zeros.give(frame.addresses, memory.ptr, stream)
         launch = self.driver.launch
         for kernel, blocks, threads, shared, arguments in frame.steps:
             launch(kernel, blocks, 1, 1, threads, 1, 1, shared, stream, arguments, 0)

@@ -34,7 +34,8 @@ from tcl.codegen.passes.gpu.pipeline import Pipelining
 from tcl.codegen.passes.gpu.shared_rows import SharedRows
 from tcl.codegen.passes.long_sums import Carried, running_store
 from tcl.codegen.passes.scatter import updated_places
-from tcl.grammar.syntax.types import ScalarType
+from tcl.codegen.passes.split import adding_up
+from tcl.grammar.syntax.types import INT32, ScalarType
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,22 +50,67 @@ class BuildBlocks:
     profile: GpuProfile
 
     def __call__(self, program: ir.Program) -> ir.Built:
-        kernels = (
-            self._build_kernel(program, nests, own)
+        stages = [
+            _Stage.of(program, nests, own)
             for nests, own in in_chunks(program, GpuFusionLimits())
             if all(folds[0].count for folds in grid(own))  # else there is no result to compute
-        )
-        return ir.Built(program.name, program.tensors, tuple(kernels))
+        ]
+        kernels, counts = list[ir.Kernel](), list[ir.Tensor]()
+        while stages:
+            first = stages.pop(0)
+            made = self._build_kernel(program, first)
+            among = adding_up(first.nests, stages[0].nests) if stages else None
+            if among is not None and stages[0].busy <= first.busy:
+                counted = _arrived(first, among)
+                both = self._build_kernel(program, first, (stages[0], among, counted.name))
+                if both.shared <= max(made.shared, self.profile.shared_per_block):
+                    counts.append(counted)
+                    made = both
+                    stages.pop(0)
+            kernels.append(made)
+        return ir.Built(program.name, (*program.tensors, *counts), tuple(kernels))
 
     def _build_kernel(
-        self, program: ir.Program, nests: Sequence[ir.Nest], groups: Sequence[FusionGroup]
+        self,
+        program: ir.Program,
+        stage: _Stage,
+        last: tuple[_Stage, ir.Fold, str] | None = None,
     ) -> ir.Kernel:
-        copies = [c for n in nests for c in n.staged]
-        rows = SharedRows.from_groups(program, groups)
-        spaces = [*rows.spaces_of(nests), *(c.fill.space for c in copies if c.fill)]
-        busy = max(s.thread_count for s in spaces)
-        made, parts = BlockResults(busy, rows.spaces), list[ir.Statement]()
-        exchange, handed_over = Exchange.of(nests), 0
+        """``last``: what the last block of those over a fold does in the end, and what counts
+        them."""
+        stages = [stage, *(last[:1] if last else ())]
+        exchange = Exchange.of(n for s in stages for n in s.nests)
+        own = self._body(program, stage, stage.busy, exchange)
+        if last is not None:
+            made = self._body(program, last[0], stage.busy, exchange)
+            own = ir.Block((own, ir.Last(last[1], last[2], made)))
+        warps = -(-stage.busy // self.profile.warp)
+        panels, end = _panels(program, stage.copies)
+        # Where the last block alone exchanges sums, it is done with the panels.
+        begin = end if any(map(exchanges, stage.nests)) else 0
+        grids = [grid(s.rows.groups) for s in stages]
+        if last is not None:
+            among = next(k for k, folds in enumerate(grids[0]) if last[1] in folds)
+            grids[1] = (*grids[1][:among], (), *grids[1][among:])
+        return ir.Kernel(
+            tuple(
+                tuple(dict.fromkeys(f for folds in together for f in folds))
+                for together in zip(*grids, strict=True)
+            ),
+            own,
+            tuple(space for s in stages for space in s.spaces),
+            tuple(n.point for s in stages for n in s.nests),
+            1 if stage.busy == 1 else warps * self.profile.warp,
+            panels,
+            begin if exchange.size else None,
+            max(end, begin + exchange.size),
+        )
+
+    def _body(
+        self, program: ir.Program, stage: _Stage, threads: int, exchange: Exchange
+    ) -> ir.Statement:
+        rows, parts, handed_over = stage.rows, list[ir.Statement](), 0
+        made = BlockResults(threads, rows.spaces)
         for k, group in enumerate(rows.groups):
             reading = made.reading(group, rows.kept if k > rows.first else {})
             made.forget(group.written)
@@ -72,19 +118,37 @@ class BuildBlocks:
             parts += _group(reading, made, rows.reads if k == rows.first else (), hoisted)
             handed_over += exchanges(group.leader)
         met = with_barriers(ir.Block((*made.declared, *rows.declared, *parts)), program)
-        body = Pipelining.from_copies(program, copies, met, self.profile)(met)
-        warps = -(-busy // self.profile.warp)
-        panels, end = _panels(program, copies)
-        return ir.Kernel(
-            tuple(tuple(dict.fromkeys(folds)) for folds in grid(rows.groups)),
-            body,
-            tuple(spaces),
-            tuple(n.point for n in nests),
-            1 if busy == 1 else warps * self.profile.warp,
-            panels,
-            end if exchange.size else None,
-            end + exchange.size,
-        )
+        return Pipelining.from_copies(program, stage.copies, met, self.profile)(met)
+
+
+@dataclass(frozen=True, slots=True)
+class _Stage:
+    """Nests that share chunks, and what their blocks need."""
+
+    nests: tuple[ir.Nest, ...]
+    rows: SharedRows
+    copies: tuple[ir.Staged, ...]
+    spaces: tuple[ir.Space, ...]
+
+    @staticmethod
+    def of(program: ir.Program, nests: Sequence[ir.Nest], groups: Sequence[FusionGroup]) -> _Stage:
+        copies = tuple(c for n in nests for c in n.staged)
+        rows = SharedRows.from_groups(program, groups)
+        spaces = (*rows.spaces_of(nests), *(c.fill.space for c in copies if c.fill))
+        return _Stage(tuple(nests), rows, copies, spaces)
+
+    @property
+    def busy(self) -> int:
+        """Threads of a block that have something to do."""
+        return max(s.thread_count for s in self.spaces)
+
+
+def _arrived(stage: _Stage, among: ir.Fold) -> ir.Tensor:
+    """What counts the blocks over a fold that are done."""
+    groups = math.prod(folds[0].count for folds in grid(stage.rows.groups) if among not in folds)
+    layout = ir.contiguous(INT32, (groups,), (0,))
+    name = f"{stage.nests[0].name}.arrived"
+    return ir.Tensor(name, ir.Role.SCRATCH, replace(layout, base=16), zeroed=True)
 
 
 def _panels(program: ir.Program, copies: Sequence[ir.Staged]) -> tuple[tuple[ir.Panel, ...], int]:

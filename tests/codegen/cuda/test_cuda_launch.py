@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import ctypes
+import itertools
 import threading
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import pytest
 from cuda_modules import ADDING, GATHERING, REVERSING, tensor
-from fake_cuda import FakeDriver, Launched
+from fake_cuda import Block, FakeDriver, Launched
 
 from tcl.codegen.cuda.emit.module import CudaModule, Launch
 from tcl.codegen.cuda.run.launch import CudaLauncher
@@ -16,13 +17,6 @@ from tcl.codegen.devices import gpu as profile
 from tcl.codegen.devices.cupy_driver import Driver
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.sites import Site
-
-
-@dataclass
-class Block:
-    """Memory that a fake allocator gives."""
-
-    ptr: int
 
 
 class Allocator:
@@ -74,6 +68,46 @@ def test_kernels_in_order_with_scratch_memory_between_them() -> None:
     assert driver.asked == {"partial": 49 << 10, "final": 64 << 10}
     launcher((0xA, 0xC), 6, allocate)  # another call, on another stream: memory of its own
     assert [each.arguments[0] for each in driver.launched[4:5]] == [0x200000]
+
+
+COUNTING = CudaModule(
+    "",
+    (Launch("sum", 8, 128, 0, ("A", "sums", "arrived")),),
+    (tensor("A", 100), scratch("sums", 3, 5), replace(scratch("arrived", 65), zeroed=True)),
+)
+
+
+def test_calls_that_may_overlap_count_their_blocks_apart() -> None:
+    """Calls with the same scratch memory come one after the other, or it could not be the same."""
+    driver = FakeDriver({"sum": 3})
+    launcher = CudaLauncher(COUNTING, b"", driver, 0)
+    places = [launch_at(launcher, 0x1000 * k, stream=k) for k in (1, 2, 3, 1, 2)]
+    assert places[:2] == places[3:]
+    assert all(abs(a - b) >= 512 for a, b in itertools.combinations(places[:3], 2))
+    assert not driver.cleared
+    (room,) = driver.zeroed
+    assert all(1 << 32 <= place <= (1 << 32) + room - 512 for place in places)
+
+
+def test_calls_beyond_all_pieces_of_zeros_clear_their_own() -> None:
+    driver = FakeDriver({"sum": 3})
+    launcher = CudaLauncher(COUNTING, b"", driver, 0)
+    (room,) = driver.zeroed
+    count = room // 512
+    places = [launch_at(launcher, 0x1000 * k, stream=7) for k in range(1, count + 3)]
+    assert len(set(places)) == count + 2
+    own = [0x1000 * k + 256 for k in (count + 1, count + 2)]
+    assert places[count:] == own
+    assert driver.cleared == [(place, 512, 7) for place in own]
+    assert launch_at(launcher, 0x1000, stream=7) == places[0]
+
+
+def launch_at(launcher: CudaLauncher, address: int, stream: int) -> int:
+    """Where a launch with scratch memory at an address counts its blocks."""
+    launcher((0xA,), stream, lambda _: Block(address))
+    driver = launcher.driver
+    assert isinstance(driver, FakeDriver)
+    return driver.launched[-1].arguments[2]
 
 
 @pytest.mark.parametrize("here", [0, -1])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import random
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import emulator_kernels as k
@@ -14,9 +14,60 @@ import pytest
 
 from tcl.codegen.cuda.emit.module import CudaModule
 from tcl.codegen.cuda.emulator import ORDERS, EmulationError, compile_modules, why_not
+from tcl.codegen.cuda.prelude.prelude import HELPERS
 
 if why_not():
     pytest.skip(str(why_not()), allow_module_level=True)
+
+LAST = (
+    HELPERS["last_of"]
+    + """
+extern "C" __global__ void kernel(float* P, float* O, int* arrived) {
+  P[blockIdx.x * 64 + threadIdx.x] = blockIdx.x;
+  if (last_of(4, arrived + 0)) {
+    float sum = 0;
+    for (int i = 0; i < 4; ++i) sum += P[i * 64 + (threadIdx.x + 1) % 64];
+    O[threadIdx.x] = sum;
+  }
+}"""
+)
+FENCE, BARRIER = "        __threadfence();\n", "    __syncthreads();\n"
+INCOMPLETE = {
+    "no barrier before": LAST.replace(BARRIER, ""),
+    "no fence before": LAST.replace(FENCE, "", 1),
+    "no fence after": FENCE.join(LAST.rsplit(FENCE, 1)[:1]) + LAST.rsplit(FENCE, 1)[1],
+    "no barrier after": LAST.replace("return __syncthreads_or(last)", "return last || blockIdx.x"),
+    "the first block": LAST.replace("== count - 1;", "== 0;"),
+}
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_the_last_block_sees_what_the_others_wrote(order: Any) -> None:
+    """Every step of it is needed."""
+    tensors = (
+        *(k.tensor("P", k.OUTPUT, (256,)), k.tensor("O", k.OUTPUT, (64,))),
+        replace(k.tensor("arrived", k.SCRATCH, (1,), "int32"), zeroed=True),
+    )
+    sources = [LAST, *INCOMPLETE.values()]
+    whole, *broken = compile_modules([k.module(s, tensors, blocks=4, threads=64) for s in sources])
+    arrays = {"P": np.zeros(256, np.float32), "O": np.zeros(64, np.float32)}
+    for _ in range(2):  # the count is zero again
+        whole.run(arrays, order)
+        assert (arrays["O"] == 6).all()
+    for one in broken:
+        with pytest.raises(EmulationError, match="race"):
+            one.run(arrays, order)
+
+
+def test_a_count_that_is_not_zero_again_is_reported() -> None:
+    tensors = (replace(k.tensor("arrived", k.SCRATCH, (1,), "int32"), zeroed=True),)
+    source = HELPERS["last_of"] + (
+        'extern "C" __global__ void kernel(int* arrived) { last_of(4, arrived); }'
+    )
+    (one,) = compile_modules([k.module(source, tensors, blocks=3)])
+    with pytest.raises(EmulationError, match="arrived does not hold zeros"):
+        one.run({})
+
 
 BLOCKS, THREADS, BYTES = 2, 70, 16
 TYPES = {1: "unsigned char", 2: "unsigned short", 4: "unsigned", 8: "unsigned long long"}

@@ -1,0 +1,58 @@
+"""Parts of sums that the last block to be done adds up, in the launch that makes them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from cuda_checks import Case, case_of, check_cases, work_of_text
+
+from tcl.codegen.devices.gpu import H200
+from tcl.codegen.options.options import DEFAULT
+
+SMALL = replace(H200, multiprocessors=40)
+PRODUCT = "def f(T(M, K) A, T(K, N) B) -> (C) { C(m, n) +=! A(m, k) * B(k, n) }"
+LAYER = """def f(float(M, K) A, float(K, N) B, float(N) b) -> (C, D) {
+    C(m, n) +=! A(m, k) * B(k, n)
+    D(m, n) = fmax(C(m, n) + b(n), 0)
+}"""
+MORE = """def f(float(M, K) A, float(K, N) B, float(N) b) -> (C) {
+    C(m, n) = b(n) where m in 0:M
+    C(m, n) += A(m, k) * B(k, n)
+}"""
+ROWS = "def f(T(N, D) A) -> (S) { S(n) +=! A(n, d) }"
+COLUMNS = "def f(T(N, D) A) -> (S) { S(d) max=! A(n, d) }"
+ALL = "def f(T(N, D) A) -> (S) { S() +=! A(n, d) }"
+
+
+def product(m: int, n: int, k: int, text: str = PRODUCT, type_: str = "float") -> Case:
+    generator = np.random.default_rng(m)
+    dtype = {"half": "float16", "double": "float64"}.get(type_, "float32")
+    shapes = [(m, k), (k, n), (n,)][: 2 if text == PRODUCT else 3]
+    arrays = [generator.integers(-3, 4, s).astype(dtype) for s in shapes]
+    return case_of(work_of_text(text.replace("T(", f"{type_}("), *arrays), DEFAULT, SMALL)
+
+
+def reduction(text: str, n: int, d: int, dtype: str = "float32") -> Case:
+    type_ = {"float32": "float", "float16": "half", "float64": "double"}.get(dtype, dtype)
+    array = np.random.default_rng(n).integers(-9, 9, (n, d)).astype(dtype)
+    return case_of(work_of_text(text.replace("T(", f"{type_}("), array), DEFAULT, SMALL)
+
+
+def test_parts_are_added_up_in_their_own_launch() -> None:
+    """In every order of threads and blocks, without a race, and the count is zero again."""
+    cases = [
+        product(9, 21, 700),
+        product(16, 30, 1024, LAYER),
+        product(8, 12, 8192, MORE),
+        product(8, 8, 600, type_="double"),
+        product(16, 16, 512, type_="half"),
+        reduction(ROWS, 2, 65536),
+        reduction(ROWS, 2, 32768, "float16"),
+        reduction(COLUMNS, 20000, 7, "int32"),
+        reduction(ALL, 360, 256, "float64"),
+        reduction(ALL, 360, 256),
+    ]
+    assert [len(c.module.launches) for c in cases] == [1] * len(cases)
+    assert sum("last_of(" in c.module.source for c in cases) >= 8
+    check_cases(cases).none()
