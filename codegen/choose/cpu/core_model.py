@@ -20,6 +20,7 @@ from tcl.codegen.choose.cpu.costs import (
     ACCUMULATOR_LATENCY_CYCLES,
     BROADCAST_CYCLES,
     CONFLICT_CYCLES,
+    CROSSING_LOADS,
     COUNTING_CYCLES,
     EXTREME_LATENCY_CYCLES,
     LOOP_END_CYCLES,
@@ -33,6 +34,7 @@ from tcl.codegen.choose.cpu.costs import (
     STORE_LOADS,
     STREAMS,
     TRANSPOSED_BESIDE,
+    WINDOW_LOADS,
 )
 from tcl.codegen.choose.cpu.memory_reads import (
     cached_bytes,
@@ -70,10 +72,6 @@ _LONG = 64
 """Steps of a reduction from which on a rest that is not written out counts for little."""
 _SPARE = 2
 """Registers that LLVM needs besides, to read ahead in several steps at once."""
-_SHARED = 0.9
-"""The part of the loads that is left where a window that is written out pays."""
-_CROSSING = 2.0
-"""How much longer loads take that cross lines, as most vectors of a window do."""
 _ALONE = 0.5
 """How much longer memory takes for a single row."""
 _REUSE = 4
@@ -322,7 +320,7 @@ class Core:
         """One or both of the last two reductions, with their extents, if these are written out so
         that what several points of a register tile read is read once, as by the rows of a window
         that moves across rows; nothing where that saves little."""
-        best, least = _NO_WINDOW, _SHARED
+        best, least = _NO_WINDOW, WINDOW_LOADS
         along = self._along(lane)
         if not along.windows:
             return best
@@ -334,7 +332,7 @@ class Core:
         every = sum([a.count(sizes) for a in along.vectors])
         lanes = self.lanes if lane is not None else 1
         loads = sum([a.cycles(lane, lanes) * a.count(sizes) for a in along.vectors])
-        if loads * _CROSSING < sum(self.arithmetic.values()) * points:
+        if loads * CROSSING_LOADS < sum(self.arithmetic.values()) * points:
             return best  # the arithmetic hides them
         for window in along.windows:
             steps = math.prod(window.values())

@@ -40,6 +40,11 @@ SCALAR_LOAD_CYCLES = 0.5
 """To load one element."""
 VECTOR_LOAD_CYCLES = 0.75
 """To load a vector: some of them cross cache lines."""
+CROSSING_LOADS = 2.0
+"""Times as long to load vectors that cross cache lines, as most vectors of a window do. Set on
+Zen 4."""
+WINDOW_LOADS = 0.9
+"""The part of the loads that may be left, at most, where a window is written out. Set on Zen 4."""
 PANEL_LOAD_L1_CYCLES = 0.5
 """To load a vector from a panel in the first cache ..."""
 PANEL_LOAD_L2_CYCLES = 1.25
