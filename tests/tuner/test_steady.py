@@ -74,7 +74,7 @@ def test_candidates_of_a_bad_time_are_not_lost() -> None:
     """Something else takes half of the machine from the first second to the third."""
     machine = Machine(lambda now: 1.9 if 1 <= now < 3 else 1.0)
     rng = random.Random(1)
-    seconds = [rng.uniform(1.2e-3, 3e-3) for _ in range(60)]
+    seconds = [rng.uniform(1.2e-3, 3e-3) for _ in range(180)]
     outcomes = machine.search(machine.held(1.5e-3), seconds)
     inside = [k for k, o in enumerate(outcomes) if o.conditions and 1.2 < o.conditions.at < 2.9]
     best = inside[len(inside) // 2]
@@ -95,7 +95,7 @@ def test_candidates_of_a_bad_time_are_not_lost() -> None:
 def test_nothing_is_changed_on_a_machine_that_stays_the_same() -> None:
     machine = Machine()
     rng = random.Random(2)
-    outcomes = machine.search(machine.held(1e-3), [rng.uniform(1e-3, 3e-3) for _ in range(60)])
+    outcomes = machine.search(machine.held(1e-3), [rng.uniform(1e-3, 3e-3) for _ in range(120)])
     assert settled(outcomes) == [o.time for o in outcomes]
     assert (
         sum(o.conditions is not None and o.conditions.yardstick is not None for o in outcomes) > 5
