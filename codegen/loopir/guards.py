@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from typing import assert_never
 
 from tcl.codegen.loopir import ir
@@ -72,21 +72,24 @@ def zero_beyond(geometry: Geometry, dim: str, accumulate: ir.Accumulate) -> bool
     """
     if accumulate.op == "=" and isinstance(accumulate.value, ir.Load):
         return _read_as_zero(geometry, dim, accumulate.value)  # it is kept, not added
-    return accumulate.op == "+" and _zero(geometry, dim, accumulate.value)
+    return accumulate.op == "+" and zero_if(
+        accumulate.value, lambda load: _read_as_zero(geometry, dim, load)
+    )
 
 
-def _zero(geometry: Geometry, dim: str, value: ir.Value) -> bool:
+def zero_if(value: ir.Value, zero: Callable[[ir.Load], bool]) -> bool:
+    """Whether a value is zero wherever those of its reads are of which ``zero`` says so."""
     match value:
         case ir.Load():
-            return _read_as_zero(geometry, dim, value)
+            return zero(value)
         case ir.Const(value=number):
             return not number
         case ir.Binary(op="*" | "+" | "-", left=left, right=right):
-            return _zero(geometry, dim, left) and _zero(geometry, dim, right)
+            return zero_if(left, zero) and zero_if(right, zero)
         case ir.Unary(op="-", operand=operand) | ir.Cast(operand=operand):
-            return _zero(geometry, dim, operand)
+            return zero_if(operand, zero)
         case ir.Select(then=then, otherwise=otherwise):
-            return _zero(geometry, dim, then) and _zero(geometry, dim, otherwise)
+            return zero_if(then, zero) and zero_if(otherwise, zero)
         case ir.Binary() | ir.Unary() | ir.Position() | ir.Variable() | ir.Combined() | ir.Call():
             return False
         case _:

@@ -32,6 +32,7 @@ from tcl.codegen.passes.gpu.exchange import Exchange, exchanges, results_at_once
 from tcl.codegen.passes.gpu.panel import panel_bytes
 from tcl.codegen.passes.gpu.pipeline import Pipelining
 from tcl.codegen.passes.gpu.shared_rows import SharedRows
+from tcl.codegen.passes.gpu.stage_shared import without_needless_condition
 from tcl.codegen.passes.long_sums import Carried, running_store
 from tcl.codegen.passes.scatter import updated_places
 from tcl.codegen.passes.split import adding_up
@@ -182,7 +183,7 @@ def _group(
 ) -> list[ir.Statement]:
     """What a block does for a nest, and for those that are fused with it; ``reads``: at each of its
     points besides."""
-    nest = reading_panels(group.leader)
+    nest = without_needless_condition(reading_panels(group.leader))
     group = replace(group, leader=nest)
     inner = tuple(x for x in nest.loops if x.kind is not ir.Kind.PARALLEL)
     fills = fills_of(nest, _fill)

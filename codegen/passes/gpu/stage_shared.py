@@ -9,10 +9,14 @@ import functools
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 from tcl.codegen.loopir import ir
+from tcl.codegen.loopir.conditions import parts
+from tcl.codegen.loopir.guards import zero_if
 from tcl.codegen.loopir.layouts import axis_order
-from tcl.codegen.loopir.walk import operands
+from tcl.codegen.loopir.terms import guard
+from tcl.codegen.loopir.walk import loads, operands
 from tcl.codegen.passes.cpu.stage import why_not_copied
 from tcl.codegen.passes.fuse import groups
 from tcl.codegen.passes.gpu.bind import BlockFolds
@@ -111,6 +115,53 @@ def why_no_panel(nest: ir.Nest, load: ir.Load, level: int, threads: int, loops: 
     return None
 
 
+def without_needless_condition(nest: ir.Nest) -> ir.Nest:
+    """A nest that reads its panels, without conditions of its sum that fail only where all that is
+    read for a point is zero: so is what is added there."""
+    point = nest.point
+    condition, value = guard(point.op, point.value)
+    if point.op != "+" or condition is None or not all(load.total for load in loads(value)):
+        return nest
+    within = {staged.panel.tensor: _zero_outside(staged) for staged in nest.staged}
+
+    def needless(limit: _Limit | None) -> bool:
+        return zero_if(value, lambda load: limit in within.get(load.ref.tensor, ()))
+
+    left = [part for part in parts(condition) if not needless(_limit(part))]
+    if left:
+        assert isinstance(point.value, ir.Select)  # as it has a condition
+        value = replace(point.value, condition=_all_of(left))
+    return replace(nest, point=replace(point, value=value))
+
+
+_Limit: TypeAlias = tuple[str, ir.Affine]
+"""A comparison of an index expression with zero."""
+
+
+def _limit(condition: ir.Value) -> _Limit | None:
+    match condition:
+        case ir.Binary(op=op, left=ir.Position(index, type_), right=ir.Const(value=bound)) if (
+            type_ in (INT32, INT64) and not isinstance(bound, float)
+        ):
+            return op, index + ir.Affine((), -bound)
+    return None
+
+
+def _zero_outside(staged: ir.Staged) -> set[_Limit | None]:
+    """The limits, in dimensions of the nest, outside of any of which a panel is zero."""
+    assert staged.fill is not None
+    condition, value = guard("+", staged.fill.point.value)
+    found = set[_Limit | None]()
+    if condition is not None and isinstance(value, ir.Load):
+        read = dict(zip(value.ref.subscripts, staged.source.ref.subscripts, strict=True))
+        for part in parts(condition):
+            assert isinstance(part, ir.Binary) and isinstance(part.left, ir.Position)  # _compare
+            index = read[part.left.index]
+            assert isinstance(index, ir.Affine)  # as it has a panel
+            found.add(_limit(replace(part, left=replace(part.left, index=index))))
+    return found
+
+
 @dataclass(frozen=True, slots=True)
 class _Box:
     """The footprint of an operand inside of so many loops."""
@@ -204,11 +255,8 @@ class _Box:
         ref = ir.TensorRef(self.load.ref.tensor, tuple(at))
         value: ir.Value = ir.Load(ref, source.type, total=not conditions)
         if conditions:
-            there = conditions[0]
-            for c in conditions[1:]:
-                there = ir.Binary("&&", there, c, BOOL)
             zero = ir.Const(False if source.type.is_bool else 0, source.type)
-            value = ir.Select(there, value, zero, source.type)
+            value = ir.Select(_all_of(conditions), value, zero, source.type)
         target = ir.TensorRef(panel.name, tuple(ir.Affine.variable(dims[k].name) for k in order))
         point = ir.Point((), target, source.type, "=", False, value)
         shape = [dims[k] for k in order]
@@ -261,6 +309,10 @@ class _Box:
 
     def _step(self, name: str) -> int:
         return next(f.step for f in self.outer if f.name == name)
+
+
+def _all_of(conditions: Sequence[ir.Value]) -> ir.Value:
+    return functools.reduce(lambda one, other: ir.Binary("&&", one, other, BOOL), conditions)
 
 
 def _compare(op: str, index: ir.Affine, bound: int) -> ir.Value:

@@ -79,6 +79,22 @@ def test_products_of_all_layouts_whose_threads_are_numbered_in_warps(type_: str)
     assert any("_row" in c.module.source for c in cases)
 
 
+def test_panels_that_end_a_sum_beside_infinite_factors() -> None:
+    """The last part of a sum is shorter: beyond it, panels are zero, but not what else there is."""
+    own = NestOptions(chunk=(16, 16), threads=(8, 4), vectorize=(1, 4), tile=(0, 0, 8), buffers=2)
+    text = MATMUL.replace(" B)", " B, float(M) W)")
+    cases = []
+    for value in ("A(m, k) * B(k, n)", "A(m, k) * B(k, n) * W(m)"):
+        a, b, w = (abs(floats(*shape)) for shape in ((21, 50), (50, 20), (21,)))
+        a[3, -1] = w[1] = w[4] = np.inf
+        b[-1, 7] = np.nan
+        work = work_of_text(text.replace("A(m, k) * B(k, n)", value), a, b, w)
+        for stage in ((2, 2), (2, -1), (-1, 2)):
+            options = NestOptions(split=(0, 0, 3), stage=stage).over(own)
+            cases.append(case_of(work, MappingOptions().with_nest(0, options)))
+    check_cases(cases).none()
+
+
 def test_a_row_of_a_window_is_read_once() -> None:
     """Results that are neighbours and the points of a window share what they read, also where
     windows move by two, where rows are ragged, and where nothing is staged."""

@@ -288,6 +288,41 @@ def test_hard_ones(
     assert runs == len(values), reasons
 
 
+PARTS = NestOptions(
+    chunk=(16, 16),
+    tile=(0, 0, 8),
+    threads=(16, 4),
+    vectorize=(1, 4),
+    split=(0, 0, 3),
+    stage=(2, 2),
+    buffers=2,
+)
+
+
+@emulates
+@pytest.mark.parametrize(
+    ("value", "stage", "asked"),
+    [
+        ("A(m, k) * B(n, k)", (2, 2), False),
+        ("A(m, k) * B(n, k)", (2, -1), True),  # what is not in a panel may be infinite
+        ("A(m, k) * B(n, k) + 1", (2, 2), True),
+        ("A(m, k) * B(n, k) * A(m, 0)", (2, 2), True),
+        ("k < m ? A(m, k) * B(n, k) : 0", (2, 2), False),
+        ("B(n, k) > 0 ? A(m, k) * A(m, k) : 0", (-1, 2), True),  # B has no such elements
+    ],
+)
+def test_the_last_part_ends_in_panels(value: str, stage: tuple[int, ...], asked: bool) -> None:
+    """Of a sum in parts: nothing is asked where all panels that are read are zero."""
+    text = f"def f(float(M, K) A, float(N, K) B) -> (C) {{ C(m, n) +=! {value} }}"
+    (definition,) = check(text).values()
+    options = BEST.with_nest(0, replace(PARTS, stage=stage))
+    symbol = Size.named("K", least=1, most=4095, value=1025)
+    each = ForAll(definition, {"M": 18, "N": 20}, "K", symbol, [1, 7, 31, 33, 130], options)
+    assert ("(long long)(" in each.made().module.source) == asked
+    runs, _ = compare([each])
+    assert runs == len(each.values)
+
+
 @needs_nvrtc
 @pytest.mark.parametrize("text", TEXTS[:3])
 def test_nvrtc_compiles_them(text: str) -> None:
