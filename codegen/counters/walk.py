@@ -503,20 +503,20 @@ class Walk:
         folds = parts[0][1].folds
         bits = thread_bits(self.geometry.space_of[folds[0].dim].threads, folds)
         each = self._entered(own, place)
+        turn = in_turn(own, (c.type.compute.itemsize for _, c in parts))
         for name, combined in parts:
             kept = [f for f in combined.folds if f not in self.geometry.threads]
             times = math.prod(map(self.geometry.iterations, kept)) - 1
-            self._over_threads(name, combined, bits, times, each)
+            self._over_threads(name, combined, bits, times, each, bool(turn))
         if warps_apart(bits):
-            turn = in_turn(own, (c.type.compute.itemsize for _, c in parts))
             outer = self._entered(own[:turn], place)
             self._compute(outer, {"barrier": 2 if turn else 1})
 
     def _over_threads(
-        self, name: str, combined: ir.Combined, bits: int, times: int, place: Place
+        self, name: str, combined: ir.Combined, bits: int, times: int, place: Place, turns: bool
     ) -> None:
         """As ``over_warp`` and ``over_warps`` of the prelude; ``times``: how often a thread adds up
-        its own sums before."""
+        its own sums before; ``turns``: whether a barrier ends each of several turns."""
         step = accumulated(combined.op, ir.Variable(name, combined.type))
         shuffles, warps = (bits % WARP).bit_count(), warps_apart(bits)
         words = max(1, combined.type.compute.bits // 32)
@@ -531,9 +531,9 @@ class Walk:
                 self._exchanged(Memory.SHARED_READ, first + apart, size, place)
         others = (1 << warps.bit_count()) - 1
         rest = {k: n * others for k, n in step.items()}
-        if others < LONGEST:
+        if others < LONGEST or not turns:
             self._sums[name] = (*self._sums.get(name, ()), (place, rest))
-        else:  # in a loop
+        else:  # in a loop, which no compiler moves past a barrier
             self._compute(place, rest)
 
     def _ask(self, statement: ir.Statement, place: Place) -> None:
