@@ -48,13 +48,12 @@ def unary(b: Builder, op: str, value: Val, t: ScalarType) -> Val:
 
 
 def _extreme(b: Builder, op: str, left: Val, right: Val, t: ScalarType) -> Val:
-    """min and max; a NaN on either side wins, the left one first."""
+    """min and max: NaN if either is; of 0 and -0, either."""
     if not t.is_float:
         name = ("s" if t.kind is Kind.INT else "u") + op
         return b.intrinsic(name, left, right)
-    first = b.compare("fcmp olt" if op == "min" else "fcmp ogt", left, right)
-    nan = b.compare("fcmp uno", left, left)
-    return b.select(b.binary("or", first, nan), left, right)
+    # x86 asks whether the first one is NaN: of an accumulator that would make each step wait.
+    return b.intrinsic(f"{op}imum", right, left, flags="nsz")
 
 
 def _divide(b: Builder, op: str, left: Val, right: Val, t: ScalarType) -> Val:

@@ -325,16 +325,18 @@ class Builder:
             return Val("true" if value else "false", type_)
         return Val(str(int(value)), type_)
 
-    def intrinsic(self, name: str, *arguments: Val, of: str = "") -> Val:
+    def intrinsic(self, name: str, *arguments: Val, of: str = "", flags: str = "") -> Val:
         """A call of ``llvm.name``, typed by its (levelled) arguments. ``of`` is the type of one
-        lane of the result, where it is not the arguments'."""
+        lane of the result, where it is not the arguments'; ``flags`` are those of fast math."""
         arguments = self.level(*arguments)
         first = arguments[0]
         full = f"llvm.{name}"
         if of:
             full += f".{suffix(of, first.lanes)}"
         full += f".{suffix(first.type, first.lanes)}"
-        return self.call(full, of or first.type, first.lanes, *arguments)
+        made = self.call_text(full, vector(of or first.type, first.lanes), *arguments)
+        text = made.replace("call", f"call {flags}", 1) if flags else made
+        return self.op(text, of or first.type, first.lanes)
 
     def call(self, name: str, type_: str, lanes: int, *arguments: Val, note: str = "") -> Val:
         """A call of an external function; the same lanes everywhere."""
