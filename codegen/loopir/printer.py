@@ -98,7 +98,8 @@ def _loop_text(loop: ir.Loop) -> str:
 
 def _sides_text(either: ir.First | ir.Within) -> tuple[str, str]:
     if isinstance(either, ir.First):
-        return f"first of {', '.join(f.name for f in either.folds)}", "later"
+        which, others = ("last", "earlier") if either.last else ("first", "later")
+        return f"{which} of {', '.join(f.name for f in either.folds)}", others
     return f"where all points have {_bounds_text(either.bounds)}", "elsewhere"
 
 
@@ -165,8 +166,9 @@ def _plain_line(
             return f"in the last block of those over {among.name}  # counted in {arrived}"
         case ir.Update(ref=ref, op=op, value=value):
             return f"{show_ref(ref)} {op}= {show_value(value)}"
-        case ir.Matrix(name=name, action=action):
-            return f"matrix unit: {action.value} {name}"
+        case ir.Matrix(name=name, action=action, at=at):
+            place = f" at {show_ref(at)}" if at else ""
+            return f"matrix unit: {action.value} {name}{place}"
         case ir.Prefetch(ref=ref, ahead=ahead, once=once):
             note = "  # to read it once" if once else ""
             return f"prefetch {ahead} bytes after {show_ref(ref)}{note}"

@@ -237,9 +237,8 @@ class _Run:
                 self.accumulators[own] = self.variables[result] = new
             case ir.Carry():
                 self.carry(statement)
-            case ir.Matrix(name=name, action=action):
-                if action is ir.Action.CLEAR:
-                    self.clear(name)
+            case ir.Matrix():
+                self.matrix(statement)
             case ir.Store() | ir.Update():
                 self.write_element(statement)
             case ir.Prefetch() | ir.Barrier() | ir.Last():
@@ -283,7 +282,8 @@ class _Run:
     def first(self, either: ir.First | ir.Within) -> bool:
         """Whether it is the first of two statements that is run here."""
         if isinstance(either, ir.First):
-            return all(self.at[f.name] == 0 for f in either.folds)
+            ended = self.behind if either.last else lambda f: self.at[f.name]
+            return all(ended(f) <= 0 for f in either.folds)
         return self.hold(either.bounds, everywhere=True)
 
     def hold(self, bounds: Sequence[tuple[ir.Affine, int]], *, everywhere: bool) -> bool:
@@ -326,16 +326,31 @@ class _Run:
             self.accumulators[total] = _arithmetic("+", old, held, type_)
             self.accumulators[name, *at] = self.typed(0, type_)
 
-    def clear(self, accumulator: str) -> None:
+    def behind(self, fold: ir.Fold) -> int:
+        """The points of a dimension that come after an iteration."""
+        dim = self.dims[fold.dim]
+        return dim.first + dim.extent - self.at[fold.dim] - fold.step
+
+    def matrix(self, matrix: ir.Matrix) -> None:
         """A matrix of accumulators, at this iteration of unrolled loops."""
+        name, over, ref = matrix.name, self.over[matrix.name], matrix.at
         loops = (x for space in self.program.spaces for x in space.loops)
         here = {x.fold for x in loops if x.kind is ir.Kind.UNROLL}
         offsets = [
-            (self.at[f.name],) if f in here else range(0, f.step * f.count, f.step)
-            for f in self.over[accumulator]
+            (self.at[f.name],) if f in here else range(0, f.step * f.count, f.step) for f in over
         ]
+        around = dict(self.at)
         for each in product(*offsets):
-            self.accumulators[accumulator, *each] = self.typed(0, self.types[accumulator])
+            for fold, own in zip(over, each, strict=True):
+                self.at[fold.name] = own
+                self.at[fold.dim] += 0 if fold in here else own
+            if matrix.action is ir.Action.CLEAR:
+                self.accumulators[name, *each] = self.typed(0, self.types[name])
+            elif ref is not None and matrix.action is ir.Action.TAKE:
+                self.accumulators[name, *each] = self.read(ref)
+            elif ref is not None and (name, *each) in self.accumulators:
+                self.write(ref.tensor, self.place(ref), self.accumulators[name, *each])
+            self.at.update(around)
 
     def combined(self, value: ir.Combined) -> Scalar:
         total = identity(value.op, value.type).value
