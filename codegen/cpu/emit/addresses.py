@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import field
 
+from tcl.codegen.common.sites import Site
 from tcl.codegen.cpu.emit.across import Pointers
 from tcl.codegen.cpu.emit.scope import At, Scope, affine, i64, lane_values, number
 from tcl.codegen.cpu.llvm.builder import Builder, Val
 from tcl.codegen.loopir import ir
-from tcl.codegen.loopir.sites import Site
 from tcl.common.dataclass import dataclass
 from tcl.grammar.sizes.varying import provably_equal
 from tcl.grammar.syntax.types import UINT64

@@ -11,6 +11,7 @@ from functools import partial
 from itertools import product
 from typing import assert_never
 
+from tcl.codegen.common.sites import Site
 from tcl.codegen.cpu.abi import apart
 from tcl.codegen.cpu.emit.accesses import AccessEmitter
 from tcl.codegen.cpu.emit.across import Pointers
@@ -37,7 +38,6 @@ from tcl.codegen.devices.cpu import CpuProfile
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.conditions import besides
 from tcl.codegen.loopir.identity import identity
-from tcl.codegen.loopir.sites import Site
 from tcl.codegen.loopir.terms import guard, terms
 from tcl.codegen.loopir.terms import product as product_of
 from tcl.codegen.loopir.walk import statements
