@@ -276,8 +276,9 @@ class _Box:
         return ir.Nest(name, tuple(shape), loops, point), tuple(ends)
 
     def _spans(self, axis: int, step: int) -> list[_Span]:
-        """What is copied along an axis, ``step`` elements at once: no further than the one
-        dimension goes that the box has several points of, as sums count on zeros beyond it."""
+        """What is copied along an axis, ``step`` elements at once: no further than its dimension
+        goes, or the one reduction among several that the box has more than a point of, as sums
+        count on zeros beyond it."""
         layout = self.program.tensor(self.load.ref.tensor).layout
         subscript, dims = self.load.ref.subscripts[axis], {d.name: d for d in self.nest.dims}
         assert isinstance(subscript, ir.Affine)
@@ -289,7 +290,7 @@ class _Box:
             return [_Span(tensor.base, largest(low, first), smallest(high, last + 1), name)]
         names = [name for name, _ in subscript.terms]
         moving = [name for name in names if not provably_equal(self.points[name], 1)]
-        if len(moving) != 1:
+        if len(moving) != 1 or not dims[moving[0]].reduction:
             return [tensor]
         (name,) = moving
         alone = ir.Affine(((name, subscript.coefficient(name)),))
