@@ -249,6 +249,8 @@ class Nest(Space):
     """What each point asks for."""
     joined: bool = False
     """It shares the loops over chunks with the nest before it."""
+    fragments: bool = False
+    """Whether its results in memory are whole fragments of a matrix unit, rows of neighbours."""
     streamed: int = 0
     """As its store's."""
     excess: Value | None = None

@@ -100,6 +100,20 @@ def test_panels_that_end_a_sum_beside_infinite_factors(points: int, parts: int) 
     assert asked[0] is False and asked[3] is True  # where all, and not all, are in panels
 
 
+@pytest.mark.parametrize("value", ["A(m, k + 2) * B(k, n)", "A(m, 28 - k) * B(k, n)"])
+def test_panels_are_zero_where_a_sum_has_no_points(value: str) -> None:
+    """A sum of 29 points, in steps of 8, of operands that go on beyond its last point, or end
+    there: downwards too."""
+    text = MATMUL.replace("A(m, k) * B(k, n)", f"{value} where k in 0:29")
+    work = work_of_text(text, floats(21, 50), floats(50, 20))
+    own = NestOptions(chunk=(16, 16), threads=(8, 4), vectorize=(1, 4), tile=(0, 0, 8))
+    cases = []
+    for stage, buffers in product(((2, 2), (2, -1), (-1, 2)), (1, 2)):
+        options = MappingOptions().with_nest(0, NestOptions(stage=stage, buffers=buffers).over(own))
+        cases.append(case_of(work, options))
+    check_cases(cases).none()
+
+
 def test_a_row_of_a_window_is_read_once() -> None:
     """Results that are neighbours and the points of a window share what they read, also where
     windows move by two, where rows are ragged, and where nothing is staged."""
