@@ -129,9 +129,10 @@ class _Tile(NamedTuple):
     unrolled: int
     """Steps of the innermost reduction that are written out."""
     window: Mapping[str, int] = _NO_WINDOW
-    """As of ``Core.window``."""
-    kept: ir.Dim | None = None
-    """Where there is none: that reduction, if registers keep what several of its steps read."""
+    """The reductions, with their extents, that are written out so that registers keep what several
+    of their steps read ..."""
+    every: bool = False
+    """... of every operand, and not only of those that are read in vectors."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -385,24 +386,12 @@ class Core:
         if self.live(lane, sizes) + spare > self.device.vector_registers:
             return False
         kept, outermost = points * self.sums, self._outermost(lane, sizes)
+        steps = {inner.name: inner.extent}
         for access in self.reads:
-            window = self._window(access, inner, lane, sizes)
-            kept += window or (1 if outermost in access.strides else access.count(sizes))
+            count, shared = access.count(sizes), access.count_shared(lane, sizes, steps)
+            alone = 1 if outermost in access.strides else count
+            kept += shared if shared < count * inner.extent else alone
         return kept + _SPARE <= self.device.vector_registers
-
-    def _window(
-        self, access: OperandAccess, inner: ir.Dim, lane: str | None, sizes: Mapping[str, int]
-    ) -> int:
-        """Elements of an operand that all steps of a short reduction read together, where several
-        points of a register tile come to the same ones, be it some steps later; else 0."""
-        step = access.strides.get(inner.name, 0)
-        for dim, size in sizes.items():
-            stride = access.strides.get(dim, 0)
-            if dim != lane and stride > 0 and step > 0 and step % stride == 0:
-                apart = step // stride
-                if apart < max(2, size):
-                    return access.count(sizes) // size * (size + apart * (inner.extent - 1))
-        return 0
 
     def _between_lanes(self, inner: ir.Dim, lane: str | None) -> int:
         """Steps of a reduction that read what lies between two lanes, as two of a window over
@@ -517,14 +506,7 @@ class Core:
             steps = -(-steps // self.lanes)
         share = CONDITION_SHARE if self.compacted else 1.0
         steps = math.ceil(steps * share)
-        window, inner = self.window(lane, sizes), self.innermost
-        unrolled, registers = self._unrolled(lane, sizes), None
-        if window and inner is not None:
-            unrolled = window.get(inner.name, 1)
-        # The smaller or larger of two overwrites what was read: to keep that is a copy.
-        elif inner is not None and 1 < unrolled == inner.extent and not self.extreme:
-            registers = inner if self._all_steps_fit(inner, lane, sizes) else None
-        tile = _Tile(sizes, self._staged(lane, sizes), unrolled, window, registers)
+        tile = self._tile(lane, sizes)
         for combination in itertools.product(*kinds):
             cut = {n: size for n, (size, _) in zip(sizes, combination, strict=True)}
             times = math.prod(count for _, count in combination) * outer * share
@@ -547,6 +529,18 @@ class Core:
                 each = access.copying(lane, self.device.l2_bytes)
                 total += math.prod(dims[name].extent for name in access.strides) * each
         return total
+
+    def _tile(self, lane: str | None, sizes: Mapping[str, int]) -> _Tile:
+        window, inner = self.window(lane, sizes), self.innermost
+        staged = self._staged(lane, sizes)
+        if window and inner is not None:
+            return _Tile(sizes, staged, window.get(inner.name, 1), window)
+        unrolled = self._unrolled(lane, sizes)
+        # The smaller or larger of two overwrites what was read: to keep that is a copy.
+        whole = inner is not None and 1 < unrolled == inner.extent and not self.extreme
+        if inner is None or not whole or not self._all_steps_fit(inner, lane, sizes):
+            return _Tile(sizes, staged, unrolled)
+        return _Tile(sizes, staged, unrolled, {inner.name: inner.extent}, every=True)
 
     @property
     def _reads_alone(self) -> bool:
@@ -647,10 +641,10 @@ class Core:
         self, access: OperandAccess, lane: str | None, sizes: Mapping[str, int], tile: _Tile
     ) -> float:
         """The part of an operand's elements in a step that no step before it has read already."""
-        if tile.kept is None:
+        if not tile.window or not (tile.every or lane is None or lane in access.strides):
             return 1.0
-        read = self._window(access, tile.kept, lane, sizes)
-        return min(1.0, read / (tile.kept.extent * access.count(sizes))) if read else 1.0
+        steps = math.prod(tile.window.values())
+        return access.count_shared(lane, sizes, tile.window) / (steps * access.count(sizes))
 
     def _load(
         self,
@@ -684,9 +678,6 @@ class Core:
             found += OTHER_LINE_CYCLES * (count - access.count({lane: sizes.get(lane, 1)}))
         elif self._loses(access, lane, whole):
             found += LOST_LINE_CYCLES
-        if tile.window and (lane is None or lane in access.strides):
-            shared = access.count_shared(lane, sizes, tile.window)
-            found *= shared / (count * math.prod(tile.window.values()))
         return found
 
     def _loses(self, access: OperandAccess, lane: str | None, whole: Mapping[str, int]) -> bool:
