@@ -46,7 +46,6 @@ from tcl.codegen.passes.long_sums import (
 )
 from tcl.codegen.passes.scatter import updated_places
 from tcl.common.dataclass import dataclass
-from tcl.grammar.sizes.varying import provably_at_least
 from tcl.grammar.syntax.types import ScalarType
 
 _EXCESS = "excess"
@@ -422,8 +421,8 @@ def _scratch_fragments(nest: ir.Nest, loops: Levels, scratch: list[ir.Tensor]) -
     place, size = packed([x.fold for x in inside if not nest.dim(x.fold.dim).reduction])
     type_ = nest.point.type.compute
     layout = ir.contiguous(type_, (size + LINE // type_.itemsize,), (0,))
-    # The loops of a chunk do not go through all results: each thread has its own.
-    private = not all(provably_at_least(nest.reach(d.name), d.extent) for d in nest.dims)
-    made = ir.Tensor(f"{nest.name}.sums", ir.Role.SCRATCH, replace(layout, base=LINE), private)
+    layout = replace(layout, base=LINE)
+    # Of those in the loops alone: chunks that threads take at once may not share them.
+    made = ir.Tensor(f"{nest.name}.sums", ir.Role.SCRATCH, layout, private=True)
     scratch.append(made)
     return ir.TensorRef(made.name, (place,))
