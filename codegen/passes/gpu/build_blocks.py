@@ -261,7 +261,8 @@ def _reduction(
         *(ir.Declare(s.accumulator, s.point.type, over, s.start) for s in group.siblings),
     ]
     written_out = [*takewhile(lambda x: x.kind in _WRITTEN_OUT, reversed(rest))][::-1]
-    shared = SharedFactors.of(updates(point, group.siblings), written_out)
+    threads = [x.fold for x in rest if x.kind is ir.Kind.THREAD]
+    shared = SharedFactors.of(updates(point, group.siblings), written_out, threads)
     update = ir.Block((*reads, *point.lets, *shared.statements))
     sums = {ACCUMULATOR: point, **{s.accumulator: s.point for s in group.siblings if s.always}}
     # What a tensor core adds up at once counts as one point.

@@ -25,9 +25,11 @@ class SharedFactors:
     statements: tuple[ir.Statement, ...]
 
     @staticmethod
-    def of(statements: Sequence[ir.Statement], loops: Sequence[ir.Loop]) -> SharedFactors:
+    def of(
+        statements: Sequence[ir.Statement], loops: Sequence[ir.Loop], threads: Sequence[ir.Fold]
+    ) -> SharedFactors:
         """``loops``: those around the statements that are written out. A factor is shared if it
-        does not change along one of them."""
+        does not change along one of them. Each of the ``threads`` around them has its own."""
         declared, before, found = list[ir.Declare](), list[ir.Statement](), list[ir.Statement]()
         names: dict[ir.Value, ir.Variable] = {}
         for statement in statements:
@@ -36,7 +38,7 @@ class SharedFactors:
                 if factor not in names and own is not None and len(own) < len(loops):
                     variable = ir.Variable(f"factor{len(names)}", factor.type)
                     names[factor] = variable
-                    over = tuple(x.fold for x in own)
+                    over = (*threads, *(x.fold for x in own))
                     declared.append(ir.Declare(variable.name, variable.type, over))
                     before.append(wrap(own, ir.Accumulate(variable.name, "=", factor)))
             if isinstance(statement, ir.Accumulate):

@@ -40,6 +40,14 @@ def test_a_factor_is_computed_once_for_all_rows(m: int, n: int, k: int) -> None:
     check_cases([case]).none()
 
 
+def test_threads_that_share_a_reduction_have_factors_of_their_own() -> None:
+    inputs = numbers(19, 21), numbers(11, 19), np.ones((11, 19), np.uint8)
+    nest = NestOptions(chunk=(8, 16), threads=(2, 4, 8), register=(4, 1, 2), vectorize=(1, 4))
+    case = case_of(work_of_text(MASKED, *inputs), MappingOptions(nests=(nest,)), H200)
+    assert "factor0[" in case.module.source
+    check_cases([case]).none()
+
+
 def test_a_factor_that_may_lie_beyond_its_tensor_stays_under_the_condition() -> None:
     case = made(SHIFTED, numbers(19), numbers(11, 19))
     assert "factor0" not in case.module.source
