@@ -25,19 +25,21 @@ class Pointers:
     """Tensor → address of its first element."""
 
     def at(self, tensor: str, offset: At) -> Val:
-        """The address this many bytes from the first element; one per lane of the offset."""
-        b, pointer = self.b, self.tensors[tensor]
+        """The address this many bytes from the first element."""
+        pointer = self.tensors[tensor]
         if offset.base is not None:
-            lanes = offset.base.lanes
-            pointer = b.op(f"getelementptr i8, {pointer}, {offset.base}", "ptr", lanes)
+            pointer = self.moved(pointer, offset.base)
         return self.advance(pointer, offset.constant)
+
+    def moved(self, pointer: Val, offset: Val) -> Val:
+        """An address some bytes further; one per lane of the offset."""
+        return self.b.op(f"getelementptr i8, {pointer}, {offset}", "ptr", offset.lanes)
 
     def advance(self, pointer: Val, offset: int) -> Val:
         """An address some bytes further."""
         if provably_equal(offset, 0):
             return pointer
-        index = self.b.spread(number(offset), pointer.lanes)
-        return self.b.op(f"getelementptr i8, {pointer}, {index}", "ptr", pointer.lanes)
+        return self.moved(pointer, number(offset))
 
     def write(
         self,
