@@ -664,7 +664,7 @@ class Core:
         whole = tile.sizes
         count = access.count(sizes)
         if staged:
-            column = whole.get(lane or "", 1) * self.device.vector_bits // 8 * self.steps
+            column = access.count(whole) * self.device.vector_bits // 8 * self.steps
             # Beside a row that reads it once and again, little else wants to be in the first cache.
             first = column <= self.device.l1_bytes * (7 if self.compacted else 4) // 8
             return count * (PANEL_LOAD_L1_CYCLES if first else PANEL_LOAD_L2_CYCLES)
