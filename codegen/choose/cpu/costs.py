@@ -14,8 +14,8 @@ PRODUCTS_PER_CYCLE = 1 / OPERATION_CYCLES
 ACCUMULATOR_LATENCY_CYCLES = 4.0
 """From one step of an accumulator to the next ..."""
 EXTREME_LATENCY_CYCLES = 5.0
-"""... which keeps the smaller or larger of two floats: a minimum and a move under a mask (uops.info:
-4 + 1 on Intel; less on AMD)."""
+"""... which keeps the smaller or larger of two floats: a minimum and a move under a mask (4 + 1 on
+Intel by uops.info; less on AMD)."""
 SERIAL_SHARE = 0.15
 """The part of shorter works, as loads or arithmetic, that does not run beside the longest."""
 DIVISION_CYCLES = 4.0
