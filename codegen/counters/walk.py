@@ -26,15 +26,16 @@ from tcl.codegen.counters.arithmetic import (
 from tcl.codegen.counters.dependence import Dependence
 from tcl.codegen.counters.places import Condition, Linear, Place
 from tcl.codegen.counters.requests import Access, Box, Memory
-from tcl.codegen.devices.banks import WARP, Active
+from tcl.codegen.devices.banks import WARP
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.combining import combined_of, in_turn, thread_bits, warps_apart
 from tcl.codegen.loopir.conditions import bounds_of
 from tcl.codegen.loopir.fragments import Fragment, fragments
 from tcl.codegen.loopir.geometry import Geometry
 from tcl.codegen.loopir.guards import guarded
+from tcl.codegen.loopir.taking_part import Part, TakingPart
 from tcl.codegen.loopir.terms import factors
-from tcl.codegen.loopir.unrolling import LONGEST, MANY, written_out
+from tcl.codegen.loopir.unrolling import MANY, written_out
 from tcl.codegen.loopir.walk import (
     alone,
     chain,
@@ -87,6 +88,7 @@ class Walk:
     idle_sums: bool
     """Whether threads without a part in a sum add up what the first ones do."""
     geometry: Geometry = field(init=False)
+    _parts: TakingPart = field(init=False)
     accesses: list[Access] = field(default_factory=list)
     work: list[tuple[Place, Instructions]] = field(default_factory=list)
     """Instructions of a thread at places."""
@@ -107,20 +109,17 @@ class Walk:
     """Tensors that the kernel changes."""
     _addresses: set[object] = field(default_factory=set)
     """Those that are computed."""
+    _asked: set[bytes] = field(default_factory=set)
+    """Threads that have a part in something."""
     _lasting: frozenset[str] = frozenset()
     """Accumulators that have one value only, once it is known."""
-    _sums: dict[str, tuple[tuple[Place, Instructions], ...]] = field(default_factory=dict)
-    """What is left to be added up, by accumulator."""
-    _also: dict[str, str] = field(default_factory=dict)
-    """Accumulators that are equal to another one."""
-    _asked: dict[str, Active] = field(default_factory=dict)
-    """Threads that ask for an accumulator's value."""
     _known: set[ir.Value] = field(default_factory=set)
     """What was made of nothing else, and is not made again."""
     _threads: np.ndarray[tuple[int], np.dtype[np.int64]] = field(init=False)
 
     def __post_init__(self) -> None:
         self.geometry = Geometry(self.program, self.kernel)
+        self._parts = TakingPart(self.geometry, idle_sums=self.idle_sums)
         self._threads = np.arange(self.kernel.threads)
 
     def run(self) -> Walk:
@@ -148,9 +147,6 @@ class Walk:
         shared = _SHARED_BASE if self.kernel.shared else 0
         self._compute(place, {"integer": _BEGIN + divided + shared, "branch": 1})
         self._block_statement(self.kernel.body, place)
-        for name, parts in self._sums.items():
-            for where, rest in parts:
-                self._compute(where.by(self._asked.get(name, where.active)), rest)
         return self
 
     def in_last(self, place: Place) -> bool:
@@ -331,8 +327,7 @@ class Walk:
                 self.phase += not self._piped
                 taking_part = self._taking_part(statement, place)
                 if not taking_part.active.all():
-                    self._compute(place, {"integer": 1})
-                self._ask(statement, taking_part)
+                    self._test(taking_part)
                 self._loops(statement, taking_part)
             case ir.Last():
                 self._last(statement, place)
@@ -430,20 +425,24 @@ class Walk:
 
     def _taking_part(self, statement: ir.Statement, place: Place) -> Place:
         """For the threads that have a part in what each one does on its own."""
-        inner = list(statements(statement))
-        bound = [s.loop.fold for s in inner if isinstance(s, ir.For)]
-        space = self.geometry.space_of[bound[0].dim] if bound else None
-        count = space.thread_count if space is not None else 1
-        first = self._threads < count if 1 < count < self.kernel.threads else self._threads >= 0
-        if not any(isinstance(s, ir.Store | ir.Update) for s in inner):
-            return place if self.idle_sums else place.by(first)
-        if space is None or not any(f in bound for f in space.threads):
-            return place.by(self._threads == 0)
-        for fold in space.threads:
-            own = place.scope[fold.name].threads
-            if fold not in bound and own is not None:
-                first = first & (own == 0)
-        return place.by(first)
+        return self._by(self._parts.of(statement), place)
+
+    def _test(self, part: Place) -> None:
+        """Who takes part is asked once."""
+        if part.active.tobytes() not in self._asked:
+            self._asked.add(part.active.tobytes())
+            self._compute(self._begin, {"integer": 1})
+
+    def _by(self, parts: Iterable[Part], place: Place) -> Place:
+        """For the threads of any of these parts."""
+        some = []
+        for part in parts:
+            own = self._threads < (self.kernel.threads if part.below is None else part.below)
+            for fold in part.firsts:
+                iteration = place.scope[fold.name].threads
+                own = own if iteration is None else own & (iteration == 0)
+            some.append(own)
+        return place.by(np.any(some, axis=0)) if some else place
 
     # Panels, as ``cuda.emit.pipeline`` and ``cuda.emit.fill`` have them.
 
@@ -503,20 +502,21 @@ class Walk:
         folds = parts[0][1].folds
         bits = thread_bits(self.geometry.space_of[folds[0].dim].threads, folds)
         each = self._entered(own, place)
+        asking = self._by(self._parts.asking(statement), each)
         turn = in_turn(own, (c.type.compute.itemsize for _, c in parts))
         for name, combined in parts:
             kept = [f for f in combined.folds if f not in self.geometry.threads]
             times = math.prod(map(self.geometry.iterations, kept)) - 1
-            self._over_threads(name, combined, bits, times, each, bool(turn))
+            self._over_threads(name, combined, bits, times, each, asking)
         if warps_apart(bits):
             outer = self._entered(own[:turn], place)
             self._compute(outer, {"barrier": 2 if turn else 1})
 
     def _over_threads(
-        self, name: str, combined: ir.Combined, bits: int, times: int, place: Place, turns: bool
+        self, name: str, combined: ir.Combined, bits: int, times: int, place: Place, asking: Place
     ) -> None:
         """As ``over_warp`` and ``over_warps`` of the prelude; ``times``: how often a thread adds up
-        its own sums before; ``turns``: whether a barrier ends each of several turns."""
+        its own sums before; ``asking``: for those that need what other warps have."""
         step = accumulated(combined.op, ir.Variable(name, combined.type))
         shuffles, warps = (bits % WARP).bit_count(), warps_apart(bits)
         words = max(1, combined.type.compute.bits // 32)
@@ -528,26 +528,9 @@ class Walk:
         self._exchanged(Memory.SHARED_WRITE, self._threads, size, place)
         for apart in range(0, warps + 1, warps & -warps):
             if not apart & ~warps:
-                self._exchanged(Memory.SHARED_READ, first + apart, size, place)
+                self._exchanged(Memory.SHARED_READ, first + apart, size, asking)
         others = (1 << warps.bit_count()) - 1
-        rest = {k: n * others for k, n in step.items()}
-        if others < LONGEST or not turns:
-            self._sums[name] = (*self._sums.get(name, ()), (place, rest))
-        else:  # in a loop, which no compiler moves past a barrier
-            self._compute(place, rest)
-
-    def _ask(self, statement: ir.Statement, place: Place) -> None:
-        """Notes who asks for what threads added up: nobody else adds the last parts."""
-        for s in statements(statement):
-            for value in (v for whole in values_in(s) for v in walk(whole)):
-                if not isinstance(value, ir.Variable):
-                    continue
-                name = self._also.get(value.name, value.name)
-                if isinstance(s, ir.Accumulate) and s.op == "=" and s.value is value:
-                    self._also[s.name] = name
-                else:
-                    asked = self._asked.get(name, place.active & False)
-                    self._asked[name] = asked | place.active
+        self._compute(asking, {k: n * others for k, n in step.items()})
 
     def _exchanged(
         self,

@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from tcl.codegen.common.dtypes import storage_dtype
+from tcl.codegen.common.sites import Site
 from tcl.codegen.reference.expressions import CheckedSite
 from tcl.codegen.reference.runtime import jit_options, namespace
 from tcl.codegen.reference.statements import emit_statement
@@ -50,14 +51,10 @@ class ReferenceKernel:
                 step.run(*(arrays[name] for name in step.tensors), error)
                 if error[0]:
                     site, value = step.sites[error[0] - 1], int(error[1])
-                    value = value % 2**64 if site.unsigned else value
                     first = self.sized.origins[site.tensor][site.axis]
                     extent = self.sized.shapes[site.tensor][site.axis]
-                    has = f"has indices {first} to {first + extent - 1}" if extent else "is empty"
-                    raise IndexError(
-                        f"index {value} is out of range for dimension {site.axis} "
-                        f"of tensor {site.tensor}, which {has}"
-                    )
+                    found = Site(site.tensor, site.axis, first, extent, site.unsigned)
+                    raise IndexError(found.message(value))
 
 
 @dataclass(frozen=True, slots=True)

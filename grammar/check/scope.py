@@ -7,7 +7,7 @@ from dataclasses import field
 from tcl.common.closest import closest_few
 from tcl.common.dataclass import dataclass
 from tcl.grammar.check.builtins import BUILTINS
-from tcl.grammar.syntax.ast import Apply, Name, Number, Statement, TensorType
+from tcl.grammar.syntax.ast import Apply, Assign, Let, Name, Number, Statement, TensorType
 from tcl.grammar.syntax.errors import Diagnostic
 from tcl.grammar.syntax.meant import no_name
 from tcl.grammar.syntax.reference import Section
@@ -109,10 +109,24 @@ class DefScope:
         """Note that a name stands for nothing, and what may be meant."""
         meant = no_name(name)
         folded = name.casefold()
-        if meant is not None and all(n.casefold() != folded for n in self.known_names()):
+        bound = self.bound_elsewhere(name, span)
+        if bound is not None:
+            self.refuse(span, f"'{name}' is bound {bound}", Section.WHERE)
+        elif meant is not None and all(n.casefold() != folded for n in self.known_names()):
             self.refuse(span, *meant)
         else:
             self.refuse(span, f"undefined {what}{self.suggest(name)}", Section.DEFS)
+
+    def bound_elsewhere(self, name: str, span: Span) -> str | None:
+        """Where the where clause is that binds a name used before it or in another statement."""
+        found = None
+        for statement in self.statements:
+            where = statement.where if isinstance(statement, Assign) else ()
+            if any(isinstance(clause, Let) and clause.name == name for clause in where):
+                if statement.span.start <= span.start < statement.span.end:
+                    return "by a later clause; put that clause first"
+                found = "in another statement only; bind it here too, or assign it to an output"
+        return found
 
     def known_names(self) -> list[str]:
         """All names that stand for something."""

@@ -57,7 +57,7 @@ def check_assign(
 
     seen = [*checker.indices, *(r.index for r in ranges if r.index in ranged)]
     reduction = tuple(n for n in dict.fromkeys(seen) if n not in indices)
-    if len(indices) == len(statement.indices):
+    if rhs is not None and len(indices) == len(statement.indices):
         _check_operator(statement, reduction, scope)
     if rhs is None or len(scope.problems) > before:
         return None

@@ -2,7 +2,8 @@
 
 ``-> (int32(M, N) C) { C(m, n) +=! A(m, k) * B(k, n) }`` multiplies in the type of ``A`` and ``B``:
 for int8 the products wrap, and what is summed in int32 is wrong. A cast that is written says that
-this is meant; one that the language puts in does not.
+this is meant; one that the language puts in does not. Likewise ``X(i) * (1 / N)``: the quotient is
+an integer, which is 0.
 
 Floats are left alone. The 16-bit ones are computed in float32 anyway, and what is too large for
 float32 becomes inf, which nobody takes for a result.
@@ -65,6 +66,8 @@ class _Widening:
         roots, seen = [expr], set[str]()
         while roots:
             root = roots.pop()
+            if to.is_float:
+                yield from self._cut_quotients(root)
             found = [n for n in self._region(root) if self._wraps(n, to)]
             if found and root.span not in self.reported:
                 self.reported.add(root.span)
@@ -73,6 +76,26 @@ class _Widening:
                 if isinstance(node, c.LetRef) and node.name not in seen:
                     seen.add(node.name)
                     roots.append(self.lets[node.name])
+
+    def _cut_quotients(self, expr: c.Expr) -> Iterator[Diagnostic]:
+        """What is wrong with the quotients of integers in a value of which a float is made."""
+        for node in self._region(expr):
+            match node:
+                case c.Binary(op="/", left=c.Const() | c.Index() as left, right=right) if (
+                    isinstance(right, c.Size | c.Dimension) and node.span not in self.reported
+                ):
+                    self.reported.add(node.span)
+                    one, other = (self.source.one_line(part.span) for part in (left, right))
+                    better = f"{one}.0 / {other}" if one.isdigit() else f"float({one}) / {other}"
+                    yield Diagnostic(
+                        "this quotient of integers is cut to an integer before a float is made "
+                        f"of it; write {better}, or float({one} / {other}) if it is meant to be "
+                        "cut",
+                        node.span,
+                        section=Section.ARITHMETIC,
+                    )
+                case _:
+                    pass
 
     def _region(self, expr: c.Expr) -> Iterator[c.Expr]:
         """``expr`` and what is computed in its type for it, parents first."""

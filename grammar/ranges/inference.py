@@ -320,11 +320,17 @@ class _Inference:
         if high < low and not any(b.stop <= b.first for b in bounds):
             raise self._error_at(
                 highest.limit.span,
-                f"the index '{index}' has no value for these sizes: '{lowest.limit.tensor}' needs "
-                f"it to be at least {int(low)} and '{highest.limit.tensor}' at most {int(high)}",
+                f"the index '{index}' has no value for these sizes: {self._access(lowest)} needs "
+                f"it to be at least {int(low)}, and {self._access(highest)} at most {int(high)}, "
+                f"because {highest.dimension} is too small",
             )
         self.limits[index] = lowest.limit, highest.limit
         return low, largest(low, high + 1)
+
+    def _access(self, bound: _Bound) -> str:
+        """What bounds an index, in words."""
+        limit = bound.limit
+        return self.source.one_line(limit.span) if limit.how == "read" else f"'{limit.tensor}'"
 
     def _limits(self, index: str, bound: _Bound) -> tuple[float, float]:
         """The smallest and largest value of ``index`` that one bound allows."""

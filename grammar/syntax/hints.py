@@ -32,9 +32,12 @@ _WORDS = {
 _CHARACTERS = {
     "[": "tensors are indexed with parentheses: A(i, j)",
     ";": "statements need no ';'",
-    "&": "the logical and is '&&'",
-    "|": "the logical or is '||'",
-    "^": "there is no '^'; use pow(x, y)",
+    "&": "the logical and is '&&'; there are no operators on bits: of an unsigned x, x % 16 is "
+    "the lowest four",
+    "|": "the logical or is '||'; there are no operators on bits: x + 16 * y puts y above four "
+    "bits of x",
+    "^": "a power is written pow(x, y); there are no operators on bits",
+    "~": "there are no operators on bits; the logical not is '!'",
     "'": "the language has no strings",
     '"': "the language has no strings",
     ".": "a dimension is written T.0, without spaces; a number needs a digit next to its dot",
@@ -45,7 +48,9 @@ def unexpected_character(source: Source, position: int) -> TclSyntaxError:
     """The error for a character that starts no token."""
     c = source.text[position]
     span = source.span_at(position, position + 1)
-    if c in _CHARACTERS:
+    if c == "." and _RANGE_START.search(source.text, max(0, position - 40), position):
+        message = f"unexpected '.'; {_TWO_ENDS[0]}"
+    elif c in _CHARACTERS:
         message = f"unexpected '{c}': {_CHARACTERS[c]}"
     elif c.isdigit() and c.isascii():
         message = f"unexpected '{c}': a number runs into a name; put an operator or a space between"
@@ -84,7 +89,7 @@ def unexpected_token(
         word, (message, section) = meant
         return TclSyntaxError(source, [Diagnostic(message, word.span, section=section)])
     expected = f"expected {_expected(accepted)}", Section.GRAMMAR
-    advice, section = _hint(source.text, token, accepted) or expected
+    advice, section = _hint(source.text, token, accepted, read) or expected
     return TclSyntaxError(source, [Diagnostic(f"{found}; {advice}", span, section=section)])
 
 
@@ -115,6 +120,9 @@ def _other_language(text: str, token: Token, read: Sequence[Token], in_expressio
 _REDUCTION = re.compile(r"\s*=!?(?!=)")
 _DECLARED = re.compile(r"\s+[A-Za-z_]")
 _RANGE = re.compile(r"\bin\b[^:,{}]*:[^:,{}]*$")
+_RANGE_START = re.compile(r"\bin\s*-?[\w.]*\Z")
+_WITHOUT_END = re.compile(r"\bin\b[^:,{}]*\Z")
+_TWO_ENDS = "a range has two ends, with ':' between them: i in 0:N", Section.RANGES
 _DIMS_THEN_NAME = re.compile(r"\([^()]*\)\s*[A-Za-z_]")
 
 
@@ -132,7 +140,21 @@ def _not_a_type(text: str, token: Token, read: Sequence[Token]) -> _Meant:
     return None
 
 
-def _hint(text: str, token: Token, accepted: Set[str]) -> tuple[str, Section] | None:
+def _third_value(read: Sequence[Token]) -> bool:
+    """Whether what comes next would be a third value of ``min`` or ``max``."""
+    depth = commas = 0
+    for place in range(len(read) - 1, 0, -1):
+        kind = read[place].kind
+        depth += (kind == ")") - (kind == "(")
+        commas += kind == "," and not depth
+        if depth < 0:
+            return commas == 1 and read[place - 1].kind in ("min", "max")
+    return False
+
+
+def _hint(
+    text: str, token: Token, accepted: Set[str], read: Sequence[Token]
+) -> tuple[str, Section] | None:
     """Advice for the mistakes that people make most, and its section."""
     kind, start, end = token.kind, token.span.start, token.span.end
     before, after = text[start - 1 : start], text[end : end + 1]
@@ -146,6 +168,11 @@ def _hint(text: str, token: Token, accepted: Set[str]) -> tuple[str, Section] | 
         return "comments start with '#'", Section.DEFS
     if token.text == before == "*":
         return "there is no '**'; use pow(x, y)", Section.FUNCTIONS
+    if kind == "RELATION" and token.text == before:
+        shift = "x * 16" if token.text == "<" else "x / 16, of an unsigned x"
+        return f"there is no '{2 * token.text}'; write {shift}", Section.OPERATORS
+    if kind == "," and _third_value(read):
+        return "min and max take two values; write max(max(x, y), z)", Section.OPERATORS
     if kind == "=" and "EQUALITY" in accepted:
         advice = "a comparison is written '=='; a new statement starts with its target"
         return advice, Section.OPERATORS
@@ -161,7 +188,13 @@ def _hint(text: str, token: Token, accepted: Set[str]) -> tuple[str, Section] | 
     if kind in ("+", "-", "TIMES") and "INT" not in accepted and "," in accepted:
         return "a dimension is a name or a number; write sums of sizes in ranges", Section.DEFS
     if kind == "RELATION" and "in" in accepted:
-        return "a where clause is a range i in 0:N, x = value, or exists T(i)", Section.WHERE
+        advice = (
+            "a where clause is a range i in 0:N, x = value, or exists T(i); a condition is "
+            "written with ? :"
+        )
+        return advice, Section.WHERE
+    if ":" in accepted and _WITHOUT_END.search(text, max(0, start - 200), start):
+        return _TWO_ENDS
     if kind == "AXIS" and before != ")":
         return "a dimension is written T.0, directly after a tensor's name", Section.DEFS
     return None

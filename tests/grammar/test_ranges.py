@@ -204,7 +204,8 @@ _ERRORS = (
     ("«O(i) = d(i / 2)»", "the range of 'i'"),
     ("«O(i) = i >= 1 ? b(i - 1) : 0»", "the range of 'i'"),
     ("O(i) = b(i) + «d(i)»", "N = 6 of 'b' and over P = 4 of 'd'"),
-    ("O(i) = «b(i)» + d(i - 7)", "'d' needs it to be at least 7 and 'b' at most 5"),
+    ("O(i) = «b(i)» + d(i - 7)",
+        "d(i - 7) needs it to be at least 7, and b(i) at most 5, because N = 6 of 'b'"),
     ("O(i) = 1 where «i» in 3:1",
         "the range 3:1 of 'i' ends before it starts; to make it empty in this case, end it at "
         "max(3, 1)"),

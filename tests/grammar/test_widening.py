@@ -48,6 +48,26 @@ _LATE = (
 )  # fmt: skip
 
 
+_CUT = (
+    ("O | O(i) = x(i) * («1 / N»)", "1.0 / N"),
+    ("O | O(i) = x(i) * («i / x.0»)", "float(i) / x.0"),
+    ("O | O(i) = x(i) + («2 / N»)", "2.0 / N"),
+    ("O | O(i) = x(i) * y where y = «1 / N»", "1.0 / N"),
+)
+
+
+@pytest.mark.parametrize(("case", "better"), _CUT)
+def test_quotient_of_integers_used_as_a_float(case: str, better: str) -> None:
+    marked = unmark(_text(case))
+    (warning,) = check(marked.text)["f"].warnings
+    line, column = marked.places[0][:2]
+    assert (warning.span.line, warning.span.column) == (line, column)
+    cut = marked.text[warning.span.start : warning.span.end]
+    assert warning.message.endswith(f"write {better}, or float({cut}) if it is meant to be cut")
+    for remedy in (better, f"float({cut})"):
+        assert check(marked.text.replace(cut, remedy, 1))["f"].warnings == ()
+
+
 @pytest.mark.parametrize(("case", "better"), _LATE)
 def test_late_widening(case: str, better: str) -> None:
     marked = unmark(_text(case))
@@ -81,6 +101,9 @@ def test_late_widening(case: str, better: str) -> None:
         "float(N) O | O(i) = u(i) * i + 0.5",
         "int64(N) O | O(i) = i * i + l(i)",  # known with the sizes
         "float(N) O | O(i) = h(i) * h(i)",  # computed in float32 anyway
+        "float(N) O | O(i) = x(i) * (i / 2) + x(i) / N",
+        "int32(N) O | O(i) = c(i) + i / N",
+        "float(N) O | O(i) = x(i / N) where i in 0:N",
         "double(N) O | O(i) = x(i) * x(i)",  # too large is inf
     ],
 )

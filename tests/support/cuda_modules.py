@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from tcl.codegen.common.sites import Site
 from tcl.codegen.cuda.emit.module import CudaModule, Launch
 from tcl.codegen.devices.cupy_driver import nvrtc
 from tcl.codegen.loopir import ir
-from tcl.codegen.loopir.sites import Site
 from tcl.common.errors import ArgumentError
 from tcl.grammar.syntax.types import FLOAT32, INT32, ScalarType
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
+from tcl.codegen.common.sites import Site
 from tcl.codegen.cuda.emit.module import CudaModule, Launch
 from tcl.codegen.loopir import ir
-from tcl.codegen.loopir.sites import Site
 from tcl.grammar.syntax.types import scalar_type
 
 INPUT, OUTPUT, SCRATCH = ir.Role.INPUT, ir.Role.OUTPUT, ir.Role.SCRATCH

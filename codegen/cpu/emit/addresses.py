@@ -6,12 +6,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
 from functools import partial, reduce
 
+from tcl.codegen.common.sites import Site
 from tcl.codegen.cpu.emit.across import Pointers
 from tcl.codegen.cpu.emit.scope import At, Scope, affine, i64, lane_values, number
 from tcl.codegen.cpu.llvm.builder import Builder, Val, memory_type
 from tcl.codegen.cpu.llvm.convert import cast
 from tcl.codegen.loopir import ir
-from tcl.codegen.loopir.sites import Site
 from tcl.common.dataclass import dataclass
 from tcl.grammar.sizes.varying import Size, provably_equal
 from tcl.grammar.syntax.types import INT64, UINT64, ScalarType

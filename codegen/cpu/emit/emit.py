@@ -11,6 +11,7 @@ from functools import partial
 from itertools import product
 from typing import assert_never
 
+from tcl.codegen.common.sites import Site
 from tcl.codegen.cpu.abi import apart
 from tcl.codegen.cpu.emit.accesses import AccessEmitter
 from tcl.codegen.cpu.emit.across import Pointers
@@ -37,7 +38,6 @@ from tcl.codegen.devices.cpu import CpuProfile
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.conditions import besides
 from tcl.codegen.loopir.identity import identity
-from tcl.codegen.loopir.sites import Site
 from tcl.codegen.loopir.terms import guard, terms
 from tcl.codegen.loopir.terms import product as product_of
 from tcl.codegen.loopir.walk import statements
@@ -184,10 +184,10 @@ class Statements:
                 self._scan(statement, scope)
             case ir.Carry():
                 self._carry(statement, scope)
-            case ir.Matrix(name=name, action=action):
+            case ir.Matrix(name=name):
                 own = scope.accumulators[name]
                 key = tuple(scope.folds[f.name].constant for f in own.over)
-                self.matrix.move(action, own, scope, self.values.slot_at(own, key))
+                self.matrix.move(statement, own, scope, self.values.slot_at(own, key))
             case ir.Store() | ir.Update():
                 self._write(statement, scope)
             case ir.Prefetch():

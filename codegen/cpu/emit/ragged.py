@@ -142,12 +142,14 @@ def neighbours(body: ir.Statement) -> Iterator[tuple[ir.Loop, ir.Loop]]:
 
 def in_halves(fold: ir.Fold, body: ir.Statement, least: int) -> bool:
     """Whether pieces of a range, each half as long as the one before, lie within single iterations
-    of the loops inside that are longer."""
-    for statement in statements(body):
-        if isinstance(statement, ir.For) and statement.loop.fold.dim == fold.dim:
-            steps, rest = divmod(statement.loop.fold.step, least)
-            if statement.loop.kind in (ir.Kind.MMA, ir.Kind.DOT):
-                return False
-            if statement.loop.fold.step > 1 and (rest or steps & (steps - 1)):
-                return False
+    of the loops inside that are longer. A fragment of the matrix unit is not taken in pieces: it is
+    read from its first row and column on."""
+    inner = [*statements(body)]
+    fragments = any(isinstance(s, ir.Matrix) for s in inner)
+    for loop in (s.loop for s in inner if isinstance(s, ir.For) and s.loop.fold.dim == fold.dim):
+        steps, rest = divmod(loop.fold.step, least)
+        if fragments and loop.kind in (ir.Kind.MMA, ir.Kind.VECTOR):
+            return False
+        if loop.fold.step > 1 and (rest or steps & (steps - 1)):
+            return False
     return True

@@ -17,7 +17,7 @@ Scratch: TypeAlias = tuple[tuple[int, ...], str, bool]
 
 @dataclass(frozen=True, slots=True)
 class NumberedSite:
-    """A checked subscript, as ``loopir.sites.Site``; the tensor is counted, as names are not part
+    """A checked subscript, as ``common.sites.Site``; the tensor is counted, as names are not part
     of what makes object code."""
 
     tensor: int

@@ -168,7 +168,7 @@ class Launcher:
 
     def failure(self, number: int, value: int) -> IndexError:
         """The error of a failed check, by the number of its site and the value."""
-        from tcl.codegen.loopir.sites import Site
+        from tcl.codegen.common.sites import Site
 
         s = self.sites[number]
         site = Site(self._names[s.tensor], s.axis, s.first, s.extent, s.unsigned)

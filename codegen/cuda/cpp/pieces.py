@@ -114,6 +114,8 @@ class Lines:
     def __init__(self) -> None:
         self.lines: list[str] = []
         self._depth = 1
+        self._ended: tuple[str, int, int] | None = None
+        """The last test that a block was under, its depth, and the lines at its end."""
 
     def add(self, text: str, *, margin: bool = False) -> None:
         """A line, of which a ``margin`` one is not indented."""
@@ -139,3 +141,16 @@ class Lines:
         with self.nested():
             self.open(text)
             yield
+
+    @contextmanager
+    def under(self, test: str) -> Iterator[None]:
+        """Inside of a block for those for whom a test holds, of what never changes; empty: for all.
+        A block with the same test that has just ended goes on."""
+        with self.nested():
+            if test and self._ended == (test, self._depth, len(self.lines)):
+                self.lines.pop()
+                self._depth += 1
+            elif test:
+                self.open(f"if ({test}) {{")
+            yield
+        self._ended = (test, self._depth, len(self.lines))

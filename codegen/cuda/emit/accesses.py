@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
+from tcl.codegen.common.sites import Site
 from tcl.codegen.cuda.cpp.types import constant, memory_type
 from tcl.codegen.cuda.emit.names import Names
 from tcl.codegen.cuda.emit.scope import CudaScope
 from tcl.codegen.cuda.emit.sizes import SizeParameters
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.geometry import Geometry
-from tcl.codegen.loopir.sites import Site
 from tcl.grammar.sizes.varying import Size, provably_divides, provably_equal
 from tcl.grammar.syntax.types import INT64, UINT64, ScalarType
 

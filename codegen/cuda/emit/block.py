@@ -50,7 +50,7 @@ class BlockWriter:
             case ir.Fill():
                 self.fills.fill(statement, scope)
             case ir.For() | ir.Block() | ir.Accumulate() if combined_of(statement):
-                write_combined(self.writer, statement, scope)
+                self._combined(statement, scope)
             case ir.Block() | ir.For() | ir.Store() | ir.Update() | ir.Let() | ir.Accumulate():
                 with self.threads.taking_part(statement, scope):
                     self._loops(statement, scope)
@@ -64,6 +64,10 @@ class BlockWriter:
                 raise ir.IRError(f"a GPU has no {type(statement).__name__}")
             case _:
                 assert_never(statement)
+
+    def _combined(self, statement: ir.Statement, scope: CudaScope) -> None:
+        asking = self.threads.test(self.threads.parts.asking(statement), scope)
+        write_combined(self.writer, statement, scope, asking)
 
     def _declare(self, declare: ir.Declare) -> None:
         own = tuple(f for f in declare.over if f not in self.geometry.threads)
@@ -91,7 +95,7 @@ class BlockWriter:
         """Loops of one thread, from the outermost."""
         match statement:
             case ir.For() | ir.Block() | ir.Accumulate() if combined_of(statement):
-                write_combined(self.writer, statement, scope)
+                self._combined(statement, scope)
             case ir.Declare():
                 self._declare(statement)
             case ir.Carry():

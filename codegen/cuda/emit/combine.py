@@ -19,8 +19,9 @@ from tcl.codegen.loopir.combining import (
 from tcl.codegen.loopir.walk import chain
 
 
-def write_combined(writer: Writer, statement: ir.Statement, scope: CudaScope) -> None:
-    """All threads of the block take part, whether or not their points are there."""
+def write_combined(writer: Writer, statement: ir.Statement, scope: CudaScope, asking: str) -> None:
+    """All threads of the block take part, whether or not their points are there. ``asking``: the
+    test of those that need what other warps have; empty for all threads."""
     loops, _ = chain(statement)
     parts, geometry, lines = combined_of(statement), writer.geometry, writer.lines
     own = [x.fold for x in loops if x.kind is not ir.Kind.THREAD]
@@ -39,7 +40,7 @@ def write_combined(writer: Writer, statement: ir.Statement, scope: CudaScope) ->
                     lines.add(f"({place})[{number}] = {writer.accumulator(name, inner)};")
         if several:
             lines.add("__syncthreads();")
-            with writer.unrolled(own[turn:], outer) as inner:
+            with lines.under(asking), writer.unrolled(own[turn:], outer) as inner:
                 for name, combined in parts:
                     there = " + ".join(
                         filter(None, _exchanged(writer, combined, own[turn:], inner))

@@ -7,6 +7,7 @@ import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from tcl.codegen.common.sites import Site
 from tcl.codegen.cuda.cpp.types import memory_type
 from tcl.codegen.cuda.emit.accesses import AccessWriter
 from tcl.codegen.cuda.emit.block import BlockWriter
@@ -22,7 +23,6 @@ from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.geometry import Geometry
 from tcl.codegen.loopir.layouts import gpu_layouts
 from tcl.codegen.loopir.printer import show_point
-from tcl.codegen.loopir.sites import Site
 from tcl.codegen.loopir.walk import loads, statements, values_in, walk
 from tcl.codegen.options.options import MappingOptions
 from tcl.codegen.schedule.gpu import schedule

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tcl.codegen.common.sites import Site
 from tcl.codegen.loopir import ir
-from tcl.codegen.loopir.sites import Site
 
 SHARED = "shared"
 """The name of a block's shared memory in the source: ``extern __shared__`` bytes, all of it."""

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from tcl.codegen.cuda.emit.scope import CudaScope
 from tcl.codegen.cuda.emit.writer import Writer, write_carry
 from tcl.codegen.loopir import ir
+from tcl.codegen.loopir.taking_part import Part, TakingPart
 from tcl.codegen.loopir.walk import statements
 from tcl.grammar.sizes.varying import provably_equal
 
@@ -19,8 +20,7 @@ class Threads:
     def __init__(self, writer: Writer, kernel: ir.Kernel, *, idle_sums: bool) -> None:
         self.writer, self.kernel = writer, kernel
         self.geometry, self.lines, self.integer = writer.geometry, writer.lines, writer.integer
-        self.idle_sums = idle_sums
-        """Whether threads without a part in a sum add up what the first ones do."""
+        self.parts = TakingPart(writer.geometry, idle_sums=idle_sums)
         self.copies = {p.space for p in kernel.panels}
         self.offsets: dict[str, str] = {}
         """Expression of a block's or thread's offset → its variable."""
@@ -119,22 +119,20 @@ class Threads:
     @contextmanager
     def taking_part(self, statement: ir.Statement, scope: CudaScope) -> Iterator[None]:
         """Inside of a test that a thread has a part in what each one does on its own."""
-        inside = list(statements(statement))
-        bound = [s.loop.fold for s in inside if isinstance(s, ir.For)]
-        space = self.geometry.space_of[bound[0].dim] if bound else None
-        count = space.thread_count if space is not None else 1  # those that have points
-        tests: Sequence[str] = [f"threadIdx.x < {count}"] if 1 < count < self.kernel.threads else []
-        if not any(isinstance(s, ir.Store | ir.Update) for s in inside):
-            tests = [] if self.idle_sums else tests
-        elif space is None or not any(f in bound for f in space.threads):
-            tests = ["threadIdx.x == 0"] if self.kernel.threads > 1 else []
-        else:  # one thread for each iteration of the loops over threads
-            rest = (f for f in space.threads if f not in bound)
-            tests = [*tests, *(f"{scope.folds[f.name]} == 0" for f in rest)]
-        with self.lines.nested():
-            if tests:
-                self.lines.open(f"if ({' && '.join(tests)}) {{")
+        with self.lines.under(self.test(self.parts.of(statement), scope)):
             yield
+
+    def test(self, parts: Sequence[Part], scope: CudaScope) -> str:
+        """That a thread is in any of these parts; empty for all threads."""
+        found = []
+        for part in parts:
+            tests = [f"{scope.folds[f.name]} == 0" for f in part.firsts]
+            if part.below is not None:
+                compared = "== 0" if part.below == 1 else f"< {part.below}"
+                tests.insert(0, f"threadIdx.x {compared}")
+            found.append(" && ".join(tests))
+        different = list(dict.fromkeys(found))
+        return " || ".join(f"({t})" if different[1:] and " && " in t else t for t in different)
 
     def _iteration(self, of: str, after: int, count: int, *, outermost: bool) -> str:
         """The iteration of a fold, each of which goes through ``after`` others."""

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from tcl.codegen.devices.cpu import CpuProfile
 from tcl.codegen.devices.fragments import MATRIX_REGISTERS, Fragment, fragments
@@ -32,7 +33,7 @@ from tcl.codegen.passes.knobs import (
     as_text,
 )
 from tcl.common.dataclass import dataclass
-from tcl.grammar.sizes.varying import representative
+from tcl.grammar.sizes.varying import Size, provably_equal, representative
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +148,7 @@ def with_matrix(nest: ir.Nest, mma: tuple[int, ...], device: CpuProfile) -> ir.N
 
 @dataclass(frozen=True, slots=True)
 class FeedMatrixUnit:
-    """Refuses a nest whose factors are not staged; changes nothing."""
+    """Refuses a nest whose factors are not staged, and says whether its results are fragments."""
 
     nest: str
 
@@ -160,7 +161,25 @@ class FeedMatrixUnit:
                 refuse(
                     "mma", nest.name, f"{operand}, is not staged: the matrix unit reads only panels"
                 )
-        return program
+        whole = _whole_fragments(program, nest)
+        return map_nest(program, self.nest, lambda nest: replace(nest, fragments=whole))
+
+
+def _whole_fragments(program: ir.Program, nest: ir.Nest) -> bool:
+    """Whether the matrix unit can store sums as results of a nest with all of its loops: rows of
+    neighbours, of which no loop cuts off some."""
+    layout = program.tensor(nest.point.target.tensor).layout
+    rows = (f for f in nest.mma if not nest.dim(f.dim).reduction)
+    assert nest.lane is not None
+    step = layout.place(nest.point.target).coefficient(nest.lane.dim)
+    if layout.type.compute != layout.type or not provably_equal(step, layout.itemsize):
+        return False
+    for fold in (*rows, nest.lane):
+        around = (f.step for f in nest.folds(fold.dim) if f != fold)
+        lengths = (nest.dim(fold.dim).extent, *around)
+        if any(isinstance(n, Size) or n % fold.count for n in lengths):
+            return False
+    return True
 
 
 def why_not_held(rows: int, columns: int) -> str | None:

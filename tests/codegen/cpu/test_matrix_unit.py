@@ -113,17 +113,73 @@ def test_sums_are_resumed_and_go_on_from_what_is_stored() -> None:
     np.testing.assert_array_equal(got, expected + 1)
 
 
-def test_a_schedule_means_the_same_point_by_point() -> None:
+@pytest.mark.parametrize(("rows", "columns"), [(3, 17), (16, 32)])
+@pytest.mark.parametrize("adds", [False, True])
+def test_a_schedule_means_the_same_point_by_point(rows: int, columns: int, adds: bool) -> None:
     """What the matrix unit does is said by the loops."""
     rng = np.random.default_rng(4)
-    a, b = (rng.integers(-128, 128, s).astype(np.int8) for s in ((3, 66), (66, 17)))
-    sized = sized_of(MATMUL, a, b)
+    a, b = (rng.integers(-128, 128, s).astype(np.int8) for s in ((rows, 66), (66, columns)))
+    sized = sized_of(MATMUL.replace("+=!", "+=") if adds else MATMUL, a, b)
     own = replace(TWO_BY_TWO, tile=(0, 0, 64), stage=(1, 1))
     found = dict(stages(sized, MappingOptions(nests=(own,)), EMULATING))
     for name in ("mma", "build"):
-        c = np.full((3, 17), 7, np.int32)
+        c = np.full((rows, columns), 7, np.int32)
         interpret(found[name], {"A": a, "B": b, "C": c})
-        np.testing.assert_array_equal(c, a.astype(np.int32) @ b, err_msg=name)
+        np.testing.assert_array_equal(c, a.astype(np.int32) @ b + 7 * adds, err_msg=name)
+
+
+def moves(program: ir.Built) -> list[str]:
+    """Where fragments of sums go, and where they come from."""
+    found = (s for k in program.kernels for s in statements(k.body) if isinstance(s, ir.Matrix))
+    places = ((s.action.value, s.at.tensor if s.at else "vectors") for s in found)
+    return [f"{action} {place}" for action, place in places if action != "clear"]
+
+
+@pytest.mark.parametrize(
+    ("rows", "epilogue", "chunk", "expected"),
+    [
+        (64, False, 32, ["take C", "give C"]),
+        (60, False, 32, ["take s0.sums", "give vectors", "give s0.sums"]),
+        (64, True, 0, ["take s0.sums", "give vectors", "give s0.sums"]),
+    ],
+)
+def test_sums_stay_fragments_until_they_are_results(
+    rows: int, epilogue: bool, chunk: int, expected: list[str]
+) -> None:
+    """Also where threads have sums of their own, and what comes after runs on the last ones."""
+    rng = np.random.default_rng(6)
+    a, b = (rng.integers(-128, 128, s).astype(np.int8) for s in ((rows, 140), (140, 64)))
+    sized = sized_of(text_of("plain", ("int8", "int8"), epilogue), a, b)
+    own = replace(TWO_BY_TWO, tile=(0, 0, 64), order=(), stage=(1, 1))
+    if chunk:
+        own = replace(own, chunk=(chunk, chunk), stage=(2, 2))
+    options = MappingOptions("mlp", nests=(own,))
+    device = replace(EMULATING, threads=3)
+    program = schedule(sized, options, device)
+    assert moves(program) == expected
+    assert len(program.kernels) == 1
+    check_cpu(sized, [a, b], options, device)
+
+
+def test_results_of_sixteen_bits_are_rounded_once() -> None:
+    text = "def f(bfloat16(M, K) A, bfloat16(K, N) B) -> (C) { C(m, n) +=! A(m, k) * B(k, n) }"
+    rng = random.Random(8)
+    inputs = [random_array(rng, shape, "bfloat16") for shape in ((40, 200), (200, 48))]
+    sized = sized_of(text, *inputs)
+    own = replace(TWO_BY_TWO, dot=(0, 0, 2))
+    options = MappingOptions("mlp", nests=(own,))
+    assert "give vectors" in moves(schedule(sized, options, EMULATING))
+    check_cpu(sized, inputs, options, EMULATING)
+
+
+def test_sums_of_more_products_than_one_takes_are_made_of_parts() -> None:
+    rng = random.Random(9)
+    inputs = [random_array(rng, shape, "bfloat16") for shape in ((16, 8300), (8300, 16))]
+    sized = sized_of(text_of("plain", ("bfloat16", "bfloat16")), *inputs)
+    own = replace(TWO_BY_TWO, dot=(0, 0, 2), register=(1, 1), tile=(0, 0, 2048), stage=(1, 1))
+    options = MappingOptions("mlp", nests=(own,))
+    assert moves(schedule(sized, options, EMULATING)) == ["give vectors"]
+    check_cpu(sized, inputs, options, EMULATING)
 
 
 def test_epilogues_run_on_what_the_matrix_unit_gives_back() -> None:

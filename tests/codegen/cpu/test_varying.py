@@ -9,6 +9,8 @@ from collections.abc import Iterable, Mapping
 import pytest
 from comparing import check_equal, outputs_of
 from cpu_kernels import random_options
+from matrix_unit import CASES, EMULATING, text_of
+from matrix_unit import random_options as random_fragments
 from sampling import sampled
 
 from examples import DEFS, definitions, sized_for
@@ -114,6 +116,41 @@ def test_random_products_with_random_options(seed: int) -> None:
     # What begins on boundaries cannot where it is not known how many points there are.
     with contextlib.suppress(OptionsError):
         compare(definition, sizes, varying, symbol, sorted(values), options, rng.choice([1, 2]))
+
+
+@pytest.mark.parametrize("seed", sampled(range(200), 67))
+def test_random_products_in_the_matrix_unit(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tcl.codegen.cpu.run.varying.host_cpu", lambda: EMULATING)
+    rng = random.Random(f"matrix unit {seed}")
+    case = rng.choice(["plain", "right transposed", "left transposed", "columns first", "added to"])
+    types = rng.choice([("bfloat16", "bfloat16"), ("int8", "int8"), ("uint8", "int8")])
+    (definition,) = check(text_of(case, types)).values()
+    sizes = {name: rng.choice([rng.randint(1, 70), 16, 32]) for name in definition.sizes}
+    varying, multiple = rng.choice(definition.sizes), rng.choice([1, 1, 2, 16])
+    symbol = Size.named(varying, multiple=multiple, least=1, most=300, value=32 + multiple)
+    usual = {t.name: input_shape(t, {**sizes, varying: 32 + multiple}) for t in definition.inputs}
+    options = random_fragments(rng, infer(definition, usual), CASES[case][1])
+    values = {multiple * rng.randint(1, 140 // multiple) for _ in range(6)} | {multiple, 32}
+    with contextlib.suppress(OptionsError, Undecided):
+        compare(definition, sizes, varying, symbol, sorted(values), options)
+
+
+def test_fragments_are_not_taken_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Three fragments of columns at once, of which the last ones are not whole."""
+    monkeypatch.setattr("tcl.codegen.cpu.run.varying.host_cpu", lambda: EMULATING)
+    (definition,) = check(text_of("plain", ("int8", "int8"))).values()
+    symbol = Size.named("M", least=1, most=300, value=33)
+    own = NestOptions(
+        inner_order=(2, 1, 0),
+        vectorize=(0, 16),
+        register=(3, 1),
+        dot=(0, 0, 4),
+        mma=(1, 0, 2),
+        stage=(0, 0),
+    )
+    options = MappingOptions().with_nest(0, own)
+    values = (1, 3, 5, 15, 16, 22, 31, 49)
+    assert compare(definition, {"K": 8, "N": 5}, "M", symbol, values, options) == len(values)
 
 
 @pytest.mark.parametrize("seed", sampled(range(60), 6))

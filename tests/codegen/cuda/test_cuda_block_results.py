@@ -95,3 +95,36 @@ def test_a_panel_is_filled_once_the_block_has_written_what_it_is_of() -> None:
         chunk=(8, 0), threads=(4, 8), register=(2, 2), tile=(0, 0, 8), stage=(2, 2), buffers=2
     )
     check_cases([made(text, numbers(21, 24), numbers(24, 16), nests=(first, second))]).none()
+
+
+def readers(case: Case) -> list[str]:
+    """The line before each first read of what other warps have: a test of who reads it."""
+    lines = [line.strip() for line in case.module.source.partition('extern "C"')[2].splitlines()]
+    reads = [k for k, line in enumerate(lines) if "over_warps<" in line]
+    return [lines[k - 1] for k in reads if "over_warps<" not in lines[k - 1]]
+
+
+def test_parts_of_a_sum_are_read_by_those_who_store_it() -> None:
+    text = """def f(float(N, D) A) -> (S, V) {
+    S(n) +=! A(n, d)
+    V(n) +=! A(n, d) * A(n, d)
+    S(n) = S(n) / D
+    V(n) = V(n) / D - S(n) * S(n)
+}"""
+    one = NestOptions(chunk=(1,), threads=(1,))
+    case = made(text, numbers(5, 256), nests=(ROW, ROW, one, one))
+    assert readers(case) == ["if (threadIdx.x == 0) {"]
+    check_cases([case]).none()
+
+
+def test_parts_of_a_sum_are_read_by_all_if_all_need_it() -> None:
+    text = """def f(float(N, D) A) -> (S, M, O) {
+    S(n) +=! A(n, d)
+    O(n, d) = A(n, d) - S(n)
+    M(n) max=! A(n, d) * S(n)
+}"""
+    case = made(text, numbers(5, 256), nests=(ROW, ROW, ROW))
+    first, last = readers(case)
+    assert first == "__syncthreads();"
+    assert last == "if (threadIdx.x == 0) {"
+    check_cases([case]).none()

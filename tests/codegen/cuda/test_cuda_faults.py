@@ -48,6 +48,26 @@ def sums(rows: int = 1, held: int = 0) -> Case:
     return made("def rows(float(M, K) A) -> (C) { C(m) +=! A(m, k) }", own, floats(8, 100))
 
 
+def shared_sums() -> Case:
+    """Rows whose sums the threads of a warp share, two rows of a block at once."""
+    own = NestOptions(chunk=(2,), threads=(2, 32))
+    return made("def rows(float(M, K) A) -> (C) { C(m) +=! A(m, k) }", own, floats(5, 100))
+
+
+def sums_at_once() -> Case:
+    """Three sums that warps hand over at once, and one that they hand over after these."""
+    text = (
+        "def f(float(M, K) A) -> (S, T, U, V) {\n"
+        "    S(m) +=! A(m, k)\n    T(m) max=! A(m, k)\n    U(m) min=! A(m, k)\n"
+        "    V(m) +=! A(m, k) * S(m)\n}"
+    )
+    own = NestOptions(chunk=(2,), threads=(1, 64))
+    options = MappingOptions().with_nest(0, own)
+    for nest in (1, 2, 3):
+        options = options.with_nest(nest, NestOptions(fuse=True).over(own))
+    return case_of(work_of_text(text, floats(5, 100)), options)
+
+
 def exchanged() -> Case:
     """A block's threads read what others of them wrote before."""
     text = "def f(float(M, N) A) -> (B, C) { B(m, n) = A(m, n) + 1\n C(m, n) = B(m, 39 - n) }"
@@ -132,6 +152,15 @@ FAULTS = {
     ),
     "one thread alone writes a sum": Fault(
         sums, r"if \(threadIdx.x == 0\)", "if (threadIdx.x < 2)", "race: .* of C"
+    ),
+    "all threads that share a sum write it": Fault(
+        shared_sums, r"if \(k_thread == 0\)", "if (true)", "race: .* of C"
+    ),
+    "one of several sums handed over in the place of another": Fault(
+        sums_at_once, r"exchange \+ 512", "exchange + 256", ""
+    ),
+    "sums handed over in the place of those before": Fault(
+        sums_at_once, r"exchange \+ 1024", "exchange + 0", ""
     ),
     "a result one further": Fault(product, r"C\[m \* 35", "C[1 + m * 35", ""),
     "a panel one further": Fault(

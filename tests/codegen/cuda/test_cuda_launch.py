@@ -11,12 +11,12 @@ import pytest
 from cuda_modules import ADDING, GATHERING, REVERSING, tensor
 from fake_cuda import Block, FakeDriver, Launched
 
+from tcl.codegen.common.sites import Site
 from tcl.codegen.cuda.emit.module import CudaModule, Launch
 from tcl.codegen.cuda.run.launch import CudaLauncher
 from tcl.codegen.devices import gpu as profile
 from tcl.codegen.devices.cupy_driver import Driver
 from tcl.codegen.loopir import ir
-from tcl.codegen.loopir.sites import Site
 
 
 class Allocator:

@@ -12,6 +12,7 @@ import emulator_kernels as k
 import numpy as np
 import pytest
 
+from tcl.codegen.common.sites import Site
 from tcl.codegen.cuda.cpp.arith import OWN
 from tcl.codegen.cuda.emit.module import CudaModule, Launch
 from tcl.codegen.cuda.emulator import (
@@ -22,7 +23,6 @@ from tcl.codegen.cuda.emulator import (
     compiler,
     why_not,
 )
-from tcl.codegen.loopir.sites import Site
 from tcl.common.errors import CompileError
 from tcl.grammar.check.builtins import BUILTINS
 
