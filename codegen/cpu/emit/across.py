@@ -115,14 +115,21 @@ class Across:
         first = block.place // size * size
         there = min(size, block.span - first)
         pointer = self.pointers.at(block.tensor, block.start + first * layout.itemsize)
-        rows = [
-            self._row(block, self.pointers.advance(pointer, lane * block.step), size, there)
-            if lane < block.active
-            else Val("zeroinitializer", memory_type(layout.type), size)
-            for lane in range(lanes)
+        known = self.b.loaded.setdefault(block.tensor, {})
+        names = [
+            f"{k} of {there} from {pointer} by {block.step}, {lanes}, {block.active}, {layout.type}"
+            for k in range(size)
         ]
-        groups = [joined(self.b, rows[k::size]) for k in range(size)]
-        return transposed(self.b, groups, layout.itemsize)[block.place - first]
+        if names[0] not in known:
+            rows = [
+                self._row(block, self.pointers.advance(pointer, lane * block.step), size, there)
+                if lane < block.active
+                else Val("zeroinitializer", memory_type(layout.type), size)
+                for lane in range(lanes)
+            ]
+            groups = [joined(self.b, rows[k::size]) for k in range(size)]
+            known.update(zip(names, transposed(self.b, groups, layout.itemsize), strict=True))
+        return known[names[block.place - first]]
 
     def _row(self, block: TransposedBlock, pointer: Val, size: int, there: int) -> Val:
         b, type_, align = self.b, memory_type(block.layout.type), block.layout.alignment
