@@ -8,11 +8,11 @@ least; blocks follow from the second cache.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import takewhile
 
-from tcl.codegen.choose.cpu.access_costs import PanelCost, access_of
+from tcl.codegen.choose.cpu.access_costs import PAGE, PanelCost, access_of
 from tcl.codegen.choose.cpu.costs import (
     COPY_APART_CYCLES,
     COPY_TRANSPOSED_CYCLES,
@@ -28,11 +28,12 @@ from tcl.codegen.devices.fragments import Fragment
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.walk import operands
 from tcl.codegen.options.nest_options import PLAIN, NestOptions
-from tcl.codegen.passes.cpu.dot import matrix_dots, matrix_fragment
-from tcl.codegen.passes.cpu.matrix import multiplied_along
+from tcl.codegen.passes.cpu.dot import dotted, matrix_dots, matrix_fragment
+from tcl.codegen.passes.cpu.matrix import multiplied_along, rows_in_place
 from tcl.codegen.passes.cpu.stage import dims_of, why_not_copied
 from tcl.codegen.passes.long_sums import most_points
 from tcl.common.dataclass import dataclass
+from tcl.grammar.sizes.varying import Size
 
 _SIDE = 2
 """Fragments along each side of a register tile: four sums, four parts of factors."""
@@ -162,6 +163,28 @@ class MatrixWay:
         high = _block_length(rows, math.isqrt(kept), _SIDE * f.rows)
         return high, _block_length(columns, kept // high, _SIDE * (f.columns or 1))
 
+    def _in_place(self, sizes: Sequence[int], each: int) -> ir.Load | None:
+        """The factor of the rows, if the unit can read it where it lies: whole fragments, and rows
+        that the first cache can keep beside the other factor. Lines a page apart share a set."""
+        f, (rows, columns, depth) = self.fragment, self.mma
+        dots = matrix_dots(f, self.mma, len(self.nest.dims))
+        made = dotted(self.nest, dots, self.device, matrix=True)
+        names = (self.nest.dims[k].name for k in (rows, columns))
+        load = rows_in_place(self.program, made, *names)
+        if load is None:
+            return None
+        whole = self.program.nest(self.nest.name).dims
+        for k, points in ((rows, f.rows), (depth, f.words * f.depth)):
+            lengths = whole[k].extent, self.nest.dims[k].extent, sizes[k]
+            if any(isinstance(n, Size) or n % points for n in lengths):
+                return None
+        layout = self.program.tensor(load.ref.tensor).layout
+        apart = layout.place(load.ref).coefficient(self.nest.dims[rows].name)
+        length = (sizes[depth] or self.nest.dims[depth].extent) * each
+        taken = max(length, math.gcd(apart, PAGE))
+        kept = _SIDE * f.rows * (length + taken) <= self.device.l1_bytes * _NEAR
+        return load if kept else None
+
     def options(self) -> NestOptions:
         """The options for it."""
         nest, f = self.nest, self.fragment
@@ -193,6 +216,7 @@ class MatrixWay:
         for k, size in counts:
             register[k] = min(_SIDE, -(-nest.dims[k].extent // size))
         natural = tuple(range(len(nest.dims)))
+        there = self._in_place(sizes, each)
         return replace(
             PLAIN,
             tile=tuple(sizes) if any(sizes) else (),
@@ -200,7 +224,7 @@ class MatrixWay:
             inner_order=() if inner == natural else inner,
             vectorize=(columns, f.columns or 1),
             register=tuple(register),
-            stage=tuple(_copied_once(tiles, load.ref) for load in reads),
+            stage=tuple(-1 if x == there else _copied_once(tiles, x.ref) for x in reads),
             dot=matrix_dots(f, self.mma, len(nest.dims)),
             mma=self.mma,
         )

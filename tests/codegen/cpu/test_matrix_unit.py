@@ -28,7 +28,7 @@ from tcl.codegen.cpu.emit.emit import emit_program
 from tcl.codegen.cpu.object_code.compile import assembly
 from tcl.codegen.cpu.run.kernel import compile_cpu
 from tcl.codegen.loopir import ir
-from tcl.codegen.loopir.walk import statements
+from tcl.codegen.loopir.walk import loads, statements
 from tcl.codegen.options.nest_options import NestOptions
 from tcl.codegen.options.options import MappingOptions
 from tcl.codegen.schedule.cpu import plan, schedule, stages
@@ -161,6 +161,18 @@ def test_sums_stay_fragments_until_they_are_results(
     check_cpu(sized, [a, b], options, device)
 
 
+def test_chunks_of_less_than_a_fragment_have_sums_of_their_own() -> None:
+    rng = random.Random(10)
+    inputs = [random_array(rng, (16, 128), "int8"), random_array(rng, (128, 64), "int8")]
+    sized = sized_of(MATMUL, *inputs)
+    own = replace(TWO_BY_TWO, register=(1, 1), chunk=(8, 0), tile=(0, 0, 64), stage=(1, 1))
+    options = MappingOptions(nests=(own,))
+    program = schedule(sized, options, EMULATING)
+    assert [t.private for t in program.tensors if t.name == "s0.sums"] == [True]
+    for _ in range(20):
+        check_cpu(sized, inputs, options, replace(EMULATING, threads=3))
+
+
 def test_results_of_sixteen_bits_are_rounded_once() -> None:
     text = "def f(bfloat16(M, K) A, bfloat16(K, N) B) -> (C) { C(m, n) +=! A(m, k) * B(k, n) }"
     rng = random.Random(8)
@@ -228,6 +240,23 @@ def test_rows_of_a_fragment_are_neighbours_in_its_panel() -> None:
 
 def is_fill_of(statement: ir.Statement, panel: str) -> TypeGuard[ir.Store]:
     return isinstance(statement, ir.Store) and statement.ref.tensor == panel
+
+
+@pytest.mark.parametrize(
+    ("shape", "read"), [((64, 256), "A"), ((60, 256), "s0.panel0"), ((64, 2048), "s0.panel0")]
+)
+def test_rows_are_read_in_place_where_the_first_cache_can_keep_them(
+    shape: tuple[int, int], read: str
+) -> None:
+    """Rows of 2 KB would all lie in a few of its sets."""
+    rng = random.Random(7)
+    inputs = [random_array(rng, s, "int8") for s in (shape, (shape[1], 48))]
+    sized = sized_of(MATMUL, *inputs)
+    device = replace(EMULATING, l1_bytes=48 << 10, threads=1)
+    program = schedule(sized, MappingOptions("mlp"), device)
+    found = [s for s in statements(program.kernels[0].body) if isinstance(s, ir.Accumulate)]
+    assert read in {load.ref.tensor for s in found for load in loads(s.value)}
+    check_cpu(sized, inputs, MappingOptions("mlp"), device)
 
 
 def test_rows_of_columns_are_transposed_in_registers() -> None:
@@ -299,6 +328,10 @@ REFUSED: dict[str, dict[str, Any]] = {
     "a reduction needs three dimensions; a nest that is fused with it needs two": {"mma": (0, 1)},
     "it has 3 dimensions, so there is no dimension 5": {"mma": (0, 1, 5)},
     "operand 1, B, is not staged: the matrix unit reads only panels": {"stage": (2,)},
+    "operand 0, A, is not staged: the matrix unit reads only panels": {
+        "stage": (-1, 1),
+        "tile": (40, 0, 64),
+    },
     "3 x 2 fragments need 9 registers of the matrix unit; it has 8": {
         "register": (3, 2),
         "tile": (64, 0, 64),
