@@ -153,6 +153,19 @@ def test_fragments_are_not_taken_in_pieces(monkeypatch: pytest.MonkeyPatch) -> N
     assert compare(definition, {"K": 8, "N": 5}, "M", symbol, values, options) == len(values)
 
 
+def test_words_of_several_fragments_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """There is a kernel for all lengths of a sum, though two fragments of it are written out."""
+    monkeypatch.setattr("tcl.codegen.cpu.run.varying.host_cpu", lambda: EMULATING)
+    (definition,) = check(text_of("plain", ("int8", "int8"))).values()
+    symbol = Size.named("K", least=1, most=300, value=33)
+    own = NestOptions(
+        vectorize=(0, 16), register=(1, 1, 2), dot=(0, 0, 4), mma=(1, 0, 2), stage=(0, 0)
+    )
+    values = (1, 4, 63, 65, 130)
+    options = MappingOptions().with_nest(0, own)
+    assert compare(definition, {"M": 17, "N": 5}, "K", symbol, values, options) == len(values)
+
+
 @pytest.mark.parametrize("seed", sampled(range(60), 6))
 def test_few_sizes(seed: int) -> None:
     # The last iteration is all of the work: of each length it is written out apart.
