@@ -1,6 +1,7 @@
 """Measures the steps before a kernel runs: scheduling, compiling, candidates of a search.
 
     python -m benchmarks.compiling scheduling    # a product: complete options, and the default
+    python -m benchmarks.compiling defaults      # defaults of the suite and the strangers, by parts
     python -m benchmarks.compiling classes       # kernels for all sizes of a def, the slowest first
     python -m benchmarks.compiling search        # candidates that the tuner evaluates in a second
     python -m benchmarks.compiling search --threads 2 --repeats 5 --out FILE
@@ -20,13 +21,16 @@ from argparse import Namespace
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 from benchmarks.common import command, medians, write
+from benchmarks.tuned import PARTS, strangers
 from tcl.arrays.annotations import read_annotations
-from tcl.arrays.random_inputs import random_inputs
-from tcl.bench.rows import EXAMPLES
+from tcl.arrays.random_inputs import input_shape, random_inputs
+from tcl.bench.rows import EXAMPLES, SUITE
 from tcl.codegen.cpu.emit.emit import emit_program
 from tcl.codegen.cpu.object_code.compile import compile_object
 from tcl.codegen.cpu.run.varying import scheduled_for_all
@@ -35,12 +39,13 @@ from tcl.codegen.devices.gpu import H200
 from tcl.codegen.loopir.layouts import cpu_layouts, gpu_layouts
 from tcl.codegen.loopir.lower import lower
 from tcl.codegen.options.options import MappingOptions
-from tcl.codegen.schedule.cpu import default_plan, schedule
+from tcl.codegen.schedule.cpu import default_plan, plan, schedule
 from tcl.codegen.schedule.gpu import schedule as schedule_gpu
 from tcl.common.errors import CompileError, OptionsError
 from tcl.executors.size_classes import ForAll
 from tcl.grammar.check.definitions import check
 from tcl.grammar.ranges.inference import infer
+from tcl.grammar.ranges.sized import SizedDef
 from tcl.grammar.sizes.size_classes import classes_of
 from tcl.grammar.sizes.varying import Undecided
 from tcl.grammar.syntax.errors import SourceError
@@ -93,6 +98,53 @@ def scheduling(given: Namespace) -> dict[str, Any]:
     for name, seconds in times.items():
         print(f"{1e3 * seconds:8.2f} ms  {name}")
     return {name: round(1e3 * seconds, 3) for name, seconds in times.items()}
+
+
+def defaults(given: Namespace) -> dict[str, Any]:
+    """Milliseconds of each part by def, in a process that has compiled it before: the least of some
+    rounds over all defs, and the mean of these."""
+    strange = [row for part in PARTS for row in strangers(part)]
+    groups = {"suite": [*SUITE], "strangers": strange[:: given.every]}
+    device, found = replace(host_cpu(), threads=1), dict[str, dict[str, dict[str, float]]]()
+    for group, rows in groups.items():
+        least: dict[str, dict[str, float]] = {}
+        for _ in range(given.repeats or 5):
+            for row in rows:
+                checked, sizes = row.checked, row.values
+                shapes = {t.name: input_shape(t, sizes) for t in checked.inputs}
+                parts = compiled_default(infer(checked, shapes), device)
+                least[row.name] = {
+                    p: min(s, least.get(row.name, parts)[p]) for p, s in parts.items()
+                }
+        found[group] = {
+            name: {
+                part: round(1e3 * s, 2)
+                for part, s in (*parts.items(), ("all", sum(parts.values())))
+            }
+            for name, parts in least.items()
+        }
+        slowest = sorted(found[group].items(), key=lambda each: -each[1]["all"])
+        means = {part: fmean([p[part] for p in found[group].values()]) for part in slowest[0][1]}
+        for name, ms in (*slowest[:12], (f"mean of {len(rows)} ({group})", means)):
+            print(f"{name:36}", *(f"{part} {value:6.1f}" for part, value in ms.items()), flush=True)
+    return {"defs": found}
+
+
+def compiled_default(sized: SizedDef, device: CpuProfile) -> dict[str, float]:
+    """Seconds of choosing the default (with lowering), of its passes, of writing it, of LLVM."""
+    default_plan.cache_clear()
+    gc.collect()
+    times = [time.thread_time()]
+    made = plan(sized, DEFAULT, device)
+    times.append(time.thread_time())
+    built = made.scheduled()
+    times.append(time.thread_time())
+    text = emit_program(built, made.target).text
+    times.append(time.thread_time())
+    compile_object(text, made.target)
+    times.append(time.thread_time())
+    parts = ("chosen", "passes", "written", "llvm")
+    return {part: b - a for part, (a, b) in zip(parts, pairwise(times), strict=True)}
 
 
 def classes(given: Namespace) -> dict[str, Any]:
@@ -173,13 +225,16 @@ def search(given: Namespace) -> dict[str, Any]:
 def main() -> None:
     """The command line."""
     parser = command("compiling", __doc__)
-    kinds = {"scheduling": scheduling, "classes": classes, "search": search}
+    kinds = {"scheduling": scheduling, "defaults": defaults, "classes": classes, "search": search}
     parser.add_argument("what", choices=kinds)
     parser.add_argument(
         "--label", default="large", help="classes: label of the sizes in the defs' comments"
     )
     parser.add_argument("--threads", type=int, default=1, help="search: threads of the kernels")
-    parser.add_argument("--repeats", type=int, help="default: 200 for scheduling, 1 for search")
+    parser.add_argument(
+        "--repeats", type=int, help="default: 200 for scheduling, 5 for defaults, 1 for search"
+    )
+    parser.add_argument("--every", type=int, default=1, help="defaults: of the strangers")
     given = parser.parse_args()
     write(given.out, kinds[given.what](given))
 

@@ -7,9 +7,8 @@ fragments, fragments loaded and stored, and cache lines that each level has to h
 taken to be in a cache of which one iteration of the loop that comes back to it touches no more than
 fits (least recently used first out, all ways alike); kernels are called again and again. The floor
 is the products alone: 16 cycles each. The predicted time is the longest of products, fragments and
-lines of a level, which run side by side, and the vectors that fill panels and hand over sums, which
-do not. ``cut`` is the same kernel whose reduction is in blocks of 512 bytes, and ``spilled`` what
-that would be if sums stayed fragments between blocks; no kernel does this.
+lines of a level, which run side by side, and the vectors that fill panels (and wait for their lines
+themselves) and hand over sums, which do not.
 
 Sources: Intel's optimisation manual, "Intel AMX" (a product every 16 cycles, a load of 16 lines
 every 8, a store every 16) and its table of caches (48 bytes a cycle from the second one); what
@@ -49,8 +48,6 @@ SIZES = "256,512,1024,2048,4096"
 ROWS = 16
 """Of a fragment; each is a cache line."""
 LOAD_CYCLES, STORE_CYCLES = 8, 16
-CUT_BYTES = 512
-"""Of the reduction of a result: two parts of each factor then fit the first cache."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +59,8 @@ class Access:
     moving: frozenset[str]
     """The names of folds that decide where."""
     itemsize: int
+    share: float
+    """Of the iterations of these loops, in which that happens."""
 
     def lines(self, outside: int) -> int:
         """Different lines that the loops touch which are inside of so many."""
@@ -98,26 +97,38 @@ class Kernel:
     def __init__(self, program: ir.Built, device: CpuProfile, transposed: bool) -> None:
         self.program, self.device, self.transposed = program, device, transposed
         self.accesses: list[Access] = []
-        self.products = self.loads = self.stores = self.handed = 0
+        self.over: dict[str, tuple[ir.Fold, ...]] = {}
+        """Those of accumulators."""
+        self.products, self.loads, self.stores, self.handed = 0, 0.0, 0.0, 0.0
         for kernel in program.kernels:
             self._walk(kernel.body, ())
 
-    def _walk(self, at: ir.Statement, folds: tuple[ir.Fold, ...]) -> None:
+    def _walk(self, at: ir.Statement, folds: tuple[ir.Fold, ...], share: float = 1.0) -> None:
         match at:
             case ir.Block():
                 for each in at.body:
-                    self._walk(each, folds)
+                    self._walk(each, folds, share)
             case ir.For():
-                self._walk(at.body, (*folds, at.loop.fold))
+                self._walk(at.body, (*folds, at.loop.fold), share)
+            case ir.First():
+                then = share / math.prod(f.count for f in at.folds)
+                self._walk(at.then, folds, then)
+                self._walk(at.otherwise, folds, share - then)
+            case ir.Declare():
+                self.over[at.name] = at.over
             case ir.Matrix():
-                times = math.prod(f.count for f in folds)
-                self.handed += times * (at.action is not ir.Action.CLEAR)
+                times = share * math.prod(f.count for f in folds)
                 self.stores += times * (at.action is ir.Action.GIVE)
                 self.loads += times * (at.action is ir.Action.TAKE)
+                if at.at is not None:
+                    inner = (f for f in self.over[at.name] if f not in folds)
+                    self.accesses.append(self._access(at.at, (*folds, *inner), share))
+                elif at.action is not ir.Action.CLEAR:
+                    self.handed += times
             case ir.Accumulate() | ir.Store():
                 refs = [x.ref for value in values_in(at) for x in loads(value)]
                 refs += [at.ref] if isinstance(at, ir.Store) else []
-                found = [self._access(ref, folds) for ref in refs]
+                found = [self._access(ref, folds, share) for ref in refs]
                 self.accesses += found
                 if isinstance(at, ir.Accumulate) and sum(f.level == "mma" for f in folds) == 2:
                     self._multiplied(found, folds)
@@ -131,15 +142,16 @@ class Kernel:
             kept = [f for f in turns if f.level == "register" and f.name not in factor.moving]
             self.loads += math.prod(f.count for f in turns if f not in kept)
 
-    def _access(self, ref: ir.TensorRef, folds: tuple[ir.Fold, ...]) -> Access:
+    def _access(self, ref: ir.TensorRef, folds: tuple[ir.Fold, ...], share: float) -> Access:
         layout = self.program.tensor(ref.tensor).layout
         place = layout.place(ref)
         moving = (f.name for f in folds if place.coefficient(f.name) + place.coefficient(f.dim))
-        return Access(ref.tensor, folds, frozenset(moving), layout.itemsize)
+        return Access(ref.tensor, folds, frozenset(moving), layout.itemsize, share)
 
-    def missed(self, capacity: int) -> int:
-        """Lines that come from behind a cache of so many bytes."""
-        return sum(self._missed(access, capacity) for access in self.accesses)
+    def missed(self, capacity: int, accesses: Sequence[Access] | None = None) -> int:
+        """Lines that come from behind a cache of so many bytes; ``accesses``: for some of them."""
+        asked = self.accesses if accesses is None else accesses
+        return round(sum(x.share * self._missed(x, capacity) for x in asked))
 
     def _filling(self) -> float:
         """Cycles in which vectors fill panels."""
@@ -176,25 +188,26 @@ class Kernel:
                 found[access.tensor] = max(lines, found.get(access.tensor, 0))
         return sum(found.values())
 
-    def counts(self, least: float, handed: float = 0) -> Counts:
-        """All of it; ``least``: products of fragments that no padding adds to; ``handed``: the
-        fragments of sums that become vectors, if it is not each time that they leave the unit."""
+    def counts(self, least: float) -> Counts:
+        """All of it; ``least``: products of fragments that no padding adds to."""
         device = self.device
-        vectors = self._filling() + (handed or self.handed) * ROWS * SUMS_ROW_CYCLES
+        vectors = self._filling() + self.handed * ROWS * SUMS_ROW_CYCLES
         caches = (device.l1_bytes, device.l2_bytes, cached_bytes(device))
         behind = [self.missed(capacity) for capacity in caches]
         rates = (FRAGMENT_BYTES_PER_CYCLE, CACHE_BYTES_PER_CYCLE, MEMORY_BYTES_PER_CYCLE)
+        # What fills panels waits for its lines itself.
+        beside = [x for x in self.accesses if not self._fills(x)]
+        asked = [self.missed(capacity, beside) for capacity in caches]
         longest = max(
             self.products * FRAGMENT_PRODUCT_CYCLES,
             self.loads * LOAD_CYCLES + self.stores * STORE_CYCLES,
-            *(lines * LINE / rate for lines, rate in zip(behind, rates, strict=True)),
+            *(lines * LINE / rate for lines, rate in zip(asked, rates, strict=True)),
         )
-        lines = ((self.loads + self.stores) * ROWS, *behind)
+        loads, stores = round(self.loads), round(self.stores)
+        lines = ((loads + stores) * ROWS, *behind)
         stored = sum(a.lines(0) for a in self.accesses if a.tensor == "C")
         floor = math.ceil(least * FRAGMENT_PRODUCT_CYCLES)
-        return Counts(
-            self.products, self.loads, self.stores, lines, stored, floor, round(longest + vectors)
-        )
+        return Counts(self.products, loads, stores, lines, stored, floor, round(longest + vectors))
 
 
 def sized(text: str, size: int) -> SizedDef:
@@ -213,30 +226,12 @@ def texts(type_: str) -> Iterator[tuple[str, str]]:
             yield name + (" and epilogue" if after else ""), f"def f({inputs}) -> (C) {{ {body} }}"
 
 
-def ways(given: SizedDef, device: CpuProfile) -> Iterator[tuple[str, MappingOptions]]:
-    """The default, and the same with a reduction in blocks."""
-    default = MappingOptions("mlp")
-    yield "default", default
-    own = next(iter(plan(given, default, device).options.values()))
-    points = CUT_BYTES * (own.dot or ())[2] // 4
-    if points < given.sizes["K"]:
-        rows = (own.tile or (0,))[0]
-        levels = (2 if rows else 1, 1)
-        cut = replace(own, tile=(rows, 0, points), order=(2, 0, 1), stage=levels)
-        yield "cut", MappingOptions("mlp", nests=(cut,))
-
-
-def counted(type_: str, size: int, name: str, text: str, device: CpuProfile) -> dict[str, Counts]:
-    """Of one def, by the way to compute it."""
+def counted(type_: str, size: int, name: str, text: str, device: CpuProfile) -> Counts:
+    """Of one def, as it is computed by default."""
     given = sized(text, size)
     fragment = 16 * 16 * (64 if type_ == "int8" else 32)
-    found = {}
-    for way, options in ways(given, device):
-        kernel = Kernel(plan(given, options, device).scheduled(), device, "NT" in name)
-        found[way] = kernel.counts(size**3 / fragment)
-        if way == "cut":
-            found["spilled"] = kernel.counts(size**3 / fragment, size**2 / 256)
-    return found
+    program = plan(given, MappingOptions("mlp"), device).scheduled()
+    return Kernel(program, device, "NT" in name).counts(size**3 / fragment)
 
 
 def main() -> None:
@@ -250,16 +245,16 @@ def main() -> None:
     for type_ in TYPES:
         for size in map(int, given.sizes.split(",")):
             for name, text in texts(type_):
-                for way, found in counted(type_, size, name, text, device).items():
-                    about = {"type": type_, "size": size, "def": name, "way": way}
-                    rows.append({**about, **asdict(found), "share": round(found.share, 3)})
-                    millions = " ".join(f"{n / 1e6:9.3f}" for n in found.lines)
-                    print(
-                        f"{type_:9}{size:5} {name:17}{way:8} products {found.products:9,} loads "
-                        f"{found.loads:9,} stores {found.stores:8,} lines 1e6 {millions}  results "
-                        f"{found.stored:9,}  share {found.share:.3f}",
-                        flush=True,
-                    )
+                found = counted(type_, size, name, text, device)
+                about = {"type": type_, "size": size, "def": name}
+                rows.append({**about, **asdict(found), "share": round(found.share, 3)})
+                millions = " ".join(f"{n / 1e6:9.3f}" for n in found.lines)
+                print(
+                    f"{type_:9}{size:5} {name:17}products {found.products:9,} loads "
+                    f"{found.loads:9,} stores {found.stores:8,} lines 1e6 {millions}  results "
+                    f"{found.stored:9,}  share {found.share:.3f}",
+                    flush=True,
+                )
     write(given.out, {"rows": rows})
 
 

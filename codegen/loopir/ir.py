@@ -154,6 +154,8 @@ class Staged:
     """What copies a box of the source, for all threads of a block; with dimensions of its own."""
     buffers: int = 1
     """Copies of the panel that there are: so many fills less one run ahead of the loop."""
+    zero_beyond: tuple[str, ...] = ()
+    """Dimensions of the source: the panel is zero at points that they do not have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,6 +249,8 @@ class Nest(Space):
     """What each point asks for."""
     joined: bool = False
     """It shares the loops over chunks with the nest before it."""
+    fragments: bool = False
+    """Whether its results in memory are whole fragments of a matrix unit, rows of neighbours."""
     streamed: int = 0
     """As its store's."""
     excess: Value | None = None

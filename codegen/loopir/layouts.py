@@ -5,7 +5,7 @@ Every element lies at a multiple of its own size: the check of a call's argument
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
@@ -63,3 +63,14 @@ def axis_order(source: ir.Layout) -> list[int]:
     if all(provably_at_least(abs(a), abs(b)) for a, b in pairwise(source.strides)):
         return list(range(len(source.strides)))  # whichever of the strides are equal
     return sorted(range(len(source.strides)), key=lambda k: -abs(source.strides[k]))
+
+
+def packed(folds: Sequence[ir.Fold]) -> tuple[ir.Affine, int]:
+    """The place of an element in memory with an axis for each of these folds, the last one in
+    order, and how many elements there are."""
+    axes, size = {}, 1
+    for fold in reversed(folds):
+        # Offsets of folds count points: an axis may need room for points that there are not.
+        axes[fold.name] = -(-size // fold.step)
+        size = axes[fold.name] * fold.step * fold.count
+    return ir.Affine(tuple(sorted(axes.items()))), size

@@ -118,10 +118,10 @@ def _statement_lines(statement: ir.Statement, depth: str) -> Iterator[str]:
             yield from _pause_lines(statement.pause, depth)
         case ir.Let(name=name, value=value):
             yield f"{depth}let {name} = {show_value(value)}"
-        case ir.First(folds=folds, then=then, otherwise=otherwise):
-            yield f"{depth}first of {', '.join(f.name for f in folds)}"
+        case ir.First(folds=folds, then=then, otherwise=otherwise, last=last):
+            yield f"{depth}{'last' if last else 'first'} of {', '.join(f.name for f in folds)}"
             yield from _statement_lines(then, depth + "  ")
-            yield f"{depth}later"
+            yield depth + ("earlier" if last else "later")
             yield from _statement_lines(otherwise, depth + "  ")
         case ir.Declare(name=name, type=type_, over=over, start=start):
             each = f"[{', '.join(f.name for f in over)}]" if over else ""
@@ -155,8 +155,9 @@ def _plain_line(
             return f"in the last block of those over {among.name}  # counted in {arrived}"
         case ir.Update(ref=ref, op=op, value=value):
             return f"{show_ref(ref)} {op}= {show_value(value)}"
-        case ir.Matrix(name=name, action=action):
-            return f"matrix unit: {action.value} {name}"
+        case ir.Matrix(name=name, action=action, at=at):
+            place = f" at {show_ref(at)}" if at else ""
+            return f"matrix unit: {action.value} {name}{place}"
         case ir.Prefetch(ref=ref, ahead=ahead, once=once):
             note = "  # to read it once" if once else ""
             return f"prefetch {ahead} bytes after {show_ref(ref)}{note}"

@@ -164,7 +164,7 @@ class Action(Enum):
     TAKE = "take"
     """The matrix unit has them from now on."""
     GIVE = "give"
-    """They can be used one by one again."""
+    """The matrix unit no longer has them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,6 +175,9 @@ class Matrix:
 
     name: str
     action: Action
+    at: TensorRef | None = None
+    """Whole fragments of memory that they are taken from, or given to: the element of each of
+    them. None: where they can be used one by one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,6 +266,8 @@ class First:
     folds: tuple[Fold, ...]
     then: Statement
     otherwise: Statement
+    last: bool = False
+    """``then`` once all of them are in their last iteration, ``otherwise`` before that."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -208,7 +208,7 @@ class _Checks:
                 self.check_own(name, known, inside)
                 self.check_value(value, known, inside)
             case ir.Carry() | ir.Matrix():
-                self.check_accumulators(statement, known)
+                self.check_accumulators(statement, inside, known)
             case ir.Store() | ir.Update():
                 self.check_write(statement, inside, known)
             case ir.Prefetch(ref=ref):
@@ -235,22 +235,26 @@ class _Checks:
         for side in (first.then, first.otherwise):
             self.check_statement(side, inside, dict(known))
 
-    def check_accumulators(self, statement: ir.Carry | ir.Matrix, known: _Known) -> None:
+    def check_accumulators(
+        self, statement: ir.Carry | ir.Matrix, inside: list[ir.Fold], known: _Known
+    ) -> None:
         if isinstance(statement, ir.Carry):
             self.check_carry(statement, known)
         else:
-            self.check_matrix(statement, known)
+            self.check_matrix(statement, inside, known)
 
     def check_carry(self, carry: ir.Carry, known: _Known) -> None:
         for other in (carry.total, carry.lost or carry.total):
             if carry.name not in known or known.get(other) != known[carry.name]:
                 raise self.fail(f"{carry.name} cannot be carried over to {other}")
 
-    def check_matrix(self, matrix: ir.Matrix, known: _Known) -> None:
+    def check_matrix(self, matrix: ir.Matrix, inside: list[ir.Fold], known: _Known) -> None:
         over = known.get(matrix.name, ())
         rows = [x for x in self.loops if x.fold in over and x.kind is ir.Kind.MMA]
         if len(rows) != 1:
             raise self.fail(f"accumulator {matrix.name} is none of a matrix here")
+        if matrix.at is not None:
+            self.check_ref(matrix.at, [*inside, *(f for f in over if f not in inside)])
 
     def check_all_inside(
         self, loop: ir.For | ir.Pipeline, inside: list[ir.Fold], known: _Known

@@ -107,15 +107,18 @@ class Plan(ABC, Generic[Target]):
         """The choices of each nest."""
         return {name: nest.options for name, nest in self.nests.items()}
 
-    @property
-    def kernels(self) -> list[list[str]]:
-        """The nests, those together that share chunks."""
-        found: list[list[str]] = []
+    def kernels(self, built: ir.Built) -> list[list[list[str]]]:
+        """The nests of each kernel of the plan, ``built``, those together that share chunks. The
+        last block of those that reduce parts may do what the next ones do."""
+        launch = {s.name: k for k, kernel in enumerate(built.kernels) for s in kernel.spaces}
+        found: list[list[list[str]]] = []
         for name, nest in self.nests.items():
             if nest.options.fuse and found:
-                found[-1].append(name)
+                found[-1][-1].append(name)
+            elif found and launch.get(name, -1) == launch.get(found[-1][0][0]):
+                found[-1].append([name])
             else:
-                found.append([name])
+                found.append([[name]])
         return found
 
     @abstractmethod
@@ -278,24 +281,28 @@ def with_chunks(
     return program, found
 
 
-def plan_text(plan: Plan[Target]) -> str:
-    """The plan as text."""
+def plan_text(plan: Plan[Target], built: ir.Built) -> str:
+    """The plan, whose kernels are ``built``, as text."""
     lines = [f"{plan.program.name} on {plan.target.name}"]
     if plan.target.threads is not None:
         lines[0] += f", {plan.target.threads} thread{'s' * (plan.target.threads > 1)}"
-    for kernel in plan.kernels:
-        for name in kernel:
-            shares = f", in the chunks of {kernel[0]}" if name != kernel[0] else ""
-            lines += ["", f"nest {name}{shares}"]
-            nest = plan.nests[name]
-            made = {
-                key: json.dumps(value)
-                for key, value in nest.options.made().items()
-                if plan.target.kind not in OPTIONS[key].refused
-            }
-            wide, width = max(map(len, made)), max(map(len, made.values()))
-            lines += [
-                f"  {key:<{wide}}  {value:<{width}}  {nest.reason(key)}"
-                for key, value in made.items()
-            ]
+    for kernel in plan.kernels(built):
+        for group in kernel:
+            last = f", by the last blocks of {kernel[0][0]}" if group is not kernel[0] else ""
+            for name in group:
+                where = f", in the chunks of {group[0]}" if name != group[0] else last
+                lines += ["", f"nest {name}{where}"]
+                lines += _choices(plan.nests[name], plan.target.kind)
     return "\n".join(lines)
+
+
+def _choices(nest: NestPlan, device: Device) -> Iterator[str]:
+    """A line for each option of a nest."""
+    made = {
+        key: json.dumps(value)
+        for key, value in nest.options.made().items()
+        if device not in OPTIONS[key].refused
+    }
+    wide, width = max(map(len, made)), max(map(len, made.values()))
+    for key, value in made.items():
+        yield f"  {key:<{wide}}  {value:<{width}}  {nest.reason(key)}"

@@ -34,7 +34,7 @@ def stage_text(
             case "ir":
                 return show(lower(sized, compiler.layouts(sized)))
             case "plan":
-                return plan_text(plan)
+                return plan_text(plan, program)
             case "schedule":
                 return show(program)
             case "source":

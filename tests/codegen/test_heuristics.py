@@ -293,9 +293,9 @@ def test_register_tiles_are_few_where_dimensions_are_many(
     asked: list[str | None] = []
     cycles = Core.cycles
 
-    def counted(core: Core, lane: str | None, sizes: Mapping[str, int]) -> float:
+    def counted(core: Core, lane: str | None, sizes: Mapping[str, int], *most: float) -> float:
         asked.append(lane)
-        return cycles(core, lane, sizes)
+        return cycles(core, lane, sizes, *most)
 
     monkeypatch.setattr(Core, "cycles", counted)
     counts = []
@@ -305,6 +305,28 @@ def test_register_tiles_are_few_where_dimensions_are_many(
         chosen(NARROW, text.source, *text.shapes.values())
         counts.append(len(asked))
     assert counts[0] < counts[1] < 2 * counts[0]
+
+
+@pytest.mark.parametrize("text", [MATMUL, growth.window(6).source], ids=["matmul", "window"])
+def test_tiles_that_are_left_early_are_not_the_best(
+    text: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is left off takes more than the limit, and the choice is that of no limits."""
+    shapes = [(60, 50), (50, 70)] if text == MATMUL else [*growth.window(6).shapes.values()]
+    device = known_cpus.find("zen 4")  # which tries vectors of half the length, too
+    assert device is not None
+    cycles, left = Core.cycles, []
+
+    def whole(core: Core, lane: str | None, sizes: Mapping[str, int], *most: float) -> float:
+        found = cycles(core, lane, sizes)
+        if cycles(core, lane, sizes, *most) != found:
+            left.append(found - most[0])
+        return found
+
+    quick = chosen(device, text, *shapes)
+    monkeypatch.setattr(Core, "cycles", whole)
+    assert chosen(device, text, *shapes) == quick
+    assert left and min(left) > 0
 
 
 def test_a_point_that_reads_more_than_there_are_registers() -> None:

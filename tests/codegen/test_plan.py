@@ -36,6 +36,7 @@ from tcl.codegen.passes.split import Split
 from tcl.codegen.passes.tile import Tile
 from tcl.codegen.passes.vectorize import Vectorize
 from tcl.codegen.schedule import cpu, gpu
+from tcl.codegen.schedule.plan import plan_text
 from tcl.common.errors import NoNestError
 
 LAYER = """float(M,K) A, float(K,N) B, float(N) b) -> (C) {
@@ -189,7 +190,7 @@ def test_every_choice_has_its_reason_on_a_gpu() -> None:
     assert parts.reason("fuse") == "left off: there is no nest before it"
     assert parts.reason("stage") == "preset mlp"
     assert after.reason("fuse") == "asked for all nests"
-    assert plan.kernels == [["s0"], ["s0.whole", "s1"]]
+    assert plan.kernels(plan.scheduled()) == [[["s0"], ["s0.whole", "s1"]]]
     assert all(nest.options.complete_on("GPU") for nest in plan.nests.values())
 
 
@@ -247,8 +248,21 @@ def test_what_no_nest_can_have_is_refused_for_all_of_them(key: str) -> None:
 
 def test_nests_that_share_chunks_are_a_kernel() -> None:
     at = sized(LAYER, (96, 128), (128, 160), (160,))
-    assert cpu.plan(at, MappingOptions().chunk(8, 8).fuse(), CPU).kernels == [["s0", "s1"]]
-    assert cpu.plan(at, MappingOptions().chunk(8, 8), CPU).kernels == [["s0"], ["s1"]]
+    apart = cpu.plan(at, MappingOptions().chunk(8, 8), CPU)
+    fused = cpu.plan(at, MappingOptions().chunk(8, 8).fuse(), CPU)
+    assert apart.kernels(apart.scheduled()) == [[["s0"]], [["s1"]]]
+    assert fused.kernels(fused.scheduled()) == [[["s0", "s1"]]]
+
+
+def test_parts_and_what_adds_them_up_are_a_kernel() -> None:
+    """Where the last block of those that make the parts does that."""
+    at = sized(LAYER, (16, 8192), (8192, 64), (64,))
+    plan = gpu.plan(at, MappingOptions("mlp"), H200)
+    built = plan.scheduled()
+    assert plan.kernels(built) == [[["s0"], ["s0.whole", "s1"]]]
+    text = plan_text(plan, built)
+    assert "nest s0.whole, by the last blocks of s0\n" in text
+    assert "nest s1, in the chunks of s0.whole\n" in text
 
 
 def test_few_operations_wake_no_threads() -> None:

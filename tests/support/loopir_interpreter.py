@@ -220,8 +220,9 @@ class _Run:
                     self.all_inside(statement)
                     if pause is not None and k % pause.every == 0:
                         self.statement(pause.then)
-            case ir.First(folds=folds, then=then, otherwise=otherwise):
-                self.statement(then if all(self.at[f.name] == 0 for f in folds) else otherwise)
+            case ir.First(folds=folds, then=then, otherwise=otherwise, last=last):
+                ended = self.behind if last else lambda f: self.at[f.name]
+                self.statement(then if all(ended(f) <= 0 for f in folds) else otherwise)
             case ir.Let(name=name, value=value):
                 self.variables[name] = self.value(value)
             case ir.Declare():
@@ -237,9 +238,8 @@ class _Run:
                 self.accumulators[own] = self.variables[result] = new
             case ir.Carry():
                 self.carry(statement)
-            case ir.Matrix(name=name, action=action):
-                if action is ir.Action.CLEAR:
-                    self.clear(name)
+            case ir.Matrix():
+                self.matrix(statement)
             case ir.Store() | ir.Update():
                 self.write_element(statement)
             case ir.Prefetch() | ir.Barrier() | ir.Last():
@@ -318,16 +318,31 @@ class _Run:
             self.accumulators[total] = _arithmetic("+", old, held, type_)
             self.accumulators[name, *at] = self.typed(0, type_)
 
-    def clear(self, accumulator: str) -> None:
+    def behind(self, fold: ir.Fold) -> int:
+        """The points of a dimension that come after an iteration."""
+        dim = self.dims[fold.dim]
+        return dim.first + dim.extent - self.at[fold.dim] - fold.step
+
+    def matrix(self, matrix: ir.Matrix) -> None:
         """A matrix of accumulators, at this iteration of unrolled loops."""
+        name, over, ref = matrix.name, self.over[matrix.name], matrix.at
         loops = (x for space in self.program.spaces for x in space.loops)
         here = {x.fold for x in loops if x.kind is ir.Kind.UNROLL}
         offsets = [
-            (self.at[f.name],) if f in here else range(0, f.step * f.count, f.step)
-            for f in self.over[accumulator]
+            (self.at[f.name],) if f in here else range(0, f.step * f.count, f.step) for f in over
         ]
+        around = dict(self.at)
         for each in product(*offsets):
-            self.accumulators[accumulator, *each] = self.typed(0, self.types[accumulator])
+            for fold, own in zip(over, each, strict=True):
+                self.at[fold.name] = own
+                self.at[fold.dim] += 0 if fold in here else own
+            if matrix.action is ir.Action.CLEAR:
+                self.accumulators[name, *each] = self.typed(0, self.types[name])
+            elif ref is not None and matrix.action is ir.Action.TAKE:
+                self.accumulators[name, *each] = self.read(ref)
+            elif ref is not None and (name, *each) in self.accumulators:
+                self.write(ref.tensor, self.place(ref), self.accumulators[name, *each])
+            self.at.update(around)
 
     def combined(self, value: ir.Combined) -> Scalar:
         total = identity(value.op, value.type).value

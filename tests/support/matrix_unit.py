@@ -118,7 +118,7 @@ def random_options(
             register=tuple(register),
             dot=tuple(depth if k == words else 0 for k in range(rank)),
             mma=(rows, columns, words),
-            stage=(rng.randint(0, tiles), rng.randint(0, tiles)),
+            stage=(rng.randint(-1, tiles), rng.randint(-1, tiles)),
         )
         if rng.random() < 0.3:
             own = replace(own, chunk=tuple(rng.choice([0, 7, 16, 40]) for _ in range(2)))

@@ -150,20 +150,33 @@ class OperandAccess:
         self, lane: str | None, sizes: Mapping[str, int], window: Mapping[str, int]
     ) -> int:
         """As ``count``, of all points of a window together: what several of them come to counts
-        once. Vectors that overlap are read one by one."""
+        once. Vectors that overlap are read one by one. What is one for all lanes is brought into
+        them anew for each step that is shorter than a row's, and what data selects for each."""
+        if self.scattered:
+            return self.count(sizes) * math.prod(window.values())
         found = 1
         left = {dim: extent for dim, extent in window.items() if dim in self.strides}
+        vector = lane is None or lane in self.strides
         for row, size in sizes.items():
-            dim = next((d for d in left if self.moves_together(d, row)), None)
-            if row == lane or dim is None:
-                found *= size if row in self.strides else 1
+            if row not in self.strides:
                 continue
-            # ``few`` points, that many steps of the others' apart.
-            pair = [(self.strides[row], size), (self.strides[dim], left.pop(dim))]
-            (step, many), (long, few) = sorted(pair)
-            apart = long // step
-            found *= many + apart * (few - 1) if apart <= many else many * few
+            every, dims = size, left if row != lane else ()
+            for dim in dims:
+                if vector or self.strides[dim] >= self.strides[row]:
+                    shared = self._together((row, size), (dim, left[dim]))
+                    if shared < size * left[dim]:
+                        every = shared
+                        del left[dim]
+                        break
+            found *= every
         return found * math.prod(left.values())
+
+    def _together(self, *pair: tuple[str, int]) -> int:
+        """Different elements of the points along two dimensions."""
+        (step, many), (long, few) = sorted((self.strides[dim], size) for dim, size in pair)
+        # ``few`` points, that many steps of the others' apart.
+        apart = long // step if step > 0 and long % step == 0 else many
+        return many + min(apart, many) * (few - 1)
 
 
 def access_of(program: ir.Program, nest: ir.Nest, load: ir.Load) -> OperandAccess:

@@ -82,6 +82,9 @@ _REUSE_NEAR = 32
 """Likewise, where it would come from the second cache without a copy, too."""
 
 
+_ROUNDED = 1.0 - 1e-9
+"""For sums that are added up in another order."""
+
 _NO_WINDOW: Mapping[str, int] = MappingProxyType({})
 
 
@@ -102,6 +105,11 @@ class _Along:
     """Vectors of memory that each of these comes from."""
     far: tuple[tuple[OperandAccess, frozenset[str]], ...]
     """Those of them that caches do not keep, and the dimensions along which they have rows."""
+    work: tuple[tuple[frozenset[str], float], ...]
+    """Cycles of arithmetic per point, or vector of points, by the dimensions that it depends on."""
+    inside: tuple[frozenset[str], ...]
+    """The dimensions of vectors that are computed before the innermost reduction, along which they
+    stay the same, such as which lanes lie inside of a padded image."""
     windows: tuple[dict[str, int], ...]
     """Short reductions, with their extents, that may be written out wholly, as their points share
     elements with those of neighbouring results."""
@@ -129,9 +137,10 @@ class _Tile(NamedTuple):
     unrolled: int
     """Steps of the innermost reduction that are written out."""
     window: Mapping[str, int] = _NO_WINDOW
-    """As of ``Core.window``."""
-    kept: ir.Dim | None = None
-    """Where there is none: that reduction, if registers keep what several of its steps read."""
+    """The reductions, with their extents, that are written out so that registers keep what several
+    of their steps read ..."""
+    every: bool = False
+    """... of every operand, and not only of those that are read in vectors."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -298,7 +307,7 @@ class Core:
         if self.live(lane, sizes) + _SPARE > self.device.vector_registers:
             return 1
         tile = _Tile(sizes, self._staged(lane, sizes), 1)
-        loads = self._loads(lane, sizes, tile)
+        loads = self._loads(lane, sizes, tile, [1.0] * len(self.reads))
         if loads > sum(self.arithmetic.values()) * math.prod(sizes.values()):
             return 1  # counting runs beside them
         point = self.nest.point
@@ -385,24 +394,12 @@ class Core:
         if self.live(lane, sizes) + spare > self.device.vector_registers:
             return False
         kept, outermost = points * self.sums, self._outermost(lane, sizes)
+        steps = {inner.name: inner.extent}
         for access in self.reads:
-            window = self._window(access, inner, lane, sizes)
-            kept += window or (1 if outermost in access.strides else access.count(sizes))
+            count, shared = access.count(sizes), access.count_shared(lane, sizes, steps)
+            alone = 1 if outermost in access.strides else count
+            kept += shared if shared < count * inner.extent else alone
         return kept + _SPARE <= self.device.vector_registers
-
-    def _window(
-        self, access: OperandAccess, inner: ir.Dim, lane: str | None, sizes: Mapping[str, int]
-    ) -> int:
-        """Elements of an operand that all steps of a short reduction read together, where several
-        points of a register tile come to the same ones, be it some steps later; else 0."""
-        step = access.strides.get(inner.name, 0)
-        for dim, size in sizes.items():
-            stride = access.strides.get(dim, 0)
-            if dim != lane and stride > 0 and step > 0 and step % stride == 0:
-                apart = step // stride
-                if apart < max(2, size):
-                    return access.count(sizes) // size * (size + apart * (inner.extent - 1))
-        return 0
 
     def _between_lanes(self, inner: ir.Dim, lane: str | None) -> int:
         """Steps of a reduction that read what lies between two lanes, as two of a window over
@@ -422,6 +419,7 @@ class Core:
             vectors = tuple(a for a in self.reads if lane is None or lane in a.strides)
             inner = self.innermost
             between = self._between_lanes(inner, lane) if inner is not None else 1
+            halves = self.halves(lane)
             room = cached_bytes(self.device)
             far = tuple(a for a in vectors if a.whole + self.target.whole > room)
             self.known[lane] = _Along(
@@ -439,6 +437,21 @@ class Core:
                 vectors,
                 between,
                 tuple((a, frozenset(d for d, s in a.strides.items() if s > LINE)) for a in far),
+                tuple(
+                    # What is one for all lanes is brought into them.
+                    (
+                        d,
+                        c
+                        / self.turns_inside(d, lane)
+                        * (halves if lane is None or lane in d else 2),
+                    )
+                    for d, c in self.arithmetic.items()
+                ),
+                tuple(
+                    d
+                    for d in self.arithmetic
+                    if self.reduces and inner is not None and lane in d and inner.name not in d
+                ),
                 tuple(self._windows(lane, vectors, between, bool(far))),
             )
         return self.known[lane]
@@ -478,18 +491,9 @@ class Core:
         return math.prod(sizes.values()) + sum(held)
 
     def kept_inside(self, lane: str | None, sizes: Mapping[str, int]) -> int:
-        """Registers of vectors that are computed before the innermost reduction, along which they
-        stay the same, such as which lanes lie inside of a padded image."""
-        if not self.reduces or self.innermost is None:
-            return 0
-        return max(
-            (
-                math.prod(size for dim, size in sizes.items() if dim in dims)
-                for dims in self.arithmetic
-                if lane in dims and self.innermost.name not in dims
-            ),
-            default=0,
-        )
+        """Registers of the vectors of ``_Along.inside``."""
+        inside = self._along(lane).inside
+        return max([_points(sizes, dims) for dims in inside]) if inside else 0
 
     def _outermost(self, lane: str | None, sizes: Mapping[str, int]) -> str:
         """The outermost unrolled loop over results, of which that over lanes is the last: operands
@@ -497,8 +501,9 @@ class Core:
         rows = (d for d in self.results if d != lane and sizes.get(d, 1) > 1)
         return next(rows, lane or "")
 
-    def cycles(self, lane: str | None, sizes: Mapping[str, int]) -> float:
-        """What the nest takes, register tiles that are cut short included."""
+    def cycles(self, lane: str | None, sizes: Mapping[str, int], most: float = math.inf) -> float:
+        """What the nest takes, register tiles that are cut short included; infinite as soon as it
+        is clear that this is more than ``most``."""
         total = self.before
         dims = self.dims
         outer = math.prod(d.extent for d in dims.values() if d.name not in sizes and d.name != lane)
@@ -517,18 +522,23 @@ class Core:
             steps = -(-steps // self.lanes)
         share = CONDITION_SHARE if self.compacted else 1.0
         steps = math.ceil(steps * share)
-        window, inner = self.window(lane, sizes), self.innermost
-        unrolled, registers = self._unrolled(lane, sizes), None
-        if window and inner is not None:
-            unrolled = window.get(inner.name, 1)
-        # The smaller or larger of two overwrites what was read: to keep that is a copy.
-        elif inner is not None and 1 < unrolled == inner.extent and not self.extreme:
-            registers = inner if self._all_steps_fit(inner, lane, sizes) else None
-        tile = _Tile(sizes, self._staged(lane, sizes), unrolled, window, registers)
+        parts = []
         for combination in itertools.product(*kinds):
-            cut = {n: size for n, (size, _) in zip(sizes, combination, strict=True)}
-            times = math.prod(count for _, count in combination) * outer * share
-            total += times * self._step(lane, cut, tile, steps)
+            cut, times = {}, outer * share
+            for name, (size, count) in zip(sizes, combination, strict=True):
+                cut[name] = size
+                times *= count
+            parts.append((cut, times, self._work(lane, cut)))
+        least = [times * max(work, self.latency) for _, times, work in parts]
+        left = sum(least)
+        if total + left * _ROUNDED > most:
+            return math.inf
+        tile = self._tile(lane, sizes)
+        for (cut, times, work), waited in zip(parts, least, strict=True):
+            total += times * self._step(lane, cut, tile, steps, work)
+            left -= waited
+            if total + left * _ROUNDED > most:
+                return math.inf
         # Vectors along a reduction are steps of it, too.
         apart = math.prod(size for name, size in sizes.items() if name != lane or not along)
         waits = steps < _AHEAD and steps * apart > _WINDOW
@@ -548,6 +558,18 @@ class Core:
                 total += math.prod(dims[name].extent for name in access.strides) * each
         return total
 
+    def _tile(self, lane: str | None, sizes: Mapping[str, int]) -> _Tile:
+        window, inner = self.window(lane, sizes), self.innermost
+        staged = self._staged(lane, sizes)
+        if window and inner is not None:
+            return _Tile(sizes, staged, window.get(inner.name, 1), window)
+        unrolled = self._unrolled(lane, sizes)
+        # The smaller or larger of two overwrites what was read: to keep that is a copy.
+        whole = inner is not None and 1 < unrolled == inner.extent and not self.extreme
+        if inner is None or not whole or not self._all_steps_fit(inner, lane, sizes):
+            return _Tile(sizes, staged, unrolled)
+        return _Tile(sizes, staged, unrolled, {inner.name: inner.extent}, every=True)
+
     @property
     def _reads_alone(self) -> bool:
         """Whether one row fills the memory's time for a core: where the processor reads ahead far
@@ -564,26 +586,34 @@ class Core:
             step *= dim.extent
         return True
 
-    def _step(self, lane: str | None, sizes: Mapping[str, int], tile: _Tile, steps: int) -> float:
-        """One step of a register tile, and its share of what comes before and after."""
+    def _work(self, lane: str | None, sizes: Mapping[str, int]) -> float:
+        """Cycles of the arithmetic of one step of a register tile."""
+        return sum([each * _points(sizes, dims) for dims, each in self._along(lane).work])
+
+    def _step(
+        self,
+        lane: str | None,
+        sizes: Mapping[str, int],
+        tile: _Tile,
+        steps: int,
+        work: float,
+    ) -> float:
+        """One step of a register tile, of so much arithmetic, and its share of what comes before
+        and after."""
         points = math.prod(sizes.values())
         lanes = self.lanes if lane is not None else 1
+        shares = [self._read_share(a, lane, sizes, tile) for a in self.reads]
         if self.reduces:
-            loads = self._loads(lane, sizes, tile)
+            loads = self._loads(lane, sizes, tile, shares)
         else:
             loads = read_cycles(self, lane, sizes)
-        work = sum(
-            cycles
-            / self.turns_inside(dims, lane)
-            * (self.halves(lane) if lane is None or lane in dims else 2)  # brought into all lanes
-            * math.prod(size for dim, size in sizes.items() if dim in dims)
-            for dims, cycles in self.arithmetic.items()
-        )
         # What is brought into all lanes is part of the arithmetic, where memory is near.
         spread = sum(
-            a.count(sizes) * self._read_share(a, lane, sizes, tile)
-            for a in self.reads
-            if lane not in a.strides
+            [
+                a.count(sizes) * share
+                for a, share in zip(self.reads, shares, strict=True)
+                if lane not in a.strides
+            ]
         )
         busy = max(work, loads) + SERIAL_SHARE * min(work, loads - spread * SCALAR_LOAD_CYCLES)
         each = self.target.in_tile(lane, lanes, sizes, self.masked)
@@ -609,8 +639,7 @@ class Core:
             busy += BROADCAST_CYCLES * spread
             busy += COUNTING_CYCLES / tile.unrolled if self._along(lane).counts else 0.0
         steps = min(steps, _DEPTH)
-        latency = EXTREME_LATENCY_CYCLES if self.extreme else ACCUMULATOR_LATENCY_CYCLES
-        return max(busy, latency) + around + stored / max(1, steps)
+        return max(busy, self.latency) + around + stored / max(1, steps)
 
     def halves(self, lane: str | None) -> int:
         """The parts in which a core works on a vector of operands."""
@@ -620,6 +649,13 @@ class Core:
     def extreme(self) -> bool:
         """Whether the nest keeps the smallest or largest of floats."""
         return self.nest.point.op in ("min", "max") and self.nest.point.type.is_float
+
+    @property
+    def latency(self) -> float:
+        """Cycles of a step at least, as it waits for the accumulators of the one before."""
+        if not self.reduces:
+            return 0.0
+        return EXTREME_LATENCY_CYCLES if self.extreme else ACCUMULATOR_LATENCY_CYCLES
 
     def turns_inside(self, dims: Collection[str], lane: str | None) -> int:
         """Turns of the loops inside of those that values of these dimensions depend on: without a
@@ -632,25 +668,23 @@ class Core:
                 found *= -(-dim.extent // self.lanes) if dim.name == lane else dim.extent
         return found
 
-    def _loads(self, lane: str | None, sizes: Mapping[str, int], tile: _Tile) -> float:
-        """Cycles to read the operands for one step of a register tile."""
-        reads = zip(self._along(lane).reads, tile.staged, strict=True)
+    def _loads(
+        self, lane: str | None, sizes: Mapping[str, int], tile: _Tile, shares: Sequence[float]
+    ) -> float:
+        """Cycles to read such shares of the operands for one step of a register tile."""
+        reads = zip(self._along(lane).reads, tile.staged, shares, strict=True)
         return sum(
-            [
-                self._load(read, lane, sizes, tile, staged)
-                * self._read_share(read.access, lane, sizes, tile)
-                for read, staged in reads
-            ]
+            [self._load(read, lane, sizes, tile, staged) * share for read, staged, share in reads]
         )
 
     def _read_share(
         self, access: OperandAccess, lane: str | None, sizes: Mapping[str, int], tile: _Tile
     ) -> float:
         """The part of an operand's elements in a step that no step before it has read already."""
-        if tile.kept is None:
+        if not tile.window or not (tile.every or lane is None or lane in access.strides):
             return 1.0
-        read = self._window(access, tile.kept, lane, sizes)
-        return min(1.0, read / (tile.kept.extent * access.count(sizes))) if read else 1.0
+        steps = math.prod(tile.window.values())
+        return access.count_shared(lane, sizes, tile.window) / (steps * access.count(sizes))
 
     def _load(
         self,
@@ -684,9 +718,6 @@ class Core:
             found += OTHER_LINE_CYCLES * (count - access.count({lane: sizes.get(lane, 1)}))
         elif self._loses(access, lane, whole):
             found += LOST_LINE_CYCLES
-        if tile.window and (lane is None or lane in access.strides):
-            shared = access.count_shared(lane, sizes, tile.window)
-            found *= shared / (count * math.prod(tile.window.values()))
         return found
 
     def _loses(self, access: OperandAccess, lane: str | None, whole: Mapping[str, int]) -> bool:
@@ -697,3 +728,12 @@ class Core:
             return False
         near = inner.extent * LINE <= self.device.l1_bytes // 2
         return not near and self.again(access, lane, whole) > 1
+
+
+def _points(sizes: Mapping[str, int], dims: Collection[str]) -> int:
+    """Of a register tile, along some of its dimensions."""
+    found = 1
+    for dim, size in sizes.items():
+        if dim in dims:
+            found *= size
+    return found

@@ -8,12 +8,12 @@ least; blocks follow from the second cache.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import takewhile
 
-from tcl.codegen.choose.cpu.access_costs import PanelCost, access_of
+from tcl.codegen.choose.cpu.access_costs import PAGE, PanelCost, access_of
 from tcl.codegen.choose.cpu.costs import (
-    CACHE_BYTES_PER_CYCLE,
     COPY_APART_CYCLES,
     COPY_TRANSPOSED_CYCLES,
     DOT_PRODUCT_CYCLES,
@@ -23,22 +23,25 @@ from tcl.codegen.choose.cpu.costs import (
     INTERLEAVED_LINE_CYCLES,
     SUMS_ROW_CYCLES,
 )
-from tcl.codegen.choose.cpu.memory_reads import cached_bytes, memory_rate
 from tcl.codegen.devices.cpu import LINE, CpuProfile
 from tcl.codegen.devices.fragments import Fragment
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.walk import operands
 from tcl.codegen.options.nest_options import PLAIN, NestOptions
-from tcl.codegen.passes.cpu.dot import matrix_dots, matrix_fragment
-from tcl.codegen.passes.cpu.matrix import multiplied_along
-from tcl.codegen.passes.cpu.stage import dims_of, natural_level, why_not_copied
+from tcl.codegen.passes.cpu.dot import dotted, matrix_dots, matrix_fragment
+from tcl.codegen.passes.cpu.matrix import multiplied_along, rows_in_place
+from tcl.codegen.passes.cpu.stage import dims_of, why_not_copied
+from tcl.codegen.passes.long_sums import most_points
 from tcl.common.dataclass import dataclass
+from tcl.grammar.sizes.varying import Size
 
 _SIDE = 2
 """Fragments along each side of a register tile: four sums, four parts of factors."""
 _DEEP = 4096
 """Bytes of the reduction of one result from which on it is cut, whatever the sums cost that are
 stored and taken up again."""
+_KEPT_SUMS = 1 / 4
+"""The part of the second cache that keeps the sums of a block, beside both factors of it."""
 _NEAR = 3 / 4
 """The part of the first cache that keeps what a register tile reads of both factors for the next
 one, beside sums on their way."""
@@ -133,24 +136,54 @@ class MatrixWay:
 
     def _block(self, each: int) -> int:
         """Points of the reduction of a block; ``each``: bytes of a point. Blocks that leave what a
-        register tile reads in the first cache pay where the unit waits for lines of the second one
-        longer than it takes to store sums, and to take them up again."""
-        f, extent = self.fragment, self.nest.dims[self.mma[2]].extent
-        step, sides = f.words * f.depth, 2 * _SIDE * f.rows
+        register tile reads of one factor in the first cache pay where the unit waits longer for
+        lines of both from the second one than for lines of one and of sums."""
+        f, dim = self.fragment, self.nest.dims[self.mma[2]]
+        step, rows = f.words * f.depth, _SIDE * f.rows
         most = max(step, _DEEP // each)
-        near = int(self.device.l1_bytes * _NEAR) // sides // each // step * step
-        if not 0 < near < extent:
+        near = int(self.device.l1_bytes * _NEAR) // (2 * rows) // each // step * step
+        steps = math.prod(d.extent for d in self.nest.dims if d.reduction) // step
+        long = most_points((self.nest.point,)) or steps
+        if not 0 < near < dim.extent or steps > long:
             return most
-        blocks = -(-extent // near)
-        near = -(-extent // blocks // step) * step  # all about as long
+        near = _block_length(dim.extent, near, step)
+        blocks = -(-dim.extent // near)
         products = _SIDE**2 * FRAGMENT_PRODUCT_CYCLES / step
-        waiting = sides * each / FRAGMENT_BYTES_PER_CYCLE - products
-        results = self.program.tensor(self.nest.point.target.tensor).layout.bytes
-        kept = results < cached_bytes(self.device)
-        rate = CACHE_BYTES_PER_CYCLE if kept else memory_rate(self.device)
-        rows = _SIDE**2 * f.rows
-        again = max(0.0, 2 * rows * LINE / rate - products * near) + rows * SUMS_ROW_CYCLES
-        return near if (blocks - 1) * again < waiting * extent else most
+        line = rows * each / FRAGMENT_BYTES_PER_CYCLE  # of one factor, for a point
+        sums = 2 * _SIDE**2 * f.rows * LINE / FRAGMENT_BYTES_PER_CYCLE
+        cut = blocks * max(products * near, line * near + sums)
+        return near if cut < max(products, 2 * line) * dim.extent else most
+
+    def _sums(self) -> tuple[int, int]:
+        """Rows and columns of the results of a block, whose sums stay in the second cache."""
+        f, (rows, columns, _) = self.fragment, (self.nest.dims[k].extent for k in self.mma)
+        kept = int(self.device.l2_bytes * _KEPT_SUMS) // 4
+        if rows * columns <= kept:
+            return rows, columns
+        high = _block_length(rows, math.isqrt(kept), _SIDE * f.rows)
+        return high, _block_length(columns, kept // high, _SIDE * (f.columns or 1))
+
+    def _in_place(self, sizes: Sequence[int], each: int) -> ir.Load | None:
+        """The factor of the rows, if the unit can read it where it lies: whole fragments, and rows
+        that the first cache can keep beside the other factor. Lines a page apart share a set."""
+        f, (rows, columns, depth) = self.fragment, self.mma
+        dots = matrix_dots(f, self.mma, len(self.nest.dims))
+        made = dotted(self.nest, dots, self.device, matrix=True)
+        names = (self.nest.dims[k].name for k in (rows, columns))
+        load = rows_in_place(self.program, made, *names)
+        if load is None:
+            return None
+        whole = self.program.nest(self.nest.name).dims
+        for k, points in ((rows, f.rows), (depth, f.words * f.depth)):
+            lengths = whole[k].extent, self.nest.dims[k].extent, sizes[k]
+            if any(isinstance(n, Size) or n % points for n in lengths):
+                return None
+        layout = self.program.tensor(load.ref.tensor).layout
+        apart = layout.place(load.ref).coefficient(self.nest.dims[rows].name)
+        length = (sizes[depth] or self.nest.dims[depth].extent) * each
+        taken = max(length, math.gcd(apart, PAGE))
+        kept = _SIDE * f.rows * (length + taken) <= self.device.l1_bytes * _NEAR
+        return load if kept else None
 
     def options(self) -> NestOptions:
         """The options for it."""
@@ -164,18 +197,18 @@ class MatrixWay:
         along = [k for k in others if nest.dims[k].reduction]
         each = math.prod(nest.dims[k].extent for k in along) * itemsize
         deep = self._block(each)
-        if nest.dims[depth].extent > deep and nest.point.type.compute == nest.point.type:
-            sizes[depth] = deep
-        # A block of rows stays in the second cache.
-        length = min(nest.dims[depth].extent, deep) * each
-        most = max(_SIDE * f.rows, self.device.l2_bytes // 2 // length // 64 * 64)
-        if nest.dims[rows].extent > most:
-            sizes[rows] = most
+        # Blocks of both factors and of sums stay in the second cache.
+        sides = *self._sums(), deep
+        if nest.dims[depth].extent <= deep:
+            length = nest.dims[depth].extent * each
+            sides = max(_SIDE * f.rows, self.device.l2_bytes // 2 // length // 64 * 64), 0, 0
+        for k, size in zip(self.mma, sides, strict=True):
+            sizes[k] = size if 0 < size < nest.dims[k].extent else 0
         # One image, or one pair of matrices, after the other: panels of one stay near.
         for k in apart:
             if nest.dims[k].extent > 1:
                 sizes[k] = 1
-        order = (*apart, *along, depth, rows, columns)
+        order = (*apart, *along, rows, columns, depth)
         inner = (*apart, columns, rows, *along, depth)
         tiles = [nest.dims[k].name for k in order if 0 < sizes[k] < nest.dims[k].extent]
         register = [0] * len(nest.dims)
@@ -183,6 +216,7 @@ class MatrixWay:
         for k, size in counts:
             register[k] = min(_SIDE, -(-nest.dims[k].extent // size))
         natural = tuple(range(len(nest.dims)))
+        there = self._in_place(sizes, each)
         return replace(
             PLAIN,
             tile=tuple(sizes) if any(sizes) else (),
@@ -190,7 +224,21 @@ class MatrixWay:
             inner_order=() if inner == natural else inner,
             vectorize=(columns, f.columns or 1),
             register=tuple(register),
-            stage=tuple(natural_level(tiles, load.ref) for load in reads),
+            stage=tuple(-1 if x == there else _copied_once(tiles, x.ref) for x in reads),
             dot=matrix_dots(f, self.mma, len(nest.dims)),
             mma=self.mma,
         )
+
+
+def _block_length(extent: int, most: int, unit: int) -> int:
+    """The length of blocks of whole units, none longer than ``most``, that leave as little of the
+    last one empty as they can; a unit, if that is longer."""
+    fewest = -(-extent // max(unit, most // unit * unit))
+    lengths = [-(-extent // blocks // unit) * unit for blocks in range(fewest, 2 * fewest)]
+    return min(lengths, key=lambda length: -extent % length)
+
+
+def _copied_once(tiles: Iterable[str], ref: ir.TensorRef) -> int:
+    """The innermost level at which nothing of an operand is copied twice."""
+    dims = dims_of(ref)
+    return len(list(takewhile(lambda dim: dim in dims, tiles)))

@@ -97,12 +97,14 @@ def fastest(program: ir.Program, nest: ir.Nest, device: CpuProfile, sums: int = 
     if sums == 1 and (compacted := compacted_dims(program, nest)):
         bare = Core.read(program, replace(nest, point=unguarded(nest.point)), device)
         cores.append(replace(bare, compacted=compacted, before=compaction_cycles(nest, device)))
-    found = _least(map(_best, cores))
+    found = _best(plain)
+    for core in cores[1:]:
+        found = _least([found, _best(core, found.cycles)])
     if not device.halves_vectors:
         return found
     core = Core.read(program, nest, replace(device, vector_bits=device.vector_bits // 2), sums)
     if nest.reduces:
-        shorter = _best(core)
+        shorter = _best(core, _SHORTER * found.cycles)
         if shorter.may_be_shorter and shorter.cycles < _SHORTER * found.cycles:
             return shorter
     elif core.target.itemsize < _WHOLE_WORD and _between_lanes(core, found.lane):
@@ -113,8 +115,9 @@ def fastest(program: ir.Program, nest: ir.Nest, device: CpuProfile, sums: int = 
     return found
 
 
-def _best(core: Core) -> TileChoice:
-    """Lanes (a dim or none) and the register tile that take the fewest cycles."""
+def _best(core: Core, most: float = math.inf) -> TileChoice:
+    """Lanes (a dim or none) and the register tile that take the fewest cycles, if these are at
+    most so many; else another one that takes more."""
     moving = [d for d in core.nest.dims if d.extent > 1 and d.name not in core.compacted]
     lanes = [d.name for d in moving if core.lanes > 1 and _may_have_lanes(core, d)]
     # The last ones first, whose points tend to lie closer to each other.
@@ -127,19 +130,23 @@ def _best(core: Core) -> TileChoice:
     # Rows of one dimension first; then rows of two, for the most promising lanes and dimensions:
     # pairs of all would be as many as the square of the dimensions.
     singles: dict[str | None, dict[str, TileChoice]] = {}
+    found: list[TileChoice] = []
     for lane in (None, *lanes) if core.products is None else lanes:
         rows: dict[str, tuple[str, ...]] = {d: (d,) for d in results if d != lane} or {"": ()}
+        # Lanes beyond the last of these are not looked at again, nor all rows but the promising.
+        enough = len(found) == _LANES and len(rows) <= _PAIRED
+        last = found[-1].cycles if enough else math.inf
         singles[lane] = {
-            d: _cheapest(core, ((lane, t) for t in _tiles(core, lane, row)))
+            d: _cheapest(core, ((lane, t) for t in _tiles(core, lane, row)), last)
             for d, row in rows.items()
         }
-    found = sorted((_least(of.values()) for of in singles.values()), key=_cycles)[:_LANES]
+        found = sorted((*found, _least(singles[lane].values())), key=_cycles)[:_LANES]
     for lane in [choice.lane for choice in found]:
         alone = singles[lane]
         promising = sorted(alone, key=lambda d: alone[d].cycles)[:_PAIRED]
         pairs = itertools.combinations([d for d in alone if d in promising], 2)
         tiles = [(lane, t) for pair in pairs for t in _tiles(core, lane, pair)]
-        found += [_cheapest(core, tiles)] if tiles else []
+        found += [_cheapest(core, tiles, min(most, _least(found).cycles))] if tiles else []
     return _least(found)
 
 
@@ -184,8 +191,16 @@ def _between_lanes(core: Core, lane: str | None) -> dict[str, int]:
     return inside if 1 < points <= _BETWEEN and points * itemsize == apart else {}
 
 
-def _cheapest(core: Core, tiles: Iterable[Tile]) -> TileChoice:
-    return _least(TileChoice(core, lane, t, core.cycles(lane, t)) for lane, t in tiles)
+def _cheapest(core: Core, tiles: Iterable[Tile], most: float = math.inf) -> TileChoice:
+    """The tile that takes the least; its cycles may be infinite where all take more than ``most``,
+    and are those of the first one then."""
+    found: TileChoice | None = None
+    for lane, tile in tiles:
+        made = TileChoice(core, lane, tile, core.cycles(lane, tile, most))
+        if found is None or _cycles(made) < _cycles(found):
+            found, most = made, min(most, made.cycles)
+    assert found is not None
+    return found
 
 
 def _least(choices: Iterable[TileChoice]) -> TileChoice:

@@ -63,8 +63,10 @@ def streaming(shape: Shape, profile: GpuProfile) -> OptionsDraft:
     return made
 
 
-_SUMMED = 64
-"""Words that a thread reads at once to add up parts, and has of sums."""
+_SUMMED = 192
+"""Words of a thread that adds up parts, for what it reads at once and for sums. It reads all parts
+of a result at once where they fit: a loop over parts would be written out by compilers, which begin
+all its reads early, until there are no registers left."""
 
 
 def finishing(shape: Shape, chunk: Sequence[int], threads: int) -> OptionsDraft:
@@ -75,6 +77,8 @@ def finishing(shape: Shape, chunk: Sequence[int], threads: int) -> OptionsDraft:
     made.chunk = {k: size for k, size in zip(shape.results, chunk, strict=False) if size}
     lane, words = shape.lane_dim(), max(1, shape.largest // 4)
     order = sorted(shape.results, key=lambda k: (k != lane, -k))
+    (part,) = shape.reductions
+    most = _SUMMED // (shape.extent(part) + 1)
     for k in order:
         size, width = made.chunk.get(k, shape.extent(k)), 1
         if k == lane:
@@ -83,14 +87,13 @@ def finishing(shape: Shape, chunk: Sequence[int], threads: int) -> OptionsDraft:
             words *= width
         steps = size // width if k in made.chunk else power_above(-(-size // width))
         own = min(left, steps & -steps)
-        held = min(_SUMMED // words, (steps // own) & -(steps // own))
-        made.threads[k], made.register[k] = own, max(1, held)
+        held = min(power_below(max(1, most // words)), (steps // own) & -(steps // own))
+        made.threads[k], made.register[k] = own, held
         left //= own
-        words *= max(1, held)
-    (part,) = shape.reductions
+        words *= held
     share = min(left, power_below(max(1, shape.extent(part) // _LEAST_TERMS)))
     made.threads[part] = share
-    made.register[part] = min(_SUMMED // words, power_below(shape.extent(part) // share))
+    made.register[part] = min(max(1, _SUMMED // words - 1), -(-shape.extent(part) // share))
     return made
 
 

@@ -184,10 +184,10 @@ class Statements:
                 self._scan(statement, scope)
             case ir.Carry():
                 self._carry(statement, scope)
-            case ir.Matrix(name=name, action=action):
+            case ir.Matrix(name=name):
                 own = scope.accumulators[name]
                 key = tuple(scope.folds[f.name].constant for f in own.over)
-                self.matrix.move(action, own, scope, self.values.slot_at(own, key))
+                self.matrix.move(statement, own, scope, self.values.slot_at(own, key))
             case ir.Store() | ir.Update():
                 self._write(statement, scope)
             case ir.Prefetch():

@@ -35,7 +35,7 @@ from tcl.codegen.cpu.emit.sharing import Sharing
 from tcl.codegen.cpu.llvm.builder import Builder, Val
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.walk import statements, straight
-from tcl.grammar.sizes.varying import representative
+from tcl.grammar.sizes.varying import Size, representative
 from tcl.grammar.syntax.types import INT32, INT64
 
 
@@ -63,6 +63,7 @@ class LoopEmitter:
         }
         """Folds whose iterations have to be of known length."""
         self.reduced = {d.name: d.reduction for s in program.spaces for d in s.dims}
+        self.extents = {d.name: d.extent for s in program.spaces for d in s.dims}
         self.pauses = {
             id(s.body): s.pause
             for kernel in program.kernels
@@ -102,7 +103,10 @@ class LoopEmitter:
     def first(self, first: ir.First, scope: Scope) -> None:
         """One or the other statement, whichever iteration it is."""
         b = self.b
-        offsets = [i64(b, scope.folds[f.name]) for f in first.folds]
+        offsets = [
+            self._behind(f, scope) if first.last else i64(b, scope.folds[f.name])
+            for f in first.folds
+        ]
         if not any(o.text.startswith("%") for o in offsets):
             self.emit(first.then if all(o.text == "0" for o in offsets) else first.otherwise, scope)
             return
@@ -110,6 +114,14 @@ class LoopEmitter:
         for o in offsets[1:]:
             all_ = b.binary("or", all_, o)
         self._either(b.compare("icmp eq", all_, number(0)), first.then, first.otherwise, scope)
+
+    def _behind(self, fold: ir.Fold, scope: Scope) -> Val:
+        """The points of a dimension that come after an iteration; never fewer than 0."""
+        offset, most = scope.ranges[fold.dim].offset, self.extents[fold.dim] - fold.step
+        if offset.base is None and not isinstance(most, Size):
+            return number(max(0, most - offset.constant))
+        left = self.b.binary("sub nsw", number(most), i64(self.b, offset))
+        return self.b.intrinsic("smax", left, number(0))
 
     def _either(
         self, condition: Val, then: ir.Statement, otherwise: ir.Statement, scope: Scope

@@ -64,16 +64,24 @@ class MatrixUnit:
         self.free = list(range(len(keys), MATRIX_REGISTERS))
         self.held.clear()
 
-    def move(self, action: ir.Action, own: AccumulatorRegisters, scope: Scope, home: str) -> None:
-        """Sums at this place: cleared, or between their register and their ``home`` in memory."""
+    def move(self, matrix: ir.Matrix, own: AccumulatorRegisters, scope: Scope, slot: str) -> None:
+        """Sums at this place: cleared, or between their register and memory. ``slot``: where they
+        can be used one by one."""
         register = _register(own.registers[tuple(scope.folds[f.name].constant for f in own.over)])
-        match action:
-            case ir.Action.CLEAR:
-                self._do("tilezero", register)
-            case ir.Action.TAKE:
-                self._do("tileloadd64", register, Val(home, "ptr"), number(_ROW))
-            case ir.Action.GIVE:
-                self._do("tilestored64", register, Val(home, "ptr"), number(_ROW))
+        if matrix.action is ir.Action.CLEAR:
+            self._do("tilezero", register)
+            return
+        pointer, stride = Val(slot, "ptr"), _ROW
+        if matrix.at is not None:
+            assert own.rows is not None
+            affine_ = (s for s in matrix.at.subscripts if isinstance(s, ir.Affine))
+            names = {name for s in affine_ for name, _ in s.terms}
+            at_once = names - self.dims.keys() - scope.folds.keys()
+            first = scope.moved({}, {name: At() for name in at_once})
+            pointer = self._pointer(matrix.at, first)
+            stride = self._stride(matrix.at, own.rows)
+        name = "tileloadd64" if matrix.action is ir.Action.TAKE else "tilestored64"
+        self._do(name, register, pointer, number(stride))
 
     def multiply(self, folds: tuple[ir.Fold, ...], to: ir.Accumulate, scope: Scope) -> None:
         """Adds the product of two fragments to sums. ``folds``: all that is done at once."""
@@ -97,19 +105,23 @@ class MatrixUnit:
 
     def _moves(self, side: ir.Value, rows: ir.Fold) -> bool:
         """Whether a factor depends on the rows."""
-        return self._stride(_side_load(side), rows) != 0
+        return self._stride(_side_load(side).ref, rows) != 0
 
-    def _stride(self, load: ir.Load, fold: ir.Fold) -> int:
+    def _pointer(self, ref: ir.TensorRef, scope: Scope) -> Val:
+        """The address of an element."""
+        place = self.program.tensor(ref.tensor).layout.place(ref)
+        at, _ = affine(self.b, place, self.dims, scope)
+        return self.pointers.at(ref.tensor, at)
+
+    def _stride(self, ref: ir.TensorRef, fold: ir.Fold) -> int:
         """Bytes from one iteration to the next."""
-        place = self.program.tensor(load.ref.tensor).layout.place(load.ref)
+        place = self.program.tensor(ref.tensor).layout.place(ref)
         return (place.coefficient(fold.name) + place.coefficient(fold.dim)) * fold.step
 
     def _operand(self, side: ir.Value, rows: ir.Fold, scope: Scope) -> int:
         """The register that has a factor, whose rows these are."""
         b, load = self.b, _side_load(side)
-        layout = self.program.tensor(load.ref.tensor).layout
-        at, _ = affine(b, layout.place(load.ref), self.dims, scope)
-        pointer = self.pointers.at(load.ref.tensor, at)
+        pointer = self._pointer(load.ref, scope)
         key = b.block, pointer.text
         for entry in self.held:
             if entry[0] == key:
@@ -122,7 +134,7 @@ class MatrixUnit:
         if register is None:
             register = self.held.pop(0)[1]
         self.held.append((key, register))
-        stride = self._stride(load, rows)
+        stride = self._stride(load.ref, rows)
         self._do("tileloadd64", _register(register), pointer, number(stride))
         return register
 

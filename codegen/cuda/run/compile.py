@@ -18,7 +18,7 @@ from tcl.codegen.devices.cupy_driver import nvrtc
 from tcl.codegen.devices.gpu import GpuProfile
 from tcl.codegen.devices.occupancy import Occupancy, fitting
 from tcl.common.errors import ArgumentError, CompileError
-from tcl.grammar.sizes.varying import representative
+from tcl.grammar.sizes.varying import Size
 from tcl.workers.pool import WorkerCrashedError, WorkerDiedError, WorkerPool
 
 OPTIONS = (
@@ -212,7 +212,8 @@ def fuller(module: CudaModule, taken: Sequence[Resources], profile: GpuProfile) 
 def _wanted(launch: Launch, taken: Resources, profile: GpuProfile) -> int:
     """The blocks that fit with a few registers less, if that is worth it; else 0."""
     now = occupancy(taken, launch, profile).blocks
-    if not now > 0 or representative(launch.blocks) <= now * profile.multiprocessors:
+    known = not isinstance(launch.blocks, Size)  # else some sizes have more than there is room for
+    if not now > 0 or (known and launch.blocks <= now * profile.multiprocessors):
         return 0
     if launch.sizes:
         least = replace(taken, registers=taken.registers - taken.registers // _MORE)

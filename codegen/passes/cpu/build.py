@@ -6,9 +6,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import groupby
 
-from tcl.codegen.devices.cpu import CpuProfile
+from tcl.codegen.devices.cpu import LINE, CpuProfile
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.identity import identity
+from tcl.codegen.loopir.layouts import packed
 from tcl.codegen.loopir.walk import indices, loads
 from tcl.codegen.passes.building import (
     Fills,
@@ -32,14 +33,12 @@ from tcl.codegen.passes.fusion.siblings import ACCUMULATOR, results, updates
 from tcl.codegen.passes.long_sums import (
     Carried,
     carried_over,
-    iterations,
     most_points,
     parts_are_many,
     running_store,
 )
 from tcl.codegen.passes.scatter import updated_places
 from tcl.common.dataclass import dataclass
-from tcl.grammar.sizes.varying import provably_at_least
 from tcl.grammar.syntax.types import ScalarType
 
 _EXCESS = "excess"
@@ -129,7 +128,7 @@ def _body(group: FusionGroup, fills: Fills, scratch: list[ir.Tensor]) -> ir.Stat
         # It may read elements before it comes to them: all start from the identity at once.
         resumed = replace(nest, point=replace(point, initialise=False))
         return ir.Block((cleared(nest), _body(FusionGroup(resumed), fills, scratch)))
-    if point.type.compute == point.type or not loops.before:
+    if point.type.compute == point.type or not loops.before or loops.in_fragments(nest):
         return _reduce(group, loops, point.target, fills, scratch)
     return _in_scratch(nest, loops, fills, scratch)
 
@@ -171,6 +170,8 @@ class _Sums:
     """Where the result of the first nest goes, or a part of it."""
     parts: int
     """Of a sum that are added up there; 1 where accumulators resume what is there."""
+    fragments: ir.TensorRef | None = None
+    """Where a matrix unit stores whole fragments of sums, to resume them or as results."""
 
     @property
     def type(self) -> ScalarType:
@@ -188,12 +189,12 @@ class _Sums:
         """The loops over the accumulators that are not combined."""
         return tuple(x for x in self.loops.registers if x.fold not in self.loops.combined)
 
-    def matrix(self, action: ir.Action) -> tuple[ir.Statement, ...]:
+    def matrix(self, action: ir.Action, at: ir.TensorRef | None = None) -> tuple[ir.Statement, ...]:
         """For the matrix unit, if there is one."""
         if not self.group.leader.mma:
             return ()
         outside = tuple(x for x in self.uncombined if x.kind is ir.Kind.UNROLL)
-        return (wrap(outside, ir.Matrix(ACCUMULATOR, action)),)
+        return (wrap(outside, ir.Matrix(ACCUMULATOR, action, at)),)
 
     def begin(self, stored: ir.Value) -> ir.Statement:
         """The first values, where accumulators are not combined."""
@@ -205,8 +206,24 @@ class _Sums:
             resumed = ir.Block((resumed, *self.matrix(ir.Action.TAKE)))
         if self.parts > 1:
             return fresh
-        initialise = self.group.leader.point.initialise
-        return self.first_or_later(fresh, resumed) if initialise else resumed
+        kept = ir.Block(self.matrix(ir.Action.TAKE, self.fragments))
+        if self.fragments == self.into and self.group.start is None:
+            resumed = kept
+        first = fresh if self.group.leader.point.initialise else resumed
+        if self.fragments is not None:
+            resumed = kept
+        return first if first == resumed else self.first_or_later(first, resumed)
+
+    def end(self, *results: ir.Statement) -> tuple[ir.Statement, ...]:
+        """What is done after the last part of a reduction: ``results``, of sums that vectors have.
+        After those before it, sums are stored to be resumed."""
+        given = (*self.matrix(ir.Action.GIVE), *results)
+        if self.fragments is None:
+            return given
+        kept = self.matrix(ir.Action.GIVE, self.fragments)
+        if self.fragments == self.into:
+            return kept
+        return (ir.First(self.loops.before, ir.Block(given), ir.Block(kept), last=True),)
 
     def store_results(self, value: ir.Value) -> ir.Statement:
         """Stores the result."""
@@ -245,7 +262,7 @@ def _reduce(
     nest, point = group.leader, group.leader.point
     points = {} if nest.sequential else {ACCUMULATOR: point}
     points |= {s.accumulator: s.point for s in group.siblings if s.always}
-    sums = _Sums(group, loops, into, _parts_in_memory(loops, most_points(points.values())))
+    sums = _Sums(group, loops, into, loops.parts_in_memory(most_points(points.values())))
     type_ = sums.type
     stored: ir.Value = ir.Load(into, type_, total=True)
     if group.start is not None:
@@ -264,6 +281,11 @@ def _reduce(
         loops = replace(loops, inner=inner)
     around = sums.matrix(ir.Action.GIVE), sums.matrix(ir.Action.CLEAR)
     carried = Carried.from_loops(loops.inner, points, over, around)
+    if loops.in_fragments(nest) and not carried.totals:
+        if nest.fragments and into == point.target and not (group.epilogues or nest.streamed):
+            sums = replace(sums, fragments=into)
+        elif loops.before:
+            sums = replace(sums, fragments=_scratch_fragments(nest, loops, scratch))
     total = wrap((*loops.inner, *loops.registers), step, fills, dict(carried.pauses))
     declared: list[ir.Statement] = [*carried.declared]
     declared += [ir.Declare(s.accumulator, s.point.type, over, s.start) for s in group.siblings]
@@ -284,21 +306,11 @@ def _reduce(
             if sums.parts > 1
             else wrap(sums.uncombined, sums.store_results(own))
         )
-    given = sums.matrix(ir.Action.GIVE)
-    block: ir.Statement = ir.Block((*declared, total, *given, *carried.last, last))
+    block: ir.Statement = ir.Block((*declared, total, *sums.end(*carried.last, last)))
     if excess.apart:
         inside = wrap(loops.outer[excess.depth :], block, fills)
         return wrap(loops.outer[: excess.depth], ir.Block((*excess.apart, inside)), fills)
     return wrap(loops.outer, block, fills)
-
-
-def _parts_in_memory(loops: Levels, most: int | None) -> int:
-    """The parts of a sum that are added up in memory: 1 where accumulators may resume it, as they
-    take no more than ``most`` points altogether."""
-    before = iterations(x for x in loops.outer if x.fold in loops.before)
-    return (
-        1 if most is None or provably_at_least(most, before * iterations(loops.inner)) else before
-    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -367,3 +379,18 @@ def _scratch_results(nest: ir.Nest, name: str, scratch: list[ir.Tensor]) -> ir.T
     made = ir.Tensor(f"{nest.name}.{name}", ir.Role.SCRATCH, layout)
     scratch.append(made)
     return ir.TensorRef(made.name, nest.point.target.subscripts)
+
+
+def _scratch_fragments(nest: ir.Nest, loops: Levels, scratch: list[ir.Tensor]) -> ir.TensorRef:
+    """Scratch memory in which each sum that loops come back to has an element, those of a fragment
+    together."""
+    begin = next(k for k, x in enumerate(loops.outer) if x.fold in loops.before)
+    inside = (*loops.outer[begin:], *loops.registers)
+    place, size = packed([x.fold for x in inside if not nest.dim(x.fold.dim).reduction])
+    type_ = nest.point.type.compute
+    layout = ir.contiguous(type_, (size + LINE // type_.itemsize,), (0,))
+    layout = replace(layout, base=LINE)
+    # Of those in the loops alone: chunks that threads take at once may not share them.
+    made = ir.Tensor(f"{nest.name}.sums", ir.Role.SCRATCH, layout, private=True)
+    scratch.append(made)
+    return ir.TensorRef(made.name, (place,))

@@ -41,7 +41,8 @@ class CpuFusionLimits:
 
 def results_at_once(nest: ir.Nest) -> bool:
     """Whether each result of a nest with its loops is finished once it is stored."""
-    return not Levels.from_nest(nest).before
+    loops = Levels.from_nest(nest)
+    return not loops.before or loops.in_fragments(nest)
 
 
 def may_have_epilogues(nest: ir.Nest, calls: int) -> bool:

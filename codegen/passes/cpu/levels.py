@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from tcl.codegen.loopir import ir
 from tcl.codegen.passes.cpu.copies import fixed
+from tcl.codegen.passes.long_sums import iterations, most_points
 from tcl.common.dataclass import dataclass
+from tcl.grammar.sizes.varying import provably_at_least
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,3 +47,16 @@ class Levels:
         combined = tuple(x.fold for x in registers if x.fold.dim in reduced)
         before = tuple(x.fold for x in outer if x.fold.dim in reduced)
         return Levels(outer, loops[split:stop], registers, dots, combined, before)
+
+    def parts_in_memory(self, most: int | None) -> int:
+        """The parts of a sum that are added up in memory: 1 where accumulators may resume it, as
+        they take no more than ``most`` points altogether."""
+        before = iterations(x for x in self.outer if x.fold in self.before)
+        resumed = most is None or provably_at_least(most, before * iterations(self.inner))
+        return 1 if resumed else before
+
+    def in_fragments(self, nest: ir.Nest) -> bool:
+        """Whether the matrix unit has its sums until they are finished: it stores whole fragments
+        where loops come back to them."""
+        most = most_points((nest.point,))
+        return bool(nest.mma) and nest.reduces and self.parts_in_memory(most) == 1

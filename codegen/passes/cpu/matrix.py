@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from tcl.codegen.devices.cpu import CpuProfile
 from tcl.codegen.devices.fragments import MATRIX_REGISTERS, Fragment, fragments
@@ -21,7 +22,7 @@ from tcl.codegen.options.knobs import Knob, Value
 from tcl.codegen.options.nest_options import NestOptions
 from tcl.codegen.passes.base import map_nest, refuse, why_not_along
 from tcl.codegen.passes.cpu.dot import dotted, matrix_dots, matrix_fragment, why_not_dotted
-from tcl.codegen.passes.cpu.stage import copied_of, dims_of
+from tcl.codegen.passes.cpu.stage import copied_of, dims_of, why_not_copied
 from tcl.codegen.passes.knobs import (
     NONE,
     Decoded,
@@ -32,7 +33,7 @@ from tcl.codegen.passes.knobs import (
     as_text,
 )
 from tcl.common.dataclass import dataclass
-from tcl.grammar.sizes.varying import representative
+from tcl.grammar.sizes.varying import Size, provably_equal, representative
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +148,8 @@ def with_matrix(nest: ir.Nest, mma: tuple[int, ...], device: CpuProfile) -> ir.N
 
 @dataclass(frozen=True, slots=True)
 class FeedMatrixUnit:
-    """Refuses a nest whose factors are not staged; changes nothing."""
+    """Refuses a nest whose factors are not staged, but for rows that lie in memory as the unit
+    reads them; says whether its results are fragments."""
 
     nest: str
 
@@ -155,12 +157,54 @@ class FeedMatrixUnit:
         nest = program.nest(self.nest)
         copied = {s.source.ref for s in nest.staged}
         for position, load in enumerate(operands(nest.point)):
-            if nest.mma and nest.dot_product is not None and load.ref not in copied:
+            if nest.dot_product is None or load.ref in copied:
+                continue
+            if load != self._whole_rows(program, nest):
                 operand = f"operand {position}, {load.ref.tensor}"
                 refuse(
                     "mma", nest.name, f"{operand}, is not staged: the matrix unit reads only panels"
                 )
-        return program
+        whole = _whole_fragments(program, nest)
+        return map_nest(program, self.nest, lambda nest: replace(nest, fragments=whole))
+
+    def _whole_rows(self, program: ir.Program, nest: ir.Nest) -> ir.Load | None:
+        """The factor that the unit can read where it lies, of which no loop cuts off a part."""
+        assert nest.dot_product is not None and nest.lane is not None
+        depth = nest.dot_product
+        rows, words = (next(f for f in nest.mma if (f.dim == depth.dim) == of) for of in (0, 1))
+        cut = _cut(nest, rows.dim, rows.count) or _cut(nest, depth.dim, words.count * depth.count)
+        return None if cut else rows_in_place(program, nest, rows.dim, nest.lane.dim)
+
+
+def rows_in_place(program: ir.Program, nest: ir.Nest, rows: str, columns: str) -> ir.Load | None:
+    """The factor of the rows of a nest with dot products, if neighbours along the reduction are
+    neighbours in memory: as the matrix unit reads it. Where loops cut it is not looked at."""
+    sides = _sides(nest, rows, columns)
+    if sides is None or nest.dot_product is None or not isinstance(sides[0], ir.Load):
+        return None
+    layout = program.tensor(sides[0].ref.tensor).layout
+    step = layout.place(sides[0].ref).coefficient(nest.dot_product.dim)
+    apart = why_not_copied(nest, sides[0]) or not provably_equal(step, layout.itemsize)
+    return None if apart else sides[0]
+
+
+def _cut(nest: ir.Nest, dim: str, points: int) -> bool:
+    """Whether loops of a dimension may end within so many points that the unit takes at once."""
+    at_once = ("mma", "lane", "dot")
+    around = (f.step for f in nest.folds(dim) if f.level not in at_once)
+    return any(isinstance(n, Size) or n % points for n in (nest.dim(dim).extent, *around))
+
+
+def _whole_fragments(program: ir.Program, nest: ir.Nest) -> bool:
+    """Whether the matrix unit can store sums as results of a nest with all of its loops: rows of
+    neighbours, of which no loop cuts off some."""
+    layout = program.tensor(nest.point.target.tensor).layout
+    rows = (f for f in nest.mma if not nest.dim(f.dim).reduction)
+    assert nest.lane is not None
+    step = layout.place(nest.point.target).coefficient(nest.lane.dim)
+    if layout.type.compute != layout.type or not provably_equal(step, layout.itemsize):
+        return False
+    return not any(_cut(nest, f.dim, f.count) for f in (*rows, nest.lane))
 
 
 def why_not_held(rows: int, columns: int) -> str | None:

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from tcl.codegen.devices.cpu import LINE
 from tcl.codegen.loopir import ir
-from tcl.codegen.loopir.layouts import axis_order
+from tcl.codegen.loopir.layouts import axis_order, packed
 from tcl.codegen.loopir.terms import dot_factors
 from tcl.codegen.loopir.walk import children, loads, operands, replaced, values_of, walk
 from tcl.codegen.options.knobs import Knob, Value
@@ -58,13 +58,13 @@ class Stage:
                     continue
                 value = copied_of(nest, load)
                 type_ = _panel_type(nest, value)
-                axes, size = _axes(nest, load, inside)
+                axes, size = packed(_axes(nest, load, inside))
                 extents = (size + LINE // type_.itemsize,)
                 layout = replace(ir.contiguous(type_, extents, (0,)), base=LINE)
                 private = inside is not None and bool(nest.chunks)
                 panel = ir.Tensor(name, ir.Role.SCRATCH, layout, private)
                 panels.append(panel)
-                at = ir.TensorRef(panel.name, (ir.Affine(tuple(sorted(axes.items()))),))
+                at = ir.TensorRef(panel.name, (axes,))
                 staged.append(ir.Staged(load, value, at, inside, _across(program, nest, load)))
         changed = replace(nest, staged=tuple(staged))
         nests = tuple(changed if n is nest else n for n in program.nests)
@@ -91,7 +91,7 @@ def why_not_staged(nest: ir.Nest, levels: tuple[int, ...], made: Set[str]) -> st
         if level == 0 and load.ref.tensor in made:
             return f"{operand}: a nest that shares its chunks writes it"
         boxed = places[level] is None and overlaps(nest, load)
-        size = elements_of(nest, load) if boxed else _axes(nest, load, places[level])[1]
+        size = elements_of(nest, load) if boxed else packed(_axes(nest, load, places[level]))[1]
         # What is made of an operand is no wider than what is computed with, or dot products take:
         # most of the time it need not be known.
         if (
@@ -270,9 +270,8 @@ def _across(program: ir.Program, nest: ir.Nest, load: ir.Load) -> str:
     return longest.name if longest is not None and representative(longest.extent) > 1 else ""
 
 
-def _axes(nest: ir.Nest, load: ir.Load, inside: ir.Fold | None) -> tuple[dict[str, int], int]:
-    """How many elements of a panel lie between the points of each fold inside of this one, and how
-    many there are."""
+def _axes(nest: ir.Nest, load: ir.Load, inside: ir.Fold | None) -> list[ir.Fold]:
+    """The axes of a panel: those of the folds inside of this one that move it."""
     dims = dims_of(load.ref)
     folds = [x.fold for x in nest.loops]
     inner = [f for f in folds[folds.index(inside) + 1 if inside else 0 :] if f.dim in dims]
@@ -282,12 +281,7 @@ def _axes(nest: ir.Nest, load: ir.Load, inside: ir.Fold | None) -> tuple[dict[st
         # that lie far apart would fall into the same sets of the caches.
         own = [f for f in inner if f.dim == nest.dot_product.dim and f.level != "tile"]
         inner = [*(f for f in inner if f not in own), *own]
-    axes, size = {}, 1
-    for fold in reversed(inner):
-        # Offsets of folds count points: an axis may need room for points that there are not.
-        axes[fold.name] = -(-size // fold.step)
-        size = axes[fold.name] * fold.step * fold.count
-    return axes, size
+    return inner
 
 
 def stage_knobs(on: KnobSubject) -> OptionKnobs:

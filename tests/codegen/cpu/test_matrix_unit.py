@@ -28,7 +28,7 @@ from tcl.codegen.cpu.emit.emit import emit_program
 from tcl.codegen.cpu.object_code.compile import assembly
 from tcl.codegen.cpu.run.kernel import compile_cpu
 from tcl.codegen.loopir import ir
-from tcl.codegen.loopir.walk import statements
+from tcl.codegen.loopir.walk import loads, statements
 from tcl.codegen.options.nest_options import NestOptions
 from tcl.codegen.options.options import MappingOptions
 from tcl.codegen.schedule.cpu import plan, schedule, stages
@@ -113,17 +113,85 @@ def test_sums_are_resumed_and_go_on_from_what_is_stored() -> None:
     np.testing.assert_array_equal(got, expected + 1)
 
 
-def test_a_schedule_means_the_same_point_by_point() -> None:
+@pytest.mark.parametrize(("rows", "columns"), [(3, 17), (16, 32)])
+@pytest.mark.parametrize("adds", [False, True])
+def test_a_schedule_means_the_same_point_by_point(rows: int, columns: int, adds: bool) -> None:
     """What the matrix unit does is said by the loops."""
     rng = np.random.default_rng(4)
-    a, b = (rng.integers(-128, 128, s).astype(np.int8) for s in ((3, 66), (66, 17)))
-    sized = sized_of(MATMUL, a, b)
+    a, b = (rng.integers(-128, 128, s).astype(np.int8) for s in ((rows, 66), (66, columns)))
+    sized = sized_of(MATMUL.replace("+=!", "+=") if adds else MATMUL, a, b)
     own = replace(TWO_BY_TWO, tile=(0, 0, 64), stage=(1, 1))
     found = dict(stages(sized, MappingOptions(nests=(own,)), EMULATING))
     for name in ("mma", "build"):
-        c = np.full((3, 17), 7, np.int32)
+        c = np.full((rows, columns), 7, np.int32)
         interpret(found[name], {"A": a, "B": b, "C": c})
-        np.testing.assert_array_equal(c, a.astype(np.int32) @ b, err_msg=name)
+        np.testing.assert_array_equal(c, a.astype(np.int32) @ b + 7 * adds, err_msg=name)
+
+
+def moves(program: ir.Built) -> list[str]:
+    """Where fragments of sums go, and where they come from."""
+    found = (s for k in program.kernels for s in statements(k.body) if isinstance(s, ir.Matrix))
+    places = ((s.action.value, s.at.tensor if s.at else "vectors") for s in found)
+    return [f"{action} {place}" for action, place in places if action != "clear"]
+
+
+@pytest.mark.parametrize(
+    ("rows", "epilogue", "chunk", "expected"),
+    [
+        (64, False, 32, ["take C", "give C"]),
+        (60, False, 32, ["take s0.sums", "give vectors", "give s0.sums"]),
+        (64, True, 0, ["take s0.sums", "give vectors", "give s0.sums"]),
+    ],
+)
+def test_sums_stay_fragments_until_they_are_results(
+    rows: int, epilogue: bool, chunk: int, expected: list[str]
+) -> None:
+    """Also where threads have sums of their own, and what comes after runs on the last ones."""
+    rng = np.random.default_rng(6)
+    a, b = (rng.integers(-128, 128, s).astype(np.int8) for s in ((rows, 140), (140, 64)))
+    sized = sized_of(text_of("plain", ("int8", "int8"), epilogue), a, b)
+    own = replace(TWO_BY_TWO, tile=(0, 0, 64), order=(), stage=(1, 1))
+    if chunk:
+        own = replace(own, chunk=(chunk, chunk), stage=(2, 2))
+    options = MappingOptions("mlp", nests=(own,))
+    device = replace(EMULATING, threads=3)
+    program = schedule(sized, options, device)
+    assert moves(program) == expected
+    assert len(program.kernels) == 1
+    check_cpu(sized, [a, b], options, device)
+
+
+def test_chunks_of_less_than_a_fragment_have_sums_of_their_own() -> None:
+    rng = random.Random(10)
+    inputs = [random_array(rng, (16, 128), "int8"), random_array(rng, (128, 64), "int8")]
+    sized = sized_of(MATMUL, *inputs)
+    own = replace(TWO_BY_TWO, register=(1, 1), chunk=(8, 0), tile=(0, 0, 64), stage=(1, 1))
+    options = MappingOptions(nests=(own,))
+    program = schedule(sized, options, EMULATING)
+    assert [t.private for t in program.tensors if t.name == "s0.sums"] == [True]
+    for _ in range(20):
+        check_cpu(sized, inputs, options, replace(EMULATING, threads=3))
+
+
+def test_results_of_sixteen_bits_are_rounded_once() -> None:
+    text = "def f(bfloat16(M, K) A, bfloat16(K, N) B) -> (C) { C(m, n) +=! A(m, k) * B(k, n) }"
+    rng = random.Random(8)
+    inputs = [random_array(rng, shape, "bfloat16") for shape in ((40, 200), (200, 48))]
+    sized = sized_of(text, *inputs)
+    own = replace(TWO_BY_TWO, dot=(0, 0, 2))
+    options = MappingOptions("mlp", nests=(own,))
+    assert "give vectors" in moves(schedule(sized, options, EMULATING))
+    check_cpu(sized, inputs, options, EMULATING)
+
+
+def test_sums_of_more_products_than_one_takes_are_made_of_parts() -> None:
+    rng = random.Random(9)
+    inputs = [random_array(rng, shape, "bfloat16") for shape in ((16, 8300), (8300, 16))]
+    sized = sized_of(text_of("plain", ("bfloat16", "bfloat16")), *inputs)
+    own = replace(TWO_BY_TWO, dot=(0, 0, 2), register=(1, 1), tile=(0, 0, 2048), stage=(1, 1))
+    options = MappingOptions("mlp", nests=(own,))
+    assert moves(schedule(sized, options, EMULATING)) == ["give vectors"]
+    check_cpu(sized, inputs, options, EMULATING)
 
 
 def test_epilogues_run_on_what_the_matrix_unit_gives_back() -> None:
@@ -172,6 +240,23 @@ def test_rows_of_a_fragment_are_neighbours_in_its_panel() -> None:
 
 def is_fill_of(statement: ir.Statement, panel: str) -> TypeGuard[ir.Store]:
     return isinstance(statement, ir.Store) and statement.ref.tensor == panel
+
+
+@pytest.mark.parametrize(
+    ("shape", "read"), [((64, 256), "A"), ((60, 256), "s0.panel0"), ((64, 2048), "s0.panel0")]
+)
+def test_rows_are_read_in_place_where_the_first_cache_can_keep_them(
+    shape: tuple[int, int], read: str
+) -> None:
+    """Rows of 2 KB would all lie in a few of its sets."""
+    rng = random.Random(7)
+    inputs = [random_array(rng, s, "int8") for s in (shape, (shape[1], 48))]
+    sized = sized_of(MATMUL, *inputs)
+    device = replace(EMULATING, l1_bytes=48 << 10, threads=1)
+    program = schedule(sized, MappingOptions("mlp"), device)
+    found = [s for s in statements(program.kernels[0].body) if isinstance(s, ir.Accumulate)]
+    assert read in {load.ref.tensor for s in found for load in loads(s.value)}
+    check_cpu(sized, inputs, MappingOptions("mlp"), device)
 
 
 def test_rows_of_columns_are_transposed_in_registers() -> None:
@@ -243,6 +328,10 @@ REFUSED: dict[str, dict[str, Any]] = {
     "a reduction needs three dimensions; a nest that is fused with it needs two": {"mma": (0, 1)},
     "it has 3 dimensions, so there is no dimension 5": {"mma": (0, 1, 5)},
     "operand 1, B, is not staged: the matrix unit reads only panels": {"stage": (2,)},
+    "operand 0, A, is not staged: the matrix unit reads only panels": {
+        "stage": (-1, 1),
+        "tile": (40, 0, 64),
+    },
     "3 x 2 fragments need 9 registers of the matrix unit; it has 8": {
         "register": (3, 2),
         "tile": (64, 0, 64),

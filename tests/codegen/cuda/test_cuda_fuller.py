@@ -11,6 +11,7 @@ from tcl.codegen.cuda.emit.module import CudaModule, Launch
 from tcl.codegen.cuda.run import compile as compiler
 from tcl.codegen.cuda.run.compile import Resources, compile_cubin, fuller
 from tcl.codegen.devices.gpu import H200, GpuProfile
+from tcl.grammar.sizes.varying import Size
 
 KERNEL = 'extern "C" __global__ void __launch_bounds__({})\n{}(float *C)\n{{\n}}\n'
 
@@ -55,16 +56,20 @@ def test_bounds(given: CudaModule, registers: int, bounds: str | None) -> None:
 
 
 @pytest.mark.parametrize(
-    ("registers", "threads", "bounds"),
+    ("registers", "threads", "blocks", "bounds"),
     [
-        (163, 256, "256, 2"),  # as many as for known sizes
-        (167, 64, "64, 8"),
-        (171, 256, None),
-        (128, 256, None),
+        (163, 256, 1024, "256, 2"),  # as many as for known sizes
+        (167, 64, 1024, "64, 8"),
+        (171, 256, 1024, None),
+        (128, 256, 1024, None),
+        (204, 64, 528, None),  # all of them fit
+        (204, 64, Size.named("M", least=1, most=4095, value=528), "64, 6"),  # not of all sizes
     ],
 )
-def test_bounds_where_sizes_vary(registers: int, threads: int, bounds: str | None) -> None:
-    given = module(str(threads), threads)
+def test_bounds_where_sizes_vary(
+    registers: int, threads: int, blocks: int, bounds: str | None
+) -> None:
+    given = module(str(threads), threads, blocks)
     varying = replace(given.launches[0], sizes=(3,))
     found = fuller(replace(given, launches=(varying, given.launches[1])), taken(registers), H200)
     assert (None if found is None else re.findall(r"\(([^()]*)\)\nf_1\(", found)) == (

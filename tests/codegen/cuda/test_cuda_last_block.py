@@ -3,12 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import product as every
 
 import numpy as np
+import pytest
 from cuda_checks import Case, case_of, check_cases, work_of_text
+from cuda_modules import needs_nvrtc
+from sampling import swept
 
-from tcl.codegen.devices.gpu import H200
+from tcl.arrays.random_inputs import input_shape
+from tcl.codegen.cuda.emit.emit import emit_module
+from tcl.codegen.cuda.run.compile import compile_cubin, spills
+from tcl.codegen.devices.gpu import A100, B200, H200
 from tcl.codegen.options.options import DEFAULT
+from tcl.executors.size_classes import for_all
+from tcl.grammar.check.definitions import check
+from tcl.grammar.ranges.inference import infer
 
 SMALL = replace(H200, multiprocessors=40)
 PRODUCT = "def f(T(M, K) A, T(K, N) B) -> (C) { C(m, n) +=! A(m, k) * B(k, n) }"
@@ -56,3 +66,29 @@ def test_parts_are_added_up_in_their_own_launch() -> None:
     assert [len(c.module.launches) for c in cases] == [1] * len(cases)
     assert sum("last_of(" in c.module.source for c in cases) >= 8
     check_cases(cases).none()
+
+
+LAYOUTS = {
+    "NN": ("m, k", "k, n"),
+    "NT": ("m, k", "n, k"),
+    "TN": ("k, m", "k, n"),
+    "TT": ("k, m", "n, k"),
+}
+MANY = every(("sm_80", "sm_90", "sm_100"), LAYOUTS, (1024, 2048, 4096, 8192))
+
+
+@needs_nvrtc
+@pytest.mark.parametrize("case", swept([("sm_90", "TN", 1024)], MANY))
+def test_products_spill_nothing(case: tuple[str, str, int]) -> None:
+    """With known sizes, and with one that varies."""
+    architecture, layout, size = case
+    device = next(d for d in (A100, H200, B200) if d.architecture == architecture)
+    one, other = LAYOUTS[layout]
+    text = f"def f(float({one.upper()}) A, float({other.upper()}) B) -> (C) "
+    (checked,) = check(text + f"{{ C(m, n) +=! A({one}) * B({other}) }}").values()
+    sizes = dict.fromkeys("MNK", size)
+    known = infer(checked, {t.name: input_shape(t, sizes) for t in checked.inputs})
+    classes = [for_all(checked, sizes, (name,), device) for name in "MNK"]
+    for sized in (known, *(found.symbolic for found in classes if found is not None)):
+        module = emit_module(sized, DEFAULT, device)
+        assert spills(compile_cubin(module, device).resources) == 0
