@@ -259,13 +259,15 @@ def test_scratch_of_each_thread_is_as_long_as_a_size_says(monkeypatch: pytest.Mo
     assert any(private for *_, private in large)
 
 
-def test_words_of_varying_numbers_are_copied_in_little_code() -> None:
-    """Without masks, each length of a rest has code of its own."""
+@pytest.mark.parametrize("name", ["haswell", "znver4"])
+def test_words_of_varying_numbers_are_copied_in_little_code(name: str) -> None:
+    """Without masks, each length of a rest has code of its own; with them, each that is shorter
+    than a word."""
     text = (
         "def f(uint8(M, K) A, int8(K, N) B) -> (C) { C(m, n) +=! int32(A(m, k)) * int32(B(k, n)) }"
     )
-    m, k = (Size.named(name, least=16, most=127, value=100) for name in "MK")
+    m, k = (Size.named(size, least=16, most=127, value=100) for size in "MK")
     sized = infer(check(text)["f"], {"A": (m, k), "B": (k, 17)})
-    device = next(d for d in PROFILES if d.name == "haswell")
+    device = next(d for d in PROFILES if d.name == name)
     _, built = scheduled_for_all(sized, BEST, device, asked=False)
     assert len(emit_program(built, device).text) < 1_000_000
