@@ -331,7 +331,7 @@ class Walk:
                 self._loops(statement, taking_part)
             case ir.Last():
                 self._last(statement, place)
-            case ir.First() | ir.Prefetch() | ir.Matrix() | ir.Scan():
+            case ir.First() | ir.Within() | ir.Prefetch() | ir.Matrix() | ir.Scan():
                 raise ir.IRError(f"a GPU has no {type(statement).__name__}")
             case _:
                 assert_never(statement)

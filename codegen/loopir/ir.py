@@ -93,6 +93,7 @@ from tcl.codegen.loopir.statements import (
     Statement,
     Store,
     Update,
+    Within,
 )
 from tcl.common.dataclass import dataclass
 from tcl.grammar.syntax.types import ScalarType
@@ -106,7 +107,7 @@ __all__ = [  # noqa: RUF022 - by where they are defined
     # from statements
     "Accumulate", "Action", "Ahead", "Alignment", "Barrier", "Block", "Carry", "Cut", "Declare",
     "Fill", "First", "For", "Kind", "Last", "Let", "Compacted", "Loop", "Matrix", "Pause",
-    "Pipeline", "Prefetch", "Scan", "Statement", "Store", "TURN", "Update",
+    "Pipeline", "Prefetch", "Scan", "Statement", "Store", "TURN", "Update", "Within",
     # from here
     "Built", "Grid", "Kernel", "Nest", "Panel", "Point", "Program", "Space", "Staged",
 ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import assert_never
 
 from tcl.codegen.loopir import ir
@@ -91,10 +91,20 @@ def _loop_text(loop: ir.Loop) -> str:
             f"  # those {show_ref(loop.compacted.count)} listed in {loop.compacted.offset.tensor}"
         )
     if loop.cut is not None:
-        bounds = (f"{show_affine(index)} < {bound}" for index, bound in loop.cut.bounds)
         apart = ", where all are apart" if loop.cut.apart else ""
-        note = f"  # those with points of {' and '.join(bounds)}{apart}"
+        note = f"  # those with points of {_bounds_text(loop.cut.bounds)}{apart}"
     return f"for {fold.name} x {fold.count}{step}{kind}{note}"
+
+
+def _sides_text(either: ir.First | ir.Within) -> tuple[str, str]:
+    if isinstance(either, ir.First):
+        which, others = ("last", "earlier") if either.last else ("first", "later")
+        return f"{which} of {', '.join(f.name for f in either.folds)}", others
+    return f"where all points have {_bounds_text(either.bounds)}", "elsewhere"
+
+
+def _bounds_text(bounds: Iterable[tuple[ir.Affine, int]]) -> str:
+    return " and ".join(f"{show_affine(index)} < {bound}" for index, bound in bounds)
 
 
 def _statement_lines(statement: ir.Statement, depth: str) -> Iterator[str]:
@@ -118,11 +128,12 @@ def _statement_lines(statement: ir.Statement, depth: str) -> Iterator[str]:
             yield from _pause_lines(statement.pause, depth)
         case ir.Let(name=name, value=value):
             yield f"{depth}let {name} = {show_value(value)}"
-        case ir.First(folds=folds, then=then, otherwise=otherwise, last=last):
-            yield f"{depth}{'last' if last else 'first'} of {', '.join(f.name for f in folds)}"
-            yield from _statement_lines(then, depth + "  ")
-            yield depth + ("earlier" if last else "later")
-            yield from _statement_lines(otherwise, depth + "  ")
+        case ir.First() | ir.Within():
+            where, elsewhere = _sides_text(statement)
+            yield depth + where
+            yield from _statement_lines(statement.then, depth + "  ")
+            yield depth + elsewhere
+            yield from _statement_lines(statement.otherwise, depth + "  ")
         case ir.Declare(name=name, type=type_, over=over, start=start):
             each = f"[{', '.join(f.name for f in over)}]" if over else ""
             yield f"{depth}{type_} {name}{each}" + (f" = {show_value(start)}" if start else "")

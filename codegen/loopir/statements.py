@@ -271,6 +271,17 @@ class First:
 
 
 @dataclass(frozen=True, slots=True)
+class Within:
+    """A statement in two versions: ``then`` where all bounds hold at all points of the loops
+    inside, so that nothing in it asks for them."""
+
+    bounds: tuple[tuple[Affine, int], ...]
+    """As of ``Cut``."""
+    then: Statement
+    otherwise: Statement
+
+
+@dataclass(frozen=True, slots=True)
 class Block:
     body: tuple[Statement, ...]
 
@@ -298,6 +309,7 @@ Statement: TypeAlias = (
     | Fill
     | Pipeline
     | First
+    | Within
     | Let
     | Declare
     | Accumulate

@@ -193,8 +193,8 @@ class _Checks:
                 self.check_statement(inner, inside, dict(known))
             case ir.For() | ir.Pipeline():
                 self.check_all_inside(statement, inside, known)
-            case ir.First():
-                self.check_first(statement, inside, known)
+            case ir.First() | ir.Within():
+                self.check_either(statement, inside, known)
             case ir.Let(name=name, value=value):
                 self.check_value(value, known, inside)
                 known[name] = ()
@@ -229,10 +229,15 @@ class _Checks:
             raise self.fail(f"{last.arrived} does not begin with zeros")
         self.check_statement(last.body, [f for f in inside if f != last.among], {})
 
-    def check_first(self, first: ir.First, inside: list[ir.Fold], known: _Known) -> None:
-        if any(f not in inside for f in first.folds):
-            raise self.fail("it asks for the first iteration of a loop from outside of it")
-        for side in (first.then, first.otherwise):
+    def check_either(
+        self, either: ir.First | ir.Within, inside: list[ir.Fold], known: _Known
+    ) -> None:
+        if isinstance(either, ir.First):
+            if any(f not in inside for f in either.folds):
+                raise self.fail("it asks for the first iteration of a loop from outside of it")
+        elif any(name not in self.dims for index, _ in either.bounds for name, _ in index.terms):
+            raise self.fail("it asks for bounds of what is no dimension here")
+        for side in (either.then, either.otherwise):
             self.check_statement(side, inside, dict(known))
 
     def check_accumulators(

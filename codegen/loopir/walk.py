@@ -158,7 +158,7 @@ def inside(statement: ir.Statement) -> tuple[ir.Statement, ...]:
             return (inner,)
         case ir.Pipeline(fills=fills, body=inner):
             return (*fills, inner)
-        case ir.First(then=then, otherwise=otherwise):
+        case ir.First(then=then, otherwise=otherwise) | ir.Within(then=then, otherwise=otherwise):
             return then, otherwise
     return ()
 
@@ -201,7 +201,9 @@ def straight(statement: ir.Statement) -> bool:
     """Whether it is run from front to back, once everything that is unrolled is written out."""
     looped = (ir.Kind.SERIAL, ir.Kind.MMA)
     for s in statements(statement):
-        if isinstance(s, ir.First | ir.Update) or (isinstance(s, ir.For) and s.loop.kind in looped):
+        if isinstance(s, ir.First | ir.Within | ir.Update) or (
+            isinstance(s, ir.For) and s.loop.kind in looped
+        ):
             return False
     return not branches(statement)
 

@@ -24,7 +24,7 @@ from tcl.codegen.devices.cpu import host_cpu
 from tcl.codegen.devices.gpu import H200
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.lower import lower
-from tcl.codegen.loopir.walk import statements
+from tcl.codegen.loopir.walk import branches, statements
 from tcl.codegen.options.nest_options import NestOptions
 from tcl.codegen.options.options import MappingOptions
 from tcl.codegen.schedule import cpu, gpu
@@ -347,3 +347,47 @@ def test_what_is_refused(options: NestOptions, said: str) -> None:
     sized = sized_of(text, np.zeros((20, 30), np.float32))
     with pytest.raises(OptionsError, match=said):
         compile_cpu(sized, MappingOptions("naive", nests=(options,)))
+
+
+PADDED = """
+def f(float(H, W, C) I, float(3, 3, C) K) -> (O) {
+    O(h, w, c) +=! (h + i >= 1 && h + i <= H && !(w + j < 1) && w + j - W < 1)
+        ? I(h + i - 1, w + j - 1, c) * K(i, j, c) : 0 where h in 0:H, w in 0:W
+}
+"""
+
+
+@pytest.mark.parametrize("options", [NAIVE, LANES])
+def test_tiles_inside_of_a_padded_image_ask_for_no_bounds(
+    options: MappingOptions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng = np.random.default_rng(0)
+    arrays = [rng.integers(-4, 5, s).astype(np.float32) for s in ((12, 13, 5), (3, 3, 5))]
+    sized = sized_of(PADDED, *arrays)
+    built = cpu.schedule(sized, options, replace(host_cpu(), threads=1))
+    found = [s for k in built.kernels for s in statements(k.body) if isinstance(s, ir.Within)]
+    assert len(found) == 1
+    assert not branches(found[0].then)
+    sides = []
+    first = loopir_interpreter._Run.first
+
+    def counted(run: Any, either: ir.First | ir.Within) -> bool:
+        sides.append(first(run, either))
+        return sides[-1]
+
+    monkeypatch.setattr(loopir_interpreter._Run, "first", counted)
+    made = np.zeros((12, 13, 5), np.float32)
+    interpret(built, {"I": arrays[0], "K": arrays[1], "O": made})
+    assert 0.5 < np.mean(sides) < 0.9
+    (expected,) = reference(PADDED, *arrays)
+    assert np.array_equal(made, expected)
+    assert np.array_equal(run(PADDED, *arrays, options=options)[0], expected)
+
+
+def test_bounds_that_seldom_hold_are_asked_for_everywhere() -> None:
+    text = PADDED.replace("h + i >= 1", "2 * h + i >= 2 * H - 4")
+    arrays = np.ones((12, 13, 5), np.float32), np.ones((3, 3, 5), np.float32)
+    built = cpu.schedule(sized_of(text, *arrays), NAIVE, host_cpu())
+    found = [s for k in built.kernels for s in statements(k.body) if isinstance(s, ir.Within)]
+    asked = [s for s in found if any(index.constant > 20 for index, _ in s.bounds)]
+    assert not asked

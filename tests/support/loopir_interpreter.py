@@ -220,9 +220,8 @@ class _Run:
                     self.all_inside(statement)
                     if pause is not None and k % pause.every == 0:
                         self.statement(pause.then)
-            case ir.First(folds=folds, then=then, otherwise=otherwise, last=last):
-                ended = self.behind if last else lambda f: self.at[f.name]
-                self.statement(then if all(ended(f) <= 0 for f in folds) else otherwise)
+            case ir.First() | ir.Within():
+                self.statement(statement.then if self.first(statement) else statement.otherwise)
             case ir.Let(name=name, value=value):
                 self.variables[name] = self.value(value)
             case ir.Declare():
@@ -277,17 +276,26 @@ class _Run:
         """The iterations of a loop that are not left out."""
         some = None if loop.compacted is None else self.offsets(loop.compacted)
         for _ in self.iterations(loop.fold, some):
-            if loop.cut is None or self.somewhere(loop.cut):
+            if loop.cut is None or self.hold(loop.cut.bounds, everywhere=False):
                 yield
 
-    def somewhere(self, cut: ir.Cut) -> bool:
-        """Whether all bounds of a cut may hold at points of the loops that are still inside."""
-        for index, bound in cut.bounds:
+    def first(self, either: ir.First | ir.Within) -> bool:
+        """Whether it is the first of two statements that is run here."""
+        if isinstance(either, ir.First):
+            ended = self.behind if either.last else lambda f: self.at[f.name]
+            return all(ended(f) <= 0 for f in either.folds)
+        return self.hold(either.bounds, everywhere=True)
+
+    def hold(self, bounds: Sequence[tuple[ir.Affine, int]], *, everywhere: bool) -> bool:
+        """Whether all of these bounds hold at all points of the loops that are still inside, or,
+        as far as each tells, at some."""
+        furthest = max if everywhere else min
+        for index, bound in bounds:
             least = index.constant
             for name, factor in index.terms:
                 dim, steps = self.dims[name], [step for step, _ in self.around[name]]
                 span = min(min(steps, default=dim.extent), dim.first + dim.extent - self.at[name])
-                least += factor * self.at[name] + min(0, factor * (span - 1))
+                least += factor * self.at[name] + furthest(0, factor * (span - 1))
             if least >= bound:
                 return False
         return True

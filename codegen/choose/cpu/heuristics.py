@@ -14,12 +14,12 @@ from tcl.codegen.choose.cpu.access_costs import PAGE
 from tcl.codegen.choose.cpu.core_model import Core
 from tcl.codegen.choose.cpu.costs import STREAMS
 from tcl.codegen.choose.cpu.memory_reads import cached_bytes
-from tcl.codegen.choose.cpu.register_tiles import fastest
+from tcl.codegen.choose.cpu.register_tiles import TileChoice, fastest
 from tcl.codegen.devices.cpu import CpuProfile
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.walk import operands
 from tcl.codegen.options.nest_options import PLAIN, NestOptions
-from tcl.codegen.passes.cpu.cut import cut_wholly
+from tcl.codegen.passes.cpu.cut import bounds_asked, cut_wholly, hold_mostly, holding
 from tcl.codegen.passes.cpu.skip import unguarded
 from tcl.codegen.passes.cpu.stage import natural_level
 
@@ -35,11 +35,15 @@ def heuristic(program: ir.Program, nest: ir.Nest, device: CpuProfile, sums: int 
     plain = nest.point.type.is_float and nest.point.type.compute == nest.point.type
     if plain and cut_wholly(nest):
         nest = replace(nest, point=unguarded(nest.point))  # but at the ends of loops
-    found = fastest(program, nest, device, sums)
+    found = _fastest(program, nest, device, sums)
     core, lane, sizes = found.core, found.lane, found.sizes
     if lane is not None and sizes.keys() == {lane} and not nest.dim(lane).reduction:
         sizes = {lane: _vectors(core, lane, sizes[lane])}
-    written_out = {**sizes, **core.written_out(lane, sizes)}
+    steps = core.written_out(lane, sizes)
+    if nest.point != core.nest.point and not core.compacted:
+        # LLVM looks at conditions once before a loop, and at each of the points written out.
+        steps = {d: n for d, n in steps.items() if n == nest.dim(d).extent}
+    written_out = {**sizes, **steps}
     if not sizes and (short := core.short_loop(lane)) is not None:
         written_out[short.name] = short.extent
     register = tuple(written_out.get(d.name, 0) for d in nest.dims)
@@ -72,6 +76,17 @@ def heuristic(program: ir.Program, nest: ir.Nest, device: CpuProfile, sums: int 
         stage=stage,
         skip=bool(core.compacted),
     )
+
+
+def _fastest(program: ir.Program, nest: ir.Nest, device: CpuProfile, sums: int) -> TileChoice:
+    """As ``fastest``; without conditions of bounds, where these hold in most register tiles."""
+    if nest.reduces and (bounds := bounds_asked(nest, (nest.point,))):
+        inside = replace(nest, point=holding(nest.point, bounds))
+        found = fastest(program, inside, device, sums)
+        widths = {d.name: found.unit(d.name) for d in nest.dims if not d.reduction}
+        if hold_mostly(nest, bounds, widths):
+            return found
+    return fastest(program, nest, device, sums)
 
 
 def panels_within(

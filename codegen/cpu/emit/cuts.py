@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from tcl.codegen.cpu.emit.scope import PointCount, Scope, i64, number, scale
 from tcl.codegen.cpu.llvm.builder import Builder, Val
@@ -55,6 +55,15 @@ class Cuts:
             beyond = b.compare("icmp sgt", end, full)
             last = b.binary("and", last, beyond)
         return Pieces(start, whole, mixed, stop, last)
+
+    def everywhere(self, bounds: Iterable[Bound], scope: Scope) -> Val:
+        """Whether bounds hold at all points of the loops inside."""
+        b = self.b
+        found = Val("true", "i1")
+        for bound in bounds:
+            most = self._rest(bound, "", scope, most=True)
+            found = b.binary("and", found, b.compare("icmp slt", most, number(bound[1])))
+        return found
 
     def _after(self, one: Val, other: Val | None) -> Val:
         return one if other is None else self.b.intrinsic("smax", one, other)

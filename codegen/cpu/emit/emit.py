@@ -172,8 +172,8 @@ class Statements:
                 self._fragment(statement, scope)
             case ir.For(loop=loop, body=body):
                 self.loops.loop(loop, body, scope)
-            case ir.First():
-                self.loops.first(statement, scope)
+            case ir.First() | ir.Within():
+                self.loops.either(statement, scope)
             case ir.Let(name=name, value=value):
                 scope.variables[name] = self.values.value(value, scope)
             case ir.Declare():

@@ -100,20 +100,26 @@ class LoopEmitter:
             case _:
                 assert_never(loop.kind)
 
-    def first(self, first: ir.First, scope: Scope) -> None:
-        """One or the other statement, whichever iteration it is."""
+    def either(self, either: ir.First | ir.Within, scope: Scope) -> None:
+        """One or the other statement, whichever iteration or place it is."""
         b = self.b
+        if isinstance(either, ir.Within):
+            holds = self.cuts.everywhere(either.bounds, scope)
+            self._either(holds, either.then, either.otherwise, scope)
+            return
         offsets = [
-            self._behind(f, scope) if first.last else i64(b, scope.folds[f.name])
-            for f in first.folds
+            self._behind(f, scope) if either.last else i64(b, scope.folds[f.name])
+            for f in either.folds
         ]
         if not any(o.text.startswith("%") for o in offsets):
-            self.emit(first.then if all(o.text == "0" for o in offsets) else first.otherwise, scope)
+            self.emit(
+                either.then if all(o.text == "0" for o in offsets) else either.otherwise, scope
+            )
             return
         all_ = offsets[0]
         for o in offsets[1:]:
             all_ = b.binary("or", all_, o)
-        self._either(b.compare("icmp eq", all_, number(0)), first.then, first.otherwise, scope)
+        self._either(b.compare("icmp eq", all_, number(0)), either.then, either.otherwise, scope)
 
     def _behind(self, fold: ir.Fold, scope: Scope) -> Val:
         """The points of a dimension that come after an iteration; never fewer than 0."""
@@ -169,7 +175,9 @@ class LoopEmitter:
                 found = self.works.get(id(body)) or max(
                     1, sum(map(self._statements_at_most, several))
                 )
-            case ir.First(then=then, otherwise=otherwise):
+            case (
+                ir.First(then=then, otherwise=otherwise) | ir.Within(then=then, otherwise=otherwise)
+            ):
                 found = max(self._statements_at_most(then), self._statements_at_most(otherwise))
             case _:
                 return 1

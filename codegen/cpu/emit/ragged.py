@@ -136,7 +136,9 @@ def neighbours(body: ir.Statement) -> Iterator[tuple[ir.Loop, ir.Loop]]:
                 pending.append((body, {**around, loop.fold.dim: loop}))
             case ir.Block(body=several):
                 pending += [(s, around) for s in several]
-            case ir.First(then=then, otherwise=otherwise):
+            case (
+                ir.First(then=then, otherwise=otherwise) | ir.Within(then=then, otherwise=otherwise)
+            ):
                 pending += [(then, around), (otherwise, around)]
 
 

@@ -60,7 +60,7 @@ class BlockWriter:
                 place = f"{self.writer.memory.name(arrived)} + {self.threads.group(among)}"
                 with self.lines.block(f"if (last_of({count}, {place})) {{"):
                     self.together(body, scope)
-            case ir.First() | ir.Prefetch() | ir.Matrix() | ir.Scan():
+            case ir.First() | ir.Within() | ir.Prefetch() | ir.Matrix() | ir.Scan():
                 raise ir.IRError(f"a GPU has no {type(statement).__name__}")
             case _:
                 assert_never(statement)

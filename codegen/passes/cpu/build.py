@@ -8,6 +8,7 @@ from itertools import groupby
 
 from tcl.codegen.devices.cpu import LINE, CpuProfile
 from tcl.codegen.loopir import ir
+from tcl.codegen.loopir.conditions import Bound
 from tcl.codegen.loopir.identity import identity
 from tcl.codegen.loopir.layouts import packed
 from tcl.codegen.loopir.walk import indices, loads
@@ -23,13 +24,19 @@ from tcl.codegen.passes.building import (
     wrap,
 )
 from tcl.codegen.passes.cpu.copies import copy_loops, fill_kernel, fixed
-from tcl.codegen.passes.cpu.cut import guard_of_results, with_cuts
+from tcl.codegen.passes.cpu.cut import (
+    bounds_asked,
+    guard_of_results,
+    hold_mostly,
+    holding,
+    with_cuts,
+)
 from tcl.codegen.passes.cpu.fusion_limits import CpuFusionLimits
 from tcl.codegen.passes.cpu.levels import Levels
 from tcl.codegen.passes.cpu.shared_values import with_shared_values
 from tcl.codegen.passes.cpu.skip import compaction, unguarded
 from tcl.codegen.passes.fusion.groups import FusionGroup
-from tcl.codegen.passes.fusion.siblings import ACCUMULATOR, results, updates
+from tcl.codegen.passes.fusion.siblings import ACCUMULATOR, Sibling, results, updates
 from tcl.codegen.passes.long_sums import (
     Carried,
     carried_over,
@@ -267,31 +274,28 @@ def _reduce(
     stored: ir.Value = ir.Load(into, type_, total=True)
     if group.start is not None:
         stored = group.start[1]
-    over = tuple(x.fold for x in loops.registers)
-    own_point = point if nest.compacted is None else unguarded(point)
     fixed_guard = None if loops.before or loops.combined else guard_of_results(group)
-    if fixed_guard is not None:
-        own_point = unguarded(point)
-    steps = (*nest.prefetched, *point.lets, *point.kept, *updates(own_point, group.siblings))
+    whole = nest.compacted is None and fixed_guard is None
+    own_point = point if whole else unguarded(point)
     excess = _Excess.from_nest(nest, loops)
-    step = ir.Block((wrap(loops.dots, ir.Block(steps)), *excess.beside))
+    bounds: tuple[Bound, ...] = ()
     if all(s.always for s in group.siblings) and nest.excess is None and not point.kept:
         own_points = (point, *(s.point for s in group.siblings))
         inner = with_cuts(nest, loops.inner, own_points, apart=fixed_guard is None)
+        if whole and inner == loops.inner and sums.parts == 1:
+            bounds = _bounds_of_tiles(nest, loops, own_points)
         loops = replace(loops, inner=inner)
+    over = tuple(x.fold for x in loops.registers)
     around = sums.matrix(ir.Action.GIVE), sums.matrix(ir.Action.CLEAR)
     carried = Carried.from_loops(loops.inner, points, over, around)
     if loops.in_fragments(nest) and not carried.totals:
-        if nest.fragments and into == point.target and not (group.epilogues or nest.streamed):
-            sums = replace(sums, fragments=into)
-        elif loops.before:
-            sums = replace(sums, fragments=_scratch_fragments(nest, loops, scratch))
-    total = wrap((*loops.inner, *loops.registers), step, fills, dict(carried.pauses))
-    declared: list[ir.Statement] = [*carried.declared]
-    declared += [ir.Declare(s.accumulator, s.point.type, over, s.start) for s in group.siblings]
+        sums = replace(sums, fragments=_fragments(group, loops, into, scratch))
     own: ir.Value = ir.Variable(ACCUMULATOR, type_)
     if fixed_guard is not None:
         own = ir.Select(fixed_guard, own, sums.start, type_)
+    declared: list[ir.Statement] = [
+        ir.Declare(s.accumulator, s.point.type, over, s.start) for s in group.siblings
+    ]
     if nest.excess is not None:
         declared += excess.declared
         own = ir.Binary("-", own, ir.Variable(_EXCESS, type_), type_)
@@ -306,11 +310,39 @@ def _reduce(
             if sums.parts > 1
             else wrap(sums.uncombined, sums.store_results(own))
         )
-    block: ir.Statement = ir.Block((*declared, total, *sums.end(*carried.last, last)))
+
+    def sum_of(point: ir.Point, siblings: Sequence[Sibling]) -> ir.Statement:
+        steps = (*nest.prefetched, *point.lets, *point.kept, *updates(point, siblings))
+        step = ir.Block((wrap(loops.dots, ir.Block(steps)), *excess.beside))
+        total = wrap((*loops.inner, *loops.registers), step, fills, dict(carried.pauses))
+        return ir.Block((*carried.declared, *declared, total, *sums.end(*carried.last, last)))
+
+    block: ir.Statement = sum_of(own_point, group.siblings)
+    if bounds:
+        held = [replace(s, point=holding(s.point, bounds)) for s in group.siblings]
+        block = ir.Within(bounds, sum_of(holding(own_point, bounds), held), block)
     if excess.apart:
         inside = wrap(loops.outer[excess.depth :], block, fills)
         return wrap(loops.outer[: excess.depth], ir.Block((*excess.apart, inside)), fills)
     return wrap(loops.outer, block, fills)
+
+
+def _fragments(
+    group: FusionGroup, loops: Levels, into: ir.TensorRef, scratch: list[ir.Tensor]
+) -> ir.TensorRef | None:
+    """Where the matrix unit keeps sums as fragments between blocks, if anywhere."""
+    nest = group.leader
+    here = into == nest.point.target and not (group.epilogues or nest.streamed)
+    if nest.fragments and here:
+        return into
+    return _scratch_fragments(nest, loops, scratch) if loops.before else None
+
+
+def _bounds_of_tiles(nest: ir.Nest, loops: Levels, points: Sequence[ir.Point]) -> tuple[Bound, ...]:
+    """The bounds that are asked for once in each register tile, as they mostly hold there."""
+    bounds = bounds_asked(nest, points)
+    widths = {x.fold.dim: x.fold.step for x in loops.outer}
+    return bounds if hold_mostly(nest, bounds, widths) else ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,13 +8,14 @@ them, it is left out.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from tcl.codegen.loopir import ir
-from tcl.codegen.loopir.conditions import Bound, bounds_of, bounds_within
+from tcl.codegen.loopir.conditions import Bound, besides, bounds_of, bounds_within, parts
 from tcl.codegen.loopir.terms import guard, guards
-from tcl.codegen.loopir.walk import indices, loads
+from tcl.codegen.loopir.walk import indices, loads, rebuilt, walk
 from tcl.codegen.passes.fusion.groups import FusionGroup
 from tcl.grammar.sizes.varying import representative
 
@@ -23,6 +24,9 @@ _WORTH = 7 / 8
 padding, it is not worth the code."""
 _SAMPLES = 12
 """Points of each dimension at which that is looked at."""
+_MOSTLY = 1 / 2
+"""The part of the register tiles from which on loops without conditions are worth the code, for
+tiles at all points of which these hold."""
 
 
 def cut_bounds(nest: ir.Nest, points: Sequence[ir.Point]) -> tuple[Bound, ...]:
@@ -69,6 +73,62 @@ def _share(nest: ir.Nest, bounds: Sequence[Bound]) -> float:
             for index, bound in bounds
         )
     return held / max(1, total)
+
+
+def bounds_asked(nest: ir.Nest, points: Sequence[ir.Point]) -> tuple[Bound, ...]:
+    """The bounds that conditions of a reduction ask for, such as those of a padded image; none
+    where there cannot be two versions of its loops."""
+    if nest.sequential or nest.mma or nest.dot_product is not None:
+        return ()
+    names = {d.name for d in nest.dims}
+    selects = (v for p in points for v in walk(p.value) if isinstance(v, ir.Select))
+    found = bounds_within(part for each in selects for part in parts(each.condition))
+    bounds = tuple(dict.fromkeys((index, bound) for index, bound in found if index.terms))
+    return bounds if all(n in names for index, _ in bounds for n, _ in index.terms) else ()
+
+
+def hold_mostly(nest: ir.Nest, bounds: Sequence[Bound], widths: Mapping[str, int]) -> bool:
+    """Whether all of some bounds hold at all points of most register tiles. ``widths``: the points
+    of a tile along dimensions of which it has not all."""
+    named = sorted({name for index, _ in bounds for name, _ in index.terms})
+    places = [list(_pieces(nest.dim(name), widths.get(name))) for name in named]
+    if math.prod(map(len, places)) > _SAMPLES**3:
+        return False
+    held = total = 0
+    for place in itertools.product(*places):
+        ends = dict(zip(named, place, strict=True))
+        total += 1
+        held += all(
+            representative(index.constant)
+            + sum(max(c * at for at in ends[n]) for n, c in index.terms)
+            < representative(bound)
+            for index, bound in bounds
+        )
+    return held > total * _MOSTLY
+
+
+def _pieces(dim: ir.Dim, width: int | None) -> Iterator[tuple[int, int]]:
+    """The first and the last point of some pieces of a dimension."""
+    first, extent = representative(dim.first), representative(dim.extent)
+    width = min(width or extent, extent)
+    count = -(-extent // width)
+    tried = min(count, _SAMPLES)
+    for k in range(tried):
+        begin = k * count // tried * width
+        yield first + begin, first + min(begin + width, extent) - 1
+
+
+def holding(point: ir.Point, bounds: Sequence[Bound]) -> ir.Point:
+    """What a point does where some bounds hold."""
+
+    def chosen(value: ir.Value) -> ir.Value:
+        value = rebuilt(value, chosen)
+        if not isinstance(value, ir.Select):
+            return value
+        condition = besides(value.condition, bounds)
+        return value.then if condition is None else replace(value, condition=condition)
+
+    return replace(point, value=chosen(point.value))
 
 
 def guard_of_results(group: FusionGroup) -> ir.Value | None:
