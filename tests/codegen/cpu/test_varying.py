@@ -153,6 +153,15 @@ def test_fragments_are_not_taken_in_pieces(monkeypatch: pytest.MonkeyPatch) -> N
     assert compare(definition, {"K": 8, "N": 5}, "M", symbol, values, options) == len(values)
 
 
+def test_rows_of_whole_fragments_are_read_in_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By default, where all sizes of a class have whole fragments."""
+    monkeypatch.setattr("tcl.codegen.cpu.run.varying.host_cpu", lambda: EMULATING)
+    (definition,) = check(text_of("plain", ("int8", "int8"))).values()
+    symbol = Size.named("M", multiple=16, least=16, most=255, value=80)
+    values = (16, 32, 48, 80, 144)
+    assert compare(definition, {"K": 128, "N": 40}, "M", symbol, values) == len(values)
+
+
 def test_words_of_several_fragments_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """There is a kernel for all lengths of a sum, though two fragments of it are written out."""
     monkeypatch.setattr("tcl.codegen.cpu.run.varying.host_cpu", lambda: EMULATING)
@@ -248,7 +257,7 @@ def test_scratch_of_each_thread_is_as_long_as_a_size_says(monkeypatch: pytest.Mo
     device = next(d for d in PROFILES if d.name == "sapphirerapids")
     monkeypatch.setattr("tcl.codegen.cpu.run.varying.host_cpu", lambda: device)
     text = (
-        "def f(int8(M, K) A, int8(K, N) B) -> (C) { C(m, n) +=! int32(A(m, k)) * int32(B(k, n)) }"
+        "def f(int8(K, M) A, int8(K, N) B) -> (C) { C(m, n) +=! int32(A(k, m)) * int32(B(k, n)) }"
     )
     (definition,) = check(text).values()
     m = Size.named("M", multiple=16, least=16, most=255, value=80)
