@@ -8,7 +8,7 @@ import contextlib
 import json
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tcl.common.dataclass import dataclass
 from tcl.common.files import write_whole
@@ -40,13 +40,13 @@ class MeasuredMemory:
 
 def kept_memory(device: CpuProfile, folder: Path | None = None) -> MeasuredMemory | None:
     """What was measured of this processor with these instructions; None if nothing was."""
-    found = _read_file(folder or cache_folder()).get(_identity(device))
+    found = _read_file(folder or cache_folder()).get(_identity(device), {})
     try:
         memory = MeasuredMemory(
-            int(found["streamed_from"]),  # type: ignore[index]
-            float(found["boundary_gain"]),  # type: ignore[index]
-            int(found["cached_bytes"]),  # type: ignore[index]
-            float(found["bytes_per_cycle"]),  # type: ignore[index]
+            int(found["streamed_from"]),
+            float(found["boundary_gain"]),
+            int(found["cached_bytes"]),
+            float(found["bytes_per_cycle"]),
         )
     except (TypeError, KeyError, ValueError, OverflowError):
         return None
@@ -70,7 +70,7 @@ def _identity(device: CpuProfile) -> str:
     return f"{device.identity}; L2 {device.l2_bytes >> 10} KiB; L3 {device.l3_bytes >> 10} KiB"
 
 
-def _read_file(folder: Path | None) -> dict[str, object]:
+def _read_file(folder: Path | None) -> dict[str, Any]:
     """What is kept, by processor; nothing if the file is not there, or not ours."""
     if folder is None:
         return {}

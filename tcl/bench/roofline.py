@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from tcl.bench.ceilings import Ceilings, Meter
 from tcl.codegen.devices.cpu import host_cpu
@@ -53,10 +54,10 @@ class MeasuredMachine:
 def kept_ceilings(threads: int, folder: Path | None = None) -> MeasuredMachine | None:
     """What this machine can do with so many threads, if it was measured before."""
     folder = folder or cache_folder()
-    found = _read_kept(folder).get(_identity(threads)) if folder is not None else None
+    found = _read_kept(folder).get(_identity(threads), {}) if folder is not None else {}
     try:
-        rates = [float(found[name]) for name in (*_RATES, "when")]  # type: ignore[index]
-        narrow = {str(k): float(v) for k, v in found["products"].items()}  # type: ignore[index]
+        rates = [float(found[name]) for name in (*_RATES, "when")]
+        narrow = {str(k): float(v) for k, v in found["products"].items()}
     except (TypeError, KeyError, ValueError, AttributeError):
         return None
     if not all(math.isfinite(r) and r > 0 for r in (*rates, *narrow.values())):
@@ -245,7 +246,7 @@ def _identity(threads: int) -> str:
     return device_identity(replace(host_cpu(), threads=threads))
 
 
-def _read_kept(folder: Path) -> dict[str, object]:
+def _read_kept(folder: Path) -> dict[str, Any]:
     """What is kept; nothing if the file is not there, or not ours."""
     try:
         data = json.loads((folder / _FILE).read_text("utf-8"))

@@ -154,8 +154,10 @@ class OperandAccess:
         them anew for each step that is shorter than a row's, and what data selects for each."""
         if self.scattered:
             return self.count(sizes) * math.prod(window.values())
-        found = 1
         left = {dim: extent for dim, extent in window.items() if dim in self.strides}
+        if not left:
+            return self.count(sizes)
+        found = 1
         vector = lane is None or lane in self.strides
         for row, size in sizes.items():
             if row not in self.strides:

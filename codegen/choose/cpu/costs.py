@@ -13,10 +13,9 @@ PRODUCTS_PER_CYCLE = 1 / OPERATION_CYCLES
 """Products of vectors, and as many loads."""
 ACCUMULATOR_LATENCY_CYCLES = 4.0
 """From one step of an accumulator to the next ..."""
-EXTREME_LATENCY_CYCLES = 9.0
-"""... which keeps the smaller or larger of two floats. Set when a minimum, a comparison and a
-choice waited for each other (uops.info: 4 + 4 + 1 or 2 on Intel and AMD). Now the comparison is of
-the new value alone; what that leaves, about 5, was not tried in the choices."""
+EXTREME_LATENCY_CYCLES = 5.0
+"""... which keeps the smaller or larger of two floats: a minimum and a move under a mask (4 + 1 on
+Intel by uops.info; less on AMD)."""
 SERIAL_SHARE = 0.15
 """The part of shorter works, as loads or arithmetic, that does not run beside the longest."""
 DIVISION_CYCLES = 4.0

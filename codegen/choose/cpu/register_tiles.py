@@ -226,11 +226,11 @@ def _tiles(core: Core, lane: str | None, rows: tuple[str, ...]) -> Iterator[dict
     extents = {d.name: d.extent for d in core.nest.dims}
     registers = core.device.vector_registers
     vectors = (1,) if lane is None else (*_VECTORS, *(_LONG_ROWS if core.compacted else (8,)))
+    far = any(access.whole > core.device.l2_bytes for access in core.reads)
+    along = far and lane is not None and core.nest.dim(lane).reduction
     for v in vectors:
         if lane is not None and v > 1 and v > -(-extents[lane] // core.lanes):
             continue
-        far = any(access.whole > core.device.l2_bytes for access in core.reads)
-        along = far and lane is not None and core.nest.dim(lane).reduction
         for sizes in itertools.product(*((_ROWS, _SECOND_ROWS)[: len(rows)])):
             if along and math.prod(sizes) > STREAMS:
                 continue

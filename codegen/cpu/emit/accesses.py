@@ -7,7 +7,7 @@ from dataclasses import field, replace
 
 from tcl.codegen.cpu.emit.across import Across, Pointers, TransposedBlock
 from tcl.codegen.cpu.emit.addresses import Address, Addresses
-from tcl.codegen.cpu.emit.scope import Scope, i64, lane_values, number
+from tcl.codegen.cpu.emit.scope import Scope, i64, lane_values, leading, number
 from tcl.codegen.cpu.llvm.builder import Builder, Val, memory_type, suffix, vector
 from tcl.codegen.cpu.llvm.convert import from_memory, to_memory
 from tcl.codegen.devices.cpu import LINE, SHORTEST_STREAM
@@ -81,6 +81,8 @@ class AccessEmitter:
         if mask is None or (load.total and at.apart(0) and not at.spread):
             return self._load(at, load.ref.tensor, layout, scope)
         if load.total and not at.spread and (not at.apart(layout.itemsize) or scope.active == 1):
+            return self._load_leading(at, load.ref.tensor, layout, scope)
+        if at.spread and mask.text == leading(scope.lanes, scope.active).text:
             return self._load_leading(at, load.ref.tensor, layout, scope)
         return self._load_masked(at, load.ref.tensor, layout, mask)
 
@@ -292,18 +294,18 @@ class AccessEmitter:
         b, type_, lanes = self.b, memory_type(layout.type), scope.lanes
         pointer = self.pointers.at(tensor, at.offset)
         note = f", align {layout.alignment}"
-        if pointer.lanes == 1 and at.apart(0):
+        if at.apart(0) and not at.spread:
             return b.load(tensor, f"load {type_}, {pointer}{note}", type_)
-        if pointer.lanes == 1 and at.apart(layout.itemsize):
+        if at.apart(layout.itemsize):
             return b.load(tensor, f"load {vector(type_, lanes)}, {pointer}{note}", type_, lanes)
-        if pointer.lanes == 1 and at.apart(-layout.itemsize):
+        if at.apart(-layout.itemsize):
             low = self.pointers.advance(pointer, at.step * (lanes - 1))
             raw = b.load(tensor, f"load {vector(type_, lanes)}, {low}{note}", type_, lanes)
             order = ", ".join(f"i32 {k}" for k in reversed(range(lanes)))
             text = f"shufflevector {raw}, {raw.ty} poison, <{lanes} x i32> <{order}>"
             return b.op(text, type_, lanes)
         apart = _few_apart(at, layout)
-        if pointer.lanes == 1 and apart:
+        if apart:
             # All that lies between them, of which the lanes are taken: LLVM would load and put in
             # each of them on its own.
             count = (lanes - 1) * apart + 1
@@ -311,14 +313,14 @@ class AccessEmitter:
             order = ", ".join(f"i32 {k * apart}" for k in range(lanes))
             text = f"shufflevector {raw}, {raw.ty} poison, <{lanes} x i32> <{order}>"
             return b.op(text, type_, lanes)
-        parts = []
-        for k in range(lanes):
-            if pointer.lanes == 1:
-                there = self.pointers.advance(pointer, k * at.step)
-            else:
-                there = b.lane(pointer, k)
-            parts.append(b.load(tensor, f"load {type_}, {there}{note}", type_))
-        return b.gather_lanes(parts)
+        there = [self._lane_pointer(pointer, at, k) for k in range(lanes)]
+        return b.gather_lanes([b.load(tensor, f"load {type_}, {p}{note}", type_) for p in there])
+
+    def _lane_pointer(self, first: Val, at: Address, lane: int) -> Val:
+        """The address in one lane; ``first`` is that in the first one, without its own offset."""
+        if at.of_lane is None:
+            return self.pointers.advance(first, lane * at.step)
+        return self.pointers.moved(first, at.of_lane(lane))
 
     def _load_leading(self, at: Address, tensor: str, layout: ir.Layout, scope: Scope) -> Val:
         """Lanes that do not exist touch nothing and give 0."""
@@ -326,7 +328,7 @@ class AccessEmitter:
         pointer = self.pointers.at(tensor, at.offset)
         result = Val("zeroinitializer", type_, scope.lanes)
         for k in range(scope.active):
-            there = self.pointers.advance(pointer, k * at.step)
+            there = self._lane_pointer(pointer, at, k)
             part = b.load(tensor, f"load {type_}, {there}, align {layout.alignment}", type_)
             result = b.op(f"insertelement {result}, {part}, i32 {k}", type_, scope.lanes)
         return result
@@ -338,11 +340,13 @@ class AccessEmitter:
         align = Val(str(layout.alignment), "i32")
         zero = Val("zeroinitializer", type_, lanes)
         short, result = suffix(type_, lanes), vector(type_, lanes)
-        if pointer.lanes == 1 and at.apart(layout.itemsize):
+        if at.own is not None:
+            pointer = self.pointers.moved(pointer, at.own)
+        elif at.apart(layout.itemsize):
             name = f"llvm.masked.load.{short}.p0"
             text = b.call_text(name, result, pointer, align, mask, zero)
             return b.load(tensor, text, type_, lanes)
-        if pointer.lanes == 1:
+        else:
             pointer = self._lane_places(pointer, at.step, lanes)
         name = f"llvm.masked.gather.{short}.v{lanes}p0"
         return b.load(tensor, b.call_text(name, result, pointer, align, mask, zero), type_, lanes)

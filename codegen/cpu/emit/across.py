@@ -25,19 +25,21 @@ class Pointers:
     """Tensor → address of its first element."""
 
     def at(self, tensor: str, offset: At) -> Val:
-        """The address this many bytes from the first element; one per lane of the offset."""
-        b, pointer = self.b, self.tensors[tensor]
+        """The address this many bytes from the first element."""
+        pointer = self.tensors[tensor]
         if offset.base is not None:
-            lanes = offset.base.lanes
-            pointer = b.op(f"getelementptr i8, {pointer}, {offset.base}", "ptr", lanes)
+            pointer = self.moved(pointer, offset.base)
         return self.advance(pointer, offset.constant)
+
+    def moved(self, pointer: Val, offset: Val) -> Val:
+        """An address some bytes further; one per lane of the offset."""
+        return self.b.op(f"getelementptr i8, {pointer}, {offset}", "ptr", offset.lanes)
 
     def advance(self, pointer: Val, offset: int) -> Val:
         """An address some bytes further."""
         if provably_equal(offset, 0):
             return pointer
-        index = self.b.spread(number(offset), pointer.lanes)
-        return self.b.op(f"getelementptr i8, {pointer}, {index}", "ptr", pointer.lanes)
+        return self.moved(pointer, number(offset))
 
     def write(
         self,
@@ -113,14 +115,21 @@ class Across:
         first = block.place // size * size
         there = min(size, block.span - first)
         pointer = self.pointers.at(block.tensor, block.start + first * layout.itemsize)
-        rows = [
-            self._row(block, self.pointers.advance(pointer, lane * block.step), size, there)
-            if lane < block.active
-            else Val("zeroinitializer", memory_type(layout.type), size)
-            for lane in range(lanes)
+        known = self.b.loaded.setdefault(block.tensor, {})
+        names = [
+            f"{k} of {there} from {pointer} by {block.step}, {lanes}, {block.active}, {layout.type}"
+            for k in range(size)
         ]
-        groups = [joined(self.b, rows[k::size]) for k in range(size)]
-        return transposed(self.b, groups, layout.itemsize)[block.place - first]
+        if names[0] not in known:
+            rows = [
+                self._row(block, self.pointers.advance(pointer, lane * block.step), size, there)
+                if lane < block.active
+                else Val("zeroinitializer", memory_type(layout.type), size)
+                for lane in range(lanes)
+            ]
+            groups = [joined(self.b, rows[k::size]) for k in range(size)]
+            known.update(zip(names, transposed(self.b, groups, layout.itemsize), strict=True))
+        return known[names[block.place - first]]
 
     def _row(self, block: TransposedBlock, pointer: Val, size: int, there: int) -> Val:
         b, type_, align = self.b, memory_type(block.layout.type), block.layout.alignment

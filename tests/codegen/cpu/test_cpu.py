@@ -111,6 +111,21 @@ def test_an_index_out_of_range_is_reported(bad: int, options: MappingOptions) ->
 
 
 @BOTH
+@pytest.mark.parametrize("type_", ["int8", "uint8", "uint16", "int64"])
+@pytest.mark.parametrize("place", [3, 34])
+def test_an_index_out_of_range_among_others(
+    place: int, type_: str, options: MappingOptions
+) -> None:
+    rows = np.arange(3 * 10, dtype=np.float32).reshape(3, 10)
+    index = (np.arange(35) % 10).astype(type_)
+    text = f"def f(float(M, N) X, {type_}(B) I) -> (O) {{ O(m, b) = X(m, I(b)) }}"
+    np.testing.assert_array_equal(run(text, rows, index, options=options)[0], rows[:, index])
+    index[place] = 100
+    with pytest.raises(IndexError, match="index 100 is out of range for dimension 1 of tensor X"):
+        run(text, rows, index, options=options)
+
+
+@BOTH
 def test_huge_and_empty(options: MappingOptions) -> None:
     text = "def f(float(N) L, uint64(B) I) -> (O) { O(b) = L(I(b)) }"
     index = np.full(11, 2**64 - 1, np.uint64)
