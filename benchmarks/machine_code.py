@@ -5,7 +5,9 @@
 Needs Triton, ``nvidia-cuda-nvdisasm`` and, for the second table, ``nvidia-matmul-heuristics``,
 besides what NVRTC needs. The first table has, for sm_90: registers, blocks that a multiprocessor of
 an H200 has at once, the share of the instructions of the inner loop (of all, where there is none)
-that multiply and add (FFMA, HMMA, HGMMA), and the KB that a multiprocessor has on their way from
+that multiply and add (FFMA, HMMA, HGMMA), the time of its reads of shared memory over that of its
+FFMAs (an LDS.128 without conflicts takes two cycles of a multiprocessor, a shorter one takes one,
+four FFMAs take one), and the KB that a multiprocessor has on their way from
 memory at once: bytes that its threads ask for before the first wait. An HGMMA does the
 work of many HMMAs, so that its share says little: float16 products are there for sm_80 and an A100
 too, where both have HMMAs. Among ours are float32 products in all four layouts, with fixed sizes
@@ -31,7 +33,7 @@ from benchmarks.counters import EXTRA
 from benchmarks.gpu.rows import gpu_rows
 from tcl.arrays.random_inputs import input_shape
 from tcl.codegen.counters.counts import count_program
-from tcl.codegen.counters.prediction import predict
+from tcl.codegen.counters.prediction import SCHEDULERS, predict
 from tcl.codegen.cuda.emit.emit import emit_module
 from tcl.codegen.cuda.run.compile import compile_cubin
 from tcl.codegen.devices.gpu import A100, H200, GpuProfile
@@ -99,6 +101,14 @@ class Code:
         return sum(o in _PRODUCTS for o in counted) / len(counted)
 
     @property
+    def reading(self) -> float:
+        """Time of reads of shared memory over that of FFMAs; 0 where there are none."""
+        names = [o.partition(",")[0].split(".") for o in self.operations]
+        cycles = sum(2 if "128" in parts else 1 for base, *parts in names if base == "LDS")
+        products = sum(base == "FFMA" for base, *_ in names)
+        return cycles / (products / SCHEDULERS) if products else 0.0
+
+    @property
     def heavy(self) -> int:
         """HGMMA and HMMA instructions."""
         return sum(o.split(".")[0] in _PRODUCTS[1:] for o in self.operations)
@@ -146,10 +156,10 @@ def layouts() -> Iterator[tuple[str, dict[str, Any]]]:
     that it belongs to; and for the one that stands for that class."""
     for row in EXTRA:
         sizes = {*row.values.values()}
-        if len(sizes) > 1 or not sizes <= {1024, 2048, 4096}:
+        if len(sizes) > 1:
             continue
         yield row.name, _first(_sized(row.checked, row.values))
-        for varying in ("M", "N", "K"):
+        for varying in ("M", "N", "K") if sizes <= {1024, 2048, 4096} else ():  # as 4096
             found = for_all(row.checked, row.values, (varying,), H200)
             if found is not None:
                 yield f"{row.name}, {varying} varies", _first(found.symbolic)
@@ -170,6 +180,7 @@ def _line(
         "blocks": blocks,
         "threads": threads,
         "share": code.share,
+        "reading": code.reading,
         "products": code.heavy,
         "loop": len(code.operations) if code.looped else 0,
         "in_flight": code.asked * threads * blocks / 1024,
@@ -292,8 +303,8 @@ def main() -> None:
     parser.add_argument("--ours", action="store_true", help="neither Triton nor heuristics")
     given = parser.parse_args()
     print(
-        f"{'kernel':<44}{'registers':>10}{'blocks':>7}{'loop':>6}{'share':>7}{'KB in flight':>13}"
-        f"{'spills':>7}"
+        f"{'kernel':<44}{'registers':>10}{'blocks':>7}{'loop':>6}{'share':>7}{'reading':>8}"
+        f"{'KB in flight':>13}{'spills':>7}"
     )
     pairs = [*((name, H200) for name in _ROWS), ("matmul 4096 float16", A100)]
     table = {f"tcl {name}{_for(device)}": ours(name, device) for name, device in pairs}
@@ -303,7 +314,8 @@ def main() -> None:
     for name, line in table.items():
         print(
             f"{name:<44}{line['registers']:>10}{line['blocks']:>7}{line['loop']:>6}"
-            f"{line['share']:>7.3f}{line['in_flight']:>13.0f}{line.get('spills', 0):>7}"
+            f"{line['share']:>7.3f}{line['reading']:>8.3f}{line['in_flight']:>13.0f}"
+            f"{line.get('spills', 0):>7}"
         )
     beside = []
     for product, kernel in () if given.ours else heuristics():

@@ -155,8 +155,6 @@ class Staged:
     """What copies a box of the source, for all threads of a block; with dimensions of its own."""
     buffers: int = 1
     """Copies of the panel that there are: so many fills less one run ahead of the loop."""
-    zero_beyond: tuple[str, ...] = ()
-    """Dimensions of the source: the panel is zero at points that they do not have."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,9 +17,9 @@ _Known: TypeAlias = dict[str, tuple[ir.Fold, ...]]
 
 def verify(program: ir.Program | ir.Built) -> None:
     """Raises ``IRError`` with the reason if the program is not well formed."""
-    names = [t.name for t in program.tensors]
-    names += [d.name for s in program.spaces for d in s.dims]
-    if len(set(names)) != len(names):
+    tensors = [t.name for t in program.tensors]
+    dims = [d.name for s in program.spaces for d in s.dims]
+    if any(len(set(names)) != len(names) for names in (tensors, dims)):
         raise ir.IRError(f"program {program.name}: two tensors or dimensions share a name")
     for tensor in program.tensors:
         layout = tensor.layout

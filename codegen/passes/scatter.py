@@ -16,7 +16,7 @@ from tcl.codegen.loopir.identity import identity
 from tcl.codegen.loopir.terms import guard
 from tcl.codegen.loopir.walk import indices, moved, substituted, walk
 from tcl.codegen.passes.building import wrap
-from tcl.codegen.passes.split import only_if, part_size
+from tcl.codegen.passes.split import only_if, part_size, unused
 from tcl.common.dataclass import dataclass
 from tcl.grammar.sizes.varying import provably_equal
 from tcl.grammar.syntax.types import BOOL, INT64, ScalarType
@@ -86,7 +86,7 @@ class Scatter:
         if self.parts > 1:
             dim = nest.dims[self.dimension]
             size = part_size(dim.extent, self.parts)
-            part = ir.Dim(f"{nest.name}.part", 0, self.parts, False)
+            part = ir.Dim(unused(f"{nest.name}.part", dims), 0, self.parts, False)
             offset = ir.Affine.variable(part.name)
             whole = provably_equal(size * self.parts, dim.extent)
             at = offset.scaled(size) + ir.Affine.variable(dim.name)
@@ -119,7 +119,7 @@ class Scatter:
         axis, s = next((k, s) for k, s in enumerate(target.subscripts) if not _is_affine(s))
         layout = program.tensor(target.tensor).layout
         first, size = layout.origin[axis], -(-layout.extents[axis] // self.owners)
-        owner = ir.Dim(f"{nest.name}.owner", 0, self.owners, False)
+        owner = ir.Dim(unused(f"{nest.name}.owner", update.dims), 0, self.owners, False)
         assert isinstance(s, ir.Computed)
         place = s.value if s.value.type == INT64 else ir.Cast(s.value, INT64)
         begin = ir.Affine(((owner.name, size),), first)

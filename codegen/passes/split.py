@@ -6,7 +6,7 @@ same sums.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from tcl.codegen.loopir import ir
@@ -101,12 +101,12 @@ def adding_up(parts: Sequence[ir.Nest], nests: Sequence[ir.Nest]) -> ir.Fold | N
     leader, whole = parts[0], nests[0]
     if not is_whole(whole) or all(whole.name != f"{n.name}.whole" for n in parts):
         return None
-    part = next((f for f in leader.chunks if f.dim == f"{leader.name}.part"), None)
+    part = next((f for f in leader.chunks if f.dim == _part_of(leader)), None)
     if part is None or part.step != 1:
         return None
     made = {f"{n.name}.parts" for n in parts}
     for one in parts:
-        own = [f for f in one.chunks if f.dim != f"{one.name}.part"]
+        own = [f for f in one.chunks if f.dim != _part_of(one)]
         for other in nests:
             if _sizes(one, own) != _sizes(other, other.chunks):
                 return None
@@ -118,6 +118,19 @@ def adding_up(parts: Sequence[ir.Nest], nests: Sequence[ir.Nest]) -> ir.Fold | N
             if needs - made or changes or crossing(one, other, pairs):
                 return None
     return part
+
+
+def _part_of(nest: ir.Nest) -> str | None:
+    """The dimension over the parts of a nest that was split."""
+    return nest.dims[0].name if nest.point.target.tensor == f"{nest.name}.parts" else None
+
+
+def unused(name: str, dims: Iterable[ir.Dim]) -> str:
+    """A name for a dimension beside these, of which one may have an index that is called so."""
+    taken = {d.name for d in dims}
+    while name in taken:
+        name += "_"
+    return name
 
 
 def _sizes(nest: ir.Nest, folds: Sequence[ir.Fold]) -> list[tuple[int, int, int, int]]:
@@ -142,7 +155,7 @@ def _memory(nest: ir.Nest, count: int) -> ir.Tensor:
 
 def _of_parts(nest: ir.Nest, dim: ir.Dim, size: int, count: int, memory: ir.Tensor) -> ir.Nest:
     """The nest that reduces each part: its dimension has the points of one."""
-    part = ir.Dim(f"{nest.name}.part", 0, count, False)
+    part = ir.Dim(unused(f"{nest.name}.part", nest.dims), 0, count, False)
     dims = (part, *(replace(d, extent=size) if d is dim else d for d in nest.dims))
     whole = provably_equal(size * count, dim.extent)
     point = nest.point
@@ -188,7 +201,7 @@ def _beside(
         return None
     results = [d.name for d in nest.dims if not d.reduction]
     own = dict(zip(results, (d.name for d in whole.dims if not d.reduction), strict=False))
-    places = map(ir.Affine.variable, (f"{nest.name}.part", *results))
+    places = map(ir.Affine.variable, (unused(f"{nest.name}.part", nest.dims), *results))
     extreme = leader.point.target, whole.point.target
     of_part = ir.Load(replace(extreme[0], subscripts=tuple(places)), leader.point.type, total=True)
 
@@ -230,7 +243,7 @@ def _of_whole(nest: ir.Nest, count: int, memory: ir.Tensor) -> ir.Nest:
     name = f"{nest.name}.whole"
     names = {d.name: f"{name}.{d.name.rpartition('.')[2]}" for d in nest.dims}
     results = [replace(d, name=names[d.name]) for d in nest.dims if not d.reduction]
-    part = ir.Dim(f"{name}.part", 0, count, True)
+    part = ir.Dim(unused(f"{name}.part", results), 0, count, True)
     places = (ir.Affine.variable(d.name) for d in (part, *results))
     parts = ir.Load(ir.TensorRef(memory.name, tuple(places)), memory.layout.type, total=True)
     point = nest.point

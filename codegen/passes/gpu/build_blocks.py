@@ -159,8 +159,9 @@ def _panels(program: ir.Program, copies: Sequence[ir.Staged]) -> tuple[tuple[ir.
     for c in copies:
         name, source = c.panel.tensor, c.source.ref
         size = panel_bytes(program.tensor(name).layout)
-        fill = _fill_of(c).name
-        found.append(ir.Panel(name, source.tensor, fill, offset, size, c.zero_beyond))
+        affine = (s for s in source.subscripts if isinstance(s, ir.Affine))
+        ends = tuple(s.terms[0][0] for s in affine if len(s.terms) == 1)
+        found.append(ir.Panel(name, source.tensor, _fill_of(c).name, offset, size, ends))
         offset += size * c.buffers
     return tuple(found), offset
 

@@ -156,23 +156,10 @@ def _zero_outside(staged: ir.Staged) -> set[_Limit | None]:
         read = dict(zip(value.ref.subscripts, staged.source.ref.subscripts, strict=True))
         for part in parts(condition):
             assert isinstance(part, ir.Binary) and isinstance(part.left, ir.Position)  # _compare
-            index = read.get(part.left.index)
-            if isinstance(index, ir.Affine):  # else it is about one of its dimensions alone
-                found.add(_limit(replace(part, left=replace(part.left, index=index))))
+            index = read[part.left.index]
+            assert isinstance(index, ir.Affine)  # as it has a panel
+            found.add(_limit(replace(part, left=replace(part.left, index=index))))
     return found
-
-
-@dataclass(frozen=True, slots=True)
-class _Span:
-    """Indices that are copied: elsewhere, a panel is zero."""
-
-    base: ir.Affine
-    """The first index that the box may have."""
-    low: int
-    high: int
-    """The one after the last."""
-    dim: str = ""
-    """The dimension that has these points."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,26 +184,22 @@ class _Box:
 
     def axes(self) -> Iterator[tuple[ir.Affine, ir.Affine, int]]:
         """Per axis of the tensor: the box's first index, the place in the box, and its extent."""
+        outer, inside = self.outer, self.points
         for subscript in self.load.ref.subscripts:
             assert isinstance(subscript, ir.Affine)
-            yield (*self._along(subscript), extent(subscript, self.points))
-
-    def _along(self, subscript: ir.Affine) -> tuple[ir.Affine, ir.Affine]:
-        """The first index that a subscript has in the box, and the place there."""
-        outer, inside = self.outer, self.points
-        base, place = ir.Affine((), subscript.constant), ir.Affine()
-        for name, c in subscript.terms:
-            base = base + ir.Affine((), c * self.nest.dim(name).first)
-            for fold in self.nest.folds(name):
-                step = ir.Affine.variable(fold.name).scaled(c)
-                if fold in outer:
-                    base = base + step
-                else:
-                    place = place + step
-            if c < 0:
-                reach = -c * (inside[name] - 1)
-                base, place = base + ir.Affine((), -reach), place + ir.Affine((), reach)
-        return base, place
+            base, place = ir.Affine((), subscript.constant), ir.Affine()
+            for name, c in subscript.terms:
+                base = base + ir.Affine((), c * self.nest.dim(name).first)
+                for fold in self.nest.folds(name):
+                    step = ir.Affine.variable(fold.name).scaled(c)
+                    if fold in outer:
+                        base = base + step
+                    else:
+                        place = place + step
+                if c < 0:
+                    reach = -c * (inside[name] - 1)
+                    base, place = base + ir.Affine((), -reach), place + ir.Affine((), reach)
+            yield base, place, extent(subscript, inside)
 
     @property
     def points(self) -> dict[str, int]:
@@ -233,8 +216,8 @@ class _Box:
         folds = BlockFolds.of_bound(self.nest)
         layout = Footprint.from_layout(source, self.load.ref, self.points, folds).layout
         tensor = ir.Tensor(name, ir.Role.SCRATCH, layout, shared=True)
-        fill, ends = self._fill(position, axes, order, tensor, threads)
-        staged = ir.Staged(self.load, self.load, places, self.inside, "", fill, self.buffers, ends)
+        fill = self._fill(position, axes, order, tensor, threads)
+        staged = ir.Staged(self.load, self.load, places, self.inside, "", fill, self.buffers)
         return tensor, staged
 
     def _fill(
@@ -244,26 +227,31 @@ class _Box:
         order: list[int],
         panel: ir.Tensor,
         threads: int,
-    ) -> tuple[ir.Nest, tuple[str, ...]]:
-        """The nest that copies: a point for each element of the box; and the dimensions beyond
-        which it writes zeros."""
+    ) -> ir.Nest:
+        """The nest that copies: a point for each element of the box."""
         source = self.program.tensor(self.load.ref.tensor).layout
         name = f"{self.nest.name}.fill{position}"
         dims = {k: ir.Dim(f"{name}.{k}", 0, axes[k][2], False) for k in order}
         at = [axes[k][0] + ir.Affine.variable(dims[k].name) for k in range(len(axes))]
         conditions: list[ir.Value] = []
-        width, ends = self._width(axes, order, panel), list[str]()
+        width = self._width(axes, order, panel)
         for k in range(len(axes)):
+            base, _, extent = axes[k]
+            low, high = self._wanted(k)
+            least, most = self._interval(base)
             step = width if k == order[-1] else 1
-            for span in self._spans(k, step):
-                ends += [span.dim] if span.dim else []
-                index = span.base + ir.Affine.variable(dims[k].name)
-                below, above, whole = self._exceeds(span, axes[k][2], step)
-                width = width if whole else 1
-                if below:
-                    conditions.append(_compare(">=", index, span.low))
-                if above:
-                    conditions.append(_compare("<", index, span.high))
+            below, above = (
+                not provably_at_least(least, low),
+                not provably_at_least(high, most + extent),
+            )
+            if (below and not provably_divides(step, low - least)) or not provably_divides(
+                step, high - least
+            ):
+                width = 1
+            if below:
+                conditions.append(_compare(">=", at[k], low))
+            if above:
+                conditions.append(_compare("<", at[k], high))
         ref = ir.TensorRef(self.load.ref.tensor, tuple(at))
         value: ir.Value = ir.Load(ref, source.type, total=not conditions)
         if conditions:
@@ -272,45 +260,20 @@ class _Box:
         target = ir.TensorRef(panel.name, tuple(ir.Affine.variable(dims[k].name) for k in order))
         point = ir.Point((), target, source.type, "=", False, value)
         shape = [dims[k] for k in order]
-        loops = tuple(_shared_loops(shape, width, threads))
-        return ir.Nest(name, tuple(shape), loops, point), tuple(ends)
+        return ir.Nest(name, tuple(shape), tuple(_shared_loops(shape, width, threads)), point)
 
-    def _spans(self, axis: int, step: int) -> list[_Span]:
-        """What is copied along an axis, ``step`` elements at once: no further than its dimension
-        goes, or the one reduction among several that the box has more than a point of, as sums
-        count on zeros beyond it."""
+    def _wanted(self, axis: int) -> tuple[int, int]:
+        """The first index along an axis that is copied, and the one after the last; elsewhere the
+        panel is zero."""
         layout = self.program.tensor(self.load.ref.tensor).layout
-        subscript, dims = self.load.ref.subscripts[axis], {d.name: d for d in self.nest.dims}
-        assert isinstance(subscript, ir.Affine)
         low, high = layout.origin[axis], layout.origin[axis] + layout.extents[axis]
-        tensor = _Span(self._along(subscript)[0], low, high)
-        first, last = subscript.interval(dims)
+        subscript = self.load.ref.subscripts[axis]
+        assert isinstance(subscript, ir.Affine)
         if len(subscript.terms) == 1:
-            (name, _), *_ = subscript.terms
-            return [_Span(tensor.base, largest(low, first), smallest(high, last + 1), name)]
-        names = [name for name, _ in subscript.terms]
-        moving = [name for name in names if not provably_equal(self.points[name], 1)]
-        if len(moving) != 1 or not dims[moving[0]].reduction:
-            return [tensor]
-        (name,) = moving
-        alone = ir.Affine(((name, subscript.coefficient(name)),))
-        begin, end = alone.interval(dims)
-        own = _Span(self._along(alone)[0], begin, end + 1, name)
-        if not self._exceeds(own, extent(subscript, self.points), step)[2]:
-            return [tensor]  # vectors are worth more
-        there = provably_at_least(first, low) and provably_at_least(high, last + 1)
-        others = (d for d in names if d != name)
-        there &= all(provably_at_least(dims[d].extent, self.nest.reach(d)) for d in others)
-        return [own] if there else [own, tensor]
-
-    def _exceeds(self, span: _Span, reach: int, step: int) -> tuple[bool, bool, bool]:
-        """Whether boxes may begin before a span and end after it, and whether it ends between
-        copies of ``step`` elements wherever they do."""
-        least, most = self._interval(span.base)
-        below = not provably_at_least(least, span.low)
-        whole = provably_divides(step, span.high - least)
-        whole &= not below or provably_divides(step, span.low - least)
-        return below, not provably_at_least(span.high, most + reach), whole
+            # No further than the dimension goes: sums count on zeros beyond it.
+            (first, last) = subscript.interval({d.name: d for d in self.nest.dims})
+            low, high = largest(low, first), smallest(high, last + 1)
+        return low, high
 
     def _interval(self, base: ir.Affine) -> tuple[int, int]:
         """The smallest and the largest value of the first index of the box."""
