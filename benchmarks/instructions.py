@@ -67,7 +67,9 @@ def compared(rows: Iterable[Row], device: GpuProfile) -> Iterator[dict[str, Any]
         code = sass.kernels(compile_cubin(module, device).code)
         for counts, launch in zip(count_program(program, device), module.launches, strict=True):
             instructions, arrays = code[launch.name], len(launch.tensors)
-            found = read(sass.executed(instructions, launch.blocks, launch.threads, arrays))
+            last = counts.last.blocks / counts.blocks if counts.last is not None else 0.0
+            shape = launch.blocks, launch.threads, arrays
+            found = read(sass.executed(instructions, *shape, last=last))
             key = tuple(sorted(found.items()))
             if key in seen:
                 continue

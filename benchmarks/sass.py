@@ -124,11 +124,33 @@ def parsed(text: str) -> tuple[Instruction, ...]:
 
 
 def executed(
-    code: Sequence[Instruction], blocks: int, threads: int, arrays: int, sizes: Sequence[int] = ()
+    code: Sequence[Instruction],
+    blocks: int,
+    threads: int,
+    arrays: int,
+    sizes: Sequence[int] = (),
+    last: float = 0.0,
 ) -> Counter[str]:
     """How often warps of all blocks execute instructions, by name; ``@`` before it: no thread's
     guard holds, so that it takes a turn and nothing else. ``arrays``, ``sizes``: the parameters of
-    the kernel, so many addresses first."""
+    the kernel, so many addresses first; ``last``: the share of the blocks that come last to where
+    those of a group are counted."""
+    found = Counter[str]()
+    for are_last, share in ((False, 1 - last), (True, last)):
+        own = _executed(code, blocks, threads, arrays, sizes, are_last) if share else {}
+        for name, times in own.items():
+            found[name] += round(times * share)
+    return found
+
+
+def _executed(
+    code: Sequence[Instruction],
+    blocks: int,
+    threads: int,
+    arrays: int,
+    sizes: Sequence[int],
+    are_last: bool,
+) -> Counter[str]:
     sampled = list(range(blocks))
     if blocks > _SAMPLED:
         chosen = np.random.default_rng(blocks).choice(blocks, _SAMPLED, replace=False)
@@ -139,7 +161,7 @@ def executed(
         constants |= {at: address & 0xFFFFFFFF, at + 4: address >> 32}
     for k, size in enumerate(sizes):
         constants[_PARAMETERS + 8 * arrays + 4 * k] = size
-    run = _Run(code, np.array(sampled), threads, constants)
+    run = _Run(code, np.array(sampled), threads, constants, are_last)
     run.run()
     found = Counter[str]()
     for one, n, idle in zip(code, run.times, run.idle, strict=True):
@@ -157,6 +179,8 @@ class _Run:
     blocks: Values
     threads: int
     constants: Mapping[int, int]
+    are_last: bool
+    """Whether all blocks find that they are the last ones of their groups."""
     registers: dict[str, Values] = field(default_factory=dict)
     """Those that are not here have ones; predicates are false."""
     data: set[str] = field(default_factory=set)
@@ -467,11 +491,31 @@ def _unpacked(run: _Run, one: Instruction) -> Results:
     return [(f"P{k}", value >> np.uint32(k) & 1 != 0) for k in range(7) if chosen >> k & 1]
 
 
+def _counted(run: _Run, one: Instruction) -> Results:
+    """``atomicInc``: the last block finds what it may count up to."""
+    _, target, _, most = one.operands
+    return [(target, run.value(most) * np.uint32(run.are_last))]
+
+
+def _met(run: _Run, one: Instruction) -> Results:
+    """What a barrier makes of all threads' predicates."""
+    if "OR" in one.modifiers:
+        asked = (run.active & run.truth(one.operands[-1])).reshape(len(run.blocks), -1)
+        run.registers[_MET] = np.repeat(asked.any(axis=1), asked.shape[1])
+    return []
+
+
+def _met_value(run: _Run, one: Instruction) -> Results:
+    return [(one.operands[-1], run.truth(_MET))]
+
+
+_MET = "P of a barrier"
 _OPERATIONS: Mapping[str, Callable[[_Run, Instruction], Results | None]] = {
     **dict.fromkeys(("MOV", "LDC", "S2R", "S2UR", "CS2R", "R2UR"), _moved),
     **dict.fromkeys(("IADD3", "VIADD"), _added),
     **{"IMAD": _multiplied, "LEA": _scaled, "SHF": _shifted, "LOP3": _bits, "PLOP3": _logic},
     **{"ISETP": _compared, "SEL": _selected, "VIMNMX": _extreme, "PRMT": _permuted},
     **{"P2R": _packed, "R2P": _unpacked, "HFMA2": _constant_of_halves},
+    **{"ATOMG": _counted, "BAR": _met, "B2R": _met_value},
 }
 """What branches depend on."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import operator
 from collections import defaultdict
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import TypeAlias
 
 from tcl.codegen.loopir import ir
@@ -118,11 +118,26 @@ def _number(value: ir.Value) -> float | None:
     return None
 
 
+def constants_of(value: ir.Value) -> Iterator[str | float]:
+    """What in a value needs constants in registers: functions, and divisors."""
+    for v in walk(value):
+        if isinstance(v, ir.Call) and v.name in ("exp", "exp10") and v.type.compute == FLOAT32:
+            yield v.name
+        elif isinstance(v, ir.Binary) and v.op == "/" and v.type.compute == FLOAT32:
+            right = _number(v.right)
+            if right is not None and not _exact(right):
+                yield right
+
+
+def _exact(divisor: float) -> bool:
+    """Whether its reciprocal is a number."""
+    return abs(math.frexp(divisor)[0]) == 0.5
+
+
 def _quotient(left: float | None, right: float | None) -> Instructions:
     """Of float32; the reciprocal of a constant is known."""
     if right is not None:
-        exact = abs(math.frexp(right)[0]) == 0.5
-        return _costs(float=1) if exact else _costs(fma=5, float=1, branch=3)
+        return _costs(float=1) if _exact(right) else _costs(fma=5, float=1, branch=3)
     return _costs(fma=2, float=1, mufu=1, integer=3, branch=3) if left == 1 else _DIVIDED
 
 

@@ -43,6 +43,12 @@ class Linear:
             self.constant * by, factors, None if self.threads is None else self.threads * by
         )
 
+    def most(self, loops: Mapping[str, int]) -> int:
+        """The largest value, where variables have so many iterations."""
+        own = 0 if self.threads is None else int(self.threads.max())
+        reach = (max(0, f * (loops.get(name, 1) - 1)) for name, f in self.factors.items())
+        return self.constant + own + sum(reach)
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Condition:

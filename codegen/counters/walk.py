@@ -19,6 +19,7 @@ import numpy as np
 from tcl.codegen.counters.arithmetic import (
     Instructions,
     accumulated,
+    constants_of,
     conversion,
     inside,
     instructions_of,
@@ -57,13 +58,19 @@ _BEGIN = 4
 """Of a kernel: stack, descriptor, numbers of block and thread."""
 _SHARED_BASE = 3
 """For where shared memory begins."""
-_GLOBAL, _SHARED = 3, 2
-"""For an address: what varies is added up, scaled, and added to a pointer, which is read first.
-Addresses that differ by a constant are one."""
+_INDEX, _GLOBAL, _SHARED = 1, 2, 2
+"""For an address: what varies is added up, once for all tensors; scaled, and added to a pointer,
+which is read first. Addresses that differ by a constant are one."""
 _UNIFORM, _GATHERED = 2, 4
 """For each read at an address that all threads share, and at one that data decide."""
+_TEST = 2
+"""For asking whether a point is there: which one it is, and a comparison."""
 _WORTH = 8
 """Points from which on a branch leads around those that are not there."""
+_SHORT_PHASE = 16
+"""Instructions of some threads up to which no branch leads around them."""
+_CONSTANTS = 2
+"""For what an exponential or a division by a constant multiplies by: once."""
 _AROUND = 3
 """Branches around what some threads do not do."""
 MOVED = 2
@@ -109,6 +116,12 @@ class Walk:
     """Tensors that the kernel changes."""
     _addresses: set[object] = field(default_factory=set)
     """Those that are computed."""
+    _starting: dict[str, Place] = field(default_factory=dict)
+    """Accumulators that have not been added to in a loop, and where they were declared."""
+    _reading: tuple[Part, ...] = ()
+    """Who read what other warps had: what the same threads do then is no short branch."""
+    _by_few: list[tuple[int, int]] = field(default_factory=list)
+    """From where to where ``work`` is of some threads."""
     _asked: set[bytes] = field(default_factory=set)
     """Threads that have a part in something."""
     _lasting: frozenset[str] = frozenset()
@@ -142,11 +155,16 @@ class Walk:
         given = Counter((s.name, s.op) for s in inner if isinstance(s, ir.Accumulate))
         several = {name for name, op in given if op != "="}
         self._lasting = frozenset(n for (n, _), times in given.items() if times == 1) - several
-        threads = (f for space in self.kernel.spaces for f in space.threads[:1])
-        divided = sum(f.count > 1 for f in (*(g[0] for g in self.kernel.grid), *threads))
+        blocks = [folds[0].count for folds in self.kernel.grid]
+        threads = {tuple(f.count for f in space.threads) for space in self.kernel.spaces}
+        again = 2 if self.kernel.panels else 1  # rather than kept over a pipeline
+        divided = _divided(blocks) + again * sum(map(_divided, threads))
         shared = _SHARED_BASE if self.kernel.shared else 0
         self._compute(place, {"integer": _BEGIN + divided + shared, "branch": 1})
         self._block_statement(self.kernel.body, place)
+        for begin, end in self._by_few:
+            if end < len(self.work):  # the others are not done
+                self._predicated(begin, end)
         return self
 
     def in_last(self, place: Place) -> bool:
@@ -243,22 +261,49 @@ class Walk:
         elif kind not in (Memory.GLOBAL_COPY, Memory.SHARED_COPY):
             if kind is Memory.GLOBAL_READ and offset.threads is None and offset.factors:
                 self._compute(place, {"integer": _UNIFORM * different})
-            self._address(ref.tensor, offset, outside, tensor.shared)
+            self._address(tensor, offset, outside)
 
-    def _address(self, name: str, offset: Linear, outside: Place, shared: bool) -> None:
+    def _address(self, tensor: ir.Tensor, offset: Linear, outside: Place) -> None:
         """Integer instructions for an address, unless one that differs by a constant is there."""
         loops = [v for v, n in outside.loops.items() if self.written_out.get(v) != n]
         moving = [v for v in loops if not v.startswith(_GRID) and offset.factors.get(v)]
-        own = None if offset.threads is None else (offset.threads - offset.threads[0]).tobytes()
-        varying = tuple((v, offset.factors.get(v, 0)) for v in loops)
-        key = (name, varying, own, tuple(outside.tests) if moving else ())
+        size = tensor.layout.itemsize
+        threads = 0 * self._threads if offset.threads is None else offset.threads // size
+        own = (threads - threads[0]).tobytes()
+        varying = tuple((v, offset.factors.get(v, 0) // size) for v in loops)
+        key = (tensor.name, varying, own, tuple(outside.tests) if moving else ())
         if key in self._addresses:
             return
         self._addresses.add(key)
-        if moving:
+        made = _SHARED if tensor.shared else _GLOBAL
+        if moving and tensor.shared:
             self._compute(outside, {"integer": MOVED})
-        else:
-            self._compute(self._begin, {"integer": _SHARED if shared else _GLOBAL})
+            return
+        if moving:
+            self._compute(self._turns(outside), {"integer": 2 * MOVED})
+        if not tensor.shared:
+            if not threads.any() and not any(f for _, f in varying):
+                made = 1  # the pointer itself
+            elif (varying, own) not in self._addresses:
+                self._addresses.add((varying, own))
+                made += _INDEX
+        self._compute(self._begin.by(outside.active), {"integer": made})
+
+    def _turns(self, place: Place) -> Place:
+        """Once for all iterations of loops that are written out at once."""
+        at_once = {v: n for v, n in self.written_out.items() if v in place.loops}
+        loops = {v: -(-n // at_once.get(v, 1)) for v, n in place.loops.items()}
+        tests = [
+            replace(
+                test,
+                value=replace(
+                    test.value,
+                    factors={v: f * at_once.get(v, 1) for v, f in test.value.factors.items()},
+                ),
+            )
+            for test in place.tests
+        ]
+        return replace(place, loops=loops, tests=tuple(tests))
 
     def _different(self, offset: Linear, place: Place, outside: Place) -> float:
         """The share of different offsets among those of loops that are written out."""
@@ -328,7 +373,10 @@ class Walk:
                 taking_part = self._taking_part(statement, place)
                 if not taking_part.active.all():
                     self._test(taking_part)
+                begin = len(self.work)
                 self._loops(statement, taking_part)
+                if not taking_part.active.all() and self._parts.of(statement) != self._reading:
+                    self._by_few.append((begin, len(self.work)))
             case ir.Last():
                 self._last(statement, place)
             case ir.First() | ir.Within() | ir.Prefetch() | ir.Matrix() | ir.Scan():
@@ -386,8 +434,20 @@ class Walk:
         self.held[declare.name] = own, words
         if not declare.seldom or count <= MANY:
             self.held_words[declare.name] = words * count
-        if declare.start is not None:
+        self._starting.pop(declare.name, None)
+        if declare.start is not None and declare.name in self.held_words:
+            self._starting[declare.name] = place
+        elif declare.start is not None:
             self._compute(place, self._moved(declare.name))
+
+    def _goes_on(self, name: str, place: Place) -> None:
+        """An accumulator is added to: it is set to its start before loops. Where all iterations are
+        written out, compilers know what the first one adds to."""
+        begin = self._starting.get(name)
+        loops = (v for v in place.loops if begin is not None and v not in begin.loops)
+        if begin is not None and any(self.written_out.get(v) != place.loops[v] for v in loops):
+            self._compute(begin, self._moved(name))
+            del self._starting[name]
 
     def _moved(self, name: str) -> Instructions:
         """What it takes to set some accumulators, or to read them from local memory. An instruction
@@ -401,6 +461,8 @@ class Walk:
         count = math.prod(f.count for f in folds)
         kind = "double" if words > 1 else "float"
         self._compute(place, {kind: count * (1 if carry.lost is None else 6)})
+        for name in (carry.total, carry.lost or ""):
+            self._goes_on(name, place)
         for name in (carry.total, carry.total, carry.name):  # read, written; zero again
             if name != carry.total or name not in self.held_words:
                 self._compute(place, self._moved(name))
@@ -454,9 +516,12 @@ class Walk:
         inner = [s.loop for s in statements(pipeline.body) if isinstance(s, ir.For)]
         points = math.prod(x.fold.count for x in inner if x.kind is not ir.Kind.THREAD)
         loop = points * self.geometry.iterations(pipeline.loop.fold) > _SHORT
-        turn = loop * (TURN + FILL * len(pipeline.fills))
-        self._compute(within, {"barrier": 1, "integer": turn})
         ahead = pipeline.buffers - 1 if asynchronous else 1
+        count = self.geometry.iterations(pipeline.loop.fold)
+        self._compute(within, {"barrier": 1, "integer": TURN * (loop and count > pipeline.buffers)})
+        # The first ones are filled before; all of these take about as much as one in the loop.
+        filled = loop * len(pipeline.fills) * (1 + max(0, count - ahead))
+        self._compute(place, {"integer": FILL * filled})
         with self._one_phase():
             for fill in pipeline.fills:
                 self._panel_fill(fill, within, asynchronous=asynchronous, ahead=ahead)
@@ -511,6 +576,7 @@ class Walk:
         if warps_apart(bits):
             outer = self._entered(own[:turn], place)
             self._compute(outer, {"barrier": 2 if turn else 1})
+            self._reading = self._parts.asking(statement)
 
     def _over_threads(
         self, name: str, combined: ir.Combined, bits: int, times: int, place: Place, asking: Place
@@ -525,6 +591,9 @@ class Walk:
         if not warps:
             return
         size, first = combined.type.compute.itemsize, self._threads & ~warps
+        if first.any() and warps not in self._addresses:
+            self._addresses.add(warps)
+            self._compute(asking, {"integer": 1})
         self._exchanged(Memory.SHARED_WRITE, self._threads, size, place)
         for apart in range(0, warps + 1, warps & -warps):
             if not apart & ~warps:
@@ -582,6 +651,7 @@ class Walk:
         partial: bool,
     ) -> None:
         """What is read, then the loops."""
+        begin = len(self.work)
         found = fragments(geometry, loops, parts)
         for fragment in found:
             self._read_fragment(fragment, place)
@@ -593,12 +663,12 @@ class Walk:
         )
         self.read_words = max(self.read_words, math.ceil(sum(words)))
         inside = math.prod(self.geometry.iterations(x.fold) for x in loops)
-        tested = math.prod(
-            self.geometry.iterations(x.fold) for x in loops if x.fold.dim in dims and x.fold != lane
-        )
+        tested = self._tested([x.fold for x in loops if x.fold != lane], dims, place)
+        branches = tested if inside >= _WORTH * tested else 0
         if dims:
-            branches = tested if inside >= _WORTH * tested else 0
-            self._compute(place, {"integer": tested, "branch": branches})
+            asked = any(f.guarded for f in found)  # which point it is, where it is read
+            test = 1 if asked else _TEST
+            self._compute(place, {"integer": test * tested, "branch": branches})
         within = self._entered([x.fold for x in loops if x.fold != lane], place)
         outside = [d for d in dims if lane is None or d != lane.dim]
         if lane is not None and lane.dim in dims and not partial:
@@ -616,6 +686,44 @@ class Walk:
                 self._access(ref, each, place, width=width, write=True)
             within = self._there(rest, self._entered([lane], within))
         self._count_points(geometry, loops, parts, within, place, known, gathered)
+        if dims and not branches:
+            for under, own in self.work[begin:]:
+                if len(under.tests) > len(place.tests):
+                    self._idle(under, replace(under, tests=place.tests), own)
+
+    def _tested(self, loops: Sequence[ir.Fold], dims: Iterable[str], place: Place) -> int:
+        """Iterations of these loops of which some threads' points may not be there."""
+        found = 1
+        for name in dims:
+            own = [f for f in loops if f.dim == name]
+            dim = self.geometry.dims[name]
+            around = place.at({f.name: Linear() for f in own})
+            furthest = self._linear_index(ir.Affine.variable(name), around).most(place.loops)
+            counts = [range(self.geometry.iterations(f)) for f in own]
+            reached = (
+                sum(k * f.step for k, f in zip(turn, own, strict=True))
+                for turn in itertools.product(*counts)
+            )
+            found *= sum(furthest + more >= dim.first + dim.extent for more in reached)
+        return found
+
+    def _predicated(self, begin: int, end: int) -> None:
+        """What some threads do takes a turn of all warps, if it is short."""
+        own = self.work[begin:end]
+        count = (
+            sum(n.values()) * math.prod(k for v, k in p.loops.items() if not v.startswith(_GRID))
+            for p, n in own
+        )
+        if sum(count) <= _SHORT_PHASE:
+            for place, instructions in own:
+                self._idle(place, replace(place, active=self._begin.active), instructions)
+
+    def _idle(self, place: Place, outside: Place, instructions: Instructions) -> None:
+        """Instructions under a test take a turn of all warps that come to it, where no branch leads
+        around them."""
+        turns = sum(instructions.values())
+        self._compute(outside, {"integer": turns})
+        self._compute(place, {"integer": -turns})
 
     def _read_fragment(self, fragment: Fragment, place: Place) -> None:
         """An operand that is read before the loops."""
@@ -655,7 +763,8 @@ class Walk:
                 case ir.Let(name=name, value=value):
                     depends.lets[name] = depends.folds(value)
                     made = instructions_of((value,), depends.times, self._known)
-                case ir.Accumulate(op=op, value=value):
+                case ir.Accumulate(name=name, op=op, value=value):
+                    self._goes_on(name, outside)
                     made = instructions_of(inside(op, value), depends.times, self._known)
                     for kind, number in accumulated(op, value).items():
                         made[kind] += number * depends.all
@@ -674,6 +783,10 @@ class Walk:
                     self._access(ref, place, outside, write=True)
                 case _:
                     raise ir.IRError(f"{type(statement).__name__} lies in an unrolled loop")
+            for constants in {k for v in values_in(statement) for k in constants_of(v)}:
+                if constants not in self._addresses:
+                    self._addresses.add(constants)
+                    self._compute(self._begin.by(place.active), {"integer": _CONSTANTS})
             if all(v.startswith(_GRID) or v in self.written_out for v in outside.loops):
                 inner = (v for value in values_in(statement) for v in walk(value))
                 self._known |= {v for v in inner if self._lasts(v)}
@@ -738,6 +851,7 @@ class Walk:
         by_row, by_column = found if first else (found[1], found[0])
         for load, dim, count in ((by_row, rows, 4), (by_column, columns, 2)):
             self._matrix_fragments(load, dim, depth, kept.get(dim), count, place)
+        self._goes_on(step.name, place)
         self._compute(self._entered(kept.values(), place), {"mma": 1})
         words = sum(n * (kept[d].count if d in kept else 1) for d, n in ((rows, 4), (columns, 2)))
         self.read_words = max(self.read_words, words)
@@ -799,6 +913,18 @@ class Walk:
             if fold.level in ("thread", "half", "lane"):
                 found[fold.name] = Linear(0, {}, row) if fold.level == "thread" else Linear()
         return place.at({**found, depth.name: Linear(0, {}, point)})
+
+
+def _divided(counts: Sequence[int]) -> int:
+    """Integer instructions for the iterations of several folds out of one number: a division, but
+    for the last one, a remainder, but for the first one; one more for a divisor that is no power of
+    two."""
+    found = 0
+    for k, count in enumerate(counts):
+        after = math.prod(counts[k + 1 :])
+        if count > 1:
+            found += max(1, (after > 1) + (math.prod(counts[:k]) > 1)) + (after.bit_count() > 1)
+    return found
 
 
 def _apart(computed: Sequence[ir.Value]) -> ir.Affine:

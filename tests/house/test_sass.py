@@ -72,3 +72,27 @@ def test_integers_are_computed(line: str, value: int) -> None:
         /*0050*/ EXIT ;
     """
     assert sass.executed(sass.parsed(text), 1, 32, 0)["STG.E"] == 1
+
+
+_LAST = """
+        /*0000*/                   S2R R0, SR_TID.X ;
+        /*0010*/                   ISETP.NE.AND P1, PT, R0, RZ, PT ;
+        /*0020*/               @P1 BRA `(.L_x_1) ;
+        /*0030*/                   MOV R5, 0x3 ;
+        /*0040*/                   ATOMG.E.INC.STRONG.GPU PT, R2, desc[UR6][R2.64], R5 ;
+        /*0050*/                   ISETP.EQ.AND P0, PT, R2, 0x3, PT ;
+.L_x_1:
+        /*0060*/                   BAR.RED.OR.DEFER_BLOCKING 0x0, P0 ;
+        /*0070*/                   B2R.RESULT RZ, P0 ;
+        /*0080*/              @!P0 EXIT ;
+        /*0090*/                   STG.E [R6.64], R4 ;
+        /*00a0*/                   EXIT ;
+"""
+
+
+def test_all_threads_of_a_last_block_go_on() -> None:
+    """Eight groups of four blocks with two warps each."""
+    found = sass.executed(sass.parsed(_LAST), 32, 64, 0, last=0.25)
+    assert found["ATOMG.E.INC.STRONG.GPU"] == 32
+    assert found["STG.E"] == 8 * 2
+    assert sass.executed(sass.parsed(_LAST), 32, 64, 0)["STG.E"] == 0

@@ -45,6 +45,9 @@ _THREADS = ((8, 16), (16, 8), (16, 16), (8, 8), (4, 16), (4, 8), (8, 4))
 """Threads of a block along the sides, likewise."""
 _COUNTED = 3
 """Choices that are worth counting in full."""
+_SAME = 1.001
+"""Choices whose times differ by less are alike, as integer instructions are counted about: the
+first one by the short count is made."""
 _DEPTH = 16
 """Points of the reductions that a tile has, about."""
 _VECTOR = 4
@@ -76,7 +79,8 @@ def contraction(shape: Shape, profile: GpuProfile) -> Counted | None:
     for made, program in _candidates(shape, sides, lane, (one, other), profile):
         counted = Counted(made, counts_of(program, profile))
         found.append((_seconds(shape, counted), counted))
-    return min(found, key=lambda each: each[0])[1] if found else None
+    least = min((seconds for seconds, _ in found), default=0.0)
+    return next((counted for seconds, counted in found if seconds <= _SAME * least), None)
 
 
 def _candidates(

@@ -33,7 +33,7 @@ from tcl.codegen.passes.knobs import (
     as_text,
 )
 from tcl.common.dataclass import dataclass
-from tcl.grammar.sizes.varying import Size, provably_equal, representative
+from tcl.grammar.sizes.varying import Size, provably_divides, provably_equal, representative
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,7 +192,7 @@ def _cut(nest: ir.Nest, dim: str, points: int) -> bool:
     """Whether loops of a dimension may end within so many points that the unit takes at once."""
     at_once = ("mma", "lane", "dot")
     around = (f.step for f in nest.folds(dim) if f.level not in at_once)
-    return any(isinstance(n, Size) or n % points for n in (nest.dim(dim).extent, *around))
+    return not all(provably_divides(points, n) for n in (nest.dim(dim).extent, *around))
 
 
 def _whole_fragments(program: ir.Program, nest: ir.Nest) -> bool:
@@ -204,7 +204,9 @@ def _whole_fragments(program: ir.Program, nest: ir.Nest) -> bool:
     step = layout.place(nest.point.target).coefficient(nest.lane.dim)
     if layout.type.compute != layout.type or not provably_equal(step, layout.itemsize):
         return False
-    return not any(_cut(nest, f.dim, f.count) for f in (*rows, nest.lane))
+    folds = (*rows, nest.lane)
+    known = not any(isinstance(nest.dim(f.dim).extent, Size) for f in folds)
+    return known and not any(_cut(nest, f.dim, f.count) for f in folds)
 
 
 def why_not_held(rows: int, columns: int) -> str | None:

@@ -31,6 +31,7 @@ from tcl.codegen.passes.gpu.block_results import BlockResults
 from tcl.codegen.passes.gpu.exchange import Exchange, exchanges, results_at_once
 from tcl.codegen.passes.gpu.panel import panel_bytes
 from tcl.codegen.passes.gpu.pipeline import Pipelining
+from tcl.codegen.passes.gpu.shared_factors import SharedFactors
 from tcl.codegen.passes.gpu.shared_rows import SharedRows
 from tcl.codegen.passes.gpu.stage_shared import without_needless_condition
 from tcl.codegen.passes.long_sums import Carried, running_store
@@ -231,6 +232,9 @@ def _running(nest: ir.Nest, inner: Sequence[ir.Loop], fills: Fills) -> ir.Statem
     return wrap(outer, ir.Block((*declared, each)), fills)
 
 
+_WRITTEN_OUT = (ir.Kind.UNROLL, ir.Kind.VECTOR)
+
+
 def _reduction(
     group: FusionGroup,
     inner: Sequence[ir.Loop],
@@ -257,12 +261,19 @@ def _reduction(
         ir.Declare(ACCUMULATOR, type_, over, identity(point.op, type_)),
         *(ir.Declare(s.accumulator, s.point.type, over, s.start) for s in group.siblings),
     ]
-    update = ir.Block((*reads, *point.lets, *updates(point, group.siblings)))
+    written_out = [*takewhile(lambda x: x.kind in _WRITTEN_OUT, reversed(rest))][::-1]
+    threads = [x.fold for x in rest if x.kind is ir.Kind.THREAD]
+    shared = SharedFactors.of(updates(point, group.siblings), written_out, threads)
+    update = ir.Block((*reads, *point.lets, *shared.statements))
     sums = {ACCUMULATOR: point, **{s.accumulator: s.point for s in group.siblings if s.always}}
     # What a tensor core adds up at once counts as one point.
     in_turn = [x for x in rest if x not in own and x not in apart and x.fold.level != "mma"]
     carried = Carried.from_loops(in_turn, sums, over)
-    total = wrap(rest, update, fills, dict(carried.pauses))
+    pauses = dict(carried.pauses)
+    total = wrap(written_out, update, fills, pauses)
+    if shared.before:
+        total = ir.Block((*shared.before, total))
+    total = wrap(rest[: len(rest) - len(written_out)], total, fills, pauses)
     value: ir.Value = ir.Variable(ACCUMULATOR, type_)
     hoisted.own = own
     if combined:
@@ -271,14 +282,14 @@ def _reduction(
         value = ir.Binary(point.op, group.start[1], value, type_)
     elif not point.initialise:
         value = ir.Binary(point.op, ir.Load(point.target, type_, total=True), value, type_)
-    lets, made = results(ir.Store(point.target, value), group.siblings, combined)
+    lets, stores = results(ir.Store(point.target, value), group.siblings, combined)
     for let in lets:
         hoisted.kept(let)
-    made = [replace(s, value=hoisted.with_known(s.value)) for s in made]
-    last = ended(group, (), made)
+    stores = [replace(s, value=hoisted.with_known(s.value)) for s in stores]
+    last = ended(group, (), stores)
     kept = known.forwarded(nest, (*outer, *own), last)
     ends = [wrap(own, ir.Block(part)) for part in kept or [last]]
-    declared += carried.declared
+    declared += [*carried.declared, *shared.declared]
     body = ir.Block((*declared, total, *carried.last, *hoisted.statements(), *ends))
     return wrap(outer, body, fills)
 

@@ -153,6 +153,28 @@ def test_fragments_are_not_taken_in_pieces(monkeypatch: pytest.MonkeyPatch) -> N
     assert compare(definition, {"K": 8, "N": 5}, "M", symbol, values, options) == len(values)
 
 
+def test_rows_of_whole_fragments_are_read_in_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By default, where all sizes of a class have whole fragments."""
+    monkeypatch.setattr("tcl.codegen.cpu.run.varying.host_cpu", lambda: EMULATING)
+    (definition,) = check(text_of("plain", ("int8", "int8"))).values()
+    symbol = Size.named("M", multiple=16, least=16, most=255, value=80)
+    values = (16, 32, 48, 80, 144)
+    assert compare(definition, {"K": 128, "N": 40}, "M", symbol, values) == len(values)
+
+
+def test_words_of_several_fragments_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """There is a kernel for all lengths of a sum, though two fragments of it are written out."""
+    monkeypatch.setattr("tcl.codegen.cpu.run.varying.host_cpu", lambda: EMULATING)
+    (definition,) = check(text_of("plain", ("int8", "int8"))).values()
+    symbol = Size.named("K", least=1, most=300, value=33)
+    own = NestOptions(
+        vectorize=(0, 16), register=(1, 1, 2), dot=(0, 0, 4), mma=(1, 0, 2), stage=(0, 0)
+    )
+    values = (1, 4, 63, 65, 130)
+    options = MappingOptions().with_nest(0, own)
+    assert compare(definition, {"M": 17, "N": 5}, "K", symbol, values, options) == len(values)
+
+
 @pytest.mark.parametrize("seed", sampled(range(60), 6))
 def test_few_sizes(seed: int) -> None:
     # The last iteration is all of the work: of each length it is written out apart.
@@ -235,7 +257,7 @@ def test_scratch_of_each_thread_is_as_long_as_a_size_says(monkeypatch: pytest.Mo
     device = next(d for d in PROFILES if d.name == "sapphirerapids")
     monkeypatch.setattr("tcl.codegen.cpu.run.varying.host_cpu", lambda: device)
     text = (
-        "def f(int8(M, K) A, int8(K, N) B) -> (C) { C(m, n) +=! int32(A(m, k)) * int32(B(k, n)) }"
+        "def f(int8(K, M) A, int8(K, N) B) -> (C) { C(m, n) +=! int32(A(k, m)) * int32(B(k, n)) }"
     )
     (definition,) = check(text).values()
     m = Size.named("M", multiple=16, least=16, most=255, value=80)
@@ -246,13 +268,15 @@ def test_scratch_of_each_thread_is_as_long_as_a_size_says(monkeypatch: pytest.Mo
     assert any(private for *_, private in large)
 
 
-def test_words_of_varying_numbers_are_copied_in_little_code() -> None:
-    """Without masks, each length of a rest has code of its own."""
+@pytest.mark.parametrize("name", ["haswell", "znver4"])
+def test_words_of_varying_numbers_are_copied_in_little_code(name: str) -> None:
+    """Without masks, each length of a rest has code of its own; with them, each that is shorter
+    than a word."""
     text = (
         "def f(uint8(M, K) A, int8(K, N) B) -> (C) { C(m, n) +=! int32(A(m, k)) * int32(B(k, n)) }"
     )
-    m, k = (Size.named(name, least=16, most=127, value=100) for name in "MK")
+    m, k = (Size.named(size, least=16, most=127, value=100) for size in "MK")
     sized = infer(check(text)["f"], {"A": (m, k), "B": (k, 17)})
-    device = next(d for d in PROFILES if d.name == "haswell")
+    device = next(d for d in PROFILES if d.name == name)
     _, built = scheduled_for_all(sized, BEST, device, asked=False)
     assert len(emit_program(built, device).text) < 1_000_000
