@@ -125,11 +125,11 @@ class LoopEmitter:
         """The points of a dimension that come after those that the loops around this place hand
         on."""
         range_, extent = scope.ranges[dim], self.extents[dim]
-        known = not isinstance(extent, Size) and isinstance(range_.span, int)
-        if known and range_.offset.base is None:
-            return number(extent - range_.offset.constant - range_.span)
-        begun = self.b.binary("sub nsw", number(extent), i64(self.b, range_.offset))
-        return self.b.binary("sub nsw", begun, _value(range_.span))
+        offset, span = range_.offset, range_.span
+        if isinstance(span, int) and not isinstance(extent, Size) and offset.base is None:
+            return number(extent - offset.constant - span)
+        begun = self.b.binary("sub nsw", number(extent), i64(self.b, offset))
+        return self.b.binary("sub nsw", begun, _value(span))
 
     def _either(
         self, condition: Val, then: ir.Statement, otherwise: ir.Statement, scope: Scope
