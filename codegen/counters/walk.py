@@ -9,13 +9,14 @@ from __future__ import annotations
 import itertools
 import math
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import TypeAlias, assert_never
+from typing import assert_never
 
 import numpy as np
 
+from tcl.codegen.counters.addresses import GATHERED, UNIFORM, Addresses, divided, far_apart
 from tcl.codegen.counters.arithmetic import (
     Instructions,
     accumulated,
@@ -26,7 +27,8 @@ from tcl.codegen.counters.arithmetic import (
 )
 from tcl.codegen.counters.dependence import Dependence
 from tcl.codegen.counters.places import Condition, Linear, Place
-from tcl.codegen.counters.requests import Access, Box, Memory
+from tcl.codegen.counters.requests import Access, Memory
+from tcl.codegen.counters.scopes import GRID, Scopes
 from tcl.codegen.devices.banks import WARP
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.combining import combined_of, in_turn, thread_bits, warps_apart
@@ -41,7 +43,6 @@ from tcl.codegen.loopir.walk import (
     alone,
     chain,
     children,
-    indices,
     statements,
     uniform,
     values_in,
@@ -49,20 +50,11 @@ from tcl.codegen.loopir.walk import (
 )
 from tcl.grammar.syntax.types import FLOAT32
 
-Scope: TypeAlias = Mapping[str, Linear]
-"""Fold → its offset in points."""
-
-
 # Integer instructions, as NVRTC 13.5 has them for sm_90, about.
 _BEGIN = 4
 """Of a kernel: stack, descriptor, numbers of block and thread."""
 _SHARED_BASE = 3
 """For where shared memory begins."""
-_INDEX, _GLOBAL, _SHARED = 1, 2, 2
-"""For an address: what varies is added up, once for all tensors; scaled, and added to a pointer,
-which is read first. Addresses that differ by a constant are one."""
-_UNIFORM, _GATHERED = 2, 4
-"""For each read at an address that all threads share, and at one that data decide."""
 _TEST = 2
 """For asking whether a point is there: which one it is, and a comparison."""
 _WORTH = 8
@@ -73,8 +65,6 @@ _CONSTANTS = 2
 """For what an exponential or a division by a constant multiplies by: once."""
 _AROUND = 3
 """Branches around what some threads do not do."""
-MOVED = 2
-"""For an address in a loop that moves it."""
 TURN, FILL, COPY = 12, 11, 2
 """For which buffer comes next and what is waited for; for each of a turn's panels; and for each
 asynchronous copy, which has no constant beside its address."""
@@ -82,8 +72,6 @@ _COUNTED, _FENCE = 6, 3
 """For the place where blocks are counted and for asking who is the last; and for a fence."""
 _SHORT = 64
 """Points of a pipeline that is written out, so that its buffers are known."""
-_GRID = "grid "
-"""What the variables of blocks begin with."""
 
 
 @dataclass(slots=True)
@@ -114,16 +102,14 @@ class Walk:
     _begin: Place = field(init=False)
     _written: frozenset[str] = frozenset()
     """Tensors that the kernel changes."""
-    _addresses: set[object] = field(default_factory=set)
-    """Those that are computed."""
+    _addresses: Addresses = field(init=False)
+    _scopes: Scopes = field(init=False)
     _starting: dict[str, Place] = field(default_factory=dict)
     """Accumulators that have not been added to in a loop, and where they were declared."""
     _reading: tuple[Part, ...] = ()
     """Who read what other warps had: what the same threads do then is no short branch."""
     _by_few: list[tuple[int, int]] = field(default_factory=list)
     """From where to where ``work`` is of some threads."""
-    _asked: set[bytes] = field(default_factory=set)
-    """Threads that have a part in something."""
     _lasting: frozenset[str] = frozenset()
     """Accumulators that have one value only, once it is known."""
     _known: set[ir.Value] = field(default_factory=set)
@@ -133,14 +119,15 @@ class Walk:
     def __post_init__(self) -> None:
         self.geometry = Geometry(self.program, self.kernel)
         self._parts = TakingPart(self.geometry, idle_sums=self.idle_sums)
+        self._scopes, self._addresses = Scopes(self.geometry), Addresses(self.written_out)
         self._threads = np.arange(self.kernel.threads)
 
     def run(self) -> Walk:
         """Goes through the kernel."""
         loops, scope = dict[str, int](), dict[str, Linear]()
         for k, folds in enumerate(self.kernel.grid):
-            loops[f"{_GRID}{k}"] = folds[0].count
-            scope |= {f.name: Linear(0, {f"{_GRID}{k}": f.step}) for f in folds}
+            loops[f"{GRID}{k}"] = folds[0].count
+            scope |= {f.name: Linear(0, {f"{GRID}{k}": f.step}) for f in folds}
         for space in self.kernel.spaces:
             after = space.thread_count
             for fold in space.threads:
@@ -158,9 +145,9 @@ class Walk:
         blocks = [folds[0].count for folds in self.kernel.grid]
         threads = {tuple(f.count for f in space.threads) for space in self.kernel.spaces}
         again = 2 if self.kernel.panels else 1  # rather than kept over a pipeline
-        divided = _divided(blocks) + again * sum(map(_divided, threads))
+        numbers = divided(blocks) + again * sum(map(divided, threads))
         shared = _SHARED_BASE if self.kernel.shared else 0
-        self._compute(place, {"integer": _BEGIN + divided + shared, "branch": 1})
+        self._compute(place, {"integer": _BEGIN + numbers + shared, "branch": 1})
         self._block_statement(self.kernel.body, place)
         for begin, end in self._by_few:
             if end < len(self.work):  # the others are not done
@@ -169,49 +156,9 @@ class Walk:
 
     def in_last(self, place: Place) -> bool:
         """Whether only the last block of each group comes to a place."""
-        return sum(v.startswith(_GRID) for v in place.loops) < len(self.kernel.grid)
+        return sum(v.startswith(GRID) for v in place.loops) < len(self.kernel.grid)
 
     # Where things are.
-
-    def _linear_index(self, affine: ir.Affine, place: Place) -> Linear:
-        """An index expression, or a place in memory."""
-        geometry, scope, found = self.geometry, place.scope, Linear(affine.constant)
-        for name, c in affine.terms:
-            if name in geometry.fold:
-                found += scope.get(name, Linear()).scaled(c)
-                continue
-            found += Linear(c * geometry.dims[name].first)
-            for fold in geometry.folds[name]:
-                if fold.name in scope:
-                    found += scope[fold.name].scaled(c)
-        return found
-
-    def _there(self, dims: Iterable[str], place: Place) -> Place:
-        """Where dimensions are at points that they have."""
-        found = []
-        for name in dims:
-            dim = self.geometry.dims[name]
-            value = self._linear_index(ir.Affine.variable(name), place)
-            found.append(Condition(value, dim.first + dim.extent))
-        return place.where(*found)
-
-    def _place_where(self, condition: ir.Value, place: Place) -> Place:
-        """Where a condition holds; everywhere if it is not one of index expressions."""
-        bounds = bounds_of(condition)
-        if bounds is None:
-            return replace(place, exact=False)
-        tests = (Condition(self._linear_index(affine, place), bound) for affine, bound in bounds)
-        return place.where(*tests)
-
-    def _entered(self, folds: Iterable[ir.Fold], place: Place, known: bool = True) -> Place:
-        """Inside of loops. ``known``: whether they end where there are no more points."""
-        scope, loops = dict(place.scope), dict(place.loops)
-        for fold in folds:
-            count = self.geometry.iterations(fold) if known else fold.count
-            scope[fold.name] = Linear(0, {fold.name: fold.step} if count != 1 else {})
-            if count != 1:
-                loops[fold.name] = count
-        return replace(place, scope=scope, loops=loops)
 
     def _layout_of(self, ref: ir.TensorRef) -> ir.Layout:
         return self.program.tensor(ref.tensor).layout
@@ -231,21 +178,21 @@ class Walk:
     ) -> None:
         tensor = self.program.tensor(ref.tensor)
         layout = tensor.layout
-        offset = self._linear_index(layout.place(ref), place)
+        offset = self._scopes.linear_index(layout.place(ref), place)
         computed = [s.value for s in ref.subscripts if isinstance(s, ir.Computed)]
         if computed:
-            offset += self._linear_index(_apart(computed), place)
+            offset += self._scopes.linear_index(far_apart(computed), place)
             place = replace(place, exact=False)
         if kind is None and tensor.shared:
             kind = Memory.SHARED_WRITE if write else Memory.SHARED_READ
         elif kind is None:
             kind = Memory.GLOBAL_WRITE if write else Memory.GLOBAL_READ
-        size, box = width * layout.itemsize, self._box(ref, layout, place.scope)
+        size, box = width * layout.itemsize, self._scopes.box(ref, layout, place.scope)
         around = [self.written_out[v] for v in outside.loops if v in self.written_out]
         ahead = max(ahead, math.prod(around))
-        different = 1.0 if write else self._different(offset, place, outside)
+        different = 1.0 if write else self._addresses.different(offset, place, outside)
         if kind is Memory.GLOBAL_READ and not computed and ref.tensor not in self._written:
-            loops = (v for v in outside.loops if not v.startswith(_GRID))
+            loops = (v for v in outside.loops if not v.startswith(GRID))
             still = (v for v in loops if not offset.factors.get(v) and v not in self.written_out)
             different /= math.prod(outside.loops[v] for v in still)
         self.accesses.append(
@@ -257,87 +204,12 @@ class Walk:
         if kind is not Memory.GLOBAL_COPY:  # one instruction reads and writes
             self._compute(place, {"memory": different})
         if computed:
-            self._compute(place, {"integer": _GATHERED})
+            self._compute(place, {"integer": GATHERED})
         elif kind not in (Memory.GLOBAL_COPY, Memory.SHARED_COPY):
             if kind is Memory.GLOBAL_READ and offset.threads is None and offset.factors:
-                self._compute(place, {"integer": _UNIFORM * different})
-            self._address(tensor, offset, outside)
-
-    def _address(self, tensor: ir.Tensor, offset: Linear, outside: Place) -> None:
-        """Integer instructions for an address, unless one that differs by a constant is there."""
-        loops = [v for v, n in outside.loops.items() if self.written_out.get(v) != n]
-        moving = [v for v in loops if not v.startswith(_GRID) and offset.factors.get(v)]
-        size = tensor.layout.itemsize
-        threads = 0 * self._threads if offset.threads is None else offset.threads // size
-        own = (threads - threads[0]).tobytes()
-        varying = tuple((v, offset.factors.get(v, 0) // size) for v in loops)
-        key = (tensor.name, varying, own, tuple(outside.tests) if moving else ())
-        if key in self._addresses:
-            return
-        self._addresses.add(key)
-        made = _SHARED if tensor.shared else _GLOBAL
-        if moving and tensor.shared:
-            self._compute(outside, {"integer": MOVED})
-            return
-        if moving:
-            self._compute(self._turns(outside), {"integer": 2 * MOVED})
-        if not tensor.shared:
-            if not threads.any() and not any(f for _, f in varying):
-                made = 1  # the pointer itself
-            elif (varying, own) not in self._addresses:
-                self._addresses.add((varying, own))
-                made += _INDEX
-        self._compute(self._begin.by(outside.active), {"integer": made})
-
-    def _turns(self, place: Place) -> Place:
-        """Once for all iterations of loops that are written out at once."""
-        at_once = {v: n for v, n in self.written_out.items() if v in place.loops}
-        loops = {v: -(-n // at_once.get(v, 1)) for v, n in place.loops.items()}
-        tests = [
-            replace(
-                test,
-                value=replace(
-                    test.value,
-                    factors={v: f * at_once.get(v, 1) for v, f in test.value.factors.items()},
-                ),
-            )
-            for test in place.tests
-        ]
-        return replace(place, loops=loops, tests=tuple(tests))
-
-    def _different(self, offset: Linear, place: Place, outside: Place) -> float:
-        """The share of different offsets among those of loops that are written out."""
-        whole = {v for v in outside.loops if self.written_out.get(v) == outside.loops[v]}
-        apart = [v for v in place.loops if v not in outside.loops or v in whole]
-        found, count = np.zeros(1, np.int64), 1
-        for variable in apart:
-            turns = np.arange(place.loops[variable]) * offset.factors.get(variable, 0)
-            found = np.unique(found[:, None] + turns)
-            count *= place.loops[variable]
-        return len(found) / count
-
-    def _box(self, ref: ir.TensorRef, layout: ir.Layout, scope: Scope) -> Box:
-        """The elements that an access at this place goes through."""
-        of_block, of_all, blocks = [], [], set[str]()
-        for subscript, extent in zip(ref.subscripts, layout.extents, strict=True):
-            if not isinstance(subscript, ir.Affine):
-                of_block.append(extent)
-                of_all.append(extent)
-                continue
-            own = every = 1
-            for name, c in subscript.terms:
-                geometry = self.geometry
-                folds = [geometry.fold[name]] if name in geometry.fold else geometry.folds[name]
-                for fold in folds:
-                    if fold.name in scope:
-                        moved = abs(c) * fold.step * (fold.count - 1)
-                        every += moved
-                        grid = [v for v in scope[fold.name].factors if v.startswith(_GRID)]
-                        own += 0 if grid else moved
-                        blocks |= set(grid)
-            of_block.append(min(own, extent))
-            of_all.append(min(every, extent))
-        return Box(tuple(of_block), tuple(of_all), frozenset(blocks))
+                self._compute(place, {"integer": UNIFORM * different})
+            for where, own in self._addresses.needed(tensor, offset, outside, self._begin):
+                self._compute(where, own)
 
     def _compute(self, place: Place, instructions: Instructions) -> None:
         if instructions:
@@ -391,7 +263,7 @@ class Walk:
         self._compute(place.by(self._threads == 0), {"memory": 1, "integer": 2 * _FENCE})
         self.among = last.among
         number = next(k for k, folds in enumerate(self.kernel.grid) if last.among in folds)
-        loops = {v: n for v, n in place.loops.items() if v != f"{_GRID}{number}"}
+        loops = {v: n for v, n in place.loops.items() if v != f"{GRID}{number}"}
         held, self.held_words = self.held_words, {}
         self._begin = replace(place, loops=loops)
         self._block_statement(last.body, self._begin)
@@ -483,7 +355,7 @@ class Walk:
             turns = -(-count // times)
             turn = place.within(fold.name, turns)
             self._compute(turn, {"integer": 2, "branch": 1})
-        return self._entered([fold], place)
+        return self._scopes.entered([fold], place)
 
     def _taking_part(self, statement: ir.Statement, place: Place) -> Place:
         """For the threads that have a part in what each one does on its own."""
@@ -491,8 +363,7 @@ class Walk:
 
     def _test(self, part: Place) -> None:
         """Who takes part is asked once."""
-        if part.active.tobytes() not in self._asked:
-            self._asked.add(part.active.tobytes())
+        if self._addresses.is_new(part.active.tobytes()):
             self._compute(self._begin, {"integer": 1})
 
     def _by(self, parts: Iterable[Part], place: Place) -> Place:
@@ -538,12 +409,12 @@ class Walk:
         width = math.prod(x.fold.count for x in loops if x.kind is ir.Kind.VECTOR)
         steps = [x.fold for x in loops if x.kind in (ir.Kind.UNROLL, ir.Kind.SERIAL)]
         lanes = [x.fold.name for x in loops if x.kind is ir.Kind.VECTOR]
-        place = self._entered(steps, place, known=False).at(dict.fromkeys(lanes, Linear()))
+        place = self._scopes.entered(steps, place, known=False).at(dict.fromkeys(lanes, Linear()))
         ragged = dict.fromkeys(x.fold.dim for x in loops if self.geometry.ragged[x.fold.dim])
-        place = self._there(ragged, place)
+        place = self._scopes.there(ragged, place)
         value, source = store.value, place
         if isinstance(value, ir.Select):
-            source, value = self._place_where(value.condition, place), value.then
+            source, value = self._scopes.place_where(value.condition, place), value.then
         if not isinstance(value, ir.Load):
             raise ir.IRError(f"{store.ref.tensor} is filled with what is no copy")
         kind = Memory.SHARED_COPY if asynchronous else Memory.SHARED_WRITE
@@ -566,7 +437,7 @@ class Walk:
         own = [x.fold for x in loops if x.kind is not ir.Kind.THREAD]
         folds = parts[0][1].folds
         bits = thread_bits(self.geometry.space_of[folds[0].dim].threads, folds)
-        each = self._entered(own, place)
+        each = self._scopes.entered(own, place)
         asking = self._by(self._parts.asking(statement), each)
         turn = in_turn(own, (c.type.compute.itemsize for _, c in parts))
         for name, combined in parts:
@@ -574,7 +445,7 @@ class Walk:
             times = math.prod(map(self.geometry.iterations, kept)) - 1
             self._over_threads(name, combined, bits, times, each, asking)
         if warps_apart(bits):
-            outer = self._entered(own[:turn], place)
+            outer = self._scopes.entered(own[:turn], place)
             self._compute(outer, {"barrier": 2 if turn else 1})
             self._reading = self._parts.asking(statement)
 
@@ -591,8 +462,7 @@ class Walk:
         if not warps:
             return
         size, first = combined.type.compute.itemsize, self._threads & ~warps
-        if first.any() and warps not in self._addresses:
-            self._addresses.add(warps)
+        if first.any() and self._addresses.is_new(("warps", warps)):
             self._compute(asking, {"integer": 1})
         self._exchanged(Memory.SHARED_WRITE, self._threads, size, place)
         for apart in range(0, warps + 1, warps & -warps):
@@ -631,7 +501,7 @@ class Walk:
         if not partial or reach >= dim.extent:
             self._body(geometry, loops, parts, dims, place, lane, partial=partial)
             return
-        first = self._linear_index(ir.Affine.variable(lane.dim), place)
+        first = self._scopes.linear_index(ir.Affine.variable(lane.dim), place)
         whole = Condition(first + Linear(reach), dim.first + dim.extent)
         rest = tuple(d for d in dims if d != lane.dim)
         there = geometry.all_there(lane.dim)
@@ -669,12 +539,12 @@ class Walk:
             asked = any(f.guarded for f in found)  # which point it is, where it is read
             test = 1 if asked else _TEST
             self._compute(place, {"integer": test * tested, "branch": branches})
-        within = self._entered([x.fold for x in loops if x.fold != lane], place)
+        within = self._scopes.entered([x.fold for x in loops if x.fold != lane], place)
         outside = [d for d in dims if lane is None or d != lane.dim]
         if lane is not None and lane.dim in dims and not partial:
             outside.append(lane.dim)
             within = within.at({lane.name: Linear()})
-        within = self._there(outside, within)
+        within = self._scopes.there(outside, within)
         known = {f.load.ref for f in found}
         gathered: dict[ir.TensorRef, int] = {}
         if lane is not None:
@@ -682,9 +552,9 @@ class Walk:
             gathered = {} if lane.dim in rest else _gathered(geometry, parts, lane)
             for ref, width in gathered.items():
                 steps = ir.Fold(lane.dim, lane.level, width, lane.count // width)
-                each = self._entered([steps], within, known=False)
+                each = self._scopes.entered([steps], within, known=False)
                 self._access(ref, each, place, width=width, write=True)
-            within = self._there(rest, self._entered([lane], within))
+            within = self._scopes.there(rest, self._scopes.entered([lane], within))
         self._count_points(geometry, loops, parts, within, place, known, gathered)
         if dims and not branches:
             for under, own in self.work[begin:]:
@@ -698,7 +568,7 @@ class Walk:
             own = [f for f in loops if f.dim == name]
             dim = self.geometry.dims[name]
             around = place.at({f.name: Linear() for f in own})
-            furthest = self._linear_index(ir.Affine.variable(name), around).most(place.loops)
+            furthest = self._scopes.linear_index(ir.Affine.variable(name), around).most(place.loops)
             counts = [range(self.geometry.iterations(f)) for f in own]
             reached = (
                 sum(k * f.step for k, f in zip(turn, own, strict=True))
@@ -711,7 +581,7 @@ class Walk:
         """What some threads do takes a turn of all warps, if it is short."""
         own = self.work[begin:end]
         count = (
-            sum(n.values()) * math.prod(k for v, k in p.loops.items() if not v.startswith(_GRID))
+            sum(n.values()) * math.prod(k for v, k in p.loops.items() if not v.startswith(GRID))
             for p, n in own
         )
         if sum(count) <= _SHORT_PHASE:
@@ -727,7 +597,7 @@ class Walk:
 
     def _read_fragment(self, fragment: Fragment, place: Place) -> None:
         """An operand that is read before the loops."""
-        around = self._entered(fragment.over, place)
+        around = self._scopes.entered(fragment.over, place)
         row = {f.name: Linear() for f, _ in fragment.row}
         for width, group in itertools.groupby(fragment.pieces(), key=lambda piece: piece[1]):
             first, *others = (begin for begin, _ in group)
@@ -737,7 +607,7 @@ class Walk:
                 turns = {name: width} if others else {}
                 within = around.at({**row, name: Linear(first, turns)})
                 within = within.within(name, 1 + len(others)) if others else within
-            within = self._there(fragment.guarded, within)
+            within = self._scopes.there(fragment.guarded, within)
             self._access(fragment.load.ref, within, place, width=width)
             if fragment.guarded:
                 self._compute(within, {"integer": len(fragment.guarded)})
@@ -784,10 +654,9 @@ class Walk:
                 case _:
                     raise ir.IRError(f"{type(statement).__name__} lies in an unrolled loop")
             for constants in {k for v in values_in(statement) for k in constants_of(v)}:
-                if constants not in self._addresses:
-                    self._addresses.add(constants)
+                if self._addresses.is_new(("constant", constants)):
                     self._compute(self._begin.by(place.active), {"integer": _CONSTANTS})
-            if all(v.startswith(_GRID) or v in self.written_out for v in outside.loops):
+            if all(v.startswith(GRID) or v in self.written_out for v in outside.loops):
                 inner = (v for value in values_in(statement) for v in walk(value))
                 self._known |= {v for v in inner if self._lasts(v)}
             # Of all iterations that are written out, each takes its share.
@@ -810,7 +679,7 @@ class Walk:
         match value:
             case ir.Select(condition=condition, then=then, otherwise=otherwise):
                 self._in_place(condition, place, outside, read)
-                holds = self._place_where(condition, place)
+                holds = self._scopes.place_where(condition, place)
                 self._in_place(then, holds, outside, read)
                 bounds = bounds_of(condition)
                 if bounds is not None and len(bounds) == 1:
@@ -852,7 +721,7 @@ class Walk:
         for load, dim, count in ((by_row, rows, 4), (by_column, columns, 2)):
             self._matrix_fragments(load, dim, depth, kept.get(dim), count, place)
         self._goes_on(step.name, place)
-        self._compute(self._entered(kept.values(), place), {"mma": 1})
+        self._compute(self._scopes.entered(kept.values(), place), {"mma": 1})
         words = sum(n * (kept[d].count if d in kept else 1) for d, n in ((rows, 4), (columns, 2)))
         self.read_words = max(self.read_words, words)
 
@@ -867,7 +736,7 @@ class Walk:
     ) -> None:
         lane = self._threads % WARP
         if load.type == FLOAT32:
-            within = self._entered([kept] if kept else [], place)
+            within = self._scopes.entered([kept] if kept else [], place)
             for k in range(count):
                 row = lane // 4 + (8 * (k % 2) if count == 4 else 0)
                 point = lane % 4 + 4 * (k // 2 if count == 4 else k)
@@ -878,7 +747,7 @@ class Walk:
         pairs = count == 2 and kept is not None and kept.count % 2 == 0
         if kept is not None and pairs:
             kept = ir.Fold(dim, kept.level, 2 * kept.step, kept.count // 2)
-        within = self._entered([kept] if kept else [], place, known=not pairs)
+        within = self._scopes.entered([kept] if kept else [], place, known=not pairs)
         along = self._layout_of(load.ref).step(load.ref, depth.name) == 1
         if pairs:
             row = lane // 16 * 8 + (lane % 8 if along else 0)
@@ -890,7 +759,7 @@ class Walk:
             row = lane % 8 if along else 0 * lane
             point = lane // 8 % 2 * 8 if along else lane % 16
         at = self._fragment_place(within, dim, row, depth, point)
-        offset = self._linear_index(self._layout_of(load.ref).place(load.ref), at)
+        offset = self._scopes.linear_index(self._layout_of(load.ref).place(load.ref), at)
         matrices = 4 if pairs else count
         self.accesses.append(
             Access(
@@ -913,31 +782,6 @@ class Walk:
             if fold.level in ("thread", "half", "lane"):
                 found[fold.name] = Linear(0, {}, row) if fold.level == "thread" else Linear()
         return place.at({**found, depth.name: Linear(0, {}, point)})
-
-
-def _divided(counts: Sequence[int]) -> int:
-    """Integer instructions for the iterations of several folds out of one number: a division, but
-    for the last one, a remainder, but for the first one; one more for a divisor that is no power of
-    two."""
-    found = 0
-    for k, count in enumerate(counts):
-        after = math.prod(counts[k + 1 :])
-        if count > 1:
-            found += max(1, (after > 1) + (math.prod(counts[:k]) > 1)) + (after.bit_count() > 1)
-    return found
-
-
-def _apart(computed: Sequence[ir.Value]) -> ir.Affine:
-    """A place that is another one, far away, for each point of what subscripts depend on."""
-    names = {name for v in computed for index in indices(v) for name, _ in index.terms}
-    found = ir.Affine()
-    for name, far in zip(sorted(names), itertools.cycle(_FAR), strict=False):
-        found += ir.Affine.variable(name).scaled(far)
-    return found
-
-
-_FAR = (32 * 1_000_003, 32 * 999_983_009, 32 * 7_368_787)
-"""Bytes."""
 
 
 def _gathered(

@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from tcl.codegen.choose.gpu.nest_shape import OptionsDraft, Shape, power_above, power_below
 from tcl.codegen.choose.gpu.predicted import best_split, counts_of, part_sizes
 from tcl.codegen.choose.gpu.windows import Window
+from tcl.codegen.counters.addresses import MOVED
 from tcl.codegen.counters.counts import KernelCounts
 from tcl.codegen.counters.prediction import (
     APART,
@@ -25,7 +26,7 @@ from tcl.codegen.counters.prediction import (
     hidden,
     predict,
 )
-from tcl.codegen.counters.walk import COPY, FILL, MOVED, TURN
+from tcl.codegen.counters.walk import COPY, FILL, TURN
 from tcl.codegen.devices.banks import WARP
 from tcl.codegen.devices.gpu import GpuProfile
 from tcl.codegen.loopir import ir
