@@ -327,9 +327,12 @@ class _Run:
             self.accumulators[name, *at] = self.typed(0, type_)
 
     def behind(self, fold: ir.Fold) -> int:
-        """The points of a dimension that come after an iteration."""
-        dim = self.dims[fold.dim]
-        return dim.first + dim.extent - self.at[fold.dim] - fold.step
+        """The points of a dimension that come after those of the loops around this place."""
+        begin, end = 0, self.dims[fold.dim].extent
+        for step, offset in self.around[fold.dim]:
+            begin += offset
+            end = min(end, begin + step)
+        return self.dims[fold.dim].extent - end
 
     def matrix(self, matrix: ir.Matrix) -> None:
         """A matrix of accumulators, at this iteration of unrolled loops."""

@@ -108,7 +108,7 @@ class LoopEmitter:
             self._either(holds, either.then, either.otherwise, scope)
             return
         offsets = [
-            self._behind(f, scope) if either.last else i64(b, scope.folds[f.name])
+            self._behind(f.dim, scope) if either.last else i64(b, scope.folds[f.name])
             for f in either.folds
         ]
         if not any(o.text.startswith("%") for o in offsets):
@@ -121,13 +121,15 @@ class LoopEmitter:
             all_ = b.binary("or", all_, o)
         self._either(b.compare("icmp eq", all_, number(0)), either.then, either.otherwise, scope)
 
-    def _behind(self, fold: ir.Fold, scope: Scope) -> Val:
-        """The points of a dimension that come after an iteration; never fewer than 0."""
-        offset, most = scope.ranges[fold.dim].offset, self.extents[fold.dim] - fold.step
-        if offset.base is None and not isinstance(most, Size):
-            return number(max(0, most - offset.constant))
-        left = self.b.binary("sub nsw", number(most), i64(self.b, offset))
-        return self.b.intrinsic("smax", left, number(0))
+    def _behind(self, dim: str, scope: Scope) -> Val:
+        """The points of a dimension that come after those that the loops around this place hand
+        on."""
+        range_, extent = scope.ranges[dim], self.extents[dim]
+        offset, span = range_.offset, range_.span
+        if isinstance(span, int) and not isinstance(extent, Size) and offset.base is None:
+            return number(extent - offset.constant - span)
+        begun = self.b.binary("sub nsw", number(extent), i64(self.b, offset))
+        return self.b.binary("sub nsw", begun, _value(span))
 
     def _either(
         self, condition: Val, then: ir.Statement, otherwise: ir.Statement, scope: Scope

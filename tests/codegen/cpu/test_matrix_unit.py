@@ -161,6 +161,21 @@ def test_sums_stay_fragments_until_they_are_results(
     check_cpu(sized, [a, b], options, device)
 
 
+def test_the_last_points_of_a_tile_are_not_those_of_the_reduction() -> None:
+    """Where fragments of the last but one tile would reach the end of the reduction, if the tile
+    did not end before them."""
+    rng = random.Random(11)
+    inputs = [random_array(rng, (20, 192), "int8"), random_array(rng, (192, 20), "int8")]
+    sized = sized_of(MATMUL, *inputs)
+    own = replace(TWO_BY_TWO, tile=(0, 0, 92), order=(), inner_order=(1, 2, 0), stage=(1, 1))
+    options = MappingOptions(nests=(own,))
+    check_cpu(sized, inputs, options, EMULATING)
+    c = np.full((20, 20), 7, np.int32)
+    a, b = inputs
+    interpret(schedule(sized, options, EMULATING), {"A": a, "B": b, "C": c})
+    np.testing.assert_array_equal(c, a.astype(np.int32) @ b)
+
+
 def test_chunks_of_less_than_a_fragment_have_sums_of_their_own() -> None:
     rng = random.Random(10)
     inputs = [random_array(rng, (16, 128), "int8"), random_array(rng, (128, 64), "int8")]
