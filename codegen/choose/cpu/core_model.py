@@ -70,7 +70,8 @@ _SIMPLE = 2.0
 _UNROLL = (4, 2)
 _TRANSPOSED = (8, 4)
 """Neighbours in memory that steps of a reduction read in one piece, where lanes lie apart. On Zen 4
-sums of products with a transposed matrix take .57 of the time of single elements."""
+sums of products with a transposed matrix take .57 of the time of single elements. The most of them
+only for tiles of up to ``_LONGER`` points."""
 _LONG = 64
 """Steps of a reduction from which on a rest that is not written out counts for little."""
 _SPARE = 2
@@ -337,10 +338,12 @@ class Core:
         ]
         if not vectors:
             return 0
-        room = self.device.vector_registers - _SPARE - math.prod(sizes.values()) * self.sums
+        points = math.prod(sizes.values())
+        room = self.device.vector_registers - _SPARE - points * self.sums
         for steps in _TRANSPOSED:
+            short = points * steps <= _LONGER or steps == _TRANSPOSED[-1]
             whole = inner.extent % steps == 0 or inner.extent >= _LONG
-            if whole and steps <= self.lanes and steps * sum(vectors) <= room:
+            if short and whole and steps <= self.lanes and steps * sum(vectors) <= room:
                 return steps
         return 0
 
@@ -733,11 +736,12 @@ class Core:
             return count * (PANEL_LOAD_L1_CYCLES if first else PANEL_LOAD_L2_CYCLES)
         near = access.count({n: s for n, s in sizes.items() if n not in far}) if far else count
         inner = self.innermost
-        if across and inner is not None and tile.unrolled > 1:
+        if across and inner is not None and 1 < tile.unrolled <= _TRANSPOSED[0]:
             written_out = {**sizes, inner.name: tile.unrolled}
             moved = access.in_tile(lane, self.lanes, written_out, self.masked)
             if moved < each:
-                each = min(each, moved * TRANSPOSED_BESIDE * self.halves(lane))
+                beside = TRANSPOSED_BESIDE if tile.unrolled == inner.extent else 1.0
+                each = min(each, moved * beside * self.halves(lane))
         found = count * each + OTHER_LINE_CYCLES * (count - near)
         # Lines of as many pages may lie in the same place of the first cache.
         ways = self.device.l1_bytes // PAGE - 2
