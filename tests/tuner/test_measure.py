@@ -385,6 +385,19 @@ def test_depths_follow_what_is_read() -> None:
     assert depths == {"I": 0, "S": 10, "E": 11, "T": 21, "O": 22, "X": 32}
 
 
+def test_each_operation_of_a_formula_of_doubles_counts() -> None:
+    text = """
+    def f(double(N) X, float(N) Y, int32(N) I) -> (O, P, Q, R) {
+        O(n) = exp(0.5 * d * d - X(n)) where v = 2 + X(n), d = (X(n) + 1) / v
+        P(n) = exp(0.5 * Y(n) * Y(n) - 1)
+        Q(n) = X(I(n + 2 * n - 2 * n)) + 1 where n in 0:N
+        R() +=! X(n) * X(n) * O(n)
+    }
+    """
+    depths = accumulation_depths(infer(check(text)["f"], {"X": (3,), "Y": (3,), "I": (3,)}))
+    assert depths == {"X": 0, "Y": 0, "I": 0, "O": 6, "P": 1, "Q": 1, "R": 10}
+
+
 @pytest.mark.parametrize(
     ("switches", "seconds"),
     [((0, 0), 0.5), ((0, 3), 0.2), ((1, 3), 0.5)],

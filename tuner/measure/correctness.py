@@ -18,7 +18,7 @@ from tcl.common.dataclass import dataclass
 from tcl.grammar.ranges.sized import SizedDef
 from tcl.grammar.syntax.types import FLOAT64, ScalarType
 from tcl.grammar.tree import checked as c
-from tcl.grammar.tree.traverse import evaluated, reads, walk
+from tcl.grammar.tree.traverse import children, evaluated, reads, walk
 
 Array: TypeAlias = npt.NDArray[Any]
 
@@ -38,8 +38,9 @@ def accumulation_depths(sized: SizedDef) -> dict[str, int]:
     """Tensor → how many roundings its elements may have gone through, one after the other.
 
     Inputs have 0. A statement adds its number of reduction points, at least 1 and of a sum at most
-    those of a part, to the deepest tensor that it reads. Of sums in float64 all points count: where
-    their terms cancel, nothing else tells how far off they may be (``roundings``). A rounding to a
+    those of a part, to the deepest tensor that it reads. Of float64 all points of a sum count, as
+    its terms may cancel, and all operations of a formula, one after the other: nothing else tells
+    how far off they may be (``roundings``). A rounding to a
     coarser type on the way (float32 arithmetic that ends in a float64) counts as the many of the
     tensor's own type that are as large.
     """
@@ -56,7 +57,8 @@ def accumulation_depths(sized: SizedDef) -> dict[str, int]:
             read.add(statement.target)
         deepest = max((depths[name] for name in read), default=0)
         target = statement.target
-        depths[target] = max(depths[target], deepest + max(1, points))
+        operations = _chain(statement) if types[target] == FLOAT64 else 1
+        depths[target] = max(depths[target], deepest + max(1, points) + max(0, operations - 1))
         found = [coarsest.get(name, 0.0) for name in (*read, target)]
         arithmetic = (
             _epsilon(node.type.compute)
@@ -70,6 +72,27 @@ def accumulation_depths(sized: SizedDef) -> dict[str, int]:
         if own:  # errors of independent roundings grow with the square root of their number
             depths[name] *= round(epsilon / own) ** 2
     return depths
+
+
+def _chain(statement: c.Statement) -> int:
+    """Operations on floats that a value of a statement goes through, one after the other."""
+    lets: dict[str, int] = {}
+
+    def longest(expr: c.Expr) -> int:
+        found: dict[int, int] = {}
+        for node in reversed(list(walk(expr))):  # operands first
+            counts = isinstance(node, c.Unary | c.Binary | c.Call) and node.type.is_float
+            below = (
+                0
+                if isinstance(node, c.Read)
+                else max((found[id(child)] for child in children(node)), default=0)
+            )
+            found[id(node)] = lets[node.name] if isinstance(node, c.LetRef) else counts + below
+        return found[id(expr)]
+
+    for let in statement.lets:
+        lets[let.name] = longest(let.value)
+    return longest(statement.rhs)
 
 
 def _terms_at_once(statement: c.Statement, read: Iterable[ScalarType]) -> int:
