@@ -10,7 +10,7 @@ import numpy as np
 from cpu_kernels import Array, accepted
 
 from tcl.codegen.common.dtypes import numpy_dtype
-from tcl.codegen.devices.cpu import host_cpu
+from tcl.codegen.devices.cpu import CpuProfile, host_cpu
 from tcl.codegen.devices.known_cpus import find
 from tcl.codegen.loopir.lower import lower
 from tcl.codegen.loopir.walk import operands
@@ -97,9 +97,13 @@ def random_array(rng: random.Random, shape: tuple[int, ...], type_: str) -> Arra
 
 
 def random_options(
-    rng: random.Random, sized: SizedDef, mma: tuple[int, int, int]
+    rng: random.Random,
+    sized: SizedDef,
+    mma: tuple[int, int, int],
+    device: CpuProfile = EMULATING,
 ) -> MappingOptions:
-    """Options with which the matrix unit computes the first nest."""
+    """Options with which the matrix unit computes the first nest on a device, whose threads decide
+    about chunks that are left open."""
     nest = lower(sized).nests[0]
     rank = len(nest.dims)
     for _ in range(60):
@@ -123,6 +127,6 @@ def random_options(
         if rng.random() < 0.3:
             own = replace(own, chunk=tuple(rng.choice([0, 7, 16, 40]) for _ in range(2)))
         chosen = MappingOptions(rng.choice(["naive", "mlp"]), nests=(own,))
-        if accepted(sized, chosen, EMULATING):
+        if accepted(sized, chosen, device):
             return chosen
     raise AssertionError(f"nothing was accepted, not {chosen}, of\n{sized.checked.source.text}")

@@ -35,7 +35,7 @@ def heuristic(program: ir.Program, nest: ir.Nest, device: CpuProfile, sums: int 
     plain = nest.point.type.is_float and nest.point.type.compute == nest.point.type
     if plain and cut_wholly(nest):
         nest = replace(nest, point=unguarded(nest.point))  # but at the ends of loops
-    found = _fastest(program, nest, device, sums)
+    found = _fastest_within_bounds(program, nest, device, sums)
     core, lane, sizes = found.core, found.lane, found.sizes
     if lane is not None and sizes.keys() == {lane} and not nest.dim(lane).reduction:
         sizes = {lane: _vectors(core, lane, sizes[lane])}
@@ -78,7 +78,9 @@ def heuristic(program: ir.Program, nest: ir.Nest, device: CpuProfile, sums: int 
     )
 
 
-def _fastest(program: ir.Program, nest: ir.Nest, device: CpuProfile, sums: int) -> TileChoice:
+def _fastest_within_bounds(
+    program: ir.Program, nest: ir.Nest, device: CpuProfile, sums: int
+) -> TileChoice:
     """As ``fastest``; without conditions of bounds, where these hold in most register tiles."""
     if nest.reduces and (bounds := bounds_asked(nest, (nest.point,))):
         inside = replace(nest, point=holding(nest.point, bounds))

@@ -160,9 +160,11 @@ class FeedMatrixUnit:
             if nest.dot_product is None or load.ref in copied:
                 continue
             if load != self._whole_rows(program, nest):
-                operand = f"operand {position}, {load.ref.tensor}"
                 refuse(
-                    "mma", nest.name, f"{operand}, is not staged: the matrix unit reads only panels"
+                    "mma",
+                    nest.name,
+                    f"operand {position}, {load.ref.tensor}, is not staged: the matrix unit reads "
+                    "panels or uncut rows",
                 )
         whole = _whole_fragments(program, nest)
         return map_nest(program, self.nest, lambda nest: replace(nest, fragments=whole))
