@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 import numpy as np
 
 from tcl.codegen.devices.banks import WARP, Active, Offsets
+from tcl.common.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -5,7 +5,6 @@ of shared memory.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from enum import Enum
 
 import numpy as np
@@ -20,6 +19,7 @@ from tcl.codegen.devices.banks import (
     matrix_wavefronts,
     wavefronts,
 )
+from tcl.common.dataclass import dataclass
 
 SECTOR = 32
 """Bytes."""

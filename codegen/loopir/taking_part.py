@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.combining import combined_of
 from tcl.codegen.loopir.geometry import Geometry
 from tcl.codegen.loopir.walk import alone, inside, statements, uniform, values_in, walk
+from tcl.common.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 
 from tcl.codegen.loopir import ir
@@ -11,6 +11,7 @@ from tcl.codegen.loopir.walk import loads, operands, values_of
 from tcl.codegen.options.nest_options import PLAIN, NestOptions
 from tcl.codegen.passes.fuse import refs
 from tcl.codegen.passes.split import is_whole
+from tcl.common.dataclass import dataclass
 
 
 def power_below(number: int) -> int:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TypeAlias
 
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.combining import combined_of, thread_bits, warps_apart
 from tcl.codegen.loopir.walk import alone, statements, uniform, values_in, walk
+from tcl.common.dataclass import dataclass
 from tcl.grammar.sizes.varying import provably_equal
 
 Owner: TypeAlias = tuple[object, ...]
