@@ -79,11 +79,12 @@ class Place:
 
     def at(self, scope: Mapping[str, Linear]) -> Place:
         """With other offsets of some folds."""
-        return replace(self, scope={**self.scope, **scope})
+        return Place(self.active, self.loops, self.tests, self.exact, {**self.scope, **scope})
 
     def within(self, variable: str, count: int) -> Place:
         """Inside of a loop."""
-        return replace(self, loops={**self.loops, variable: count})
+        loops = {**self.loops, variable: count}
+        return Place(self.active, loops, self.tests, self.exact, self.scope)
 
     def where(self, *tests: Condition) -> Place:
         """Inside of a condition."""

@@ -58,10 +58,9 @@ class Memory(Enum):
     MATRIX_READ = "matrix reads"
     """``ldmatrix``."""
 
-    @property
-    def is_global(self) -> bool:
+    def __init__(self, what: str) -> None:
+        self.is_global = what.startswith("global")
         """Whether sectors are asked for, else wavefronts."""
-        return self in (Memory.GLOBAL_READ, Memory.GLOBAL_WRITE, Memory.GLOBAL_COPY)
 
 
 @dataclass(frozen=True, slots=True)

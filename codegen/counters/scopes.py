@@ -71,7 +71,7 @@ class Scopes:
             scope[fold.name] = Linear(0, {fold.name: fold.step} if count != 1 else {})
             if count != 1:
                 loops[fold.name] = count
-        return replace(place, scope=scope, loops=loops)
+        return Place(place.active, loops, place.tests, place.exact, scope)
 
     def box(self, ref: ir.TensorRef, layout: ir.Layout, scope: Scope) -> Box:
         """The elements that an access at this place goes through."""

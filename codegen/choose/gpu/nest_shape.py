@@ -96,7 +96,7 @@ class Shape:
         found = self._strides.get(ref)
         if found is None:
             layout = self.program.tensor(ref.tensor).layout
-            found = tuple(abs(layout.step(ref, d.name)) for d in self.nest.dims)
+            found = tuple(map(abs, layout.steps(ref, (d.name for d in self.nest.dims))))
             self._strides[ref] = found
         return found[k]
 

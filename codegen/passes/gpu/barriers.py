@@ -32,9 +32,6 @@ class _Touched:
         return _Touched(self.read | other.read, self.written | other.written)
 
 
-_NOTHING = _Touched()
-
-
 def _meet(some: frozenset[tuple[str, Owner]], others: frozenset[tuple[str, Owner]]) -> bool:
     return any(
         a == b and (not provably_equal(own, its) or not own) for a, own in some for b, its in others
@@ -80,10 +77,10 @@ class _Setting:
             self.known[id(statement)] = self.touched(statement)
         touched = self.known[id(statement)]
         exchanged = self.exchanged(statement)
-        met = since.meets(touched | replace(_NOTHING, written=exchanged))
+        met = since.meets(touched | _Touched(written=exchanged) if exchanged else touched)
         made = [ir.Barrier(), statement] if met else [statement]
         if exchanged:  # threads meet in it
-            return made, replace(_NOTHING, read=exchanged)
+            return made, _Touched(exchanged)
         return made, touched if met else since | touched
 
     def loop(self, loop: ir.For, since: _Touched) -> tuple[list[ir.Statement], _Touched]:
