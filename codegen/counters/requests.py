@@ -93,7 +93,7 @@ class Access:
     """The place before the loops that are written out: what is asked for there is on its way at
     once."""
     box: Box | None = None
-    """The elements; None for what threads exchange."""
+    """The elements; None in shared memory."""
     ahead: int = 1
     """How many iterations of the loop around it are on their way."""
     phase: int = 0

@@ -82,7 +82,10 @@ class Affine:
 
     def coefficient(self, name: str) -> int:
         """The coefficient of ``name``, 0 when it does not occur."""
-        return next((c for n, c in self.terms if n == name), 0)
+        for own, c in self.terms:
+            if own == name:
+                return c
+        return 0
 
     def interval(self, dims: Mapping[str, Dim]) -> tuple[int, int]:
         """The smallest and the largest value, both taken, over non-empty ``dims``; terms must be
@@ -136,17 +139,15 @@ class Layout:
         """Those of all elements."""
         return self.elements * self.itemsize
 
-    def offset(self, axis: int, subscript: Affine) -> Affine:
-        """Bytes that this subscript adds to the address."""
-        return (subscript + Affine((), -self.origin[axis])).scaled(self.strides[axis])
-
     def place(self, ref: TensorRef) -> Affine:
         """Bytes from the first element to this one; those that depend on data are left out."""
-        total = Affine()
-        for axis, subscript in enumerate(ref.subscripts):
+        constant, terms = 0, dict[str, int]()
+        for subscript, stride, first in zip(ref.subscripts, self.strides, self.origin, strict=True):
             if isinstance(subscript, Affine):
-                total = total + self.offset(axis, subscript)
-        return total
+                constant += (subscript.constant - first) * stride
+                for name, c in subscript.terms:
+                    terms[name] = terms.get(name, 0) + c * stride
+        return Affine(tuple(sorted((n, c) for n, c in terms.items() if c)), constant)
 
     def step(self, ref: TensorRef, dim: str) -> int:
         """Elements from one point of a dimension to the next: 0 where the element stays the same, 1

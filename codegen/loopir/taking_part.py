@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from tcl.codegen.loopir import ir
@@ -81,7 +81,10 @@ def _users(body: ir.Statement) -> Mapping[int, tuple[ir.Statement, ...]]:
     """Statements, by ``id``, that make sums of several threads or other values of such sums → those
     that store what these come to; statements whose values are needed for anything else are left
     out."""
-    phases = list(_phases(body))
+    apart = list(_apart(body))
+    if not any(map(combined_of, apart)):
+        return {}
+    phases = list(_phases(apart))
     readers: dict[int, list[_Phase]] = defaultdict(list)
     for phase in phases:
         for number in phase.read:
@@ -112,10 +115,10 @@ def _users(body: ir.Statement) -> Mapping[int, tuple[ir.Statement, ...]]:
     return found
 
 
-def _phases(body: ir.Statement) -> Iterator[_Phase]:
+def _phases(apart: Iterable[ir.Statement]) -> Iterator[_Phase]:
     """Those of a kernel, in order. A name means what was declared last."""
     numbers: dict[str, int] = {}
-    for k, statement in enumerate(_apart(body)):
+    for k, statement in enumerate(apart):
         if isinstance(statement, ir.Declare):
             numbers[statement.name] = k
             continue

@@ -164,9 +164,11 @@ def inside(statement: ir.Statement) -> tuple[ir.Statement, ...]:
 
 def statements(statement: ir.Statement) -> Iterator[ir.Statement]:
     """``statement`` and everything inside it, in order."""
-    yield statement
-    for s in inside(statement):
-        yield from statements(s)
+    pending = [statement]
+    while pending:
+        current = pending.pop()
+        yield current
+        pending.extend(reversed(inside(current)))
 
 
 def alone(block: ir.Block) -> bool:

@@ -61,13 +61,9 @@ class TileChoice:
     cycles: float
 
     @property
-    def may_be_shorter(self) -> bool:
-        """Whether vectors of half a register may pay, as they fill rows of results better: for
-        results of a reduction whose operands no data selects. On Zen 4, these take whole ones
-        take .97 to 1.4 times as long; elsewhere, halves do, by up to 1.3."""
-        if self.lane is None or any(a.scattered for a in self.core.reads):
-            return False
-        return not self.core.nest.dim(self.lane).reduction
+    def has_lanes_of_results(self) -> bool:
+        """Whether each lane is another result."""
+        return self.lane is not None and not self.core.nest.dim(self.lane).reduction
 
     def unit(self, dim: str) -> int:
         """Points of a dimension in a register tile."""
@@ -104,9 +100,12 @@ def fastest(program: ir.Program, nest: ir.Nest, device: CpuProfile, sums: int = 
         return found
     core = Core.read(program, nest, replace(device, vector_bits=device.vector_bits // 2), sums)
     if nest.reduces:
-        shorter = _best(core, _SHORTER * found.cycles)
-        if shorter.may_be_shorter and shorter.cycles < _SHORTER * found.cycles:
-            return shorter
+        # They may fill rows of results better, where no data selects operands: on Zen 4, whole ones
+        # take .97 to 1.4 times as long there; elsewhere, halves do, by up to 1.3.
+        if not any(a.scattered for a in core.reads):
+            shorter = _best(core, _SHORTER * found.cycles)
+            if shorter.has_lanes_of_results and shorter.cycles < _SHORTER * found.cycles:
+                return shorter
     elif core.target.itemsize < _WHOLE_WORD and _between_lanes(core, found.lane):
         # What lies between lanes is put together by shuffles of all elements of a vector. On Zen 4,
         # half vectors take .54 to .98 of the time for pixels of 8 and 16 bits, for floats 1.04.
@@ -131,10 +130,10 @@ def _best(core: Core, most: float = math.inf) -> TileChoice:
     # pairs of all would be as many as the square of the dimensions.
     singles: dict[str | None, dict[str, TileChoice]] = {}
     found: list[TileChoice] = []
-    for lane in (None, *lanes) if core.products is None else lanes:
+    for lane in (*lanes, None) if core.products is None else lanes:
         rows: dict[str, tuple[str, ...]] = {d: (d,) for d in results if d != lane} or {"": ()}
         # Lanes beyond the last of these are not looked at again, nor all rows but the promising.
-        enough = len(found) == _LANES and len(rows) <= _PAIRED
+        enough = len(found) == _LANES
         last = found[-1].cycles if enough else math.inf
         singles[lane] = {
             d: _cheapest(core, ((lane, t) for t in _tiles(core, lane, row)), last)
@@ -223,29 +222,43 @@ def _may_have_lanes(core: Core, dim: ir.Dim) -> bool:
 
 
 def _tiles(core: Core, lane: str | None, rows: tuple[str, ...]) -> Iterator[dict[str, int]]:
+    """Register tiles with rows along all of these dimensions; of one dimension, a single row too,
+    of none only that."""
     extents = {d.name: d.extent for d in core.nest.dims}
     registers = core.device.vector_registers
     vectors = (1,) if lane is None else (*_VECTORS, *(_LONG_ROWS if core.compacted else (8,)))
     far = any(access.whole > core.device.l2_bytes for access in core.reads)
     along = far and lane is not None and core.nest.dim(lane).reduction
+    more = core.products.extra_registers if core.products is not None else 0
+    shapes = [
+        (tile, math.prod(tile.values()))
+        for tile in _shapes(rows)
+        if all(size <= extents[name] for name, size in tile.items())
+    ]
     for v in vectors:
         if lane is not None and v > 1 and v > -(-extents[lane] // core.lanes):
             continue
-        for sizes in itertools.product(*((_ROWS, _SECOND_ROWS)[: len(rows)])):
-            if along and math.prod(sizes) > STREAMS:
+        for tile, size in shapes:
+            if (along and size > STREAMS) or (tile and v > _VECTORS[-1]):
                 continue
-            for names in dict.fromkeys((rows, rows[::-1])):
-                tile = {n: s for n, s in zip(names, sizes, strict=True) if s > 1}
-                if any(s > extents[n] for n, s in tile.items()):
-                    continue
-                if tile and v > _VECTORS[-1]:
-                    continue
-                whole = {**tile, lane: v} if lane is not None else tile
-                others = (v if tile or not core.compacted else 1) + 1
-                others = others if core.sums == 1 else OPERANDS
-                others += core.products.extra_registers if core.products is not None else 0
-                others += core.kept_inside(lane, whole)
-                points = math.prod(sizes) * v
-                fits = points * core.sums + others <= registers >= core.live(lane, whole)
-                if fits or points == 1:  # of one point there is a tile, whatever it takes
-                    yield whole
+            points = size * v
+            whole = {**tile, lane: v} if lane is not None else tile
+            others = 1 + (v if tile or not core.compacted else 1) if core.sums == 1 else OPERANDS
+            held = points * core.sums + others + more + core.kept_inside(lane, whole)
+            # Of one point there is a tile, whatever it takes.
+            if points == 1 or max(held, core.live(lane, whole)) <= registers:
+                yield whole
+
+
+def _shapes(rows: tuple[str, ...]) -> Iterator[dict[str, int]]:
+    """Points of dimensions."""
+    if not rows:
+        yield {}
+    elif len(rows) == 1:
+        yield from ({rows[0]: size} if size > 1 else {} for size in _ROWS)
+    else:
+        one, other = rows
+        for most, few in itertools.product(_ROWS[1:], _SECOND_ROWS[1:]):
+            yield {one: most, other: few}
+            if most > _SECOND_ROWS[-1]:  # else it comes with the roles exchanged
+                yield {other: most, one: few}

@@ -254,9 +254,9 @@ def _choices_of(
     group: FusionGroup, choice: OptionsDraft, program: ir.Program, *, joined: bool = False
 ) -> dict[str, NestOptions]:
     """The choices of a nest, and those of nests that are fused with it: the same loops."""
-    found = {}
+    found, all_of = {}, choice.options()
     for k, nest in enumerate(_nests(program, group)):
-        options = choice.options().of_first(len(nest.dims))
+        options = all_of.of_first(len(nest.dims))
         if nest.name != group.leader.name:
             options = replace(options, stage=(), buffers=1)
         shared = any(options.chunk or ())

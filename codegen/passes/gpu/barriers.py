@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 from tcl.codegen.loopir import ir
@@ -55,6 +55,8 @@ class _Setting:
     """Nobody writes them."""
     spaces: Mapping[str, ir.Space]
     """By dimension."""
+    known: dict[int, _Touched] = field(default_factory=dict)
+    """What phases touch, by ``id``: those of loops are asked more than once."""
 
     def block(self, block: ir.Block, before: _Touched) -> tuple[ir.Block, _Touched]:
         """The block with barriers, and what was touched since the last one."""
@@ -73,7 +75,9 @@ class _Setting:
             return list(block.body), since
         if isinstance(statement, ir.For) and uniform(statement):
             return self.loop(statement, since)
-        touched = self.touched(statement)
+        if id(statement) not in self.known:
+            self.known[id(statement)] = self.touched(statement)
+        touched = self.known[id(statement)]
         exchanged = self.exchanged(statement)
         met = since.meets(touched | replace(_NOTHING, written=exchanged))
         made = [ir.Barrier(), statement] if met else [statement]
