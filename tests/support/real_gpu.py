@@ -35,7 +35,7 @@ ON_GPU = os.environ.get("TCL_TESTS_ON_GPU", "")
 UNTIL = float(os.environ.get("TCL_TESTS_ON_GPU_UNTIL", "inf"))
 SECONDS = 20.0
 """After which a launch is thought not to end."""
-SHARE = 20.0
+SHARE = 10.0
 """Seconds of one check where time is short."""
 DEVICE = 0
 ALIGNED = 512
