@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 import numpy as np
 
 from tcl.codegen.devices.banks import WARP, Active, Offsets
+from tcl.common.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -78,11 +79,12 @@ class Place:
 
     def at(self, scope: Mapping[str, Linear]) -> Place:
         """With other offsets of some folds."""
-        return replace(self, scope={**self.scope, **scope})
+        return Place(self.active, self.loops, self.tests, self.exact, {**self.scope, **scope})
 
     def within(self, variable: str, count: int) -> Place:
         """Inside of a loop."""
-        return replace(self, loops={**self.loops, variable: count})
+        loops = {**self.loops, variable: count}
+        return Place(self.active, loops, self.tests, self.exact, self.scope)
 
     def where(self, *tests: Condition) -> Place:
         """Inside of a condition."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TypeAlias
 
 from tcl.codegen.counters.places import Condition, Linear, Place
@@ -12,6 +12,7 @@ from tcl.codegen.devices.banks import Offsets
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.conditions import bounds_of
 from tcl.codegen.loopir.geometry import Geometry
+from tcl.common.dataclass import dataclass
 
 Scope: TypeAlias = Mapping[str, Linear]
 """Fold → its offset in points."""
@@ -70,7 +71,7 @@ class Scopes:
             scope[fold.name] = Linear(0, {fold.name: fold.step} if count != 1 else {})
             if count != 1:
                 loops[fold.name] = count
-        return replace(place, scope=scope, loops=loops)
+        return Place(place.active, loops, place.tests, place.exact, scope)
 
     def box(self, ref: ir.TensorRef, layout: ir.Layout, scope: Scope) -> Box:
         """The elements that an access at this place goes through."""

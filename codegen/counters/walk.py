@@ -11,7 +11,7 @@ import math
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import assert_never
 
 import numpy as np
@@ -48,6 +48,7 @@ from tcl.codegen.loopir.walk import (
     values_in,
     walk,
 )
+from tcl.common.dataclass import dataclass
 from tcl.grammar.syntax.types import FLOAT32
 
 # Integer instructions, as NVRTC 13.5 has them for sm_90, about.

@@ -153,8 +153,13 @@ class Layout:
         """Elements from one point of a dimension to the next: 0 where the element stays the same, 1
         where neighbouring points, as those of lanes, are neighbours in memory; 2 or more where they
         need not be."""
-        step = self.place(ref).coefficient(dim) // self.itemsize
-        return max(2, representative(step)) if isinstance(step, Size) else step
+        return self.steps(ref, (dim,))[0]
+
+    def steps(self, ref: TensorRef, dims: Iterable[str]) -> tuple[int, ...]:
+        """As ``step``, of each dimension."""
+        place, size = self.place(ref), self.itemsize
+        steps = [place.coefficient(dim) // size for dim in dims]
+        return tuple([max(2, representative(n)) if isinstance(n, Size) else n for n in steps])
 
     def in_order(self, ref: TensorRef) -> list[str]:
         """The dimensions along which memory is gone through from front to back."""

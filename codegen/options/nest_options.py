@@ -260,7 +260,9 @@ class NestOptions:
 
     def __post_init__(self) -> None:
         for key, value in self.made().items():
-            object.__setattr__(self, key, OPTIONS[key].kind.checked(key, value))
+            kind = OPTIONS[key].kind
+            if value is not kind.neutral:
+                object.__setattr__(self, key, kind.checked(key, value))
 
     def made(self) -> dict[str, Any]:
         """The choices made, by name."""

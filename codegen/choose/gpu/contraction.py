@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from tcl.codegen.choose.gpu.nest_shape import OptionsDraft, Shape, power_above, power_below
 from tcl.codegen.choose.gpu.predicted import best_split, counts_of, part_sizes
@@ -34,6 +34,7 @@ from tcl.codegen.loopir.terms import mma_type
 from tcl.codegen.loopir.walk import operands
 from tcl.codegen.passes.gpu.mma_shape import COLUMNS, ROWS
 from tcl.codegen.passes.gpu.steps import alone
+from tcl.common.dataclass import dataclass
 from tcl.grammar.syntax.types import BFLOAT16, FLOAT16
 
 _HELD = (

@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TypeAlias
 
 from tcl.codegen.loopir import ir
@@ -21,6 +21,7 @@ from tcl.codegen.passes.cpu.stage import why_not_copied
 from tcl.codegen.passes.fuse import groups
 from tcl.codegen.passes.gpu.bind import BlockFolds
 from tcl.codegen.passes.gpu.panel import Footprint, extent
+from tcl.common.dataclass import dataclass
 from tcl.common.errors import OptionsError
 from tcl.grammar.sizes.varying import (
     largest,
