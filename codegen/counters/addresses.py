@@ -6,7 +6,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from tcl.codegen.counters.places import Linear, Place
 from tcl.codegen.counters.scopes import GRID
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.walk import indices
+from tcl.common.dataclass import dataclass
 
 _INDEX, _GLOBAL, _SHARED = 1, 2, 2
 """For an address: what varies is added up, once for all tensors; scaled, and added to a pointer,

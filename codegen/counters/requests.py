@@ -5,7 +5,6 @@ of shared memory.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from enum import Enum
 
 import numpy as np
@@ -21,6 +20,7 @@ from tcl.codegen.devices.banks import (
     matrix_wavefronts,
     wavefronts,
 )
+from tcl.common.dataclass import dataclass
 
 SECTOR = 32
 """Bytes."""
@@ -73,10 +73,9 @@ class Memory(Enum):
     MATRIX_READ = "matrix reads"
     """``ldmatrix``."""
 
-    @property
-    def is_global(self) -> bool:
+    def __init__(self, what: str) -> None:
+        self.is_global = what.startswith("global")
         """Whether sectors are asked for, else wavefronts."""
-        return self in (Memory.GLOBAL_READ, Memory.GLOBAL_WRITE, Memory.GLOBAL_COPY)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +107,7 @@ class Access:
     """The place before the loops that are written out: what is asked for there is on its way at
     once."""
     box: Box | None = None
-    """The elements; None for what threads exchange."""
+    """The elements; None in shared memory."""
     ahead: int = 1
     """How many iterations of the loop around it are on their way."""
     phase: int = 0

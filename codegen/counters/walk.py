@@ -11,7 +11,7 @@ import math
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import assert_never
 
 import numpy as np
@@ -48,6 +48,7 @@ from tcl.codegen.loopir.walk import (
     values_in,
     walk,
 )
+from tcl.common.dataclass import dataclass
 from tcl.grammar.syntax.types import FLOAT32
 
 # Integer instructions, as NVRTC 13.5 has them for sm_90, about.
@@ -156,7 +157,8 @@ class Walk:
 
     def in_last(self, place: Place) -> bool:
         """Whether only the last block of each group comes to a place."""
-        return sum(v.startswith(GRID) for v in place.loops) < len(self.kernel.grid)
+        grid = len(self.kernel.grid)
+        return self.among is not None and sum(v.startswith(GRID) for v in place.loops) < grid
 
     # Where things are.
 
@@ -187,7 +189,8 @@ class Walk:
             kind = Memory.SHARED_WRITE if write else Memory.SHARED_READ
         elif kind is None:
             kind = Memory.GLOBAL_WRITE if write else Memory.GLOBAL_READ
-        size, box = width * layout.itemsize, self._scopes.box(ref, layout, place.scope)
+        size = width * layout.itemsize
+        box = self._scopes.box(ref, layout, place.scope) if kind.is_global else None
         around = [self.written_out[v] for v in outside.loops if v in self.written_out]
         ahead = max(ahead, math.prod(around))
         different = 1.0 if write else self._addresses.different(offset, place, outside)

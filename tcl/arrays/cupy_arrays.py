@@ -17,6 +17,7 @@ class CupyArrays(CudaLibrary):
     """CuPy's arrays."""
 
     noun = "a CuPy array"
+    always_permits = True
 
     def __init__(self) -> None:
         package = cupy()
@@ -42,17 +43,18 @@ class CupyArrays(CudaLibrary):
         for array, (kind, dtype, shape, strides, device, unaligned, plain) in zip(  # noqa: B905
             arrays, likes
         ):
-            data = array.data if type(array) is kind else None
             if (
-                data is None
+                type(array) is not kind
                 or array.dtype is not dtype
                 or array.shape != shape
                 or not (array._c_contiguous if plain else array.strides == strides)
-                or data.device_id != device
-                or data.ptr & unaligned
             ):
                 return None
-            found.append(data.ptr)
+            data = array.data
+            address = data.ptr
+            if address & unaligned or data.device_id != device:
+                return None
+            found.append(address)
         return found
 
     def empty(self, shape: tuple[int, ...], type_: ScalarType, device: int) -> Any:
@@ -69,7 +71,7 @@ class CupyArrays(CudaLibrary):
         return found
 
     def stream(self, device: int) -> int:
-        found: int = self._stream().ptr
+        found: int = self._stream(device).ptr
         return found
 
     def numbers(self, array: Any) -> Array:

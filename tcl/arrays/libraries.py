@@ -83,6 +83,8 @@ class Library(ABC):
 
     foreign = False
     """Whether it is ``Handed``."""
+    always_permits = False
+    """Whether ``permits`` need not be asked."""
 
     def place(self, device: int) -> str:
         """A device, as the library calls it."""

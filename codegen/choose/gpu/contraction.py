@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from tcl.codegen.choose.gpu.nest_shape import OptionsDraft, Shape, power_above, power_below
 from tcl.codegen.choose.gpu.predicted import best_split, counts_of, part_sizes
@@ -34,6 +34,7 @@ from tcl.codegen.loopir.terms import mma_type
 from tcl.codegen.loopir.walk import operands
 from tcl.codegen.passes.gpu.mma_shape import COLUMNS, ROWS
 from tcl.codegen.passes.gpu.steps import alone
+from tcl.common.dataclass import dataclass
 from tcl.grammar.syntax.types import BFLOAT16, FLOAT16
 
 _HELD = (
@@ -121,6 +122,7 @@ def _ranked(
     along = lane
     if lane is not None and not any(shape.stride(x.ref, lane) == 1 for x in pair):
         along = None  # vectors would be of nothing but results
+    sides = [_in_order(shape, side) for side in sides]
     count = _ShortCount.of(shape, sides, profile)
     found: list[tuple[float, int, OptionsDraft]] = []
     tried = set[tuple[object, ...]]()
@@ -185,7 +187,7 @@ class _ShortCount:
         fit = min(32, profile.registers_per_multiprocessor // (registers * WARP * warps))
         if fit < _RESIDENT:
             return math.inf
-        blocks = _blocks(shape, made)
+        blocks, clock = _blocks(shape, made), profile.clock
         products = results * warps * WARP / profile.float32_lanes * words
         copies = sum(block) * _DEPTH * words / _VECTOR / (WARP * warps)
         turn = TURN + 2 * FILL + (1 + COPY) * copies
@@ -200,8 +202,8 @@ class _ShortCount:
         for parts in self.parts:
             busiest = -(-blocks * parts // profile.multiprocessors)
             share = hidden(min(fit, busiest) * warps)
-            seconds = busiest * each * self.depth / parts / share / profile.clock
-            if parts > 1:
+            seconds = busiest * each * self.depth / parts / share / clock
+            if parts > 1 and seconds < best:
                 seconds += min(adding_up_seconds(parts, self.total, of_block, profile))
             best = min(best, seconds)
         return best
@@ -233,6 +235,12 @@ def _seconds(shape: Shape, counted: Counted) -> float:
     return best_split(counted.counts, shape.nest, k, counted.draft.tile.get(k, 1))[1]
 
 
+def _in_order(shape: Shape, side: Sequence[int]) -> list[int]:
+    """A side, the dimensions first along which results lie in order."""
+    target = shape.nest.point.target
+    return sorted(side, key=lambda k: shape.stride(target, k) or 1 << 60)
+
+
 def _tiles(
     shape: Shape,
     sides: list[list[int]],
@@ -240,14 +248,12 @@ def _tiles(
     held: tuple[int, int],
     block: tuple[int, int],
 ) -> OptionsDraft:
-    """The points of a block along both sides. ``block``: its threads along these."""
+    """The points of a block along both sides, each in order. ``block``: its threads along these."""
     made = OptionsDraft.empty(len(shape.nest.dims))
-    for k in shape.results:
-        made.chunk[k] = 1
-    target, vector = shape.nest.point.target, 1 if lane is None else shape.widest(lane)
+    made.chunk = dict.fromkeys(shape.results, 1)
+    vector = 1 if lane is None else shape.widest(lane)
     for side, registers, threads in zip(sides, held[::-1], block, strict=True):
-        order = sorted(side, key=lambda k: shape.stride(target, k) or 1 << 60)
-        for k in order:
+        for k in side:
             extent, width = shape.extent(k), 1
             if k == lane:
                 width = min(vector, registers)
@@ -365,7 +371,8 @@ def covering(
     results that these have in ``common``, the last of which has the vectors, and all of the others;
     None if it does not. ``held``, ``threads``: as in ``_tiles``."""
     rest = [k for k in shape.results if k not in common]
-    made = _tiles(shape, [rest, list(common)], common[-1], held, threads)
+    sides = [_in_order(shape, side) for side in (rest, common)]
+    made = _tiles(shape, sides, common[-1], held, threads)
     if any(made.chunk[k] < shape.extent(k) for k in rest):
         return None
     for k in rest:

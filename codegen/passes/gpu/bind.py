@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 
 from tcl.codegen.devices.gpu import GpuProfile
 from tcl.codegen.loopir import ir
@@ -13,6 +12,7 @@ from tcl.codegen.passes.base import map_nest
 from tcl.codegen.passes.gpu.mma_shape import THREADS, Sizes, mma_depth, mma_folds, why_no_mma
 from tcl.codegen.passes.gpu.numbering import Numbering, thread_order
 from tcl.codegen.passes.vectorize import vector_dim, why_not_vectorized
+from tcl.common.dataclass import dataclass
 from tcl.common.errors import OptionsError
 from tcl.grammar.sizes.varying import provably_equal
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.walk import operands
 from tcl.codegen.passes.fuse import groups, refs
 from tcl.codegen.passes.gpu.mma_shape import Sizes
+from tcl.common.dataclass import dataclass
 from tcl.grammar.sizes.varying import provably_equal
 
 _LEAST_HELD = 8

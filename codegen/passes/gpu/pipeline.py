@@ -11,11 +11,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from tcl.codegen.devices.gpu import GpuProfile
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.walk import loads, statements, uniform, values_in
+from tcl.common.dataclass import dataclass
 from tcl.grammar.sizes.varying import provably_equal
 
 LEAST_ASYNC = 4

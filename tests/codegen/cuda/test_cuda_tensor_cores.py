@@ -7,13 +7,12 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
-from cuda_checks import DEVICES, Array, Case, Work, case_of, check_cases, work_of_text
+from cuda_checks import DEVICES, Array, Case, Work, case_of, check_cases, why_not, work_of_text
 from cuda_modules import needs_nvrtc
 from program_builder import numpy_type
 from sampling import swept
 
 from tcl.codegen.cuda.emit.emit import emit_module
-from tcl.codegen.cuda.emulator import why_not
 from tcl.codegen.cuda.run.compile import compile_cubin
 from tcl.codegen.devices.gpu import H200
 from tcl.codegen.options.nest_options import NestOptions

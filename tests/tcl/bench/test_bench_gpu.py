@@ -8,6 +8,7 @@ import json
 import os
 import subprocess
 import sys
+import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from importlib import import_module
@@ -218,6 +219,19 @@ def test_device_clocks_capture_and_replay(kind: str, monkeypatch: pytest.MonkeyP
     noted = [entry for entry in device.log if entry in ("flush", "event", "replay", "wait")]
     assert noted == ["flush", "event", "replay", "event", "wait"]
     assert not clock.spoiled
+
+
+@each_clock
+def test_a_replay_keeps_its_buffers(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A graph has their addresses alone: in memory given back it would read what others write."""
+    clock, device = device_clock(kind, monkeypatch, "works")
+    run = device.work("a")
+    held = weakref.ref(run)
+    timed = clock.timed([run], 5)
+    del run
+    assert timed.captured and held() is not None
+    del timed
+    assert held() is None
 
 
 @each_clock
@@ -573,7 +587,7 @@ def test_what_contenders_do_wrong_costs_them_the_row_alone() -> None:
     assert "process ended" in errors["softmax 4096x1024"]
     assert "ValueError: no such thing" in errors["layernorm 4096x1024"]
     assert "output C differs" in errors["matmul 512"]
-    assert "the device failed" in errors["stencil 2048x2048"]
+    assert "the device failed: RuntimeError: an illegal" in errors["stencil 2048x2048"]
     assert errors["row sum 4096x4096"] == ""
     right = entries["row sum 4096x4096"]
     assert right is not None and right.seconds is not None
