@@ -144,8 +144,8 @@ class Traffic:
 
     def left(self, share: float) -> Traffic:
         """A share of it."""
-        all_ = self.requests, self.units, self.bytes, self.lines
-        return Traffic(*(round(n * share) for n in all_), exact=self.exact)
+        requests, units, moved = (round(n * share) for n in (self.requests, self.units, self.bytes))
+        return Traffic(requests, units, moved, round(self.lines * share), self.exact)
 
     @property
     def each(self) -> float:
