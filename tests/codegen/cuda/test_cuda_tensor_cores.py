@@ -165,17 +165,17 @@ def test_fragments_are_read_a_step_ahead() -> None:
 
 
 @pytest.mark.parametrize(
-    "changed",
+    "options",
     [
-        {"tile": (0, 0, 48)},  # which set a step has is not known
-        {"tile": (0, 0, 16)},
-        {"register": (16, 8, 16), "chunk": (256, 256)},  # too many registers
-        {"threads": (32, 32), "chunk": (256, 512)},
+        replace(LARGE, tile=(0, 0, 48)),  # which set a step has is not known
+        replace(LARGE, tile=(0, 0, 16)),
+        replace(LARGE, register=(16, 8, 16), chunk=(256, 256), buffers=2),  # too many registers
+        replace(LARGE, threads=(32, 32), chunk=(256, 512), buffers=2),
     ],
 )
-def test_fragments_are_read_when_they_are_needed(changed: dict[str, tuple[int, ...]]) -> None:
-    for pipeline in pipelines(replace(LARGE, **changed, buffers=2)):
-        assert pipeline.steps is None
+def test_fragments_are_read_when_they_are_needed(options: NestOptions) -> None:
+    (pipeline,) = pipelines(options)
+    assert pipeline.steps is None
 
 
 @pytest.mark.parametrize("row", [32, 64, 128, 256, 512])
