@@ -401,6 +401,8 @@ class Walk:
             for fill in pipeline.fills:
                 self._panel_fill(fill, within, asynchronous=asynchronous, ahead=ahead)
             self._block_statement(pipeline.body, within)
+        if pipeline.steps is not None:  # two sets of fragments
+            self.held_words[pipeline.steps.name] = 2 * self.read_words
 
     def _panel_fill(
         self, fill: ir.Fill, outside: Place, *, asynchronous: bool, ahead: int = 1
