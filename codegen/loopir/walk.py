@@ -118,8 +118,7 @@ def substituted(value: ir.Value, dim: str, by: ir.Affine, *, inside: bool) -> ir
                 return replace(value, index=substituted_index(value.index))
             case ir.Load(ref=ref, total=total):
                 subscripts = tuple(map(subscript, ref.subscripts))
-                affine = (s for s in ref.subscripts if isinstance(s, ir.Affine))
-                there = total and (inside or not any(s.coefficient(dim) for s in affine))
+                there = total and (inside or not any(i.coefficient(dim) for i in indices(value)))
                 return replace(value, ref=replace(ref, subscripts=subscripts), total=there)
         return rebuilt(value, changed)
 

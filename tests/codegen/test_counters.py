@@ -66,6 +66,7 @@ CASES: dict[str, tuple[str, Mapping[str, int]]] = {
     **{f"{a + b} ragged": (product(a, b), RAGGED) for a, b in itertools.product("NT", repeat=2)},
     "float16": (product("N", "N", "half"), dict(M=128, N=128, K=64)),
     "float16 NT": (product("N", "T", "half"), dict(M=64, N=128, K=64)),
+    "float16 in a pipeline": (product("N", "N", "half"), dict(M=64, N=128, K=192)),
     "convolution": (CONVOLUTION, IMAGES),
     "padded convolution": (PADDED, IMAGES),
     "softmax": (SOFTMAX, dict(N=9, D=256)),

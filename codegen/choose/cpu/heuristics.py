@@ -82,8 +82,8 @@ def _fastest_within_bounds(
     program: ir.Program, nest: ir.Nest, device: CpuProfile, sums: int
 ) -> TileChoice:
     """As ``fastest``; without conditions of bounds, where these hold in most register tiles."""
-    if nest.reduces and (bounds := bounds_asked(nest, (nest.point,))):
-        inside = replace(nest, point=holding(nest.point, bounds))
+    if bounds := bounds_asked(nest, (nest.point,)):
+        inside = replace(nest, point=holding(nest, nest.point, bounds))
         found = fastest(program, inside, device, sums)
         widths = {d.name: found.unit(d.name) for d in nest.dims if not d.reduction}
         if hold_mostly(nest, bounds, widths):
