@@ -241,7 +241,7 @@ class Walk:
                 self._pipeline(statement, place)
             case ir.Fill():
                 self.phase += not self._piped
-                self._panel_fill(statement, place, asynchronous=False)
+                self._panel_fill(statement, place, asynchronous=statement.asynchronous)
             case ir.For() | ir.Block() | ir.Accumulate() if combined_of(statement):
                 self._combined(statement, place)
             case ir.Block() | ir.For() | ir.Store() | ir.Update() | ir.Let() | ir.Accumulate():
@@ -401,6 +401,8 @@ class Walk:
             for fill in pipeline.fills:
                 self._panel_fill(fill, within, asynchronous=asynchronous, ahead=ahead)
             self._block_statement(pipeline.body, within)
+        if pipeline.steps is not None:  # two sets of fragments
+            self.held_words[pipeline.steps.name] = 2 * self.read_words
 
     def _panel_fill(
         self, fill: ir.Fill, outside: Place, *, asynchronous: bool, ahead: int = 1
