@@ -4,6 +4,7 @@ of shared memory.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from enum import Enum
 
@@ -17,6 +18,8 @@ from tcl.codegen.devices.banks import (
     Counts,
     Offsets,
     matrix_wavefronts,
+    swizzled,
+    swizzling,
     wavefronts,
 )
 from tcl.common.dataclass import dataclass
@@ -98,6 +101,8 @@ class Access:
     phase: int = 0
     """Which of the block's statements it belongs to: one after the other, by number."""
     matrices: int = 0
+    swizzle: int = 0
+    """That of the tensor's layout."""
     different: float = 1.0
     """The share of a thread's accesses that compilers leave: where loops that are written out read
     an element again, it is in a register."""
@@ -141,7 +146,11 @@ def traffic_of(access: Access) -> Traffic:
     place, size = access.place, access.size
     requests = units = moved = 0
     modulus = SECTOR if access.kind.is_global else WORD
+    if access.swizzle:
+        modulus = math.prod(swizzling(access.swizzle))
     for counts, offsets, active in place.classes(access.offset, modulus):
+        if access.swizzle:
+            offsets = swizzled(offsets, access.swizzle)
         if access.kind is Memory.MATRIX_READ:
             each = matrix_wavefronts(offsets, active, access.matrices)
         elif access.kind.is_global:

@@ -202,6 +202,7 @@ class Walk:
             Access(
                 *(kind, ref.tensor, size, place, offset, outside, box, ahead, self.phase),
                 different=different,
+                swizzle=layout.swizzle,
             )
         )
         if kind is not Memory.GLOBAL_COPY:  # one instruction reads and writes
@@ -400,6 +401,8 @@ class Walk:
             for fill in pipeline.fills:
                 self._panel_fill(fill, within, asynchronous=asynchronous, ahead=ahead)
             self._block_statement(pipeline.body, within)
+        if pipeline.steps is not None:  # two sets of fragments
+            self.held_words[pipeline.steps.name] = 2 * self.read_words
 
     def _panel_fill(
         self, fill: ir.Fill, outside: Place, *, asynchronous: bool, ahead: int = 1
@@ -762,11 +765,13 @@ class Walk:
             row = lane % 8 if along else 0 * lane
             point = lane // 8 % 2 * 8 if along else lane % 16
         at = self._fragment_place(within, dim, row, depth, point)
-        offset = self._scopes.linear_index(self._layout_of(load.ref).place(load.ref), at)
-        matrices = 4 if pairs else count
+        layout = self._layout_of(load.ref)
+        offset = self._scopes.linear_index(layout.place(load.ref), at)
         self.accesses.append(
             Access(
-                Memory.MATRIX_READ, load.ref.tensor, 16, within, offset, place, matrices=matrices
+                *(Memory.MATRIX_READ, load.ref.tensor, 16, within, offset, place),
+                matrices=4 if pairs else count,
+                swizzle=layout.swizzle,
             )
         )
         self._compute(within, {"memory": 1})

@@ -22,9 +22,25 @@ Offsets: TypeAlias = np.ndarray[Any, np.dtype[np.int64]]
 Active: TypeAlias = np.ndarray[Any, np.dtype[np.bool_]]
 """Of the same shape: the threads that take part."""
 
-BANKS, WORD = 32, 4
+BANKS, WORD, VECTOR = 32, 4, 16
 NOWHERE = np.int64(1) << 60
 """What lies nowhere."""
+
+
+def swizzling(row: int) -> tuple[int, int]:
+    """For rows of so many bytes, a power of two of at least ``VECTOR``: after how many bytes
+    vectors change places in another way, and how many ways there are."""
+    return max(row, BANKS * WORD), min(BANKS * WORD, row) // VECTOR
+
+
+def swizzled(offsets: Offsets, row: int) -> Offsets:
+    """Where bytes lie if vectors of 16 bytes change places, so that vectors that lie below each
+    other are in different banks: by an exclusive or with the number of their line, as in the
+    swizzling modes of the PTX ISA. What lies in one vector stays together, and what lies in one
+    line of all banks."""
+    line, ways = swizzling(row)
+    found: Offsets = offsets ^ offsets // line % ways * VECTOR
+    return found
 
 
 def wavefronts(offsets: Offsets, active: Active, size: int) -> Counts:

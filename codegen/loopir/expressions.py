@@ -123,6 +123,9 @@ class Layout:
     """Every element's address is a multiple of this many bytes."""
     base: int = 1
     """The first element's address is."""
+    swizzle: int = 0
+    """Bytes of a row of a panel in which vectors change places (``devices.banks.swizzled``); 0
+    where elements lie where strides say."""
 
     @property
     def itemsize(self) -> int:

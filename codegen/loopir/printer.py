@@ -122,7 +122,9 @@ def _statement_lines(statement: ir.Statement, depth: str) -> Iterator[str]:
         case ir.Pipeline(loop=loop, fills=fills, body=inner, buffers=buffers, ahead=ahead):
             if statement.meet:
                 yield f"{depth}barrier"
-            yield f"{depth}{_loop_text(loop)}  # {buffers} buffers, filled ahead {ahead.value}"
+            how = f"{buffers} buffers, filled ahead {ahead.value}"
+            how += f", {statement.steps.name} read ahead" if statement.steps is not None else ""
+            yield f"{depth}{_loop_text(loop)}  # {how}"
             for s in (*fills, inner):
                 yield from _statement_lines(s, depth + "  ")
             yield from _pause_lines(statement.pause, depth)

@@ -121,7 +121,7 @@ class BuildBlocks:
             parts += _group(reading, made, rows.reads if k == rows.first else (), hoisted)
             handed_over += exchanges(group.leader)
         met = with_barriers(ir.Block((*made.declared, *rows.declared, *parts)), program)
-        return Pipelining.from_copies(program, stage.copies, met, self.profile)(met)
+        return Pipelining.from_copies(program, stage.copies, met, self.profile, threads)(met)
 
 
 @dataclass(frozen=True, slots=True)
