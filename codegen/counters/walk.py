@@ -401,8 +401,11 @@ class Walk:
             for fill in pipeline.fills:
                 self._panel_fill(fill, within, asynchronous=asynchronous, ahead=ahead)
             self._block_statement(pipeline.body, within)
-        if pipeline.steps is not None:  # two sets of fragments
-            self.held_words[pipeline.steps.name] = 2 * self.read_words
+        if pipeline.steps is not None:
+            self.held_words[pipeline.steps.name] = 2 * self.read_words  # two sets
+            # Each panel has its own test and places, and the next iteration's panels are read.
+            own = (TURN + FILL) * len(pipeline.fills)
+            self._compute(within, {"integer": own, "branch": 2})
 
     def _panel_fill(
         self, fill: ir.Fill, outside: Place, *, asynchronous: bool, ahead: int = 1
