@@ -35,7 +35,7 @@ _SLOW_LANES = 16
 """Of reciprocals, roots, powers and conversions in a cycle."""
 _SHUFFLE_LANES, _INTEGER_LANES = 32, 64
 _LINE_SECTORS = 4
-"""Sectors that the first cache hands over in a cycle."""
+"""Sectors that the first cache takes in a cycle."""
 _MMA_FLOPS = 2 * 16 * 8 * 16
 """Of one instruction for 16-bit floats; one for tf32 has half as many, at half the rate."""
 _MMA_SHARES = {(9, 0): 2 / 3}
@@ -95,8 +95,8 @@ def _pipes(counts: KernelCounts) -> dict[str, float]:
         return count * WARP / width * cycle
 
     asked = counts.traffic
-    all_global = (asked[Memory.GLOBAL_READ], asked[Memory.GLOBAL_WRITE])
-    first = sum(max(t.requests, t.units / _LINE_SECTORS) for t in all_global)
+    written = asked[Memory.GLOBAL_WRITE]
+    first = asked[Memory.GLOBAL_READ].lines + max(written.requests, written.units / _LINE_SECTORS)
     tensor = profile.tensor_flops / profile.multiprocessors / profile.clock
     tensor *= _MMA_SHARES.get(profile.capability, 1.0)
     float32 = n.get("fma", 0) + n.get("float", 0)

@@ -13,6 +13,7 @@ import numpy as np
 from tcl.codegen.counters.places import Linear, Place
 from tcl.codegen.devices.banks import (
     NOWHERE,
+    WARP,
     WORD,
     Active,
     Counts,
@@ -36,6 +37,20 @@ def sectors(offsets: Offsets, active: Active, size: int) -> Counts:
     both = first if (first == last).all() else np.concatenate((first, last), axis=1)
     there = active if both is first else np.concatenate((active, active), axis=1)
     return _different(np.where(there, both, NOWHERE))
+
+
+LINE = 128
+"""Bytes that the first cache hands over at once."""
+
+
+def lines(offsets: Offsets, active: Active, size: int) -> Counts:
+    """The lines that the first cache hands over for each warp's request of ``size`` bytes a thread:
+    as many threads go together as may ask for a whole line, so 8 where each asks for 16 bytes, even
+    if all ask for the same (the counters of an H100: 4 wavefronts for such a request)."""
+    parts = max(1, size * WARP // LINE)
+    values = np.where(active, offsets // LINE, NOWHERE).reshape(len(offsets) * parts, -1)
+    summed: Counts = _different(values).reshape(len(offsets), parts).sum(axis=1)
+    return summed
 
 
 def _different(values: Offsets) -> Counts:
@@ -118,6 +133,8 @@ class Traffic:
     """Sectors of global memory, or wavefronts of shared memory."""
     bytes: int = 0
     """That threads asked for."""
+    lines: int = 0
+    """Of the first cache, which reads of global memory pass through, about."""
     exact: bool = True
     """Whether no data decided what was asked for; else it is the most there can be."""
 
@@ -126,13 +143,14 @@ class Traffic:
             self.requests + other.requests,
             self.units + other.units,
             self.bytes + other.bytes,
+            self.lines + other.lines,
             self.exact and other.exact,
         )
 
     def left(self, share: float) -> Traffic:
         """A share of it."""
         requests, units, moved = (round(n * share) for n in (self.requests, self.units, self.bytes))
-        return Traffic(requests, units, moved, self.exact)
+        return Traffic(requests, units, moved, round(self.lines * share), self.exact)
 
     @property
     def each(self) -> float:
@@ -144,7 +162,7 @@ def traffic_of(access: Access) -> Traffic:
     """What one access of the code comes to, over all blocks and iterations, as the source has
     it."""
     place, size = access.place, access.size
-    requests = units = moved = 0
+    requests = units = moved = handed = 0
     modulus = SECTOR if access.kind.is_global else WORD
     if access.swizzle:
         modulus = math.prod(swizzling(access.swizzle))
@@ -157,13 +175,15 @@ def traffic_of(access: Access) -> Traffic:
             each = sectors(offsets, active, size)
         else:
             each = wavefronts(offsets, active, size)
+        if access.kind is Memory.GLOBAL_READ:
+            handed += int((counts * lines(offsets, active, size)).sum())
         requests += int(counts.sum())
         units += int((counts * each).sum())
         own = active.sum(axis=1)
         if access.kind is Memory.MATRIX_READ:
             own = own * 0 + 8 * access.matrices
         moved += int((counts * own).sum()) * size
-    return Traffic(requests, units, moved, place.exact)
+    return Traffic(requests, units, moved, handed, place.exact)
 
 
 def by_kind(accesses: Iterable[Access]) -> dict[Memory, Traffic]:

@@ -241,7 +241,7 @@ class Walk:
                 self._pipeline(statement, place)
             case ir.Fill():
                 self.phase += not self._piped
-                self._panel_fill(statement, place, asynchronous=False)
+                self._panel_fill(statement, place, asynchronous=statement.asynchronous)
             case ir.For() | ir.Block() | ir.Accumulate() if combined_of(statement):
                 self._combined(statement, place)
             case ir.Block() | ir.For() | ir.Store() | ir.Update() | ir.Let() | ir.Accumulate():

@@ -163,7 +163,7 @@ def _plain_line(
 ) -> str:
     match statement:
         case ir.Fill(panel=panel):
-            return f"fill {panel}"
+            return f"fill {panel}" + " asynchronously" * statement.asynchronous
         case ir.Last(among=among, arrived=arrived):
             return f"in the last block of those over {among.name}  # counted in {arrived}"
         case ir.Update(ref=ref, op=op, value=value):

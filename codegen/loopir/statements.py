@@ -231,6 +231,8 @@ class Fill:
     panel: str
     body: Statement
     """Loops around one store."""
+    asynchronous: bool = False
+    """Whether no thread waits for memory before it has begun all of its copies."""
 
 
 class Ahead(Enum):

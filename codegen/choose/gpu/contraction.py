@@ -162,47 +162,54 @@ class _ShortCount:
     """Bytes of the results."""
     parts: tuple[int, ...]
     """Into how many the longest reduction may be split."""
+    words: int
+    """Of a number, 32 bits each."""
+    clock: float
+    lanes: int
 
     @staticmethod
     def of(shape: Shape, sides: list[list[int]], profile: GpuProfile) -> _ShortCount:
         longest = max(map(shape.extent, shape.reductions))
         depth = math.prod(map(shape.extent, shape.reductions))
         results = math.prod(map(shape.extent, shape.results))
-        total = results * shape.nest.point.type.compute.itemsize
+        type_ = shape.nest.point.type.compute
         parts = (1,) if shape.is_split else tuple(part_sizes(longest, min(_DEPTH, longest)))
-        return _ShortCount(shape, sides, profile, depth, total, parts)
+        of_device = max(1, type_.bits // 32), profile.clock, profile.float32_lanes
+        return _ShortCount(
+            shape, sides, profile, depth, results * type_.itemsize, parts, *of_device
+        )
 
     def seconds(self, made: OptionsDraft) -> float:
         """Of a draft, its longest reduction split as is best; infinite where too few blocks fit."""
-        shape, profile = self.shape, self.profile
+        shape, profile, words = self.shape, self.profile, self.words
         held = {k: made.register.get(k, 1) for k in shape.results}
         if made.lanes[1] > 1:
             held[made.lanes[0]] = held.get(made.lanes[0], 1) * made.lanes[1]
         results = math.prod(held.values())
-        own = [math.prod(held[k] for k in side) for side in self.sides]
-        block = [math.prod(made.chunk[k] for k in side) for side in self.sides]
+        own = sum([math.prod([held[k] for k in side]) for side in self.sides])
         warps = -(-math.prod(made.threads.values()) // WARP)
-        words = max(1, shape.nest.point.type.compute.bits // 32)
-        registers = min(profile.registers_per_thread, words * (results + sum(own)) + _REGISTERS)
+        registers = min(profile.registers_per_thread, words * (results + own) + _REGISTERS)
         fit = min(32, profile.registers_per_multiprocessor // (registers * WARP * warps))
         if fit < _RESIDENT:
             return math.inf
-        blocks, clock = _blocks(shape, made), profile.clock
-        products = results * warps * WARP / profile.float32_lanes * words
-        copies = sum(block) * _DEPTH * words / _VECTOR / (WARP * warps)
+        block = sum([math.prod([made.chunk[k] for k in side]) for side in self.sides])
+        blocks = _blocks(shape, made)
+        products = results * warps * WARP / self.lanes * words
+        copies = block * _DEPTH * words / _VECTOR / (WARP * warps)
         turn = TURN + 2 * FILL + (1 + COPY) * copies
-        beside = sum(own) * words / _VECTOR + turn / _DEPTH + (_LOOP + 2 * MOVED) / _VECTOR
+        beside = own * words / _VECTOR + turn / _DEPTH + (_LOOP + 2 * MOVED) / _VECTOR
         issued = products + warps * beside / SCHEDULERS
-        read = warps * sum(own) / _VECTOR * 2 * words
-        filled = sum(block) * 4 / 128 * words
-        moved = sum(block) * 4 / L2_BYTES * words
+        read = warps * own / _VECTOR * 2 * words
+        filled = block * 4 / 128 * words
+        moved = block * 4 / L2_BYTES * words
         pipes = issued, read + filled, moved
-        each = max(pipes) + APART * (sum(pipes) - max(pipes))
+        longest = max(pipes)
+        each = longest + APART * (sum(pipes) - longest)
         best, of_block = math.inf, -(-self.total // blocks)
         for parts in self.parts:
             busiest = -(-blocks * parts // profile.multiprocessors)
             share = hidden(min(fit, busiest) * warps)
-            seconds = busiest * each * self.depth / parts / share / clock
+            seconds = busiest * each * self.depth / parts / share / self.clock
             if parts > 1 and seconds < best:
                 seconds += min(adding_up_seconds(parts, self.total, of_block, profile))
             best = min(best, seconds)
@@ -269,7 +276,7 @@ def _tiles(
 
 
 def _blocks(shape: Shape, made: OptionsDraft) -> int:
-    return math.prod(-(-shape.extent(k) // made.chunk[k]) for k in shape.results)
+    return math.prod([-(-shape.extent(k) // made.chunk[k]) for k in shape.results])
 
 
 def _reductions(shape: Shape, made: OptionsDraft, pair: tuple[ir.Load, ir.Load]) -> None:

@@ -18,10 +18,11 @@ _PADS = (0, 4, 8, 16, 32)
 """Bytes that may be added to each row, beside what makes whole vectors of it."""
 
 
+@functools.lru_cache(maxsize=1024)
 def padded(
     type_: ScalarType,
     extents: tuple[int, ...],
-    axes: Sequence[ir.Affine],
+    axes: tuple[ir.Affine, ...],
     folds: BlockFolds,
 ) -> ir.Layout:
     """A row-major layout of a panel whose axes go along with these subscripts. Its rows have so

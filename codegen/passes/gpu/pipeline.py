@@ -3,7 +3,8 @@ memory.
 
 From sm_80 on the copies are asynchronous; before that, or where elements are too small for them, a
 thread reads its part of the next panel to registers, works, and then writes it to another buffer;
-without the registers for that it writes it there before it works.
+without the registers for that it writes it there before it works. Copies of a panel that is not
+filled ahead are asynchronous, too: else a thread waits for memory at each one under a condition.
 """
 
 from __future__ import annotations
@@ -64,6 +65,8 @@ class Pipelining:
         """``again``: whether it is in a loop that all threads run together."""
         if isinstance(statement, ir.Block):
             return ir.Block(tuple(self(s, again) for s in statement.body))
+        if isinstance(statement, ir.Fill):
+            return replace(statement, asynchronous=self._unwaited(statement))
         if not isinstance(statement, ir.For) or not uniform(statement):
             return statement
         loop, body = statement.loop, statement.body
@@ -110,21 +113,30 @@ class Pipelining:
         return steps if words + _OTHERS <= self.registers else None
 
     def _ahead(self, fills: Sequence[ir.Fill]) -> ir.Ahead:
-        sizes = [self.program.tensor(f.panel).layout.itemsize for f in fills]
-        loops = [[s.loop for s in statements(f.body) if isinstance(s, ir.For)] for f in fills]
-        lanes = [[x.fold.count for x in own if x.kind is ir.Kind.VECTOR] for own in loops]
-        widths = [math.prod(own) for own in lanes]
-        if self.asynchronous and all(
-            size * width >= LEAST_ASYNC for size, width in zip(sizes, widths, strict=True)
-        ):
+        if all(map(self._unwaited, fills)):
             return ir.Ahead.ASYNCHRONOUS
+        loops = [x for f in fills for x in _loops(f)]
         # No register is found by a number that is not known before: loops have to be unrolled.
-        unrolled = all(x.kind is not ir.Kind.SERIAL for own in loops for x in own)
+        unrolled = all(x.kind is not ir.Kind.SERIAL for x in loops)
         held = sum(
-            math.prod(x.fold.count for x in own if x.kind is ir.Kind.UNROLL) * width * max(4, size)
-            for own, width, size in zip(loops, widths, sizes, strict=True)
+            self._copied(f, 4)
+            * math.prod(x.fold.count for x in _loops(f) if x.kind is ir.Kind.UNROLL)
+            for f in fills
         )
         return ir.Ahead.REGISTERS if unrolled and held <= MAX_HELD else ir.Ahead.DIRECT
+
+    def _unwaited(self, fill: ir.Fill) -> bool:
+        """Whether copies can be asynchronous."""
+        return self.asynchronous and self._copied(fill) >= LEAST_ASYNC
+
+    def _copied(self, fill: ir.Fill, least: int = 1) -> int:
+        """Bytes that a thread copies at once, where an element takes so many at least."""
+        size = max(least, self.program.tensor(fill.panel).layout.itemsize)
+        return size * math.prod(x.fold.count for x in _loops(fill) if x.kind is ir.Kind.VECTOR)
+
+
+def _loops(fill: ir.Fill) -> list[ir.Loop]:
+    return [s.loop for s in statements(fill.body) if isinstance(s, ir.For)]
 
 
 def _sources(fills: Sequence[ir.Fill]) -> set[str]:

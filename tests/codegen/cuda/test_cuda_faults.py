@@ -123,6 +123,9 @@ FAULTS = {
     "the wait for copies": Fault(
         lambda: product((2, 2), 2), r"wait_copies<0>\(\);", "", "asynchronous copy"
     ),
+    "the wait for copies that are not ahead": Fault(
+        lambda: product((2, 2)), r"wait_copies<0>\(\);", "", "asynchronous copy"
+    ),
     "a wait for too few copies": Fault(
         lambda: product((2, 2), 3), r"wait_copies<1>\(\);", "wait_copies<2>();", "asynchronous copy"
     ),
@@ -167,7 +170,7 @@ FAULTS = {
         lambda: product((2, 2)), r"&A_tile\[", "&A_tile[2 + ", ""
     ),
     "what fills a panel one further": Fault(
-        lambda: product((2, 2)), r"    A_tile\[", "    A_tile[1 + ", "race|out of bounds"
+        lambda: product((2, 2)), r"(copy_async<4>\(&A_tile\[)", r"\g<1>1 + ", "race|out of bounds"
     ),
     "a vector one further": Fault(
         lambda: made(
