@@ -403,9 +403,8 @@ class Walk:
             self._block_statement(pipeline.body, within)
         if pipeline.steps is not None:
             self.held_words[pipeline.steps.name] = 2 * self.read_words  # two sets
-            # Each panel has its own test and places, and the next iteration's panels are read.
-            own = (TURN + FILL) * len(pipeline.fills)
-            self._compute(within, {"integer": own, "branch": 2})
+            # Each step has places of its own, and two buffers of each panel are read.
+            self._compute(within, {"integer": TURN * len(pipeline.fills)})
 
     def _panel_fill(
         self, fill: ir.Fill, outside: Place, *, asynchronous: bool, ahead: int = 1
