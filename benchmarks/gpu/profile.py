@@ -44,6 +44,8 @@ _CSV, _ORDER = "ncu.csv", "order.json"
 _NCU = "ncu --set full --csv --page raw --print-units base --clock-control none".split()
 _NCU += ["--profile-from-start", "off", "--target-processes", "all"]
 _WAITING = "smsp__average_warps_issue_stalled_", "_per_issue_active.ratio"
+_REMARK = 20
+"""Cells of a line that is one of Nsight Compute's remarks, at most."""
 _WAITS = 3
 """Of what warps wait for, so many are shown."""
 COLUMNS = {
@@ -99,7 +101,7 @@ def measured(folder: Path) -> Iterator[tuple[str, dict[str, float]]]:
     """Rows, once for each of their kernels, and the metrics of the kernel, in base units."""
     order = json.loads((folder / _ORDER).read_text("utf-8"))
     with (folder / _CSV).open(encoding="utf-8") as file:
-        lines = [line for line in csv.reader(file) if line[:1] == ["ID"] or len(line) > len(_NCU)]
+        lines = [line for line in csv.reader(file) if len(line) > _REMARK]
     head, _, *kernels = lines  # the second line has units
     names = [(each["row"], name) for each in order["rows"] for name in each["launches"]]
     for (row, name), cells in zip(names, kernels, strict=False):  # the last may have failed
