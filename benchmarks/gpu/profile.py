@@ -20,6 +20,7 @@ from __future__ import annotations
 import argparse
 import csv
 import json
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
@@ -178,6 +179,8 @@ def main() -> None:
         launch(folder, given.rows)
         return
     if not given.read:
+        if shutil.which(_NCU[0]) is None:
+            parser.error("ncu, Nsight Compute's command, is not on the PATH")
         folder.mkdir(parents=True, exist_ok=True)
         own = [sys.executable, "-m", "benchmarks.gpu.profile", str(folder), "--launch"]
         own += ["--rows", given.rows] if given.rows else []
