@@ -8,6 +8,7 @@ from typing import Any
 
 from tcl.arrays.arguments import Array
 from tcl.arrays.libraries import CudaLibrary, Like, shadow
+from tcl.arrays.likeness import Native, Record, cupy_alike
 from tcl.codegen.common.dtypes import numpy_dtype
 from tcl.codegen.devices.cupy_driver import Memory, cupy
 from tcl.grammar.syntax.types import ScalarType
@@ -17,7 +18,6 @@ class CupyArrays(CudaLibrary):
     """CuPy's arrays."""
 
     noun = "a CuPy array"
-    always_permits = True
 
     def __init__(self) -> None:
         package = cupy()
@@ -56,6 +56,15 @@ class CupyArrays(CudaLibrary):
                 return None
             found.append(address)
         return found
+
+    def reader(self) -> Native | None:
+        return cupy_alike()
+
+    def record(self, array: Any, unaligned: int, place: int) -> Record:
+        """What ``reader`` compares an array with, as ``HostLibrary.record``."""
+        device = int(array.data.device_id)
+        kind = id(type(array)), id(array.dtype), unaligned, device
+        return (*kind, 1, array.shape, array.strides, place)
 
     def empty(self, shape: tuple[int, ...], type_: ScalarType, device: int) -> Any:
         return self._package.empty(shape, numpy_dtype(type_))

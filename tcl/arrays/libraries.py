@@ -83,8 +83,6 @@ class Library(ABC):
 
     foreign = False
     """Whether it is ``Handed``."""
-    always_permits = False
-    """Whether ``permits`` need not be asked."""
 
     def place(self, device: int) -> str:
         """A device, as the library calls it."""
@@ -113,6 +111,10 @@ class CudaLibrary(Library):
     @abstractmethod
     def stream(self, device: int) -> int:
         """The caller's current stream."""
+
+    def reader(self) -> Native | None:
+        """What compares arrays on a device natively; None where Python does."""
+        return None
 
 
 class NumpyArrays(HostLibrary):

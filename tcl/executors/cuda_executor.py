@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
 from functools import partial
 from typing import Any, TypeAlias
 
 from tcl.arrays.arguments import Array, Wanted
 from tcl.arrays.given import Given
+from tcl.arrays.likeness import Comparison
 from tcl.codegen.cuda.run.launch import CudaFrame, CudaLauncher
 from tcl.codegen.cuda.run.ready import ready, ready_for_all
 from tcl.codegen.devices.cupy_driver import Memory
@@ -17,7 +18,7 @@ from tcl.codegen.loopir.layouts import WIDEST
 from tcl.common.dataclass import dataclass
 from tcl.executors import machine
 from tcl.executors.calls import Calls, Strides
-from tcl.executors.host_repeat import KnownCall
+from tcl.executors.host_repeat import KnownCall, comparing_by_python
 from tcl.executors.other_sizes import OtherSizes
 from tcl.executors.varying import Class, OfClass, lies_so
 from tcl.grammar.ranges.sized import SizedDef
@@ -97,17 +98,7 @@ class CudaExecutor(Calls[Any]):
 class CudaRepeat(KnownCall):
     """Calls like one that went well, on arrays on a device."""
 
-    __slots__ = (
-        "_count",
-        "_device",
-        "_driver",
-        "_find",
-        "_likes",
-        "_memory",
-        "_permits",
-        "_places",
-        "_stream",
-    )
+    __slots__ = ("_alike", "_comparison", "_device", "_driver", "_memory", "_permits", "_stream")
 
     def __init__(
         self,
@@ -120,17 +111,21 @@ class CudaRepeat(KnownCall):
         super().__init__(kernel, given, results, *about)
         library: Any = self._library
         self._driver, self._device = kernel.driver, kernel.device
+        self._stream, self._memory = library.stream, partial(library.memory, device=self._device)
         arrays, views = (*given.arrays, *results[0]), (*given.views, *results[1])
-        self._likes = tuple(
-            library.like(array, (WIDEST if _aligned(view) else view.dtype.itemsize) - 1)
-            for array, view in zip(arrays, views, strict=True)
-        )
-        self._count, self._find, self._stream = len(given.arrays), library.addresses, library.stream
-        self._permits = None if library.always_permits else library.permits
-        side_by_side = self._slots == tuple(range(len(self._slots)))
-        self._places = slice(len(self._slots)) if side_by_side else None
-        """Of the addresses in a frame, if they can be written at once."""
-        self._memory = partial(library.memory, device=self._device)
+        bits = [(WIDEST if _aligned(view) else view.dtype.itemsize) - 1 for view in views]
+        count, slots, native = len(given.arrays), self._slots, library.reader()
+        pairs = [(slots[one], slots[other], low, high) for one, other, low, high in self._pairs]
+        self._permits: Callable[[Any, Any], bool] | None = library.permits
+        if native is None:
+            likes = tuple(map(library.like, arrays, bits))
+            self._alike = comparing_by_python(library, likes, count, slots, pairs)
+            return
+        self._permits = None  # CuPy permits everything
+        records = map(library.record, arrays, bits, slots)
+        keep = [(type(array), array.dtype) for array in arrays]
+        self._comparison = Comparison([*records], count, pairs, 0, keep)
+        self._alike = native.comparing(self._comparison)
 
     def __call__(self, inputs: tuple[Any, ...], outputs: Any, /) -> Any:
         """Launch, and return the outputs; None if this call is not alike, or may be wrong. Raises
@@ -139,24 +134,15 @@ class CudaRepeat(KnownCall):
             with self._driver.on(self._device):
                 return self(inputs, outputs)
         results = outputs if type(outputs) is tuple else self._results(outputs)
-        if results is None or len(inputs) != self._count:
+        if results is None:
             return None
-        arrays, likes = inputs + results, self._likes
-        if len(arrays) != len(likes) or (found := self._find(arrays, likes)) is None:
-            return None
-        if outputs is not None:
-            for output, other, low, high in self._pairs:
-                if low < found[output] - found[other] < high:
-                    return None
         permits = self._permits
         if permits is not None and not permits(inputs, None if outputs is None else results):
             return None
         frame = self._kernel.frame()
-        if self._places is not None:
-            frame.addresses[self._places] = found
-        else:
-            for slot, address in zip(self._slots, found, strict=True):
-                frame.addresses[slot] = address
+        if self._alike(inputs, results, frame.at):
+            self._kernel.frames.append(frame)
+            return None
         held = self._held(frame) if self._scratch else ()
         self._kernel.launch(frame, self._stream(self._device), self._memory)
         del held  # goes back in stream order
