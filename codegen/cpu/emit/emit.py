@@ -271,7 +271,7 @@ class Statements:
         if declare.start is not None:
             start = b.spread(self.values.value(declare.start, scope), width)
             for key in product(*(range(0, f.step * f.count, f.step) for f in unrolled)):
-                self.values.each_row(own, key, lambda at: b.do(f"store {start}, ptr {at(own)}"))
+                self.values.each_row(own, key, lambda at: self.values.hold(own, at(own), start))
 
     def _carry(self, carry: ir.Carry, scope: Scope) -> None:
         b = self.b
@@ -281,7 +281,7 @@ class Statements:
 
         def each(at: Callable[[AccumulatorRegisters], str]) -> None:
             def held(some: AccumulatorRegisters) -> Val:
-                return b.op(f"load {zero.ty}, ptr {at(some)}", own.type, own.lanes)
+                return self.values.held(some, at(some))
 
             new, old = held(own), held(total)
             if lost is not None:
@@ -291,9 +291,9 @@ class Statements:
                 off = b.binary("fsub", b.binary("fsub", after, old), new)
                 still = b.binary("fsub", off, off)  # not a number for an infinite sum
                 finite = b.compare("fcmp ord", still, still)
-                b.do(f"store {b.select(finite, off, zero)}, ptr {at(lost)}")
-            b.do(f"store {after}, ptr {at(total)}")
-            b.do(f"store {zero}, ptr {at(own)}")
+                self.values.hold(lost, at(lost), b.select(finite, off, zero))
+            self.values.hold(total, at(total), after)
+            self.values.hold(own, at(own), zero)
 
         for key in list(own.slots):
             self.values.each_row(own, key, each)
@@ -314,7 +314,7 @@ class Statements:
             new = self._prefix(op, new, nothing, type_)
             result = arithmetic(b, op, b.spread(before, scope.lanes), new, type_)
             last = arithmetic(b, op, before, b.lane(new, scope.lanes - 1), type_)
-        b.do(f"store {last}, ptr {self.values.slot(own, scope)}")
+        self.values.hold(own, self.values.slot(own, scope), last)
         scope.variables[scan.result] = result
 
     def _prefix(self, op: str, value: Val, nothing: Val, type_: ScalarType) -> Val:
@@ -380,4 +380,4 @@ class Statements:
             # Lanes that do not exist have nothing to add.
             assert scope.there is not None
             result = b.select(scope.there, result, self.values.accumulated(own, scope))
-        b.do(f"store {result}, ptr {self.values.slot(own, scope)}")
+        self.values.hold(own, self.values.slot(own, scope), result)
