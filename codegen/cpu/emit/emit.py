@@ -17,6 +17,7 @@ from tcl.codegen.cpu.emit.accesses import AccessEmitter
 from tcl.codegen.cpu.emit.across import Pointers
 from tcl.codegen.cpu.emit.addresses import FAIL, Addresses
 from tcl.codegen.cpu.emit.dots import Dots
+from tcl.codegen.cpu.emit.invariants import loops_share_nothing
 from tcl.codegen.cpu.emit.loops import LoopEmitter
 from tcl.codegen.cpu.emit.matrix import MatrixUnit
 from tcl.codegen.cpu.emit.ragged import Ragged
@@ -33,7 +34,7 @@ from tcl.codegen.cpu.emit.sizes import definitions
 from tcl.codegen.cpu.emit.values import Values
 from tcl.codegen.cpu.llvm.arith import arithmetic
 from tcl.codegen.cpu.llvm.builder import Builder, Val, register_type
-from tcl.codegen.cpu.llvm.entry import ALIGNED, OPENING, alone
+from tcl.codegen.cpu.llvm.entry import ALIGNED, TIGHT, alone, opening
 from tcl.codegen.devices.cpu import CpuProfile
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.conditions import besides
@@ -92,7 +93,9 @@ def _emit(program: ir.Built, device: CpuProfile, unchecked: bool) -> KernelSourc
         for kernel in program.kernels
         for s in statements(kernel.body)
     )
-    body = [*(ALIGNED if carries else OPENING), *sizes, *b.entry, *b.lines, "}", "", alone()]
+    tight = not sizes and loops_share_nothing(program)
+    attributes = [name for name, has in ((ALIGNED, carries), (TIGHT, tight)) if has]
+    body = [*opening(attributes), *sizes, *b.entry, *b.lines, "}", "", alone()]
     parts = [*b.declared.values(), "", *b.defined.values(), *([FAIL] if sites else []), *body]
     return KernelSource("\n".join(parts), tuple(sites), regions)
 
