@@ -64,10 +64,16 @@ def _fenced(b: Builder, part: Val, itemsize: int) -> Val:
     words = part.lanes * itemsize // 4
     if words < 4:
         return part
-    text = f"bitcast {part} to {vector('float', words)}"
     name = f"llvm.arithmetic.fence.{suffix('float', words)}"
-    same = b.call(name, "float", words, b.op(text, "float", words))
-    return b.op(f"bitcast {same} to {part.ty}", part.type, part.lanes)
+    same = b.call(name, "float", words, _as(b, part, "float", words))
+    return _as(b, same, part.type, part.lanes)
+
+
+def _as(b: Builder, part: Val, type_: str, lanes: int) -> Val:
+    """The same bits as another vector."""
+    if part.type == type_:
+        return part
+    return b.op(f"bitcast {part} to {vector(type_, lanes)}", type_, lanes)
 
 
 def _masks(unit: int, size: int, within: int, lanes: int) -> tuple[list[int], list[int]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from dataclasses import replace
-from itertools import product
+from itertools import chain, product
 from typing import TypeVar
 
 import numpy as np
@@ -55,7 +55,7 @@ def test_the_network(size: int, itemsize: int, squares: int) -> None:
         name, *read = re.findall(r"%\w+", line)
         both, order = [known[one] for one in read], re.findall(r"i32 (\d+)", line)
         # Without an order it is the same vector, as LLVM names or fences it.
-        known[name] = [sum(both, [])[int(k)] for k in order] if order else both[0]
+        known[name] = [[*chain(*both)][int(k)] for k in order] if order else both[0]
     assert [known[c.text] for c in columns] == [[(r, c) for r in range(lanes)] for c in range(size)]
 
 
