@@ -21,6 +21,23 @@ class Fills:
         self.threads = threads
         self.held: dict[str, str] = {}
         """Panel → the registers that its next contents are in."""
+        self._begun = False
+        """Whether there are copies that were begun outside of pipelines and not waited for."""
+
+    def alone(self, fill: ir.Fill, scope: CudaScope) -> None:
+        """Copies a box, not ahead."""
+        if fill.asynchronous:
+            self.fill_async(fill, scope)
+            self._begun = True
+        else:
+            self.fill(fill, scope)
+
+    def wait(self) -> None:
+        """Each thread waits for those of its copies that nobody has waited for."""
+        if self._begun:
+            self.lines.add("commit_copies();")
+            self.lines.add("wait_copies<0>();")
+            self._begun = False
 
     def fill(self, fill: ir.Fill, scope: CudaScope) -> None:
         """Copies a box."""

@@ -14,6 +14,7 @@ from dataclasses import replace
 
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.conditions import Bound, besides, bounds_of, bounds_within, parts
+from tcl.codegen.loopir.periods import periods_of, within_periods
 from tcl.codegen.loopir.terms import guard, guards
 from tcl.codegen.loopir.walk import indices, loads, rebuilt, walk
 from tcl.codegen.passes.fusion.groups import FusionGroup
@@ -76,13 +77,22 @@ def _share(nest: ir.Nest, bounds: Sequence[Bound]) -> float:
 
 
 def bounds_asked(nest: ir.Nest, points: Sequence[ir.Point]) -> tuple[Bound, ...]:
-    """The bounds that conditions of a reduction ask for, such as those of a padded image; none
-    where there cannot be two versions of its loops."""
+    """The bounds that points ask for, none where there cannot be two versions of their loops: those
+    of conditions of a reduction, as of a padded image, and those between which remainders and
+    quotients are index expressions. Without a reduction, of what changes along the lanes alone, if
+    these are known: what is one for all of them takes little."""
     if nest.sequential or nest.mma or nest.dot_product is not None:
         return ()
     names = {d.name for d in nest.dims}
-    selects = (v for p in points for v in walk(p.value) if isinstance(v, ir.Select))
-    found = bounds_within(part for each in selects for part in parts(each.condition))
+    found: list[Bound] = []
+    if nest.reduces:
+        selects = (v for p in points for v in walk(p.value) if isinstance(v, ir.Select))
+        found += bounds_within(part for each in selects for part in parts(each.condition))
+    lane = None if nest.reduces or nest.lane is None else nest.lane.dim
+    for index, bounds in (piece for p in points for piece in periods_of(nest, p).values()):
+        moving = (index, *(each for each, _ in bounds))
+        if lane is None or any(each.coefficient(lane) for each in moving):
+            found += bounds
     bounds = tuple(dict.fromkeys((index, bound) for index, bound in found if index.terms))
     return bounds if all(n in names for index, _ in bounds for n, _ in index.terms) else ()
 
@@ -118,8 +128,8 @@ def _pieces(dim: ir.Dim, width: int | None) -> Iterator[tuple[int, int]]:
         yield first + begin, first + min(begin + width, extent) - 1
 
 
-def holding(point: ir.Point, bounds: Sequence[Bound]) -> ir.Point:
-    """What a point does where some bounds hold."""
+def holding(nest: ir.Nest, point: ir.Point, bounds: Sequence[Bound]) -> ir.Point:
+    """What a point of a nest does where some bounds hold."""
 
     def chosen(value: ir.Value) -> ir.Value:
         value = rebuilt(value, chosen)
@@ -128,7 +138,8 @@ def holding(point: ir.Point, bounds: Sequence[Bound]) -> ir.Point:
         condition = besides(value.condition, bounds)
         return value.then if condition is None else replace(value, condition=condition)
 
-    return replace(point, value=chosen(point.value))
+    point = within_periods(nest, point, bounds)
+    return replace(point, value=chosen(point.value)) if nest.reduces else point
 
 
 def guard_of_results(group: FusionGroup) -> ir.Value | None:
