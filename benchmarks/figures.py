@@ -71,7 +71,7 @@ def gpu(part: str = "table", name: str = "") -> str:
         return f"{data['ceilings']['rates']['copy'] / 1e9:,.0f}"
     if part == "bar":
         (value,) = (bar["value"] for bar in data["bars"] if bar["name"] == name)
-        return f"{value:.2f}"
+        return "-" if value is None else f"{value:.2f}"
     about = results[name]["summary"]
     if part == "row":
         return duration(min(t for n in OURS if (t := about["medians"].get(n)) is not None))

@@ -20,6 +20,7 @@ from __future__ import annotations
 import argparse
 import csv
 import json
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
@@ -44,6 +45,8 @@ _CSV, _ORDER = "ncu.csv", "order.json"
 _NCU = "ncu --set full --csv --page raw --print-units base --clock-control none".split()
 _NCU += ["--profile-from-start", "off", "--target-processes", "all"]
 _WAITING = "smsp__average_warps_issue_stalled_", "_per_issue_active.ratio"
+_REMARK = 20
+"""Cells of a line that is one of Nsight Compute's remarks, at most."""
 _WAITS = 3
 """Of what warps wait for, so many are shown."""
 COLUMNS = {
@@ -99,7 +102,7 @@ def measured(folder: Path) -> Iterator[tuple[str, dict[str, float]]]:
     """Rows, once for each of their kernels, and the metrics of the kernel, in base units."""
     order = json.loads((folder / _ORDER).read_text("utf-8"))
     with (folder / _CSV).open(encoding="utf-8") as file:
-        lines = [line for line in csv.reader(file) if line[:1] == ["ID"] or len(line) > len(_NCU)]
+        lines = [line for line in csv.reader(file) if len(line) > _REMARK]
     head, _, *kernels = lines  # the second line has units
     names = [(each["row"], name) for each in order["rows"] for name in each["launches"]]
     for (row, name), cells in zip(names, kernels, strict=False):  # the last may have failed
@@ -176,6 +179,8 @@ def main() -> None:
         launch(folder, given.rows)
         return
     if not given.read:
+        if shutil.which(_NCU[0]) is None:
+            parser.error("ncu, Nsight Compute's command, is not on the PATH")
         folder.mkdir(parents=True, exist_ok=True)
         own = [sys.executable, "-m", "benchmarks.gpu.profile", str(folder), "--launch"]
         own += ["--rows", given.rows] if given.rows else []

@@ -401,8 +401,10 @@ class Walk:
             for fill in pipeline.fills:
                 self._panel_fill(fill, within, asynchronous=asynchronous, ahead=ahead)
             self._block_statement(pipeline.body, within)
-        if pipeline.steps is not None:  # two sets of fragments
-            self.held_words[pipeline.steps.name] = 2 * self.read_words
+        if pipeline.steps is not None:
+            self.held_words[pipeline.steps.name] = 2 * self.read_words  # two sets
+            # Each step has places of its own, and two buffers of each panel are read.
+            self._compute(within, {"integer": TURN * len(pipeline.fills)})
 
     def _panel_fill(
         self, fill: ir.Fill, outside: Place, *, asynchronous: bool, ahead: int = 1

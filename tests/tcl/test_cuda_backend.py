@@ -261,6 +261,9 @@ class FakeDevice(Device):
     def download(self, address: int, values: Array) -> None:
         ctypes.memmove(values.ctypes.data, address, values.nbytes)
 
+    def duplicate(self, to: int, of: int, size: int) -> None:
+        ctypes.memmove(to, of, size)
+
     def flush(self) -> None:
         self.done.append("flush")
 
@@ -363,6 +366,7 @@ class Bindings:
                 setDevice=lambda number: None,
                 memcpyHostToDevice=1,
                 memcpyDeviceToHost=2,
+                memcpyDeviceToDevice=3,
                 memcpyAsync=lambda *a: self.said.append(("copy", *a)),
             ),
             MemoryPool=lambda: SimpleNamespace(malloc="a pool"),
@@ -394,9 +398,10 @@ def test_copies_take_their_turn_on_the_stream_of_the_kernels(
     place = values.ctypes.data
     device.upload(0x2000, values)
     device.download(0x2000, values)
+    device.duplicate(0x3000, 0x2000, 5)
     assert bindings.said == [
         *(("copy", 0x2000, place, 5, 1, 7), ("wait",)),
-        *(("copy", place, 0x2000, 5, 2, 7), ("wait",)),
+        *(("copy", place, 0x2000, 5, 2, 7), ("wait",), ("copy", 0x3000, 0x2000, 5, 3, 7)),
     ]
     del bindings.said[:]
     device.flush()
@@ -548,6 +553,17 @@ def test_too_large_to_be_emulated() -> None:
     large = np.zeros((512, 512), np.float32)
     with pytest.raises(ArgumentError, match=r"has 134,217,728 points .* at most 20,000,000"):
         check_emulated(EmulatedBackend.described(MATMUL, "f", [large, large], A100).sized)
+
+
+@pytest.mark.parametrize("step", [1, -1, 2])
+def test_other_arrays_have_the_same_contents(step: int) -> None:
+    values = np.arange(60, dtype=np.float32)[::step]
+    held = bench_of(FakeDevice()).guarded(values, CudaBench.placements[0])
+    assert isinstance(held, DeviceGuarded)
+    held.hold(values)
+    other = held.another()
+    assert other.array.address != held.array.address
+    assert np.array_equal(other.values(), values)
 
 
 def test_a_call_on_other_arrays_is_the_same_call() -> None:

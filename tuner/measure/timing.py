@@ -55,8 +55,8 @@ class MeasureSettings:
     far: float = 1.25
     """Dropped if a long call takes this many times the best."""
     single: bool = True
-    """Whether a call alone tells enough of what takes less than a sample to drop it. If not, it is
-    timed by as many as fill a sample."""
+    """Whether a call alone tells enough of what takes less than a sample to drop it. If not, the
+    second is followed by as many as fill a sample, and the first tells of long calls only."""
 
     def for_each_of(self, placements: int) -> MeasureSettings:
         """For each of so many placements, which together get as much time."""
@@ -75,7 +75,7 @@ class MeasureSettings:
 
     def gives_up(self, first: float, best: float | None) -> bool:
         """Whether a kernel whose first call took so long is not timed."""
-        if best is None:
+        if best is None or not (self.single or first >= self.long):
             return False
         return first >= (self.doubtful if best >= self.long else self.hopeless) * best
 
@@ -134,7 +134,9 @@ def measure(
         first = take_sample(1)
     if settings.gives_up(first, best):
         return Measurement((first,), True)
-    second = take_sample(1 if settings.single else settings.calls(first))
+    second = take_sample(1)
+    if not settings.single and second < settings.sample:
+        second = take_sample(settings.calls(second))
     long = second >= settings.long
     if best is not None and second >= (settings.far if long else settings.slow) * best:
         return Measurement((second,), True)

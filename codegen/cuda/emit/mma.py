@@ -15,7 +15,7 @@ _LANE = "threadIdx.x % 32"
 
 
 @dataclass(frozen=True, slots=True)
-class _Factor:
+class Factor:
     """The fragments of a factor that a thread has."""
 
     load: ir.Load
@@ -51,16 +51,16 @@ class TensorCores:
             self.read(factor, scope)
         self.multiply(factors, scope)
 
-    def factors(self) -> tuple[_Factor, _Factor]:
+    def factors(self) -> tuple[Factor, Factor]:
         """The one that has the rows, and the one that has the columns."""
         rows, columns = self._dims()
         by_row, by_column = self._factors(rows)
         return self._factor(by_row, rows, 4), self._factor(by_column, columns, 2)
 
-    def _factor(self, load: ir.Load, dim: str, count: int) -> _Factor:
+    def _factor(self, load: ir.Load, dim: str, count: int) -> Factor:
         name = self.writer.memory.name(load.ref.tensor).removesuffix("_tile")
         kept = self._kept.get(dim)
-        return _Factor(load, dim, kept, count, self.writer.names.new(f"{name}_part"))
+        return Factor(load, dim, kept, count, self.writer.names.new(f"{name}_part"))
 
     @property
     def _kept(self) -> dict[str, ir.Fold]:
@@ -72,13 +72,13 @@ class TensorCores:
     def _depth(self) -> ir.Fold:
         return next(x.fold for x in self.loops if x.fold.level == "mma")
 
-    def declare(self, factor: _Factor, sets: int = 1) -> None:
+    def declare(self, factor: Factor, sets: int = 1) -> None:
         """The variable of its fragments, or of several sets of them."""
         sizes = "".join(f"[{n}]" for n in (sets,) if n > 1)
         sizes += f"[{factor.kept.count}]" if factor.kept is not None else ""
         self.writer.lines.add(f"unsigned int {factor.name}{sizes}[{factor.count}];")
 
-    def read(self, factor: _Factor, scope: CudaScope, at: str = "") -> None:
+    def read(self, factor: Factor, scope: CudaScope, at: str = "") -> None:
         """Reads its fragments. ``at``: the subscript of the set, if there are several."""
         kept, to = factor.kept, factor.name + at
         if factor.pairs:
@@ -92,7 +92,7 @@ class TensorCores:
             else:
                 self._matrices(factor.load, factor.dim, self._depth, inner, to, factor.count)
 
-    def multiply(self, factors: tuple[_Factor, _Factor], scope: CudaScope, at: str = "") -> None:
+    def multiply(self, factors: tuple[Factor, Factor], scope: CudaScope, at: str = "") -> None:
         """Adds up the products of fragments that were read."""
         writer, kept = self.writer, self._kept
         own = writer.accumulators[self.accumulate.name]
