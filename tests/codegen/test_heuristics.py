@@ -626,3 +626,14 @@ def test_gathering_lanes_do_not_share_a_call_that_is_kept() -> None:
     options = plan_cpu(lower(each), MappingOptions("mlp"), replace(device, threads=1)).options
     assert options["s2"].fuse
     assert options["s2"].vectorize == (2, 16), "along rows of X, not a gather for each of them"
+
+
+def test_products_that_share_a_factor_need_no_panels_to_share_a_pass() -> None:
+    text = """float(N) X, float(T, B) Cos, float(T, B) Sin) -> (Re, Im) {
+        Re(f, b) +=! X(160 * f + t) * Cos(t, b)
+        Im(f, b) +=! X(160 * f + t) * Sin(t, b) }"""
+    each = sized(text, (16000,), (400, 65), (400, 65))
+    device = known_cpus.find("zen 4")
+    assert device is not None
+    built = schedule(each, MappingOptions("mlp"), replace(device, threads=1))
+    assert "accumulator.s1 +=" in show(built)

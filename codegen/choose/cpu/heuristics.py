@@ -95,7 +95,8 @@ def _fastest_within_bounds(
 def panels_within(
     program: ir.Program, nest: ir.Nest, device: CpuProfile, loops: NestOptions
 ) -> tuple[int, ...]:
-    """Which operands of a nest are copied, and where, that has the loops of another one."""
+    """Which operands of a nest are copied, and where, that has the loops of another one: none where
+    lanes lie side by side in all of them, as what has panels of its own shares no pass."""
     position, lanes = loops.vectorize or (-1, 1)
     if not nest.reduces or lanes == 1 or any(loops.dot or ()):
         return ()
@@ -103,6 +104,8 @@ def panels_within(
     tile = zip(nest.dims, loops.register or (), strict=False)
     sizes = {d.name: size for d, size in tile if size and not d.reduction}
     core = Core.read(program, nest, device)
+    if not any(core.staged(access, lane, sizes) for access in core.reads):
+        return ()
     copied = _panels(core, lane, sizes, loops.tile or (), loops.order or ())
     return _of_operands(nest, core.nest, copied)
 

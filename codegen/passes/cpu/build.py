@@ -29,6 +29,7 @@ from tcl.codegen.passes.cpu.cut import (
     guard_of_results,
     hold_mostly,
     holding,
+    with_borders_apart,
     with_cuts,
 )
 from tcl.codegen.passes.cpu.fusion_limits import CpuFusionLimits
@@ -295,8 +296,9 @@ def _reduce(
     if all(s.always for s in group.siblings) and nest.excess is None and not point.kept:
         own_points = (point, *(s.point for s in group.siblings))
         inner = with_cuts(nest, loops.inner, own_points, apart=fixed_guard is None)
-        if whole and inner == loops.inner and sums.parts == 1:
-            bounds = _bounds_of_tiles(nest, loops, own_points)
+        if whole and inner == loops.inner:
+            bounds = _bounds_of_tiles(nest, loops, own_points) if sums.parts == 1 else ()
+            inner = inner if bounds else with_borders_apart(nest, inner, own_points)
         loops = replace(loops, inner=inner)
     over = tuple(x.fold for x in loops.registers)
     around = sums.matrix(ir.Action.GIVE), sums.matrix(ir.Action.CLEAR)
