@@ -12,7 +12,7 @@ from itertools import product
 from typing import assert_never
 
 from tcl.codegen.common.sites import Site
-from tcl.codegen.cpu.abi import apart
+from tcl.codegen.cpu.abi import TIGHT, apart
 from tcl.codegen.cpu.emit.accesses import AccessEmitter
 from tcl.codegen.cpu.emit.across import Pointers
 from tcl.codegen.cpu.emit.addresses import FAIL, Addresses
@@ -34,7 +34,7 @@ from tcl.codegen.cpu.emit.sizes import definitions
 from tcl.codegen.cpu.emit.values import Values
 from tcl.codegen.cpu.llvm.arith import arithmetic
 from tcl.codegen.cpu.llvm.builder import Builder, Val, register_type
-from tcl.codegen.cpu.llvm.entry import ALIGNED, TIGHT, alone, opening
+from tcl.codegen.cpu.llvm.entry import ALIGNED, alone, opening
 from tcl.codegen.devices.cpu import CpuProfile
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.conditions import besides

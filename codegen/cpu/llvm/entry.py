@@ -18,9 +18,6 @@ OPENING = (
 ALIGNED = "stackrealign"
 """The attribute of a kernel with vectors on its stack that it reads and writes often: LLVM has them
 begin anywhere else, most of them in two lines of the cache."""
-TIGHT = "tcl-tight"
-"""That of a kernel in whose innermost loops there is nothing to be found that could be done before
-them: it needs few of LLVM's passes."""
 
 
 def opening(attributes: Sequence[str]) -> tuple[str, ...]:

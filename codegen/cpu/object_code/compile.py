@@ -5,8 +5,8 @@ from __future__ import annotations
 import functools
 from typing import Any
 
+from tcl.codegen.cpu.abi import TIGHT
 from tcl.codegen.cpu.emulated.instructions import emulating
-from tcl.codegen.cpu.llvm.entry import TIGHT
 from tcl.codegen.devices.cpu import CpuProfile
 from tcl.codegen.devices.features import architecture
 from tcl.common.errors import CompileError

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from cpu_kernels import sized_of
 
+from tcl.codegen.cpu.abi import TIGHT
 from tcl.codegen.cpu.emit.emit import emit_program
-from tcl.codegen.cpu.llvm.entry import TIGHT
 from tcl.codegen.devices.known_cpus import find
 from tcl.codegen.options.options import MappingOptions
 from tcl.codegen.schedule.cpu import plan
