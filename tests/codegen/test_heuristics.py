@@ -104,6 +104,14 @@ def test_tiles_along_rows_have_many_of_both_operands(rows: int, depth: int) -> N
     assert first * second >= 16
 
 
+@pytest.mark.parametrize(("depth", "most"), [(1024, 8), (1000, 14)])
+def test_rows_in_one_place_of_the_first_cache_are_few(depth: int, most: int) -> None:
+    found = chosen(ZEN4, PRODUCT_OF_ROWS, (32, depth), (4096, depth))
+    assert found.vectorize == (0, 16)
+    register = found.register or ()
+    assert most // 2 < register[1] <= most
+
+
 @DEVICES
 def test_an_operand_across_the_lanes_is_copied(device: CpuProfile) -> None:
     found = chosen(device, TRANSPOSED, (128, 512), (512, 512))
