@@ -21,6 +21,9 @@ from typing import Any
 from benchmarks import growth, picture
 from benchmarks.common import command
 from tcl.bench.report import Report
+from tcl.bench.rows import SUITE_KINDS
+from tcl.bench.task import OURS
+from tcl.common.number_format import duration
 
 ROOT = Path(__file__).parent.parent
 RESULTS = ROOT / "benchmarks/results"
@@ -43,6 +46,78 @@ def rows(name: str, row: str = "") -> str:
     return f"{ratios[row] if row else geometric_mean(ratios.values()):.2f}"
 
 
+GPU_RESULT = "2026-11-26-gpu-h100"
+"""What ``python -m benchmarks.gpu`` wrote on a GPU: a new one takes its place."""
+
+
+def gpu(part: str = "table", name: str = "") -> str:
+    """Of the result on a GPU: the table of its rows, or one part. ``best`` and ``torch``: the time
+    over ours of the best peer and of torch, the geometric mean of the suite. ``right``: how many
+    rows of ours had right results. ``copy``: GB/s. ``bar``: the number of the bar that is called
+    so. ``ratio`` and ``share``: the best peer's time over ours, and the share of the roofline, of
+    the row that is called so. ``row``: its time."""
+    data = _result(GPU_RESULT)
+    results = {row["name"]: row for row in data["results"]}
+    if part == "table":
+        return "\n" + _gpu_table(data)
+    if part in ("best", "torch"):
+        key = "ratio" if part == "best" else "ratio_torch"
+        own = [r["summary"][key] for r in results.values() if r["kind"] in SUITE_KINDS]
+        return f"{geometric_mean(ratio for ratio in own if ratio is not None):.2f}"
+    if part == "right":
+        wrong = [r for r in results.values() if not any(map(r["summary"]["medians"].get, OURS))]
+        return f"{len(results) - len(wrong)} of {len(results)}"
+    if part == "copy":
+        return f"{data['ceilings']['rates']['copy'] / 1e9:,.0f}"
+    if part == "bar":
+        (value,) = (bar["value"] for bar in data["bars"] if bar["name"] == name)
+        return "-" if value is None else f"{value:.2f}"
+    about = results[name]["summary"]
+    if part == "row":
+        return duration(min(t for n in OURS if (t := about["medians"].get(n)) is not None))
+    return f"{about[{'ratio': 'ratio', 'share': 'share_ours'}[part]]:.2f}"
+
+
+def _gpu_table(data: Any) -> str:
+    """Times of all rows, in Markdown."""
+    peers = list(dict.fromkeys(n for r in data["results"] for n in r["entries"] if n not in OURS))
+    cells = [["", "tcl", "predicted", *peers, "best peer / tcl", "share of the roofline"]]
+    cells.append(["---"] * len(cells[0]))
+    for row in data["results"]:
+        about, entries = row["summary"], row["entries"]
+
+        def time(*names: str, about: Any = about, entries: Any = entries) -> str:
+            found = [(t, n) for n in names if (t := about["medians"].get(n)) is not None]
+            if not found:
+                return "failed" if any(n in entries for n in names) else ""
+            least, name = min(found)
+            return duration(least) + "+" * (not entries[name]["captured"])
+
+        predicted = row["facts"].get("predicted_seconds")
+        numbers = (about["ratio"], about["share_ours"])
+        cells.append(
+            [
+                *(row["name"], time(*OURS), "" if predicted is None else duration(predicted)),
+                *(time(peer) for peer in peers),
+                *("" if number is None else f"{number:.2f}" for number in numbers),
+            ]
+        )
+    device = f"{data['device']['name']}, driver {data['device']['driver']}"
+    versions = ", ".join(f"{n} {v}" for n, v in data["versions"].items() if n in _NAMED)
+    return "\n".join(
+        [
+            *("| " + " | ".join(line) + " |" for line in cells),
+            "",
+            *(f"- {b['name']}: {b['value']:.2f} {b['unit']}" for b in data["bars"] if b["value"]),
+            "",
+            f"({device}, {versions}; {data['date'][:10]})\n",
+        ]
+    )
+
+
+_NAMED = ("cupy", "torch", "cuDNN", "triton")
+
+
 def _result(name: str) -> Any:
     return json.loads((RESULTS / f"{name}.json").read_text("utf-8"))
 
@@ -54,6 +129,7 @@ FIGURES: dict[str, Callable[..., str]] = {
     "growth": lambda: "\n" + growth.table(growth.load()),
     "suite": suite,
     "rows": rows,
+    "gpu": gpu,
 }
 MARKED = re.compile(
     rf"(?P<mark><!-- (?P<name>{'|'.join(FIGURES)})(?P<arguments>[^\n]*?) -->)(?P<text>.*?)"

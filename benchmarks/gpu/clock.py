@@ -63,6 +63,8 @@ class Timed:
     """On how many sets of buffers, in turns."""
     captured: bool
     """Whether it is one graph; else the host launches everything, one by one."""
+    keep: object = None
+    """What has the buffers: a graph knows their addresses alone."""
 
 
 class Clock(Protocol):
@@ -205,7 +207,7 @@ class CudaClock:
         self.check()
         play = one_by_one(runs, launches)
         replay = self.captured([runs[0]] * _WARM + [*runs], play)
-        return Timed(replay or play, launches, len(runs), captured=replay is not None)
+        return Timed(replay or play, launches, len(runs), replay is not None, keep=runs)
 
     def sample(self, timed: Timed) -> Sample:
         """By events around the replay."""

@@ -86,7 +86,7 @@ def describe_gpu(environment: Mapping[str, str]) -> dict[str, Any]:
         more = _ask(environment, _MORE, found["bus"])
     except RuntimeError:  # its library is not there; only the clock rate is lost
         more = {"driver": "", "highest_mhz": None}
-    return {**found, **more, "system": platform.platform()}
+    return {**found, **more, "system": f"{platform.system()} {platform.machine()}"}
 
 
 def describe_host() -> dict[str, Any]:
@@ -97,7 +97,7 @@ def describe_host() -> dict[str, Any]:
         "l2_bytes": 1 << 16,
         "bus": "",
         "highest_mhz": None,
-        "system": platform.platform(),
+        "system": f"{platform.system()} {platform.machine()}",
     }
 
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from tcl.codegen.counters.places import Linear, Place
 from tcl.codegen.counters.scopes import GRID
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.walk import indices
+from tcl.common.dataclass import dataclass
 
 _INDEX, _GLOBAL, _SHARED = 1, 2, 2
 """For an address: what varies is added up, once for all tensors; scaled, and added to a pointer,
@@ -78,12 +79,12 @@ class Addresses:
         """The share of different offsets among those of loops that are written out."""
         whole = {v for v in outside.loops if self.written_out.get(v) == outside.loops[v]}
         apart = [v for v in place.loops if v not in outside.loops or v in whole]
-        found, count = np.zeros(1, np.int64), 1
+        found = {0}
         for variable in apart:
-            turns = np.arange(place.loops[variable]) * offset.factors.get(variable, 0)
-            found = np.unique(found[:, None] + turns)
-            count *= place.loops[variable]
-        return len(found) / count
+            if step := offset.factors.get(variable, 0):
+                turns = range(0, place.loops[variable] * step, step)
+                found = {begin + turn for begin in found for turn in turns}
+        return len(found) / math.prod([place.loops[variable] for variable in apart])
 
 
 def far_apart(computed: Sequence[ir.Value]) -> ir.Affine:

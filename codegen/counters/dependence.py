@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.geometry import Geometry
 from tcl.codegen.loopir.walk import walk
+from tcl.common.dataclass import dataclass
 
 
 @dataclass(slots=True)

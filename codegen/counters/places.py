@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 import numpy as np
 
 from tcl.codegen.devices.banks import WARP, Active, Offsets
+from tcl.common.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -78,11 +79,12 @@ class Place:
 
     def at(self, scope: Mapping[str, Linear]) -> Place:
         """With other offsets of some folds."""
-        return replace(self, scope={**self.scope, **scope})
+        return Place(self.active, self.loops, self.tests, self.exact, {**self.scope, **scope})
 
     def within(self, variable: str, count: int) -> Place:
         """Inside of a loop."""
-        return replace(self, loops={**self.loops, variable: count})
+        loops = {**self.loops, variable: count}
+        return Place(self.active, loops, self.tests, self.exact, self.scope)
 
     def where(self, *tests: Condition) -> Place:
         """Inside of a condition."""
@@ -107,19 +109,21 @@ class Place:
         portion = max(1, _PORTION // threads)
         for begin in range(0, len(weights), portion):
             part = slice(begin, begin + portion)
-            active = np.broadcast_to(self.active, (len(weights[part]), threads))
+            offsets = starts[part, None] + own
+            active = self.active & np.ones((len(offsets), 1), bool)
             for test, slack in zip(self.tests, slacks.T, strict=True):
                 moved = test.value.threads
                 left = slack[part, None]
-                active = active & ((left > 0) if moved is None else (moved < left))
-            offsets = starts[part, None] + own
-            counts = np.repeat(weights[part], -(-threads // WARP))
-            some, there = _in_warps(offsets), _in_warps(active).astype(bool)
-            used = there.any(axis=1)
-            yield counts[used], some[used], there[used]
+                active &= (left > 0) if moved is None else (moved < left)
+            counts = weights[part].repeat(-(-threads // WARP))
+            there: Active = _in_warps(active)
+            used = np.logical_or.reduce(there, axis=1)
+            yield counts[used], _in_warps(offsets)[used], there[used]
 
     def warps(self) -> int:
         """How often a warp comes here, of which any thread takes part."""
+        if not self.tests:
+            return self.visits * int(_in_warps(self.active[None]).any(axis=1).sum())
         return int(sum(counts.sum() for counts, _, _ in self.classes(Linear(), 1)))
 
 
@@ -127,14 +131,13 @@ _PORTION = 1 << 18
 """Threads that are looked at together."""
 
 
-def _in_warps(values: Any) -> Offsets:
+def _in_warps(values: Any) -> Any:
     """N x threads as warps of 32, the last filled up with zeros."""
     count, threads = values.shape
     beyond = -threads % WARP
     if beyond:
         values = np.pad(values, ((0, 0), (0, beyond)))
-    whole: Offsets = values.reshape(count * ((threads + beyond) // WARP), WARP)
-    return whole
+    return values.reshape(count * ((threads + beyond) // WARP), WARP)
 
 
 def _states(place: Place, offset: Linear, modulus: int) -> tuple[Offsets, Offsets, Offsets]:
@@ -150,25 +153,21 @@ def _states(place: Place, offset: Linear, modulus: int) -> tuple[Offsets, Offset
     moving.sort(key=lambda n: -max((abs(t.value.factors.get(n, 0)) for t in tests), default=0))
     alike = math.prod(n for name, n in place.loops.items() if name not in moving)
     weights = np.array([alike], np.int64)
-    starts = np.array([offset.constant % modulus], np.int64)
-    slacks = np.array([[t.bound - t.value.constant for t in tests]], np.int64)
+    rows = np.array(
+        [[offset.constant % modulus, *(t.bound - t.value.constant for t in tests)]], np.int64
+    )
     for position, name in enumerate(moving):
         turns = np.arange(place.loops[name])
-        starts = (starts[:, None] + turns * offset.factors.get(name, 0)) % modulus
-        factors = np.array([t.value.factors.get(name, 0) for t in tests], np.int64)
-        slacks = slacks[:, None, :] - turns[None, :, None] * factors
-        weights = np.broadcast_to(weights[:, None], starts.shape)
-        low, high = _reach(place, tests, moving[position + 1 :])
-        rows = np.concatenate(
-            (
-                starts.reshape(-1, 1),
-                np.clip(slacks, low, high + 1).reshape(starts.size, len(tests)),
-            ),
-            axis=1,
-        )
-        weights, rows = _merged(weights.ravel(), rows)
-        starts, slacks = rows[:, 0], rows[:, 1:]
-    return weights, starts, slacks
+        own = [offset.factors.get(name, 0), *(-t.value.factors.get(name, 0) for t in tests)]
+        steps = turns[:, None] * np.array(own, np.int64)
+        weights = weights.repeat(len(turns))
+        rows = (rows[:, None] + steps).reshape(len(weights), len(own))
+        rows[:, 0] %= modulus
+        if tests:
+            low, high = _reach(place, tests, moving[position + 1 :])
+            rows[:, 1:] = np.clip(rows[:, 1:], low, high + 1)
+        weights, rows = _merged(weights, rows)
+    return weights, rows[:, 0], rows[:, 1:]
 
 
 def _reach(

@@ -4,8 +4,8 @@ of shared memory.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
-from dataclasses import dataclass
 from enum import Enum
 
 import numpy as np
@@ -13,13 +13,17 @@ import numpy as np
 from tcl.codegen.counters.places import Linear, Place
 from tcl.codegen.devices.banks import (
     NOWHERE,
+    WARP,
     WORD,
     Active,
     Counts,
     Offsets,
     matrix_wavefronts,
+    swizzled,
+    swizzling,
     wavefronts,
 )
+from tcl.common.dataclass import dataclass
 
 SECTOR = 32
 """Bytes."""
@@ -33,6 +37,20 @@ def sectors(offsets: Offsets, active: Active, size: int) -> Counts:
     both = first if (first == last).all() else np.concatenate((first, last), axis=1)
     there = active if both is first else np.concatenate((active, active), axis=1)
     return _different(np.where(there, both, NOWHERE))
+
+
+LINE = 128
+"""Bytes that the first cache hands over at once."""
+
+
+def lines(offsets: Offsets, active: Active, size: int) -> Counts:
+    """The lines that the first cache hands over for each warp's request of ``size`` bytes a thread:
+    as many threads go together as may ask for a whole line, so 8 where each asks for 16 bytes, even
+    if all ask for the same (the counters of an H100: 4 wavefronts for such a request)."""
+    parts = max(1, size * WARP // LINE)
+    values = np.where(active, offsets // LINE, NOWHERE).reshape(len(offsets) * parts, -1)
+    summed: Counts = _different(values).reshape(len(offsets), parts).sum(axis=1)
+    return summed
 
 
 def _different(values: Offsets) -> Counts:
@@ -58,10 +76,9 @@ class Memory(Enum):
     MATRIX_READ = "matrix reads"
     """``ldmatrix``."""
 
-    @property
-    def is_global(self) -> bool:
+    def __init__(self, what: str) -> None:
+        self.is_global = what.startswith("global")
         """Whether sectors are asked for, else wavefronts."""
-        return self in (Memory.GLOBAL_READ, Memory.GLOBAL_WRITE, Memory.GLOBAL_COPY)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,12 +110,14 @@ class Access:
     """The place before the loops that are written out: what is asked for there is on its way at
     once."""
     box: Box | None = None
-    """The elements; None for what threads exchange."""
+    """The elements; None in shared memory."""
     ahead: int = 1
     """How many iterations of the loop around it are on their way."""
     phase: int = 0
     """Which of the block's statements it belongs to: one after the other, by number."""
     matrices: int = 0
+    swizzle: int = 0
+    """That of the tensor's layout."""
     different: float = 1.0
     """The share of a thread's accesses that compilers leave: where loops that are written out read
     an element again, it is in a register."""
@@ -114,6 +133,8 @@ class Traffic:
     """Sectors of global memory, or wavefronts of shared memory."""
     bytes: int = 0
     """That threads asked for."""
+    lines: int = 0
+    """Of the first cache, which reads of global memory pass through, about."""
     exact: bool = True
     """Whether no data decided what was asked for; else it is the most there can be."""
 
@@ -122,13 +143,14 @@ class Traffic:
             self.requests + other.requests,
             self.units + other.units,
             self.bytes + other.bytes,
+            self.lines + other.lines,
             self.exact and other.exact,
         )
 
     def left(self, share: float) -> Traffic:
         """A share of it."""
         requests, units, moved = (round(n * share) for n in (self.requests, self.units, self.bytes))
-        return Traffic(requests, units, moved, self.exact)
+        return Traffic(requests, units, moved, round(self.lines * share), self.exact)
 
     @property
     def each(self) -> float:
@@ -140,22 +162,28 @@ def traffic_of(access: Access) -> Traffic:
     """What one access of the code comes to, over all blocks and iterations, as the source has
     it."""
     place, size = access.place, access.size
-    requests = units = moved = 0
+    requests = units = moved = handed = 0
     modulus = SECTOR if access.kind.is_global else WORD
+    if access.swizzle:
+        modulus = math.prod(swizzling(access.swizzle))
     for counts, offsets, active in place.classes(access.offset, modulus):
+        if access.swizzle:
+            offsets = swizzled(offsets, access.swizzle)
         if access.kind is Memory.MATRIX_READ:
             each = matrix_wavefronts(offsets, active, access.matrices)
         elif access.kind.is_global:
             each = sectors(offsets, active, size)
         else:
             each = wavefronts(offsets, active, size)
+        if access.kind is Memory.GLOBAL_READ:
+            handed += int((counts * lines(offsets, active, size)).sum())
         requests += int(counts.sum())
         units += int((counts * each).sum())
         own = active.sum(axis=1)
         if access.kind is Memory.MATRIX_READ:
             own = own * 0 + 8 * access.matrices
         moved += int((counts * own).sum()) * size
-    return Traffic(requests, units, moved, place.exact)
+    return Traffic(requests, units, moved, handed, place.exact)
 
 
 def by_kind(accesses: Iterable[Access]) -> dict[Memory, Traffic]:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import TypeAlias
 
 from tcl.codegen.counters.places import Condition, Linear, Place
 from tcl.codegen.counters.requests import Box
+from tcl.codegen.devices.banks import Offsets
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.conditions import bounds_of
 from tcl.codegen.loopir.geometry import Geometry
+from tcl.common.dataclass import dataclass
 
 Scope: TypeAlias = Mapping[str, Linear]
 """Fold → its offset in points."""
@@ -26,16 +28,23 @@ class Scopes:
 
     def linear_index(self, affine: ir.Affine, place: Place) -> Linear:
         """An index expression, or a place in memory."""
-        geometry, scope, found = self.geometry, place.scope, Linear(affine.constant)
+        geometry, scope = self.geometry, place.scope
+        constant, factors = affine.constant, dict[str, int]()
+        threads: Offsets | None = None
         for name, c in affine.terms:
+            folds: Sequence[ir.Fold]
             if name in geometry.fold:
-                found += scope.get(name, Linear()).scaled(c)
-                continue
-            found += Linear(c * geometry.dims[name].first)
-            for fold in geometry.folds[name]:
-                if fold.name in scope:
-                    found += scope[fold.name].scaled(c)
-        return found
+                folds = (geometry.fold[name],)
+            else:
+                constant += c * geometry.dims[name].first
+                folds = geometry.folds[name]
+            for own in (scope[f.name] for f in folds if f.name in scope):
+                constant += c * own.constant
+                for variable, factor in own.factors.items():
+                    factors[variable] = factors.get(variable, 0) + c * factor
+                if own.threads is not None:
+                    threads = c * own.threads if threads is None else threads + c * own.threads
+        return Linear(constant, factors, threads)
 
     def there(self, dims: Iterable[str], place: Place) -> Place:
         """Where dimensions are at points that they have."""
@@ -62,7 +71,7 @@ class Scopes:
             scope[fold.name] = Linear(0, {fold.name: fold.step} if count != 1 else {})
             if count != 1:
                 loops[fold.name] = count
-        return replace(place, scope=scope, loops=loops)
+        return Place(place.active, loops, place.tests, place.exact, scope)
 
     def box(self, ref: ir.TensorRef, layout: ir.Layout, scope: Scope) -> Box:
         """The elements that an access at this place goes through."""

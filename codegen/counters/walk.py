@@ -11,7 +11,7 @@ import math
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import assert_never
 
 import numpy as np
@@ -48,6 +48,7 @@ from tcl.codegen.loopir.walk import (
     values_in,
     walk,
 )
+from tcl.common.dataclass import dataclass
 from tcl.grammar.syntax.types import FLOAT32
 
 # Integer instructions, as NVRTC 13.5 has them for sm_90, about.
@@ -156,7 +157,8 @@ class Walk:
 
     def in_last(self, place: Place) -> bool:
         """Whether only the last block of each group comes to a place."""
-        return sum(v.startswith(GRID) for v in place.loops) < len(self.kernel.grid)
+        grid = len(self.kernel.grid)
+        return self.among is not None and sum(v.startswith(GRID) for v in place.loops) < grid
 
     # Where things are.
 
@@ -187,7 +189,8 @@ class Walk:
             kind = Memory.SHARED_WRITE if write else Memory.SHARED_READ
         elif kind is None:
             kind = Memory.GLOBAL_WRITE if write else Memory.GLOBAL_READ
-        size, box = width * layout.itemsize, self._scopes.box(ref, layout, place.scope)
+        size = width * layout.itemsize
+        box = self._scopes.box(ref, layout, place.scope) if kind.is_global else None
         around = [self.written_out[v] for v in outside.loops if v in self.written_out]
         ahead = max(ahead, math.prod(around))
         different = 1.0 if write else self._addresses.different(offset, place, outside)
@@ -199,6 +202,7 @@ class Walk:
             Access(
                 *(kind, ref.tensor, size, place, offset, outside, box, ahead, self.phase),
                 different=different,
+                swizzle=layout.swizzle,
             )
         )
         if kind is not Memory.GLOBAL_COPY:  # one instruction reads and writes
@@ -237,7 +241,7 @@ class Walk:
                 self._pipeline(statement, place)
             case ir.Fill():
                 self.phase += not self._piped
-                self._panel_fill(statement, place, asynchronous=False)
+                self._panel_fill(statement, place, asynchronous=statement.asynchronous)
             case ir.For() | ir.Block() | ir.Accumulate() if combined_of(statement):
                 self._combined(statement, place)
             case ir.Block() | ir.For() | ir.Store() | ir.Update() | ir.Let() | ir.Accumulate():
@@ -397,6 +401,10 @@ class Walk:
             for fill in pipeline.fills:
                 self._panel_fill(fill, within, asynchronous=asynchronous, ahead=ahead)
             self._block_statement(pipeline.body, within)
+        if pipeline.steps is not None:
+            self.held_words[pipeline.steps.name] = 2 * self.read_words  # two sets
+            # Each step has places of its own, and two buffers of each panel are read.
+            self._compute(within, {"integer": TURN * len(pipeline.fills)})
 
     def _panel_fill(
         self, fill: ir.Fill, outside: Place, *, asynchronous: bool, ahead: int = 1
@@ -759,11 +767,13 @@ class Walk:
             row = lane % 8 if along else 0 * lane
             point = lane // 8 % 2 * 8 if along else lane % 16
         at = self._fragment_place(within, dim, row, depth, point)
-        offset = self._scopes.linear_index(self._layout_of(load.ref).place(load.ref), at)
-        matrices = 4 if pairs else count
+        layout = self._layout_of(load.ref)
+        offset = self._scopes.linear_index(layout.place(load.ref), at)
         self.accesses.append(
             Access(
-                Memory.MATRIX_READ, load.ref.tensor, 16, within, offset, place, matrices=matrices
+                *(Memory.MATRIX_READ, load.ref.tensor, 16, within, offset, place),
+                matrices=4 if pairs else count,
+                swizzle=layout.swizzle,
             )
         )
         self._compute(within, {"memory": 1})

@@ -8,6 +8,7 @@ that where the threads of all pairs of neighbours (or of neighbours but one) ask
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -21,9 +22,25 @@ Offsets: TypeAlias = np.ndarray[Any, np.dtype[np.int64]]
 Active: TypeAlias = np.ndarray[Any, np.dtype[np.bool_]]
 """Of the same shape: the threads that take part."""
 
-BANKS, WORD = 32, 4
+BANKS, WORD, VECTOR = 32, 4, 16
 NOWHERE = np.int64(1) << 60
 """What lies nowhere."""
+
+
+def swizzling(row: int) -> tuple[int, int]:
+    """For rows of so many bytes, a power of two of at least ``VECTOR``: after how many bytes
+    vectors change places in another way, and how many ways there are."""
+    return max(row, BANKS * WORD), min(BANKS * WORD, row) // VECTOR
+
+
+def swizzled(offsets: Offsets, row: int) -> Offsets:
+    """Where bytes lie if vectors of 16 bytes change places, so that vectors that lie below each
+    other are in different banks: by an exclusive or with the number of their line, as in the
+    swizzling modes of the PTX ISA. What lies in one vector stays together, and what lies in one
+    line of all banks."""
+    line, ways = swizzling(row)
+    found: Offsets = offsets ^ offsets // line % ways * VECTOR
+    return found
 
 
 def wavefronts(offsets: Offsets, active: Active, size: int) -> Counts:
@@ -32,9 +49,7 @@ def wavefronts(offsets: Offsets, active: Active, size: int) -> Counts:
         return _busiest_bank(offsets, active, size)
     if size == 2 * WORD:
         return _in_pairs(offsets, active, size)
-    halves = (slice(0, WARP // 2), slice(WARP // 2, WARP))
-    first, second = (_in_pairs(offsets[:, half], active[:, half], size) for half in halves)
-    return first + second
+    return _in_parts(_in_pairs, offsets, active, size, 2)
 
 
 def _in_pairs(offsets: Offsets, active: Active, size: int) -> Counts:
@@ -43,7 +58,7 @@ def _in_pairs(offsets: Offsets, active: Active, size: int) -> Counts:
     paired = _pairs(offsets, active)
     if paired.all():
         return _busiest_bank(offsets, active, size)
-    halves = _in_parts(offsets, active, size, 2)
+    halves = _in_parts(_busiest_bank, offsets, active, size, 2)
     if not paired.any():
         return halves
     found: Counts = np.where(paired, _busiest_bank(offsets, active, size), halves)
@@ -53,13 +68,19 @@ def _in_pairs(offsets: Offsets, active: Active, size: int) -> Counts:
 def matrix_wavefronts(offsets: Offsets, active: Active, matrices: int) -> Counts:
     """Those of ``ldmatrix``: the 8 rows of a matrix, 16 bytes each, come together."""
     rows = 8 * matrices
-    return _in_parts(offsets[:, :rows], active[:, :rows], 16, matrices)
+    return _in_parts(_busiest_bank, offsets[:, :rows], active[:, :rows], 16, matrices)
 
 
-def _in_parts(offsets: Offsets, active: Active, size: int, parts: int) -> Counts:
+def _in_parts(
+    count: Callable[[Offsets, Active, int], Counts],
+    offsets: Offsets,
+    active: Active,
+    size: int,
+    parts: int,
+) -> Counts:
     """The threads one part after the other."""
     shape = len(offsets) * parts, -1
-    each = _busiest_bank(offsets.reshape(shape), active.reshape(shape), size)
+    each = count(offsets.reshape(shape), active.reshape(shape), size)
     summed: Counts = each.reshape(len(offsets), parts).sum(axis=1)
     return summed
 
@@ -67,24 +88,25 @@ def _in_parts(offsets: Offsets, active: Active, size: int, parts: int) -> Counts
 def _pairs(offsets: Offsets, active: Active) -> Active:
     """Where all pairs of threads ask for the same: neighbours, or those two apart. A thread that
     does not take part goes with any other."""
-    lanes = np.arange(offsets.shape[1])
     found = np.zeros(len(offsets), bool)
     for apart in (1, 2):
-        other = lanes ^ apart
-        same = (offsets == offsets[:, other]) | ~active | ~active[:, other]
-        found |= same.all(axis=1)
+        shape = len(offsets), -1, 2, apart
+        own, there = offsets.reshape(shape), active.reshape(shape)
+        same = (own[:, :, 0] == own[:, :, 1]) | ~(there[:, :, 0] & there[:, :, 1])
+        found |= np.logical_and.reduce(same, axis=(1, 2))
     return found
 
 
 def _busiest_bank(offsets: Offsets, active: Active, size: int) -> Counts:
     """The most different words that a bank has to hand over."""
-    words = np.concatenate([(offsets + k) // WORD for k in range(0, max(size, 1), WORD)], axis=1)
-    repeated = np.concatenate([active] * (words.shape[1] // active.shape[1]), axis=1)
-    words = np.sort(np.where(repeated, words, NOWHERE), axis=1)
+    count = len(offsets)
+    first = np.where(active, offsets // WORD, NOWHERE)
+    words = np.add.outer(np.arange(-(-size // WORD)), first)  # words x N x threads
+    words = words.transpose(1, 0, 2).reshape(count, -1)
+    words.sort(axis=1)
     new = words < NOWHERE
     new[:, 1:] &= words[:, 1:] != words[:, :-1]
-    count = len(words)
-    slots = (np.arange(count)[:, None] * BANKS + words % BANKS)[new]
+    slots = (words % BANKS + np.arange(0, count * BANKS, BANKS)[:, None])[new]
     per_bank = np.bincount(slots, minlength=count * BANKS).reshape(count, BANKS)
-    most: Counts = per_bank.max(axis=1)
+    most: Counts = np.maximum.reduce(per_bank, axis=1)
     return most

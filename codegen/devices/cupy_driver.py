@@ -68,7 +68,8 @@ class Driver:
     def current(self) -> int:
         """The device that launches go to in this thread; -1 if none was chosen yet."""
         try:
-            return int(self._driver.ctxGetDevice())
+            found: int = self._driver.ctxGetDevice()
+            return found
         except self._driver.CUDADriverError:
             return -1
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from tcl.codegen.devices.gpu import GpuProfile
+from tcl.common.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

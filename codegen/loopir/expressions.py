@@ -82,7 +82,10 @@ class Affine:
 
     def coefficient(self, name: str) -> int:
         """The coefficient of ``name``, 0 when it does not occur."""
-        return next((c for n, c in self.terms if n == name), 0)
+        for own, c in self.terms:
+            if own == name:
+                return c
+        return 0
 
     def interval(self, dims: Mapping[str, Dim]) -> tuple[int, int]:
         """The smallest and the largest value, both taken, over non-empty ``dims``; terms must be
@@ -120,6 +123,9 @@ class Layout:
     """Every element's address is a multiple of this many bytes."""
     base: int = 1
     """The first element's address is."""
+    swizzle: int = 0
+    """Bytes of a row of a panel in which vectors change places (``devices.banks.swizzled``); 0
+    where elements lie where strides say."""
 
     @property
     def itemsize(self) -> int:
@@ -136,24 +142,27 @@ class Layout:
         """Those of all elements."""
         return self.elements * self.itemsize
 
-    def offset(self, axis: int, subscript: Affine) -> Affine:
-        """Bytes that this subscript adds to the address."""
-        return (subscript + Affine((), -self.origin[axis])).scaled(self.strides[axis])
-
     def place(self, ref: TensorRef) -> Affine:
         """Bytes from the first element to this one; those that depend on data are left out."""
-        total = Affine()
-        for axis, subscript in enumerate(ref.subscripts):
+        constant, terms = 0, dict[str, int]()
+        for subscript, stride, first in zip(ref.subscripts, self.strides, self.origin, strict=True):
             if isinstance(subscript, Affine):
-                total = total + self.offset(axis, subscript)
-        return total
+                constant += (subscript.constant - first) * stride
+                for name, c in subscript.terms:
+                    terms[name] = terms.get(name, 0) + c * stride
+        return Affine(tuple(sorted((n, c) for n, c in terms.items() if c)), constant)
 
     def step(self, ref: TensorRef, dim: str) -> int:
         """Elements from one point of a dimension to the next: 0 where the element stays the same, 1
         where neighbouring points, as those of lanes, are neighbours in memory; 2 or more where they
         need not be."""
-        step = self.place(ref).coefficient(dim) // self.itemsize
-        return max(2, representative(step)) if isinstance(step, Size) else step
+        return self.steps(ref, (dim,))[0]
+
+    def steps(self, ref: TensorRef, dims: Iterable[str]) -> tuple[int, ...]:
+        """As ``step``, of each dimension."""
+        place, size = self.place(ref), self.itemsize
+        steps = [place.coefficient(dim) // size for dim in dims]
+        return tuple([max(2, representative(n)) if isinstance(n, Size) else n for n in steps])
 
     def in_order(self, ref: TensorRef) -> list[str]:
         """The dimensions along which memory is gone through from front to back."""

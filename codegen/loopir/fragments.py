@@ -5,11 +5,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.geometry import Geometry
 from tcl.codegen.loopir.walk import loads, values_in
+from tcl.common.dataclass import dataclass
 from tcl.grammar.sizes.varying import Size, provably_equal
 
 

@@ -176,7 +176,7 @@ class Space:
     def folds(self, dim: str) -> tuple[Fold, ...]:
         """The folds of a dimension, outermost first."""
         self.dim(dim)
-        return tuple(x.fold for x in self.loops if x.fold.dim == dim)
+        return tuple([x.fold for x in self.loops if x.fold.dim == dim])
 
     def reach(self, dim: str, outer: Container[Fold] = ()) -> int:
         """The points that the folds of a dimension that are not ``outer`` go through: more than
@@ -206,7 +206,7 @@ class Space:
     @property
     def mma(self) -> tuple[Fold, ...]:
         """The folds of what a matrix unit does at once, beside the lanes and the dot products."""
-        return tuple(x.fold for x in self.loops if x.kind is Kind.MMA)
+        return tuple([x.fold for x in self.loops if x.kind is Kind.MMA])
 
     @property
     def compacted(self) -> Loop | None:
@@ -216,12 +216,12 @@ class Space:
     @property
     def chunks(self) -> tuple[Fold, ...]:
         """The folds of the loops over chunks, outermost first."""
-        return tuple(x.fold for x in self.loops if x.kind is Kind.PARALLEL)
+        return tuple([x.fold for x in self.loops if x.kind is Kind.PARALLEL])
 
     @property
     def threads(self) -> tuple[Fold, ...]:
         """The folds of a block's threads, the one that changes fastest last."""
-        return tuple(x.fold for x in self.loops if x.kind is Kind.THREAD)
+        return tuple([x.fold for x in self.loops if x.kind is Kind.THREAD])
 
     @property
     def thread_count(self) -> int:

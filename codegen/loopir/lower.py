@@ -13,11 +13,12 @@ from typing import assert_never
 
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.identity import identity
+from tcl.codegen.loopir.periods import interval_of
 from tcl.codegen.loopir.scans import with_running_results
 from tcl.codegen.loopir.walk import loads
 from tcl.common.dataclass import dataclass
 from tcl.grammar.ranges.sized import SizedDef, SizedStatement
-from tcl.grammar.sizes.varying import largest
+from tcl.grammar.sizes.varying import Size, largest
 from tcl.grammar.syntax.types import INT64, UINT64, Kind, ScalarType
 from tcl.grammar.tree import checked as ck
 from tcl.grammar.tree.size_expressions import OPERATIONS
@@ -158,8 +159,9 @@ class _StatementLowering:
                 origin = layout.origin[axis]
                 total &= origin <= low and high < origin + layout.extents[axis]
             else:
-                subscripts.append(self._computed(read, axis, expr))
-                total = False
+                computed = self._computed(read, axis, expr)
+                subscripts.append(computed)
+                total &= self._stays_inside(computed, layout, axis)
         ref = ir.TensorRef(read.tensor, tuple(subscripts))
         statement = self.at.statement
         if read.tensor == statement.target:
@@ -168,6 +170,17 @@ class _StatementLowering:
             elif statement.reduction:
                 self.sequential = f"it reads {read.tensor} while reducing into it"
         return ir.Load(ref, read.type, total)
+
+    def _stays_inside(self, subscript: ir.Computed, layout: ir.Layout, axis: int) -> bool:
+        """Whether it is an index of the tensor at every point, whatever the data."""
+        lets = {let.name: let.value for let in self.lets}
+        found = None if subscript.check else interval_of(subscript.value, self.by_dim, lets)
+        if found is None or any(isinstance(x, Size) for x in (*found, *layout.extents)):
+            return False
+        return (
+            layout.origin[axis] <= found[0]
+            and found[1] < layout.origin[axis] + layout.extents[axis]
+        )
 
     def _computed(self, read: ck.Read, axis: int, expr: ck.Expr) -> ir.Computed:
         """A subscript that depends on data, or has to be checked."""

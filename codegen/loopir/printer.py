@@ -122,7 +122,9 @@ def _statement_lines(statement: ir.Statement, depth: str) -> Iterator[str]:
         case ir.Pipeline(loop=loop, fills=fills, body=inner, buffers=buffers, ahead=ahead):
             if statement.meet:
                 yield f"{depth}barrier"
-            yield f"{depth}{_loop_text(loop)}  # {buffers} buffers, filled ahead {ahead.value}"
+            how = f"{buffers} buffers, filled ahead {ahead.value}"
+            how += f", {statement.steps.name} read ahead" if statement.steps is not None else ""
+            yield f"{depth}{_loop_text(loop)}  # {how}"
             for s in (*fills, inner):
                 yield from _statement_lines(s, depth + "  ")
             yield from _pause_lines(statement.pause, depth)
@@ -161,7 +163,7 @@ def _plain_line(
 ) -> str:
     match statement:
         case ir.Fill(panel=panel):
-            return f"fill {panel}"
+            return f"fill {panel}" + " asynchronously" * statement.asynchronous
         case ir.Last(among=among, arrived=arrived):
             return f"in the last block of those over {among.name}  # counted in {arrived}"
         case ir.Update(ref=ref, op=op, value=value):

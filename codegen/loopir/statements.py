@@ -231,6 +231,8 @@ class Fill:
     panel: str
     body: Statement
     """Loops around one store."""
+    asynchronous: bool = False
+    """Whether no thread waits for memory before it has begun all of its copies."""
 
 
 class Ahead(Enum):
@@ -257,6 +259,9 @@ class Pipeline:
     meet: bool
     """Whether threads have to meet before the first fill."""
     pause: Pause | None = None
+    steps: Fold | None = None
+    """The loop of each thread in which fragments for tensor cores are read one iteration ahead:
+    those of its first iteration in the pipeline's iteration before. None where none are."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.combining import combined_of
 from tcl.codegen.loopir.geometry import Geometry
 from tcl.codegen.loopir.walk import alone, inside, statements, uniform, values_in, walk
+from tcl.common.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +81,9 @@ def _users(body: ir.Statement) -> Mapping[int, tuple[ir.Statement, ...]]:
     """Statements, by ``id``, that make sums of several threads or other values of such sums → those
     that store what these come to; statements whose values are needed for anything else are left
     out."""
+    made = (s.value for s in statements(body) if isinstance(s, ir.Accumulate))
+    if not any(isinstance(value, ir.Combined) for value in made):
+        return {}
     phases = list(_phases(body))
     readers: dict[int, list[_Phase]] = defaultdict(list)
     for phase in phases:
@@ -104,10 +107,10 @@ def _users(body: ir.Statement) -> Mapping[int, tuple[ir.Statement, ...]]:
             found += more
         return found
 
-    made, found = set[int](), dict[int, tuple[ir.Statement, ...]]()
+    known, found = set[int](), dict[int, tuple[ir.Statement, ...]]()
     for phase in phases:
-        if combined_of(phase.statement) or (phase.passes_on and made & phase.read):
-            made |= phase.written
+        if combined_of(phase.statement) or (phase.passes_on and known & phase.read):
+            known |= phase.written
             found[id(phase.statement)] = tuple(users(phase.written, frozenset()) or ())
     return found
 

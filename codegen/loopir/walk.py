@@ -21,10 +21,10 @@ def children(value: ir.Value) -> tuple[ir.Value, ...]:
     """The values directly inside a value, those of computed subscripts included; what is combined
     is at another place, and not."""
     if isinstance(value, ir.Load):
-        return tuple(s.value for s in value.ref.subscripts if isinstance(s, ir.Computed))
+        return tuple([s.value for s in value.ref.subscripts if isinstance(s, ir.Computed)])
     if isinstance(value, ir.Call):
         return value.arguments
-    return tuple(getattr(value, part) for part in _PARTS.get(type(value), ()))
+    return tuple([getattr(value, part) for part in _PARTS.get(type(value), ())])
 
 
 def walk(value: ir.Value) -> Iterator[ir.Value]:
@@ -118,8 +118,7 @@ def substituted(value: ir.Value, dim: str, by: ir.Affine, *, inside: bool) -> ir
                 return replace(value, index=substituted_index(value.index))
             case ir.Load(ref=ref, total=total):
                 subscripts = tuple(map(subscript, ref.subscripts))
-                affine = (s for s in ref.subscripts if isinstance(s, ir.Affine))
-                there = total and (inside or not any(s.coefficient(dim) for s in affine))
+                there = total and (inside or not any(i.coefficient(dim) for i in indices(value)))
                 return replace(value, ref=replace(ref, subscripts=subscripts), total=there)
         return rebuilt(value, changed)
 
@@ -149,25 +148,28 @@ def indices(value: ir.Value) -> Iterator[ir.Affine]:
             yield from (s for s in v.ref.subscripts if isinstance(s, ir.Affine))
 
 
+_INSIDE: Mapping[type, Callable[[Any], tuple[ir.Statement, ...]]] = {
+    ir.Block: lambda block: block.body,
+    **dict.fromkeys((ir.For, ir.Fill, ir.Last), lambda around: (around.body,)),
+    ir.Pipeline: lambda pipeline: (*pipeline.fills, pipeline.body),
+    **dict.fromkeys((ir.First, ir.Within), lambda either: (either.then, either.otherwise)),
+}
+
+
 def inside(statement: ir.Statement) -> tuple[ir.Statement, ...]:
     """The statements directly inside a statement."""
-    match statement:
-        case ir.Block(body=body):
-            return body
-        case ir.For(body=inner) | ir.Fill(body=inner) | ir.Last(body=inner):
-            return (inner,)
-        case ir.Pipeline(fills=fills, body=inner):
-            return (*fills, inner)
-        case ir.First(then=then, otherwise=otherwise) | ir.Within(then=then, otherwise=otherwise):
-            return then, otherwise
-    return ()
+    parts = _INSIDE.get(type(statement))
+    return () if parts is None else parts(statement)
 
 
 def statements(statement: ir.Statement) -> Iterator[ir.Statement]:
     """``statement`` and everything inside it, in order."""
-    yield statement
-    for s in inside(statement):
-        yield from statements(s)
+    pending = [statement]
+    while pending:
+        current = pending.pop()
+        yield current
+        if inner := inside(current):
+            pending.extend(reversed(inner))
 
 
 def alone(block: ir.Block) -> bool:

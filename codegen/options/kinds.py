@@ -89,7 +89,7 @@ class Sizes(IntegerList):
 
     def checked(self, key: str, value: object) -> tuple[int, ...]:
         sizes = _integers(key, value)
-        if any(not self.least <= size <= self.most for size in sizes):
+        if sizes and not self.least <= min(sizes) <= max(sizes) <= self.most:
             raise OptionsError(f"{key}: {self.words.format(self.most)}: {shown(sizes)}")
         return sizes
 
@@ -235,6 +235,8 @@ def integer(value: object) -> int | None:
 def _integers(key: str, value: object) -> tuple[int, ...]:
     if isinstance(value, (tuple, list)) and len(value) == 1 and isinstance(value[0], tuple | list):
         value = value[0]  # as in .tile([16, 32])
+    if type(value) is tuple and len(value) <= MAX_RANK and {*map(type, value)} <= {int}:
+        return value  # as nearly all are
     if not isinstance(value, (tuple, list)) or len(value) > MAX_RANK:
         raise OptionsError(f"{key}: must be a list of up to {MAX_RANK} integers: {shown(value)}")
     found = tuple(map(integer, value))

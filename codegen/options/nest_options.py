@@ -260,11 +260,13 @@ class NestOptions:
 
     def __post_init__(self) -> None:
         for key, value in self.made().items():
-            object.__setattr__(self, key, OPTIONS[key].kind.checked(key, value))
+            kind = OPTIONS[key].kind
+            if value is not kind.neutral:
+                object.__setattr__(self, key, kind.checked(key, value))
 
     def made(self) -> dict[str, Any]:
         """The choices made, by name."""
-        pairs = ((key, getattr(self, key)) for key in OPTIONS)
+        pairs = zip(OPTIONS, _CHOICES(self), strict=True)
         return {key: value for key, value in pairs if value is not None}
 
     def calls(self) -> list[str]:
@@ -423,6 +425,7 @@ class OptionMethods(ABC):
 
 OPTIONS: dict[str, Option] = {f.name: f.metadata["option"] for f in fields(NestOptions)}
 """By name, in the order in which they stand above."""
+_CHOICES = operator.attrgetter(*OPTIONS)
 
 
 @functools.cache

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.identity import identity
@@ -15,6 +15,7 @@ from tcl.codegen.loopir.walk import loads, renamed, rewritten, substituted
 from tcl.codegen.options.nest_options import NestOptions
 from tcl.codegen.passes.fuse import crossing, refs
 from tcl.codegen.passes.fusion.siblings import sibling
+from tcl.common.dataclass import dataclass
 from tcl.common.errors import OptionsError
 from tcl.grammar.sizes.varying import Size, provably, provably_equal
 from tcl.grammar.syntax.types import BOOL, INT64

@@ -8,6 +8,7 @@ from typing import Any
 
 from tcl.arrays.arguments import Array
 from tcl.arrays.libraries import CudaLibrary, Like, shadow
+from tcl.arrays.likeness import Native, Record, cupy_alike
 from tcl.codegen.common.dtypes import numpy_dtype
 from tcl.codegen.devices.cupy_driver import Memory, cupy
 from tcl.grammar.syntax.types import ScalarType
@@ -42,18 +43,28 @@ class CupyArrays(CudaLibrary):
         for array, (kind, dtype, shape, strides, device, unaligned, plain) in zip(  # noqa: B905
             arrays, likes
         ):
-            data = array.data if type(array) is kind else None
             if (
-                data is None
+                type(array) is not kind
                 or array.dtype is not dtype
                 or array.shape != shape
                 or not (array._c_contiguous if plain else array.strides == strides)
-                or data.device_id != device
-                or data.ptr & unaligned
             ):
                 return None
-            found.append(data.ptr)
+            data = array.data
+            address = data.ptr
+            if address & unaligned or data.device_id != device:
+                return None
+            found.append(address)
         return found
+
+    def reader(self) -> Native | None:
+        return cupy_alike()
+
+    def record(self, array: Any, unaligned: int, place: int) -> Record:
+        """What ``reader`` compares an array with, as ``HostLibrary.record``."""
+        device = int(array.data.device_id)
+        kind = id(type(array)), id(array.dtype), unaligned, device
+        return (*kind, 1, array.shape, array.strides, place)
 
     def empty(self, shape: tuple[int, ...], type_: ScalarType, device: int) -> Any:
         return self._package.empty(shape, numpy_dtype(type_))
@@ -69,7 +80,7 @@ class CupyArrays(CudaLibrary):
         return found
 
     def stream(self, device: int) -> int:
-        found: int = self._stream().ptr
+        found: int = self._stream(device).ptr
         return found
 
     def numbers(self, array: Any) -> Array:

@@ -112,6 +112,10 @@ class CudaLibrary(Library):
     def stream(self, device: int) -> int:
         """The caller's current stream."""
 
+    def reader(self) -> Native | None:
+        """What compares arrays on a device natively; None where Python does."""
+        return None
+
 
 class NumpyArrays(HostLibrary):
     """NumPy's arrays."""

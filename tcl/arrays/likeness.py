@@ -1,10 +1,10 @@
 """A call whose arrays are like those of an earlier one: compared at every call, so natively.
 
 What Python has to be asked for, array by array, takes longer than a small kernel. A function of a
-few instructions (``arrays.c`` of the CPU's runtime) reads the same from where Python's, NumPy's and
-torch's objects keep it: NumPy's by its C API's ``PyArrayObject_fields``, torch's by the functions
-that libtorch exports for compiled code. Whether things lie where these say is tried on objects of
-this process first; where they do not, Python is asked.
+few instructions (``arrays.c`` of the CPU's runtime) reads the same from where Python's, NumPy's,
+torch's and CuPy's objects keep it: NumPy's by its C API's ``PyArrayObject_fields``, torch's by the
+functions that libtorch exports for compiled code, CuPy's as Cython lays them out. Whether things
+lie where these say is tried on objects of this process first; where they do not, Python is asked.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ RAN, FAILED, UNLIKE = 0, 1, 2
 
 Record: TypeAlias = tuple[int, int, int, int, int, Sequence[int], Sequence[int], int]
 """Of an array: the addresses of its type and its element type (of torch's, a number), bits that
-no address has, flags that it has (torch's: that it has exactly), whether there are elements, sizes,
-strides, and its place among the arguments."""
+no address has, flags that it has (torch's: that it has exactly; CuPy's: its device), whether there
+are elements, sizes, strides, and its place among the arguments."""
 
 
 class Comparison:
@@ -50,7 +50,8 @@ class Comparison:
         keep: object,
     ) -> None:
         """``pairs``: two places among the arguments, and two numbers between which the distance of
-        these two may not be; ``kernel``: the address of the function that runs a record; ``keep``:
+        these two may not be; ``kernel``: the address of the function that runs a record (CuPy's: of
+        none); ``keep``:
         what has to live as long as this."""
         layouts = [(ctypes.c_int64 * (2 * len(r[5]) or 1))(*r[5], *r[6]) for r in records]
         words = [inputs, len(records) - inputs, len(pairs), kernel]
@@ -138,6 +139,48 @@ def numpy_alike() -> Native | None:
 
 WRITEABLE = 0x400
 """Of NumPy's flags of an array."""
+
+
+@functools.cache
+def cupy_alike() -> Native | None:
+    """For CuPy's arrays, whose kernels it does not run: the last argument of what it gives is the
+    address of those of the arguments. None where they cannot be read so."""
+    cupy: Any = sys.modules["cupy"]
+    items = _items_of_tuples()
+    if items is None:
+        return None
+    held = np.zeros(512, np.uint8)
+    samples = [
+        ((3, 4), np.float32, None, 0, 64),
+        ((4, 3), np.int16, (2, 8), 2, 8),
+        ((5,), np.bool_, (-1,), 1, 4),
+        ((), np.float64, None, 0, 0),
+        ((2, 0, 3), np.int64, None, 3, 16),
+    ]
+    for shape, type_, strides, device, offset in samples:
+        owner = cupy.cuda.UnownedMemory(held.ctypes.data, held.nbytes, held, device)
+        memory = cupy.cuda.MemoryPointer(owner, offset)
+        array = cupy.ndarray(shape, type_, memory, strides)
+        words, n = _words(id(array), _CUPY_WORDS), len(shape)
+        if words[13] != id(array.dtype) or words[14] != id(array.data):
+            return None
+        if words[6] - words[5] != 8 * n or words[9] - words[8] != 8 * n:
+            return None
+        if _words(words[5], n) != list(array.shape):
+            return None
+        if [ctypes.c_int64(s).value for s in _words(words[8], n)] != list(array.strides):
+            return None
+        words = _words(id(array.data), _POINTER_WORDS)
+        if words[3] != array.data.ptr or words[4] & 0xFFFFFFFF != array.data.device_id:
+            return None
+    try:
+        return Native("tcl_call_cupy", items)
+    except CompileError:
+        return None
+
+
+_CUPY_WORDS, _POINTER_WORDS = 15, 5
+"""Of CuPy's arrays and of its pointers to memory, as far as they are read."""
 
 
 @dataclass(frozen=True, slots=True)

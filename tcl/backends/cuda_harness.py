@@ -3,11 +3,13 @@
 Events around the kernels alone, after the second-level cache was filled with something else: what
 fills it is still running while the kernels are launched, so that launching takes no part in what is
 measured. Short kernels are launched many times by a graph, on one set of arrays after the other,
-which together do not fit into that cache.
+which together do not fit into that cache. Scratch memory is the same in all launches of a graph, as
+it is in calls one after the other.
 """
 
 from __future__ import annotations
 
+import math
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -25,13 +27,12 @@ from tcl.tuner.measure.machine_lock import locked
 from tcl.tuner.measure.placement import Placement
 from tcl.tuner.measure.timing import MeasureSettings
 
-TIMING = MeasureSettings(sample=2e-5, discard=3, samples=15, budget=0.1, slow=3.0)
-"""Calls that take less than the sample are timed in graphs."""
-_LAUNCHES = 50
-"""Of a graph, at least: so many that its own start is no part to speak of."""
+TIMING = MeasureSettings(sample=2e-4, discard=3, samples=15, budget=0.1, slow=3.0, single=False)
+"""Calls that take less than the sample are timed in graphs that take as long: the events around
+them add about 2 µs, and a launch from Python may come late on a busy host."""
 _SETS = 64
 """Of arrays that a graph goes through, at most."""
-_FLUSHING = 5e-5
+_FLUSHING = 2e-4
 """Seconds that filling the cache takes at least: longer than launching what is timed, which is
 done meanwhile."""
 _ALIGNED = 256
@@ -52,10 +53,11 @@ class Device:
         self._runtime.setDevice(number)
         self._stream = cupy.cuda.Stream(non_blocking=True)
         self._start, self._stop = cupy.cuda.Event(), cupy.cuda.Event()
-        written = int(_FLUSHING * profile.memory_bytes_per_second)
-        self._flushed = cupy.cuda.alloc(max(2 * profile.l2_bytes, written))
-        self._captured: list[Memory] | None = None
-        """What was allocated since a capture began."""
+        size = 2 * profile.l2_bytes
+        self._others = cupy.zeros(size // 4, "float32")
+        self._total = cupy.empty((), "float32")
+        self._reads = math.ceil(_FLUSHING * profile.memory_bytes_per_second / size)
+        """How often that is read to fill the cache."""
 
     @property
     def stream(self) -> int:
@@ -66,8 +68,6 @@ class Device:
         """New memory."""
         with self._stream:
             found: Memory = self._cuda.alloc(size)
-        if self._captured is not None:
-            self._captured.append(found)
         return found
 
     def upload(self, address: int, values: Array) -> None:
@@ -80,6 +80,11 @@ class Device:
         kind = self._runtime.memcpyDeviceToHost
         self._copy(values.ctypes.data, address, values.nbytes, kind)
 
+    def duplicate(self, to: int, of: int, size: int) -> None:
+        """Copy bytes on the device; returns at once."""
+        kind = self._runtime.memcpyDeviceToDevice
+        self._runtime.memcpyAsync(to, of, size, kind, self.stream)
+
     def _copy(self, to: int, of: int, size: int, kind: int) -> None:
         """In the stream's order. CUDA's ``memcpy`` is not: it may return while the bytes are still
         on their way to the device, and this stream does not wait for it."""
@@ -87,9 +92,11 @@ class Device:
         self._stream.synchronize()
 
     def flush(self) -> None:
-        """Fill the second-level cache with something else; returns at once."""
-        size = self._flushed.mem.size
-        self._runtime.memsetAsync(self._flushed.ptr, 0, size, self.stream)
+        """Fill the second-level cache with something else; returns at once. By reading: what is
+        written there has to be written back, at the expense of what is timed."""
+        with self._stream:
+            for _ in range(self._reads):
+                self._others.sum(out=self._total)
 
     def timed(self, launch: Run) -> float:
         """Seconds from the start of what is launched to its end; both are waited for."""
@@ -101,22 +108,22 @@ class Device:
 
     def graph(self, launches: Sequence[Run]) -> Run | None:
         """These launches as one; None if they cannot be captured."""
-        kept = self._captured = []
+        pool = self._cuda.MemoryPool()  # of this graph alone, which keeps the addresses
         try:
-            self._stream.begin_capture()
-            try:
-                for launch in launches:
-                    launch()
-            finally:
-                graph = self._stream.end_capture()
+            with self._cuda.using_allocator(pool.malloc):
+                launches[0]()  # allocates, and loads kernels: not to be done while capturing
+                self._stream.begin_capture()
+                try:
+                    for launch in launches:
+                        launch()
+                finally:
+                    graph = self._stream.end_capture()
         except RuntimeError:  # of launches that cannot be captured
             return None
-        finally:
-            self._captured = None
-        return partial(self._launch, graph, kept)
+        return partial(self._launch, graph, pool)
 
-    def _launch(self, graph: Any, kept: object) -> None:
-        """``kept``: memory that the graph's kernels write to."""
+    def _launch(self, graph: Any, pool: object) -> None:
+        """``pool``: has the memory that the graph's kernels write to."""
         graph.launch(self._stream)
 
     def check(self) -> None:
@@ -165,9 +172,11 @@ class DeviceGuarded(Guarded):
         return super().checksum()
 
     def another(self) -> DeviceGuarded:
-        """Memory of its own with the same contents."""
+        """Memory of its own with the same contents, on the device alone: only kernels look at it,
+        and to move it to the host and back takes as long as timing them."""
         found = DeviceGuarded(super().array, self._device)
-        found.hold(self.values())
+        to, of = found._base + found.start, self._base + self.start
+        self._device.duplicate(to, of, self._stop - self.start)
         return found
 
     @property
@@ -248,7 +257,7 @@ class CudaBench(Bench):
         """Cold calls on their own, but for short ones: then many by a graph."""
         device = self.device
         if calls > 1 and isinstance(run, Bound):
-            count = max(calls, _LAUNCHES)
+            count = 1 << (calls - 1).bit_length()  # estimates differ a little: one graph for them
             if count not in run.graphs:
                 sets = run.sets()
                 run.graphs[count] = self.device.graph([sets[k % len(sets)] for k in range(count)])

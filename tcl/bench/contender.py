@@ -136,7 +136,7 @@ class PeerSession:
 
     def failure(self, error: Exception) -> str:
         """A sentence on what went wrong."""
-        return f"{type(error).__name__}: {str(error)[:500]}"
+        return f"{type(error).__name__}: {' '.join(str(error).split())[:500]}"
 
     def do_results(self, form: str) -> dict[str, Any]:
         """Do a form once."""

@@ -6,6 +6,7 @@ import hashlib
 import math
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -119,7 +120,8 @@ class RawKernels(LaunchTarget):
     """A raw kernel on the current device, for one global size."""
 
     arrays: CupyOwn
-    settings = TIMING
+    settings = replace(TIMING, sample=2e-5, single=True)
+    """Launches are timed one by one, not in graphs."""
 
     def __init__(
         self,

@@ -13,6 +13,7 @@ from __future__ import annotations
 import dataclasses
 from dataclasses import MISSING, FrozenInstanceError, fields
 from reprlib import recursive_repr
+from types import MemberDescriptorType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -93,7 +94,13 @@ def _init_text(cls: Any, frozen: bool, known: dict[str, Any]) -> str:
             continue
         if f.init:
             (by_name if f.kw_only else parameters).append(parameter)
-        body.append(f"_set(self, {f.name!r}, {value})" if frozen else f"self.{f.name} = {value}")
+        if not frozen:
+            body.append(f"self.{f.name} = {value}")
+        elif isinstance(slot := getattr(cls, f.name, None), MemberDescriptorType):
+            known[f"_set_{f.name}"] = slot.__set__  # without a search for the name
+            body.append(f"_set_{f.name}(self, {value})")
+        else:
+            body.append(f"_set(self, {f.name!r}, {value})")
     if hasattr(cls, "__post_init__"):
         body.append("self.__post_init__()")
     inside = "\n    ".join(body or ["pass"])

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
+from functools import partial
 from typing import Any, TypeAlias
 
 from tcl.arrays.arguments import Array, Wanted
 from tcl.arrays.given import Given
-from tcl.codegen.cuda.run.launch import CudaLauncher
+from tcl.arrays.likeness import Comparison
+from tcl.codegen.cuda.run.launch import CudaFrame, CudaLauncher
 from tcl.codegen.cuda.run.ready import ready, ready_for_all
+from tcl.codegen.devices.cupy_driver import Memory
 from tcl.codegen.loopir.layouts import WIDEST
 from tcl.common.dataclass import dataclass
 from tcl.executors import machine
 from tcl.executors.calls import Calls, Strides
-from tcl.executors.host_repeat import KnownCall
+from tcl.executors.host_repeat import KnownCall, comparing_by_python
 from tcl.executors.other_sizes import OtherSizes
 from tcl.executors.varying import Class, OfClass, lies_so
 from tcl.grammar.ranges.sized import SizedDef
@@ -95,7 +98,7 @@ class CudaExecutor(Calls[Any]):
 class CudaRepeat(KnownCall):
     """Calls like one that went well, on arrays on a device."""
 
-    __slots__ = ("_device", "_driver", "_likes")
+    __slots__ = ("_alike", "_comparison", "_device", "_driver", "_memory", "_permits", "_stream")
 
     def __init__(
         self,
@@ -106,52 +109,53 @@ class CudaRepeat(KnownCall):
     ) -> None:
         """``about``: what else ``KnownCall`` takes."""
         super().__init__(kernel, given, results, *about)
+        library: Any = self._library
         self._driver, self._device = kernel.driver, kernel.device
+        self._stream, self._memory = library.stream, partial(library.memory, device=self._device)
         arrays, views = (*given.arrays, *results[0]), (*given.views, *results[1])
-        self._likes = tuple(
-            self._library.like(array, (WIDEST if _aligned(view) else view.dtype.itemsize) - 1)
-            for array, view in zip(arrays, views, strict=True)
-        )
+        bits = [(WIDEST if _aligned(view) else view.dtype.itemsize) - 1 for view in views]
+        count, slots, native = len(given.arrays), self._slots, library.reader()
+        pairs = [(slots[one], slots[other], low, high) for one, other, low, high in self._pairs]
+        self._permits: Callable[[Any, Any], bool] | None = library.permits
+        if native is None:
+            likes = tuple(map(library.like, arrays, bits))
+            self._alike = comparing_by_python(library, likes, count, slots, pairs)
+            return
+        self._permits = None  # CuPy permits everything
+        records = map(library.record, arrays, bits, slots)
+        keep = [(type(array), array.dtype) for array in arrays]
+        self._comparison = Comparison([*records], count, pairs, 0, keep)
+        self._alike = native.comparing(self._comparison)
 
     def __call__(self, inputs: tuple[Any, ...], outputs: Any, /) -> Any:
         """Launch, and return the outputs; None if this call is not alike, or may be wrong. Raises
         ``IndexError``, as the kernel does."""
-        if self._driver.current() == self._device:
-            return self._call(inputs, outputs)
-        with self._driver.on(self._device):
-            return self._call(inputs, outputs)
-
-    def _call(self, inputs: tuple[Any, ...], outputs: Any) -> Any:
-        results = self._results(outputs)
-        if results is None or len(inputs + results) != len(self._likes):
+        if self._driver.current() != self._device:
+            with self._driver.on(self._device):
+                return self(inputs, outputs)
+        results = outputs if type(outputs) is tuple else self._results(outputs)
+        if results is None:
             return None
-        if len(inputs) != len(self._sized.checked.inputs):
-            return None
-        library: Any = self._library
-        found = library.addresses(inputs + results, self._likes)
-        if found is None:
-            return None
-        if outputs is not None and any(
-            low < found[output] - found[other] < high for output, other, low, high in self._pairs
-        ):
-            return None
-        if not library.permits(inputs, None if outputs is None else results):
+        permits = self._permits
+        if permits is not None and not permits(inputs, None if outputs is None else results):
             return None
         frame = self._kernel.frame()
-        for slot, address in zip(self._slots, found, strict=True):
-            frame.addresses[slot] = address
-        shapes, memory = self._sized.shapes, self._launch_memory
-        held = [
-            (slot, memory(math.prod(shapes[t.name]) * t.type.itemsize)) for slot, t in self._scratch
-        ]
-        for slot, each in held:  # which goes back when this returns, in stream order
-            frame.addresses[slot] = each.ptr
-        self._kernel.launch(frame, library.stream(self._device), memory)
+        if self._alike(inputs, results, frame.at):
+            self._kernel.frames.append(frame)
+            return None
+        held = self._held(frame) if self._scratch else ()
+        self._kernel.launch(frame, self._stream(self._device), self._memory)
+        del held  # goes back in stream order
         return self._make(results)
 
-    def _launch_memory(self, size: int) -> Any:
-        library: Any = self._library
-        return library.memory(size, self._device)
+    def _held(self, frame: CudaFrame) -> list[Memory]:
+        """Memory for the outputs that nobody wants."""
+        held = []
+        for slot, tensor in self._scratch:
+            size = math.prod(self._sized.shapes[tensor.name]) * tensor.type.itemsize
+            held.append(self._memory(size))
+            frame.addresses[slot] = held[-1].ptr
+        return held
 
 
 def _aligned(view: Array) -> bool:

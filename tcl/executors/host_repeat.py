@@ -10,7 +10,7 @@ import numpy as np
 
 from tcl.arrays.arguments import Array, new_output
 from tcl.arrays.given import Given
-from tcl.arrays.libraries import HOST, NUMPY, HostLibrary, Library, Like
+from tcl.arrays.libraries import HOST, NUMPY, Library, Like
 from tcl.arrays.likeness import FAILED, RAN, UNLIKE, Alike, Comparison
 from tcl.codegen.common.dtypes import numpy_dtype
 from tcl.codegen.cpu.abi import TENSORS
@@ -98,7 +98,8 @@ class HostRepeat(KnownCall):
         native = None if kernel.long else library.native()
         if native is None:
             likes = tuple(map(library.like, arrays, bits))
-            self._alike = _by_python(library, likes, count, slots, pairs, kernel)
+            compare = comparing_by_python(library, likes, count, slots, pairs)
+            self._alike = _by_python(compare, kernel)
             return
         records = [
             library.record(array, bit, slot, output=slot >= count)
@@ -152,28 +153,41 @@ def _told(inputs: tuple[Any, ...], place: int, axis: int, size: int) -> bool:
         return False
 
 
-def _by_python(
-    library: HostLibrary,
+def comparing_by_python(
+    library: Library,
     likes: tuple[Like, ...],
     count: int,
     slots: Sequence[int],
     pairs: Sequence[tuple[int, int, int, int]],
-    kernel: Launcher,
 ) -> Alike:
-    """What compares arrays where nothing does natively, or where calls have to hear of Ctrl+C."""
-    call, longest = kernel.best_call, 1 + max(slots)
+    """What compares arrays where nothing does natively. It runs nothing, and takes, in place of a
+    record, where to write the addresses of the arguments."""
+    longest = 1 + max(slots, default=-1)
 
-    def alike(inputs: tuple[Any, ...], outputs: tuple[Any, ...], record: int) -> int:
+    def alike(inputs: tuple[Any, ...], outputs: tuple[Any, ...], at: int) -> int:
         if len(inputs) != count or len(inputs) + len(outputs) != len(likes):
             return UNLIKE
         addresses = library.addresses(inputs + outputs, likes)
         if addresses is None:
             return UNLIKE
-        at = ctypes.c_uint64.from_address(record + 8 * TENSORS).value
         arguments = (ctypes.c_uint64 * longest).from_address(at)
         for slot, address in zip(slots, addresses, strict=True):
             arguments[slot] = address
-        if any(low < arguments[one] - arguments[other] < high for one, other, low, high in pairs):
+        for one, other, low, high in pairs:
+            if low < arguments[one] - arguments[other] < high:
+                return UNLIKE
+        return RAN
+
+    return alike
+
+
+def _by_python(compare: Alike, kernel: Launcher) -> Alike:
+    """What also runs, where nothing does natively, or where calls have to hear of Ctrl+C."""
+    call = kernel.best_call
+
+    def alike(inputs: tuple[Any, ...], outputs: tuple[Any, ...], record: int) -> int:
+        at = ctypes.c_uint64.from_address(record + 8 * TENSORS).value
+        if compare(inputs, outputs, at):
             return UNLIKE
         return FAILED if call(record) else RAN
 

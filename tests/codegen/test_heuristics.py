@@ -640,3 +640,27 @@ def test_what_one_point_of_a_dimension_decides_stays_the_same_in_the_loops_aroun
     each = sized(text, (4, 676, 8, 12))
     options = plan_cpu(lower(each), MappingOptions("mlp"), ZEN4).options
     assert options["s1"].vectorize is not None and options["s1"].vectorize[0] == 3, "in order"
+
+
+def test_gathering_lanes_do_not_share_a_call_that_is_kept() -> None:
+    text = """float(N, H, D) X, float(N, H) A, int32(N, K) J) -> (E, Total, O) {
+        E(n, k, h) = A(n, h) + A(J(n, k), h)
+        Total(n, h) +=! exp(E(n, k, h))
+        O(n, h, d) +=! exp(E(n, k, h)) * X(J(n, k), h, d) }"""
+    each = sized(text, (700, 4, 18), (700, 4), (700, 9))
+    device = known_cpus.find("zen 4")
+    assert device is not None
+    options = plan_cpu(lower(each), MappingOptions("mlp"), replace(device, threads=1)).options
+    assert options["s2"].fuse
+    assert options["s2"].vectorize == (2, 16), "along rows of X, not a gather for each of them"
+
+
+def test_products_that_share_a_factor_need_no_panels_to_share_a_pass() -> None:
+    text = """float(N) X, float(T, B) Cos, float(T, B) Sin) -> (Re, Im) {
+        Re(f, b) +=! X(160 * f + t) * Cos(t, b)
+        Im(f, b) +=! X(160 * f + t) * Sin(t, b) }"""
+    each = sized(text, (16000,), (400, 65), (400, 65))
+    device = known_cpus.find("zen 4")
+    assert device is not None
+    built = schedule(each, MappingOptions("mlp"), replace(device, threads=1))
+    assert "accumulator.s1 +=" in show(built)

@@ -8,10 +8,9 @@ from itertools import pairwise
 import numpy as np
 import pytest
 from cpu_kernels import reference, run
-from cuda_checks import Case, case_of, check_cases, work_of_text
+from cuda_checks import Case, case_of, check_cases, why_not, work_of_text
 from sampling import swept
 
-from tcl.codegen.cuda.emulator import why_not
 from tcl.codegen.devices.cpu import host_cpu
 from tcl.codegen.devices.gpu import H200
 from tcl.codegen.options.nest_options import NestOptions

@@ -82,7 +82,9 @@ def test_affine_text() -> None:
 def test_layouts() -> None:
     layout = ir.contiguous(FLOAT32, (3, 4, 5), (0, 2, 0))
     assert layout.strides == (80, 20, 4)
-    assert layout.offset(1, ir.Affine.variable("i")) == ir.Affine((("i", 20),), -40)
+    i, j = ir.Affine.variable("i"), ir.Affine.variable("j")
+    at = ir.TensorRef("A", (j, i + j.scaled(-4), ir.Affine((), 3)))  # j moves nothing
+    assert layout.place(at) == ir.Affine((("i", 20),), -28)
 
 
 # Legality. Each of these is a mistake that a pass could make.

@@ -15,7 +15,15 @@ import pytest
 from comparing import check_cpu, expected_of, outputs_of
 from comparing import sized_of as program_sized
 from cpu_kernels import Array, random_options, sized_of
-from cuda_checks import case_of, check_cases, points_of, run_case, work_of_text
+from cuda_checks import (
+    case_of,
+    check_cases,
+    compile_modules,
+    points_of,
+    run_case,
+    why_not,
+    work_of_text,
+)
 from cuda_options import random_gpu_options
 from interpreted_stages import check_stages
 from matrix_unit import EMULATING, random_array, text_of
@@ -24,7 +32,6 @@ from strategies import random_program
 
 from tcl.codegen.common import sums
 from tcl.codegen.cpu.run.kernel import compile_cpu
-from tcl.codegen.cuda.emulator import compile_modules, why_not
 from tcl.codegen.devices.cpu import host_cpu
 from tcl.codegen.devices.gpu import H200
 from tcl.codegen.loopir.printer import show

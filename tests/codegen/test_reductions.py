@@ -10,11 +10,10 @@ import numpy as np
 import pytest
 from comparing import check_cpu
 from cpu_kernels import Array, random_options
-from cuda_checks import Work, case_of, check_cases, work_of_text
+from cuda_checks import Work, case_of, check_cases, why_not, work_of_text
 from cuda_options import random_gpu_options
 from strategies import numpy_type
 
-from tcl.codegen.cuda.emulator import why_not
 from tcl.codegen.devices.cpu import host_cpu
 from tcl.codegen.devices.gpu import H200
 from tcl.grammar.syntax.types import SCALAR_TYPES

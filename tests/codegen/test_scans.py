@@ -10,7 +10,17 @@ from typing import Any
 import loopir_interpreter
 import numpy as np
 import pytest
-from cpu_kernels import LANES, NAIVE, Array, random_options, reference, run, same_bits, sized_of
+from cpu_kernels import (
+    LANES,
+    NAIVE,
+    Array,
+    fenced_copy,
+    random_options,
+    reference,
+    run,
+    same_bits,
+    sized_of,
+)
 from cuda_checks import case_of, check_cases, work_of_text
 from cuda_options import random_gpu_options
 from loopir_interpreter import interpret
@@ -239,6 +249,35 @@ def test_borders_are_not_cut() -> None:
     built = cpu.schedule(sized, DEFAULT, host_cpu())
     loops = (s.loop for k in built.kernels for s in statements(k.body) if isinstance(s, ir.For))
     assert all(loop.cut is None for loop in loops)
+
+
+LAGS = """
+def f(int16(C, T) X, float(T) W) -> (R, S) {
+    R(c, l) +=! (t + l < T) ? int32(X(c, t)) * int32(X(c, t + l)) : 0 where l in 0:7, t in 0:T
+    S(l) +=! (t >= l + 2) ? W(t) * W(t - l - 2) : 0 where l in 0:9, t in 0:T
+}
+"""
+
+
+@pytest.mark.parametrize("length", [301, 1024])
+def test_borders_of_long_loops_are_apart(length: int) -> None:
+    rng = random.Random(length)
+    numbers = np.random.default_rng(length)
+    arrays: list[Array] = [
+        numbers.integers(-9, 10, (3, length)).astype(np.int16),
+        numbers.integers(-9, 10, (length,)).astype(np.float32),
+    ]
+    sized = sized_of(LAGS, *arrays)
+    host = replace(host_cpu(), threads=1)
+    built = cpu.schedule(sized, DEFAULT, host)
+    loops = [s.loop for k in built.kernels for s in statements(k.body) if isinstance(s, ir.For)]
+    cuts = [loop.cut for loop in loops if loop.cut is not None]
+    assert cuts
+    assert all(cut.apart for cut in cuts)
+    expected = reference(LAGS, *arrays)
+    for options in (DEFAULT, *(random_options(rng, sized, host) for _ in range(2))):
+        made = run(LAGS, *(fenced_copy(a, after=True) for a in arrays), options=options)
+        assert all(map(np.array_equal, made, expected))
 
 
 def test_lists_are_for_what_data_say() -> None:

@@ -13,14 +13,21 @@ import numpy as np
 import pytest
 from comparing import check_equal
 from cpu_kernels import fenced, plain, poisoned, reference, run, sized_of
-from cuda_checks import Work, case_of, check_cases, run_case, work_of_text
+from cuda_checks import (
+    Work,
+    case_of,
+    check_cases,
+    compile_modules,
+    run_case,
+    why_not,
+    work_of_text,
+)
 from loopir_interpreter import interpret
 from sampling import sampled
 from scatters import OPERATORS, Scattered, random_scatter
 
 import tcl
 from tcl.codegen.cpu.run.kernel import compile_cpu
-from tcl.codegen.cuda.emulator import compile_modules, why_not
 from tcl.codegen.devices.cpu import host_cpu
 from tcl.codegen.devices.gpu import H200
 from tcl.codegen.loopir.layouts import cpu_layouts, gpu_layouts

@@ -58,6 +58,20 @@ def test_the_command_shows_no_marks() -> None:
         assert not re.search(r"<!--", printed)
 
 
+def test_what_was_measured_on_a_gpu_is_told_as_a_whole() -> None:
+    """Also of a run with other rows or peers, or where one of these failed."""
+    data = figures._result(figures.GPU_RESULT)
+    table = figures.gpu()
+    for row in data["results"]:
+        assert f"\n| {row['name']} |" in table
+        if row["summary"]["ratio"]:
+            assert figures.gpu("ratio", row["name"]) in table
+    for bar in data["bars"]:
+        if bar["value"]:
+            assert f"{bar['name']}: {figures.gpu('bar', bar['name'])} {bar['unit']}" in table
+    assert figures.gpu("right").endswith(f" of {len(data['results'])}")
+
+
 def test_exponents() -> None:
     counts = (1, 10, 20, 40, 80)
     for power in (0.0, 1.0, 2.0):

@@ -1,26 +1,32 @@
-"""Defs as CUDA kernels, emulated in all orders of threads and compared with the reference."""
+"""Defs as CUDA kernels, emulated in all orders of threads and compared with the reference: or run
+on a real GPU, see ``real_gpu``."""
 
 from __future__ import annotations
 
 import random
+import time
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
+from itertools import islice
 from math import prod
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
+import pytest
 from comparing import check_equal, outputs_of
 from program_builder import Program
+from real_gpu import ON_GPU, OnGpu, note, time_is_up
 
 from examples import definitions, sized_for
 from tcl.arrays.annotations import parse_sizes
 from tcl.arrays.random_inputs import random_inputs
+from tcl.codegen.cuda import emulator
 from tcl.codegen.cuda.emit.emit import emit_module
 from tcl.codegen.cuda.emit.module import CudaModule
-from tcl.codegen.cuda.emulator import ORDERS, Emulated, EmulationError, Order, compile_modules
+from tcl.codegen.cuda.emulator import ORDERS, Emulated, EmulationError, Order
 from tcl.codegen.devices.gpu import A100, H100, H200, RTX_5090, T4, GpuProfile
 from tcl.codegen.loopir import ir
 from tcl.codegen.options.options import MappingOptions
@@ -32,10 +38,27 @@ from tcl.grammar.ranges.sized import SizedDef
 from tcl.grammar.tree.checked import CheckedDef
 
 Array = npt.NDArray[Any]
+Kernels: TypeAlias = Emulated | OnGpu
 
 DEVICES = (T4, A100, H100, RTX_5090)
-BATCH = 32
+BATCH = 1 if ON_GPU else 32
 """Modules that are compiled together."""
+
+
+def why_not() -> str | None:
+    """Why kernels cannot be run, in one sentence; None if they can."""
+    return None if ON_GPU else emulator.why_not()
+
+
+emulator_only = pytest.mark.skipif(bool(ON_GPU), reason="only the emulator finds this")
+"""Of tests about what a real GPU does not say, or does not survive."""
+
+
+def compile_modules(modules: Sequence[CudaModule]) -> Sequence[Kernels]:
+    """The modules for the emulator, or for a real GPU."""
+    if ON_GPU:
+        return [OnGpu(module, module) for module in modules]
+    return emulator.compile_modules(modules)
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,6 +180,8 @@ class Failures:
     def note(self, case: object, error: BaseException) -> None:
         text = str(error)
         self.said.append(f"{case}: {type(error).__name__}: {text[:1500]}")
+        if ON_GPU:
+            note("WRONG", self.said[-1])
 
     def none(self) -> None:
         """Fails if there is one; the first ones are shown."""
@@ -164,11 +189,11 @@ class Failures:
         assert not self.said, f"{len(self.said)} of {self.cases} cases are wrong\n{shown}"
 
 
-def run_case(case: Case, emulated: Emulated, order: Order, seed: int = 1) -> list[Array]:
+def run_case(case: Case, kernels: Kernels, order: Order, seed: int = 1) -> list[Array]:
     """The results of a run."""
     made = outputs_of(case.work.sized)
     arrays = dict(zip(case.work.names, (*case.work.inputs, *made), strict=True))
-    emulated.run(arrays, order, seed=seed)
+    replace(kernels, module=case.module).run(arrays, order, seed=seed)
     return made
 
 
@@ -178,22 +203,27 @@ def check_work(work: Work, made: Sequence[Array], what: str) -> None:
 
 
 def check_cases(cases: Iterable[Case], orders: Sequence[Order] = ORDERS) -> Failures:
-    """Emulates kernels in these orders of threads, and compares all results."""
-    failures, found = Failures(), list(cases)
-    failures.cases = len(found)
-    for start in range(0, len(found), BATCH):
-        batch = found[start : start + BATCH]
-        for case, emulated in _compiled(batch, failures):
+    """Emulates kernels in these orders of threads, and compares all results. A real GPU runs each
+    as often as there are orders: what counts the blocks that are done has to be as before."""
+    failures, rest, begin, skipped = Failures(), iter(cases), time.time(), 0
+    orders = ORDERS if ON_GPU else orders
+    while not time_is_up(begin) and (batch := list(islice(rest, BATCH))):
+        failures.cases += len(batch)
+        for case, kernels in _compiled(batch, failures):
             try:
                 for order in orders:
-                    made = run_case(case, emulated, order)
+                    made = run_case(case, kernels, order)
                     check_work(case.work, made, f"{order} order")
             except (EmulationError, AssertionError, IndexError) as error:
                 failures.note(case, error)
+            except pytest.skip.Exception:  # of what this GPU cannot run
+                skipped += 1
+    if ON_GPU and skipped == failures.cases:
+        pytest.skip("no kernel could be run, or the time was up")
     return failures
 
 
-def _compiled(batch: list[Case], failures: Failures) -> list[tuple[Case, Emulated]]:
+def _compiled(batch: list[Case], failures: Failures) -> list[tuple[Case, Kernels]]:
     """Those that compile; the others are failures."""
     try:
         return list(zip(batch, compile_modules([c.module for c in batch]), strict=True))

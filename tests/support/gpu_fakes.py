@@ -23,7 +23,7 @@ class BreakableClock(HostClock):
 
     def check(self) -> None:
         if self.broken:
-            raise RuntimeError("an illegal memory access was encountered")
+            raise RuntimeError("an illegal memory access was encountered\nOf this no word matters.")
 
 
 class Fake(GpuPeer):

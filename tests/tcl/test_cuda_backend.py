@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import ctypes
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -259,6 +261,9 @@ class FakeDevice(Device):
     def download(self, address: int, values: Array) -> None:
         ctypes.memmove(values.ctypes.data, address, values.nbytes)
 
+    def duplicate(self, to: int, of: int, size: int) -> None:
+        ctypes.memmove(to, of, size)
+
     def flush(self) -> None:
         self.done.append("flush")
 
@@ -324,24 +329,61 @@ def test_arrays_begin_where_they_do_in_cudas_memory(offset: int) -> None:
     assert (backwards - values.nbytes + 4) % 256 == 0
 
 
+@dataclass
+class CupyStream:
+    """A stream that notes what is done on it."""
+
+    said: list[tuple[object, ...]]
+    ptr: int = 7
+
+    def __enter__(self) -> None:
+        self.said.append(("on",))
+
+    def __exit__(self, *_: object) -> None:
+        self.said.append(("off",))
+
+    def synchronize(self) -> None:
+        self.said.append(("wait",))
+
+    def begin_capture(self) -> None:
+        self.said.append(("capture",))
+
+    def end_capture(self) -> object:
+        self.said.append(("captured",))
+        return SimpleNamespace(launch=lambda stream: self.said.append(("replay", stream.ptr)))
+
+
 class Bindings:
     """CuPy, as far as a device uses it: notes calls in their order."""
 
     def __init__(self) -> None:
         self.said: list[tuple[object, ...]] = []
-        stream = SimpleNamespace(ptr=7, synchronize=lambda: self.said.append(("wait",)))
+        stream = CupyStream(self.said)
         self.cuda = SimpleNamespace(
             Stream=lambda non_blocking: stream,
             Event=lambda: None,
-            alloc=lambda size: SimpleNamespace(ptr=0x1000, mem=SimpleNamespace(size=size)),
             runtime=SimpleNamespace(
                 setDevice=lambda number: None,
                 memcpyHostToDevice=1,
                 memcpyDeviceToHost=2,
+                memcpyDeviceToDevice=3,
                 memcpyAsync=lambda *a: self.said.append(("copy", *a)),
-                memsetAsync=lambda *a: self.said.append(("set", *a)),
             ),
+            MemoryPool=lambda: SimpleNamespace(malloc="a pool"),
+            using_allocator=self.allocator,
         )
+
+    def zeros(self, count: int, kind: str) -> object:
+        return SimpleNamespace(sum=lambda out: self.said.append(("read", count, kind)))
+
+    def empty(self, shape: tuple[int, ...], kind: str) -> object:
+        return "total"
+
+    @contextmanager
+    def allocator(self, malloc: str) -> Iterator[None]:
+        self.said.append(("memory of", malloc))
+        yield
+        self.said.append(("memory of", "all"))
 
 
 def test_copies_take_their_turn_on_the_stream_of_the_kernels(
@@ -351,18 +393,34 @@ def test_copies_take_their_turn_on_the_stream_of_the_kernels(
     stream that does not wait for it."""
     bindings = Bindings()
     monkeypatch.setitem(sys.modules, "cupy", bindings)
-    device = Device(0, replace(A100, l2_bytes=100, memory_bytes_per_second=1e9))
+    device = Device(0, replace(A100, l2_bytes=50_000, memory_bytes_per_second=1e9))
     values = np.zeros(5, np.uint8)
     place = values.ctypes.data
     device.upload(0x2000, values)
     device.download(0x2000, values)
+    device.duplicate(0x3000, 0x2000, 5)
     assert bindings.said == [
         *(("copy", 0x2000, place, 5, 1, 7), ("wait",)),
-        *(("copy", place, 0x2000, 5, 2, 7), ("wait",)),
+        *(("copy", place, 0x2000, 5, 2, 7), ("wait",), ("copy", 0x3000, 0x2000, 5, 3, 7)),
     ]
     del bindings.said[:]
     device.flush()
-    assert bindings.said == [("set", 0x1000, 0, 50_000, 7)]  # 50 µs of a memory of 1 GB/s
+    # 200 µs of a memory of 1 GB/s, by reads of twice the cache
+    assert bindings.said == [("on",), *[("read", 25_000, "float32")] * 2, ("off",)]
+
+
+def test_launches_of_a_graph_share_its_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As calls one after the other do; kernels are loaded, and that is allocated, before."""
+    bindings = Bindings()
+    monkeypatch.setitem(sys.modules, "cupy", bindings)
+    device = Device(0, replace(A100, l2_bytes=100, memory_bytes_per_second=1e9))
+    graph = device.graph([partial(bindings.said.append, (name,)) for name in "ab"])
+    assert graph is not None
+    graph()
+    assert bindings.said == [
+        *(("memory of", "a pool"), ("a",), ("capture",), ("a",), ("b",), ("captured",)),
+        *(("memory of", "all"), ("replay", 7)),
+    ]
 
 
 def test_checks_are_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -399,16 +457,16 @@ def test_a_cold_call_is_timed_by_events() -> None:
 def test_short_kernels_are_timed_in_graphs_over_several_sets_of_arrays() -> None:
     bench, device, run, seen = timing(1e-6)
     assert bench.seconds(run, 4) == pytest.approx(1e-6)
-    assert device.done == ["graph of 50", "flush", "timed"]
+    assert device.done == ["graph of 4", "flush", "timed"]
     assert len(set(seen)) >= 4  # of about 2 KiB each, twice the cache's 4000 bytes
     bench.seconds(run, 4)
-    assert device.done.count("graph of 50") == 1  # made once
+    assert device.done.count("graph of 4") == 1  # made once
 
 
 def test_what_cannot_be_captured_is_timed_call_by_call() -> None:
     bench, device, run, _ = timing(1e-6, captures=False)
     assert bench.seconds(run, 3) == pytest.approx(1e-6)
-    assert device.done == ["graph of 50"] + ["flush", "timed"] * 3
+    assert device.done == ["graph of 4"] + ["flush", "timed"] * 3
 
 
 def test_a_lost_device_ends_the_process(
@@ -495,6 +553,17 @@ def test_too_large_to_be_emulated() -> None:
     large = np.zeros((512, 512), np.float32)
     with pytest.raises(ArgumentError, match=r"has 134,217,728 points .* at most 20,000,000"):
         check_emulated(EmulatedBackend.described(MATMUL, "f", [large, large], A100).sized)
+
+
+@pytest.mark.parametrize("step", [1, -1, 2])
+def test_other_arrays_have_the_same_contents(step: int) -> None:
+    values = np.arange(60, dtype=np.float32)[::step]
+    held = bench_of(FakeDevice()).guarded(values, CudaBench.placements[0])
+    assert isinstance(held, DeviceGuarded)
+    held.hold(values)
+    other = held.another()
+    assert other.array.address != held.array.address
+    assert np.array_equal(other.values(), values)
 
 
 def test_a_call_on_other_arrays_is_the_same_call() -> None:

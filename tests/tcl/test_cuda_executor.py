@@ -32,6 +32,7 @@ from fake_cuda import FakeDriver
 import tcl
 from tcl.arrays import cupy_arrays, foreign, torch_tensors
 from tcl.arrays.libraries import shadow
+from tcl.arrays.likeness import cupy_alike
 from tcl.arrays.torch_tensors import TorchTensors
 from tcl.codegen.common.dtypes import numpy_dtype
 from tcl.codegen.cuda.emit.module import CudaModule
@@ -155,6 +156,49 @@ def test_outputs(make: Make, machine: Rig, monkeypatch: pytest.MonkeyPatch) -> N
         on_host(c)[...] = 0
         assert T.add(a, b, outputs=outputs) is c
         np.testing.assert_array_equal(on_host(c), EXPECTED)
+
+
+@pytest.mark.parametrize("native", [True, False])
+def test_which_calls_are_like_an_earlier_one(
+    native: bool, rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whether compiled code reads CuPy's objects or Python does."""
+    import cupy
+
+    if not native:
+        monkeypatch.setattr(cupy_arrays.CupyArrays, "reader", lambda self: None)
+    (a, b), c = pair(cupy_array), cupy_array(np.zeros(1000, np.float32))
+    executor = tcl.compile(ADD, "add", None, a, b)
+    executor(a, b, outputs=(c,))
+    repeat = executor.latest
+    assert repeat is not None and (cupy_alike() is not None)
+    values = np.zeros(1000, np.float32)
+    others = [
+        *(cupy_array(values.astype(kind)) for kind in (np.int32, np.float64, np.float16)),
+        *(cupy_array(np.zeros(n, np.float32)) for n in (999, 1001, 0, 2000)),
+        *(cupy_array(values.reshape(shape)) for shape in ((1000, 1), (1, 1000), (25, 40))),
+        cupy_array(np.zeros((), np.float32)),
+        cupy_array(values, strides=(8,)),
+        cupy_array(values, device=1),
+        cupy_array(values, offset=4),
+        cupy_array(values).view(type("Own", (cupy.ndarray,), {})),
+        *(values, None, 1.0),
+    ]
+    for place in range(3):
+        for other in others:
+            arrays = [a, b, c]
+            arrays[place] = other
+            assert repeat((*arrays[:2],), (arrays[2],)) is None
+    for inputs, outputs in (((a,), (c,)), ((a, b, b), (c,)), ((a, b), (c, c)), ((), ())):
+        assert repeat(inputs, outputs) is None
+    whole = cupy_array(np.zeros(1064, np.float32))
+    first, second = (cupy.ndarray((1000,), "f", whole.data + at) for at in (0, 256))
+    for inputs, output in (((first, b), second), ((a, second), first), ((a, b), a), ((a, b), b)):
+        assert repeat(inputs, (output,)) is None
+    assert len(rig.driver.launched) == 1
+    assert repeat((first, second), (c,)) is c
+    places = (first.data.ptr, second.data.ptr, c.data.ptr)
+    assert rig.driver.launched[1].arguments[:3] == places
 
 
 def test_several_devices(make: Make, machine: Rig) -> None:

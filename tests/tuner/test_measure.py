@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import pickle
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from statistics import median
 from typing import Any
 
@@ -105,6 +105,19 @@ def test_long_calls_are_few(first: float, second: float, calls: int, dropped: bo
     measured = measure(clock.run, best=None if second == 0.4 or first == 0.5 else 0.2, clock=clock)
     assert (clock.calls, measured.dropped) == (calls, dropped)
     assert measured.times == ((second,) if calls == 2 else (first,))
+
+
+@pytest.mark.parametrize("first", [6e-5, 4e-4])
+@pytest.mark.parametrize("single", [True, False])
+def test_a_call_alone_may_tell_too_little_to_be_dropped_by(single: bool, first: float) -> None:
+    """As on a GPU, where it takes longer by the events around it, and by a launch that is late."""
+
+    def timer(run: Callable[[], object], calls: int) -> float:
+        return 2e-6 + 1e-5 / calls
+
+    settings = MeasureSettings(sample=2e-4, slow=3.0, single=single)
+    measured = measure(lambda: None, first=first, best=3e-6, settings=settings, timer=timer)
+    assert measured.dropped == single
 
 
 @pytest.mark.parametrize(("each", "samples"), [(1.49e-3, 9), (1.51e-3, 2), (4e-3, 2)])

@@ -54,6 +54,9 @@ class MeasureSettings:
     """... and not at all if that one takes this many times the best, which is long, too."""
     far: float = 1.25
     """Dropped if a long call takes this many times the best."""
+    single: bool = True
+    """Whether a call alone tells enough of what takes less than a sample to drop it. If not, the
+    second is followed by as many as fill a sample, and the first tells of long calls only."""
 
     def for_each_of(self, placements: int) -> MeasureSettings:
         """For each of so many placements, which together get as much time."""
@@ -66,9 +69,13 @@ class MeasureSettings:
             budget=self.budget / placements,
         )
 
+    def calls(self, seconds: float) -> int:
+        """Calls of a sample, where one takes so long."""
+        return max(1, math.ceil(self.sample / max(seconds, 1e-9)))
+
     def gives_up(self, first: float, best: float | None) -> bool:
         """Whether a kernel whose first call took so long is not timed."""
-        if best is None:
+        if best is None or not (self.single or first >= self.long):
             return False
         return first >= (self.doubtful if best >= self.long else self.hopeless) * best
 
@@ -128,12 +135,14 @@ def measure(
     if settings.gives_up(first, best):
         return Measurement((first,), True)
     second = take_sample(1)
+    if not settings.single and second < settings.sample:
+        second = take_sample(settings.calls(second))
     long = second >= settings.long
     if best is not None and second >= (settings.far if long else settings.slow) * best:
         return Measurement((second,), True)
     if long:
         return Measurement((second,), False)
-    calls = max(1, math.ceil(settings.sample / max(second, 1e-9)))
+    calls = settings.calls(second)
     started = clock()
     times: list[float] = []
     if second * (settings.discard + _FEWEST) > settings.budget:
@@ -142,7 +151,7 @@ def measure(
         for _ in range(settings.discard):
             fastest = take_sample(calls)
             # The estimate came from a cold call: correct it while samples are still discarded.
-            calls = max(calls, math.ceil(settings.sample / max(fastest, 1e-9)))
+            calls = max(calls, settings.calls(fastest))
     while not _enough(times, clock() - started, best, settings):
         times.append(take_sample(calls))
     return Measurement(tuple(times), False)

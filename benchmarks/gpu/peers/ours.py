@@ -46,17 +46,17 @@ class OnGpu:
     """
 
     def __init__(self, sized: SizedDef, options: MappingOptions) -> None:
-        self._executor = CudaExecutor(sized, options, 0)
+        self.executor = CudaExecutor(sized, options, 0)
 
     def __call__(self, inputs: Sequence[Any], outputs: tuple[Any, ...]) -> object:
         """Compute. It returns before the device is done."""
-        return self._executor(*inputs, outputs=outputs, unchecked=True)
+        return self.executor(*inputs, outputs=outputs, unchecked=True)
 
     def facts(self) -> list[dict[str, Any]]:
         """What its kernels take of the device, as JSON data; known once it was called."""
-        profile = machine.this_machine().profile(self._executor.device)
+        profile = machine.this_machine().profile(self.executor.device)
         found: list[dict[str, Any]] = []
-        for launcher in self._executor.kernels:
+        for launcher in self.executor.kernels:
             module = launcher.module
             taken = cubin(module, profile).resources
             for each, launch in zip(taken, module.launches, strict=True):
@@ -71,11 +71,11 @@ class OnCpu:
     """The same on the CPU, for rehearsals."""
 
     def __init__(self, sized: SizedDef, options: MappingOptions) -> None:
-        self._executor = Executor(sized, options, 1)
+        self.executor = Executor(sized, options, 1)
 
     def __call__(self, inputs: Sequence[Any], outputs: tuple[Any, ...]) -> object:
         """Compute."""
-        return self._executor(*inputs, outputs=outputs)
+        return self.executor(*inputs, outputs=outputs)
 
     def facts(self) -> list[dict[str, Any]]:
         """Nothing."""
@@ -155,8 +155,8 @@ class Ours(CupyBase):
             runs["CuPy RawKernel, empty, waited for"] = wait
         else:
             runs["CuPy RawKernel"] = lambda: self.xp.add(a, b, out=out)
-        call = self._compiled(task, arrays, DEFAULT)[1]
-        runs["tcl"] = lambda: call((a, b), (out,))
+        call = self._compiled(task, arrays, DEFAULT)[1].executor
+        runs["tcl"] = lambda: call(a, b, outputs=(out,))
         return self._in_turns(runs)
 
     def _in_turns(self, runs: Mapping[str, Run]) -> dict[str, list[float]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import field, replace
 
 from tcl.codegen.choose.cpu.costs import (
     BARRIER_CYCLES,
@@ -25,14 +25,17 @@ from tcl.codegen.choose.cpu.costs import (
     SHUFFLE_CYCLES,
     VECTOR_LOAD_CYCLES,
     WORD_PART_CYCLES,
+    WRAPPED_LOAD_CYCLES,
 )
 from tcl.codegen.devices.cpu import CpuProfile
 from tcl.codegen.loopir import ir
+from tcl.codegen.loopir.periods import moves_others, wrapped_axes
 from tcl.codegen.loopir.terms import guard, product, terms
 from tcl.codegen.loopir.walk import children, indices, walk
 from tcl.codegen.passes.cpu.stage import overlaps, why_not_copied
 from tcl.codegen.passes.fusion.groups import SHORT
 from tcl.common.dataclass import dataclass
+from tcl.grammar.sizes.varying import provably_equal
 
 PAGE = 4096
 
@@ -61,6 +64,9 @@ class OperandAccess:
     """It can be copied to a panel without becoming larger."""
     overlapping: bool = False
     """Neighbours are read through a window: a box of the tensor can be copied before all loops."""
+    wrapped: Mapping[str, int] = field(default_factory=dict)
+    """Of the dimensions along which it lies side by side but for the end of a row, from which it
+    goes on to the beginning: the elements of the row."""
     parts: int = 1
     """Elements that have to be put together to be read at once, as a word of a dot product is that
     does not lie so in memory."""
@@ -71,6 +77,8 @@ class OperandAccess:
             element = replace(self, itemsize=self.itemsize // self.parts, parts=1)
             return self.parts * (element.cycles(lane, lanes) + WORD_PART_CYCLES)
         stride = self.strides.get(lane or "", 0)
+        if lanes > 1 and self.wrapped.get(lane or "", 0) >= lanes:
+            return WRAPPED_LOAD_CYCLES
         if self.scattered and stride != self.itemsize:
             return GATHERED_LANE_CYCLES * lanes if lanes > 1 else 2 * SCALAR_LOAD_CYCLES
         if stride and stride != self.itemsize:
@@ -181,7 +189,10 @@ class OperandAccess:
         return many + min(apart, many) * (few - 1)
 
 
-def access_of(program: ir.Program, nest: ir.Nest, load: ir.Load) -> OperandAccess:
+def access_of(
+    program: ir.Program, nest: ir.Nest, load: ir.Load, masked: bool = False
+) -> OperandAccess:
+    """``masked``: as of ``Core``."""
     layout = program.tensor(load.ref.tensor).layout
     total = layout.place(load.ref)
     affine = [s for s in load.ref.subscripts if isinstance(s, ir.Affine)]
@@ -198,7 +209,20 @@ def access_of(program: ir.Program, nest: ir.Nest, load: ir.Load) -> OperandAcces
         load.ref.tensor, total.constant, strides, layout.itemsize, scattered,
         checked if computed else None, elements, span, whole,
         stageable=copied and apart, overlapping=copied and not apart,
+        wrapped=_wrapped(layout, load.ref) if masked else {},
     )  # fmt: skip
+
+
+def _wrapped(layout: ir.Layout, ref: ir.TensorRef) -> dict[str, int]:
+    """As of ``OperandAccess``."""
+    return {
+        name: length
+        for axis, index, length in wrapped_axes(ref)
+        for name, c in index.terms
+        if c == 1
+        and provably_equal(layout.strides[axis], layout.itemsize)
+        and not moves_others(ref, axis, (name,))
+    }
 
 
 def arithmetic_cycles(nest: ir.Nest) -> dict[frozenset[str], float]:

@@ -218,14 +218,15 @@ class Core:
 
     @staticmethod
     def read(program: ir.Program, nest: ir.Nest, device: CpuProfile, sums: int = 1) -> Core:
+        masked = device.has(MASKED_STORES)
         return Core(
             nest,
             device,
             device.lanes(nest.point.type),
-            tuple(access_of(program, nest, load) for load in operands(nest.point)),
+            tuple(access_of(program, nest, load, masked) for load in operands(nest.point)),
             access_of(program, nest, ir.Load(nest.point.target, nest.point.type, total=True)),
             arithmetic_cycles(nest),
-            device.has(MASKED_STORES),
+            masked,
             sums,
         )
 

@@ -53,6 +53,9 @@ STORE_LOADS = 2.0
 """Times as long to store as to load."""
 BROADCAST_CYCLES = 0.07
 """By which a load that is brought into all lanes holds up the arithmetic."""
+WRAPPED_LOAD_CYCLES = 4.0
+"""To load a vector from the end of a row and from its beginning, under masks, and to find how much
+of it lies where."""
 GATHERED_LANE_CYCLES = 1.5
 """To find an element whose place depends on data, to load it, and to put it into a lane."""
 SHUFFLE_CYCLES = 1.0

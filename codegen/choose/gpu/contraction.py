@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from tcl.codegen.choose.gpu.nest_shape import OptionsDraft, Shape, power_above, power_below
 from tcl.codegen.choose.gpu.predicted import best_split, counts_of, part_sizes
@@ -34,6 +34,7 @@ from tcl.codegen.loopir.terms import mma_type
 from tcl.codegen.loopir.walk import operands
 from tcl.codegen.passes.gpu.mma_shape import COLUMNS, ROWS
 from tcl.codegen.passes.gpu.steps import alone
+from tcl.common.dataclass import dataclass
 from tcl.grammar.syntax.types import BFLOAT16, FLOAT16
 
 _HELD = (
@@ -121,6 +122,7 @@ def _ranked(
     along = lane
     if lane is not None and not any(shape.stride(x.ref, lane) == 1 for x in pair):
         along = None  # vectors would be of nothing but results
+    sides = [_in_order(shape, side) for side in sides]
     count = _ShortCount.of(shape, sides, profile)
     found: list[tuple[float, int, OptionsDraft]] = []
     tried = set[tuple[object, ...]]()
@@ -160,48 +162,55 @@ class _ShortCount:
     """Bytes of the results."""
     parts: tuple[int, ...]
     """Into how many the longest reduction may be split."""
+    words: int
+    """Of a number, 32 bits each."""
+    clock: float
+    lanes: int
 
     @staticmethod
     def of(shape: Shape, sides: list[list[int]], profile: GpuProfile) -> _ShortCount:
         longest = max(map(shape.extent, shape.reductions))
         depth = math.prod(map(shape.extent, shape.reductions))
         results = math.prod(map(shape.extent, shape.results))
-        total = results * shape.nest.point.type.compute.itemsize
+        type_ = shape.nest.point.type.compute
         parts = (1,) if shape.is_split else tuple(part_sizes(longest, min(_DEPTH, longest)))
-        return _ShortCount(shape, sides, profile, depth, total, parts)
+        of_device = max(1, type_.bits // 32), profile.clock, profile.float32_lanes
+        return _ShortCount(
+            shape, sides, profile, depth, results * type_.itemsize, parts, *of_device
+        )
 
     def seconds(self, made: OptionsDraft) -> float:
         """Of a draft, its longest reduction split as is best; infinite where too few blocks fit."""
-        shape, profile = self.shape, self.profile
+        shape, profile, words = self.shape, self.profile, self.words
         held = {k: made.register.get(k, 1) for k in shape.results}
         if made.lanes[1] > 1:
             held[made.lanes[0]] = held.get(made.lanes[0], 1) * made.lanes[1]
         results = math.prod(held.values())
-        own = [math.prod(held[k] for k in side) for side in self.sides]
-        block = [math.prod(made.chunk[k] for k in side) for side in self.sides]
+        own = sum([math.prod([held[k] for k in side]) for side in self.sides])
         warps = -(-math.prod(made.threads.values()) // WARP)
-        words = max(1, shape.nest.point.type.compute.bits // 32)
-        registers = min(profile.registers_per_thread, words * (results + sum(own)) + _REGISTERS)
+        registers = min(profile.registers_per_thread, words * (results + own) + _REGISTERS)
         fit = min(32, profile.registers_per_multiprocessor // (registers * WARP * warps))
         if fit < _RESIDENT:
             return math.inf
+        block = sum([math.prod([made.chunk[k] for k in side]) for side in self.sides])
         blocks = _blocks(shape, made)
-        products = results * warps * WARP / profile.float32_lanes * words
-        copies = sum(block) * _DEPTH * words / _VECTOR / (WARP * warps)
+        products = results * warps * WARP / self.lanes * words
+        copies = block * _DEPTH * words / _VECTOR / (WARP * warps)
         turn = TURN + 2 * FILL + (1 + COPY) * copies
-        beside = sum(own) * words / _VECTOR + turn / _DEPTH + (_LOOP + 2 * MOVED) / _VECTOR
+        beside = own * words / _VECTOR + turn / _DEPTH + (_LOOP + 2 * MOVED) / _VECTOR
         issued = products + warps * beside / SCHEDULERS
-        read = warps * sum(own) / _VECTOR * 2 * words
-        filled = sum(block) * 4 / 128 * words
-        moved = sum(block) * 4 / L2_BYTES * words
+        read = warps * own / _VECTOR * 2 * words
+        filled = block * 4 / 128 * words
+        moved = block * 4 / L2_BYTES * words
         pipes = issued, read + filled, moved
-        each = max(pipes) + APART * (sum(pipes) - max(pipes))
+        longest = max(pipes)
+        each = longest + APART * (sum(pipes) - longest)
         best, of_block = math.inf, -(-self.total // blocks)
         for parts in self.parts:
             busiest = -(-blocks * parts // profile.multiprocessors)
             share = hidden(min(fit, busiest) * warps)
-            seconds = busiest * each * self.depth / parts / share / profile.clock
-            if parts > 1:
+            seconds = busiest * each * self.depth / parts / share / self.clock
+            if parts > 1 and seconds < best:
                 seconds += min(adding_up_seconds(parts, self.total, of_block, profile))
             best = min(best, seconds)
         return best
@@ -233,6 +242,12 @@ def _seconds(shape: Shape, counted: Counted) -> float:
     return best_split(counted.counts, shape.nest, k, counted.draft.tile.get(k, 1))[1]
 
 
+def _in_order(shape: Shape, side: Sequence[int]) -> list[int]:
+    """A side, the dimensions first along which results lie in order."""
+    target = shape.nest.point.target
+    return sorted(side, key=lambda k: shape.stride(target, k) or 1 << 60)
+
+
 def _tiles(
     shape: Shape,
     sides: list[list[int]],
@@ -240,14 +255,12 @@ def _tiles(
     held: tuple[int, int],
     block: tuple[int, int],
 ) -> OptionsDraft:
-    """The points of a block along both sides. ``block``: its threads along these."""
+    """The points of a block along both sides, each in order. ``block``: its threads along these."""
     made = OptionsDraft.empty(len(shape.nest.dims))
-    for k in shape.results:
-        made.chunk[k] = 1
-    target, vector = shape.nest.point.target, 1 if lane is None else shape.widest(lane)
+    made.chunk = dict.fromkeys(shape.results, 1)
+    vector = 1 if lane is None else shape.widest(lane)
     for side, registers, threads in zip(sides, held[::-1], block, strict=True):
-        order = sorted(side, key=lambda k: shape.stride(target, k) or 1 << 60)
-        for k in order:
+        for k in side:
             extent, width = shape.extent(k), 1
             if k == lane:
                 width = min(vector, registers)
@@ -263,7 +276,7 @@ def _tiles(
 
 
 def _blocks(shape: Shape, made: OptionsDraft) -> int:
-    return math.prod(-(-shape.extent(k) // made.chunk[k]) for k in shape.results)
+    return math.prod([-(-shape.extent(k) // made.chunk[k]) for k in shape.results])
 
 
 def _reductions(shape: Shape, made: OptionsDraft, pair: tuple[ir.Load, ir.Load]) -> None:
@@ -365,7 +378,8 @@ def covering(
     results that these have in ``common``, the last of which has the vectors, and all of the others;
     None if it does not. ``held``, ``threads``: as in ``_tiles``."""
     rest = [k for k in shape.results if k not in common]
-    made = _tiles(shape, [rest, list(common)], common[-1], held, threads)
+    sides = [_in_order(shape, side) for side in (rest, common)]
+    made = _tiles(shape, sides, common[-1], held, threads)
     if any(made.chunk[k] < shape.extent(k) for k in rest):
         return None
     for k in rest:

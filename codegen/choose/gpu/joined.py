@@ -79,12 +79,11 @@ def _covering(program: ir.Program, groups: Iterable[FusionGroup], profile: GpuPr
     run = _run(program, groups)
     if len(run) < 2:
         return
-    shapes = _shapes(program, run)
     for held, threads in _BLOCKS:
-        drafts = [covering(s, common, held, threads, profile) for s, common in shapes]
+        drafts = [covering(s, common, held, threads, profile) for _, s, common in run]
         made = [draft for draft in drafts if draft is not None]
         if len(made) == len(run):
-            yield run, made
+            yield [group for group, _, _ in run], made
 
 
 def _by_row(program: ir.Program, groups: Iterable[FusionGroup], profile: GpuProfile) -> Drafts:
@@ -108,36 +107,32 @@ def _by_row(program: ir.Program, groups: Iterable[FusionGroup], profile: GpuProf
         yield run, [rowwise(s, rows, profile, points, again=True) for s in shapes]
 
 
-def _run(program: ir.Program, groups: Iterable[FusionGroup]) -> list[FusionGroup]:
-    """The first groups with a dimension of results alike, along which vectors lie."""
-    run: list[FusionGroup] = []
+def _run(
+    program: ir.Program, groups: Iterable[FusionGroup]
+) -> list[tuple[FusionGroup, Shape, list[int]]]:
+    """The first groups with a dimension of results alike, along which vectors lie: each with its
+    shape, and the positions of the dimensions that all of them share."""
+    run: list[tuple[FusionGroup, Shape, list[int]]] = []
+    alike: tuple[tuple[int, int, int], ...] | None = None
     for group in groups:
-        nest = group.leader
-        own = _common(program, nest)
+        shape = Shape(program, group.leader)
+        nest, own = shape.nest, _common(shape)
         plain = not nest.sequential and 0 < nest.points <= _FEW and len(nest.dims) > 1
-        if not plain or own is None or (run and own != _common(program, run[0].leader)):
+        if not plain or own is None or (run and own != alike):
             break
-        run.append(group)
+        alike = own
+        run.append((group, shape, [k for k, _, _ in own]))
     return run
 
 
-def _common(program: ir.Program, nest: ir.Nest) -> tuple[tuple[int, int, int], ...] | None:
+def _common(shape: Shape) -> tuple[tuple[int, int, int], ...] | None:
     """(position, first, extent) of the leading result and of that along which results lie, the
     dimensions that nests share; None where there are no vectors of these."""
-    shape = Shape(program, nest)
+    nest = shape.nest
     lane = next((k for k in shape.results if shape.stride(nest.point.target, k) == 1), None)
     if lane is None or len(shape.results) < 3 or shape.vector(lane) == 1:
         return None
     return tuple((k, nest.dims[k].first, nest.dims[k].extent) for k in (0, lane))
-
-
-def _shapes(program: ir.Program, run: Sequence[FusionGroup]) -> list[tuple[Shape, list[int]]]:
-    found = []
-    for group in run:
-        common = _common(program, group.leader)
-        assert common is not None
-        found.append((Shape(program, group.leader), [k for k, _, _ in common]))
-    return found
 
 
 def _seconds(

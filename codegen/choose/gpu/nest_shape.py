@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 
 from tcl.codegen.loopir import ir
@@ -11,6 +11,7 @@ from tcl.codegen.loopir.walk import loads, operands, values_of
 from tcl.codegen.options.nest_options import PLAIN, NestOptions
 from tcl.codegen.passes.fuse import refs
 from tcl.codegen.passes.split import is_whole
+from tcl.common.dataclass import dataclass
 
 
 def power_below(number: int) -> int:
@@ -95,7 +96,7 @@ class Shape:
         found = self._strides.get(ref)
         if found is None:
             layout = self.program.tensor(ref.tensor).layout
-            found = tuple(abs(layout.step(ref, d.name)) for d in self.nest.dims)
+            found = tuple(map(abs, layout.steps(ref, (d.name for d in self.nest.dims))))
             self._strides[ref] = found
         return found[k]
 

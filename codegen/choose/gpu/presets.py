@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from itertools import chain, islice, pairwise, takewhile, tee
 
 from tcl.codegen.choose.gpu.contraction import Counted, contraction
@@ -22,6 +22,7 @@ from tcl.codegen.passes.fuse import Fuse, why_not_fused
 from tcl.codegen.passes.fusion.groups import FusionGroup, fusion_groups
 from tcl.codegen.passes.gpu.steps import alone
 from tcl.codegen.passes.split import VECTOR, adding_up, is_whole, parts_of
+from tcl.common.dataclass import dataclass
 from tcl.common.errors import OptionsError
 
 _NAIVE_THREADS = 128
@@ -254,9 +255,9 @@ def _choices_of(
     group: FusionGroup, choice: OptionsDraft, program: ir.Program, *, joined: bool = False
 ) -> dict[str, NestOptions]:
     """The choices of a nest, and those of nests that are fused with it: the same loops."""
-    found = {}
+    found, all_of = {}, choice.options()
     for k, nest in enumerate(_nests(program, group)):
-        options = choice.options().of_first(len(nest.dims))
+        options = all_of.of_first(len(nest.dims))
         if nest.name != group.leader.name:
             options = replace(options, stage=(), buffers=1)
         shared = any(options.chunk or ())

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from tcl.codegen.choose.gpu.nest_shape import OptionsDraft, Shape, power_below
 from tcl.codegen.devices.gpu import GpuProfile
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.walk import operands, walk
+from tcl.common.dataclass import dataclass
 
 _WHOLE = 32
 """Points of a window, at most, that are written out."""

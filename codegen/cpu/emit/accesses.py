@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import field, replace
 
 from tcl.codegen.cpu.emit.across import Across, Pointers, TransposedBlock
-from tcl.codegen.cpu.emit.addresses import Address, Addresses
+from tcl.codegen.cpu.emit.addresses import Address, Addresses, Wrapped
 from tcl.codegen.cpu.emit.scope import Scope, i64, lane_values, leading, number
 from tcl.codegen.cpu.llvm.builder import Builder, Val, memory_type, suffix, vector
 from tcl.codegen.cpu.llvm.convert import from_memory, to_memory
@@ -53,7 +53,8 @@ class AccessEmitter:
         empty = any(x == 0 for x in tensor.layout.extents)
         # Panels have room behind the last point.
         whole = points == fold.count or tensor.role is ir.Role.SCRATCH
-        return load.total and in_order and whole and not empty
+        computed = any(isinstance(s, ir.Computed) for s in load.ref.subscripts)
+        return load.total and not computed and in_order and whole and not empty
 
     def load_words(self, load: ir.Load, scope: Scope) -> Val:
         """The words that begin at an element."""
@@ -73,10 +74,14 @@ class AccessEmitter:
             # Of lanes that are not written, subscripts may come from what has been overwritten.
             inside = self._inside(scope)
             mask = inside if mask is None else self.b.binary("and", mask, inside)
+        single = layout.itemsize == self.program.tensor(load.ref.tensor).layout.itemsize
+        wrapped = self.masks and computed and single and self.addresses.wrapped(load.ref, scope)
+        if wrapped:
+            return self._load_wrapped(wrapped, load.ref.tensor, layout, mask)
         at = self.addresses.address_of(load.ref, scope, None if load.total else mask)
         if any(x == 0 for x in layout.extents):
             return self.b.constant(0, memory_type(layout.type))  # nothing that could be touched
-        if load.total and (block := self._block(load.ref, layout, at, scope)):
+        if load.total and not computed and (block := self._block(load.ref, layout, at, scope)):
             return self.across.load(block, scope.lanes)
         if mask is None or (load.total and at.apart(0) and not at.spread):
             return self._load(at, load.ref.tensor, layout, scope)
@@ -331,6 +336,19 @@ class AccessEmitter:
             there = self._lane_pointer(pointer, at, k)
             part = b.load(tensor, f"load {type_}, {there}, align {layout.alignment}", type_)
             result = b.op(f"insertelement {result}, {part}, i32 {k}", type_, scope.lanes)
+        return result
+
+    def _load_wrapped(self, at: Wrapped, tensor: str, layout: ir.Layout, mask: Val | None) -> Val:
+        """Lanes from an end of a row, and from its beginning. Those that are switched off touch
+        nothing and give 0."""
+        b, type_, lanes = self.b, memory_type(layout.type), at.before.lanes
+        result = Val("zeroinitializer", type_, lanes)
+        align, name = Val(str(layout.alignment), "i32"), f"llvm.masked.load.{suffix(type_, lanes)}"
+        for back, there in ((0, at.before), (at.back, b.negation(at.before))):
+            pointer = self.pointers.at(tensor, at.offset + -back)
+            there = there if mask is None else b.binary("and", there, mask)
+            text = b.call_text(f"{name}.p0", vector(type_, lanes), pointer, align, there, result)
+            result = b.load(tensor, text, type_, lanes)
         return result
 
     def _load_masked(self, at: Address, tensor: str, layout: ir.Layout, mask: Val) -> Val:

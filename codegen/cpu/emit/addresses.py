@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import field, replace
 from functools import partial, reduce
 
 from tcl.codegen.common.sites import Site
 from tcl.codegen.cpu.emit.across import Pointers
-from tcl.codegen.cpu.emit.scope import At, Scope, affine, i64, lane_values, number
+from tcl.codegen.cpu.emit.scope import At, Scope, add, affine, fewer, i64, lane_values, number
 from tcl.codegen.cpu.llvm.builder import Builder, Val, memory_type
 from tcl.codegen.cpu.llvm.convert import cast
 from tcl.codegen.loopir import ir
+from tcl.codegen.loopir.periods import moves_others, wrapped_axes
 from tcl.common.dataclass import dataclass
-from tcl.grammar.sizes.varying import Size, provably_equal
+from tcl.grammar.sizes.varying import Size, provably_at_least, provably_equal
 from tcl.grammar.syntax.types import INT64, UINT64, ScalarType
 
 Evaluate = Callable[[ir.Value, Scope], Val]
@@ -40,6 +41,18 @@ class Address:
     def spread(self) -> bool:
         """Whether each lane has an offset of its own."""
         return self.own is not None
+
+
+@dataclass(frozen=True, slots=True)
+class Wrapped:
+    """Where lanes lie that go from an end of a row on to its beginning, side by side elsewhere."""
+
+    offset: At
+    """In the first lane: bytes from the tensor's first element."""
+    before: Val
+    """The mask of the lanes before the end."""
+    back: int
+    """Bytes that the others lie before where they would lie behind the end."""
 
 
 @dataclass(slots=True)
@@ -126,6 +139,29 @@ class Addresses:
             return b.binary("add", further(values), number(k * step))
 
         return Address(first, 0, own, of_lane)
+
+    def wrapped(self, ref: ir.TensorRef, scope: Scope) -> Wrapped | None:
+        """Where the lanes of ``X((i + 1) % N)`` lie, if at most one of them is at an end; None for
+        other places."""
+        b, layout = self.b, self.program.tensor(ref.tensor).layout
+        for axis, index, length in wrapped_axes(ref) if scope.lanes > 1 else ():
+            named = {d for d, _ in index.terms} <= self.dims.keys()
+            if length < scope.lanes or not named:
+                continue
+            first, step = affine(b, index, self.dims, scope)
+            stride = layout.strides[axis]
+            beside = step == 1 and provably_equal(stride, layout.itemsize)
+            apart = moves_others(ref, axis, (scope.lane_dim, scope.lane_fold))
+            if not beside or apart or not provably_at_least(index.interval(self.dims)[0], 0):
+                continue
+            begun = b.binary("urem", i64(b, first), number(length))
+            rest = b.binary("sub nsw", number(length), begun)
+            before = fewer(b, scope.lanes, b.intrinsic("umin", rest, number(scope.lanes)))
+            row = (*ref.subscripts[:axis], ir.Affine(), *ref.subscripts[axis + 1 :])
+            place = self.address_of(replace(ref, subscripts=row), scope).offset
+            moved = b.binary("mul nsw", begun, number(stride))
+            return Wrapped(At(add(b, place.base, moved), place.constant), before, length * stride)
+        return None
 
     def _checked(
         self,

@@ -1,6 +1,6 @@
 /* A call whose arrays are like those of an earlier one: tcl/arrays/likeness.py. What Python has to
    be asked for, array by array, takes longer than a small kernel; here it is read from where
-   Python's, NumPy's and torch's objects keep it. Where these lie is tried on objects of the process
+   Python's, NumPy's, torch's and CuPy's objects keep it. Where these lie is tried on objects of the process
    before anything here is called. */
 
 #include <stdbool.h>
@@ -14,7 +14,7 @@ struct wanted {
     int64_t element_type; /* its dtype's address; torch's number */
     int64_t rank;
     int64_t unaligned; /* bits that no address has */
-    int64_t flags;     /* bits that NumPy's flags have; what torch's word of its kind is */
+    int64_t flags;     /* bits that NumPy's flags have; torch's word of its kind; CuPy's device */
     int64_t filled;    /* whether there are elements */
     const int64_t *layout; /* sizes, then strides */
     int64_t place;         /* among the kernel's arguments */
@@ -63,6 +63,26 @@ struct numpy_array {
     int32_t flags;
 };
 
+/* ---- CuPy: as Cython lays out its classes ---- */
+
+struct cupy_memory {
+    struct object object;
+    void *methods;
+    int64_t address;
+    int32_t device;
+};
+
+struct cupy_array {
+    struct object object;
+    void *methods, *weak;
+    int64_t size;
+    const int64_t *sizes, *sizes_end, *sizes_room, *strides, *strides_end, *strides_room;
+    int32_t row_major, column_major;
+    int64_t short_indices;
+    int64_t dtype;
+    const struct cupy_memory *memory;
+};
+
 /* ---- torch: what libtorch exports for compiled code ---- */
 
 typedef int32_t ask(const void *tensor, void *answer);
@@ -103,6 +123,15 @@ static inline int64_t numpy_address(const void *object, const struct wanted *wan
     return array->data;
 }
 
+static inline int64_t cupy_address(const void *object, const struct wanted *wanted) {
+    const struct cupy_array *array = object;
+    if (array->dtype != wanted->element_type || array->memory->device != wanted->flags ||
+        array->sizes_end - array->sizes != wanted->rank ||
+        !like(wanted, array->sizes, array->strides))
+        return NOWHERE;
+    return array->memory->address;
+}
+
 static inline int64_t torch_address(const void *object, const struct wanted *wanted) {
     const struct torch_tensor *tensor = object;
     const void *handle = &tensor->implementation;
@@ -133,25 +162,33 @@ static inline void *item(const struct tuple *tuple, int64_t k) {
     return ((void **)((char *)tuple + tcl_python.items))[k];
 }
 
-static inline int64_t run(address_function *address, const struct tuple *inputs,
-                          const struct tuple *outputs, const struct likeness *likeness,
-                          struct call *call) {
+/* Whether arrays are as wanted; then the addresses of their elements are in ``tensors``. */
+static inline bool alike(address_function *address, const struct tuple *inputs,
+                         const struct tuple *outputs, const struct likeness *likeness,
+                         int64_t *tensors) {
     int64_t all = likeness->inputs + likeness->outputs;
-    if (inputs->size != likeness->inputs || outputs->size != likeness->outputs) return UNLIKE;
+    if (inputs->size != likeness->inputs || outputs->size != likeness->outputs) return false;
     for (int64_t k = 0; k < all; k++) {
         const struct wanted *wanted = &likeness->arrays[k];
         const struct object *array =
             k < likeness->inputs ? item(inputs, k) : item(outputs, k - likeness->inputs);
-        if (array->type != wanted->type) return UNLIKE;
+        if (array->type != wanted->type) return false;
         int64_t found = address(array, wanted);
-        if (found == NOWHERE || found & wanted->unaligned) return UNLIKE;
-        call->tensors[wanted->place] = found;
+        if (found == NOWHERE || found & wanted->unaligned) return false;
+        tensors[wanted->place] = found;
     }
     const struct pair *pairs = (const struct pair *)&likeness->arrays[all];
     for (const struct pair *pair = pairs; pair < pairs + likeness->pairs; pair++) {
-        int64_t distance = call->tensors[pair->one] - call->tensors[pair->other];
-        if (pair->low < distance && distance < pair->high) return UNLIKE;
+        int64_t distance = tensors[pair->one] - tensors[pair->other];
+        if (pair->low < distance && distance < pair->high) return false;
     }
+    return true;
+}
+
+static inline int64_t run(address_function *address, const struct tuple *inputs,
+                          const struct tuple *outputs, const struct likeness *likeness,
+                          struct call *call) {
+    if (!alike(address, inputs, outputs, likeness, call->tensors)) return UNLIKE;
     void *thread = tcl_python.save_thread();
     int32_t result = likeness->kernel(call);
     tcl_python.restore_thread(thread);
@@ -170,4 +207,11 @@ void *tcl_call_torch(void *self, void **given, int64_t count) {
     if (!torch_is_plain()) return tcl_python.integer(UNLIKE);
     return tcl_python.integer(run(torch_address, given[0], given[1], tcl_python.as_pointer(self),
                                   tcl_python.as_pointer(given[2])));
+}
+
+/* Likewise, but the kernel is the caller's to launch; the last is where to write addresses. */
+void *tcl_call_cupy(void *self, void **given, int64_t count) {
+    bool found = alike(cupy_address, given[0], given[1], tcl_python.as_pointer(self),
+                       tcl_python.as_pointer(given[2]));
+    return tcl_python.integer(found ? 0 : UNLIKE);
 }

@@ -9,6 +9,7 @@ from tcl.codegen.cuda.cpp.types import constant, memory_type
 from tcl.codegen.cuda.emit.names import Names
 from tcl.codegen.cuda.emit.scope import CudaScope
 from tcl.codegen.cuda.emit.sizes import SizeParameters
+from tcl.codegen.devices.banks import VECTOR, swizzling
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.geometry import Geometry
 from tcl.grammar.sizes.varying import Size, provably_divides, provably_equal
@@ -44,10 +45,15 @@ class AccessWriter:
 
     def index(self, index: ir.Affine, scope: CudaScope) -> str:
         """An index expression; ``int``, or ``long long`` where offsets are."""
-        text, number = "", 0
-        for name, c in self._terms(index, scope):
+        number = index.constant + self._constant_part(index, scope)
+        return self._sum(self._terms(index, scope), number)
+
+    def _sum(self, terms: Iterable[tuple[str, int]], number: int) -> str:
+        """These variables times their factors, and a number; "0" for none."""
+        text = ""
+        for name, c in terms:
             if not name:
-                number = c
+                number += c
                 continue
             factor = (
                 name if provably_equal(abs(c), 1) else f"{name} * {self.sizes.index_number(abs(c))}"
@@ -56,12 +62,25 @@ class AccessWriter:
                 text = f"-{factor}" if c < 0 else factor
             else:
                 text += f" - {factor}" if c < 0 else f" + {factor}"
-        number += index.constant + self._constant_part(index, scope)
         if not text:
             return self.sizes.index_number(number)
         if isinstance(number, Size):
             return f"{text} + {self.sizes.index_number(number)}"
         return text + (f" + {number}" if number > 0 else f" - {-number}" if number else "")
+
+    def _swizzled(self, index: ir.Affine, layout: ir.Layout, scope: CudaScope) -> str:
+        """The index of an element of a panel in which vectors change places. What moves by whole
+        turns of these changes does not need to go through them."""
+        size = layout.itemsize
+        line, ways = swizzling(layout.swizzle)
+        number = index.constant + self._constant_part(index, scope)
+        terms = [*self._terms(index, scope), ("", number)]
+        turn = line * ways // size
+        whole = self._sum((x for x in terms if x[1] % turn == 0), 0)
+        inner = self._sum((x for x in terms if x[1] % turn), 0)
+        self.used.add("swizzled")
+        changed = f"swizzled<{line // size}, {ways}, {VECTOR // size}>({inner})"
+        return changed if whole == "0" else f"{whole} + {changed}"
 
     def _terms(self, index: ir.Affine, scope: CudaScope) -> list[tuple[str, int]]:
         """Variables and their factors."""
@@ -112,10 +131,11 @@ class AccessWriter:
             provably_divides(size, c) for c in (place.constant, *(c for _, c in place.terms))
         ):
             raise ir.IRError(f"elements of {ref.tensor} lie between others")
-        texts = [
-            *extra,
-            *([self.index(whole, scope)] if not provably_equal(whole, ir.Affine()) else []),
-        ]
+        texts = extra
+        if layout.swizzle:
+            texts.append(self._swizzled(whole, layout, scope))
+        elif not provably_equal(whole, ir.Affine()):
+            texts.append(self.index(whole, scope))
         if self.buffer.get(ref.tensor, "0") != "0":
             texts.insert(0, self.buffer[ref.tensor])
         return f"{name}[{' + '.join(texts) or '0'}]".replace("+ -", "- ")

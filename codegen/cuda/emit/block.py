@@ -32,6 +32,8 @@ class BlockWriter:
 
     def together(self, statement: ir.Statement, scope: CudaScope) -> None:
         """A statement outside of loops over threads, which all of them run together."""
+        if not isinstance(statement, ir.Fill | ir.Declare | ir.Block):
+            self.fills.wait()
         match statement:
             case ir.Block(body=body) if not alone(statement):
                 for s in body:
@@ -45,10 +47,11 @@ class BlockWriter:
             case ir.For(loop=loop, body=body, pause=pause) if uniform(statement):
                 with self.threads.serial(loop.fold, scope, pause) as inner:
                     self.together(body, inner)
+                    self.fills.wait()
             case ir.Pipeline():
                 write_pipeline(self.fills, statement, scope, self.together)
             case ir.Fill():
-                self.fills.fill(statement, scope)
+                self.fills.alone(statement, scope)
             case ir.For() | ir.Block() | ir.Accumulate() if combined_of(statement):
                 self._combined(statement, scope)
             case ir.Block() | ir.For() | ir.Store() | ir.Update() | ir.Let() | ir.Accumulate():

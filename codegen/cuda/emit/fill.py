@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import TypeGuard
 
 from tcl.codegen.cuda.emit.scope import CudaScope
 from tcl.codegen.cuda.emit.threads import Threads
@@ -21,6 +22,23 @@ class Fills:
         self.threads = threads
         self.held: dict[str, str] = {}
         """Panel → the registers that its next contents are in."""
+        self._begun = False
+        """Whether there are copies that were begun outside of pipelines and not waited for."""
+
+    def alone(self, fill: ir.Fill, scope: CudaScope) -> None:
+        """Copies a box, not ahead."""
+        if fill.asynchronous:
+            self.fill_async(fill, scope)
+            self._begun = True
+        else:
+            self.fill(fill, scope)
+
+    def wait(self) -> None:
+        """Each thread waits for those of its copies that nobody has waited for."""
+        if self._begun:
+            self.lines.add("commit_copies();")
+            self.lines.add("wait_copies<0>();")
+            self._begun = False
 
     def fill(self, fill: ir.Fill, scope: CudaScope) -> None:
         """Copies a box."""
@@ -32,9 +50,12 @@ class Fills:
             else:
                 self._one(to, element, there, store)
 
-    def fill_async(self, fill: ir.Fill, scope: CudaScope) -> None:
-        """Begins to copy a box; nobody waits."""
-        with self._each(fill, scope) as (store, width, inner, _):
+    def fill_async(
+        self, fill: ir.Fill, scope: CudaScope, part: tuple[str, int] | None = None
+    ) -> None:
+        """Begins to copy a box, or a part of it; nobody waits. ``part``: its number, in a loop that
+        is written out, and how many there are."""
+        with self._each(fill, scope, part) as (store, width, inner, _):
             to, element, there = self._copied_parts(store, inner)
             size = width * self.memory.layout(store.ref).itemsize
             self.writer.used |= {"copy_async", "commit_copies", "wait_copies"}
@@ -89,14 +110,20 @@ class Fills:
 
     @contextmanager
     def _each(
-        self, fill: ir.Fill, scope: CudaScope
+        self, fill: ir.Fill, scope: CudaScope, part: tuple[str, int] | None = None
     ) -> Iterator[tuple[ir.Store, int, CudaScope, str]]:
         """Inside of the loops over what a thread copies: the copy, the elements of each, and the
-        number of the step."""
+        number of the step. ``part``: as in ``fill_async``; a loop whose iterations are divided
+        evenly, else the first part is all of them."""
         statement, width, step, depth = fill.body, 1, "0", 0
         guarded: dict[str, None] = {}
         geometry = self.writer.geometry
+        number, parts = part or ("", 1)
+        folds = (s.loop.fold for s in statements(fill.body) if _repeated(s))
+        divided = next((f for f in folds if parts > 1 and f.count % parts == 0), None)
         with self.threads.taking_part(statement, scope):
+            if parts > 1 and divided is None:
+                self.lines.open(f"if ({number} == 0) {{")
             while isinstance(statement, ir.For):
                 loop, fold = statement.loop, statement.loop.fold
                 if geometry.ragged[fold.dim]:
@@ -106,13 +133,18 @@ class Fills:
                     scope = scope.with_fold(fold, "0")
                 elif loop.kind is not ir.Kind.THREAD and fold.count == 1:
                     scope = scope.with_fold(fold, "0")
+                elif fold == divided and fold.count == parts:
+                    scope = scope.with_fold(fold, f"{number} * {fold.step}")
                 elif loop.kind is not ir.Kind.THREAD:
                     name = self.writer.names.name_of(f"step {depth}", "step")
                     depth += 1
                     if loop.kind is ir.Kind.UNROLL:
                         self.lines.add("#pragma unroll", margin=True)
-                    self.lines.open(f"for (int {name} = 0; {name} < {fold.count}; ++{name}) {{")
+                    count = fold.count // parts if fold == divided else fold.count
+                    self.lines.open(f"for (int {name} = 0; {name} < {count}; ++{name}) {{")
                     text = name if fold.step == 1 else f"{name} * {fold.step}"
+                    if fold == divided:
+                        text = f"{number} * {count * fold.step} + {text}"
                     scope = scope.with_fold(fold, text)
                     step = name if step == "0" else f"({step}) * {fold.count} + {name}"
                 statement = statement.body
@@ -121,3 +153,9 @@ class Fills:
             if guarded:
                 self.lines.open(f"if ({self.memory.bounds_test(guarded, scope)}) {{")
             yield statement, width, scope, step
+
+
+def _repeated(statement: ir.Statement) -> TypeGuard[ir.For]:
+    """Whether a thread repeats what is in it."""
+    once = (ir.Kind.THREAD, ir.Kind.VECTOR)
+    return isinstance(statement, ir.For) and statement.loop.kind not in once

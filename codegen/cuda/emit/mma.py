@@ -15,6 +15,27 @@ _LANE = "threadIdx.x % 32"
 
 
 @dataclass(frozen=True, slots=True)
+class Factor:
+    """The fragments of a factor that a thread has."""
+
+    load: ir.Load
+    dim: str
+    """The rows' or the columns' dimension."""
+    kept: ir.Fold | None
+    """The registers along it."""
+    count: int
+    """Words of each fragment."""
+    name: str
+    """Their variable."""
+
+    @property
+    def pairs(self) -> bool:
+        """Whether two of them are read at once."""
+        even = self.kept is not None and self.kept.count % 2 == 0
+        return self.count == 2 and even and self.load.type != FLOAT32
+
+
+@dataclass(frozen=True, slots=True)
 class TensorCores:
     """Writes the innermost part of a product: fragments of both factors, then the instructions."""
 
@@ -23,23 +44,68 @@ class TensorCores:
     accumulate: ir.Accumulate
 
     def write(self, scope: CudaScope) -> None:
-        writer, lines = self.writer, self.writer.lines
-        own = writer.accumulators[self.accumulate.name]
+        """All of it, one after the other."""
+        factors = self.factors()
+        for factor in factors:
+            self.declare(factor)
+            self.read(factor, scope)
+        self.multiply(factors, scope)
+
+    def factors(self) -> tuple[Factor, Factor]:
+        """The one that has the rows, and the one that has the columns."""
         rows, columns = self._dims()
-        depth = next(x.fold for x in self.loops if x.fold.level == "mma")
         by_row, by_column = self._factors(rows)
+        return self._factor(by_row, rows, 4), self._factor(by_column, columns, 2)
+
+    def _factor(self, load: ir.Load, dim: str, count: int) -> Factor:
+        name = self.writer.memory.name(load.ref.tensor).removesuffix("_tile")
+        kept = self._kept.get(dim)
+        return Factor(load, dim, kept, count, self.writer.names.new(f"{name}_part"))
+
+    @property
+    def _kept(self) -> dict[str, ir.Fold]:
+        """The registers along each dimension."""
+        over = self.writer.accumulators[self.accumulate.name].over
+        return {f.dim: f for f in over if f.level == "register"}
+
+    @property
+    def _depth(self) -> ir.Fold:
+        return next(x.fold for x in self.loops if x.fold.level == "mma")
+
+    def declare(self, factor: Factor, sets: int = 1) -> None:
+        """The variable of its fragments, or of several sets of them."""
+        sizes = "".join(f"[{n}]" for n in (sets,) if n > 1)
+        sizes += f"[{factor.kept.count}]" if factor.kept is not None else ""
+        self.writer.lines.add(f"unsigned int {factor.name}{sizes}[{factor.count}];")
+
+    def read(self, factor: Factor, scope: CudaScope, at: str = "") -> None:
+        """Reads its fragments. ``at``: the subscript of the set, if there are several."""
+        kept, to = factor.kept, factor.name + at
+        if factor.pairs:
+            assert kept is not None
+            self._pairs(factor.load, factor.dim, self._depth, kept, scope, to)
+            return
+        with self.writer.unrolled([kept] if kept is not None else [], scope) as inner:
+            to += f"[{iteration(kept, inner)}]" if kept is not None else ""
+            if factor.load.type == FLOAT32:
+                self._singles(factor.load, factor.dim, self._depth, inner, to, factor.count)
+            else:
+                self._matrices(factor.load, factor.dim, self._depth, inner, to, factor.count)
+
+    def multiply(self, factors: tuple[Factor, Factor], scope: CudaScope, at: str = "") -> None:
+        """Adds up the products of fragments that were read."""
+        writer, kept = self.writer, self._kept
+        own = writer.accumulators[self.accumulate.name]
         type_ = mma_type(self.accumulate.value)
-        kept = {f.dim: f for f in own.over if f.level == "register"}
-        left = self._read_fragments(by_row, rows, columns, depth, kept.get(rows), scope, 4)
-        right = self._read_fragments(by_column, columns, rows, depth, kept.get(columns), scope, 2)
-        with writer.unrolled([kept[d] for d in (rows, columns) if d in kept], scope) as inner:
-            at = [f"[{iteration(f, inner)}]" for f in own.over[:-2]]
-            sums = own.name + "".join(at)
-            a = left + (f"[{iteration(kept[rows], inner)}]" if rows in kept else "")
-            b = right + (f"[{iteration(kept[columns], inner)}]" if columns in kept else "")
+        with writer.unrolled([kept[f.dim] for f in factors if f.dim in kept], scope) as inner:
+            sums = own.name + "".join(f"[{iteration(f, inner)}]" for f in own.over[:-2])
+            a, b = (
+                f.name + at + (f"[{iteration(f.kept, inner)}]" if f.kept is not None else "")
+                for f in factors
+            )
             name = _INSTRUCTIONS.get(type_.name if type_ else "", "mma_m16n8k8_tf32")
             writer.used.add(name)
-            lines.add(f"{name}((float (&)[4]){sums}, {a}, {b});")
+            writer.lines.add(f"{name}((float (&)[4]){sums}, {a}, {b});")
 
     def _dims(self) -> tuple[str, str]:
         """The rows' and the columns' dimension."""
@@ -55,32 +121,6 @@ class TensorCores:
         place = program.tensor(found[0].ref.tensor).layout.place(found[0].ref)
         first = any(self.writer.geometry.dim_of(n) == rows for n, _ in place.terms)
         return found if first else (found[1], found[0])
-
-    def _read_fragments(
-        self,
-        load: ir.Load,
-        dim: str,
-        other: str,
-        depth: ir.Fold,
-        kept: ir.Fold | None,
-        scope: CudaScope,
-        count: int,
-    ) -> str:
-        """Reads the fragments of a factor; the variable that has them."""
-        writer, lines = self.writer, self.writer.lines
-        name = writer.names.new(f"{writer.memory.name(load.ref.tensor).removesuffix('_tile')}_part")
-        sizes = f"[{kept.count}]" if kept is not None else ""
-        lines.add(f"unsigned int {name}{sizes}[{count}];")
-        if count == 2 and kept is not None and kept.count % 2 == 0 and load.type != FLOAT32:
-            self._pairs(load, dim, depth, kept, scope, name)
-            return name
-        with writer.unrolled([kept] if kept is not None else [], scope) as inner:
-            to = name + (f"[{iteration(kept, inner)}]" if kept is not None else "")
-            if load.type == FLOAT32:
-                self._singles(load, dim, other, depth, inner, to, count)
-            else:
-                self._matrices(load, dim, depth, inner, to, count)
-        return name
 
     def _pairs(
         self, load: ir.Load, dim: str, depth: ir.Fold, kept: ir.Fold, scope: CudaScope, name: str
@@ -126,7 +166,6 @@ class TensorCores:
         self,
         load: ir.Load,
         dim: str,
-        other: str,
         depth: ir.Fold,
         scope: CudaScope,
         to: str,

@@ -587,6 +587,13 @@ __device__ __forceinline__ void mma_m16n8k$shape(
 }
 #endif
 
+// Where an element of a panel lies in which vectors of N elements change places: those of a line of
+// so many elements by the number of the line.
+template <int LINE, int WAYS, int N> __device__ __forceinline__ int swizzled(unsigned int at)
+{
+    return at ^ at / LINE % WAYS * N;
+}
+
 #ifndef TCL_EMULATED
 // Reads $count matrices of 8 x 8 16-bit numbers from shared memory$how: each thread
 // gives the address of a row.

@@ -28,6 +28,10 @@ OPTIONS = (
 )
 """How everything is compiled, besides the architecture."""
 
+CACHES = (12, 9)
+"""From this version on, NVRTC keeps what it compiled where there is a driver, and says nothing of
+what kernels take when it finds it there. We keep it ourselves."""
+
 CRASHES = (10, 0)
 """From this capability on, NVRTC 13.5 crashes on some kernels, and takes its process along: on one
 in 1,900 with random options."""
@@ -129,7 +133,8 @@ def _compile_source(source: str, architecture: str, options: tuple[str, ...]) ->
     program = binding.createProgram(source, FILE, (), ())
     try:
         try:
-            binding.compileProgram(program, (f"-arch={architecture}", *options))
+            uncached = ("--no-cache",) if version() >= CACHES else ()
+            binding.compileProgram(program, (f"-arch={architecture}", *options, *uncached))
         except binding.NVRTCError as error:
             _check_architecture(binding, architecture)
             log = binding.getProgramLog(program).rstrip("\0\n ")

@@ -23,18 +23,18 @@ class CudaFrame:
     """What one call writes its arguments to. Made once and used again, as making it costs more
     than a launch."""
 
-    __slots__ = ("_keep", "addresses", "record", "steps")
+    __slots__ = ("_keep", "addresses", "at", "record", "steps")
 
     def __init__(self, launcher: CudaLauncher) -> None:
         module = launcher.module
         slots = {tensor.name: k for k, tensor in enumerate(module.tensors)}
         self.addresses = (ctypes.c_uint64 * (len(slots) + 1))()
         """Of inputs, outputs and scratch memory, in the module's order, then of the record."""
+        self.at = start = ctypes.addressof(self.addresses)
         self.record = None
         if module.sites:
             self.record = launcher.driver.record(RECORD)
             self.addresses[len(slots)] = self.record.address
-        start = ctypes.addressof(self.addresses)
         steps: list[Step] = []
         keep: list[object] = []
         for launch in module.launches:

@@ -29,6 +29,7 @@ from tcl.codegen.passes.cpu.cut import (
     guard_of_results,
     hold_mostly,
     holding,
+    with_borders_apart,
     with_cuts,
 )
 from tcl.codegen.passes.cpu.fusion_limits import CpuFusionLimits
@@ -122,10 +123,7 @@ def _body(group: FusionGroup, fills: Fills, scratch: list[ir.Tensor]) -> ir.Stat
     if nest.running is not None:
         return _running(nest, fills)
     if point.op == "=":
-        store = ir.Store(point.target, point.value, nest.streamed)
-        made = ended(group, *results(store, group.siblings, ()))
-        each = ir.Block((*nest.prefetched, *point.lets, *point.kept, *made))
-        return wrap(nest.loops, each, fills)
+        return _each_result(group, fills)
     if point.scatters:
         return updated_places(nest, nest.loops)
     if any(d.reduction and d.extent == 0 for d in nest.dims):
@@ -138,6 +136,22 @@ def _body(group: FusionGroup, fills: Fills, scratch: list[ir.Tensor]) -> ir.Stat
     if point.type.compute == point.type or not loops.before or loops.in_fragments(nest):
         return _reduce(group, loops, point.target, fills, scratch)
     return _in_scratch(nest, loops, fills, scratch)
+
+
+def _each_result(group: FusionGroup, fills: Fills) -> ir.Statement:
+    """What is computed at each point, where nothing is reduced."""
+    nest, loops = group.leader, Levels.from_nest(group.leader)
+
+    def block(point: ir.Point) -> ir.Block:
+        store = ir.Store(point.target, point.value, nest.streamed)
+        made = ended(group, *results(store, group.siblings, ()))
+        return ir.Block((*nest.prefetched, *point.lets, *point.kept, *made))
+
+    each = wrap(loops.registers, block(nest.point))
+    if nest.lane is not None and (bounds := _bounds_of_tiles(nest, loops, (nest.point,))):
+        held = wrap(loops.registers, block(holding(nest, nest.point, bounds)))
+        each = ir.Within(bounds, held, each)
+    return wrap(loops.outer, each, fills)
 
 
 def _running(nest: ir.Nest, fills: Fills) -> ir.Statement:
@@ -282,8 +296,9 @@ def _reduce(
     if all(s.always for s in group.siblings) and nest.excess is None and not point.kept:
         own_points = (point, *(s.point for s in group.siblings))
         inner = with_cuts(nest, loops.inner, own_points, apart=fixed_guard is None)
-        if whole and inner == loops.inner and sums.parts == 1:
-            bounds = _bounds_of_tiles(nest, loops, own_points)
+        if whole and inner == loops.inner:
+            bounds = _bounds_of_tiles(nest, loops, own_points) if sums.parts == 1 else ()
+            inner = inner if bounds else with_borders_apart(nest, inner, own_points)
         loops = replace(loops, inner=inner)
     over = tuple(x.fold for x in loops.registers)
     around = sums.matrix(ir.Action.GIVE), sums.matrix(ir.Action.CLEAR)
@@ -319,8 +334,8 @@ def _reduce(
 
     block: ir.Statement = sum_of(own_point, group.siblings)
     if bounds:
-        held = [replace(s, point=holding(s.point, bounds)) for s in group.siblings]
-        block = ir.Within(bounds, sum_of(holding(own_point, bounds), held), block)
+        held = [replace(s, point=holding(nest, s.point, bounds)) for s in group.siblings]
+        block = ir.Within(bounds, sum_of(holding(nest, own_point, bounds), held), block)
     if excess.apart:
         inside = wrap(loops.outer[excess.depth :], block, fills)
         return wrap(loops.outer[: excess.depth], ir.Block((*excess.apart, inside)), fills)

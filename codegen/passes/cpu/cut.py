@@ -14,6 +14,7 @@ from dataclasses import replace
 
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.conditions import Bound, besides, bounds_of, bounds_within, parts
+from tcl.codegen.loopir.periods import periods_of, within_periods
 from tcl.codegen.loopir.terms import guard, guards
 from tcl.codegen.loopir.walk import indices, loads, rebuilt, walk
 from tcl.codegen.passes.fusion.groups import FusionGroup
@@ -22,6 +23,8 @@ from tcl.grammar.sizes.varying import representative
 _WORTH = 7 / 8
 """The part of the points at which bounds hold up to which loops are cut: at borders alone, as of
 padding, it is not worth the code."""
+_LONG = 16
+"""Iterations of a loop from which on it is, where those without borders are done apart."""
 _SAMPLES = 12
 """Points of each dimension at which that is looked at."""
 _MOSTLY = 1 / 2
@@ -29,9 +32,11 @@ _MOSTLY = 1 / 2
 tiles at all points of which these hold."""
 
 
-def cut_bounds(nest: ir.Nest, points: Sequence[ir.Point]) -> tuple[Bound, ...]:
+def cut_bounds(
+    nest: ir.Nest, points: Sequence[ir.Point], most: float = _WORTH
+) -> tuple[Bound, ...]:
     """The bounds outside of which none of the points of a reduction changes anything; none if they
-    leave out too little."""
+    leave out too little: if they hold at a larger part of the points than ``most``."""
     found = {bounds_within(guards(p.op, p.value)[0]) for p in points}
     if len(found) != 1 or nest.sequential or nest.mma or nest.dot_product is not None:
         return ()
@@ -42,7 +47,7 @@ def cut_bounds(nest: ir.Nest, points: Sequence[ir.Point]) -> tuple[Bound, ...]:
         for index, bound in all_
         if index.terms and all(n in names and abs(c) == 1 for n, c in index.terms)
     )
-    return bounds if bounds and _share(nest, bounds) <= _WORTH else ()
+    return bounds if bounds and _share(nest, bounds) <= most else ()
 
 
 def cut_wholly(nest: ir.Nest) -> bool:
@@ -76,13 +81,22 @@ def _share(nest: ir.Nest, bounds: Sequence[Bound]) -> float:
 
 
 def bounds_asked(nest: ir.Nest, points: Sequence[ir.Point]) -> tuple[Bound, ...]:
-    """The bounds that conditions of a reduction ask for, such as those of a padded image; none
-    where there cannot be two versions of its loops."""
+    """The bounds that points ask for, none where there cannot be two versions of their loops: those
+    of conditions of a reduction, as of a padded image, and those between which remainders and
+    quotients are index expressions. Without a reduction, of what changes along the lanes alone, if
+    these are known: what is one for all of them takes little."""
     if nest.sequential or nest.mma or nest.dot_product is not None:
         return ()
     names = {d.name for d in nest.dims}
-    selects = (v for p in points for v in walk(p.value) if isinstance(v, ir.Select))
-    found = bounds_within(part for each in selects for part in parts(each.condition))
+    found: list[Bound] = []
+    if nest.reduces:
+        selects = (v for p in points for v in walk(p.value) if isinstance(v, ir.Select))
+        found += bounds_within(part for each in selects for part in parts(each.condition))
+    lane = None if nest.reduces or nest.lane is None else nest.lane.dim
+    for index, bounds in (piece for p in points for piece in periods_of(nest, p).values()):
+        moving = (index, *(each for each, _ in bounds))
+        if lane is None or any(each.coefficient(lane) for each in moving):
+            found += bounds
     bounds = tuple(dict.fromkeys((index, bound) for index, bound in found if index.terms))
     return bounds if all(n in names for index, _ in bounds for n, _ in index.terms) else ()
 
@@ -118,8 +132,8 @@ def _pieces(dim: ir.Dim, width: int | None) -> Iterator[tuple[int, int]]:
         yield first + begin, first + min(begin + width, extent) - 1
 
 
-def holding(point: ir.Point, bounds: Sequence[Bound]) -> ir.Point:
-    """What a point does where some bounds hold."""
+def holding(nest: ir.Nest, point: ir.Point, bounds: Sequence[Bound]) -> ir.Point:
+    """What a point of a nest does where some bounds hold."""
 
     def chosen(value: ir.Value) -> ir.Value:
         value = rebuilt(value, chosen)
@@ -128,7 +142,8 @@ def holding(point: ir.Point, bounds: Sequence[Bound]) -> ir.Point:
         condition = besides(value.condition, bounds)
         return value.then if condition is None else replace(value, condition=condition)
 
-    return replace(point, value=chosen(point.value))
+    point = within_periods(nest, point, bounds)
+    return replace(point, value=chosen(point.value)) if nest.reduces else point
 
 
 def guard_of_results(group: FusionGroup) -> ir.Value | None:
@@ -156,10 +171,32 @@ def with_cuts(
     it change nothing. ``apart``: whether iterations at whose points all bounds hold are apart."""
     bounds = cut_bounds(nest, points) if nest.compacted is None else ()
     serial = [k for k, x in enumerate(loops) if x.kind is ir.Kind.SERIAL]
-    if not bounds or not serial:
-        return tuple(loops)
     named = {name for index, _ in bounds for name, _ in index.terms}
     places = [k for k in serial if loops[k].fold.dim in named] or serial[:1]
+    return _cut(loops, bounds, places, apart)
+
+
+def with_borders_apart(
+    nest: ir.Nest, loops: Sequence[ir.Loop], points: Sequence[ir.Point]
+) -> tuple[ir.Loop, ...]:
+    """As ``with_cuts``, of loops that are long enough for iterations at whose points all bounds
+    hold to be worth code of their own, although the bounds leave out little."""
+    bounds = cut_bounds(nest, points, most=1.0) if nest.compacted is None else ()
+    named = {name for index, _ in bounds for name, _ in index.terms}
+    long = (
+        k
+        for k, x in enumerate(loops)
+        if x.kind is ir.Kind.SERIAL and representative(x.fold.count) >= _LONG
+    )
+    return _cut(loops, bounds, [k for k in long if loops[k].fold.dim in named], True)
+
+
+def _cut(
+    loops: Sequence[ir.Loop], bounds: tuple[Bound, ...], places: Sequence[int], apart: bool
+) -> tuple[ir.Loop, ...]:
+    """The loops, those in some places with cuts."""
+    if not bounds or not places:
+        return tuple(loops)
     return tuple(
         replace(x, cut=ir.Cut(bounds, apart and k == places[-1])) if k in places else x
         for k, x in enumerate(loops)

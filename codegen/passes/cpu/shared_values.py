@@ -7,7 +7,7 @@ room for one chunk, which is still in its cache when the next nest comes.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from tcl.codegen.devices.cpu import CpuProfile
@@ -39,6 +39,33 @@ def with_shared_values(
     return shared
 
 
+def computed_before(program: ir.Program, nest: ir.Nest) -> Iterator[ir.Value]:
+    """The values of a nest that one before it in the same chunks computes as well, and may keep."""
+    position = program.nests.index(nest)
+    makers: list[ir.Nest] = []
+    while program.nests[position].joined:
+        position -= 1
+        makers.append(program.nests[position])
+    pending = [nest.point.value] if makers else []
+    while pending:
+        value = pending.pop()
+        if not any(isinstance(v, ir.Call) for v in walk(value)):
+            continue
+        if _may_be_shared(value) and any(_computes(m, nest, value) for m in makers):
+            yield value
+        else:
+            pending += _direct_operands(value)
+
+
+def _computes(maker: ir.Nest, user: ir.Nest, value: ir.Value) -> bool:
+    """Whether a nest computes a value of a later one at each of its points."""
+    names = _same_dims(maker, user)
+    if not {n for index in indices(value) for n, _ in index.terms} <= names.keys():
+        return False
+    computed = [*_always(maker.point.value), *(let.value for let in maker.point.lets)]
+    return renamed(value, names) in computed
+
+
 @dataclass(slots=True)
 class _SharedValues:
     groups: list[FusionGroup]
@@ -57,14 +84,12 @@ def _share(
     maker, user = shared.groups[earlier].leader, shared.groups[later].leader
     if maker.compacted is not None:
         return False  # it is not at all of its points
-    names = _same_dims(maker, user)
-    if not {n for index in indices(value) for n, _ in index.terms} <= names.keys():
+    if not _computes(maker, user, value):
         return False
+    names = _same_dims(maker, user)
     wanted = renamed(value, names)
     changed = set[str]().union(*(u.written for u in shared.groups[earlier:later]))
-    read = {v.ref.tensor for v in walk(wanted) if isinstance(v, ir.Load)}
-    computed = [*_always(maker.point.value), *(let.value for let in maker.point.lets)]
-    if read & changed or wanted not in computed:
+    if changed.intersection(v.ref.tensor for v in walk(wanted) if isinstance(v, ir.Load)):
         return False
     back = {own: its for its, own in names.items()}
     after = shared.groups[earlier + 1 : later + 1]

@@ -16,6 +16,7 @@ from dataclasses import replace
 
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.identity import identity
+from tcl.codegen.loopir.periods import interval_of
 from tcl.codegen.loopir.walk import loads, renamed, values_of, walk
 from tcl.common.dataclass import dataclass
 from tcl.grammar.sizes.varying import provably_at_least, provably_equal
@@ -248,7 +249,7 @@ def _anywhere(value: ir.Value, changed: set[str]) -> bool:
 def _never_better(constant: ir.Const, value: ir.Value, op: str, nest: ir.Nest) -> bool:
     """Whether min or max of the value, at whichever points, and the constant is that of the value.
     Where no point counts at all, the constant is the result."""
-    range_ = _interval(value, {d.name: d for d in nest.dims})
+    range_ = interval_of(value, {d.name: d for d in nest.dims})
     if range_ is None or constant.type.is_bool:
         return False
     return (op == "min" and constant.value >= range_[1]) or (
@@ -264,7 +265,7 @@ def _earliest_wins(value: ir.Value, op: str, nest: ir.Nest) -> EarlierPointWins 
     if op not in _NO_WORSE or not isinstance(value, ir.Position) or len(reduced) != 1:
         return None
     (dim,) = reduced
-    if _interval(value, {d.name: d for d in nest.dims}) is None:
+    if interval_of(value, {d.name: d for d in nest.dims}) is None:
         return None  # it may wrap
     by_point = value.index.coefficient(dim.name)
     if not (by_point > 0 if op == "min" else by_point < 0):
@@ -273,20 +274,3 @@ def _earliest_wins(value: ir.Value, op: str, nest: ir.Nest) -> EarlierPointWins 
     rest = value.index + ir.Affine.variable(dim.name).scaled(-by_point)
     leader = nest.point
     return EarlierPointWins(replace(value, index=rest + start), identity(leader.op, leader.type))
-
-
-def _interval(value: ir.Value, dims: dict[str, ir.Dim]) -> tuple[int, int] | None:
-    """The smallest and the largest value of an index expression or an integer."""
-    if any(d.extent == 0 for d in dims.values()):
-        return None
-    match value:
-        case ir.Position(index=index, type=type_):
-            low, high = index.interval(dims)
-            least, most = type_.limits
-            return (low, high) if least <= low and high <= most else None
-        case ir.Const(value=int(constant), type=type_) if not type_.is_bool:
-            return constant, constant
-        case ir.Binary(op="min" | "max" as op, right=ir.Const(value=int(end)), type=type_):
-            least, most = type_.limits
-            return (least, end) if op == "min" else (end, most)
-    return None

@@ -8,26 +8,28 @@ from dataclasses import replace
 
 import numpy as np
 
-from tcl.codegen.devices.banks import BANKS, matrix_wavefronts, wavefronts
+from tcl.codegen.devices.banks import BANKS, VECTOR, matrix_wavefronts, swizzled, wavefronts
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.fragments import row_of, row_pieces
 from tcl.codegen.passes.gpu.bind import BlockFolds
 from tcl.grammar.syntax.types import ScalarType
 
-VECTOR = 16
-"""Bytes that a thread moves at once."""
 _PADS = (0, 4, 8, 16, 32)
 """Bytes that may be added to each row, beside what makes whole vectors of it."""
 
 
+@functools.lru_cache(maxsize=1024)
 def padded(
     type_: ScalarType,
     extents: tuple[int, ...],
-    axes: Sequence[ir.Affine],
+    axes: tuple[ir.Affine, ...],
     folds: BlockFolds,
 ) -> ir.Layout:
     """A row-major layout of a panel whose axes go along with these subscripts. Its rows have so
-    much room that a warp reads it in the fewest wavefronts. Rows that are whole vectors stay so."""
+    much room that a warp reads it in the fewest wavefronts. Rows that are whole vectors stay so.
+    Rows that tensor cores read need no room if vectors can change places in them instead. Then
+    copies write whole lines: those of 16 bytes to rows with some room take 2.6 times as many
+    wavefronts, and read 1.5 times as many sectors (measured on an H100)."""
     plain = replace(ir.contiguous(type_, extents, [0] * len(extents)), base=VECTOR)
     if len(extents) < 2:
         return plain
@@ -36,6 +38,9 @@ def padded(
     sizes = {row + pad for pad in _PADS if pad % whole == 0}
     sizes |= {-(-row // VECTOR) * VECTOR + pad for pad in _PADS if pad % VECTOR == 0}
     found: tuple[float, ir.Layout] | None = None
+    if row > VECTOR and row & (row - 1) == 0 and _on_tensor_cores(folds, plain.itemsize):
+        layout = replace(plain, swizzle=row)
+        found = wavefronts_each(layout, axes, folds), layout
     for size in sorted(sizes):
         strides = [plain.itemsize]
         for extent in reversed(plain.extents[1:-1]):
@@ -54,8 +59,10 @@ def wavefronts_each(layout: ir.Layout, axes: Sequence[ir.Affine], folds: BlockFo
     """The wavefronts in which a warp reads what its threads have of a panel at once."""
     steps, size = steps_of(layout, axes), layout.itemsize
     addresses = _of_tensor_cores(steps, folds, size)
-    if addresses is not None and size == 2:
+    if addresses is not None and _on_tensor_cores(folds, size):
         rows = np.array([addresses])
+        if layout.swizzle:
+            rows = swizzled(rows, layout.swizzle)
         return int(matrix_wavefronts(rows, rows >= 0, 1)[0])
     pieces, apart = [(0, 1)], 1
     if addresses is None:
@@ -113,6 +120,11 @@ def _of_threads(steps: Mapping[str, int], folds: Sequence[ir.Fold]) -> list[int]
         step = steps.get(fold.dim, 0) * fold.step
         offsets = [o + step * k for k in range(min(fold.count, BANKS)) for o in offsets]
     return offsets[:BANKS]
+
+
+def _on_tensor_cores(folds: BlockFolds, itemsize: int) -> bool:
+    """Whether matrices of 16-bit numbers are read."""
+    return itemsize == 2 and any(f.level == "mma" for f in folds.registers)
 
 
 def _of_tensor_cores(

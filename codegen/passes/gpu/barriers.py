@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import field, replace
 from typing import TypeAlias
 
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.combining import combined_of, thread_bits, warps_apart
 from tcl.codegen.loopir.walk import alone, statements, uniform, values_in, walk
+from tcl.common.dataclass import dataclass
 from tcl.grammar.sizes.varying import provably_equal
 
 Owner: TypeAlias = tuple[object, ...]
@@ -29,9 +30,6 @@ class _Touched:
 
     def __or__(self, other: _Touched) -> _Touched:
         return _Touched(self.read | other.read, self.written | other.written)
-
-
-_NOTHING = _Touched()
 
 
 def _meet(some: frozenset[tuple[str, Owner]], others: frozenset[tuple[str, Owner]]) -> bool:
@@ -55,6 +53,8 @@ class _Setting:
     """Nobody writes them."""
     spaces: Mapping[str, ir.Space]
     """By dimension."""
+    known: dict[int, _Touched] = field(default_factory=dict)
+    """What phases touch, by ``id``: those of loops are asked more than once."""
 
     def block(self, block: ir.Block, before: _Touched) -> tuple[ir.Block, _Touched]:
         """The block with barriers, and what was touched since the last one."""
@@ -73,12 +73,14 @@ class _Setting:
             return list(block.body), since
         if isinstance(statement, ir.For) and uniform(statement):
             return self.loop(statement, since)
-        touched = self.touched(statement)
+        if id(statement) not in self.known:
+            self.known[id(statement)] = self.touched(statement)
+        touched = self.known[id(statement)]
         exchanged = self.exchanged(statement)
-        met = since.meets(touched | replace(_NOTHING, written=exchanged))
+        met = since.meets(touched | _Touched(written=exchanged) if exchanged else touched)
         made = [ir.Barrier(), statement] if met else [statement]
         if exchanged:  # threads meet in it
-            return made, replace(_NOTHING, read=exchanged)
+            return made, _Touched(exchanged)
         return made, touched if met else since | touched
 
     def loop(self, loop: ir.For, since: _Touched) -> tuple[list[ir.Statement], _Touched]:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 
 from tcl.codegen.devices.gpu import GpuProfile
 from tcl.codegen.loopir import ir
 from tcl.codegen.options.nest_options import NestOptions
 from tcl.codegen.passes.base import map_nest
 from tcl.codegen.passes.gpu.mma_shape import THREADS, Sizes, mma_depth, mma_folds, why_no_mma
-from tcl.codegen.passes.gpu.numbering import Numbering, contiguity
+from tcl.codegen.passes.gpu.numbering import Numbering, thread_order
 from tcl.codegen.passes.vectorize import vector_dim, why_not_vectorized
+from tcl.common.dataclass import dataclass
 from tcl.common.errors import OptionsError
 from tcl.grammar.sizes.varying import provably_equal
 
@@ -73,7 +73,7 @@ class Bind:
                 f"inner_order: nest {nest.name}: loops over results must be outside of loops "
                 "over reductions, because sums stay in registers"
             )
-        order = contiguity(program, nest)
+        order = thread_order(program, nest)
         numbering = Numbering() if self.mma else Numbering.of(program, nest, sizes)
         dims = [f.dim for f in inside]
         folds = BlockFolds.from_sizes(nest, dims, sizes, self.mma, order, numbering)
@@ -156,7 +156,7 @@ class BlockFolds:
         order: Mapping[str, tuple[int, int, int]],
         numbering: Numbering,
     ) -> BlockFolds:
-        """The folds of some ``dims``, in the order of their loops; ``order``: ``contiguity``."""
+        """The folds of some ``dims``, in the order of their loops; ``order``: ``thread_order``."""
         roles = {nest.dims[k].name: role for role, k in enumerate(mma)}
         threads: list[ir.Fold] = []
         registers: list[ir.Fold] = []

@@ -8,12 +8,13 @@ is there.
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TypeAlias
 
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.walk import rewritten
 from tcl.codegen.passes.fusion.groups import FusionGroup
+from tcl.common.dataclass import dataclass
 from tcl.grammar.sizes.varying import provably_equal
 
 Place: TypeAlias = tuple[str, tuple[tuple[int, frozenset[tuple[int | ir.Fold, int]]], ...]]

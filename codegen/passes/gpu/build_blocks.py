@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from itertools import takewhile
 
 from tcl.codegen.devices.gpu import GpuProfile
@@ -37,6 +37,7 @@ from tcl.codegen.passes.gpu.stage_shared import without_needless_condition
 from tcl.codegen.passes.long_sums import Carried, running_store
 from tcl.codegen.passes.scatter import updated_places
 from tcl.codegen.passes.split import adding_up
+from tcl.common.dataclass import dataclass
 from tcl.grammar.syntax.types import INT32, ScalarType
 
 
@@ -120,7 +121,7 @@ class BuildBlocks:
             parts += _group(reading, made, rows.reads if k == rows.first else (), hoisted)
             handed_over += exchanges(group.leader)
         met = with_barriers(ir.Block((*made.declared, *rows.declared, *parts)), program)
-        return Pipelining.from_copies(program, stage.copies, met, self.profile)(met)
+        return Pipelining.from_copies(program, stage.copies, met, self.profile, threads)(met)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.combining import EXCHANGED, exchange_stride, thread_bits, warps_apart
+from tcl.common.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

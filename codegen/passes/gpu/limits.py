@@ -4,13 +4,13 @@ shared memory. How many threads a block may have is looked at where they are bou
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 from tcl.codegen.devices.gpu import GpuProfile
 from tcl.codegen.loopir import ir
 from tcl.codegen.passes.fuse import groups
 from tcl.codegen.passes.gpu.exchange import Exchange
 from tcl.codegen.passes.gpu.panel import panel_bytes
+from tcl.common.dataclass import dataclass
 from tcl.common.errors import OptionsError
 
 MAX_BLOCKS = 2**31 - 1

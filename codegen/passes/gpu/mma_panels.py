@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.terms import factors
 from tcl.codegen.passes.gpu.banks import steps_of
 from tcl.codegen.passes.gpu.bind import BlockFolds
 from tcl.codegen.passes.gpu.panel import Footprint, ordered
+from tcl.common.dataclass import dataclass
 from tcl.common.errors import OptionsError
 from tcl.grammar.syntax.types import FLOAT32
 

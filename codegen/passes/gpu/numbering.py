@@ -5,12 +5,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.walk import operands
 from tcl.codegen.passes.fuse import groups, refs
 from tcl.codegen.passes.gpu.mma_shape import Sizes
+from tcl.common.dataclass import dataclass
 from tcl.grammar.sizes.varying import provably_equal
 
 _LEAST_HELD = 8
@@ -56,7 +57,7 @@ class Numbering:
         threads = [d.name for d in results if own[d.name][1] > 1]
         warp: Mapping[str, tuple[tuple[str, int], ...]] = {}
         if tuple(threads) in pairs:
-            order = contiguity(program, leader)
+            order = _contiguity(program, leader)
             warp = _warp(sorted(threads, key=lambda name: order[name]), own)
         rows = _rows(program, leader, own)
         return Numbering(
@@ -129,7 +130,20 @@ def _in(subscript: ir.Affine, dims: set[str]) -> bool:
     return any(name in dims for name, _ in subscript.terms)
 
 
-def contiguity(program: ir.Program, nest: ir.Nest) -> dict[str, tuple[int, int, int]]:
+def thread_order(program: ir.Program, nest: ir.Nest) -> dict[str, tuple[int, int, int]]:
+    """What the dimensions of a nest are ordered by, from the one whose threads change the slowest.
+    At the points of the results of the nest whose blocks it shares, that one's order: each thread
+    has the results that it made itself."""
+    leader = next(group for group in groups(program.nests) if nest in group)[0]
+    made = [d for d in leader.dims if not d.reduction]
+    extents = [d.extent for d in made], [d.extent for d in nest.dims]
+    if any(d.reduction for d in nest.dims) or not provably_equal(*map(tuple, extents)):
+        return _contiguity(program, nest)
+    order = _contiguity(program, leader)
+    return {own.name: order[d.name] for own, d in zip(nest.dims, made, strict=True)}
+
+
+def _contiguity(program: ir.Program, nest: ir.Nest) -> dict[str, tuple[int, int, int]]:
     """For each dimension, how much of what a nest touches lies along it (the dimensions of the
     largest such operand, and how many there are), and its position: the more, the faster its
     threads change."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from tcl.codegen.devices.gpu import SHARED_LINE
 from tcl.codegen.loopir import ir
@@ -12,6 +11,7 @@ from tcl.codegen.loopir.layouts import axis_order
 from tcl.codegen.passes.gpu.banks import padded
 from tcl.codegen.passes.gpu.bind import BlockFolds
 from tcl.codegen.passes.gpu.mma_shape import Sizes
+from tcl.common.dataclass import dataclass
 from tcl.grammar.sizes.varying import Size, Undecided
 
 

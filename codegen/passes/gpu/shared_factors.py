@@ -7,12 +7,13 @@ has another one. What each thread makes of an operand takes the registers of the
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.terms import guard
 from tcl.codegen.loopir.walk import loads, replaced, walk
 from tcl.codegen.passes.building import wrap
+from tcl.common.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TypeAlias
 
 from tcl.codegen.loopir import ir
@@ -21,6 +21,7 @@ from tcl.codegen.passes.cpu.stage import why_not_copied
 from tcl.codegen.passes.fuse import groups
 from tcl.codegen.passes.gpu.bind import BlockFolds
 from tcl.codegen.passes.gpu.panel import Footprint, extent
+from tcl.common.dataclass import dataclass
 from tcl.common.errors import OptionsError
 from tcl.grammar.sizes.varying import (
     largest,
@@ -162,7 +163,7 @@ def _zero_outside(staged: ir.Staged) -> set[_Limit | None]:
     return found
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class _Box:
     """The footprint of an operand inside of so many loops."""
 
@@ -177,7 +178,7 @@ class _Box:
         """The loop in each iteration of which the box is copied; None: the block's whole work."""
         return uniform_loops(self.nest)[self.level - 2] if self.level > 1 else None
 
-    @property
+    @functools.cached_property
     def outer(self) -> tuple[ir.Fold, ...]:
         """The folds outside of the copying."""
         return (*self.nest.chunks, *uniform_loops(self.nest)[: self.level - 1])
@@ -201,7 +202,7 @@ class _Box:
                     base, place = base + ir.Affine((), -reach), place + ir.Affine((), reach)
             yield base, place, extent(subscript, inside)
 
-    @property
+    @functools.cached_property
     def points(self) -> dict[str, int]:
         """The points that each dimension goes through inside of the loops."""
         outer, nest = self.outer, self.nest

@@ -63,7 +63,8 @@ def alone(
     """The program of this nest alone, through the steps up to ``last``; None if it cannot have
     these options."""
     program = replace(program, nests=(replace(nest, joined=False),))
-    found = Trials(program, STEPS, profile).through(last, nest.name, replace(o, fuse=False))
+    own = replace(o, fuse=False) if o.fuse else o
+    found = Trials(program, STEPS, profile).through(last, nest.name, own)
     if isinstance(found, OptionsError):
         return None
     try:

@@ -7,12 +7,14 @@ import os
 import signal
 import sys
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import NoReturn
 
 import pytest
 from cuda_modules import ADDING, GATHERING, REVERSING, SPILL, needs_nvrtc
 
 from tcl.codegen.cuda.emit.module import CudaModule
+from tcl.codegen.cuda.run import compile as compiling
 from tcl.codegen.cuda.run.compile import SIMPLER, _compile_source, compile_cubin, ptx
 from tcl.codegen.devices.cupy_driver import cupy, nvrtc
 from tcl.codegen.devices.gpu import A100, B200, H100, H200, PROFILES, T4, GpuProfile, of_device
@@ -44,6 +46,28 @@ def test_one_architecture_alone() -> None:
     assert compile_cubin(module, replace(H100, specific=True)).resources[0].kernel == "f"
     with pytest.raises(CompileError, match="wgmma"):
         compile_cubin(module, H100)
+
+
+@needs_nvrtc
+@pytest.mark.parametrize(
+    ("number", "uncached"), [((12, 8), False), ((12, 9), True), ((13, 0), True)]
+)
+def test_nvrtc_keeps_nothing(
+    monkeypatch: pytest.MonkeyPatch, number: tuple[int, int], uncached: bool
+) -> None:
+    """What it finds in a cache of its own, it says nothing of: not even what the kernels take."""
+    given: list[tuple[str, ...]] = []
+
+    def noting(program: object, options: tuple[str, ...]) -> None:
+        given.append(options)
+        nvrtc().compileProgram(program, options)
+
+    names = {name: getattr(nvrtc(), name) for name in dir(nvrtc())}
+    noted = SimpleNamespace(**{**names, "compileProgram": noting})
+    monkeypatch.setattr(compiling, "nvrtc", lambda: noted)
+    monkeypatch.setattr(compiling, "version", lambda: number)
+    compile_cubin(ADDING, H200)
+    assert [("--no-cache" in options) for options in given] == [uncached]
 
 
 @needs_nvrtc

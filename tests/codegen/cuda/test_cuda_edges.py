@@ -17,8 +17,10 @@ from cuda_checks import (
     Work,
     case_of,
     check_cases,
+    compile_modules,
     layout_of,
     run_case,
+    why_not,
     work_of_text,
 )
 from cuda_modules import needs_nvrtc
@@ -27,7 +29,7 @@ from program_builder import numpy_type
 from sampling import sampled
 
 from tcl.codegen.cuda.emit.emit import emit_module
-from tcl.codegen.cuda.emulator import ORDERS, compile_modules, why_not
+from tcl.codegen.cuda.emulator import ORDERS
 from tcl.codegen.cuda.run.compile import compile_cubin
 from tcl.codegen.devices.gpu import H200, T4
 from tcl.codegen.loopir.layouts import WIDEST, gpu_layouts

@@ -10,9 +10,9 @@ from functools import cache
 import numpy as np
 import pytest
 from comparing import check_equal
-from cuda_checks import Case, case_of, check_cases, run_case, work_of_text
+from cuda_checks import Case, case_of, check_cases, emulator_only, run_case, why_not, work_of_text
 
-from tcl.codegen.cuda.emulator import ORDERS, EmulationError, compile_modules, why_not
+from tcl.codegen.cuda.emulator import ORDERS, EmulationError, compile_modules
 from tcl.codegen.devices.gpu import H200, T4, GpuProfile
 from tcl.codegen.options.nest_options import NestOptions
 from tcl.codegen.options.options import MappingOptions
@@ -123,6 +123,9 @@ FAULTS = {
     "the wait for copies": Fault(
         lambda: product((2, 2), 2), r"wait_copies<0>\(\);", "", "asynchronous copy"
     ),
+    "the wait for copies that are not ahead": Fault(
+        lambda: product((2, 2)), r"wait_copies<0>\(\);", "", "asynchronous copy"
+    ),
     "a wait for too few copies": Fault(
         lambda: product((2, 2), 3), r"wait_copies<1>\(\);", "wait_copies<2>();", "asynchronous copy"
     ),
@@ -167,7 +170,7 @@ FAULTS = {
         lambda: product((2, 2)), r"&A_tile\[", "&A_tile[2 + ", ""
     ),
     "what fills a panel one further": Fault(
-        lambda: product((2, 2)), r"    A_tile\[", "    A_tile[1 + ", "race|out of bounds"
+        lambda: product((2, 2)), r"(copy_async<4>\(&A_tile\[)", r"\g<1>1 + ", "race|out of bounds"
     ),
     "a vector one further": Fault(
         lambda: made(
@@ -217,6 +220,7 @@ def planted(fault: str) -> Case:
     return replace(case, module=replace(case.module, source=source))
 
 
+@emulator_only
 @pytest.mark.parametrize("start", range(0, len(FAULTS), 8))
 def test_planted_faults_are_found_in_every_order(start: int) -> None:
     names = list(FAULTS)[start : start + 8]

@@ -10,13 +10,12 @@ import random
 from collections.abc import Iterator
 
 import pytest
-from cuda_checks import Case, case_of, check_cases, example_work
+from cuda_checks import Case, case_of, check_cases, example_work, why_not
 from cuda_options import random_gpu_options, space_options
 from sampling import sampled, swept
 
 from examples import NAMES, definitions
 from tcl.bench.rows import SUITE
-from tcl.codegen.cuda.emulator import why_not
 from tcl.codegen.devices.gpu import H200, T4
 from tcl.codegen.options.options import MappingOptions
 

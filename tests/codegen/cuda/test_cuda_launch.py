@@ -199,6 +199,7 @@ def test_cupy_has_all_that_is_used() -> None:
         runtime.setDevice: "(int device)",
         runtime.deviceGetAttribute: "(int attrib, int device)",
         driver.ctxGetDevice: "()",
+        package.cuda.get_current_stream: "(int device_id=-1)",
         driver.funcSetAttribute: "(intptr_t f, int attribute, int value)",
         driver.launchKernel: (
             "(intptr_t f, unsigned int grid_dim_x, unsigned int grid_dim_y, "
@@ -215,7 +216,7 @@ def test_cupy_has_all_that_is_used() -> None:
     for holder, names in (
         (package.cuda.function.Module, ("load", "get_function")),
         (package.cuda.function.Function, ("ptr",)),
-        (package.cuda, ("alloc", "alloc_pinned_memory", "get_current_stream")),
+        (package.cuda, ("alloc", "alloc_pinned_memory")),
         (package.cuda.PinnedMemoryPointer, ("ptr",)),
         (runtime, tuple(f"cudaDevAttr{name}" for name in profile._ATTRIBUTES)),
     ):

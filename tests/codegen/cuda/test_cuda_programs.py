@@ -6,12 +6,19 @@ import random
 from collections.abc import Iterable, Iterator
 
 import pytest
-from cuda_checks import Case, case_of, check_cases, layout_of, strided, work_of_program
+from cuda_checks import (
+    Case,
+    case_of,
+    check_cases,
+    layout_of,
+    strided,
+    why_not,
+    work_of_program,
+)
 from cuda_options import random_gpu_options
 from sampling import swept
 from strategies import random_program
 
-from tcl.codegen.cuda.emulator import why_not
 from tcl.codegen.devices.gpu import H200, T4
 from tcl.codegen.loopir.layouts import gpu_layouts
 from tcl.codegen.options.options import PRESETS, MappingOptions

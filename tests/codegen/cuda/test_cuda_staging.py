@@ -6,9 +6,8 @@ from itertools import product
 
 import numpy as np
 import pytest
-from cuda_checks import case_of, check_cases, work_of_text
+from cuda_checks import case_of, check_cases, why_not, work_of_text
 
-from tcl.codegen.cuda.emulator import why_not
 from tcl.codegen.devices.gpu import H200, T4, GpuProfile
 from tcl.codegen.options.nest_options import NestOptions
 from tcl.codegen.options.options import MappingOptions

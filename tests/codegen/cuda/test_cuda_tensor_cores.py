@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 import pytest
-from cuda_checks import DEVICES, Array, Case, Work, case_of, check_cases, work_of_text
+from cuda_checks import DEVICES, Array, Case, Work, case_of, check_cases, why_not, work_of_text
 from cuda_modules import needs_nvrtc
 from program_builder import numpy_type
 from sampling import swept
 
 from tcl.codegen.cuda.emit.emit import emit_module
-from tcl.codegen.cuda.emulator import why_not
 from tcl.codegen.cuda.run.compile import compile_cubin
+from tcl.codegen.devices.banks import matrix_wavefronts, swizzled
 from tcl.codegen.devices.gpu import H200
+from tcl.codegen.loopir import ir
+from tcl.codegen.loopir.walk import statements
 from tcl.codegen.options.nest_options import NestOptions
 from tcl.codegen.options.options import MappingOptions
 from tcl.codegen.schedule.gpu import schedule
@@ -135,3 +138,53 @@ def test_sixteen_bit_products_use_tensor_cores_by_default(type_: str) -> None:
 def test_float32_is_not_rounded_unless_asked_for() -> None:
     one = work("plain", "float32", (64, 64, 64))
     assert "mma" not in case_of(one, MappingOptions("mlp")).module.source
+
+
+def pipelines(options: NestOptions, type_: str = "float16") -> list[ir.Pipeline]:
+    sized = work("plain", type_, (256, 256, 256)).sized
+    built = schedule(sized, MappingOptions().with_nest(0, options), H200)
+    each = (s for kernel in built.kernels for s in statements(kernel.body))
+    return [s for s in each if isinstance(s, ir.Pipeline)]
+
+
+LARGE = NestOptions(
+    chunk=(128, 256),
+    threads=(16, 16),
+    vectorize=(1, 2),
+    register=(8, 8, 16),
+    tile=(0, 0, 64),
+    stage=(2, 2),
+    buffers=3,
+    mma=(0, 1, 2),
+)
+
+
+def test_fragments_are_read_a_step_ahead() -> None:
+    (pipeline,) = pipelines(LARGE)
+    assert pipeline.steps is not None and pipeline.steps.count == 4
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        replace(LARGE, tile=(0, 0, 48)),  # which set a step has is not known
+        replace(LARGE, tile=(0, 0, 16)),
+        replace(LARGE, register=(16, 8, 16), chunk=(256, 256), buffers=2),  # too many registers
+        replace(LARGE, threads=(32, 32), chunk=(256, 512), buffers=2),
+    ],
+)
+def test_fragments_are_read_when_they_are_needed(options: NestOptions) -> None:
+    (pipeline,) = pipelines(options)
+    assert pipeline.steps is None
+
+
+@pytest.mark.parametrize("row", [32, 64, 128, 256, 512])
+def test_vectors_change_places_so_that_matrices_are_read_without_conflicts(row: int) -> None:
+    places = np.arange(16 * row)
+    changed = swizzled(places[None], row)[0]
+    assert sorted(changed) == list(places)
+    assert (changed // 16 * 16 + places % 16 == changed).all()
+    assert (changed // 128 == places // 128).all()  # copies write whole lines
+    for first in range(0, row, 16):
+        rows = swizzled(first + row * np.arange(8)[None], row)
+        assert matrix_wavefronts(rows, rows >= 0, 1) == 1

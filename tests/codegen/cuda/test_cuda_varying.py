@@ -9,7 +9,16 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import pytest
-from cuda_checks import Case, Failures, check_work, example_sizes, run_case, work_of
+from cuda_checks import (
+    Case,
+    Failures,
+    check_work,
+    compile_modules,
+    example_sizes,
+    run_case,
+    why_not,
+    work_of,
+)
 from cuda_modules import needs_nvrtc
 from cuda_options import random_gpu_options
 from sampling import sampled, swept
@@ -17,7 +26,7 @@ from sampling import sampled, swept
 from examples import NAMES, definitions, sized_for
 from tcl.arrays.random_inputs import input_shape, random_inputs
 from tcl.codegen.cuda.emit.emit import emit_module
-from tcl.codegen.cuda.emulator import ORDERS, EmulationError, compile_modules, why_not
+from tcl.codegen.cuda.emulator import ORDERS, EmulationError
 from tcl.codegen.cuda.run.compile import compile_cubin
 from tcl.codegen.cuda.run.ready import ModuleForAll, emitted_for_all
 from tcl.codegen.devices.gpu import H200, T4, GpuProfile
@@ -84,7 +93,7 @@ def compare(found: Iterable[ForAll]) -> tuple[int, Counter[str]]:
             failures.cases += 1
             order = ORDERS[failures.cases % len(ORDERS)]
             try:
-                results = run_case(case, replace(kernels, module=case.module), order)
+                results = run_case(case, kernels, order)
                 check_work(case.work, results, f"{order} order")
             except (EmulationError, AssertionError, IndexError) as error:
                 failures.note(case, error)

@@ -8,6 +8,7 @@ import json
 import os
 import subprocess
 import sys
+import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from importlib import import_module
@@ -37,7 +38,9 @@ from benchmarks.gpu.clock import (
     schedule,
 )
 from benchmarks.gpu.command import describe_host, missing, select_device
+from benchmarks.gpu.counted import counts_of
 from benchmarks.gpu.peers import cupy_peer, ours
+from benchmarks.gpu.profile import table
 from benchmarks.gpu.report import (
     EITHER,
     THREADS,
@@ -69,6 +72,7 @@ from tcl.bench.rows import SUITE, Row
 from tcl.bench.run import as_result
 from tcl.bench.summary import Result
 from tcl.bench.task import DEFAULT, TUNED
+from tcl.codegen.counters.prediction import predict
 from tcl.codegen.devices.gpu import H200
 from tcl.codegen.options.options import MappingOptions
 from tcl.common.errors import ArgumentError
@@ -218,6 +222,19 @@ def test_device_clocks_capture_and_replay(kind: str, monkeypatch: pytest.MonkeyP
     noted = [entry for entry in device.log if entry in ("flush", "event", "replay", "wait")]
     assert noted == ["flush", "event", "replay", "event", "wait"]
     assert not clock.spoiled
+
+
+@each_clock
+def test_a_replay_keeps_its_buffers(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A graph has their addresses alone: in memory given back it would read what others write."""
+    clock, device = device_clock(kind, monkeypatch, "works")
+    run = device.work("a")
+    held = weakref.ref(run)
+    timed = clock.timed([run], 5)
+    del run
+    assert timed.captured and held() is not None
+    del timed
+    assert held() is None
 
 
 @each_clock
@@ -573,7 +590,7 @@ def test_what_contenders_do_wrong_costs_them_the_row_alone() -> None:
     assert "process ended" in errors["softmax 4096x1024"]
     assert "ValueError: no such thing" in errors["layernorm 4096x1024"]
     assert "output C differs" in errors["matmul 512"]
-    assert "the device failed" in errors["stencil 2048x2048"]
+    assert "the device failed: RuntimeError: an illegal" in errors["stencil 2048x2048"]
     assert errors["row sum 4096x4096"] == ""
     right = entries["row sum 4096x4096"]
     assert right is not None and right.seconds is not None
@@ -712,3 +729,50 @@ def test_kernels_that_show_limits_can_be_compiled(source: str) -> None:
         nvrtc.compileProgram(program, ("-arch=sm_90",))
     finally:
         nvrtc.destroyProgram(program)
+
+
+def test_hardware_counters_beside_the_counts(tmp_path: Path) -> None:
+    """Of a device that does exactly what is counted, but twice as many instructions."""
+    row = named("matmul 512")
+    counts = counts_of(row, H200)
+    metrics: dict[str, list[Any]] = {
+        "gpu__time_duration.sum": [2e9 * predict(c).seconds for c in counts],
+        "smsp__issue_active.avg.pct_of_peak_sustained_active": [50.0] * len(counts),
+        "sm__warps_active.avg.per_cycle_active": [8.0] * len(counts),
+        "launch__registers_per_thread": [c.registers for c in counts],
+        "smsp__inst_executed.sum": [2 * sum(c.instructions.values()) for c in counts],
+        "l1tex__data_pipe_lsu_wavefronts_mem_shared.sum": [c.shared_wavefronts for c in counts],
+        "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum": [c.sectors for c in counts],
+        "l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum": [0] * len(counts),
+        "dram__bytes_read.sum": [c.dram_read for c in counts],
+        "dram__bytes_write.sum": [c.dram_written for c in counts],
+        "smsp__average_warps_issue_stalled_wait_per_issue_active.ratio": [0.5] * len(counts),
+        "smsp__average_warps_issue_stalled_barrier_per_issue_active.ratio": [0.7] * len(counts),
+        "smsp__average_warps_issue_stalled_selected_per_issue_active.ratio": [1.0] * len(counts),
+        **{f"other {k}": ["n/a"] * len(counts) for k in range(20)},
+    }
+    names = [f"matmul_{k}" for k in range(len(counts))]
+    text = "==PROF== Connected to process 1, which has, so many, commas\n"
+    text += ",".join(f'"{x}"' for x in ("ID", "Kernel Name", *metrics)) + "\n"
+    text += ",".join(['""'] * (2 + len(metrics))) + "\n"
+    for k, name in enumerate(names):
+        cells = [k, name, *(values[k] for values in metrics.values())]
+        text += ",".join(f'"{x:,}"' if isinstance(x, int) else f'"{x}"' for x in cells) + "\n"
+    (tmp_path / "ncu.csv").write_text(text)
+    order: dict[str, Any] = {
+        "device": describe_host(),
+        "rows": [{"row": row.name, "launches": names}],
+    }
+    (tmp_path / "order.json").write_text(json.dumps(order))
+    lines_ = list(table(tmp_path, H200, [row]))
+    assert [line["row"] for line in lines_] == [row.name] * len(counts)
+    for line, own in zip(lines_, counts, strict=True):
+        assert line["time"] == pytest.approx(2 * line["predicted"], rel=1e-3)
+        assert line["instructions"] == 2 and line["registers"] == line["about"]
+        assert {line["wavefronts"], line["sectors"], line["read"], line["written"]} <= {0.0, 1.0}
+        assert line["wavefronts"] == (1.0 if own.shared_wavefronts else 0.0)
+        assert list(line["waits"].items()) == [("barrier", 0.7), ("wait", 0.5)]
+    order["rows"][0]["launches"] = ["another"]
+    (tmp_path / "order.json").write_text(json.dumps(order))
+    with pytest.raises(ValueError, match="has matmul_0 where order"):
+        list(table(tmp_path, H200, [row]))

@@ -99,3 +99,9 @@ def test_nothing_is_waited_for_in_a_capture(
     with pytest.raises(tcl.ArgumentError, match="create the operator with unchecked=True"):
         gather(*inputs)
     assert len(driver.launched) == launched
+
+
+def test_the_current_stream_is_asked_for_as_torchs_compilers_ask() -> None:
+    """By a function that only builds with CUDA have, but stubs of all builds."""
+    stubs = (Path(torch.__file__).parent / "_C/__init__.pyi").read_text("utf-8")
+    assert "def _cuda_getCurrentRawStream(device: _int) -> _int" in stubs

@@ -1,0 +1,190 @@
+"""Remainders and quotients of index expressions, as those of ``X((i + 1) % N)``: between two
+multiples of the divisor they are index expressions themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterator, Mapping
+from dataclasses import replace
+from types import MappingProxyType
+from typing import TypeAlias
+
+from tcl.codegen.loopir import ir
+from tcl.codegen.loopir.conditions import Bound, index_of
+from tcl.codegen.loopir.walk import indices, loads, rebuilt, values_of, walk
+from tcl.grammar.sizes.varying import Size, provably_at_least, representative
+from tcl.grammar.syntax.types import INT64
+
+Piece: TypeAlias = tuple[ir.Affine, tuple[Bound, ...]]
+"""An index expression, and the bounds within which a value is equal to it."""
+
+
+_NO_LETS: Mapping[str, ir.Value] = MappingProxyType({})
+
+
+def interval_of(
+    value: ir.Value, dims: Mapping[str, ir.Dim], lets: Mapping[str, ir.Value] = _NO_LETS
+) -> tuple[int, int] | None:
+    """A smallest and a largest value of an integer, both taken if it is an index expression; None
+    if none are known, it may wrap, or there is no point. ``lets``: the values of variables."""
+    if any(d.extent == 0 for d in dims.values()):
+        return None
+    found: tuple[int, int] | None = None
+    match value:
+        case ir.Variable(name=name) if name in lets:
+            return interval_of(lets[name], dims, lets)
+        case ir.Position(index=index):
+            found = index.interval(dims)
+        case ir.Const(value=int(constant), type=type_) if not type_.is_bool:
+            return constant, constant
+        case ir.Binary(op="min" | "max" as op, right=ir.Const(value=int(end)), type=type_):
+            least, most = type_.limits
+            return (least, end) if op == "min" else (end, most)
+        case ir.Binary(op="/" | "%", left=left, right=right):
+            both = interval_of(left, dims, lets), interval_of(right, dims, lets)
+            found = _divided(value.op, *both)
+        case ir.Binary(op="+" | "-" as op, left=left, right=right, type=type_) if type_ == INT64:
+            one, other = interval_of(left, dims, lets), interval_of(right, dims, lets)
+            if one is not None and other is not None:
+                low, high = other if op == "+" else (-other[1], -other[0])
+                found = one[0] + low, one[1] + high
+    if found is None:
+        return None
+    least, most = value.type.limits
+    return found if least <= found[0] and found[1] <= most else None
+
+
+def _divided(
+    op: str, of: tuple[int, int] | None, by: tuple[int, int] | None
+) -> tuple[int, int] | None:
+    """The interval of a quotient or a remainder by a positive number."""
+    if of is None or by is None or by[0] != by[1] or any(isinstance(x, Size) for x in (*of, *by)):
+        return None
+    (low, high), divisor = of, by[0]
+    if divisor <= 0:
+        return None
+    if op == "/":
+        return _truncated(low, divisor), _truncated(high, divisor)
+    if _truncated(low, divisor) == _truncated(high, divisor) and low * high >= 0:
+        return low - _truncated(low, divisor) * divisor, high - _truncated(low, divisor) * divisor
+    return max(low, 1 - divisor) if low < 0 else 0, min(high, divisor - 1) if high > 0 else 0
+
+
+def _truncated(value: int, divisor: int) -> int:
+    """The quotient, rounded towards zero."""
+    return value // divisor if value >= 0 else -(-value // divisor)
+
+
+def piece_of(
+    value: ir.Value, dims: Mapping[str, ir.Dim], lets: Mapping[str, ir.Value]
+) -> Piece | None:
+    """A value that is an index expression within some bounds, in which most of its points lie; None
+    for one that is no such thing. ``lets``: the values of variables."""
+    match value:
+        case ir.Variable(name=name) if name in lets:
+            return piece_of(lets[name], dims, lets)
+        case ir.Binary(op="+" | "-" as op, left=left, right=right, type=type_) if type_ == INT64:
+            one, other = piece_of(left, dims, lets), piece_of(right, dims, lets)
+            if one is None or other is None:
+                return None
+            return one[0] + (other[0] if op == "+" else other[0].scaled(-1)), one[1] + other[1]
+        case ir.Binary(op="%" | "/", left=left, right=right, type=type_) if type_ == INT64:
+            one, by = piece_of(left, dims, lets), index_of(right)
+            if one is None or by is None or by.terms or representative(by.constant) <= 0:
+                return None
+            return _between_multiples(value.op, one, by.constant, dims)
+    index = index_of(value)
+    return None if index is None else (index, ())
+
+
+def _between_multiples(
+    op: str, of: Piece, divisor: int, dims: Mapping[str, ir.Dim]
+) -> Piece | None:
+    """A remainder or quotient, from one multiple of the divisor to the next: those between which
+    the middle of its points lies. Quotients are rounded towards zero, so that around it there are
+    twice as many."""
+    index, bounds = of
+    if any(name not in dims for name, _ in index.terms):
+        return None
+    least, most = index.interval(dims)
+    low, high = representative(least), representative(most)
+    times = _truncated((low + high) // 2, representative(divisor))
+    first = divisor * times if times > 0 else divisor * (times - 1) + 1
+    stop = divisor * (times + 1) if times >= 0 else divisor * times + 1
+    if not provably_at_least(least, first):
+        bounds += ((index.scaled(-1) + ir.Affine((), first), 1),)
+    if not provably_at_least(stop, most + 1):
+        bounds += ((index + ir.Affine((), -stop), 0),)
+    found = ir.Affine((), times) if op == "/" else index + ir.Affine((), -divisor * times)
+    return found, bounds
+
+
+def wrapped_axes(ref: ir.TensorRef) -> Iterator[tuple[int, ir.Affine, int]]:
+    """The axes of an element along which it lies as ``X((i + 1) % N)`` does, with the index
+    expressions, and with divisors that are the same for all sizes."""
+    for axis, s in enumerate(ref.subscripts):
+        match s:
+            case ir.Computed(value=ir.Binary(op="%", left=left, right=right), check=False):
+                index, by = index_of(left), index_of(right)
+                if index is None or by is None or by.terms or isinstance(by.constant, Size):
+                    continue
+                if by.constant > 0:
+                    yield axis, index, by.constant
+
+
+def moves_others(ref: ir.TensorRef, axis: int, names: Container[str]) -> bool:
+    """Whether other subscripts than that of an axis may depend on one of some dimensions."""
+    for k, s in enumerate(ref.subscripts):
+        value = ir.Position(s, INT64) if isinstance(s, ir.Affine) else s.value
+        checked = isinstance(s, ir.Computed) and s.check
+        unknown = checked or any(isinstance(v, ir.Variable) for v in walk(value))
+        named = {name for index in indices(value) for name, _ in index.terms}
+        if k != axis and (unknown or any(name in names for name in named)):
+            return True
+    return False
+
+
+def periods_of(nest: ir.Nest, point: ir.Point) -> Mapping[ir.Computed, Piece]:
+    """The places of a point's operands that remainders and quotients decide, and nothing else."""
+    dims = {d.name: d for d in nest.dims}
+    if any(representative(d.extent) == 0 for d in nest.dims):
+        return {}
+    lets = {let.name: let.value for let in point.lets}
+    every = (s for value in values_of(point) for load in loads(value) for s in load.ref.subscripts)
+    found: dict[ir.Computed, Piece] = {}
+    for s in every:
+        if isinstance(s, ir.Computed) and not s.check and s not in found:
+            piece = piece_of(s.value, dims, lets)
+            if piece is not None:
+                found[s] = piece
+    return found
+
+
+def within_periods(nest: ir.Nest, point: ir.Point, bounds: Container[Bound]) -> ir.Point:
+    """What a point does within some bounds: places that are index expressions there are such."""
+    places = {
+        s: index
+        for s, (index, asked) in periods_of(nest, point).items()
+        if all(bound in bounds for bound in asked)
+    }
+
+    def placed(value: ir.Value) -> ir.Value:
+        if not isinstance(value, ir.Load):
+            return rebuilt(value, placed)
+        subscripts = tuple(map(place, value.ref.subscripts))
+        return replace(value, ref=replace(value.ref, subscripts=subscripts))
+
+    def place(s: ir.Subscript) -> ir.Subscript:
+        if isinstance(s, ir.Affine):
+            return s
+        return places[s] if s in places else replace(s, value=placed(s.value))
+
+    if not places:
+        return point
+    lets = [replace(let, value=placed(let.value)) for let in point.lets]
+    value = placed(point.value)
+    made = replace(point, lets=tuple(lets), value=value)
+    if point.kept or point.scatters:
+        return made
+    while lets and all(v.name != lets[-1].name for v in walk(value) if isinstance(v, ir.Variable)):
+        lets.pop()  # such places alone were made of it
+    return replace(made, lets=tuple(lets))

@@ -1,0 +1,160 @@
+"""Places that remainders and quotients of indices decide: index expressions, but for the border."""
+
+from __future__ import annotations
+
+import math
+import random
+from dataclasses import replace
+from operator import truediv
+
+import numpy as np
+import pytest
+from comparing import check_cpu, check_interpreted
+from cpu_kernels import Array, fenced_copy, random_options, run, sized_of
+
+from tcl.codegen.common.dtypes import numpy_dtype
+from tcl.codegen.cpu.emit.emit import emit_program
+from tcl.codegen.devices.cpu import host_cpu
+from tcl.codegen.devices.known_cpus import find
+from tcl.codegen.loopir import ir
+from tcl.codegen.loopir.periods import interval_of, piece_of
+from tcl.codegen.loopir.walk import loads, statements, values_in
+from tcl.codegen.options.nest_options import NestOptions
+from tcl.codegen.options.options import MappingOptions
+from tcl.codegen.schedule import cpu
+from tcl.grammar.syntax.types import INT64, SCALAR_TYPES
+
+OLDER = find("Haswell") or host_cpu()
+DEVICES = [host_cpu(), OLDER if OLDER.present <= host_cpu().present else host_cpu()]
+"""Without masked stores, too, if this machine runs such code."""
+TYPES = ("float32", "float64", "int8", "float16", "int32")
+
+
+def place(rng: random.Random, index: str, extent: int) -> str:
+    """A subscript of an axis of that extent, which stays inside of it."""
+    far, by, more = rng.randrange(3 * extent + 1), rng.randrange(1, extent + 1), rng.randrange(9)
+    return rng.choice(
+        [
+            f"({index} + {far}) % {extent}",
+            f"({index} + {extent} * 3 - {far % (2 * extent)}) % {extent}",
+            f"({far} - {index} + 40 * {extent}) % {extent}",
+            f"(2 * {index} + {far}) % {extent}",
+            f"({index} + {more}) / 3 % {by}",
+            f"({index} + {far}) % {by} + {extent - by}",
+            f"({extent - 1} + ({index} - 7 - {more}) % {extent}) / 2",
+            f"(({index} + 1) % {extent} + {far}) % {extent}",
+        ]
+    )
+
+
+def work(rng: random.Random) -> tuple[str, list[Array]]:
+    """A def and its inputs."""
+    sizes = [rng.choice([1, 2, 3, 7, 8, 16, 17, 31, 40, 67]) for _ in range(2)]
+    results = [rng.choice([n, n, 1, 5, 33, 70]) for n in sizes]
+    reads = []
+    for _ in range(rng.choice([1, 1, 2, 3])):
+        row = place(rng, rng.choice("iij"), sizes[0]) if rng.random() < 0.6 else f"i % {sizes[0]}"
+        reads.append(f"X({row}, {place(rng, 'j' + rng.choice(['', '', ' + k']), sizes[1])})")
+    ranges = f"where i in 0:{results[0]}, j in 0:{results[1]}"
+    type_ = rng.choice(TYPES)
+    reduced = any("k" in read for read in reads)
+    if rng.random() < 0.3 and not reduced:
+        body = f"Y(i, j) > 0 ? {reads[0]} : {' - '.join(reads)}"
+    else:
+        body = " + ".join([*reads, *(["Y(i, j)"] if not reduced else [])])
+    statement = f"O(i, j) {'+=!' if reduced else '='} {body} {ranges}"
+    if reduced:
+        statement += f", k in 0:{rng.choice([1, 3, 5])}"
+    if rng.random() < 0.3:
+        named = place(rng, "j", sizes[1])
+        statement += f", w = {named}"
+        statement = statement.replace(reads[0], f"X(i % {sizes[0]}, w)", 1)
+    shapes = ", ".join(map(str, sizes)), ", ".join(map(str, results))
+    text = f"def f({type_}({shapes[0]}) X, {type_}({shapes[1]}) Y) -> (O) {{ {statement} }}"
+    draw = np.random.default_rng(rng.randrange(1 << 30))
+    numbers = numpy_dtype(SCALAR_TYPES[type_])
+    return text, [draw.integers(-9, 10, shape).astype(numbers) for shape in (sizes, results)]
+
+
+def check_some(seed: str, times: int) -> None:
+    """Random defs with their defaults and random options, beside the reference."""
+    rng = random.Random(seed)
+    for _ in range(times):
+        text, inputs = work(rng)
+        sized = sized_of(text, *inputs)
+        after = rng.random() < 0.5
+        fenced = [fenced_copy(a, after=after) for a in inputs]
+        device = replace(rng.choice(DEVICES), threads=rng.choice([1, 2]))
+        for options in (MappingOptions("mlp"), random_options(rng, sized, device)):
+            check_cpu(sized, fenced, options, device)
+
+
+@pytest.mark.parametrize("seed", [0, 2, 3])
+def test_random_places(seed: int) -> None:
+    check_some(f"places {seed}", 1)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(40))
+def test_more_random_places(seed: int) -> None:
+    check_some(f"more places {seed}", 25)
+
+
+def at_point(index: ir.Affine, i: int) -> int:
+    return index.constant + index.coefficient("i") * i
+
+
+@pytest.mark.parametrize("op", ["/", "%"])
+def test_pieces_and_intervals(op: str) -> None:
+    rng = random.Random(op)
+    for _ in range(200):
+        dim = ir.Dim("i", rng.randrange(-9, 9), rng.randrange(1, 12), False)
+        index = ir.Affine.variable("i").scaled(rng.choice([-2, -1, 1, 3]))
+        index += ir.Affine((), rng.randrange(-20, 20))
+        value = ir.Binary(op, ir.Position(index, INT64), ir.Const(5, INT64), INT64)
+        interval, piece = interval_of(value, {"i": dim}), piece_of(value, {"i": dim}, {})
+        assert interval is not None
+        assert piece is not None
+        held = []
+        for at in range(dim.first, dim.first + dim.extent):
+            right = (at_point(index, at), 5)
+            made = int(math.fmod(*right) if op == "%" else truediv(*right))
+            assert interval[0] <= made <= interval[1]
+            if all(at_point(each, at) < bound for each, bound in piece[1]):
+                held.append(at_point(piece[0], at) == made)
+        assert held, "the middle of all points is among them"
+        assert all(held)
+
+
+def test_lanes_at_the_end_of_a_row_are_two_loads_under_masks() -> None:
+    device = find("zen 4")
+    assert device is not None
+    read = "X((y + 15) % H, (x + 20) % W) where y in 0:H, x in 0:W"
+    text = f"def f(float(H, W) X) -> (O) {{ O(y, x) = {read} }}"
+    sized = sized_of(text, np.zeros((30, 40), np.float32))
+    built = cpu.schedule(sized, MappingOptions("mlp"), replace(device, threads=1))
+    found = emit_program(built, device).text
+    assert "@llvm.masked.load.v16f32" in found
+    assert "gather" not in found
+    assert "insertelement <16 x float>" not in found
+
+
+@pytest.mark.parametrize("statement", ["{}", "{} where left = (x + W - 1) % W"])
+def test_inside_of_a_periodic_grid_places_are_index_expressions(statement: str) -> None:
+    left = "left" if "left" in statement else "(x + W - 1) % W"
+    said = statement.format(f"O(y, x) = X(y, {left}) + X((y + 1) % H, x)")
+    text = f"def f(float(H, W) X) -> (O) {{ {said} }}"
+    rng = np.random.default_rng(0)
+    array = rng.integers(-9, 10, (5, 61)).astype(np.float32)
+    sized = sized_of(text, array)
+    options = MappingOptions("naive", nests=(NestOptions(vectorize=(1, 8)),))
+    built = cpu.schedule(sized, options, replace(host_cpu(), threads=1))
+    found = [s for k in built.kernels for s in statements(k.body) if isinstance(s, ir.Within)]
+    assert len(found) == 1
+    inside = [v for s in statements(found[0].then) for v in values_in(s)]
+    places = [load.ref.subscripts[1] for v in inside for load in loads(v)]
+    assert len(places) == 2
+    assert all(isinstance(place, ir.Affine) for place in places)
+    check_interpreted(sized, [array], built, "in two versions")
+    (made,) = run(text, array, options=options)
+    assert np.array_equal(made, np.roll(array, 1, 1) + np.roll(array, -1, 0))
