@@ -19,7 +19,11 @@ LATENCY = 800e-9
 """Seconds until memory answers while it is busy, about (loaded latency of HBM on an H100)."""
 _NEAR_LATENCY = 300e-9
 """Likewise of the second cache."""
-_ARRIVING = 2 * _NEAR_LATENCY
+_BEGIN = 850e-9
+"""Seconds from the beginning of a kernel until what its blocks read first is there, about: nothing
+else is done meanwhile. This one and the next: of 19 spaces of kernels measured on an H100
+(``benchmarks.transfer``)."""
+_ARRIVING = 1.5e-6
 """Seconds until a block knows whether it is the last one: a fence waits until what it wrote is in
 the second cache, and then it counts itself there."""
 ACHIEVED = 0.9
@@ -42,10 +46,16 @@ _MMA_SHARES = {(9, 0): 2 / 3}
 """The share of the data sheet's rate that instructions of one warp reach, by compute capability: on
 sm_90 one begins every 6 cycles, and that rate, of instructions of four warps, is one every 4 cycles
 (6.0 cycles of the pipe for each HMMA of a product of 4096 on an H100, by Nsight Compute)."""
+_FMA_SHARES = {(9, 0): 0.77}
+"""The share of cycles in which fused products begin, at most, by compute capability: two reads of
+a register file's port for three operands stand in the way. cuBLAS and the best of our kernels reach
+it on an H100."""
 APART = 0.03
 """The share of a pipe's time that no other one's covers, about."""
 LAUNCH = 1.5e-6
 """Seconds between two kernels, about."""
+APIECE = LAUNCH + _BEGIN
+"""Seconds of each kernel that reads something, whatever it does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +66,8 @@ class Prediction:
     """Seconds that each would be busy on the multiprocessor with the most blocks."""
     last: float = 0.0
     """Seconds that the last blocks take after all the others."""
+    begin: float = 0.0
+    """Seconds until what is read first is there."""
 
     @property
     def binding(self) -> str:
@@ -65,7 +77,7 @@ class Prediction:
     @property
     def seconds(self) -> float:
         """With the launch."""
-        return self.pipes[self.binding] + self.last + LAUNCH
+        return self.begin + self.pipes[self.binding] + self.last + LAUNCH
 
     @property
     def rank(self) -> float:
@@ -77,10 +89,11 @@ class Prediction:
 
 def predict(counts: KernelCounts) -> Prediction:
     """What these counts come to on their device."""
-    own = _pipes(counts)
+    own, begin = _pipes(counts), _BEGIN if counts.loads else 0.0
     if counts.last is None:
-        return Prediction(own)
-    return Prediction(own, _ARRIVING + max(_pipes(counts.last).values(), default=0.0))
+        return Prediction(own, begin=begin)
+    last = _ARRIVING + max(_pipes(counts.last).values(), default=0.0)
+    return Prediction(own, last, begin)
 
 
 def _pipes(counts: KernelCounts) -> dict[str, float]:
@@ -100,20 +113,21 @@ def _pipes(counts: KernelCounts) -> dict[str, float]:
     tensor = profile.tensor_flops / profile.multiprocessors / profile.clock
     tensor *= _MMA_SHARES.get(profile.capability, 1.0)
     float32 = n.get("fma", 0) + n.get("float", 0)
+    begun = sum(n.values()) + n.get("fma", 0) * (1 / _FMA_SHARES.get(profile.capability, 1.0) - 1)
     pipes = {
         "float32": lanes(float32, profile.float32_lanes),
         "float64": lanes(n.get("double", 0), profile.float64_lanes),
         "tensor cores": n.get("mma", 0) * _MMA_FLOPS / tensor * cycle,
         "special functions": lanes(n.get("mufu", 0) + n.get("convert", 0), _SLOW_LANES),
         "integers": lanes(n.get("integer", 0), _INTEGER_LANES),
-        "issue": sum(n.values()) / SCHEDULERS * cycle,
+        "issue": begun / SCHEDULERS * cycle,
         "shared memory": counts.shared_wavefronts * cycle,
         "shuffles": lanes(n.get("shuffle", 0), _SHUFFLE_LANES),
         "first cache": (first + n.get("local", 0) + counts.shared_wavefronts) * cycle,
         "second cache": counts.sectors * SECTOR / L2_BYTES * cycle,
-        "latency": _waiting(counts),
         "memory": _memory_seconds(counts),
     }
+    pipes["latency"] = _waiting(counts, max(pipes.values()) * SCHEDULERS / max(SCHEDULERS, warps))
     return {name: seconds for name, seconds in pipes.items() if seconds}
 
 
@@ -139,7 +153,7 @@ def adding_up_seconds(
     """Seconds to add up so many parts of the results: by a second kernel, and by the last block of
     each group; ``results``, ``of_block``: bytes of one part of all results, and of one block's."""
     near = L2_BYTES * profile.clock
-    second = _NEAR_LATENCY + LAUNCH + (parts + 1) * results / _moving_rate(parts * results, profile)
+    second = APIECE + (parts + 1) * results / _moving_rate(parts * results, profile)
     groups = -(-results // of_block)
     busiest = -(-groups // profile.multiprocessors)
     last = _ARRIVING + max(_NEAR_LATENCY, busiest * (parts + 1) * of_block / near)
@@ -152,10 +166,13 @@ def needed_in_flight(profile: GpuProfile) -> float:
     return memory_rate(profile) * LATENCY / profile.multiprocessors
 
 
-def _waiting(counts: KernelCounts) -> float:
-    """Seconds that blocks wait for the second cache, one read after the other."""
+def _waiting(counts: KernelCounts, one: float) -> float:
+    """Seconds that blocks wait for the second cache, one read after the other; what a thread reads
+    to registers it waits for, and then it works: ``one`` second for each scheduler's first warp."""
     turns = -(-counts.busiest // counts.resident)
-    return turns * sum(x.times for x in counts.loads) * _NEAR_LATENCY
+    waited = turns * sum(x.waited for x in counts.loads) * _NEAR_LATENCY
+    ahead = turns * sum(x.times for x in counts.loads) * _NEAR_LATENCY
+    return max(ahead, waited + one if waited else 0.0)
 
 
 def _memory_seconds(counts: KernelCounts) -> float:

@@ -14,7 +14,7 @@ from tcl.codegen.choose.gpu.contraction import covering
 from tcl.codegen.choose.gpu.nest_shape import OptionsDraft, Shape
 from tcl.codegen.choose.gpu.predicted import counts_of
 from tcl.codegen.choose.gpu.streaming import rowwise
-from tcl.codegen.counters.prediction import LAUNCH, predict
+from tcl.codegen.counters.prediction import APIECE, LAUNCH, predict
 from tcl.codegen.devices.gpu import GpuProfile
 from tcl.codegen.loopir import ir
 from tcl.codegen.options.nest_options import NestOptions
@@ -50,7 +50,7 @@ def joined(
             seconds = _seconds(program, run, options, profile)
             if seconds is not None and (best is None or seconds < best[0]):
                 best = seconds, run, options
-        if best is not None and best[0] < len(best[1]) * LAUNCH + _computed(best[1], profile):
+        if best is not None and best[0] < len(best[1]) * APIECE + _computed(best[1], profile):
             return best[1:]
     return None
 

@@ -52,6 +52,8 @@ def _in_parts(counts: KernelCounts, nest: ir.Nest, parts: int) -> float:
         counts,
         blocks=counts.blocks * parts,
         dram_written=counts.dram_written * parts,
-        loads=tuple(replace(x, times=-(-x.times // parts)) for x in counts.loads),
+        loads=tuple(
+            replace(x, times=-(-x.times // parts), waited=x.waited / parts) for x in counts.loads
+        ),
     )
     return predict(split).rank + min(adding_up_seconds(parts, moved, of_block, counts.profile))

@@ -16,6 +16,8 @@ from tcl.common.dataclass import dataclass
 from tcl.grammar.sizes.varying import Size, provably_equal, representative
 from tcl.grammar.syntax.types import INT32
 
+_REGISTER = 32
+"""Bytes of the longest registers of x86 without masks of their own."""
 _WORD = INT32
 """What dot products read several elements as."""
 
@@ -89,7 +91,13 @@ class AccessEmitter:
             return self._load_leading(at, load.ref.tensor, layout, scope)
         if at.spread and mask.text == leading(scope.lanes, scope.active).text:
             return self._load_leading(at, load.ref.tensor, layout, scope)
-        return self._load_masked(at, load.ref.tensor, layout, mask)
+        return self._load_masked(at, load.ref.tensor, layout, mask, scope.active)
+
+    def _first_lanes(self, value: Val, lanes: int) -> Val:
+        """The first lanes of a value, and 0 in those that it does not have."""
+        order = ", ".join(f"i32 {min(k, value.lanes)}" for k in range(lanes))
+        text = f"shufflevector {value}, {value.ty} zeroinitializer, <{lanes} x i32> <{order}>"
+        return self.b.op(text, value.type, lanes)
 
     def bits(self, load: ir.Load, scope: Scope) -> Val:
         """An element as it lies in memory."""
@@ -122,7 +130,7 @@ class AccessEmitter:
         if scope.there is None or (at.apart(0) and not at.spread):
             old = self._load(at, ref.tensor, layout, scope)
         else:
-            old = self._load_masked(at, ref.tensor, layout, scope.there)
+            old = self._load_masked(at, ref.tensor, layout, scope.there, scope.active)
         new = change(from_memory(self.b, old, layout.type, self.native_half))
         self._write(ref, layout, at, to_memory(self.b, new, layout.type, self.native_half), scope)
 
@@ -351,9 +359,18 @@ class AccessEmitter:
             result = b.load(tensor, text, type_, lanes)
         return result
 
-    def _load_masked(self, at: Address, tensor: str, layout: ir.Layout, mask: Val) -> Val:
-        """Lanes that are switched off touch nothing and give 0."""
+    def _load_masked(
+        self, at: Address, tensor: str, layout: ir.Layout, mask: Val, active: int
+    ) -> Val:
+        """Lanes that are switched off touch nothing and give 0; ``active`` is as of ``Scope``."""
         b, type_, lanes = self.b, memory_type(layout.type), mask.lanes
+        few = max(2, 1 << (active - 1).bit_length())
+        beside = at.apart(layout.itemsize) and not at.spread and not self.masks
+        if beside and few < lanes and lanes * layout.itemsize > _REGISTER:
+            # Of a vector of several registers, LLVM 22 reads all of one whose lanes are known to be
+            # switched off.
+            some = self._first_lanes(mask, few)
+            return self._first_lanes(self._load_masked(at, tensor, layout, some, active), lanes)
         pointer = self.pointers.at(tensor, at.offset)
         align = Val(str(layout.alignment), "i32")
         zero = Val("zeroinitializer", type_, lanes)
