@@ -35,6 +35,8 @@ class AccessEmitter:
     """Whether the processor writes some lanes of a vector as fast as all of them."""
     asked: set[tuple[str, str, str, int]] = field(default_factory=set)
     """Lines of memory that were prefetched, each by the block of code that did."""
+    read: dict[int, tuple[ir.Load, list[str] | None]] = field(default_factory=dict)
+    """By identity of a load: that, and what its address depends on, unless data selects it."""
     across: Across = field(init=False)
 
     def __post_init__(self) -> None:
@@ -42,8 +44,39 @@ class AccessEmitter:
 
     def load(self, load: ir.Load, scope: Scope) -> Val:
         """The value of an element, in the type it is computed in."""
-        layout = self.program.tensor(load.ref.tensor).layout
-        return from_memory(self.b, self._raw(load, layout, scope), layout.type, self.native_half)
+        tensor = load.ref.tensor
+        where = self._where(load, scope)
+        found = self.b.loaded.setdefault(tensor, {}).get(where)
+        if found is None:
+            layout = self.program.tensor(tensor).layout
+            raw = self._raw(load, layout, scope)
+            found = from_memory(self.b, raw, layout.type, self.native_half)
+            if where:
+                self.b.loaded.setdefault(tensor, {})[where] = found
+        return found
+
+    def _where(self, load: ir.Load, scope: Scope) -> str:
+        """All that the value of an element depends on in a block of code that does not write to its
+        tensor: the points of a register tile ask for the same ones again and again. Empty where
+        data selects the element."""
+        if id(load) not in self.read:
+            computed = any(isinstance(s, ir.Computed) for s in load.ref.subscripts)
+            terms = self.addresses.place(load.ref).terms
+            self.read[id(load)] = load, None if computed else [name for name, _ in terms]
+        names = self.read[id(load)][1]
+        if names is None:
+            return ""
+        parts = [id(load), scope.lanes, scope.lane_dim, scope.lane_fold, scope.active]
+        parts += [None if mask is None else mask.text for mask in (scope.mask, scope.there)]
+        for name in names:
+            at = scope.folds.get(name)
+            if at is None:
+                at = scope.ranges[name].offset
+            parts += (at.base and at.base.text, at.constant)
+            if name in scope.written_out:
+                whole = scope.written_out[name]
+                parts += (whole.offset.constant, whole.span)
+        return repr(parts)
 
     def may_read_words(self, load: ir.Load, fold: ir.Fold, points: int) -> bool:
         """Whether an element and those of the next points of a dot product, of which so many
