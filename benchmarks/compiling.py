@@ -2,6 +2,7 @@
 
     python -m benchmarks.compiling scheduling    # a product: complete options, and the default
     python -m benchmarks.compiling defaults      # defaults of the suite and the strangers, by parts
+    python -m benchmarks.compiling choosing      # defaults for a GPU: one size, and all sizes
     python -m benchmarks.compiling classes       # kernels for all sizes of a def, the slowest first
     python -m benchmarks.compiling search        # candidates that the tuner evaluates in a second
     python -m benchmarks.compiling search --threads 2 --repeats 5 --out FILE
@@ -27,6 +28,8 @@ from statistics import fmean
 from typing import Any
 
 from benchmarks.common import command, medians, write
+from benchmarks.counters import EXTRA
+from benchmarks.gpu.rows import GPU_ROWS
 from benchmarks.tuned import PARTS, strangers
 from tcl.arrays.annotations import read_annotations
 from tcl.arrays.random_inputs import input_shape, random_inputs
@@ -40,6 +43,7 @@ from tcl.codegen.loopir.layouts import cpu_layouts, gpu_layouts
 from tcl.codegen.loopir.lower import lower
 from tcl.codegen.options.options import MappingOptions
 from tcl.codegen.schedule.cpu import default_plan, plan, schedule
+from tcl.codegen.schedule.gpu import plan as plan_gpu
 from tcl.codegen.schedule.gpu import schedule as schedule_gpu
 from tcl.common.errors import CompileError, OptionsError
 from tcl.executors.size_classes import ForAll
@@ -147,6 +151,38 @@ def compiled_default(sized: SizedDef, device: CpuProfile) -> dict[str, float]:
     return {part: b - a for part, (a, b) in zip(parts, pairwise(times), strict=True)}
 
 
+def choosing(given: Namespace) -> dict[str, Any]:
+    """Milliseconds of choosing options for an H200, the least of some times, by row of
+    ``benchmarks.counters``: for its sizes, and for the first class of all sizes that can share a
+    kernel."""
+    kinds: dict[str, dict[str, float]] = {"one size": {}, "all sizes": {}}
+    for row in (*GPU_ROWS, *EXTRA):
+        shapes = {t.name: input_shape(t, row.values) for t in row.checked.inputs}
+        kinds["one size"][row.name] = chosen(infer(row.checked, shapes), given.repeats or 5)
+        for classes in classes_of(row.values, row.checked.sizes):
+            try:
+                at = ForAll.for_sizes(row.checked, row.values, classes).symbolic
+                kinds["all sizes"][row.name] = chosen(at, given.repeats or 5)
+            except (Undecided, SourceError):
+                continue
+            break
+    for kind, found in kinds.items():
+        for name, ms in sorted(found.items(), key=lambda each: -each[1])[:12]:
+            print(f"{kind}: {name:36} {ms:6.1f} ms")
+        print(f"{kind}: mean of {len(found)} {fmean(found.values()):.1f} ms")
+    return kinds
+
+
+def chosen(sized: SizedDef, times: int) -> float:
+    """Milliseconds of choosing options for an H200, the least of some times."""
+    found = []
+    for _ in range(times):
+        start = time.thread_time()
+        plan_gpu(sized, DEFAULT, H200)
+        found.append(time.thread_time() - start)
+    return round(1e3 * min(found), 1)
+
+
 def classes(given: Namespace) -> dict[str, Any]:
     """Seconds of each part by def, the slowest first."""
     warnings.simplefilter("ignore")
@@ -225,14 +261,15 @@ def search(given: Namespace) -> dict[str, Any]:
 def main() -> None:
     """The command line."""
     parser = command("compiling", __doc__)
-    kinds = {"scheduling": scheduling, "defaults": defaults, "classes": classes, "search": search}
+    kinds = {"scheduling": scheduling, "defaults": defaults, "choosing": choosing}
+    kinds |= {"classes": classes, "search": search}
     parser.add_argument("what", choices=kinds)
     parser.add_argument(
         "--label", default="large", help="classes: label of the sizes in the defs' comments"
     )
     parser.add_argument("--threads", type=int, default=1, help="search: threads of the kernels")
     parser.add_argument(
-        "--repeats", type=int, help="default: 200 for scheduling, 5 for defaults, 1 for search"
+        "--repeats", type=int, help="default: 200 for scheduling, 1 for search, 5 for others"
     )
     parser.add_argument("--every", type=int, default=1, help="defaults: of the strangers")
     given = parser.parse_args()

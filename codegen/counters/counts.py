@@ -145,8 +145,12 @@ def _count_kernel(
 def _executed(work: Sequence[tuple[Place, Instructions]]) -> dict[str, float]:
     """The instructions of all warps."""
     total: dict[str, float] = defaultdict(float)
+    known: dict[tuple[object, ...], int] = {}
     for place, own in _instructions_by_place(work):
-        warps = place.warps()
+        at = id(place.active), id(place.tests), *place.loops.items()  # all of them are kept
+        if at not in known:
+            known[at] = place.warps()
+        warps = known[at]
         for kind, number in own.items():
             total[kind] += number * warps
     return dict(total)

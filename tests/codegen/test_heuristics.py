@@ -85,6 +85,33 @@ def test_vectors_that_a_core_halves_are_shorter_where_they_fill_rows(name: str, 
     assert chosen(device, rows, (64, 18)).vectorize != (1, 8), "a row is added up as a whole"
 
 
+PRODUCT_OF_ROWS = "float(M, K) A, float(N, K) B) -> (C) { C(m, n) +=! A(m, k) * B(n, k) }"
+
+
+@pytest.mark.parametrize(("rows", "depth"), [(16, 2048), (16, 4096), (12, 2000)])
+def test_few_rows_are_copied_where_others_come_from_memory(rows: int, depth: int) -> None:
+    found = chosen(ZEN4, PRODUCT_OF_ROWS, (rows, depth), (8192, depth))
+    assert found.vectorize == (0, 16), "along K, each tile would read rows from afar again"
+    assert found.stage == (0, -1)
+
+
+@pytest.mark.parametrize(("rows", "depth"), [(4, 1024), (8, 700), (6, 3072)])
+def test_tiles_along_rows_have_many_of_both_operands(rows: int, depth: int) -> None:
+    found = chosen(ZEN4, PRODUCT_OF_ROWS, (rows, depth), (1000, depth))
+    assert found.vectorize == (2, 16)
+    first, second, _ = found.register or ()
+    assert min(first, second) >= 3, "or loads take longer than products"
+    assert first * second >= 16
+
+
+@pytest.mark.parametrize(("depth", "most"), [(1024, 8), (1000, 14)])
+def test_rows_in_one_place_of_the_first_cache_are_few(depth: int, most: int) -> None:
+    found = chosen(ZEN4, PRODUCT_OF_ROWS, (32, depth), (4096, depth))
+    assert found.vectorize == (0, 16)
+    register = found.register or ()
+    assert most // 2 < register[1] <= most
+
+
 @DEVICES
 def test_an_operand_across_the_lanes_is_copied(device: CpuProfile) -> None:
     found = chosen(device, TRANSPOSED, (128, 512), (512, 512))

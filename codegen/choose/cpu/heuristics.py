@@ -13,7 +13,7 @@ from dataclasses import replace
 from tcl.codegen.choose.cpu.access_costs import PAGE
 from tcl.codegen.choose.cpu.core_model import Core
 from tcl.codegen.choose.cpu.costs import STREAMS
-from tcl.codegen.choose.cpu.memory_reads import cached_bytes
+from tcl.codegen.choose.cpu.memory_reads import surely_cached
 from tcl.codegen.choose.cpu.register_tiles import TileChoice, fastest
 from tcl.codegen.devices.cpu import CpuProfile
 from tcl.codegen.loopir import ir
@@ -286,13 +286,8 @@ def _waits_for_pieces(core: Core) -> bool:
     order for each reduction: where the last cache barely keeps it, or, as extremes take so many
     instructions, where the second does not. On Zen 4, minima and maxima of columns of 4 MB take .74
     of the time in order, sums of 12 MB .8, of 16 MB .45; sums of 8 MB take 1.6 times as long."""
-    room = core.device.l2_bytes if core.extreme else _surely_cached(core)
+    room = core.device.l2_bytes if core.extreme else surely_cached(core.device)
     return any(a.whole > room for a in core.reads)
-
-
-def _surely_cached(core: Core) -> int:
-    """Bytes that the last cache keeps beside what else is read."""
-    return cached_bytes(core.device) * 2 // 3
 
 
 def _keeps_more_rows(core: Core, row: str, lane: str) -> bool:
@@ -301,7 +296,7 @@ def _keeps_more_rows(core: Core, row: str, lane: str) -> bool:
     memory 1.1 and rows of 4 KB 1.2 to 1.7 times as long."""
     rows = [a for a in core.reads if lane in a.strides]
     places = PAGE // math.gcd(PAGE, *(a.strides.get(row, 0) for a in rows))
-    kept = all(a.whole <= _surely_cached(core) for a in rows)
+    kept = all(a.whole <= surely_cached(core.device) for a in rows)
     return kept and places >= 2 * STREAMS
 
 

@@ -32,6 +32,9 @@ if TYPE_CHECKING:
 
 _HIDING = 10.0
 """Accumulators that are enough to hide it."""
+_BEHIND = 2.0
+"""How much longer rows of memory take beside products, divided by how many are read side by side:
+set on Zen 4, with 2 to 8 rows."""
 _KEPT = 8
 """Times the second cache: results from which on writing them past the caches was measured to pay
 even if they are read next."""
@@ -72,6 +75,19 @@ def memory_cycles(core: Core, access: OperandAccess, kept: bool = False) -> floa
         return 0.0
     rate = CACHE_BYTES_PER_CYCLE if kept else memory_rate(core.device)
     return access.elements * access.itemsize / rate
+
+
+def far_row_cycles(core: Core, access: OperandAccess, rows: int) -> float:
+    """Cycles in which rows with the lanes along them come from memory, so many side by side, while
+    the core multiplies: the fewer there are, the less is on its way."""
+    if access.whole <= surely_cached(core.device):
+        return 0.0
+    return memory_cycles(core, access) * (1.0 + _BEHIND / rows)
+
+
+def surely_cached(device: CpuProfile) -> int:
+    """Bytes that the last cache keeps beside what else is read."""
+    return cached_bytes(device) * 2 // 3
 
 
 def repeated_pass_cycles(

@@ -140,13 +140,21 @@ def _best(core: Core, most: float = math.inf) -> TileChoice:
             for d, row in rows.items()
         }
         found = sorted((*found, _least(singles[lane].values())), key=_cycles)[:_LANES]
-    for lane in [choice.lane for choice in found]:
+    lanes = [d for d in lanes if _shares_only_in_pairs(core, d)]
+    for lane in dict.fromkeys([*(choice.lane for choice in found), *lanes]):
         alone = singles[lane]
         promising = sorted(alone, key=lambda d: alone[d].cycles)[:_PAIRED]
         pairs = itertools.combinations([d for d in alone if d in promising], 2)
         tiles = [(lane, t) for pair in pairs for t in _tiles(core, lane, pair)]
         found += [_cheapest(core, tiles, min(most, _least(found).cycles))] if tiles else []
     return _least(found)
+
+
+def _shares_only_in_pairs(core: Core, lane: str) -> bool:
+    """Whether rows of one dimension alone tell little of such lanes: all operands are read in
+    vectors, of which one for each row."""
+    reads = [a.strides.get(lane) == a.itemsize for a in core.reads]
+    return core.nest.dim(lane).reduction and len(reads) > 1 and all(reads)
 
 
 def _neighbours(core: Core, lane: str | None) -> dict[str, int]:
@@ -227,19 +235,20 @@ def _tiles(core: Core, lane: str | None, rows: tuple[str, ...]) -> Iterator[dict
     extents = {d.name: d.extent for d in core.nest.dims}
     registers = core.device.vector_registers
     vectors = (1,) if lane is None else (*_VECTORS, *(_LONG_ROWS if core.compacted else (8,)))
-    far = any(access.whole > core.device.l2_bytes for access in core.reads)
-    along = far and lane is not None and core.nest.dim(lane).reduction
+    along = lane is not None and core.nest.dim(lane).reduction
+    far = [a for a in core.reads if along and a.whole > core.device.l2_bytes]
     more = core.products.extra_registers if core.products is not None else 0
     shapes = [
         (tile, math.prod(tile.values()))
         for tile in _shapes(rows)
         if all(size <= extents[name] for name, size in tile.items())
+        and all(access.count(tile) <= STREAMS for access in far)
     ]
     for v in vectors:
         if lane is not None and v > 1 and v > -(-extents[lane] // core.lanes):
             continue
         for tile, size in shapes:
-            if (along and size > STREAMS) or (tile and v > _VECTORS[-1]):
+            if tile and v > _VECTORS[-1]:
                 continue
             points = size * v
             whole = {**tile, lane: v} if lane is not None else tile

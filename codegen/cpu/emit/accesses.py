@@ -16,6 +16,8 @@ from tcl.common.dataclass import dataclass
 from tcl.grammar.sizes.varying import Size, provably_equal, representative
 from tcl.grammar.syntax.types import INT32
 
+_REGISTER = 32
+"""Bytes of the longest registers of x86 without masks of their own."""
 _WORD = INT32
 """What dot products read several elements as."""
 
@@ -33,6 +35,8 @@ class AccessEmitter:
     """Whether the processor writes some lanes of a vector as fast as all of them."""
     asked: set[tuple[str, str, str, int]] = field(default_factory=set)
     """Lines of memory that were prefetched, each by the block of code that did."""
+    read: dict[int, tuple[ir.Load, list[str] | None]] = field(default_factory=dict)
+    """By identity of a load: that, and what its address depends on, unless data selects it."""
     across: Across = field(init=False)
 
     def __post_init__(self) -> None:
@@ -40,8 +44,39 @@ class AccessEmitter:
 
     def load(self, load: ir.Load, scope: Scope) -> Val:
         """The value of an element, in the type it is computed in."""
-        layout = self.program.tensor(load.ref.tensor).layout
-        return from_memory(self.b, self._raw(load, layout, scope), layout.type, self.native_half)
+        tensor = load.ref.tensor
+        where = self._where(load, scope)
+        found = self.b.loaded.setdefault(tensor, {}).get(where)
+        if found is None:
+            layout = self.program.tensor(tensor).layout
+            raw = self._raw(load, layout, scope)
+            found = from_memory(self.b, raw, layout.type, self.native_half)
+            if where:
+                self.b.loaded.setdefault(tensor, {})[where] = found
+        return found
+
+    def _where(self, load: ir.Load, scope: Scope) -> str:
+        """All that the value of an element depends on in a block of code that does not write to its
+        tensor: the points of a register tile ask for the same ones again and again. Empty where
+        data selects the element."""
+        if id(load) not in self.read:
+            computed = any(isinstance(s, ir.Computed) for s in load.ref.subscripts)
+            terms = self.addresses.place(load.ref).terms
+            self.read[id(load)] = load, None if computed else [name for name, _ in terms]
+        names = self.read[id(load)][1]
+        if names is None:
+            return ""
+        parts = [id(load), scope.lanes, scope.lane_dim, scope.lane_fold, scope.active]
+        parts += [None if mask is None else mask.text for mask in (scope.mask, scope.there)]
+        for name in names:
+            at = scope.folds.get(name)
+            if at is None:
+                at = scope.ranges[name].offset
+            parts += (at.base and at.base.text, at.constant)
+            if name in scope.written_out:
+                whole = scope.written_out[name]
+                parts += (whole.offset.constant, whole.span)
+        return repr(parts)
 
     def may_read_words(self, load: ir.Load, fold: ir.Fold, points: int) -> bool:
         """Whether an element and those of the next points of a dot product, of which so many
@@ -89,7 +124,13 @@ class AccessEmitter:
             return self._load_leading(at, load.ref.tensor, layout, scope)
         if at.spread and mask.text == leading(scope.lanes, scope.active).text:
             return self._load_leading(at, load.ref.tensor, layout, scope)
-        return self._load_masked(at, load.ref.tensor, layout, mask)
+        return self._load_masked(at, load.ref.tensor, layout, mask, scope.active)
+
+    def _first_lanes(self, value: Val, lanes: int) -> Val:
+        """The first lanes of a value, and 0 in those that it does not have."""
+        order = ", ".join(f"i32 {min(k, value.lanes)}" for k in range(lanes))
+        text = f"shufflevector {value}, {value.ty} zeroinitializer, <{lanes} x i32> <{order}>"
+        return self.b.op(text, value.type, lanes)
 
     def bits(self, load: ir.Load, scope: Scope) -> Val:
         """An element as it lies in memory."""
@@ -122,7 +163,7 @@ class AccessEmitter:
         if scope.there is None or (at.apart(0) and not at.spread):
             old = self._load(at, ref.tensor, layout, scope)
         else:
-            old = self._load_masked(at, ref.tensor, layout, scope.there)
+            old = self._load_masked(at, ref.tensor, layout, scope.there, scope.active)
         new = change(from_memory(self.b, old, layout.type, self.native_half))
         self._write(ref, layout, at, to_memory(self.b, new, layout.type, self.native_half), scope)
 
@@ -351,9 +392,18 @@ class AccessEmitter:
             result = b.load(tensor, text, type_, lanes)
         return result
 
-    def _load_masked(self, at: Address, tensor: str, layout: ir.Layout, mask: Val) -> Val:
-        """Lanes that are switched off touch nothing and give 0."""
+    def _load_masked(
+        self, at: Address, tensor: str, layout: ir.Layout, mask: Val, active: int
+    ) -> Val:
+        """Lanes that are switched off touch nothing and give 0; ``active`` is as of ``Scope``."""
         b, type_, lanes = self.b, memory_type(layout.type), mask.lanes
+        few = max(2, 1 << (active - 1).bit_length())
+        beside = at.apart(layout.itemsize) and not at.spread and not self.masks
+        if beside and few < lanes and lanes * layout.itemsize > _REGISTER:
+            # Of a vector of several registers, LLVM 22 reads all of one whose lanes are known to be
+            # switched off.
+            some = self._first_lanes(mask, few)
+            return self._first_lanes(self._load_masked(at, tensor, layout, some, active), lanes)
         pointer = self.pointers.at(tensor, at.offset)
         align = Val(str(layout.alignment), "i32")
         zero = Val("zeroinitializer", type_, lanes)

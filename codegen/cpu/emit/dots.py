@@ -44,7 +44,7 @@ class Dots:
         first, second = reversed(words) if turned else words
         old = self.values.accumulated(own, scope)
         result = self._sum(fragment, old, first, second)
-        self.b.do(f"store {result}, ptr {self.values.slot(own, scope)}")
+        self.values.hold(own, self.values.slot(own, scope), result)
 
     def store(self, fold: ir.Fold, store: ir.Store, scope: Scope) -> None:
         """Writes all points to a panel: as words, with zeros for those that do not exist, if they

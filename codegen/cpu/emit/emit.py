@@ -12,11 +12,12 @@ from itertools import product
 from typing import assert_never
 
 from tcl.codegen.common.sites import Site
-from tcl.codegen.cpu.abi import apart
+from tcl.codegen.cpu.abi import TIGHT, apart
 from tcl.codegen.cpu.emit.accesses import AccessEmitter
 from tcl.codegen.cpu.emit.across import Pointers
 from tcl.codegen.cpu.emit.addresses import FAIL, Addresses
 from tcl.codegen.cpu.emit.dots import Dots
+from tcl.codegen.cpu.emit.invariants import loops_share_nothing
 from tcl.codegen.cpu.emit.loops import LoopEmitter
 from tcl.codegen.cpu.emit.matrix import MatrixUnit
 from tcl.codegen.cpu.emit.ragged import Ragged
@@ -33,7 +34,7 @@ from tcl.codegen.cpu.emit.sizes import definitions
 from tcl.codegen.cpu.emit.values import Values
 from tcl.codegen.cpu.llvm.arith import arithmetic
 from tcl.codegen.cpu.llvm.builder import Builder, Val, register_type
-from tcl.codegen.cpu.llvm.entry import ALIGNED, OPENING, alone
+from tcl.codegen.cpu.llvm.entry import ALIGNED, alone, opening
 from tcl.codegen.devices.cpu import CpuProfile
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.conditions import besides
@@ -92,7 +93,9 @@ def _emit(program: ir.Built, device: CpuProfile, unchecked: bool) -> KernelSourc
         for kernel in program.kernels
         for s in statements(kernel.body)
     )
-    body = [*(ALIGNED if carries else OPENING), *sizes, *b.entry, *b.lines, "}", "", alone()]
+    tight = not sizes and loops_share_nothing(program)
+    attributes = [name for name, has in ((ALIGNED, carries), (TIGHT, tight)) if has]
+    body = [*opening(attributes), *sizes, *b.entry, *b.lines, "}", "", alone()]
     parts = [*b.declared.values(), "", *b.defined.values(), *([FAIL] if sites else []), *body]
     return KernelSource("\n".join(parts), tuple(sites), regions)
 
@@ -271,7 +274,7 @@ class Statements:
         if declare.start is not None:
             start = b.spread(self.values.value(declare.start, scope), width)
             for key in product(*(range(0, f.step * f.count, f.step) for f in unrolled)):
-                self.values.each_row(own, key, lambda at: b.do(f"store {start}, ptr {at(own)}"))
+                self.values.each_row(own, key, lambda at: self.values.hold(own, at(own), start))
 
     def _carry(self, carry: ir.Carry, scope: Scope) -> None:
         b = self.b
@@ -281,7 +284,7 @@ class Statements:
 
         def each(at: Callable[[AccumulatorRegisters], str]) -> None:
             def held(some: AccumulatorRegisters) -> Val:
-                return b.op(f"load {zero.ty}, ptr {at(some)}", own.type, own.lanes)
+                return self.values.held(some, at(some))
 
             new, old = held(own), held(total)
             if lost is not None:
@@ -291,9 +294,9 @@ class Statements:
                 off = b.binary("fsub", b.binary("fsub", after, old), new)
                 still = b.binary("fsub", off, off)  # not a number for an infinite sum
                 finite = b.compare("fcmp ord", still, still)
-                b.do(f"store {b.select(finite, off, zero)}, ptr {at(lost)}")
-            b.do(f"store {after}, ptr {at(total)}")
-            b.do(f"store {zero}, ptr {at(own)}")
+                self.values.hold(lost, at(lost), b.select(finite, off, zero))
+            self.values.hold(total, at(total), after)
+            self.values.hold(own, at(own), zero)
 
         for key in list(own.slots):
             self.values.each_row(own, key, each)
@@ -314,7 +317,7 @@ class Statements:
             new = self._prefix(op, new, nothing, type_)
             result = arithmetic(b, op, b.spread(before, scope.lanes), new, type_)
             last = arithmetic(b, op, before, b.lane(new, scope.lanes - 1), type_)
-        b.do(f"store {last}, ptr {self.values.slot(own, scope)}")
+        self.values.hold(own, self.values.slot(own, scope), last)
         scope.variables[scan.result] = result
 
     def _prefix(self, op: str, value: Val, nothing: Val, type_: ScalarType) -> Val:
@@ -380,4 +383,4 @@ class Statements:
             # Lanes that do not exist have nothing to add.
             assert scope.there is not None
             result = b.select(scope.there, result, self.values.accumulated(own, scope))
-        b.do(f"store {result}, ptr {self.values.slot(own, scope)}")
+        self.values.hold(own, self.values.slot(own, scope), result)

@@ -126,9 +126,21 @@ class Values:
 
     def accumulated(self, accumulators: AccumulatorRegisters, scope: Scope) -> Val:
         """What the accumulator for this iteration holds."""
+        return self.held(accumulators, self.slot(accumulators, scope))
+
+    def held(self, accumulators: AccumulatorRegisters, slot: str) -> Val:
+        """What one of its slots holds."""
         type_, lanes = accumulators.type, accumulators.lanes
-        text = f"load {vector(type_, lanes)}, ptr {self.slot(accumulators, scope)}"
-        return self.b.op(text, type_, lanes)
+        if accumulators.rows is None:
+            return self.b.held_in(slot, type_, lanes)
+        return self.b.op(f"load {vector(type_, lanes)}, ptr {slot}", type_, lanes)
+
+    def hold(self, accumulators: AccumulatorRegisters, slot: str, value: Val) -> None:
+        """Puts a value into one of its slots. Rows of a matrix are memory to the matrix unit."""
+        if accumulators.rows is None:
+            self.b.hold(slot, value)
+        else:
+            self.b.do(f"store {value}, ptr {slot}")
 
     def _combined(self, value: ir.Combined, scope: Scope) -> Val:
         b = self.b

@@ -80,6 +80,8 @@ _PURE = frozenset(
 )
 
 
+_ZEROS = frozenset(("zeroinitializer", "0", "false", "null", f"0x{0:016X}"))
+"""Constants, as text, that are the same in every bit."""
 _APART = 64
 """Tensors that are set apart from each other at most."""
 
@@ -108,7 +110,10 @@ class Builder:
     a lot; what is not written need not be read and merged by LLVM."""
     loaded: dict[str, dict[str, Val]] = field(default_factory=dict)
     """Likewise for loads, by tensor, until something is stored there."""
-
+    held: dict[str, Val] = field(default_factory=dict)
+    """What slots on the stack hold that nothing but ``held_in`` reads, in this block ..."""
+    unsaved: dict[str, Val] = field(default_factory=dict)
+    """... and what is written to them where it ends."""
     apart: dict[str, str] = field(default_factory=dict)
     """Tensor → what is written behind its loads and stores."""
     tensors: tuple[str, ...] = ()
@@ -189,6 +194,17 @@ class Builder:
         self.entry.append(f"  %v{self.count} = alloca {type_}")
         return f"%v{self.count}"
 
+    def hold(self, slot: str, value: Val) -> None:
+        """Puts a value into a slot of its own on the stack."""
+        self.held[slot] = self.unsaved[slot] = value
+
+    def held_in(self, slot: str, type_: str, lanes: int) -> Val:
+        """What ``hold`` put there."""
+        if slot not in self.held:
+            text = f"load {vector(type_, lanes)}, ptr {slot}"
+            self.held[slot] = self.op(text, type_, lanes)
+        return self.held[slot]
+
     def new_label(self, hint: str) -> str:
         self.count += 1
         return f"{hint}{self.count}"
@@ -200,12 +216,20 @@ class Builder:
         self.block = label
         self.known.clear()
         self.loaded.clear()
+        self.held.clear()
 
     def branch(self, label: str) -> None:
-        self.do(f"br label %{label}")
+        self._end(f"br label %{label}")
 
     def branch_if(self, condition: Val, then: str, otherwise: str) -> None:
-        self.do(f"br i1 {condition.text}, label %{then}, label %{otherwise}")
+        self._end(f"br i1 {condition.text}, label %{then}, label %{otherwise}")
+
+    def _end(self, text: str) -> None:
+        """The last instruction of a block."""
+        for slot, value in self.unsaved.items():
+            self.do(f"store {value}, ptr {slot}")
+        self.unsaved.clear()
+        self.do(text)
 
     def again_if(self, condition: Val, loop: str, out: str) -> None:
         """The end of the loop that begins at a label. It stays one: how many iterations are written
@@ -219,7 +243,7 @@ class Builder:
         self.ended = len(self.lines)
         note = self._node(f"distinct !{{{{{{me}}, {', '.join(notes)}}}}}", loop)
         targets = f"label %{loop}, label %{out}"
-        self.do(f"br i1 {condition.text}, {targets}, !llvm.loop {note}")
+        self._end(f"br i1 {condition.text}, {targets}, !llvm.loop {note}")
 
     def leave_if_stopped(self) -> None:
         """The way out of a call that is to end, see ``tcl.codegen.cpu.abi``."""
@@ -257,8 +281,8 @@ class Builder:
         if value.lanes == lanes:
             return value
         if not value.text.startswith("%"):
-            if value.text == "zeroinitializer":
-                return Val(value.text, value.type, lanes)
+            if value.text in _ZEROS:
+                return Val("zeroinitializer", value.type, lanes)
             return Val(f"<{', '.join([str(value)] * lanes)}>", value.type, lanes)
         ty = vector(value.type, lanes)
         one = self.op(f"insertelement {ty} poison, {value}, i32 0", value.type, lanes)

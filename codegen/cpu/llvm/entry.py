@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from tcl.codegen.cpu.abi import ALONE, CLEAR, ENTRY, ERROR, LINE, STOP, TEAM, TENSORS
 
 OPENING = (
@@ -13,9 +15,15 @@ OPENING = (
 )
 """The first lines of a kernel; ``%error`` is the thread's own record."""
 
-ALIGNED = (OPENING[0].replace("nounwind", 'nounwind "stackrealign"'), *OPENING[1:])
-"""As ``OPENING``, of a kernel with vectors on its stack that it reads and writes often: LLVM has
-them begin anywhere else, most of them in two lines of the cache."""
+ALIGNED = "stackrealign"
+"""The attribute of a kernel with vectors on its stack that it reads and writes often: LLVM has them
+begin anywhere else, most of them in two lines of the cache."""
+
+
+def opening(attributes: Sequence[str]) -> tuple[str, ...]:
+    """The first lines of a kernel with these attributes."""
+    listed = " ".join(("nounwind", *(f'"{each}"' for each in attributes)))
+    return OPENING[0].replace("nounwind", listed), *OPENING[1:]
 
 
 def stopped(name: str) -> str:

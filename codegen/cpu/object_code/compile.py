@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 from typing import Any
 
+from tcl.codegen.cpu.abi import TIGHT
 from tcl.codegen.cpu.emulated.instructions import emulating
 from tcl.codegen.devices.cpu import CpuProfile
 from tcl.codegen.devices.features import architecture
@@ -55,7 +56,9 @@ def _optimised(text: str, device: CpuProfile) -> tuple[Any, Any]:
 
 
 def _optimise(module: Any, machine: Any) -> None:
-    """The passes that kernels gain from: short helpers inlined, then each function simplified.
+    """The passes that kernels gain from: short helpers inlined, then each function simplified. Most
+    of that looks for what may be done before a loop; where there is no such thing, variables that
+    become registers and simple instructions are all of it.
 
     The rest of LLVM's pipeline for a module is left off: its search for loads that repeat what an
     earlier iteration stored takes quadratic time in unrolled loops, ten times all other passes.
@@ -67,12 +70,17 @@ def _optimise(module: Any, machine: Any) -> None:
     inliner = llvm.create_new_module_pass_manager()
     inliner.add_always_inliner_pass()
     simplifier = passes.getFunctionPassManager()
+    few = llvm.create_new_function_pass_manager()
+    few.add_sroa_pass()
+    few.add_instruction_combine_pass()
+    few.add_simplify_cfg_pass()
     inliner.run(module, passes)
     for function in module.functions:
         if not function.is_declaration:
-            simplifier.run(function, passes)
-    _release(inliner)
-    _release(simplifier)
+            tight = any(TIGHT.encode() in each for each in function.attributes)
+            (few if tight else simplifier).run(function, passes)
+    for manager in (inliner, simplifier, few):
+        _release(manager)
 
 
 def _release(manager: Any) -> None:

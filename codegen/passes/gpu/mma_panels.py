@@ -11,6 +11,7 @@ from tcl.codegen.passes.gpu.bind import BlockFolds
 from tcl.codegen.passes.gpu.panel import Footprint, ordered
 from tcl.common.dataclass import dataclass
 from tcl.common.errors import OptionsError
+from tcl.grammar.sizes.varying import provably_equal
 from tcl.grammar.syntax.types import FLOAT32
 
 _ROW = 16
@@ -57,7 +58,9 @@ def why_not_fed(
             )
         reduction = nest.dims[mma[2]].name
         ends = (s for s in load.ref.subscripts if isinstance(s, ir.Affine))
-        if not any(s.terms and all(n == reduction for n, _ in s.terms) for s in ends):
+        # Panels are zero beyond such an axis, which sums need where loops go further.
+        whole = provably_equal(nest.reach(reduction), nest.dim(reduction).extent)
+        if not whole and not any(s.terms and all(n == reduction for n, _ in s.terms) for s in ends):
             return (
                 f"mma: nest {nest.name}: no axis of {load.ref.tensor} depends on {reduction} alone"
             )

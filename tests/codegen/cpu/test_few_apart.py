@@ -6,9 +6,16 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import pytest
-from cpu_kernels import fenced_copy
+from comparing import check_cpu
+from cpu_kernels import fenced_copy, sized_of
 
 import tcl
+from tcl.codegen.cpu.emit.emit import emit_program
+from tcl.codegen.devices import known_cpus
+from tcl.codegen.devices.cpu import host_cpu
+from tcl.codegen.options.nest_options import NestOptions
+from tcl.codegen.options.options import MappingOptions
+from tcl.codegen.schedule.cpu import schedule
 
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 
@@ -48,3 +55,19 @@ def test_nothing_is_read_behind_the_last_element(apart: int) -> None:
     for length in LENGTHS[:-1]:
         a = np.arange(length * apart).astype(np.uint8).reshape(length, apart)
         np.testing.assert_array_equal(run(fenced_copy(a, after=True)), right(a))
+
+
+def test_nothing_is_read_for_a_register_whose_lanes_are_all_switched_off() -> None:
+    text = """def f(int32(C, T) X, int32(L) W) -> (O) {
+        O(c, l) min=! (t + l + 15 < T) ? X(c, t) * X(c, t + l + 15) : 5
+            where c in 0:C, l in 0:L, t in 0:T }"""
+    arrays = np.arange(5 * 57, dtype=np.int32).reshape(5, 57) % 7 - 3, np.zeros(7, np.int32)
+    sized, device = sized_of(text, *arrays), known_cpus.find("Haswell")
+    assert device is not None
+    own = NestOptions(vectorize=(1, 16), register=(3,))  # of two registers, the second is unused
+    options = MappingOptions("naive", nests=(own,))
+    found = emit_program(schedule(sized, options, device), device).text
+    assert "llvm.masked.load.v8i32" in found
+    assert "llvm.masked.load.v16i32" not in found
+    if device.present <= host_cpu().present:
+        check_cpu(sized, [fenced_copy(a, after=True) for a in arrays], options, device)

@@ -21,7 +21,7 @@ from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.walk import statements
 from tcl.codegen.options.nest_options import NestOptions
 from tcl.codegen.options.options import MappingOptions
-from tcl.codegen.schedule.gpu import schedule
+from tcl.codegen.schedule.gpu import plan, schedule
 from tcl.common.errors import OptionsError
 
 if why_not():
@@ -110,6 +110,25 @@ def test_products_on_tensor_cores_agree_with_the_reference(type_: str, seeds: ra
     check_cases(found).none()
 
 
+@pytest.mark.parametrize("type_", DEPTH)
+def test_parts_of_sums_are_added_up_on_tensor_cores(type_: str) -> None:
+    """Where the loops over a part go no further than it; else tensor cores are refused."""
+    found = []
+    for number, form in enumerate(FORMS):
+        one = work(form, type_, (32 + number, 48, 192), epilogue=number == 2)
+        own = drawn(random.Random(number), type_)
+        own = replace(own, split=(0, 0, 2 + number % 2), tile=(0, 0, 32))
+        options = MappingOptions().with_nest(0, own)
+        if accepted(one, options):
+            found.append(case_of(one, options, title=form))
+    assert len(found) >= 3
+    assert all("mma" in c.module.source for c in found)
+    check_cases(found).none()
+    ragged = work("plain", type_, (40, 48, 376))
+    own = replace(drawn(random.Random(1), type_), split=(0, 0, 2), tile=(0, 0, 32))
+    assert not accepted(ragged, MappingOptions().with_nest(0, own))
+
+
 @needs_nvrtc
 @pytest.mark.parametrize("type_", DEPTH)
 def test_products_on_tensor_cores_become_cubins(type_: str) -> None:
@@ -133,6 +152,12 @@ def test_sixteen_bit_products_use_tensor_cores_by_default(type_: str) -> None:
         found.append(case_of(one, MappingOptions("mlp"), title=form))
     assert all("mma" in c.module.source for c in found)
     check_cases(found).none()
+
+
+def test_split_products_use_tensor_cores_by_default() -> None:
+    one = work("plain", "bfloat16", (128, 4096, 4096))
+    (options, _) = plan(one.sized, MappingOptions("mlp"), H200).options.values()
+    assert options.mma == (1, 2, 3)
 
 
 def test_float32_is_not_rounded_unless_asked_for() -> None:
