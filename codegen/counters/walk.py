@@ -43,6 +43,7 @@ from tcl.codegen.loopir.walk import (
     alone,
     chain,
     children,
+    is_transposed,
     statements,
     uniform,
     values_in,
@@ -400,6 +401,11 @@ class Walk:
         with self._one_phase():
             for fill in pipeline.fills:
                 self._panel_fill(fill, within, asynchronous=asynchronous, ahead=ahead)
+                if pipeline.ahead is ir.Ahead.REGISTERS:
+                    own = [s.loop for s in statements(fill.body) if isinstance(s, ir.For)]
+                    self.held_words[fill.panel] = math.prod(
+                        x.fold.count for x in own if x.kind is not ir.Kind.THREAD
+                    )
             self._block_statement(pipeline.body, within)
         if pipeline.steps is not None:
             self.held_words[pipeline.steps.name] = 2 * self.read_words  # two sets
@@ -426,7 +432,11 @@ class Walk:
         if not isinstance(value, ir.Load):
             raise ir.IRError(f"{store.ref.tensor} is filled with what is no copy")
         kind = Memory.SHARED_COPY if asynchronous else Memory.SHARED_WRITE
-        self._access(store.ref, place, outside, width=width, kind=kind)
+        layout = self.geometry.program.tensor(fill.panel).layout
+        scattered = width if is_transposed(fill, layout) else 1
+        for k in range(scattered):
+            each = place.at(dict.fromkeys(lanes, Linear(k))) if scattered > 1 else place
+            self._access(store.ref, each, outside, width=width // scattered, kind=kind)
         kind = Memory.GLOBAL_COPY if asynchronous else Memory.GLOBAL_READ
         self._access(value.ref, source, outside, width=width, kind=kind, ahead=ahead)
         if asynchronous:

@@ -238,3 +238,13 @@ def chain(statement: ir.Statement) -> tuple[list[ir.Loop], ir.Statement]:
         loops.append(statement.loop)
         statement = statement.body
     return loops, statement
+
+
+def is_transposed(fill: ir.Fill, panel: ir.Layout) -> bool:
+    """Whether neighbours that a copy reads at once lie apart in its panel: it is transposed."""
+    inner = list(statements(fill.body))
+    lanes = [
+        s.loop.fold.dim for s in inner if isinstance(s, ir.For) and s.loop.kind is ir.Kind.VECTOR
+    ]
+    stores = (s.ref for s in inner if isinstance(s, ir.Store))
+    return any(step != 1 for ref in stores for step in panel.steps(ref, lanes))

@@ -295,7 +295,7 @@ def test_large_products_wait_for_no_panels(kind: str, size: int) -> None:
     pipes = predict(found).pipes
     assert pipes["shared memory"] <= 0.5 * pipes["float32"]
     assert found.traffic[Memory.SHARED_READ].each == 2
-    assert found.occupancy.blocks == 2
+    assert found.occupancy.blocks >= 2
     assert found.waves > 0.9
 
 

@@ -11,7 +11,7 @@ from tcl.codegen.cuda.emit.scope import CudaScope
 from tcl.codegen.cuda.emit.threads import Threads
 from tcl.codegen.cuda.emit.writer import Writer
 from tcl.codegen.loopir import ir
-from tcl.codegen.loopir.walk import statements
+from tcl.codegen.loopir.walk import is_transposed, statements
 
 
 class Fills:
@@ -42,11 +42,16 @@ class Fills:
 
     def fill(self, fill: ir.Fill, scope: CudaScope) -> None:
         """Copies a box."""
-        with self._each(fill, scope) as (store, width, inner, _):
+        with self._each(fill, scope) as (store, lane, inner, _):
             to, element, there = self._copied_parts(store, inner)
-            if width > 1:
+            if lane is not None and is_transposed(fill, self.memory.layout(store.ref)):
+                held, type_ = "held", self.memory.element_type(fill.panel)
+                self.lines.add(f"{type_} {held}[{lane.count}];")
+                self._read(held, element, there, lane)
+                self._written(fill, store, lane, inner, held)
+            elif lane is not None:
                 self.writer.used.add("copy")
-                self.lines.add(f"copy<{width}>(&{to}, &{element}, {there or 'true'});")
+                self.lines.add(f"copy<{lane.count}>(&{to}, &{element}, {there or 'true'});")
             else:
                 self._one(to, element, there, store)
 
@@ -55,8 +60,9 @@ class Fills:
     ) -> None:
         """Begins to copy a box, or a part of it; nobody waits. ``part``: its number, in a loop that
         is written out, and how many there are."""
-        with self._each(fill, scope, part) as (store, width, inner, _):
+        with self._each(fill, scope, part) as (store, lane, inner, _):
             to, element, there = self._copied_parts(store, inner)
+            width = 1 if lane is None else lane.count
             size = width * self.memory.layout(store.ref).itemsize
             self.writer.used |= {"copy_async", "commit_copies", "wait_copies"}
             self.lines.add(f"copy_async<{size}>(&{to}, &{element}, {there or 'true'});")
@@ -72,26 +78,40 @@ class Fills:
 
     def fetch(self, fill: ir.Fill, scope: CudaScope) -> None:
         """Reads what a thread copies to its registers."""
-        with self._each(fill, scope) as (store, width, inner, step):
+        with self._each(fill, scope) as (store, lane, inner, step):
             _, element, there = self._copied_parts(store, inner)
             to = f"{self.held[store.ref.tensor]}[{step}]"
-            if width > 1:
-                self.writer.used.add("load")
-                test = f", {there}" if there else ""
-                self.lines.add(f"load<{width}>({to}, &{element}{test});")
+            if lane is not None:
+                self._read(to, element, there, lane)
             else:
                 self._one(f"{to}[0]", element, there, store)
 
     def put(self, fill: ir.Fill, scope: CudaScope) -> None:
         """Writes what a thread has in its registers to the panel."""
-        with self._each(fill, scope) as (store, width, inner, step):
-            to = self.memory.element(store.ref, inner)
+        with self._each(fill, scope) as (store, lane, inner, step):
             held = f"{self.held[store.ref.tensor]}[{step}]"
-            if width > 1:
-                self.writer.used.add("store")
-                self.lines.add(f"store<{width}>(&{to}, {held});")
-            else:
-                self.lines.add(f"{to} = {held}[0];")
+            self._written(fill, store, lane, inner, held)
+
+    def _read(self, to: str, element: str, there: str, lane: ir.Fold) -> None:
+        """Reads neighbours to registers."""
+        self.writer.used.add("load")
+        test = f", {there}" if there else ""
+        self.lines.add(f"load<{lane.count}>({to}, &{element}{test});")
+
+    def _written(
+        self, fill: ir.Fill, store: ir.Store, lane: ir.Fold | None, scope: CudaScope, held: str
+    ) -> None:
+        """Writes what registers hold to a panel: neighbours at once, unless it is transposed."""
+        to = self.memory.element(store.ref, scope)
+        if lane is None:
+            self.lines.add(f"{to} = {held}[0];")
+        elif not is_transposed(fill, self.memory.layout(store.ref)):
+            self.writer.used.add("store")
+            self.lines.add(f"store<{lane.count}>(&{to}, {held});")
+        else:
+            for k in range(lane.count):
+                to = self.memory.element(store.ref, scope.with_fold(lane, str(k)))
+                self.lines.add(f"{to} = {held}[{k}];")
 
     def _one(self, to: str, element: str, there: str, store: ir.Store) -> None:
         zero = f"({self.memory.element_type(store.ref.tensor)})0"
@@ -111,11 +131,11 @@ class Fills:
     @contextmanager
     def _each(
         self, fill: ir.Fill, scope: CudaScope, part: tuple[str, int] | None = None
-    ) -> Iterator[tuple[ir.Store, int, CudaScope, str]]:
-        """Inside of the loops over what a thread copies: the copy, the elements of each, and the
-        number of the step. ``part``: as in ``fill_async``; a loop whose iterations are divided
-        evenly, else the first part is all of them."""
-        statement, width, step, depth = fill.body, 1, "0", 0
+    ) -> Iterator[tuple[ir.Store, ir.Fold | None, CudaScope, str]]:
+        """Inside of the loops over what a thread copies: the copy, the fold of what is read at
+        once, and the number of the step. ``part``: as in ``fill_async``; a loop whose iterations
+        are divided evenly, else the first part is all of them."""
+        statement, lane, step, depth = fill.body, None, "0", 0
         guarded: dict[str, None] = {}
         geometry = self.writer.geometry
         number, parts = part or ("", 1)
@@ -129,7 +149,7 @@ class Fills:
                 if geometry.ragged[fold.dim]:
                     guarded[fold.dim] = None
                 if loop.kind is ir.Kind.VECTOR:
-                    width = fold.count
+                    lane = fold
                     scope = scope.with_fold(fold, "0")
                 elif loop.kind is not ir.Kind.THREAD and fold.count == 1:
                     scope = scope.with_fold(fold, "0")
@@ -152,7 +172,7 @@ class Fills:
                 raise ir.IRError("a panel is filled by one store")
             if guarded:
                 self.lines.open(f"if ({self.memory.bounds_test(guarded, scope)}) {{")
-            yield statement, width, scope, step
+            yield statement, lane, scope, step
 
 
 def _repeated(statement: ir.Statement) -> TypeGuard[ir.For]:

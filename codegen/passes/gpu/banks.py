@@ -24,12 +24,14 @@ def padded(
     extents: tuple[int, ...],
     axes: tuple[ir.Affine, ...],
     folds: BlockFolds,
+    filled: int,
 ) -> ir.Layout:
     """A row-major layout of a panel whose axes go along with these subscripts. Its rows have so
-    much room that a warp reads it in the fewest wavefronts. Rows that are whole vectors stay so.
-    Rows that tensor cores read need no room if vectors can change places in them instead. Then
-    copies write whole lines: those of 16 bytes to rows with some room take 2.6 times as many
-    wavefronts, and read 1.5 times as many sectors (measured on an H100)."""
+    much room that a warp reads it in the fewest wavefronts, and then writes it so, its threads
+    along the axis ``filled``. Rows that are whole vectors stay so. Rows that tensor cores read need
+    no room if vectors can change places in them instead. Then copies write whole lines: those of
+    16 bytes to rows with some room take 2.6 times as many wavefronts, and read 1.5 times as many
+    sectors (measured on an H100)."""
     plain = replace(ir.contiguous(type_, extents, [0] * len(extents)), base=VECTOR)
     if len(extents) < 2:
         return plain
@@ -37,10 +39,10 @@ def padded(
     whole = next(v for v in (16, 8, 4, 2, 1) if row % v == 0)
     sizes = {row + pad for pad in _PADS if pad % whole == 0}
     sizes |= {-(-row // VECTOR) * VECTOR + pad for pad in _PADS if pad % VECTOR == 0}
-    found: tuple[float, ir.Layout] | None = None
+    found: tuple[tuple[float, float], ir.Layout] | None = None
     if row > VECTOR and row & (row - 1) == 0 and _on_tensor_cores(folds, plain.itemsize):
         layout = replace(plain, swizzle=row)
-        found = wavefronts_each(layout, axes, folds), layout
+        found = (wavefronts_each(layout, axes, folds), 0), layout
     for size in sorted(sizes):
         strides = [plain.itemsize]
         for extent in reversed(plain.extents[1:-1]):
@@ -48,7 +50,12 @@ def padded(
             size *= extent
         strides.append(size)
         layout = replace(plain, strides=tuple(reversed(strides)))
-        asked = wavefronts_each(layout, axes, folds)
+        written = 0
+        if filled != len(extents) - 1:
+            along, row = extents[filled], layout.strides[filled]
+            places = (row * (k % along) + plain.itemsize * (k // along) for k in range(BANKS))
+            written = _of_a_warp(tuple(places), plain.itemsize)
+        asked = wavefronts_each(layout, axes, folds), written
         if found is None or asked < found[0]:
             found = asked, layout
     assert found is not None  # without room

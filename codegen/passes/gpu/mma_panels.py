@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 
 from tcl.codegen.loopir import ir
+from tcl.codegen.loopir.layouts import axis_order
 from tcl.codegen.loopir.terms import factors
 from tcl.codegen.passes.gpu.banks import steps_of
 from tcl.codegen.passes.gpu.bind import BlockFolds
@@ -33,7 +34,7 @@ class FeedTensorCores:
         panels = {}
         for staged in nest.staged:
             ref, layout = staged.source.ref, program.tensor(staged.panel.tensor).layout
-            axes = ordered(ref, program.tensor(ref.tensor).layout)
+            axes = ordered(ref, axis_order(program.tensor(ref.tensor).layout))
             panels[ref] = Footprint(axes, layout, layout.place(staged.panel).constant)
         if reason := why_not_fed(nest, self.mma, panels, BlockFolds.of_bound(nest)):
             raise OptionsError(reason)

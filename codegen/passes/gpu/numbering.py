@@ -11,6 +11,7 @@ from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.walk import operands
 from tcl.codegen.passes.fuse import groups, refs
 from tcl.codegen.passes.gpu.mma_shape import Sizes
+from tcl.codegen.passes.gpu.transposed import LEAST, transposed_axis
 from tcl.common.dataclass import dataclass
 from tcl.grammar.sizes.varying import provably_equal
 
@@ -110,6 +111,7 @@ def _rows(program: ir.Program, leader: ir.Nest, own: Sizes) -> dict[str, int]:
     loads = [x for x in operands(leader.point) if _names(x)]
     target = leader.point.target
     in_order = program.tensor(target.tensor).layout
+    held = math.prod(own[d.name][0] * own[d.name][2] for d in leader.dims if not d.reduction)
     for dim in (d for d in leader.dims if not d.reduction):
         lanes, threads, kept = own[dim.name]
         if lanes > 1 or threads == 1 or kept == 1:
@@ -121,7 +123,14 @@ def _rows(program: ir.Program, leader: ir.Nest, own: Sizes) -> dict[str, int]:
         subscripts = (s for x in loads for s in x.ref.subscripts if isinstance(s, ir.Affine))
         if any(s.coefficient(dim.name) and _in(s, reductions) for s in subscripts):
             found[dim.name] = kept
-        elif width > 1 and any(provably_equal(abs(x.step(ref, dim.name)), 1) for x, ref in lies):
+        elif width > 1 and any(
+            provably_equal(abs(x.step(ref, dim.name)), 1)
+            or (
+                width % LEAST == 0
+                and transposed_axis(program, leader, ref, {dim.name}, held) is not None
+            )
+            for x, ref in lies
+        ):
             found[dim.name] = width
     return found
 

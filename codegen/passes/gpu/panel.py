@@ -11,6 +11,7 @@ from tcl.codegen.loopir.layouts import axis_order
 from tcl.codegen.passes.gpu.banks import padded
 from tcl.codegen.passes.gpu.bind import BlockFolds
 from tcl.codegen.passes.gpu.mma_shape import Sizes
+from tcl.codegen.passes.gpu.transposed import LEAST, transposed_axis
 from tcl.common.dataclass import dataclass
 from tcl.grammar.sizes.varying import Size, Undecided
 
@@ -28,15 +29,19 @@ class Footprint:
 
     @staticmethod
     def from_layout(
-        source: ir.Layout, ref: ir.TensorRef, inside: Mapping[str, int], folds: BlockFolds
+        program: ir.Program, nest: ir.Nest, ref: ir.TensorRef, inside: Mapping[str, int]
     ) -> Footprint:
-        """The panel of an operand that is affine, in a tensor that lies in memory like ``source``.
-        ``inside``: the points that each dimension goes through inside of the loops."""
-        axes = ordered(ref, source)
+        """The panel of an operand that is affine, of a nest that is bound. ``inside``: the points
+        that each dimension goes through inside of the loops."""
+        source, folds = program.tensor(ref.tensor).layout, BlockFolds.of_bound(nest)
+        order = panel_order(program, nest, ref, folds)
+        axes = ordered(ref, order)
         for s in axes:
             if isinstance(extent(s, inside), Size):
                 raise Undecided("what a panel holds is known only when the kernel runs")
-        layout = padded(source.type, tuple(extent(s, inside) for s in axes), axes, folds)
+        last = axis_order(source)[-1] if order else 0
+        filled = order.index(last) if order else 0
+        layout = padded(source.type, tuple(extent(s, inside) for s in axes), axes, folds, filled)
         first = sum(
             stride * -c * (inside[name] - 1)
             for s, stride in zip(axes, layout.strides, strict=True)
@@ -46,9 +51,23 @@ class Footprint:
         return Footprint(axes, layout, first)
 
 
-def ordered(ref: ir.TensorRef, source: ir.Layout) -> tuple[ir.Affine, ...]:
+def panel_order(
+    program: ir.Program, nest: ir.Nest, ref: ir.TensorRef, folds: BlockFolds
+) -> list[int]:
+    """The axes of a tensor in the order of its panel's: as in memory, unless it is transposed."""
+    order = axis_order(program.tensor(ref.tensor).layout)
+    own = (*folds.registers, *folds.lanes)
+    if any(f.level == "mma" for f in own):
+        return order
+    kept = {f.dim for f in own if f.step == 1 and f.count % LEAST == 0}
+    held = math.prod(f.count for f in own if not nest.dim(f.dim).reduction)
+    axis = transposed_axis(program, nest, ref, kept, held)
+    return order if axis is None else [*(k for k in order if k != axis), axis]
+
+
+def ordered(ref: ir.TensorRef, order: Sequence[int]) -> tuple[ir.Affine, ...]:
     """The subscripts of an operand that is affine, along the axes of its panel."""
-    subscripts = (ref.subscripts[k] for k in axis_order(source))
+    subscripts = (ref.subscripts[k] for k in order)
     return tuple(s for s in subscripts if isinstance(s, ir.Affine))
 
 

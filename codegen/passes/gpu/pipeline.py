@@ -17,7 +17,7 @@ from tcl.codegen.devices.gpu import GpuProfile
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.terms import mma_type
 from tcl.codegen.loopir.unrolling import written_out
-from tcl.codegen.loopir.walk import chain, loads, statements, uniform, values_in
+from tcl.codegen.loopir.walk import chain, is_transposed, loads, statements, uniform, values_in
 from tcl.common.dataclass import dataclass
 from tcl.grammar.sizes.varying import provably_equal
 from tcl.grammar.syntax.types import FLOAT32
@@ -127,7 +127,9 @@ class Pipelining:
 
     def _unwaited(self, fill: ir.Fill) -> bool:
         """Whether copies can be asynchronous."""
-        return self.asynchronous and self._copied(fill) >= LEAST_ASYNC
+        layout = self.program.tensor(fill.panel).layout
+        whole = self._copied(fill) >= LEAST_ASYNC and not is_transposed(fill, layout)
+        return self.asynchronous and whole
 
     def _copied(self, fill: ir.Fill, least: int = 1) -> int:
         """Bytes that a thread copies at once, where an element takes so many at least."""

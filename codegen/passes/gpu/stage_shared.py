@@ -20,7 +20,7 @@ from tcl.codegen.loopir.walk import loads, operands
 from tcl.codegen.passes.cpu.stage import why_not_copied
 from tcl.codegen.passes.fuse import groups
 from tcl.codegen.passes.gpu.bind import BlockFolds
-from tcl.codegen.passes.gpu.panel import Footprint, extent
+from tcl.codegen.passes.gpu.panel import Footprint, extent, panel_order
 from tcl.common.dataclass import dataclass
 from tcl.common.errors import OptionsError
 from tcl.grammar.sizes.varying import (
@@ -210,12 +210,11 @@ class _Box:
 
     def panel(self, position: int, threads: int) -> tuple[ir.Tensor, ir.Staged]:
         axes = list(self.axes())
-        source = self.program.tensor(self.load.ref.tensor).layout
-        order = axis_order(source)
+        ref = self.load.ref
+        order = panel_order(self.program, self.nest, ref, BlockFolds.of_bound(self.nest))
         name = f"{self.nest.name}.panel{position}"
         places = ir.TensorRef(name, tuple(axes[k][1] for k in order))
-        folds = BlockFolds.of_bound(self.nest)
-        layout = Footprint.from_layout(source, self.load.ref, self.points, folds).layout
+        layout = Footprint.from_layout(self.program, self.nest, ref, self.points).layout
         tensor = ir.Tensor(name, ir.Role.SCRATCH, layout, shared=True)
         fill = self._fill(position, axes, order, tensor, threads)
         staged = ir.Staged(self.load, self.load, places, self.inside, "", fill, self.buffers)
@@ -229,13 +228,15 @@ class _Box:
         panel: ir.Tensor,
         threads: int,
     ) -> ir.Nest:
-        """The nest that copies: a point for each element of the box."""
+        """The nest that copies: a point for each element of the box. ``order``: the tensor's axes
+        as the panel has them."""
         source = self.program.tensor(self.load.ref.tensor).layout
+        target_order, order = order, axis_order(source)
         name = f"{self.nest.name}.fill{position}"
         dims = {k: ir.Dim(f"{name}.{k}", 0, axes[k][2], False) for k in order}
         at = [axes[k][0] + ir.Affine.variable(dims[k].name) for k in range(len(axes))]
         conditions: list[ir.Value] = []
-        width = self._width(axes, order, panel)
+        width = self._width(axes, order, panel if order == target_order else None)
         for k in range(len(axes)):
             base, _, extent = axes[k]
             low, high = self._wanted(k)
@@ -258,7 +259,8 @@ class _Box:
         if conditions:
             zero = ir.Const(False if source.type.is_bool else 0, source.type)
             value = ir.Select(_all_of(conditions), value, zero, source.type)
-        target = ir.TensorRef(panel.name, tuple(ir.Affine.variable(dims[k].name) for k in order))
+        places = tuple(ir.Affine.variable(dims[k].name) for k in target_order)
+        target = ir.TensorRef(panel.name, places)
         point = ir.Point((), target, source.type, "=", False, value)
         shape = [dims[k] for k in order]
         return ir.Nest(name, tuple(shape), tuple(_shared_loops(shape, width, threads)), point)
@@ -285,15 +287,19 @@ class _Box:
         return low, high
 
     def _width(
-        self, axes: list[tuple[ir.Affine, ir.Affine, int]], order: list[int], panel: ir.Tensor
+        self,
+        axes: list[tuple[ir.Affine, ir.Affine, int]],
+        order: list[int],
+        panel: ir.Tensor | None,
     ) -> int:
         """Elements that can be copied at once: in both memories they follow each other, and begin
-        at multiples of their size."""
+        at multiples of their size. Without a ``panel``: that can be read at once, as it is
+        transposed."""
         source = self.program.tensor(self.load.ref.tensor).layout
         last, size = order[-1] if order else -1, source.itemsize
         if last < 0 or not provably_equal(source.strides[last], size) or source.base < size:
             return 1
-        steps = [panel.layout.strides[k] for k in range(len(order) - 1)]
+        steps = list(panel.layout.strides[: len(order) - 1]) if panel is not None else []
         steps += [source.strides[k] for k in order[:-1] if axes[k][2] > 1]
         for k in order:
             base = axes[k][0] + ir.Affine((), -source.origin[k])

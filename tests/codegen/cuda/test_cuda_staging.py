@@ -188,3 +188,36 @@ def test_nothing_is_filled_for_iterations_that_are_not_run(
         )
         cases.append(case_of(work, MappingOptions().with_nest(0, own), device))
     check_cases(cases).none()
+
+
+@pytest.mark.parametrize("layout", [("m, k", "n, k"), ("k, m", "n, k")], ids=["NT", "TT"])
+@pytest.mark.parametrize(("k", "split"), [(48, 0), (48, 2), (45, 0)])
+def test_panels_of_factors_in_order_along_the_reduction_are_transposed(
+    layout: tuple[str, str], k: int, split: int
+) -> None:
+    """If neither factor is in order along the results that are. What is read in vectors is in
+    registers on its way; single elements are copied asynchronously."""
+    one, other = layout
+    m, n = 150, 133
+    sizes = {"m": m, "n": n, "k": k}
+    shapes = ([sizes[d] for d in axes.split(", ")] for axes in layout)
+    inputs = [floats(*shape) for shape in shapes]
+    text = (
+        f"def f(float({one.upper()}) A, float({other.upper()}) B) -> (C) "
+        f"{{ C(m, n) +=! A({one}) * B({other}) }}"
+    )
+    options = NestOptions(
+        chunk=(128, 128),
+        threads=(16, 8),
+        register=(8, 4),
+        vectorize=(1, 4),
+        tile=(0, 0, 8),
+        stage=(2, 2),
+        buffers=2,
+        split=(0, 0, split),
+    )
+    work = work_of_text(text, *inputs)
+    case = case_of(work, MappingOptions("naive").with_nest(0, options))
+    assert ("B_tile_next" in case.module.source) == (k % 4 == 0)
+    assert "copy_async<4>" in case.module.source or k % 4 == 0
+    check_cases([case]).none()
