@@ -11,6 +11,7 @@ from tcl.codegen.counters.arithmetic import Instructions
 from tcl.codegen.counters.places import Place
 from tcl.codegen.counters.requests import SECTOR, Access, Box, Memory, Traffic, traffic_of
 from tcl.codegen.counters.walk import Walk
+from tcl.codegen.devices.banks import WARP
 from tcl.codegen.devices.gpu import GpuProfile
 from tcl.codegen.devices.occupancy import Occupancy, fitting
 from tcl.codegen.loopir import ir
@@ -135,7 +136,7 @@ def _count_kernel(
             instructions=executed,
             dram_read=read,
             dram_written=written,
-            loads=loads_of(asked, kernel.threads),
+            loads=loads_of(program, asked, kernel.threads),
         )
         parts.append(made)
     return replace(parts[0], last=parts[1] if len(parts) > 1 else None), cached
@@ -179,6 +180,8 @@ def cache_room(profile: GpuProfile) -> float:
 _AT_ONCE = 48
 """Words that a thread has on their way to registers, at most, about: compilers put off further
 reads. Of 22 spaces of kernels measured on an H100 (``benchmarks.transfer``)."""
+_NEAR = 0.1
+"""What a read takes that is in the first cache, of the latency of the second one, about."""
 _READS = (Memory.GLOBAL_READ, Memory.GLOBAL_COPY)
 
 Asked = Sequence[tuple[Access, Traffic]]
@@ -195,10 +198,11 @@ class Loads:
     bytes: int
     """In all blocks."""
     waited: float = 0.0
-    """How often a thread waits for what it reads to registers, one time after the other."""
+    """How often a thread waits for the second cache until what it reads to registers is there, one
+    time after the other."""
 
 
-def loads_of(asked: Asked, threads: int) -> tuple[Loads, ...]:
+def loads_of(program: ir.Built, asked: Asked, threads: int) -> tuple[Loads, ...]:
     """The reads of a kernel, by where they are begun."""
     groups: dict[tuple[int, tuple[tuple[str, int], ...]], list[tuple[Access, Traffic]]]
     groups = defaultdict(list)
@@ -213,11 +217,22 @@ def loads_of(asked: Asked, threads: int) -> tuple[Loads, ...]:
         ahead = max(access.ahead for access, _ in members)
         times = max(1, visits // blocks)
         in_flight = moved / visits * min(ahead, times)
-        waited = [own.bytes for access, own in members if access.kind is Memory.GLOBAL_READ]
-        words = sum(waited) / visits / threads / 4
-        turns = times * max(1.0, words / _AT_ONCE) if waited else 0.0
+        waited = [(a, own) for a, own in members if a.kind is Memory.GLOBAL_READ]
+        words = sum(own.bytes for _, own in waited) / visits / threads / 4
+        turns = times * max(1.0, words / _AT_ONCE)
+        turns *= max((_new(program, a, own, blocks, threads) for a, own in waited), default=0.0)
         found.append(Loads(in_flight, -(-times // ahead), moved, turns))
     return tuple(found)
+
+
+def _new(program: ir.Built, access: Access, own: Traffic, blocks: int, threads: int) -> float:
+    """The share of a block's reads, at most, that are not in the first cache yet: warps may read
+    the same at once, but what one of them reads again is there."""
+    if access.box is None:
+        return 1.0
+    box = _bytes(program.tensor(access.tensor).layout, access.box.of_block)
+    asked = own.units * SECTOR / blocks / -(-threads // WARP)
+    return max(_NEAR, min(1.0, box / max(1.0, asked)))
 
 
 def dram_bytes(
