@@ -69,6 +69,7 @@ __device__ double cospi(double x)
 }
 __device__ float sinpif(float x) { return (float)sinpi((double)x); }
 __device__ float cospif(float x) { return (float)cospi((double)x); }
+__device__ int negative(int a) { return (int)(0u - (unsigned int)a); }
 __device__ float half_to_float(unsigned short h)
 {
     unsigned body = (h & 0x7fffu) << 13, sign = (h & 0x8000u) << 16;

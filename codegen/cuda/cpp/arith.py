@@ -19,6 +19,7 @@ _BOOL = {"+": "||", "max": "||", "*": "&&", "min": "&&", "||": "||", "&&": "&&"}
 _LOGIC = {"||": Binds.OR, "&&": Binds.AND}
 _NAMES = {"+": "add", "-": "subtract", "*": "multiply", "/": "divide", "%": "modulo"}
 _NAMES |= {"min": "min_of", "max": "max_of"}
+_ZERO = Piece("0LL")
 
 
 def binary(op: str, left: Piece, right: Piece, t: ScalarType) -> Piece:
@@ -37,6 +38,9 @@ def binary(op: str, left: Piece, right: Piece, t: ScalarType) -> Piece:
         return infix(op, left, right, _INFIX[op])
     if op in ("/", "%"):
         return _divide(op, left, right, t)
+    first, second = (_without_conversion(x, t).text for x in (left, right))
+    if (op, first) == ("-", "0") or (op, second) == ("*", "-1"):
+        return unary("-", right if op == "-" else left, t)
     if is_small(t) and (op, t) != ("*", UINT16):
         # Computed as int, where it does not overflow.
         whole = infix(op, _without_conversion(left, t), _without_conversion(right, t), _INFIX[op])
@@ -57,11 +61,10 @@ def unary(op: str, operand: Piece, t: ScalarType) -> Piece:
     """``-`` or ``!``."""
     if op == "!" or t.is_float:
         return prefix(op, operand)
-    if is_small(t):
-        return converted(c_type(t), prefix("-", _without_conversion(operand, t)))
-    if t.kind is Kind.UINT:
-        return prefix("-", operand)
-    return call("subtract", Piece("0LL" if t.bits == 64 else "0"), operand)
+    if t.bits == 64:
+        return prefix("-", operand) if t.kind is Kind.UINT else call("subtract", _ZERO, operand)
+    negative = call("negative", _without_conversion(operand, t))
+    return negative if c_type(t) == "int" else converted(c_type(t), negative)
 
 
 def accumulated(op: str, target: str, value: Piece, t: ScalarType) -> str:

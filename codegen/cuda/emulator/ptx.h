@@ -25,6 +25,8 @@ EMULATOR void wait_copies() {
 }
 
 // By hand, as not every compiler has a type for them.
+static inline int negative(int a) { return (int)(0u - (unsigned)a); }
+
 static inline float half_to_float(unsigned short bits) {
   unsigned sign = (bits & 0x8000u) << 16, body = (bits & 0x7fffu) << 13;
   if ((bits & 0x7c00) == 0x7c00) return bits_as<float>(sign | 0x7f800000u | body);

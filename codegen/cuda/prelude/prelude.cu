@@ -33,6 +33,17 @@ __device__ __forceinline__ long long subtract(long long a, long long b)
     return (long long)((unsigned long long)a - (unsigned long long)b);
 }
 
+#ifndef TCL_EMULATED
+// -a, wrapping. NVRTC 12.6 to 13.3 loses one of several minus signs before minima and maxima, for
+// sm_90: min(-a, min(-b, -c)) was wrong on an H100.
+__device__ __forceinline__ int negative(int a)
+{
+    int b;
+    asm("{ .reg .b32 c; not.b32 c, %1; add.s32 %0, c, 1; }" : "=r"(b) : "r"(a));
+    return b;
+}
+#endif
+
 // a * b, wrapping.
 __device__ __forceinline__ int multiply(int a, int b)
 {

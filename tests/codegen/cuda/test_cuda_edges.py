@@ -332,3 +332,20 @@ def test_what_branches_is_unrolled_less() -> None:
         (unrolled,) = re.findall(r"#pragma unroll(?: (\d+))?\n *for \(int k_point", source)
         times.append(int(unrolled))
     assert times == [4, 2]
+
+
+@pytest.mark.parametrize(
+    ("type_", "value"),
+    [
+        *product(["int8", "int16", "int32"], ["-A(i + j)", "0 - A(i + j)", "A(i + j) * -1"]),
+        ("uint32", "-A(i + j)"),
+    ],
+)
+def test_integers_are_not_negated_by_a_minus_sign(type_: str, value: str) -> None:
+    """NVRTC before 13.4 loses one of several before a minimum."""
+    array = np.array([0, 3, 2, 1], type_)
+    cast = value.replace("0 -", f"{type_}(0) -").replace("-1", f"{type_}(-1)")
+    text = f"def f({type_}(N) A) -> (O) {{ O(i) min=! {cast} where i in 0:2, j in 0:3 }}"
+    case = case_of(work_of_text(text, array), MappingOptions("naive"))
+    assert "negative(A" in case.module.source.partition('extern "C"')[2]
+    check_cases([case], ("forward",)).none()
