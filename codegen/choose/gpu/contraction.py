@@ -132,13 +132,11 @@ def _ranked(
     tried = set[tuple[object, ...]]()
     for held in _HELD:
         best: tuple[float, int, OptionsDraft] | None = None
-        along = lane
-        if lane is not None and not in_order:  # vectors would be of nothing but results
-            own, about = {shape.nest.dims[lane].name}, (shape.program, shape.nest)
-            axes = (transposed_axis(*about, x.ref, own, math.prod(held)) for x in pair)
-            along = None if all(axis is None for axis in axes) else lane
         for position, threads in enumerate(_THREADS):
-            made = _tiles(shape, sides, along, held, threads)
+            made = _tiles(shape, sides, lane, held, threads)
+            if not in_order and not _transposes(shape, made, pair):
+                # Vectors would be of nothing but results.
+                made = _tiles(shape, sides, None, held, threads)
             key = (made.lanes, *made.threads.items(), *made.register.items())
             if key not in tried:
                 tried.add(key)
