@@ -127,6 +127,7 @@ def _ranked(
 ) -> list[OptionsDraft]:
     """All choices, that which takes the least by a short count first."""
     in_order = lane is None or any(shape.stride(x.ref, lane) == 1 for x in pair)
+    sides = [_in_order(shape, side) for side in sides]
     count = _ShortCount.of(shape, sides, profile)
     found: list[tuple[float, int, OptionsDraft]] = []
     tried = set[tuple[object, ...]]()
@@ -140,8 +141,8 @@ def _ranked(
             key = (made.lanes, *made.threads.items(), *made.register.items())
             if key not in tried:
                 tried.add(key)
-                this = count.seconds(made), position, made
-                best = min(this, best or this, key=lambda each: each[:2])
+                own = count.seconds(made), position, made
+                best = min(own, best or own, key=lambda each: each[:2])
         if best is not None and best[0] < math.inf:
             found.append(best)
     return [made for _, _, made in sorted(found, key=lambda each: each[:2])]
