@@ -101,7 +101,7 @@ def test_what_caches_keep_is_not_asked_for_past_them() -> None:
 
 def test_the_register_tile_follows_from_the_rate_of_memory() -> None:
     text = "float(M, K) A, float(N, K) B) -> (C) { C(m, n) +=! A(m, k) * B(n, k) }"
-    given = sized(text, (12, 2048), (4096, 2048))
+    given = sized(text, (4, 2048), (4096, 2048))
 
     def register(rate: float) -> tuple[int, ...] | None:
         memory = MeasuredMemory(NEVER, 1.0, 16 << 20, rate)
