@@ -113,12 +113,14 @@ def _check_target(statement: ast.Assign, scope: DefScope, declared: ast.TensorTy
     rank = len(declared.dims) if declared is not None else known.rank if known else None
     if rank is not None and rank != len(statement.indices):
         origin = "is declared with" if declared is not None else "has"
-        scope.refuse(
-            span,
+        message = (
             f"'{name}' {origin} {plural(rank, 'dimension')} "
-            f"but is assigned with {len(statement.indices)}",
-            Section.STATEMENTS,
+            f"but is assigned with {len(statement.indices)}"
         )
+        if declared is not None and not rank:  # a type alone is that of a scalar
+            typed = f"{declared.scalar}(...) {name}"
+            message += f"; write its sizes too, as in {typed}, or leave the type out"
+        scope.refuse(span, message, Section.STATEMENTS)
 
 
 def _output_indices(statement: ast.Assign, scope: DefScope, bound: Container[str]) -> list[str]:

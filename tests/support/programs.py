@@ -465,6 +465,10 @@ SEMANTIC: tuple[tuple[str, ...], ...] = (
     ("O(i) = «s(i)»", "has 0 dimensions but is read with 1 subscript"),
     ("O(i) = b(i) «O»(i, j) = A(i, j)", "'O' has 1 dimension but is assigned with 2"),
     ("float(N) O | «O»(i, j) = A(i, j)", "declared with 1 dimension but is assigned with 2"),
+    (
+        "float O | «O»(i, j) = A(i, j)",
+        "write its sizes too, as in float32(...) O, or leave the type",
+    ),
     ("O(i) = «A.2» + b(i)", "'A' has 2 dimensions"),
     ("O(i) = «s.0» + b(i)", "'s' has 0 dimensions"),
     ("O(i) = b(i) + «O.0»", "not known before it is written"),
