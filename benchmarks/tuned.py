@@ -43,7 +43,17 @@ from tcl.tuning import Tuner
 from tcl.workers.pool import WorkerPool
 
 STRANGERS = Path(__file__).with_name("strangers.tc")
-PARTS = ("seen", "aside", "more", "newer", "newer aside", "third", "third aside", "fourth aside")
+PARTS = (
+    "seen",
+    "aside",
+    "more",
+    "newer",
+    "newer aside",
+    "third",
+    "third aside",
+    "fourth aside",
+    "fifth aside",
+)
 ROWS = "softmax 4096,layernorm,masked,batched 500,column sum,matmul 512,attention scores,C8@28"
 GENERATIONS = 1000
 PROCESSES = 3
