@@ -174,8 +174,14 @@ class Addresses:
         row: _Row | None,
     ) -> Val:
         """``value``, or the first index where it is outside of the tensor, which is recorded. If it
-        was read from a ``row`` of memory, that is a copy with this index then."""
+        was read from a ``row`` of memory, that is a copy with this index then. What was checked
+        before on every way to here is not checked again."""
         b = self.b
+        name = f"checked {value} {tensor} {axis} {mask} {row is None}"
+        if name in b.known:
+            if row is not None:
+                row.first = b.known[f"{name} row"]
+            return b.known[name]
         layout = self.program.tensor(tensor).layout
         first, extent = layout.origin[axis], layout.extents[axis]
         unsigned = subscript.value.type == UINT64
@@ -196,6 +202,7 @@ class Addresses:
             bits = b.op(f"bitcast {outside} to i{lanes}", f"i{lanes}")
         failed = b.compare("icmp ne", bits, Val("0", bits.type)) if lanes > 1 else outside
         before, record, after = b.block, b.new_label("fail"), b.new_label("checked")
+        known = b.known, b.loaded, b.held
         b.branch_if(failed, record, after)
         b.start(record)
         worst = value
@@ -207,9 +214,11 @@ class Addresses:
         slot = None if row is None else row.copy(b, b.select(inside, value, number(first)))
         b.branch(after)
         b.start(after)
+        b.known, b.loaded, b.held = known  # the other way here stores to no tensor
         if row is not None and slot is not None:
-            row.first = b.phi([(row.first, before), (slot, record)])
-        return b.select(inside, value, number(first))
+            row.first = b.known[f"{name} row"] = b.phi([(row.first, before), (slot, record)])
+        b.known[name] = b.select(inside, value, number(first))
+        return b.known[name]
 
     def _row(self, subscript: ir.Computed, first: int, scope: Scope) -> _Row | None:
         """What a subscript is read from, if that lies side by side in memory: to load its lanes
