@@ -11,6 +11,7 @@ from tcl.codegen.cpu.emit.across import Pointers
 from tcl.codegen.cpu.emit.scope import At, Scope, add, affine, fewer, i64, lane_values, number
 from tcl.codegen.cpu.llvm.builder import Builder, Val, memory_type
 from tcl.codegen.cpu.llvm.convert import cast
+from tcl.codegen.devices.features import permuted
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.periods import moves_others, wrapped_axes
 from tcl.common.dataclass import dataclass
@@ -32,6 +33,8 @@ class Address:
     """Bytes more in each lane, a vector, where lanes have offsets of their own."""
     of_lane: Callable[[int], Val] | None = None
     """Likewise, of one lane."""
+    places: Val | None = None
+    """Indices in the row that begins at ``offset``, where lanes differ in nothing else."""
 
     def apart(self, size: int) -> bool:
         """Whether lanes are known to add so many bytes each."""
@@ -131,6 +134,9 @@ class Addresses:
         own = lane_values(b, own, step, scope.lanes)
         if not isinstance(layout.bytes, Size) and layout.bytes < 1 << 31:
             own = b.convert("trunc", own, "i32")
+        places = None
+        if step == 0 and permuted(b.features, layout.itemsize, layout.selected_row(ref)):
+            places = b.binary("sub", found[0][1], number(layout.origin[found[0][0]]))
 
         def of_lane(k: int) -> Val:
             values = [
@@ -138,7 +144,21 @@ class Addresses:
             ]
             return b.binary("add", further(values), number(k * step))
 
-        return Address(first, 0, own, of_lane)
+        return Address(first, 0, own, of_lane, places)
+
+    def stays_inside(self, ref: ir.TensorRef) -> bool:
+        """Whether all index expressions of an element are inside of its tensor at every point."""
+        layout = self.program.tensor(ref.tensor).layout
+        for index, first, extent in zip(ref.subscripts, layout.origin, layout.extents, strict=True):
+            if isinstance(index, ir.Affine):
+                if not {d for d, _ in index.terms} <= self.dims.keys():
+                    return False
+                low, high = index.interval(self.dims)
+                if not (
+                    provably_at_least(low, first) and provably_at_least(first + extent, high + 1)
+                ):
+                    return False
+        return True
 
     def wrapped(self, ref: ir.TensorRef, scope: Scope) -> Wrapped | None:
         """Where the lanes of ``X((i + 1) % N)`` lie, if at most one of them is at an end; None for
