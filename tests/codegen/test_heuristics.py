@@ -442,6 +442,19 @@ def test_steps_between_two_lanes_are_written_out_together(apart: int, written_ou
     assert (found.register or ())[5] == written_out
 
 
+def test_vectors_that_are_put_together_take_twice_as_long_where_a_core_halves_them() -> None:
+    """21 results fill three vectors of 8 better than two of 16."""
+    text = """float(C, H, W) I) -> (O) {
+        O(c, h, w) +=! I(c, 3 * h + i, 3 * w + j) where i in 0:3, j in 0:3 }"""
+    assert chosen(ZEN4, text, (50, 63, 63)).vectorize == (2, 8)
+
+
+def test_lanes_beside_heavy_arithmetic_go_along_rows() -> None:
+    """Lanes across rows would be put together by the units that compute ``exp``."""
+    found = chosen(ZEN4, "float(P, T) L) -> (M) { M(p) +=! exp(L(p, t)) }", (64, 61))
+    assert found.vectorize == (1, 16)
+
+
 def test_windows_far_apart_are_transposed_for_a_sum() -> None:
     found = pooled(NARROW, 7, "I", "+")
     assert found.vectorize == (3, 8)

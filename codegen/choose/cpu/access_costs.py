@@ -137,6 +137,11 @@ class OperandAccess:
             return False
         return self.cycles(lane, lanes) >= lanes
 
+    def is_apart(self, lane: str | None) -> bool:
+        """Whether lanes move it, and are no neighbours in memory, but at a fixed distance."""
+        fixed = self.parts == 1 and not self.scattered
+        return fixed and self.strides.get(lane or "", self.itemsize) != self.itemsize
+
     @property
     def has_gaps(self) -> bool:
         """Whether there is memory between what the nest touches that it does not."""

@@ -18,6 +18,7 @@ from tcl.codegen.choose.cpu.access_costs import (
 )
 from tcl.codegen.choose.cpu.costs import (
     ACCUMULATOR_LATENCY_CYCLES,
+    APART_SHARE,
     BROADCAST_CYCLES,
     CACHE_LEVEL_BYTES_PER_CYCLE,
     CONFLICT_CYCLES,
@@ -33,9 +34,11 @@ from tcl.codegen.choose.cpu.costs import (
     PANEL_LOAD_L2_CYCLES,
     SCALAR_LOAD_CYCLES,
     SERIAL_SHARE,
+    SHUFFLE_CYCLES,
     STORE_LOADS,
     STREAMS,
     TRANSPOSED_BESIDE,
+    VECTOR_LOAD_CYCLES,
     WINDOW_LOADS,
 )
 from tcl.codegen.choose.cpu.memory_reads import (
@@ -476,7 +479,7 @@ class Core:
                 tuple(
                     _Read(
                         a,
-                        a.cycles(lane, lanes) * self._load_halves(a, lane),
+                        self._load_cycles(a, lane),
                         frozenset(d for d in self.dims if not a.near(d)),
                         any(a.transposed(d, lane, lanes) for d in self.dims),
                     )
@@ -693,6 +696,16 @@ class Core:
             ]
         )
         busy = max(work, loads) + SERIAL_SHARE * min(work, loads - spread * SCALAR_LOAD_CYCLES)
+        # To put together lanes that are read one by one takes the units of the arithmetic.
+        one_by_one = [
+            each * access.count(sizes) * share
+            for (access, each, _, across), share, staged in zip(
+                self._along(lane).reads, shares, tile.staged, strict=True
+            )
+            if access.is_apart(lane) and each >= lanes and not staged
+            if not (across and tile.unrolled > 1)
+        ]
+        busy += APART_SHARE * min(work, sum(one_by_one))
         for access, crowded, staged in zip(
             self.reads, self._along(lane).crowded, tile.staged, strict=True
         ):
@@ -732,11 +745,21 @@ class Core:
         wide = lane is not None and self.dims[lane].extent > self.lanes // 2
         return 2 if wide and self.halved else 1
 
-    def _load_halves(self, access: OperandAccess, lane: str | None) -> int:
-        """The parts in which vectors of an operand's rows are loaded, with the lanes along them.
-        Where others are read again and it is not, memory decides."""
+    def _load_cycles(self, access: OperandAccess, lane: str | None) -> float:
+        """To read an operand once, in all lanes: vectors of rows that have the lanes along them,
+        and those that others are put together of, in as many parts as a core loads them. Where
+        others are read again and a row is not, memory decides."""
+        lanes = self.lanes if lane is not None else 1
+        each = access.cycles(lane, lanes)
+        if access.is_apart(lane):
+            return self._in_parts(each, lane)
         alike = all(self.shared) or not any(self.shared)
-        return self.halves(lane) if alike and self._is_row(access, lane) else 1
+        return each * (self.halves(lane) if alike and self._is_row(access, lane) else 1)
+
+    def _in_parts(self, cycles: float, lane: str | None) -> float:
+        """Of vectors whose lanes are apart, where a core works on them in parts: no more than what
+        lanes take one by one."""
+        return min(cycles * self.halves(lane), max(cycles, float(self.lanes)))
 
     def _is_row(self, access: OperandAccess, lane: str | None) -> bool:
         """Whether vectors of an operand are pieces of a row that is reduced."""
@@ -841,6 +864,13 @@ class Core:
             if moved < each:
                 beside = TRANSPOSED_BESIDE if tile.unrolled == inner.extent else 1.0
                 each = min(each, moved * beside * self.halves(lane))
+        between = self._along(lane).between
+        if inner is not None and lane is not None and 1 < between <= tile.unrolled:
+            steps = (access.strides.get(inner.name, 0) * between, access.strides.get(lane, 0))
+            if steps == (access.itemsize * between,) * 2:
+                # These steps read the same vectors, and sort them.
+                together = VECTOR_LOAD_CYCLES + SHUFFLE_CYCLES * (between - 1)
+                each = min(each, self._in_parts(together, lane))
         found = count * each + OTHER_LINE_CYCLES * (count - near)
         # Lines of as many pages may lie in the same place of the first cache.
         ways = self.device.l1_bytes // PAGE - 2
