@@ -26,6 +26,8 @@ from tcl.codegen.passes.cpu.stage import natural_level
 
 _WORTH_TILING = 32
 """Points of a dimension from which on tiles of it are tried."""
+_LONG_PIECE = 4
+"""Vectors of a row."""
 
 
 def heuristic(program: ir.Program, nest: ir.Nest, device: CpuProfile, sums: int = 1) -> NestOptions:
@@ -151,8 +153,11 @@ def _transposed_order(core: Core, lane: str | None, sizes: Mapping[str, int]) ->
 def _vectors(core: Core, lane: str, most: int) -> int:
     """Vectors of a register tile that has no rows, where ``most`` are as quick as any: a power of
     two unless all tiles are whole or there is but one, as lines of the cache are fetched in
-    pairs."""
+    pairs. Pieces of rows are longer: on Zen 4, minima and maxima of columns take .5 to .97 of the
+    time with four vectors, compared with two."""
     extent = core.nest.dim(lane).extent
+    if core.sums > 1 and core.nest.reduces and not _waits_for_pieces(core):
+        return max(most, min(-(-extent // core.lanes), _LONG_PIECE))
     whole = extent % (most * core.lanes) == 0 or extent <= most * core.lanes
     return most if whole else 1 << (most.bit_length() - 1)
 
@@ -285,11 +290,10 @@ def _streamed(
 
 def _waits_for_pieces(core: Core) -> bool:
     """Whether reading an operand once in pieces of its rows takes longer than reading all of it in
-    order for each reduction: where the last cache barely keeps it, or, as extremes take so many
-    instructions, where the second does not. On Zen 4, minima and maxima of columns of 4 MB take .74
-    of the time in order, sums of 12 MB .8, of 16 MB .45; sums of 8 MB take 1.6 times as long."""
-    room = core.device.l2_bytes if core.extreme else surely_cached(core.device)
-    return any(a.whole > room for a in core.reads)
+    order for each reduction: where the last cache barely keeps it. On Zen 4, sums of columns of
+    12 MB take .8 of the time in order, of 16 MB .45, minima and maxima of 21 MB .6; sums of 8 MB
+    take 1.6 times as long, minima and maxima of 2 to 8 MB 1.4 times."""
+    return any(a.whole > surely_cached(core.device) for a in core.reads)
 
 
 def _keeps_more_rows(core: Core, row: str, lane: str) -> bool:
