@@ -25,6 +25,7 @@ from tcl.codegen.choose.cpu.costs import (
     CONFLICT_CYCLES,
     COUNTING_CYCLES,
     CROSSING_LOADS,
+    EXTREME_HALVING_CYCLES,
     EXTREME_LATENCY_CYCLES,
     LOOP_END_CYCLES,
     LOST_LINE_CYCLES,
@@ -230,7 +231,7 @@ class Core:
             nest,
             device,
             device.lanes(nest.point.type),
-            tuple(access_of(program, nest, load, masked) for load in operands(nest.point)),
+            tuple(access_of(program, nest, load, device) for load in operands(nest.point)),
             access_of(program, nest, ir.Load(nest.point.target, nest.point.type, total=True)),
             arithmetic_cycles(nest),
             masked,
@@ -715,6 +716,10 @@ class Core:
             stored += (
                 points / vectors * (2.0 * lanes.bit_length() + OPERATION_CYCLES * (vectors - 1))
             )
+            if self.extreme:
+                # Each waits for the one before, and the next rows' loads wait behind them.
+                stored += EXTREME_HALVING_CYCLES * (lanes.bit_length() - 1)
+                busy += COUNTING_CYCLES
             steps = max(1, steps // vectors)
         inner = self.innermost
         around = 0.0
