@@ -688,3 +688,29 @@ def test_what_is_decided_is_priced_once() -> None:
     assert sizes == {"s0.i": 2, "s0.j": 2}
     cycles = decided_cycles(nest, sizes)
     assert 4 * sum(cycles.values()) == 2 * DIVISION_CYCLES + OPERATION_CYCLES
+
+
+NORM = """float(N, C) X, float(C) M, float(C) V) -> (O) {
+    O(n, c) = (X(n, c) - M(c)) * rsqrt(V(c)) }"""
+TRAINED = """float(N, C) X) -> (M, V, O) {
+    M(c) +=! X(n, c)
+    V(c) +=! (X(n, c) - M(c)) * (X(n, c) - M(c))
+    O(n, c) = (X(n, c) - M(c)) * rsqrt(V(c)) }"""
+
+
+def test_what_is_one_for_all_rows_is_computed_before_rows_of_a_few_vectors() -> None:
+    assert (chosen(ZEN4, NORM, (3000, 40), (40,), (40,)).register or ())[1] == 3
+    assert (chosen(ZEN4, NORM, (3000, 200), (200,), (200,)).register or ())[1] in (0, 1)
+
+
+@pytest.mark.parametrize(("size", "vectors"), [(256, 4), (300, 0)])
+def test_not_where_the_last_chunk_is_shorter(size: int, vectors: int) -> None:
+    program = lower(sized(TRAINED, (300, size)))
+    *_, last = plan_cpu(program, MappingOptions("mlp"), ZEN4).options.values()
+    assert (last.chunk or ())[1] == 64
+    assert (last.register or ())[1] == vectors
+
+
+def test_one_tile_of_columns_need_not_be_a_power_of_two() -> None:
+    text = "float(N, C) X) -> (M) { M(c) +=! X(n, c) }"
+    assert (chosen(NARROW, text, (400, 22)).register or ())[0] == 3

@@ -56,6 +56,7 @@ from tcl.codegen.loopir.terms import terms
 from tcl.codegen.loopir.walk import operands
 from tcl.codegen.passes.cpu.register import MAX_POINTS
 from tcl.common.dataclass import dataclass
+from tcl.grammar.sizes.varying import provably_equal
 
 _DEPTH = 256
 """Steps after which partial results are stored, as a rule."""
@@ -187,6 +188,9 @@ class Core:
     points. The nest has no condition here."""
     before: float = 0.0
     """Cycles to make the lists."""
+    cut: frozenset[str] = frozenset()
+    """Dimensions of which the last chunk has fewer points: which code is for it is asked inside of
+    all loops."""
     # What each register tile asks for, of which there are hundreds, found once:
     dims: Mapping[str, ir.Dim] = field(init=False, repr=False, compare=False)
     """By name, in order."""
@@ -236,6 +240,7 @@ class Core:
             arithmetic_cycles(nest),
             masked,
             sums,
+            cut=_cut_short(program, nest.name),
         )
 
     def in_words(self, products: DotProducts) -> Core:
@@ -516,8 +521,7 @@ class Core:
         """As ``_Along.work``. What is one for all lanes is brought into them."""
         halves = self.halves(lane)
         return tuple(
-            (d, c / self.turns_inside(d, lane) * (halves if lane is None or lane in d else 2))
-            for d, c in arithmetic.items()
+            (d, c * (halves if lane is None or lane in d else 2)) for d, c in arithmetic.items()
         )
 
     def _staged(self, lane: str | None, sizes: Mapping[str, int]) -> tuple[bool, ...]:
@@ -672,7 +676,11 @@ class Core:
         """Cycles of the arithmetic of one step of a register tile."""
         along, deciding = self._along(lane), self.deciding
         work = along.decided if deciding and deciding.items() <= sizes.items() else along.work
-        return sum([each * _points(sizes, dims) for dims, each in work])
+        if self.reduces:
+            return sum([each * _points(sizes, dims) for dims, each in work])
+        return sum(
+            [each * _points(sizes, d) / self.turns_inside(d, lane, sizes) for d, each in work]
+        )
 
     def _step(
         self,
@@ -763,15 +771,21 @@ class Core:
             return 0.0
         return EXTREME_LATENCY_CYCLES if self.extreme else ACCUMULATOR_LATENCY_CYCLES
 
-    def turns_inside(self, dims: Collection[str], lane: str | None) -> int:
+    def turns_inside(
+        self, dims: Collection[str], lane: str | None, sizes: Mapping[str, int]
+    ) -> int:
         """Turns of the loops inside of those that values of these dimensions depend on: without a
-        reduction, loops are in the order of the dimensions, and LLVM moves such values out."""
+        reduction, loops are in the order of the dimensions, and LLVM moves such values out. A
+        dimension is no loop if a register tile has all of it in each chunk."""
         found = 1
         if not self.reduces:
             for dim in reversed(self.nest.dims):
-                if dim.name in dims and dim.extent > 1:
+                points = sizes.get(dim.name, 1) * (self.lanes if dim.name == lane else 1)
+                turns = -(-dim.extent // points)
+                if dim.name not in dims:
+                    found *= turns
+                elif turns > 1 or dim.name in self.cut:
                     break
-                found *= -(-dim.extent // self.lanes) if dim.name == lane else dim.extent
         return found
 
     def _loads(
@@ -881,6 +895,14 @@ class Core:
             return False
         near = inner.extent * LINE <= self.device.l1_bytes // 2
         return not near and self.again(access, lane, whole) > 1
+
+
+def _cut_short(program: ir.Program, name: str) -> frozenset[str]:
+    """As of ``Core.cut``."""
+    nest = program.nest(name)
+    return frozenset(
+        f.dim for f in nest.chunks if not provably_equal(f.count * f.step, nest.dim(f.dim).extent)
+    )
 
 
 def _points(sizes: Mapping[str, int], dims: Collection[str]) -> int:
