@@ -28,6 +28,7 @@ from tcl.codegen.choose.cpu.costs import (
     WRAPPED_LOAD_CYCLES,
 )
 from tcl.codegen.devices.cpu import CpuProfile
+from tcl.codegen.devices.features import MASKED_STORES, permuted
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.periods import moves_others, wrapped_axes
 from tcl.codegen.loopir.terms import guard, product, terms
@@ -70,6 +71,9 @@ class OperandAccess:
     parts: int = 1
     """Elements that have to be put together to be read at once, as a word of a dot product is that
     does not lie so in memory."""
+    in_row: frozenset[str] = frozenset()
+    """The dimensions that decide which element of a row data selects, and nothing else, if
+    registers hold the row."""
 
     def cycles(self, lane: str | None, lanes: int) -> float:
         """To read it once, in all lanes."""
@@ -79,6 +83,8 @@ class OperandAccess:
         stride = self.strides.get(lane or "", 0)
         if lanes > 1 and self.wrapped.get(lane or "", 0) >= lanes:
             return WRAPPED_LOAD_CYCLES
+        if lanes > 1 and lane in self.in_row:
+            return VECTOR_LOAD_CYCLES + SHUFFLE_CYCLES
         if self.scattered and stride != self.itemsize:
             return GATHERED_LANE_CYCLES * lanes if lanes > 1 else 2 * SCALAR_LOAD_CYCLES
         if stride and stride != self.itemsize:
@@ -190,9 +196,9 @@ class OperandAccess:
 
 
 def access_of(
-    program: ir.Program, nest: ir.Nest, load: ir.Load, masked: bool = False
+    program: ir.Program, nest: ir.Nest, load: ir.Load, device: CpuProfile | None = None
 ) -> OperandAccess:
-    """``masked``: as of ``Core``."""
+    """``device``: what it is read on, whose instructions for it count then."""
     layout = program.tensor(load.ref.tensor).layout
     total = layout.place(load.ref)
     affine = [s for s in load.ref.subscripts if isinstance(s, ir.Affine)]
@@ -203,13 +209,16 @@ def access_of(
     whole = layout.bytes
     span = layout.itemsize + sum(abs(c) * (nest.dim(d).extent - 1) for d, c in total.terms)
     strides = dict(total.terms)
-    computed = [s.value for s in load.ref.subscripts if isinstance(s, ir.Computed) and s.check]
-    checked = frozenset(name for v in computed for x in indices(v) for name, _ in x.terms)
+    computed = [s for s in load.ref.subscripts if isinstance(s, ir.Computed)]
+    selecting = {name for s in computed for x in indices(s.value) for name, _ in x.terms}
+    present = device.present if device is not None else ()
+    held = permuted(present, layout.itemsize, layout.selected_row(load.ref))
     return OperandAccess(
         load.ref.tensor, total.constant, strides, layout.itemsize, scattered,
-        checked if computed else None, elements, span, whole,
+        frozenset(selecting) if any(s.check for s in computed) else None, elements, span, whole,
         stageable=copied and apart, overlapping=copied and not apart,
-        wrapped=_wrapped(layout, load.ref) if masked else {},
+        wrapped=_wrapped(layout, load.ref) if MASKED_STORES in present else {},
+        in_row=frozenset(selecting - strides.keys()) if held else frozenset(),
     )  # fmt: skip
 
 

@@ -235,7 +235,7 @@ class Core:
             nest,
             device,
             device.lanes(nest.point.type),
-            tuple(access_of(program, nest, load, masked) for load in operands(nest.point)),
+            tuple(access_of(program, nest, load, device) for load in operands(nest.point)),
             access_of(program, nest, ir.Load(nest.point.target, nest.point.type, total=True)),
             arithmetic_cycles(nest),
             masked,

@@ -214,9 +214,7 @@ class Builder:
         self.begun[label] = len(self.lines)
         self.lines.append(f"{label}:")
         self.block = label
-        self.known.clear()
-        self.loaded.clear()
-        self.held.clear()
+        self.known, self.loaded, self.held = {}, {}, {}
 
     def branch(self, label: str) -> None:
         self._end(f"br label %{label}")
