@@ -23,6 +23,7 @@ from tcl.codegen.choose.cpu.costs import (
     CONFLICT_CYCLES,
     COUNTING_CYCLES,
     CROSSING_LOADS,
+    EXTREME_HALVING_CYCLES,
     EXTREME_LATENCY_CYCLES,
     LOOP_END_CYCLES,
     LOST_LINE_CYCLES,
@@ -729,6 +730,10 @@ class Core:
             stored += (
                 points / vectors * (2.0 * lanes.bit_length() + OPERATION_CYCLES * (vectors - 1))
             )
+            if self.extreme:
+                # Each waits for the one before, and the next rows' loads wait behind them.
+                stored += EXTREME_HALVING_CYCLES * (lanes.bit_length() - 1)
+                busy += COUNTING_CYCLES
             steps = max(1, steps // vectors)
         inner = self.innermost
         around = 0.0
