@@ -664,3 +664,29 @@ def test_products_that_share_a_factor_need_no_panels_to_share_a_pass() -> None:
     assert device is not None
     built = schedule(each, MappingOptions("mlp"), replace(device, threads=1))
     assert "accumulator.s1 +=" in show(built)
+
+
+NORM = """float(N, C) X, float(C) M, float(C) V) -> (O) {
+    O(n, c) = (X(n, c) - M(c)) * rsqrt(V(c)) }"""
+TRAINED = """float(N, C) X) -> (M, V, O) {
+    M(c) +=! X(n, c)
+    V(c) +=! (X(n, c) - M(c)) * (X(n, c) - M(c))
+    O(n, c) = (X(n, c) - M(c)) * rsqrt(V(c)) }"""
+
+
+def test_what_is_one_for_all_rows_is_computed_before_rows_of_a_few_vectors() -> None:
+    assert (chosen(ZEN4, NORM, (3000, 40), (40,), (40,)).register or ())[1] == 3
+    assert (chosen(ZEN4, NORM, (3000, 200), (200,), (200,)).register or ())[1] in (0, 1)
+
+
+@pytest.mark.parametrize(("size", "vectors"), [(256, 4), (300, 0)])
+def test_not_where_the_last_chunk_is_shorter(size: int, vectors: int) -> None:
+    program = lower(sized(TRAINED, (300, size)))
+    *_, last = plan_cpu(program, MappingOptions("mlp"), ZEN4).options.values()
+    assert (last.chunk or ())[1] == 64
+    assert (last.register or ())[1] == vectors
+
+
+def test_one_tile_of_columns_need_not_be_a_power_of_two() -> None:
+    text = "float(N, C) X) -> (M) { M(c) +=! X(n, c) }"
+    assert (chosen(NARROW, text, (400, 22)).register or ())[0] == 3

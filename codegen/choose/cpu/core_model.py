@@ -54,6 +54,7 @@ from tcl.codegen.loopir.terms import terms
 from tcl.codegen.loopir.walk import operands
 from tcl.codegen.passes.cpu.register import MAX_POINTS
 from tcl.common.dataclass import dataclass
+from tcl.grammar.sizes.varying import provably_equal
 
 _DEPTH = 256
 """Steps after which partial results are stored, as a rule."""
@@ -195,6 +196,9 @@ class Core:
     points. The nest has no condition here."""
     before: float = 0.0
     """Cycles to make the lists."""
+    cut: frozenset[str] = frozenset()
+    """Dimensions of which the last chunk has fewer points: which code is for it is asked inside of
+    all loops."""
     # What each register tile asks for, of which there are hundreds, found once:
     dims: Mapping[str, ir.Dim] = field(init=False, repr=False, compare=False)
     """By name, in order."""
@@ -241,6 +245,7 @@ class Core:
             arithmetic_cycles(nest),
             masked,
             sums,
+            cut=_cut_short(program, nest.name),
         )
 
     def in_words(self, products: DotProducts) -> Core:
@@ -494,12 +499,7 @@ class Core:
                 tuple((a, frozenset(d for d, s in a.strides.items() if s > LINE)) for a in far),
                 tuple(
                     # What is one for all lanes is brought into them.
-                    (
-                        d,
-                        c
-                        / self.turns_inside(d, lane)
-                        * (halves if lane is None or lane in d else 2),
-                    )
+                    (d, c * (halves if lane is None or lane in d else 2))
                     for d, c in self.arithmetic.items()
                 ),
                 tuple(
@@ -686,7 +686,12 @@ class Core:
 
     def _work(self, lane: str | None, sizes: Mapping[str, int]) -> float:
         """Cycles of the arithmetic of one step of a register tile."""
-        return sum([each * _points(sizes, dims) for dims, each in self._along(lane).work])
+        work = self._along(lane).work
+        if self.reduces:
+            return sum([each * _points(sizes, dims) for dims, each in work])
+        return sum(
+            [each * _points(sizes, d) / self.turns_inside(d, lane, sizes) for d, each in work]
+        )
 
     def _step(
         self,
@@ -777,15 +782,21 @@ class Core:
             return 0.0
         return EXTREME_LATENCY_CYCLES if self.extreme else ACCUMULATOR_LATENCY_CYCLES
 
-    def turns_inside(self, dims: Collection[str], lane: str | None) -> int:
+    def turns_inside(
+        self, dims: Collection[str], lane: str | None, sizes: Mapping[str, int]
+    ) -> int:
         """Turns of the loops inside of those that values of these dimensions depend on: without a
-        reduction, loops are in the order of the dimensions, and LLVM moves such values out."""
+        reduction, loops are in the order of the dimensions, and LLVM moves such values out. A
+        dimension is no loop if a register tile has all of it in each chunk."""
         found = 1
         if not self.reduces:
             for dim in reversed(self.nest.dims):
-                if dim.name in dims and dim.extent > 1:
+                points = sizes.get(dim.name, 1) * (self.lanes if dim.name == lane else 1)
+                turns = -(-dim.extent // points)
+                if dim.name not in dims:
+                    found *= turns
+                elif turns > 1 or dim.name in self.cut:
                     break
-                found *= -(-dim.extent // self.lanes) if dim.name == lane else dim.extent
         return found
 
     def _loads(
@@ -895,6 +906,14 @@ class Core:
             return False
         near = inner.extent * LINE <= self.device.l1_bytes // 2
         return not near and self.again(access, lane, whole) > 1
+
+
+def _cut_short(program: ir.Program, name: str) -> frozenset[str]:
+    """As of ``Core.cut``."""
+    nest = program.nest(name)
+    return frozenset(
+        f.dim for f in nest.chunks if not provably_equal(f.count * f.step, nest.dim(f.dim).extent)
+    )
 
 
 def _points(sizes: Mapping[str, int], dims: Collection[str]) -> int:

@@ -42,6 +42,8 @@ _SHORTER = 0.99
 """Likewise with vectors of half the length, where a core works on long ones in halves."""
 _WHOLE_WORD = 4
 """Bytes."""
+_ROW_VECTORS = 4
+"""Vectors of a row that may all be written out."""
 _BETWEEN = 8
 """Results between two lanes that are written together."""
 _LANES = 2
@@ -179,11 +181,15 @@ def _neighbours(core: Core, lane: str | None) -> dict[str, int]:
             )
         tiles = ({dim: size} for size in choices if size <= most)
         found += ((core.cycles(lane, tile), tile) for tile in tiles)
+    if lane is not None and 1 < extents[lane] <= _ROW_VECTORS:
+        # What is one for all rows is computed before them.
+        rows = [{**tile, lane: extents[lane]} for tile in ({}, *(tile for _, tile in found))]
+        found += ((core.cycles(lane, row), row) for row in rows)
     least = min((cycles for cycles, _ in found), default=whole)
     if least > whole * _WORTH or whole <= least_memory_cycles(core):
         return {}
     enough = (tile for cycles, tile in found if cycles <= least * _NEARLY)
-    return min(enough, key=lambda tile: max(tile.values()))
+    return min(enough, key=lambda tile: math.prod(tile.values()))
 
 
 def _between_lanes(core: Core, lane: str | None) -> dict[str, int]:
