@@ -14,7 +14,7 @@ from steps import steps
 import tcl
 from benchmarks import growth
 from tcl.codegen.choose.cpu.chunk_groups import grouping
-from tcl.codegen.choose.cpu.core_model import Core
+from tcl.codegen.choose.cpu.core_model import Core, TileParts
 from tcl.codegen.choose.cpu.heuristics import heuristic
 from tcl.codegen.devices import known_cpus
 from tcl.codegen.devices.cpu import CpuProfile
@@ -317,13 +317,13 @@ def test_register_tiles_are_few_where_dimensions_are_many(
 ) -> None:
     """Those of two dimensions are tried for the most promising dimensions only."""
     asked: list[str | None] = []
-    cycles = Core.cycles
+    parts = Core.parts
 
-    def counted(core: Core, lane: str | None, sizes: Mapping[str, int], *most: float) -> float:
+    def counted(core: Core, lane: str | None, sizes: Mapping[str, int]) -> TileParts:
         asked.append(lane)
-        return cycles(core, lane, sizes, *most)
+        return parts(core, lane, sizes)
 
-    monkeypatch.setattr(Core, "cycles", counted)
+    monkeypatch.setattr(Core, "parts", counted)
     counts = []
     for dims in (8, 16):
         asked.clear()
