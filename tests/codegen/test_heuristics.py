@@ -13,8 +13,10 @@ from steps import steps
 
 import tcl
 from benchmarks import growth
+from tcl.codegen.choose.cpu.access_costs import decided_cycles, deciding_sizes
 from tcl.codegen.choose.cpu.chunk_groups import grouping
 from tcl.codegen.choose.cpu.core_model import Core, TileParts
+from tcl.codegen.choose.cpu.costs import DIVISION_CYCLES, OPERATION_CYCLES
 from tcl.codegen.choose.cpu.heuristics import heuristic
 from tcl.codegen.devices import known_cpus
 from tcl.codegen.devices.cpu import CpuProfile
@@ -343,10 +345,10 @@ def test_tiles_that_are_left_early_are_not_the_best(
     assert device is not None
     cycles, left = Core.cycles, []
 
-    def whole(core: Core, lane: str | None, sizes: Mapping[str, int], *most: float) -> float:
+    def whole(core: Core, lane: str | None, sizes: Mapping[str, int], *limits: Any) -> float:
         found = cycles(core, lane, sizes)
-        if cycles(core, lane, sizes, *most) != found:
-            left.append(found - most[0])
+        if cycles(core, lane, sizes, *limits) != found:
+            left.append(found - limits[0])
         return found
 
     quick = chosen(device, text, *shapes)
@@ -664,6 +666,28 @@ def test_products_that_share_a_factor_need_no_panels_to_share_a_pass() -> None:
     assert device is not None
     built = schedule(each, MappingOptions("mlp"), replace(device, threads=1))
     assert "accumulator.s1 +=" in show(built)
+
+
+@pytest.mark.parametrize("where", ["", ", j = i"])
+def test_points_that_decide_what_is_computed_are_written_out(where: str) -> None:
+    index = "j" if where else "i"
+    text = f"""double(9, N) A) -> (O) {{
+        O(i, n) = {index} == 0 ? root : {index} == 1 ? A(1, n) / root : {index} < 5 ? A(i, n) : 2.0
+        where i in 0:9, root = sqrt(A(0, n)){where} }}"""
+    assert chosen(ZEN4, text, (9, 999)).register == (9, 0)
+    long = text.replace("9", "99")
+    assert (chosen(ZEN4, long, (99, 999)).register or (0,))[0] < 99, "that would be too much code"
+
+
+def test_what_is_decided_is_priced_once() -> None:
+    text = """float(2, N) A) -> (O) {
+        O(i, j, n) = i == 0 ? (j == 0 ? s / A(1, n) : s) : s * A(i, n) where i in 0:2, j in 0:2,
+        s = A(0, n) / 3 }"""
+    nest = lower(sized(text, (2, 99))).nests[0]
+    sizes = deciding_sizes(nest)
+    assert sizes == {"s0.i": 2, "s0.j": 2}
+    cycles = decided_cycles(nest, sizes)
+    assert 4 * sum(cycles.values()) == 2 * DIVISION_CYCLES + OPERATION_CYCLES
 
 
 NORM = """float(N, C) X, float(C) M, float(C) V) -> (O) {

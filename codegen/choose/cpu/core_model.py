@@ -15,6 +15,8 @@ from tcl.codegen.choose.cpu.access_costs import (
     OperandAccess,
     access_of,
     arithmetic_cycles,
+    decided_cycles,
+    deciding_sizes,
 )
 from tcl.codegen.choose.cpu.costs import (
     ACCUMULATOR_LATENCY_CYCLES,
@@ -115,6 +117,8 @@ class _Along:
     """Those of them that caches do not keep, and the dimensions along which they have rows."""
     work: tuple[tuple[frozenset[str], float], ...]
     """Cycles of arithmetic per point, or vector of points, by the dimensions that it depends on."""
+    decided: tuple[tuple[frozenset[str], float], ...]
+    """Likewise, where all points of ``Core.deciding`` are written out."""
     inside: tuple[frozenset[str], ...]
     """The dimensions of vectors that are computed before the innermost reduction, along which they
     stay the same, such as which lanes lie inside of a padded image."""
@@ -214,6 +218,8 @@ class Core:
     """Per operand, whether several results read the same elements of it."""
     halved: bool = field(init=False, repr=False, compare=False)
     """Whether vectors of operands are worked on in halves."""
+    deciding: Mapping[str, int] = field(init=False, repr=False, compare=False)
+    """The extents of dimensions that decide conditions of a nest that reduces nothing."""
     known: dict[str | None, _Along] = field(init=False, repr=False, compare=False)
     """By lanes, what was found before."""
 
@@ -228,6 +234,7 @@ class Core:
             "reduces": self.nest.reduces,
             "steps": math.prod(d.extent for d in dims if d.reduction),
             "halved": self.device.halves_vectors,
+            "deciding": {} if self.nest.reduces else deciding_sizes(self.nest),
             "known": {},
         }
         for name, value in derived.items():
@@ -479,7 +486,6 @@ class Core:
             vectors = tuple(a for a in self.reads if lane is None or lane in a.strides)
             inner = self.innermost
             between = self._between_lanes(inner, lane) if inner is not None else 1
-            halves = self.halves(lane)
             room = cached_bytes(self.device)
             far = tuple(a for a in vectors if a.whole + self.target.whole > room)
             self.known[lane] = _Along(
@@ -497,11 +503,10 @@ class Core:
                 vectors,
                 between,
                 tuple((a, frozenset(d for d, s in a.strides.items() if s > LINE)) for a in far),
-                tuple(
-                    # What is one for all lanes is brought into them.
-                    (d, c * (halves if lane is None or lane in d else 2))
-                    for d, c in self.arithmetic.items()
-                ),
+                self._cycles_along(lane, self.arithmetic),
+                self._cycles_along(lane, decided_cycles(self.nest, self.deciding))
+                if self.deciding
+                else (),
                 tuple(
                     d
                     for d in self.arithmetic
@@ -521,6 +526,15 @@ class Core:
                 tuple(self._windows(lane, vectors, between, bool(far))),
             )
         return self.known[lane]
+
+    def _cycles_along(
+        self, lane: str | None, arithmetic: Mapping[frozenset[str], float]
+    ) -> tuple[tuple[frozenset[str], float], ...]:
+        """As ``_Along.work``. What is one for all lanes is brought into them."""
+        halves = self.halves(lane)
+        return tuple(
+            (d, c * (halves if lane is None or lane in d else 2)) for d, c in arithmetic.items()
+        )
 
     def _staged(self, lane: str | None, sizes: Mapping[str, int]) -> tuple[bool, ...]:
         return tuple([self.staged(access, lane, sizes) for access in self.reads])
@@ -686,7 +700,8 @@ class Core:
 
     def _work(self, lane: str | None, sizes: Mapping[str, int]) -> float:
         """Cycles of the arithmetic of one step of a register tile."""
-        work = self._along(lane).work
+        along, deciding = self._along(lane), self.deciding
+        work = along.decided if deciding and deciding.items() <= sizes.items() else along.work
         if self.reduces:
             return sum([each * _points(sizes, dims) for dims, each in work])
         return sum(

@@ -172,6 +172,8 @@ def _neighbours(core: Core, lane: str | None) -> dict[str, int]:
         return between
     whole = core.cycles(lane, {})
     found: list[tuple[float, dict[str, int]]] = []
+    if core.deciding and lane not in core.deciding:
+        found.append((core.cycles(lane, core.deciding), dict(core.deciding)))
     for dim in sharing_dims(core, lane):
         choices, most = _NEIGHBOURS, extents[dim]
         if any(a.transposed(dim, lane, core.lanes) for a in (*core.reads, core.target)):
