@@ -116,7 +116,7 @@ def predicted(sized: SizedDef, options: NestOptions, device: GpuProfile) -> floa
     """Seconds by counts; None for options that are refused."""
     chosen = MappingOptions("naive", default=replace(options, split=()), merge=False)
     try:
-        counts = count_program(schedule(sized, chosen, device), device)
+        counts = count_program(schedule(sized, chosen, device), device, told=False)
     except OptionsError:
         return None
     if not all(c.occupancy.blocks for c in counts):

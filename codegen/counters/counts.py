@@ -13,14 +13,17 @@ from tcl.codegen.counters.requests import SECTOR, Access, Box, Memory, Traffic, 
 from tcl.codegen.counters.walk import Walk
 from tcl.codegen.devices.banks import WARP
 from tcl.codegen.devices.gpu import GpuProfile
-from tcl.codegen.devices.occupancy import Occupancy, fitting
+from tcl.codegen.devices.occupancy import Occupancy, fitting, promised
 from tcl.codegen.loopir import ir
 from tcl.common.dataclass import dataclass
 
-_OTHERS, _READ, _MOST_READ = 22, 0.6, 80
+_OTHERS, _READ = 22, 0.6
 """Registers of a thread for addresses and counters, and for each word that it reads before it
-computes, about, and how many of these at most: compilers read the rest when it is needed. Of the
-suite's kernels on an H200, as ptxas 13.5 has them."""
+computes, about. Of the suite's kernels on an H200, as ptxas 13.5 has them."""
+_AHEAD, _NOT_AHEAD = 100, 24
+"""Words that a thread has on their way to registers, and registers for them, at most, about: in
+kernels that are promised registers (``occupancy.promised``), and in others. Of 375 kernels on an
+H100, as ptxas 13.5 has them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,23 +91,31 @@ class KernelCounts:
         return sum(t.units for kind, t in self.traffic.items() if kind.is_global)
 
 
-def count_program(program: ir.Built, profile: GpuProfile) -> tuple[KernelCounts, ...]:
-    """The counts of all kernels. Sizes have to be known."""
+def count_program(
+    program: ir.Built, profile: GpuProfile, *, told: bool = True
+) -> tuple[KernelCounts, ...]:
+    """The counts of all kernels. Sizes have to be known. ``told``: whether compilers are told which
+    blocks fit, as they are of our kernels."""
     found, cached = list[KernelCounts](), frozenset[str]()
     for kernel in program.kernels:
-        own, cached = _count_kernel(program, kernel, profile, cached)
+        own, cached = _count_kernel(program, kernel, profile, cached, told)
         found.append(own)
     return tuple(found)
 
 
 def _count_kernel(
-    program: ir.Built, kernel: ir.Kernel, profile: GpuProfile, cached: frozenset[str]
+    program: ir.Built, kernel: ir.Kernel, profile: GpuProfile, cached: frozenset[str], told: bool
 ) -> tuple[KernelCounts, frozenset[str]]:
     """The counts of a kernel, and the tensors that it leaves in the second cache. ``cached``: those
     that the kernel before left there."""
     found = Walk(program, kernel, profile.idle_sums).run()
     held = sum(found.held_words.values())
-    needed = round(_OTHERS + held + min(_MOST_READ, _READ * found.read_words))
+    number = math.prod(folds[0].count for folds in kernel.grid)
+    fit = promised(kernel.threads, number, kernel.shared, profile) if told else 0
+    ahead = _AHEAD if fit else _NOT_AHEAD
+    needed = round(_OTHERS + held + min(ahead, _READ * found.read_words))
+    if fit:
+        needed = min(needed, profile.registers_per_multiprocessor // (fit * kernel.threads))
     registers = min(profile.registers_per_thread, needed)
     parts: list[KernelCounts] = []
     for last in (False, True):
@@ -136,7 +147,7 @@ def _count_kernel(
             instructions=executed,
             dram_read=read,
             dram_written=written,
-            loads=loads_of(program, asked, kernel.threads),
+            loads=loads_of(program, asked, kernel.threads, ahead),
         )
         parts.append(made)
     return replace(parts[0], last=parts[1] if len(parts) > 1 else None), cached
@@ -177,9 +188,6 @@ def cache_room(profile: GpuProfile) -> float:
     return _KEPT * profile.l2_bytes
 
 
-_AT_ONCE = 48
-"""Words that a thread has on their way to registers, at most, about: compilers put off further
-reads. Of 22 spaces of kernels measured on an H100 (``benchmarks.transfer``)."""
 _NEAR = 0.1
 """What a read takes that is in the first cache, of the latency of the second one, about."""
 _READS = (Memory.GLOBAL_READ, Memory.GLOBAL_COPY)
@@ -197,13 +205,18 @@ class Loads:
     """How often one after the other, in a block."""
     bytes: int
     """In all blocks."""
+    first: int
+    """Of these, what no block has read before, at most."""
     waited: float = 0.0
-    """How often a thread waits for the second cache until what it reads to registers is there, one
-    time after the other."""
+    """How often a thread waits for the second cache, one time after the other: until what it reads
+    to registers is there, or a panel that is not filled ahead."""
+    fills: bool = False
+    """Whether it waits for such a panel."""
 
 
-def loads_of(program: ir.Built, asked: Asked, threads: int) -> tuple[Loads, ...]:
-    """The reads of a kernel, by where they are begun."""
+def loads_of(program: ir.Built, asked: Asked, threads: int, ahead_words: int) -> tuple[Loads, ...]:
+    """The reads of a kernel, by where they are begun. ``ahead_words``: those that a thread has on
+    their way to registers, at most."""
     groups: dict[tuple[int, tuple[tuple[str, int], ...]], list[tuple[Access, Traffic]]]
     groups = defaultdict(list)
     for access, own in asked:
@@ -217,11 +230,20 @@ def loads_of(program: ir.Built, asked: Asked, threads: int) -> tuple[Loads, ...]
         ahead = max(access.ahead for access, _ in members)
         times = max(1, visits // blocks)
         in_flight = moved / visits * min(ahead, times)
-        waited = [(a, own) for a, own in members if a.kind is Memory.GLOBAL_READ]
+        waited = [
+            (a, own) for a, own in members if a.kind is Memory.GLOBAL_READ and a.early is None
+        ]
         words = sum(own.bytes for _, own in waited) / visits / threads / 4
-        turns = times * max(1.0, words / _AT_ONCE)
+        turns = times * max(1.0, words / ahead_words)
         turns *= max((_new(program, a, own, blocks, threads) for a, own in waited), default=0.0)
-        found.append(Loads(in_flight, -(-times // ahead), moved, turns))
+        fills = any(a.early is False for a, _ in members)
+        first = sum(
+            min(own.units * SECTOR, _bytes(program.tensor(a.tensor).layout, a.box.of_all))
+            for a, own in members
+            if a.box is not None
+        )
+        each = -(-times // ahead), moved, first, turns + times * fills, fills
+        found.append(Loads(in_flight, *each))
     return tuple(found)
 
 

@@ -33,8 +33,9 @@ L2_BYTES = 64
 SCHEDULERS = 4
 """Instructions of warps that a multiprocessor begins in a cycle."""
 _HIDING, _ALONE = 8, 0.5
-"""Warps of a multiprocessor from which on one can always go on, and how often one alone can, about:
-two for each scheduler hide what an instruction waits for another one."""
+"""Warps of a multiprocessor from which on what they share is always asked for something, and how
+often one alone asks, about: two for each scheduler hide what an instruction waits for another
+one."""
 _SLOW_LANES = 16
 """Of reciprocals, roots, powers and conversions in a cycle."""
 _SHUFFLE_LANES, _INTEGER_LANES = 32, 64
@@ -75,6 +76,12 @@ class Prediction:
         return max(self.pipes, key=lambda name: self.pipes[name])
 
     @property
+    def waited(self) -> float:
+        """Seconds in which no pipe is busy."""
+        busy = max((s for name, s in self.pipes.items() if name != "latency"), default=0.0)
+        return self.pipes[self.binding] - busy
+
+    @property
     def seconds(self) -> float:
         """With the launch."""
         return self.begin + self.pipes[self.binding] + self.last + LAUNCH
@@ -101,8 +108,9 @@ def _pipes(counts: KernelCounts) -> dict[str, float]:
     profile, n = counts.profile, counts.instructions
     blocks = max(1, counts.blocks)
     warps = counts.resident * -(-counts.threads // WARP)
-    cycle = counts.busiest / blocks / profile.clock / hidden(warps)
+    clock = counts.busiest / blocks / profile.clock
     """Seconds for one cycle's work of all blocks' sums."""
+    cycle, common = clock / scheduled(warps), clock / hidden(warps)
 
     def lanes(count: float, width: int) -> float:
         return count * WARP / width * cycle
@@ -121,14 +129,22 @@ def _pipes(counts: KernelCounts) -> dict[str, float]:
         "special functions": lanes(n.get("mufu", 0) + n.get("convert", 0), _SLOW_LANES),
         "integers": lanes(n.get("integer", 0), _INTEGER_LANES),
         "issue": begun / SCHEDULERS * cycle,
-        "shared memory": counts.shared_wavefronts * cycle,
-        "shuffles": lanes(n.get("shuffle", 0), _SHUFFLE_LANES),
-        "first cache": (first + n.get("local", 0) + counts.shared_wavefronts) * cycle,
-        "second cache": counts.sectors * SECTOR / L2_BYTES * cycle,
-        "memory": _memory_seconds(counts),
+        "shared memory": counts.shared_wavefronts * common,
+        "shuffles": n.get("shuffle", 0) * WARP / _SHUFFLE_LANES * common,
+        "first cache": (first + n.get("local", 0) + counts.shared_wavefronts) * common,
+        "second cache": counts.sectors * SECTOR / L2_BYTES * common,
     }
-    pipes["latency"] = _waiting(counts, max(pipes.values()) * SCHEDULERS / max(SCHEDULERS, warps))
+    work = max(pipes.values())
+    pipes["memory"], filling = _memory_seconds(counts)
+    pipes["latency"] = _waiting(counts, work + filling)
     return {name: seconds for name, seconds in pipes.items() if seconds}
+
+
+def scheduled(warps: int) -> float:
+    """The share of cycles in which a multiprocessor's schedulers can go on with one of their warps:
+    all of them, until the one with the most is done."""
+    most = SCHEDULERS * -(-warps // SCHEDULERS)
+    return hidden(most) * warps / most
 
 
 def hidden(warps: int) -> float:
@@ -166,27 +182,31 @@ def needed_in_flight(profile: GpuProfile) -> float:
     return memory_rate(profile) * LATENCY / profile.multiprocessors
 
 
-def _waiting(counts: KernelCounts, one: float) -> float:
-    """Seconds that blocks wait for the second cache, one read after the other; what a thread reads
-    to registers it waits for, and then it works: ``one`` second for each scheduler's first warp."""
+def _waiting(counts: KernelCounts, work: float) -> float:
+    """Seconds that blocks wait for the second cache, one read after the other. Where threads wait
+    until what they read is there, they do ``work`` after that: warps began together, and wait
+    together."""
     turns = -(-counts.busiest // counts.resident)
     waited = turns * sum(x.waited for x in counts.loads) * _NEAR_LATENCY
     ahead = turns * sum(x.times for x in counts.loads) * _NEAR_LATENCY
-    return max(ahead, waited + one if waited else 0.0)
+    return max(ahead, waited + work if waited else 0.0)
 
 
-def _memory_seconds(counts: KernelCounts) -> float:
-    """Seconds that memory takes, where reads keep it busy; longer where they do not."""
+def _memory_seconds(counts: KernelCounts) -> tuple[float, float]:
+    """Seconds that memory takes, where reads keep it busy, longer where they do not; and those of
+    panels that are not filled ahead."""
     profile = counts.profile
     rate = memory_rate(profile)
     used = min(profile.multiprocessors, counts.blocks)
     seconds = counts.dram_written / rate
-    moved = sum(x.bytes for x in counts.loads)
+    filling, moved = 0.0, sum(x.first for x in counts.loads)
     for group in counts.loads:
-        own = counts.dram_read * group.bytes / moved if moved else 0
+        own = counts.dram_read * group.first / moved if moved else 0
         reached = group.in_flight * counts.resident * used / LATENCY
-        seconds += own / max(1.0, min(rate, reached))
-    return seconds
+        taken = own / max(1.0, min(rate, reached))
+        seconds += taken
+        filling += taken * group.fills
+    return seconds, filling
 
 
 def roofline(cost: Cost, profile: GpuProfile) -> float:

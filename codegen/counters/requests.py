@@ -113,6 +113,8 @@ class Access:
     """The elements; None in shared memory."""
     ahead: int = 1
     """How many iterations of the loop around it are on their way."""
+    early: bool | None = None
+    """Of what fills a panel: whether a block does something else until it is there."""
     phase: int = 0
     """Which of the block's statements it belongs to: one after the other, by number."""
     matrices: int = 0

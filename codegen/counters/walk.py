@@ -177,7 +177,7 @@ class Walk:
         width: int = 1,
         write: bool = False,
         kind: Memory | None = None,
-        ahead: int = 1,
+        ahead: int | None = None,
     ) -> None:
         tensor = self.program.tensor(ref.tensor)
         layout = tensor.layout
@@ -193,7 +193,8 @@ class Walk:
         size = width * layout.itemsize
         box = self._scopes.box(ref, layout, place.scope) if kind.is_global else None
         around = [self.written_out[v] for v in outside.loops if v in self.written_out]
-        ahead = max(ahead, math.prod(around))
+        early = None if ahead is None else ahead > 0
+        ahead = max(ahead or 1, math.prod(around))
         different = 1.0 if write else self._addresses.different(offset, place, outside)
         if kind is Memory.GLOBAL_READ and not computed and ref.tensor not in self._written:
             loops = (v for v in outside.loops if not v.startswith(GRID))
@@ -201,7 +202,7 @@ class Walk:
             different /= math.prod(outside.loops[v] for v in still)
         self.accesses.append(
             Access(
-                *(kind, ref.tensor, size, place, offset, outside, box, ahead, self.phase),
+                *(kind, ref.tensor, size, place, offset, outside, box, ahead, early, self.phase),
                 different=different,
                 swizzle=layout.swizzle,
             )
@@ -413,9 +414,9 @@ class Walk:
             self._compute(within, {"integer": TURN * len(pipeline.fills)})
 
     def _panel_fill(
-        self, fill: ir.Fill, outside: Place, *, asynchronous: bool, ahead: int = 1
+        self, fill: ir.Fill, outside: Place, *, asynchronous: bool, ahead: int = 0
     ) -> None:
-        """A box that is copied."""
+        """A box that is copied, so many iterations before it is needed."""
         loops, store = chain(fill.body)
         if not isinstance(store, ir.Store):
             raise ir.IRError("a panel is filled by one store")

@@ -18,6 +18,10 @@ BASELINE = {
 MASKED_STORES = "avx512vl"
 """With it, one plain instruction writes some of a vector's lanes."""
 
+_PERMUTES = {4: (("avx2", 8), ("avx512f", 16)), 8: (("avx512vl", 4), ("avx512f", 8))}
+"""Bytes of an element → elements of a register in which one instruction moves any of them to any
+lane, and the feature that has it. AVX2 has none for 8 bytes."""
+
 _NEEDS = {
     "sse2": "sse",
     "sse3": "sse2",
@@ -98,6 +102,13 @@ def present(features: str, emulated: str) -> frozenset[str]:
         for text, sign in ((features, "+"), (features, "-"), (emulated, "+"))
     )
     return without(with_needed(there), frozenset(missing)).union(added)
+
+
+def permuted(present: Collection[str], itemsize: int, row: int) -> list[int]:
+    """Elements of the registers, the fewest first, that hold a row of so many and in which one
+    instruction moves any of them to any lane. Elements of less than four bytes are made as wide."""
+    found = _PERMUTES[max(4, itemsize)] if row > 1 else ()
+    return [n for feature, n in found if feature in present and n >= row]
 
 
 def features_of_architecture(architecture: str) -> frozenset[str]:

@@ -24,6 +24,11 @@ REGISTER_UNIT = 256
 _SCHEDULERS = 4
 """Parts of a multiprocessor, each with its share of registers and of warps."""
 _NO_LIMIT = 1 << 16
+_FEW = 128
+"""Threads of a block that may have all registers that a thread can have: two such blocks still
+fit."""
+_MANY = 128
+"""Registers of a thread that leave room for what it reads ahead."""
 
 
 def fitting(threads: int, registers: int, shared: int, profile: GpuProfile) -> Occupancy:
@@ -45,6 +50,22 @@ def fitting(threads: int, registers: int, shared: int, profile: GpuProfile) -> O
         share=blocks * warps / profile.warps_per_multiprocessor,
         limits=tuple(name for name, limit in limits.items() if limit == blocks),
     )
+
+
+def promised(threads: int, blocks: int | None, shared: int, profile: GpuProfile) -> int:
+    """How many blocks of a kernel compilers are told to fit into a multiprocessor: where there are
+    so few, by their number and shared memory, that registers are left for each thread. 0: nothing.
+
+    In a kernel that it is told this of, NVRTC 13 has many reads on their way at once; in others it
+    reads little before it needs it, so that more blocks may fit. ``blocks``: in all, if known.
+    """
+    if threads <= _FEW:
+        return 1
+    if blocks is None:
+        return 0
+    room = fitting(threads, 0, shared, profile).blocks
+    there = max(1, min(room, -(-blocks // profile.multiprocessors)))
+    return there if there * threads * _MANY <= profile.registers_per_multiprocessor else 0
 
 
 def _by_warps(warps: int, threads: int, profile: GpuProfile) -> int:

@@ -301,6 +301,17 @@ def share_of_points(
 ) -> float | None:
     """The share of the points of these dimensions at which the condition holds; None if it depends
     on data, on more than simple arithmetic, or on too many points to look at each."""
+    names = deciding_dims(condition, lets)
+    if names is None or math.prod(dims[n].extent for n in names) > _MOST:
+        return None
+    values = (range(dims[n].first, dims[n].first + dims[n].extent) for n in sorted(names))
+    places = dict(zip(sorted(names), np.ix_(*values), strict=True))
+    found = decided(condition, places, lets)
+    return None if found is None else float(np.mean(found))
+
+
+def deciding_dims(condition: ir.Value, lets: Mapping[str, ir.Value]) -> set[str] | None:
+    """The dimensions that decide a condition; None if it depends on data."""
     names: set[str] = set()
     pending, seen = [condition], set[str]()
     while pending:
@@ -312,12 +323,13 @@ def share_of_points(
             elif isinstance(value, ir.Variable) and value.name not in seen:
                 seen.add(value.name)
                 pending.append(lets[value.name])
-    if math.prod(dims[n].extent for n in names) > _MOST:
-        return None
-    values = (range(dims[n].first, dims[n].first + dims[n].extent) for n in sorted(names))
-    places = dict(zip(sorted(names), np.ix_(*values), strict=True))
-    found = _decided(condition, places, lets, {})
-    return None if found is None else float(np.mean(found))
+    return names
+
+
+def decided(condition: ir.Value, places: Mapping[str, Any], lets: Mapping[str, ir.Value]) -> Any:
+    """Whether it holds at each of the places, by dimension; None for more than simple
+    arithmetic."""
+    return _decided(condition, places, lets, {})
 
 
 def _decided(

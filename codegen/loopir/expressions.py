@@ -164,6 +164,15 @@ class Layout:
         steps = [place.coefficient(dim) // size for dim in dims]
         return tuple([max(2, representative(n)) if isinstance(n, Size) else n for n in steps])
 
+    def selected_row(self, ref: TensorRef) -> int:
+        """The elements along the only axis whose subscript data select, if these are neighbours in
+        memory and their number is known; else 0."""
+        selected = [k for k, s in enumerate(ref.subscripts) if isinstance(s, Computed)]
+        if len(selected) != 1 or isinstance(self.extents[selected[0]], Size):
+            return 0
+        beside = provably_equal(self.strides[selected[0]], self.itemsize)
+        return self.extents[selected[0]] if beside else 0
+
     def in_order(self, ref: TensorRef) -> list[str]:
         """The dimensions along which memory is gone through from front to back."""
         return [

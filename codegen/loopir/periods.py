@@ -1,5 +1,6 @@
-"""Remainders and quotients of index expressions, as those of ``X((i + 1) % N)``: between two
-multiples of the divisor they are index expressions themselves."""
+"""Remainders and quotients of index expressions, as those of ``X((i + 1) % N)``, and the smaller or
+larger of two, as that of ``X(max(i - 1, 0))``: between two multiples of the divisor, or on one side
+of where both are equal, they are index expressions themselves."""
 
 from __future__ import annotations
 
@@ -36,9 +37,13 @@ def interval_of(
             found = index.interval(dims)
         case ir.Const(value=int(constant), type=type_) if not type_.is_bool:
             return constant, constant
-        case ir.Binary(op="min" | "max" as op, right=ir.Const(value=int(end)), type=type_):
-            least, most = type_.limits
-            return (least, end) if op == "min" else (end, most)
+        case ir.Binary(op="min" | "max", left=left, right=right, type=type_) if type_.is_integral:
+            either = (interval_of(side, dims, lets) for side in (left, right))
+            sides = [s for s in either if s and not any(isinstance(x, Size) for x in s)]
+            # Of a side of which nothing is known, the type says what it may be.
+            sides += [type_.limits] * (2 - len(sides))
+            chosen = min if value.op == "min" else max
+            return chosen(s[0] for s in sides), chosen(s[1] for s in sides)
         case ir.Binary(op="/" | "%", left=left, right=right):
             both = interval_of(left, dims, lets), interval_of(right, dims, lets)
             found = _divided(value.op, *both)
@@ -92,6 +97,11 @@ def piece_of(
             if one is None or by is None or by.terms or representative(by.constant) <= 0:
                 return None
             return _between_multiples(value.op, one, by.constant, dims)
+        case ir.Binary(op="min" | "max" as op, left=left, right=right, type=type_) if (
+            type_ == INT64
+        ):
+            one, other = piece_of(left, dims, lets), piece_of(right, dims, lets)
+            return None if one is None or other is None else _on_one_side(op, one, other, dims)
     index = index_of(value)
     return None if index is None else (index, ())
 
@@ -116,6 +126,20 @@ def _between_multiples(
         bounds += ((index + ir.Affine((), -stop), 0),)
     found = ir.Affine((), times) if op == "/" else index + ir.Affine((), -divisor * times)
     return found, bounds
+
+
+def _on_one_side(op: str, one: Piece, other: Piece, dims: Mapping[str, ir.Dim]) -> Piece | None:
+    """The smaller or larger of two, on the side on which the middle of its points lies."""
+    chosen, rest = one[0], other[0]
+    apart = (chosen + rest.scaled(-1)).scaled(1 if op == "min" else -1)
+    if any(name not in dims for name, _ in apart.terms):
+        return None
+    least, most = apart.interval(dims)
+    if representative(least) + representative(most) > 0:
+        chosen, apart, most = rest, apart.scaled(-1), -least
+    if provably_at_least(0, most):
+        return chosen, one[1] + other[1]
+    return (chosen, (*one[1], *other[1], (apart, 1))) if apart.terms else None
 
 
 def wrapped_axes(ref: ir.TensorRef) -> Iterator[tuple[int, ir.Affine, int]]:

@@ -7,6 +7,7 @@ import itertools
 import math
 import random
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,14 @@ from tcl.arrays.random_inputs import input_shape
 from tcl.codegen.common.dtypes import numpy_dtype
 from tcl.codegen.counters.counts import KernelCounts, count_program
 from tcl.codegen.counters.places import Condition, Linear, Place
-from tcl.codegen.counters.prediction import LAUNCH, needed_in_flight, predict, roofline, share
+from tcl.codegen.counters.prediction import (
+    LAUNCH,
+    needed_in_flight,
+    predict,
+    roofline,
+    scheduled,
+    share,
+)
 from tcl.codegen.counters.requests import Memory, by_kind, sectors
 from tcl.codegen.counters.walk import Walk
 from tcl.codegen.cuda.emit.emit import emit_program
@@ -306,6 +314,25 @@ def test_windows_ask_less_of_shared_memory_than_of_arithmetic(channels: int, ext
     sizes = dict(N=32, G=32, C=channels, H=extent, W=extent, F=channels, KH=3, KW=3)
     pipes = predict(counts_of(text, **sizes)).pipes
     assert pipes["shared memory"] <= pipes["float32"]
+
+
+def test_work_begins_when_panels_are_there() -> None:
+    """Of a block that fills its panels first, and fills none ahead."""
+    text = """def f(float(N,C,H,W) I, float(F,C,KH,KW) K) -> (O) {
+        O(n,f,h,w) +=! I(n,c,h+kh,w+kw) * K(f,c,kh,kw) }"""
+    found = counts_of(text, N=32, C=16, H=56, W=56, F=16, KH=3, KW=3)
+    assert any(x.fills for x in found.loads)
+    pipes = dict(predict(found).pipes)
+    waited = pipes.pop("latency")
+    assert pipes.pop("memory") < waited - max(pipes.values())
+    early = tuple(replace(x, fills=False, waited=0.0) for x in found.loads)
+    assert predict(replace(found, loads=early)).pipes["latency"] < waited / 2
+
+
+def test_warps_that_schedulers_do_not_share_evenly_take_longer() -> None:
+    assert scheduled(6) == 0.75  # two schedulers have two each, the others one
+    assert scheduled(8) == scheduled(16) == 1.0
+    assert scheduled(2) == scheduled(4) / 2
 
 
 def test_few_results_of_long_sums_are_split() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,8 +14,10 @@ from steps import steps
 
 import tcl
 from benchmarks import growth
+from tcl.codegen.choose.cpu.access_costs import decided_cycles, deciding_sizes
 from tcl.codegen.choose.cpu.chunk_groups import grouping
-from tcl.codegen.choose.cpu.core_model import Core
+from tcl.codegen.choose.cpu.core_model import Core, TileParts
+from tcl.codegen.choose.cpu.costs import DIVISION_CYCLES, OPERATION_CYCLES
 from tcl.codegen.choose.cpu.heuristics import heuristic
 from tcl.codegen.devices import known_cpus
 from tcl.codegen.devices.cpu import CpuProfile
@@ -317,13 +320,13 @@ def test_register_tiles_are_few_where_dimensions_are_many(
 ) -> None:
     """Those of two dimensions are tried for the most promising dimensions only."""
     asked: list[str | None] = []
-    cycles = Core.cycles
+    parts = Core.parts
 
-    def counted(core: Core, lane: str | None, sizes: Mapping[str, int], *most: float) -> float:
+    def counted(core: Core, lane: str | None, sizes: Mapping[str, int]) -> TileParts:
         asked.append(lane)
-        return cycles(core, lane, sizes, *most)
+        return parts(core, lane, sizes)
 
-    monkeypatch.setattr(Core, "cycles", counted)
+    monkeypatch.setattr(Core, "parts", counted)
     counts = []
     for dims in (8, 16):
         asked.clear()
@@ -343,10 +346,10 @@ def test_tiles_that_are_left_early_are_not_the_best(
     assert device is not None
     cycles, left = Core.cycles, []
 
-    def whole(core: Core, lane: str | None, sizes: Mapping[str, int], *most: float) -> float:
+    def whole(core: Core, lane: str | None, sizes: Mapping[str, int], *limits: Any) -> float:
         found = cycles(core, lane, sizes)
-        if cycles(core, lane, sizes, *most) != found:
-            left.append(found - most[0])
+        if cycles(core, lane, sizes, *limits) != found:
+            left.append(found - limits[0])
         return found
 
     quick = chosen(device, text, *shapes)
@@ -664,3 +667,59 @@ def test_products_that_share_a_factor_need_no_panels_to_share_a_pass() -> None:
     assert device is not None
     built = schedule(each, MappingOptions("mlp"), replace(device, threads=1))
     assert "accumulator.s1 +=" in show(built)
+
+
+@pytest.mark.parametrize("where", ["", ", j = i"])
+def test_points_that_decide_what_is_computed_are_written_out(where: str) -> None:
+    index = "j" if where else "i"
+    text = f"""double(9, N) A) -> (O) {{
+        O(i, n) = {index} == 0 ? root : {index} == 1 ? A(1, n) / root : {index} < 5 ? A(i, n) : 2.0
+        where i in 0:9, root = sqrt(A(0, n)){where} }}"""
+    assert chosen(ZEN4, text, (9, 999)).register == (9, 0)
+    long = text.replace("9", "99")
+    assert (chosen(ZEN4, long, (99, 999)).register or (0,))[0] < 99, "that would be too much code"
+
+
+def test_what_is_decided_is_priced_once() -> None:
+    text = """float(2, N) A) -> (O) {
+        O(i, j, n) = i == 0 ? (j == 0 ? s / A(1, n) : s) : s * A(i, n) where i in 0:2, j in 0:2,
+        s = A(0, n) / 3 }"""
+    nest = lower(sized(text, (2, 99))).nests[0]
+    sizes = deciding_sizes(nest)
+    assert sizes == {"s0.i": 2, "s0.j": 2}
+    cycles = decided_cycles(nest, sizes)
+    assert 4 * sum(cycles.values()) == 2 * DIVISION_CYCLES + OPERATION_CYCLES
+
+
+NORM = """float(N, C) X, float(C) M, float(C) V) -> (O) {
+    O(n, c) = (X(n, c) - M(c)) * rsqrt(V(c)) }"""
+TRAINED = """float(N, C) X) -> (M, V, O) {
+    M(c) +=! X(n, c)
+    V(c) +=! (X(n, c) - M(c)) * (X(n, c) - M(c))
+    O(n, c) = (X(n, c) - M(c)) * rsqrt(V(c)) }"""
+
+
+def test_what_is_one_for_all_rows_is_computed_before_rows_of_a_few_vectors() -> None:
+    assert (chosen(ZEN4, NORM, (3000, 40), (40,), (40,)).register or ())[1] == 3
+    assert (chosen(ZEN4, NORM, (3000, 200), (200,), (200,)).register or ())[1] in (0, 1)
+
+
+@pytest.mark.parametrize(("size", "vectors"), [(256, 4), (300, 0)])
+def test_not_where_the_last_chunk_is_shorter(size: int, vectors: int) -> None:
+    program = lower(sized(TRAINED, (300, size)))
+    *_, last = plan_cpu(program, MappingOptions("mlp"), ZEN4).options.values()
+    assert (last.chunk or ())[1] == 64
+    assert (last.register or ())[1] == vectors
+
+
+def test_one_tile_of_columns_need_not_be_a_power_of_two() -> None:
+    text = "float(N, C) X) -> (M) { M(c) +=! X(n, c) }"
+    assert (chosen(NARROW, text, (400, 22)).register or ())[0] == 3
+
+
+def test_half_vectors_where_they_fill_short_rows_better() -> None:
+    text = """float16(N, C) X, float(C) M, float(C) V, float(C) G) -> (float16(N, C) O) {
+        O(n, c) = float16((float(X(n, c)) - M(c)) * rsqrt(V(c)) * G(c) + M(c)) }"""
+    found = chosen(ZEN4, text, (1240, 22), (22,), (22,), (22,))
+    assert found.vectorize == (1, 8) and (found.register or ())[1] == 3
+    assert chosen(ZEN4, text, (1240, 32), (32,), (32,), (32,)).vectorize == (1, 16)

@@ -289,8 +289,7 @@ def test_places_outside_are_found_on_a_gpu() -> None:
         text = f"def f({kind}(N) I, float(N) W) -> (float(64) H) {{ H(I(n)) +=! W(n) }}"
         inputs = places, np.ones(100, np.float32)
         sized = sized_of(text, *inputs)
-        work = Work(text, sized, inputs, tuple(poisoned(sized)))
-        case = case_of(work, DEFAULT)
+        case = case_of(Work(text, sized, inputs), DEFAULT)
         (emulated,) = compile_modules([case.module])
         with pytest.raises(IndexError, match=re.escape(message)):
             run_case(case, emulated, "random")

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import field, replace
 
 from tcl.codegen.choose.cpu.costs import (
@@ -28,14 +29,16 @@ from tcl.codegen.choose.cpu.costs import (
     WRAPPED_LOAD_CYCLES,
 )
 from tcl.codegen.devices.cpu import CpuProfile
+from tcl.codegen.devices.features import MASKED_STORES, permuted
 from tcl.codegen.loopir import ir
+from tcl.codegen.loopir.cost import decided, deciding_dims
 from tcl.codegen.loopir.periods import moves_others, wrapped_axes
 from tcl.codegen.loopir.terms import guard, product, terms
 from tcl.codegen.loopir.walk import children, indices, walk
 from tcl.codegen.passes.cpu.stage import overlaps, why_not_copied
 from tcl.codegen.passes.fusion.groups import SHORT
 from tcl.common.dataclass import dataclass
-from tcl.grammar.sizes.varying import provably_equal
+from tcl.grammar.sizes.varying import provably_at_least, provably_equal
 
 PAGE = 4096
 
@@ -70,6 +73,9 @@ class OperandAccess:
     parts: int = 1
     """Elements that have to be put together to be read at once, as a word of a dot product is that
     does not lie so in memory."""
+    in_row: frozenset[str] = frozenset()
+    """The dimensions that decide which element of a row data selects, and nothing else, if
+    registers hold the row."""
 
     def cycles(self, lane: str | None, lanes: int) -> float:
         """To read it once, in all lanes."""
@@ -79,6 +85,8 @@ class OperandAccess:
         stride = self.strides.get(lane or "", 0)
         if lanes > 1 and self.wrapped.get(lane or "", 0) >= lanes:
             return WRAPPED_LOAD_CYCLES
+        if lanes > 1 and lane in self.in_row:
+            return VECTOR_LOAD_CYCLES + SHUFFLE_CYCLES
         if self.scattered and stride != self.itemsize:
             return GATHERED_LANE_CYCLES * lanes if lanes > 1 else 2 * SCALAR_LOAD_CYCLES
         if stride and stride != self.itemsize:
@@ -190,9 +198,9 @@ class OperandAccess:
 
 
 def access_of(
-    program: ir.Program, nest: ir.Nest, load: ir.Load, masked: bool = False
+    program: ir.Program, nest: ir.Nest, load: ir.Load, device: CpuProfile | None = None
 ) -> OperandAccess:
-    """``masked``: as of ``Core``."""
+    """``device``: what it is read on, whose instructions for it count then."""
     layout = program.tensor(load.ref.tensor).layout
     total = layout.place(load.ref)
     affine = [s for s in load.ref.subscripts if isinstance(s, ir.Affine)]
@@ -203,13 +211,16 @@ def access_of(
     whole = layout.bytes
     span = layout.itemsize + sum(abs(c) * (nest.dim(d).extent - 1) for d, c in total.terms)
     strides = dict(total.terms)
-    computed = [s.value for s in load.ref.subscripts if isinstance(s, ir.Computed) and s.check]
-    checked = frozenset(name for v in computed for x in indices(v) for name, _ in x.terms)
+    computed = [s for s in load.ref.subscripts if isinstance(s, ir.Computed)]
+    selecting = {name for s in computed for x in indices(s.value) for name, _ in x.terms}
+    present = device.present if device is not None else ()
+    held = permuted(present, layout.itemsize, layout.selected_row(load.ref))
     return OperandAccess(
         load.ref.tensor, total.constant, strides, layout.itemsize, scattered,
-        checked if computed else None, elements, span, whole,
+        frozenset(selecting) if any(s.check for s in computed) else None, elements, span, whole,
         stageable=copied and apart, overlapping=copied and not apart,
-        wrapped=_wrapped(layout, load.ref) if masked else {},
+        wrapped=_wrapped(layout, load.ref) if MASKED_STORES in present else {},
+        in_row=frozenset(selecting - strides.keys()) if held else frozenset(),
     )  # fmt: skip
 
 
@@ -255,20 +266,25 @@ def _operations(
     """Adds the cycles of a value; the dimensions that it depends on."""
     dims: dict[int, frozenset[str]] = {}
     for v in reversed(list(walk(value))):  # what is inside comes first
-        own = frozenset[str]()
-        match v:
-            case ir.Variable(name=name):
-                own = variables.get(name, own)
-            case ir.Position(index=index):
-                own = frozenset(name for name, _ in index.terms)
-            case ir.Load(ref=ref):
-                affine = (s for s in ref.subscripts if isinstance(s, ir.Affine))
-                own = frozenset(name for s in affine for name, _ in s.terms)
+        own = _own_dims(v)
+        if isinstance(v, ir.Variable):
+            own = variables.get(v.name, own)
         dims[id(v)] = own.union(*(dims[id(c)] for c in children(v)))
         cycles = _cycles(v)
         if cycles:
             into[dims[id(v)]] = into.get(dims[id(v)], 0.0) + cycles
     return dims[id(value)]
+
+
+def _own_dims(value: ir.Value) -> frozenset[str]:
+    """The dimensions that a value names, without what it is made of."""
+    match value:
+        case ir.Position(index=index):
+            return frozenset(name for name, _ in index.terms)
+        case ir.Load(ref=ref):
+            affine = (s for s in ref.subscripts if isinstance(s, ir.Affine))
+            return frozenset(name for s in affine for name, _ in s.terms)
+    return frozenset()
 
 
 def _cycles(value: ir.Value) -> float:
@@ -282,6 +298,65 @@ def _cycles(value: ir.Value) -> float:
         case ir.Unary() | ir.Binary() | ir.Select() | ir.Cast():
             return OPERATION_CYCLES
     return 0.0
+
+
+DECIDED = 16
+"""Points of the dimensions of conditions up to which all of them may be written out."""
+
+
+def deciding_sizes(nest: ir.Nest) -> dict[str, int]:
+    """The extents of the few dimensions that decide conditions of what is chosen, and nothing
+    besides; empty if there are none, or too many points of them."""
+    lets = {let.name: let.value for let in nest.point.lets}
+    found: dict[str, int] = {}
+    for value in (nest.point.value, *lets.values()):
+        for v in walk(value):
+            names = deciding_dims(v.condition, lets) if isinstance(v, ir.Select) else None
+            sizes = {name: nest.dim(name).extent for name in names or ()}
+            if all(provably_at_least(DECIDED, size) for size in sizes.values()):
+                found |= sizes
+    return found if 1 < math.prod(found.values()) <= DECIDED else {}
+
+
+def decided_cycles(nest: ir.Nest, sizes: Mapping[str, int]) -> dict[frozenset[str], float]:
+    """As ``arithmetic_cycles``, where all points of some dimensions are written out: the conditions
+    that they decide are known, and what several of these points compute is computed once."""
+    lets = {let.name: let.value for let in nest.point.lets}
+    found: dict[frozenset[str], float] = {}
+    counted = set[tuple[int, ...]]()
+    each = math.prod(sizes.values())
+
+    def of_point(at: Mapping[str, int]) -> Callable[[ir.Value], frozenset[str]]:
+        known: dict[int, frozenset[str]] = {}
+
+        def visit(value: ir.Value) -> frozenset[str]:
+            if id(value) not in known:
+                known[id(value)] = visited(value)
+            return known[id(value)]
+
+        def visited(value: ir.Value) -> frozenset[str]:
+            if isinstance(value, ir.Variable) and value.name in lets:
+                return visit(lets[value.name])
+            if isinstance(value, ir.Select):
+                names = deciding_dims(value.condition, lets)
+                if names and names <= at.keys():
+                    holds = decided(value.condition, at, lets)
+                    if holds is not None:
+                        return visit(value.then if holds else value.otherwise) | names
+            own = _own_dims(value).union(*map(visit, children(value)))
+            place = (id(value), *(at[d] for d in at if d in own))
+            if (cycles := _cycles(value)) and place not in counted:
+                counted.add(place)
+                dims = own.union(at)
+                found[dims] = found.get(dims, 0.0) + cycles / each
+            return own
+
+        return visit
+
+    ranges = (range(d.first, d.first + d.extent) for d in map(nest.dim, sizes))
+    for place in itertools.product(*ranges):
+        of_point(dict(zip(sizes, place, strict=True)))(nest.point.value)
+    return found
 
 
 LARGEST = 1 << 24

@@ -15,6 +15,8 @@ from tcl.codegen.choose.cpu.access_costs import (
     OperandAccess,
     access_of,
     arithmetic_cycles,
+    decided_cycles,
+    deciding_sizes,
 )
 from tcl.codegen.choose.cpu.costs import (
     ACCUMULATOR_LATENCY_CYCLES,
@@ -23,6 +25,7 @@ from tcl.codegen.choose.cpu.costs import (
     CONFLICT_CYCLES,
     COUNTING_CYCLES,
     CROSSING_LOADS,
+    EXTREME_HALVING_CYCLES,
     EXTREME_LATENCY_CYCLES,
     LOOP_END_CYCLES,
     LOST_LINE_CYCLES,
@@ -53,6 +56,7 @@ from tcl.codegen.loopir.terms import terms
 from tcl.codegen.loopir.walk import operands
 from tcl.codegen.passes.cpu.register import MAX_POINTS
 from tcl.common.dataclass import dataclass
+from tcl.grammar.sizes.varying import provably_equal
 
 _DEPTH = 256
 """Steps after which partial results are stored, as a rule."""
@@ -113,6 +117,8 @@ class _Along:
     """Those of them that caches do not keep, and the dimensions along which they have rows."""
     work: tuple[tuple[frozenset[str], float], ...]
     """Cycles of arithmetic per point, or vector of points, by the dimensions that it depends on."""
+    decided: tuple[tuple[frozenset[str], float], ...]
+    """Likewise, where all points of ``Core.deciding`` are written out."""
     inside: tuple[frozenset[str], ...]
     """The dimensions of vectors that are computed before the innermost reduction, along which they
     stay the same, such as which lanes lie inside of a padded image."""
@@ -139,6 +145,18 @@ class _Read(NamedTuple):
     """Dimensions whose next points lie in other pages."""
     across: bool
     """Whether lanes are far apart, and a dimension has their neighbours in memory."""
+
+
+class TileParts(NamedTuple):
+    """What a nest is done in with a register tile."""
+
+    parts: Sequence[tuple[Mapping[str, int], float, float, float]]
+    """Points of each part, how often it is done, the cycles of the arithmetic of a step, and the
+    least that all of its first steps take."""
+    left: float
+    """That of all parts."""
+    least: float
+    """Cycles that the nest takes at least."""
 
 
 class _Tile(NamedTuple):
@@ -182,6 +200,9 @@ class Core:
     points. The nest has no condition here."""
     before: float = 0.0
     """Cycles to make the lists."""
+    cut: frozenset[str] = frozenset()
+    """Dimensions of which the last chunk has fewer points: which code is for it is asked inside of
+    all loops."""
     # What each register tile asks for, of which there are hundreds, found once:
     dims: Mapping[str, ir.Dim] = field(init=False, repr=False, compare=False)
     """By name, in order."""
@@ -197,6 +218,8 @@ class Core:
     """Per operand, whether several results read the same elements of it."""
     halved: bool = field(init=False, repr=False, compare=False)
     """Whether vectors of operands are worked on in halves."""
+    deciding: Mapping[str, int] = field(init=False, repr=False, compare=False)
+    """The extents of dimensions that decide conditions of a nest that reduces nothing."""
     known: dict[str | None, _Along] = field(init=False, repr=False, compare=False)
     """By lanes, what was found before."""
 
@@ -211,6 +234,7 @@ class Core:
             "reduces": self.nest.reduces,
             "steps": math.prod(d.extent for d in dims if d.reduction),
             "halved": self.device.halves_vectors,
+            "deciding": {} if self.nest.reduces else deciding_sizes(self.nest),
             "known": {},
         }
         for name, value in derived.items():
@@ -223,11 +247,12 @@ class Core:
             nest,
             device,
             device.lanes(nest.point.type),
-            tuple(access_of(program, nest, load, masked) for load in operands(nest.point)),
+            tuple(access_of(program, nest, load, device) for load in operands(nest.point)),
             access_of(program, nest, ir.Load(nest.point.target, nest.point.type, total=True)),
             arithmetic_cycles(nest),
             masked,
             sums,
+            cut=_cut_short(program, nest.name),
         )
 
     def in_words(self, products: DotProducts) -> Core:
@@ -461,7 +486,6 @@ class Core:
             vectors = tuple(a for a in self.reads if lane is None or lane in a.strides)
             inner = self.innermost
             between = self._between_lanes(inner, lane) if inner is not None else 1
-            halves = self.halves(lane)
             room = cached_bytes(self.device)
             far = tuple(a for a in vectors if a.whole + self.target.whole > room)
             self.known[lane] = _Along(
@@ -479,16 +503,10 @@ class Core:
                 vectors,
                 between,
                 tuple((a, frozenset(d for d, s in a.strides.items() if s > LINE)) for a in far),
-                tuple(
-                    # What is one for all lanes is brought into them.
-                    (
-                        d,
-                        c
-                        / self.turns_inside(d, lane)
-                        * (halves if lane is None or lane in d else 2),
-                    )
-                    for d, c in self.arithmetic.items()
-                ),
+                self._cycles_along(lane, self.arithmetic),
+                self._cycles_along(lane, decided_cycles(self.nest, self.deciding))
+                if self.deciding
+                else (),
                 tuple(
                     d
                     for d in self.arithmetic
@@ -508,6 +526,15 @@ class Core:
                 tuple(self._windows(lane, vectors, between, bool(far))),
             )
         return self.known[lane]
+
+    def _cycles_along(
+        self, lane: str | None, arithmetic: Mapping[frozenset[str], float]
+    ) -> tuple[tuple[frozenset[str], float], ...]:
+        """As ``_Along.work``. What is one for all lanes is brought into them."""
+        halves = self.halves(lane)
+        return tuple(
+            (d, c * (halves if lane is None or lane in d else 2)) for d, c in arithmetic.items()
+        )
 
     def _staged(self, lane: str | None, sizes: Mapping[str, int]) -> tuple[bool, ...]:
         return tuple([self.staged(access, lane, sizes) for access in self.reads])
@@ -557,10 +584,9 @@ class Core:
         rows = (d for d in self.results if d != lane and sizes.get(d, 1) > 1)
         return next(rows, lane or "")
 
-    def cycles(self, lane: str | None, sizes: Mapping[str, int], most: float = math.inf) -> float:
-        """What the nest takes, register tiles that are cut short included; infinite as soon as it
-        is clear that this is more than ``most``."""
-        total = self.before
+    def parts(self, lane: str | None, sizes: Mapping[str, int]) -> TileParts:
+        """What a nest is done in with a register tile: whole tiles, and those that are cut
+        short."""
         dims = self.dims
         outer = math.prod(d.extent for d in dims.values() if d.name not in sizes and d.name != lane)
         if lane is not None and lane not in sizes:
@@ -572,25 +598,40 @@ class Core:
                 units = -(-units // self.lanes)
             full, rest = divmod(units, size)
             kinds.append([(size, full), (rest, 1)] if rest else [(size, full)])
-        steps = self.steps
-        along = lane is not None and dims[lane].reduction
-        if along:
-            steps = -(-steps // self.lanes)
         share = CONDITION_SHARE if self.compacted else 1.0
-        steps = math.ceil(steps * share)
         parts = []
         for combination in itertools.product(*kinds):
             cut, times = {}, outer * share
             for name, (size, count) in zip(sizes, combination, strict=True):
                 cut[name] = size
                 times *= count
-            parts.append((cut, times, self._work(lane, cut)))
-        least = [times * max(work, self.latency) for _, times, work in parts]
-        left = sum(least)
-        if total + left * _ROUNDED > most:
+            work = self._work(lane, cut)
+            parts.append((cut, times, work, times * max(work, self.latency)))
+        left = sum([least for *_, least in parts])
+        return TileParts(parts, left, self.before + left * _ROUNDED)
+
+    def cycles(
+        self,
+        lane: str | None,
+        sizes: Mapping[str, int],
+        most: float = math.inf,
+        parts: TileParts | None = None,
+    ) -> float:
+        """What the nest takes, register tiles that are cut short included; infinite as soon as it
+        is clear that this is more than ``most``. ``parts``: if they are known."""
+        total = self.before
+        dims = self.dims
+        parts = parts or self.parts(lane, sizes)
+        if parts.least > most:
             return math.inf
+        left = parts.left
+        steps = self.steps
+        along = lane is not None and dims[lane].reduction
+        if along:
+            steps = -(-steps // self.lanes)
+        steps = math.ceil(steps * (CONDITION_SHARE if self.compacted else 1.0))
         tile = self._tile(lane, sizes)
-        for (cut, times, work), waited in zip(parts, least, strict=True):
+        for cut, times, work, waited in parts.parts:
             total += times * self._step(lane, cut, tile, steps, work)
             left -= waited
             if total + left * _ROUNDED > most:
@@ -659,7 +700,13 @@ class Core:
 
     def _work(self, lane: str | None, sizes: Mapping[str, int]) -> float:
         """Cycles of the arithmetic of one step of a register tile."""
-        return sum([each * _points(sizes, dims) for dims, each in self._along(lane).work])
+        along, deciding = self._along(lane), self.deciding
+        work = along.decided if deciding and deciding.items() <= sizes.items() else along.work
+        if self.reduces:
+            return sum([each * _points(sizes, dims) for dims, each in work])
+        return sum(
+            [each * _points(sizes, d) / self.turns_inside(d, lane, sizes) for d, each in work]
+        )
 
     def _step(
         self,
@@ -703,6 +750,10 @@ class Core:
             stored += (
                 points / vectors * (2.0 * lanes.bit_length() + OPERATION_CYCLES * (vectors - 1))
             )
+            if self.extreme:
+                # Each waits for the one before, and the next rows' loads wait behind them.
+                stored += EXTREME_HALVING_CYCLES * (lanes.bit_length() - 1)
+                busy += COUNTING_CYCLES
             steps = max(1, steps // vectors)
         inner = self.innermost
         around = 0.0
@@ -746,15 +797,21 @@ class Core:
             return 0.0
         return EXTREME_LATENCY_CYCLES if self.extreme else ACCUMULATOR_LATENCY_CYCLES
 
-    def turns_inside(self, dims: Collection[str], lane: str | None) -> int:
+    def turns_inside(
+        self, dims: Collection[str], lane: str | None, sizes: Mapping[str, int]
+    ) -> int:
         """Turns of the loops inside of those that values of these dimensions depend on: without a
-        reduction, loops are in the order of the dimensions, and LLVM moves such values out."""
+        reduction, loops are in the order of the dimensions, and LLVM moves such values out. A
+        dimension is no loop if a register tile has all of it in each chunk."""
         found = 1
         if not self.reduces:
             for dim in reversed(self.nest.dims):
-                if dim.name in dims and dim.extent > 1:
+                points = sizes.get(dim.name, 1) * (self.lanes if dim.name == lane else 1)
+                turns = -(-dim.extent // points)
+                if dim.name not in dims:
+                    found *= turns
+                elif turns > 1 or dim.name in self.cut:
                     break
-                found *= -(-dim.extent // self.lanes) if dim.name == lane else dim.extent
         return found
 
     def _loads(
@@ -864,6 +921,14 @@ class Core:
             return False
         near = inner.extent * LINE <= self.device.l1_bytes // 2
         return not near and self.again(access, lane, whole) > 1
+
+
+def _cut_short(program: ir.Program, name: str) -> frozenset[str]:
+    """As of ``Core.cut``."""
+    nest = program.nest(name)
+    return frozenset(
+        f.dim for f in nest.chunks if not provably_equal(f.count * f.step, nest.dim(f.dim).extent)
+    )
 
 
 def _points(sizes: Mapping[str, int], dims: Collection[str]) -> int:

@@ -16,6 +16,9 @@ ACCUMULATOR_LATENCY_CYCLES = 4.0
 EXTREME_LATENCY_CYCLES = 5.0
 """... which keeps the smaller or larger of two floats: a minimum and a move under a mask (4 + 1 on
 Intel by uops.info; less on AMD)."""
+EXTREME_HALVING_CYCLES = 10.0
+"""To put half of the lanes beside the others and keep the smaller or larger of two floats: a
+shuffle, a comparison of NaN, a minimum and a move. Set on Zen 4."""
 SERIAL_SHARE = 0.15
 """The part of shorter works, as loads or arithmetic, that does not run beside the longest."""
 DIVISION_CYCLES = 4.0

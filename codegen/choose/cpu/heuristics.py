@@ -150,8 +150,10 @@ def _transposed_order(core: Core, lane: str | None, sizes: Mapping[str, int]) ->
 
 def _vectors(core: Core, lane: str, most: int) -> int:
     """Vectors of a register tile that has no rows, where ``most`` are as quick as any: a power of
-    two unless all tiles are whole, as lines of the cache are fetched in pairs."""
-    whole = core.nest.dim(lane).extent % (most * core.lanes) == 0
+    two unless all tiles are whole or there is but one, as lines of the cache are fetched in
+    pairs."""
+    extent = core.nest.dim(lane).extent
+    whole = extent % (most * core.lanes) == 0 or extent <= most * core.lanes
     return most if whole else 1 << (most.bit_length() - 1)
 
 

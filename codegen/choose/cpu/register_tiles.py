@@ -42,6 +42,8 @@ _SHORTER = 0.99
 """Likewise with vectors of half the length, where a core works on long ones in halves."""
 _WHOLE_WORD = 4
 """Bytes."""
+_ROW_VECTORS = 4
+"""Vectors of a row that may all be written out."""
 _BETWEEN = 8
 """Results between two lanes that are written together."""
 _LANES = 2
@@ -111,6 +113,11 @@ def fastest(program: ir.Program, nest: ir.Nest, device: CpuProfile, sums: int = 
         # half vectors take .54 to .98 of the time for pixels of 8 and 16 bits, for floats 1.04.
         cycles = core.cycles(found.lane, found.sizes)
         return TileChoice(core, found.lane, found.sizes, cycles)
+    elif found.has_lanes_of_results:
+        # They may fill short rows better.
+        shorter = _cheapest(core, [(found.lane, _neighbours(core, found.lane))])
+        if shorter.cycles < _WORTH * found.cycles:
+            return shorter
     return found
 
 
@@ -135,10 +142,12 @@ def _best(core: Core, most: float = math.inf) -> TileChoice:
         # Lanes beyond the last of these are not looked at again, nor all rows but the promising.
         enough = len(found) == _LANES
         last = found[-1].cycles if enough else math.inf
-        singles[lane] = {
-            d: _cheapest(core, ((lane, t) for t in _tiles(core, lane, row)), last)
-            for d, row in rows.items()
-        }
+        singles[lane] = {}
+        for d, row in rows.items():
+            made = _cheapest(core, ((lane, t) for t in _tiles(core, lane, row)), last)
+            singles[lane][d] = made
+            if len(rows) <= _PAIRED:  # all are promising, whatever the others take
+                last = min(last, made.cycles)
         found = sorted((*found, _least(singles[lane].values())), key=_cycles)[:_LANES]
     lanes = [d for d in lanes if _shares_only_in_pairs(core, d)]
     for lane in dict.fromkeys([*(choice.lane for choice in found), *lanes]):
@@ -168,6 +177,8 @@ def _neighbours(core: Core, lane: str | None) -> dict[str, int]:
         return between
     whole = core.cycles(lane, {})
     found: list[tuple[float, dict[str, int]]] = []
+    if core.deciding and lane not in core.deciding:
+        found.append((core.cycles(lane, core.deciding), dict(core.deciding)))
     for dim in sharing_dims(core, lane):
         choices, most = _NEIGHBOURS, extents[dim]
         if any(a.transposed(dim, lane, core.lanes) for a in (*core.reads, core.target)):
@@ -177,11 +188,15 @@ def _neighbours(core: Core, lane: str | None) -> dict[str, int]:
             )
         tiles = ({dim: size} for size in choices if size <= most)
         found += ((core.cycles(lane, tile), tile) for tile in tiles)
+    if lane is not None and 1 < extents[lane] <= _ROW_VECTORS:
+        # What is one for all rows is computed before them.
+        rows = [{**tile, lane: extents[lane]} for tile in ({}, *(tile for _, tile in found))]
+        found += ((core.cycles(lane, row), row) for row in rows)
     least = min((cycles for cycles, _ in found), default=whole)
     if least > whole * _WORTH or whole <= least_memory_cycles(core):
         return {}
     enough = (tile for cycles, tile in found if cycles <= least * _NEARLY)
-    return min(enough, key=lambda tile: max(tile.values()))
+    return min(enough, key=lambda tile: math.prod(tile.values()))
 
 
 def _between_lanes(core: Core, lane: str | None) -> dict[str, int]:
@@ -200,14 +215,23 @@ def _between_lanes(core: Core, lane: str | None) -> dict[str, int]:
 
 def _cheapest(core: Core, tiles: Iterable[Tile], most: float = math.inf) -> TileChoice:
     """The tile that takes the least; its cycles may be infinite where all take more than ``most``,
-    and are those of the first one then."""
-    found: TileChoice | None = None
-    for lane, tile in tiles:
-        made = TileChoice(core, lane, tile, core.cycles(lane, tile, most))
-        if found is None or _cycles(made) < _cycles(found):
-            found, most = made, min(most, made.cycles)
-    assert found is not None
+    and are those of the first one then. Those that promise most are looked at first."""
+    known = [(core.parts(*tile), place, tile) for place, tile in enumerate(tiles)]
+    _, _, (lane, tile) = known[0]
+    found = TileChoice(core, lane, tile, math.inf)
+    first = math.inf, 0
+    for parts, place, (lane, tile) in sorted(known, key=lambda each: each[0].least):
+        if parts.least > most:
+            break
+        made = TileChoice(core, lane, tile, core.cycles(lane, tile, most, parts))
+        if (_cycles(made), place) < first:
+            found, first = made, (_cycles(made), place)
+            most = min(most, made.cycles + _EQUAL)
     return found
+
+
+_EQUAL = 0.01
+"""Cycles that tiles differ by at most that count as the same."""
 
 
 def _least(choices: Iterable[TileChoice]) -> TileChoice:

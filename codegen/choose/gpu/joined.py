@@ -14,7 +14,7 @@ from tcl.codegen.choose.gpu.contraction import covering
 from tcl.codegen.choose.gpu.nest_shape import OptionsDraft, Shape
 from tcl.codegen.choose.gpu.predicted import counts_of
 from tcl.codegen.choose.gpu.streaming import rowwise
-from tcl.codegen.counters.prediction import APIECE, LAUNCH, predict
+from tcl.codegen.counters.prediction import APIECE, LAUNCH, Prediction, predict
 from tcl.codegen.devices.gpu import GpuProfile
 from tcl.codegen.loopir import ir
 from tcl.codegen.options.nest_options import NestOptions
@@ -41,17 +41,23 @@ def joined(
     """The first groups, if they should share their blocks, and their choices; None if they may be
     faster on their own."""
     ahead, again = tee(groups)
-    for choices in (_covering(program, ahead, profile), _by_row(program, again, profile)):
-        best: tuple[float, list[FusionGroup], dict[str, NestOptions]] | None = None
-        for run, drafts in choices:
+    for by_row, choices in enumerate((_covering, _by_row)):
+        best: tuple[Prediction, list[FusionGroup], dict[str, NestOptions]] | None = None
+        for run, drafts in choices(program, again if by_row else ahead, profile):
             options = dict[str, NestOptions]()
             for group, draft in zip(run, drafts, strict=True):
                 options |= choices_of(group, draft, group is not run[0])
-            seconds = _seconds(program, run, options, profile)
-            if seconds is not None and (best is None or seconds < best[0]):
-                best = seconds, run, options
-        if best is not None and best[0] < len(best[1]) * APIECE + _computed(best[1], profile):
-            return best[1:]
+            prediction = _prediction(program, run, options, profile)
+            if prediction is None or (best is not None and best[0].rank <= prediction.rank):
+                continue
+            best = prediction, run, options
+        if best is None:
+            continue
+        prediction, run, options = best
+        # Tiles are waited for as often in kernels of their own.
+        seconds = prediction.rank - (0.0 if by_row else prediction.waited)
+        if seconds < len(run) * APIECE + _computed(run, profile):
+            return run, options
     return None
 
 
@@ -135,12 +141,12 @@ def _common(shape: Shape) -> tuple[tuple[int, int, int], ...] | None:
     return tuple((k, nest.dims[k].first, nest.dims[k].extent) for k in (0, lane))
 
 
-def _seconds(
+def _prediction(
     program: ir.Program,
     run: Sequence[FusionGroup],
     options: Mapping[str, NestOptions],
     profile: GpuProfile,
-) -> float | None:
+) -> Prediction | None:
     """What the groups take in the same blocks; None if they cannot be there."""
     made = together(program, options, profile)
     if made is None or sum(not n.joined for n in made.nests) > 1:
@@ -149,4 +155,4 @@ def _seconds(
         counts = counts_of(made, profile)
     except OptionsError:
         return None
-    return None if counts is None else predict(counts).rank
+    return None if counts is None else predict(counts)

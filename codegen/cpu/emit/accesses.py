@@ -10,6 +10,7 @@ from tcl.codegen.cpu.emit.addresses import Address, Addresses, Wrapped
 from tcl.codegen.cpu.emit.scope import Scope, i64, lane_values, leading, number
 from tcl.codegen.cpu.llvm.builder import Builder, Val, memory_type, suffix, vector
 from tcl.codegen.cpu.llvm.convert import from_memory, to_memory
+from tcl.codegen.cpu.llvm.permute import taken
 from tcl.codegen.devices.cpu import LINE, SHORTEST_STREAM
 from tcl.codegen.loopir import ir
 from tcl.common.dataclass import dataclass
@@ -118,6 +119,8 @@ class AccessEmitter:
             return self.b.constant(0, memory_type(layout.type))  # nothing that could be touched
         if load.total and not computed and (block := self._block(load.ref, layout, at, scope)):
             return self.across.load(block, scope.lanes)
+        if at.places and (mask is None or self.addresses.stays_inside(load.ref)):
+            return self._load_from_row(at, at.places, load.ref, layout)
         if mask is None or (load.total and at.apart(0) and not at.spread):
             return self._load(at, load.ref.tensor, layout, scope)
         if load.total and not at.spread and (not at.apart(layout.itemsize) or scope.active == 1):
@@ -361,6 +364,18 @@ class AccessEmitter:
             return b.op(text, type_, lanes)
         there = [self._lane_pointer(pointer, at, k) for k in range(lanes)]
         return b.gather_lanes([b.load(tensor, f"load {type_}, {p}{note}", type_) for p in there])
+
+    def _load_from_row(self, at: Address, places: Val, ref: ir.TensorRef, layout: ir.Layout) -> Val:
+        """Lanes that take elements of one row. Those that do not exist give any of them."""
+        b, type_, row = self.b, memory_type(layout.type), layout.selected_row(ref)
+        size, pointer = 1 << (row - 1).bit_length(), self.pointers.at(ref.tensor, at.offset)
+        text = f"load {vector(type_, size)}, {pointer}, align {layout.alignment}"
+        if size > row:
+            name = f"llvm.masked.load.{suffix(type_, size)}.p0"
+            align, zero = Val(str(layout.alignment), "i32"), Val("zeroinitializer", type_, size)
+            some = pointer, align, leading(size, row), zero
+            text = b.call_text(name, vector(type_, size), *some)
+        return taken(b, b.load(ref.tensor, text, type_, size), places)
 
     def _lane_pointer(self, first: Val, at: Address, lane: int) -> Val:
         """The address in one lane; ``first`` is that in the first one, without its own offset."""

@@ -11,6 +11,7 @@ from tcl.codegen.cpu.emit.across import Pointers
 from tcl.codegen.cpu.emit.scope import At, Scope, add, affine, fewer, i64, lane_values, number
 from tcl.codegen.cpu.llvm.builder import Builder, Val, memory_type
 from tcl.codegen.cpu.llvm.convert import cast
+from tcl.codegen.devices.features import permuted
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.periods import moves_others, wrapped_axes
 from tcl.common.dataclass import dataclass
@@ -32,6 +33,8 @@ class Address:
     """Bytes more in each lane, a vector, where lanes have offsets of their own."""
     of_lane: Callable[[int], Val] | None = None
     """Likewise, of one lane."""
+    places: Val | None = None
+    """Indices in the row that begins at ``offset``, where lanes differ in nothing else."""
 
     def apart(self, size: int) -> bool:
         """Whether lanes are known to add so many bytes each."""
@@ -131,6 +134,9 @@ class Addresses:
         own = lane_values(b, own, step, scope.lanes)
         if not isinstance(layout.bytes, Size) and layout.bytes < 1 << 31:
             own = b.convert("trunc", own, "i32")
+        places = None
+        if step == 0 and permuted(b.features, layout.itemsize, layout.selected_row(ref)):
+            places = b.binary("sub", found[0][1], number(layout.origin[found[0][0]]))
 
         def of_lane(k: int) -> Val:
             values = [
@@ -138,7 +144,21 @@ class Addresses:
             ]
             return b.binary("add", further(values), number(k * step))
 
-        return Address(first, 0, own, of_lane)
+        return Address(first, 0, own, of_lane, places)
+
+    def stays_inside(self, ref: ir.TensorRef) -> bool:
+        """Whether all index expressions of an element are inside of its tensor at every point."""
+        layout = self.program.tensor(ref.tensor).layout
+        for index, first, extent in zip(ref.subscripts, layout.origin, layout.extents, strict=True):
+            if isinstance(index, ir.Affine):
+                if not {d for d, _ in index.terms} <= self.dims.keys():
+                    return False
+                low, high = index.interval(self.dims)
+                if not (
+                    provably_at_least(low, first) and provably_at_least(first + extent, high + 1)
+                ):
+                    return False
+        return True
 
     def wrapped(self, ref: ir.TensorRef, scope: Scope) -> Wrapped | None:
         """Where the lanes of ``X((i + 1) % N)`` lie, if at most one of them is at an end; None for
@@ -174,8 +194,14 @@ class Addresses:
         row: _Row | None,
     ) -> Val:
         """``value``, or the first index where it is outside of the tensor, which is recorded. If it
-        was read from a ``row`` of memory, that is a copy with this index then."""
+        was read from a ``row`` of memory, that is a copy with this index then. What was checked
+        before on every way to here is not checked again."""
         b = self.b
+        name = f"checked {value} {tensor} {axis} {mask} {row is None}"
+        if name in b.known:
+            if row is not None:
+                row.first = b.known[f"{name} row"]
+            return b.known[name]
         layout = self.program.tensor(tensor).layout
         first, extent = layout.origin[axis], layout.extents[axis]
         unsigned = subscript.value.type == UINT64
@@ -196,6 +222,7 @@ class Addresses:
             bits = b.op(f"bitcast {outside} to i{lanes}", f"i{lanes}")
         failed = b.compare("icmp ne", bits, Val("0", bits.type)) if lanes > 1 else outside
         before, record, after = b.block, b.new_label("fail"), b.new_label("checked")
+        known = b.known, b.loaded, b.held
         b.branch_if(failed, record, after)
         b.start(record)
         worst = value
@@ -207,9 +234,11 @@ class Addresses:
         slot = None if row is None else row.copy(b, b.select(inside, value, number(first)))
         b.branch(after)
         b.start(after)
+        b.known, b.loaded, b.held = known  # the other way here stores to no tensor
         if row is not None and slot is not None:
-            row.first = b.phi([(row.first, before), (slot, record)])
-        return b.select(inside, value, number(first))
+            row.first = b.known[f"{name} row"] = b.phi([(row.first, before), (slot, record)])
+        b.known[name] = b.select(inside, value, number(first))
+        return b.known[name]
 
     def _row(self, subscript: ir.Computed, first: int, scope: Scope) -> _Row | None:
         """What a subscript is read from, if that lies side by side in memory: to load its lanes

@@ -189,6 +189,8 @@ class Values:
 
     def _choose(self, condition: Val, then: ir.Value, otherwise: ir.Value, scope: Scope) -> Val:
         b = self.b
+        if condition.text in ("true", "false"):
+            return self.value(then if condition.text == "true" else otherwise, scope)
         if condition.lanes > 1:
             # Both sides for all lanes, except where that would read what must not be read.
             not_taken = b.negation(condition) if self._partial(otherwise) else None

@@ -72,6 +72,6 @@ def _bfloat16(function: str, lanes: int) -> str:
 def _define_function(sums: str, name: str, type_: str, lines: list[str], result: str) -> str:
     opening = (
         f"define internal {sums} @{name}({sums} %sums, {type_} %left, {type_} %right) "
-        "alwaysinline nounwind {"
+        "noinline nounwind {"
     )
     return "\n".join((opening, "entry:", *lines, f"  ret {sums} {result}", "}"))

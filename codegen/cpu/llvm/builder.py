@@ -5,8 +5,9 @@ Text needs no llvmlite, so kernels can be shown and their source compared withou
 
 from __future__ import annotations
 
+import operator
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
 
 from tcl.codegen.cpu.llvm.entry import stopped
@@ -214,9 +215,7 @@ class Builder:
         self.begun[label] = len(self.lines)
         self.lines.append(f"{label}:")
         self.block = label
-        self.known.clear()
-        self.loaded.clear()
-        self.held.clear()
+        self.known, self.loaded, self.held = {}, {}, {}
 
     def branch(self, label: str) -> None:
         self._end(f"br label %{label}")
@@ -318,27 +317,40 @@ class Builder:
         """``add``, ``fmul``, ``and``, ...; flags may be part of the name."""
         if left.lanes != right.lanes:
             left, right = self.level(left, right)
+        if left.type == "i1" and name in _KNOWN_BITS:
+            for one, other in ((left, right), (right, left)):
+                if other.text in _KNOWN_BITS[name]:
+                    return one if _KNOWN_BITS[name][other.text] else other
         return self.op(f"{name} {left}, {right.text}", left.type, left.lanes)
 
     def compare(self, name: str, left: Val, right: Val) -> Val:
         """``icmp slt``, ``fcmp olt``, ..."""
         left, right = self.level(left, right)
+        if name in _TESTS and (known := _literals(left, right)):
+            return self.constant(_TESTS[name](*known), "i1")
         return self.op(f"{name} {left}, {right.text}", "i1", left.lanes)
 
     def select(self, condition: Val, then: Val, otherwise: Val) -> Val:
         """Both sides are evaluated. A scalar condition is spread to lanes: LLVM makes branches of
         scalars that choose between vectors."""
+        if condition.text in ("true", "false"):
+            then, otherwise = self.level(then, otherwise)
+            return then if condition.text == "true" else otherwise
         condition, then, otherwise = self.level(condition, then, otherwise)
         return self.op(f"select {condition}, {then}, {otherwise}", then.type, then.lanes)
 
     def negation(self, value: Val) -> Val:
         """Of a bool."""
+        if value.text in ("true", "false"):
+            return self.constant(value.text == "false", "i1")
         return self.binary("xor", value, Val("true", "i1"))
 
     def convert(self, name: str, value: Val, type_: str) -> Val:
         """``sext``, ``fptrunc``, ``bitcast``, ... to another type with the same lanes."""
         if value.type == type_:
             return value
+        if name == "trunc" and (known := _literals(Val(value.text, type_, value.lanes))):
+            return self.constant(known[0], type_)
         return self.op(f"{name} {value} to {vector(type_, value.lanes)}", type_, value.lanes)
 
     def constant(self, value: int | float | bool, type_: str) -> Val:
@@ -362,6 +374,15 @@ class Builder:
         text = made.replace("call", f"call {flags}", 1) if flags else made
         return self.op(text, of or first.type, first.lanes)
 
+    def opaque(self, pointer: Val) -> Val:
+        """The same address, which LLVM does not take apart into variables of loops: of many uses at
+        constant distances from one address, its strength reduction would compare all pairs. The
+        call is removed after that."""
+        text = self.call_text(f"llvm.strip.invariant.group.{suffix('ptr', 1)}", "ptr", pointer)
+        if text not in self.known:
+            self.known[text] = self.op(text, "ptr")
+        return self.known[text]
+
     def call(self, name: str, type_: str, lanes: int, *arguments: Val, note: str = "") -> Val:
         """A call of an external function; the same lanes everywhere."""
         return self.op(
@@ -374,3 +395,22 @@ class Builder:
             types = ", ".join(a.ty for a in arguments)
             self.declared[name] = f"declare {result} @{name}({types}){note}"
         return f"call {result} @{name}({', '.join(map(str, arguments))})"
+
+
+_TESTS: Mapping[str, Callable[[int, int], bool]] = {
+    **{"icmp eq": operator.eq, "icmp ne": operator.ne, "icmp slt": operator.lt},
+    **{"icmp sle": operator.le, "icmp sgt": operator.gt, "icmp sge": operator.ge},
+}
+_KNOWN_BITS = {"and": {"true": True, "false": False}, "or": {"true": False, "false": True}}
+"""Of bools, operands that are known now: whether the result is the other one, or this one."""
+
+
+def _literals(*values: Val) -> tuple[int, ...] | None:
+    """Scalar integers that are known now, as signed ones of their bits; None if some are not."""
+    found = []
+    for value in values:
+        if value.lanes != 1 or not value.text.lstrip("-").isdecimal():
+            return None
+        half = 1 << int(value.type[1:]) - 1
+        found.append((int(value.text) + half) % (2 * half) - half)
+    return tuple(found)

@@ -19,6 +19,7 @@ from tcl.codegen.cuda.emit.threads import Threads
 from tcl.codegen.cuda.emit.writer import Writer
 from tcl.codegen.cuda.prelude.prelude import prelude
 from tcl.codegen.devices.gpu import SHARED_LINE, GpuProfile
+from tcl.codegen.devices.occupancy import promised
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.geometry import Geometry
 from tcl.codegen.loopir.layouts import gpu_layouts
@@ -28,10 +29,8 @@ from tcl.codegen.options.options import MappingOptions
 from tcl.codegen.schedule.gpu import schedule
 from tcl.common.recursion import with_room
 from tcl.grammar.ranges.sized import SizedDef
-from tcl.grammar.sizes.varying import provably
+from tcl.grammar.sizes.varying import Size, provably
 
-FEW = 128
-"""Threads of a block that is a small one."""
 _COMMENT = 260
 _WIDE = 2**30
 
@@ -65,8 +64,9 @@ def emit_program(program: ir.Built, profile: GpuProfile, unchecked: bool = False
     texts, sites = [], module.sites
     for launch, parameters, lines in found:
         parameters = [*parameters, *(["unsigned long long *error"] if sites else [])]
-        # Few threads may have all registers that a thread can have: two such blocks still fit.
-        bounds = f"{launch.threads}, 1" if launch.threads <= FEW else f"{launch.threads}"
+        number = None if isinstance(launch.blocks, Size) else launch.blocks
+        blocks = promised(launch.threads, number, launch.shared, profile)
+        bounds = f"{launch.threads}, {blocks}" if blocks else f"{launch.threads}"
         head = f'extern "C" __global__ void __launch_bounds__({bounds})\n{launch.name}('
         texts.append(f"{head}{_wrapped(parameters)})\n{{\n" + "\n".join(lines) + "\n}\n")
     source = "\n".join([prelude(module.used), *texts]).lstrip()

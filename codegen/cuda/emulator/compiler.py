@@ -25,7 +25,6 @@ HERE = Path(__file__).parent
 _LANGUAGE = ("-std=c++17", "-fPIC", "-fvisibility=hidden", "-fno-exceptions", "-fno-rtti", "-w")
 _RUNTIME = ("-O2", "-fno-strict-aliasing")
 _KERNELS = (
-    "-Og",  # more costs compile time and gains nothing, as every access is a call
     "-g1",  # lines
     "-gdwarf-4",  # the assembler mixes up names of files that `#line` gives in version 5
     "-march=native",  # for fma
@@ -34,6 +33,7 @@ _KERNELS = (
     "-fno-strict-aliasing",  # panels of all types lie in one array of bytes
 )
 _CHECKED = (
+    "-O0",  # more costs compile time and gains nothing, as every access is a call
     # Accesses, and vectors that the compiler takes apart.
     "-fsanitize=thread,alignment,bounds",
     # Arithmetic that C++ does not define, and so neither does NVRTC.
@@ -135,7 +135,7 @@ def build_library(source: str, *, checked: bool) -> Path:
         runtime = _runtime()
     folder = Path(tempfile.mkdtemp(dir=_folder()))
     (folder / "kernels.cpp").write_text(source)
-    checks = _CHECKED if checked else ()
+    checks = _CHECKED if checked else ("-Og",)
     unit = (folder / "kernels.cpp", "-o", folder / "kernels.o")
     run_compiler(*_LANGUAGE, *_KERNELS, *checks, "-I", HERE, "-c", *unit)
     library = folder / "kernels.so"

@@ -64,6 +64,9 @@ def compile_cubin(module: CudaModule, profile: GpuProfile) -> Cubin:
     missing, or does not know the architecture.
     """
     found = _assembled(module, module.source, profile)
+    bare = re.sub(r"(__launch_bounds__\(\d+), [2-9]\)", r"\1)", module.source)
+    if bare != module.source and spills(found.resources):  # fewer blocks have to do
+        found = min(found, _assembled(module, bare, profile), key=lambda x: spills(x.resources))
     source = fuller(module, found.resources, profile)
     if source is not None:
         other = _assembled(module, source, profile)
@@ -209,7 +212,7 @@ def fuller(module: CudaModule, taken: Sequence[Resources], profile: GpuProfile) 
     for launch, resources in zip(module.launches, taken, strict=True):
         blocks = _wanted(launch, resources, profile)
         if blocks:
-            bounds = rf"(__launch_bounds__\({launch.threads})(?:, 1)?(\)\s+{launch.name}\()"
+            bounds = rf"(__launch_bounds__\({launch.threads})(?:, \d+)?(\)\s+{launch.name}\()"
             source = re.sub(bounds, rf"\g<1>, {blocks}\g<2>", source)
     return None if source == module.source else source
 

@@ -23,7 +23,7 @@ QUADS = "def f(float(N, 4) X, float(4, 4) R) -> (O) { O(n, i) +=! X(n, j) * R(j,
 @pytest.mark.parametrize(
     ("text", "shapes", "tight"),
     [
-        (PRODUCT, [(96, 96), (96, 96)], True),
+        (PRODUCT, [(96, 480), (480, 96)], True),
         (OWN, [(64, 256), (64, 256)], True),
         (ROWS, [(64, 256), (64,)], False),
         (CHOSEN, [(64, 256), (256,)], False),

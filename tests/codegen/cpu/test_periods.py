@@ -1,9 +1,10 @@
-"""Places that remainders and quotients of indices decide: index expressions, but for the border."""
+"""Places that remainders, quotients and limits of indices decide: plain, but for the border."""
 
 from __future__ import annotations
 
 import math
 import random
+from collections.abc import Callable
 from dataclasses import replace
 from operator import truediv
 
@@ -43,6 +44,9 @@ def place(rng: random.Random, index: str, extent: int) -> str:
             f"({index} + {far}) % {by} + {extent - by}",
             f"({extent - 1} + ({index} - 7 - {more}) % {extent}) / 2",
             f"(({index} + 1) % {extent} + {far}) % {extent}",
+            f"max(min({index} - {more}, {extent - 1}), 0)",
+            f"min({extent - 1}, max({far} - {index}, 0)) / {by}",
+            f"min(max({index} + {more} - 3, 0), ({far} + 2 * {index}) % {extent})",
         ]
     )
 
@@ -104,7 +108,15 @@ def at_point(index: ir.Affine, i: int) -> int:
     return index.constant + index.coefficient("i") * i
 
 
-@pytest.mark.parametrize("op", ["/", "%"])
+_OPERATIONS: dict[str, Callable[[int, int], float]] = {
+    "/": truediv,
+    "%": math.fmod,
+    "min": min,
+    "max": max,
+}
+
+
+@pytest.mark.parametrize("op", _OPERATIONS)
 def test_pieces_and_intervals(op: str) -> None:
     rng = random.Random(op)
     for _ in range(200):
@@ -118,7 +130,7 @@ def test_pieces_and_intervals(op: str) -> None:
         held = []
         for at in range(dim.first, dim.first + dim.extent):
             right = (at_point(index, at), 5)
-            made = int(math.fmod(*right) if op == "%" else truediv(*right))
+            made = int(_OPERATIONS[op](*right))
             assert interval[0] <= made <= interval[1]
             if all(at_point(each, at) < bound for each, bound in piece[1]):
                 held.append(at_point(piece[0], at) == made)

@@ -11,6 +11,7 @@ from tcl.codegen.cuda.emit.module import CudaModule, Launch
 from tcl.codegen.cuda.run import compile as compiler
 from tcl.codegen.cuda.run.compile import Resources, compile_cubin, fuller
 from tcl.codegen.devices.gpu import H200, GpuProfile
+from tcl.codegen.devices.occupancy import promised
 from tcl.grammar.sizes.varying import Size
 
 KERNEL = 'extern "C" __global__ void __launch_bounds__({})\n{}(float *C)\n{{\n}}\n'
@@ -100,3 +101,38 @@ def test_what_would_spill_is_left_as_it_is(
     found = compile_cubin(module(), H200)
     assert found.resources[0].registers == (128 if better else 129)
     assert (b"(256,2)f_1" in found.code) is better
+
+
+@pytest.mark.parametrize(
+    ("threads", "blocks", "shared", "told"),
+    [
+        (128, 10_000, 0, 1),
+        (192, 132, 0, 1),  # one for each multiprocessor
+        (256, 250, 0, 2),
+        (256, 10_000, 100 << 10, 2),  # shared memory lets no third one in
+        (224, 352, 64 << 10, 0),  # three may be there: they need the registers
+        (256, None, 0, 0),
+    ],
+)
+def test_what_compilers_are_told(threads: int, blocks: int | None, shared: int, told: int) -> None:
+    assert promised(threads, blocks, shared, H200) == told
+
+
+def test_blocks_that_spill_together_are_not_told_of(monkeypatch: pytest.MonkeyPatch) -> None:
+    def survived(source: str, *_: object) -> tuple[bytes, str]:
+        stores = 16 if "(256, 2)" in source else 0
+        lines = [
+            line
+            for name in ("f_1", "f_10")
+            for line in (
+                f"ptxas info    : Compiling entry function '{name}' for 'sm_90'",
+                f"ptxas info    : Function properties for {name}",
+                f"    0 bytes stack frame, {stores} bytes spill stores, 0 bytes spill loads",
+                "ptxas info    : Used 128 registers, used 0 barriers",
+            )
+        ]
+        return source.encode(), "\n".join(lines)
+
+    monkeypatch.setattr(compiler, "_survived", survived)
+    found = compile_cubin(module("256, 2", blocks=264), H200)
+    assert b"__launch_bounds__(256)\nf_1(" in found.code

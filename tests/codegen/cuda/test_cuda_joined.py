@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cuda_checks import case_of, check_cases, work_of
+from cuda_checks import Work, case_of, check_cases
 
 from examples import definitions, sized_for
 from tcl.arrays.annotations import parse_sizes
@@ -22,7 +22,7 @@ def test_a_cell_of_a_network_takes_one_launch() -> None:
     cases = []
     for sizes in SIZES:
         given = dict(parse_sizes(sizes, checked))
-        work = work_of(sizes, sized_for(checked, given), random_inputs(checked, given))
+        work = Work(sizes, sized_for(checked, given), random_inputs(checked, given))
         cases.append(case_of(work, DEFAULT))
     # Rows of 41 points begin at no vectors.
     assert [len(c.module.launches) for c in cases] == [1, 5]
@@ -43,7 +43,7 @@ def test_small_layers_take_one_launch() -> None:
     cases = []
     for sizes in ("B=67,N=33,O=20,P=7,Q=2", "B=70,N=5,O=64,P=31,Q=3"):
         given = dict(parse_sizes(sizes, checked))
-        work = work_of(sizes, sized_for(checked, given), random_inputs(checked, given))
+        work = Work(sizes, sized_for(checked, given), random_inputs(checked, given))
         cases.append(case_of(work, DEFAULT))
     assert [len(c.module.launches) for c in cases] == [1, 1]
     check_cases(cases).none()

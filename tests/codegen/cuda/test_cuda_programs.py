@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
 import pytest
 from cuda_checks import (
@@ -49,7 +50,7 @@ def elsewhere(seeds: Iterable[int]) -> Iterator[Case]:
         program = random_program(seed)
         plain = work_of_program(program, seed)
         inputs = [strided(a, rng) for a in plain.inputs]
-        work = plain.with_inputs(inputs)
+        work = replace(plain, inputs=inputs)
         base = rng.choice((1, 16))
         found = gpu_layouts(work.sized, wide=())
         for tensor, array in zip(work.sized.checked.inputs, inputs, strict=True):

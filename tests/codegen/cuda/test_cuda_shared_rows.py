@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from cuda_checks import case_of, check_cases, work_of, work_of_text
+from cuda_checks import Work, case_of, check_cases, work_of_text
 from numpy.random import default_rng
 
 from examples import definitions, sized_for
@@ -28,7 +28,7 @@ def test_rows_are_read_once() -> None:
     for file, entry, sizes in ROWS:
         checked = definitions(file)[entry]
         given = dict(parse_sizes(sizes, checked))
-        work = work_of(entry, sized_for(checked, given), random_inputs(checked, given))
+        work = Work(entry, sized_for(checked, given), random_inputs(checked, given))
         case = case_of(work, DEFAULT, SMALL)
         assert len(case.module.launches) == 1
         assert case.module.source.count("&I[") + case.module.source.count("= I[") == 1

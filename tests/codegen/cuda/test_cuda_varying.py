@@ -12,12 +12,12 @@ import pytest
 from cuda_checks import (
     Case,
     Failures,
+    Work,
     check_work,
     compile_modules,
     example_sizes,
     run_case,
     why_not,
-    work_of,
 )
 from cuda_modules import needs_nvrtc
 from cuda_options import random_gpu_options
@@ -72,7 +72,7 @@ class ForAll:
             except SourceError:
                 continue
             inputs = random_inputs(self.definition, at)
-            work = work_of(f"{self.definition.name}({at})", sized, inputs)
+            work = Work(f"{self.definition.name}({at})", sized, inputs)
             yield Case(work, self.options, code.at({self.varying: value}))
 
 

@@ -1,6 +1,7 @@
 """Python imports this when it starts, if this folder is on ``PYTHONPATH``: in ``tcl tune``, and in
-the worker processes that it starts. It makes kernels of the CPU backend misbehave, and has what
-stands beside a winner timed in one round, as nothing is decided by it.
+the worker processes that it starts. It makes kernels of the CPU backend misbehave, holds finals of
+one brief session, and has what stands beside a winner timed in one round, as nothing is decided by
+either.
 
 ``TCL_TEST_FAULTS`` names a folder. The n-th options that are compiled, counted from 0 over all
 processes, behave as the file ``plan.json`` there says. ``TCL_TEST_REFERENCE``: seconds that the
@@ -75,7 +76,15 @@ def _in_one_round(module: Any) -> None:
     module.interleaved.__defaults__ = (1,)
 
 
-_PATCHES = {"tcl.backends.program_backend": _patch, "tcl.bench.turns": _in_one_round}
+def _one_session(module: Any) -> None:
+    module.USUAL = module.RaceRules(least=1, most=1, rounds=5, budget=0.05)
+
+
+_PATCHES = {
+    "tcl.backends.program_backend": _patch,
+    "tcl.bench.turns": _in_one_round,
+    "tcl.tuner.measure.paired": _one_session,
+}
 
 
 def _kind(options: str) -> str:
@@ -154,7 +163,7 @@ def _hangs(kernel: _Call) -> _Call:
 
 def _is_slow(kernel: _Call) -> _Call:
     def call(inputs: Any, outputs: Any) -> None:
-        time.sleep(3.0)
+        time.sleep(1.5)
         kernel(inputs, outputs)
 
     return call

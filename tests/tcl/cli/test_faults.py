@@ -115,7 +115,7 @@ def test_one_signal_finishes_what_is_in_flight(
     assert done.code == code
     assert len(done.candidates) == before + 1 == 5
     assert done.candidates[-1]["verdict"] == "correct"
-    assert done.candidates[-1]["time"] >= 3.0
+    assert done.candidates[-1]["time"] >= 1.5
     assert done.result["unsaved"] == 0
     assert is_right(done.result["options"])
     assert complete(done, path)
@@ -336,11 +336,12 @@ while time.monotonic() < end:
         best = cache.top(summary.key, 3)
         assert all(r.time is not None for r in best)
         seen, rounds = found, rounds + 1
+    time.sleep(0.01)
 print(rounds)
 """
 
 
-@pytest.mark.parametrize("seconds", [2, pytest.param(60, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("seconds", [1, pytest.param(60, marks=pytest.mark.slow)])
 def test_two_tuners_and_three_readers_share_a_cache(path: Path, seconds: int) -> None:
     endless = ("--generations", "100000")
     tuners = [TuningProcess(path, *endless, "--seed", str(seed)) for seed in (1, 2)]
