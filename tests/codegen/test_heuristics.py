@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,7 +16,7 @@ import tcl
 from benchmarks import growth
 from tcl.codegen.choose.cpu.access_costs import decided_cycles, deciding_sizes
 from tcl.codegen.choose.cpu.chunk_groups import grouping
-from tcl.codegen.choose.cpu.core_model import Core
+from tcl.codegen.choose.cpu.core_model import Core, TileParts
 from tcl.codegen.choose.cpu.costs import DIVISION_CYCLES, OPERATION_CYCLES
 from tcl.codegen.choose.cpu.heuristics import heuristic
 from tcl.codegen.devices import known_cpus
@@ -320,13 +321,13 @@ def test_register_tiles_are_few_where_dimensions_are_many(
 ) -> None:
     """Those of two dimensions are tried for the most promising dimensions only."""
     asked: list[str | None] = []
-    cycles = Core.cycles
+    parts = Core.parts
 
-    def counted(core: Core, lane: str | None, sizes: Mapping[str, int], *most: float) -> float:
+    def counted(core: Core, lane: str | None, sizes: Mapping[str, int]) -> TileParts:
         asked.append(lane)
-        return cycles(core, lane, sizes, *most)
+        return parts(core, lane, sizes)
 
-    monkeypatch.setattr(Core, "cycles", counted)
+    monkeypatch.setattr(Core, "parts", counted)
     counts = []
     for dims in (8, 16):
         asked.clear()
@@ -346,10 +347,10 @@ def test_tiles_that_are_left_early_are_not_the_best(
     assert device is not None
     cycles, left = Core.cycles, []
 
-    def whole(core: Core, lane: str | None, sizes: Mapping[str, int], *most: float) -> float:
+    def whole(core: Core, lane: str | None, sizes: Mapping[str, int], *limits: Any) -> float:
         found = cycles(core, lane, sizes)
-        if cycles(core, lane, sizes, *most) != found:
-            left.append(found - most[0])
+        if cycles(core, lane, sizes, *limits) != found:
+            left.append(found - limits[0])
         return found
 
     quick = chosen(device, text, *shapes)
@@ -728,3 +729,11 @@ def test_not_where_the_last_chunk_is_shorter(size: int, vectors: int) -> None:
 def test_one_tile_of_columns_need_not_be_a_power_of_two() -> None:
     text = "float(N, C) X) -> (M) { M(c) +=! X(n, c) }"
     assert (chosen(NARROW, text, (400, 22)).register or ())[0] == 3
+
+
+def test_half_vectors_where_they_fill_short_rows_better() -> None:
+    text = """float16(N, C) X, float(C) M, float(C) V, float(C) G) -> (float16(N, C) O) {
+        O(n, c) = float16((float(X(n, c)) - M(c)) * rsqrt(V(c)) * G(c) + M(c)) }"""
+    found = chosen(ZEN4, text, (1240, 22), (22,), (22,), (22,))
+    assert found.vectorize == (1, 8) and (found.register or ())[1] == 3
+    assert chosen(ZEN4, text, (1240, 32), (32,), (32,), (32,)).vectorize == (1, 16)

@@ -33,6 +33,7 @@ from tcl.selection.best_options import cache_key
 from tcl.tuner.cache.fingerprint import device_identity
 from tcl.tuner.cache.tuning_cache import TuningCache, default_path
 from tcl.tuner.measure.verdict import Outcome, Verdict
+from tcl.tuner.run import pipeline as pipelines
 from tcl.tuner.run.pipeline import CandidatePipeline, Job
 from tcl.tuner.run.workplace import Compilers, Stages
 
@@ -304,3 +305,49 @@ def test_compiling_and_measuring_in_turns(
         assert compilers[False].together or evaluator.together
     elif False not in compilers:
         assert not evaluator.together
+
+
+class _Clock:
+    """Ends the tasks of simulated executors, one after the other."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self.pending: list[tuple[float, Future[Any], Any]] = []
+        self._ended = False
+
+    def advance(self) -> int:
+        """To the end of a task, in every second call: new ones are submitted between."""
+        self._ended = not self._ended and bool(self.pending)
+        if self._ended:
+            first = min(self.pending, key=lambda each: each[0])
+            self.pending.remove(first)
+            self.now, future, result = first
+            future.set_result(result)
+        return 0
+
+
+class _Simulated(Executor):
+    """Each task takes so many units of a clock."""
+
+    def __init__(self, clock: _Clock, duration: float, do: Callable[[], Any]) -> None:
+        self._clock, self._duration, self._do = clock, duration, do
+
+    def submit(self, fn: Any, /, *args: Any, **kwargs: Any) -> Future[Any]:
+        future: Future[Any] = Future()
+        self._clock.pending.append((self._clock.now + self._duration, future, self._do()))
+        return future
+
+
+def test_the_last_candidates_are_compiled_while_others_are_measured(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(pipelines, "_POLL", 0.0)
+    clock, numbers = _Clock(), iter(range(10))
+    own, shared = (_Simulated(clock, 48.0, lambda: b"%d" % next(numbers)) for _ in range(2))
+    evaluator = _Simulated(clock, 22.0, lambda: Outcome(Verdict.CORRECT, (1.0,)))
+    places = (Compilers(own, 1), Compilers(shared, 1, in_turns=True))
+    stages = Stages(places, evaluator, 1, lambda: None)
+    pipeline = CandidatePipeline[FakeOptions](FakeBackend(), stages, clock.advance)
+    jobs = [Job(FakeOptions(k), None, k) for k in range(10)]
+    pipeline.run(jobs, lambda job, outcome: None)
+    assert clock.now < 1.1 * 10 * (48 + 22) / 2  # both cores are busy nearly all the time

@@ -72,6 +72,8 @@ class CandidatePipeline(Generic[OptionsT]):
         self._evaluators = stages.evaluators
         self._ahead = ahead * sum(each.width for each in self._compilers)
         self._in_turns = any(each.in_turns for each in self._compilers)
+        self._beside = sum(each.width for each in self._compilers if not each.in_turns)
+        """Candidates that are compiled at a time while others are evaluated."""
         self._level = level
         self._evaluators_turn = False
         self._best = best
@@ -181,11 +183,14 @@ class CandidatePipeline(Generic[OptionsT]):
         return bool(self._waiting) and room
 
     def _take_turns(self) -> None:
-        """The evaluator's turn begins when as much is compiled as is kept for it, or all there is,
-        and ends when it has nothing left."""
+        """The evaluator's turn begins when as much is compiled as is kept for it, or others can
+        compile all that is left meanwhile, and ends when it has nothing left."""
         if not self._compiled and not self._evaluating:
             self._evaluators_turn = False
-        elif not self._waiting or len(self._compiled) + len(self._compiling) >= self._ahead:
+        elif (
+            len(self._waiting) <= self._beside
+            or len(self._compiled) + len(self._compiling) >= self._ahead
+        ):
             self._evaluators_turn = True
 
     def _collect(

@@ -150,6 +150,18 @@ class _Read(NamedTuple):
     """Whether lanes are far apart, and a dimension has their neighbours in memory."""
 
 
+class TileParts(NamedTuple):
+    """What a nest is done in with a register tile."""
+
+    parts: Sequence[tuple[Mapping[str, int], float, float, float]]
+    """Points of each part, how often it is done, the cycles of the arithmetic of a step, and the
+    least that all of its first steps take."""
+    left: float
+    """That of all parts."""
+    least: float
+    """Cycles that the nest takes at least."""
+
+
 class _Tile(NamedTuple):
     """What the parts of a register tile's points have alike, if it is cut short."""
 
@@ -575,10 +587,9 @@ class Core:
         rows = (d for d in self.results if d != lane and sizes.get(d, 1) > 1)
         return next(rows, lane or "")
 
-    def cycles(self, lane: str | None, sizes: Mapping[str, int], most: float = math.inf) -> float:
-        """What the nest takes, register tiles that are cut short included; infinite as soon as it
-        is clear that this is more than ``most``."""
-        total = self.before
+    def parts(self, lane: str | None, sizes: Mapping[str, int]) -> TileParts:
+        """What a nest is done in with a register tile: whole tiles, and those that are cut
+        short."""
         dims = self.dims
         outer = math.prod(d.extent for d in dims.values() if d.name not in sizes and d.name != lane)
         if lane is not None and lane not in sizes:
@@ -590,25 +601,40 @@ class Core:
                 units = -(-units // self.lanes)
             full, rest = divmod(units, size)
             kinds.append([(size, full), (rest, 1)] if rest else [(size, full)])
-        steps = self.steps
-        along = lane is not None and dims[lane].reduction
-        if along:
-            steps = -(-steps // self.lanes)
         share = CONDITION_SHARE if self.compacted else 1.0
-        steps = math.ceil(steps * share)
         parts = []
         for combination in itertools.product(*kinds):
             cut, times = {}, outer * share
             for name, (size, count) in zip(sizes, combination, strict=True):
                 cut[name] = size
                 times *= count
-            parts.append((cut, times, self._work(lane, cut)))
-        least = [times * max(work, self.latency) for _, times, work in parts]
-        left = sum(least)
-        if total + left * _ROUNDED > most:
+            work = self._work(lane, cut)
+            parts.append((cut, times, work, times * max(work, self.latency)))
+        left = sum([least for *_, least in parts])
+        return TileParts(parts, left, self.before + left * _ROUNDED)
+
+    def cycles(
+        self,
+        lane: str | None,
+        sizes: Mapping[str, int],
+        most: float = math.inf,
+        parts: TileParts | None = None,
+    ) -> float:
+        """What the nest takes, register tiles that are cut short included; infinite as soon as it
+        is clear that this is more than ``most``. ``parts``: if they are known."""
+        total = self.before
+        dims = self.dims
+        parts = parts or self.parts(lane, sizes)
+        if parts.least > most:
             return math.inf
+        left = parts.left
+        steps = self.steps
+        along = lane is not None and dims[lane].reduction
+        if along:
+            steps = -(-steps // self.lanes)
+        steps = math.ceil(steps * (CONDITION_SHARE if self.compacted else 1.0))
         tile = self._tile(lane, sizes)
-        for (cut, times, work), waited in zip(parts, least, strict=True):
+        for cut, times, work, waited in parts.parts:
             total += times * self._step(lane, cut, tile, steps, work)
             left -= waited
             if total + left * _ROUNDED > most:

@@ -113,6 +113,11 @@ def fastest(program: ir.Program, nest: ir.Nest, device: CpuProfile, sums: int = 
         # half vectors take .54 to .98 of the time for pixels of 8 and 16 bits, for floats 1.04.
         cycles = core.cycles(found.lane, found.sizes)
         return TileChoice(core, found.lane, found.sizes, cycles)
+    elif found.has_lanes_of_results:
+        # They may fill short rows better.
+        shorter = _cheapest(core, [(found.lane, _neighbours(core, found.lane))])
+        if shorter.cycles < _WORTH * found.cycles:
+            return shorter
     return found
 
 
@@ -137,10 +142,12 @@ def _best(core: Core, most: float = math.inf) -> TileChoice:
         # Lanes beyond the last of these are not looked at again, nor all rows but the promising.
         enough = len(found) == _LANES
         last = found[-1].cycles if enough else math.inf
-        singles[lane] = {
-            d: _cheapest(core, ((lane, t) for t in _tiles(core, lane, row)), last)
-            for d, row in rows.items()
-        }
+        singles[lane] = {}
+        for d, row in rows.items():
+            made = _cheapest(core, ((lane, t) for t in _tiles(core, lane, row)), last)
+            singles[lane][d] = made
+            if len(rows) <= _PAIRED:  # all are promising, whatever the others take
+                last = min(last, made.cycles)
         found = sorted((*found, _least(singles[lane].values())), key=_cycles)[:_LANES]
     lanes = [d for d in lanes if _shares_only_in_pairs(core, d)]
     for lane in dict.fromkeys([*(choice.lane for choice in found), *lanes]):
@@ -208,14 +215,23 @@ def _between_lanes(core: Core, lane: str | None) -> dict[str, int]:
 
 def _cheapest(core: Core, tiles: Iterable[Tile], most: float = math.inf) -> TileChoice:
     """The tile that takes the least; its cycles may be infinite where all take more than ``most``,
-    and are those of the first one then."""
-    found: TileChoice | None = None
-    for lane, tile in tiles:
-        made = TileChoice(core, lane, tile, core.cycles(lane, tile, most))
-        if found is None or _cycles(made) < _cycles(found):
-            found, most = made, min(most, made.cycles)
-    assert found is not None
+    and are those of the first one then. Those that promise most are looked at first."""
+    known = [(core.parts(*tile), place, tile) for place, tile in enumerate(tiles)]
+    _, _, (lane, tile) = known[0]
+    found = TileChoice(core, lane, tile, math.inf)
+    first = math.inf, 0
+    for parts, place, (lane, tile) in sorted(known, key=lambda each: each[0].least):
+        if parts.least > most:
+            break
+        made = TileChoice(core, lane, tile, core.cycles(lane, tile, most, parts))
+        if (_cycles(made), place) < first:
+            found, first = made, (_cycles(made), place)
+            most = min(most, made.cycles + _EQUAL)
     return found
+
+
+_EQUAL = 0.01
+"""Cycles that tiles differ by at most that count as the same."""
 
 
 def _least(choices: Iterable[TileChoice]) -> TileChoice:

@@ -28,7 +28,7 @@ class Pointers:
         """The address this many bytes from the first element."""
         pointer = self.tensors[tensor]
         if offset.base is not None:
-            pointer = self.moved(pointer, offset.base)
+            pointer = self.b.opaque(self.moved(pointer, offset.base))
         return self.advance(pointer, offset.constant)
 
     def moved(self, pointer: Val, offset: Val) -> Val:

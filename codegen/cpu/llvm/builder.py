@@ -374,6 +374,15 @@ class Builder:
         text = made.replace("call", f"call {flags}", 1) if flags else made
         return self.op(text, of or first.type, first.lanes)
 
+    def opaque(self, pointer: Val) -> Val:
+        """The same address, which LLVM does not take apart into variables of loops: of many uses at
+        constant distances from one address, its strength reduction would compare all pairs. The
+        call is removed after that."""
+        text = self.call_text(f"llvm.strip.invariant.group.{suffix('ptr', 1)}", "ptr", pointer)
+        if text not in self.known:
+            self.known[text] = self.op(text, "ptr")
+        return self.known[text]
+
     def call(self, name: str, type_: str, lanes: int, *arguments: Val, note: str = "") -> Val:
         """A call of an external function; the same lanes everywhere."""
         return self.op(
