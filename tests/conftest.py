@@ -111,11 +111,19 @@ def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def searches_in_threads(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Searches of this process begin no processes and measure briefly: for what they find, keep
-    and say, where it does not matter who measured it, nor how exactly."""
+    """Searches of this process begin no processes, measure briefly, and have finals of one session:
+    for what they find, keep and say, where it does not matter who measured it, nor how exactly."""
     from tuner_fakes import in_threads
 
+    from tcl.tuner.run.finals import Finals
+
     in_threads(monkeypatch)
+    hold = Finals.hold_race
+    monkeypatch.setattr(
+        Finals,
+        "hold_race",
+        lambda self, race, first=0, *_: hold(self, race, first, lambda: False),
+    )
 
 
 @pytest.fixture(autouse=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from numpy.lib.stride_tricks import as_strided
 
@@ -14,7 +15,7 @@ from tcl.backends.sent import arrived
 from tcl.codegen.common.envelope import seal
 from tcl.codegen.compiler import GpuCompiler
 from tcl.codegen.cuda.emit.module import CudaModule
-from tcl.codegen.cuda.emulator import Requests, compile_modules
+from tcl.codegen.cuda.emulator import Emulated, Requests, compile_modules
 from tcl.codegen.cuda.run.compile import Cubin, cubin, occupancy
 from tcl.codegen.cuda.run.launch import CudaLauncher
 from tcl.codegen.cuda.run.ready import ModuleForAll
@@ -127,7 +128,7 @@ class EmulatedBackend(GpuBackend):
     def load(self, code: bytes) -> CompiledKernel:
         """The kernel in this process. Raises ``EmulationError`` if none can be emulated here."""
         module = arrived(CudaModule, code)
-        (emulated,) = compile_modules([module])
+        emulated = emulated_once(module)
         tensors = [t for t in module.tensors if t.role is not ir.Role.SCRATCH]
 
         def run(inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
@@ -150,6 +151,14 @@ class EmulatedBackend(GpuBackend):
 
     def bench(self) -> Bench:
         return EmulatedBench()
+
+
+@lru_cache(maxsize=32)
+def emulated_once(module: CudaModule) -> Emulated:
+    """A module for the emulator, kept: finals load a candidate again and again. Raises
+    ``EmulationError`` if none can be emulated here."""
+    (emulated,) = compile_modules([module])
+    return emulated
 
 
 class EmulatedBench(Bench):

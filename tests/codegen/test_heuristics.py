@@ -715,3 +715,11 @@ def test_not_where_the_last_chunk_is_shorter(size: int, vectors: int) -> None:
 def test_one_tile_of_columns_need_not_be_a_power_of_two() -> None:
     text = "float(N, C) X) -> (M) { M(c) +=! X(n, c) }"
     assert (chosen(NARROW, text, (400, 22)).register or ())[0] == 3
+
+
+def test_half_vectors_where_they_fill_short_rows_better() -> None:
+    text = """float16(N, C) X, float(C) M, float(C) V, float(C) G) -> (float16(N, C) O) {
+        O(n, c) = float16((float(X(n, c)) - M(c)) * rsqrt(V(c)) * G(c) + M(c)) }"""
+    found = chosen(ZEN4, text, (1240, 22), (22,), (22,), (22,))
+    assert found.vectorize == (1, 8) and (found.register or ())[1] == 3
+    assert chosen(ZEN4, text, (1240, 32), (32,), (32,), (32,)).vectorize == (1, 16)

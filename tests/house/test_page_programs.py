@@ -33,7 +33,6 @@ import tcl
 from benchmarks.gallery import PROGRAMS as GALLERY
 from tcl.cli import main
 from tcl.grammar.check.definitions import check
-from tcl.tuner.run.finals import Finals
 
 if not (ROOT / "README.md").exists():
     pytest.skip("runs in the source tree only", allow_module_level=True)
@@ -147,12 +146,8 @@ def output(command: str) -> str:
 def short_searches(
     own_cache: None, searches_in_threads: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Searches measure neither the machine nor NumPy, and have finals of one session."""
+    """Searches measure neither the machine nor NumPy."""
     known_machine(tmp_path)
-    hold_race = Finals.hold_race
-    monkeypatch.setattr(
-        Finals, "hold_race", lambda self, race, *_: hold_race(self, race, going_on=lambda: False)
-    )
     monkeypatch.setattr("tcl.cli.tuned.TuneSession._beside", lambda self, decision: {})
 
 

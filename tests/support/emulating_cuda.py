@@ -17,10 +17,10 @@ from cuda_arrays import HostCupy
 from fake_cuda import FakeDriver
 
 from tcl.arrays import cupy_arrays
+from tcl.backends.cuda_backend import emulated_once
 from tcl.codegen.common.dtypes import numpy_dtype
 from tcl.codegen.cuda.emit.emit import emit_module
 from tcl.codegen.cuda.emit.module import CudaModule
-from tcl.codegen.cuda.emulator import compile_modules
 from tcl.codegen.cuda.run.ready import Machine, ModuleForAll
 from tcl.codegen.devices.cupy_driver import Loaded
 from tcl.codegen.devices.gpu import H200, GpuProfile
@@ -91,8 +91,7 @@ class Emulating(FakeDriver):
 
 def _emulate(module: CudaModule, places: Mapping[str, int]) -> None:
     outer = [t for t in module.tensors if t.role is not ir.Role.SCRATCH]
-    (emulated,) = compile_modules([module])
-    emulated.run({t.name: _memory(t, places[t.name]) for t in outer})
+    emulated_once(module).run({t.name: _memory(t, places[t.name]) for t in outer})
 
 
 def _memory(tensor: ir.Tensor, address: int) -> Array:

@@ -75,6 +75,7 @@ def test_names_that_do_not_fit(call: Callable[[Any], object], sentence: str) -> 
         assert sentence in str(caught.value)
 
 
+@pytest.mark.usefixtures("searches_in_threads")
 def test_tuning_takes_inputs_by_their_names() -> None:
     config = tcl.TunerConfig(generations=1, population=2, threads=1, seed=0)
     x = A[0]
@@ -93,6 +94,7 @@ def test_tuning_takes_inputs_by_their_names() -> None:
 # --- texts and files ---
 
 
+@pytest.mark.usefixtures("searches_in_threads")
 def test_a_path_is_read_and_named_in_messages(tmp_path: Path) -> None:
     file = tmp_path / "mm.tc"
     file.write_text(MM)

@@ -92,6 +92,7 @@ def test_files_of_gpus_have_their_names() -> None:
     assert {"cuda.json", "cuda-sm_75.json", "cuda-sm_80.json"} <= names
 
 
+@pytest.mark.usefixtures("searches_in_threads")
 def test_a_search_starts_from_the_model(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tcl.backends.targets.CudaTarget", EmulatedTarget)
     (folder / "cuda.json").write_text(LITTLE)

@@ -112,6 +112,7 @@ def test_options_of_the_class_are_found(driver: Emulating) -> None:
     assert driver.launched[-1].threads != 64
 
 
+@pytest.mark.usefixtures("searches_in_threads")
 def test_a_search_is_for_the_class(tmp_path: Path) -> None:
     file, cache = tmp_path / "mm.tc", tmp_path / "own.db"
     file.write_text(MM)
@@ -131,6 +132,7 @@ def test_a_search_is_for_the_class(tmp_path: Path) -> None:
     assert found.key == query.key and found.key.sizes == "float32[16..255,20] float32[20,24]"
 
 
+@pytest.mark.usefixtures("searches_in_threads")
 def test_the_first_use_tunes_for_the_class(
     driver: Emulating, monkeypatch: pytest.MonkeyPatch
 ) -> None:

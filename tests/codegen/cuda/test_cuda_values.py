@@ -61,7 +61,8 @@ def test_every_helper_compiles_for_gpus(architecture: str) -> None:
         case
         for (kind, *rest), case in all_cases().items()
         if (kind in ("casts", "rounded") and architecture == "sm_90")
-        or (kind == "special" and (rest[0] in own or architecture == "sm_90"))
+        # CUDA's own functions need no machine code to show that they are there.
+        or (kind == "special" and (rest[0] in own or architecture == "compute_75"))
         or (kind == "operators" and rest[0] in few)
         or kind == "mixed"
     ]
