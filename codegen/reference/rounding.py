@@ -9,6 +9,9 @@ whole number but for rounding, the sign of a sum that cancels, its reciprocal. N
 called wrong there. Such elements are found by computing in float64 once more, with everything that
 float32 rounds moved up by some roundings, and once moved down: they change more than others do.
 Where more than one in a hundred does so much, this tells nothing, and these are as all others.
+
+A def in float64 is computed in float32, too: its own rounding is that, less by as much as a number
+of float64 is rounded less.
 """
 
 from __future__ import annotations
@@ -26,7 +29,7 @@ from tcl.codegen.common.rounding import UNKNOWN, Rounding
 from tcl.codegen.reference.sample import WHOLE, compute
 from tcl.common.errors import TclError
 from tcl.grammar.ranges.sized import SizedDef
-from tcl.grammar.syntax.types import FLOAT32, FLOAT64
+from tcl.grammar.syntax.types import FLOAT32, FLOAT64, ScalarType
 from tcl.grammar.tree import checked as c
 from tcl.grammar.tree.traverse import rebuild
 
@@ -53,17 +56,22 @@ Moved: TypeAlias = Callable[[c.Expr], c.Expr]
 def in_float64(sized: SizedDef, moved: Moved = lambda node: node) -> SizedDef:
     """The def with float64 in place of float32 everywhere. Literals keep their values in
     float32. ``moved`` changes what was computed or read in float32."""
+    return _in_type(sized, FLOAT32, FLOAT64, moved)
 
-    def wide(tensor: c.Tensor) -> c.Tensor:
-        return replace(tensor, type=FLOAT64) if tensor.type == FLOAT32 else tensor
+
+def _in_type(sized: SizedDef, old: ScalarType, new: ScalarType, moved: Moved) -> SizedDef:
+    """The def with another type of floats. Literals have values of float32."""
+
+    def changed_type(tensor: c.Tensor) -> c.Tensor:
+        return replace(tensor, type=new) if tensor.type == old else tensor
 
     def change(node: c.Expr) -> c.Expr:
-        if isinstance(node, c.Index | c.Size | c.Dimension) or node.type != FLOAT32:
+        if isinstance(node, c.Index | c.Size | c.Dimension) or node.type != old:
             return node
         if isinstance(node, c.Const):
             with np.errstate(over="ignore"):
-                return replace(node, value=float(np.float32(node.value)), type=FLOAT64)
-        return moved(replace(node, type=FLOAT64))
+                return replace(node, value=float(np.float32(node.value)), type=new)
+        return moved(replace(node, type=new))
 
     def changed(statement: c.Statement) -> c.Statement:
         lets = tuple(replace(let, value=rebuild(let.value, change)) for let in statement.lets)
@@ -74,8 +82,8 @@ def in_float64(sized: SizedDef, moved: Moved = lambda node: node) -> SizedDef:
         sized,
         checked=replace(
             checked,
-            inputs=tuple(map(wide, checked.inputs)),
-            outputs=tuple(map(wide, checked.outputs)),
+            inputs=tuple(map(changed_type, checked.inputs)),
+            outputs=tuple(map(changed_type, checked.outputs)),
             statements=tuple(map(changed, checked.statements)),
         ),
         statements=tuple(replace(s, statement=changed(s.statement)) for s in sized.statements),
@@ -104,7 +112,7 @@ def roundings(
     sized: SizedDef, inputs: Sequence[_Array], initial: Sequence[_Array]
 ) -> tuple[Rounding, ...]:
     """Of each output how far rounding may take it; ``UNKNOWN`` where nothing is known, as of all
-    outputs of a def without float32.
+    outputs of a def with neither float32 nor float64.
 
     ``initial``: outputs with the values that they have before. Of a def that is too large to be
     computed whole, a sample counts. Computes the reference four times: in the def's types, and in
@@ -113,8 +121,9 @@ def roundings(
     outputs = sized.checked.outputs
     own = [t.type == FLOAT32 for t in outputs]
     unknown = (UNKNOWN,) * len(own)
-    if FLOAT32 not in {t.type for t in sized.checked.tensors.values()}:
-        return unknown
+    types = {t.type for t in sized.checked.tensors.values()}
+    if FLOAT32 not in types:
+        return _of_float64(sized, inputs, initial) if FLOAT64 in types else unknown
     tensors = zip(inputs, sized.checked.inputs, strict=True)
     arrays = [a.astype(np.float64) if t.type == FLOAT32 else a for a, t in tensors]
     rounded = [a.copy() for a in initial]
@@ -147,6 +156,27 @@ def roundings(
         found.append(_decided(error, spread, places))
     return tuple(found)
 
+
+def _of_float64(
+    sized: SizedDef, inputs: Sequence[_Array], initial: Sequence[_Array]
+) -> tuple[Rounding, ...]:
+    """As ``roundings``, of a def without float32. What float32 makes infinite, or no number, is no
+    excuse for float64."""
+
+    def short(arrays: Sequence[_Array]) -> list[_Array]:
+        with np.errstate(over="ignore"):
+            return [a.astype(np.float32) if a.dtype == np.float64 else a for a in arrays]
+
+    narrow = _in_type(sized, FLOAT64, FLOAT32, lambda node: node)
+    found = []
+    for r in roundings(narrow, short(inputs), short(initial)):
+        known = np.isfinite(r.off)
+        found.append(Rounding(r.error * _LESS, r.places[known], r.off[known] * _LESS))
+    return tuple(found)
+
+
+_LESS = 2.0**-29
+"""A rounding of float64 in those of float32."""
 
 _ALL = 1 << 62
 """Operations: more than any def takes that was computed whole before."""
