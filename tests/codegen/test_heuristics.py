@@ -737,3 +737,11 @@ def test_half_vectors_where_they_fill_short_rows_better() -> None:
     found = chosen(ZEN4, text, (1240, 22), (22,), (22,), (22,))
     assert found.vectorize == (1, 8) and (found.register or ())[1] == 3
     assert chosen(ZEN4, text, (1240, 32), (32,), (32,), (32,)).vectorize == (1, 16)
+
+
+def test_no_value_takes_more_than_a_few_registers() -> None:
+    """64 bytes of a result are 8 registers of what is computed for them in int64."""
+    wide = "def f(int64(M, N) A, int64(M, N) B) -> (O) { O(i, j) = uint8(A(i, j) * 7 / B(i, j)) }"
+    assert chosen(ZEN4, wide, (240, 320), (240, 320)).vectorize == (1, 32)
+    narrow = "def f(uint8(M, N) A) -> (O) { O(i, j) = A(i, j) + A(i, j) }"
+    assert chosen(ZEN4, narrow, (240, 320)).vectorize == (1, 64)

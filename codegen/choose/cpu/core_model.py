@@ -56,7 +56,7 @@ from tcl.codegen.devices.cpu import LINE, CpuProfile
 from tcl.codegen.devices.features import MASKED_STORES
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.terms import terms
-from tcl.codegen.loopir.walk import operands
+from tcl.codegen.loopir.walk import operands, walk
 from tcl.codegen.passes.cpu.register import MAX_POINTS
 from tcl.common.dataclass import dataclass
 from tcl.grammar.sizes.varying import provably_equal
@@ -85,6 +85,10 @@ _LONG = 64
 """Steps of a reduction from which on a rest that is not written out counts for little."""
 _SPARE = 2
 """Registers that LLVM needs besides, to read ahead in several steps at once."""
+_WIDEST = 4
+"""Registers that a value takes at most: on Zen 4, comparisons of 64 areas in int64 at once take
+twice as long as of 8 to 16, codes of 64 neighbourhoods in int32 as long as of 32, and less than of
+16."""
 _ALONE = 0.5
 """How much longer memory takes for a single row."""
 _REUSE = 4
@@ -249,7 +253,7 @@ class Core:
         return Core(
             nest,
             device,
-            device.lanes(nest.point.type),
+            _lanes(nest.point, device),
             tuple(access_of(program, nest, load, device) for load in operands(nest.point)),
             access_of(program, nest, ir.Load(nest.point.target, nest.point.type, total=True)),
             arithmetic_cycles(nest),
@@ -951,6 +955,18 @@ class Core:
             return False
         near = inner.extent * LINE <= self.device.l1_bytes // 2
         return not near and self.again(access, lane, whole) > 1
+
+
+def _lanes(point: ir.Point, device: CpuProfile) -> int:
+    """Of a vector: those of the result's type, unless a value that is computed for it takes more
+    registers than a few."""
+    values = (point.value, *(let.value for let in point.lets))
+    widest = max(
+        (v.type for value in values for v in walk(value) if isinstance(v, ir.Binary)),
+        key=lambda type_: type_.itemsize,
+        default=point.type,
+    )
+    return min(device.lanes(point.type), _WIDEST * device.lanes(widest))
 
 
 def _cut_short(program: ir.Program, name: str) -> frozenset[str]:
