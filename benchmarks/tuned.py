@@ -53,6 +53,7 @@ PARTS = (
     "third aside",
     "fourth aside",
     "fifth aside",
+    "sixth aside",
 )
 ROWS = "softmax 4096,layernorm,masked,batched 500,column sum,matmul 512,attention scores,C8@28"
 GENERATIONS = 1000
