@@ -326,20 +326,15 @@ def deciding_dims(condition: ir.Value, lets: Mapping[str, ir.Value]) -> set[str]
     return names
 
 
-def decided(condition: ir.Value, places: Mapping[str, Any], lets: Mapping[str, ir.Value]) -> Any:
-    """Whether it holds at each of the places, by dimension; None for more than simple
-    arithmetic."""
-    return _decided(condition, places, lets, {})
-
-
-def _decided(
+def decided(
     value: ir.Value,
     places: Mapping[str, Any],
     lets: Mapping[str, ir.Value],
-    known: dict[str, Any],
+    known: dict[str, Any] | None = None,
 ) -> Any:
-    """The value at every point, as an array with an axis per dimension; None if it is not made of
-    indices by simple arithmetic. ``known`` are the lets that came up."""
+    """The value at such ``places``, a number or an array for each dimension; None if it is not made
+    of indices by simple arithmetic. ``known`` are the lets that came up before."""
+    known = {} if known is None else known
     match value:
         case ir.Const(value=constant):
             return constant
@@ -347,12 +342,12 @@ def _decided(
             return sum((c * places[name] for name, c in index.terms), np.asarray(index.constant))
         case ir.Variable(name=name):
             if name not in known:
-                known[name] = _decided(lets[name], places, lets, known)
+                known[name] = decided(lets[name], places, lets, known)
             return known[name]
         case ir.Cast(operand=operand) if value.type.is_integral and operand.type.is_integral:
-            return _decided(operand, places, lets, known)
+            return decided(operand, places, lets, known)
         case ir.Unary(op=op) | ir.Binary(op=op) if (op, len(children(value))) in _ARITHMETIC:
-            parts = [_decided(part, places, lets, known) for part in children(value)]
+            parts = [decided(part, places, lets, known) for part in children(value)]
             if any(part is None for part in parts):
                 return None
             return _ARITHMETIC[op, len(parts)](*parts)

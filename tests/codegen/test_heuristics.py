@@ -14,11 +14,13 @@ from steps import steps
 
 import tcl
 from benchmarks import growth
+from tcl.codegen.choose.cpu import register_tiles
 from tcl.codegen.choose.cpu.access_costs import decided_cycles, deciding_sizes
 from tcl.codegen.choose.cpu.chunk_groups import grouping
-from tcl.codegen.choose.cpu.core_model import Core, TileParts
+from tcl.codegen.choose.cpu.core_model import Core
 from tcl.codegen.choose.cpu.costs import DIVISION_CYCLES, OPERATION_CYCLES
 from tcl.codegen.choose.cpu.heuristics import heuristic
+from tcl.codegen.choose.cpu.tile_cycles import TileParts, nest_cycles, tile_parts
 from tcl.codegen.devices import known_cpus
 from tcl.codegen.devices.cpu import CpuProfile
 from tcl.codegen.loopir.lower import lower
@@ -321,13 +323,12 @@ def test_register_tiles_are_few_where_dimensions_are_many(
 ) -> None:
     """Those of two dimensions are tried for the most promising dimensions only."""
     asked: list[str | None] = []
-    parts = Core.parts
 
     def counted(core: Core, lane: str | None, sizes: Mapping[str, int]) -> TileParts:
         asked.append(lane)
-        return parts(core, lane, sizes)
+        return tile_parts(core, lane, sizes)
 
-    monkeypatch.setattr(Core, "parts", counted)
+    monkeypatch.setattr(register_tiles, "tile_parts", counted)
     counts = []
     for dims in (8, 16):
         asked.clear()
@@ -345,16 +346,16 @@ def test_tiles_that_are_left_early_are_not_the_best(
     shapes = [(60, 50), (50, 70)] if text == MATMUL else [*growth.window(6).shapes.values()]
     device = known_cpus.find("zen 4")  # which tries vectors of half the length, too
     assert device is not None
-    cycles, left = Core.cycles, []
+    left = []
 
     def whole(core: Core, lane: str | None, sizes: Mapping[str, int], *limits: Any) -> float:
-        found = cycles(core, lane, sizes)
-        if cycles(core, lane, sizes, *limits) != found:
+        found = nest_cycles(core, lane, sizes)
+        if nest_cycles(core, lane, sizes, *limits) != found:
             left.append(found - limits[0])
         return found
 
     quick = chosen(device, text, *shapes)
-    monkeypatch.setattr(Core, "cycles", whole)
+    monkeypatch.setattr(register_tiles, "nest_cycles", whole)
     assert chosen(device, text, *shapes) == quick
     assert left and min(left) > 0
 

@@ -1,10 +1,10 @@
 """The analytic model: what a nest takes with given loops, for many candidates at once.
 
-Instructions of a register tile as in ``tcl.codegen.choose.cpu.core_model``, whose costs of accesses
-and operations it asks; and what moves between the caches, from the footprints of the loops: a cache
-keeps what the innermost loops touch, as far out as that fits, and all else comes from behind it.
-The bandwidths are those of processors of the last ten years; what is learned from measured times is
-how far off all this is.
+Instructions of a register tile as in ``tcl.codegen.choose.cpu.tile_cycles``, whose costs of
+accesses and operations it asks; and what moves between the caches, from the footprints of the
+loops: a cache keeps what the innermost loops touch, as far out as that fits, and all else comes
+from behind it. The bandwidths are those of processors of the last ten years; what is learned from
+measured times is how far off all this is.
 """
 
 from __future__ import annotations

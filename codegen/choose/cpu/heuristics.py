@@ -15,6 +15,7 @@ from tcl.codegen.choose.cpu.core_model import Core
 from tcl.codegen.choose.cpu.costs import STREAMS
 from tcl.codegen.choose.cpu.memory_reads import surely_cached
 from tcl.codegen.choose.cpu.register_tiles import TileChoice, fastest
+from tcl.codegen.choose.cpu.unrolled_steps import steps_written_out
 from tcl.codegen.devices.cpu import CpuProfile
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.walk import indices, operands, replaced
@@ -43,7 +44,7 @@ def heuristic(program: ir.Program, nest: ir.Nest, device: CpuProfile, sums: int 
     core, lane, sizes = found.core, found.lane, found.sizes
     if lane is not None and sizes.keys() == {lane} and not nest.dim(lane).reduction:
         sizes = {lane: _vectors(core, lane, sizes[lane])}
-    steps = core.written_out(lane, sizes)
+    steps = steps_written_out(core, lane, sizes)
     if nest.point != core.nest.point and not core.compacted:
         # LLVM looks at conditions once before a loop, and at each of the points written out.
         steps = {d: n for d, n in steps.items() if n == nest.dim(d).extent}

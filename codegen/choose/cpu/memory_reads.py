@@ -13,9 +13,9 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING
 
-from tcl.codegen.choose.cpu.access_costs import PAGE, OperandAccess
+from tcl.codegen.choose.cpu.access_costs import OperandAccess
+from tcl.codegen.choose.cpu.core_model import Core
 from tcl.codegen.choose.cpu.costs import (
     CACHE_BYTES_PER_CYCLE,
     CHECK_CYCLES,
@@ -26,9 +26,6 @@ from tcl.codegen.choose.cpu.costs import (
     PIECES_BYTES_PER_CYCLE,
 )
 from tcl.codegen.devices.cpu import LINE, CpuProfile
-
-if TYPE_CHECKING:
-    from tcl.codegen.choose.cpu.core_model import Core
 
 _HIDING = 10.0
 """Accumulators that are enough to hide it."""
@@ -52,19 +49,6 @@ def cached_bytes(device: CpuProfile) -> int:
 def memory_rate(device: CpuProfile) -> float:
     """Bytes per cycle that a core reads in order from memory."""
     return MEMORY_BYTES_PER_CYCLE if device.memory is None else device.memory.bytes_per_cycle
-
-
-def keeps_column(
-    core: Core, access: OperandAccess, lane: str | None, sizes: Mapping[str, int]
-) -> bool:
-    """Whether the first cache keeps what a register tile reads of an operand, which has the lanes
-    in order, for the next one. The place of a line there is its address modulo ``PAGE``: rows whose
-    distance has a large power of two in it lie in a few places, and push each other out."""
-    width = sizes.get(lane or "", 1) * core.lanes * access.itemsize
-    moving = [d for d in core.nest.dims if d.reduction and d.name in access.strides]
-    places = PAGE // math.gcd(PAGE, *(access.strides[d.name] for d in moving))
-    room = core.device.l1_bytes * min(PAGE, places * width) // PAGE
-    return math.prod(d.extent for d in moving) * width <= room // 2
 
 
 def memory_cycles(core: Core, access: OperandAccess, kept: bool = False) -> float:

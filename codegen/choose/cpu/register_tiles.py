@@ -12,6 +12,8 @@ from tcl.codegen.choose.cpu.access_costs import PanelCost
 from tcl.codegen.choose.cpu.core_model import Core
 from tcl.codegen.choose.cpu.costs import STREAMS
 from tcl.codegen.choose.cpu.memory_reads import least_memory_cycles, sharing_dims
+from tcl.codegen.choose.cpu.tile_cycles import nest_cycles, tile_parts
+from tcl.codegen.choose.cpu.unrolled_steps import kept_inside, live_registers
 from tcl.codegen.choose.cpu.variants import compacted_dims, compaction_cycles, dot_products
 from tcl.codegen.devices.cpu import CpuProfile
 from tcl.codegen.loopir import ir
@@ -111,7 +113,7 @@ def fastest(program: ir.Program, nest: ir.Nest, device: CpuProfile, sums: int = 
     elif core.target.itemsize < _WHOLE_WORD and _between_lanes(core, found.lane):
         # What lies between lanes is put together by shuffles of all elements of a vector. On Zen 4,
         # half vectors take .54 to .98 of the time for pixels of 8 and 16 bits, for floats 1.04.
-        cycles = core.cycles(found.lane, found.sizes)
+        cycles = nest_cycles(core, found.lane, found.sizes)
         return TileChoice(core, found.lane, found.sizes, cycles)
     elif found.has_lanes_of_results:
         # They may fill short rows better.
@@ -175,10 +177,10 @@ def _neighbours(core: Core, lane: str | None) -> dict[str, int]:
     between = _between_lanes(core, lane)
     if between:
         return between
-    whole = core.cycles(lane, {})
+    whole = nest_cycles(core, lane, {})
     found: list[tuple[float, dict[str, int]]] = []
     if core.deciding and lane not in core.deciding:
-        found.append((core.cycles(lane, core.deciding), dict(core.deciding)))
+        found.append((nest_cycles(core, lane, core.deciding), dict(core.deciding)))
     for dim in sharing_dims(core, lane):
         choices, most = _NEIGHBOURS, extents[dim]
         if any(a.transposed(dim, lane, core.lanes) for a in (*core.reads, core.target)):
@@ -187,11 +189,11 @@ def _neighbours(core: Core, lane: str | None) -> dict[str, int]:
                 min(most, _OF_MEMORY if least_memory_cycles(core) else core.lanes),
             )
         tiles = ({dim: size} for size in choices if size <= most)
-        found += ((core.cycles(lane, tile), tile) for tile in tiles)
+        found += ((nest_cycles(core, lane, tile), tile) for tile in tiles)
     if lane is not None and 1 < extents[lane] <= _ROW_VECTORS:
         # What is one for all rows is computed before them.
         rows = [{**tile, lane: extents[lane]} for tile in ({}, *(tile for _, tile in found))]
-        found += ((core.cycles(lane, row), row) for row in rows)
+        found += ((nest_cycles(core, lane, row), row) for row in rows)
     least = min((cycles for cycles, _ in found), default=whole)
     if least > whole * _WORTH or whole <= least_memory_cycles(core):
         return {}
@@ -216,14 +218,14 @@ def _between_lanes(core: Core, lane: str | None) -> dict[str, int]:
 def _cheapest(core: Core, tiles: Iterable[Tile], most: float = math.inf) -> TileChoice:
     """The tile that takes the least; its cycles may be infinite where all take more than ``most``,
     and are those of the first one then. Those that promise most are looked at first."""
-    known = [(core.parts(*tile), place, tile) for place, tile in enumerate(tiles)]
+    known = [(tile_parts(core, *tile), place, tile) for place, tile in enumerate(tiles)]
     _, _, (lane, tile) = known[0]
     found = TileChoice(core, lane, tile, math.inf)
     first = math.inf, 0
     for parts, place, (lane, tile) in sorted(known, key=lambda each: each[0].least):
         if parts.least > most:
             break
-        made = TileChoice(core, lane, tile, core.cycles(lane, tile, most, parts))
+        made = TileChoice(core, lane, tile, nest_cycles(core, lane, tile, most, parts))
         if (_cycles(made), place) < first:
             found, first = made, (_cycles(made), place)
             most = min(most, made.cycles + _EQUAL)
@@ -277,9 +279,9 @@ def _tiles(core: Core, lane: str | None, rows: tuple[str, ...]) -> Iterator[dict
             points = size * v
             whole = {**tile, lane: v} if lane is not None else tile
             others = 1 + (v if tile or not core.compacted else 1) if core.sums == 1 else OPERANDS
-            held = points * core.sums + others + more + core.kept_inside(lane, whole)
+            held = points * core.sums + others + more + kept_inside(core, lane, whole)
             # Of one point there is a tile, whatever it takes.
-            if points == 1 or max(held, core.live(lane, whole)) <= registers:
+            if points == 1 or max(held, live_registers(core, lane, whole)) <= registers:
                 yield whole
 
 

@@ -1,0 +1,172 @@
+"""Cycles to read the operands for one step of a reduction in a register tile.
+
+A step is one point of the reductions, for all results of the tile: it loads the elements, or
+vectors of them, that these results read there (``OperandAccess.count``). Priced are the loads, from
+panels or in place; what steps before have read already and registers keep; and lines that the first
+cache has lost in between. Nests that reduce nothing are priced in ``memory_reads.read_cycles``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import NamedTuple
+
+from tcl.codegen.choose.cpu.access_costs import PAGE, OperandAccess
+from tcl.codegen.choose.cpu.core_model import SPARE_REGISTERS, Core
+from tcl.codegen.choose.cpu.costs import (
+    CACHE_LEVEL_BYTES_PER_CYCLE,
+    CONFLICT_CYCLES,
+    LOST_LINE_CYCLES,
+    OTHER_LINE_CYCLES,
+    PANEL_LOAD_L1_CYCLES,
+    PANEL_LOAD_L2_CYCLES,
+    SHUFFLE_CYCLES,
+    TRANSPOSED_BESIDE,
+    VECTOR_LOAD_CYCLES,
+)
+from tcl.codegen.choose.cpu.lanes_model import LaneRead, along_lanes, in_parts
+from tcl.codegen.devices.cpu import LINE
+
+TRANSPOSED_STEPS = (8, 4)
+"""Neighbours in memory that steps of a reduction read in one piece, where lanes lie apart. On Zen 4
+sums of products with a transposed matrix take .57 of the time of single elements. The most of them
+only for tiles of up to 32 points."""
+NO_WINDOW: Mapping[str, int] = MappingProxyType({})
+
+
+class Tile(NamedTuple):
+    """What the parts of a register tile's points have alike, if it is cut short."""
+
+    sizes: Mapping[str, int]
+    """Of the whole one."""
+    staged: tuple[bool, ...]
+    """Per operand."""
+    unrolled: int
+    """Steps of the innermost reduction that are written out."""
+    window: Mapping[str, int] = NO_WINDOW
+    """The reductions, with their extents, that are written out so that registers keep what several
+    of their steps read ..."""
+    every: bool = False
+    """... of every operand, and not only of those that are read in vectors."""
+
+
+def staged_operands(core: Core, lane: str | None, sizes: Mapping[str, int]) -> tuple[bool, ...]:
+    """Per operand, whether it is read from a panel."""
+    return tuple([core.staged(access, lane, sizes) for access in core.reads])
+
+
+def load_cycles(
+    core: Core, lane: str | None, sizes: Mapping[str, int], tile: Tile, shares: Sequence[float]
+) -> float:
+    """Cycles to read such shares of the operands for one step of a register tile."""
+    reads = zip(along_lanes(core, lane).reads, tile.staged, shares, strict=True)
+    found = sum(
+        [_load(core, read, lane, sizes, tile, staged) * share for read, staged, share in reads]
+    )
+    return max(found, _lost_rows(core, lane, sizes, tile))
+
+
+def _load(
+    core: Core,
+    read: LaneRead,
+    lane: str | None,
+    sizes: Mapping[str, int],
+    tile: Tile,
+    staged: bool,
+) -> float:
+    """Cycles to read all elements of an operand in a step, from a panel if it is ``staged``."""
+    access, each, far, across = read
+    whole = tile.sizes
+    count = access.count(sizes)
+    if staged:
+        column = access.count(whole) * core.device.vector_bits // 8 * core.steps
+        # Beside a row that reads it once and again, little else wants to be in the first cache.
+        first = column <= core.device.l1_bytes * (7 if core.compacted else 4) // 8
+        return count * (PANEL_LOAD_L1_CYCLES if first else PANEL_LOAD_L2_CYCLES)
+    near = access.count({n: s for n, s in sizes.items() if n not in far}) if far else count
+    inner = core.innermost
+    if across and inner is not None and 1 < tile.unrolled <= TRANSPOSED_STEPS[0]:
+        written_out = {**sizes, inner.name: tile.unrolled}
+        moved = access.in_tile(lane, core.lanes, written_out, core.masked)
+        if moved < each:
+            beside = TRANSPOSED_BESIDE if tile.unrolled == inner.extent else 1.0
+            each = min(each, moved * beside * core.halves(lane))
+    between = along_lanes(core, lane).between
+    if inner is not None and lane is not None and 1 < between <= tile.unrolled:
+        steps = (access.strides.get(inner.name, 0) * between, access.strides.get(lane, 0))
+        if steps == (access.itemsize * between,) * 2:
+            # These steps read the same vectors, and sort them.
+            together = VECTOR_LOAD_CYCLES + SHUFFLE_CYCLES * (between - 1)
+            each = min(each, in_parts(core, together, lane))
+    found = count * each + OTHER_LINE_CYCLES * (count - near)
+    # Lines of as many pages may lie in the same place of the first cache.
+    ways = core.device.l1_bytes // PAGE - 2
+    found += CONFLICT_CYCLES * max(0, count // near - ways)
+    if lane is not None and lane in access.strides:
+        # Vectors side by side share cache lines, those of different rows do not.
+        found += OTHER_LINE_CYCLES * (count - access.count({lane: sizes.get(lane, 1)}))
+    elif _loses(core, access, lane, whole):
+        found += LOST_LINE_CYCLES
+    return found
+
+
+def _lost_rows(core: Core, lane: str | None, sizes: Mapping[str, int], tile: Tile) -> float:
+    """Cycles in which rows of a product, with the lanes along them, come from the second cache
+    for each register tile that reads them again, as the first one does not hold those of one
+    tile."""
+    rows = along_lanes(core, lane).rows
+    if not rows:
+        return 0.0
+    apart = {d: n for d, n in tile.sizes.items() if d != lane}
+    if sum([a.count(apart) * length for a, length in rows]) <= core.device.l1_bytes:
+        return 0.0
+    vectors = sum([a.count(sizes) for a, _ in rows])
+    return vectors * core.device.vector_bits // 8 / CACHE_LEVEL_BYTES_PER_CYCLE[0]
+
+
+def _loses(core: Core, access: OperandAccess, lane: str | None, whole: Mapping[str, int]) -> bool:
+    """Whether each step reads from another page, and there are so many of them that the first
+    cache has lost their lines when the next register tile reads the values beside."""
+    inner = core.innermost
+    if inner is None or abs(access.strides.get(inner.name, 0)) < PAGE:
+        return False
+    near = inner.extent * LINE <= core.device.l1_bytes // 2
+    return not near and core.again(access, lane, whole) > 1
+
+
+def read_share(
+    core: Core, access: OperandAccess, lane: str | None, sizes: Mapping[str, int], tile: Tile
+) -> float:
+    """The part of an operand's elements in a step that no step before it has read already."""
+    if not tile.window or not (tile.every or lane is None or lane in access.strides):
+        return _held_share(core, access, lane, sizes)
+    steps = math.prod(tile.window.values())
+    return access.count_shared(lane, sizes, tile.window) / (steps * access.count(sizes))
+
+
+def _held_share(
+    core: Core, access: OperandAccess, lane: str | None, sizes: Mapping[str, int]
+) -> float:
+    """As ``read_share``, where the innermost reduction goes along rows: what it does not move
+    stays in registers, if there is room."""
+    inner = core.innermost
+    if inner is None or inner.name != lane or lane in access.strides or access.scattered:
+        return 1.0
+    room = core.device.vector_registers - SPARE_REGISTERS - math.prod(sizes.values()) * core.sums
+    steps = -(-inner.extent // core.lanes)
+    return 1.0 / steps if access.count(sizes) <= room else 1.0
+
+
+def pushed_out_cycles(
+    core: Core, access: OperandAccess, lane: str | None, sizes: Mapping[str, int]
+) -> float:
+    """Cycles to read lines again whose rest the next steps read, as more rows than the first
+    cache has ways lie in the same place of it. On Zen 4, 14 rows of 4 KB take 1.3 to 1.8 times
+    as long as 8."""
+    rows = {d: n * (core.lanes if d == lane else 1) for d, n in sizes.items()}
+    rows = {d: n for d, n in rows.items() if n > 1 and d in access.strides}
+    places = PAGE // math.gcd(PAGE, *(access.strides[d] for d in rows))
+    lost = math.prod(rows.values()) - places * (core.device.l1_bytes // PAGE)
+    return max(0, lost) * LINE / CACHE_LEVEL_BYTES_PER_CYCLE[0]

@@ -1,0 +1,296 @@
+"""Cycles that a nest takes with these lanes and this register tile: what the search for a tile
+compares.
+
+A nest is done in whole tiles and in tiles that are cut short at the ends of dimensions. Each takes
+its steps (``_step_cycles``): arithmetic and loads beside each other, then stores and the ends of
+loops. What memory adds, where the core waits for it, comes from ``memory_reads``.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from tcl.codegen.choose.cpu.access_costs import OperandAccess
+from tcl.codegen.choose.cpu.core_model import SHORT_LOOP, Core
+from tcl.codegen.choose.cpu.costs import (
+    APART_SHARE,
+    BROADCAST_CYCLES,
+    COUNTING_CYCLES,
+    EXTREME_HALVING_CYCLES,
+    LOOP_END_CYCLES,
+    OPERATION_CYCLES,
+    SCALAR_LOAD_CYCLES,
+    SERIAL_SHARE,
+    STORE_LOADS,
+    STREAMS,
+)
+from tcl.codegen.choose.cpu.lanes_model import along_lanes
+from tcl.codegen.choose.cpu.memory_reads import (
+    cached_bytes,
+    far_row_cycles,
+    memory_cycles,
+    read_cycles,
+    repeated_pass_cycles,
+)
+from tcl.codegen.choose.cpu.operand_loads import (
+    Tile,
+    load_cycles,
+    pushed_out_cycles,
+    read_share,
+    staged_operands,
+)
+from tcl.codegen.choose.cpu.unrolled_steps import (
+    WRITTEN_OUT_POINTS,
+    all_steps_fit,
+    counted_steps,
+    points_along,
+    window_of,
+)
+from tcl.codegen.choose.cpu.variants import CONDITION_SHARE
+
+_DEPTH = 256
+"""Steps after which partial results are stored, as a rule."""
+_LOOKAHEAD = 256
+"""Operations that the core looks ahead: it waits for memory in a shorter register tile while it
+works on the one before."""
+_AHEAD = 128
+"""Steps of a register tile from which on memory is read ahead along its rows."""
+_ALONE = 0.5
+"""How much longer memory takes for a single row."""
+_ROUNDED = 1.0 - 1e-9
+"""For sums that are added up in another order."""
+
+
+class TileParts(NamedTuple):
+    """What a nest is done in with a register tile."""
+
+    parts: Sequence[tuple[Mapping[str, int], float, float, float]]
+    """Points of each part, how often it is done, the cycles of the arithmetic of a step, and the
+    least that all of its first steps take."""
+    left: float
+    """That of all parts."""
+    least: float
+    """Cycles that the nest takes at least."""
+
+
+def tile_parts(core: Core, lane: str | None, sizes: Mapping[str, int]) -> TileParts:
+    """What a nest is done in with a register tile: whole tiles, and those that are cut
+    short."""
+    dims = core.dims
+    outer = math.prod(d.extent for d in dims.values() if d.name not in sizes and d.name != lane)
+    if lane is not None and lane not in sizes:
+        outer *= -(-dims[lane].extent // core.lanes)
+    kinds = []
+    for name, size in sizes.items():
+        units = dims[name].extent
+        if name == lane:
+            units = -(-units // core.lanes)
+        full, rest = divmod(units, size)
+        kinds.append([(size, full), (rest, 1)] if rest else [(size, full)])
+    share = CONDITION_SHARE if core.compacted else 1.0
+    parts = []
+    for combination in itertools.product(*kinds):
+        cut, times = {}, outer * share
+        for name, (size, count) in zip(sizes, combination, strict=True):
+            cut[name] = size
+            times *= count
+        work = _work(core, lane, cut)
+        parts.append((cut, times, work, times * max(work, core.latency)))
+    left = sum([least for *_, least in parts])
+    return TileParts(parts, left, core.before + left * _ROUNDED)
+
+
+def nest_cycles(
+    core: Core,
+    lane: str | None,
+    sizes: Mapping[str, int],
+    most: float = math.inf,
+    parts: TileParts | None = None,
+) -> float:
+    """What the nest takes, register tiles that are cut short included; infinite as soon as it
+    is clear that this is more than ``most``. ``parts``: if they are known."""
+    total = core.before
+    dims = core.dims
+    parts = parts or tile_parts(core, lane, sizes)
+    if parts.least > most:
+        return math.inf
+    left = parts.left
+    steps = core.steps
+    along = lane is not None and dims[lane].reduction
+    if along:
+        steps = -(-steps // core.lanes)
+    steps = math.ceil(steps * (CONDITION_SHARE if core.compacted else 1.0))
+    tile = _tile_of(core, lane, sizes)
+    for cut, times, work, waited in parts.parts:
+        total += times * _step_cycles(core, lane, cut, tile, steps, work)
+        left -= waited
+        if total + left * _ROUNDED > most:
+            return math.inf
+    # Vectors along a reduction are steps of it, too.
+    apart = math.prod(size for name, size in sizes.items() if name != lane or not along)
+    waits = steps < _AHEAD and steps * apart > _LOOKAHEAD
+    placed = zip(core.reads, tile.staged, along_lanes(core, lane).in_rows, strict=True)
+    for access, staged, in_rows in placed:
+        # Words that are put together come from panels, and what rows of lists read again.
+        copied = bool(access.parts > 1 or core.compacted) and staged
+        kept = access.whole < cached_bytes(core.device)
+        in_place = in_rows and not staged
+        ahead = waits and along and in_place and kept and _in_one_piece(core, access)
+        waited = waits and not ahead
+        total += memory_cycles(core, access, kept) if waited and not copied else 0.0
+        if in_place and not waited:
+            lanes = 1 if along else core.lanes
+            rows = access.count({n: s for n, s in sizes.items() if n != lane or not along})
+            total += far_row_cycles(core, access, rows * lanes)
+        if along and not ((kept or _reads_alone(core)) and _in_one_piece(core, access)):
+            # Memory is faster if several rows are read side by side, and so are short pieces
+            # of rows; of a long row in a cache the core reads ahead.
+            rows = access.count({n: s for n, s in sizes.items() if n != lane})
+            total += memory_cycles(core, access) * _ALONE / min(rows, STREAMS)
+        total += repeated_pass_cycles(core, access, lane, sizes)
+        if staged:
+            each = access.copying(lane, core.device.l2_bytes)
+            total += math.prod(dims[name].extent for name in access.strides) * each
+    return total
+
+
+def _tile_of(core: Core, lane: str | None, sizes: Mapping[str, int]) -> Tile:
+    window, inner = window_of(core, lane, sizes), core.innermost
+    staged = staged_operands(core, lane, sizes)
+    if inner is None:
+        return Tile(sizes, staged, 1)
+    if window:
+        return Tile(sizes, staged, window.get(inner.name, 1), window)
+    fit = all_steps_fit(core, inner, lane, sizes)
+    unrolled = counted_steps(core, inner, lane, sizes, fit)
+    # The smaller or larger of two overwrites what was read: to keep that is a copy.
+    if not fit or unrolled < inner.extent or core.extreme:
+        return Tile(sizes, staged, unrolled)
+    return Tile(sizes, staged, unrolled, {inner.name: inner.extent}, every=True)
+
+
+def _work(core: Core, lane: str | None, sizes: Mapping[str, int]) -> float:
+    """Cycles of the arithmetic of one step of a register tile."""
+    along, deciding = along_lanes(core, lane), core.deciding
+    work = along.decided if deciding and deciding.items() <= sizes.items() else along.work
+    if core.reduces:
+        return sum([each * points_along(sizes, dims) for dims, each in work])
+    return sum(
+        [each * points_along(sizes, d) / core.turns_inside(d, lane, sizes) for d, each in work]
+    )
+
+
+def _step_cycles(
+    core: Core,
+    lane: str | None,
+    sizes: Mapping[str, int],
+    tile: Tile,
+    steps: int,
+    work: float,
+) -> float:
+    """One of so many steps of a register tile, with so much arithmetic, and its share of the stores
+    and of the ends of loops."""
+    shares = [read_share(core, a, lane, sizes, tile) for a in core.reads]
+    # What is brought into all lanes is part of the arithmetic, where memory is near.
+    spread = sum(
+        [
+            a.count(sizes) * share
+            for a, share in zip(core.reads, shares, strict=True)
+            if lane not in a.strides
+        ]
+    )
+    busy = _beside_each_other(core, lane, sizes, tile, shares, spread, work)
+    stored = _store_cycles(core, lane, sizes)
+    if not core.reduces:
+        return busy + stored
+    if lane is not None and core.dims[lane].reduction:
+        busy += COUNTING_CYCLES if core.extreme else 0.0
+        steps = max(1, steps // sizes.get(lane, 1))
+    inner = core.innermost
+    around = 0.0
+    points = math.prod(sizes.values())
+    if (
+        inner is not None
+        and inner.extent < SHORT_LOOP
+        and inner.extent * points > WRITTEN_OUT_POINTS
+    ):
+        if tile.unrolled < inner.extent:
+            around = LOOP_END_CYCLES / inner.extent
+    elif core.compacted:
+        around = LOOP_END_CYCLES / steps  # nobody foresees the end of a list
+    elif inner is not None and inner.extent >= SHORT_LOOP and along_lanes(core, lane).busy:
+        busy += BROADCAST_CYCLES * spread
+        busy += COUNTING_CYCLES / tile.unrolled if along_lanes(core, lane).counts else 0.0
+    return max(busy, core.latency) + around + stored / max(1, min(steps, _DEPTH))
+
+
+def _beside_each_other(
+    core: Core,
+    lane: str | None,
+    sizes: Mapping[str, int],
+    tile: Tile,
+    shares: Sequence[float],
+    spread: float,
+    work: float,
+) -> float:
+    """Cycles of a step's arithmetic and loads: the longer of both, and a part of the shorter. Of
+    the operands such ``shares`` are read; ``spread`` elements are brought into all lanes."""
+    lanes = core.lanes if lane is not None else 1
+    if core.reduces:
+        loads = load_cycles(core, lane, sizes, tile, shares)
+    else:
+        loads = read_cycles(core, lane, sizes)
+    busy = max(work, loads) + SERIAL_SHARE * min(work, loads - spread * SCALAR_LOAD_CYCLES)
+    # To put together lanes that are read one by one takes the units of the arithmetic.
+    one_by_one = [
+        each * access.count(sizes) * share
+        for (access, each, _, across), share, staged in zip(
+            along_lanes(core, lane).reads, shares, tile.staged, strict=True
+        )
+        if access.is_apart(lane) and each >= lanes and not staged
+        if not (across and tile.unrolled > 1)
+    ]
+    busy += APART_SHARE * min(work, sum(one_by_one))
+    for access, crowded, staged in zip(
+        core.reads, along_lanes(core, lane).crowded, tile.staged, strict=True
+    ):
+        if crowded and not staged:
+            busy += pushed_out_cycles(core, access, lane, sizes) / tile.unrolled
+    return busy
+
+
+def _store_cycles(core: Core, lane: str | None, sizes: Mapping[str, int]) -> float:
+    """Cycles to store the results of a register tile, and to add up their lanes before."""
+    lanes = core.lanes if lane is not None else 1
+    each = core.target.in_tile(lane, lanes, sizes, core.masked)
+    stored = core.target.count(sizes) * STORE_LOADS * each
+    if core.reduces and lane is not None and core.dims[lane].reduction:
+        # The vectors of a row are added up first, beside the next row, then the lanes of
+        # their sum.
+        vectors = sizes.get(lane, 1)
+        rows = math.prod(sizes.values()) / vectors
+        stored += rows * (2.0 * lanes.bit_length() + OPERATION_CYCLES * (vectors - 1))
+        if core.extreme:
+            # Each waits for the one before, and the next rows' loads wait behind them.
+            stored += EXTREME_HALVING_CYCLES * (lanes.bit_length() - 1)
+    return stored
+
+
+def _reads_alone(core: Core) -> bool:
+    """Whether one row fills the memory's time for a core: where the processor reads ahead far
+    enough, as long as no other core of the kernel does. On Zen 4, sums of rows one by one take
+    .87 of the time of eight side by side with one thread, and 1.15 times as long with two."""
+    return core.device.reads_ahead and core.device.threads == 1
+
+
+def _in_one_piece(core: Core, access: OperandAccess) -> bool:
+    """Whether all that the reductions read of an operand for one result is one row."""
+    step = access.itemsize
+    for dim in sorted(core.reduced, key=lambda d: access.strides.get(d.name, 0)):
+        if access.strides.get(dim.name, 0) != step:
+            return False
+        step *= dim.extent
+    return True

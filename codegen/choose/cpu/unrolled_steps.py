@@ -1,0 +1,191 @@
+"""How many steps of the reductions are written out beside a register tile, and what fits.
+
+The limit is the vector registers: a tile holds an accumulator for each of its points, and what
+several points or steps read again. Steps are written out where that saves loads (a window whose
+rows share elements), loop ends that the core does not foresee, or counting.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Mapping
+
+from tcl.codegen.choose.cpu.core_model import SHORT_LOOP, SPARE_REGISTERS, Core
+from tcl.codegen.choose.cpu.costs import CROSSING_LOADS, OPERATION_CYCLES, STREAMS, WINDOW_LOADS
+from tcl.codegen.choose.cpu.lanes_model import along_lanes
+from tcl.codegen.choose.cpu.operand_loads import (
+    NO_WINDOW,
+    TRANSPOSED_STEPS,
+    Tile,
+    load_cycles,
+    staged_operands,
+)
+from tcl.codegen.loopir import ir
+from tcl.codegen.loopir.terms import terms
+from tcl.codegen.passes.cpu.register import MAX_POINTS
+
+WRITTEN_OUT_POINTS = 48
+"""Points beyond which the end of a short loop counts, unless all of it is written out."""
+_LONGER = 32
+"""Likewise of a loop up to twice as long: kernels for many sizes have code for each length."""
+_UNROLL = (4, 2)
+"""Steps that are tried, so that counting takes less."""
+_LONG = 64
+"""Steps of a reduction from which on a rest that is not written out counts for little."""
+
+
+def steps_written_out(core: Core, lane: str | None, sizes: Mapping[str, int]) -> Mapping[str, int]:
+    """The reductions of which so many steps, two or more, are best written out."""
+    if window := window_of(core, lane, sizes):
+        return window
+    steps = unrolled_steps(core, lane, sizes)
+    return {core.innermost.name: steps} if core.innermost is not None and steps > 1 else {}
+
+
+def unrolled_steps(
+    core: Core, lane: str | None, sizes: Mapping[str, int], fit: bool | None = None
+) -> int:
+    """How many steps of the innermost reduction are best written out; ``fit``: whether all do,
+    where that is known."""
+    inner = core.innermost
+    if inner is None or inner.name in core.compacted:
+        return 1
+    between = along_lanes(core, lane).between
+    if 1 < between < min(inner.extent, SHORT_LOOP):
+        return between
+    if all_steps_fit(core, inner, lane, sizes) if fit is None else fit:
+        return inner.extent
+    if steps := _transposed_steps(core, inner, lane, sizes):
+        return steps
+    if not along_lanes(core, lane).counts:
+        return 1
+    if live_registers(core, lane, sizes) + SPARE_REGISTERS > core.device.vector_registers:
+        return 1
+    tile = Tile(sizes, staged_operands(core, lane, sizes), 1)
+    loads = load_cycles(core, lane, sizes, tile, [1.0] * len(core.reads))
+    if loads > sum(core.arithmetic.values()) * math.prod(sizes.values()):
+        return 1  # counting runs beside them
+    point = core.nest.point
+    points = math.prod(sizes.values()) * len(terms(point.op, point.value))
+    for steps in _UNROLL:
+        whole = inner.extent % steps == 0 or inner.extent >= _LONG
+        if inner.extent >= SHORT_LOOP * 2 and whole and points * steps <= MAX_POINTS:
+            return steps
+    return 1
+
+
+def _transposed_steps(core: Core, inner: ir.Dim, lane: str | None, sizes: Mapping[str, int]) -> int:
+    """Steps that are best written out as their elements are neighbours in memory, and lanes are
+    not: these are read in pieces of rows, and transposed. 0 if there are none."""
+    if inner.extent < SHORT_LOOP or not any(read.across for read in along_lanes(core, lane).reads):
+        return 0
+    vectors = [
+        access.count(sizes)
+        for access in core.reads
+        if access.transposed(inner.name, lane, core.lanes) and not core.staged(access, lane, sizes)
+    ]
+    if not vectors:
+        return 0
+    points = math.prod(sizes.values())
+    room = core.device.vector_registers - SPARE_REGISTERS - points * core.sums
+    for steps in TRANSPOSED_STEPS:
+        short = points * steps <= _LONGER or steps == TRANSPOSED_STEPS[-1]
+        whole = inner.extent % steps == 0 or inner.extent >= _LONG
+        if short and whole and steps <= core.lanes and steps * sum(vectors) <= room:
+            return steps
+    return 0
+
+
+def counted_steps(
+    core: Core, inner: ir.Dim, lane: str | None, sizes: Mapping[str, int], fit: bool
+) -> int:
+    """``unrolled_steps``, as far as the model prices it: where loop ends or counting take time."""
+    if inner.extent < SHORT_LOOP:
+        whole = inner.extent * math.prod(sizes.values()) <= WRITTEN_OUT_POINTS
+        return inner.extent if whole else unrolled_steps(core, lane, sizes, fit)
+    return unrolled_steps(core, lane, sizes, fit) if along_lanes(core, lane).counts else 1
+
+
+def all_steps_fit(core: Core, inner: ir.Dim, lane: str | None, sizes: Mapping[str, int]) -> bool:
+    """Whether all of a few steps are best written out. What several of them read, as in a
+    window that moves along a row, is then read once and kept, if there is room for it."""
+    points = math.prod(sizes.values())
+    most = MAX_POINTS if inner.extent < SHORT_LOOP else _LONGER
+    if inner.extent > 2 * SHORT_LOOP or inner.extent * points > most or inner.name == lane:
+        return False
+    held = _held(core, lane, sizes)
+    # What is done to operands before they are multiplied takes a register for its result.
+    spare = SPARE_REGISTERS + (sum(core.arithmetic.values()) > OPERATION_CYCLES)
+    if points + sum(held) + spare > core.device.vector_registers:
+        return False
+    kept, steps = points * core.sums, {inner.name: inner.extent}
+    for access, alone in zip(core.reads, held, strict=True):
+        shared = access.count_shared(lane, sizes, steps)
+        kept += shared if shared < access.count(sizes) * inner.extent else alone
+    return kept + SPARE_REGISTERS <= core.device.vector_registers
+
+
+def window_of(core: Core, lane: str | None, sizes: Mapping[str, int]) -> Mapping[str, int]:
+    """One or both of the last two reductions, with their extents, if these are written out so
+    that what several points of a register tile read is read once, as by the rows of a window
+    that moves across rows; nothing where that saves little."""
+    best, least = NO_WINDOW, WINDOW_LOADS
+    along = along_lanes(core, lane)
+    if not along.windows:
+        return best
+    points = math.prod(sizes.values())
+    room = core.device.vector_registers - SPARE_REGISTERS - points * core.sums
+    one_row = {**sizes, _outermost(core, lane, sizes): 1}  # what the next one does not share
+    rows = {d: n for d, n in sizes.items() if d != lane}
+    most = STREAMS - math.prod(rows.values())  # which are written
+    every = sum([a.count(sizes) for a in along.vectors])
+    lanes = core.lanes if lane is not None else 1
+    loads = sum([a.cycles(lane, lanes) * a.count(sizes) for a in along.vectors])
+    if loads * CROSSING_LOADS < sum(core.arithmetic.values()) * points:
+        return best  # the arithmetic hides them
+    for window in along.windows:
+        steps = math.prod(window.values())
+        if points * steps * along.between > MAX_POINTS or any(
+            a.count_shared(None, rows, {d: n for d, n in window.items() if d in far}) > most
+            for a, far in along.far
+        ):
+            continue
+        share = sum([a.count_shared(lane, sizes, window) for a in along.vectors])
+        if share < least * every * steps and room >= sum(
+            [a.count_shared(lane, one_row, window) for a in along.vectors]
+        ):
+            best, least = window, share / (every * steps)
+    return best
+
+
+def live_registers(core: Core, lane: str | None, sizes: Mapping[str, int]) -> int:
+    """Registers in use: accumulators, and what is held of the operands."""
+    return math.prod(sizes.values()) + sum(_held(core, lane, sizes))
+
+
+def _held(core: Core, lane: str | None, sizes: Mapping[str, int]) -> list[int]:
+    """Registers of each operand in a step."""
+    outermost = _outermost(core, lane, sizes)
+    return [1 if outermost in a.strides else a.count(sizes) for a in core.reads]
+
+
+def kept_inside(core: Core, lane: str | None, sizes: Mapping[str, int]) -> int:
+    """Registers of the vectors of ``AlongLanes.inside``."""
+    inside = along_lanes(core, lane).inside
+    return max([points_along(sizes, dims) for dims in inside]) if inside else 0
+
+
+def _outermost(core: Core, lane: str | None, sizes: Mapping[str, int]) -> str:
+    """The outermost unrolled loop over results, of which that over lanes is the last: operands
+    that move along it take one register, others as many as it uses again."""
+    rows = (d for d in core.results if d != lane and sizes.get(d, 1) > 1)
+    return next(rows, lane or "")
+
+
+def points_along(sizes: Mapping[str, int], dims: Collection[str]) -> int:
+    """Of a register tile, along some of its dimensions."""
+    found = 1
+    for dim, size in sizes.items():
+        if dim in dims:
+            found *= size
+    return found
