@@ -15,11 +15,11 @@ from steps import steps
 import tcl
 from benchmarks import growth
 from tcl.codegen.choose.cpu import register_tiles
-from tcl.codegen.choose.cpu.access_costs import decided_cycles, deciding_sizes
 from tcl.codegen.choose.cpu.chunk_groups import grouping
 from tcl.codegen.choose.cpu.core_model import Core
 from tcl.codegen.choose.cpu.costs import DIVISION_CYCLES, OPERATION_CYCLES
 from tcl.codegen.choose.cpu.heuristics import heuristic
+from tcl.codegen.choose.cpu.operation_costs import decided_cycles, deciding_sizes
 from tcl.codegen.choose.cpu.tile_cycles import TileParts, nest_cycles, tile_parts
 from tcl.codegen.devices import known_cpus
 from tcl.codegen.devices.cpu import CpuProfile

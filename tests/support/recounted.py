@@ -13,7 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from tcl.codegen.choose.cpu.access_costs import OperandAccess, access_of, arithmetic_cycles
+from tcl.codegen.choose.cpu.access_costs import OperandAccess, access_of
+from tcl.codegen.choose.cpu.operation_costs import arithmetic_cycles
 from tcl.codegen.devices.cpu import CpuProfile
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.walk import operands

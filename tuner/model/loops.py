@@ -14,7 +14,8 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from tcl.codegen.choose.cpu.access_costs import OperandAccess, access_of, arithmetic_cycles
+from tcl.codegen.choose.cpu.access_costs import OperandAccess, access_of
+from tcl.codegen.choose.cpu.operation_costs import arithmetic_cycles
 from tcl.codegen.devices.cpu import LINE, CpuProfile
 from tcl.codegen.devices.fragments import fragments
 from tcl.codegen.loopir import ir

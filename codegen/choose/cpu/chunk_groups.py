@@ -10,13 +10,11 @@ to the end.
 from __future__ import annotations
 
 import math
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
-from itertools import pairwise
+from collections.abc import Iterable, Mapping, Sequence
 
 from tcl.codegen.choose.cpu.costs import CACHE_BYTES_PER_CYCLE
-from tcl.codegen.choose.cpu.matrix_unit import MatrixWay, matrix_way
 from tcl.codegen.choose.cpu.memory_reads import memory_rate
-from tcl.codegen.choose.cpu.register_tiles import TileChoice, fastest
+from tcl.codegen.choose.cpu.thread_chunks import balanced, in_lanes
 from tcl.codegen.devices.cpu import CpuProfile
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.walk import indices
@@ -352,101 +350,3 @@ def _elements(
         return found
     chosen_by = {name for value in computed for x in indices(value) for name, _ in x.terms}
     return min(found, math.prod(points[name] for name in chosen_by | dims_of(ref)))
-
-
-_SHARES = (4, 8, 2, 1)
-"""Chunks per thread, the best ones first: with several, a thread that is held up has less to do. Of
-dimensions along which memory lies in order, long pieces are better."""
-_LONG_PIECE = 16 << 10
-"""Bytes of rows below which a longer piece counts for more than a second chunk per thread does: at
-each piece's end, processors lose what they have read ahead."""
-_NEARLY = 0.02
-"""How much longer a thread may take than with the shortest of all."""
-
-
-def balanced(
-    program: ir.Program, nest: ir.Nest, dims: Sequence[str], device: CpuProfile
-) -> tuple[int, ...]:
-    """Chunks of the outermost dimension, or pair of them, that keeps all threads busy to the
-    end, in whole register tiles, without much being copied for each of them."""
-    extents = tuple(nest.dim(name).extent for name in dims)
-    if device.threads == 1 or not extents:
-        return extents
-    work: MatrixWay | TileChoice | None = None
-    if _reuses(nest):
-        work = matrix_way(program, nest, device) or fastest(program, nest, device)
-    # Rows that are added up are read a piece of each at a time.
-    piece = _LONG_PIECE // nest.point.type.itemsize if nest.reduces and work is None else 0
-    found = list(_chunkings(extents, dims, in_lanes(program, nest), piece, work, device.threads))
-    least = min(takes for takes, _, _ in found)
-    good = (c for c in found if c[0] <= least + _NEARLY)
-    return min(good, key=lambda c: _SHARES.index(c[1]))[2]
-
-
-def _chunkings(
-    extents: Sequence[int],
-    dims: Sequence[str],
-    in_order: Container[str],
-    piece: int,
-    work: MatrixWay | TileChoice | None,
-    threads: int,
-) -> Iterator[tuple[float, int, tuple[int, ...]]]:
-    """What the thread with most work takes, chunks per thread that were asked for, and sizes.
-    ``in_order``: the dimensions along which memory lies so, with pieces of so many points at
-    least."""
-    units = [work.unit(dim) if work is not None else 1 for dim in dims]
-
-    def whole_units(size: int, k: int) -> int:
-        return min(extents[k], -(-size // units[k]) * units[k])
-
-    for outer, parts, k in _divisions(units, threads):
-        sizes = list(extents)
-        if outer is not None:
-            sizes[outer] = whole_units(-(-extents[outer] // parts), outer) if parts else 1
-        before = math.prod(-(-e // s) for e, s in zip(extents, sizes, strict=True))
-        shares: tuple[int, ...] = _SHARES
-        if dims[k] in in_order:
-            short = extents[k] * before < _SHARES[2] * threads * piece
-            shares = _SHARES[3:] if short else _SHARES[2:]
-        for share in shares:
-            sizes[k] = whole_units(-(-extents[k] * before // (threads * share)), k)
-            takes = _longest(extents, sizes, threads)
-            if work is not None:
-                counts = {d: -(-e // s) for d, e, s in zip(dims, extents, sizes, strict=True)}
-                takes += work.extra_copy_share(counts)
-            yield takes, share, tuple(sizes)
-
-
-def _divisions(units: Sequence[int], threads: int) -> Iterator[tuple[int | None, int, int]]:
-    """Which dimensions are divided among threads: the last of each three. The first, if there is
-    one, is divided into so many parts, or where that is 0 into single points."""
-    yield from ((None, 0, k) for k in range(len(units)))
-    for outer, k in pairwise(range(len(units))):
-        if units[outer] == 1:
-            yield outer, 0, k
-        else:
-            yield from ((outer, 1 << p, k) for p in range(1, threads.bit_length()))
-
-
-def _longest(extents: Sequence[int], sizes: Sequence[int], threads: int) -> float:
-    """The part of all work that the thread with most of it has, times the number of threads."""
-    count = math.prod(-(-e // s) for e, s in zip(extents, sizes, strict=True))
-    return -(-count // threads) * threads * math.prod(sizes) / math.prod(extents)
-
-
-def _reuses(nest: ir.Nest) -> bool:
-    """Whether an operand stays the same along a dimension of the results."""
-    if nest.points == 0:
-        return False  # nor anything else
-    results = {d.name for d in nest.dims if not d.reduction and d.extent > 1}
-    return nest.reduces and any(
-        results - dims_of(r) and results & dims_of(r) for r in refs(nest)[1:]
-    )
-
-
-def in_lanes(program: ir.Program, nest: ir.Nest) -> set[str]:
-    """The dimensions along which some access goes through memory in order."""
-    found: set[str] = set()
-    for ref in refs(nest):
-        found.update(program.tensor(ref.tensor).layout.in_order(ref))
-    return found

@@ -24,10 +24,9 @@ from tcl.codegen.choose.cpu.access_costs import (
     PAGE,
     OperandAccess,
     access_of,
-    arithmetic_cycles,
-    deciding_sizes,
 )
 from tcl.codegen.choose.cpu.costs import ACCUMULATOR_LATENCY_CYCLES, EXTREME_LATENCY_CYCLES
+from tcl.codegen.choose.cpu.operation_costs import arithmetic_cycles, deciding_sizes
 from tcl.codegen.choose.cpu.variants import DotProducts
 from tcl.codegen.devices.cpu import CpuProfile
 from tcl.codegen.devices.features import MASKED_STORES

@@ -11,9 +11,10 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from tcl.codegen.choose.cpu.access_costs import OperandAccess, decided_cycles
+from tcl.codegen.choose.cpu.access_costs import OperandAccess
 from tcl.codegen.choose.cpu.core_model import SHORT_LOOP, Core
 from tcl.codegen.choose.cpu.memory_reads import cached_bytes
+from tcl.codegen.choose.cpu.operation_costs import decided_cycles
 from tcl.codegen.devices.cpu import LINE
 from tcl.codegen.loopir import ir
 from tcl.common.dataclass import dataclass
