@@ -21,8 +21,8 @@ class Rounding:
     error: float = 0.0
     """Absolute, of nearly all elements; 0 if it is not known."""
     places: _Positions = field(default_factory=lambda: np.empty(0, np.int64))
-    """Elements that rounding decides about, one in a hundred at most, as positions in row-major
-    order, ascending."""
+    """Elements that rounding decides about, one in a hundred at most, of integers one in four, as
+    positions in row-major order, ascending."""
     off: _Array = field(default_factory=lambda: np.empty(0))
     """By how much each of these may differ."""
 

@@ -8,7 +8,9 @@ Where a function jumps, or has a pole, rounding decides about the result: ``floo
 whole number but for rounding, the sign of a sum that cancels, its reciprocal. No result can be
 called wrong there. Such elements are found by computing in float64 once more, with everything that
 float32 rounds moved up by some roundings, and once moved down: they change more than others do.
-Where more than one in a hundred does so much, this tells nothing, and these are as all others.
+Where more than one float in a hundred does so much, or one integer in four, this tells nothing, and
+these are as all others. (Integers that are rounded sums, such as samples of 16 bits, have no
+tolerance of their own; most of them still tell a wrong kernel.)
 
 A def in float64 is computed in float32, too: its own rounding is that, less by as much as a number
 of float64 is rounded less.
@@ -39,7 +41,8 @@ _Positions = npt.NDArray[np.int64]
 _MOST = 0.99
 """The part of an output's elements whose error counts: where a comparison or a conversion to an
 integer ends otherwise in float64, a few differ by more than rounding."""
-
+_MOST_INTEGERS = 0.75
+"""The part of an output's integers about which rounding must not decide."""
 
 _SPREAD = 2.0
 """Times what it changes by that an element may be off about which rounding decides."""
@@ -153,7 +156,8 @@ def roundings(
         known = [p[k] for p in (positions, *(where for _, where in others)) if p[k] is not None]
         places = reduce(np.intersect1d, known) if known else None
         spread = _spread(exact[k], [rounded[k], *(values[k] for values, _ in others)], places)
-        found.append(_decided(error, spread, places))
+        most = _MOST if outputs[k].type.is_float else _MOST_INTEGERS
+        found.append(_decided(error, spread, places, most))
     return tuple(found)
 
 
@@ -198,11 +202,12 @@ def _floats(values: _Array, places: _Positions | None) -> _Array:
     return np.asarray(flat if places is None else flat[places], np.float64)
 
 
-def _decided(error: float, spread: _Array, places: _Positions | None) -> Rounding:
-    """Which elements rounding decides about, by how much elements change."""
+def _decided(error: float, spread: _Array, places: _Positions | None, most: float) -> Rounding:
+    """Which elements rounding decides about, by how much elements change; at most all but the part
+    ``most``."""
     if not spread.size:
         return Rounding(error)
-    usual = np.quantile(spread, _MOST, method="higher")
+    usual = np.quantile(spread, most, method="higher")
     far = np.flatnonzero(spread > usual)
     return Rounding(error, far if places is None else places[far], _SPREAD * spread[far])
 

@@ -208,6 +208,29 @@ def test_what_nothing_rounds_is_not_decided_by_rounding() -> None:
     assert not any(r.places.size for r in roundings(sized, (whole,), zeros))
 
 
+def test_samples_of_16_bits_are_right_one_step_beside_where_rounding_decides() -> None:
+    """Of sums as large as these rounding decides about more than one in a hundred: a kernel with
+    another order of the sum was called wrong."""
+    draw = np.random.default_rng(5)
+    a = draw.integers(-32768, 32768, (20_000, 24)).astype(np.float32)
+    b = draw.normal(0, 1, 24).astype(np.float32)
+    source = """
+    def f(float(N, K) A, float(K) B) -> (S, O) {
+        S(n) +=! A(n, k) * B(k)
+        O(n) = int16(round(0.2 * S(n)))
+    }
+    """
+    sized, zeros, expected = run(source, a, b)
+    rounding, right = roundings(sized, (a, b), zeros)[1], expected[1]
+    assert right.size / 100 < len(rounding.places) < right.size / 4
+    sums = (a[:, :12] * b[:12]).sum(1, dtype=np.float32) + (a[:, 12:] * b[12:]).sum(1)
+    whole = np.copysign(np.floor(np.abs(0.2 * sums) + 0.5), sums)
+    other = whole.clip(-32768, 32767).astype(np.int16)
+    assert mismatch("O", other, right, 24) is not None
+    assert mismatch("O", other, right, 24, rounding) is None
+    assert mismatch("O", other + np.int16(1), right, 24, rounding) is not None
+
+
 def test_what_rounding_decides_about_many_elements_is_judged_as_all_else() -> None:
     a = two_decimals(np.random.default_rng(4), 5_000, 8)
     source = "def f(float(N, M) A) -> (O) { O(i, j) = int32(A(i, j) * 100.0) }"
