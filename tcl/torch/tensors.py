@@ -44,9 +44,10 @@ def check_input(checked: CheckedDef, tensor: Tensor, argument: Any) -> None:
         raise ArgumentError(f"{what} has to be a torch tensor, not {kind_of(argument)}")
     dtype = torch_dtype(tensor.type)
     if argument.dtype != dtype:
+        numbers = ".dequantize()" * argument.is_quantized  # .to() alone refuses these
         raise ArgumentError(
             f"{what} is {tensor.type}, but a tensor of {argument.dtype} was given; "
-            f"convert it with .to({dtype})"
+            f"convert it with {numbers}.to({dtype})"
         )
     if argument.is_nested:
         raise ArgumentError(

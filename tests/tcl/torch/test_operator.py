@@ -171,6 +171,11 @@ WRONG: list[tuple[Callable[[Any], Any], str]] = [
         ".to(torch.float32)",
     ),
     (
+        lambda f: f(A, torch.quantize_per_tensor(B, 0.1, 0, torch.qint8)),
+        "input 'B' of mm is float32, but a tensor of torch.qint8 was given; convert it with "
+        ".dequantize().to(torch.float32)",
+    ),
+    (
         lambda f: f(A, B[0]),
         "input 'B' of mm has 2 dimensions (K, N), but an array of shape (4,) was given",
     ),
@@ -190,6 +195,7 @@ WRONG: list[tuple[Callable[[Any], Any], str]] = [
 
 @pytest.mark.parametrize("k", range(len(WRONG)))
 @pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors:UserWarning")
+@pytest.mark.filterwarnings("ignore:torch.quantize_per_tensor:UserWarning")
 def test_what_is_wrong_is_one_sentence(k: int) -> None:
     call, sentence = WRONG[k]
     mm = tcl.torch.op(MM, "mm")
