@@ -16,9 +16,10 @@ import pytest
 from tcl.common.errors import CacheError
 from tcl.tuner.cache import block_results, first_uses
 from tcl.tuner.cache.file import check_sound
-from tcl.tuner.cache.merge import merge
+from tcl.tuner.cache.merge import merge, results
 from tcl.tuner.cache.prune import PruneRules, prune
 from tcl.tuner.cache.ranking import ranked, winners
+from tcl.tuner.cache.t4_format import to_t4
 from tcl.tuner.cache.tuning_cache import ArrayLayout, CacheKey, TuningCache
 from tcl.tuner.measure.verdict import Outcome, Verdict
 
@@ -96,6 +97,15 @@ def test_what_a_handler_raises_ends_a_check(
         signal.signal(signal.SIGALRM, before)
 
 
+@pytest.mark.parametrize("date", ["1e300", "-1e300", "253402300800.0", "9e999"])
+def test_a_date_that_no_calendar_has(date: str, cache: TuningCache) -> None:
+    """An export writes dates out: it ended with a traceback."""
+    change(cache, f"UPDATE results SET created = {date}")
+    for read in (lambda: cache.history(KEY), lambda: to_t4(results(cache))):
+        with pytest.raises(CacheError, match="is not a valid date; move it away, or name another"):
+            read()
+
+
 def test_what_a_search_left_that_is_no_state(cache: TuningCache) -> None:
     cache.save_run(KEY, "r", config={}, state={})
     for text in ("{", "[]", "{}", '{"config":{},"state":[]}', "[" * 10_000):
@@ -110,7 +120,7 @@ def test_a_launch_shape_that_cannot_be_read(cache: TuningCache) -> None:
     key = block_results.BlockKey("k", "source", (8,), ("float",), "", "a cpu")
     block_results.store(cache, key, "{}")
     change(cache, "UPDATE notes SET value = '{}'")
-    with pytest.raises(CacheError, match="a launch shape in it cannot be read"):
+    with pytest.raises(CacheError, match=r"a launch shape in it cannot be read: .*; move"):
         block_results.stored_shapes(cache)
 
 

@@ -7,6 +7,7 @@ import json
 from dataclasses import asdict, dataclass
 
 from tcl.common.errors import CacheError
+from tcl.tuner.cache.file import ELSE
 from tcl.tuner.cache.tuning_cache import TuningCache
 
 KIND = "launch shape"
@@ -76,6 +77,7 @@ def stored_shapes(cache: TuningCache) -> tuple[StoredShape, ...]:
         ]
     except (TypeError, LookupError) as error:
         raise CacheError(
-            f"the tuning cache {cache.path} cannot be used: a {KIND} in it cannot be read: {error}"
+            f"the tuning cache {cache.path} cannot be used: a {KIND} in it cannot be read: "
+            f"{error}; {ELSE}"
         ) from None
     return tuple(sorted(found, key=lambda shape: (shape.device, -shape.when)))

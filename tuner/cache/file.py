@@ -192,7 +192,7 @@ def _reading(path: Path, patience: float) -> Iterator[tuple[sqlite3.Connection, 
         ):
             version = cache_schema.version_of(source, path)
             if detail := cache_schema.version_problem(version):
-                raise CacheError(f"the tuning cache {path} cannot be used: {detail}; {_ELSE}")
+                raise CacheError(f"the tuning cache {path} cannot be used: {detail}; {ELSE}")
             yield source, version
     except sqlite3.Error as error:
         if is_damage(error) and not _was_a_cache(path):
@@ -203,11 +203,12 @@ def _reading(path: Path, patience: float) -> Iterator[tuple[sqlite3.Connection, 
 def _check_sound(db: sqlite3.Connection, path: Path) -> None:
     if damage := damage_in(db):
         raise CacheError(
-            f"the tuning cache {path} cannot be used: it is damaged ({damage}); {_ELSE}"
+            f"the tuning cache {path} cannot be used: it is damaged ({damage}); {ELSE}"
         )
 
 
-_ELSE = "move it away, or name another file"
+ELSE = "move it away, or name another file"
+"""What to do about a file that cannot be used."""
 
 
 def damage_in(db: sqlite3.Connection) -> str | None:
@@ -258,7 +259,7 @@ def explained(error: sqlite3.Error, path: Path, patience: float) -> CacheError:
         case sqlite3.SQLITE_CANTOPEN:
             reason = "it cannot be opened; check that the folder exists and is writable"
         case sqlite3.SQLITE_CORRUPT | sqlite3.SQLITE_NOTADB:
-            reason = f"it is damaged ({str(error)[:_SAID]}); {_ELSE}"
+            reason = f"it is damaged ({str(error)[:_SAID]}); {ELSE}"
         case _:
             reason = str(error)[:_SAID]
     return CacheError(f"the tuning cache {path} cannot be used: {reason}")

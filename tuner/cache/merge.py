@@ -60,7 +60,9 @@ def merge(into: TuningCache, source: Path, patience: float = 5.0) -> Added:
             found = list(_all_results(copy))
             kept = copy.execute(f"SELECT {notes.COLUMNS} FROM notes").fetchall()
         except cache_rows.RowError as error:
-            raise CacheError(f"the tuning cache {source} cannot be used: {error}") from None
+            raise CacheError(
+                f"the tuning cache {source} cannot be used: {error}; {cache_file.ELSE}"
+            ) from None
         except sqlite3.Error as error:
             raise cache_file.explained(error, source, patience) from error
 

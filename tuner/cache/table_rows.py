@@ -32,6 +32,8 @@ MESSAGE = 2000
 _TEXT = 1 << 20
 """Characters of a text that are read."""
 _MANY = 1 << 31
+_YEAR_1, _YEAR_10000 = -62_135_596_800, 253_402_300_800
+"""Seconds since the epoch, between which the calendar has dates."""
 _TIMED = "FROM results WHERE problem = ?1 AND time IS NOT NULL"
 _FASTEST = 16
 """Results that are read first where the best ones are looked for."""
@@ -282,7 +284,7 @@ def checked_record(record: Record) -> Record:
         raise ValueError(f"a text in it has more than {_TEXT:,} characters")
     for text in texts:
         text.encode()  # raises for what no file can hold
-    if not math.isfinite(record.when):
+    if not _YEAR_1 <= record.when < _YEAR_10000:
         raise ValueError(f"{record.when} is not a valid date")
     times = (*record.samples, *(t for _, placed in record.placed for t in placed))
     if not all(math.isfinite(t) and t >= 0 for t in times):

@@ -310,7 +310,7 @@ class TuningCache:
                         return action(db)
                 except cache_rows.RowError as error:
                     raise CacheError(
-                        f"the tuning cache {self.path} cannot be used: {error}"
+                        f"the tuning cache {self.path} cannot be used: {error}; {cache_file.ELSE}"
                     ) from None
                 except sqlite3.Error as error:
                     if came and is_interrupted(error) and time.monotonic() < until:
