@@ -13,6 +13,7 @@ from tcl.common.closest import no_def
 from tcl.common.errors import ArgumentError
 from tcl.gradients.backward import Backward
 from tcl.gradients.forward import Forward, Names, names_in
+from tcl.gradients.gradient_sums import GradientSums
 from tcl.gradients.hoist import hoisted, with_sums_of_others
 from tcl.gradients.polynomials import Poly, of_atom, of_number
 from tcl.gradients.ranges import Formulas, infer
@@ -109,15 +110,14 @@ def gradient_text(
     made = {i: names.fresh(prefix + i) for i in inputs}
     ends = {(output, forward.final[output]) for output in seeded}
     active = depending(steps, tuple(inputs), without_effect(steps, ends))
-    backward = Backward(formulas, steps, forward, names, active, seeds, prefix)
-    backward.run()
-    reached = [i for i in inputs if (i, 0) in backward.shares]
+    sums = GradientSums(forward, prefix)
+    Backward(steps, forward, active, seeds, sums).run()
+    reached = [i for i in inputs if (i, 0) in sums.shares]
     _check_reached(checked, inputs if asked is not None else reached, reached)
     for i in reached:
-        backward.compute((i, 0), made[i], declared=True)
-    return _Assembled(
-        checked, formulas, forward, backward, seeds, {i: made[i] for i in reached}
-    ).text()
+        sums.compute((i, 0), made[i], declared=True)
+    found = {i: made[i] for i in reached}
+    return _Assembled(checked, formulas, forward, sums.statements, seeds, found).text()
 
 
 def prefix_of(checked: c.CheckedDef) -> str:
@@ -204,7 +204,7 @@ class _Assembled:
         checked: c.CheckedDef,
         formulas: Formulas,
         forward: Forward,
-        backward: Backward,
+        backward: Sequence[ast.Assign],
         seeds: Mapping[str, str],
         made: Mapping[str, str],
     ) -> None:
@@ -212,9 +212,9 @@ class _Assembled:
         self.seeds, self.made = seeds, made
         self.symbols: dict[Poly, str] = {}
         """Formula → the size symbol that a dimension of an input of the derived def is."""
-        used = {n for s in backward.statements for n in names_in(s)}
+        used = {n for s in backward for n in names_in(s)}
         again = forward.statements(used)
-        self.statements = with_sums_of_others(hoisted([*again, *backward.statements], self.names))
+        self.statements = with_sums_of_others(hoisted([*again, *backward], self.names))
         self.taken = [t for t in (*checked.inputs, *checked.outputs) if t.name in used]
         self.taken = [t for t in self.taken if t.name not in forward.again.values()]
 
