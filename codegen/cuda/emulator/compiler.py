@@ -58,6 +58,14 @@ def host_compiler() -> tuple[str, ...]:
     return ()
 
 
+@functools.cache
+def _linker() -> tuple[str, ...]:
+    """The option that chooses gold, if it is here: the usual linker reads all names of the C++
+    library, and takes three times as long."""
+    known = Path(host_compiler()[0]).name.startswith(("c++", "g++", "clang++"))
+    return ("-fuse-ld=gold",) if known and shutil.which("ld.gold") else ()
+
+
 def why_not() -> str | None:
     """Why kernels cannot be emulated on this machine, in one sentence; None if they can."""
     if not sys.platform.startswith("linux") or platform.machine() not in ("x86_64", "aarch64"):
@@ -141,9 +149,9 @@ def build_library(source: str, *, checked: bool) -> Path:
     library = folder / "kernels.so"
     # Linked without the sanitisers' own run time: what they call is part of the emulator. All
     # names are found now, as finding them later would take more stack than threads have.
-    links = ("-shared", "-Wl,-z,now", "-o", library)
+    links = (*_linker(), "-shared", "-Wl,-z,now", "-lm")
     try:
-        run_compiler(folder / "kernels.o", *runtime, *links, "-lm")
+        run_compiler(folder / "kernels.o", *runtime, *links, "-o", library)
     except CompilerError as error:
         raise EmulationError(f"emulated kernels do not link: {error}") from None
     return library
