@@ -33,5 +33,5 @@ def printable(text: str) -> str:
     try:
         text.encode(next((e for e in encodings if e), "ascii"))
     except UnicodeEncodeError:
-        return text.replace("µ", "u").replace("×", "x")
+        return text.replace("µ", "u").replace("×", "x").replace("±", "+-")
     return text

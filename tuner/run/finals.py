@@ -9,7 +9,7 @@ from dataclasses import replace
 from statistics import geometric_mean
 from typing import Generic, TypeAlias
 
-from tcl.common.number_format import plural
+from tcl.common.number_format import plural, printable
 from tcl.tuner.measure.backend import OptionSpace, OptionsT
 from tcl.tuner.measure.paired import (
     FEWEST,
@@ -192,7 +192,7 @@ class Finals(Generic[OptionsT]):
 
 
 def _unsure(likely: PairedComparison, sessions: int) -> str:
-    return (
+    return printable(
         f"the starting point is the result: the fastest candidate takes {likely.ratio:.2f} ± "
         f"{likely.ratio * SURE * likely.error:.2f} times as long, which is not certain after "
         f"{plural(sessions, 'session')}"
