@@ -9,13 +9,14 @@ import signal
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import Any
 
 import hypothesis
 import pytest
 from golden import Golden
+from hypothesis.internal.conjecture import providers
 
 # What takes long on a busy machine is no mistake. The same examples every time: a test that fails
 # does so for a change, not by chance. New ones are looked for by --hypothesis-profile=exploring.
@@ -28,6 +29,9 @@ for name, same in (("patient", True), ("exploring", False)):
         suppress_health_check=[hypothesis.HealthCheck.too_slow],
     )
 hypothesis.settings.load_profile("patient")
+# Constants of all modules that a process has loaded would be among the examples, so that these
+# depended on which tests it ran before. Reading them takes each process seconds.
+providers._get_local_constants = lambda: providers._local_constants
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -42,6 +46,12 @@ _LONGEST = (
     *("test_thousands_of_texts", "test_wheel", "test_backends.py"),
     *("test_faults", "test_interrupted_grid", "test_dask_cluster", "test_real_kernels"),
 )
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_xdist_auto_num_workers() -> Generator[None, int, int]:
+    """One process more than there are cores: some tests wait, for what hangs or for a cluster."""
+    return (yield) + 1
 
 
 def pytest_configure() -> None:
