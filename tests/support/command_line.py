@@ -36,9 +36,17 @@ def here(*arguments: str | Path, cache: Path | None = None, stdin: str | None = 
     return subprocess.CompletedProcess(line, done.exit_code, done.stdout, done.stderr)
 
 
+def of_brief_searches(**more: str) -> dict[str, str]:
+    """The environment of a process whose searches have brief finals and tables, see
+    ``faulty/sitecustomize.py``: where nothing that is tested depends on what they find."""
+    folder = str(Path(__file__).with_name("faulty"))
+    path = os.pathsep.join([folder, *(p or os.getcwd() for p in sys.path)])
+    return {**os.environ, "PYTHONPATH": path, **more}
+
+
 def tcl(*arguments: str | Path, cache: Path | None = None, stdin: str | None = None) -> Done:
-    """Run a command in a process of its own, as a user does."""
-    environment = {**os.environ, "COLUMNS": "120"}
+    """Run a command in a process of its own, as a user does, but for brief finals of searches."""
+    environment = of_brief_searches(COLUMNS="120")
     if cache is not None:
         environment["TCL_CACHE_DIR"] = str(cache)
     return subprocess.run(

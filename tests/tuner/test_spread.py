@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from command_line import of_brief_searches
 from known_machine import known_machine
 from tuner_fakes import KEY, QUICK, FakeBackend, FakeOptions, FakeSpace, as_recorded
 
@@ -336,11 +337,7 @@ def test_a_cluster_whose_workers_all_die_goes_on_with_new_ones(tmp_path: Path) -
 def test_dask_cluster_of_two_workers_one_of_which_is_killed(tmp_path: Path) -> None:
     """The real command, a real cluster."""
     distributed = pytest.importorskip("distributed")
-    environment = {
-        **os.environ,
-        "PYTHONPATH": os.pathsep.join([str(HERE), *(p or os.getcwd() for p in sys.path)]),
-        "TCL_CACHE_DIR": str(known_machine(tmp_path)),
-    }
+    environment = of_brief_searches(TCL_CACHE_DIR=str(known_machine(tmp_path)))
     with ExitStack() as stack:
         scheduler = Process("scheduler", "--port", "0", environment=environment)
         stack.enter_context(scheduler)

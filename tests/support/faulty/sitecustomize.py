@@ -1,11 +1,11 @@
 """Python imports this when it starts, if this folder is on ``PYTHONPATH``: in ``tcl tune``, and in
-the worker processes that it starts. It makes kernels of the CPU backend misbehave, holds finals of
-one brief session, and has what stands beside a winner timed in one round, as nothing is decided by
-either.
+the worker processes that it starts. It holds finals of one brief session, and has what stands
+beside a winner timed in one round, as nothing is decided by either. It can make kernels of the CPU
+backend misbehave.
 
-``TCL_TEST_FAULTS`` names a folder. The n-th options that are compiled, counted from 0 over all
-processes, behave as the file ``plan.json`` there says. ``TCL_TEST_REFERENCE``: seconds that the
-reference takes longer, by which a search judges how long to wait for a kernel.
+``TCL_TEST_FAULTS`` names a folder, if any do. The n-th options that are compiled, counted from 0
+over all processes, behave as the file ``plan.json`` there says. ``TCL_TEST_REFERENCE``: seconds
+that the reference takes longer, by which a search judges how long to wait for a kernel.
 """
 
 from __future__ import annotations
@@ -80,11 +80,12 @@ def _one_session(module: Any) -> None:
     module.USUAL = module.RaceRules(least=1, most=1, rounds=5, budget=0.05)
 
 
-_PATCHES = {
-    "tcl.backends.program_backend": _patch,
+_PATCHES: dict[str, Callable[[Any], None]] = {
     "tcl.bench.turns": _in_one_round,
     "tcl.tuner.measure.paired": _one_session,
 }
+if "TCL_TEST_FAULTS" in os.environ:
+    _PATCHES["tcl.backends.program_backend"] = _patch
 
 
 def _kind(options: str) -> str:
@@ -206,5 +207,4 @@ _FAULTS: dict[str, Callable[[_Call], _Call]] = {
     "is wrong later": _is_wrong_later,
 }
 
-if "TCL_TEST_FAULTS" in os.environ:
-    sys.meta_path.insert(0, _Patcher())
+sys.meta_path.insert(0, _Patcher())

@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 
 import pytest
-from command_line import MM, here, tcl
+from command_line import MM, here, of_brief_searches, tcl
 from known_machine import known_machine
 from places import EXAMPLES
 
@@ -177,7 +177,7 @@ def test_interrupt_saves_the_best(mm: Path, cache: Path, number: signal.Signals,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        env={**os.environ, "TCL_CACHE_DIR": str(cache)},
+        env=of_brief_searches(TCL_CACHE_DIR=str(cache)),
     )
     assert process.stdout is not None
     for line in process.stdout:

@@ -1,7 +1,8 @@
 """What a command prints is written, or it says that it could not be.
 
-The commands get no environment but PATH, HOME and the cache: what they need must not depend on what
-the tests happen to be run with (PYTHONUNBUFFERED, for one, hides all that is about buffers).
+The commands get no environment but PATH, HOME, the cache, and where Python finds modules: what they
+need must not depend on what the tests happen to be run with (PYTHONUNBUFFERED, for one, hides all
+that is about buffers).
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from pathlib import Path
 from typing import IO, Any
 
 import pytest
+from command_line import of_brief_searches
 from known_machine import known_machine
 
 MM = "def mm(float(M, K) A, float(K, N) B) -> (C) { C(m, n) +=! A(m, k) * B(k, n) }\n"
@@ -47,12 +49,13 @@ def tcl(
     **environment: str,
 ) -> subprocess.CompletedProcess[str]:
     """``closed``: how a shell closes streams, such as ``>&-``."""
-    bare = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
+    given = of_brief_searches(TCL_CACHE_DIR=str(folder), **environment)
+    names = {"PATH", "HOME", "PYTHONPATH", "TCL_CACHE_DIR", *environment}
     line = f'exec "$0" -m tcl "$@" {closed}'
     return subprocess.run(
         ["/bin/sh", "-c", line, sys.executable, *arguments],
         cwd=folder,
-        env={**bare, "TCL_CACHE_DIR": str(folder), **environment},
+        env={name: text for name, text in given.items() if name in names},
         stdin=subprocess.DEVNULL,
         stdout=stdout,
         stderr=stderr,

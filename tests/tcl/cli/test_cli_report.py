@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -11,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from command_line import MM, here, tcl
+from command_line import MM, here, of_brief_searches, tcl
 
 from tcl.bench.ceilings import Ceilings
 from tcl.bench.roofline import measure_ceilings
@@ -109,7 +108,7 @@ def started(mm: Path, cache: Path, *more: str | Path) -> subprocess.Popen[str]:
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        env={**os.environ, "TCL_CACHE_DIR": str(cache), "PYTHONUNBUFFERED": "1"},
+        env=of_brief_searches(TCL_CACHE_DIR=str(cache), PYTHONUNBUFFERED="1"),
         # A test run in the background of a shell has SIGINT ignored, and children inherit that.
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
     )
