@@ -94,22 +94,37 @@ class Core:
     """Per operand, whether several results read the same elements of it."""
     halved: bool = field(init=False, repr=False, compare=False)
     """Whether vectors of operands are worked on in halves."""
+    innermost: ir.Dim | None = field(init=False, repr=False, compare=False)
+    """The last reduction that has more than one point."""
+    extreme: bool = field(init=False, repr=False, compare=False)
+    """Whether the nest keeps the smallest or largest of floats."""
+    latency: float = field(init=False, repr=False, compare=False)
+    """Cycles of a step at least, as it waits for the accumulators of the one before."""
+    each: float = field(init=False, repr=False, compare=False)
+    """Cycles of all arithmetic of one point, or one vector of points."""
     deciding: Mapping[str, int] = field(init=False, repr=False, compare=False)
     """The extents of dimensions that decide conditions of a nest that reduces nothing."""
     known: dict[str | None, Any] = field(init=False, repr=False, compare=False)
     """By the dimension of the lanes, what ``lanes_model.along_lanes`` has found before."""
 
     def __post_init__(self) -> None:
-        dims = self.nest.dims
+        dims, point = self.nest.dims, self.nest.point
+        reduced = tuple(d for d in dims if d.reduction and d.extent > 1)
+        extreme = point.op in ("min", "max") and point.type.is_float
+        waited = EXTREME_LATENCY_CYCLES if extreme else ACCUMULATOR_LATENCY_CYCLES
         results = {d.name: d.extent for d in dims if not d.reduction and d.extent != 1}
         derived = {
             "dims": {d.name: d for d in dims},
-            "reduced": tuple(d for d in dims if d.reduction and d.extent > 1),
+            "reduced": reduced,
             "results": results,
             "shared": tuple(not results.keys() <= a.strides.keys() for a in self.reads),
             "reduces": self.nest.reduces,
             "steps": math.prod(d.extent for d in dims if d.reduction),
             "halved": self.device.halves_vectors,
+            "innermost": reduced[-1] if reduced else None,
+            "extreme": extreme,
+            "latency": waited if self.nest.reduces else 0.0,
+            "each": sum(self.arithmetic.values()),
             "deciding": {} if self.nest.reduces else deciding_sizes(self.nest),
             "known": {},
         }
@@ -225,11 +240,6 @@ class Core:
         room = self.device.l1_bytes * min(PAGE, places * width) // PAGE
         return math.prod(d.extent for d in moving) * width <= room // 2
 
-    @property
-    def innermost(self) -> ir.Dim | None:
-        """The last reduction that has more than one point."""
-        return self.reduced[-1] if self.reduced else None
-
     def short_loop(self, lane: str | None) -> ir.Dim | None:
         """The loop around one vector, or one point without lanes, of a nest that reduces nothing,
         if that has so few iterations that its end takes longer than what is in it."""
@@ -246,18 +256,6 @@ class Core:
         """The parts in which a core works on a vector of operands."""
         wide = lane is not None and self.dims[lane].extent > self.lanes // 2
         return 2 if wide and self.halved else 1
-
-    @property
-    def extreme(self) -> bool:
-        """Whether the nest keeps the smallest or largest of floats."""
-        return self.nest.point.op in ("min", "max") and self.nest.point.type.is_float
-
-    @property
-    def latency(self) -> float:
-        """Cycles of a step at least, as it waits for the accumulators of the one before."""
-        if not self.reduces:
-            return 0.0
-        return EXTREME_LATENCY_CYCLES if self.extreme else ACCUMULATOR_LATENCY_CYCLES
 
     def turns_inside(
         self, dims: Collection[str], lane: str | None, sizes: Mapping[str, int]

@@ -27,6 +27,8 @@ _SIMPLE = 2.0
 class AlongLanes:
     """What all register tiles with lanes along one dimension, or without lanes, have alike."""
 
+    units: Mapping[str, int]
+    """Points of each dimension; of that with the lanes, vectors."""
     busy: bool
     """Whether a reduction waits for little but a few instructions of arithmetic: operands are read
     again and again, in lanes or one for all of them."""
@@ -36,6 +38,8 @@ class AlongLanes:
     reads: tuple[LaneRead, ...]
     vectors: tuple[OperandAccess, ...]
     """The operands that are read in vectors. Others the arithmetic reads from memory."""
+    vector_cycles: tuple[float, ...]
+    """To read each of these once, in all lanes."""
     between: int
     """Vectors of memory that each of these comes from."""
     far: tuple[tuple[OperandAccess, frozenset[str]], ...]
@@ -90,6 +94,10 @@ def _found_along(core: Core, lane: str | None) -> AlongLanes:
     far = tuple(a for a in vectors if a.whole + core.target.whole > room)
     rows = [a for a in core.reads if all(core.shared) and _is_row(core, a, lane)]
     return AlongLanes(
+        units={
+            name: -(-d.extent // core.lanes) if name == lane else d.extent
+            for name, d in core.dims.items()
+        },
         busy=busy,
         counts=busy and (core.products is None or core.products.fragment.adds),
         reads=tuple(
@@ -102,6 +110,7 @@ def _found_along(core: Core, lane: str | None) -> AlongLanes:
             for access in core.reads
         ),
         vectors=vectors,
+        vector_cycles=tuple(a.cycles(lane, lanes) for a in vectors),
         between=between,
         far=tuple((a, frozenset(d for d, s in a.strides.items() if s > LINE)) for a in far),
         work=_cycles_along(core, lane, core.arithmetic),
@@ -126,7 +135,7 @@ def _found_along(core: Core, lane: str | None) -> AlongLanes:
 def _keeps_busy(core: Core, lane: str | None) -> bool:
     if lane is None or core.dims[lane].reduction or any(a.scattered for a in core.reads):
         return False
-    simple = core.nest.point.type.is_float and sum(core.arithmetic.values()) <= _SIMPLE
+    simple = core.nest.point.type.is_float and core.each <= _SIMPLE
     if core.products is None and not simple:
         return False  # a product of integers takes several instructions
     return all(core.results.keys() - a.strides.keys() for a in core.reads)

@@ -281,7 +281,9 @@ def _tiles(core: Core, lane: str | None, rows: tuple[str, ...]) -> Iterator[dict
             others = 1 + (v if tile or not core.compacted else 1) if core.sums == 1 else OPERANDS
             held = points * core.sums + others + more + kept_inside(core, lane, whole)
             # Of one point there is a tile, whatever it takes.
-            if points == 1 or max(held, live_registers(core, lane, whole)) <= registers:
+            if points == 1 or (
+                held <= registers and live_registers(core, lane, whole) <= registers
+            ):
                 yield whole
 
 

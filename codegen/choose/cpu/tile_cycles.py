@@ -8,9 +8,8 @@ loops. What memory adds, where the core waits for it, comes from ``memory_reads`
 
 from __future__ import annotations
 
-import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from tcl.codegen.choose.cpu.access_costs import OperandAccess
@@ -79,27 +78,27 @@ class TileParts(NamedTuple):
 def tile_parts(core: Core, lane: str | None, sizes: Mapping[str, int]) -> TileParts:
     """What a nest is done in with a register tile: whole tiles, and those that are cut
     short."""
-    dims = core.dims
-    outer = math.prod(d.extent for d in dims.values() if d.name not in sizes and d.name != lane)
-    if lane is not None and lane not in sizes:
-        outer *= -(-dims[lane].extent // core.lanes)
-    kinds = []
+    outer = 1
+    units = along_lanes(core, lane).units
+    for name, count in units.items():
+        if name not in sizes:
+            outer *= count
+    # For each dimension, the points of each kind of part, and how many there are.
+    found: list[tuple[dict[str, int], float]]
+    found = [({}, outer * (CONDITION_SHARE if core.compacted else 1.0))]
     for name, size in sizes.items():
-        units = dims[name].extent
-        if name == lane:
-            units = -(-units // core.lanes)
-        full, rest = divmod(units, size)
-        kinds.append([(size, full), (rest, 1)] if rest else [(size, full)])
-    share = CONDITION_SHARE if core.compacted else 1.0
-    parts = []
-    for combination in itertools.product(*kinds):
-        cut, times = {}, outer * share
-        for name, (size, count) in zip(sizes, combination, strict=True):
-            cut[name] = size
-            times *= count
+        full, rest = divmod(units[name], size)
+        found = [
+            ({**cut, name: points}, times * count)
+            for cut, times in found
+            for points, count in (((size, full), (rest, 1)) if rest else ((size, full),))
+        ]
+    parts, left = [], 0.0
+    for cut, times in found:
         work = _work(core, lane, cut)
-        parts.append((cut, times, work, times * max(work, core.latency)))
-    left = sum([least for *_, least in parts])
+        least = times * max(work, core.latency)
+        parts.append((cut, times, work, least))
+        left += least
     return TileParts(parts, left, core.before + left * _ROUNDED)
 
 
@@ -112,54 +111,64 @@ def nest_cycles(
 ) -> float:
     """What the nest takes, register tiles that are cut short included; infinite as soon as it
     is clear that this is more than ``most``. ``parts``: if they are known."""
-    total = core.before
-    dims = core.dims
     parts = parts or tile_parts(core, lane, sizes)
     if parts.least > most:
         return math.inf
-    left = parts.left
-    steps = core.steps
-    along = lane is not None and dims[lane].reduction
-    if along:
+    total, left, steps = core.before, parts.left, core.steps
+    if lane is not None and core.dims[lane].reduction:
         steps = -(-steps // core.lanes)
     steps = math.ceil(steps * (CONDITION_SHARE if core.compacted else 1.0))
-    tile = _tile_of(core, lane, sizes)
+    staged = staged_operands(core, lane, sizes)
+    waits = list(_waits(core, lane, sizes, steps, staged))
+    least = sum(waits)
+    if total + (left + least) * _ROUNDED > most:
+        return math.inf
+    tile = _tile_of(core, lane, sizes, staged)
     for cut, times, work, waited in parts.parts:
         total += times * _step_cycles(core, lane, cut, tile, steps, work)
         left -= waited
-        if total + left * _ROUNDED > most:
+        if total + (left + least) * _ROUNDED > most:
             return math.inf
+    return sum(waits, total)
+
+
+def _waits(
+    core: Core, lane: str | None, sizes: Mapping[str, int], steps: int, staged: Sequence[bool]
+) -> Iterator[float]:
+    """What memory and copies add to the steps of all register tiles."""
     # Vectors along a reduction are steps of it, too.
+    along = lane is not None and core.dims[lane].reduction
     apart = math.prod(size for name, size in sizes.items() if name != lane or not along)
     waits = steps < _AHEAD and steps * apart > _LOOKAHEAD
-    placed = zip(core.reads, tile.staged, along_lanes(core, lane).in_rows, strict=True)
-    for access, staged, in_rows in placed:
+    placed = zip(core.reads, staged, along_lanes(core, lane).in_rows, strict=True)
+    for access, copied, in_rows in placed:
         # Words that are put together come from panels, and what rows of lists read again.
-        copied = bool(access.parts > 1 or core.compacted) and staged
+        again = bool(access.parts > 1 or core.compacted) and copied
         kept = access.whole < cached_bytes(core.device)
-        in_place = in_rows and not staged
+        in_place = in_rows and not copied
         ahead = waits and along and in_place and kept and _in_one_piece(core, access)
         waited = waits and not ahead
-        total += memory_cycles(core, access, kept) if waited and not copied else 0.0
+        if waited and not again:
+            yield memory_cycles(core, access, kept)
         if in_place and not waited:
             lanes = 1 if along else core.lanes
             rows = access.count({n: s for n, s in sizes.items() if n != lane or not along})
-            total += far_row_cycles(core, access, rows * lanes)
+            yield far_row_cycles(core, access, rows * lanes)
         if along and not ((kept or _reads_alone(core)) and _in_one_piece(core, access)):
             # Memory is faster if several rows are read side by side, and so are short pieces
             # of rows; of a long row in a cache the core reads ahead.
             rows = access.count({n: s for n, s in sizes.items() if n != lane})
-            total += memory_cycles(core, access) * _ALONE / min(rows, STREAMS)
-        total += repeated_pass_cycles(core, access, lane, sizes)
-        if staged:
+            yield memory_cycles(core, access) * _ALONE / min(rows, STREAMS)
+        yield repeated_pass_cycles(core, access, lane, sizes)
+        if copied:
             each = access.copying(lane, core.device.l2_bytes)
-            total += math.prod(dims[name].extent for name in access.strides) * each
-    return total
+            yield math.prod(core.dims[name].extent for name in access.strides) * each
 
 
-def _tile_of(core: Core, lane: str | None, sizes: Mapping[str, int]) -> Tile:
+def _tile_of(
+    core: Core, lane: str | None, sizes: Mapping[str, int], staged: tuple[bool, ...]
+) -> Tile:
     window, inner = window_of(core, lane, sizes), core.innermost
-    staged = staged_operands(core, lane, sizes)
     if inner is None:
         return Tile(sizes, staged, 1)
     if window:

@@ -63,7 +63,7 @@ def unrolled_steps(
         return 1
     tile = Tile(sizes, staged_operands(core, lane, sizes), 1)
     loads = load_cycles(core, lane, sizes, tile, [1.0] * len(core.reads))
-    if loads > sum(core.arithmetic.values()) * math.prod(sizes.values()):
+    if loads > core.each * math.prod(sizes.values()):
         return 1  # counting runs beside them
     point = core.nest.point
     points = math.prod(sizes.values()) * len(terms(point.op, point.value))
@@ -115,7 +115,7 @@ def all_steps_fit(core: Core, inner: ir.Dim, lane: str | None, sizes: Mapping[st
         return False
     held = _held(core, lane, sizes)
     # What is done to operands before they are multiplied takes a register for its result.
-    spare = SPARE_REGISTERS + (sum(core.arithmetic.values()) > OPERATION_CYCLES)
+    spare = SPARE_REGISTERS + (core.each > OPERATION_CYCLES)
     if points + sum(held) + spare > core.device.vector_registers:
         return False
     kept, steps = points * core.sums, {inner.name: inner.extent}
@@ -134,15 +134,15 @@ def window_of(core: Core, lane: str | None, sizes: Mapping[str, int]) -> Mapping
     if not along.windows:
         return best
     points = math.prod(sizes.values())
+    counts = [a.count(sizes) for a in along.vectors]
+    loads = sum([c * n for c, n in zip(along.vector_cycles, counts, strict=True)])
+    if loads * CROSSING_LOADS < core.each * points:
+        return best  # the arithmetic hides them
     room = core.device.vector_registers - SPARE_REGISTERS - points * core.sums
     one_row = {**sizes, _outermost(core, lane, sizes): 1}  # what the next one does not share
     rows = {d: n for d, n in sizes.items() if d != lane}
     most = STREAMS - math.prod(rows.values())  # which are written
-    every = sum([a.count(sizes) for a in along.vectors])
-    lanes = core.lanes if lane is not None else 1
-    loads = sum([a.cycles(lane, lanes) * a.count(sizes) for a in along.vectors])
-    if loads * CROSSING_LOADS < sum(core.arithmetic.values()) * points:
-        return best  # the arithmetic hides them
+    every = sum(counts)
     for window in along.windows:
         steps = math.prod(window.values())
         if points * steps * along.between > MAX_POINTS or any(
@@ -178,8 +178,10 @@ def kept_inside(core: Core, lane: str | None, sizes: Mapping[str, int]) -> int:
 def _outermost(core: Core, lane: str | None, sizes: Mapping[str, int]) -> str:
     """The outermost unrolled loop over results, of which that over lanes is the last: operands
     that move along it take one register, others as many as it uses again."""
-    rows = (d for d in core.results if d != lane and sizes.get(d, 1) > 1)
-    return next(rows, lane or "")
+    for dim in core.results:
+        if dim != lane and sizes.get(dim, 1) > 1:
+            return dim
+    return lane or ""
 
 
 def points_along(sizes: Mapping[str, int], dims: Collection[str]) -> int:
