@@ -18,7 +18,13 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from dataclasses import dataclass as dataclass
+    from dataclasses import replace as replace
 else:
+
+    def replace(made, /, **changes):
+        """The standard library's, by a function of each class, which takes half of the time."""
+        cls = made.__class__
+        return (_REPLACING.get(cls) or _replacing(cls))(made, **changes)
 
     def dataclass(cls=None, /, *, frozen=False, slots=False, eq=True, init=True, kw_only=False):
         """The standard library's, as far as it is used here."""
@@ -49,6 +55,24 @@ else:
             return made
 
         return decorate if cls is None else decorate(cls)
+
+
+_REPLACING: dict[type, Any] = {}
+"""By class, what makes another one of one of them."""
+
+
+def _replacing(cls: Any) -> Any:
+    given = sorted((f for f in fields(cls) if f.init), key=lambda f: bool(f.kw_only))
+    values = [
+        f"{f'{f.name}=' if f.kw_only else ''}self.{f.name} if {f.name} is _missing else {f.name}"
+        for f in given
+    ]
+    parameters = ", ".join(
+        ["self", "/", *["*"][: len(given)], *(f"{f.name}=_missing" for f in given)]
+    )
+    known = {"_missing": MISSING, "_class": cls}
+    exec(f"def _replaced({parameters}):\n    return _class({', '.join(values)})", known)
+    return _REPLACING.setdefault(cls, known["_replaced"])
 
 
 class Hashed:

@@ -3,12 +3,14 @@
 import copy
 import inspect
 import pickle
-from dataclasses import FrozenInstanceError, astuple, field, fields, replace
+from dataclasses import FrozenInstanceError, astuple, field, fields
 from dataclasses import dataclass as standard
+from dataclasses import replace as standard_replace
+from typing import Any
 
 import pytest
 
-from tcl.common.dataclass import dataclass
+from tcl.common.dataclass import dataclass, replace
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +63,38 @@ def test_values() -> None:
         case Point(x, y):
             assert (x, y) == (1, 2)
     assert list(inspect.signature(Point).parameters) == ["x", "y", "tags"]
+
+
+@dataclass(frozen=True, slots=True)
+class Empty:
+    pass
+
+
+@standard(frozen=True)
+class Below(Point):
+    more: int = field(default=1, kw_only=True)
+
+
+@pytest.mark.parametrize(
+    ("one", "changes"),
+    [
+        (Point(1, tags=("a",)), {"y": 5}),
+        (Point(1), {"x": 3, "tags": ("b",)}),
+        (Named(1, name="here"), {"name": "there"}),
+        (Basket(content=[1]), {"content": [2, 3]}),
+        (Empty(), {}),
+        (Below(1, more=4), {"y": 7}),
+    ],
+    ids=lambda x: type(x).__name__,
+)
+def test_another_one_with_changes(one: Any, changes: dict[str, Any]) -> None:
+    """As the standard library makes it, of its own classes, too."""
+    for given in ({}, changes):
+        made = replace(one, **given)
+        assert type(made) is type(one) and made == standard_replace(one, **given)
+        assert repr(made) == repr(standard_replace(one, **given))
+    with pytest.raises(TypeError):
+        replace(one, none=1)
 
 
 def test_inherited_fields_and_what_is_set_afterwards() -> None:

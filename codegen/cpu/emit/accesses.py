@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import field, replace
+from dataclasses import field
 
 from tcl.codegen.cpu.emit.across import Across, Pointers, TransposedBlock
 from tcl.codegen.cpu.emit.addresses import Address, Addresses, Wrapped
@@ -13,7 +13,7 @@ from tcl.codegen.cpu.llvm.convert import from_memory, to_memory
 from tcl.codegen.cpu.llvm.permute import taken
 from tcl.codegen.devices.cpu import LINE, SHORTEST_STREAM
 from tcl.codegen.loopir import ir
-from tcl.common.dataclass import dataclass
+from tcl.common.dataclass import dataclass, replace
 from tcl.grammar.sizes.varying import Size, provably_equal, representative
 from tcl.grammar.syntax.types import INT32
 
@@ -56,7 +56,7 @@ class AccessEmitter:
                 self.b.loaded.setdefault(tensor, {})[where] = found
         return found
 
-    def _where(self, load: ir.Load, scope: Scope) -> str:
+    def _where(self, load: ir.Load, scope: Scope) -> tuple[object, ...]:
         """All that the value of an element depends on in a block of code that does not write to its
         tensor: the points of a register tile ask for the same ones again and again. Empty where
         data selects the element."""
@@ -66,18 +66,18 @@ class AccessEmitter:
             self.read[id(load)] = load, None if computed else [name for name, _ in terms]
         names = self.read[id(load)][1]
         if names is None:
-            return ""
-        parts = [id(load), scope.lanes, scope.lane_dim, scope.lane_fold, scope.active]
+            return ()
+        parts: list[object] = [id(load), scope.lanes, scope.lane_dim, scope.lane_fold, scope.active]
         parts += [None if mask is None else mask.text for mask in (scope.mask, scope.there)]
         for name in names:
             at = scope.folds.get(name)
             if at is None:
                 at = scope.ranges[name].offset
-            parts += (at.base and at.base.text, at.constant)
+            parts += (at.base and at.base.text, _comparable(at.constant))
             if name in scope.written_out:
                 whole = scope.written_out[name]
-                parts += (whole.offset.constant, whole.span)
-        return repr(parts)
+                parts += (_comparable(whole.offset.constant), _comparable(whole.span))
+        return tuple(parts)
 
     def may_read_words(self, load: ir.Load, fold: ir.Fold, points: int) -> bool:
         """Whether an element and those of the next points of a dot product, of which so many
@@ -458,6 +458,11 @@ class AccessEmitter:
                     whole.span // depth,
                 )
         return None
+
+
+def _comparable(value: object) -> object:
+    """What stands for a value in a key: sizes that vary cannot always be compared."""
+    return value if type(value) is int else repr(value)
 
 
 _FEW_APART = 4

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import field
 from functools import partial, reduce
 
 from tcl.codegen.common.sites import Site
@@ -14,7 +14,7 @@ from tcl.codegen.cpu.llvm.convert import cast
 from tcl.codegen.devices.features import permuted
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.periods import moves_others, wrapped_axes
-from tcl.common.dataclass import dataclass
+from tcl.common.dataclass import dataclass, replace
 from tcl.grammar.sizes.varying import Size, provably_at_least, provably_equal
 from tcl.grammar.syntax.types import INT64, UINT64, ScalarType
 

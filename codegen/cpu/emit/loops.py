@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
 from itertools import groupby
 from typing import assert_never
@@ -35,6 +34,7 @@ from tcl.codegen.cpu.emit.sharing import Sharing
 from tcl.codegen.cpu.llvm.builder import Builder, Val
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.walk import statements, straight
+from tcl.common.dataclass import replace
 from tcl.grammar.sizes.varying import Size, representative
 from tcl.grammar.syntax.types import INT32, INT64
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 from tcl.codegen.cpu.emit.repeats import repeat
 from tcl.codegen.cpu.emit.scope import At, Lengths, PointCount, PointRange, Scope, add, i64, number
 from tcl.codegen.cpu.llvm.builder import Builder, Val
 from tcl.codegen.loopir import ir
-from tcl.common.dataclass import dataclass
+from tcl.common.dataclass import dataclass, replace
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import field, replace
+from dataclasses import field
+from functools import lru_cache
 
 from tcl.codegen.cpu.emit.sizes import named_sizes
 from tcl.codegen.cpu.llvm.builder import Builder, Val
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.conditions import Bound
-from tcl.common.dataclass import dataclass
+from tcl.common.dataclass import dataclass, replace
 from tcl.grammar.sizes.varying import Size, Undecided, limits, provably_equal
 
 
@@ -210,7 +211,12 @@ def scale(b: Builder, value: Val | None, factor: int) -> Val | None:
 
 def number(value: int) -> Val:
     """An index value that is known now, or as soon as the sizes are."""
-    return Val(named_sizes(value) if isinstance(value, Size) else str(value), "i64")
+    return Val(named_sizes(value), "i64") if isinstance(value, Size) else _literal(value)
+
+
+@lru_cache(maxsize=1024)
+def _literal(value: int) -> Val:
+    return Val(str(value), "i64")
 
 
 def i64(b: Builder, at: At) -> Val:

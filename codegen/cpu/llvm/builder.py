@@ -115,7 +115,7 @@ class Builder:
     known: dict[str, Val] = field(default_factory=dict)
     """Instruction without side effects → its value, in this block. Unrolled code repeats itself
     a lot; what is not written need not be read and merged by LLVM."""
-    loaded: dict[str, dict[str, Val]] = field(default_factory=dict)
+    loaded: dict[str, dict[object, Val]] = field(default_factory=dict)
     """Likewise for loads, by tensor, until something is stored there."""
     held: dict[str, Val] = field(default_factory=dict)
     """What slots on the stack hold that nothing but ``held_in`` reads, in this block ..."""
@@ -149,15 +149,14 @@ class Builder:
 
     def op(self, text: str, type_: str, lanes: int = 1) -> Val:
         """An instruction that gives a value."""
-        pure = text.split(" ", 1)[0] in _PURE
-        found = self.known.get(text) if pure else None
+        found = self.known.get(text)
         if found is not None:
             return found
         self.count += 1
         name = f"%v{self.count}"
         self.lines.append(f"  {name} = {text}")
         value = Val(name, type_, lanes)
-        if pure:
+        if text.partition(" ")[0] in _PURE:
             self.known[text] = value
         return value
 
@@ -298,8 +297,8 @@ class Builder:
 
     def level(self, *values: Val) -> tuple[Val, ...]:
         """The values with the same number of lanes."""
-        lanes = max(v.lanes for v in values)
-        return tuple(self.spread(v, lanes) for v in values)
+        lanes = max([v.lanes for v in values])
+        return tuple([v if v.lanes == lanes else self.spread(v, lanes) for v in values])
 
     def lane(self, value: Val, k: int) -> Val:
         """One lane, as a scalar."""
@@ -400,10 +399,10 @@ class Builder:
 
     def call_text(self, name: str, result: str, *arguments: Val, note: str = "") -> str:
         """A call as text, its function declared."""
-        if name not in self.defined:
-            types = ", ".join(a.ty for a in arguments)
+        if name not in self.defined and name not in self.declared:
+            types = ", ".join([a.ty for a in arguments])
             self.declared[name] = f"declare {result} @{name}({types}){note}"
-        return f"call {result} @{name}({', '.join(map(str, arguments))})"
+        return f"call {result} @{name}({', '.join([str(a) for a in arguments])})"
 
 
 _TESTS: Mapping[str, Callable[[int, int], bool]] = {
