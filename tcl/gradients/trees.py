@@ -252,14 +252,6 @@ def conjuncts(condition: ast.Expr) -> Iterator[ast.Expr]:
         yield condition
 
 
-def guarded(conditions: list[ast.Expr], value: ast.Expr) -> ast.Expr:
-    """The value where all conditions hold, else 0, which is never computed from it."""
-    condition = all_of(conditions)
-    if condition is None:
-        return value
-    return ast.Select(condition, value, number(0), NOWHERE)
-
-
 # --- changing ---
 
 

@@ -19,7 +19,7 @@ from tcl.grammar.ranges.inference import infer
 from tcl.tuner.model.cpu_subject import CpuSubject
 from tcl.tuner.model.loops import READ
 from tcl.tuner.model.ranking import candidates
-from tcl.tuner.space.columns import Column, Rows, combined, different, equal_row_codes
+from tcl.tuner.space.columns import Rows, different, equal_row_codes
 from tcl.tuner.space.cpu.mapping import MappingSpace
 
 DEFS = {
@@ -121,21 +121,6 @@ def test_rows_that_are_alike_have_one_number() -> None:
     assert len({*same.tolist()}) == 3
     large = equal_row_codes([np.array([0, 1 << 40, 0])] * 3)
     assert large.tolist() == [0, 1, 0]
-
-
-def test_what_columns_give_is_asked_once_for_rows_that_are_alike() -> None:
-    asked: list[tuple[str, int]] = []
-
-    def joined(letter: str, number: int) -> str:
-        asked.append((letter, number))
-        return f"{letter}{number}"
-
-    letters, numbers = Column.from_values(["a", "b", "a", "a"]), Column.from_values([1, 1, 2, 1])
-    found = combined(joined, [letters, numbers])
-    assert [found.values[code] for code in found.codes] == ["a1", "b1", "a2", "a1"]
-    assert sorted(asked) == [("a", 1), ("a", 2), ("b", 1)]
-    none = combined(joined, [letters.part(np.zeros(0, np.intp))])
-    assert none.values == () and not len(none.codes)
 
 
 def test_the_first_of_equal_rows_stays() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Generic, TypeAlias, TypeVar
+from typing import Generic, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -133,14 +133,6 @@ class _Looked(dict[str, Value]):
     def get(self, name: str, default: Value | None = None) -> Value | None:  # type: ignore[override]
         """A value."""
         return self[name] if self._rows.has(name) else default
-
-
-def combined(function: Callable[..., _T], columns: Sequence[Column[Any]]) -> Column[_T]:
-    """What a function gives for the values of columns in each row. It is asked once for all rows
-    that are alike in these."""
-    same, firsts = _alike([column.codes for column in columns], len(columns[0].codes))
-    given = [[c.values[code] for code in c.codes[firsts].tolist()] for c in columns]
-    return Column(tuple(map(function, *given)), same)
 
 
 def different(places: Places) -> Places:
