@@ -114,6 +114,16 @@ def test_define_loads_what_checks_a_def() -> None:
     assert len(loaded) < 75
 
 
+def test_a_call_loads_no_masked_arrays() -> None:
+    code = (
+        "import sys, numpy as np, tcl\n"
+        "T = tcl.define('def f(float(N) A) -> (B) { B(i) = 2 * A(i) }')\n"
+        "T.f(np.ones(3, 'f'), outputs=np.empty(3, 'f'))\n"
+        "print('numpy.ma' in sys.modules)"
+    )
+    assert run(sys.executable, "-c", code).strip() == "False"
+
+
 @pytest.mark.parametrize("name", ["define", "compile", "autotune", "MappingOptions", "TclError"])
 def test_public_names(name: str) -> None:
     import tcl
