@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -146,6 +146,26 @@ def indices(value: ir.Value) -> Iterator[ir.Affine]:
             yield v.index
         elif isinstance(v, ir.Load):
             yield from (s for s in v.ref.subscripts if isinstance(s, ir.Affine))
+
+
+def dims_of_lets(lets: Iterable[ir.Let]) -> dict[str, frozenset[str]]:
+    """The dimensions that values with names depend on."""
+    found: dict[str, frozenset[str]] = {}
+    for let in lets:
+        found[let.name] = dims_of_values([let.value], found)
+    return found
+
+
+def dims_of_values(
+    values: Iterable[ir.Value], lets: Mapping[str, frozenset[str]]
+) -> frozenset[str]:
+    """The dimensions that values depend on, those behind names included."""
+    found: set[str] = set()
+    for value in values:
+        found |= {name for index in indices(value) for name, _ in index.terms}
+        for v in walk(value):
+            found |= lets.get(v.name, frozenset()) if isinstance(v, ir.Variable) else frozenset()
+    return frozenset(found)
 
 
 _INSIDE: Mapping[type, Callable[[Any], tuple[ir.Statement, ...]]] = {

@@ -7,14 +7,14 @@ threads share these. Their number does not depend on the threads, so that result
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import takewhile
 
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.identity import identity
 from tcl.codegen.loopir.terms import guard
-from tcl.codegen.loopir.walk import indices, moved, substituted, walk
+from tcl.codegen.loopir.walk import dims_of_lets, dims_of_values, moved, substituted
 from tcl.codegen.passes.building import wrap
 from tcl.codegen.passes.split import only_if, part_size, unused
 from tcl.common.dataclass import dataclass
@@ -226,28 +226,11 @@ def _nest(
 def side_by_side(nest: ir.Nest) -> set[str]:
     """Results that have the same place in data, and count or do not together."""
     point = nest.point
-    moving = _moving(point.lets)
+    moving = dims_of_lets(point.lets)
     condition, _ = guard(point.op, point.value)
     decide = [s.value for s in point.target.subscripts if isinstance(s, ir.Computed)]
-    named = _dims_of([*decide, *([] if condition is None else [condition])], moving)
+    named = dims_of_values([*decide, *([] if condition is None else [condition])], moving)
     return {d.name for d in nest.dims if not d.reduction} - named - {f"{nest.name}.part"}
-
-
-def _moving(lets: Iterable[ir.Let]) -> dict[str, set[str]]:
-    """The dimensions that values with names depend on."""
-    found: dict[str, set[str]] = {}
-    for let in lets:
-        found[let.name] = _dims_of([let.value], found)
-    return found
-
-
-def _dims_of(values: Iterable[ir.Value], moving: Mapping[str, set[str]]) -> set[str]:
-    found: set[str] = set()
-    for value in values:
-        found |= {name for index in indices(value) for name, _ in index.terms}
-        for v in walk(value):
-            found |= moving.get(v.name, set()) if isinstance(v, ir.Variable) else set()
-    return found
 
 
 def updated_places(nest: ir.Nest, loops: Sequence[ir.Loop]) -> ir.Statement:
@@ -256,7 +239,7 @@ def updated_places(nest: ir.Nest, loops: Sequence[ir.Loop]) -> ir.Statement:
     point, beside = nest.point, side_by_side(nest)
     count = len(list(takewhile(lambda x: x.fold.dim in beside, reversed(loops))))
     outer, inner = loops[: len(loops) - count], loops[len(loops) - count :]
-    moving, own = _moving(point.lets), {x.fold.dim for x in inner}
+    moving, own = dims_of_lets(point.lets), {x.fold.dim for x in inner}
     shared = [let for let in point.lets if not moving[let.name] & own]
     rest = [let for let in point.lets if moving[let.name] & own]
     condition, value = guard(point.op, point.value)

@@ -27,7 +27,7 @@ from tcl.codegen.devices.cpu import CpuProfile
 from tcl.codegen.devices.features import MASKED_STORES, permuted
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.periods import moves_others, wrapped_axes
-from tcl.codegen.loopir.walk import indices
+from tcl.codegen.loopir.walk import dims_of_lets, dims_of_values
 from tcl.codegen.passes.cpu.stage import overlaps, why_not_copied
 from tcl.common.dataclass import dataclass
 from tcl.grammar.sizes.varying import provably_equal
@@ -65,6 +65,8 @@ class OperandAccess:
     parts: int = 1
     """Elements that have to be put together to be read at once, as a word of a dot product is that
     does not lie so in memory."""
+    moving: frozenset[str] = frozenset()
+    """The dimensions that decide which element it is."""
     in_row: frozenset[str] = frozenset()
     """The dimensions that decide which element of a row data selects, and nothing else, if
     registers hold the row."""
@@ -80,11 +82,12 @@ class OperandAccess:
         if lanes > 1 and lane in self.in_row:
             return VECTOR_LOAD_CYCLES + SHUFFLE_CYCLES
         if self.scattered and stride != self.itemsize:
-            return GATHERED_LANE_CYCLES * lanes if lanes > 1 else 2 * SCALAR_LOAD_CYCLES
+            apart = lanes > 1 and lane in self.moving
+            return GATHERED_LANE_CYCLES * lanes if apart else 2 * SCALAR_LOAD_CYCLES
         if stride and stride != self.itemsize:
             # A few apart, they are taken out of the vectors that they lie in.
-            apart = abs(stride) / self.itemsize
-            return min(float(lanes), apart * (VECTOR_LOAD_CYCLES + SHUFFLE_CYCLES))
+            vectors = abs(stride) / self.itemsize
+            return min(float(lanes), vectors * (VECTOR_LOAD_CYCLES + SHUFFLE_CYCLES))
         return VECTOR_LOAD_CYCLES if stride else SCALAR_LOAD_CYCLES
 
     def in_words(self, dim: str, depth: int, in_place: bool) -> OperandAccess:
@@ -149,7 +152,7 @@ class OperandAccess:
         """Different elements, or vectors of them, in a register tile."""
         found = 1
         for dim, size in sizes.items():  # asked for so often that how it is written counts
-            if self.scattered or dim in self.strides:
+            if dim in self.moving:
                 found *= size
         return found
 
@@ -209,15 +212,16 @@ def access_of(
     span = layout.itemsize + sum(abs(c) * (nest.dim(d).extent - 1) for d, c in total.terms)
     strides = dict(total.terms)
     computed = [s for s in load.ref.subscripts if isinstance(s, ir.Computed)]
-    selecting = {name for s in computed for x in indices(s.value) for name, _ in x.terms}
+    selecting = dims_of_values((s.value for s in computed), dims_of_lets(nest.point.lets))
     present = device.present if device is not None else ()
     held = permuted(present, layout.itemsize, layout.selected_row(load.ref))
     return OperandAccess(
         load.ref.tensor, total.constant, strides, layout.itemsize, scattered,
-        frozenset(selecting) if any(s.check for s in computed) else None, elements, span, whole,
+        selecting if any(s.check for s in computed) else None, elements, span, whole,
         stageable=copied and apart, overlapping=copied and not apart,
         wrapped=_wrapped(layout, load.ref) if MASKED_STORES in present else {},
-        in_row=frozenset(selecting - strides.keys()) if held else frozenset(),
+        moving=selecting.union(strides),
+        in_row=selecting - strides.keys() if held else frozenset(),
     )  # fmt: skip
 
 
