@@ -26,12 +26,13 @@ from tcl.codegen.choose.cpu.access_costs import (
     access_of,
 )
 from tcl.codegen.choose.cpu.costs import ACCUMULATOR_LATENCY_CYCLES, EXTREME_LATENCY_CYCLES
+from tcl.codegen.choose.cpu.lanes import lanes_of
 from tcl.codegen.choose.cpu.operation_costs import arithmetic_cycles, deciding_sizes
 from tcl.codegen.choose.cpu.variants import DotProducts
 from tcl.codegen.devices.cpu import CpuProfile
 from tcl.codegen.devices.features import MASKED_STORES
 from tcl.codegen.loopir import ir
-from tcl.codegen.loopir.walk import operands, walk
+from tcl.codegen.loopir.walk import operands
 from tcl.common.dataclass import dataclass
 from tcl.grammar.sizes.varying import provably_equal
 
@@ -39,10 +40,6 @@ SHORT_LOOP = 8
 """Iterations below which the core does not foresee a loop's end."""
 SPARE_REGISTERS = 2
 """Registers that LLVM needs besides, to read ahead in several steps at once."""
-_WIDEST = 4
-"""Registers that a value takes at most: on Zen 4, comparisons of 64 areas in int64 at once take
-twice as long as of 8 to 16, codes of 64 neighbourhoods in int32 as long as of 32, and less than of
-16."""
 _REUSE = 4
 """Register tiles that have to read a panel for copying it to pay."""
 _REUSE_CONVERTED = 2
@@ -137,7 +134,7 @@ class Core:
         return Core(
             nest,
             device,
-            _lanes(nest.point, device),
+            lanes_of(nest.point, device),
             tuple(access_of(program, nest, load, device) for load in operands(nest.point)),
             access_of(program, nest, ir.Load(nest.point.target, nest.point.type, total=True)),
             arithmetic_cycles(nest),
@@ -273,18 +270,6 @@ class Core:
                 elif turns > 1 or dim.name in self.cut:
                     break
         return found
-
-
-def _lanes(point: ir.Point, device: CpuProfile) -> int:
-    """Of a vector: those of the result's type, unless a value that is computed for it takes more
-    registers than a few."""
-    values = (point.value, *(let.value for let in point.lets))
-    widest = max(
-        (v.type for value in values for v in walk(value) if isinstance(v, ir.Binary)),
-        key=lambda type_: type_.itemsize,
-        default=point.type,
-    )
-    return min(device.lanes(point.type), _WIDEST * device.lanes(widest))
 
 
 def _cut_short(program: ir.Program, name: str) -> frozenset[str]:

@@ -13,6 +13,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 
 from tcl.codegen.choose.cpu.costs import PRODUCTS_PER_CYCLE, UNASKED_SHARE
+from tcl.codegen.choose.cpu.lanes import lanes_of
 from tcl.codegen.choose.cpu.memory_reads import cached_bytes, memory_rate
 from tcl.codegen.devices.cpu import LINE, CpuProfile
 from tcl.codegen.loopir import ir
@@ -71,7 +72,7 @@ def tiles_ahead(
         return ()
     staged = chosen.stage or ()
     points = nest.points
-    cycles = points / device.lanes(nest.point.type) / PRODUCTS_PER_CYCLE
+    cycles = points / lanes_of(nest.point, device) / PRODUCTS_PER_CYCLE
     tile = _Tile.from_options(nest, chosen)
     found: dict[int, int] = {}
     asked = 0

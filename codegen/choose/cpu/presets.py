@@ -9,6 +9,7 @@ from dataclasses import replace
 from tcl.codegen.choose.cpu.access_costs import LARGEST, PanelCost, access_of
 from tcl.codegen.choose.cpu.chunk_groups import grouping
 from tcl.codegen.choose.cpu.heuristics import heuristic, panels_within
+from tcl.codegen.choose.cpu.lanes import lanes_of
 from tcl.codegen.choose.cpu.matrix_unit import matrix_options
 from tcl.codegen.choose.cpu.prefetch_distances import not_by_itself, prefetching, soon, tiles_ahead
 from tcl.codegen.choose.cpu.running import running_results
@@ -188,7 +189,7 @@ def _pointwise(program: ir.Program, nest: ir.Nest, device: CpuProfile) -> NestOp
     """Lanes alone."""
     position, lanes = _vectorize(program, nest, device)
     chosen = NestOptions(vectorize=(position, lanes)).over(PLAIN)
-    if lanes == device.lanes(nest.point.type) and nest.reduces:
+    if lanes == lanes_of(nest.point, device) and nest.reduces:
         # A reduction waits for its accumulator: several registers of lanes hide that.
         chosen = replace(chosen, register=(*[0] * position, _HIDING))
     return chosen
@@ -207,7 +208,7 @@ def _vectorize(program: ir.Program, nest: ir.Nest, device: CpuProfile) -> tuple[
             best, best_score = position, score
     if best < 0:
         return -1, 1
-    lanes = min(64, device.lanes(nest.point.type))
+    lanes = min(64, lanes_of(nest.point, device))
     while lanes > nest.dims[best].extent:
         lanes //= 2
     return best, max(1, lanes)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from tcl.codegen.choose.cpu.lanes import lanes_of
 from tcl.codegen.devices.cpu import CpuProfile
 from tcl.codegen.loopir import ir
 from tcl.codegen.options.nest_options import PLAIN, NestOptions
@@ -25,7 +26,7 @@ def running_results(program: ir.Program, nest: ir.Nest, device: CpuProfile) -> N
         along = dim.name == nest.running
         if along and len(reduced) > 1:
             continue
-        lanes = device.lanes(nest.point.type)
+        lanes = lanes_of(nest.point, device)
         while lanes > dim.extent:
             lanes //= 2
         if lanes < 2:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from tcl.codegen.choose.cpu.lanes import lanes_of
 from tcl.codegen.devices.cpu import CpuProfile
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.walk import operands, values_of, walk
@@ -66,7 +67,7 @@ def _nanoseconds(program: ir.Program, nest: ir.Nest, device: CpuProfile) -> floa
     for ref in (nest.point.target, *(load.ref for load in operands(nest.point))):
         layout = program.tensor(ref.tensor).layout
         moved += min(points, layout.elements) * layout.itemsize
-    rate = _PER_LANE * device.lanes(nest.point.type)
+    rate = _PER_LANE * lanes_of(nest.point, device)
     return max(points * operations / rate, moved / _BYTES)
 
 
@@ -79,6 +80,6 @@ def _scattered(program: ir.Program, nest: ir.Nest, device: CpuProfile) -> int:
     found = [
         sum(abs(layout.step(ref, dim.name)) > 1 for layout, ref in once)
         for dim in nest.dims
-        if dim.extent >= device.lanes(nest.point.type)
+        if dim.extent >= lanes_of(nest.point, device)
     ]
     return min(found, default=0)
