@@ -16,6 +16,8 @@ from examples import definitions
 from tcl.arrays.annotations import parse_sizes
 from tcl.arrays.random_inputs import random_inputs
 from tcl.codegen.choose.cpu.chunk_groups import groups
+from tcl.codegen.choose.cpu.register_tiles import fastest
+from tcl.codegen.devices import known_cpus
 from tcl.codegen.devices.cpu import host_cpu
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.lower import lower
@@ -76,6 +78,24 @@ def test_nests_are_left_alone_where_the_least_chunk_is_more_than_a_cache_holds()
         device = replace(host_cpu(), l1_bytes=1024, l2_bytes=512 << 10)
         found = groups(lower(sized_of(product, **inputs)), device)
         assert max(len(group.nests) for group in found) == together
+
+
+def test_chunks_have_the_rows_of_a_register_tile() -> None:
+    """As far as a part of the cache holds what so many points touch."""
+    text = """def f(uint8(B, L) S, float(M, K, 4) P) -> (Score, Most) {
+        Score(b, m, l) +=! P(m, k, S(b, l + k))
+        Most(b, m) max=! Score(b, m, l)
+    }"""
+    device = known_cpus.find("zen 4")
+    assert device is not None
+    device = replace(device, threads=1)
+    chunks = []
+    for length in (1501, 15001):
+        program = lower(sized_of(text, S=(6, length), P=(10, 13, 4)))
+        (group,) = groups(program, device)
+        chunks.append(group.chunk(program, device)[1])
+        assert fastest(program, program.nests[0], device).unit("s0.m") == 10
+    assert chunks == [10, 4]
 
 
 ROWS = "def f(float(M, N) A) -> (S, O) { S(m) +=! A(m, n)\n O(m, n) = A(m, n) / S(%s) }"

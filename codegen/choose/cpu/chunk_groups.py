@@ -13,11 +13,14 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 
 from tcl.codegen.choose.cpu.costs import CACHE_BYTES_PER_CYCLE
+from tcl.codegen.choose.cpu.lanes import lanes_of
+from tcl.codegen.choose.cpu.matrix_unit import MatrixWay
 from tcl.codegen.choose.cpu.memory_reads import memory_rate
-from tcl.codegen.choose.cpu.thread_chunks import balanced, in_lanes
+from tcl.codegen.choose.cpu.register_tiles import TileChoice
+from tcl.codegen.choose.cpu.thread_chunks import balanced, fastest_way, in_lanes, reuses
 from tcl.codegen.devices.cpu import CpuProfile
 from tcl.codegen.loopir import ir
-from tcl.codegen.loopir.walk import indices
+from tcl.codegen.loopir.walk import dims_of_lets, dims_of_values
 from tcl.codegen.options.nest_options import NestOptions
 from tcl.codegen.passes.cpu.stage import dims_of
 from tcl.codegen.passes.fuse import crossing, refs
@@ -154,7 +157,7 @@ class ChunkGroup:
         least = self.bytes(program, self._spans([1] * len(self.shared)))
         if least > device.l2_bytes and self._affine:
             return False  # what the least chunk touches is gone before the next nest reads it
-        work = sum(n.points / device.lanes(n.point.type) / 2 for n in self.nests)
+        work = sum(n.points / lanes_of(n.point, device) / 2 for n in self.nests)
         return again / speed > _WORTH * work
 
     def _in_pieces(self, program: ir.Program, device: CpuProfile) -> bool:
@@ -218,12 +221,35 @@ class ChunkGroup:
                 if not wanted or self.bytes(program, self._spans(more)) > room:
                     break
                 sizes = more
+        sizes = self._of_whole_tiles(program, device, sizes, room)
         while device.threads > 1 and self.count(sizes) < 4 * device.threads:
             k = max(range(len(sizes)), key=lambda k: (sizes[k] > 1, -k))
             if sizes[k] == 1:
                 break
             sizes = [*sizes[:k], -(-sizes[k] // 2), *sizes[k + 1 :]]
         return tuple(sizes)
+
+    def _of_whole_tiles(
+        self, program: ir.Program, device: CpuProfile, sizes: list[int], room: int
+    ) -> list[int]:
+        """Chunks that have at least the rows of a register tile of the nests with most work, if
+        these do not touch more than ``room`` bytes. Fewer would bound the tile, which then reads
+        what its rows share more often."""
+        most = max(n.points for n in self.nests)
+        for position, nest in enumerate(self.nests):
+            if nest.points * _HEAVY < most or nest.sequential or not reuses(nest):
+                continue
+            work: MatrixWay | TileChoice | None = None
+            for k, extent in enumerate(self.extents):
+                dim = self.shared[k][position]
+                if sizes[k] == extent or all(dim in dims_of(r) for r in refs(nest)):
+                    continue
+                work = work or fastest_way(program, nest, device)
+                rows = work.unit(dim)
+                more = [*sizes[:k], min(rows, extent), *sizes[k + 1 :]]
+                if rows > sizes[k] and self.bytes(program, self._spans(more)) <= room:
+                    sizes = more
+        return sizes
 
     def _least(self, program: ir.Program, dims: Sequence[str], device: CpuProfile) -> int:
         """Points that the nests with the most work need to be done in lanes."""
@@ -233,7 +259,7 @@ class ChunkGroup:
                 continue
             in_order = in_lanes(program, nest)
             if in_order and in_order <= set(self._shared_of(nest)) and dim in in_order:
-                return _LINES * device.lanes(nest.point.type)
+                return _LINES * lanes_of(nest.point, device)
         return 1
 
     def _shared_of(self, nest: ir.Nest) -> list[str]:
@@ -348,5 +374,5 @@ def _elements(
     computed = [s.value for s in ref.subscripts if isinstance(s, ir.Computed)]
     if not computed:
         return found
-    chosen_by = {name for value in computed for x in indices(value) for name, _ in x.terms}
+    chosen_by = dims_of_values(computed, dims_of_lets(nest.point.lets))
     return min(found, math.prod(points[name] for name in chosen_by | dims_of(ref)))

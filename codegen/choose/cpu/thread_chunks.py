@@ -32,8 +32,8 @@ def balanced(
     if device.threads == 1 or not extents:
         return extents
     work: MatrixWay | TileChoice | None = None
-    if _reuses(nest):
-        work = matrix_way(program, nest, device) or fastest(program, nest, device)
+    if reuses(nest):
+        work = fastest_way(program, nest, device)
     # Rows that are added up are read a piece of each at a time.
     piece = _LONG_PIECE // nest.point.type.itemsize if nest.reduces and work is None else 0
     found = list(_chunkings(extents, dims, in_lanes(program, nest), piece, work, device.threads))
@@ -93,7 +93,13 @@ def _longest(extents: Sequence[int], sizes: Sequence[int], threads: int) -> floa
     return -(-count // threads) * threads * math.prod(sizes) / math.prod(extents)
 
 
-def _reuses(nest: ir.Nest) -> bool:
+def fastest_way(program: ir.Program, nest: ir.Nest, device: CpuProfile) -> MatrixWay | TileChoice:
+    """How the nest is done fastest: by the matrix unit, if the device has one that can, or in
+    register tiles."""
+    return matrix_way(program, nest, device) or fastest(program, nest, device)
+
+
+def reuses(nest: ir.Nest) -> bool:
     """Whether an operand stays the same along a dimension of the results."""
     if nest.points == 0:
         return False  # nor anything else
