@@ -20,8 +20,8 @@ from tcl.common.dataclass import dataclass
 _INDEX, _GLOBAL, _SHARED = 1, 2, 2
 """For an address: what varies is added up, once for all tensors; scaled, and added to a pointer,
 which is read first. Addresses that differ by a constant are one."""
-UNIFORM, GATHERED = 2, 4
-"""For each read at an address that all threads share, and at one that data decide."""
+GATHERED = 4
+"""For each read at an address that data decide."""
 MOVED = 2
 """For an address in a loop that moves it; twice for the two words of a global one."""
 

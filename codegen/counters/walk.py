@@ -16,7 +16,7 @@ from typing import assert_never
 
 import numpy as np
 
-from tcl.codegen.counters.addresses import GATHERED, UNIFORM, Addresses, divided, far_apart
+from tcl.codegen.counters.addresses import GATHERED, Addresses, divided, far_apart
 from tcl.codegen.counters.arithmetic import (
     Instructions,
     accumulated,
@@ -38,7 +38,7 @@ from tcl.codegen.loopir.geometry import Geometry
 from tcl.codegen.loopir.guards import guarded
 from tcl.codegen.loopir.taking_part import Part, TakingPart
 from tcl.codegen.loopir.terms import factors
-from tcl.codegen.loopir.unrolling import MANY, written_out
+from tcl.codegen.loopir.unrolling import MANY, long, tiles_written_out, written_out
 from tcl.codegen.loopir.walk import (
     alone,
     chain,
@@ -70,10 +70,10 @@ _AROUND = 3
 TURN, FILL, COPY = 12, 11, 2
 """For which buffer comes next and what is waited for; for each of a turn's panels; and for each
 asynchronous copy, which has no constant beside its address."""
+TURN_KNOWN = 2
+"""For a turn whose buffer is known, as so many are written out as there are."""
 _COUNTED, _FENCE = 6, 3
 """For the place where blocks are counted and for asking who is the last; and for a fence."""
-_SHORT = 64
-"""Points of a pipeline that is written out, so that its buffers are known."""
 
 
 @dataclass(slots=True)
@@ -212,8 +212,6 @@ class Walk:
         if computed:
             self._compute(place, {"integer": GATHERED})
         elif kind not in (Memory.GLOBAL_COPY, Memory.SHARED_COPY):
-            if kind is Memory.GLOBAL_READ and offset.threads is None and offset.factors:
-                self._compute(place, {"integer": UNIFORM * different})
             for where, own in self._addresses.needed(tensor, offset, outside, self._begin):
                 self._compute(where, own)
 
@@ -390,14 +388,14 @@ class Walk:
             self._compute(place, {"barrier": 1})
         asynchronous = pipeline.ahead is ir.Ahead.ASYNCHRONOUS
         within = self._serial(pipeline.loop.fold, place, pipeline.pause)
-        inner = [s.loop for s in statements(pipeline.body) if isinstance(s, ir.For)]
-        points = math.prod(x.fold.count for x in inner if x.kind is not ir.Kind.THREAD)
-        loop = points * self.geometry.iterations(pipeline.loop.fold) > _SHORT
         ahead = pipeline.buffers - 1 if asynchronous else 1
         count = self.geometry.iterations(pipeline.loop.fold)
-        self._compute(within, {"barrier": 1, "integer": TURN * (loop and count > pipeline.buffers)})
+        loop, known = long(pipeline, count), tiles_written_out(pipeline, count) > 1
+        turn = (TURN_KNOWN if known else TURN) * (loop and count > pipeline.buffers)
+        self._compute(within, {"barrier": 1, "integer": turn})
         # The first ones are filled before; all of these take about as much as one in the loop.
-        filled = loop * len(pipeline.fills) * (1 + max(0, count - ahead))
+        # Addresses of those whose buffers are known have constants beside what is there.
+        filled = loop * len(pipeline.fills) * (1 + (0 if known else max(0, count - ahead)))
         self._compute(place, {"integer": FILL * filled})
         with self._one_phase():
             for fill in pipeline.fills:

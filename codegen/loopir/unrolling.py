@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
+
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.walk import branches, inside, statements
-from tcl.grammar.sizes.varying import Size, representative
+from tcl.grammar.sizes.varying import Size, provably_equal, representative
 
 UNROLLED = 1024
 """Points that may be written out one after the other."""
@@ -30,6 +32,29 @@ def written_out(loop: ir.For) -> int:
     known = not isinstance(loop.loop.fold.count, Size)
     whole = known and count <= LONGEST and count * points <= UNROLLED
     return count if whole else max(1, min(4, UNROLLED // points))
+
+
+SHORT = 64
+"""Points of a pipeline up to which compilers write it out themselves."""
+
+
+def tiles_written_out(pipeline: ir.Pipeline, count: int) -> int:
+    """How many of so many iterations of a loop over tiles are written out: 1 for a loop whose
+    every iteration asks which buffer it has. Where a thread fills panels from registers, and a tile
+    is written out, there are as many as buffers, so that all addresses in these are constants."""
+    inner = [s for s in statements(pipeline.body) if isinstance(s, ir.For)]
+    serial = (s for s in inner if s.loop.kind is ir.Kind.SERIAL)
+    whole = all(provably_equal(s.loop.fold.count, written_out(s)) for s in serial)
+    every = pipeline.buffers if pipeline.pause is None else pipeline.pause.every
+    known = pipeline.ahead is ir.Ahead.REGISTERS and every % pipeline.buffers == 0
+    return pipeline.buffers if known and whole and long(pipeline, count) else 1
+
+
+def long(pipeline: ir.Pipeline, count: int) -> bool:
+    """Whether a loop over tiles with so many iterations is not written out wholly."""
+    loops = (s.loop for s in statements(pipeline.body) if isinstance(s, ir.For))
+    points = math.prod(x.fold.count for x in loops if x.kind is not ir.Kind.THREAD)
+    return points * count > SHORT
 
 
 def _points(body: ir.Statement) -> int:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import assert_never
 
@@ -12,8 +13,14 @@ from tcl.codegen.cuda.emit.mma import Factor, TensorCores, tensor_cores
 from tcl.codegen.cuda.emit.scope import CudaScope
 from tcl.codegen.cuda.emit.writer import iteration
 from tcl.codegen.loopir import ir
+from tcl.codegen.loopir.unrolling import tiles_written_out
 from tcl.codegen.loopir.walk import chain
-from tcl.grammar.sizes.varying import provably, provably_at_least
+from tcl.grammar.sizes.varying import (
+    provably,
+    provably_at_least,
+    provably_divides,
+    representative,
+)
 
 Write = Callable[[ir.Fill, CudaScope], None]
 
@@ -45,11 +52,13 @@ def write_pipeline(
         fills.memory.buffer.pop(fill.panel, None)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Pipeline:
     fills: Fills
     pipeline: ir.Pipeline
     work: Callable[[ir.Statement, CudaScope], None]
+    known: str = ""
+    """The variable that has the buffer of an iteration, if there is one."""
 
     @property
     def count(self) -> int:
@@ -125,7 +134,7 @@ class _Pipeline:
         self.into("0", first, before)
         if after is not None:
             self.into("0", first, after)
-        with self.fills.threads.serial(fold, scope, self.pipeline.pause) as inner:
+        with self._iterations(scope) as inner:
             lines.add("__syncthreads();")
             following, test = self.following(inner, 1)
             with lines.block(f"if ({test}) {{"):
@@ -135,11 +144,35 @@ class _Pipeline:
                 with lines.block(f"if ({test}) {{"):
                     self.into(self.buffer(inner, 1), following, after)
 
+    @contextmanager
+    def _iterations(self, scope: CudaScope) -> Iterator[CudaScope]:
+        """Inside of the loop; as many iterations as there are buffers are written out, where that
+        makes all addresses in these constants."""
+        fold, pause, threads = self.pipeline.loop.fold, self.pipeline.pause, self.fills.threads
+        each = tiles_written_out(self.pipeline, representative(self.count))
+        if each == 1:
+            with threads.serial(fold, scope, pause) as inner:
+                yield inner
+            return
+        group = replace(fold, step=each * fold.step, count=-(-fold.count // each))
+        if pause is not None:
+            pause = replace(pause, every=pause.every // each)
+        lines, number = self.fills.lines, self.fills.writer.names.new("buffer")
+        with threads.serial(group, scope, pause) as around, lines.nested():
+            lines.add("#pragma unroll", margin=True)
+            lines.open(f"for (int {number} = 0; {number} < {each}; ++{number}) {{")
+            inner = around.with_fold(fold, f"{around.folds[group.name]} + {number} * {fold.step}")
+            whole = provably_divides(each, self.count)
+            with lines.under("" if whole else f"{inner.folds[fold.name]} < {self._end_offset}"):
+                self.known = number
+                yield inner
+                self.known = ""
+
     def buffer(self, scope: CudaScope, ahead: int) -> str:
         """The buffer of an iteration so many further."""
         fold = self.pipeline.loop.fold
         offset = scope.folds[fold.name]
-        now = offset if fold.step == 1 else f"{offset} / {fold.step}"
+        now = self.known or (offset if fold.step == 1 else f"{offset} / {fold.step}")
         return (
             f"({now} + {ahead}) % {self.pipeline.buffers}"
             if ahead

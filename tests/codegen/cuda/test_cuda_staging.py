@@ -191,12 +191,13 @@ def test_nothing_is_filled_for_iterations_that_are_not_run(
 
 
 @pytest.mark.parametrize("layout", [("m, k", "n, k"), ("k, m", "n, k")], ids=["NT", "TT"])
-@pytest.mark.parametrize(("k", "split"), [(48, 0), (48, 2), (45, 0)])
+@pytest.mark.parametrize(("k", "split"), [(48, 0), (48, 2), (44, 0), (45, 0)])
 def test_panels_of_factors_in_order_along_the_reduction_are_transposed(
     layout: tuple[str, str], k: int, split: int
 ) -> None:
     """If neither factor is in order along the results that are. What is read in vectors is in
-    registers on its way; single elements are copied asynchronously."""
+    registers on its way, and as many tiles are written out as there are buffers; single elements
+    are copied asynchronously."""
     one, other = layout
     m, n = 150, 133
     sizes = {"m": m, "n": n, "k": k}
@@ -219,5 +220,6 @@ def test_panels_of_factors_in_order_along_the_reduction_are_transposed(
     work = work_of_text(text, *inputs)
     case = case_of(work, MappingOptions("naive").with_nest(0, options))
     assert ("B_tile_next" in case.module.source) == (k % 4 == 0)
+    assert ("buffer < 2; ++buffer" in case.module.source) == (k % 4 == 0)
     assert "copy_async<4>" in case.module.source or k % 4 == 0
     check_cases([case]).none()
