@@ -24,7 +24,8 @@ def children(value: ir.Value) -> tuple[ir.Value, ...]:
         return tuple([s.value for s in value.ref.subscripts if isinstance(s, ir.Computed)])
     if isinstance(value, ir.Call):
         return value.arguments
-    return tuple([getattr(value, part) for part in _PARTS.get(type(value), ())])
+    parts = _PARTS.get(type(value))
+    return () if parts is None else tuple([getattr(value, part) for part in parts])
 
 
 def walk(value: ir.Value) -> Iterator[ir.Value]:
@@ -33,7 +34,8 @@ def walk(value: ir.Value) -> Iterator[ir.Value]:
     while pending:
         current = pending.pop()
         yield current
-        pending.extend(reversed(children(current)))
+        if inner := children(current):
+            pending.extend(inner[::-1])
 
 
 def loads(value: ir.Value) -> Iterator[ir.Load]:

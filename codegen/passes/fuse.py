@@ -43,14 +43,15 @@ def why_not_fused(nests: Sequence[ir.Nest], name: str) -> str | None:
     for a, b in zip(leader.chunks, chunks, strict=True):
         if leader.dim(a.dim).first != nest.dim(b.dim).first:
             return f"its chunks begin at other points than those of {leader.name}"
-    target, touched = nest.point.target.tensor, {ref.tensor for ref in refs(nest)}
+    target, own = nest.point.target.tensor, refs(nest)
+    touched = {ref.tensor for ref in own}
     # What reads a tensor stands after what wrote it first.
     again = any(other.point.target.tensor == target for other in nests[:position])
     for other in nests[first:position]:
         if not again and other.point.target.tensor not in touched:
             continue
         pairs = [(a.dim, b.dim) for a, b in zip(other.chunks, chunks, strict=True)]
-        tensor = crossing(other, nest, pairs) or crossing(nest, other, [p[::-1] for p in pairs])
+        tensor = _crossing(other, own, pairs) or crossing(nest, other, [p[::-1] for p in pairs])
         if tensor:
             return f"one of its chunks accesses {tensor} in other chunks of {other.name}"
     return None
@@ -62,8 +63,15 @@ def _shapes(nest: ir.Nest) -> list[tuple[int, int, int]]:
 
 def crossing(writer: ir.Nest, other: ir.Nest, pairs: Sequence[tuple[str, str]]) -> str | None:
     """The tensor of ``writer`` of which ``other`` touches more than its own chunk, if it does."""
+    return _crossing(writer, refs(other), pairs)
+
+
+def _crossing(
+    writer: ir.Nest, touched: Iterable[ir.TensorRef], pairs: Sequence[tuple[str, str]]
+) -> str | None:
+    """Likewise, of a nest that touches these elements."""
     target = writer.point.target
-    for ref in refs(other):
+    for ref in touched:
         if ref.tensor != target.tensor:
             continue
         for own, its in pairs:

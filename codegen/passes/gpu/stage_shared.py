@@ -188,19 +188,21 @@ class _Box:
         outer, inside = self.outer, self.points
         for subscript in self.load.ref.subscripts:
             assert isinstance(subscript, ir.Affine)
-            base, place = ir.Affine((), subscript.constant), ir.Affine()
+            first, least = subscript.constant, 0
+            around, within = list[tuple[str, int]](), list[tuple[str, int]]()
             for name, c in subscript.terms:
-                base = base + ir.Affine((), c * self.nest.dim(name).first)
+                first += c * self.nest.dim(name).first
                 for fold in self.nest.folds(name):
-                    step = ir.Affine.variable(fold.name).scaled(c)
-                    if fold in outer:
-                        base = base + step
-                    else:
-                        place = place + step
+                    (around if fold in outer else within).append((fold.name, c))
                 if c < 0:
                     reach = -c * (inside[name] - 1)
-                    base, place = base + ir.Affine((), -reach), place + ir.Affine((), reach)
-            yield base, place, extent(subscript, inside)
+                    first, least = first - reach, least + reach
+            base, place = (ir.Affine(tuple(sorted(x))) for x in (around, within))
+            yield (
+                base + ir.Affine((), first),
+                place + ir.Affine((), least),
+                extent(subscript, inside),
+            )
 
     @functools.cached_property
     def points(self) -> dict[str, int]:
