@@ -29,11 +29,13 @@ from typing import Any
 
 from benchmarks import instructions
 from benchmarks.common import command, write
-from benchmarks.gpu.counted import counts_of
+from benchmarks.gpu.counted import scheduled_of
 from benchmarks.gpu.rows import gpu_rows
 from tcl.bench.rows import PRODUCTS, Row, select
-from tcl.codegen.counters.prediction import predict, roofline, share
-from tcl.codegen.counters.requests import Memory
+from tcl.codegen.counters.counts import count_program
+from tcl.codegen.counters.prediction import memory_bound, predict, roofline, share
+from tcl.codegen.counters.requests import Memory, traffic_of
+from tcl.codegen.counters.walk import Walk
 from tcl.codegen.devices.gpu import GpuProfile, find
 from tcl.grammar.check.definitions import check
 from tcl.grammar.tree.checked import CheckedDef
@@ -105,9 +107,10 @@ EXTRA: tuple[Row, ...] = (
 
 def counted(row: Row, device: GpuProfile) -> Iterator[dict[str, Any]]:
     """The lines of a row."""
-    counts = counts_of(row, device)
+    program = scheduled_of(row, device)
+    counts = count_program(program, device)
     predictions = [predict(c) for c in counts]
-    for own, prediction in zip(counts, predictions, strict=True):
+    for kernel, own, prediction in zip(program.kernels, counts, predictions, strict=True):
         pipes = prediction.pipes
         computing = max(pipes.get("float32", 0.0), pipes.get("tensor cores", 0.0))
         reads = [own.traffic[kind] for kind in (Memory.SHARED_READ, Memory.MATRIX_READ)]
@@ -129,7 +132,17 @@ def counted(row: Row, device: GpuProfile) -> Iterator[dict[str, Any]]:
             "registers": own.registers,
             "blocks": own.occupancy.blocks,
             "waves": own.waves,
+            "shared us": 1e6 * pipes.get("shared memory", 0.0),
+            "bytes a thread": _width(Walk(program, kernel, device.idle_sums).run()),
+            "must move": row.cost().bytes_moved / 1e6,
+            "limited by": "memory" if memory_bound(row.cost(), device) else "arithmetic",
         }
+
+
+def _width(walk: Walk) -> float:
+    """Bytes of global memory that a thread asks for at once, on average over all bytes."""
+    asked = [(a.size, traffic_of(a).bytes) for a in walk.accesses if a.kind.is_global]
+    return sum(size * moved for size, moved in asked) / max(1, sum(moved for _, moved in asked))
 
 
 def main() -> None:

@@ -211,9 +211,18 @@ def _memory_seconds(counts: KernelCounts) -> tuple[float, float]:
 
 def roofline(cost: Cost, profile: GpuProfile) -> float:
     """Seconds that nobody can do the work of a def in less."""
+    return max(_computing(cost, profile), cost.bytes_moved / memory_rate(profile))
+
+
+def memory_bound(cost: Cost, profile: GpuProfile) -> bool:
+    """Whether memory is that which nobody can be faster than."""
+    return _computing(cost, profile) < cost.bytes_moved / memory_rate(profile)
+
+
+def _computing(cost: Cost, profile: GpuProfile) -> float:
+    """Seconds of all operations at the peaks of the data sheet."""
     products = sum(n for kind, n in cost.products.items() if "float" in kind)
-    math = cost.single / profile.float32_flops + products / profile.tensor_flops
-    return max(math, cost.bytes_moved / memory_rate(profile))
+    return cost.single / profile.float32_flops + products / profile.tensor_flops
 
 
 def share(cost: Cost, predictions: Iterable[Prediction], profile: GpuProfile) -> float:
