@@ -106,6 +106,14 @@ def test_a_date_that_no_calendar_has(date: str, cache: TuningCache) -> None:
             read()
 
 
+@pytest.mark.parametrize("table", ["problems", "results", "notes"])
+def test_a_table_that_is_missing(table: str, cache: TuningCache) -> None:
+    change(cache, f"DROP TABLE {table}")
+    read = cache.list if table != "notes" else lambda: cache.load_run("r")
+    with pytest.raises(CacheError, match=rf"not complete \(no such table: {table}\); move it away"):
+        read()
+
+
 def test_what_a_search_left_that_is_no_state(cache: TuningCache) -> None:
     cache.save_run(KEY, "r", config={}, state={})
     for text in ("{", "[]", "{}", '{"config":{},"state":[]}', "[" * 10_000):

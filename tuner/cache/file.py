@@ -251,7 +251,7 @@ def explained(error: sqlite3.Error, path: Path, patience: float) -> CacheError:
         case sqlite3.SQLITE_INTERRUPT:
             reason = "it takes too long to read"
         case sqlite3.SQLITE_TOOBIG:
-            reason = f"a row of it has more than {_LONGEST >> 20} MB"
+            reason = f"a row of it has more than {_LONGEST >> 20} MB; {ELSE}"
         case sqlite3.SQLITE_READONLY:
             reason = "it is read-only"
         case sqlite3.SQLITE_FULL:
@@ -260,6 +260,8 @@ def explained(error: sqlite3.Error, path: Path, patience: float) -> CacheError:
             reason = "it cannot be opened; check that the folder exists and is writable"
         case sqlite3.SQLITE_CORRUPT | sqlite3.SQLITE_NOTADB:
             reason = f"it is damaged ({str(error)[:_SAID]}); {ELSE}"
+        case sqlite3.SQLITE_ERROR:  # of a statement: a table or a column of it is missing
+            reason = f"it is not complete ({str(error)[:_SAID]}); {ELSE}"
         case _:
             reason = str(error)[:_SAID]
     return CacheError(f"the tuning cache {path} cannot be used: {reason}")
