@@ -68,8 +68,9 @@ def select(condition: Number, a: Number, b: Number) -> Number:
 
 
 def nudged(x: Number, by: Number) -> Number:
-    """float64 ``x`` moved by a part of itself, unless float32 holds it: then nothing rounds it."""
-    return x if np.float64(np.float32(x)) == x else x + x * by
+    """float64 ``x`` moved up by a part of its size, unless float32 holds it: then nothing rounds
+    it."""
+    return x if np.float64(np.float32(x)) == x else x + abs(x) * by
 
 
 def float_to_int(x: Number, low: Number, high: Number) -> Number:
