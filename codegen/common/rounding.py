@@ -21,14 +21,16 @@ class Rounding:
     error: float = 0.0
     """Absolute, of nearly all elements; 0 if it is not known."""
     places: _Positions = field(default_factory=lambda: np.empty(0, np.int64))
-    """Elements that rounding decides about, one in a hundred at most, of integers one in four, as
-    positions in row-major order, ascending."""
+    """Elements that rounding decides about, as positions in row-major order, ascending: of floats,
+    one in a hundred at most."""
     off: _Array = field(default_factory=lambda: np.empty(0))
     """By how much each of these may differ."""
+    most: int = 1 << 62
+    """How many of them may differ. If most integers are such elements, few of them do."""
 
     def times(self, number: int) -> Rounding:
         """Of what is so many times as far off."""
-        return Rounding(number * self.error, self.places, number * self.off)
+        return Rounding(number * self.error, self.places, number * self.off, number * self.most)
 
     def explains(self, positions: _Positions, differences: _Array) -> npt.NDArray[np.bool_]:
         """Of elements, and how far they are off, whether that is rounding which decides."""

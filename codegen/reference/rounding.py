@@ -8,9 +8,11 @@ Where a function jumps, or has a pole, rounding decides about the result: ``floo
 whole number but for rounding, the sign of a sum that cancels, its reciprocal. No result can be
 called wrong there. Such elements are found by computing in float64 once more, with everything that
 float32 rounds moved up by some roundings, and once moved down: they change more than others do.
-Where more than one float in a hundred does so much, or one integer in four, this tells nothing, and
-these are as all others. (Integers that are rounded sums, such as samples of 16 bits, have no
-tolerance of their own; most of them still tell a wrong kernel.)
+Where more than one in a hundred does so much, this tells nothing, and these are as all others.
+
+Integers that are rounded sums, such as samples of 16 bits, have no tolerance beside this, and these
+moves reach most of them: all are such elements, but only a few times as many may differ as differ
+between the reference and float64. A wrong kernel differs in more.
 
 A def in float64 is computed in float32, too: its own rounding is that, less by as much as a number
 of float64 is rounded less.
@@ -41,8 +43,11 @@ _Positions = npt.NDArray[np.int64]
 _MOST = 0.99
 """The part of an output's elements whose error counts: where a comparison or a conversion to an
 integer ends otherwise in float64, a few differ by more than rounding."""
-_MOST_INTEGERS = 0.75
-"""The part of an output's integers about which rounding must not decide."""
+_OWN = 1 / 16
+"""The part of an output's integers that may differ between the reference and float64: if more do,
+integers are judged as floats are."""
+_AS_MANY, _FEW = 4, 16
+"""Times the number of integers that differ there, and how many more, may differ in a kernel."""
 
 _SPREAD = 2.0
 """Times what it changes by that an element may be off about which rounding decides."""
@@ -156,8 +161,11 @@ def roundings(
         known = [p[k] for p in (positions, *(where for _, where in others)) if p[k] is not None]
         places = reduce(np.intersect1d, known) if known else None
         spread = _spread(exact[k], [rounded[k], *(values[k] for values, _ in others)], places)
-        most = _MOST if outputs[k].type.is_float else _MOST_INTEGERS
-        found.append(_decided(error, spread, places, most))
+        differing = int(np.sum(_floats(rounded[k], places) != _floats(exact[k], places)))
+        if outputs[k].type.is_float or differing > _OWN * spread.size:
+            found.append(_decided(error, spread, places))
+        else:
+            found.append(_decided_integers(differing, spread, places))
     return tuple(found)
 
 
@@ -202,14 +210,20 @@ def _floats(values: _Array, places: _Positions | None) -> _Array:
     return np.asarray(flat if places is None else flat[places], np.float64)
 
 
-def _decided(error: float, spread: _Array, places: _Positions | None, most: float) -> Rounding:
-    """Which elements rounding decides about, by how much elements change; at most all but the part
-    ``most``."""
+def _decided(error: float, spread: _Array, places: _Positions | None) -> Rounding:
+    """Which elements rounding decides about, by how much elements change."""
     if not spread.size:
         return Rounding(error)
-    usual = np.quantile(spread, most, method="higher")
+    usual = np.quantile(spread, _MOST, method="higher")
     far = np.flatnonzero(spread > usual)
     return Rounding(error, far if places is None else places[far], _SPREAD * spread[far])
+
+
+def _decided_integers(differing: int, spread: _Array, places: _Positions | None) -> Rounding:
+    """Likewise of integers. ``differing``: how many do between the reference and float64."""
+    far = np.flatnonzero(spread)
+    most = max(int((1 - _MOST) * spread.size), _AS_MANY * differing + _FEW)
+    return Rounding(0.0, far if places is None else places[far], _SPREAD * spread[far], most)
 
 
 def _error(rounded: _Array, exact: _Array, positions: _Positions | None) -> float:
