@@ -16,6 +16,7 @@ from typing import Any
 import click
 
 from tcl import __version__
+from tcl.cli.meant import with_meant_options
 from tcl.cli.output import exit_code, raising, written
 from tcl.common.closest import closest
 from tcl.common.errors import TclError
@@ -67,6 +68,8 @@ class _Lazy(click.Group):
             try:
                 code = super().main(*args, **{**kwargs, "standalone_mode": False})
             except click.ClickException as error:  # a wrong command line
+                if isinstance(error, click.NoSuchOption):
+                    error = with_meant_options(error)
                 said = io.StringIO()
                 error.show(said)
                 click.echo(_CLICKS.sub("error: ", said.getvalue()), err=True, nl=False)

@@ -15,6 +15,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from tcl.cli import main
+from tcl.cli.meant import OTHER_NAMES
 
 MM = "def mm(float(M, K) A, float(K, N) B) -> (C) { C(m, n) +=! A(m, k) * B(k, n) }\n"
 SIZES = ("--sizes", "M=5,K=6,N=7")
@@ -251,6 +252,33 @@ def _check(done: Result, code: int, sentence: str) -> None:
 
 def test_every_command_is_here() -> None:
     assert set(_leaves(main)) == set(COMMANDS)
+
+
+@pytest.mark.parametrize(
+    ("path", "typed", "meant"),
+    [
+        (("tune",), "--seconds", "--time-limit"),
+        (("tune",), "--Max_Time", "--time-limit"),
+        (("tune",), "--workers", "--jobs or --threads"),
+        (("run",), "--workers", "--threads"),
+        (("show",), "--emit", "--stage"),
+        (("check",), "--entri", "--entry"),
+    ],
+)
+def test_an_option_under_another_name_is_known(
+    path: tuple[str, ...], typed: str, meant: str
+) -> None:
+    done = _run(*path, *COMMANDS[path], typed, "8")
+    _check(done, USAGE, f"No such option '?{typed}.*Did you mean {meant}")
+
+
+def test_words_for_options_are_none_themselves() -> None:
+    """And every option of the table is one of some command."""
+    options = {name: set(_options(path)) for path in COMMANDS for name in (" ".join(path),)}
+    assert set(OTHER_NAMES) <= set().union(*options.values())
+    for found in options.values():
+        for name in found & set(OTHER_NAMES):
+            assert not found & {f"--{word}" for word in OTHER_NAMES[name].split()}
 
 
 @pytest.mark.parametrize("path", COMMANDS, ids=" ".join)

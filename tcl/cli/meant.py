@@ -1,0 +1,52 @@
+"""Options that users type under other names."""
+
+from __future__ import annotations
+
+import click
+
+from tcl.common.closest import closest_few
+
+OTHER_NAMES = {
+    "--time-limit": "seconds time timeout time-out max-time max-seconds duration budget limit",
+    "--generations": "iterations iters epochs steps trials",
+    "--population": "pop population-size pop-size",
+    "--strategy": "algorithm method search tuner",
+    "--runs": "repeat repeats reps times iterations iters samples trials",
+    "--rounds": "repeat repeats reps iterations iters samples trials",
+    "--jobs": "workers processes procs parallel compile-jobs",
+    "--threads": "num-threads n-threads nthreads cpus cores workers",
+    "--device": "target gpu cuda arch hardware",
+    "--entry": "def name function func kernel op entry-point",
+    "--sizes": "shape shapes dims dimensions params",
+    "--varying": "dynamic dynamic-sizes symbolic",
+    "--options": "schedule mapping config preset",
+    "--fix": "pin knob set constrain",
+    "--stage": "emit dump print-ir pass level",
+    "--cache": "db database cache-file cache-dir",
+    "--out": "output save file destination",
+    "--report": "html page report-file",
+    "--resume": "continue restart resume-from",
+    "--seed": "random-seed rng rng-seed",
+    "--rows": "filter only select benchmark benchmarks ops",
+    "--peers": "libraries libs against compare baselines",
+    "--top": "count first head limit max number",
+    "--tolerance": "tol rtol atol epsilon",
+    "--quiet": "silent no-progress",
+    "--dry-run": "plan preview simulate",
+}
+"""An option, and words that are typed for it. Several options may share one: a command offers those
+that it has."""
+_MOST = 3
+
+
+def with_meant_options(error: click.NoSuchOption) -> click.UsageError:
+    """An error that names the options that were probably meant, of those that the command has."""
+    if error.ctx is None:
+        return error
+    word = error.option_name.lstrip("-").replace("_", "-").casefold()
+    parameters = error.ctx.command.get_params(error.ctx)
+    known = [o for p in parameters for o in (*p.opts, *p.secondary_opts) if o.startswith("--")]
+    meant = [name for name in known if word in OTHER_NAMES.get(name, "").split()]
+    meant = sorted(meant or closest_few("--" + word, known, _MOST))
+    hint = f" Did you mean {' or '.join(meant)}?" if meant else ""
+    return click.UsageError(f"No such option '{error.option_name}'.{hint}", error.ctx)
