@@ -72,14 +72,14 @@ tenths of a second."""
 
 
 def compile_reference(
-    sized: SizedDef, *, unchecked: bool = False, jit: bool | None = None
+    sized: SizedDef, *, unchecked: bool = False, jit: bool | None = None, runs: int = 1
 ) -> ReferenceKernel:
     """Compile ``sized`` to plain loops.
 
     ``unchecked`` leaves out the run-time checks of data-dependent subscripts: out-of-range ones
     are then undefined behaviour. ``jit``: whether Numba compiles the text, or the Python
     interpreter runs it as it is, with the same results; None: for each statement, which of them
-    is done first.
+    is done first with so many ``runs``.
     Raises CompileError if Numba cannot compile the text.
     """
     shown: list[str] = []
@@ -89,7 +89,7 @@ def compile_reference(
         function = emit_statement(sized, statement, name, readable=True, unchecked=unchecked)
         shown.append(function.text)
         points = math.prod(map(statement.extent, statement.ranges))
-        if points > _INTERPRETED if jit is None else jit:
+        if points * runs > _INTERPRETED if jit is None else jit:
             # Statements that differ in names alone are compiled once.
             same = emit_statement(sized, statement, "run", readable=False, unchecked=unchecked)
             run = compiled(same.text, stored_types(sized, same.tensors))

@@ -6,6 +6,7 @@ they keep to what Numba types without surprises: every mixed operation is cast b
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -67,10 +68,20 @@ def select(condition: Number, a: Number, b: Number) -> Number:
     return a if condition else b
 
 
-def nudged(x: Number, by: Number) -> Number:
-    """float64 ``x`` moved up by a part of its size, unless float32 holds it: then nothing rounds
-    it."""
-    return x if np.float64(np.float32(x)) == x else x + abs(x) * by
+def nudged(x: Number, by: Number, off: Number, seed: Number) -> Number:
+    """float64 ``x`` moved by ``off`` and, unless float32 holds it and so nothing rounds it, by the
+    part ``by`` of itself; both times a number from 2 to 6, or from -6 to -2. That number follows
+    from the digits of ``x`` and from ``seed``, and has the other sign for ``-seed``. A seed of 0
+    moves nothing."""
+    if seed == 0.0:
+        return x
+    digits, _ = math.frexp(x)
+    drawn = digits * abs(seed) % 1.0
+    times = 2.0 + 8.0 * (drawn % 0.5)
+    if (drawn < 0.5) == (seed > 0.0):
+        times = -times
+    held = np.float64(np.float32(x)) == x
+    return x + off * times if held else x + (x * by + off) * times
 
 
 def float_to_int(x: Number, low: Number, high: Number) -> Number:

@@ -1,27 +1,34 @@
-"""How far a reference in float32 is from the same computed in float64.
+"""How far rounding may take the results of a def, by running its reference with other roundings.
 
 Rounding of a value that cancelled, or that a saturating function made small, is larger than what
 the depth of accumulation explains: ``tanh`` of a sum has the sum's absolute error. Wherever such
-things happen in a def, the reference's own error shows them.
+things happen in a def, the reference's own error shows them: the difference of the reference in
+float32 from the same computed in float64. A def in float64 is computed in float32, too: its own
+rounding is that, less by as much as a number of float64 is rounded less.
 
 Where a function jumps, or has a pole, rounding decides about the result: ``floor`` of what is a
 whole number but for rounding, the sign of a sum that cancels, its reciprocal. No result can be
-called wrong there. Such elements are found by computing in float64 once more, with everything that
-float32 rounds moved up by some roundings, and once moved down: they change more than others do.
-Where more than one in a hundred does so much, this tells nothing, and these are as all others.
+called wrong there. Such elements are found by Monte Carlo arithmetic (Parker, "Monte Carlo
+arithmetic", UCLA CSD-970002, 1997): the def is computed in float64 again and again, with everything
+that is rounded moved by a random part of itself, up in one run and down in the next. Elements that
+rounding decides about change more than others do. Where more than one in twenty does so much, this
+tells nothing, and these are as all others.
 
 Integers that are rounded sums, such as samples of 16 bits, have no tolerance beside this, and these
 moves reach most of them: all are such elements, but only a few times as many may differ as differ
 between the reference and float64. A wrong kernel differs in more.
 
-A def in float64 is computed in float32, too: its own rounding is that, less by as much as a number
-of float64 is rounded less.
+One random move tells little of how far an element may be off: two roundings that cancel in a run
+may add up in a kernel. Of elements with two equal roundings, the worst case, one in 25 is further
+off in a kernel than twice what one pair of runs changes it by, one in 400 than two pairs, and one
+in 20 million than six.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Mapping, Sequence
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import reduce
 from typing import Any, TypeAlias
@@ -29,10 +36,11 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from tcl.codegen.common.rounding import UNKNOWN, Rounding
-from tcl.codegen.reference.sample import WHOLE, compute
+from tcl.codegen.common.rounding import ERRORS, UNKNOWN, Rounding
+from tcl.codegen.reference.sample import SAMPLED, WHOLE, all_operations, compute
 from tcl.common.errors import TclError
 from tcl.grammar.ranges.sized import SizedDef
+from tcl.grammar.syntax.source import Span
 from tcl.grammar.syntax.types import FLOAT32, FLOAT64, ScalarType
 from tcl.grammar.tree import checked as c
 from tcl.grammar.tree.traverse import rebuild
@@ -48,38 +56,48 @@ _OWN = 1 / 16
 integers are judged as floats are."""
 _AS_MANY, _FEW = 4, 16
 """Times the number of integers that differ there, and how many more, may differ in a kernel."""
-
+_OTHERS = 0.95
+"""The part about which rounding does not decide, at least."""
 _SPREAD = 2.0
 """Times what it changes by that an element may be off about which rounding decides."""
-_MOVED = 8.0
-"""Times its own error that a tensor is moved by when it is read."""
-_ROUNDED = 2.0**-23
-"""A rounding, relative: what is computed is moved by two and more, each operation of a statement by
-another number, else differences of products would stay where they are."""
+_MOVED = 2.0
+"""Times its own error that a tensor is moved by when it is read, times what ``nudged`` draws: 4 in
+the mean."""
+_ROUNDED = {FLOAT32: 2.0**-23, FLOAT64: 2.0**-52}
+"""A rounding, relative: what is computed is moved by two to six of them."""
+_PAIRS = 6
+"""Of runs, up and down, that move everything by other numbers ..."""
+_FEWEST = 2
+"""... and where a run takes long."""
+_AFFORDED = 1_000_000_000
+"""Operations of all pairs together, if ``_FEWEST`` do not take more."""
+Moved: TypeAlias = Callable[[c.Expr, ScalarType], c.Expr]
+"""From an expression in float64, and the type that it had before, to what stands in its place."""
 
-Moved: TypeAlias = Callable[[c.Expr], c.Expr]
-"""From an expression in float64, which was one in float32, to what stands in its place."""
 
-
-def in_float64(sized: SizedDef, moved: Moved = lambda node: node) -> SizedDef:
+def in_float64(sized: SizedDef, moved: Moved = lambda node, _: node) -> SizedDef:
     """The def with float64 in place of float32 everywhere. Literals keep their values in
-    float32. ``moved`` changes what was computed or read in float32."""
+    float32. ``moved`` changes what was computed or read as a float of either type."""
     return _in_type(sized, FLOAT32, FLOAT64, moved)
 
 
-def _in_type(sized: SizedDef, old: ScalarType, new: ScalarType, moved: Moved) -> SizedDef:
-    """The def with another type of floats. Literals have values of float32."""
+def _in_type(
+    sized: SizedDef, old: ScalarType, new: ScalarType, moved: Moved = lambda node, _: node
+) -> SizedDef:
+    """The def with another type of floats. Literals of the old one have values of float32."""
 
     def changed_type(tensor: c.Tensor) -> c.Tensor:
         return replace(tensor, type=new) if tensor.type == old else tensor
 
     def change(node: c.Expr) -> c.Expr:
-        if isinstance(node, c.Index | c.Size | c.Dimension) or node.type != old:
+        if isinstance(node, c.Index | c.Size | c.Dimension) or node.type not in (old, new):
             return node
         if isinstance(node, c.Const):
+            if node.type != old:
+                return node
             with np.errstate(over="ignore"):
                 return replace(node, value=float(np.float32(node.value)), type=new)
-        return moved(replace(node, type=new))
+        return moved(replace(node, type=new), node.type)
 
     def changed(statement: c.Statement) -> c.Statement:
         lets = tuple(replace(let, value=rebuild(let.value, change)) for let in statement.lets)
@@ -98,22 +116,44 @@ def _in_type(sized: SizedDef, old: ScalarType, new: ScalarType, moved: Moved) ->
     )
 
 
-def _moving(errors: Mapping[str, float], sign: int) -> Moved:
-    """Moves all that float32 rounds, in one direction. ``errors``: of tensors that are computed."""
+def _movable(sized: SizedDef) -> SizedDef:
+    """The def in float64, with inputs more: a seed, which says how all that is rounded is moved
+    (``numbers.nudged``), and for each output by how much it is moved when it is read."""
     count = itertools.count()
+    # Names that are longer than all others.
+    longer = "_" * max(map(len, sized.checked.tensors))
+    seed = longer + "_seed"
+    offs = {t.name: f"{longer}_{t.name}" for t in sized.checked.outputs}
 
-    def moved_by(node: c.Expr) -> c.Expr:
+    def read(name: str, span: Span) -> c.Expr:
+        return c.Read(name, (), FLOAT64, span)
+
+    def moved_by(node: c.Expr, type_: ScalarType) -> c.Expr:
+        span = node.span
+        by: c.Expr = c.Const(0.0, FLOAT64, span)
+        off = by
         match node:
-            case c.Read(tensor=name) if errors.get(name):
-                by = c.Const(sign * _MOVED * errors[name], FLOAT64, node.span)
-                return c.Binary("+", node, by, FLOAT64, node.span)
+            case c.Read(tensor=name) if name in offs:
+                off = read(offs[name], span)
             case c.Call() | c.Binary(op="+" | "-" | "*" | "/" | "%"):
-                by = c.Const(sign * _ROUNDED * (2 + next(count) % 5), FLOAT64, node.span)
-                return c.Call("nudged", (node, by), FLOAT64, node.span)
+                by = c.Const(_ROUNDED[type_], FLOAT64, span)
             case _:
                 return node
+        # What stands elsewhere in the def is moved by another number.
+        place = c.Const(1.0 + math.sqrt(next(count)), FLOAT64, span)
+        own = c.Binary("*", read(seed, span), place, FLOAT64, span)
+        return c.Call("nudged", (node, by, off, own), FLOAT64, span)
 
-    return moved_by
+    wide = in_float64(sized, moved_by)
+    span = sized.checked.outputs[0].span
+    more = tuple(c.Tensor(name, FLOAT64, 0, (), True, span) for name in (seed, *offs.values()))
+    scalars = {t.name: () for t in more}
+    return replace(
+        wide,
+        checked=replace(wide.checked, inputs=(*wide.checked.inputs, *more)),
+        shapes={**wide.shapes, **scalars},
+        origins={**wide.origins, **scalars},
+    )
 
 
 def roundings(
@@ -123,68 +163,94 @@ def roundings(
     outputs of a def with neither float32 nor float64.
 
     ``initial``: outputs with the values that they have before. Of a def that is too large to be
-    computed whole, a sample counts. Computes the reference four times: in the def's types, and in
-    float64.
+    computed whole, a sample counts. Computes the reference up to fourteen times, and a def with
+    float64 twice more.
     """
     outputs = sized.checked.outputs
-    own = [t.type == FLOAT32 for t in outputs]
-    unknown = (UNKNOWN,) * len(own)
-    types = {t.type for t in sized.checked.tensors.values()}
-    if FLOAT32 not in types:
-        return _of_float64(sized, inputs, initial) if FLOAT64 in types else unknown
-    tensors = zip(inputs, sized.checked.inputs, strict=True)
-    arrays = [a.astype(np.float64) if t.type == FLOAT32 else a for a, t in tensors]
-    rounded = [a.copy() for a in initial]
-
-    def wide(moved: Moved = lambda node: node) -> tuple[list[_Array], tuple[Any, ...]]:
-        found = [a.astype(np.float64) if w else a.copy() for a, w in zip(initial, own, strict=True)]
-        return found, compute(in_float64(sized, moved), arrays, found, whole=limit).positions
-
-    limit = WHOLE
+    types = {t.type for t in sized.checked.tensors.values()} & {FLOAT32, FLOAT64}
+    unknown = (UNKNOWN,) * len(outputs)
+    if not types:
+        return unknown
     try:
-        if all(p is None for p in compute(sized, inputs, rounded).positions):
-            limit = _ALL
-        exact, positions = wide()
+        runs = _Runs(sized, inputs, initial)
+        errors = runs.errors()
+        if FLOAT64 in types:
+            narrow = _in_type(sized, FLOAT64, FLOAT32)
+            short = _Runs(narrow, _narrowed(inputs), _narrowed(initial)).errors()
+            errors = [
+                max(error, _LESS * of_float32) if t.type == FLOAT64 else error
+                for t, error, of_float32 in zip(outputs, errors, short, strict=True)
+            ]
     except (TclError, IndexError, MemoryError):  # in float64 the data may lead elsewhere
         return unknown
-    errors = [
-        _error(r, e, p) if w else 0.0
-        for r, e, p, w in zip(rounded, exact, positions, own, strict=True)
-    ]
-    named = {t.name: error for t, error in zip(outputs, errors, strict=True)}
     try:
-        others = [wide(_moving(named, sign)) for sign in (1, -1)]
+        return runs.roundings(errors)
     except (TclError, IndexError, MemoryError):
         return tuple(map(Rounding, errors))
-    found = []
-    for k, error in enumerate(errors):
-        known = [p[k] for p in (positions, *(where for _, where in others)) if p[k] is not None]
-        places = reduce(np.intersect1d, known) if known else None
-        spread = _spread(exact[k], [rounded[k], *(values[k] for values, _ in others)], places)
-        differing = int(np.sum(_floats(rounded[k], places) != _floats(exact[k], places)))
-        if outputs[k].type.is_float or differing > _OWN * spread.size:
-            found.append(_decided(error, spread, places))
-        else:
-            found.append(_decided_integers(differing, spread, places))
-    return tuple(found)
 
 
-def _of_float64(
-    sized: SizedDef, inputs: Sequence[_Array], initial: Sequence[_Array]
-) -> tuple[Rounding, ...]:
-    """As ``roundings``, of a def without float32. What float32 makes infinite, or no number, is no
-    excuse for float64."""
+class _Runs:
+    """The reference of a def in its own types, and in float64."""
 
-    def short(arrays: Sequence[_Array]) -> list[_Array]:
-        with np.errstate(over="ignore"):
-            return [a.astype(np.float32) if a.dtype == np.float64 else a for a in arrays]
+    def __init__(
+        self, sized: SizedDef, inputs: Sequence[_Array], initial: Sequence[_Array]
+    ) -> None:
+        self._outputs = sized.checked.outputs
+        self._initial = initial
+        self._rounded = [a.copy() for a in initial]
+        whole = all(p is None for p in compute(sized, inputs, self._rounded).positions)
+        self._limit = _ALL if whole else WHOLE
+        operations = min(all_operations(sized), _ALL if whole else SAMPLED)
+        self._pairs = max(_FEWEST, min(_PAIRS, _AFFORDED // max(1, 2 * operations)))
+        self._movable = _movable(sized)
+        pairs = zip(inputs, sized.checked.inputs, strict=True)
+        self._inputs = [a.astype(np.float64) if t.type == FLOAT32 else a for a, t in pairs]
+        self._exact, self._positions = self._moved(0.0, [0.0] * len(initial))
 
-    narrow = _in_type(sized, FLOAT64, FLOAT32, lambda node: node)
-    found = []
-    for r in roundings(narrow, short(inputs), short(initial)):
-        known = np.isfinite(r.off)
-        found.append(Rounding(r.error * _LESS, r.places[known], r.off[known] * _LESS))
-    return tuple(found)
+    def _moved(
+        self, seed: float, offs: Sequence[float]
+    ) -> tuple[list[_Array], tuple[_Positions | None, ...]]:
+        """What is computed in float64, with everything moved unless ``seed`` is 0."""
+        pairs = zip(self._initial, self._outputs, strict=True)
+        found = [a.astype(np.float64) if t.type == FLOAT32 else a.copy() for a, t in pairs]
+        inputs = [*self._inputs, *(np.array(x) for x in (seed, *offs))]
+        runs = 1 + 2 * self._pairs
+        return found, compute(self._movable, inputs, found, whole=self._limit, runs=runs).positions
+
+    def errors(self) -> list[float]:
+        """By how much nearly all elements of each output are off; 0 for other types than floats of
+        32 and 64 bits."""
+        of_each = zip(self._outputs, self._rounded, self._exact, self._positions, strict=True)
+        return [_error(r, e, p) if t.type in (FLOAT32, FLOAT64) else 0.0 for t, r, e, p in of_each]
+
+    def roundings(self, errors: Sequence[float]) -> tuple[Rounding, ...]:
+        """Of each output, by how much its elements change if everything is moved that is rounded.
+        ``errors``: of the outputs."""
+        offs = [_MOVED * error for error in errors]
+        seeds = (s for k in range(self._pairs) for s in (_seed(k), -_seed(k)))
+        others = [self._moved(seed, offs) for seed in seeds]
+        found = []
+        for k, (exact, rounded) in enumerate(zip(self._exact, self._rounded, strict=True)):
+            sampled = [p[k] for p in (self._positions, *(p for _, p in others))]
+            known = [p for p in sampled if p is not None]
+            places = reduce(np.intersect1d, known) if known else None
+            spread = _spread(exact, [rounded, *(values[k] for values, _ in others)], places)
+            differing = int(np.sum(_floats(rounded, places) != _floats(exact, places)))
+            if self._outputs[k].type.is_float or differing > _OWN * spread.size:
+                found.append(_decided(errors[k], spread, places))
+            else:
+                found.append(_decided_integers(differing, spread, places))
+        return tuple(found)
+
+
+def _seed(pair: int) -> float:
+    """Of a pair of runs."""
+    return 1e7 * math.sqrt(2.0 + pair)
+
+
+def _narrowed(arrays: Sequence[_Array]) -> list[_Array]:
+    with np.errstate(over="ignore"):
+        return [a.astype(np.float32) if a.dtype == np.float64 else a for a in arrays]
 
 
 _LESS = 2.0**-29
@@ -211,11 +277,12 @@ def _floats(values: _Array, places: _Positions | None) -> _Array:
 
 
 def _decided(error: float, spread: _Array, places: _Positions | None) -> Rounding:
-    """Which elements rounding decides about, by how much elements change."""
+    """Which elements rounding decides about, by how much elements change: those that may be off by
+    more than ``error`` allows all."""
     if not spread.size:
         return Rounding(error)
-    usual = np.quantile(spread, _MOST, method="higher")
-    far = np.flatnonzero(spread > usual)
+    usual = np.quantile(spread, _OTHERS, method="higher")
+    far = np.flatnonzero(spread > max(usual, ERRORS / _SPREAD * error))
     return Rounding(error, far if places is None else places[far], _SPREAD * spread[far])
 
 

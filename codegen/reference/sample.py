@@ -65,6 +65,7 @@ def compute(
     whole: int = WHOLE,
     sampled: int = SAMPLED,
     jit: bool = True,
+    runs: int = 1,
 ) -> ComputedElements:
     """Write all elements of ``outputs``, or those of a sample where all would take more than
     ``whole`` operations. Of other elements nothing is known then.
@@ -72,12 +73,13 @@ def compute(
     Arrays and errors are as for ``ReferenceKernel``. A def that ``why_not_sampled`` has a reason
     for is computed whole, however long that takes, and so is one of which two points a dimension
     depend on more than ``sampled`` operations. Unless ``jit`` the interpreter computes samples.
+    ``runs``: how often the def is computed, with other inputs.
     """
-    if _everything(sized) > whole:
+    if all_operations(sized) > whole:
         computed = _sample(sized, inputs, outputs, sampled, jit)
         if computed is not None:
             return computed
-    compile_reference(sized)(inputs, outputs)
+    compile_reference(sized, runs=runs)(inputs, outputs)
     return ComputedElements((None,) * len(outputs), 1.0)
 
 
@@ -86,13 +88,13 @@ def compute_briefly(
 ) -> ComputedElements | None:
     """``compute`` of so few elements that the interpreter has done it before Numba is loaded; None,
     and nothing written, for a def of which no so small a sample can be computed."""
-    if _everything(sized) > BRIEF:
+    if all_operations(sized) > BRIEF:
         return _sample(sized, inputs, outputs, BRIEF, jit=False)
     compile_reference(sized, jit=False)(inputs, outputs)
     return ComputedElements((None,) * len(outputs), 1.0)
 
 
-def _everything(sized: SizedDef) -> int:
+def all_operations(sized: SizedDef) -> int:
     """Operations of all elements."""
     return sum(_of_element(s) * _points(s, s.statement.indices) for s in sized.statements)
 
@@ -123,7 +125,7 @@ def _sample(
         with np.errstate(all="ignore"):
             run(*(arrays[name] for name in function.tensors), of_statement, error)
     kept = tuple(positions[t.name] for t in sized.checked.outputs)
-    return ComputedElements(kept, taken / _everything(sized))
+    return ComputedElements(kept, taken / all_operations(sized))
 
 
 def why_not_sampled(sized: SizedDef) -> str | None:

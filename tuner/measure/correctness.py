@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from tcl.codegen.common.rounding import UNKNOWN, Rounding
+from tcl.codegen.common.rounding import ERRORS, UNKNOWN, Rounding
 from tcl.codegen.common.sums import AT_ONCE, PRODUCTS, TERMS
 from tcl.common.dataclass import dataclass
 from tcl.grammar.ranges.sized import SizedDef
@@ -24,9 +24,6 @@ Array: TypeAlias = npt.NDArray[Any]
 
 _SLACK = 8.0
 """Roundings that a result of depth 1 may differ by: contraction, and built-ins of a few ulp."""
-_ERRORS = 16.0
-"""Times the reference's own error that a result may differ by. What ``_SLACK`` allows sums and
-products of the suite is 15 to 45 times theirs."""
 _MOST = 0.25
 """The part of the root mean square that the reference's own error allows at most: of a result that
 is little but rounding, as the sine of a large sum, else anything would be right, zeros as well."""
@@ -176,7 +173,7 @@ class Expected:
         right = self.values
         if right.dtype == np.bool_:  # the poison is no value of a bool
             flat, right = flat.view(np.uint8), right.view(np.uint8)
-        least = min(_ERRORS * rounding.error, _MOST * self.scale)
+        least = min(ERRORS * rounding.error, _MOST * self.scale)
         first, wrong, excused, explained = -1, 0, -1, 0
         for begin in range(0, right.size, _BLOCK):
             block = slice(begin, begin + _BLOCK)
