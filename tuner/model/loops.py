@@ -168,7 +168,7 @@ class LoopColumns:
 
         def coded(name: str, row: Callable[[Any], tuple[int, ...]], width: int) -> Ints:
             table = np.array([row(v) for v in chosen[name].values], np.int64)
-            found: Ints = table.reshape(-1, width).T[:, chosen[name].codes].T
+            found: Ints = table.reshape(len(table), width).T[:, chosen[name].codes].T
             return found
 
         def sizes(name: str, width: int, absent: int) -> Ints:

@@ -187,3 +187,12 @@ def test_edges_have_features(shape: tuple[int, int]) -> None:
     subject, options = candidates(def_, NARROW, 3)
     rows, seconds = subject.extract([subject.choices(o) for o in [*options, MappingOptions()]])
     assert np.isfinite(rows).all() and (seconds > 0).all()
+
+
+def test_a_nest_that_reads_nothing_has_features() -> None:
+    def_ = sized(
+        "float(M, N) A) -> (B) { B(m, n) = float(m + n) where m in 0:M, n in 0:N }", (8, 9)
+    )
+    subject, options = candidates(def_, NARROW, 3)
+    rows, seconds = subject.extract([subject.choices(o) for o in options])
+    assert np.isfinite(rows).all() and (seconds > 0).all()
