@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import field
 
 from tcl.codegen.cpu.emit.across import Across, Pointers, TransposedBlock
 from tcl.codegen.cpu.emit.addresses import Address, Addresses, Wrapped
 from tcl.codegen.cpu.emit.scope import Scope, i64, lane_values, leading, number
+from tcl.codegen.cpu.emit.short_rows import ShortRow, load_lanes
 from tcl.codegen.cpu.llvm.builder import Builder, Val, memory_type, suffix, vector
 from tcl.codegen.cpu.llvm.convert import from_memory, to_memory
 from tcl.codegen.cpu.llvm.permute import taken
@@ -114,9 +115,12 @@ class AccessEmitter:
         wrapped = self.masks and computed and single and self.addresses.wrapped(load.ref, scope)
         if wrapped:
             return self._load_wrapped(wrapped, load.ref.tensor, layout, mask)
-        at = self.addresses.address_of(load.ref, scope, None if load.total else mask)
         if any(x == 0 for x in layout.extents):
             return self.b.constant(0, memory_type(layout.type))  # nothing that could be touched
+        rows = self.addresses.near(load.ref, scope) if computed and single else None
+        if isinstance(rows, list) and (found := self._load_near(rows, load, layout, scope)):
+            return found
+        at = self.addresses.address_of(load.ref, scope, None if load.total else mask)
         if load.total and not computed and (block := self._block(load.ref, layout, at, scope)):
             return self.across.load(block, scope.lanes)
         if at.places and (mask is None or self.addresses.stays_inside(load.ref)):
@@ -128,6 +132,18 @@ class AccessEmitter:
         if at.spread and mask.text == leading(scope.lanes, scope.active).text:
             return self._load_leading(at, load.ref.tensor, layout, scope)
         return self._load_masked(at, load.ref.tensor, layout, mask, scope.active)
+
+    def _load_near(
+        self, rows: Sequence[ShortRow], load: ir.Load, layout: ir.Layout, scope: Scope
+    ) -> Val | None:
+        """Lanes of short rows, if the machine can load these. Those that do not exist give any
+        element."""
+        computed = sum(isinstance(s, ir.Computed) for s in load.ref.subscripts)
+        if not load.total and (computed > 1 or not self.addresses.stays_inside(load.ref)):
+            return None
+        known = not scope.ragged or scope.there == leading(scope.lanes, scope.active)
+        begin = [self.pointers.at(load.ref.tensor, row.offset) for row in rows]
+        return load_lanes(self.b, load.ref.tensor, begin, rows, layout, load.total and known)
 
     def _first_lanes(self, value: Val, lanes: int) -> Val:
         """The first lanes of a value, and 0 in those that it does not have."""

@@ -2,18 +2,31 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
 from functools import partial, reduce
 
 from tcl.codegen.common.sites import Site
 from tcl.codegen.cpu.emit.across import Pointers
-from tcl.codegen.cpu.emit.scope import At, Scope, add, affine, fewer, i64, lane_values, number
+from tcl.codegen.cpu.emit.lane_parts import LaneParts, Parting
+from tcl.codegen.cpu.emit.scope import (
+    At,
+    Scope,
+    add,
+    affine,
+    fewer,
+    i64,
+    lane_values,
+    number,
+)
+from tcl.codegen.cpu.emit.short_rows import ShortRow, near
 from tcl.codegen.cpu.llvm.builder import Builder, Val, memory_type
 from tcl.codegen.cpu.llvm.convert import cast
 from tcl.codegen.devices.features import permuted
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.periods import moves_others, wrapped_axes
+from tcl.codegen.loopir.walk import loads
 from tcl.common.dataclass import dataclass, replace
 from tcl.grammar.sizes.varying import Size, provably_at_least, provably_equal
 from tcl.grammar.syntax.types import INT64, UINT64, ScalarType
@@ -91,6 +104,7 @@ class Addresses:
     pointers: Pointers
     unchecked: bool
     evaluate: Evaluate
+    parting: Parting
     sites: list[Site]
     """Subscripts that are checked."""
     places: dict[ir.TensorRef, ir.Affine] = field(default_factory=dict)
@@ -108,6 +122,9 @@ class Addresses:
         b = self.b
         layout = self.program.tensor(ref.tensor).layout
         first, step = affine(b, self.place(ref), self.dims, scope)
+        close = self.near(ref, scope)
+        if isinstance(close, tuple):
+            return Address(*close)
         found: list[tuple[int, Val, _Row | None]] = []
         for axis, subscript in enumerate(ref.subscripts):
             if isinstance(subscript, ir.Affine):
@@ -146,6 +163,22 @@ class Addresses:
 
         return Address(first, 0, own, of_lane, places)
 
+    def near(self, ref: ir.TensorRef, scope: Scope) -> tuple[At, int] | list[ShortRow] | None:
+        """As of ``short_rows.near``, of an element whose place quotients and remainders of indices
+        decide, and no data."""
+        parts: dict[int, LaneParts] = {}
+        for axis, subscript in enumerate(ref.subscripts):
+            if isinstance(subscript, ir.Computed):
+                data = subscript.check or any(loads(subscript.value))
+                found = None if data else self.parting.of(subscript.value, scope)
+                if found is None:
+                    return None
+                parts[axis] = found
+        if not parts:
+            return None
+        place = affine(self.b, self.place(ref), self.dims, scope)
+        return near(self.b, self.program.tensor(ref.tensor).layout, place, parts, scope)
+
     def stays_inside(self, ref: ir.TensorRef) -> bool:
         """Whether all index expressions of an element are inside of its tensor at every point."""
         layout = self.program.tensor(ref.tensor).layout
@@ -170,6 +203,9 @@ class Addresses:
                 continue
             first, step = affine(b, index, self.dims, scope)
             stride = layout.strides[axis]
+            each = math.gcd(length, 1 if first.base is None else b.multiple(first.base))
+            if first.constant % each + scope.lanes <= each:
+                continue  # none of them is at an end
             beside = step == 1 and provably_equal(stride, layout.itemsize)
             apart = moves_others(ref, axis, (scope.lane_dim, scope.lane_fold))
             if not beside or apart or not provably_at_least(index.interval(self.dims)[0], 0):

@@ -117,7 +117,10 @@ class Statements:
         self.dims = {d.name: d for s in program.spaces for d in s.dims}
         self.values = Values(b, self.dims, device.converts_half)
         places = Pointers(b, pointers)
-        addresses = Addresses(b, program, self.dims, places, unchecked, self.values.value, sites)
+        addresses = Addresses(
+            *(b, program, self.dims, places, unchecked),
+            *(self.values.value, self.values.parting, sites),
+        )
         self.memory = AccessEmitter(
             *(b, program, places, addresses, device.converts_half),
             masks=device.has("avx512bw") and device.has("avx512vl"),
@@ -178,7 +181,8 @@ class Statements:
             case ir.First() | ir.Within():
                 self.loops.either(statement, scope)
             case ir.Let(name=name, value=value):
-                scope.variables[name] = self.values.value(value, scope)
+                scope.variables[name] = self.values.let(value, scope)
+                scope.lets[name] = value
             case ir.Declare():
                 self._declare(statement, scope)
             case ir.Accumulate():

@@ -156,6 +156,7 @@ class LoopEmitter:
             for folds in reversed(kernel.grid):
                 count = number(folds[0].count)
                 own = b.binary("mul nsw", b.binary("urem", rest, count), number(folds[0].step))
+                b.multiples[own.text] = folds[0].step
                 rest = b.binary("udiv", rest, count)
                 for fold in folds:
                     span = scope.ranges[fold.dim].span
@@ -229,6 +230,7 @@ class LoopEmitter:
             return
         rest = b.binary("urem", span.value, number(fold.step))
         full = b.binary("sub nsw", span.value, rest)
+        b.multiples[full.text] = fold.step
         if span.reaches(fold.step):
             empty = span.least < fold.step
             self._counted(fold, body, scope, full, fold.step, empty)
@@ -314,6 +316,7 @@ class LoopEmitter:
             return
 
         def each(own: Val) -> None:
+            b.multiples[own.text] = inner or fold.step
             part: PointCount | int | None = inner
             if part is None:
                 left = b.intrinsic("smin", b.binary("sub nsw", span, own), number(fold.step))
@@ -506,6 +509,7 @@ class LoopEmitter:
             scope,
             folds={**scope.folds, fold.name: scope.ranges[fold.dim].begun},
             variables=dict(scope.variables),
+            lets=dict(scope.lets),
             accumulators=dict(scope.accumulators),
             lanes=lanes,
             lane_dim=fold.dim,

@@ -121,6 +121,8 @@ class Scope:
     folds: dict[str, At] = field(default_factory=dict)
     """Offset in points of each fold, by name."""
     variables: dict[str, Val] = field(default_factory=dict)
+    lets: dict[str, ir.Value] = field(default_factory=dict)
+    """What variables are in the loop IR."""
     accumulators: dict[str, AccumulatorRegisters] = field(default_factory=dict)
     lanes: int = 1
     lane_dim: str = ""
@@ -153,7 +155,12 @@ class Scope:
 
     def copied(self) -> Scope:
         """For a block of its own: names defined in it end with it."""
-        return replace(self, variables=dict(self.variables), accumulators=dict(self.accumulators))
+        return replace(
+            self,
+            variables=dict(self.variables),
+            lets=dict(self.lets),
+            accumulators=dict(self.accumulators),
+        )
 
     def moved(self, ranges: Mapping[str, PointRange], folds: Mapping[str, At]) -> Scope:
         """An inner place of these loops, for a block of its own."""
@@ -162,6 +169,7 @@ class Scope:
             ranges={**self.ranges, **ranges},
             folds={**self.folds, **folds},
             variables=dict(self.variables),
+            lets=dict(self.lets),
             accumulators=dict(self.accumulators),
         )
 
@@ -199,14 +207,22 @@ def add(b: Builder, left: Val | None, right: Val | None) -> Val | None:
     """A sum of index values, None standing for 0."""
     if left is None or right is None:
         return right if left is None else left
-    return b.binary("add nsw", left, right)
+    found = b.binary("add nsw", left, right)
+    if (each := math.gcd(b.multiple(left), b.multiple(right))) > 1:
+        b.multiples[found.text] = each
+    return found
 
 
 def scale(b: Builder, value: Val | None, factor: int) -> Val | None:
     """An index value times a constant."""
     if value is None or provably_equal(factor, 1):
         return value
-    return None if provably_equal(factor, 0) else b.binary("mul nsw", value, number(factor))
+    if provably_equal(factor, 0):
+        return None
+    found = b.binary("mul nsw", value, number(factor))
+    if not isinstance(factor, Size):
+        b.multiples[found.text] = b.multiple(value) * abs(factor)
+    return found
 
 
 def number(value: int) -> Val:

@@ -10,6 +10,7 @@ from itertools import product
 from typing import assert_never
 
 from tcl.codegen.cpu.emit.accesses import AccessEmitter
+from tcl.codegen.cpu.emit.lane_parts import Parting
 from tcl.codegen.cpu.emit.repeats import repeat
 from tcl.codegen.cpu.emit.scope import (
     AccumulatorRegisters,
@@ -27,7 +28,7 @@ from tcl.codegen.cpu.math import builtins as math
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.walk import walk
 from tcl.grammar.sizes.varying import Size, provably_equal
-from tcl.grammar.syntax.types import BOOL
+from tcl.grammar.syntax.types import BOOL, INT64
 
 _CHEAP = 12
 """Nodes that may be computed in vain rather than branched around."""
@@ -41,6 +42,15 @@ class Values:
     def __init__(self, b: Builder, dims: Mapping[str, ir.Dim], native_half: bool) -> None:
         self.b, self.dims, self.native_half = b, dims, native_half
         self.partial_cache: dict[int, bool] = {}
+        self.parting = Parting(b, dims, self.value)
+
+    def let(self, value: ir.Value, scope: Scope) -> Val:
+        """The value of a variable."""
+        if isinstance(value, ir.Binary) and value.op in ("+", "-") and value.type == INT64:
+            made = self.parting.value(value, scope)
+            if made is not None:
+                return made
+        return self.value(value, scope)
 
     def value(self, value: ir.Value, scope: Scope) -> Val:
         """``value`` at this place: a scalar or one value per lane."""
@@ -177,6 +187,10 @@ class Values:
         return part
 
     def _binary(self, value: ir.Binary, scope: Scope) -> Val:
+        if value.op in ("/", "%") and value.type.is_integral:
+            made = self.parting.value(value, scope)
+            if made is not None:
+                return made
         left = self.value(value.left, scope)
         if value.op == "&&":
             return self._choose(left, value.right, ir.Const(False, BOOL), scope)

@@ -127,6 +127,8 @@ class Builder:
     """What LLVM knows the tensors by that are set apart."""
     leaving: list[str] = field(default_factory=list)
     """What has to be done before a call ends early."""
+    multiples: dict[str, int] = field(default_factory=dict)
+    """Index values → what they are known to be multiples of, where that is more than 1."""
     features: frozenset[str] = frozenset()
     """LLVM's names of what the machine has, of which formulas may make use."""
     fused: bool = True
@@ -277,6 +279,10 @@ class Builder:
         first = incoming[0][0]
         pairs = ", ".join(f"[ {v.text}, %{label} ]" for v, label in incoming)
         return self.op(f"phi {first.ty} {pairs}", first.type, first.lanes)
+
+    def multiple(self, value: Val) -> int:
+        """What an index value is a multiple of."""
+        return self.multiples.get(value.text, 1)
 
     # Lanes.
 
