@@ -746,3 +746,19 @@ def test_no_value_takes_more_than_a_few_registers() -> None:
     assert chosen(ZEN4, wide, (240, 320), (240, 320)).vectorize == (1, 32)
     narrow = "def f(uint8(M, N) A) -> (O) { O(i, j) = A(i, j) + A(i, j) }"
     assert chosen(ZEN4, narrow, (240, 320)).vectorize == (1, 64)
+
+
+def test_lanes_of_quotients_and_remainders_are_neighbours() -> None:
+    enlarged = "I(c, h / 2, w / 2) + I(c, h / 2, w / 2 + 1) where h in 0:2 * H, w in 0:2 * W - 2"
+    found = chosen(
+        ZEN4, f"def f(float(C, H, W) I) -> (O) {{ O(c, h, w) = {enlarged} }}", (30, 40, 50)
+    )
+    assert found.vectorize == (2, 16)
+    assert (found.register or ())[1] in (2, 4), "two rows read the same"
+    shuffled = (
+        "I(4 * c + 2 * (h % 2) + w % 2, h / 2, w / 2) where c in 0:8, h in 0:2 * H, w in 0:2 * W"
+    )
+    found = chosen(
+        ZEN4, f"def f(float(C, H, W) I) -> (O) {{ O(c, h, w) = {shuffled} }}", (32, 40, 50)
+    )
+    assert found.vectorize == (2, 16)

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import field, replace
+from itertools import pairwise
+
+import numpy as np
 
 from tcl.codegen.choose.cpu.costs import (
     BARRIER_CYCLES,
@@ -17,6 +20,7 @@ from tcl.codegen.choose.cpu.costs import (
     PANEL_OTHER_L2_CYCLES,
     PANEL_OWN_L2_CYCLES,
     PANEL_WRITTEN_CYCLES,
+    REMAINDER_CYCLES,
     SCALAR_LOAD_CYCLES,
     SHUFFLE_CYCLES,
     VECTOR_LOAD_CYCLES,
@@ -27,12 +31,17 @@ from tcl.codegen.devices.cpu import CpuProfile
 from tcl.codegen.devices.features import MASKED_STORES, permuted
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.periods import moves_others, wrapped_axes
+from tcl.codegen.loopir.quotients import dims_named, index_at, short_rows
 from tcl.codegen.loopir.walk import dims_of_lets, dims_of_values
 from tcl.codegen.passes.cpu.stage import overlaps, why_not_copied
 from tcl.common.dataclass import dataclass
-from tcl.grammar.sizes.varying import provably_equal
+from tcl.grammar.sizes.varying import provably_equal, representative
 
 PAGE = 4096
+_FEW = 4
+"""Points of a register tile along a dimension, as a rule."""
+_POINTS = 64
+"""Points along a dimension of which is known where quotients and remainders are: two vectors."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,17 +80,27 @@ class OperandAccess:
     """The dimensions that decide which element of a row data selects, and nothing else, if
     registers hold the row."""
 
+    moved: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    """Where quotients and remainders of indices decide its place, and no data: the bytes that the
+    first points along each of the dimensions that they name add."""
+    movable: int = 0
+    """Elements of the longest row that registers hold, as of ``permuted``."""
+
     def cycles(self, lane: str | None, lanes: int) -> float:
         """To read it once, in all lanes."""
         if self.parts > 1:
             element = replace(self, itemsize=self.itemsize // self.parts, parts=1)
             return self.parts * (element.cycles(lane, lanes) + WORD_PART_CYCLES)
         stride = self.strides.get(lane or "", 0)
-        if lanes > 1 and self.wrapped.get(lane or "", 0) >= lanes:
+        wraps = self.wrapped.get(lane or "", 0) >= lanes
+        if lanes > 1 and lane is not None and lane in self.moved:
+            found = self._from_row(self.moved[lane][: 2 * lanes], lanes)
+            return min(found, WRAPPED_LOAD_CYCLES) if wraps else found
+        if lanes > 1 and wraps:
             return WRAPPED_LOAD_CYCLES
         if lanes > 1 and lane in self.in_row:
             return VECTOR_LOAD_CYCLES + SHUFFLE_CYCLES
-        if self.scattered and stride != self.itemsize:
+        if self.scattered and not self.moved and stride != self.itemsize:
             apart = lanes > 1 and lane in self.moving
             return GATHERED_LANE_CYCLES * lanes if apart else 2 * SCALAR_LOAD_CYCLES
         if stride and stride != self.itemsize:
@@ -89,6 +108,29 @@ class OperandAccess:
             vectors = abs(stride) / self.itemsize
             return min(float(lanes), vectors * (VECTOR_LOAD_CYCLES + SHUFFLE_CYCLES))
         return VECTOR_LOAD_CYCLES if stride else SCALAR_LOAD_CYCLES
+
+    def _from_row(self, places: Sequence[int], lanes: int) -> float:
+        """Cycles to read lanes at such places, and the next ones likewise: at once if they are
+        neighbours in memory, which are moved to their lanes."""
+        first, following = places[:lanes], places[lanes:]
+        apart = {y - x for x, y in pairwise(first)}
+        if apart <= {0}:
+            return SCALAR_LOAD_CYCLES
+        if apart == {self.itemsize}:
+            return VECTOR_LOAD_CYCLES
+        alike = len({y - x for x, y in zip(first, following, strict=False)}) <= 1
+        rows = short_rows(first, self.itemsize, lanes) or []
+        longest = max((count for _, count in rows), default=0)
+        if not rows or not (alike or (len(rows) == 1 and longest <= self.movable)):
+            return GATHERED_LANE_CYCLES * lanes
+        found = sum(VECTOR_LOAD_CYCLES * -(-count // lanes) + SHUFFLE_CYCLES for _, count in rows)
+        return found if alike else found + REMAINDER_CYCLES
+
+    def shares(self, dim: str) -> bool:
+        """Whether points next to each other along a dimension may read the same."""
+        if self.moved:
+            return dim not in self.strides and len(set(self.moved.get(dim, ())[:_FEW])) < _FEW
+        return not self.scattered and dim not in self.strides
 
     def in_words(self, dim: str, depth: int, in_place: bool) -> OperandAccess:
         """The words of dot products along a dimension, each of so many elements. ``in_place``:
@@ -152,9 +194,19 @@ class OperandAccess:
         """Different elements, or vectors of them, in a register tile."""
         found = 1
         for dim, size in sizes.items():  # asked for so often that how it is written counts
-            if dim in self.moving:
+            if dim in self.moved:
+                found *= len(set(self.moved[dim][:size]))
+            elif dim in self.moving:
                 found *= size
         return found
+
+    def vectors(self, lane: str | None, lanes: int, sizes: Mapping[str, int]) -> int:
+        """As ``count``, where vectors along the lanes may be the same ones, as of remainders."""
+        if lane is None or lane not in self.moved or sizes.get(lane, 1) * lanes > _POINTS:
+            return self.count(sizes)
+        places, size = self.moved[lane], sizes.get(lane, 1)
+        different = {places[k * lanes : (k + 1) * lanes] for k in range(size)}
+        return len(different) * self.count({d: n for d, n in sizes.items() if d != lane})
 
     def moves_together(self, dim: str, row: str) -> bool:
         """Whether points along both dimensions, such as rows of a window and of results, come to
@@ -222,7 +274,34 @@ def access_of(
         wrapped=_wrapped(layout, load.ref) if MASKED_STORES in present else {},
         moving=selecting.union(strides),
         in_row=selecting - strides.keys() if held else frozenset(),
+        moved=_moved(layout, load.ref, nest) if computed else {},
+        movable=max(permuted(present, layout.itemsize, 2), default=0),
     )  # fmt: skip
+
+
+def _moved(layout: ir.Layout, ref: ir.TensorRef, nest: ir.Nest) -> dict[str, tuple[int, ...]]:
+    """As of ``OperandAccess``."""
+    lets = {let.name: let.value for let in nest.point.lets}
+    values = [
+        (s.value, representative(stride))
+        for s, stride in zip(ref.subscripts, layout.strides, strict=True)
+        if isinstance(s, ir.Computed)
+    ]
+    if any(s.check for s in ref.subscripts if isinstance(s, ir.Computed)):
+        return {}
+    named = dims_named((value for value, _ in values), lets)
+    if named is None:
+        return {}
+    start = {d.name: representative(d.first) for d in nest.dims}
+    place, found = layout.place(ref), dict[str, tuple[int, ...]]()
+    for dim in named:
+        steps = np.arange(_POINTS)
+        at = {**start, dim: start[dim] + steps}
+        total = steps * representative(place.coefficient(dim))
+        for value, stride in values:
+            total = total + index_at(value, at, lets) * stride
+        found[dim] = tuple((total - total[0]).tolist())
+    return found
 
 
 def _wrapped(layout: ir.Layout, ref: ir.TensorRef) -> dict[str, int]:

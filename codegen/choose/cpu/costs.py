@@ -66,6 +66,8 @@ GATHERED_LANE_CYCLES = 1.5
 """To find an element whose place depends on data, to load it, and to put it into a lane."""
 SHUFFLE_CYCLES = 1.0
 """To take the elements of one more vector that are a few apart into another."""
+REMAINDER_CYCLES = 4.0
+"""To find which elements of a row lanes take that begin anywhere in a period."""
 TRANSPOSED_BESIDE = 0.5
 """The part of the time that transposing takes in a reduction that is written out, beside whose
 arithmetic it runs: on Zen 4, products of 3x3 matrices take .6 of the time of single elements with

@@ -124,7 +124,7 @@ def read_cycles(core: Core, lane: str | None, sizes: Mapping[str, int]) -> float
         if access.strides.get(lane or "") == access.itemsize:
             each *= core.halves(lane)
         if access.scattered:
-            total += access.count(sizes) * each
+            total += access.vectors(lane, lanes, sizes) * each
             if access.checked is not None:
                 checked.add(access.checked)
             continue
@@ -197,7 +197,7 @@ def sharing_dims(core: Core, lane: str | None) -> list[str]:
         if dim.name == lane:
             same = any(a.checked is not None and lane not in a.checked for a in core.reads)
         else:
-            same = overlap or any(dim.name not in a.strides for a in moving)
+            same = overlap or any(a.shares(dim.name) for a in core.reads)
             same = same or any(a.transposed(dim.name, lane, core.lanes) for a in every)
             same = same or any(dim.name not in dims for dims in core.arithmetic)
         if same and dim.extent > 1:
