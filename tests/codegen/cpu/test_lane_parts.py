@@ -165,3 +165,15 @@ def test_lanes_that_begin_anywhere_are_moved_by_their_remainders() -> None:
     assert "@llvm.x86.avx512.permvar" in found
     assert "@llvm.masked.load.v8f32" in found
     assert "gather" not in found
+
+
+def test_lanes_of_two_planes_are_two_loads() -> None:
+    """Where a product of a remainder cannot leave its tensor, nothing is checked."""
+    device = find("Zen 4")
+    assert device is not None
+    read = "X(2 * (y % 2) + x % 2, x / 2) where y in 0:30, x in 0:64"
+    text = f"def f(float(4, W) X) -> (O) {{ O(y, x) = {read} }}"
+    found = emitted(text, device, np.zeros((4, 32), np.float32))
+    assert "load <8 x float>" in found
+    assert "@tcl_fail" not in found
+    assert "insertelement <16 x float>" not in found
