@@ -30,7 +30,6 @@ import itertools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import reduce
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -205,17 +204,25 @@ class _Runs:
         self._movable = _movable(sized)
         pairs = zip(inputs, sized.checked.inputs, strict=True)
         self._inputs = [a.astype(np.float64) if t.type == FLOAT32 else a for a, t in pairs]
-        self._exact, self._positions = self._moved(0.0, [0.0] * len(initial))
+        if whole:
+            self._exact, self._positions = self._moved(0.0, [0.0] * len(initial))
+        else:  # a sample of fewer operations has other elements: those that were rounded
+            self._exact, self._positions = self._computed(in_float64(sized), self._inputs)
 
     def _moved(
         self, seed: float, offs: Sequence[float]
     ) -> tuple[list[_Array], tuple[_Positions | None, ...]]:
         """What is computed in float64, with everything moved unless ``seed`` is 0."""
+        inputs = [*self._inputs, *(np.array(x) for x in (seed, *offs))]
+        return self._computed(self._movable, inputs)
+
+    def _computed(
+        self, sized: SizedDef, inputs: Sequence[_Array]
+    ) -> tuple[list[_Array], tuple[_Positions | None, ...]]:
         pairs = zip(self._initial, self._outputs, strict=True)
         found = [a.astype(np.float64) if t.type == FLOAT32 else a.copy() for a, t in pairs]
-        inputs = [*self._inputs, *(np.array(x) for x in (seed, *offs))]
         runs = 1 + 2 * self._pairs
-        return found, compute(self._movable, inputs, found, whole=self._limit, runs=runs).positions
+        return found, compute(sized, inputs, found, whole=self._limit, runs=runs).positions
 
     def errors(self) -> list[float]:
         """By how much nearly all elements of each output are off; 0 for other types than floats of
@@ -227,20 +234,33 @@ class _Runs:
         """Of each output, by how much its elements change if everything is moved that is rounded.
         ``errors``: of the outputs."""
         offs = [_MOVED * error for error in errors]
-        seeds = (s for k in range(self._pairs) for s in (_seed(k), -_seed(k)))
-        others = [self._moved(seed, offs) for seed in seeds]
+        places, spreads = list(self._positions), list[_Array]()
+        for seed in (s for k in range(self._pairs) for s in (_seed(k), -_seed(k))):
+            moved, positions = self._moved(seed, offs)
+            if not spreads:
+                places = [_common(p, q) for p, q in zip(places, positions, strict=True)]
+                spreads = self._changes(self._rounded, places)
+            spreads = [*map(np.maximum, spreads, self._changes(moved, places))]
         found = []
-        for k, (exact, rounded) in enumerate(zip(self._exact, self._rounded, strict=True)):
-            sampled = [p[k] for p in (self._positions, *(p for _, p in others))]
-            known = [p for p in sampled if p is not None]
-            places = reduce(np.intersect1d, known) if known else None
-            spread = _spread(exact, [rounded, *(values[k] for values, _ in others)], places)
-            differing = int(np.sum(_floats(rounded, places) != _floats(exact, places)))
+        for k, (spread, at) in enumerate(zip(spreads, places, strict=True)):
+            differing = int(np.sum(_floats(self._rounded[k], at) != _floats(self._exact[k], at)))
             if self._outputs[k].type.is_float or differing > _OWN * spread.size:
-                found.append(_decided(errors[k], spread, places))
+                found.append(_decided(errors[k], spread, at))
             else:
-                found.append(_decided_integers(differing, spread, places))
+                found.append(_decided_integers(differing, spread, at))
         return tuple(found)
+
+    def _changes(
+        self, others: Sequence[_Array], places: Sequence[_Positions | None]
+    ) -> list[_Array]:
+        return [*map(_change, self._exact, others, places)]
+
+
+def _common(one: _Positions | None, other: _Positions | None) -> _Positions | None:
+    """What both have; None: all."""
+    if one is None or other is None:
+        return other if one is None else one
+    return np.intersect1d(one, other)
 
 
 def _seed(pair: int) -> float:
@@ -260,15 +280,13 @@ _ALL = 1 << 62
 """Operations: more than any def takes that was computed whole before."""
 
 
-def _spread(exact: _Array, others: Sequence[_Array], places: _Positions | None) -> _Array:
-    """By how much each element changes at most; infinite where it is no number once."""
-    right, most = _floats(exact, places), np.zeros(())
+def _change(exact: _Array, other: _Array, places: _Positions | None) -> _Array:
+    """By how much each element changes; infinite where it is no number once."""
+    right, values = _floats(exact, places), _floats(other, places)
     with np.errstate(invalid="ignore"):
-        for values in (_floats(each, places) for each in others):
-            changes = np.where((values == right) | (np.isnan(values) & np.isnan(right)), 0.0, 1.0)
-            changes[changes > 0] = np.abs(values - right)[changes > 0]
-            most = np.maximum(most, np.where(np.isnan(changes), np.inf, changes))
-    return np.broadcast_to(most, right.shape)
+        same = (values == right) | (np.isnan(values) & np.isnan(right))
+        changes = np.where(same, 0.0, np.abs(values - right))
+    return np.where(np.isnan(changes), np.inf, changes)
 
 
 def _floats(values: _Array, places: _Positions | None) -> _Array:

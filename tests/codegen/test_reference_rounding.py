@@ -12,6 +12,7 @@ from tcl.codegen.common.rounding import UNKNOWN, Rounding
 from tcl.codegen.reference import compile_reference, roundings
 from tcl.codegen.reference.numbers import nudged
 from tcl.codegen.reference.rounding import in_float64
+from tcl.codegen.reference.sample import WHOLE, all_operations
 from tcl.executors.call_kernels import size
 from tcl.grammar.check.definitions import check
 from tcl.grammar.tree.checked import Const
@@ -178,6 +179,18 @@ def test_every_order_of_what_nearly_cancels_is_right_in_float64(mixed: bool) -> 
         wrong = right.copy()
         wrong[place] += 1e3 * error[place]
         assert mismatch("O", wrong, right, depth, rounding) is not None
+
+
+def test_of_a_sample_the_error_is_that_of_its_elements() -> None:
+    """Runs that move everything take more operations, so that they sample other elements."""
+    draw = np.random.default_rng(9)
+    a, b = (draw.normal(0, 1, (720, 720)).astype(np.float32) for _ in "ab")
+    source = "def f(float(M, K) A, float(K, N) B) -> (O) { O(m, n) +=! A(m, k) * B(k, n) }"
+    sized = size(check(source)["f"], (a, b))
+    assert all_operations(sized) > WHOLE
+    (rounding,) = roundings(sized, (a, b), [np.zeros((720, 720), np.float32)])
+    assert 1e-6 < rounding.error < 1e-4  # of numbers of about 27
+    assert len(rounding.places) < 720 * 720 / 100
 
 
 def test_what_is_rounded_is_moved_up_by_one_run_and_down_by_the_next() -> None:
