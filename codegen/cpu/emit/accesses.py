@@ -218,7 +218,8 @@ class AccessEmitter:
         if scope.written is None and (block := self._block(ref, layout, at, scope)):
             self.across.store(block, b.spread(raw, scope.lanes))
             return
-        base = self.pointers.at(ref.tensor, at.offset)
+        apart = scope.written is None and not at.apart(layout.itemsize)
+        base = self.pointers.at(ref.tensor, at.offset, scope.active if apart else 1)
         note = f", align {layout.alignment}"
         if scope.lanes == 1:
             b.store(ref.tensor, f"store {raw}, {base}{note}")
@@ -378,6 +379,8 @@ class AccessEmitter:
             order = ", ".join(f"i32 {k * apart}" for k in range(lanes))
             text = f"shufflevector {raw}, {raw.ty} poison, <{lanes} x i32> <{order}>"
             return b.op(text, type_, lanes)
+        if at.of_lane is None:
+            pointer = self.pointers.at(tensor, at.offset, lanes - 1)  # one was asked for above
         there = [self._lane_pointer(pointer, at, k) for k in range(lanes)]
         return b.gather_lanes([b.load(tensor, f"load {type_}, {p}{note}", type_) for p in there])
 
@@ -402,7 +405,8 @@ class AccessEmitter:
     def _load_leading(self, at: Address, tensor: str, layout: ir.Layout, scope: Scope) -> Val:
         """Lanes that do not exist touch nothing and give 0."""
         b, type_ = self.b, memory_type(layout.type)
-        pointer = self.pointers.at(tensor, at.offset)
+        uses = scope.active if at.of_lane is None else 1
+        pointer = self.pointers.at(tensor, at.offset, uses)
         result = Val("zeroinitializer", type_, scope.lanes)
         for k in range(scope.active):
             there = self._lane_pointer(pointer, at, k)

@@ -24,11 +24,12 @@ class Pointers:
     tensors: Mapping[str, Val]
     """Tensor → address of its first element."""
 
-    def at(self, tensor: str, offset: At) -> Val:
-        """The address this many bytes from the first element."""
+    def at(self, tensor: str, offset: At, uses: int = 1) -> Val:
+        """The address this many bytes from the first element. ``uses``: the accesses at constant
+        distances from it, as of lanes that lie apart."""
         pointer = self.tensors[tensor]
         if offset.base is not None:
-            pointer = self.b.opaque(self.moved(pointer, offset.base))
+            pointer = self.b.opaque(self.moved(pointer, offset.base), uses)
         return self.advance(pointer, offset.constant)
 
     def moved(self, pointer: Val, offset: Val) -> Val:

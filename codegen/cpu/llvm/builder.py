@@ -385,14 +385,14 @@ class Builder:
         text = made.replace("call", f"call {flags}", 1) if flags else made
         return self.op(text, of or first.type, first.lanes)
 
-    def opaque(self, pointer: Val) -> Val:
+    def opaque(self, pointer: Val, uses: int = 1) -> Val:
         """The same address. If many ask for it, LLVM does not take it apart into variables of
         loops: of uses at constant distances from one address, its strength reduction would compare
         all pairs. The call is removed after that."""
         same = self.op(f"getelementptr i8, {pointer}, i64 0", "ptr")
-        at, uses = self.asked.get(same.text, (len(self.lines) - 1, 0))
-        self.asked[same.text] = at, uses + 1
-        if uses + 1 == _MANY:
+        at, before = self.asked.get(same.text, (len(self.lines) - 1, 0))
+        self.asked[same.text] = at, before + uses
+        if before < _MANY <= before + uses:
             call = self.call_text(f"llvm.strip.invariant.group.{suffix('ptr', 1)}", "ptr", pointer)
             self.lines[at] = f"  {same.text} = {call}"
         return same
