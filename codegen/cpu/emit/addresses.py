@@ -166,16 +166,17 @@ class Addresses:
     def near(self, ref: ir.TensorRef, scope: Scope) -> tuple[At, int] | list[ShortRow] | None:
         """As of ``short_rows.near``, of an element whose place quotients and remainders of indices
         decide, and no data."""
-        parts: dict[int, LaneParts] = {}
-        for axis, subscript in enumerate(ref.subscripts):
-            if isinstance(subscript, ir.Computed):
-                data = subscript.check or any(loads(subscript.value))
-                found = None if data else self.parting.of(subscript.value, scope)
-                if found is None:
-                    return None
-                parts[axis] = found
-        if not parts:
+        computed = {axis: s for axis, s in enumerate(ref.subscripts) if isinstance(s, ir.Computed)}
+        if any(s.check or any(loads(s.value)) for s in computed.values()):
             return None
+        if all(self.parting.parts(s.value, scope) is None for s in computed.values()):
+            return None  # nothing is divided
+        parts: dict[int, LaneParts] = {}
+        for axis, s in computed.items():
+            found = self.parting.of(s.value, scope)
+            if found is None:
+                return None
+            parts[axis] = found
         place = affine(self.b, self.place(ref), self.dims, scope)
         return near(self.b, self.program.tensor(ref.tensor).layout, place, parts, scope)
 
