@@ -20,8 +20,9 @@ from tcl.common.dataclass import dataclass
 _INDEX, _GLOBAL, _SHARED = 1, 2, 2
 """For an address: what varies is added up, once for all tensors; scaled, and added to a pointer,
 which is read first. Addresses that differ by a constant are one."""
-GATHERED = 4
-"""For each read at an address that data decide."""
+UNIFORM, GATHERED = 2, 4
+"""For each read at an address that all threads share and no loop moves, which compilers keep where
+reads cannot use it, and at one that data decide."""
 MOVED = 2
 """For an address in a loop that moves it; twice for the two words of a global one."""
 
@@ -45,8 +46,7 @@ class Addresses:
     ) -> Iterator[tuple[Place, Instructions]]:
         """What an access takes unless an address that differs by a constant is known; ``begin``:
         where it is computed if no loop moves it."""
-        loops = [v for v, n in outside.loops.items() if self.written_out.get(v) != n]
-        moving = [v for v in loops if not v.startswith(GRID) and offset.factors.get(v)]
+        loops, moving = self._loops(offset, outside)
         size = tensor.layout.itemsize
         threads = np.zeros(1, np.int64) if offset.threads is None else offset.threads // size
         own = (threads - threads[0]).tobytes() if threads.any() else b""
@@ -64,6 +64,19 @@ class Addresses:
         elif self.is_new((varying, own)):
             made += _INDEX
         yield begin.by(outside.active), {"integer": made}
+
+    def is_uniform(self, offset: Linear, outside: Place) -> bool:
+        """Whether the block alone decides an address."""
+        return (
+            offset.threads is None
+            and any(offset.factors.values())
+            and (not self._loops(offset, outside)[1])
+        )
+
+    def _loops(self, offset: Linear, outside: Place) -> tuple[list[str], list[str]]:
+        """The loops around an access that are loops in machine code, and those that move it."""
+        loops = [v for v, n in outside.loops.items() if self.written_out.get(v) != n]
+        return loops, [v for v in loops if not v.startswith(GRID) and offset.factors.get(v)]
 
     def _turns(self, place: Place) -> Place:
         """Once for all iterations of loops that are written out at once."""

@@ -16,7 +16,7 @@ from typing import assert_never
 
 import numpy as np
 
-from tcl.codegen.counters.addresses import GATHERED, Addresses, divided, far_apart
+from tcl.codegen.counters.addresses import GATHERED, UNIFORM, Addresses, divided, far_apart
 from tcl.codegen.counters.arithmetic import (
     Instructions,
     accumulated,
@@ -212,6 +212,8 @@ class Walk:
         if computed:
             self._compute(place, {"integer": GATHERED})
         elif kind not in (Memory.GLOBAL_COPY, Memory.SHARED_COPY):
+            if kind is Memory.GLOBAL_READ and self._addresses.is_uniform(offset, outside):
+                self._compute(place, {"integer": UNIFORM * different})
             for where, own in self._addresses.needed(tensor, offset, outside, self._begin):
                 self._compute(where, own)
 
