@@ -134,8 +134,8 @@ def _new_plan(program: ir.Program, options: MappingOptions, device: CpuProfile) 
         for name, asked in nests.items()
     }
     divided, nests = with_chunks(program, nests, DIVIDING, device)
-    sums = {group.leader.name: group.registers for group in fusion_groups(divided.nests)}
-    leaders = _Leaders(divided, nests, preset, sums, Trials(divided, (*LOOPS, *MARKS), device))
+    fused = {group.leader.name: group for group in fusion_groups(divided.nests)}
+    leaders = _Leaders(divided, nests, preset, fused, Trials(divided, (*LOOPS, *MARKS), device))
     found: dict[str, NestPlan] = {}
     for group in fusion_groups(divided.nests, leaders):
         found[group.leader.name] = leaders.plan(group.leader)
@@ -167,8 +167,8 @@ class _Leaders:
     program: ir.Program
     nests: Mapping[str, NestPlan]
     preset: CpuPreset
-    sums: Mapping[str, int]
-    """Registers for each result, by nest that could lead."""
+    fused: Mapping[str, FusionGroup]
+    """What could be fused with each nest that could lead."""
     trials: Trials[CpuProfile]
     """Of the passes after chunks."""
     known: dict[str, tuple[NestPlan, ir.Nest | None]] = field(default_factory=dict)
@@ -203,8 +203,9 @@ class _Leaders:
         if nest.name not in self.known:
             plan = self.nests[nest.name]
             if not plan.options.complete_on(self.trials.device.kind):
-                sums = self.sums.get(nest.name, 1)
-                chosen = self.preset.leading(self.program, nest, sums)
+                group = self.fused.get(nest.name, FusionGroup(nest))
+                each = group.registers, group.calls
+                chosen = self.preset.leading(self.program, nest, *each)
                 plan = plan.or_else(self.preset.reason, chosen)
             self.known[nest.name] = self._possible(plan, nest)
         return self.known[nest.name]

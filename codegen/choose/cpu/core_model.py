@@ -65,6 +65,8 @@ class Core:
     sums: int = 1
     """Registers of each result: its accumulator, and what reductions that are fused with it
     need."""
+    calls: int = 0
+    """Calls of functions in what is fused with it, for each result."""
     products: DotProducts | None = None
     """What one instruction adds up: of the dimension along it, points are such groups here."""
     compacted: frozenset[str] = frozenset()
@@ -129,7 +131,9 @@ class Core:
             object.__setattr__(self, name, value)
 
     @staticmethod
-    def read(program: ir.Program, nest: ir.Nest, device: CpuProfile, sums: int = 1) -> Core:
+    def read(
+        program: ir.Program, nest: ir.Nest, device: CpuProfile, sums: int = 1, calls: int = 0
+    ) -> Core:
         masked = device.has(MASKED_STORES)
         return Core(
             nest,
@@ -140,6 +144,7 @@ class Core:
             arithmetic_cycles(nest),
             masked,
             sums,
+            calls,
             cut=_cut_short(program, nest.name),
         )
 

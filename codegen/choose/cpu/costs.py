@@ -30,6 +30,14 @@ EXTREME_CYCLES = 1.5
 """The smaller or larger of two floats: three instructions, as NaN has to stay NaN."""
 CALL_CYCLES = 16.0
 """A built-in function."""
+CALL_REGISTERS = 5
+"""Registers that each of several calls takes that are written out one after the other, as LLVM does
+them side by side ..."""
+CALL_CONSTANTS = 12
+"""... and those of the numbers that all of them need: of ``expit`` on 4, 7, 10 and 14 vectors, LLVM
+stores 4, 18, 34 and 60 in memory."""
+SPILL_CYCLES = 0.5
+"""To store a register that others need, and to load it again, beside other work. Set on Zen 4."""
 LOOP_END_CYCLES = 9.0
 """The end of a loop that the core did not foresee."""
 COUNTING_CYCLES = 0.4

@@ -31,16 +31,18 @@ _LONG_PIECE = 4
 """Vectors of a row."""
 
 
-def heuristic(program: ir.Program, nest: ir.Nest, device: CpuProfile, sums: int = 1) -> NestOptions:
-    """Choices for an untiled nest with so many registers for each result; they can always be
-    applied."""
+def heuristic(
+    program: ir.Program, nest: ir.Nest, device: CpuProfile, sums: int = 1, calls: int = 0
+) -> NestOptions:
+    """Choices for an untiled nest with so many registers and calls for each result; they can always
+    be applied."""
     if nest.sequential or nest.points == 0:
         return PLAIN
     program, nest, asked = *_with_kept_values(program, nest), nest
     plain = nest.point.type.is_float and nest.point.type.compute == nest.point.type
     if plain and cut_wholly(nest):
         nest = replace(nest, point=unguarded(nest.point))  # but at the ends of loops
-    found = _fastest_within_bounds(program, nest, device, sums)
+    found = _fastest_within_bounds(program, nest, device, sums, calls)
     core, lane, sizes = found.core, found.lane, found.sizes
     if lane is not None and sizes.keys() == {lane} and not nest.dim(lane).reduction:
         sizes = {lane: _vectors(core, lane, sizes[lane])}
@@ -83,16 +85,16 @@ def heuristic(program: ir.Program, nest: ir.Nest, device: CpuProfile, sums: int 
 
 
 def _fastest_within_bounds(
-    program: ir.Program, nest: ir.Nest, device: CpuProfile, sums: int
+    program: ir.Program, nest: ir.Nest, device: CpuProfile, sums: int, calls: int
 ) -> TileChoice:
     """As ``fastest``; without conditions of bounds, where these hold in most register tiles."""
     if bounds := bounds_asked(nest, (nest.point,)):
         inside = replace(nest, point=holding(nest, nest.point, bounds))
-        found = fastest(program, inside, device, sums)
+        found = fastest(program, inside, device, sums, calls)
         widths = {d.name: found.unit(d.name) for d in nest.dims if not d.reduction}
         if hold_mostly(nest, bounds, widths):
             return found
-    return fastest(program, nest, device, sums)
+    return fastest(program, nest, device, sums, calls)
 
 
 def panels_within(

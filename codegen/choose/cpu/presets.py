@@ -54,9 +54,11 @@ class CpuPreset:
         """Why something was chosen."""
         return f"preset {self.name}"
 
-    def leading(self, program: ir.Program, nest: ir.Nest, sums: int = 1) -> NestOptions:
-        """Choices for an untiled nest that has its chunks. ``sums``: registers of each result,
-        with what nests that are fused with it need."""
+    def leading(
+        self, program: ir.Program, nest: ir.Nest, sums: int = 1, calls: int = 0
+    ) -> NestOptions:
+        """Choices for an untiled nest that has its chunks. ``sums`` are the registers of each
+        result, ``calls`` those of functions, with what nests that are fused with it need."""
         if nest.point.scatters:
             return PLAIN
         one = _one_chunk(nest) if nest.chunks else nest
@@ -66,7 +68,7 @@ class CpuPreset:
             chosen = running_results(program, one, self.device)
         elif self.name in MODELLED:
             chosen = matrix_options(program, one, self.device) or heuristic(
-                program, one, self.device, sums
+                program, one, self.device, sums, calls
             )
         else:
             chosen = _pointwise(program, one, self.device)

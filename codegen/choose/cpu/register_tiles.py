@@ -85,24 +85,28 @@ class TileChoice:
         return total / self.cycles
 
 
-def fastest(program: ir.Program, nest: ir.Nest, device: CpuProfile, sums: int = 1) -> TileChoice:
+def fastest(
+    program: ir.Program, nest: ir.Nest, device: CpuProfile, sums: int = 1, calls: int = 0
+) -> TileChoice:
     """The best way to work on a nest: with dot products, where the device has any, or through
-    lists of its points, where it has a condition, if that takes less. ``sums``: as of ``Core``."""
-    plain = Core.read(program, nest, device, sums)
+    lists of its points, where it has a condition, if that takes less. ``sums`` and ``calls``: as of
+    ``Core``."""
+    plain = Core.read(program, nest, device, sums, calls)
     cores = [plain]
     for products in dot_products(program, nest, device) if sums == 1 else ():
         core = plain.in_words(products)
         if any(_may_have_lanes(core, d) and d.extent > 1 for d in core.nest.dims):
             cores.append(core)
     if sums == 1 and (compacted := compacted_dims(program, nest)):
-        bare = Core.read(program, replace(nest, point=unguarded(nest.point)), device)
+        bare = Core.read(program, replace(nest, point=unguarded(nest.point)), device, 1, calls)
         cores.append(replace(bare, compacted=compacted, before=compaction_cycles(nest, device)))
     found = _best(plain)
     for core in cores[1:]:
         found = _least([found, _best(core, found.cycles)])
     if not device.halves_vectors:
         return found
-    core = Core.read(program, nest, replace(device, vector_bits=device.vector_bits // 2), sums)
+    half = replace(device, vector_bits=device.vector_bits // 2)
+    core = Core.read(program, nest, half, sums, calls)
     if nest.reduces:
         # They may fill rows of results better, where no data selects operands: on Zen 4, whole ones
         # take .97 to 1.4 times as long there; elsewhere, halves do, by up to 1.3.

@@ -17,12 +17,15 @@ from tcl.codegen.choose.cpu.core_model import SHORT_LOOP, Core
 from tcl.codegen.choose.cpu.costs import (
     APART_SHARE,
     BROADCAST_CYCLES,
+    CALL_CONSTANTS,
+    CALL_REGISTERS,
     COUNTING_CYCLES,
     EXTREME_HALVING_CYCLES,
     LOOP_END_CYCLES,
     OPERATION_CYCLES,
     SCALAR_LOAD_CYCLES,
     SERIAL_SHARE,
+    SPILL_CYCLES,
     STORE_LOADS,
     STREAMS,
 )
@@ -272,10 +275,14 @@ def _beside_each_other(
 
 
 def _store_cycles(core: Core, lane: str | None, sizes: Mapping[str, int]) -> float:
-    """Cycles to store the results of a register tile, and to add up their lanes before."""
+    """Cycles to store the results of a register tile, and for what comes before: lanes that are
+    added up, and registers that calls in epilogues keep in memory."""
     lanes = core.lanes if lane is not None else 1
     each = core.target.in_tile(lane, lanes, sizes, core.masked)
     stored = core.target.count(sizes) * STORE_LOADS * each
+    if core.calls:
+        needed = CALL_CONSTANTS + CALL_REGISTERS * math.prod(sizes.values())
+        stored += SPILL_CYCLES * max(0, needed - core.device.vector_registers)
     if core.reduces and lane is not None and core.dims[lane].reduction:
         # The vectors of a row are added up first, beside the next row, then the lanes of
         # their sum.

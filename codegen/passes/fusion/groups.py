@@ -46,6 +46,11 @@ class FusionGroup:
         return self.sums + sum(not b.always for b in self.siblings)
 
     @property
+    def calls(self) -> int:
+        """Calls of functions for each result, in its epilogues."""
+        return _calls(e.value for e in self.epilogues)
+
+    @property
     def followers(self) -> set[str]:
         """The nests that have no loops of their own."""
         before = [self.start[0]] if self.start else []
