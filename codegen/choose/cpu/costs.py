@@ -54,6 +54,8 @@ SCALAR_LOAD_CYCLES = 0.5
 """To load one element."""
 VECTOR_LOAD_CYCLES = 0.75
 """To load a vector: some of them cross cache lines."""
+CROSSING = 4 / 3
+"""Times as long to load vectors of windows that all cross cache lines. Set on Zen 4."""
 CROSSING_LOADS = 2.0
 """Times as long to load vectors that cross cache lines, as most vectors of a window do. Set on
 Zen 4."""

@@ -19,6 +19,7 @@ from tcl.codegen.choose.cpu.core_model import Core
 from tcl.codegen.choose.cpu.costs import (
     CACHE_BYTES_PER_CYCLE,
     CHECK_CYCLES,
+    CROSSING,
     HIDDEN_BYTES_PER_CYCLE,
     LOST_LANE_LINE_CYCLES,
     LOST_VECTOR_CYCLES,
@@ -122,7 +123,7 @@ def read_cycles(core: Core, lane: str | None, sizes: Mapping[str, int]) -> float
     for access in core.reads:
         each = access.in_tile(lane, lanes, sizes)
         if access.strides.get(lane or "") == access.itemsize:
-            each *= core.halves(lane)
+            each *= core.halves(lane) * (CROSSING if _crosses(core, access, lane, lanes) else 1.0)
         if access.scattered:
             total += access.vectors(lane, lanes, sizes) * each
             if access.checked is not None:
@@ -135,6 +136,17 @@ def read_cycles(core: Core, lane: str | None, sizes: Mapping[str, int]) -> float
         total += len(places - seen) * each / core.turns_inside(access.strides, lane, sizes)
         seen |= places
     return total + CHECK_CYCLES * sum(math.prod(sizes.get(d, 1) for d in dims) for dims in checked)
+
+
+def _crosses(core: Core, access: OperandAccess, lane: str | None, lanes: int) -> bool:
+    """Whether nearly all vectors of a window lie in two cache lines each, wherever its tensor
+    begins: those as long as a line, of rows or places in them that begin anywhere in lines. What is
+    read once takes longer to come than to be put together."""
+    apart = [access.first, *(step for dim, step in access.strides.items() if dim != lane)]
+    if lanes * access.itemsize < LINE or not any(step % LINE for step in apart):
+        return False
+    same = (a for a in core.reads if (a.tensor, a.strides) == (access.tensor, access.strides))
+    return sum(1 for _ in same) > 1
 
 
 def _comes_again(core: Core, access: OperandAccess, lane: str | None) -> bool:

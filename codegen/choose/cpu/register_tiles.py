@@ -36,10 +36,12 @@ _SIDE_BY_SIDE = (2, 4, 8)
 _OF_MEMORY = 4
 """... or so many of what caches do not keep: a core puts few lines together at a time, and rows of
 eight took twice as long as rows of four."""
-_WORTH = 0.9
-"""The part of a nest's time that is left, if this is worth more code ..."""
+_WORTH_TILE = 0.95
+"""The part of a nest's time that is left, if a register tile is worth more code ..."""
 _NEARLY = 1.03
-"""... and how much longer a smaller tile may take than the best one."""
+"""... and how much longer a smaller one may take than the best."""
+_WORTH = 0.9
+"""As the first, if vectors of half the length are."""
 _SHORTER = 0.99
 """Likewise with vectors of half the length, where a core works on long ones in halves."""
 _WHOLE_WORD = 4
@@ -185,6 +187,7 @@ def _neighbours(core: Core, lane: str | None) -> dict[str, int]:
     found: list[tuple[float, dict[str, int]]] = []
     if core.deciding and lane not in core.deciding:
         found.append((nest_cycles(core, lane, core.deciding), dict(core.deciding)))
+    shared = []
     for dim in sharing_dims(core, lane):
         choices, most = _NEIGHBOURS, extents[dim]
         if any(a.transposed(dim, lane, core.lanes) for a in (*core.reads, core.target)):
@@ -192,14 +195,19 @@ def _neighbours(core: Core, lane: str | None) -> dict[str, int]:
                 _SIDE_BY_SIDE,
                 min(most, _OF_MEMORY if least_memory_cycles(core) else core.lanes),
             )
+        elif dim != lane and most > 1:
+            shared.append(dim)
         tiles = ({dim: size} for size in choices if size <= most)
         found += ((nest_cycles(core, lane, tile), tile) for tile in tiles)
+    for pair in itertools.combinations(shared[-_PAIRED:], 2):
+        tile = dict.fromkeys(pair, 2)
+        found.append((nest_cycles(core, lane, tile), tile))
     if lane is not None and 1 < extents[lane] <= _ROW_VECTORS:
         # What is one for all rows is computed before them.
         rows = [{**tile, lane: extents[lane]} for tile in ({}, *(tile for _, tile in found))]
         found += ((nest_cycles(core, lane, row), row) for row in rows)
     least = min((cycles for cycles, _ in found), default=whole)
-    if least > whole * _WORTH or whole <= least_memory_cycles(core):
+    if least > whole * _WORTH_TILE or whole <= least_memory_cycles(core):
         return {}
     enough = (tile for cycles, tile in found if cycles <= least * _NEARLY)
     return min(enough, key=lambda tile: math.prod(tile.values()))
