@@ -99,7 +99,8 @@ def _loop_text(loop: ir.Loop) -> str:
 def _sides_text(either: ir.First | ir.Within) -> tuple[str, str]:
     if isinstance(either, ir.First):
         which, others = ("last", "earlier") if either.last else ("first", "later")
-        return f"{which} of {', '.join(f.name for f in either.folds)}", others
+        each = f"every {either.every} of " if either.every else ""
+        return f"{which} of {each}{', '.join(f.name for f in either.folds)}", others
     return f"where all points have {_bounds_text(either.bounds)}", "elsewhere"
 
 

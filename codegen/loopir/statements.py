@@ -273,6 +273,9 @@ class First:
     otherwise: Statement
     last: bool = False
     """``then`` once all of them are in their last iteration, ``otherwise`` before that."""
+    every: int = 0
+    """If not 0, of one loop without a remainder: the first, or last, of each so many iterations,
+    and the last of all."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -235,6 +235,8 @@ class _Checks:
         if isinstance(either, ir.First):
             if any(f not in inside for f in either.folds):
                 raise self.fail("it asks for the first iteration of a loop from outside of it")
+            if either.every and len(either.folds) != 1:
+                raise self.fail("it asks for the first of some iterations of several loops")
         elif any(name not in self.dims for index, _ in either.bounds for name, _ in index.terms):
             raise self.fail("it asks for bounds of what is no dimension here")
         for side in (either.then, either.otherwise):

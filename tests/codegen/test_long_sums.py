@@ -256,3 +256,53 @@ def test_a_matrix_unit_hands_its_sums_on(tile: int) -> None:
     sized = sized_of(text_of("plain", ("bfloat16", "bfloat16")), a, b)
     kernel = check_cpu(sized, [a, b], MappingOptions().with_nest(0, own), EMULATING)
     assert "llvm.x86.tdp" in kernel.llvm
+
+
+@pytest.mark.parametrize(
+    ("rows", "tile", "lost"),
+    # parts of ``tile`` rows, as many together as an accumulator may take; the last ones are fewer
+    [(320, 8, False), (8 * 37, 8, False), (4 * 603, 4, True), (2 * 70, 2, False)],
+)
+@pytest.mark.parametrize("form", ["+=!", "+="])
+def test_columns_take_several_parts_before_they_are_added_up(
+    rows: int, tile: int, lost: bool, form: str
+) -> None:
+    values = np.random.default_rng(rows).random((rows, 100)).astype("f")
+    values[3, 7], values[5, 9] = np.inf, np.nan
+    start = "C(n) = A(2, n)" if form == "+=" else ""
+    sized = sized_of(f"def f(float(M, N) A) -> (C) {{ {start} C(n) {form} A(m, n) }}", values)
+    own = NestOptions(tile=(0, tile), order=(1, 0), vectorize=(0, 16), register=(2, 0))
+    options = MappingOptions().with_nest(len(sized.checked.statements) - 1, own)
+    text = show(list(stages(sized, options, TWO))[-1][1])
+    assert ".held" in text
+    assert (".lost" in text) == lost
+    check_cpu(sized, [values], options, TWO)
+
+
+def test_columns_whose_last_part_is_shorter_are_added_up_one_by_one() -> None:
+    values = np.random.default_rng(0).random((8 * 40 + 3, 100)).astype("f")
+    sized = sized_of("def f(float(M, N) A) -> (C) { C(n) +=! A(m, n) }", values)
+    own = NestOptions(tile=(0, 8), order=(1, 0), vectorize=(0, 16), register=(2, 0))
+    options = MappingOptions().with_nest(0, own)
+    assert ".held" not in show(list(stages(sized, options, TWO))[-1][1])
+    check_cpu(sized, [values], options, TWO)
+
+
+@pytest.mark.usefixtures("short")
+def test_every_stage_of_columns_means_the_same() -> None:
+    found = 0
+    for seed in count():
+        program = random_program(seed, max_statements=2)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            sized = program_sized(program)
+        if points_of(sized) > 500:
+            continue
+        options = random_options(random.Random(seed), sized, WIDE)
+        made = list(stages(sized, options, WIDE))
+        if ".held" in show(made[-1][1]):
+            check_stages(program, sized, seed, made, options)
+            found += 1
+        if found == 4 or seed > 3000:
+            break
+    assert found

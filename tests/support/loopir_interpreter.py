@@ -286,6 +286,10 @@ class _Run:
 
     def first(self, either: ir.First | ir.Within) -> bool:
         """Whether it is the first of two statements that is run here."""
+        if isinstance(either, ir.First) and either.every:
+            (fold,) = either.folds
+            turn = self.at[fold.name] // fold.step + either.last
+            return turn % either.every == 0 or (either.last and turn == fold.count)
         if isinstance(either, ir.First):
             ended = self.behind if either.last else lambda f: self.at[f.name]
             return all(ended(f) <= 0 for f in either.folds)

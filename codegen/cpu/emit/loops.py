@@ -107,6 +107,9 @@ class LoopEmitter:
             holds = self.cuts.everywhere(either.bounds, scope)
             self._either(holds, either.then, either.otherwise, scope)
             return
+        if either.every:
+            self._either(self._of_every(either, scope), either.then, either.otherwise, scope)
+            return
         offsets = [
             self._behind(f.dim, scope) if either.last else i64(b, scope.folds[f.name])
             for f in either.folds
@@ -120,6 +123,19 @@ class LoopEmitter:
         for o in offsets[1:]:
             all_ = b.binary("or", all_, o)
         self._either(b.compare("icmp eq", all_, number(0)), either.then, either.otherwise, scope)
+
+    def _of_every(self, either: ir.First, scope: Scope) -> Val:
+        """Whether it is the first or last of so many iterations."""
+        b, (fold,) = self.b, either.folds
+        offset = i64(b, scope.folds[fold.name])
+        if either.last:
+            offset = b.binary("add nuw nsw", offset, number(fold.step))
+        within = b.binary("urem", offset, number(either.every * fold.step))
+        at = b.compare("icmp eq", within, number(0))
+        if either.last and fold.count % either.every:
+            ended = b.compare("icmp eq", offset, number(fold.count * fold.step))
+            at = b.binary("or", at, ended)
+        return at
 
     def _behind(self, dim: str, scope: Scope) -> Val:
         """The points of a dimension that come after those that the loops around this place hand

@@ -41,12 +41,14 @@ from tcl.codegen.passes.fusion.siblings import ACCUMULATOR, Sibling, results, up
 from tcl.codegen.passes.long_sums import (
     Carried,
     carried_over,
+    iterations,
     most_points,
     parts_are_many,
     running_store,
 )
 from tcl.codegen.passes.scatter import updated_places
 from tcl.common.dataclass import dataclass
+from tcl.grammar.sizes.varying import Size
 from tcl.grammar.syntax.types import ScalarType
 
 _EXCESS = "excess"
@@ -193,6 +195,10 @@ class _Sums:
     """Of a sum that are added up there; 1 where accumulators resume what is there."""
     fragments: ir.TensorRef | None = None
     """Where a matrix unit stores whole fragments of sums, to resume them or as results."""
+    held: ir.TensorRef | None = None
+    """Where accumulators wait that resume their sum in the next of so many parts ..."""
+    together: int = 1
+    """... that are added up as one."""
 
     @property
     def type(self) -> ScalarType:
@@ -225,6 +231,10 @@ class _Sums:
         if self.group.leader.mma:
             fresh = ir.Block(self.matrix(ir.Action.CLEAR))
             resumed = ir.Block((resumed, *self.matrix(ir.Action.TAKE)))
+        if self.held is not None:
+            held = ir.Accumulate(ACCUMULATOR, "=", ir.Load(self.held, self.type, total=True))
+            going_on = wrap(self.uncombined, held)
+            return ir.First(self.loops.before, fresh, going_on, every=self.together)
         if self.parts > 1:
             return fresh
         kept = ir.Block(self.matrix(ir.Action.TAKE, self.fragments))
@@ -256,6 +266,8 @@ class _Sums:
     def add(self, stored: ir.Value, own: ir.Value, scratch: list[ir.Tensor]) -> ir.Statement:
         """Adds to what there was before: no accumulator takes more than its part."""
         point = self.group.leader.point
+        if self.held is not None:
+            return self._add_seldom(stored, own, self.held, scratch)
         more = self.store_results(ir.Binary(point.op, stored, own, self.type))
         first = self.store_results(own) if point.initialise else more
         if parts_are_many(self.parts):
@@ -265,6 +277,24 @@ class _Sums:
             more = ir.Block((*kept, self.store_results(value)))
         both = wrap(self.uncombined, first), wrap(self.uncombined, more)
         return both[0] if first == more else self.first_or_later(*both)
+
+    def _add_seldom(
+        self, stored: ir.Value, own: ir.Value, held: ir.TensorRef, scratch: list[ir.Tensor]
+    ) -> ir.Statement:
+        """As ``add``, of several parts at a time, which are resumed at ``held`` before."""
+        started: list[ir.Statement] = []
+        if self.group.leader.point.initialise:
+            started.append(ir.Store(self.into, self.start))
+        added: ir.Statement = self.store_results(ir.Binary("+", stored, own, self.type))
+        if parts_are_many(-(-self.parts // self.together)):
+            lost = _scratch_results(self.group.leader, "lost", scratch)
+            kept, value = carried_over(stored, own, lost, self.type)
+            started.append(ir.Store(lost, self.start))
+            added = ir.Block((*kept, self.store_results(value)))
+        begun = wrap(self.uncombined, ir.Block(tuple(started)))
+        both = wrap(self.uncombined, added), wrap(self.uncombined, ir.Store(held, own))
+        last = ir.First(self.loops.before, *both, last=True, every=self.together)
+        return ir.Block((self.first_or_later(begun, ir.Block(())), last))
 
     def first_or_later(self, first: ir.Statement, later: ir.Statement) -> ir.Statement:
         """What is done before there are partial results, and where there are."""
@@ -283,11 +313,10 @@ def _reduce(
     nest, point = group.leader, group.leader.point
     points = {} if nest.sequential else {ACCUMULATOR: point}
     points |= {s.accumulator: s.point for s in group.siblings if s.always}
-    sums = _Sums(group, loops, into, loops.parts_in_memory(most_points(points.values())))
+    most = most_points(points.values())
+    sums = _in_larger_parts(_Sums(group, loops, into, loops.parts_in_memory(most)), most, scratch)
     type_ = sums.type
-    stored: ir.Value = ir.Load(into, type_, total=True)
-    if group.start is not None:
-        stored = group.start[1]
+    stored = group.start[1] if group.start is not None else ir.Load(into, type_, total=True)
     fixed_guard = None if loops.before or loops.combined else guard_of_results(group)
     whole = nest.compacted is None and fixed_guard is None
     own_point = point if whole else unguarded(point)
@@ -415,6 +444,27 @@ def _in_scratch(
     parts.append(_reduce(FusionGroup(nest), loops, at, fills, scratch))
     parts.append(wrap(own, ir.Store(point.target, ir.Load(at, wide, total=True))))
     return ir.Block(tuple(parts))
+
+
+def _in_larger_parts(sums: _Sums, most: int | None, scratch: list[ir.Tensor]) -> _Sums:
+    """Lets accumulators take as many parts of a sum, one after the other, as they may, before they
+    are added to the total. Between two parts they wait in scratch memory, which the first cache
+    keeps beside the rows that are read; totals and what rounding took would fill it. On Zen 4, sums
+    of columns take .96 of the time. Only where all parts are whole."""
+    nest, loops = sums.group.leader, sums.loops
+    if most is None or not parts_are_many(sums.parts) or len(loops.before) != 1:
+        return sums
+    fold = loops.before[0]
+    extents = nest.dim(fold.dim).extent, fold.count, iterations(loops.inner)
+    varies = any(isinstance(n, Size) for n in extents)
+    if varies or nest.mma or nest.excess is not None or sums.group.siblings or loops.combined:
+        return sums
+    if sums.group.start is not None or sums.type != nest.point.type.compute:
+        return sums
+    together = most // iterations(loops.inner)
+    if fold.count * fold.step != nest.dim(fold.dim).extent or together < 2:
+        return sums
+    return replace(sums, held=_scratch_results(nest, "held", scratch), together=together)
 
 
 def _scratch_results(nest: ir.Nest, name: str, scratch: list[ir.Tensor]) -> ir.TensorRef:
