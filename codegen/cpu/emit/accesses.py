@@ -115,12 +115,14 @@ class AccessEmitter:
         wrapped = self.masks and computed and single and self.addresses.wrapped(load.ref, scope)
         if wrapped:
             return self._load_wrapped(wrapped, load.ref.tensor, layout, mask)
-        if any(x == 0 for x in layout.extents):
-            return self.b.constant(0, memory_type(layout.type))  # nothing that could be touched
+        checked = None if load.total else mask
+        if any(x == 0 for x in layout.extents):  # nothing that could be touched
+            self.addresses.address_of(load.ref, scope, checked)  # what data select is an error
+            return self.b.constant(0, memory_type(layout.type))
         rows = self.addresses.near(load.ref, scope) if computed and single else None
         if isinstance(rows, list) and (found := self._load_near(rows, load, layout, scope)):
             return found
-        at = self.addresses.address_of(load.ref, scope, None if load.total else mask)
+        at = self.addresses.address_of(load.ref, scope, checked)
         if load.total and not computed and (block := self._block(load.ref, layout, at, scope)):
             return self.across.load(block, scope.lanes)
         if at.places and (mask is None or self.addresses.stays_inside(load.ref)):
