@@ -54,6 +54,7 @@ PARTS = (
     "fourth aside",
     "fifth aside",
     "sixth aside",
+    "seventh aside",
 )
 ROWS = "softmax 4096,layernorm,masked,batched 500,column sum,matmul 512,attention scores,C8@28"
 GENERATIONS = 1000
