@@ -270,7 +270,10 @@ class Analysis:
             return self.bounds(self.linear(e), facts)
 
         match expr:
-            case c.Binary(op="min" | "max" | "*" | "/" | "%" as op, left=left, right=right):
+            # A sum has no form if it was asked for before ranges showed that it cannot wrap.
+            case c.Binary(
+                op="+" | "-" | "min" | "max" | "*" | "/" | "%" as op, left=left, right=right
+            ):
                 return operation(op, bounds_of(left), bounds_of(right))
             case c.Select() if self._branches < _MOST_BRANCHES:
                 self._branches += 1

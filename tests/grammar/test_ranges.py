@@ -176,6 +176,10 @@ _CHECKED = (
     ("O(i) = b(i) > 0 && i < 9 ? d(i) : 0 where i in 0:6", 1),
     ("O(i) = ok ? d(i) : 0 where ok = i * i < 16, i in 0:6", 1),
     ("O(i) = b(i) where exists d(idx(i))", 0),
+    ("O(m, n) = A(m, n) * b(m + n / 5)", 0),
+    ("O(m, n) = A(m, n) * b(m + n / 2)", 1),
+    ("O(m, n) = A(m, n) * b(5 - m - n / 5)", 0),
+    ("O(m, n) = A(m, n) * b(4 - m - n / 5)", 1),
 )
 
 
