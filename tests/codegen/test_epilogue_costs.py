@@ -36,3 +36,15 @@ def test_tiles_are_smaller_where_calls_would_spill_their_registers(call: str) ->
 
 def test_spills_count_for_little_beside_long_sums() -> None:
     assert _points("expit(C(m, n))", 512) == _points("C(m, n)", 512)
+
+
+def test_rows_of_sums_share_the_wait_for_their_calls() -> None:
+    device = known_cpus.find("zen 4")
+    assert device is not None
+    text = "float(M, N) A) -> (S) { S(m) +=! %s(A(m, n)) }"
+    rows = []
+    for call in ("exp", ""):
+        program = lower(sized(text % call, (512, 1024)))
+        plan = plan_cpu(program, MappingOptions("mlp"), replace(device, threads=1))
+        rows.append((plan.options["s0"].register or ())[0])
+    assert rows[0] > max(1, rows[1])

@@ -27,7 +27,11 @@ from tcl.codegen.choose.cpu.access_costs import (
 )
 from tcl.codegen.choose.cpu.costs import ACCUMULATOR_LATENCY_CYCLES, EXTREME_LATENCY_CYCLES
 from tcl.codegen.choose.cpu.lanes import lanes_of
-from tcl.codegen.choose.cpu.operation_costs import arithmetic_cycles, deciding_sizes
+from tcl.codegen.choose.cpu.operation_costs import (
+    arithmetic_cycles,
+    calls_functions,
+    deciding_sizes,
+)
 from tcl.codegen.choose.cpu.variants import DotProducts
 from tcl.codegen.devices.cpu import CpuProfile
 from tcl.codegen.devices.features import MASKED_STORES
@@ -103,6 +107,8 @@ class Core:
     """Cycles of all arithmetic of one point, or one vector of points."""
     deciding: Mapping[str, int] = field(init=False, repr=False, compare=False)
     """The extents of dimensions that decide conditions of a nest that reduces nothing."""
+    called: bool = field(init=False, repr=False, compare=False)
+    """Whether each point of it calls functions."""
     known: dict[str | None, Any] = field(init=False, repr=False, compare=False)
     """By the dimension of the lanes, what ``lanes_model.along_lanes`` has found before."""
 
@@ -125,6 +131,7 @@ class Core:
             "latency": waited if self.nest.reduces else 0.0,
             "each": sum(self.arithmetic.values()),
             "deciding": {} if self.nest.reduces else deciding_sizes(self.nest),
+            "called": calls_functions(self.nest.point),
             "known": {},
         }
         for name, value in derived.items():

@@ -30,6 +30,8 @@ EXTREME_CYCLES = 1.5
 """The smaller or larger of two floats: three instructions, as NaN has to stay NaN."""
 CALL_CYCLES = 16.0
 """A built-in function."""
+CALL_LATENCY_CYCLES = 60.0
+"""From the arguments of one to its result."""
 CALL_REGISTERS = 5
 """Registers that each of several calls takes that are written out one after the other, as LLVM does
 them side by side ..."""

@@ -16,7 +16,7 @@ from tcl.codegen.choose.cpu.costs import (
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.cost import decided, deciding_dims
 from tcl.codegen.loopir.terms import guard, product, terms
-from tcl.codegen.loopir.walk import children, walk
+from tcl.codegen.loopir.walk import children, values_of, walk
 from tcl.codegen.passes.fusion.groups import SHORT
 from tcl.grammar.sizes.varying import provably_at_least
 
@@ -70,6 +70,12 @@ def _own_dims(value: ir.Value) -> frozenset[str]:
             affine = (s for s in ref.subscripts if isinstance(s, ir.Affine))
             return frozenset(name for s in affine for name, _ in s.terms)
     return frozenset()
+
+
+def calls_functions(point: ir.Point) -> bool:
+    """Whether a point calls functions that are more than an instruction."""
+    values = (v for value in values_of(point) for v in walk(value))
+    return any(isinstance(v, ir.Call) and v.name not in SHORT for v in values)
 
 
 def _cycles(value: ir.Value) -> float:

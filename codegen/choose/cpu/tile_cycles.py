@@ -18,6 +18,7 @@ from tcl.codegen.choose.cpu.costs import (
     APART_SHARE,
     BROADCAST_CYCLES,
     CALL_CONSTANTS,
+    CALL_LATENCY_CYCLES,
     CALL_REGISTERS,
     COUNTING_CYCLES,
     EXTREME_HALVING_CYCLES,
@@ -220,6 +221,7 @@ def _step_cycles(
         return busy + stored
     if lane is not None and core.dims[lane].reduction:
         busy += COUNTING_CYCLES if core.extreme else 0.0
+        busy += _spill_cycles(core, sizes) if core.called else 0.0
         steps = max(1, steps // sizes.get(lane, 1))
     inner = core.innermost
     around = 0.0
@@ -274,6 +276,12 @@ def _beside_each_other(
     return busy
 
 
+def _spill_cycles(core: Core, sizes: Mapping[str, int]) -> float:
+    """Cycles of registers that do not fit where each point of a tile calls a function."""
+    needed = CALL_CONSTANTS + CALL_REGISTERS * math.prod(sizes.values())
+    return SPILL_CYCLES * max(0, needed - core.device.vector_registers)
+
+
 def _store_cycles(core: Core, lane: str | None, sizes: Mapping[str, int]) -> float:
     """Cycles to store the results of a register tile, and for what comes before: lanes that are
     added up, and registers that calls in epilogues keep in memory."""
@@ -281,14 +289,15 @@ def _store_cycles(core: Core, lane: str | None, sizes: Mapping[str, int]) -> flo
     each = core.target.in_tile(lane, lanes, sizes, core.masked)
     stored = core.target.count(sizes) * STORE_LOADS * each
     if core.calls:
-        needed = CALL_CONSTANTS + CALL_REGISTERS * math.prod(sizes.values())
-        stored += SPILL_CYCLES * max(0, needed - core.device.vector_registers)
+        stored += _spill_cycles(core, sizes)
     if core.reduces and lane is not None and core.dims[lane].reduction:
         # The vectors of a row are added up first, beside the next row, then the lanes of
         # their sum.
         vectors = sizes.get(lane, 1)
         rows = math.prod(sizes.values()) / vectors
         stored += rows * (2.0 * lanes.bit_length() + OPERATION_CYCLES * (vectors - 1))
+        if core.called:
+            stored += CALL_LATENCY_CYCLES  # the sums wait for the last one, which rows share
         if core.extreme:
             # Each waits for the one before, and the next rows' loads wait behind them.
             stored += EXTREME_HALVING_CYCLES * (lanes.bit_length() - 1)
