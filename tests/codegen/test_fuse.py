@@ -278,3 +278,16 @@ def test_what_joined_nests_have_in_common_is_computed_once(
     assert sum(t.role is ir.Role.SCRATCH for t in program.tensors) == kept
     a = np.random.default_rng(0).random((5, 5)).astype(np.float32)
     check_cpu(sized, [a], options, replace(host_cpu(), threads=2))
+
+
+def test_nests_share_no_chunks_that_the_second_cache_does_not_hold() -> None:
+    """These could share chunks of z alone: pieces of rows, of all planes."""
+    text = """float(X, Y, Z) A, float(X, Y, Z) B, float(X, Y, Z) C) -> (P, Q) {
+        P(x, y, z) = A(x, y, z + 1) + B(x, y + 1, z) - C(x, y, z)
+        Q(x, y, z) = A(x, y, z + 1) - B(x + 1, y, z) * C(x, y, z) }"""
+    found = known_cpus.find("zen 4")
+    assert found is not None
+    zen = replace(found, threads=1)
+    for planes, joined in ((40, False), (4, True)):
+        program = lower(sized_of(text, *[(planes, 50, 67)] * 3))
+        assert any(len(g.nests) > 1 for g in groups(program, zen)) == joined

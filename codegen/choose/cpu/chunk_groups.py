@@ -154,11 +154,12 @@ class ChunkGroup:
             return False
         if everything > device.l2_bytes and self._in_pieces(program, device):
             return False
-        least = self.bytes(program, self._spans([1] * len(self.shared)))
-        if least > device.l2_bytes and self._affine:
-            return False  # what the least chunk touches is gone before the next nest reads it
         work = sum(n.points / lanes_of(n.point, device) / 2 for n in self.nests)
-        return again / speed > _WORTH * work
+        if again / speed <= _WORTH * work:
+            return False
+        touched = self.bytes(program, self._spans(self._of_one_thread(program, device)))
+        # Else it is gone before the next nest reads it.
+        return touched <= device.l2_bytes or not self._affine
 
     def _in_pieces(self, program: ir.Program, device: CpuProfile) -> bool:
         """Whether chunks would cut the rows of a tensor that the second cache does not hold, so
@@ -198,11 +199,21 @@ class ChunkGroup:
         one nest reads before the next one does; more of those along which operands are used again
         or lanes or windows go, as long as a chunk fits into a part of the second cache.
         """
-        extents = self.extents
         if len(self.fused) == 1:
             most = max(range(len(self.nests)), key=lambda k: self.nests[k].points)
             dims = [d[most] for d in self.shared]
             return balanced(program, self.nests[most], dims, device)
+        sizes = self._of_one_thread(program, device)
+        while device.threads > 1 and self.count(sizes) < 4 * device.threads:
+            k = max(range(len(sizes)), key=lambda k: (sizes[k] > 1, -k))
+            if sizes[k] == 1:
+                break
+            sizes = [*sizes[:k], -(-sizes[k] // 2), *sizes[k + 1 :]]
+        return tuple(sizes)
+
+    def _of_one_thread(self, program: ir.Program, device: CpuProfile) -> list[int]:
+        """As ``chunk``, of a group for its caches alone."""
+        extents = self.extents
         sizes = [
             min(extent, self._least(program, dims, device))
             for dims, extent in zip(self.shared, extents, strict=True)
@@ -221,13 +232,7 @@ class ChunkGroup:
                 if not wanted or self.bytes(program, self._spans(more)) > room:
                     break
                 sizes = more
-        sizes = self._of_whole_tiles(program, device, sizes, room)
-        while device.threads > 1 and self.count(sizes) < 4 * device.threads:
-            k = max(range(len(sizes)), key=lambda k: (sizes[k] > 1, -k))
-            if sizes[k] == 1:
-                break
-            sizes = [*sizes[:k], -(-sizes[k] // 2), *sizes[k + 1 :]]
-        return tuple(sizes)
+        return self._of_whole_tiles(program, device, sizes, room)
 
     def _of_whole_tiles(
         self, program: ir.Program, device: CpuProfile, sizes: list[int], room: int
