@@ -34,8 +34,9 @@ from benchmarks.gpu.rows import gpu_rows
 from tcl.bench.rows import PRODUCTS, Row, select
 from tcl.codegen.counters.counts import count_program
 from tcl.codegen.counters.prediction import memory_bound, predict, roofline, share
+from tcl.codegen.counters.record import Record
 from tcl.codegen.counters.requests import Memory, traffic_of
-from tcl.codegen.counters.walk import Walk
+from tcl.codegen.counters.walk import record_of
 from tcl.codegen.devices.gpu import GpuProfile, find
 from tcl.grammar.check.definitions import check
 from tcl.grammar.tree.checked import CheckedDef
@@ -133,15 +134,15 @@ def counted(row: Row, device: GpuProfile) -> Iterator[dict[str, Any]]:
             "blocks": own.occupancy.blocks,
             "waves": own.waves,
             "shared us": 1e6 * pipes.get("shared memory", 0.0),
-            "bytes a thread": _width(Walk(program, kernel, device.idle_sums).run()),
+            "bytes a thread": _width(record_of(program, kernel, device.idle_sums)),
             "must move": row.cost().bytes_moved / 1e6,
             "limited by": "memory" if memory_bound(row.cost(), device) else "arithmetic",
         }
 
 
-def _width(walk: Walk) -> float:
+def _width(record: Record) -> float:
     """Bytes of global memory that a thread asks for at once, on average over all bytes."""
-    asked = [(a.size, traffic_of(a).bytes) for a in walk.accesses if a.kind.is_global]
+    asked = [(a.size, traffic_of(a).bytes) for a in record.accesses if a.kind.is_global]
     return sum(size * moved for size, moved in asked) / max(1, sum(moved for _, moved in asked))
 
 

@@ -10,7 +10,7 @@ from dataclasses import replace
 from tcl.codegen.counters.arithmetic import Instructions
 from tcl.codegen.counters.places import Place
 from tcl.codegen.counters.requests import SECTOR, Access, Box, Memory, Traffic, traffic_of
-from tcl.codegen.counters.walk import Walk
+from tcl.codegen.counters.walk import record_of
 from tcl.codegen.devices.banks import WARP
 from tcl.codegen.devices.gpu import GpuProfile
 from tcl.codegen.devices.occupancy import Occupancy, fitting, promised
@@ -108,7 +108,7 @@ def _count_kernel(
 ) -> tuple[KernelCounts, frozenset[str]]:
     """The counts of a kernel, and the tensors that it leaves in the second cache. ``cached``: those
     that the kernel before left there."""
-    found = Walk(program, kernel, profile.idle_sums).run()
+    found = record_of(program, kernel, profile.idle_sums)
     held = sum(found.held_words.values())
     number = math.prod(folds[0].count for folds in kernel.grid)
     fit = promised(kernel.threads, number, kernel.shared, profile) if told else 0

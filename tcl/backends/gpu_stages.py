@@ -16,7 +16,7 @@ from tcl.codegen.counters.prediction import (
     share,
 )
 from tcl.codegen.counters.requests import Memory, Traffic, by_kind
-from tcl.codegen.counters.walk import Walk
+from tcl.codegen.counters.walk import record_of
 from tcl.codegen.cuda.emit.module import Launch
 from tcl.codegen.cuda.run.compile import Resources, cubin, occupancy, version
 from tcl.codegen.devices.gpu import GpuProfile
@@ -105,7 +105,7 @@ Asked = Mapping[str, tuple[int, int]]
 
 def counted(program: ir.Built, profile: GpuProfile) -> list[Asked]:
     """Of each kernel, as its source has them."""
-    walks = (Walk(program, kernel, profile.idle_sums).run() for kernel in program.kernels)
+    walks = (record_of(program, kernel, profile.idle_sums) for kernel in program.kernels)
     found = (by_kind(walk.accesses) for walk in walks)
     return [{kind.value: (t.requests, t.units) for kind, t in own.items()} for own in found]
 

@@ -28,7 +28,7 @@ from tcl.codegen.counters.prediction import (
     share,
 )
 from tcl.codegen.counters.requests import Memory, by_kind, sectors
-from tcl.codegen.counters.walk import Walk
+from tcl.codegen.counters.walk import record_of
 from tcl.codegen.cuda.emit.emit import emit_program
 from tcl.codegen.cuda.emulator import compile_modules, why_not
 from tcl.codegen.devices.banks import matrix_wavefronts, wavefronts
@@ -109,7 +109,7 @@ def differences(
     for (name, _, options, profile), program, runs_it in runs:
         seen = runs_it.run(arrays_of(runs_it.module.tensors))
         for kernel, asked in zip(program.kernels, seen, strict=True):
-            counted = by_kind(Walk(program, kernel, profile.idle_sums).run().accesses)
+            counted = by_kind(record_of(program, kernel, profile.idle_sums).accesses)
             count += 1
             for kind, own in counted.items():
                 other = asked[kind.value]
@@ -161,7 +161,7 @@ def test_what_data_decides_is_said_to_be_about() -> None:
     (emulator,) = compile_modules([emit_program(program, H200)], traced=True)
     (seen,) = emulator.run(arrays_of(emulator.module.tensors))
     (kernel,) = program.kernels
-    counted = by_kind(Walk(program, kernel, H200.idle_sums).run().accesses)
+    counted = by_kind(record_of(program, kernel, H200.idle_sums).accesses)
     reads, traced = counted[Memory.GLOBAL_READ], seen["global reads"]
     assert not reads.exact
     assert (reads.requests, reads.bytes) == (traced.requests, traced.bytes)
@@ -393,7 +393,7 @@ def test_what_is_in_registers_is_not_read_again() -> None:
     )
     program = schedule(sized_of(CONVOLUTION, sizes), WHOLE.with_nest(0, own), H200)
     found, *_ = count_program(program, H200)
-    source = by_kind(Walk(program, program.kernels[0], H200.idle_sums).run().accesses)
+    source = by_kind(record_of(program, program.kernels[0], H200.idle_sums).accesses)
     # Of two rows of results and three of a window, four rows are different.
     read, written = (t[Memory.SHARED_READ].requests for t in (found.traffic, source))
     assert read == written * 4 // 6

@@ -18,6 +18,7 @@ from tcl.codegen.choose.gpu.predicted import best_split, counts_of, part_sizes
 from tcl.codegen.choose.gpu.windows import Window
 from tcl.codegen.counters.addresses import MOVED
 from tcl.codegen.counters.counts import KernelCounts
+from tcl.codegen.counters.fill import COPY
 from tcl.codegen.counters.prediction import (
     APART,
     L2_BYTES,
@@ -26,7 +27,7 @@ from tcl.codegen.counters.prediction import (
     hidden,
     predict,
 )
-from tcl.codegen.counters.walk import COPY, FILL, TURN
+from tcl.codegen.counters.walk import FILL, TURN
 from tcl.codegen.devices.banks import WARP
 from tcl.codegen.devices.gpu import GpuProfile
 from tcl.codegen.loopir import ir

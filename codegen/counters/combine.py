@@ -1,0 +1,76 @@
+"""Sums of several threads, as ``cuda.emit.combine`` has them."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from tcl.codegen.counters.arithmetic import accumulated
+from tcl.codegen.counters.places import Linear, Place
+from tcl.codegen.counters.record import Record
+from tcl.codegen.counters.requests import Access, Memory
+from tcl.codegen.devices.banks import WARP
+from tcl.codegen.loopir import ir
+from tcl.codegen.loopir.combining import combined_of, in_turn, thread_bits, warps_apart
+from tcl.codegen.loopir.walk import chain
+
+
+def record_combined(record: Record, statement: ir.Statement, place: Place) -> None:
+    loops, _ = chain(statement)
+    parts = combined_of(statement)
+    own = [x.fold for x in loops if x.kind is not ir.Kind.THREAD]
+    folds = parts[0][1].folds
+    bits = thread_bits(record.geometry.space_of[folds[0].dim].threads, folds)
+    each = record.scopes.entered(own, place)
+    asking = record.by(record.parts.asking(statement), each)
+    turn = in_turn(own, (c.type.compute.itemsize for _, c in parts))
+    for name, combined in parts:
+        kept = [f for f in combined.folds if f not in record.geometry.threads]
+        times = math.prod(map(record.geometry.iterations, kept)) - 1
+        _over_threads(record, name, combined, bits, times, each, asking)
+    if warps_apart(bits):
+        outer = record.scopes.entered(own[:turn], place)
+        record.compute(outer, {"barrier": 2 if turn else 1})
+        record.reading = record.parts.asking(statement)
+
+
+def _over_threads(
+    record: Record,
+    name: str,
+    combined: ir.Combined,
+    bits: int,
+    times: int,
+    place: Place,
+    asking: Place,
+) -> None:
+    """As ``over_warp`` and ``over_warps`` of the prelude; ``times``: how often a thread adds up
+    its own sums before; ``asking``: for those that need what other warps have."""
+    step = accumulated(combined.op, ir.Variable(name, combined.type))
+    shuffles, warps = (bits % WARP).bit_count(), warps_apart(bits)
+    words = max(1, combined.type.compute.bits // 32)
+    record.compute(place, {k: n * (times + shuffles) for k, n in step.items()})
+    record.compute(place, {"shuffle": shuffles * words})
+    if not warps:
+        return
+    size, first = combined.type.compute.itemsize, record.threads & ~warps
+    if first.any() and record.addresses.is_new(("warps", warps)):
+        record.compute(asking, {"integer": 1})
+    _exchanged(record, Memory.SHARED_WRITE, record.threads, size, place)
+    for apart in range(0, warps + 1, warps & -warps):
+        if not apart & ~warps:
+            _exchanged(record, Memory.SHARED_READ, first + apart, size, asking)
+    others = (1 << warps.bit_count()) - 1
+    record.compute(asking, {k: n * others for k, n in step.items()})
+
+
+def _exchanged(
+    record: Record,
+    kind: Memory,
+    numbers: np.ndarray[tuple[int], np.dtype[np.int64]],
+    size: int,
+    place: Place,
+) -> None:
+    offset = Linear(0, {}, numbers * size)
+    record.accesses.append(Access(kind, "", size, place, offset, place))
+    record.compute(place, {"memory": 1})

@@ -1,0 +1,268 @@
+"""What a thread does at points of its own, as ``cuda.emit.thread_body`` has it."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import replace
+
+from tcl.codegen.counters.arithmetic import (
+    accumulated,
+    constants_of,
+    conversion,
+    inside,
+    instructions_of,
+)
+from tcl.codegen.counters.dependence import Dependence
+from tcl.codegen.counters.mma import record_mma
+from tcl.codegen.counters.places import Condition, Linear, Place
+from tcl.codegen.counters.record import Record
+from tcl.codegen.counters.scopes import GRID
+from tcl.codegen.loopir import ir
+from tcl.codegen.loopir.conditions import bounds_of
+from tcl.codegen.loopir.fragments import Fragment, fragments
+from tcl.codegen.loopir.geometry import Geometry
+from tcl.codegen.loopir.guards import guarded
+from tcl.codegen.loopir.walk import children, values_in, walk
+
+# Integer instructions, as NVRTC 13.5 has them for sm_90, about.
+_TEST = 2
+"""For asking whether a point is there: which one it is, and a comparison."""
+_WORTH = 8
+"""Points from which on a branch leads around those that are not there."""
+_CONSTANTS = 2
+"""For what an exponential or a division by a constant multiplies by: once."""
+
+
+def record_thread_body(
+    record: Record, loops: Sequence[ir.Loop], body: ir.Statement, place: Place
+) -> None:
+    if any(x.fold.level == "mma" for x in loops):
+        record_mma(record, loops, body, place)
+        return
+    geometry = record.geometry
+    dims = guarded(geometry, body, loops, place.scope)
+    parts = body.body if isinstance(body, ir.Block) else (body,)
+    lane = loops[-1].fold if loops and loops[-1].kind is ir.Kind.VECTOR else None
+    if lane is None or lane.dim not in dims:
+        _body(record, geometry, loops, parts, dims, place, lane, partial=False)
+        return
+    dim = geometry.dims[lane.dim]
+    reach = sum(x.fold.step * (x.fold.count - 1) for x in loops if x.fold.dim == lane.dim)
+    partial = dim.extent % lane.count != 0
+    if not partial or reach >= dim.extent:
+        _body(record, geometry, loops, parts, dims, place, lane, partial=partial)
+        return
+    first = record.scopes.linear_index(ir.Affine.variable(lane.dim), place)
+    whole = Condition(first + Linear(reach), dim.first + dim.extent)
+    rest = tuple(d for d in dims if d != lane.dim)
+    there = geometry.all_there(lane.dim)
+    _body(record, there, loops, parts, rest, place.where(whole), lane, partial=False)
+    edge = place.where(whole.negated())
+    _body(record, geometry, loops, parts, dims, edge, lane, partial=True)
+
+
+def _body(
+    record: Record,
+    geometry: Geometry,
+    loops: Sequence[ir.Loop],
+    parts: Sequence[ir.Statement],
+    dims: Collection[str],
+    place: Place,
+    lane: ir.Fold | None,
+    *,
+    partial: bool,
+) -> None:
+    """What is read, then the loops."""
+    begin = len(record.work)
+    found = fragments(geometry, loops, parts)
+    for fragment in found:
+        _read_fragment(record, fragment, place)
+    kept = {s.value for s in parts if isinstance(s, ir.Accumulate) and s.op == "="}
+    words = (
+        math.prod(f.count for f in x.over) * x.length * x.load.type.bits / 32
+        for x in found
+        if x.load not in kept
+    )
+    record.read_words = max(record.read_words, math.ceil(sum(words)))
+    inside = math.prod(record.geometry.iterations(x.fold) for x in loops)
+    tested = _tested(record, [x.fold for x in loops if x.fold != lane], dims, place)
+    branches = tested if inside >= _WORTH * tested else 0
+    if dims:
+        asked = any(f.guarded for f in found)  # which point it is, where it is read
+        test = 1 if asked else _TEST
+        record.compute(place, {"integer": test * tested, "branch": branches})
+    within = record.scopes.entered([x.fold for x in loops if x.fold != lane], place)
+    outside = [d for d in dims if lane is None or d != lane.dim]
+    if lane is not None and lane.dim in dims and not partial:
+        outside.append(lane.dim)
+        within = within.at({lane.name: Linear()})
+    within = record.scopes.there(outside, within)
+    known = {f.load.ref for f in found}
+    gathered: dict[ir.TensorRef, int] = {}
+    if lane is not None:
+        rest = [d for d in dims if d not in outside]
+        gathered = {} if lane.dim in rest else _gathered(geometry, parts, lane)
+        for ref, width in gathered.items():
+            steps = ir.Fold(lane.dim, lane.level, width, lane.count // width)
+            each = record.scopes.entered([steps], within, known=False)
+            record.access(ref, each, place, width=width, write=True)
+        within = record.scopes.there(rest, record.scopes.entered([lane], within))
+    _count_points(record, geometry, loops, parts, within, place, known, gathered)
+    if dims and not branches:
+        for under, own in record.work[begin:]:
+            if len(under.tests) > len(place.tests):
+                record.idle(under, replace(under, tests=place.tests), own)
+
+
+def _tested(record: Record, loops: Sequence[ir.Fold], dims: Iterable[str], place: Place) -> int:
+    """Iterations of these loops of which some threads' points may not be there."""
+    found = 1
+    for name in dims:
+        own = [f for f in loops if f.dim == name]
+        dim = record.geometry.dims[name]
+        around = place.at({f.name: Linear() for f in own})
+        furthest = record.scopes.linear_index(ir.Affine.variable(name), around).most(place.loops)
+        counts = [range(record.geometry.iterations(f)) for f in own]
+        reached = (
+            sum(k * f.step for k, f in zip(turn, own, strict=True))
+            for turn in itertools.product(*counts)
+        )
+        found *= sum(furthest + more >= dim.first + dim.extent for more in reached)
+    return found
+
+
+def _read_fragment(record: Record, fragment: Fragment, place: Place) -> None:
+    """An operand that is read before the loops."""
+    around = record.scopes.entered(fragment.over, place)
+    row = {f.name: Linear() for f, _ in fragment.row}
+    for width, group in itertools.groupby(fragment.pieces(), key=lambda piece: piece[1]):
+        first, *others = (begin for begin, _ in group)
+        within = around
+        if fragment.row:
+            name = fragment.row[0][0].name
+            turns = {name: width} if others else {}
+            within = around.at({**row, name: Linear(first, turns)})
+            within = within.within(name, 1 + len(others)) if others else within
+        within = record.scopes.there(fragment.guarded, within)
+        record.access(fragment.load.ref, within, place, width=width)
+        if fragment.guarded:
+            record.compute(within, {"integer": len(fragment.guarded)})
+
+
+def _count_points(
+    record: Record,
+    geometry: Geometry,
+    loops: Sequence[ir.Loop],
+    parts: Sequence[ir.Statement],
+    place: Place,
+    outside: Place,
+    known: Collection[ir.TensorRef],
+    gathered: Collection[ir.TensorRef],
+) -> None:
+    """The statements of one point. ``known``: what was read before; ``gathered``: what is
+    written in vectors."""
+    depends = Dependence(geometry, [x.fold for x in loops], record.held)
+    read = dict.fromkeys(known, -1)
+    for statement in _flat(parts):
+        for value in values_in(statement):
+            _in_place(record, value, place, outside, read)
+        match statement:
+            case ir.Let(name=name, value=value):
+                depends.lets[name] = depends.folds(value)
+                made = instructions_of((value,), depends.times, record.known_values)
+            case ir.Accumulate(name=name, op=op, value=value):
+                record.goes_on(name, outside)
+                made = instructions_of(inside(op, value), depends.times, record.known_values)
+                for kind, number in accumulated(op, value).items():
+                    made[kind] += number * depends.all
+            case ir.Store(ref=ref, value=value):
+                made = instructions_of((value,), depends.times, record.known_values)
+                if ref not in gathered:
+                    record.access(ref, place, outside, write=True)
+                kept = record.program.tensor(ref.tensor).layout.type
+                for kind, number in conversion(value.type.compute, kept).items():
+                    made[kind] += number * depends.all
+            case ir.Update(ref=ref, op=op, value=value):
+                made = instructions_of((value,), depends.times, record.known_values)
+                for kind, number in accumulated(op, value).items():
+                    made[kind] += number * depends.all
+                record.access(ref, place, outside)
+                record.access(ref, place, outside, write=True)
+            case _:
+                raise ir.IRError(f"{type(statement).__name__} lies in an unrolled loop")
+        for constants in {k for v in values_in(statement) for k in constants_of(v)}:
+            if record.addresses.is_new(("constant", constants)):
+                record.compute(record.begin.by(place.active), {"integer": _CONSTANTS})
+        if all(v.startswith(GRID) or v in record.written_out for v in outside.loops):
+            inner = (v for value in values_in(statement) for v in walk(value))
+            record.known_values |= {v for v in inner if _lasts(record, v)}
+        # Of all iterations that are written out, each takes its share.
+        share = {k: n / depends.all for k, n in made.items() if n}
+        record.compute(place, share)
+
+
+def _lasts(record: Record, value: ir.Value) -> bool:
+    """Whether a value is made of nothing but what lasts."""
+    leaves = [v for v in walk(value) if not children(v)]
+    return all(
+        isinstance(v, ir.Const) or (isinstance(v, ir.Variable) and v.name in record.lasting)
+        for v in leaves
+    )
+
+
+def _in_place(
+    record: Record, value: ir.Value, place: Place, outside: Place, read: dict[ir.TensorRef, int]
+) -> None:
+    """What is read where it is used. ``read``: elements → their accesses; -1 for those that
+    were read before."""
+    match value:
+        case ir.Select(condition=condition, then=then, otherwise=otherwise):
+            _in_place(record, condition, place, outside, read)
+            holds = record.scopes.place_where(condition, place)
+            _in_place(record, then, holds, outside, read)
+            bounds = bounds_of(condition)
+            if bounds is not None and len(bounds) == 1:
+                failed = place.where(holds.tests[-1].negated())
+            else:
+                failed = replace(place, exact=False)
+            _in_place(record, otherwise, failed, outside, read)
+            return
+        case ir.Binary(op="&&" | "||", left=left, right=right):
+            _in_place(record, left, place, outside, read)
+            _in_place(record, right, replace(place, exact=False), outside, read)
+            return
+        case ir.Load(ref=ref) if ref not in read:
+            read[ref] = len(record.accesses)
+            record.access(ref, place, outside)
+        case ir.Load(ref=ref) if read[ref] >= 0 and record.accesses[read[ref]].place != place:
+            # Under another condition: compilers read it again, or do not.
+            before = record.accesses[read[ref]]
+            unsure = replace(before, place=replace(before.place, exact=False))
+            record.accesses[read[ref]] = unsure
+    for inner in children(value):
+        _in_place(record, inner, place, outside, read)
+
+
+def _gathered(
+    geometry: Geometry, parts: Sequence[ir.Statement], lane: ir.Fold
+) -> dict[ir.TensorRef, int]:
+    """Elements that are written in vectors, and how many at once."""
+    found = {}
+    for statement in parts:
+        if isinstance(statement, ir.Store):
+            ref, layout = statement.ref, geometry.program.tensor(statement.ref.tensor).layout
+            if all(isinstance(s, ir.Affine) for s in ref.subscripts):
+                width = geometry.width(layout, layout.place(ref), [lane])
+                if width > 1:
+                    found[ref] = width
+    return found
+
+
+def _flat(parts: Iterable[ir.Statement]) -> Iterable[ir.Statement]:
+    for s in parts:
+        if isinstance(s, ir.Block):
+            yield from _flat(s.body)
+        else:
+            yield s
