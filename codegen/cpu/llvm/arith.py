@@ -67,6 +67,21 @@ def _divide(b: Builder, op: str, left: Val, right: Val, t: ScalarType) -> Val:
         unsafe = b.binary("or", zero, b.binary("and", least, minus))
     # By 1 instead, MIN / -1 gives MIN and both remainders 0.
     divisor = b.select(unsafe, b.constant(1, right.type), right)
-    name = ("s" if signed else "u") + ("div" if op == "/" else "rem")
-    result = b.binary(name, left, divisor)
+    if t.bits < 64 and left.lanes > 1 and right.text.startswith("%"):
+        result = _by_floats(b, op, left, divisor, t)
+    else:
+        name = ("s" if signed else "u") + ("div" if op == "/" else "rem")
+        result = b.binary(name, left, divisor)
     return b.select(zero, b.constant(0, left.type), result) if op == "/" else result
+
+
+def _by_floats(b: Builder, op: str, left: Val, right: Val, t: ScalarType) -> Val:
+    """Integer / and % of vectors, which no processor divides: by a division of floats that hold
+    both exactly, cut off. Below an integer m, ``left / right`` is less by ``1 / right`` at least,
+    and ``left < 2**digits``: rounding to nearest does not reach m."""
+    real, through = ("float", "i32") if t.bits <= 16 else ("double", left.type)
+    left, right = b.level(left, right)
+    to_float, to_integer = ("sitofp", "fptosi") if t.kind is Kind.INT else ("uitofp", "fptoui")
+    ratio = b.binary("fdiv", b.convert(to_float, left, real), b.convert(to_float, right, real))
+    result = b.convert("trunc", b.convert(to_integer, ratio, through), left.type)
+    return result if op == "/" else b.binary("sub", left, b.binary("mul", result, right))

@@ -19,9 +19,7 @@ def cast(b: Builder, value: Val, source: ScalarType, target: ScalarType, native_
             return widen16(b, narrow16(b, value, source, target, native_half), target, native_half)
         return _to_float(b, value, source, to)
     if source.is_float:
-        # Saturates, and gives 0 for NaN.
-        name = "fptoui.sat" if target.kind is Kind.UINT else "fptosi.sat"
-        return b.intrinsic(name, value, of=to)
+        return saturated(b, value, to, target.kind is Kind.INT)
     if target.bits < source.bits:
         return b.convert("trunc", value, to)
     return b.convert("sext" if source.kind is Kind.INT else "zext", value, to)
@@ -31,6 +29,32 @@ def _to_float(b: Builder, value: Val, source: ScalarType, to: str) -> Val:
     if source.is_float:
         return b.convert("fpext" if to == "double" else "fptrunc", value, to)
     return b.convert("sitofp" if source.kind is Kind.INT else "uitofp", value, to)
+
+
+def saturated(b: Builder, value: Val, to: str, signed: bool = True) -> Val:
+    """A float as an integer of type ``to``: cut off, the nearest limit beyond the limits, and 0 for
+    NaN. AArch64 has an instruction for it. For x86 LLVM takes vectors of the intrinsic apart and
+    converts each lane, where these are four operations on vectors."""
+    if value.lanes == 1 or "neon" in b.features:
+        return b.intrinsic("fptosi.sat" if signed else "fptoui.sat", value, of=to)
+    bits = int(to.removeprefix("i"))
+    low, high = (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1) if signed else (0, 2**bits - 1)
+    digits = 24 if value.type == "float" else 53
+    least = b.constant(low, value.type)
+    inside = b.select(b.compare("fcmp ogt", value, least), value, least)  # NaN becomes the least
+    if exact := bits <= digits:
+        most = b.constant(high, value.type)
+        inside = b.select(b.compare("fcmp olt", inside, most), inside, most)
+    through = "i32" if bits < 32 else to
+    name = "fptosi" if signed or bits < 32 else "fptoui"
+    result = b.convert(name, inside, through)
+    if not exact:
+        beyond = b.compare("fcmp oge", value, b.constant(high + 1, value.type))
+        result = b.select(beyond, b.constant(high, through), result)
+    if signed:
+        nan = b.compare("fcmp uno", value, value)
+        result = b.select(nan, b.constant(0, through), result)
+    return b.convert("trunc", result, to)
 
 
 def from_memory(b: Builder, value: Val, t: ScalarType, native_half: bool) -> Val:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 
 from tcl.codegen.common import chebyshev as tables
 from tcl.codegen.cpu.llvm.builder import Builder, Val
+from tcl.codegen.cpu.llvm.convert import saturated
 from tcl.codegen.cpu.math.formula import Number, Test
 from tcl.codegen.cpu.math.tools import call_formula, lane_by_lane
 
@@ -67,8 +68,7 @@ def _reduced(x: Number) -> tuple[Number, Number, Val]:
     quarters = (turn + turn).rint()
     rest = quarters.fma(x.like(-0.5), turn)
     angle = rest.fma(x.like(math.pi), rest * 1.2246467991473532e-16)  # pi in two parts
-    count = b.intrinsic("fptosi.sat", quarters.value, of="i64")
-    quadrant = b.binary("and", count, b.constant(3, "i64"))
+    quadrant = b.binary("and", saturated(b, quarters.value, "i32"), b.constant(3, "i32"))
     return lane_by_lane("sin", angle), lane_by_lane("cos", angle), quadrant
 
 
@@ -76,7 +76,7 @@ def _by_quadrant(quadrant: Val, values: Sequence[Number]) -> Number:
     result = values[0]
     for k, value in enumerate(values[1:], 1):
         b = value.b
-        here = Test(b, b.compare("icmp eq", quadrant, b.constant(k, "i64")))
+        here = Test(b, b.compare("icmp eq", quadrant, b.constant(k, "i32")))
         result = here.choose(value, result)
     return result
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from dataclasses import replace
 
@@ -55,3 +56,20 @@ def test_a_part_of_a_vector_is_written(device: CpuProfile) -> None:
         assert masked == (device is AVX512)
         assert bool(re.search("store <4 x float>", text)) == (not masked)
         assert bool(re.search("store <2 x float>", text)) == (not masked)
+
+
+@pytest.mark.parametrize("device", [AVX2, AVX512], ids=lambda d: d.name)
+def test_floats_become_integers_and_integers_are_divided_as_vectors(device: CpuProfile) -> None:
+    """LLVM takes both apart into lanes where it is left to choose."""
+    for text in (
+        "float(N) A) -> (int32(N) O) { O(n) = int32(A(n)) }",
+        "float(N) A) -> (uint8(N) O) { O(n) = uint8(A(n)) }",
+        "double(N) A) -> (int16(N) O) { O(n) = int16(A(n)) }",
+        "float(N) A) -> (O) { O(n) = sinpi(A(n)) }",
+    ):
+        code = assembled(sized(text, (64,)), MappingOptions().vectorize(8), device)
+        assert not re.search(r"vcvttss2si|vcvttsd2si", code), text
+    for type_, op in itertools.product(("int8", "int16", "int32", "uint8", "uint32"), "/%"):
+        text = f"{type_}(N) A, {type_}(N) B) -> (O) {{ O(n) = A(n) {op} B(n) }}"
+        code = assembled(sized(text, (64,), (64,)), MappingOptions().vectorize(8), device)
+        assert not re.search(r"\bi?div[bwl]\b", code), text
