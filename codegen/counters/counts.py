@@ -208,10 +208,11 @@ class Loads:
     first: int
     """Of these, what no block has read before, at most."""
     waited: float = 0.0
-    """How often a thread waits for the second cache, one time after the other: until what it reads
-    to registers is there, or a panel that is not filled ahead."""
-    fills: bool = False
-    """Whether it waits for such a panel."""
+    """How often a thread waits for the second cache, one time after the other, until what it reads
+    to registers is there."""
+    fills: float = 0.0
+    """The share of these bytes that a block waits for with nothing else to do: all of a panel that
+    is not filled ahead, the first tile of one that is."""
 
 
 def loads_of(program: ir.Built, asked: Asked, threads: int, ahead_words: int) -> tuple[Loads, ...]:
@@ -236,13 +237,14 @@ def loads_of(program: ir.Built, asked: Asked, threads: int, ahead_words: int) ->
         words = sum(own.bytes for _, own in waited) / visits / threads / 4
         turns = times * max(1.0, words / ahead_words)
         turns *= max((_new(program, a, own, blocks, threads) for a, own in waited), default=0.0)
-        fills = any(a.early is False for a, _ in members)
+        early = {a.early for a, _ in members}
+        fills = 1.0 if False in early else 1 / times if True in early else 0.0
         first = sum(
             min(own.units * SECTOR, _bytes(program.tensor(a.tensor).layout, a.box.of_all))
             for a, own in members
             if a.box is not None
         )
-        each = -(-times // ahead), moved, first, turns + times * fills, fills
+        each = -(-times // ahead), moved, first, turns, fills
         found.append(Loads(in_flight, *each))
     return tuple(found)
 

@@ -6,6 +6,7 @@ here, with where it is from.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 
 from tcl.codegen.counters.counts import KernelCounts, cache_room
@@ -187,14 +188,15 @@ def _waiting(counts: KernelCounts, work: float) -> float:
     until what they read is there, they do ``work`` after that: warps began together, and wait
     together."""
     turns = -(-counts.busiest // counts.resident)
-    waited = turns * sum(x.waited for x in counts.loads) * _NEAR_LATENCY
+    times = sum(x.waited + math.ceil(x.times * x.fills) for x in counts.loads)
+    waited = turns * times * _NEAR_LATENCY
     ahead = turns * sum(x.times for x in counts.loads) * _NEAR_LATENCY
     return max(ahead, waited + work if waited else 0.0)
 
 
 def _memory_seconds(counts: KernelCounts) -> tuple[float, float]:
     """Seconds that memory takes, where reads keep it busy, longer where they do not; and those of
-    panels that are not filled ahead."""
+    panels or first tiles that a block waits for."""
     profile = counts.profile
     rate = memory_rate(profile)
     used = min(profile.multiprocessors, counts.blocks)

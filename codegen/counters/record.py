@@ -54,6 +54,8 @@ class Record:
     """Variables of serial loops → iterations that are written out at once."""
     piped: bool = False
     """Inside of a loop whose iterations are all of one phase."""
+    copying: bool = False
+    """Whether copies were begun that nobody has waited for yet."""
     begin: Place = field(init=False)
     """Where all threads begin."""
     written: frozenset[str] = frozenset()

@@ -61,6 +61,7 @@ def _block_statement(record: Record, statement: ir.Statement, place: Place) -> N
             for s in body:
                 _block_statement(record, s, place)
         case ir.Barrier():
+            record.copying = False
             record.compute(place, {"barrier": 1})
         case ir.Declare():
             record.declare(statement, place)
@@ -73,7 +74,8 @@ def _block_statement(record: Record, statement: ir.Statement, place: Place) -> N
         case ir.Pipeline():
             _pipeline(record, statement, place)
         case ir.Fill():
-            record.phase += not record.piped
+            record.phase += not record.piped and not record.copying
+            record.copying = statement.asynchronous
             record_fill(record, statement, place, asynchronous=statement.asynchronous)
         case ir.For() | ir.Block() | ir.Accumulate() if combined_of(statement):
             record_combined(record, statement, place)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-from tcl.codegen.counters.counts import KernelCounts, count_program
+from tcl.codegen.counters.counts import KernelCounts, Loads, count_program
 from tcl.codegen.counters.prediction import adding_up_seconds, predict
 from tcl.codegen.devices.gpu import GpuProfile
 from tcl.codegen.loopir import ir
@@ -52,8 +52,16 @@ def _in_parts(counts: KernelCounts, nest: ir.Nest, parts: int) -> float:
         counts,
         blocks=counts.blocks * parts,
         dram_written=counts.dram_written * parts,
-        loads=tuple(
-            replace(x, times=-(-x.times // parts), waited=x.waited / parts) for x in counts.loads
-        ),
+        loads=tuple(of_part(x, parts) for x in counts.loads),
     )
     return predict(split).rank + min(adding_up_seconds(parts, moved, of_block, counts.profile))
+
+
+def of_part(loads: Loads, parts: int) -> Loads:
+    """Those of a block that reduces one of several parts: each waits for a first tile."""
+    return replace(
+        loads,
+        times=-(-loads.times // parts),
+        waited=loads.waited / parts,
+        fills=min(1.0, loads.fills * parts),
+    )
