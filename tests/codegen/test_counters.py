@@ -16,6 +16,7 @@ from cuda_options import random_gpu_options, space_options
 from sampling import swept
 
 from tcl.arrays.random_inputs import input_shape
+from tcl.codegen.choose.gpu.predicted import of_part
 from tcl.codegen.common.dtypes import numpy_dtype
 from tcl.codegen.counters.counts import KernelCounts, count_program
 from tcl.codegen.counters.places import Condition, Linear, Place
@@ -318,15 +319,35 @@ def test_windows_ask_less_of_shared_memory_than_of_arithmetic(channels: int, ext
 
 def test_work_begins_when_panels_are_there() -> None:
     """Of a block that fills its panels first, and fills none ahead."""
-    text = """def f(float(N,C,H,W) I, float(F,C,KH,KW) K) -> (O) {
-        O(n,f,h,w) +=! I(n,c,h+kh,w+kw) * K(f,c,kh,kw) }"""
-    found = counts_of(text, N=32, C=16, H=56, W=56, F=16, KH=3, KW=3)
-    assert any(x.fills for x in found.loads)
+    found = counts_of(CONVOLUTION, N=32, C=1, H=56, W=56, F=16, KH=3, KW=3)
+    own, *rest = (x for x in found.loads if x.fills)
+    assert own.fills == 1 and not rest  # both panels are waited for at once
     pipes = dict(predict(found).pipes)
     waited = pipes.pop("latency")
-    assert pipes.pop("memory") < waited - max(pipes.values())
-    early = tuple(replace(x, fills=False, waited=0.0) for x in found.loads)
+    del pipes["memory"]
+    assert waited > max(pipes.values())
+    early = tuple(replace(x, fills=0.0, waited=0.0) for x in found.loads)
     assert predict(replace(found, loads=early)).pipes["latency"] < waited / 2
+
+
+def test_blocks_wait_for_the_first_tile() -> None:
+    """Of those that are filled ahead; the parts of a split reduction wait for theirs."""
+    found = counts_of(CONVOLUTION, N=32, C=16, H=56, W=56, F=16, KH=3, KW=3)
+    (share,) = (x.fills for x in found.loads if x.fills)
+    assert share == 1 / 4
+    pipes = dict(predict(found).pipes)
+    waited = pipes.pop("latency")
+    memory = pipes.pop("memory")
+    assert share * memory / 2 < waited - max(pipes.values()) < memory
+    assert of_part(found.loads[0], 2).fills == 2 * share
+    assert of_part(found.loads[0], 8).fills == 1
+
+
+def test_both_operands_of_a_window_are_filled_ahead() -> None:
+    """Factors that threads read where they are would be waited for in the loop."""
+    found = counts_of(CONVOLUTION, N=32, C=16, H=56, W=56, F=16, KH=3, KW=3)
+    assert not any(x.waited for x in found.loads)
+    assert found.traffic[Memory.GLOBAL_READ].requests == 0
 
 
 def test_warps_that_schedulers_do_not_share_evenly_take_longer() -> None:

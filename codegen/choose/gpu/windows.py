@@ -2,16 +2,19 @@
 
 A thread has a vector of neighbouring results in a few rows, for several of what the window is
 multiplied with. So a row of the window is read once for all of its points, and for all of these.
-The box of the window is in shared memory; its factors, which are the same for neighbouring threads,
-are read where they are.
+The boxes of both operands are in shared memory, and are filled in parts: the next one is on its way
+while one is multiplied. Read where they are, factors would be waited for, and each read hands over
+what all threads of a warp get, although it is the same for many of them.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 
 from tcl.codegen.choose.gpu.nest_shape import OptionsDraft, Shape, power_below
+from tcl.codegen.counters.prediction import SCHEDULERS
 from tcl.codegen.devices.gpu import GpuProfile
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.walk import operands, walk
@@ -28,12 +31,16 @@ _HELD = ((8, 2), (8, 1), (4, 2), (4, 1), (2, 2), (2, 1), (1, 2), (1, 1))
 _THREADS = (128, 256, 64)
 """Of a block, at most."""
 _MOST_HELD = 64
-_BOX = 56 << 10
-"""Bytes of a box that is filled once, at most; larger ones are filled in ``_PARTS``."""
 _PARTS = 16 << 10
+"""Bytes of a box that is filled at once, at most."""
+_FILLS = 4
+"""Parts of a box, where there are as many: the next ones are filled meanwhile."""
 _DEEP, _GUARDED = 4, 2
 """Points of the other reductions that are written out, at most; the second where a product has a
 condition: compilers keep what many of these ask for in registers, until threads have none left."""
+_READING = 0.7
+"""The time of reads of shared memory over that of products, at most, where others are left:
+conflicts and fills come on top."""
 _TRIED = 3
 """Choices that are worth counting."""
 
@@ -77,9 +84,10 @@ class Window:
         if lane not in self.moved or math.prod(map(self.shape.extent, self.points)) > _WHOLE:
             return []
         found = [
-            (self._work(made, profile), k, made) for k, made in enumerate(self._all(lane, profile))
+            (self._reading(made) > _READING, self._work(made, profile), k, made)
+            for k, made in enumerate(self._all(lane, profile))
         ]
-        return [made for _, _, made in sorted(found, key=lambda x: x[:2])[:_TRIED]]
+        return [made for *_, made in sorted(found, key=lambda x: x[:3])[:_TRIED]]
 
     def _all(self, lane: int, profile: GpuProfile) -> Iterator[OptionsDraft]:
         shape = self.shape
@@ -146,29 +154,40 @@ class Window:
         shape = self.shape
         for k in self.points:
             made.register[k] = shape.extent(k)
-        rest = [k for k in shape.reductions if k not in self.points]
-        deep = max(rest, key=shape.extent, default=None)
-        position = next(k for k, x in enumerate(operands(shape.nest.point)) if x == self.load)
+        deep = max(self._rest, key=shape.extent, default=None)
+        if any(shape.extent(k) > 1 for k in self._rest if k != deep):
+            return False
         level = 1
         if deep is not None:
             extent = shape.extent(deep)
             most = _GUARDED if self.guarded else _DEEP
-            made.register[deep] = next(n for n in (most, 2, 1) if extent % n == 0)
+            own = made.register[deep] = next(
+                n for n in (most, 2, 1) if extent % n == 0 and (n * _FILLS <= extent or n == 1)
+            )
             each = self._box(made, {deep: 1})
-            if each * extent > _BOX:
-                size = power_below(max(made.register[deep], _PARTS // max(1, each)))
-                made.tile[deep] = max(made.register[deep], min(size, power_below(extent)))
+            size = power_below(max(own, min(_PARTS // max(1, each), extent // _FILLS)))
+            if size < extent:
+                made.tile[deep] = max(own, size)
                 level = 2
                 made.buffers = 3 if profile.async_copies else 2
-            if any(shape.extent(k) > 1 for k in rest if k != deep):
-                return False
-        reads = operands(shape.nest.point)
-        made.stage = tuple(level if k == position else -1 for k in range(len(reads)))
+        made.stage = tuple(
+            level if x in (self.load, self.factor) else -1 for x in operands(shape.nest.point)
+        )
         return True
+
+    @property
+    def _rest(self) -> list[int]:
+        """The reductions that no window moves along."""
+        return [k for k in self.shape.reductions if k not in self.points]
+
+    @property
+    def _size(self) -> int:
+        """Bytes of an element."""
+        return self.shape.program.tensor(self.load.ref.tensor).layout.itemsize
 
     def _box(self, made: OptionsDraft, inside: dict[int, int]) -> int:
         """Bytes of the window's box, with so many points of some reductions."""
-        total = self.shape.program.tensor(self.load.ref.tensor).layout.itemsize
+        total = self._size
         for s in self.load.ref.subscripts:
             assert isinstance(s, ir.Affine)
             reach = 1
@@ -178,15 +197,28 @@ class Window:
             total *= reach
         return total
 
+    def _held(self, made: OptionsDraft) -> dict[int, int]:
+        """Results of a thread along each dimension."""
+        held = {k: made.register.get(k, 1) for k in self.shape.results}
+        held[made.lanes[0]] = held.get(made.lanes[0], 1) * made.lanes[1]
+        return held
+
+    def _reading(self, made: OptionsDraft) -> float:
+        """The time of a thread's reads of shared memory over that of its products, without
+        conflicts: a wavefront for a word of the window, or for two of the factors, which are the
+        same for neighbouring threads; an issue of the four schedulers for four products."""
+        held, points = self._held(made), math.prod(map(self.shape.extent, self.points))
+        factors = points * math.prod(held[k] for k in held if self.shape.moves(self.factor, k))
+        window = self._box(replace(made, chunk=held), dict.fromkeys(self._rest, 1)) / self._size
+        return (factors / 2 + window) / (math.prod(held.values()) * points / SCHEDULERS)
+
     def _work(self, made: OptionsDraft, profile: GpuProfile) -> float:
         """What a draft takes, about: products of threads that have none as well, and reads."""
         shape = self.shape
         results = math.prod(map(shape.extent, shape.results))
         blocks = math.prod(-(-shape.extent(k) // made.chunk[k]) for k in shape.results)
         threads = math.prod(made.threads.values())
-        held = {k: made.register.get(k, 1) for k in shape.results}
-        if made.lanes[1] > 1:
-            held[made.lanes[0]] = held.get(made.lanes[0], 1) * made.lanes[1]
+        held = self._held(made)
         each = math.prod(held.values())
         count = profile.multiprocessors
         whole = -(-blocks // count) * count  # the one with the most blocks ends last
