@@ -14,7 +14,7 @@ from tcl.codegen.common.rounding import Rounding
 from tcl.grammar.check.definitions import check
 from tcl.grammar.ranges.inference import infer
 from tcl.tuner.measure.backend import CompiledKernel, Problem
-from tcl.tuner.measure.correctness import accumulation_depths
+from tcl.tuner.measure.correctness import Expected, accumulation_depths
 from tcl.tuner.measure.evaluate import Evaluator, compute_reference
 from tcl.tuner.measure.verdict import Verdict
 
@@ -126,6 +126,24 @@ def test_slow_candidates_are_correct_and_say_that_they_were_dropped() -> None:
     assert outcome.message.startswith("dropped early: it takes")
     assert outcome.time is not None
     assert outcome.time >= 0.02
+
+
+def test_results_that_are_known_to_be_right_are_not_compared_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    backend, compared = FakeBackend(), list[str]()
+    one, mismatch = evaluator(backend), Expected.mismatch
+
+    def counted(self: Expected, *given: Any) -> str | None:
+        compared.append(self.name)
+        return mismatch(self, *given)
+
+    monkeypatch.setattr(Expected, "mismatch", counted)
+    assert one.evaluate(backend.compile(FakeOptions(100)), None).time is not None
+    assert one.evaluate(backend.compile(FakeOptions(200)), None).time is not None
+    assert compared == ["O"]
+    wrong = one.evaluate(backend.compile(FakeOptions(100, "wrong")), None)
+    assert wrong.verdict is Verdict.CORRECTNESS
 
 
 @dataclass(frozen=True)

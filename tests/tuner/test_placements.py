@@ -84,6 +84,18 @@ def test_candidates_are_timed_on_arrays_as_users_have_them() -> None:
     assert len(outcome.times) == min(counts)
 
 
+def test_what_is_slow_on_one_placement_alone_is_read_as_often_as_the_best() -> None:
+    """It takes more than ``clear`` times the best there, and less in the mean ratio."""
+    backend = PickyBackend()
+    one = Evaluator(backend, compute_reference(backend).outputs, QUICK)
+    code = backend.compile(FakeOptions(1000, "slow past"))
+    ahead, behind = one.evaluate(code, 1.6e-3), one.evaluate(code, 0.6e-3)
+    assert ahead.message == ""
+    assert [name for name, _ in ahead.placed] == NAMES
+    assert behind.message.startswith("dropped early")
+    assert [name for name, _ in behind.placed] == NAMES[:1]
+
+
 def test_a_kernel_that_is_wrong_on_one_placement_is_wrong() -> None:
     outcome = evaluated(PickyBackend(), FakeOptions(1, "aligned only"))
     assert outcome.verdict is Verdict.CORRECTNESS

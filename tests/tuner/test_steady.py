@@ -135,13 +135,20 @@ def test_a_yardstick_that_takes_long_is_timed_seldom() -> None:
     assert len(outcomes) == 200
 
 
-def test_candidates_that_were_dropped_are_not_worth_the_yardstick() -> None:
-    machine = Machine()
+def test_a_slower_machine_is_seen_where_all_candidates_are_dropped() -> None:
+    """Else all would be, as they take longer than what was the best before."""
+    slow = 1.0
+    machine = Machine(lambda now: slow)
     yardstick = machine.held(1e-3)
-    for _ in range(50):
+
+    def take(pace: float) -> Measurement:
         machine.now += 1.0
-        assert yardstick.timed(lambda pace: Measurement((1.0,), True))[1] is None
-    assert machine.yardstick == 0
+        return Measurement((2.0,), True)
+
+    assert yardstick.timed(take)[1] == pytest.approx(1e-3, rel=0.1)
+    slow = 2.0
+    assert yardstick.timed(take)[1] == pytest.approx(2e-3, rel=0.1)
+    assert yardstick.pace == pytest.approx(2.0, rel=0.1)
 
 
 def outcome(

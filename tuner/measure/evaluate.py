@@ -26,6 +26,7 @@ from tcl.tuner.measure.backend import (
 )
 from tcl.tuner.measure.cores import Others, available_cores
 from tcl.tuner.measure.correctness import Array, Expected
+from tcl.tuner.measure.guarded import bytes_of, fingerprint
 from tcl.tuner.measure.paired import BUDGET, ROUNDS, race
 from tcl.tuner.measure.reliability import Yardstick
 from tcl.tuner.measure.timing import (
@@ -148,6 +149,9 @@ class Evaluator:
         self._roundings: Sequence[Rounding] | None = None
         """Of the reference; None until a kernel differs from it by more than rounding
         usually explains."""
+        self._right: set[tuple[int, ...]] = set()
+        """Fingerprints of results that were compared and are right: most kernels compute the same
+        bits, and a fingerprint takes a tenth of a comparison."""
         self._whole: list[Expected] | None = None
         """All that the yardstick computes, where only a sample of the results is known."""
         self.used = False
@@ -267,8 +271,8 @@ class Evaluator:
         """Time a kernel that was right on the first placement, and verify it on the others.
 
         Memory that it keeps between calls, or a race of its threads, may spoil results later than
-        the first: that is seen there. With one placement it is verified there once more, unless it
-        was dropped and its calls are long: then it does not win.
+        the first: that is seen there. A kernel that is dropped is not timed there, and if its calls
+        are long not verified either: it does not win. Of one placement the second call is there.
         """
         taken: list[tuple[str, tuple[float, ...]]] = []
         for number, place in enumerate(self._places):
@@ -277,18 +281,16 @@ class Evaluator:
             measured = measure(
                 place.call(kernel),
                 first=first,
-                best=best,
+                best=None if best is None else _left(best, taken),
                 reset=self._resetting,
                 settings=self._settings,
                 timer=self._bench.seconds,
             )
             taken.append((place.name, measured.times))
-            if measured.dropped and first > self._settings.long:
-                return _PlacedTimes(tuple(taken), True)
-            if number and measured.dropped:
+            if measured.dropped:
                 break
-        if len(self._places) == 1:
-            self._verified(self._places[0], kernel, own, second=True)
+        if len(taken) == 1 and not (measured.dropped and first > self._settings.long):
+            self._verified(self._places[-1], kernel, own, second=True)
         return _PlacedTimes(tuple(taken), measured.dropped)
 
     def _verified(
@@ -306,14 +308,24 @@ class Evaluator:
         place.poison(second=second)
         with at_most(limit):
             seconds = self._bench.seconds(place.call(kernel), 1)
+        wrong = self._wrong(place, own) or place.stray()
+        if wrong is not None:
+            raise _WrongError(f"correct at first, wrong later: {wrong}" if second else wrong)
+        return seconds
+
+    def _wrong(self, place: PlacedArrays, own: Sequence[Expected]) -> str | None:
+        """``_mismatch`` of results that are not known to be right, with the roundings that it
+        needs."""
+        found = tuple(fingerprint(bytes_of(values)) for values in place.values())
+        if found in self._right:
+            return None
         wrong = self._mismatch(place, own)
         if wrong is not None and self._roundings is None:
             self._roundings = self._backend.roundings(self._problem.inputs)
             wrong = self._mismatch(place, own)
-        wrong = wrong or place.stray()
-        if wrong is not None:
-            raise _WrongError(f"correct at first, wrong later: {wrong}" if second else wrong)
-        return seconds
+        if wrong is None and (self._knows_all or self._whole is not None):
+            self._right.add(found)
+        return wrong
 
     def _mismatch(self, place: PlacedArrays, own: Sequence[Expected]) -> str | None:
         """What is wrong with the results that lie at a place."""
@@ -358,6 +370,12 @@ class Evaluator:
             tuple(zip(names, times[k : k + count], strict=True))
             for k in range(0, len(times), count)
         ]
+
+
+def _left(best: float, taken: Sequence[tuple[str, tuple[float, ...]]]) -> float:
+    """What a kernel may take on the next placement to be as fast as ``best`` in the mean ratio."""
+    before = math.prod(median(times) for _, times in taken)
+    return float(best ** (len(taken) + 1)) / before
 
 
 @dataclass(frozen=True, slots=True)

@@ -78,6 +78,11 @@ class Guarded:
         return bool((before == self._filled).all() and (behind == self._filled).all())
 
 
+def bytes_of(values: Array) -> Array:
+    """Of an array, in row-major order."""
+    return np.ascontiguousarray(values).reshape(-1).view(np.uint8)
+
+
 def fingerprint(raw: Array) -> int:
     """Of bytes: which of them changed shows, in the sums of rows and in the differences of columns,
     that these words are laid out in. Four times as fast as a CRC."""

@@ -15,7 +15,7 @@ from bisect import bisect_right
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from statistics import median
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 from tcl.tuner.measure.harness import Timer, by_clock
 from tcl.tuner.measure.timing import spread
@@ -31,15 +31,7 @@ _SAMPLE = 5e-4
 _SAMPLES = 3
 
 
-class Taken(Protocol):
-    """A measurement of a candidate."""
-
-    @property
-    def dropped(self) -> bool:
-        """It ended early because the candidate is far behind the best."""
-
-
-_T = TypeVar("_T", bound=Taken)
+_T = TypeVar("_T")
 
 
 class Yardstick:
@@ -84,7 +76,7 @@ class Yardstick:
         before = self._readings[-1]
         measured, reading = take(self.pace), None
         self._measuring += self._clock() - began
-        if not measured.dropped and self._spent + self._cost <= SHARE * self._measuring:
+        if self._spent + self._cost <= SHARE * self._measuring:
             reading = self._time_reading()
             if clear(max(reading / before, before / reading)) > 1:
                 measured = take(self.pace)

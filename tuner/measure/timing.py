@@ -3,8 +3,10 @@
 The first call is excluded and only estimates. Calls are batched so that a sample lasts at least
 a millisecond; two samples are discarded, as the first is nearly always the slowest; sampling ends
 when the samples agree or the budget is spent. Their median counts, as a few slow ones raise the
-mean by up to a third. Candidates that are far behind the best are dropped after one or two calls.
-Of long calls two have to do, of which the second counts: finals tell them apart.
+mean by up to a third. Candidates that are far behind the best are dropped after one or two calls,
+and after two samples those that are clearly behind, which are not timed on other placements: what
+has few samples is never the best. Of long calls two have to do, of which the second counts: finals
+tell them apart.
 
 Where arrays may lie in several ways, a kernel is timed on each, and what it takes is the geometric
 mean: of two kernels the one is ahead that is so by the mean ratio of their times.
@@ -45,9 +47,11 @@ class MeasureSettings:
     slow: float = 5.0
     """Dropped if the second call still takes this many times the best."""
     behind: float = 1.05
-    """No more than ``samples`` if even the fastest takes this many times the best ..."""
-    clear: float = 1.5
-    """... and no more than two if these take this many times the best."""
+    """No more than three samples if even the fastest takes this many times the best."""
+    clear: float = 1.2
+    """Dropped if the fastest of two samples takes this many times the best ..."""
+    certain: float = 2.0
+    """... or one that is discarded, and the second call as well, this many times."""
     long: float = 0.05
     """A call that takes so long is timed once, after one that does not count ..."""
     doubtful: float = 2.0
@@ -150,27 +154,25 @@ def measure(
     else:
         for _ in range(settings.discard):
             fastest = take_sample(calls)
+            if best is not None and min(second, fastest) >= settings.certain * best:
+                return Measurement((fastest,), True)
             # The estimate came from a cold call: correct it while samples are still discarded.
             calls = max(calls, settings.calls(fastest))
     while not _enough(times, clock() - started, best, settings):
         times.append(take_sample(calls))
+        if len(times) > 1 and best is not None and min(times) >= settings.clear * best:
+            return Measurement(tuple(times), True)
     return Measurement(tuple(times), False)
 
 
 def _enough(
     times: list[float], spent: float, best: float | None, settings: MeasureSettings
 ) -> bool:
-    if len(times) > 1 and best is not None and min(times) >= settings.clear * best:
-        return True
     if len(times) < _FEWEST:
         return False
-    if spent >= settings.budget:
+    if spent >= settings.budget or (best is not None and min(times) > settings.behind * best):
         return True
-    if len(times) < settings.samples:
-        return False
-    if best is not None and min(times) > settings.behind * best:
-        return True
-    return error(times, settings.samples) < settings.agreement
+    return len(times) >= settings.samples and error(times, settings.samples) < settings.agreement
 
 
 def error(times: Sequence[float], samples: int) -> float:
