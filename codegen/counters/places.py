@@ -118,7 +118,8 @@ class Place:
             counts = weights[part].repeat(-(-threads // WARP))
             there: Active = _in_warps(active)
             used = np.logical_or.reduce(there, axis=1)
-            yield counts[used], _in_warps(offsets)[used], there[used]
+            if used.any():
+                yield counts[used], _in_warps(offsets)[used], there[used]
 
     def warps(self) -> int:
         """How often a warp comes here, of which any thread takes part."""

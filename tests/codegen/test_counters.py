@@ -28,7 +28,14 @@ from tcl.codegen.counters.prediction import (
     scheduled,
     share,
 )
-from tcl.codegen.counters.requests import Memory, by_kind, sectors
+from tcl.codegen.counters.requests import (
+    Access,
+    Memory,
+    Traffic,
+    by_kind,
+    sectors,
+    traffic_of,
+)
 from tcl.codegen.counters.walk import record_of
 from tcl.codegen.cuda.emit.emit import emit_program
 from tcl.codegen.cuda.emulator import compile_modules, why_not
@@ -272,6 +279,14 @@ def test_classes_are_all_iterations(seed: int) -> None:
         for counts, offsets, active in place.classes(offset, 32)
     )
     assert (counted, place.warps()) == (expected, warps)
+
+
+@pytest.mark.parametrize("kind", [Memory.GLOBAL_READ, Memory.SHARED_READ, Memory.MATRIX_READ])
+@pytest.mark.parametrize("size", [1, 8, 16])
+def test_what_no_thread_asks_for_is_nothing(kind: Memory, size: int) -> None:
+    place = Place(np.ones(64, bool), {"a": 3}, (Condition(Linear(0, {"a": 1}), 0),))
+    access = Access(kind, "A", size, place, Linear(0, {"a": 4}, size * np.arange(64)), place)
+    assert traffic_of(access) == Traffic()
 
 
 # Numbers that are known.
