@@ -35,9 +35,11 @@ from tcl.bench.rows import PRODUCTS, Row, select
 from tcl.codegen.counters.counts import count_program
 from tcl.codegen.counters.prediction import memory_bound, predict, roofline, share
 from tcl.codegen.counters.record import Record
-from tcl.codegen.counters.requests import Memory, traffic_of
+from tcl.codegen.counters.requests import Access, Memory, traffic_of
 from tcl.codegen.counters.walk import record_of
+from tcl.codegen.devices.banks import VECTOR
 from tcl.codegen.devices.gpu import GpuProfile, find
+from tcl.codegen.loopir import ir
 from tcl.grammar.check.definitions import check
 from tcl.grammar.tree.checked import CheckedDef
 
@@ -116,6 +118,7 @@ def counted(row: Row, device: GpuProfile) -> Iterator[dict[str, Any]]:
         computing = max(pipes.get("float32", 0.0), pipes.get("tensor cores", 0.0))
         reads = [own.traffic[kind] for kind in (Memory.SHARED_READ, Memory.MATRIX_READ)]
         executed = max(1.0, sum(own.instructions.values()))
+        widths = _widths(record_of(program, kernel, device.idle_sums))
         yield {
             "row": row.name,
             "share": share(row.cost(), predictions, device),
@@ -134,16 +137,34 @@ def counted(row: Row, device: GpuProfile) -> Iterator[dict[str, Any]]:
             "blocks": own.occupancy.blocks,
             "waves": own.waves,
             "shared us": 1e6 * pipes.get("shared memory", 0.0),
-            "bytes a thread": _width(record_of(program, kernel, device.idle_sums)),
+            "bytes a thread": widths[0],
+            "bytes allowed": widths[1],
             "must move": row.cost().bytes_moved / 1e6,
             "limited by": "memory" if memory_bound(row.cost(), device) else "arithmetic",
         }
 
 
-def _width(record: Record) -> float:
-    """Bytes of global memory that a thread asks for at once, on average over all bytes."""
-    asked = [(a.size, traffic_of(a).bytes) for a in record.accesses if a.kind.is_global]
-    return sum(size * moved for size, moved in asked) / max(1, sum(moved for _, moved in asked))
+def _widths(record: Record) -> tuple[float, float]:
+    """Bytes of global memory that a thread asks for at once, on average over all bytes, and those
+    that it could."""
+    asked = [
+        (a.size, _allowed(a, record.program.tensor(a.tensor).layout), traffic_of(a).bytes)
+        for a in record.accesses
+        if a.kind.is_global
+    ]
+    moved = max(1, sum(own for *_, own in asked))
+    own, allowed = (sum(x[k] * x[2] for x in asked) / moved for k in (0, 1))
+    return own, allowed
+
+
+def _allowed(access: Access, layout: ir.Layout) -> int:
+    """Bytes of the widest access that may begin where all rows of a tensor begin and that ends with
+    them; those of one element where threads move by what is not in order."""
+    size, strides = layout.itemsize, layout.strides
+    row = next((n for n, s in zip(layout.extents, strides, strict=True) if s == size), 1)
+    steps = [s for n, s in zip(layout.extents, strides, strict=True) if n > 1 and s != size]
+    widest = math.gcd(VECTOR, row * size, *steps)
+    return max(access.size, size, widest)
 
 
 def main() -> None:

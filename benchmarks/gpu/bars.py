@@ -131,9 +131,9 @@ def _others(rows: Rows) -> Iterator[Bar]:
         40,
     )
     yield Bar(
-        "limited by memory: bytes of a thread's accesses",
+        "limited by memory: bytes of a thread's accesses, of 16 where rows allow as many",
         math.inf,
-        {n: own[0]["bytes a thread"] for n, own in memory.items()},
+        {n: 16 * own[0]["bytes a thread"] / own[0]["bytes allowed"] for n, own in memory.items()},
         15,
     )
     yield Bar(
