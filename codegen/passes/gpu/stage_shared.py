@@ -135,6 +135,8 @@ def without_needless_condition(nest: ir.Nest) -> ir.Nest:
     return replace(nest, point=replace(point, value=value))
 
 
+_Axis: TypeAlias = tuple[ir.Affine, ir.Affine, int]
+"""The box's first index along an axis, the place in the box, and its extent."""
 _Limit: TypeAlias = tuple[str, ir.Affine]
 """A comparison of an index expression with zero."""
 
@@ -183,7 +185,7 @@ class _Box:
         """The folds outside of the copying."""
         return (*self.nest.chunks, *uniform_loops(self.nest)[: self.level - 1])
 
-    def axes(self) -> Iterator[tuple[ir.Affine, ir.Affine, int]]:
+    def axes(self) -> Iterator[_Axis]:
         """Per axis of the tensor: the box's first index, the place in the box, and its extent."""
         outer, inside = self.outer, self.points
         for subscript in self.load.ref.subscripts:
@@ -225,7 +227,7 @@ class _Box:
     def _fill(
         self,
         position: int,
-        axes: list[tuple[ir.Affine, ir.Affine, int]],
+        axes: list[_Axis],
         order: list[int],
         panel: ir.Tensor,
         threads: int,
@@ -235,6 +237,7 @@ class _Box:
         source = self.program.tensor(self.load.ref.tensor).layout
         target_order, order = order, axis_order(source)
         name = f"{self.nest.name}.fill{position}"
+        axes = self._whole_vectors(axes, order, panel if order == target_order else None)
         dims = {k: ir.Dim(f"{name}.{k}", 0, axes[k][2], False) for k in order}
         at = [axes[k][0] + ir.Affine.variable(dims[k].name) for k in range(len(axes))]
         conditions: list[ir.Value] = []
@@ -267,6 +270,26 @@ class _Box:
         shape = [dims[k] for k in order]
         return ir.Nest(name, tuple(shape), tuple(_shared_loops(shape, width, threads)), point)
 
+    def _whole_vectors(
+        self, axes: list[_Axis], order: list[int], panel: ir.Tensor | None
+    ) -> list[_Axis]:
+        """The axes, with rows that end with a whole vector where these can be copied at once, and
+        the panel has room: zeros, or more of the tensor, are there then, and nobody reads them."""
+        if panel is None or len(order) < 2:
+            return axes
+        last, size = order[-1], panel.layout.itemsize
+        base, place, extent = axes[last]
+        (low, high), (least, _) = self._wanted(last), self._interval(base)
+        room = panel.layout.strides[len(order) - 2] // size
+        for width in (VECTOR // size, VECTOR // size // 2):
+            if width < 2 or not all(provably_divides(width, x - least) for x in (low, high)):
+                continue
+            whole = list(axes)
+            whole[last] = base, place, -(-extent // width) * width
+            if whole[last][2] <= room and self._width(whole, order, panel) == width:
+                return whole
+        return axes
+
     def _wanted(self, axis: int) -> tuple[int, int]:
         """The first index along an axis that is copied, and the one after the last; elsewhere the
         panel is zero."""
@@ -290,7 +313,7 @@ class _Box:
 
     def _width(
         self,
-        axes: list[tuple[ir.Affine, ir.Affine, int]],
+        axes: list[_Axis],
         order: list[int],
         panel: ir.Tensor | None,
     ) -> int:

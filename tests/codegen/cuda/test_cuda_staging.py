@@ -94,6 +94,22 @@ def test_panels_that_end_a_sum_beside_infinite_factors() -> None:
     check_cases(cases).none()
 
 
+def test_rows_of_boxes_are_copied_as_whole_vectors() -> None:
+    """58 points of a row: as the panel has room for 60, vectors copy as many, and those beyond the
+    image are zero. Rows of 62 are no whole vectors."""
+    text = """def f(float(C,H,W) I, float(F,C,KH,KW) K) -> (O) {
+        O(f,h,w) +=! I(c,h+kh,w+kw) * K(f,c,kh,kw) }"""
+    for width, vectors in ((56, True), (60, True), (116, True), (62, False)):
+        work = work_of_text(text, floats(4, 5, width), floats(4, 4, 3, 3))
+        cases = []
+        for device, buffers in product((H200, T4), (1, 2)):
+            own = NestOptions(chunk=(4, 3, 56), threads=(2, 3, 14), vectorize=(2, 4))
+            own = NestOptions(tile=(0, 0, 0, 2), stage=(2, 2), buffers=buffers).over(own)
+            cases.append(case_of(work, MappingOptions().with_nest(0, own), device))
+        check_cases(cases).none()
+        assert ("copy_async<16>(&I" in cases[1].module.source) == vectors
+
+
 @pytest.mark.parametrize("value", ["A(m, k + 2) * B(k, n)", "A(m, 28 - k) * B(k, n)"])
 def test_panels_are_zero_where_a_sum_has_no_points(value: str) -> None:
     """A sum of 29 points, in steps of 8, of operands that go on beyond its last point, or end
