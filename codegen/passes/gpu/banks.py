@@ -35,6 +35,9 @@ def padded(
     plain = replace(ir.contiguous(type_, extents, [0] * len(extents)), base=VECTOR)
     if len(extents) < 2:
         return plain
+    if extents[-1] == 1:  # the rows are those of the axis before
+        rows = padded(type_, extents[:-1], axes[:-1], folds, min(filled, len(extents) - 2))
+        return replace(plain, strides=(*rows.strides, plain.itemsize), swizzle=rows.swizzle)
     row = extents[-1] * plain.itemsize
     whole = next(v for v in (16, 8, 4, 2, 1) if row % v == 0)
     sizes = {row + pad for pad in _PADS if pad % whole == 0}

@@ -235,13 +235,16 @@ class _Box:
         """The nest that copies: a point for each element of the box. ``order``: the tensor's axes
         as the panel has them."""
         source = self.program.tensor(self.load.ref.tensor).layout
-        target_order, order = order, axis_order(source)
+        # Loops over one point are outermost: rows are those of the axis that lies in order.
+        target_order, own = order, axis_order(source)
+        order, rows_last = (sorted(x, key=lambda k: axes[k][2] > 1) for x in (own, target_order))
+        copied = panel if order == rows_last else None
         name = f"{self.nest.name}.fill{position}"
-        axes = self._whole_vectors(axes, order, panel if order == target_order else None)
+        axes = self._whole_vectors(axes, order, copied)
         dims = {k: ir.Dim(f"{name}.{k}", 0, axes[k][2], False) for k in order}
         at = [axes[k][0] + ir.Affine.variable(dims[k].name) for k in range(len(axes))]
         conditions: list[ir.Value] = []
-        width = self._width(axes, order, panel if order == target_order else None)
+        width = self._width(axes, order, copied)
         for k in range(len(axes)):
             base, _, extent = axes[k]
             low, high = self._wanted(k)
@@ -275,12 +278,13 @@ class _Box:
     ) -> list[_Axis]:
         """The axes, with rows that end with a whole vector where these can be copied at once, and
         the panel has room: zeros, or more of the tensor, are there then, and nobody reads them."""
-        if panel is None or len(order) < 2:
+        between = _between_rows(panel)
+        if panel is None or not between:
             return axes
         last, size = order[-1], panel.layout.itemsize
         base, place, extent = axes[last]
         (low, high), (least, _) = self._wanted(last), self._interval(base)
-        room = panel.layout.strides[len(order) - 2] // size
+        room = between[-1] // size
         for width in (VECTOR // size, VECTOR // size // 2):
             if width < 2 or not all(provably_divides(width, x - least) for x in (low, high)):
                 continue
@@ -324,7 +328,7 @@ class _Box:
         last, size = order[-1] if order else -1, source.itemsize
         if last < 0 or not provably_equal(source.strides[last], size) or source.base < size:
             return 1
-        steps = list(panel.layout.strides[: len(order) - 1]) if panel is not None else []
+        steps = _between_rows(panel)
         steps += [source.strides[k] for k in order[:-1] if axes[k][2] > 1]
         for k in order:
             base = axes[k][0] + ir.Affine((), -source.origin[k])
@@ -341,6 +345,14 @@ class _Box:
 
     def _step(self, name: str) -> int:
         return next(f.step for f in self.outer if f.name == name)
+
+
+def _between_rows(panel: ir.Tensor | None) -> list[int]:
+    """Bytes from one index to the next one of the axes of a panel, but for its rows."""
+    if panel is None:
+        return []
+    pairs = zip(panel.layout.strides, panel.layout.extents, strict=True)
+    return [step for step, extent in pairs if extent > 1][:-1]
 
 
 def _all_of(conditions: Sequence[ir.Value]) -> ir.Value:

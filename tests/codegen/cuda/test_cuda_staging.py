@@ -110,6 +110,23 @@ def test_rows_of_boxes_are_copied_as_whole_vectors() -> None:
         assert ("copy_async<16>(&I" in cases[1].module.source) == vectors
 
 
+def test_rows_of_panels_are_those_of_the_last_axis_of_several_points() -> None:
+    """The factors of a 1x1 convolution: 16 neighbours are copied and read as vectors, and rows have
+    room for 4 more, so that those of several threads are in different banks."""
+    text = """def f(float(C,H,W) I, float(F,C,KH,KW) K) -> (O) {
+        O(f,h,w) +=! I(c,h+kh,w+kw) * K(f,c,kh,kw) }"""
+    work = work_of_text(text, floats(32, 3, 20), floats(24, 32, 1, 1))
+    own = NestOptions(chunk=(16, 1, 16), threads=(8, 1, 4), register=(2,), vectorize=(2, 4))
+    cases = []
+    for device, buffers in product((H200, T4), (1, 3)):
+        staged = NestOptions(tile=(0, 0, 0, 16), stage=(2, 2), buffers=buffers).over(own)
+        cases.append(case_of(work, MappingOptions().with_nest(0, staged), device))
+    check_cases(cases).none()
+    source = cases[1].module.source
+    assert "copy_async<16>(&K" in source
+    assert "* 20" in source.split("copy_async<16>(&K")[1].split(";")[0]
+
+
 @pytest.mark.parametrize("value", ["A(m, k + 2) * B(k, n)", "A(m, 28 - k) * B(k, n)"])
 def test_panels_are_zero_where_a_sum_has_no_points(value: str) -> None:
     """A sum of 29 points, in steps of 8, of operands that go on beyond its last point, or end
