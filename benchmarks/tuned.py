@@ -55,6 +55,7 @@ PARTS = (
     "fifth aside",
     "sixth aside",
     "seventh aside",
+    "eighth seen",
 )
 ROWS = "softmax 4096,layernorm,masked,batched 500,column sum,matmul 512,attention scores,C8@28"
 GENERATIONS = 1000

@@ -48,3 +48,17 @@ def test_rows_of_sums_share_the_wait_for_their_calls() -> None:
         plan = plan_cpu(program, MappingOptions("mlp"), replace(device, threads=1))
         rows.append((plan.options["s0"].register or ())[0])
     assert rows[0] > max(1, rows[1])
+
+
+@pytest.mark.parametrize(("value", "lanes"), [("exp(C(m)) - exp(L(m))", 0), ("C(m) - L(m)", 1)])
+def test_calls_on_short_rows_are_worth_vectors_of_results(value: str, lanes: int) -> None:
+    """Where lanes run along the rows, each result is called for alone."""
+    device = known_cpus.find("zen 4")
+    assert device is not None
+    text = f"""float(M, N) A) -> (C, L, O) {{
+        C(m) max=! A(m, n)
+        L(m) min=! A(m, n)
+        O(m) = {value} }}"""
+    program = lower(sized(text, (1000, 60)))
+    plan = plan_cpu(program, MappingOptions("mlp"), replace(device, threads=1))
+    assert (plan.options["s0"].vectorize or ())[0] == lanes

@@ -18,6 +18,7 @@ from tcl.codegen.choose.cpu.costs import (
     APART_SHARE,
     BROADCAST_CYCLES,
     CALL_CONSTANTS,
+    CALL_CYCLES,
     CALL_LATENCY_CYCLES,
     CALL_REGISTERS,
     COUNTING_CYCLES,
@@ -284,23 +285,28 @@ def _spill_cycles(core: Core, sizes: Mapping[str, int]) -> float:
 
 def _store_cycles(core: Core, lane: str | None, sizes: Mapping[str, int]) -> float:
     """Cycles to store the results of a register tile, and for what comes before: lanes that are
-    added up, and registers that calls in epilogues keep in memory."""
+    added up, and calls in epilogues, of vectors of results or of one result each, with the
+    registers that these keep in memory."""
     lanes = core.lanes if lane is not None else 1
     each = core.target.in_tile(lane, lanes, sizes, core.masked)
     stored = core.target.count(sizes) * STORE_LOADS * each
+    results = float(math.prod(sizes.values()))
     if core.calls:
         stored += _spill_cycles(core, sizes)
     if core.reduces and lane is not None and core.dims[lane].reduction:
         # The vectors of a row are added up first, beside the next row, then the lanes of
         # their sum.
         vectors = sizes.get(lane, 1)
-        rows = math.prod(sizes.values()) / vectors
-        stored += rows * (2.0 * lanes.bit_length() + OPERATION_CYCLES * (vectors - 1))
+        results = results / vectors
+        halvings = 2.0 * core.sums * lanes.bit_length()
+        stored += results * (halvings + OPERATION_CYCLES * (vectors - 1))
         if core.called:
             stored += CALL_LATENCY_CYCLES  # the sums wait for the last one, which rows share
         if core.extreme:
             # Each waits for the one before, and the next rows' loads wait behind them.
             stored += EXTREME_HALVING_CYCLES * (lanes.bit_length() - 1)
+    if core.reduces:
+        stored += results * core.calls * CALL_CYCLES
     return stored
 
 
