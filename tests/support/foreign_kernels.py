@@ -22,7 +22,7 @@ from tcl.codegen.cpu.emit.emit import emit_program
 from tcl.codegen.cpu.object_code.compile import compile_object
 from tcl.codegen.cpu.object_code.kernel_code import KernelCode
 from tcl.codegen.cpu.run.kernel import kernel_code
-from tcl.codegen.cpu.runtime.library import SOURCES, ir_file
+from tcl.codegen.cpu.runtime.library import SOURCES, ir_text
 from tcl.codegen.devices.cpu import CpuProfile
 from tcl.codegen.loopir.layouts import cpu_layouts
 from tcl.codegen.options.options import MappingOptions
@@ -85,7 +85,7 @@ class Program:
             for k, c in enumerate(cases)
         ]
         runtime = ("pool", "entry")
-        texts = {name: ir_file(name, device.architecture).read_text("utf-8") for name in runtime}
+        texts = {name: ir_text(name, device.architecture) for name in runtime}
         objects = {name: compile_object(text, device) for name, text in texts.items()}
         objects |= {f"kernel{k}": each.code.object_code for k, each in enumerate(self.built)}
         for name, code in objects.items():

@@ -14,7 +14,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from tcl.codegen.cpu.runtime.library import ARCHITECTURES, SOURCES, ir_file
+from tcl.codegen.cpu.runtime.library import SOURCES, ir_file
 
 _FLAGS = (
     *("-std=gnu11", "-O2", "-g0", "-S", "-emit-llvm", "-Wall", "-Wextra", "-Werror"),
@@ -26,28 +26,33 @@ _FLAGS = (
 of records are addresses and numbers in turns, which strict aliasing does not know of."""
 
 
-def compile_to_ir(name: str, architecture: str) -> str:
+def compile_to_ir(name: str) -> str:
     """LLVM IR of a source. Raises ``CalledProcessError`` with what Clang said."""
+    return portable(clang(name, "x86_64", *_FLAGS))
+
+
+def clang(name: str, architecture: str, *flags: str) -> str:
+    """What Clang makes of a source."""
     source = SOURCES / f"{name}.c"
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder, "out.ll")
         command = [sys.executable, "-m", "ziglang", "cc", "-target", f"{architecture}-linux-gnu"]
-        subprocess.run([*command, *_FLAGS, "-o", str(out), str(source)], check=True)
-        return _portable(out.read_text("utf-8"))
+        subprocess.run([*command, *flags, "-o", str(out), str(source)], check=True)
+        return out.read_text("utf-8")
 
 
-def _portable(text: str) -> str:
-    """Without what only says where and by what it was compiled. The machine at hand is named when
-    the module is compiled."""
+def portable(text: str) -> str:
+    """Without what says where and by what it was compiled, and what is of one architecture alone.
+    The machine at hand is named when the module is compiled. A returned truth value has one bit:
+    AArch64 leaves open what is above it, so nothing may be known of that."""
     text = re.sub(r"^(; ModuleID|source_filename|target ).*\n", "", text, flags=re.MULTILINE)
-    text = re.sub(r' "(target-cpu|target-features|tune-cpu)"="[^"]*"', "", text)
+    of_cpus = "target-cpu|target-features|tune-cpu|min-legal-vector-width"
+    text = re.sub(f' "({of_cpus})"="[^"]*"', "", text)
+    text = re.sub(r"zeroext (?=i1 [%@])", "", text)
     text = re.sub(r"^!llvm\.(ident|errno\.tbaa).*\n", "", text, flags=re.MULTILINE)
     return text.lstrip()
 
 
 if __name__ == "__main__":
-    for architecture in ARCHITECTURES:
-        for source in sorted(SOURCES.glob("*.c")):
-            target = ir_file(source.stem, architecture)
-            target.parent.mkdir(parents=True, exist_ok=True)
-            target.write_text(compile_to_ir(source.stem, architecture), "utf-8")
+    for source in sorted(SOURCES.glob("*.c")):
+        ir_file(source.stem).write_text(compile_to_ir(source.stem), "utf-8")

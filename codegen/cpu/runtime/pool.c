@@ -147,10 +147,10 @@ static void raise_to(_Atomic int64_t *word, int64_t value) {
 }
 
 static inline void wait_a_little(void) {
-#if defined __x86_64__
+#if defined __aarch64__
+    __builtin_arm_isb(15); /* "yield" does nothing on most cores, a barrier takes a while */
+#else
     __builtin_ia32_pause();
-#elif defined __aarch64__
-    __asm__ volatile("isb"); /* "yield" does nothing on most cores, a barrier takes a while */
 #endif
 }
 
@@ -324,12 +324,13 @@ static void *live(void *argument) {
    which are the main thread's, and end with the process. */
 static int64_t grow(struct pool *pool, int64_t wanted) {
     sigset_t all, before;
-    pthread_attr_t how;
+    _Alignas(pthread_attr_t) char size[64]; /* so large on AArch64; 56 on x86-64 */
+    pthread_attr_t *how = (pthread_attr_t *)size;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    pthread_attr_init(&how);
-    pthread_attr_setdetachstate(&how, PTHREAD_CREATE_DETACHED);
-    pthread_attr_setstacksize(&how, STACK);
+    pthread_attr_init(how);
+    pthread_attr_setdetachstate(how, PTHREAD_CREATE_DETACHED);
+    pthread_attr_setstacksize(how, STACK);
     for (; pool->started < wanted; pool->started++) {
         struct worker *worker = &pool->workers[pool->started];
         atomic_store_explicit(&worker->ticket, IDLE, memory_order_relaxed);
@@ -339,9 +340,9 @@ static int64_t grow(struct pool *pool, int64_t wanted) {
         worker->balance = 0;
         atomic_store_explicit(&worker->apart, 0, memory_order_relaxed);
         atomic_store_explicit(&worker->moved, 0, memory_order_relaxed);
-        if (pthread_create(&worker->thread, &how, live, worker)) break;
+        if (pthread_create(&worker->thread, how, live, worker)) break;
     }
-    pthread_attr_destroy(&how);
+    pthread_attr_destroy(how);
     pthread_sigmask(SIG_SETMASK, &before, 0);
     return pool->started;
 }

@@ -10,18 +10,18 @@
 define void @tcl_operator_call(ptr noundef %0, i64 noundef %1, i64 noundef %2) local_unnamed_addr #0 {
   %4 = alloca i64, align 8
   %5 = alloca i32, align 4
-  %6 = alloca [2 x ptr], align 8
+  %6 = alloca [2 x ptr], align 16
   %7 = load i64, ptr getelementptr inbounds nuw (i8, ptr @tcl_operator, i64 80), align 8
   %8 = load i64, ptr getelementptr inbounds nuw (i8, ptr @tcl_operator, i64 88), align 8
   %9 = add nsw i64 %8, %7
   %10 = load i64, ptr getelementptr inbounds nuw (i8, ptr @tcl_operator, i64 112), align 8
   %11 = add nsw i64 %9, %10
-  %12 = alloca i64, i64 %11, align 8
+  %12 = alloca i64, i64 %11, align 16
   %13 = load i64, ptr getelementptr inbounds nuw (i8, ptr @tcl_operator, i64 96), align 8
   %14 = add nsw i64 %13, 1
-  %15 = alloca i64, i64 %14, align 8
+  %15 = alloca i64, i64 %14, align 16
   %16 = load i64, ptr getelementptr inbounds nuw (i8, ptr @tcl_operator, i64 104), align 8
-  %17 = alloca i64, i64 %16, align 8
+  %17 = alloca i64, i64 %16, align 16
   %18 = icmp slt i64 %7, 1
   br i1 %18, label %111, label %19
 
@@ -138,7 +138,7 @@ define void @tcl_operator_call(ptr noundef %0, i64 noundef %1, i64 noundef %2) l
   %96 = phi i64 [ %106, %95 ], [ %22, %70 ]
   %97 = phi i64 [ %107, %95 ], [ 0, %70 ]
   %98 = phi ptr [ %102, %95 ], [ %24, %70 ]
-  %99 = load ptr, ptr %6, align 8
+  %99 = load ptr, ptr %6, align 16
   %100 = getelementptr inbounds nuw i64, ptr %99, i64 %97
   %101 = load i64, ptr %100, align 8
   %102 = getelementptr inbounds nuw i8, ptr %98, i64 8
@@ -156,7 +156,7 @@ define void @tcl_operator_call(ptr noundef %0, i64 noundef %1, i64 noundef %2) l
   call void @llvm.lifetime.end.p0(i64 16, ptr nonnull %6) #6
   call void @llvm.lifetime.end.p0(i64 4, ptr nonnull %5) #6
   call void @llvm.lifetime.end.p0(i64 8, ptr nonnull %4) #6
-  br label %247
+  br label %249
 
 111:                                              ; preds = %89, %3
   %112 = phi i64 [ 0, %3 ], [ %90, %89 ]
@@ -168,12 +168,12 @@ define void @tcl_operator_call(ptr noundef %0, i64 noundef %1, i64 noundef %2) l
   %118 = getelementptr inbounds [0 x ptr], ptr %115, i64 0, i64 %117
   %119 = load atomic i64, ptr %118 acquire, align 8
   %120 = icmp eq i64 %119, 0
-  br i1 %120, label %121, label %206
+  br i1 %120, label %121, label %208
 
-121:                                              ; preds = %237, %111
+121:                                              ; preds = %239, %111
   %122 = load i64, ptr getelementptr inbounds nuw (i8, ptr @tcl_operator, i64 112), align 8
   %123 = icmp eq i64 %122, 1
-  br i1 %123, label %124, label %247
+  br i1 %123, label %124, label %249
 
 124:                                              ; preds = %121
   %125 = load i64, ptr getelementptr inbounds nuw (i8, ptr @tcl_operator, i64 120), align 8
@@ -183,178 +183,180 @@ define void @tcl_operator_call(ptr noundef %0, i64 noundef %1, i64 noundef %2) l
   %129 = load i64, ptr getelementptr inbounds nuw (i8, ptr @tcl_operator, i64 128), align 8
   %130 = icmp slt i64 %127, %129
   %131 = select i1 %128, i1 %130, i1 false
-  br i1 %131, label %132, label %247
+  br i1 %131, label %132, label %249
 
 132:                                              ; preds = %124
-  %133 = call range(i64 1, 65) i64 @llvm.ctlz.i64(i64 %127, i1 false)
-  %134 = shl nuw nsw i64 %133, 1
-  %135 = load i64, ptr getelementptr inbounds nuw (i8, ptr @tcl_operator, i64 136), align 8
-  %136 = srem i64 %127, %135
-  %137 = icmp eq i64 %136, 0
-  %138 = zext i1 %137 to i64
-  %139 = sub nsw i64 %138, %134
-  %140 = load ptr, ptr getelementptr inbounds nuw (i8, ptr @tcl_operator, i64 160), align 8
-  %141 = getelementptr ptr, ptr %140, i64 %139
-  %142 = getelementptr i8, ptr %141, i64 1024
-  %143 = load atomic i64, ptr %142 acquire, align 8
-  %144 = inttoptr i64 %143 to ptr
-  %145 = icmp eq i64 %143, 0
-  br i1 %145, label %247, label %146
+  %133 = icmp eq i64 %127, 0
+  %134 = call range(i64 1, 65) i64 @llvm.ctlz.i64(i64 %127, i1 true)
+  %135 = shl nuw nsw i64 %134, 1
+  %136 = sub nuw nsw i64 128, %135
+  %137 = select i1 %133, i64 0, i64 %136
+  %138 = load i64, ptr getelementptr inbounds nuw (i8, ptr @tcl_operator, i64 136), align 8
+  %139 = srem i64 %127, %138
+  %140 = icmp eq i64 %139, 0
+  %141 = zext i1 %140 to i64
+  %142 = or disjoint i64 %137, %141
+  %143 = load ptr, ptr getelementptr inbounds nuw (i8, ptr @tcl_operator, i64 160), align 8
+  %144 = getelementptr inbounds nuw ptr, ptr %143, i64 %142
+  %145 = load atomic i64, ptr %144 acquire, align 8
+  %146 = inttoptr i64 %145 to ptr
+  %147 = icmp eq i64 %145, 0
+  br i1 %147, label %249, label %148
 
-146:                                              ; preds = %132
-  %147 = getelementptr inbounds nuw i8, ptr %144, i64 8
-  %148 = load i64, ptr getelementptr inbounds nuw (i8, ptr @tcl_operator, i64 96), align 8
-  %149 = icmp sgt i64 %148, 0
-  br i1 %149, label %150, label %169
+148:                                              ; preds = %132
+  %149 = getelementptr inbounds nuw i8, ptr %146, i64 8
+  %150 = load i64, ptr getelementptr inbounds nuw (i8, ptr @tcl_operator, i64 96), align 8
+  %151 = icmp sgt i64 %150, 0
+  br i1 %151, label %152, label %171
 
-150:                                              ; preds = %146
-  %151 = shl i64 %148, 4
-  %152 = or disjoint i64 %151, 8
-  %153 = getelementptr i8, ptr %144, i64 %152
-  br label %154
+152:                                              ; preds = %148
+  %153 = shl i64 %150, 4
+  %154 = or disjoint i64 %153, 8
+  %155 = getelementptr i8, ptr %146, i64 %154
+  br label %156
 
-154:                                              ; preds = %165, %150
-  %155 = phi i64 [ %166, %165 ], [ 0, %150 ]
-  %156 = phi ptr [ %167, %165 ], [ %147, %150 ]
-  %157 = load i64, ptr %156, align 8
-  %158 = getelementptr inbounds nuw i8, ptr %156, i64 8
+156:                                              ; preds = %167, %152
+  %157 = phi i64 [ %168, %167 ], [ 0, %152 ]
+  %158 = phi ptr [ %169, %167 ], [ %149, %152 ]
   %159 = load i64, ptr %158, align 8
-  %160 = mul nsw i64 %159, %127
-  %161 = add nsw i64 %160, %157
-  %162 = getelementptr inbounds nuw i64, ptr %15, i64 %155
-  %163 = load i64, ptr %162, align 8
-  %164 = icmp eq i64 %161, %163
-  br i1 %164, label %165, label %247
+  %160 = getelementptr inbounds nuw i8, ptr %158, i64 8
+  %161 = load i64, ptr %160, align 8
+  %162 = mul nsw i64 %161, %127
+  %163 = add nsw i64 %162, %159
+  %164 = getelementptr inbounds nuw i64, ptr %15, i64 %157
+  %165 = load i64, ptr %164, align 8
+  %166 = icmp eq i64 %163, %165
+  br i1 %166, label %167, label %249
 
-165:                                              ; preds = %154
-  %166 = add nuw nsw i64 %155, 1
-  %167 = getelementptr inbounds nuw i8, ptr %156, i64 16
-  %168 = icmp eq i64 %166, %148
-  br i1 %168, label %169, label %154, !llvm.loop !8
+167:                                              ; preds = %156
+  %168 = add nuw nsw i64 %157, 1
+  %169 = getelementptr inbounds nuw i8, ptr %158, i64 16
+  %170 = icmp eq i64 %168, %150
+  br i1 %170, label %171, label %156, !llvm.loop !8
 
-169:                                              ; preds = %165, %146
-  %170 = phi ptr [ %147, %146 ], [ %153, %165 ]
-  %171 = load i64, ptr getelementptr inbounds nuw (i8, ptr @tcl_operator, i64 80), align 8
-  %172 = icmp slt i64 %171, 1
-  br i1 %172, label %183, label %176
+171:                                              ; preds = %167, %148
+  %172 = phi ptr [ %149, %148 ], [ %155, %167 ]
+  %173 = load i64, ptr getelementptr inbounds nuw (i8, ptr @tcl_operator, i64 80), align 8
+  %174 = icmp slt i64 %173, 1
+  br i1 %174, label %185, label %178
 
-173:                                              ; preds = %176
-  %174 = add nuw nsw i64 %177, 1
-  %175 = icmp eq i64 %174, %171
-  br i1 %175, label %183, label %176, !llvm.loop !9
+175:                                              ; preds = %178
+  %176 = add nuw nsw i64 %179, 1
+  %177 = icmp eq i64 %176, %173
+  br i1 %177, label %185, label %178, !llvm.loop !9
 
-176:                                              ; preds = %169, %173
-  %177 = phi i64 [ %174, %173 ], [ 0, %169 ]
-  %178 = getelementptr inbounds nuw i64, ptr %12, i64 %177
-  %179 = load i64, ptr %178, align 8
-  %180 = getelementptr inbounds nuw i64, ptr %170, i64 %177
+178:                                              ; preds = %171, %175
+  %179 = phi i64 [ %176, %175 ], [ 0, %171 ]
+  %180 = getelementptr inbounds nuw i64, ptr %12, i64 %179
   %181 = load i64, ptr %180, align 8
-  %182 = icmp ult i64 %179, %181
-  br i1 %182, label %247, label %173
+  %182 = getelementptr inbounds nuw i64, ptr %172, i64 %179
+  %183 = load i64, ptr %182, align 8
+  %184 = icmp ult i64 %181, %183
+  br i1 %184, label %249, label %175
 
-183:                                              ; preds = %173, %169
-  %184 = add nsw i64 %148, 1
-  %185 = add nsw i64 %184, %171
-  %186 = load i64, ptr getelementptr inbounds nuw (i8, ptr @tcl_operator, i64 104), align 8
-  %187 = add nsw i64 %186, -1
-  %188 = load i64, ptr %144, align 8
-  store i64 %188, ptr %17, align 8
-  %189 = icmp slt i64 %185, %187
-  br i1 %189, label %190, label %192
+185:                                              ; preds = %175, %171
+  %186 = add nsw i64 %150, 1
+  %187 = add nsw i64 %186, %173
+  %188 = load i64, ptr getelementptr inbounds nuw (i8, ptr @tcl_operator, i64 104), align 8
+  %189 = add nsw i64 %188, -1
+  %190 = load i64, ptr %146, align 8
+  store i64 %190, ptr %17, align 16
+  %191 = icmp slt i64 %187, %189
+  br i1 %191, label %192, label %194
 
-190:                                              ; preds = %183
-  %191 = getelementptr inbounds i64, ptr %170, i64 %171
-  br label %194
+192:                                              ; preds = %185
+  %193 = getelementptr inbounds i64, ptr %172, i64 %173
+  br label %196
 
-192:                                              ; preds = %194, %183
-  %193 = getelementptr inbounds i64, ptr %17, i64 %187
-  store i64 %127, ptr %193, align 8
-  br label %244
+194:                                              ; preds = %196, %185
+  %195 = getelementptr inbounds i64, ptr %17, i64 %189
+  store i64 %127, ptr %195, align 8
+  br label %246
 
-194:                                              ; preds = %194, %190
-  %195 = phi i64 [ %203, %194 ], [ %185, %190 ]
-  %196 = phi ptr [ %204, %194 ], [ %191, %190 ]
-  %197 = load i64, ptr %196, align 8
-  %198 = getelementptr inbounds nuw i8, ptr %196, i64 8
+196:                                              ; preds = %196, %192
+  %197 = phi i64 [ %205, %196 ], [ %187, %192 ]
+  %198 = phi ptr [ %206, %196 ], [ %193, %192 ]
   %199 = load i64, ptr %198, align 8
-  %200 = mul nsw i64 %199, %127
-  %201 = add nsw i64 %200, %197
-  %202 = getelementptr inbounds i64, ptr %17, i64 %195
-  store i64 %201, ptr %202, align 8
-  %203 = add nsw i64 %195, 1
-  %204 = getelementptr inbounds nuw i8, ptr %196, i64 16
-  %205 = icmp slt i64 %203, %187
-  br i1 %205, label %194, label %192, !llvm.loop !10
+  %200 = getelementptr inbounds nuw i8, ptr %198, i64 8
+  %201 = load i64, ptr %200, align 8
+  %202 = mul nsw i64 %201, %127
+  %203 = add nsw i64 %202, %199
+  %204 = getelementptr inbounds i64, ptr %17, i64 %197
+  store i64 %203, ptr %204, align 8
+  %205 = add nsw i64 %197, 1
+  %206 = getelementptr inbounds nuw i8, ptr %198, i64 16
+  %207 = icmp slt i64 %205, %189
+  br i1 %207, label %196, label %194, !llvm.loop !10
 
-206:                                              ; preds = %111, %237
-  %207 = phi i64 [ %242, %237 ], [ %119, %111 ]
-  %208 = phi i64 [ %238, %237 ], [ %112, %111 ]
-  %209 = inttoptr i64 %207 to ptr
-  %210 = load i64, ptr getelementptr inbounds nuw (i8, ptr @tcl_operator, i64 96), align 8
-  %211 = call i64 @llvm.smax.i64(i64 %210, i64 0)
-  br label %212
+208:                                              ; preds = %111, %239
+  %209 = phi i64 [ %244, %239 ], [ %119, %111 ]
+  %210 = phi i64 [ %240, %239 ], [ %112, %111 ]
+  %211 = inttoptr i64 %209 to ptr
+  %212 = load i64, ptr getelementptr inbounds nuw (i8, ptr @tcl_operator, i64 96), align 8
+  %213 = call i64 @llvm.smax.i64(i64 %212, i64 0)
+  br label %214
 
-212:                                              ; preds = %215, %206
-  %213 = phi i64 [ 0, %206 ], [ %216, %215 ]
-  %214 = icmp eq i64 %213, %211
-  br i1 %214, label %222, label %215
+214:                                              ; preds = %217, %208
+  %215 = phi i64 [ 0, %208 ], [ %218, %217 ]
+  %216 = icmp eq i64 %215, %213
+  br i1 %216, label %224, label %217
 
-215:                                              ; preds = %212
-  %216 = add nuw i64 %213, 1
-  %217 = getelementptr inbounds nuw i64, ptr %209, i64 %216
-  %218 = load i64, ptr %217, align 8
-  %219 = getelementptr inbounds nuw i64, ptr %15, i64 %213
+217:                                              ; preds = %214
+  %218 = add nuw i64 %215, 1
+  %219 = getelementptr inbounds nuw i64, ptr %211, i64 %218
   %220 = load i64, ptr %219, align 8
-  %221 = icmp eq i64 %218, %220
-  br i1 %221, label %212, label %237, !llvm.loop !11
+  %221 = getelementptr inbounds nuw i64, ptr %15, i64 %215
+  %222 = load i64, ptr %221, align 8
+  %223 = icmp eq i64 %220, %222
+  br i1 %223, label %214, label %239, !llvm.loop !11
 
-222:                                              ; preds = %212
-  %223 = getelementptr inbounds nuw i8, ptr %209, i64 8
-  %224 = getelementptr inbounds i64, ptr %223, i64 %210
-  %225 = load i64, ptr getelementptr inbounds nuw (i8, ptr @tcl_operator, i64 80), align 8
-  %226 = icmp slt i64 %225, 1
-  br i1 %226, label %244, label %230
+224:                                              ; preds = %214
+  %225 = getelementptr inbounds nuw i8, ptr %211, i64 8
+  %226 = getelementptr inbounds i64, ptr %225, i64 %212
+  %227 = load i64, ptr getelementptr inbounds nuw (i8, ptr @tcl_operator, i64 80), align 8
+  %228 = icmp slt i64 %227, 1
+  br i1 %228, label %246, label %232
 
-227:                                              ; preds = %230
-  %228 = add nuw nsw i64 %231, 1
-  %229 = icmp eq i64 %228, %225
-  br i1 %229, label %244, label %230, !llvm.loop !9
+229:                                              ; preds = %232
+  %230 = add nuw nsw i64 %233, 1
+  %231 = icmp eq i64 %230, %227
+  br i1 %231, label %246, label %232, !llvm.loop !9
 
-230:                                              ; preds = %222, %227
-  %231 = phi i64 [ %228, %227 ], [ 0, %222 ]
-  %232 = getelementptr inbounds nuw i64, ptr %12, i64 %231
-  %233 = load i64, ptr %232, align 8
-  %234 = getelementptr inbounds nuw i64, ptr %224, i64 %231
+232:                                              ; preds = %224, %229
+  %233 = phi i64 [ %230, %229 ], [ 0, %224 ]
+  %234 = getelementptr inbounds nuw i64, ptr %12, i64 %233
   %235 = load i64, ptr %234, align 8
-  %236 = icmp ult i64 %233, %235
-  br i1 %236, label %237, label %227
+  %236 = getelementptr inbounds nuw i64, ptr %226, i64 %233
+  %237 = load i64, ptr %236, align 8
+  %238 = icmp ult i64 %235, %237
+  br i1 %238, label %239, label %229
 
-237:                                              ; preds = %215, %230
-  %238 = add nsw i64 %208, 1
-  %239 = load i64, ptr %114, align 8
-  %240 = and i64 %239, %238
-  %241 = getelementptr inbounds [0 x ptr], ptr %115, i64 0, i64 %240
-  %242 = load atomic i64, ptr %241 acquire, align 8
-  %243 = icmp eq i64 %242, 0
-  br i1 %243, label %121, label %206
+239:                                              ; preds = %217, %232
+  %240 = add nsw i64 %210, 1
+  %241 = load i64, ptr %114, align 8
+  %242 = and i64 %241, %240
+  %243 = getelementptr inbounds [0 x ptr], ptr %115, i64 0, i64 %242
+  %244 = load atomic i64, ptr %243 acquire, align 8
+  %245 = icmp eq i64 %244, 0
+  br i1 %245, label %121, label %208
 
-244:                                              ; preds = %222, %227, %192
-  %245 = phi ptr [ %17, %192 ], [ %209, %227 ], [ %209, %222 ]
-  %246 = call fastcc i1 @call(ptr noundef %245, ptr noundef %0, ptr noundef %12)
-  br i1 %246, label %253, label %247
+246:                                              ; preds = %224, %229, %194
+  %247 = phi ptr [ %17, %194 ], [ %211, %229 ], [ %211, %224 ]
+  %248 = call fastcc i1 @call(ptr noundef %247, ptr noundef %0, ptr noundef %12)
+  br i1 %248, label %255, label %249
 
-247:                                              ; preds = %154, %176, %121, %124, %132, %110, %244
-  %248 = load ptr, ptr getelementptr inbounds nuw (i8, ptr @tcl_operator, i64 144), align 8
-  %249 = call ptr %248(ptr noundef %0)
-  %250 = icmp eq ptr %249, null
-  br i1 %250, label %253, label %251
+249:                                              ; preds = %156, %178, %121, %124, %132, %110, %246
+  %250 = load ptr, ptr getelementptr inbounds nuw (i8, ptr @tcl_operator, i64 144), align 8
+  %251 = call ptr %250(ptr noundef %0)
+  %252 = icmp eq ptr %251, null
+  br i1 %252, label %255, label %253
 
-251:                                              ; preds = %247
-  %252 = load ptr, ptr getelementptr inbounds nuw (i8, ptr @tcl_operator, i64 56), align 8
-  call void %252(i1 noundef false, ptr noundef nonnull @.str, ptr noundef nonnull @.str.1, i32 noundef 0, ptr noundef nonnull %249)
-  br label %253
+253:                                              ; preds = %249
+  %254 = load ptr, ptr getelementptr inbounds nuw (i8, ptr @tcl_operator, i64 56), align 8
+  call void %254(i1 noundef zeroext false, ptr noundef nonnull @.str, ptr noundef nonnull @.str.1, i32 noundef 0, ptr noundef nonnull %251)
+  br label %255
 
-253:                                              ; preds = %247, %251, %244
+255:                                              ; preds = %249, %253, %246
   ret void
 }
 
@@ -363,14 +365,14 @@ declare void @llvm.lifetime.start.p0(i64 immarg, ptr nocapture) #1
 
 ; Function Attrs: inlinehint uwtable
 define internal fastcc noundef i1 @call(ptr noundef nonnull %0, ptr nocapture noundef %1, ptr noundef nonnull %2) unnamed_addr #2 {
-  %4 = alloca [2 x i64], align 8
+  %4 = alloca [2 x i64], align 16
   %5 = getelementptr inbounds nuw i8, ptr %0, i64 8
   %6 = load i64, ptr getelementptr inbounds nuw (i8, ptr @tcl_operator, i64 96), align 8
   %7 = getelementptr inbounds i64, ptr %5, i64 %6
   %8 = load i64, ptr getelementptr inbounds nuw (i8, ptr @tcl_operator, i64 80), align 8
   %9 = getelementptr inbounds i64, ptr %7, i64 %8
   %10 = load i64, ptr getelementptr inbounds nuw (i8, ptr @tcl_operator, i64 88), align 8
-  %11 = alloca ptr, i64 %10, align 8
+  %11 = alloca ptr, i64 %10, align 16
   call void @llvm.lifetime.start.p0(i64 16, ptr nonnull %4) #6
   %12 = icmp sgt i64 %10, 0
   br i1 %12, label %18, label %13

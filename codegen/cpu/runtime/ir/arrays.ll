@@ -213,14 +213,14 @@ define ptr @tcl_call_torch(ptr noundef %0, ptr nocapture noundef readonly %1, i6
   %7 = alloca ptr, align 8
   %8 = alloca ptr, align 8
   %9 = load ptr, ptr getelementptr inbounds nuw (i8, ptr @tcl_torch, i64 40), align 8
-  %10 = tail call zeroext i1 %9(i1 noundef zeroext false)
+  %10 = tail call i1 %9(i1 noundef zeroext false)
   br i1 %10, label %21, label %11
 
 11:                                               ; preds = %3
   %12 = load ptr, ptr getelementptr inbounds nuw (i8, ptr @tcl_torch, i64 48), align 8
   %13 = load i64, ptr getelementptr inbounds nuw (i8, ptr @tcl_torch, i64 64), align 8
   %14 = trunc i64 %13 to i16
-  %15 = tail call zeroext i1 %12(i16 noundef zeroext %14)
+  %15 = tail call i1 %12(i16 noundef zeroext %14)
   br i1 %15, label %21, label %16
 
 16:                                               ; preds = %11
@@ -676,7 +676,7 @@ declare void @llvm.lifetime.start.p0(i64 immarg, ptr nocapture) #1
 ; Function Attrs: mustprogress nocallback nofree nosync nounwind willreturn memory(argmem: readwrite)
 declare void @llvm.lifetime.end.p0(i64 immarg, ptr nocapture) #1
 
-attributes #0 = { uwtable "min-legal-vector-width"="0" "no-trapping-math"="true" "stack-protector-buffer-size"="8" }
+attributes #0 = { uwtable "no-trapping-math"="true" "stack-protector-buffer-size"="8" }
 attributes #1 = { mustprogress nocallback nofree nosync nounwind willreturn memory(argmem: readwrite) }
 attributes #2 = { nounwind }
 

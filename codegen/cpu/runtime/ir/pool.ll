@@ -1,7 +1,6 @@
 %struct.timespec = type { i64, i64 }
 %struct.cpu_set_t = type { [16 x i64] }
 %struct.__sigset_t = type { [16 x i64] }
-%union.pthread_attr_t = type { i64, [56 x i8] }
 %struct.worker = type { i32, i32, i64, ptr, i64, i64, i64, i64, i64, i32, i64, [48 x i8] }
 %struct.rusage = type { %struct.timeval, %struct.timeval, %union.anon, %union.anon.0, %union.anon.1, %union.anon.2, %union.anon.3, %union.anon.4, %union.anon.5, %union.anon.6, %union.anon.7, %union.anon.8, %union.anon.9, %union.anon.10, %union.anon.11, %union.anon.12 }
 %struct.timeval = type { i64, i64 }
@@ -39,7 +38,7 @@ define i32 @tcl_pool_run(ptr noundef %0) local_unnamed_addr #0 {
   %14 = alloca %struct.timespec, align 8
   %15 = alloca %struct.__sigset_t, align 8
   %16 = alloca %struct.__sigset_t, align 8
-  %17 = alloca %union.pthread_attr_t, align 8
+  %17 = alloca [64 x i8], align 8
   %18 = alloca %struct.timespec, align 8
   %19 = alloca %struct.timespec, align 8
   %20 = alloca %struct.timespec, align 8
@@ -62,7 +61,7 @@ define i32 @tcl_pool_run(ptr noundef %0) local_unnamed_addr #0 {
   %34 = load ptr, ptr %33, align 8
   %35 = load ptr, ptr %23, align 8
   %36 = tail call i32 %30(ptr noundef %32, ptr noundef %34, i64 noundef 0, i64 noundef 1, ptr noundef %35)
-  br label %444
+  br label %450
 
 37:                                               ; preds = %1
   %38 = getelementptr inbounds nuw i8, ptr %22, i64 144
@@ -77,15 +76,15 @@ define i32 @tcl_pool_run(ptr noundef %0) local_unnamed_addr #0 {
   br i1 %46, label %129, label %47
 
 47:                                               ; preds = %37
-  call void @llvm.lifetime.start.p0(i64 16, ptr nonnull %20) #11
+  call void @llvm.lifetime.start.p0(i64 16, ptr nonnull %20) #9
   call void @llvm.memset.p0.i64(ptr noundef nonnull align 8 dereferenceable(16) %20, i8 0, i64 16, i1 false)
-  %48 = call i32 @clock_gettime(i32 noundef 1, ptr noundef nonnull %20) #11
+  %48 = call i32 @clock_gettime(i32 noundef 1, ptr noundef nonnull %20) #9
   %49 = load i64, ptr %20, align 8
   %50 = mul nsw i64 %49, 1000000000
   %51 = getelementptr inbounds nuw i8, ptr %20, i64 8
   %52 = load i64, ptr %51, align 8
   %53 = add nsw i64 %50, %52
-  call void @llvm.lifetime.end.p0(i64 16, ptr nonnull %20) #11
+  call void @llvm.lifetime.end.p0(i64 16, ptr nonnull %20) #9
   %54 = atomicrmw xchg ptr %38, i64 0 monotonic, align 16
   %55 = getelementptr inbounds nuw i8, ptr %22, i64 56
   %56 = load i64, ptr %55, align 8
@@ -173,13 +172,13 @@ define i32 @tcl_pool_run(ptr noundef %0) local_unnamed_addr #0 {
 
 108:                                              ; preds = %89, %60
   store atomic i64 0, ptr %22 release, align 64
-  call void @llvm.lifetime.start.p0(i64 16, ptr nonnull %19) #11
+  call void @llvm.lifetime.start.p0(i64 16, ptr nonnull %19) #9
   call void @llvm.memset.p0.i64(ptr noundef nonnull align 8 dereferenceable(16) %19, i8 0, i64 16, i1 false)
-  %109 = call i32 @clock_gettime(i32 noundef 1, ptr noundef nonnull %19) #11
+  %109 = call i32 @clock_gettime(i32 noundef 1, ptr noundef nonnull %19) #9
   %110 = load i64, ptr %19, align 8
   %111 = getelementptr inbounds nuw i8, ptr %19, i64 8
   %112 = load i64, ptr %111, align 8
-  call void @llvm.lifetime.end.p0(i64 16, ptr nonnull %19) #11
+  call void @llvm.lifetime.end.p0(i64 16, ptr nonnull %19) #9
   %113 = load ptr, ptr %0, align 8
   %114 = getelementptr inbounds nuw i8, ptr %0, i64 8
   %115 = load ptr, ptr %114, align 8
@@ -187,20 +186,20 @@ define i32 @tcl_pool_run(ptr noundef %0) local_unnamed_addr #0 {
   %117 = load ptr, ptr %116, align 8
   %118 = load ptr, ptr %23, align 8
   %119 = call i32 %113(ptr noundef %115, ptr noundef %117, i64 noundef 0, i64 noundef 1, ptr noundef %118)
-  call void @llvm.lifetime.start.p0(i64 16, ptr nonnull %18) #11
+  call void @llvm.lifetime.start.p0(i64 16, ptr nonnull %18) #9
   call void @llvm.memset.p0.i64(ptr noundef nonnull align 8 dereferenceable(16) %18, i8 0, i64 16, i1 false)
-  %120 = call i32 @clock_gettime(i32 noundef 1, ptr noundef nonnull %18) #11
+  %120 = call i32 @clock_gettime(i32 noundef 1, ptr noundef nonnull %18) #9
   %121 = load i64, ptr %18, align 8
   %122 = getelementptr inbounds nuw i8, ptr %18, i64 8
   %123 = load i64, ptr %122, align 8
-  call void @llvm.lifetime.end.p0(i64 16, ptr nonnull %18) #11
+  call void @llvm.lifetime.end.p0(i64 16, ptr nonnull %18) #9
   %124 = sub i64 %121, %110
   %125 = mul i64 %124, 1000000000
   %126 = sub i64 %123, %112
   %127 = add i64 %126, %125
   %128 = getelementptr inbounds nuw i8, ptr %0, i64 56
   store i64 %127, ptr %128, align 8
-  br label %444
+  br label %450
 
 129:                                              ; preds = %94, %104, %47, %37
   %130 = getelementptr inbounds nuw i8, ptr %0, i64 32
@@ -212,14 +211,14 @@ define i32 @tcl_pool_run(ptr noundef %0) local_unnamed_addr #0 {
   br i1 %135, label %136, label %165
 
 136:                                              ; preds = %129
-  call void @llvm.lifetime.start.p0(i64 128, ptr nonnull %15) #11
-  call void @llvm.lifetime.start.p0(i64 128, ptr nonnull %16) #11
-  call void @llvm.lifetime.start.p0(i64 64, ptr nonnull %17) #11
-  %137 = call i32 @sigfillset(ptr noundef nonnull %15) #11
-  %138 = call i32 @pthread_sigmask(i32 noundef 2, ptr noundef nonnull %15, ptr noundef nonnull %16) #11
-  %139 = call i32 @pthread_attr_init(ptr noundef nonnull %17) #11
-  %140 = call i32 @pthread_attr_setdetachstate(ptr noundef nonnull %17, i32 noundef 1) #11
-  %141 = call i32 @pthread_attr_setstacksize(ptr noundef nonnull %17, i64 noundef 4194304) #11
+  call void @llvm.lifetime.start.p0(i64 128, ptr nonnull %15) #9
+  call void @llvm.lifetime.start.p0(i64 128, ptr nonnull %16) #9
+  call void @llvm.lifetime.start.p0(i64 64, ptr nonnull %17) #9
+  %137 = call i32 @sigfillset(ptr noundef nonnull %15) #9
+  %138 = call i32 @pthread_sigmask(i32 noundef 2, ptr noundef nonnull %15, ptr noundef nonnull %16) #9
+  %139 = call i32 @pthread_attr_init(ptr noundef nonnull %17) #9
+  %140 = call i32 @pthread_attr_setdetachstate(ptr noundef nonnull %17, i32 noundef 1) #9
+  %141 = call i32 @pthread_attr_setstacksize(ptr noundef nonnull %17, i64 noundef 4194304) #9
   %142 = getelementptr inbounds nuw i8, ptr %22, i64 4352
   %143 = load i64, ptr %133, align 8
   %144 = icmp slt i64 %143, %132
@@ -242,7 +241,7 @@ define i32 @tcl_pool_run(ptr noundef %0) local_unnamed_addr #0 {
   %153 = getelementptr inbounds nuw i8, ptr %147, i64 64
   store atomic i32 0, ptr %153 monotonic, align 64
   %154 = getelementptr inbounds nuw i8, ptr %147, i64 24
-  %155 = call i32 @pthread_create(ptr noundef nonnull %154, ptr noundef nonnull %17, ptr noundef nonnull @live, ptr noundef nonnull %147) #11
+  %155 = call i32 @pthread_create(ptr noundef nonnull %154, ptr noundef nonnull %17, ptr noundef nonnull @live, ptr noundef nonnull %147) #9
   %156 = icmp eq i32 %155, 0
   br i1 %156, label %157, label %161
 
@@ -254,12 +253,12 @@ define i32 @tcl_pool_run(ptr noundef %0) local_unnamed_addr #0 {
   br i1 %160, label %145, label %161, !llvm.loop !5
 
 161:                                              ; preds = %157, %145, %136
-  %162 = call i32 @pthread_attr_destroy(ptr noundef nonnull %17) #11
-  %163 = call i32 @pthread_sigmask(i32 noundef 2, ptr noundef nonnull %16, ptr noundef null) #11
+  %162 = call i32 @pthread_attr_destroy(ptr noundef nonnull %17) #9
+  %163 = call i32 @pthread_sigmask(i32 noundef 2, ptr noundef nonnull %16, ptr noundef null) #9
   %164 = load i64, ptr %133, align 8
-  call void @llvm.lifetime.end.p0(i64 64, ptr nonnull %17) #11
-  call void @llvm.lifetime.end.p0(i64 128, ptr nonnull %16) #11
-  call void @llvm.lifetime.end.p0(i64 128, ptr nonnull %15) #11
+  call void @llvm.lifetime.end.p0(i64 64, ptr nonnull %17) #9
+  call void @llvm.lifetime.end.p0(i64 128, ptr nonnull %16) #9
+  call void @llvm.lifetime.end.p0(i64 128, ptr nonnull %15) #9
   br label %165
 
 165:                                              ; preds = %161, %129
@@ -272,22 +271,22 @@ define i32 @tcl_pool_run(ptr noundef %0) local_unnamed_addr #0 {
   %170 = tail call i64 @pthread_self() #12
   %171 = getelementptr inbounds nuw i8, ptr %22, i64 88
   store i64 %170, ptr %171, align 8
-  call void @llvm.lifetime.start.p0(i64 16, ptr nonnull %14) #11
+  call void @llvm.lifetime.start.p0(i64 16, ptr nonnull %14) #9
   call void @llvm.memset.p0.i64(ptr noundef nonnull align 8 dereferenceable(16) %14, i8 0, i64 16, i1 false)
-  %172 = call i32 @clock_gettime(i32 noundef 1, ptr noundef nonnull %14) #11
+  %172 = call i32 @clock_gettime(i32 noundef 1, ptr noundef nonnull %14) #9
   %173 = load i64, ptr %14, align 8
   %174 = mul nsw i64 %173, 1000000000
   %175 = getelementptr inbounds nuw i8, ptr %14, i64 8
   %176 = load i64, ptr %175, align 8
   %177 = add nsw i64 %174, %176
-  call void @llvm.lifetime.end.p0(i64 16, ptr nonnull %14) #11
+  call void @llvm.lifetime.end.p0(i64 16, ptr nonnull %14) #9
   %178 = getelementptr inbounds nuw i8, ptr %22, i64 80
   store i64 %177, ptr %178, align 16
   %179 = getelementptr inbounds nuw i8, ptr %22, i64 104
   %180 = load i32, ptr %179, align 8
   %181 = add i32 %180, 1
   store i32 %181, ptr %179, align 8
-  %182 = call i32 @sched_getcpu() #11
+  %182 = call i32 @sched_getcpu() #9
   %183 = sext i32 %182 to i64
   %184 = getelementptr inbounds nuw i8, ptr %22, i64 96
   store i64 %183, ptr %184, align 32
@@ -379,7 +378,7 @@ define i32 @tcl_pool_run(ptr noundef %0) local_unnamed_addr #0 {
   br i1 %235, label %239, label %236, !llvm.loop !8
 
 236:                                              ; preds = %231
-  %237 = call i64 (i64, ...) @syscall(i64 noundef 98, ptr noundef nonnull %232, i32 noundef 129, i32 noundef 1, i32 noundef 0, i32 noundef 0, i32 noundef 0) #11
+  %237 = call i64 (i64, ...) @syscall(i64 noundef 202, ptr noundef nonnull %232, i32 noundef 129, i32 noundef 1, i32 noundef 0, i32 noundef 0, i32 noundef 0) #9
   %238 = add nsw i32 %223, -1
   br label %239
 
@@ -445,278 +444,284 @@ define i32 @tcl_pool_run(ptr noundef %0) local_unnamed_addr #0 {
   %288 = getelementptr inbounds nuw i8, ptr %22, i64 132
   br label %289
 
-289:                                              ; preds = %438, %276
-  %290 = phi i64 [ 0, %276 ], [ %439, %438 ]
+289:                                              ; preds = %444, %276
+  %290 = phi i64 [ 0, %276 ], [ %445, %444 ]
   br label %291
 
-291:                                              ; preds = %303, %289
-  %292 = phi i64 [ %308, %303 ], [ 0, %289 ]
-  %293 = icmp eq i64 %292, 0
-  br label %294
-
-294:                                              ; preds = %291, %309
+291:                                              ; preds = %306, %289
+  %292 = phi i64 [ %311, %306 ], [ 0, %289 ]
+  %293 = phi i64 [ %302, %306 ], [ 1, %289 ]
+  %294 = icmp eq i64 %292, 0
   br label %295
 
-295:                                              ; preds = %299, %294
-  %296 = phi i64 [ %300, %299 ], [ 1, %294 ]
-  %297 = load atomic i32, ptr %192 acquire, align 64
-  %298 = icmp eq i32 %297, %278
-  br i1 %298, label %440, label %299
+295:                                              ; preds = %291, %312
+  %296 = phi i64 [ %302, %312 ], [ %293, %291 ]
+  br label %297
 
-299:                                              ; preds = %295
-  call void asm sideeffect "isb", ""() #11, !srcloc !10
-  %300 = add nuw nsw i64 %296, 1
-  %301 = icmp eq i64 %300, 33
-  br i1 %301, label %302, label %295, !llvm.loop !11
+297:                                              ; preds = %301, %295
+  %298 = phi i64 [ %302, %301 ], [ %296, %295 ]
+  %299 = load atomic i32, ptr %192 acquire, align 64
+  %300 = icmp eq i32 %299, %278
+  br i1 %300, label %446, label %301
 
-302:                                              ; preds = %299
-  br i1 %293, label %303, label %309
+301:                                              ; preds = %297
+  call void @llvm.x86.sse2.pause()
+  %302 = add i64 %298, 1
+  %303 = and i64 %302, 31
+  %304 = icmp eq i64 %303, 1
+  br i1 %304, label %305, label %297, !llvm.loop !10
 
-303:                                              ; preds = %302
-  call void @llvm.lifetime.start.p0(i64 16, ptr nonnull %13) #11
+305:                                              ; preds = %301
+  br i1 %294, label %306, label %312
+
+306:                                              ; preds = %305
+  call void @llvm.lifetime.start.p0(i64 16, ptr nonnull %13) #9
   call void @llvm.memset.p0.i64(ptr noundef nonnull align 8 dereferenceable(16) %13, i8 0, i64 16, i1 false)
-  %304 = call i32 @clock_gettime(i32 noundef 1, ptr noundef nonnull %13) #11
-  %305 = load i64, ptr %13, align 8
-  %306 = mul nsw i64 %305, 1000000000
-  %307 = load i64, ptr %280, align 8
-  %308 = add nsw i64 %306, %307
-  call void @llvm.lifetime.end.p0(i64 16, ptr nonnull %13) #11
-  br label %291, !llvm.loop !11
+  %307 = call i32 @clock_gettime(i32 noundef 1, ptr noundef nonnull %13) #9
+  %308 = load i64, ptr %13, align 8
+  %309 = mul nsw i64 %308, 1000000000
+  %310 = load i64, ptr %280, align 8
+  %311 = add nsw i64 %309, %310
+  call void @llvm.lifetime.end.p0(i64 16, ptr nonnull %13) #9
+  br label %291, !llvm.loop !10
 
-309:                                              ; preds = %302
-  call void @llvm.lifetime.start.p0(i64 16, ptr nonnull %12) #11
+312:                                              ; preds = %305
+  call void @llvm.lifetime.start.p0(i64 16, ptr nonnull %12) #9
   call void @llvm.memset.p0.i64(ptr noundef nonnull align 8 dereferenceable(16) %12, i8 0, i64 16, i1 false)
-  %310 = call i32 @clock_gettime(i32 noundef 1, ptr noundef nonnull %12) #11
-  %311 = load i64, ptr %12, align 8
-  %312 = mul nsw i64 %311, 1000000000
-  %313 = load i64, ptr %279, align 8
-  call void @llvm.lifetime.end.p0(i64 16, ptr nonnull %12) #11
-  %314 = sub i64 %313, %292
-  %315 = add i64 %314, %312
-  %316 = icmp sgt i64 %315, 50000
-  br i1 %316, label %317, label %294, !llvm.loop !11
+  %313 = call i32 @clock_gettime(i32 noundef 1, ptr noundef nonnull %12) #9
+  %314 = load i64, ptr %12, align 8
+  %315 = mul nsw i64 %314, 1000000000
+  %316 = load i64, ptr %279, align 8
+  call void @llvm.lifetime.end.p0(i64 16, ptr nonnull %12) #9
+  %317 = sub i64 %316, %292
+  %318 = add i64 %317, %315
+  %319 = icmp sgt i64 %318, 50000
+  br i1 %319, label %320, label %295, !llvm.loop !10
 
-317:                                              ; preds = %309
-  call void @llvm.lifetime.start.p0(i64 16, ptr nonnull %11) #11
+320:                                              ; preds = %312
+  call void @llvm.lifetime.start.p0(i64 16, ptr nonnull %11) #9
   call void @llvm.memset.p0.i64(ptr noundef nonnull align 8 dereferenceable(16) %11, i8 0, i64 16, i1 false)
-  %318 = call i32 @clock_gettime(i32 noundef 1, ptr noundef nonnull %11) #11
-  %319 = load i64, ptr %11, align 8
-  %320 = load i64, ptr %281, align 8
-  call void @llvm.lifetime.end.p0(i64 16, ptr nonnull %11) #11
-  %321 = load i64, ptr %169, align 8
-  %322 = icmp sgt i64 %321, 0
-  br i1 %322, label %323, label %343
+  %321 = call i32 @clock_gettime(i32 noundef 1, ptr noundef nonnull %11) #9
+  %322 = load i64, ptr %11, align 8
+  %323 = load i64, ptr %281, align 8
+  call void @llvm.lifetime.end.p0(i64 16, ptr nonnull %11) #9
+  %324 = load i64, ptr %169, align 8
+  %325 = icmp sgt i64 %324, 0
+  br i1 %325, label %326, label %346
 
-323:                                              ; preds = %317, %337
-  %324 = phi i64 [ %340, %337 ], [ 0, %317 ]
-  %325 = getelementptr inbounds nuw [0 x %struct.worker], ptr %282, i64 0, i64 %324
-  %326 = getelementptr inbounds nuw i8, ptr %325, i64 24
-  %327 = load i64, ptr %326, align 8
-  call void @llvm.lifetime.start.p0(i64 4, ptr nonnull %10) #11
-  %328 = call i32 @pthread_getcpuclockid(i64 noundef %327, ptr noundef nonnull %10) #11
-  %329 = icmp eq i32 %328, 0
-  br i1 %329, label %330, label %337
+326:                                              ; preds = %320, %340
+  %327 = phi i64 [ %343, %340 ], [ 0, %320 ]
+  %328 = getelementptr inbounds nuw [0 x %struct.worker], ptr %282, i64 0, i64 %327
+  %329 = getelementptr inbounds nuw i8, ptr %328, i64 24
+  %330 = load i64, ptr %329, align 8
+  call void @llvm.lifetime.start.p0(i64 4, ptr nonnull %10) #9
+  %331 = call i32 @pthread_getcpuclockid(i64 noundef %330, ptr noundef nonnull %10) #9
+  %332 = icmp eq i32 %331, 0
+  br i1 %332, label %333, label %340
 
-330:                                              ; preds = %323
-  %331 = load i32, ptr %10, align 4
-  call void @llvm.lifetime.start.p0(i64 16, ptr nonnull %9) #11
+333:                                              ; preds = %326
+  %334 = load i32, ptr %10, align 4
+  call void @llvm.lifetime.start.p0(i64 16, ptr nonnull %9) #9
   call void @llvm.memset.p0.i64(ptr noundef nonnull align 8 dereferenceable(16) %9, i8 0, i64 16, i1 false)
-  %332 = call i32 @clock_gettime(i32 noundef %331, ptr noundef nonnull %9) #11
-  %333 = load i64, ptr %9, align 8
-  %334 = mul nsw i64 %333, 1000000000
-  %335 = load i64, ptr %283, align 8
-  %336 = add nsw i64 %334, %335
-  call void @llvm.lifetime.end.p0(i64 16, ptr nonnull %9) #11
-  br label %337
+  %335 = call i32 @clock_gettime(i32 noundef %334, ptr noundef nonnull %9) #9
+  %336 = load i64, ptr %9, align 8
+  %337 = mul nsw i64 %336, 1000000000
+  %338 = load i64, ptr %283, align 8
+  %339 = add nsw i64 %337, %338
+  call void @llvm.lifetime.end.p0(i64 16, ptr nonnull %9) #9
+  br label %340
 
-337:                                              ; preds = %330, %323
-  %338 = phi i64 [ %336, %330 ], [ 0, %323 ]
-  call void @llvm.lifetime.end.p0(i64 4, ptr nonnull %10) #11
-  %339 = getelementptr inbounds nuw i8, ptr %325, i64 72
-  store i64 %338, ptr %339, align 8
-  %340 = add nuw nsw i64 %324, 1
-  %341 = load i64, ptr %169, align 8
-  %342 = icmp slt i64 %340, %341
-  br i1 %342, label %323, label %343, !llvm.loop !12
+340:                                              ; preds = %333, %326
+  %341 = phi i64 [ %339, %333 ], [ 0, %326 ]
+  call void @llvm.lifetime.end.p0(i64 4, ptr nonnull %10) #9
+  %342 = getelementptr inbounds nuw i8, ptr %328, i64 72
+  store i64 %341, ptr %342, align 8
+  %343 = add nuw nsw i64 %327, 1
+  %344 = load i64, ptr %169, align 8
+  %345 = icmp slt i64 %343, %344
+  br i1 %345, label %326, label %346, !llvm.loop !11
 
-343:                                              ; preds = %337, %317
-  br label %344
-
-344:                                              ; preds = %343, %356
-  %345 = phi i64 [ 0, %343 ], [ %361, %356 ]
-  %346 = icmp eq i64 %345, 0
+346:                                              ; preds = %340, %320
   br label %347
 
-347:                                              ; preds = %344, %362
-  br label %348
+347:                                              ; preds = %346, %362
+  %348 = phi i64 [ 0, %346 ], [ %367, %362 ]
+  %349 = phi i64 [ 1, %346 ], [ %358, %362 ]
+  %350 = icmp eq i64 %348, 0
+  br label %351
 
-348:                                              ; preds = %352, %347
-  %349 = phi i64 [ %353, %352 ], [ 1, %347 ]
-  %350 = load atomic i32, ptr %192 acquire, align 64
-  %351 = icmp eq i32 %350, %278
-  br i1 %351, label %440, label %352
+351:                                              ; preds = %347, %368
+  %352 = phi i64 [ %358, %368 ], [ %349, %347 ]
+  br label %353
 
-352:                                              ; preds = %348
-  call void asm sideeffect "isb", ""() #11, !srcloc !10
-  %353 = add nuw nsw i64 %349, 1
-  %354 = icmp eq i64 %353, 33
-  br i1 %354, label %355, label %348, !llvm.loop !11
+353:                                              ; preds = %357, %351
+  %354 = phi i64 [ %358, %357 ], [ %352, %351 ]
+  %355 = load atomic i32, ptr %192 acquire, align 64
+  %356 = icmp eq i32 %355, %278
+  br i1 %356, label %446, label %357
 
-355:                                              ; preds = %352
-  br i1 %346, label %356, label %362
+357:                                              ; preds = %353
+  call void @llvm.x86.sse2.pause()
+  %358 = add i64 %354, 1
+  %359 = and i64 %358, 31
+  %360 = icmp eq i64 %359, 1
+  br i1 %360, label %361, label %353, !llvm.loop !10
 
-356:                                              ; preds = %355
-  call void @llvm.lifetime.start.p0(i64 16, ptr nonnull %8) #11
+361:                                              ; preds = %357
+  br i1 %350, label %362, label %368
+
+362:                                              ; preds = %361
+  call void @llvm.lifetime.start.p0(i64 16, ptr nonnull %8) #9
   call void @llvm.memset.p0.i64(ptr noundef nonnull align 8 dereferenceable(16) %8, i8 0, i64 16, i1 false)
-  %357 = call i32 @clock_gettime(i32 noundef 1, ptr noundef nonnull %8) #11
-  %358 = load i64, ptr %8, align 8
-  %359 = mul nsw i64 %358, 1000000000
-  %360 = load i64, ptr %285, align 8
-  %361 = add nsw i64 %359, %360
-  call void @llvm.lifetime.end.p0(i64 16, ptr nonnull %8) #11
-  br label %344, !llvm.loop !11
-
-362:                                              ; preds = %355
-  call void @llvm.lifetime.start.p0(i64 16, ptr nonnull %7) #11
-  call void @llvm.memset.p0.i64(ptr noundef nonnull align 8 dereferenceable(16) %7, i8 0, i64 16, i1 false)
-  %363 = call i32 @clock_gettime(i32 noundef 1, ptr noundef nonnull %7) #11
-  %364 = load i64, ptr %7, align 8
+  %363 = call i32 @clock_gettime(i32 noundef 1, ptr noundef nonnull %8) #9
+  %364 = load i64, ptr %8, align 8
   %365 = mul nsw i64 %364, 1000000000
-  %366 = load i64, ptr %284, align 8
-  call void @llvm.lifetime.end.p0(i64 16, ptr nonnull %7) #11
-  %367 = sub i64 %366, %345
-  %368 = add i64 %367, %365
-  %369 = icmp sgt i64 %368, 20000
-  br i1 %369, label %370, label %347, !llvm.loop !11
+  %366 = load i64, ptr %285, align 8
+  %367 = add nsw i64 %365, %366
+  call void @llvm.lifetime.end.p0(i64 16, ptr nonnull %8) #9
+  br label %347, !llvm.loop !10
 
-370:                                              ; preds = %362
-  call void @llvm.lifetime.start.p0(i64 16, ptr nonnull %6) #11
+368:                                              ; preds = %361
+  call void @llvm.lifetime.start.p0(i64 16, ptr nonnull %7) #9
+  call void @llvm.memset.p0.i64(ptr noundef nonnull align 8 dereferenceable(16) %7, i8 0, i64 16, i1 false)
+  %369 = call i32 @clock_gettime(i32 noundef 1, ptr noundef nonnull %7) #9
+  %370 = load i64, ptr %7, align 8
+  %371 = mul nsw i64 %370, 1000000000
+  %372 = load i64, ptr %284, align 8
+  call void @llvm.lifetime.end.p0(i64 16, ptr nonnull %7) #9
+  %373 = sub i64 %372, %348
+  %374 = add i64 %373, %371
+  %375 = icmp sgt i64 %374, 20000
+  br i1 %375, label %376, label %351, !llvm.loop !10
+
+376:                                              ; preds = %368
+  call void @llvm.lifetime.start.p0(i64 16, ptr nonnull %6) #9
   call void @llvm.memset.p0.i64(ptr noundef nonnull align 8 dereferenceable(16) %6, i8 0, i64 16, i1 false)
-  %371 = call i32 @clock_gettime(i32 noundef 1, ptr noundef nonnull %6) #11
-  %372 = load i64, ptr %6, align 8
-  %373 = load i64, ptr %286, align 8
-  call void @llvm.lifetime.end.p0(i64 16, ptr nonnull %6) #11
-  %374 = sub i64 %372, %319
-  %375 = mul i64 %374, 1000000000
-  %376 = sub i64 %373, %320
-  %377 = add i64 %376, %375
-  %378 = call i32 @sched_getcpu() #11
-  %379 = sext i32 %378 to i64
-  %380 = icmp ugt i32 %378, 1023
-  br i1 %380, label %428, label %381
+  %377 = call i32 @clock_gettime(i32 noundef 1, ptr noundef nonnull %6) #9
+  %378 = load i64, ptr %6, align 8
+  %379 = load i64, ptr %286, align 8
+  call void @llvm.lifetime.end.p0(i64 16, ptr nonnull %6) #9
+  %380 = sub i64 %378, %322
+  %381 = mul i64 %380, 1000000000
+  %382 = sub i64 %379, %323
+  %383 = add i64 %382, %381
+  %384 = call i32 @sched_getcpu() #9
+  %385 = sext i32 %384 to i64
+  %386 = icmp ugt i32 %384, 1023
+  br i1 %386, label %434, label %387
 
-381:                                              ; preds = %370
-  call void @llvm.lifetime.start.p0(i64 128, ptr nonnull %5) #11
+387:                                              ; preds = %376
+  call void @llvm.lifetime.start.p0(i64 128, ptr nonnull %5) #9
   call void @llvm.memset.p0.i64(ptr noundef nonnull align 8 dereferenceable(128) %5, i8 0, i64 128, i1 false)
-  %382 = and i64 %379, 63
-  %383 = shl nuw i64 1, %382
-  %384 = lshr i64 %379, 6
-  %385 = getelementptr inbounds nuw i64, ptr %5, i64 %384
-  %386 = load i64, ptr %385, align 8
-  %387 = or i64 %386, %383
-  store i64 %387, ptr %385, align 8
-  %388 = load i64, ptr %169, align 8
-  %389 = icmp sgt i64 %388, 0
-  br i1 %389, label %392, label %390
+  %388 = and i64 %385, 63
+  %389 = shl nuw i64 1, %388
+  %390 = lshr i64 %385, 6
+  %391 = getelementptr inbounds nuw i64, ptr %5, i64 %390
+  %392 = load i64, ptr %391, align 8
+  %393 = or i64 %392, %389
+  store i64 %393, ptr %391, align 8
+  %394 = load i64, ptr %169, align 8
+  %395 = icmp sgt i64 %394, 0
+  br i1 %395, label %398, label %396
 
-390:                                              ; preds = %423, %381
-  %391 = phi i1 [ false, %381 ], [ %424, %423 ]
-  call void @llvm.lifetime.end.p0(i64 128, ptr nonnull %5) #11
-  br label %428
+396:                                              ; preds = %429, %387
+  %397 = phi i1 [ false, %387 ], [ %430, %429 ]
+  call void @llvm.lifetime.end.p0(i64 128, ptr nonnull %5) #9
+  br label %434
 
-392:                                              ; preds = %381, %423
-  %393 = phi i1 [ %424, %423 ], [ false, %381 ]
-  %394 = phi i64 [ %425, %423 ], [ 0, %381 ]
-  %395 = getelementptr inbounds nuw [0 x %struct.worker], ptr %282, i64 0, i64 %394
-  %396 = load atomic i32, ptr %395 monotonic, align 64
-  %397 = icmp eq i32 %396, 3
-  br i1 %397, label %398, label %423
+398:                                              ; preds = %387, %429
+  %399 = phi i1 [ %430, %429 ], [ false, %387 ]
+  %400 = phi i64 [ %431, %429 ], [ 0, %387 ]
+  %401 = getelementptr inbounds nuw [0 x %struct.worker], ptr %282, i64 0, i64 %400
+  %402 = load atomic i32, ptr %401 monotonic, align 64
+  %403 = icmp eq i32 %402, 3
+  br i1 %403, label %404, label %429
 
-398:                                              ; preds = %392
-  %399 = getelementptr inbounds nuw i8, ptr %395, i64 24
-  %400 = load i64, ptr %399, align 8
-  call void @llvm.lifetime.start.p0(i64 4, ptr nonnull %4) #11
-  %401 = call i32 @pthread_getcpuclockid(i64 noundef %400, ptr noundef nonnull %4) #11
-  %402 = icmp eq i32 %401, 0
-  br i1 %402, label %403, label %410
+404:                                              ; preds = %398
+  %405 = getelementptr inbounds nuw i8, ptr %401, i64 24
+  %406 = load i64, ptr %405, align 8
+  call void @llvm.lifetime.start.p0(i64 4, ptr nonnull %4) #9
+  %407 = call i32 @pthread_getcpuclockid(i64 noundef %406, ptr noundef nonnull %4) #9
+  %408 = icmp eq i32 %407, 0
+  br i1 %408, label %409, label %416
 
-403:                                              ; preds = %398
-  %404 = load i32, ptr %4, align 4
-  call void @llvm.lifetime.start.p0(i64 16, ptr nonnull %3) #11
+409:                                              ; preds = %404
+  %410 = load i32, ptr %4, align 4
+  call void @llvm.lifetime.start.p0(i64 16, ptr nonnull %3) #9
   call void @llvm.memset.p0.i64(ptr noundef nonnull align 8 dereferenceable(16) %3, i8 0, i64 16, i1 false)
-  %405 = call i32 @clock_gettime(i32 noundef %404, ptr noundef nonnull %3) #11
-  %406 = load i64, ptr %3, align 8
-  %407 = mul nsw i64 %406, 1000000000
-  %408 = load i64, ptr %287, align 8
-  %409 = add nsw i64 %407, %408
-  call void @llvm.lifetime.end.p0(i64 16, ptr nonnull %3) #11
-  br label %410
+  %411 = call i32 @clock_gettime(i32 noundef %410, ptr noundef nonnull %3) #9
+  %412 = load i64, ptr %3, align 8
+  %413 = mul nsw i64 %412, 1000000000
+  %414 = load i64, ptr %287, align 8
+  %415 = add nsw i64 %413, %414
+  call void @llvm.lifetime.end.p0(i64 16, ptr nonnull %3) #9
+  br label %416
 
-410:                                              ; preds = %403, %398
-  %411 = phi i64 [ %409, %403 ], [ 0, %398 ]
-  call void @llvm.lifetime.end.p0(i64 4, ptr nonnull %4) #11
-  %412 = getelementptr inbounds nuw i8, ptr %395, i64 72
-  %413 = load i64, ptr %412, align 8
-  %414 = sub nsw i64 %411, %413
-  %415 = shl nsw i64 %414, 1
-  %416 = icmp sgt i64 %415, %377
-  br i1 %416, label %423, label %417
+416:                                              ; preds = %409, %404
+  %417 = phi i64 [ %415, %409 ], [ 0, %404 ]
+  call void @llvm.lifetime.end.p0(i64 4, ptr nonnull %4) #9
+  %418 = getelementptr inbounds nuw i8, ptr %401, i64 72
+  %419 = load i64, ptr %418, align 8
+  %420 = sub nsw i64 %417, %419
+  %421 = shl nsw i64 %420, 1
+  %422 = icmp sgt i64 %421, %383
+  br i1 %422, label %429, label %423
 
-417:                                              ; preds = %410
-  %418 = getelementptr inbounds nuw i8, ptr %395, i64 64
-  store atomic i32 1, ptr %418 monotonic, align 64
-  %419 = getelementptr inbounds nuw i8, ptr %395, i64 8
-  store atomic i64 %379, ptr %419 monotonic, align 8
-  %420 = getelementptr inbounds nuw i8, ptr %395, i64 56
-  store atomic i64 1, ptr %420 monotonic, align 8
-  %421 = load i64, ptr %399, align 8
-  %422 = call i32 @pthread_setaffinity_np(i64 noundef %421, i64 noundef 128, ptr noundef nonnull %5) #11
-  br label %423
+423:                                              ; preds = %416
+  %424 = getelementptr inbounds nuw i8, ptr %401, i64 64
+  store atomic i32 1, ptr %424 monotonic, align 64
+  %425 = getelementptr inbounds nuw i8, ptr %401, i64 8
+  store atomic i64 %385, ptr %425 monotonic, align 8
+  %426 = getelementptr inbounds nuw i8, ptr %401, i64 56
+  store atomic i64 1, ptr %426 monotonic, align 8
+  %427 = load i64, ptr %405, align 8
+  %428 = call i32 @pthread_setaffinity_np(i64 noundef %427, i64 noundef 128, ptr noundef nonnull %5) #9
+  br label %429
 
-423:                                              ; preds = %417, %410, %392
-  %424 = phi i1 [ true, %417 ], [ %393, %392 ], [ %393, %410 ]
-  %425 = add nuw nsw i64 %394, 1
-  %426 = load i64, ptr %169, align 8
-  %427 = icmp slt i64 %425, %426
-  br i1 %427, label %392, label %390, !llvm.loop !13
+429:                                              ; preds = %423, %416, %398
+  %430 = phi i1 [ true, %423 ], [ %399, %398 ], [ %399, %416 ]
+  %431 = add nuw nsw i64 %400, 1
+  %432 = load i64, ptr %169, align 8
+  %433 = icmp slt i64 %431, %432
+  br i1 %433, label %398, label %396, !llvm.loop !12
 
-428:                                              ; preds = %390, %370
-  %429 = phi i1 [ %391, %390 ], [ false, %370 ]
-  %430 = icmp samesign ugt i64 %290, 1000000
-  %431 = select i1 %429, i1 true, i1 %430
-  br i1 %431, label %432, label %438
+434:                                              ; preds = %396, %376
+  %435 = phi i1 [ %397, %396 ], [ false, %376 ]
+  %436 = icmp samesign ugt i64 %290, 1000000
+  %437 = select i1 %435, i1 true, i1 %436
+  br i1 %437, label %438, label %444
 
-432:                                              ; preds = %428
-  call void @llvm.lifetime.start.p0(i64 16, ptr nonnull %2) #11
+438:                                              ; preds = %434
+  call void @llvm.lifetime.start.p0(i64 16, ptr nonnull %2) #9
   call void @llvm.memcpy.p0.p0.i64(ptr noundef nonnull align 8 dereferenceable(16) %2, ptr noundef nonnull align 8 dereferenceable(16) @__const.sleep_while_missing.at_most, i64 16, i1 false)
   store atomic i32 1, ptr %288 seq_cst, align 4
-  %433 = load atomic i32, ptr %192 seq_cst, align 64
-  %434 = icmp eq i32 %433, %278
-  br i1 %434, label %437, label %435
+  %439 = load atomic i32, ptr %192 seq_cst, align 64
+  %440 = icmp eq i32 %439, %278
+  br i1 %440, label %443, label %441
 
-435:                                              ; preds = %432
-  %436 = call i64 (i64, ...) @syscall(i64 noundef 98, ptr noundef nonnull %192, i32 noundef 128, i32 noundef %433, ptr noundef nonnull %2, i32 noundef 0, i32 noundef 0) #11
-  br label %437
+441:                                              ; preds = %438
+  %442 = call i64 (i64, ...) @syscall(i64 noundef 202, ptr noundef nonnull %192, i32 noundef 128, i32 noundef %439, ptr noundef nonnull %2, i32 noundef 0, i32 noundef 0) #9
+  br label %443
 
-437:                                              ; preds = %435, %432
+443:                                              ; preds = %441, %438
   store atomic i32 0, ptr %288 monotonic, align 4
-  call void @llvm.lifetime.end.p0(i64 16, ptr nonnull %2) #11
-  br label %438
-
-438:                                              ; preds = %437, %428
-  %439 = add nuw nsw i64 %290, 70000
-  br label %289, !llvm.loop !14
-
-440:                                              ; preds = %295, %348
-  %441 = load atomic i64, ptr %193 monotonic, align 8
-  %442 = trunc i64 %441 to i32
-  store atomic i64 0, ptr %22 release, align 64
-  %443 = or i32 %251, %442
+  call void @llvm.lifetime.end.p0(i64 16, ptr nonnull %2) #9
   br label %444
 
-444:                                              ; preds = %108, %440, %29
-  %445 = phi i32 [ %36, %29 ], [ %119, %108 ], [ %443, %440 ]
-  ret i32 %445
+444:                                              ; preds = %443, %434
+  %445 = add nuw nsw i64 %290, 70000
+  br label %289, !llvm.loop !13
+
+446:                                              ; preds = %297, %353
+  %447 = load atomic i64, ptr %193 monotonic, align 8
+  %448 = trunc i64 %447 to i32
+  store atomic i64 0, ptr %22 release, align 64
+  %449 = or i32 %251, %448
+  br label %450
+
+450:                                              ; preds = %108, %446, %29
+  %451 = phi i32 [ %36, %29 ], [ %119, %108 ], [ %449, %446 ]
+  ret i32 %451
 }
 
 ; Function Attrs: mustprogress nocallback nofree nosync nounwind willreturn memory(argmem: readwrite)
@@ -760,14 +765,14 @@ declare i64 @pthread_self() local_unnamed_addr #6
 define internal fastcc void @keep_off(ptr nocapture noundef readonly %0, ptr nocapture noundef writeonly %1, i64 noundef %2, i64 noundef range(i64 -2147483648, 2147483648) %3) unnamed_addr #7 {
   %5 = alloca %struct.cpu_set_t, align 8
   %6 = alloca %struct.cpu_set_t, align 8
-  call void @llvm.lifetime.start.p0(i64 128, ptr nonnull %5) #11
-  call void @llvm.lifetime.start.p0(i64 128, ptr nonnull %6) #11
+  call void @llvm.lifetime.start.p0(i64 128, ptr nonnull %5) #9
+  call void @llvm.lifetime.start.p0(i64 128, ptr nonnull %6) #9
   call void @llvm.memset.p0.i64(ptr noundef nonnull align 8 dereferenceable(128) %5, i8 0, i64 128, i1 false)
   %7 = getelementptr inbounds nuw i8, ptr %0, i64 88
   %8 = load i64, ptr %7, align 8
-  %9 = call i32 @pthread_getaffinity_np(i64 noundef %8, i64 noundef 128, ptr noundef nonnull %5) #11
+  %9 = call i32 @pthread_getaffinity_np(i64 noundef %8, i64 noundef 128, ptr noundef nonnull %5) #9
   %10 = icmp eq i32 %9, 0
-  br i1 %10, label %11, label %60
+  br i1 %10, label %11, label %73
 
 11:                                               ; preds = %4
   %12 = getelementptr inbounds nuw i8, ptr %0, i64 96
@@ -793,21 +798,21 @@ define internal fastcc void @keep_off(ptr nocapture noundef readonly %0, ptr noc
   %26 = load i32, ptr %25, align 8
   br label %30
 
-27:                                               ; preds = %43
-  %28 = call i32 @__sched_cpucount(i64 noundef 128, ptr noundef nonnull %5) #11
+27:                                               ; preds = %56
+  %28 = call i32 @__sched_cpucount(i64 noundef 128, ptr noundef nonnull %5) #9
   %29 = icmp eq i32 %28, 0
-  br i1 %29, label %60, label %46
+  br i1 %29, label %73, label %59
 
-30:                                               ; preds = %23, %43
-  %31 = phi i64 [ 0, %23 ], [ %44, %43 ]
+30:                                               ; preds = %56, %23
+  %31 = phi i64 [ 0, %23 ], [ %57, %56 ]
   %32 = getelementptr inbounds nuw [1024 x i32], ptr %24, i64 0, i64 %31
   %33 = load atomic i32, ptr %32 monotonic, align 4
   %34 = icmp eq i32 %33, %26
   br i1 %34, label %35, label %43
 
 35:                                               ; preds = %30
-  %36 = and i64 %31, 63
-  %37 = shl nuw i64 1, %36
+  %36 = and i64 %31, 62
+  %37 = shl nuw nsw i64 1, %36
   %38 = xor i64 %37, -1
   %39 = lshr i64 %31, 6
   %40 = getelementptr inbounds nuw i64, ptr %6, i64 %39
@@ -817,34 +822,52 @@ define internal fastcc void @keep_off(ptr nocapture noundef readonly %0, ptr noc
   br label %43
 
 43:                                               ; preds = %30, %35
-  %44 = add nuw nsw i64 %31, 1
-  %45 = icmp eq i64 %44, 1024
-  br i1 %45, label %27, label %30, !llvm.loop !15
+  %44 = or disjoint i64 %31, 1
+  %45 = getelementptr inbounds nuw [1024 x i32], ptr %24, i64 0, i64 %44
+  %46 = load atomic i32, ptr %45 monotonic, align 4
+  %47 = icmp eq i32 %46, %26
+  br i1 %47, label %48, label %56
 
-46:                                               ; preds = %27
-  %47 = call i32 @__sched_cpucount(i64 noundef 128, ptr noundef nonnull %6) #11
-  %48 = icmp eq i32 %47, 0
-  br i1 %48, label %49, label %52
+48:                                               ; preds = %43
+  %49 = and i64 %44, 63
+  %50 = shl nuw i64 1, %49
+  %51 = xor i64 %50, -1
+  %52 = lshr i64 %31, 6
+  %53 = getelementptr inbounds nuw i64, ptr %6, i64 %52
+  %54 = load i64, ptr %53, align 8
+  %55 = and i64 %54, %51
+  store i64 %55, ptr %53, align 8
+  br label %56
 
-49:                                               ; preds = %46
-  %50 = load i64, ptr %12, align 32
-  %51 = icmp eq i64 %3, %50
-  br i1 %51, label %52, label %60
+56:                                               ; preds = %48, %43
+  %57 = add nuw nsw i64 %31, 2
+  %58 = icmp eq i64 %57, 1024
+  br i1 %58, label %27, label %30, !llvm.loop !14
 
-52:                                               ; preds = %49, %46
-  %53 = call i32 @__sched_cpucount(i64 noundef 128, ptr noundef nonnull %6) #11
-  %54 = icmp eq i32 %53, 0
-  %55 = select i1 %54, ptr %5, ptr %6
-  %56 = call i32 @pthread_setaffinity_np(i64 noundef %2, i64 noundef 128, ptr noundef nonnull %55) #11
-  %57 = getelementptr inbounds nuw i8, ptr %1, i64 56
-  %58 = getelementptr inbounds nuw i8, ptr %0, i64 80
-  %59 = load i64, ptr %58, align 16
-  store atomic i64 %59, ptr %57 monotonic, align 8
-  br label %60
+59:                                               ; preds = %27
+  %60 = call i32 @__sched_cpucount(i64 noundef 128, ptr noundef nonnull %6) #9
+  %61 = icmp eq i32 %60, 0
+  br i1 %61, label %62, label %65
 
-60:                                               ; preds = %27, %49, %4, %52
-  call void @llvm.lifetime.end.p0(i64 128, ptr nonnull %6) #11
-  call void @llvm.lifetime.end.p0(i64 128, ptr nonnull %5) #11
+62:                                               ; preds = %59
+  %63 = load i64, ptr %12, align 32
+  %64 = icmp eq i64 %3, %63
+  br i1 %64, label %65, label %73
+
+65:                                               ; preds = %62, %59
+  %66 = call i32 @__sched_cpucount(i64 noundef 128, ptr noundef nonnull %6) #9
+  %67 = icmp eq i32 %66, 0
+  %68 = select i1 %67, ptr %5, ptr %6
+  %69 = call i32 @pthread_setaffinity_np(i64 noundef %2, i64 noundef 128, ptr noundef nonnull %68) #9
+  %70 = getelementptr inbounds nuw i8, ptr %1, i64 56
+  %71 = getelementptr inbounds nuw i8, ptr %0, i64 80
+  %72 = load i64, ptr %71, align 16
+  store atomic i64 %72, ptr %70 monotonic, align 8
+  br label %73
+
+73:                                               ; preds = %27, %62, %4, %65
+  call void @llvm.lifetime.end.p0(i64 128, ptr nonnull %6) #9
+  call void @llvm.lifetime.end.p0(i64 128, ptr nonnull %5) #9
   ret void
 }
 
@@ -883,26 +906,26 @@ define internal noundef ptr @live(ptr noundef initializes((32, 48)) %0) #8 {
   %14 = alloca %struct.timespec, align 8
   %15 = getelementptr inbounds nuw i8, ptr %0, i64 16
   %16 = load ptr, ptr %15, align 16
-  call void @llvm.lifetime.start.p0(i64 16, ptr nonnull %14) #11
+  call void @llvm.lifetime.start.p0(i64 16, ptr nonnull %14) #9
   call void @llvm.memset.p0.i64(ptr noundef nonnull align 8 dereferenceable(16) %14, i8 0, i64 16, i1 false)
-  %17 = call i32 @clock_gettime(i32 noundef 1, ptr noundef nonnull %14) #11
+  %17 = call i32 @clock_gettime(i32 noundef 1, ptr noundef nonnull %14) #9
   %18 = load i64, ptr %14, align 8
   %19 = mul nsw i64 %18, 1000000000
   %20 = getelementptr inbounds nuw i8, ptr %14, i64 8
   %21 = load i64, ptr %20, align 8
   %22 = add nsw i64 %19, %21
-  call void @llvm.lifetime.end.p0(i64 16, ptr nonnull %14) #11
+  call void @llvm.lifetime.end.p0(i64 16, ptr nonnull %14) #9
   %23 = getelementptr inbounds nuw i8, ptr %0, i64 32
   store i64 %22, ptr %23, align 32
-  call void @llvm.lifetime.start.p0(i64 16, ptr nonnull %13) #11
+  call void @llvm.lifetime.start.p0(i64 16, ptr nonnull %13) #9
   call void @llvm.memset.p0.i64(ptr noundef nonnull align 8 dereferenceable(16) %13, i8 0, i64 16, i1 false)
-  %24 = call i32 @clock_gettime(i32 noundef 3, ptr noundef nonnull %13) #11
+  %24 = call i32 @clock_gettime(i32 noundef 3, ptr noundef nonnull %13) #9
   %25 = load i64, ptr %13, align 8
   %26 = mul nsw i64 %25, 1000000000
   %27 = getelementptr inbounds nuw i8, ptr %13, i64 8
   %28 = load i64, ptr %27, align 8
   %29 = add nsw i64 %26, %28
-  call void @llvm.lifetime.end.p0(i64 16, ptr nonnull %13) #11
+  call void @llvm.lifetime.end.p0(i64 16, ptr nonnull %13) #9
   %30 = getelementptr inbounds nuw i8, ptr %0, i64 40
   store i64 %29, ptr %30, align 8
   %31 = load i64, ptr %23, align 32
@@ -956,12 +979,12 @@ define internal noundef ptr @live(ptr noundef initializes((32, 48)) %0) #8 {
   br i1 %74, label %80, label %75
 
 75:                                               ; preds = %69
-  call void @llvm.lifetime.start.p0(i64 144, ptr nonnull %12) #11
-  %76 = call i32 @getrusage(i32 noundef 1, ptr noundef nonnull %12) #11
+  call void @llvm.lifetime.start.p0(i64 144, ptr nonnull %12) #9
+  %76 = call i32 @getrusage(i32 noundef 1, ptr noundef nonnull %12) #9
   %77 = icmp eq i32 %76, 0
   %78 = load i64, ptr %32, align 8
   %79 = select i1 %77, i64 %78, i64 0
-  call void @llvm.lifetime.end.p0(i64 144, ptr nonnull %12) #11
+  call void @llvm.lifetime.end.p0(i64 144, ptr nonnull %12) #9
   br label %80
 
 80:                                               ; preds = %75, %69
@@ -973,31 +996,31 @@ define internal noundef ptr @live(ptr noundef initializes((32, 48)) %0) #8 {
 84:                                               ; preds = %80, %128
   %85 = phi i64 [ %130, %128 ], [ %70, %80 ]
   %86 = phi i64 [ %131, %128 ], [ 0, %80 ]
-  call void asm sideeffect "isb", ""() #11, !srcloc !10
+  call void @llvm.x86.sse2.pause()
   %87 = and i64 %86, 31
   %88 = icmp eq i64 %87, 0
   br i1 %88, label %89, label %128
 
 89:                                               ; preds = %84
-  call void @llvm.lifetime.start.p0(i64 16, ptr nonnull %11) #11
+  call void @llvm.lifetime.start.p0(i64 16, ptr nonnull %11) #9
   call void @llvm.memset.p0.i64(ptr noundef nonnull align 8 dereferenceable(16) %11, i8 0, i64 16, i1 false)
-  %90 = call i32 @clock_gettime(i32 noundef 1, ptr noundef nonnull %11) #11
+  %90 = call i32 @clock_gettime(i32 noundef 1, ptr noundef nonnull %11) #9
   %91 = load i64, ptr %11, align 8
   %92 = mul nsw i64 %91, 1000000000
   %93 = load i64, ptr %33, align 8
   %94 = add nsw i64 %92, %93
-  call void @llvm.lifetime.end.p0(i64 16, ptr nonnull %11) #11
+  call void @llvm.lifetime.end.p0(i64 16, ptr nonnull %11) #9
   %95 = sub nsw i64 %94, %85
   %96 = icmp sgt i64 %95, 100000
   br i1 %96, label %97, label %108
 
 97:                                               ; preds = %89
-  call void @llvm.lifetime.start.p0(i64 144, ptr nonnull %10) #11
-  %98 = call i32 @getrusage(i32 noundef 1, ptr noundef nonnull %10) #11
+  call void @llvm.lifetime.start.p0(i64 144, ptr nonnull %10) #9
+  %98 = call i32 @getrusage(i32 noundef 1, ptr noundef nonnull %10) #9
   %99 = icmp eq i32 %98, 0
   %100 = load i64, ptr %34, align 8
   %101 = select i1 %99, i64 %100, i64 0
-  call void @llvm.lifetime.end.p0(i64 144, ptr nonnull %10) #11
+  call void @llvm.lifetime.end.p0(i64 144, ptr nonnull %10) #9
   %102 = icmp eq i64 %101, %81
   br i1 %102, label %108, label %103
 
@@ -1022,7 +1045,7 @@ define internal noundef ptr @live(ptr noundef initializes((32, 48)) %0) #8 {
   br i1 %114, label %115, label %134
 
 115:                                              ; preds = %112
-  %116 = call i32 @sched_yield() #11
+  %116 = call i32 @sched_yield() #9
   br label %117
 
 117:                                              ; preds = %115, %109
@@ -1034,14 +1057,14 @@ define internal noundef ptr @live(ptr noundef initializes((32, 48)) %0) #8 {
 
 122:                                              ; preds = %117
   store i64 %94, ptr %23, align 32
-  call void @llvm.lifetime.start.p0(i64 16, ptr nonnull %9) #11
+  call void @llvm.lifetime.start.p0(i64 16, ptr nonnull %9) #9
   call void @llvm.memset.p0.i64(ptr noundef nonnull align 8 dereferenceable(16) %9, i8 0, i64 16, i1 false)
-  %123 = call i32 @clock_gettime(i32 noundef 3, ptr noundef nonnull %9) #11
+  %123 = call i32 @clock_gettime(i32 noundef 3, ptr noundef nonnull %9) #9
   %124 = load i64, ptr %9, align 8
   %125 = mul nsw i64 %124, 1000000000
   %126 = load i64, ptr %35, align 8
   %127 = add nsw i64 %125, %126
-  call void @llvm.lifetime.end.p0(i64 16, ptr nonnull %9) #11
+  call void @llvm.lifetime.end.p0(i64 16, ptr nonnull %9) #9
   store i64 %127, ptr %30, align 8
   br label %128
 
@@ -1057,7 +1080,7 @@ define internal noundef ptr @live(ptr noundef initializes((32, 48)) %0) #8 {
   %135 = phi i64 [ %106, %103 ], [ %71, %108 ], [ %71, %112 ]
   %136 = phi i64 [ %107, %103 ], [ %72, %108 ], [ %72, %112 ]
   %137 = load atomic i64, ptr %36 monotonic, align 8
-  call void @llvm.lifetime.start.p0(i64 128, ptr nonnull %8) #11
+  call void @llvm.lifetime.start.p0(i64 128, ptr nonnull %8) #9
   call void @llvm.memset.p0.i64(ptr noundef nonnull align 8 dereferenceable(128) %8, i8 0, i64 128, i1 false)
   %138 = icmp eq i64 %137, 0
   %139 = sub nsw i64 %94, %137
@@ -1066,18 +1089,18 @@ define internal noundef ptr @live(ptr noundef initializes((32, 48)) %0) #8 {
   br i1 %141, label %148, label %142
 
 142:                                              ; preds = %134
-  %143 = call i32 @getpid() #11
-  %144 = call i32 @sched_getaffinity(i32 noundef %143, i64 noundef 128, ptr noundef nonnull %8) #11
+  %143 = call i32 @getpid() #9
+  %144 = call i32 @sched_getaffinity(i32 noundef %143, i64 noundef 128, ptr noundef nonnull %8) #9
   %145 = icmp eq i32 %144, 0
   br i1 %145, label %146, label %148
 
 146:                                              ; preds = %142
-  %147 = call i32 @sched_setaffinity(i32 noundef 0, i64 noundef 128, ptr noundef nonnull %8) #11
+  %147 = call i32 @sched_setaffinity(i32 noundef 0, i64 noundef 128, ptr noundef nonnull %8) #9
   store atomic i64 0, ptr %36 monotonic, align 8
   br label %148
 
 148:                                              ; preds = %146, %142, %134
-  call void @llvm.lifetime.end.p0(i64 128, ptr nonnull %8) #11
+  call void @llvm.lifetime.end.p0(i64 128, ptr nonnull %8) #9
   %149 = cmpxchg ptr %0, i32 0, i32 1 seq_cst seq_cst, align 64
   %150 = extractvalue { i32, i1 } %149, 1
   %151 = extractvalue { i32, i1 } %149, 0
@@ -1086,29 +1109,29 @@ define internal noundef ptr @live(ptr noundef initializes((32, 48)) %0) #8 {
   br i1 %153, label %154, label %169
 
 154:                                              ; preds = %148, %154
-  %155 = call i64 (i64, ...) @syscall(i64 noundef 98, ptr noundef nonnull %0, i32 noundef 128, i32 noundef 1, ptr noundef null, i32 noundef 0, i32 noundef 0) #11
+  %155 = call i64 (i64, ...) @syscall(i64 noundef 202, ptr noundef nonnull %0, i32 noundef 128, i32 noundef 1, ptr noundef null, i32 noundef 0, i32 noundef 0) #9
   %156 = load atomic i32, ptr %0 monotonic, align 64
   %157 = icmp eq i32 %156, 1
-  br i1 %157, label %154, label %158, !llvm.loop !16
+  br i1 %157, label %154, label %158, !llvm.loop !15
 
 158:                                              ; preds = %154
-  call void @llvm.lifetime.start.p0(i64 16, ptr nonnull %7) #11
+  call void @llvm.lifetime.start.p0(i64 16, ptr nonnull %7) #9
   call void @llvm.memset.p0.i64(ptr noundef nonnull align 8 dereferenceable(16) %7, i8 0, i64 16, i1 false)
-  %159 = call i32 @clock_gettime(i32 noundef 1, ptr noundef nonnull %7) #11
+  %159 = call i32 @clock_gettime(i32 noundef 1, ptr noundef nonnull %7) #9
   %160 = load i64, ptr %7, align 8
   %161 = mul nsw i64 %160, 1000000000
   %162 = load i64, ptr %37, align 8
   %163 = add nsw i64 %161, %162
-  call void @llvm.lifetime.end.p0(i64 16, ptr nonnull %7) #11
+  call void @llvm.lifetime.end.p0(i64 16, ptr nonnull %7) #9
   store i64 %163, ptr %23, align 32
-  call void @llvm.lifetime.start.p0(i64 16, ptr nonnull %6) #11
+  call void @llvm.lifetime.start.p0(i64 16, ptr nonnull %6) #9
   call void @llvm.memset.p0.i64(ptr noundef nonnull align 8 dereferenceable(16) %6, i8 0, i64 16, i1 false)
-  %164 = call i32 @clock_gettime(i32 noundef 3, ptr noundef nonnull %6) #11
+  %164 = call i32 @clock_gettime(i32 noundef 3, ptr noundef nonnull %6) #9
   %165 = load i64, ptr %6, align 8
   %166 = mul nsw i64 %165, 1000000000
   %167 = load i64, ptr %38, align 8
   %168 = add nsw i64 %166, %167
-  call void @llvm.lifetime.end.p0(i64 16, ptr nonnull %6) #11
+  call void @llvm.lifetime.end.p0(i64 16, ptr nonnull %6) #9
   store i64 %168, ptr %30, align 8
   br label %169
 
@@ -1126,14 +1149,14 @@ define internal noundef ptr @live(ptr noundef initializes((32, 48)) %0) #8 {
 176:                                              ; preds = %169
   %177 = load i64, ptr %39, align 16
   %178 = load i64, ptr %40, align 8
-  call void @llvm.lifetime.start.p0(i64 16, ptr nonnull %5) #11
+  call void @llvm.lifetime.start.p0(i64 16, ptr nonnull %5) #9
   call void @llvm.memset.p0.i64(ptr noundef nonnull align 8 dereferenceable(16) %5, i8 0, i64 16, i1 false)
-  %179 = call i32 @clock_gettime(i32 noundef 1, ptr noundef nonnull %5) #11
+  %179 = call i32 @clock_gettime(i32 noundef 1, ptr noundef nonnull %5) #9
   %180 = load i64, ptr %5, align 8
   %181 = mul nsw i64 %180, 1000000000
   %182 = load i64, ptr %41, align 8
   %183 = add nsw i64 %181, %182
-  call void @llvm.lifetime.end.p0(i64 16, ptr nonnull %5) #11
+  call void @llvm.lifetime.end.p0(i64 16, ptr nonnull %5) #9
   %184 = load i64, ptr %23, align 32
   %185 = sub nsw i64 %183, %184
   %186 = icmp sgt i64 %185, 40000
@@ -1141,14 +1164,14 @@ define internal noundef ptr @live(ptr noundef initializes((32, 48)) %0) #8 {
 
 187:                                              ; preds = %176
   store i64 %183, ptr %23, align 32
-  call void @llvm.lifetime.start.p0(i64 16, ptr nonnull %4) #11
+  call void @llvm.lifetime.start.p0(i64 16, ptr nonnull %4) #9
   call void @llvm.memset.p0.i64(ptr noundef nonnull align 8 dereferenceable(16) %4, i8 0, i64 16, i1 false)
-  %188 = call i32 @clock_gettime(i32 noundef 3, ptr noundef nonnull %4) #11
+  %188 = call i32 @clock_gettime(i32 noundef 3, ptr noundef nonnull %4) #9
   %189 = load i64, ptr %4, align 8
   %190 = mul nsw i64 %189, 1000000000
   %191 = load i64, ptr %42, align 8
   %192 = add nsw i64 %190, %191
-  call void @llvm.lifetime.end.p0(i64 16, ptr nonnull %4) #11
+  call void @llvm.lifetime.end.p0(i64 16, ptr nonnull %4) #9
   store i64 %192, ptr %30, align 8
   br label %193
 
@@ -1177,7 +1200,7 @@ define internal noundef ptr @live(ptr noundef initializes((32, 48)) %0) #8 {
   br i1 %208, label %212, label %209, !llvm.loop !8
 
 209:                                              ; preds = %204
-  %210 = call i64 (i64, ...) @syscall(i64 noundef 98, ptr noundef nonnull %205, i32 noundef 129, i32 noundef 1, i32 noundef 0, i32 noundef 0, i32 noundef 0) #11
+  %210 = call i64 (i64, ...) @syscall(i64 noundef 202, ptr noundef nonnull %205, i32 noundef 129, i32 noundef 1, i32 noundef 0, i32 noundef 0, i32 noundef 0) #9
   %211 = add nsw i32 %196, -1
   br label %212
 
@@ -1187,7 +1210,7 @@ define internal noundef ptr @live(ptr noundef initializes((32, 48)) %0) #8 {
   br i1 %214, label %195, label %215
 
 215:                                              ; preds = %212, %200, %195
-  %216 = call i32 @sched_getcpu() #11
+  %216 = call i32 @sched_getcpu() #9
   %217 = sext i32 %216 to i64
   store atomic i64 %217, ptr %46 monotonic, align 8
   %218 = icmp ugt i32 %216, 1023
@@ -1203,7 +1226,7 @@ define internal noundef ptr @live(ptr noundef initializes((32, 48)) %0) #8 {
 224:                                              ; preds = %219
   %225 = tail call i64 @pthread_self() #12
   call fastcc void @keep_off(ptr noundef nonnull %16, ptr noundef nonnull %0, i64 noundef %225, i64 noundef %217)
-  %226 = call i32 @sched_getcpu() #11
+  %226 = call i32 @sched_getcpu() #9
   %227 = icmp ugt i32 %226, 1023
   br i1 %227, label %233, label %228
 
@@ -1240,29 +1263,29 @@ define internal noundef ptr @live(ptr noundef initializes((32, 48)) %0) #8 {
   br i1 %249, label %252, label %250
 
 250:                                              ; preds = %246
-  %251 = call i64 (i64, ...) @syscall(i64 noundef 98, ptr noundef nonnull %55, i32 noundef 129, i32 noundef 1, i32 noundef 0, i32 noundef 0, i32 noundef 0) #11
+  %251 = call i64 (i64, ...) @syscall(i64 noundef 202, ptr noundef nonnull %55, i32 noundef 129, i32 noundef 1, i32 noundef 0, i32 noundef 0, i32 noundef 0) #9
   br label %252
 
 252:                                              ; preds = %250, %246
   %253 = load i64, ptr %23, align 32
   %254 = load i64, ptr %30, align 8
-  call void @llvm.lifetime.start.p0(i64 16, ptr nonnull %3) #11
+  call void @llvm.lifetime.start.p0(i64 16, ptr nonnull %3) #9
   call void @llvm.memset.p0.i64(ptr noundef nonnull align 8 dereferenceable(16) %3, i8 0, i64 16, i1 false)
-  %255 = call i32 @clock_gettime(i32 noundef 1, ptr noundef nonnull %3) #11
+  %255 = call i32 @clock_gettime(i32 noundef 1, ptr noundef nonnull %3) #9
   %256 = load i64, ptr %3, align 8
   %257 = mul nsw i64 %256, 1000000000
   %258 = load i64, ptr %57, align 8
   %259 = add nsw i64 %257, %258
-  call void @llvm.lifetime.end.p0(i64 16, ptr nonnull %3) #11
+  call void @llvm.lifetime.end.p0(i64 16, ptr nonnull %3) #9
   store i64 %259, ptr %23, align 32
-  call void @llvm.lifetime.start.p0(i64 16, ptr nonnull %2) #11
+  call void @llvm.lifetime.start.p0(i64 16, ptr nonnull %2) #9
   call void @llvm.memset.p0.i64(ptr noundef nonnull align 8 dereferenceable(16) %2, i8 0, i64 16, i1 false)
-  %260 = call i32 @clock_gettime(i32 noundef 3, ptr noundef nonnull %2) #11
+  %260 = call i32 @clock_gettime(i32 noundef 3, ptr noundef nonnull %2) #9
   %261 = load i64, ptr %2, align 8
   %262 = mul nsw i64 %261, 1000000000
   %263 = load i64, ptr %58, align 8
   %264 = add nsw i64 %262, %263
-  call void @llvm.lifetime.end.p0(i64 16, ptr nonnull %2) #11
+  call void @llvm.lifetime.end.p0(i64 16, ptr nonnull %2) #9
   store i64 %264, ptr %30, align 8
   %265 = sub nsw i64 %259, %177
   %266 = add i64 %254, %259
@@ -1295,7 +1318,7 @@ define internal noundef ptr @live(ptr noundef initializes((32, 48)) %0) #8 {
   %286 = cmpxchg weak ptr %60, i64 %283, i64 %265 monotonic monotonic, align 8
   %287 = extractvalue { i64, i1 } %286, 1
   %288 = extractvalue { i64, i1 } %286, 0
-  br i1 %287, label %289, label %282, !llvm.loop !17
+  br i1 %287, label %289, label %282, !llvm.loop !16
 
 289:                                              ; preds = %285, %282
   %290 = sub nsw i64 %265, %270
@@ -1311,7 +1334,7 @@ define internal noundef ptr @live(ptr noundef initializes((32, 48)) %0) #8 {
   %296 = cmpxchg weak ptr %61, i64 %293, i64 %290 monotonic monotonic, align 8
   %297 = extractvalue { i64, i1 } %296, 1
   %298 = extractvalue { i64, i1 } %296, 0
-  br i1 %297, label %299, label %292, !llvm.loop !17
+  br i1 %297, label %299, label %292, !llvm.loop !16
 
 299:                                              ; preds = %292, %295, %252
   %300 = sub nsw i64 %177, %64
@@ -1338,6 +1361,9 @@ declare i32 @sched_yield() local_unnamed_addr #5
 declare i32 @getrusage(i32 noundef, ptr noundef) local_unnamed_addr #5
 
 ; Function Attrs: nounwind
+declare void @llvm.x86.sse2.pause() #9
+
+; Function Attrs: nounwind
 declare i32 @sched_getaffinity(i32 noundef, i64 noundef, ptr noundef) local_unnamed_addr #5
 
 ; Function Attrs: nounwind
@@ -1356,7 +1382,7 @@ declare i32 @sched_getcpu() local_unnamed_addr #5
 declare i32 @pthread_getaffinity_np(i64 noundef, i64 noundef, ptr noundef) local_unnamed_addr #5
 
 ; Function Attrs: mustprogress nocallback nofree nounwind willreturn memory(argmem: readwrite)
-declare void @llvm.memcpy.p0.p0.i64(ptr noalias nocapture writeonly, ptr noalias nocapture readonly, i64, i1 immarg) #9
+declare void @llvm.memcpy.p0.p0.i64(ptr noalias nocapture writeonly, ptr noalias nocapture readonly, i64, i1 immarg) #10
 
 ; Function Attrs: nounwind
 declare i32 @__sched_cpucount(i64 noundef, ptr noundef) local_unnamed_addr #5
@@ -1368,13 +1394,13 @@ declare i32 @pthread_setaffinity_np(i64 noundef, i64 noundef, ptr noundef) local
 declare i32 @pthread_getcpuclockid(i64 noundef, ptr noundef) local_unnamed_addr #5
 
 ; Function Attrs: nocallback nofree nosync nounwind speculatable willreturn memory(none)
-declare i64 @llvm.smin.i64(i64, i64) #10
+declare i64 @llvm.smin.i64(i64, i64) #11
 
 ; Function Attrs: nocallback nofree nosync nounwind speculatable willreturn memory(none)
-declare i64 @llvm.smax.i64(i64, i64) #10
+declare i64 @llvm.smax.i64(i64, i64) #11
 
 ; Function Attrs: nocallback nofree nosync nounwind speculatable willreturn memory(none)
-declare i64 @llvm.umin.i64(i64, i64) #10
+declare i64 @llvm.umin.i64(i64, i64) #11
 
 attributes #0 = { uwtable "no-trapping-math"="true" "stack-protector-buffer-size"="8" }
 attributes #1 = { mustprogress nocallback nofree nosync nounwind willreturn memory(argmem: readwrite) }
@@ -1385,9 +1411,9 @@ attributes #5 = { nounwind "no-trapping-math"="true" "stack-protector-buffer-siz
 attributes #6 = { mustprogress nofree nosync nounwind willreturn memory(none) "no-trapping-math"="true" "stack-protector-buffer-size"="8" }
 attributes #7 = { nounwind uwtable "no-trapping-math"="true" "stack-protector-buffer-size"="8" }
 attributes #8 = { noreturn uwtable "no-trapping-math"="true" "stack-protector-buffer-size"="8" }
-attributes #9 = { mustprogress nocallback nofree nounwind willreturn memory(argmem: readwrite) }
-attributes #10 = { nocallback nofree nosync nounwind speculatable willreturn memory(none) }
-attributes #11 = { nounwind }
+attributes #9 = { nounwind }
+attributes #10 = { mustprogress nocallback nofree nounwind willreturn memory(argmem: readwrite) }
+attributes #11 = { nocallback nofree nosync nounwind speculatable willreturn memory(none) }
 attributes #12 = { nounwind willreturn memory(none) }
 
 !llvm.module.flags = !{!0, !1, !2, !3}
@@ -1402,11 +1428,10 @@ attributes #12 = { nounwind willreturn memory(none) }
 !7 = distinct !{!7, !6}
 !8 = distinct !{!8, !6}
 !9 = distinct !{!9, !6}
-!10 = !{i64 7230}
+!10 = distinct !{!10, !6}
 !11 = distinct !{!11, !6}
 !12 = distinct !{!12, !6}
 !13 = distinct !{!13, !6}
 !14 = distinct !{!14, !6}
 !15 = distinct !{!15, !6}
 !16 = distinct !{!16, !6}
-!17 = distinct !{!17, !6}

@@ -12,8 +12,8 @@ define ptr @tcl_handler_call(ptr nocapture noundef readonly %0) local_unnamed_ad
   %3 = alloca %struct.error_arguments, align 8
   %4 = alloca %struct.error_arguments, align 8
   %5 = alloca %struct.error_arguments, align 8
-  %6 = alloca [2 x i64], align 8
-  %7 = alloca [2048 x i8], align 1
+  %6 = alloca [2 x i64], align 16
+  %7 = alloca [2048 x i8], align 16
   %8 = getelementptr inbounds nuw i8, ptr %0, i64 8
   %9 = load ptr, ptr %8, align 8
   %10 = icmp eq ptr %9, null
@@ -106,7 +106,7 @@ define ptr @tcl_handler_call(ptr nocapture noundef readonly %0) local_unnamed_ad
   %64 = add i64 %54, 1
   %65 = add i64 %64, %62
   %66 = tail call ptr @llvm.stacksave.p0()
-  %67 = alloca i64, i64 %65, align 8
+  %67 = alloca i64, i64 %65, align 16
   call void @llvm.lifetime.start.p0(i64 16, ptr nonnull %6) #4
   br i1 %63, label %68, label %199
 
@@ -345,7 +345,7 @@ define ptr @tcl_handler_call(ptr nocapture noundef readonly %0) local_unnamed_ad
 223:                                              ; preds = %210
   call void @llvm.lifetime.start.p0(i64 2048, ptr nonnull %7) #4
   %224 = load ptr, ptr getelementptr inbounds nuw (i8, ptr @tcl_handler, i64 48), align 8
-  %225 = load i64, ptr %6, align 8
+  %225 = load i64, ptr %6, align 16
   %226 = getelementptr inbounds ptr, ptr %224, i64 %225
   %227 = load ptr, ptr %226, align 8
   %228 = getelementptr inbounds nuw i8, ptr %6, i64 8
