@@ -36,6 +36,7 @@ from tcl.codegen.passes.cpu.fusion_limits import CpuFusionLimits
 from tcl.codegen.passes.cpu.levels import Levels
 from tcl.codegen.passes.cpu.shared_values import with_shared_values
 from tcl.codegen.passes.cpu.skip import compaction, unguarded
+from tcl.codegen.passes.fusion.epilogues import Epilogue
 from tcl.codegen.passes.fusion.groups import FusionGroup
 from tcl.codegen.passes.fusion.siblings import ACCUMULATOR, Sibling, results, updates
 from tcl.codegen.passes.long_sums import (
@@ -144,15 +145,19 @@ def _each_result(group: FusionGroup, fills: Fills) -> ir.Statement:
     """What is computed at each point, where nothing is reduced."""
     nest, loops = group.leader, Levels.from_nest(group.leader)
 
-    def block(point: ir.Point) -> ir.Block:
+    def block(point: ir.Point, epilogues: Sequence[Epilogue]) -> ir.Block:
         store = ir.Store(point.target, point.value, nest.streamed)
-        made = ended(group, *results(store, group.siblings, ()))
+        own = replace(group, epilogues=tuple(epilogues))
+        made = ended(own, *results(store, group.siblings, ()))
         return ir.Block((*nest.prefetched, *point.lets, *point.kept, *made))
 
-    each = wrap(loops.registers, block(nest.point))
-    if nest.lane is not None and (bounds := _bounds_of_tiles(nest, loops, (nest.point,))):
-        held = wrap(loops.registers, block(holding(nest, nest.point, bounds)))
-        each = ir.Within(bounds, held, each)
+    each = wrap(loops.registers, block(nest.point, group.epilogues))
+    points = (nest.point, *(e.point for e in group.epilogues))
+    if nest.lane is not None and (bounds := _bounds_of_tiles(nest, loops, points)):
+        first, *rest = (holding(nest, p, bounds) for p in points)
+        ends = zip(group.epilogues, rest, strict=True)
+        inside = block(first, [replace(e, value=p.value) for e, p in ends])
+        each = ir.Within(bounds, wrap(loops.registers, inside), each)
     return wrap(loops.outer, each, fills)
 
 

@@ -34,6 +34,11 @@ class Epilogue:
         """What it makes, as the tensor will have it."""
         return ir.Variable(f"{self.nest}.result", self.value.type)
 
+    @property
+    def point(self) -> ir.Point:
+        """What it does at each point."""
+        return ir.Point((), self.target, self.value.type, "=", True, self.value)
+
 
 def prologue(first: ir.Nest, second: ir.Nest) -> ir.Value | None:
     """What the first nest writes, as the start of the second one's sums, right after it; None if

@@ -73,8 +73,12 @@ def work(rng: random.Random) -> tuple[str, list[Array]]:
         named = place(rng, "j", sizes[1])
         statement += f", w = {named}"
         statement = statement.replace(reads[0], f"X(i % {sizes[0]}, w)", 1)
+    made = "O"
+    if rng.random() < 0.3:
+        made = "O, P"
+        statement += f" P(i, j) = O(i, j) + X({row}, {place(rng, 'j', sizes[1])})"
     shapes = ", ".join(map(str, sizes)), ", ".join(map(str, results))
-    text = f"def f({type_}({shapes[0]}) X, {type_}({shapes[1]}) Y) -> (O) {{ {statement} }}"
+    text = f"def f({type_}({shapes[0]}) X, {type_}({shapes[1]}) Y) -> ({made}) {{ {statement} }}"
     draw = np.random.default_rng(rng.randrange(1 << 30))
     numbers = numpy_dtype(SCALAR_TYPES[type_])
     return text, [draw.integers(-9, 10, shape).astype(numbers) for shape in (sizes, results)]
@@ -170,3 +174,24 @@ def test_inside_of_a_periodic_grid_places_are_index_expressions(statement: str) 
     check_interpreted(sized, [array], built, "in two versions")
     (made,) = run(text, array, options=options)
     assert np.array_equal(made, np.roll(array, 1, 1) + np.roll(array, -1, 0))
+
+
+def test_what_is_computed_beside_a_result_has_index_expressions_inside_too() -> None:
+    left, right = "(x + W - 1) % W", "(x + 1) % W"
+    said = f"O(y, x) = X(y, x) - X(y, {left}) P(y, x) = O(y, x) + X(y, {right})"
+    rng = np.random.default_rng(0)
+    array = rng.integers(-9, 10, (5, 61)).astype(np.float32)
+    text = f"def f(float(H, W) X) -> (O, P) {{ {said} }}"
+    sized = sized_of(text, array)
+    lanes = NestOptions(vectorize=(1, 8))
+    options = MappingOptions("naive", nests=(lanes, lanes))
+    built = cpu.schedule(sized, options, replace(host_cpu(), threads=1))
+    (found,) = (s for k in built.kernels for s in statements(k.body) if isinstance(s, ir.Within))
+    inside = [v for s in statements(found.then) for v in values_in(s)]
+    places = [load.ref.subscripts[1] for v in inside for load in loads(v)]
+    assert len(places) == 3
+    assert all(isinstance(place, ir.Affine) for place in places)
+    check_interpreted(sized, [array], built, "in two versions")
+    made = run(text, array, options=options)
+    assert np.array_equal(made[0], array - np.roll(array, 1, 1))
+    assert np.array_equal(made[1], made[0] + np.roll(array, -1, 1))
