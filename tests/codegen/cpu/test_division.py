@@ -9,6 +9,7 @@ import pytest
 from cpu_kernels import Array, sized_of
 
 from tcl.codegen.cpu.run.kernel import compile_cpu
+from tcl.codegen.options.nest_options import NestOptions
 from tcl.codegen.options.options import MappingOptions
 
 DIVIDE = "def f({0}(M, N) A, {0}(M) S) -> (O) {{ O(m, n) = A(m, n) / S(m) }}"
@@ -54,3 +55,29 @@ def test_quotients(type_: str, divisors: str) -> None:
     # Numbers of one sign are in order as integers.
     apart = actual[normal].view(integer) - expected[normal].view(integer)
     assert np.abs(apart).max() <= 2
+
+
+@pytest.mark.parametrize("type_", ["int8", "uint8", "int16", "uint16", "int32", "uint32"])
+def test_integers_by_one_number(type_: str) -> None:
+    """Quotients and remainders of lanes: those of a product with the inverse, at all edges."""
+    text = (
+        f"def f({type_}(N) A, {type_}(M) D) -> (Q, R) "
+        "{ Q(m, n) = A(n) / D(m) R(m, n) = A(n) % D(m) }"
+    )
+    info, rng = np.iinfo(type_), np.random.default_rng(3)
+    ends = np.concatenate([np.arange(k, k + 9) for k in (info.min, info.max - 8, 0, 2**6)])
+    ends = np.concatenate([ends, -np.arange(1, 9) if info.min else []])
+    some = rng.integers(info.min, info.max, 60)
+    by = np.unique(np.concatenate([ends, some]).astype(type_))
+    near = np.concatenate([by.astype(np.int64) * k + of for k in (1, 2, 3, 97) for of in (-1, 0)])
+    of = np.concatenate([near.astype(type_), rng.integers(info.min, info.max, 500, type_)])
+    sized = sized_of(text, of, by)
+    options = MappingOptions("naive", nests=(NestOptions(vectorize=(1, 8)),) * 2)
+    found = [np.empty((len(by), len(of)), type_) for _ in range(2)]
+    compile_cpu(sized, options)((of, by), tuple(found))
+    one = np.where(by == 0, 1, by).astype(np.int64)[:, None]
+    wide = of.astype(np.int64)[None]
+    quotient = np.sign(wide) * np.sign(one) * (abs(wide) // abs(one))
+    rest = wide - quotient * one
+    for made, expected in zip(found, (quotient, rest), strict=True):
+        assert np.array_equal(made, np.where(by[:, None] == 0, 0, expected).astype(type_))

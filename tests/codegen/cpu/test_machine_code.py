@@ -73,3 +73,7 @@ def test_floats_become_integers_and_integers_are_divided_as_vectors(device: CpuP
         text = f"{type_}(N) A, {type_}(N) B) -> (O) {{ O(n) = A(n) {op} B(n) }}"
         code = assembled(sized(text, (64,), (64,)), MappingOptions().vectorize(8), device)
         assert not re.search(r"\bi?div[bwl]\b", code), text
+    for type_, op in itertools.product(("int16", "int32", "uint32"), "/%"):
+        text = f"{type_}(M, N) A, {type_}(M) B) -> (O) {{ O(m, n) = A(m, n) {op} B(m) }}"
+        code = assembled(sized(text, (9, 64), (9,)), MappingOptions().vectorize(8, 1), device)
+        assert not re.search(r"\bi?div[bwl]\b|vdivp[sd]\b", code), text
