@@ -56,6 +56,7 @@ PARTS = (
     "sixth aside",
     "seventh aside",
     "eighth seen",
+    "ninth seen",
 )
 ROWS = "softmax 4096,layernorm,masked,batched 500,column sum,matmul 512,attention scores,C8@28"
 GENERATIONS = 1000
