@@ -61,6 +61,12 @@ def test_short_pieces_of_rows_are_not_cut_again() -> None:
         assert chunk == (size // pieces, 0)
 
 
+def test_rows_of_sums_are_shared_in_several_chunks_per_thread() -> None:
+    rows = "float(M, N) A) -> (S) { S(m) +=! A(m, n) }"
+    device, each = replace(WIDE, threads=2), sized(rows, (4096, 4096))
+    assert plan_cpu(lower(each), MappingOptions("mlp"), device).options["s0"].chunk == (512, 0)
+
+
 def test_chunks_are_no_longer_than_options_take() -> None:
     text = "int8(M, N) A) -> (O) { O(m, n) = A(m, n) }"
     each, device = sized(text, (100_000, 100_000)), replace(WIDE, threads=2)

@@ -16,6 +16,8 @@ from tcl.codegen.passes.fuse import refs
 _SHARES = (4, 8, 2, 1)
 """Chunks per thread, the best ones first: with several, a thread that is held up has less to do. Of
 dimensions along which memory lies in order, long pieces are better."""
+_HEAVY = 8
+"""A tensor counts if it has at least one part in so many of a nest's bytes."""
 _LONG_PIECE = 16 << 10
 """Bytes of rows below which a longer piece counts for more than a second chunk per thread does: at
 each piece's end, processors lose what they have read ahead."""
@@ -36,7 +38,8 @@ def balanced(
         work = fastest_way(program, nest, device)
     # Rows that are added up are read a piece of each at a time.
     piece = _LONG_PIECE // nest.point.type.itemsize if nest.reduces and work is None else 0
-    found = list(_chunkings(extents, dims, in_lanes(program, nest), piece, work, device.threads))
+    in_order = in_lanes(program, nest) if work else _in_order(program, nest, device)
+    found = list(_chunkings(extents, dims, in_order, piece, work, device.threads))
     least = min(takes for takes, _, _ in found)
     good = (c for c in found if c[0] <= least + _NEARLY)
     return min(good, key=lambda c: _SHARES.index(c[1]))[2]
@@ -107,6 +110,19 @@ def reuses(nest: ir.Nest) -> bool:
     return nest.reduces and any(
         results - dims_of(r) and results & dims_of(r) for r in refs(nest)[1:]
     )
+
+
+def _in_order(program: ir.Program, nest: ir.Nest, device: CpuProfile) -> set[str]:
+    """The dimensions along which the nest goes through memory in order. Results of long rows are
+    few beside what is added up, and count if the threads' second caches hold everything: in a few
+    long chunks, each thread finds its own rows there in the next call."""
+    layouts = [(ref, program.tensor(ref.tensor).layout) for ref in refs(nest)]
+    sizes = [min(nest.points, y.elements) * y.itemsize for _, y in layouts]
+    everything = sum(sizes)
+    if everything <= device.threads * device.l2_bytes:
+        return in_lanes(program, nest)
+    large = (p for p, size in zip(layouts, sizes, strict=True) if size * _HEAVY >= everything)
+    return {dim for ref, layout in large for dim in layout.in_order(ref)}
 
 
 def in_lanes(program: ir.Program, nest: ir.Nest) -> set[str]:
