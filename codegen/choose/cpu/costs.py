@@ -117,8 +117,8 @@ PANEL_BEHIND_L2_CYCLES = 0.5
 
 MEMORY_BYTES_PER_CYCLE = 8.0
 """From memory, read in order, where that was not measured of the machine."""
-UNASKED_SHARE = 0.5
-"""The part of that rate with which blocks come that nobody asked for ahead."""
+UNASKED_BYTES_PER_CYCLE = 4.0
+"""Of blocks that nobody asked for ahead: each waits for memory, whatever that gives in order."""
 CACHE_BYTES_PER_CYCLE = 24.0
 """From a cache behind the first."""
 HIDDEN_BYTES_PER_CYCLE = 40.0

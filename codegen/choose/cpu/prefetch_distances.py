@@ -12,9 +12,9 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 
-from tcl.codegen.choose.cpu.costs import PRODUCTS_PER_CYCLE, UNASKED_SHARE
+from tcl.codegen.choose.cpu.costs import PRODUCTS_PER_CYCLE, UNASKED_BYTES_PER_CYCLE
 from tcl.codegen.choose.cpu.lanes import lanes_of
-from tcl.codegen.choose.cpu.memory_reads import cached_bytes, memory_rate
+from tcl.codegen.choose.cpu.memory_reads import cached_bytes
 from tcl.codegen.devices.cpu import LINE, CpuProfile
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.walk import children, indices, operands, renamed, values_of
@@ -87,7 +87,7 @@ def tiles_ahead(
         if tile.reads_per_element(load.ref) <= _AGAIN and _in_order(nest, layout, load.ref):
             near.append((position, lines))
         elif size > _LARGE * device.l2_bytes:
-            saved = size / (UNASKED_SHARE * memory_rate(device)) - tile.asking(lines)
+            saved = size / UNASKED_BYTES_PER_CYCLE - tile.asking(lines)
             ahead = next_block(nest, layout, load.ref, device, chosen)
             if ahead and saved >= _WORTH * cycles:
                 found[position] = ahead
