@@ -228,17 +228,30 @@ _MISSED = 0.2
 def measure_memory() -> MeasuredMemory:
     """Measure for one thread of the machine at hand; about half a second."""
     device = host_cpu()
-    streamed = NEVER
-    for megabytes in reversed(_SIZES_MB):
-        rows = (megabytes << 20) // (4 * _ROW)
-        if _gain(rows, _ROW, device, stream=True, peel=True) < _WORTH:
-            break
-        streamed = megabytes << 20
+    streamed = streamed_from(
+        (mb, _gain((mb << 20) // (4 * _ROW), _ROW, device, stream=True, peel=True))
+        for mb in reversed(_SIZES_MB)
+    )
     gain = 1.0
     if device.vector_bits // 8 >= LINE:
         rows = device.l2_bytes // 4 // (4 * _SHORT_ROW)
         gain = _gain(rows, _SHORT_ROW, device, stream=False, peel=True)
     return MeasuredMemory(streamed, gain, *_reading(device))
+
+
+def streamed_from(gains: Iterable[tuple[float, float]]) -> int:
+    """Bytes from which on nothing is lost, between the sizes (in MB, the largest first) for which
+    it is known how many times as fast stores past the caches were. Nothing is measured below the
+    first size that loses."""
+    streamed, before = NEVER, _WORTH
+    for megabytes, gain in gains:
+        if streamed == NEVER and gain < _WORTH:
+            break
+        if gain < 1:
+            gone = math.log(before) / math.log(before / gain)
+            return int(streamed * (megabytes * (1 << 20) / streamed) ** gone)
+        streamed, before = int(megabytes * (1 << 20)), gain
+    return streamed
 
 
 def _gain(rows: int, columns: int, device: CpuProfile, *, stream: bool, peel: bool) -> float:

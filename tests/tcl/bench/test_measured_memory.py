@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from nests import sized
 
-from tcl.bench.ceilings import measure_memory
+from tcl.bench.ceilings import measure_memory, streamed_from
 from tcl.codegen.devices import known_cpus
 from tcl.codegen.devices.cpu import forget_host, host_cpu
 from tcl.codegen.devices.cpu_profile import CpuProfile
@@ -29,12 +29,23 @@ def cpu(name: str) -> CpuProfile:
 
 def test_measuring() -> None:
     found = measure_memory()
-    assert found.streamed_from == NEVER or found.streamed_from in {
-        n << 20 for n in (2, 4, 8, 16, 32)
-    }
+    assert found.streamed_from == NEVER or 2 << 20 <= found.streamed_from <= 32 << 20
     assert 0.1 < found.boundary_gain < 10
     assert host_cpu().l2_bytes < found.cached_bytes <= 256 << 20
     assert found.bytes_per_cycle > 0
+
+
+def test_results_are_streamed_from_where_that_begins_to_gain() -> None:
+    def found(*gains: float) -> float:
+        asked = iter(gains)
+        bytes_ = streamed_from((mb, next(asked)) for mb in (32, 16, 8, 4, 2))
+        return bytes_ / (1 << 20)
+
+    assert found(1.5, 1.25, 0.8) == pytest.approx(8 * 2**0.5), "half of the way"
+    assert found(1.5, 1.27, 0.99) == pytest.approx(8.2, abs=0.1), "not 16, where 1.27 is lost"
+    assert found(1.5, 1.27, 1.08, 0.78) == pytest.approx(6.7, abs=0.1)
+    assert found(1.5, 1.5, 1.5, 1.5, 1.0) == 2
+    assert found(1.04) == NEVER / (1 << 20)
 
 
 def test_what_was_measured_is_kept_by_processor(tmp_path: Path) -> None:
