@@ -119,10 +119,11 @@ class AccessEmitter:
         if any(x == 0 for x in layout.extents):  # nothing that could be touched
             self.addresses.address_of(load.ref, scope, checked)  # what data select is an error
             return self.b.constant(0, memory_type(layout.type))
-        rows = self.addresses.near(load.ref, scope) if computed and single else None
-        if isinstance(rows, list) and (found := self._load_near(rows, load, layout, scope)):
+        close = self.addresses.near(load.ref, scope)
+        rows = close if isinstance(close, list) and single else ()
+        if rows and (found := self._load_near(rows, load, layout, scope)):
             return found
-        at = self.addresses.address_of(load.ref, scope, checked)
+        at = self.addresses.at(close, load.ref, scope, checked)
         if load.total and not computed and (block := self._block(load.ref, layout, at, scope)):
             return self.across.load(block, scope.lanes)
         if at.places and (mask is None or self.addresses.stays_inside(load.ref)):

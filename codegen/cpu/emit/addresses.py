@@ -20,7 +20,7 @@ from tcl.codegen.cpu.emit.scope import (
     lane_values,
     number,
 )
-from tcl.codegen.cpu.emit.short_rows import ShortRow, near
+from tcl.codegen.cpu.emit.short_rows import Near, near
 from tcl.codegen.cpu.llvm.builder import Builder, Val, memory_type
 from tcl.codegen.cpu.llvm.convert import cast
 from tcl.codegen.devices.features import permuted
@@ -119,12 +119,15 @@ class Addresses:
     def address_of(self, ref: ir.TensorRef, scope: Scope, mask: Val | None = None) -> Address:
         """The address of an element. ``mask``: the lanes whose subscripts are checked; None for
         all."""
+        return self.at(self.near(ref, scope), ref, scope, mask)
+
+    def at(self, close: Near, ref: ir.TensorRef, scope: Scope, mask: Val | None) -> Address:
+        """``address_of`` an element of which it is known what is ``near``."""
+        if isinstance(close, tuple):
+            return Address(*close)
         b = self.b
         layout = self.program.tensor(ref.tensor).layout
         first, step = affine(b, self.place(ref), self.dims, scope)
-        close = self.near(ref, scope)
-        if isinstance(close, tuple):
-            return Address(*close)
         found: list[tuple[int, Val, _Row | None]] = []
         for axis, subscript in enumerate(ref.subscripts):
             if isinstance(subscript, ir.Affine):
@@ -163,7 +166,7 @@ class Addresses:
 
         return Address(first, 0, own, of_lane, places)
 
-    def near(self, ref: ir.TensorRef, scope: Scope) -> tuple[At, int] | list[ShortRow] | None:
+    def near(self, ref: ir.TensorRef, scope: Scope) -> Near:
         """As of ``short_rows.near``, of an element whose place quotients and remainders of indices
         decide, and no data."""
         computed = {axis: s for axis, s in enumerate(ref.subscripts) if isinstance(s, ir.Computed)}

@@ -33,13 +33,17 @@ class ShortRow:
     """The elements of that."""
 
 
+Near = tuple[At, int] | list[ShortRow] | None
+"""What is known of where lanes lie, as of ``near``."""
+
+
 def near(
     b: Builder,
     layout: ir.Layout,
     place: tuple[At, int],
     parts: Mapping[int, LaneParts],
     scope: Scope,
-) -> tuple[At, int] | list[ShortRow] | None:
+) -> Near:
     """Where lanes lie, as bytes of the first one and those that each further one adds, or in short
     rows; None if they are not known to. ``place``: the former without the axes that have
     ``parts``."""
