@@ -18,6 +18,10 @@ BASELINE = {
 MASKED_STORES = "avx512vl"
 """With it, one plain instruction writes some of a vector's lanes."""
 
+SLOW_GATHERS = "sse4a"
+"""AMD's processors have it, and no others. Their gathers are dozens of steps of microcode: 81 for
+16 lanes on Zen 4 (uops.info)."""
+
 _PERMUTES = {4: (("avx2", 8), ("avx512f", 16)), 8: (("avx512vl", 4), ("avx512f", 8))}
 """Bytes of an element → elements of a register in which one instruction moves any of them to any
 lane, and the feature that has it. AVX2 has none for 8 bytes."""

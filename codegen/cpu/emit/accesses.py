@@ -7,6 +7,7 @@ from dataclasses import field
 
 from tcl.codegen.cpu.emit.across import Across, Pointers, TransposedBlock
 from tcl.codegen.cpu.emit.addresses import Address, Addresses, Wrapped
+from tcl.codegen.cpu.emit.lane_loads import load_each, loads_each
 from tcl.codegen.cpu.emit.scope import Scope, i64, lane_values, leading, number
 from tcl.codegen.cpu.emit.short_rows import ShortRow, load_lanes
 from tcl.codegen.cpu.llvm.builder import Builder, Val, memory_type, suffix, vector
@@ -442,6 +443,9 @@ class AccessEmitter:
             # switched off.
             some = self._first_lanes(mask, few)
             return self._first_lanes(self._load_masked(at, tensor, layout, some, active), lanes)
+        if at.own is not None and lanes > 1 and loads_each(b, at.own, layout):
+            first = at.offset
+            return load_each(b, self.pointers, tensor, first, at.own, layout, mask, active)
         pointer = self.pointers.at(tensor, at.offset)
         align = Val(str(layout.alignment), "i32")
         zero = Val("zeroinitializer", type_, lanes)

@@ -9,6 +9,7 @@ from functools import partial, reduce
 
 from tcl.codegen.common.sites import Site
 from tcl.codegen.cpu.emit.across import Pointers
+from tcl.codegen.cpu.emit.lane_loads import wide_lane
 from tcl.codegen.cpu.emit.lane_parts import LaneParts, Parting
 from tcl.codegen.cpu.emit.scope import (
     At,
@@ -158,7 +159,11 @@ class Addresses:
         if step == 0 and permuted(b.features, layout.itemsize, layout.selected_row(ref)):
             places = b.binary("sub", found[0][1], number(layout.origin[found[0][0]]))
 
+        computed = all(row is None for _, _, row in found)
+
         def of_lane(k: int) -> Val:
+            if computed and own.type == "i32":
+                return wide_lane(b, own, k)
             values = [
                 b.lane(value, k) if row is None else row.lane(b, k) for _, value, row in found
             ]

@@ -1,0 +1,59 @@
+"""Lanes that lie anywhere in a tensor, each loaded on its own."""
+
+from __future__ import annotations
+
+from tcl.codegen.cpu.emit.across import Pointers
+from tcl.codegen.cpu.emit.scope import At, i64, number
+from tcl.codegen.cpu.llvm.builder import Builder, Val, memory_type, vector
+from tcl.codegen.devices.features import SLOW_GATHERS
+from tcl.codegen.loopir import ir
+from tcl.grammar.sizes.varying import Size
+
+_BITS = 32
+"""Of the places of lanes in tensors below 2 GB."""
+
+
+def loads_each(b: Builder, own: Val | None, layout: ir.Layout) -> bool:
+    """Whether ``load_each`` takes less time than a gather of the processor: lanes of places with 32
+    bits, in a tensor that is known to have an element."""
+    known = not any(isinstance(x, Size) for x in (*layout.extents, *layout.strides))
+    return known and own is not None and own.type == f"i{_BITS}" and SLOW_GATHERS in b.features
+
+
+def load_each(
+    b: Builder,
+    pointers: Pointers,
+    tensor: str,
+    first: At,
+    own: Val,
+    layout: ir.Layout,
+    mask: Val,
+    active: int,
+) -> Val:
+    """Lanes that lie ``own`` bytes behind ``first``, of which so many are ``active``. Those that
+    are switched off read the first element of the tensor, and give 0.
+
+    On Zen 4, 16 float32 take 11.9 cycles in the first cache, a gather 17.9, beside which the core
+    does nothing else; 8 float64 6.1 and 9.3."""
+    type_, lanes = memory_type(layout.type), own.lanes
+    places = b.binary("add", own, b.convert("trunc", i64(b, first), own.type))
+    places = b.select(mask, places, Val("zeroinitializer", own.type, lanes))
+    base, zero = pointers.at(tensor, At()), Val("zeroinitializer", type_, lanes)
+    result = zero
+    for k in range(active):
+        there = pointers.moved(base, wide_lane(b, places, k))
+        part = b.load(tensor, f"load {type_}, {there}, align {layout.alignment}", type_)
+        result = b.op(f"insertelement {result}, {part}, i32 {k}", type_, lanes)
+    return b.select(mask, result, zero)
+
+
+def wide_lane(b: Builder, values: Val, k: int) -> Val:
+    """A lane of 32-bit integers, as one of 64 bits. LLVM takes them one by one out of vectors; x86
+    needs fewer instructions to take two at a time."""
+    if values.lanes == 1 or "sse2" not in b.features:
+        return b.convert("sext", b.lane(values, k), "i64")
+    half = values.lanes // 2
+    pair = b.lane(b.op(f"bitcast {values} to {vector('i64', half)}", "i64", half), k // 2)
+    if k % 2 == 0:
+        return b.convert("sext", b.convert("trunc", pair, values.type), "i64")
+    return b.binary("ashr", pair, number(_BITS))

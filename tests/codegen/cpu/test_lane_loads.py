@@ -1,0 +1,89 @@
+"""Lanes that data selects, under conditions: where gathers are slow, each is loaded on its own."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from comparing import check_cpu
+from cpu_kernels import Array, fenced_copy, random_options, sized_of
+
+from tcl.codegen.common.dtypes import numpy_dtype
+from tcl.codegen.cpu.emit.emit import emit_program
+from tcl.codegen.devices.cpu import host_cpu
+from tcl.codegen.devices.known_cpus import find
+from tcl.codegen.options.nest_options import NestOptions
+from tcl.codegen.options.options import MappingOptions
+from tcl.codegen.schedule import cpu
+from tcl.grammar.syntax.types import SCALAR_TYPES
+
+GUARDED = """def f(float(A, T) S, float(N) P) -> (O) {
+    O(i, a) = l >= 0 && l < T ? S(a, l) : 0.5
+        where i in 0:N, a in 0:A, l = int32(floor(P(i) * (a + 1))) }"""
+
+
+def work(rng: random.Random) -> tuple[str, list[Array]]:
+    """A def that reads what data selects, inside of the tensor only, and its inputs."""
+    n, rows, row = rng.choice([1, 5, 16, 33]), rng.choice([1, 3, 16, 35]), rng.choice([1, 2, 40])
+    type_ = rng.choice(["float32", "float64", "int8", "float16", "int64", "bool"])
+    index = rng.choice(["int32(floor(P(i) * (a + 1)))", "K(i, a)", "K(i, a) - a", "K(0, a) + i"])
+    read = rng.choice(["S(a, l)", "S(l, a)", "S(a, T - 1 - l)", "S(A - 1 - a, l)"])
+    t, op = (rows, "=") if read == "S(l, a)" else (row, rng.choice(["=", "+=!", "max=!"]))
+    t, op = (t, "=") if type_ == "bool" else (t, op)
+    left = "O(i, a)" if op == "=" else "O(i)"
+    shape = (t, rows) if read == "S(l, a)" else (rows, t)
+    sizes = f"{type_}({shape[0]}, {shape[1]}) S, float(N) P, int32(N, A) K"
+    read = read.replace("T", str(t)).replace("A", str(rows))
+    otherwise = "bool(0)" if type_ == "bool" else "1"
+    text = f"def f({sizes}) -> (O) {{ {left} {op} l >= 0 && l < {t} ? {read} : {otherwise} "
+    text += f"where i in 0:{n}, a in 0:{rows}, l = {index} }}"
+    draw = np.random.default_rng(rng.randrange(1 << 30))
+    values = draw.integers(0, 9, shape).astype(numpy_dtype(SCALAR_TYPES[type_]))
+    places = draw.uniform(-1, 3, n).astype(np.float32)
+    return text, [values, places, draw.integers(-3, t + 3, (n, rows)).astype(np.int32)]
+
+
+@pytest.fixture(autouse=True)
+def _slow_gathers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever processor this is."""
+    monkeypatch.setattr("tcl.codegen.cpu.emit.lane_loads.SLOW_GATHERS", "sse2")
+
+
+def check_some(seed: str, times: int) -> None:
+    """Random defs with their defaults and random options, beside the reference."""
+    rng = random.Random(seed)
+    for _ in range(times):
+        text, inputs = work(rng)
+        sized = sized_of(text, *inputs)
+        after = rng.random() < 0.5
+        fenced = [fenced_copy(a, after=after) for a in inputs]
+        device = replace(host_cpu(), threads=rng.choice([1, 2]))
+        for options in (MappingOptions("mlp"), random_options(rng, sized, device)):
+            check_cpu(sized, fenced, options, device)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_random_places(seed: int) -> None:
+    check_some(f"places {seed}", 5)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(40))
+def test_more_random_places(seed: int) -> None:
+    check_some(f"more places {seed}", 25)
+
+
+@pytest.mark.parametrize(
+    ("name", "gathers"), [("Zen 4", False), ("Zen 3", False), ("Sapphire Rapids", True)]
+)
+def test_who_gathers(monkeypatch: pytest.MonkeyPatch, name: str, gathers: bool) -> None:
+    monkeypatch.undo()
+    device = find(name)
+    assert device is not None
+    sized = sized_of(GUARDED, np.zeros((45, 151), np.float32), np.zeros(80, np.float32))
+    for lanes in (4, 16):
+        options = MappingOptions("naive", nests=(NestOptions(vectorize=(1, lanes)),))
+        text = emit_program(cpu.schedule(sized, options, replace(device, threads=1)), device).text
+        assert ("masked.gather" in text) == gathers
