@@ -103,9 +103,12 @@ def _candidates(
     window = Window.of(shape, pair)
     counted = 0
     for made in window.drafts(lane, profile) if window is not None else ():
-        if (program := _fitting(shape, made, profile)) is not None:
-            counted += 1
-            yield made, program
+        most = made.buffers
+        for made.buffers in range(most, 0, -1):
+            if (program := _fitting(shape, made, profile)) is not None:
+                counted += 1
+                yield made, program
+                break
     ranked = [] if counted else _ranked(shape, sides, lane, pair, profile)
     # Counts do not tell that products wait for registers: those of transposed panels wait less,
     # and less again with more results along the vectors (.94 of the time, on an H100).

@@ -169,7 +169,7 @@ class Window:
             if size < extent:
                 made.tile[deep] = max(own, size)
                 level = 2
-                made.buffers = 3 if profile.async_copies else 2
+                made.buffers = _FILLS if profile.async_copies else 2
         made.stage = tuple(
             level if x in (self.load, self.factor) else -1 for x in operands(shape.nest.point)
         )
