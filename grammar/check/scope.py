@@ -50,6 +50,14 @@ class DefScope:
     """Those whose value is known: from an input, or from an output already written."""
     problems: list[Diagnostic] = field(default_factory=list)
     warnings: list[Diagnostic] = field(default_factory=list)
+    bound: dict[str, list[Statement]] = field(init=False, default_factory=dict)
+    """The statements whose where clause binds a name to a value."""
+
+    def __post_init__(self) -> None:
+        for statement in self.statements:
+            for clause in statement.where if isinstance(statement, Assign) else ():
+                if isinstance(clause, Let):
+                    self.bound.setdefault(clause.name, []).append(statement)
 
     def refuse(self, span: Span, message: str, section: Section) -> None:
         """Note an error, and the section of the reference that explains it."""
@@ -119,14 +127,12 @@ class DefScope:
 
     def bound_elsewhere(self, name: str, span: Span) -> str | None:
         """Where the where clause is that binds a name used before it or in another statement."""
-        found = None
-        for statement in self.statements:
-            where = statement.where if isinstance(statement, Assign) else ()
-            if any(isinstance(clause, Let) and clause.name == name for clause in where):
-                if statement.span.start <= span.start < statement.span.end:
-                    return "by a later clause; put that clause first"
-                found = "in another statement only; bind it here too, or assign it to an output"
-        return found
+        binding = self.bound.get(name, [])
+        if any(s.span.start <= span.start < s.span.end for s in binding):
+            return "by a later clause; put that clause first"
+        if binding:
+            return "in another statement only; bind it here too, or assign it to an output"
+        return None
 
     def known_names(self) -> list[str]:
         """All names that stand for something."""

@@ -35,8 +35,8 @@ def closest_few(name: str, known: Iterable[str], most: int) -> list[str]:
     by_letters: dict[str, str] = {n.casefold(): n for n in reversed(names)}
     near = difflib.get_close_matches(folded, by_letters, n=most, cutoff=_CLOSE)
     if not near:
-        begun = difflib.get_close_matches(folded, by_letters, n=len(names) or 1, cutoff=_BEGUN)
-        near = [n for n in begun if n.startswith(folded) or folded.startswith(n)][:most]
+        begun = [n for n in by_letters if n.startswith(folded) or folded.startswith(n)]
+        near = difflib.get_close_matches(folded, begun, n=most, cutoff=_BEGUN)
     return [by_letters[n] for n in near]
 
 
