@@ -84,6 +84,10 @@ def _cycles(value: ir.Value) -> float:
             return OPERATION_CYCLES if name in SHORT else CALL_CYCLES
         case ir.Binary(op="/", type=type_) if type_.is_float:
             return DIVISION_CYCLES
+        case ir.Binary(op="/" | "%", right=right) if any(
+            isinstance(v, ir.Load) for v in walk(right)
+        ):
+            return CALL_CYCLES  # of integers by data, or a remainder of floats by them
         case ir.Binary(op="min" | "max", type=type_) if type_.is_float:
             return EXTREME_CYCLES
         case ir.Unary() | ir.Binary() | ir.Select() | ir.Cast():

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from tcl.codegen.cpu.llvm.builder import Builder, Val
-from tcl.codegen.cpu.llvm.division import quotient
+from tcl.codegen.cpu.llvm.division import modulo, quotient
 from tcl.grammar.syntax.types import Kind, ScalarType
 
 _INTEGER = {"+": "add", "-": "sub", "*": "mul"}
-_FLOAT = {"+": "fadd", "-": "fsub", "*": "fmul", "/": "fdiv", "%": "frem"}
+_FLOAT = {"+": "fadd", "-": "fsub", "*": "fmul", "/": "fdiv"}
 _BOOL = {"+": "or", "*": "and", "min": "and", "max": "or"}
 _FLOAT_TESTS = {"<": "olt", "<=": "ole", ">": "ogt", ">=": "oge", "==": "oeq", "!=": "une"}
 _INTEGER_TESTS = {"<": "lt", "<=": "le", ">": "gt", ">=": "ge", "==": "eq", "!=": "ne"}
@@ -22,6 +22,8 @@ def arithmetic(b: Builder, op: str, left: Val, right: Val, t: ScalarType) -> Val
         return _extreme(b, op, left, right, t)
     if op == "/" and t.is_float and left.lanes > right.lanes and b.fused:
         return quotient(b, left, right)
+    if op == "%" and t.is_float:
+        return modulo(b, left, right)
     if t.is_float:
         return b.binary(_FLOAT[op], left, right)
     if op in ("/", "%"):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tcl.codegen.cpu.llvm.builder import Builder, Val
+from tcl.codegen.cpu.llvm.division import modulo
 from tcl.codegen.cpu.llvm.expanded import fused, rounded
 from tcl.common.dataclass import dataclass
 
@@ -71,7 +72,10 @@ class Number:
     __sub__ = _operate("fsub")
     __mul__ = _operate("fmul")
     __truediv__ = _operate("fdiv")
-    __mod__ = _operate("frem")
+
+    def __mod__(self, other: Number | float) -> Number:
+        right = other if isinstance(other, Number) else self.like(other)
+        return Number(self.b, modulo(self.b, self.value, right.value))
 
     def __neg__(self) -> Number:
         text = f"fneg {self.value}"

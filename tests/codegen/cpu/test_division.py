@@ -81,3 +81,29 @@ def test_integers_by_one_number(type_: str) -> None:
     rest = wide - quotient * one
     for made, expected in zip(found, (quotient, rest), strict=True):
         assert np.array_equal(made, np.where(by[:, None] == 0, 0, expected).astype(type_))
+
+
+@pytest.mark.parametrize("form", ["A(m) % B(m)", "fmod(A(m), B(m))", "A(m) % 0.3"])
+@pytest.mark.parametrize("type_", TYPES)
+def test_remainders_of_vectors_are_exact(type_: str, form: str) -> None:
+    """Of any bits, of edges, and of multiples of the divisor and their neighbours; the C library
+    is only called where a quotient has more digits than a float."""
+    dtype, integer = TYPES[type_]
+    rng = np.random.default_rng(3)
+    low, high = np.iinfo(integer).min, np.iinfo(integer).max
+    special = edges(dtype)
+    divisors = rng.uniform(0.1, 9, 4096).astype(dtype)
+    near = divisors * rng.integers(1, 1000, 4096).astype(dtype)
+    any_bits = rng.integers(low, high, (2, 4096), integer).view(dtype)
+    pairs = [(np.repeat(special, len(special)), np.tile(special, len(special))), any_bits]
+    pairs += [(np.nextafter(near, near * k), divisors) for k in (dtype(0), dtype(1), dtype(2))]
+    a, b = (np.concatenate(column).astype(dtype) for column in zip(*pairs, strict=True))
+    actual = np.empty_like(a)
+    text = f"def f({type_}(M) A, {type_}(M) B) -> (O) {{ O(m) = {form} }}"
+    sized = sized_of(text, a, b)
+    compile_cpu(sized, MappingOptions().vectorize(8))([a, b], [actual])
+    with np.errstate(all="ignore"):
+        expected = np.fmod(a, dtype(0.3) if "0.3" in form else b)
+    nan = np.isnan(expected)
+    np.testing.assert_array_equal(np.isnan(actual), nan)
+    np.testing.assert_array_equal(actual[~nan].view(integer), expected[~nan].view(integer))

@@ -77,3 +77,12 @@ def test_floats_become_integers_and_integers_are_divided_as_vectors(device: CpuP
         text = f"{type_}(M, N) A, {type_}(M) B) -> (O) {{ O(m, n) = A(m, n) {op} B(m) }}"
         code = assembled(sized(text, (9, 64), (9,)), MappingOptions().vectorize(8, 1), device)
         assert not re.search(r"\bi?div[bwl]\b|vdivp[sd]\b", code), text
+
+
+@pytest.mark.parametrize("device", [AVX2, AVX512], ids=lambda d: d.name)
+def test_remainders_of_floats_are_vectors_but_for_rare_ones(device: CpuProfile) -> None:
+    each = sized("float(N) A, float(N) B) -> (O) { O(n) = A(n) % B(n) }", (64,), (64,))
+    options = MappingOptions().vectorize(8)
+    lines = emit_program(schedule(each, options, device), device).text.splitlines()
+    (call,) = (k for k, line in enumerate(lines) if "frem <8 x float>" in line)
+    assert lines[call - 1].startswith("rare")
