@@ -34,6 +34,7 @@ from benchmarks.tuned import PARTS, strangers
 from tcl.arrays.annotations import read_annotations
 from tcl.arrays.random_inputs import input_shape, random_inputs
 from tcl.bench.rows import EXAMPLES, SUITE
+from tcl.codegen.choose.cpu.register_tiles import searched
 from tcl.codegen.cpu.emit.emit import emit_program
 from tcl.codegen.cpu.object_code.compile import compile_object
 from tcl.codegen.cpu.run.varying import scheduled_for_all
@@ -87,6 +88,7 @@ def scheduling(given: Namespace) -> dict[str, Any]:
 
     def first_default() -> object:
         default_plan.cache_clear()
+        searched.cache_clear()
         return schedule(square, DEFAULT, CPU, lies)
 
     cases = {
@@ -137,6 +139,7 @@ def defaults(given: Namespace) -> dict[str, Any]:
 def compiled_default(sized: SizedDef, device: CpuProfile) -> dict[str, float]:
     """Seconds of choosing the default (with lowering), of its passes, of writing it, of LLVM."""
     default_plan.cache_clear()
+    searched.cache_clear()
     gc.collect()
     times = [time.thread_time()]
     made = plan(sized, DEFAULT, device)

@@ -356,6 +356,7 @@ def test_tiles_that_are_left_early_are_not_the_best(
 
     quick = chosen(device, text, *shapes)
     monkeypatch.setattr(register_tiles, "nest_cycles", whole)
+    register_tiles.searched.cache_clear()
     assert chosen(device, text, *shapes) == quick
     assert left and min(left) > 0
 
@@ -762,3 +763,11 @@ def test_lanes_of_quotients_and_remainders_are_neighbours() -> None:
         ZEN4, f"def f(float(C, H, W) I) -> (O) {{ O(c, h, w) = {shuffled} }}", (32, 40, 50)
     )
     assert found.vectorize == (2, 16)
+
+
+def test_the_same_nest_is_searched_once() -> None:
+    shapes = (96, 80), (80, 64)
+    one, other = (lower(sized(MATMUL, *shapes)) for _ in range(2))
+    found = register_tiles.fastest(one, one.nests[0], WIDE)
+    assert register_tiles.fastest(other, other.nests[0], WIDE) is found
+    assert register_tiles.fastest(one, one.nests[0], NARROW) is not found

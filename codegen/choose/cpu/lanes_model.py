@@ -78,8 +78,9 @@ class LaneRead(NamedTuple):
 
 def along_lanes(core: Core, lane: str | None) -> AlongLanes:
     """It is found once, and kept in ``core.known``."""
-    found: AlongLanes | None = core.known.get(lane)
-    if found is None:
+    try:  # asked for so often that a call of a method counts
+        found: AlongLanes = core.known[lane]
+    except KeyError:
         found = core.known[lane] = _found_along(core, lane)
     return found
 

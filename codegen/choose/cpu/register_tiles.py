@@ -5,7 +5,9 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import replace
+from functools import lru_cache
 from typing import TypeAlias
 
 from tcl.codegen.choose.cpu.access_costs import PanelCost
@@ -20,6 +22,7 @@ from tcl.codegen.loopir import ir
 from tcl.codegen.passes.cpu.fusion_limits import OPERANDS
 from tcl.codegen.passes.cpu.skip import unguarded
 from tcl.common.dataclass import dataclass
+from tcl.grammar.sizes.varying import Undecided
 
 Tile: TypeAlias = tuple[str | None, dict[str, int]]
 """Lanes (a dim or none), and the register tile: vectors of them, points of other dimensions."""
@@ -92,7 +95,18 @@ def fastest(
 ) -> TileChoice:
     """The best way to work on a nest: with dot products, where the device has any, or through
     lists of its points, where it has a condition, if that takes less. ``sums`` and ``calls``: as of
-    ``Core``."""
+    ``Core``. The last answers are kept: who divides a nest into chunks asks what its loops are
+    chosen by, and so do candidates of a search."""
+    with suppress(Undecided):  # whether it is one of the last, where sizes are formulas
+        return searched(program, nest, device, sums, calls)
+    return searched.__wrapped__(program, nest, device, sums, calls)
+
+
+@lru_cache(maxsize=16)
+def searched(
+    program: ir.Program, nest: ir.Nest, device: CpuProfile, sums: int, calls: int
+) -> TileChoice:
+    """As ``fastest``."""
     plain = Core.read(program, nest, device, sums, calls)
     cores = [plain]
     for products in dot_products(program, nest, device) if sums == 1 else ():

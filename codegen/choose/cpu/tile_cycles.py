@@ -88,16 +88,19 @@ def tile_parts(core: Core, lane: str | None, sizes: Mapping[str, int]) -> TilePa
     for name, count in units.items():
         if name not in sizes:
             outer *= count
-    # For each dimension, the points of each kind of part, and how many there are.
-    found: list[tuple[dict[str, int], float]]
-    found = [({}, outer * (CONDITION_SHARE if core.compacted else 1.0))]
+    # How many parts there are of each kind: first those with no dimension cut short.
+    times = outer * (CONDITION_SHARE if core.compacted else 1.0)
+    found: list[tuple[Mapping[str, int], float]] = [(sizes, times)]
     for name, size in sizes.items():
         full, rest = divmod(units[name], size)
-        found = [
-            ({**cut, name: points}, times * count)
-            for cut, times in found
-            for points, count in (((size, full), (rest, 1)) if rest else ((size, full),))
-        ]
+        if rest:
+            found = [
+                each
+                for cut, times in found
+                for each in ((cut, times * full), ({**cut, name: rest}, times))
+            ]
+        else:
+            found = [(cut, times * full) for cut, times in found]
     parts, left = [], 0.0
     for cut, times in found:
         work = _work(core, lane, cut)
