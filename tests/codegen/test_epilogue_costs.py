@@ -61,4 +61,5 @@ def test_calls_on_short_rows_are_worth_vectors_of_results(value: str, lanes: int
         O(m) = {value} }}"""
     program = lower(sized(text, (1000, 60)))
     plan = plan_cpu(program, MappingOptions("mlp"), replace(device, threads=1))
-    assert (plan.options["s0"].vectorize or ())[0] == lanes
+    vectorize = plan.options["s0"].vectorize
+    assert vectorize is not None and vectorize[0] == lanes

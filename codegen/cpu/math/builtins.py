@@ -1,9 +1,9 @@
 """The built-in functions: formulas of ``vector``, LLVM's own, the C library's, or expansions
 of ``special``.
 
-Formulas and functions of one instruction or a few work on all lanes at once; the others are
-called lane by lane. Where the C library's float32 function is less exact than two units in the
-last place, the float64 one is called and its result rounded.
+Formulas, expansions and functions of one instruction or a few work on all lanes at once; those of
+the C library are called lane by lane. Where its float32 function is less exact than two units in
+the last place, the float64 one is called and its result rounded.
 """
 
 from __future__ import annotations
@@ -47,16 +47,17 @@ def call(b: Builder, name: str, arguments: Sequence[Val], type_: ScalarType) -> 
         return b.intrinsic(_INTRINSICS[name], *arguments)
     if name in _INLINE:
         return _INLINE[name](*(Number(b, a) for a in b.level(*arguments))).value
+    if name not in _LIBM:
+        wide = [b.convert("fpext", a, "double") for a in arguments]
+        return b.convert("fptrunc", special.call(b, name, wide), real)
     results = []
     for k in range(max(a.lanes for a in arguments)):
         each = [b.lane(a, k) for a in arguments]
-        if name in _LIBM and real == "float" and name not in _BY_DOUBLE:
+        if real == "float" and name not in _BY_DOUBLE:
             results.append(b.call(f"{name}f", real, 1, *each, note=PURE))
             continue
         wide = [b.convert("fpext", a, "double") for a in each]
-        own = name not in _LIBM
-        result = special.call(b, name, wide) if own else b.call(name, "double", 1, *wide, note=PURE)
-        results.append(b.convert("fptrunc", result, real))
+        results.append(b.convert("fptrunc", b.call(name, "double", 1, *wide, note=PURE), real))
     return b.gather_lanes(results)
 
 

@@ -9,26 +9,39 @@ import math
 from collections.abc import Callable, Sequence
 
 from tcl.codegen.common import chebyshev as tables
-from tcl.codegen.cpu.llvm.builder import Builder, Val
+from tcl.codegen.cpu.llvm.builder import Builder, Val, suffix
 from tcl.codegen.cpu.llvm.convert import saturated
+from tcl.codegen.cpu.math import vector
 from tcl.codegen.cpu.math.formula import Number, Test
-from tcl.codegen.cpu.math.tools import call_formula, lane_by_lane
+from tcl.codegen.cpu.math.tools import call_formula, lane_by_lane, rarely
 
 _NAN, _INF = math.nan, math.inf
 
 
 def call(b: Builder, name: str, arguments: Sequence[Val]) -> Val:
-    """``name`` of float64 scalars."""
-    return call_formula(b, f"tcl_{name}", _FORMULAS[name], arguments)
+    """``name`` of float64 scalars or lanes."""
+    arguments = b.level(*arguments)
+    symbol = f"tcl_{name}_{suffix('double', arguments[0].lanes)}"
+    return call_formula(b, symbol, _FORMULAS[name], arguments)
 
 
 def _special(name: str, argument: Number) -> Number:
     return Number(argument.b, call(argument.b, name, [argument.value]))
 
 
+def _builtin(name: str, argument: Number) -> Number:
+    """Another built-in: our formula, or the C library's function in every lane."""
+    if not vector.covers(name, "double"):
+        return lane_by_lane(name, argument)
+    return Number(argument.b, vector.call(argument.b, name, [argument.value], "double"))
+
+
 def _either(test: Test, then: Callable[[], Number], otherwise: Callable[[], Number]) -> Number:
-    """One side only is run."""
+    """One side only is run, of lanes those that some lane needs."""
     b = test.b
+    if test.value.lanes > 1:
+        nothing = Number(b, b.spread(b.constant(0.0, "double"), test.value.lanes))
+        return rarely(test, rarely(~test, nothing, otherwise), then)
     labels = b.new_label("then"), b.new_label("else")
     after = b.new_label("after")
     b.branch_if(test.value, *labels)
@@ -52,7 +65,7 @@ def _chebyshev(t: Number, coefficients: Sequence[float]) -> Number:
 
 
 def _rcbrt(x: Number) -> Number:
-    y = x.like(1.0) / lane_by_lane("cbrt", x)
+    y = x.like(1.0) / _builtin("cbrt", x)
     residual = (-(x * y * y)).fma(y, x.like(1.0))
     refined = (y * (1 / 3)).fma(residual, y)
     return ((y.abs() == x.like(_INF)) | (y == x.like(0.0))).choose(y, refined)
@@ -69,7 +82,7 @@ def _reduced(x: Number) -> tuple[Number, Number, Val]:
     rest = quarters.fma(x.like(-0.5), turn)
     angle = rest.fma(x.like(math.pi), rest * 1.2246467991473532e-16)  # pi in two parts
     quadrant = b.binary("and", saturated(b, quarters.value, "i32"), b.constant(3, "i32"))
-    return lane_by_lane("sin", angle), lane_by_lane("cos", angle), quadrant
+    return _builtin("sin", angle), _builtin("cos", angle), quadrant
 
 
 def _by_quadrant(quadrant: Val, values: Sequence[Number]) -> Number:
@@ -101,7 +114,7 @@ def _exp_of_square(x: Number, factor: float) -> Number:
     """``exp(factor * x * x)`` for a factor of 1 or -1/2, with the rounding of the square mended."""
     square = x * x
     lost = x.fma(x, -square)
-    e = lane_by_lane("exp", square * factor)
+    e = _builtin("exp", square * factor)
     return e.fma(lost * factor, e)
 
 
@@ -125,7 +138,7 @@ def _normcdf(x: Number) -> Number:
         p = _special("erfcx", x * -half_root) * 0.5 * _exp_of_square(x, -0.5)
         return (x < -39.0).choose(x.like(0.0), p)
 
-    return _either(x < -1.0, left_tail, lambda: lane_by_lane("erfc", x * -half_root) * 0.5)
+    return _either(x < -1.0, left_tail, lambda: _builtin("erfc", x * -half_root) * 0.5)
 
 
 _HALF_ROOT_PI = 0.886226925452758
@@ -137,7 +150,7 @@ def _erfinv_central(x: Number) -> Number:
     series = s.fma(x.like(0.0867072), x.like(0.1276)).fma(s, x.like(0.2320136665))
     y = x * series.fma(s, x.like(_HALF_ROOT_PI))
     for _ in range(3):
-        y = y - (lane_by_lane("erf", y) - x) * (lane_by_lane("exp", y * y) * _HALF_ROOT_PI)
+        y = y - (_builtin("erf", y) - x) * (_builtin("exp", y * y) * _HALF_ROOT_PI)
     return y
 
 
@@ -146,13 +159,13 @@ def _erfcinv_tail(c: Number) -> Number:
     function and its inverse", 2008), then Newton's method on log(erfc), which is nearly as
     exact in the farthest tail as near the middle."""
     a = 0.147
-    log = lane_by_lane("log", c * (-c + 2.0))
+    log = _builtin("log", c * (-c + 2.0))
     u = log * 0.5 + 2 / (math.pi * a)
     y = ((u * u - log / a).sqrt() - u).sqrt()
-    log_c = lane_by_lane("log", c)
+    log_c = _builtin("log", c)
     for _ in range(3):
         e = _special("erfcx", y)
-        error = lane_by_lane("log", e) - log_c - y * y
+        error = _builtin("log", e) - log_c - y * y
         y = y + error * (e * _HALF_ROOT_PI)
     return y
 
@@ -194,11 +207,11 @@ def _bessel(x: Number, small: Sequence[float], large: Sequence[float], odd: bool
     a = (a > 800.0).choose(x.like(800.0), a)
 
     def near() -> Number:
-        value = _chebyshev(a * 0.25 - 1.0, small) * lane_by_lane("exp", a)
+        value = _chebyshev(a * 0.25 - 1.0, small) * _builtin("exp", a)
         return value * a / (a + a + 1.0) if odd else value / (a * 0.5 + 1.0)
 
     def far() -> Number:
-        e = lane_by_lane("exp", a * 0.5)  # squared below: exp(a) overflows before the function does
+        e = _builtin("exp", a * 0.5)  # squared below: exp(a) overflows before the function does
         return _chebyshev(x.like(16.0) / a - 1.0, large) / a.sqrt() * e * e
 
     value = _either(a <= 8.0, near, far)

@@ -86,3 +86,11 @@ def test_remainders_of_floats_are_vectors_but_for_rare_ones(device: CpuProfile) 
     lines = emit_program(schedule(each, options, device), device).text.splitlines()
     (call,) = (k for k, line in enumerate(lines) if "frem <8 x float>" in line)
     assert lines[call - 1].startswith("rare")
+
+
+@pytest.mark.parametrize("call", ["erfinv", "normcdfinv", "erfcx", "sinpi", "cyl_bessel_i1"])
+def test_expansions_of_built_ins_call_nothing_lane_by_lane(call: str) -> None:
+    each = sized(f"double(N) A) -> (O) {{ O(n) = {call}(A(n)) }}", (64,))
+    text = emit_program(schedule(each, MappingOptions().vectorize(8), AVX512), AVX512).text
+    library = set(re.findall(r"declare double @(\w+)\(double\)", text))
+    assert library <= {"sin", "cos"}, "but for large arguments"
