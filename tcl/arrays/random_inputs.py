@@ -109,7 +109,8 @@ class _Small(Analysis):
 
 
 def index_tensors(checked: CheckedDef) -> tuple[str, ...]:
-    """The integer inputs that are read inside subscripts; all of them, if none is seen there."""
+    """The inputs that are read inside subscripts, the integer ones if there are any; else all
+    integer ones, or all."""
     whole = [t.name for t in checked.inputs if t.type.is_integral]
     subscripts = [
         subscript
@@ -121,7 +122,10 @@ def index_tensors(checked: CheckedDef) -> tuple[str, ...]:
     ]
     subscripts += [s for statement in checked.statements for s in computed(statement)]
     found = {n.tensor for s in subscripts for n in walk(s) if isinstance(n, Read)}
-    return tuple(n for n in whole if n in found) or tuple(whole)
+    read = [t.name for t in checked.inputs if t.name in found]
+    return tuple(
+        [n for n in read if n in whole] or read or whole or [t.name for t in checked.inputs]
+    )
 
 
 def fitting(

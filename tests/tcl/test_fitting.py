@@ -69,6 +69,17 @@ def test_what_is_not_known_is_left_alone(text: str) -> None:
     assert (chosen.min(), chosen.max()) == (0, 7)
 
 
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("def f(float(V) X, float(N) P) -> (O) { O(n) = X(int32(5 * P(n)) - 3) }", ("P",)),
+        ("def f(float(V) X, float(N) P) -> (O) { O(n) = X(l) where l = int32(P(n)) }", ("X", "P")),
+    ],
+)
+def test_floats_that_decide_subscripts_are_named(text: str, names: tuple[str, ...]) -> None:
+    assert index_tensors(check(text)["f"]) == names
+
+
 @pytest.mark.parametrize("command", ["run", "tune"])
 def test_values_that_do_not_fit(
     command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
