@@ -48,6 +48,9 @@ _REUSED = 2
 _PIECE = 4096
 """Bytes of a row of memory that are worth reading on their own: processors read ahead within a
 page, and once they have seen where it goes."""
+_FAR = 4
+"""The part of the second cache above which a tensor is not in it, where nests touch more than it
+holds. On Zen 4 with 1 MB, a reaction and diffusion of four tensors of 554 KB."""
 _LINES = 4
 """Vectors that a chunk has at least of a dimension along which memory lies in order."""
 
@@ -162,8 +165,8 @@ class ChunkGroup:
         return touched <= device.l2_bytes or not self._affine
 
     def _in_pieces(self, program: ir.Program, device: CpuProfile) -> bool:
-        """Whether chunks would cut the rows of a tensor that the second cache does not hold, so
-        that it is read in short pieces which are far apart."""
+        """Whether chunks would cut the rows of a tensor that the second cache does not hold beside
+        the others, so that it is read in short pieces which are far apart."""
         sizes = self.chunk(program, device)
         for dims, size, extent in zip(self.shared, sizes, self.extents, strict=True):
             if size == extent:
@@ -171,7 +174,7 @@ class ChunkGroup:
             for nest, dim in zip(self.nests, dims, strict=True):
                 for ref in refs(nest):
                     layout = program.tensor(ref.tensor).layout
-                    far = _bytes(program, nest, ref, {}) > device.l2_bytes
+                    far = _bytes(program, nest, ref, {}) > device.l2_bytes // _FAR
                     if far and size * layout.itemsize < _PIECE and dim in layout.in_order(ref):
                         return True
         return False
