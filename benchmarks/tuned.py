@@ -57,6 +57,7 @@ PARTS = (
     "seventh aside",
     "eighth seen",
     "ninth seen",
+    "tenth aside",
 )
 ROWS = "softmax 4096,layernorm,masked,batched 500,column sum,matmul 512,attention scores,C8@28"
 GENERATIONS = 1000
