@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from comparing import check_cpu
-from cpu_kernels import Array, fenced_copy, random_options, sized_of
+from cpu_kernels import Array, sized_of
+from random_defs import check_random_defs
 
 from tcl.codegen.common.dtypes import numpy_dtype
 from tcl.codegen.cpu.emit.emit import emit_program
@@ -51,28 +51,15 @@ def _slow_gathers(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tcl.codegen.cpu.emit.lane_loads.SLOW_GATHERS", "sse2")
 
 
-def check_some(seed: str, times: int) -> None:
-    """Random defs with their defaults and random options, beside the reference."""
-    rng = random.Random(seed)
-    for _ in range(times):
-        text, inputs = work(rng)
-        sized = sized_of(text, *inputs)
-        after = rng.random() < 0.5
-        fenced = [fenced_copy(a, after=after) for a in inputs]
-        device = replace(host_cpu(), threads=rng.choice([1, 2]))
-        for options in (MappingOptions("mlp"), random_options(rng, sized, device)):
-            check_cpu(sized, fenced, options, device)
-
-
 @pytest.mark.parametrize("seed", range(4))
 def test_random_places(seed: int) -> None:
-    check_some(f"places {seed}", 5)
+    check_random_defs(work, f"places {seed}", 5, [host_cpu()])
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(40))
 def test_more_random_places(seed: int) -> None:
-    check_some(f"more places {seed}", 25)
+    check_random_defs(work, f"more places {seed}", 25, [host_cpu()])
 
 
 @pytest.mark.parametrize(

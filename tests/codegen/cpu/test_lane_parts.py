@@ -8,19 +8,18 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from comparing import check_cpu
-from cpu_kernels import Array, fenced_copy, random_options, sized_of
+from cpu_kernels import Array, fenced_copy, sized_of
+from random_defs import DEVICES, check_random_defs
 
 from tcl.codegen.common.dtypes import numpy_dtype
 from tcl.codegen.cpu.emit.emit import emit_program
-from tcl.codegen.devices.cpu import CpuProfile, host_cpu
+from tcl.codegen.devices.cpu import CpuProfile
 from tcl.codegen.devices.known_cpus import find
 from tcl.codegen.options.nest_options import NestOptions
 from tcl.codegen.options.options import MappingOptions
 from tcl.codegen.schedule import cpu
 from tcl.grammar.syntax.types import SCALAR_TYPES
 
-OLDER = find("Haswell") or host_cpu()
-DEVICES = [host_cpu(), OLDER if OLDER.present <= host_cpu().present else host_cpu()]
 """Without masks for elements of one and two bytes, too, if this machine runs such code."""
 TYPES = ("float32", "float32", "float64", "int8", "uint8", "float16", "int32", "int64")
 SIZES = (1, 2, 3, 6, 8, 16, 17, 24, 32, 40, 48, 67, 96, 100, 130)
@@ -96,28 +95,15 @@ def work(rng: random.Random) -> tuple[str, list[Array]]:
     return text, [draw.integers(low, 10, shape).astype(numbers) for shape in shapes]
 
 
-def check_some(seed: str, times: int) -> None:
-    """Random defs with their defaults and random options, beside the reference."""
-    rng = random.Random(seed)
-    for _ in range(times):
-        text, inputs = work(rng)
-        sized = sized_of(text, *inputs)
-        after = rng.random() < 0.5
-        fenced = [fenced_copy(a, after=after) for a in inputs]
-        device = replace(rng.choice(DEVICES), threads=rng.choice([1, 2]))
-        for options in (MappingOptions("mlp"), random_options(rng, sized, device)):
-            check_cpu(sized, fenced, options, device)
-
-
 @pytest.mark.parametrize("seed", range(4))
 def test_random_quotients_and_remainders(seed: int) -> None:
-    check_some(f"quotients {seed}", 4)
+    check_random_defs(work, f"quotients {seed}", 4)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(40))
 def test_more_random_quotients_and_remainders(seed: int) -> None:
-    check_some(f"more quotients {seed}", 25)
+    check_random_defs(work, f"more quotients {seed}", 25)
 
 
 def test_a_lane_that_adds_nothing_may_not_exist() -> None:

@@ -10,8 +10,9 @@ from operator import truediv
 
 import numpy as np
 import pytest
-from comparing import check_cpu, check_interpreted
-from cpu_kernels import Array, fenced_copy, random_options, run, sized_of
+from comparing import check_interpreted
+from cpu_kernels import Array, run, sized_of
+from random_defs import check_random_defs
 
 from tcl.codegen.common.dtypes import numpy_dtype
 from tcl.codegen.cpu.emit.emit import emit_program
@@ -25,8 +26,6 @@ from tcl.codegen.options.options import MappingOptions
 from tcl.codegen.schedule import cpu
 from tcl.grammar.syntax.types import INT64, SCALAR_TYPES
 
-OLDER = find("Haswell") or host_cpu()
-DEVICES = [host_cpu(), OLDER if OLDER.present <= host_cpu().present else host_cpu()]
 """Without masked stores, too, if this machine runs such code."""
 TYPES = ("float32", "float64", "int8", "float16", "int32")
 
@@ -84,28 +83,15 @@ def work(rng: random.Random) -> tuple[str, list[Array]]:
     return text, [draw.integers(-9, 10, shape).astype(numbers) for shape in (sizes, results)]
 
 
-def check_some(seed: str, times: int) -> None:
-    """Random defs with their defaults and random options, beside the reference."""
-    rng = random.Random(seed)
-    for _ in range(times):
-        text, inputs = work(rng)
-        sized = sized_of(text, *inputs)
-        after = rng.random() < 0.5
-        fenced = [fenced_copy(a, after=after) for a in inputs]
-        device = replace(rng.choice(DEVICES), threads=rng.choice([1, 2]))
-        for options in (MappingOptions("mlp"), random_options(rng, sized, device)):
-            check_cpu(sized, fenced, options, device)
-
-
 @pytest.mark.parametrize("seed", [0, 2, 3])
 def test_random_places(seed: int) -> None:
-    check_some(f"places {seed}", 1)
+    check_random_defs(work, f"places {seed}", 1)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(40))
 def test_more_random_places(seed: int) -> None:
-    check_some(f"more places {seed}", 25)
+    check_random_defs(work, f"more places {seed}", 25)
 
 
 def at_point(index: ir.Affine, i: int) -> int:
