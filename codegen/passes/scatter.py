@@ -1,5 +1,6 @@
 """What a scatter becomes: elements that start from nothing, or copies of them, a nest that updates
-them point after point, and where there are copies, one that makes results of these.
+them point after point, and where there are copies, one that makes results of these. Where many
+points of a reduction update the same element, a nest before it reduces these.
 
 Copies have a wider type where sums need one, and there is one for each part of the points where
 threads share these. Their number does not depend on the threads, so that results do not either.
@@ -14,7 +15,14 @@ from itertools import takewhile
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.identity import identity
 from tcl.codegen.loopir.terms import guard
-from tcl.codegen.loopir.walk import dims_of_lets, dims_of_values, moved, substituted
+from tcl.codegen.loopir.walk import (
+    dims_of_lets,
+    dims_of_values,
+    moved,
+    renamed,
+    substituted,
+    walk,
+)
 from tcl.codegen.passes.building import wrap
 from tcl.codegen.passes.split import only_if, part_size, unused
 from tcl.common.dataclass import dataclass
@@ -27,8 +35,8 @@ _WRITTEN_OUT = 16
 
 @dataclass(frozen=True, slots=True)
 class Scatter:
-    """Takes a scatter apart. What updates keeps its name; ``NAME.clear`` is before it, and
-    ``NAME.result`` after it."""
+    """Takes a scatter apart. What updates keeps its name; ``NAME.terms`` and ``NAME.clear`` are
+    before it, and ``NAME.result`` after it."""
 
     nest: str
     held: ScalarType | None
@@ -40,9 +48,16 @@ class Scatter:
     owners: int = 1
     """How many go through the points of each part: each updates a range of the first place that
     data say, so that none of them meets another one."""
+    reduced: frozenset[str] = frozenset()
+    """Reductions whose points all update the same element: those of ``of_one_place``, or none."""
 
     def __call__(self, program: ir.Program) -> ir.Program:
-        nest = program.nest(self.nest)
+        whole = nest = program.nest(self.nest)
+        terms: list[ir.Tensor] = []
+        before: list[ir.Nest] = []
+        if self.reduced:
+            first, memory, nest = self._terms_apart(whole)
+            terms, before = [memory], [first]
         boxes = _boxes(program, nest)
         own: ir.Tensor | None = None
         update, after = nest, []
@@ -50,13 +65,44 @@ class Scatter:
             own = self._memory(nest, self.held, boxes)
             update = self._of_parts(nest, own)
             after = [self._result(nest, own, boxes)]
-        before = [self._clear(nest, own, boxes)] if own or nest.point.initialise else []
+        if own or nest.point.initialise:
+            before.append(self._clear(nest, own, boxes))
         update = replace(update, point=replace(update.point, initialise=False))
         if self.owners > 1:
             update = self._owned(program, nest, update)
         found = [*before, update, *after]
-        nests = [m for n in program.nests for m in (found if n is nest else [n])]
-        return ir.Program(program.name, (*program.tensors, *([own] if own else ())), tuple(nests))
+        nests = [m for n in program.nests for m in (found if n is whole else [n])]
+        tensors = (*program.tensors, *terms, *([own] if own else ()))
+        return ir.Program(program.name, tensors, tuple(nests))
+
+    def _terms_apart(self, nest: ir.Nest) -> tuple[ir.Nest, ir.Tensor, ir.Nest]:
+        """The nest that reduces the points that update the same element, what it writes, and the
+        nest that updates with these."""
+        name, point = f"{nest.name}.terms", nest.point
+        condition, _ = guard(point.op, point.value)
+        rest = [d for d in nest.dims if d.name not in self.reduced]
+        type_ = point.type.compute
+        layout = ir.contiguous(type_, [d.extent for d in rest], [d.first for d in rest])
+        layout = replace(layout, alignment=layout.itemsize, base=16)
+        memory = ir.Tensor(name, ir.Role.SCRATCH, layout)
+
+        names = {d.name: f"{name}.{d.name.rpartition('.')[2]}" for d in nest.dims}
+        lets = _needed(point.lets, [point.value])
+        lets = tuple(replace(x, value=renamed(x.value, names)) for x in lets)
+        places = tuple(ir.Affine.variable(names[d.name]) for d in rest)
+        made = ir.Point(
+            lets, ir.TensorRef(name, places), type_, point.op, True, renamed(point.value, names)
+        )
+        dims = [replace(d, name=names[d.name], reduction=False) for d in rest]
+        dims += [replace(d, name=names[d.name]) for d in nest.dims if d.name in self.reduced]
+
+        places = tuple(ir.Affine.variable(d.name) for d in rest)
+        value: ir.Value = ir.Load(ir.TensorRef(name, places), type_, total=True)
+        if condition is not None:
+            value = ir.Select(condition, value, identity(point.op, type_), type_)
+        lets = _needed(point.lets, [value, *_computed(point.target)])
+        update = _nest(nest.name, rest, replace(point, lets=lets, value=value), nest.sequential)
+        return _nest(name, dims, made), memory, update
 
     def _memory(self, nest: ir.Nest, type_: ScalarType, boxes: list[ir.Dim]) -> ir.Tensor:
         extents = (self.parts, *(d.extent for d in boxes))
@@ -223,14 +269,40 @@ def _nest(
     return ir.Nest(name, tuple(dims), loops, point, order)
 
 
-def side_by_side(nest: ir.Nest) -> set[str]:
-    """Results that have the same place in data, and count or do not together."""
+def _computed(target: ir.TensorRef) -> list[ir.Value]:
+    """What says where to write."""
+    return [s.value for s in target.subscripts if isinstance(s, ir.Computed)]
+
+
+def _needed(lets: Sequence[ir.Let], values: Sequence[ir.Value]) -> tuple[ir.Let, ...]:
+    """Those values with names that others are computed with, in order."""
+    found: list[ir.Let] = []
+    used = {v.name for value in values for v in walk(value) if isinstance(v, ir.Variable)}
+    for let in reversed(lets):
+        if let.name in used:
+            found.append(let)
+            used |= {v.name for v in walk(let.value) if isinstance(v, ir.Variable)}
+    return tuple(reversed(found))
+
+
+def _undecided(nest: ir.Nest) -> set[str]:
+    """Dimensions that say neither which place is written, nor whether a point counts."""
     point = nest.point
     moving = dims_of_lets(point.lets)
     condition, _ = guard(point.op, point.value)
-    decide = [s.value for s in point.target.subscripts if isinstance(s, ir.Computed)]
-    named = dims_of_values([*decide, *([] if condition is None else [condition])], moving)
-    return {d.name for d in nest.dims if not d.reduction} - named - {f"{nest.name}.part"}
+    decide = [*_computed(point.target), *([] if condition is None else [condition])]
+    named = dims_of_values(decide, moving)
+    return {d.name for d in nest.dims} - named - {f"{nest.name}.part"}
+
+
+def side_by_side(nest: ir.Nest) -> set[str]:
+    """Results that have the same place in data, and count or do not together."""
+    return _undecided(nest) - {d.name for d in nest.dims if d.reduction}
+
+
+def of_one_place(nest: ir.Nest) -> frozenset[str]:
+    """Reductions whose points all update the same element, and count or do not together."""
+    return frozenset(_undecided(nest) & {d.name for d in nest.dims if d.reduction})
 
 
 def updated_places(nest: ir.Nest, loops: Sequence[ir.Loop]) -> ir.Statement:

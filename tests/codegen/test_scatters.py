@@ -268,6 +268,60 @@ def test_sizes_that_vary() -> None:
             many.f(places + b, values, np.zeros(b, np.float32))
 
 
+ROWS = """def f(int32(N) I, float(N, D) W, float(B) E) -> (float(B) H, float(B) M, float(N) R) {
+    H(I(n)) +=! I(n) >= 0 ? q * q : 0 where d in 0:D, q = W(n, d) - 0.5
+    M(b) = 0.25
+    M(I(n)) max= I(n) >= 0 ? W(n, d) : log(0.0)
+    R(n) +=! W(n, d)
+}"""
+
+
+def sums_of_rows(places: Array, w: Array, count: int) -> tuple[Array, Array]:
+    sums, highest = np.zeros(count), np.full(count, 0.25)
+    kept = places >= 0
+    np.add.at(sums, places[kept], ((w[kept] - 0.5) ** 2).sum(1))
+    if w.shape[1]:
+        np.maximum.at(highest, places[kept], w[kept].max(1))
+    return sums, highest
+
+
+@pytest.mark.parametrize("varying", [False, True])
+def test_points_that_update_the_same_element_are_reduced_before(varying: bool) -> None:
+    made_for = tcl.define(ROWS, varying=("N", "D", "B")) if varying else tcl.define(ROWS)
+    for n, d, b in ((1, 1, 2), (7, 70, 3), (1000, 5, 9), (401, 33, 33), (5, 0, 2), (0, 4, 1)):
+        rng = np.random.default_rng(n)
+        places, w = rng.integers(-1, b, n).astype(np.int32), rng.random((n, d), np.float32)
+        made = made_for.f(places, w, np.zeros(b, np.float32))
+        for got, want in zip(made, sums_of_rows(places, w, b), strict=False):
+            np.testing.assert_allclose(got, want, rtol=1e-5, err_msg=f"{n} {d} {b}")
+        if n and d:
+            with pytest.raises(IndexError):
+                made_for.f(places + b + 1, w, np.zeros(b, np.float32))
+
+
+def test_what_reduces_them_is_a_nest_of_its_own() -> None:
+    """Unless each counts or does not."""
+    types = "int32(N) I, float(N, D) W, float(B) E) -> (float(B) H)"
+    found = []
+    for value in ("W(n, d)", "d > 2 ? W(n, d) : 0"):
+        text = f"def f({types} {{ H(b) = E(b)\n H(I(n)) += {value} }}"
+        sized = sized_of(
+            text, *(np.zeros(s, k) for s, k in (((9,), "i4"), ((9, 5), "f4"), (3, "f4")))
+        )
+        found.append(".terms" in show(schedule(sized, DEFAULT, host_cpu())))
+    assert found == [True, False]
+
+
+@pytest.mark.skipif(bool(why_not()), reason="no C++ compiler")
+def test_points_of_rows_on_a_gpu() -> None:
+    rng = np.random.default_rng(5)
+    works = []
+    for n, d in ((70, 33), (300, 3)):
+        places, w = rng.integers(-1, 9, n).astype(np.int32), rng.random((n, d), np.float32)
+        works.append(work_of_text(ROWS, places, w, np.zeros(9, np.float32)))
+    check_cases(case_of(w, DEFAULT) for w in works).none()
+
+
 def test_options_are_refused() -> None:
     """What no scatter can have; the rest of a def has its own."""
     sized, _ = large("rows")

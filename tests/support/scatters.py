@@ -97,7 +97,8 @@ class _Builder:
             along = _along(np.arange(self.plain[name]), [name], self.every)
             return name, np.broadcast_to(along, whole), self.plain[name]
         extent = self.extents or self.rng.choice((1, 2, 5, 30))
-        own = [i for i in self.every if i in self.over or self.rng.random() < 0.3]
+        own = [i for i in self.every if self.rng.random() < (0.7 if i in self.over else 0.3)]
+        own = own or ["n"]
         kind = self.rng.choice(INTEGERS)
         found = _places(self.rng, self.numbers, [self.every[i] for i in own], min(extent, 127))
         self.inputs[name.upper()] = _declared(kind, own), found.astype(kind)
