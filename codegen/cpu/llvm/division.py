@@ -12,6 +12,7 @@ subnormal, and has fewer digits then, go to the divider.
 
 from __future__ import annotations
 
+from tcl.codegen.cpu.llvm.branches import either, rarely
 from tcl.codegen.cpu.llvm.builder import Builder, Val
 from tcl.codegen.cpu.llvm.expanded import rounded
 from tcl.common.dataclass import dataclass
@@ -35,19 +36,13 @@ def quotient(b: Builder, left: Val, right: Val) -> Val:
     """``left / right`` for lanes on the left and one number on the right."""
     form = _FORMATS[right.type]
     one = b.constant(1.0, right.type)
-    labels = b.new_label("multiply"), b.new_label("divide")
-    after = b.new_label("divided")
-    b.branch_if(_exponent_within(b, right, form, 100), *labels)
-    b.start(labels[1])
-    slow = b.binary("fdiv", left, right)
-    slow_end = b.block
-    b.branch(after)
-    b.start(labels[0])
-    fast = _by_reciprocal(b, left, right, b.binary("fdiv", one, right), form)
-    fast_end = b.block
-    b.branch(after)
-    b.start(after)
-    return b.phi([(slow, slow_end), (fast, fast_end)])
+    return either(
+        b,
+        _exponent_within(b, right, form, 100),
+        lambda: _by_reciprocal(b, left, right, b.binary("fdiv", one, right), form),
+        lambda: b.binary("fdiv", left, right),
+        "multiply",
+    )
 
 
 def modulo(b: Builder, left: Val, right: Val) -> Val:
@@ -74,14 +69,7 @@ def _modulo_of_vectors(b: Builder, left: Val, right: Val) -> Val:
     near = b.compare("fcmp olt", ratio, b.constant(2.0**form.mantissa, ratio.type))
     exact = b.binary("and", near, b.compare("fcmp olt", rest, divisor))  # no NaN
     usual = b.intrinsic("copysign", rest, left)
-    every = b.call(f"llvm.vector.reduce.and.v{left.lanes}i1", "i1", 1, exact)
-    rare, after, before = b.new_label("rare"), b.new_label("after"), b.block
-    b.branch_if(every, after, rare)
-    b.start(rare)
-    slow = b.binary("frem", left, right)
-    b.branch(after)
-    b.start(after)
-    return b.phi([(usual, before), (slow, rare)])
+    return rarely(b, b.negation(exact), usual, lambda: b.binary("frem", left, right))
 
 
 def _is_power_of_two(divisor: Val) -> bool:

@@ -9,6 +9,7 @@ import math
 from collections.abc import Callable, Sequence
 
 from tcl.codegen.common import chebyshev as tables
+from tcl.codegen.cpu.llvm.branches import either
 from tcl.codegen.cpu.llvm.builder import Builder, Val, suffix
 from tcl.codegen.cpu.llvm.convert import saturated
 from tcl.codegen.cpu.math import vector
@@ -42,17 +43,7 @@ def _either(test: Test, then: Callable[[], Number], otherwise: Callable[[], Numb
     if test.value.lanes > 1:
         nothing = Number(b, b.spread(b.constant(0.0, "double"), test.value.lanes))
         return rarely(test, rarely(~test, nothing, otherwise), then)
-    labels = b.new_label("then"), b.new_label("else")
-    after = b.new_label("after")
-    b.branch_if(test.value, *labels)
-    incoming = []
-    for label, side in zip(labels, (then, otherwise), strict=True):
-        b.start(label)
-        value = side().value
-        incoming.append((value, b.block))
-        b.branch(after)
-    b.start(after)
-    return Number(b, b.phi(incoming))
+    return Number(b, either(b, test.value, lambda: then().value, lambda: otherwise().value, "then"))
 
 
 def _chebyshev(t: Number, coefficients: Sequence[float]) -> Number:

@@ -9,6 +9,7 @@ import math
 import struct
 from collections.abc import Callable, Sequence
 
+from tcl.codegen.cpu.llvm import branches
 from tcl.codegen.cpu.llvm.builder import Builder, Val
 from tcl.codegen.cpu.llvm.expanded import rounded
 from tcl.codegen.cpu.math.formula import Number, Test
@@ -150,6 +151,15 @@ def round_shifted(x: Number, factor: float, base: int = 0) -> tuple[Number, Bits
     return shifted - magic, bits(shifted)
 
 
+def exponent(x: Number) -> Number:
+    """Of a positive, normal x."""
+    form = layout(x)
+    # The biased exponent, put into the digits of a power of two, makes a float of it.
+    carrier = 2.0**form.digits
+    e = ((bits(x) >> form.digits) | bits_of(carrier, x.type)).number()
+    return e - (carrier + form.bias)
+
+
 def split(x: Number) -> tuple[Number, Number]:
     """``x = m * 2**e`` for a positive, normal x: m from sqrt(1/2) to sqrt(2), and e, exactly."""
     form = layout(x)
@@ -157,10 +167,7 @@ def split(x: Number) -> tuple[Number, Number]:
     one = form.bias << form.digits
     moved = bits(x) + (one - low)
     m = ((moved & form.mask) + low).number()
-    # The biased exponent, put into the digits of a power of two, makes a float of it.
-    carrier = 2.0**form.digits
-    e = ((moved >> form.digits) | bits_of(carrier, x.type)).number()
-    return m, e - (carrier + form.bias)
+    return m, exponent(moved.number())
 
 
 def log_edges(x: Number, result: Number) -> Number:
@@ -186,26 +193,10 @@ def normal(x: Number) -> tuple[Number, Number]:
     return tiny.choose(x * 2.0**up, x), tiny.choose(x.like(-float(up)), zero)
 
 
-def any_lane(test: Test) -> Val:
-    """Whether it holds in some lane, as a scalar bool."""
-    b, value = test.b, test.value
-    if value.lanes == 1:
-        return value
-    return b.call(f"llvm.vector.reduce.or.v{value.lanes}i1", "i1", 1, value)
-
-
 def rarely(test: Test, usual: Number, otherwise: Callable[[], Number]) -> Number:
-    """``usual`` where the test fails. What ``otherwise`` gives is computed only if the test holds
-    in some lane, and used in those lanes alone, so that no lane's result depends on another."""
+    """``usual`` where the test fails, as ``branches.rarely`` has it."""
     b = test.b
-    rare, after, before = b.new_label("rare"), b.new_label("after"), b.block
-    b.branch_if(any_lane(test), rare, after)
-    b.start(rare)
-    mixed = test.choose(otherwise(), usual)
-    last = b.block
-    b.branch(after)
-    b.start(after)
-    return Number(b, b.phi([(usual.value, before), (mixed.value, last)]))
+    return Number(b, branches.rarely(b, test.value, usual.value, lambda: otherwise().value))
 
 
 def call_formula(
