@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from tcl.codegen.cpu.llvm.branches import rarely
 from tcl.codegen.cpu.llvm.builder import Builder, Val
 from tcl.codegen.cpu.llvm.division import modulo, quotient
+from tcl.codegen.cpu.llvm.expanded import rounded
 from tcl.grammar.syntax.types import Kind, ScalarType
 
 _INTEGER = {"+": "add", "-": "sub", "*": "mul"}
@@ -69,11 +71,14 @@ def _divide(b: Builder, op: str, left: Val, right: Val, t: ScalarType) -> Val:
         unsafe = b.binary("or", zero, b.binary("and", least, minus))
     # By 1 instead, MIN / -1 gives MIN and both remainders 0.
     divisor = b.select(unsafe, b.constant(1, right.type), right)
-    if t.bits < 64 and left.lanes > 1 and right.text.startswith("%"):
-        inverted = b.select(zero, b.constant(1, right.type), right) if right.lanes == 1 else None
+    name = ("s" if signed else "u") + ("div" if op == "/" else "rem")
+    inverted = b.select(zero, b.constant(1, right.type), right) if right.lanes == 1 else None
+    if left.lanes > 1 and t.bits == 64 and not _is_power_of_two(right):
+        short, long = _by_short_floats(b, op, left, inverted or divisor, signed)
+        result = rarely(b, long, short, lambda: b.binary(name, left, divisor))
+    elif left.lanes > 1 and t.bits < 64 and right.text.startswith("%"):
         result = _by_floats(b, op, left, divisor, t, inverted)
     else:
-        name = ("s" if signed else "u") + ("div" if op == "/" else "rem")
         result = b.binary(name, left, divisor)
     return b.select(zero, b.constant(0, left.type), result) if op == "/" else result
 
@@ -104,3 +109,43 @@ def _by_floats(
         ratio = b.binary("fmul", b.binary("fadd", number, half), inverse)
     result = b.convert("trunc", b.convert(to_integer, ratio, through), left.type)
     return result if op == "/" else b.binary("sub", left, b.binary("mul", result, right))
+
+
+_SHORT_BITS = 50
+"""Magnitudes of integers whose quotients are taken by floats, as a power of two."""
+_UNITS, _UNITS_BITS = 1.5 * 2.0**52, 0x4338 << 48
+"""A float64 whose last digit counts ones: the bits of its sum with a short integer are its own,
+and the integer added to them."""
+
+
+def _by_short_floats(b: Builder, op: str, left: Val, right: Val, signed: bool) -> tuple[Val, Val]:
+    """64-bit / and % of vectors as of ``_by_floats``, and in which lanes it holds not: where a
+    number has more bits than can be told apart (2**-52 beside ``1/2``, beside 2**50). Quotients and
+    remainders of the others are exact in float64, and so are the conversions."""
+    bits, integer = _SHORT_BITS + signed, left.type
+    both = [b.binary("add", v, b.constant(1 << _SHORT_BITS, integer)) if signed else v
+            for v in (left, right)]  # fmt: skip
+    any_bit = b.binary("or", *both)
+    long = b.compare("icmp ugt", any_bit, b.constant((1 << bits) - 1, integer))
+    units, units_bits = b.constant(_UNITS, "double"), b.constant(_UNITS_BITS, integer)
+    number, divisor = (
+        b.binary("fsub", b.convert("bitcast", b.binary("add", v, units_bits), "double"), units)
+        for v in (left, right)
+    )
+    if right.lanes == 1:
+        half = b.intrinsic("copysign", *b.level(b.constant(0.5, "double"), number))
+        inverse = b.binary("fdiv", b.constant(1.0, "double"), divisor)
+        ratio = b.binary("fmul", b.binary("fadd", number, half), inverse)
+    else:
+        ratio = b.binary("fdiv", number, divisor)
+    result = rounded(b, "trunc", ratio)
+    if op == "%":
+        result = b.binary("fsub", number, b.binary("fmul", result, divisor))
+    whole = b.convert("bitcast", b.binary("fadd", result, units), integer)
+    return b.binary("sub", whole, units_bits), long
+
+
+def _is_power_of_two(divisor: Val) -> bool:
+    """Whether it is a constant for which LLVM needs no product."""
+    size = abs(int(divisor.text)) if divisor.text.lstrip("-").isdecimal() else 3
+    return not size & (size - 1)
