@@ -2,19 +2,28 @@
 of ``special``.
 
 Formulas, expansions and functions of one instruction or a few work on all lanes at once; those of
-the C library are called lane by lane. Where its float32 function is less exact than two units in
-the last place, the float64 one is called and its result rounded.
+the C library are called lane by lane. For float32, its float64 function is called and the result
+rounded: its own ones are less exact than two units in the last place.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 
 from tcl.codegen.cpu.llvm.builder import Builder, Val, register_type
 from tcl.codegen.cpu.llvm.expanded import ROUNDINGS, rounded
 from tcl.codegen.cpu.math import special, vector
 from tcl.codegen.cpu.math.formula import Number
-from tcl.codegen.cpu.math.tools import PURE
+from tcl.codegen.cpu.math.tools import (
+    PURE,
+    bits,
+    exponent,
+    is_nan,
+    layout,
+    negative,
+    normal,
+)
 from tcl.grammar.syntax.types import ScalarType
 
 _INTRINSICS = {
@@ -27,13 +36,8 @@ _INTRINSICS = {
 }
 SHORT = (frozenset(_INTRINSICS) | ROUNDINGS) - {"sqrt"}
 """Functions that may as well be computed in vain."""
-_LIBM = frozenset(
-    """acos acosh asin asinh atan atan2 atanh erfc j0 j1 lgamma logb nextafter remainder tan tgamma
-    y0 y1""".split()
-)
+_LIBM = frozenset("erfc j0 j1 lgamma tgamma y0 y1".split())
 """The C library's functions, among those that lack a formula in one of the types."""
-_BY_DOUBLE = frozenset("j0 j1 lgamma tgamma y0 y1".split())
-"""float32 calls that use the float64 function."""
 
 
 def call(b: Builder, name: str, arguments: Sequence[Val], type_: ScalarType) -> Val:
@@ -53,9 +57,6 @@ def call(b: Builder, name: str, arguments: Sequence[Val], type_: ScalarType) -> 
     results = []
     for k in range(max(a.lanes for a in arguments)):
         each = [b.lane(a, k) for a in arguments]
-        if real == "float" and name not in _BY_DOUBLE:
-            results.append(b.call(f"{name}f", real, 1, *each, note=PURE))
-            continue
         wide = [b.convert("fpext", a, "double") for a in each]
         results.append(b.convert("fptrunc", b.call(name, "double", 1, *wide, note=PURE), real))
     return b.gather_lanes(results)
@@ -97,13 +98,45 @@ def _rnorm(*xs: Number) -> Number:
     return xs[0].like(1.0) / _norm(*xs)
 
 
+def _remainder(x: Number, y: Number) -> Number:
+    """By the exact remainder of twice the divisor, as fdlibm does it (Sun Microsystems, 1993)."""
+    size = y.abs()
+    rest = x.abs() % (size + size)
+    less = rest - size
+    less = (less + less >= size).choose(less - size, less)
+    rest = (rest + rest > size).choose(less, rest)
+    return negative(x).choose(-rest, rest)
+
+
+def _nextafter(x: Number, y: Number) -> Number:
+    """Numbers of one sign are in order as integers."""
+    zero, raw = x.like(0.0), bits(x)
+    grows = (y > x) & (x > zero) | (y < x) & (x < zero)
+    result = grows.choose((raw + 1).number(), (raw - 1).number())
+    least = 2.0 ** (1 - layout(x).bias - layout(x).digits)
+    result = (x == zero).choose(x.like(least).copysign(y), result)
+    result = (x == y).choose(y, result)
+    return (is_nan(x) | is_nan(y)).choose(x + y, result)
+
+
+def _logb(x: Number) -> Number:
+    a = x.abs()
+    scaled, less = normal(a)
+    result = exponent(scaled) + less
+    result = (a == x.like(0.0)).choose(x.like(-math.inf), result)
+    return (a < math.inf).choose(result, a)
+
+
 _INLINE: dict[str, Callable[..., Number]] = {
     "fdim": lambda x, y: (x <= y).choose(x.like(0.0), x - y),
     "fdivide": lambda x, y: x / y,
     "fmod": lambda x, y: x % y,
     "hypot": _norm,
+    "logb": _logb,
+    "nextafter": _nextafter,
     "norm3d": _norm,
     "norm4d": _norm,
+    "remainder": _remainder,
     "rhypot": _rnorm,
     "rnorm3d": _rnorm,
     "rnorm4d": _rnorm,

@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 from tcl.codegen.cpu.math import coefficients as tables
 from tcl.codegen.cpu.math.float32_wide import cbrt_pieces, erfc_pieces, pow_edges
+from tcl.codegen.cpu.math.float64_angles import HALF_PI_PARTS, PERIODIC_LIMIT
 from tcl.codegen.cpu.math.formula import Number
 from tcl.codegen.cpu.math.scale import times_normal_power, times_power
 from tcl.codegen.cpu.math.tools import (
@@ -165,6 +166,32 @@ def _log1p(x: Number) -> Number:
     return (x.abs() < 1e-20).choose(x, result)
 
 
+# Inverse hyperbolic functions. Beyond 2**100, a square would overflow, and 1 does not count.
+
+_HUGE = 2.0**100
+
+
+def _asinh(x: Number) -> Number:
+    a = x.abs()
+    huge = a > _HUGE
+    square = a * a
+    t = huge.choose(a, square / ((square + 1.0).sqrt() + 1.0) + a)
+    return with_sign(_log1p(t) + huge.choose(x.like(math.log(2)), x.like(0.0)), x)
+
+
+def _acosh(x: Number) -> Number:
+    huge = x > _HUGE
+    t = x - 1.0
+    t = huge.choose(x, (t * (t + 2.0)).sqrt() + t)
+    log = _log1p(t) + huge.choose(x.like(math.log(2)), x.like(0.0))
+    return (x < 1.0).choose(x.like(math.nan), log)
+
+
+def _atanh(x: Number) -> Number:
+    a = x.abs()
+    return with_sign(_log1p((a + a) / (-a + 1.0)) * 0.5, x)
+
+
 def _long_log(a: Number) -> tuple[Number, Number]:
     """log(a) as a sum of two numbers with an error of 2**-64 of it, for positive a."""
     scaled, less = normal(a)
@@ -206,15 +233,12 @@ def _pow(x: Number, y: Number) -> Number:
 
 # The rest.
 
-_HALF_PI_PARTS = (1.5707963267948966, 6.123233995736766e-17, -1.4973849048591698e-33)
-_PERIODIC_LIMIT = 2.0**21
-
 
 def _periodic(x: Number, quarters: int, name: str) -> Number:
     """The sine of x and a number of quarter turns; ``name`` is the C library's function."""
     n, shifted = round_shifted(x, 2 / math.pi)
     r = x
-    for part in _HALF_PI_PARTS:
+    for part in HALF_PI_PARTS:
         r = n.fma(x.like(-part), r)
     square = r * r
     sin = (r * square).fma(polynomial(square, tables.SIN), r)
@@ -223,7 +247,7 @@ def _periodic(x: Number, quarters: int, name: str) -> Number:
     most = x.like(1.0) - half
     cos = (square * square).fma(polynomial(square, tables.COS), (x.like(1.0) - most) - half) + most
     usual = turned(sin, cos, shifted + quarters)
-    return rarely(x.abs() >= _PERIODIC_LIMIT, usual, lambda: lane_by_lane(name, x))
+    return rarely(x.abs() >= PERIODIC_LIMIT, usual, lambda: lane_by_lane(name, x))
 
 
 def _erf(x: Number) -> Number:
@@ -252,6 +276,9 @@ def _cbrt(x: Number) -> Number:
 
 
 FORMULAS: dict[str, Callable[..., Number]] = {
+    "acosh": _acosh,
+    "asinh": _asinh,
+    "atanh": _atanh,
     "cbrt": _cbrt,
     "cos": lambda x: _periodic(x, 1, "cos"),
     "cosh": _cosh,

@@ -11,7 +11,8 @@ Worst errors in units in the last place, measured:
                 all others 0.51 (see ``float32_wide``; tan likewise)
     float64     exp 0.91   exp2 0.87   exp10 1.15  expm1 1.78  log 0.84    log2 1.21   log10 1.25
                 log1p 0.85 tanh 1.55   sinh 2.73   cosh 2.29   sin 1.47    cos 1.45    erf 1.04
-                pow 1.08   rsqrt 1.50  cbrt 0.51   expit 1.44
+                pow 1.08   rsqrt 1.50  cbrt 0.51   expit 1.44  tan 2.35    atan 1.37   atan2 1.52
+                asin 1.38  acos 1.20   asinh 1.76  acosh 2.41  atanh 1.85
 
 For float32, exp, log, log2, tanh, erf and sin over all 2**32 arguments, log10, exp2, exp10, expm1
 and rsqrt over every 7th, the others of one argument over every 31st, against glibc's float64
@@ -19,8 +20,8 @@ functions; float64 over six million points of all sizes against 80-bit arithmeti
 against mpmath). ``pytest -m slow tests/codegen/cpu/test_vector_math.py`` repeats it for every 61st
 float32.
 Results are right for zeros, infinities, NaN and subnormal numbers, and subnormal results are as
-exact as others. float32 sin, cos and tan reduce every finite argument exactly enough; float64 sin
-and cos call the C library from 2**21 on.
+exact as others. float32 sin, cos and tan reduce every finite argument exactly enough; float64 sin,
+cos and tan call the C library from 2**21 on.
 
 Formulas use fused multiply-adds throughout, which ``llvm.expanded`` makes of others on machines
 without; errors are larger there by a hundredth of a unit.
@@ -31,7 +32,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from tcl.codegen.cpu.llvm.builder import Builder, Val, suffix
-from tcl.codegen.cpu.math import float32, float32_wide, float64, trigonometric
+from tcl.codegen.cpu.math import float32, float32_wide, float64, float64_angles, trigonometric
 from tcl.codegen.cpu.math.formula import Number
 from tcl.codegen.cpu.math.tools import call_formula
 
@@ -43,7 +44,7 @@ FORMULAS: dict[str, dict[str, Formula]] = {
         **trigonometric.FORMULAS,
         **float32_wide.FORMULAS,
     },
-    "double": float64.FORMULAS,
+    "double": {**float64.FORMULAS, **float64_angles.FORMULAS},
 }
 """LLVM type → name of the built-in → its formula."""
 _SHORT = 60

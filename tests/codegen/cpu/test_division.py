@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -57,33 +58,48 @@ def test_quotients(type_: str, divisors: str) -> None:
     assert np.abs(apart).max() <= 2
 
 
-@pytest.mark.parametrize("type_", ["int8", "uint8", "int16", "uint16", "int32", "uint32"])
-def test_integers_by_one_number(type_: str) -> None:
-    """Quotients and remainders of lanes: those of a product with the inverse, at all edges."""
+@pytest.mark.parametrize("divisors", ["one", "many"])
+@pytest.mark.parametrize(
+    "type_", [f"{kind}{k}" for kind in ("int", "uint") for k in (8, 16, 32, 64)]
+)
+def test_integers_of_vectors(type_: str, divisors: str) -> None:
+    """Quotients and remainders of lanes by one number, which are products with its inverse, and by
+    as many, at all edges: of 64 bits, of numbers that floats tell apart, and of others."""
+    by_one = divisors == "one"
+    second = f"{type_}(M) D" if by_one else f"{type_}(M, N) D"
+    d = "D(m)" if by_one else "D(m, n)"
     text = (
-        f"def f({type_}(N) A, {type_}(M) D) -> (Q, R) "
-        "{ Q(m, n) = A(n) / D(m) R(m, n) = A(n) % D(m) }"
+        f"def f({type_}(N) A, {second}) -> (Q, R) {{ Q(m, n) = A(n) / {d} R(m, n) = A(n) % {d} }}"
     )
     info, rng = np.iinfo(type_), np.random.default_rng(3)
-    ends = np.concatenate([np.arange(k, k + 9) for k in (info.min, info.max - 8, 0, 2**6)])
-    ends = np.concatenate([ends, -np.arange(1, 9) if info.min else []])
-    some = rng.integers(info.min, info.max, 60)
-    by = np.unique(np.concatenate([ends, some]).astype(type_))
-    near = np.concatenate([by.astype(np.int64) * k + of for k in (1, 2, 3, 97) for of in (-1, 0)])
-    of = np.concatenate([near.astype(type_), rng.integers(info.min, info.max, 500, type_)])
-    sized = sized_of(text, of, by)
+    starts = [info.min, info.max - 8, 0, 2**6]
+    if info.bits == 64:
+        starts += [2**k - 4 for k in (49, 50, 51, 52, 53)]
+    ends = [k + n for k in starts for n in range(9)] + ([-k for k in range(1, 9)] * (info.min < 0))
+    some = rng.integers(info.min, info.max, 60, type_) >> rng.integers(0, info.bits, 60, type_)
+    by = np.unique(np.array([*ends, *some.tolist()], dtype=type_))
+    near = [int(v) * k + of for k in (1, 2, 3, 97) for of in (-1, 0) for v in by]
+    many = rng.integers(info.min, info.max, 500, type_)
+    mask = (1 << info.bits) - 1
+    wrapped = np.array([v & mask for v in near], f"u{many.itemsize}").astype(type_)
+    of = np.concatenate([wrapped, many, many >> many.dtype.type(info.bits // 2)])
+    given = by if by_one else np.repeat(by, len(of)).reshape(len(by), len(of))
+    sized = sized_of(text, of, given)
     options = MappingOptions("naive", nests=(NestOptions(vectorize=(1, 8)),) * 2)
     found = [np.empty((len(by), len(of)), type_) for _ in range(2)]
-    compile_cpu(sized, options)((of, by), tuple(found))
-    one = np.where(by == 0, 1, by).astype(np.int64)[:, None]
-    wide = of.astype(np.int64)[None]
-    quotient = np.sign(wide) * np.sign(one) * (abs(wide) // abs(one))
+    compile_cpu(sized, options)((of, given), tuple(found))
+    one = np.where(by == 0, 1, by).astype(object)[:, None]
+    wide = of.astype(object)[None]
+    quotient = np.where((wide < 0) == (one < 0), 1, -1) * (abs(wide) // abs(one))
     rest = wide - quotient * one
     for made, expected in zip(found, (quotient, rest), strict=True):
-        assert np.array_equal(made, np.where(by[:, None] == 0, 0, expected).astype(type_))
+        exact = np.where(by[:, None] == 0, 0, expected)
+        assert np.array_equal(made, (exact & mask).astype(f"u{many.itemsize}").astype(type_))
 
 
-@pytest.mark.parametrize("form", ["A(m) % B(m)", "fmod(A(m), B(m))", "A(m) % 0.3"])
+@pytest.mark.parametrize(
+    "form", ["A(m) % B(m)", "fmod(A(m), B(m))", "A(m) % 0.3", "remainder(A(m), B(m))"]
+)
 @pytest.mark.parametrize("type_", TYPES)
 def test_remainders_of_vectors_are_exact(type_: str, form: str) -> None:
     """Of any bits, of edges, and of multiples of the divisor and their neighbours; the C library
@@ -104,6 +120,35 @@ def test_remainders_of_vectors_are_exact(type_: str, form: str) -> None:
     compile_cpu(sized, MappingOptions().vectorize(8))([a, b], [actual])
     with np.errstate(all="ignore"):
         expected = np.fmod(a, dtype(0.3) if "0.3" in form else b)
+        if form.startswith("remainder"):
+            invalid = np.isnan(expected)
+            valid = np.where(invalid, 1, a).tolist(), np.where(invalid, 1, b).tolist()
+            nearest = np.array([math.remainder(x, y) for x, y in zip(*valid, strict=True)], dtype)
+            expected = np.where(invalid, expected, nearest)
     nan = np.isnan(expected)
     np.testing.assert_array_equal(np.isnan(actual), nan)
     np.testing.assert_array_equal(actual[~nan].view(integer), expected[~nan].view(integer))
+
+
+@pytest.mark.parametrize("type_", TYPES)
+def test_neighbours_and_exponents(type_: str) -> None:
+    """Of any bits, and of edges with edges."""
+    dtype, integer = TYPES[type_]
+    low, high = np.iinfo(integer).min, np.iinfo(integer).max
+    special = edges(dtype)
+    any_bits = np.random.default_rng(4).integers(low, high, (2, 4096), integer).view(dtype)
+    a = np.concatenate([np.repeat(special, len(special)), any_bits[0]])
+    b = np.concatenate([np.tile(special, len(special)), any_bits[1]])
+    body = "O(m) = nextafter(A(m), B(m)) P(m) = logb(A(m))"
+    text = f"def f({type_}(M) A, {type_}(M) B) -> (O, P) {{ {body} }}"
+    options = MappingOptions("naive", nests=(NestOptions(vectorize=(0, 8)),) * 2)
+    found = [np.empty_like(a) for _ in range(2)]
+    compile_cpu(sized_of(text, a, b), options)([a, b], found)
+    with np.errstate(all="ignore"):
+        exponents = np.where(np.isfinite(a) & (a != 0), np.frexp(a)[1] - 1, np.abs(a))
+        exponents[a == 0] = -np.inf
+        expected = [np.nextafter(a, b), exponents.astype(dtype)]
+    for made, exact in zip(found, expected, strict=True):
+        nan = np.isnan(exact)
+        np.testing.assert_array_equal(np.isnan(made), nan)
+        np.testing.assert_array_equal(made[~nan].view(integer), exact[~nan].view(integer))
