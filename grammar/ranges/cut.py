@@ -173,7 +173,7 @@ class _Ranges:
     def shifted(self) -> Iterator[Diagnostic]:
         """A warning if the target starts elsewhere than at 0, and no clause says so."""
         statement = self.of.statement
-        moved = [i for i in statement.indices if self.of.ranges[i][0] and i not in self.said]
+        moved = [i for i in statement.indices if self.of.ranges[i][0] and not self._follows(i)]
         if not moved:
             return
         ranges = {i: self.of.ranges[i] for i in moved}
@@ -196,30 +196,59 @@ class _Ranges:
             Section.RANGES,
         )
 
+    def _follows(self, index: str) -> bool:
+        """Whether a clause says where a range begins, or an earlier statement does, for which
+        there is a clause, or a warning: this one reads, by the index alone, what that one wrote."""
+        if index in self.said:
+            return True
+        outputs = {s.statement.target for s in self.sized.statements}
+        return any(
+            access.form == Linear({index: 1})
+            and access.read.tensor in outputs
+            and self._box(access.read.tensor, access.axis)[0] == self.of.ranges[index][0]
+            for access in self.accesses
+        )
+
     def _clause(self, ranges: Mapping[str, Range]) -> str:
         return "where " + ", ".join(
             f"{i} in {a}:{self._stop_text(i, b)}" for i, (a, b) in ranges.items()
         )
 
     def _stop_text(self, index: str, stop: int) -> str:
-        """The end of a range as a def can say it for all sizes, if it follows from an input."""
+        """The end of a range as a def can say it for all sizes, if it follows from an input, or
+        from what an earlier statement wrote."""
+        for clause in self.of.statement.ranges:
+            if clause.index == index:
+                return self._quote(clause.stop.span)
         tensors = self.sized.checked.tensors
         for access in self.accesses:
             tensor, form = tensors[access.read.tensor], access.form
-            size = tensor.dims[access.axis] if tensor.is_input and tensor.dims else None
+            low, end = self._box(tensor.name, access.axis)
             # Or else it stands in a def that is called.
             ours = _tensor_in(self._quote(access.read.span)) == tensor.name
-            if not isinstance(size, str):
+            mirrored = form == Linear({index: -1}, low + end - 1) and stop == end and low == 0
+            reaches = dict(form.terms) == {index: 1} and stop + form.constant == end
+            if not ours or not (mirrored or reaches):
                 continue
-            extent = self.sized.sizes[size]
-            if form == Linear({index: -1}, extent - 1) and stop == extent and ours:
-                return size
-            if dict(form.terms) != {index: 1}:
-                continue
-            if stop + form.constant == extent and ours:
-                shift = form.constant
-                return f"{size} {'-' if shift > 0 else '+'} {abs(shift)}" if shift else size
+            size = tensor.dims[access.axis] if tensor.is_input and tensor.dims else None
+            if not tensor.is_input:
+                size = self._end_written(tensor.name, access.axis)
+            if isinstance(size, str) and not size.isdigit():
+                shift = 0 if mirrored else form.constant
+                whole = size if size.isidentifier() else f"({size})"
+                return f"{whole} {'-' if shift > 0 else '+'} {abs(shift)}" if shift else size
         return str(stop)
+
+    def _end_written(self, tensor: str, axis: int) -> str | None:
+        """Where the range ends by which an earlier statement wrote a tensor, as defs say it."""
+        for statement in self.sized.statements:
+            if statement is self.of:
+                return None
+            index = statement.statement.axes[axis]
+            ours = _tensor_in(self._quote(statement.statement.span)) == tensor
+            if ours and statement.statement.target == tensor and index is not None:
+                return _Ranges(self.sized, statement)._stop_text(index, statement.ranges[index][1])
+        return None
 
 
 _LARGEST = {"float16": "65504", "bfloat16": "3.3e38", "float32": "3.4e38", "float64": "1.7e308"}

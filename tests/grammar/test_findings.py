@@ -225,6 +225,18 @@ def test_outputs_that_are_written_again_are_told_once() -> None:
     assert _found(_text("Y | Y(i) = X(i) Y(i) = 0 where i in 1:3")) == []
 
 
+def test_outputs_that_begin_where_what_they_read_does_are_told_of_once() -> None:
+    written = "T, Y | T(i) = X(i) - X(i - 1) where i in 1:N Y(i) = 2 * T(i)"
+    assert _found(_text(written)) == []
+    (first,) = _found(_text(written.replace(" where i in 1:N", "")))
+    assert first.message.startswith("element 0 of 'T' is T(1)")
+    (later,) = _found(_text(written.replace("2 * T(i)", "T(i) - T(i - 1)")))
+    assert "element 0 of 'Y' is Y(2)" in later.message
+    assert "write where i in 2:N if you" in later.message
+    (shorter,) = _found(_text("T, Y | T(i) = X(i) where i in 0:N - 1 Y(i) = T(i - 1)"))
+    assert "write where i in 1:(N - 1) + 1 if you" in shorter.message
+
+
 # --- without sizes ---
 
 
