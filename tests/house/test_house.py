@@ -40,6 +40,20 @@ def test_the_test_command_lints_first() -> None:
     assert command.count("&&") == len(steps)  # each is run only if the one before went well
 
 
+ROOT_HOLDS = {
+    *("grammar", "codegen", "tuner", "tcl", "tests", "examples", "benchmarks", "docs", "website"),
+    *("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "LICENSE", "CITATION.cff"),
+    *("setup.cfg", "pyproject.toml", ".ci", ".gitignore"),
+}
+
+
+@needs_source
+def test_the_root_holds_nothing_else() -> None:
+    """A redirect of a shell that goes wrong leaves a file, which is easily committed."""
+    tracked = run("git", "ls-files").splitlines()
+    assert {name.partition("/")[0] for name in tracked} == ROOT_HOLDS
+
+
 @needs_source
 def test_every_package_is_listed() -> None:
     """A subpackage missing from setup.cfg works in editable mode and is absent from the wheel."""
