@@ -66,14 +66,21 @@ def _compile_helpers() -> dict[str, Any]:
 
 
 def _wrapping(scalar: type[np.generic]) -> Callable[[Any], Any]:
-    """A conversion that wraps where NumPy's own would refuse a Python int."""
+    """A conversion that wraps where NumPy's own would refuse a Python int. Integers are mostly
+    small, and NumPy takes ten times as long to make one as to look it up."""
+    small: dict[int, np.generic] = {}
+    if issubclass(scalar, np.integer):
+        limits = np.iinfo(scalar)
+        small = {k: scalar(k) for k in range(max(limits.min, -128), min(limits.max, 1024) + 1)}
 
     def convert_scalar(value: Any) -> Any:
-        if type(value) is scalar:  # most are, and the rest takes ten times as long
+        if type(value) is scalar:
             return value
-        if isinstance(value, int) and issubclass(scalar, np.integer):
-            value %= 2**64
-            return np.uint64(value).astype(scalar)
+        if small and isinstance(value, (int, np.integer)):
+            found = small.get(int(value))
+            return np.uint64(int(value) % 2**64).astype(scalar) if found is None else found
+        if type(value) is float and not small:
+            return scalar(value)
         return np.asarray(value).astype(scalar)[()]
 
     return convert_scalar
