@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import inspect
 import os
 import random
 import signal
@@ -10,11 +11,13 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Generator, Iterator
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
 import hypothesis
 import pytest
+import work_done_once
 from golden import Golden
 from hypothesis.internal.conjecture import providers
 
@@ -97,12 +100,52 @@ def _cache_of_the_tests(tmp_path_factory: pytest.TempPathFactory) -> Iterator[No
     folder = tmp_path_factory.getbasetemp()
     if "PYTEST_XDIST_WORKER" in os.environ:
         folder = folder.parent
+    work_done_once.FOLDER = folder
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("TCL_CACHE_DIR", str(folder / "tcl-cache"))
         # The model that comes with tcl is no part of what other tests are about.
         patch.setenv("TCL_TUNE_MODE", "off")
         yield
     assert not (folder / "tcl-cache/tuning.db").exists(), "a test that tunes needs own_cache"
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _compiled_once() -> Iterator[None]:
+    """LLVM compiles a text once for all tests of a process: many begin with an empty cache, and
+    with the same defs."""
+    from tcl.codegen.cpu.object_code import compile as objects
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(objects, "_object", lru_cache(maxsize=2048)(objects._object))
+        yield
+
+
+@pytest.fixture
+def compiled_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    """LLVM compiles again what it compiled for this test or another."""
+    from tcl.codegen.cpu.object_code import compile as objects
+
+    monkeypatch.setattr(objects, "_object", inspect.unwrap(objects._object))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _brief_times() -> Iterator[None]:
+    """Searches time a candidate for a hundredth of a second, and what is timed to be shown, as by
+    ``tcl run`` or beside a winner, takes a thousandth once, not 0.2 s five times: no test is about
+    that."""
+    from tcl.backends.targets import EmulatedTarget, Target
+    from tcl.bench import turns
+    from tcl.tuner.measure.timing import MeasureSettings, measure
+
+    brief = partial(measure, settings=MeasureSettings(sample=1e-5, budget=1e-3))
+    with pytest.MonkeyPatch.context() as patch:
+        for target in (Target, EmulatedTarget):
+            patch.setattr(target, "timing", MeasureSettings(samples=3, budget=0.01))
+        patch.setattr("tcl.cli.run.measure", brief)
+        patch.setattr(turns, "measure", brief)
+        patch.setattr(turns.interleaved, "__defaults__", (1,))
+        patch.setattr(turns.compare_in_turns, "__defaults__", (1,))
+        yield
 
 
 @pytest.fixture(autouse=True)

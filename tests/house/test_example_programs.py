@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import runpy
 import subprocess
@@ -13,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from command_line import of_brief_searches
 from places import EXAMPLES
 
 from tcl.bench.turns import compare_in_turns
@@ -34,7 +34,7 @@ def run(name: str, folder: Path, *arguments: str) -> str:
     done = subprocess.run(
         [sys.executable, EXAMPLES / f"{name}.py", *arguments],
         cwd=folder,
-        env={**os.environ, "TCL_CACHE_DIR": str(folder / "cache")},
+        env=of_brief_searches(TCL_CACHE_DIR=str(folder / "cache")),
         capture_output=True,
         text=True,
         check=False,

@@ -8,6 +8,8 @@ from typing import Any
 
 import nbformat
 import pytest
+from command_line import of_brief_searches
+from known_machine import known_machine
 from nbclient import NotebookClient
 from places import EXAMPLES, ROOT
 
@@ -25,7 +27,8 @@ def outputs(tmp_path_factory: pytest.TempPathFactory) -> list[Any]:
         found += count
     assert found == 1
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("TCL_CACHE_DIR", str(folder / "cache"))
+        patch.setenv("TCL_CACHE_DIR", str(known_machine(folder / "cache")))
+        patch.setenv("PYTHONPATH", of_brief_searches()["PYTHONPATH"])
         patch.setenv("IPYTHONDIR", str(folder))
         NotebookClient(
             notebook,

@@ -6,7 +6,6 @@ Made for any backend: evaluate ``samples(name, dtype)`` with it and hand the res
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ from typing import Any
 import mpmath as mp
 import numpy as np
 import scipy.special
+from work_done_once import once
 
 Array = np.ndarray[Any, np.dtype[Any]]
 Exact = Callable[..., Any]
@@ -183,10 +183,10 @@ def samples(name: str, dtype: type[np.floating[Any]], count: int = 200) -> list[
 
 def exact_values(name: str, arguments: list[Array]) -> list[Any]:
     """The exact results as mpf; None where the function has a pole or a NaN there."""
-    return _exact_values(name, tuple(tuple(map(float, a)) for a in arguments))
+    points = tuple(tuple(map(float, a)) for a in arguments)
+    return once(lambda: _exact_values(name, points), "exact values", name, points)
 
 
-@functools.cache  # each backend is compared with them
 def _exact_values(name: str, arguments: tuple[tuple[float, ...], ...]) -> list[Any]:
     found: list[Any] = []
     with mp.workprec(PRECISION):

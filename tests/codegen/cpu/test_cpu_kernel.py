@@ -106,6 +106,7 @@ def test_llvm_text_that_is_wrong_is_an_error_of_ours() -> None:
         compile_object("define nonsense", host_cpu())
 
 
+@pytest.mark.usefixtures("compiled_anew")
 def test_compiling_is_a_pure_function() -> None:
     sized = sized_of(MATMUL, np.ones((4, 5)), np.ones((5, 6)))
     kernels: list[CpuKernel] = [compile_cpu(sized, LANES) for _ in range(2)]

@@ -1,7 +1,7 @@
 """Python imports this when it starts, if this folder is on ``PYTHONPATH``: in ``tcl tune``, and in
-the worker processes that it starts. It holds finals of one brief session, and has what stands
-beside a winner timed in one round, as nothing is decided by either. It can make kernels of the CPU
-backend misbehave.
+the worker processes that it starts. It times candidates briefly, holds finals of one brief session,
+and has what stands beside a winner timed in one round, as nothing is decided by any of them. It can
+make kernels of the CPU backend misbehave.
 
 ``TCL_TEST_FAULTS`` names a folder, if any do. The n-th options that are compiled, counted from 0
 over all processes, behave as the file ``plan.json`` there says. ``TCL_TEST_REFERENCE``: seconds
@@ -73,7 +73,14 @@ def _patch(module: Any) -> None:
 
 
 def _in_one_round(module: Any) -> None:
-    module.interleaved.__defaults__ = (1,)
+    module.interleaved.__defaults__ = module.compare_in_turns.__defaults__ = (1,)
+
+
+def _briefly(module: Any) -> None:
+    settings = module.MeasureSettings
+    given = dict(zip(settings.__dataclass_fields__, settings.__init__.__defaults__, strict=True))
+    settings.__init__.__defaults__ = (*{**given, "samples": 3, "budget": 0.01}.values(),)
+    module.measure.__kwdefaults__["settings"] = settings()
 
 
 def _one_session(module: Any) -> None:
@@ -82,6 +89,7 @@ def _one_session(module: Any) -> None:
 
 _PATCHES: dict[str, Callable[[Any], None]] = {
     "tcl.bench.turns": _in_one_round,
+    "tcl.tuner.measure.timing": _briefly,
     "tcl.tuner.measure.paired": _one_session,
 }
 if "TCL_TEST_FAULTS" in os.environ:

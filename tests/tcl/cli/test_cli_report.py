@@ -21,7 +21,7 @@ from tcl.selection.best_options import DEFAULT
 LEAST = ("--generations", "1", "--population", "2", "--jobs", "1")
 QUICK = (*LEAST, "--seed", "1", "--threads", "1")
 
-pytestmark = pytest.mark.usefixtures("searches_in_threads", "brief_tables")
+pytestmark = pytest.mark.usefixtures("searches_in_threads")
 
 
 @pytest.fixture

@@ -41,7 +41,7 @@ TWO = f"{QUICK}{SCALED}sizes = {{ N = [100, 200] }}\n"
 
 Make = Callable[[str], Path]
 
-pytestmark = pytest.mark.usefixtures("searches_in_threads", "brief_tables")
+pytestmark = pytest.mark.usefixtures("searches_in_threads")
 
 
 @pytest.fixture
