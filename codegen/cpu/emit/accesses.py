@@ -374,7 +374,7 @@ class AccessEmitter:
             order = ", ".join(f"i32 {k}" for k in reversed(range(lanes)))
             text = f"shufflevector {raw}, {raw.ty} poison, <{lanes} x i32> <{order}>"
             return b.op(text, type_, lanes)
-        apart = _few_apart(at, layout)
+        apart = _few_apart(at, layout) if layout.itemsize <= _SMALL else 0
         if apart:
             # All that lies between them, of which the lanes are taken: LLVM would load and put in
             # each of them on its own.
@@ -409,6 +409,10 @@ class AccessEmitter:
     def _load_leading(self, at: Address, tensor: str, layout: ir.Layout, scope: Scope) -> Val:
         """Lanes that do not exist touch nothing and give 0."""
         b, type_ = self.b, memory_type(layout.type)
+        apart = _few_apart(at, layout)
+        between = (scope.active - 1) * apart + 1
+        if apart and 2 * -(-between // scope.lanes) < scope.active:
+            return self._taken_out(at, tensor, layout, scope, apart, between)
         uses = scope.active if at.of_lane is None else 1
         pointer = self.pointers.at(tensor, at.offset, uses)
         result = Val("zeroinitializer", type_, scope.lanes)
@@ -417,6 +421,26 @@ class AccessEmitter:
             part = b.load(tensor, f"load {type_}, {there}, align {layout.alignment}", type_)
             result = b.op(f"insertelement {result}, {part}, i32 {k}", type_, scope.lanes)
         return result
+
+    def _taken_out(
+        self, at: Address, tensor: str, layout: ir.Layout, scope: Scope, apart: int, between: int
+    ) -> Val:
+        """Lanes so many elements apart, out of what lies from the first to the last that exists.
+        The others give 0."""
+        b, type_ = self.b, memory_type(layout.type)
+        pointer, align = self.pointers.at(tensor, at.offset), layout.alignment
+        size, nothing = between, "zeroinitializer"
+        text = f"load {vector(type_, size)}, {pointer}, align {align}"
+        if self.masks and between & (between - 1):
+            size, nothing = 1 << between.bit_length(), "poison"  # what is behind gives 0
+            name, zero = f"llvm.masked.load.{suffix(type_, size)}.p0", "zeroinitializer"
+            some = pointer, Val(str(align), "i32"), leading(size, between), Val(zero, type_, size)
+            text = b.call_text(name, vector(type_, size), *some)
+        raw = b.load(tensor, text, type_, size)
+        places = [k * apart if k < scope.active else between for k in range(scope.lanes)]
+        order = ", ".join(f"i32 {k}" for k in places)
+        text = f"shufflevector {raw}, {raw.ty} {nothing}, <{scope.lanes} x i32> <{order}>"
+        return b.op(text, type_, scope.lanes)
 
     def _load_wrapped(self, at: Wrapped, tensor: str, layout: ir.Layout, mask: Val | None) -> Val:
         """Lanes from an end of a row, and from its beginning. Those that are switched off touch
@@ -493,18 +517,14 @@ def _comparable(value: object) -> object:
 
 
 _FEW_APART = 4
-"""Small elements up to so many apart are taken out of what lies between them."""
+"""Elements up to so many apart are taken out of what lies between them."""
+_SMALL = 2
+"""Bytes of an element. LLVM finds by itself that all lanes of larger ones are parts of vectors."""
 
 
 def _few_apart(at: Address, layout: ir.Layout) -> int:
-    """How many small elements lanes are apart, if that is a few; else 0. LLVM finds by itself that
-    larger ones are parts of vectors."""
-    if (
-        at.spread
-        or layout.itemsize > 2
-        or not isinstance(at.step, int)
-        or isinstance(at.step, Size)
-    ):
+    """How many elements lanes are apart, if that is a few; else 0."""
+    if at.spread or not isinstance(at.step, int) or isinstance(at.step, Size):
         return 0
     apart, rest = divmod(at.step, layout.itemsize)
     return apart if not rest and 2 <= apart <= _FEW_APART else 0

@@ -1,4 +1,4 @@
-"""Small elements a few apart are read with what lies between them, and nothing more."""
+"""Elements a few apart are read with what lies between them, and nothing more."""
 
 from __future__ import annotations
 
@@ -19,7 +19,15 @@ from tcl.codegen.schedule.cpu import schedule
 
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 
-TYPES = {"uint8": np.uint8, "int8": np.int8, "int16": np.int16, "float16": np.float16}
+TYPES = {
+    "uint8": np.uint8,
+    "int8": np.int8,
+    "int16": np.int16,
+    "float16": np.float16,
+    "int32": np.int32,
+    "float": np.float32,
+    "double": np.float64,
+}
 LENGTHS = (1, 2, 15, 16, 17, 33, 64, 100, 1001)
 
 
@@ -50,11 +58,26 @@ def test_elements_a_few_apart(type_: str, apart: int) -> None:
 
 
 @pytest.mark.parametrize("apart", [2, 3, 4])
-def test_nothing_is_read_behind_the_last_element(apart: int) -> None:
-    run = ends("uint8", apart).ends
-    for length in LENGTHS[:-1]:
-        a = np.arange(length * apart).astype(np.uint8).reshape(length, apart)
+@pytest.mark.parametrize("type_", ["uint8", "float16", "float", "double"])
+def test_nothing_is_read_behind_the_last_element(type_: str, apart: int) -> None:
+    run = ends(type_, apart).ends
+    for length in (*LENGTHS[:-1], 13, 61):
+        a = np.arange(length * apart).astype(TYPES[type_]).reshape(length, apart)
         np.testing.assert_array_equal(run(fenced_copy(a, after=True)), right(a))
+
+
+@pytest.mark.parametrize("device", ["Haswell", "Zen 4"])
+def test_the_last_lanes_are_taken_out_of_what_lies_between_them(device: str) -> None:
+    """Also where only some exist: 13 complex numbers are two vectors, not 26 elements."""
+    text = "def f(float(M, N, 2) A) -> (O) { O(m, n) = A(m, n, 0) * A(m, n, 1) }"
+    a = np.arange(3 * 13 * 2, dtype=np.float32).reshape(3, 13, 2)
+    sized, found = sized_of(text, a), known_cpus.find(device)
+    assert found is not None
+    options = MappingOptions("naive", nests=(NestOptions(vectorize=(1, 16)),))
+    emitted = emit_program(schedule(sized, options, found), found).text
+    assert "insertelement" not in emitted
+    if found.present <= host_cpu().present:
+        check_cpu(sized, [fenced_copy(a, after=True)], options, found)
 
 
 def test_nothing_is_read_for_a_register_whose_lanes_are_all_switched_off() -> None:
