@@ -196,6 +196,17 @@ class Values:
             return self._choose(left, value.right, ir.Const(False, BOOL), scope)
         if value.op == "||":
             return self._choose(left, ir.Const(True, BOOL), value.right, scope)
+        match value:
+            case ir.Binary(
+                op="/" | "%" as op,
+                right=ir.Select(condition, ir.Const() as then, ir.Const() as otherwise),
+                type=type_,
+            ) if type_.is_integral:
+                # By each of both: vectors have no division by a number that is not known.
+                holds = self.value(condition, scope)
+                divisors = (self.value(each, scope) for each in (then, otherwise))
+                quotients = (arithmetic(self.b, op, left, each, type_) for each in divisors)
+                return self.b.select(holds, *quotients)
         right = self.value(value.right, scope)
         if value.op in COMPARISONS:
             return compare(self.b, value.op, left, right, value.left.type)

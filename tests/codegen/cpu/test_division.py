@@ -7,11 +7,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+from comparing import check_cpu
 from cpu_kernels import Array, sized_of
 
+from tcl.codegen.cpu.emit.emit import emit_program
 from tcl.codegen.cpu.run.kernel import compile_cpu
+from tcl.codegen.devices.cpu import host_cpu
 from tcl.codegen.options.nest_options import NestOptions
 from tcl.codegen.options.options import MappingOptions
+from tcl.codegen.schedule.cpu import schedule
 
 DIVIDE = "def f({0}(M, N) A, {0}(M) S) -> (O) {{ O(m, n) = A(m, n) / S(m) }}"
 TYPES: dict[str, tuple[Any, Any]] = {
@@ -152,3 +156,23 @@ def test_neighbours_and_exponents(type_: str) -> None:
         nan = np.isnan(exact)
         np.testing.assert_array_equal(np.isnan(made), nan)
         np.testing.assert_array_equal(made[~nan].view(integer), exact[~nan].view(integer))
+
+
+@pytest.mark.parametrize("by", ["1 : 256", "0 : -1", "-1 : 3", "7 : 0", "-128 : 127"])
+@pytest.mark.parametrize("type_", ["int8", "int32", "int64"])
+def test_integers_by_one_of_two_numbers(type_: str, by: str) -> None:
+    """An index or data decide which of both: as quotients by one known number."""
+    text = (
+        f"def f({type_}(N) A, int32(N) C) -> (Q, R) {{ "
+        f"Q(k, n) = A(n) / (k < 2 ? {by}) where k in 0:4 "
+        f"R(k, n) = A(n) % (C(n) > k ? {by}) where k in 0:4 }}"
+    )
+    info, rng = np.iinfo(type_), np.random.default_rng(4)
+    ends = [np.arange(k, k + 9, dtype=type_) for k in (info.min, info.max - 8, 0)]
+    a = np.concatenate([*ends, rng.integers(info.min, info.max, 500, type_)])
+    c = rng.integers(0, 5, len(a), np.int32)
+    sized, device = sized_of(text, a, c), host_cpu()
+    options = MappingOptions("naive", nests=(NestOptions(vectorize=(1, 8)),) * 2)
+    if type_ != "int64":  # LLVM has no product that finds these
+        assert "fdiv" not in emit_program(schedule(sized, options, device), device).text
+    check_cpu(sized, [a, c], options)
