@@ -130,17 +130,24 @@ def compiled_anew(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(scope="session", autouse=True)
 def _brief_times() -> Iterator[None]:
-    """Searches time a candidate for a hundredth of a second, and what is timed to be shown, as by
-    ``tcl run`` or beside a winner, takes a thousandth once, not 0.2 s five times: no test is about
-    that."""
+    """Searches time a candidate for a hundredth of a second and hold finals of one session, and
+    what is timed to be shown, as by ``tcl run`` or beside a winner, takes a thousandth once, not
+    0.2 s five times: no test is about what is found so."""
     from tcl.backends.targets import EmulatedTarget, Target
     from tcl.bench import turns
+    from tcl.tuner.measure.paired import RaceRules
     from tcl.tuner.measure.timing import MeasureSettings, measure
+    from tcl.tuner.run import search_loop, tuner
+    from tcl.tuner.run.finals import Finals
+    from tcl.tuner.run.pipeline import CandidatePipeline
 
     brief = partial(measure, settings=MeasureSettings(sample=1e-5, budget=1e-3))
     with pytest.MonkeyPatch.context() as patch:
         for target in (Target, EmulatedTarget):
             patch.setattr(target, "timing", MeasureSettings(samples=3, budget=0.01))
+        rules = RaceRules(least=1, most=1, rounds=5, budget=0.05)
+        patch.setattr(search_loop, "Finals", partial(Finals, rules=rules))
+        patch.setattr(tuner, "CandidatePipeline", partial(CandidatePipeline, rules=rules))
         patch.setattr("tcl.cli.run.measure", brief)
         patch.setattr(turns, "measure", brief)
         patch.setattr(turns.interleaved, "__defaults__", (1,))
@@ -164,19 +171,11 @@ def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def searches_in_threads(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Searches of this process begin no processes, measure briefly, and have finals of one session:
-    for what they find, keep and say, where it does not matter who measured it, nor how exactly."""
+    """Searches of this process begin no processes: for what they find, keep and say, where it does
+    not matter who measured it."""
     from tuner_fakes import in_threads
 
-    from tcl.tuner.run.finals import Finals
-
     in_threads(monkeypatch)
-    hold = Finals.hold_race
-    monkeypatch.setattr(
-        Finals,
-        "hold_race",
-        lambda self, race, first=0, *_: hold(self, race, first, lambda: False),
-    )
 
 
 @pytest.fixture(autouse=True)
