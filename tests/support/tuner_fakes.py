@@ -171,7 +171,7 @@ class FakeSpace:
             raise OptionsError("these are no options") from None
 
 
-def as_recorded(code: bytes, best: float | None, yardstick: object = None) -> Outcome:
+def as_recorded(code: bytes, best: float | None, *known: object) -> Outcome:
     """An evaluation that finds what it always finds, in place of ``evaluate_candidate``."""
     micros, kind = json.loads(code)
     if kind != "right":

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,8 +17,16 @@ from tcl.grammar.check.definitions import check
 from tcl.grammar.ranges.inference import infer
 from tcl.tuner.measure.backend import CompiledKernel, Problem
 from tcl.tuner.measure.correctness import Expected, accumulation_depths
-from tcl.tuner.measure.evaluate import Evaluator, compute_reference
-from tcl.tuner.measure.verdict import Verdict
+from tcl.tuner.measure.evaluate import (
+    Evaluator,
+    compute_reference,
+    compute_roundings,
+    set_up,
+)
+from tcl.tuner.measure.verdict import Outcome, Verdict
+from tcl.tuner.run.pipeline import CandidatePipeline, Job
+from tcl.tuner.run.workplace import Compilers, Stages
+from tcl.workers.pool import WorkerPool
 
 Array = np.ndarray[Any, Any]
 
@@ -87,6 +97,59 @@ def test_a_difference_is_held_against_the_references_own_error(
         outcome = one.evaluate(backend.compile(FakeOptions(1)), None)
         assert outcome.verdict is verdict, outcome
     assert len(backend.asked) == asked  # once, and only where something differs
+
+
+def test_roundings_are_asked_for_and_not_computed_where_somebody_else_does() -> None:
+    backend = RoundingBackend(off=1e-3)
+    one, code = evaluator(backend), backend.compile(FakeOptions(1))
+    one.evaluate(code, None, asks=True)
+    assert one.doubted and not backend.asked
+    one.roundings = compute_roundings(backend)
+    assert one.evaluate(code, None, asks=True).verdict is Verdict.CORRECT
+    assert not one.doubted
+
+
+@dataclass(frozen=True)
+class NotingBackend(RoundingBackend):
+    """It writes down which process computes roundings, unless that ``fails`` but in the one that
+    runs kernels."""
+
+    noted: str = ""
+    fails: int = 0
+
+    def roundings(self, inputs: Sequence[Array]) -> Sequence[Rounding]:
+        if self.fails and os.getpid() != self.fails:
+            raise MemoryError
+        with open(self.noted, "a") as file:
+            file.write(f"{os.getpid()}\n")
+        return (Rounding(1e-4),)
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_a_process_that_compiles_computes_roundings_while_others_are_measured(
+    fails: bool, tmp_path: Path
+) -> None:
+    noted, pools = tmp_path / "pids", (WorkerPool(1), WorkerPool(1))
+    noted.touch()
+    compiler, runner = pools
+    try:
+        pid = runner.submit(os.getpid).result()
+        backend = NotingBackend(off=1e-3, noted=str(noted), fails=pid if fails else 0)
+        expected = compute_reference(backend).outputs
+        runner.submit(set_up, backend, expected, QUICK).result()
+        stages = Stages((Compilers(compiler, 1),), runner, 1, compiler.kill)
+        pipeline = CandidatePipeline[FakeOptions](backend, stages, lambda: 0)
+        found = dict[int, Outcome]()
+        jobs = [Job(FakeOptions(micros), None, micros) for micros in (10, 20, 30)]
+        pipeline.run(jobs, lambda job, outcome: found.update({job.position: outcome}))
+        times = pipeline.race([job.options for job in jobs], afresh=False)
+    finally:
+        for pool in pools:
+            pool.kill()
+    assert sorted(found) == [10, 20, 30] and times is not None
+    assert {each.verdict for each in found.values()} == {Verdict.CORRECT}
+    (by,) = noted.read_text().split()
+    assert (int(by) == pid) == fails
 
 
 @dataclass(frozen=True)

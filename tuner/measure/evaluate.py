@@ -99,12 +99,22 @@ def compile_candidate(backend: Backend[Any], options: object) -> bytes | Outcome
         return Outcome(Verdict.COMPILE, message=_sentence(error))
 
 
+def compute_roundings(backend: Backend[Any]) -> tuple[Rounding, ...]:
+    """Of each output how far rounding takes what the reference computes."""
+    return tuple(backend.roundings(backend.problem().inputs))
+
+
 @dataclass(frozen=True, slots=True)
 class Timed:
     """A kernel that was correct, and the seconds that a call of it took on the first placement."""
 
     code: bytes
     seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Doubted:
+    """A kernel differs from the reference, and nobody has said how far rounding takes that."""
 
 
 class _WrongError(Exception):
@@ -146,9 +156,13 @@ class Evaluator:
         self._yardstick: Yardstick | None = None
         self._kernel = ""
         """Which one that is: a resumed search may have another."""
-        self._roundings: Sequence[Rounding] | None = None
+        self.roundings: Sequence[Rounding] | None = None
         """Of the reference; None until a kernel differs from it by more than rounding
         usually explains."""
+        self._asks = False
+        """Whether somebody else computes them ..."""
+        self.doubted = False
+        """... and whether the last kernel needs them: what is said of it counts for nothing."""
         self._right: set[tuple[int, ...]] = set()
         """Fingerprints of results that were compared and are right: most kernels compute the same
         bits, and a fingerprint takes a tenth of a comparison."""
@@ -159,11 +173,19 @@ class Evaluator:
         self._others = Others()
         self._place = f"{platform.node()} {available_cores()}"
 
-    def evaluate(self, code: bytes, best: float | None, yardstick: Timed | None = None) -> Outcome:
+    def evaluate(
+        self,
+        code: bytes,
+        best: float | None,
+        yardstick: Timed | None = None,
+        *,
+        asks: bool = False,
+    ) -> Outcome:
         """Verify, then time unless it is wrong. ``best`` is the time to beat, in seconds;
         ``yardstick``, which is timed now and then to see how fast the machine is, stays the same
-        for all of a search."""
-        self.used = True
+        for all of a search. ``asks``: where roundings decide, they are asked for, and not computed
+        here, where kernels could be measured meanwhile."""
+        self.used, self._asks, self.doubted = True, asks, False
         with self._bench.alone():
             if yardstick is not None and self._yardstick is None:
                 self._meet(yardstick)
@@ -175,6 +197,7 @@ class Evaluator:
             at = time.time()
         reading = outcome.conditions.yardstick if outcome.conditions is not None else None
         conditions = Conditions(at, seconds, others, reading, self._place, self._kernel)
+        self._asks = False
         return replace(outcome, conditions=conditions)
 
     def _meet(self, yardstick: Timed) -> None:
@@ -320,8 +343,11 @@ class Evaluator:
         if found in self._right:
             return None
         wrong = self._mismatch(place, own)
-        if wrong is not None and self._roundings is None:
-            self._roundings = self._backend.roundings(self._problem.inputs)
+        if wrong is not None and self.roundings is None:
+            if self._asks:
+                self.doubted = True
+                return wrong
+            self.roundings = self._backend.roundings(self._problem.inputs)
             wrong = self._mismatch(place, own)
         if wrong is None and (self._knows_all or self._whole is not None):
             self._right.add(found)
@@ -329,7 +355,7 @@ class Evaluator:
 
     def _mismatch(self, place: PlacedArrays, own: Sequence[Expected]) -> str | None:
         """What is wrong with the results that lie at a place."""
-        roundings = self._roundings or [UNKNOWN] * len(self._problem.names)
+        roundings = self.roundings or [UNKNOWN] * len(self._problem.names)
         for comparisons, differing in ((self._expected or (), 1), (self._whole or own, 2)):
             compared = zip(comparisons, place.values(), roundings, strict=False)
             for expected, values, rounding in compared:
@@ -400,10 +426,19 @@ def set_up(backend: Runner, expected: Sequence[Expected] | None, settings: Measu
     _evaluators[:] = [Evaluator(backend, expected, settings)]
 
 
-def evaluate_candidate(code: bytes, best: float | None, yardstick: Timed | None = None) -> Outcome:
-    """Verdict and times of compiled code, in a worker that was set up."""
+def evaluate_candidate(
+    code: bytes,
+    best: float | None,
+    yardstick: Timed | None = None,
+    roundings: Sequence[Rounding] | None = None,
+    asks: bool = False,
+) -> Outcome | Doubted:
+    """Verdict and times of compiled code, in a worker that was set up. ``roundings``: of the
+    reference, if they are known; else the worker computes them when they decide, or ``asks``."""
     (evaluator,) = _evaluators
-    return evaluator.evaluate(code, best, yardstick)
+    evaluator.roundings = evaluator.roundings or roundings
+    outcome = evaluator.evaluate(code, best, yardstick, asks=asks)
+    return Doubted() if evaluator.doubted else outcome
 
 
 def race_candidates(
@@ -411,12 +446,14 @@ def race_candidates(
     known: Sequence[bool] | None = None,
     rounds: int = ROUNDS,
     budget: float = BUDGET,
+    roundings: Sequence[Rounding] | None = None,
 ) -> list[Placed | Outcome]:
     """Times of compiled code, taken in turns, in a worker that was set up. ``known``: it has to
     have run nothing before, and whether each is known to be right in such a process; those that are
     not are verified, and how they end that fail is the result. A process that has run something
     ends, so that the next one is asked."""
     (evaluator,) = _evaluators
+    evaluator.roundings = evaluator.roundings or roundings
     if known is not None and evaluator.used:
         os._exit(_USED)
     pairs = zip(codes, known or [True] * len(codes), strict=True)

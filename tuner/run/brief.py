@@ -120,7 +120,10 @@ class BriefSearch(Generic[OptionsT]):
         tell: Callable[[Event[OptionsT]], object],
     ) -> None:
         doubts = Doubts()
-        pipeline = CandidatePipeline(self._backend, stages, watch, ahead=_AHEAD, rules=RULES)
+        # What compiles is a thread of the caller's process, where Numba should not come.
+        pipeline = CandidatePipeline(
+            self._backend, stages, watch, ahead=_AHEAD, rules=RULES, apart=False
+        )
         config = self._options.from_options(start[0]) if self._neighbours else None
         near = () if config is None else islice(around(self._options.space, config), CANDIDATES)
         options = list(dict.fromkeys((*start, *map(self._options.to_options, near))))

@@ -10,11 +10,14 @@ from dataclasses import dataclass
 from itertools import cycle
 from typing import Any, Generic, TypeAlias, TypeVar
 
+from tcl.codegen.common.rounding import Rounding
 from tcl.common.errors import ExecutorLostError
 from tcl.tuner.measure.backend import Backend, OptionsT
 from tcl.tuner.measure.evaluate import (
+    Doubted,
     Timed,
     compile_candidate,
+    compute_roundings,
     evaluate_candidate,
     race_candidates,
 )
@@ -52,7 +55,9 @@ class CandidatePipeline(Generic[OptionsT]):
     is waited for. Executors that share cores take turns: a few candidates are compiled, then these
     are evaluated, and never both at once.
     ``best``: the seconds to beat, if that is known before. ``ahead``: candidates that are compiled
-    before they can be evaluated, per process that compiles. ``rules``: of races.
+    before they can be evaluated, per process that compiles. ``rules``: of races. ``apart``: if it
+    has to be known how far rounding takes the reference, a process that compiles computes it, and
+    others are measured meanwhile.
     """
 
     def __init__(
@@ -64,6 +69,7 @@ class CandidatePipeline(Generic[OptionsT]):
         best: float | None = None,
         ahead: int = _AHEAD,
         rules: RaceRules = USUAL,
+        apart: bool = True,
     ) -> None:
         self._rules = rules
         self._backend = backend
@@ -86,7 +92,13 @@ class CandidatePipeline(Generic[OptionsT]):
         self._waiting: deque[Job[OptionsT]] = deque()
         self._compiling: dict[Future[bytes | Outcome], tuple[Job[OptionsT], Compilers]] = {}
         self._compiled: deque[tuple[Job[OptionsT], bytes]] = deque()
-        self._evaluating: dict[Future[Outcome], tuple[Job[OptionsT], bytes]] = {}
+        self._evaluating: dict[Future[Outcome | Doubted], tuple[Job[OptionsT], bytes]] = {}
+        self._asks = apart and not self._compilers[0].in_turns
+        """Whether the evaluator asks for roundings, which are computed here ..."""
+        self._roundings: tuple[Rounding, ...] | None = None
+        self._computing: Future[tuple[Rounding, ...]] | None = None
+        self._doubted: deque[tuple[Job[OptionsT], bytes]] = deque()
+        """... and candidates that wait for them."""
 
     def run(
         self,
@@ -107,8 +119,11 @@ class CandidatePipeline(Generic[OptionsT]):
             if level >= FINISH and not must:
                 self._waiting.clear()
                 self._compiled.clear()
+                self._doubted.clear()
             self._submit_waiting(done)
             futures: list[Future[Any]] = [*self._compiling, *self._evaluating]
+            if self._computing is not None and self._doubted:
+                futures.append(self._computing)
             if not futures:
                 return
             finished, _ = wait(futures, timeout=_POLL, return_when=FIRST_COMPLETED)
@@ -129,7 +144,7 @@ class CandidatePipeline(Generic[OptionsT]):
         found, rules = None, self._rules
         for _ in range(self._evaluators + 1 if afresh else 1):
             if found is None and self._level() < KILL:
-                wanted = (codes, known, rules.rounds, rules.budget)
+                wanted = (codes, known, rules.rounds, rules.budget, self._roundings)
                 found = self._awaited(self._evaluator.submit(race_candidates, *wanted))
         self._verified.update(options if afresh and found is not None else ())
         return found
@@ -165,7 +180,8 @@ class CandidatePipeline(Generic[OptionsT]):
             if known is not None:  # other options, the same kernel
                 done(job, known)
                 continue
-            future = self._evaluator.submit(evaluate_candidate, code, self._best, self._yardstick)
+            wanted = (code, self._best, self._yardstick, self._roundings, self._asks)
+            future = self._evaluator.submit(evaluate_candidate, *wanted)
             self._evaluating[future] = (job, code)
         for compilers in self._compilers:
             while self._may_compile(compilers):
@@ -178,6 +194,7 @@ class CandidatePipeline(Generic[OptionsT]):
         if compilers.in_turns and self._evaluators_turn:
             return False
         at_work = sum(each is compilers for _, each in self._compiling.values())
+        at_work += self._computing is not None and compilers is self._compilers[0]
         # Not further ahead than the evaluator can use: an interrupt should find little to do.
         room = at_work < compilers.width and len(self._compiled) < self._ahead
         return bool(self._waiting) and room
@@ -203,6 +220,9 @@ class CandidatePipeline(Generic[OptionsT]):
         for measured in [f for f in self._evaluating if f in finished]:
             job, code = self._evaluating.pop(measured)
             outcome = _result_or_outcome(measured, Verdict.RUNTIME)
+            if isinstance(outcome, Doubted):
+                self._doubt(job, code)
+                continue
             if self._yardstick is None and outcome.time is not None and not outcome.message:
                 first = next(iter(outcome.placements.values()), outcome.time)
                 self._yardstick = Timed(code, first)
@@ -220,6 +240,23 @@ class CandidatePipeline(Generic[OptionsT]):
             else:
                 compiled(job)
                 self._compiled.append((job, result))
+        if self._computing is not None and self._computing.done():
+            found = _result_or_outcome(self._computing, Verdict.RUNTIME)
+            # If that failed, the evaluator computes them itself, and it counts as the candidate's.
+            self._asks, self._computing = False, None
+            self._roundings = None if isinstance(found, Outcome) else found
+            self._compiled.extendleft(reversed(self._doubted))
+            self._doubted.clear()
+
+    def _doubt(self, job: Job[OptionsT], code: bytes) -> None:
+        """Have a candidate wait until it is known how far rounding takes the reference."""
+        if not self._asks:  # that has become known meanwhile
+            self._compiled.appendleft((job, code))
+            return
+        self._doubted.append((job, code))
+        if self._computing is None:
+            executor = self._compilers[0].executor
+            self._computing = executor.submit(compute_roundings, self._backend)
 
 
 def _result_or_outcome(future: Future[_T], failure: Verdict) -> _T | Outcome:
