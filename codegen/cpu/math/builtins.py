@@ -36,7 +36,7 @@ _INTRINSICS = {
 }
 SHORT = (frozenset(_INTRINSICS) | ROUNDINGS) - {"sqrt"}
 """Functions that may as well be computed in vain."""
-_LIBM = frozenset("erfc j0 j1 lgamma tgamma y0 y1".split())
+_LIBM = frozenset("j0 j1 y0 y1".split())
 """The C library's functions, among those that lack a formula in one of the types."""
 
 

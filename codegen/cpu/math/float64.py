@@ -43,14 +43,14 @@ _INF = math.inf
 # The exponential functions.
 
 
-def _reduced(x: Number, base: int) -> tuple[Number, Number, Bits]:
+def reduced(x: Number, base: int) -> tuple[Number, Number, Bits]:
     """r and n of x = n log(2) + r, and bits with ``n + base`` in the low half."""
     n, shifted = round_shifted(x, _LOG2_E, base)
     return n.fma(x.like(-_LN2_LOW), n.fma(x.like(-_LN2_HIGH), x)), n, shifted
 
 
 def _exp(x: Number) -> Number:
-    r, n, shifted = _reduced(at_least(at_most(x, 710.0), -746.0), 2046)
+    r, n, shifted = reduced(at_least(at_most(x, 710.0), -746.0), 2046)
     return times_power(polynomial(r, (1.0, 1.0, *tables.EXP)), n, shifted)
 
 
@@ -75,7 +75,7 @@ def _exp10(x: Number) -> Number:
 
 
 def _expm1(x: Number) -> Number:
-    r, _, shifted = _reduced(at_least(at_most(x, 710.0), -40.0), 1022)
+    r, _, shifted = reduced(at_least(at_most(x, 710.0), -40.0), 1022)
     p = (r * r).fma(polynomial(r, tables.EXPM1), r)
     # Half of it, as 2**1024 is no float64.
     half = (shifted << 52).number()
@@ -86,7 +86,7 @@ def _expm1(x: Number) -> Number:
 def _hyperbolic_pieces(x: Number) -> tuple[Number, Number, Number, Number]:
     """For x = n log(2) + r from 0 to 710.4759: cosh(r), sinh(r), a quarter of ``2**n + 2**-n`` and
     of ``2**n - 2**-n``, as 2**1025 is no float64."""
-    r, _, shifted = _reduced(x, 1021)
+    r, _, shifted = reduced(x, 1021)
     square = r * r
     sinh = (r * square).fma(polynomial(square, tables.SINH), r)
     cosh = square.fma(polynomial(square, tables.COSH), x.like(1.0))
@@ -115,7 +115,7 @@ def _cosh(x: Number) -> Number:
 def _tanh(x: Number) -> Number:
     square = x * x
     near = (x * square).fma(polynomial(square, tables.TANH), x)
-    r, n, shifted = _reduced(at_most(x.abs() * 2.0, 40.0), 1023)
+    r, n, shifted = reduced(at_most(x.abs() * 2.0, 40.0), 1023)
     e = times_normal_power(polynomial(r, (1.0, 1.0, *tables.EXP)), n, shifted)
     far = x.like(1.0) - x.like(2.0) / (e + 1.0)
     return with_sign((x.abs() > 0.55).choose(far, near), x)
@@ -192,7 +192,7 @@ def _atanh(x: Number) -> Number:
     return with_sign(_log1p((a + a) / (-a + 1.0)) * 0.5, x)
 
 
-def _long_log(a: Number) -> tuple[Number, Number]:
+def long_log(a: Number) -> tuple[Number, Number]:
     """log(a) as a sum of two numbers with an error of 2**-64 of it, for positive a."""
     scaled, less = normal(a)
     m, e = split(scaled)
@@ -222,12 +222,12 @@ def _long_log(a: Number) -> tuple[Number, Number]:
 
 def _pow(x: Number, y: Number) -> Number:
     a = x.abs()
-    log, low = _long_log(a)
+    log, low = long_log(a)
     high = y * log
     low = y.fma(log, -high) + y * low
     # exp(high + low), where low is far smaller than high.
     low = (high.abs() < 800.0).choose(low, high.like(0.0))
-    r, n, shifted = _reduced(at_least(at_most(high, 710.0), -746.0), 2046)
+    r, n, shifted = reduced(at_least(at_most(high, 710.0), -746.0), 2046)
     return pow_edges(x, y, times_power(polynomial(r + low, (1.0, 1.0, *tables.EXP)), n, shifted))
 
 
@@ -254,7 +254,7 @@ def _erf(x: Number) -> Number:
     near = x.fma(polynomial(x * x, tables.ERF), x)
     a = at_most(x.abs(), 6.0)
     t, factor = erfc_pieces(a)
-    r, n, shifted = _reduced(-(a * a), 1023)
+    r, n, shifted = reduced(-(a * a), 1023)
     e = times_normal_power(polynomial(r, (1.0, 1.0, *tables.EXP)), n, shifted)
     far = x.like(1.0) - e * (polynomial(t, tables.ERF_FAR) * factor)
     return (x.abs() > 1.0).choose(with_sign(far, x), near)

@@ -1,20 +1,24 @@
-"""Built-ins that C libraries lack, in float64, each once per module as a function of its own.
+"""Built-ins that are longer than the formulas of ``vector``, in float64 alone, each once per module
+as a function of its own.
 
 The formulas are standard; where one comes from a paper, it is named.
 """
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Sequence
+from fractions import Fraction
 
 from tcl.codegen.common import chebyshev as tables
 from tcl.codegen.cpu.llvm.branches import either
 from tcl.codegen.cpu.llvm.builder import Builder, Val, suffix
 from tcl.codegen.cpu.llvm.convert import saturated
-from tcl.codegen.cpu.math import vector
+from tcl.codegen.cpu.math import gamma, vector
+from tcl.codegen.cpu.math.coefficients import INVERSE, INVERSE_FAR
 from tcl.codegen.cpu.math.formula import Number, Test
-from tcl.codegen.cpu.math.tools import call_formula, lane_by_lane, rarely
+from tcl.codegen.cpu.math.tools import at_most, call_formula, lane_by_lane, polynomial, rarely
 
 _NAN, _INF = math.nan, math.inf
 
@@ -46,13 +50,25 @@ def _either(test: Test, then: Callable[[], Number], otherwise: Callable[[], Numb
     return Number(b, either(b, test.value, lambda: then().value, lambda: otherwise().value, "then"))
 
 
-def _chebyshev(t: Number, coefficients: Sequence[float]) -> Number:
-    """Clenshaw's recurrence."""
-    twice = t + t
-    before, last = t.like(0.0), t.like(coefficients[-1])
-    for c in reversed(coefficients[1:-1]):
-        before, last = last, twice.fma(last, t.like(c) - before)
-    return t.fma(last, t.like(coefficients[0]) - before)
+@functools.cache
+def _monomials(coefficients: tuple[float, ...]) -> tuple[float, ...]:
+    """The same sum of Chebyshev polynomials as one of powers. These tables' values are not far
+    below the sums of magnitudes (4 times at most), so that Horner's rule, of half as many steps,
+    loses nothing beside Clenshaw's."""
+    total, before, last = [Fraction(0)] * len(coefficients), [Fraction(0)], [Fraction(1)]
+    for k, c in enumerate(coefficients):
+        for power, factor in enumerate(last):
+            total[power] += Fraction(c) * factor
+        following = [Fraction(0), *(f * (2 if k else 1) for f in last)]
+        for power, factor in enumerate(before if k else ()):
+            following[power] -= factor
+        before, last = last, following
+    return tuple(map(float, total))
+
+
+def _chebyshev(t: Number, coefficients: tuple[float, ...]) -> Number:
+    """The sum of Chebyshev polynomials."""
+    return polynomial(t, _monomials(coefficients))
 
 
 def _rcbrt(x: Number) -> Number:
@@ -109,90 +125,68 @@ def _exp_of_square(x: Number, factor: float) -> Number:
     return e.fma(lost * factor, e)
 
 
-def _erfcx(x: Number) -> Number:
-    a = x.abs()
-    near = (a > 1e300).choose(x.like(1e300), a)
+def _scaled_erfc(a: Number) -> Number:
+    """exp(a * a) * erfc(a) for 0 <= a."""
+    near = at_most(a, 1e300)
     t = (near - 3.75) / (near + 3.75)
-    positive = _chebyshev(t, tables.ERFCX) / (a + a + 1.0)
+    return _chebyshev(t, tables.ERFCX) / (a + a + 1.0)
+
+
+def _erfcx(x: Number) -> Number:
+    positive = _scaled_erfc(x.abs())
 
     def negative() -> Number:
         e = _exp_of_square(x, 1.0)
         return (x < -26.7).choose(x.like(_INF), e + e - positive)
 
-    return _either(x < 0.0, negative, lambda: positive)
+    return rarely(x < 0.0, positive, negative)
+
+
+def _erfc(x: Number) -> Number:
+    a = at_most(x.abs(), 28.0)
+    tail = _scaled_erfc(a) * _exp_of_square(a, -1.0)
+    return (x < 0.0).choose(x.like(2.0) - tail, tail)
 
 
 def _normcdf(x: Number) -> Number:
-    half_root = 0.7071067811865476
-
-    def left_tail() -> Number:
-        p = _special("erfcx", x * -half_root) * 0.5 * _exp_of_square(x, -0.5)
-        return (x < -39.0).choose(x.like(0.0), p)
-
-    return _either(x < -1.0, left_tail, lambda: _builtin("erfc", x * -half_root) * 0.5)
+    a = at_most(x.abs(), 40.0)
+    tail = _scaled_erfc(a * 0.5**0.5) * 0.5 * _exp_of_square(a, -0.5)
+    return (x > 0.0).choose(x.like(1.0) - tail, tail)
 
 
-_HALF_ROOT_PI = 0.886226925452758
+def _inverted(x: Number, low: Number) -> Number:
+    """y with erf(y) = x, where low = 1 - abs(x) has all its digits. The variables are M. Giles's
+    ("Approximating the erfinv function", 2011): the logarithm of 1 - x*x, and, in the tails, a
+    square root of one."""
+    w = -_builtin("log", low * (-low + 2.0))
+    usual = x * polynomial(w - 3.125, INVERSE)
 
+    def tail() -> Number:
+        s = (-_builtin("log", low)).sqrt()
+        t = (s - 5.0) / (s + 5.0)
+        y = (low == x.like(0.0)).choose(x.like(_INF), s * polynomial(t, INVERSE_FAR))
+        return y.copysign(x)
 
-def _erfinv_central(x: Number) -> Number:
-    """erfinv for |x| <= 1/2: its power series, then Newton's method on erf."""
-    s = x * x
-    series = s.fma(x.like(0.0867072), x.like(0.1276)).fma(s, x.like(0.2320136665))
-    y = x * series.fma(s, x.like(_HALF_ROOT_PI))
-    for _ in range(3):
-        y = y - (_builtin("erf", y) - x) * (_builtin("exp", y * y) * _HALF_ROOT_PI)
-    return y
-
-
-def _erfcinv_tail(c: Number) -> Number:
-    """erfcinv for 0 < c <= 1/2: Winitzki's closed form ("A handy approximation for the error
-    function and its inverse", 2008), then Newton's method on log(erfc), which is nearly as
-    exact in the farthest tail as near the middle."""
-    a = 0.147
-    log = _builtin("log", c * (-c + 2.0))
-    u = log * 0.5 + 2 / (math.pi * a)
-    y = ((u * u - log / a).sqrt() - u).sqrt()
-    log_c = _builtin("log", c)
-    for _ in range(3):
-        e = _special("erfcx", y)
-        error = _builtin("log", e) - log_c - y * y
-        y = y + error * (e * _HALF_ROOT_PI)
-    return y
+    return rarely(~(w < 6.25), usual, tail)
 
 
 def _erfinv(x: Number) -> Number:
-    a = x.abs()
-
-    def tail() -> Number:
-        y = _special("erfcinv_tail", -a + 1.0)
-        y = (a == x.like(1.0)).choose(x.like(_INF), y)
-        return (a > 1.0).choose(x.like(_NAN), y).copysign(x)
-
-    return _either(a > 0.5, tail, lambda: _special("erfinv_central", x))
+    return _inverted(x, -x.abs() + 1.0)
 
 
 def _erfcinv(c: Number) -> Number:
-    low = (c > 1.0).choose(-c + 2.0, c)
-
-    def tail() -> Number:
-        y = _special("erfcinv_tail", low)
-        y = (low == c.like(0.0)).choose(c.like(_INF), y)
-        y = (low < 0.0).choose(c.like(_NAN), y)
-        return (c > 1.0).choose(-y, y)
-
-    return _either(low < 0.5, tail, lambda: _special("erfinv_central", -c + 1.0))
+    return _inverted(-c + 1.0, (c > 1.0).choose(-c + 2.0, c))
 
 
 def _normcdfinv(p: Number) -> Number:
     # The sum turns the negative zero of p = 1/2 into a positive one.
-    return _special("erfcinv", p + p) * -1.4142135623730951 + 0.0
+    return _erfcinv(p + p) * -1.4142135623730951 + 0.0
 
 
 # Modified Bessel functions.
 
 
-def _bessel(x: Number, small: Sequence[float], large: Sequence[float], odd: bool) -> Number:
+def _bessel(x: Number, small: tuple[float, ...], large: tuple[float, ...], odd: bool) -> Number:
     # Beyond 800 the result is infinite; infinity itself would make NaNs on the way.
     a = x.abs()
     a = (a > 800.0).choose(x.like(800.0), a)
@@ -213,13 +207,13 @@ _FORMULAS: dict[str, Callable[..., Number]] = {
     "cospi": _cospi,
     "cyl_bessel_i0": lambda x: _bessel(x, tables.I0_SMALL, tables.I0_LARGE, False),
     "cyl_bessel_i1": lambda x: _bessel(x, tables.I1_SMALL, tables.I1_LARGE, True),
+    "erfc": _erfc,
     "erfcinv": _erfcinv,
-    "erfcinv_tail": _erfcinv_tail,
     "erfcx": _erfcx,
     "erfinv": _erfinv,
-    "erfinv_central": _erfinv_central,
     "normcdf": _normcdf,
     "normcdfinv": _normcdfinv,
     "rcbrt": _rcbrt,
     "sinpi": _sinpi,
+    **gamma.FORMULAS,
 }
