@@ -20,7 +20,7 @@ from tcl.common.dataclass import dataclass
 _OTHERS, _READ = 22, 0.6
 """Registers of a thread for addresses and counters, and for each word that it reads before it
 computes, about. Of the suite's kernels on an H200, as ptxas 13.5 has them."""
-_AHEAD, _NOT_AHEAD = 100, 24
+AHEAD, _NOT_AHEAD = 100, 24
 """Words that a thread has on their way to registers, and registers for them, at most, about: in
 kernels that are promised registers (``occupancy.promised``), and in others. Of 375 kernels on an
 H100, as ptxas 13.5 has them."""
@@ -112,10 +112,7 @@ def _count_kernel(
     held = sum(found.held_words.values())
     number = math.prod(folds[0].count for folds in kernel.grid)
     fit = promised(kernel.threads, number, kernel.shared, profile) if told else 0
-    ahead = _AHEAD if fit else _NOT_AHEAD
-    needed = round(_OTHERS + held + min(ahead, _READ * found.read_words))
-    if fit:
-        needed = min(needed, profile.registers_per_multiprocessor // (fit * kernel.threads))
+    needed, ahead = registers_needed(held, found.read_words, kernel.threads, fit, profile)
     registers = min(profile.registers_per_thread, needed)
     parts: list[KernelCounts] = []
     for last in (False, True):
@@ -151,6 +148,18 @@ def _count_kernel(
         )
         parts.append(made)
     return replace(parts[0], last=parts[1] if len(parts) > 1 else None), cached
+
+
+def registers_needed(
+    held: int, read: float, threads: int, fit: int, profile: GpuProfile
+) -> tuple[int, int]:
+    """Registers of a thread, about, and words of them on their way, at most; ``held``, ``read``:
+    the words that it holds and reads; ``fit``: the blocks that it is told to leave room for."""
+    ahead = AHEAD if fit else _NOT_AHEAD
+    needed = round(_OTHERS + held + min(ahead, _READ * read))
+    if fit:
+        needed = min(needed, profile.registers_per_multiprocessor // (fit * threads))
+    return needed, ahead
 
 
 def _executed(work: Sequence[tuple[Place, Instructions]]) -> dict[str, float]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 
-from tcl.codegen.counters.counts import KernelCounts, cache_room
+from tcl.codegen.counters.counts import AHEAD, KernelCounts, cache_room
 from tcl.codegen.counters.requests import SECTOR, Memory
 from tcl.codegen.devices.banks import WARP
 from tcl.codegen.devices.gpu import GpuProfile
@@ -122,7 +122,7 @@ def _pipes(counts: KernelCounts) -> dict[str, float]:
     tensor = profile.tensor_flops / profile.multiprocessors / profile.clock
     tensor *= _MMA_SHARES.get(profile.capability, 1.0)
     float32 = n.get("fma", 0) + n.get("float", 0)
-    begun = sum(n.values()) + n.get("fma", 0) * (1 / _FMA_SHARES.get(profile.capability, 1.0) - 1)
+    begun = sum(n.values()) + n.get("fma", 0) * (fma_cycles(profile) - 1)
     pipes = {
         "float32": lanes(float32, profile.float32_lanes),
         "float64": lanes(n.get("double", 0), profile.float64_lanes),
@@ -139,6 +139,11 @@ def _pipes(counts: KernelCounts) -> dict[str, float]:
     pipes["memory"], filling = _memory_seconds(counts)
     pipes["latency"] = _waiting(counts, work + filling)
     return {name: seconds for name, seconds in pipes.items() if seconds}
+
+
+def fma_cycles(profile: GpuProfile) -> float:
+    """Cycles of a scheduler from one fused product to the next, at least."""
+    return 1 / _FMA_SHARES.get(profile.capability, 1.0)
 
 
 def scheduled(warps: int) -> float:
@@ -165,15 +170,17 @@ def _moving_rate(moved: float, profile: GpuProfile) -> float:
 
 
 def adding_up_seconds(
-    parts: int, results: int, of_block: int, profile: GpuProfile
+    parts: int, results: int, of_block: int, threads: int, profile: GpuProfile
 ) -> tuple[float, float]:
     """Seconds to add up so many parts of the results: by a second kernel, and by the last block of
-    each group; ``results``, ``of_block``: bytes of one part of all results, and of one block's."""
+    each group; ``results``, ``of_block``: bytes of one part of all results, and of one block's,
+    which has so many ``threads``."""
     near = L2_BYTES * profile.clock
     second = APIECE + (parts + 1) * results / _moving_rate(parts * results, profile)
     groups = -(-results // of_block)
     busiest = -(-groups // profile.multiprocessors)
-    last = _ARRIVING + max(_NEAR_LATENCY, busiest * (parts + 1) * of_block / near)
+    waits = max(1.0, parts * of_block / threads / (4 * AHEAD))
+    last = _ARRIVING + busiest * (waits * _NEAR_LATENCY + (parts + 1) * of_block / near)
     return second, last
 
 

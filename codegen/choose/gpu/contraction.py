@@ -17,6 +17,7 @@ from tcl.codegen.choose.gpu.nest_shape import OptionsDraft, Shape, power_above, 
 from tcl.codegen.choose.gpu.predicted import best_split, counts_of, part_sizes
 from tcl.codegen.choose.gpu.windows import Window
 from tcl.codegen.counters.addresses import MOVED
+from tcl.codegen.counters.arithmetic import inside, own_instructions
 from tcl.codegen.counters.counts import KernelCounts
 from tcl.codegen.counters.fill import COPY
 from tcl.codegen.counters.prediction import (
@@ -32,7 +33,7 @@ from tcl.codegen.devices.banks import WARP
 from tcl.codegen.devices.gpu import GpuProfile
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.terms import mma_type
-from tcl.codegen.loopir.walk import operands
+from tcl.codegen.loopir.walk import loads, operands, walk
 from tcl.codegen.passes.gpu.mma_shape import COLUMNS, ROWS
 from tcl.codegen.passes.gpu.steps import alone
 from tcl.codegen.passes.gpu.transposed import LEAST, transposed_axis
@@ -43,13 +44,17 @@ _HELD = (
     *((16, 8), (8, 16), (8, 8), (8, 4), (4, 8), (4, 4)),
     *((4, 2), (2, 4), (2, 2), (2, 1), (1, 2), (1, 1)),
 )
-"""Results of a thread along the sides, that along the vectors last: threads that hold more read
+"""Results of a thread along the sides, those along the vectors first: threads that hold more read
 less of panels for each product."""
 _THREADS = ((8, 16), (16, 8), (16, 16), (8, 8), (4, 16), (4, 8), (8, 4))
-"""Threads of a block along the sides, likewise."""
+"""Threads of a block along the sides, those along the vectors last."""
+_COMPUTED = (32, 4), (32, 2)
+"""Both of these, so that a factor which is computed is so by few threads."""
+_WITH_PARTS = 256
+"""Threads of a block whose warps share the sums: so many parts as come to that."""
 _COUNTED = 3
 """Choices that are worth counting in full."""
-_SAME = 1.001
+_SAME = 1.005
 """Choices whose times differ by less are alike, as integer instructions are counted about: the
 first one by the short count is made."""
 _DEPTH, _HALF_DEPTH = 16, 8
@@ -135,9 +140,10 @@ def _ranked(
     count = _ShortCount.of(shape, sides, profile)
     found: list[tuple[float, int, OptionsDraft]] = []
     tried = set[tuple[object, ...]]()
-    for held in _HELD:
+    computed = ((_COMPUTED[0], _COMPUTED[1:]),) if count.computed else ()
+    for held, blocks in (*((held, _THREADS) for held in _HELD), *computed):
         best: tuple[float, int, OptionsDraft] | None = None
-        for position, threads in enumerate(_THREADS):
+        for position, threads in enumerate(blocks):
             made = _tiles(shape, sides, lane, held, threads)
             if not in_order and not _transposes(shape, made, pair):
                 # Vectors would be of nothing but results.
@@ -145,11 +151,23 @@ def _ranked(
             key = (made.lanes, *made.threads.items(), *made.register.items())
             if key not in tried:
                 tried.add(key)
-                own = count.seconds(made), position, made
-                best = min(own, best or own, key=lambda each: each[:2])
+                for each in (made, *_with_parts(shape, made, profile)):
+                    own = count.seconds(each), position, each
+                    best = min(own, best or own, key=lambda each: each[:2])
         if best is not None and best[0] < math.inf:
             found.append(best)
     return [made for _, _, made in sorted(found, key=lambda each: each[:2])]
+
+
+def _with_parts(shape: Shape, made: OptionsDraft, profile: GpuProfile) -> Iterator[OptionsDraft]:
+    """The same tiles with warps that share each sum, where blocks alone leave a multiprocessor
+    little to do."""
+    threads = math.prod(made.threads.values())
+    k = max(shape.reductions, key=shape.extent)
+    parts = _WITH_PARTS // threads
+    few = _blocks(shape, made) <= _RESIDENT * profile.multiprocessors
+    if few and threads % WARP == 0 and 1 < parts <= shape.extent(k) // _DEPTH:
+        yield replace(made, threads={**made.threads, k: parts})
 
 
 _LOOP = 3
@@ -178,6 +196,9 @@ class _ShortCount:
     """Of a number, 32 bits each."""
     clock: float
     lanes: int
+    computed: tuple[tuple[float, tuple[int, ...]], ...]
+    """As ``_computed``: for each of the results that it moves with, of those of a thread, a value
+    is computed once."""
 
     @staticmethod
     def of(shape: Shape, sides: list[list[int]], profile: GpuProfile) -> _ShortCount:
@@ -188,7 +209,14 @@ class _ShortCount:
         parts = (1,) if shape.is_split else tuple(part_sizes(longest, min(_DEPTH, longest)))
         of_device = max(1, type_.bits // 32), profile.clock, profile.float32_lanes
         return _ShortCount(
-            shape, sides, profile, depth, results * type_.itemsize, parts, *of_device
+            shape,
+            sides,
+            profile,
+            depth,
+            results * type_.itemsize,
+            parts,
+            *of_device,
+            _computed(shape),
         )
 
     def seconds(self, made: OptionsDraft) -> float:
@@ -199,9 +227,12 @@ class _ShortCount:
             held[made.lanes[0]] = held.get(made.lanes[0], 1) * made.lanes[1]
         results = math.prod(held.values())
         own = sum([math.prod([held[k] for k in side]) for side in self.sides])
-        warps = -(-math.prod(made.threads.values()) // WARP)
+        apart = math.prod([made.threads.get(k, 1) for k in shape.reductions])
+        all_warps = -(-math.prod(made.threads.values()) // WARP)
+        warps = -(-all_warps // apart)
+        """That have the same point of the reductions."""
         registers = min(profile.registers_per_thread, words * (results + own) + _REGISTERS)
-        fit = min(32, profile.registers_per_multiprocessor // (registers * WARP * warps))
+        fit = min(32, profile.registers_per_multiprocessor // (registers * WARP * all_warps))
         if fit < _RESIDENT:
             return math.inf
         block = sum([math.prod([made.chunk[k] for k in side]) for side in self.sides])
@@ -210,6 +241,7 @@ class _ShortCount:
         copies = block * _DEPTH * words / _VECTOR / (WARP * warps)
         turn = TURN + 2 * FILL + (1 + COPY) * copies
         beside = own * words / _VECTOR + turn / _DEPTH + (_LOOP + 2 * MOVED) / _VECTOR
+        beside += sum(n * math.prod([held[k] for k in moving]) for n, moving in self.computed)
         issued = products + warps * beside / SCHEDULERS
         read = warps * own / _VECTOR * 2 * words
         filled = block * 4 / 128 * words
@@ -217,15 +249,30 @@ class _ShortCount:
         pipes = issued, read + filled, moved
         longest = max(pipes)
         each = longest + APART * (sum(pipes) - longest)
+        handed = 2 * apart * results * warps * words if apart > 1 else 0
+        """Wavefronts in which warps hand over their sums."""
         best, of_block = math.inf, -(-self.total // blocks)
         for parts in self.parts:
             busiest = -(-blocks * parts // profile.multiprocessors)
-            share = hidden(min(fit, busiest) * warps)
-            seconds = busiest * each * self.depth / parts / share / self.clock
+            share = hidden(min(fit, busiest) * all_warps)
+            seconds = busiest * (each * self.depth / parts + handed) / share / self.clock
             if parts > 1 and seconds < best:
-                seconds += min(adding_up_seconds(parts, self.total, of_block, profile))
+                about = self.total, of_block, WARP * all_warps, profile
+                seconds += min(adding_up_seconds(parts, *about))
             best = min(best, seconds)
         return best
+
+
+def _computed(shape: Shape) -> tuple[tuple[float, tuple[int, ...]], ...]:
+    """What factors are computed by: instructions of a value, and the results that it moves with."""
+    point = shape.nest.point
+    values = {v: None for value in inside(point.op, point.value) for v in walk(value)}
+    found = []
+    for value in values:
+        if count := sum(own_instructions(value).values()):
+            moving = (k for k in shape.results if any(shape.moves(x, k) for x in loads(value)))
+            found.append((count, tuple(moving)))
+    return tuple(found)
 
 
 def _staged(
@@ -313,6 +360,7 @@ def _reductions(shape: Shape, made: OptionsDraft, pair: tuple[ir.Load, ir.Load])
                 made.register[k], steps = extent, steps // max(1, extent)
             continue
         size = max(4, power_below(max(1, deep // depth))) if depth < deep else 1
+        size *= made.threads.get(k, 1)
         made.tile[k] = size
         if size >= steps > 1:
             made.register[k], steps = steps, 1

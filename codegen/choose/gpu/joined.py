@@ -23,8 +23,8 @@ from tcl.codegen.passes.gpu.steps import together
 from tcl.common.errors import OptionsError
 
 _BLOCKS = (((4, 8), (32, 8)), ((4, 8), (64, 4)))
-"""Results of a thread and threads of a block: those along what nests share last, as ``covering``
-has it."""
+"""Results of a thread, those along what nests share first, and threads of a block, those last, as
+``covering`` has it."""
 _FEW = 1 << 27
 """Points up to which launches are worth the work that blocks repeat: more take longer than that."""
 
@@ -42,22 +42,18 @@ def joined(
     faster on their own."""
     ahead, again = tee(groups)
     for by_row, choices in enumerate((_covering, _by_row)):
-        best: tuple[Prediction, list[FusionGroup], dict[str, NestOptions]] | None = None
         for run, drafts in choices(program, again if by_row else ahead, profile):
             options = dict[str, NestOptions]()
             for group, draft in zip(run, drafts, strict=True):
                 options |= choices_of(group, draft, group is not run[0])
             prediction = _prediction(program, run, options, profile)
-            if prediction is None or (best is not None and best[0].rank <= prediction.rank):
+            if prediction is None:
                 continue
-            best = prediction, run, options
-        if best is None:
-            continue
-        prediction, run, options = best
-        # Tiles are waited for as often in kernels of their own.
-        seconds = prediction.rank - (0.0 if by_row else prediction.waited)
-        if seconds < len(run) * APIECE + _computed(run, profile):
-            return run, options
+            # Tiles are waited for as often in kernels of their own.
+            seconds = prediction.rank - (0.0 if by_row else prediction.waited)
+            if seconds < len(run) * APIECE + _computed(run, profile):
+                return run, options
+            break
     return None
 
 
@@ -77,7 +73,7 @@ def _computed(run: Sequence[FusionGroup], profile: GpuProfile) -> float:
 
 
 Drafts = Iterator[tuple[list[FusionGroup], list[OptionsDraft]]]
-"""Groups that may share their blocks, and what each is to have."""
+"""Groups that may share their blocks, and what each is to have: what takes the least work first."""
 
 
 def _covering(program: ir.Program, groups: Iterable[FusionGroup], profile: GpuProfile) -> Drafts:
@@ -85,7 +81,15 @@ def _covering(program: ir.Program, groups: Iterable[FusionGroup], profile: GpuPr
     run = _run(program, groups)
     if len(run) < 2:
         return
-    for held, threads in _BLOCKS:
+
+    def work(block: tuple[tuple[int, int], tuple[int, int]]) -> int:
+        """Results of the multiprocessor with the most blocks, in what nests share."""
+        (held, _), (_, threads) = block
+        _, shape, common = run[0]
+        blocks = -(-math.prod(map(shape.extent, common)) // (held * threads))
+        return -(-blocks // profile.multiprocessors) * held * threads
+
+    for held, threads in sorted(_BLOCKS, key=work):
         drafts = [covering(s, common, held, threads, profile) for _, s, common in run]
         made = [draft for draft in drafts if draft is not None]
         if len(made) == len(run):

@@ -42,6 +42,24 @@ class OptionsDraft:
     def empty(rank: int) -> OptionsDraft:
         return OptionsDraft(rank, {}, {}, {}, {})
 
+    def of_part(self) -> OptionsDraft:
+        """The same for a nest that makes parts of the results: these are its first dimension."""
+
+        def moved(found: dict[int, int]) -> dict[int, int]:
+            return {k + 1: n for k, n in found.items()}
+
+        lane, width = self.lanes
+        return replace(
+            self,
+            rank=self.rank + 1,
+            chunk={0: 1, **moved(self.chunk)},
+            threads=moved(self.threads),
+            register=moved(self.register),
+            tile=moved(self.tile),
+            lanes=(lane + 1 if lane >= 0 else lane, width),
+            mma=tuple(k + 1 for k in self.mma),
+        )
+
     def options(self) -> NestOptions:
         """As options, with nothing left open."""
 

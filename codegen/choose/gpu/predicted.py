@@ -54,7 +54,8 @@ def _in_parts(counts: KernelCounts, nest: ir.Nest, parts: int) -> float:
         dram_written=counts.dram_written * parts,
         loads=tuple(of_part(x, parts) for x in counts.loads),
     )
-    return predict(split).rank + min(adding_up_seconds(parts, moved, of_block, counts.profile))
+    added = adding_up_seconds(parts, moved, of_block, counts.threads, counts.profile)
+    return predict(split).rank + min(added)
 
 
 def of_part(loads: Loads, parts: int) -> Loads:

@@ -156,10 +156,11 @@ class GpuPreset:
         of_block = math.prod(size or extent for extent, size in sizes)
         results = math.prod(map(shape.extent, shape.results))
         size, (part,) = nest.point.type.compute.itemsize, map(shape.extent, shape.reductions)
-        second, last = adding_up_seconds(part, size * results, size * of_block, self.profile)
+        threads = math.prod(filter(None, chunk[1] or ()))
+        about = size * results, size * of_block, max(1, threads), self.profile
+        second, last = adding_up_seconds(part, *about)
         if second <= last:
             return None
-        threads = math.prod(filter(None, chunk[1] or ()))
         made = finishing(shape, chunk[0][1:], threads)
         chunks = {**{n: chunk[0] for n in wholes}, **{n.name: made.options().chunk for n in own}}
         try:
@@ -175,9 +176,13 @@ class GpuPreset:
 
     def _contraction(self, shape: Shape) -> Counted | None:
         nest, choice = self.known.get(shape.nest.name, (None, None))
-        if nest is not shape.nest:
+        if nest is shape.nest:
+            return choice
+        if nest is not None and choice is not None and shape.nest.dims[1:] and shape.is_split:
+            choice = Counted(choice.draft.of_part(), None)  # its ranking counts the parts
+        else:
             choice = contraction(shape, self.profile)
-            self.known[shape.nest.name] = shape.nest, choice
+        self.known[shape.nest.name] = shape.nest, choice
         return choice
 
     def _joined_run(

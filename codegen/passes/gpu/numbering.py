@@ -132,6 +132,15 @@ def _rows(program: ir.Program, leader: ir.Nest, own: Sizes) -> dict[str, int]:
             for x, ref in lies
         ):
             found[dim.name] = width
+    for dim in (d for d in leader.dims if d.reduction and d.name in own):
+        lanes, threads, kept = own[dim.name]
+        steps = (
+            abs(program.tensor(x.ref.tensor).layout.step(x.ref, dim.name))
+            for x in loads
+            if lanes == 1 < min(threads, kept)
+        )
+        if any(provably_equal(step, 1) for step in steps):
+            found[dim.name] = kept  # the threads have other points, and read vectors of their own
     return found
 
 

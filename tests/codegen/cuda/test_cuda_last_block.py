@@ -15,6 +15,7 @@ from tcl.arrays.random_inputs import input_shape
 from tcl.codegen.cuda.emit.emit import emit_module
 from tcl.codegen.cuda.run.compile import compile_cubin, spills
 from tcl.codegen.devices.gpu import A100, B200, H200
+from tcl.codegen.options.nest_options import NestOptions
 from tcl.codegen.options.options import DEFAULT
 from tcl.executors.size_classes import for_all
 from tcl.grammar.check.definitions import check
@@ -40,7 +41,9 @@ def product(m: int, n: int, k: int, text: str = PRODUCT, type_: str = "float") -
     dtype = {"half": "float16", "double": "float64"}.get(type_, "float32")
     shapes = [(m, k), (k, n), (n,)][: 2 if text == PRODUCT else 3]
     arrays = [generator.integers(-3, 4, s).astype(dtype) for s in shapes]
-    return case_of(work_of_text(text.replace("T(", f"{type_}("), *arrays), DEFAULT, SMALL)
+    # By default, warps share short sums.
+    options = DEFAULT.with_nest(0, NestOptions(split=(0, 0, 6))) if k <= 1024 else DEFAULT
+    return case_of(work_of_text(text.replace("T(", f"{type_}("), *arrays), options, SMALL)
 
 
 def reduction(text: str, n: int, d: int, dtype: str = "float32") -> Case:
