@@ -9,13 +9,18 @@ what all threads of a warp get, although it is the same for many of them.
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from tcl.codegen.choose.gpu.nest_shape import OptionsDraft, Shape, power_below
-from tcl.codegen.counters.prediction import SCHEDULERS
+from tcl.codegen.counters.counts import registers_needed
+from tcl.codegen.counters.fill import COPY
+from tcl.codegen.counters.prediction import L2_BYTES, SCHEDULERS, fma_cycles, hidden, scheduled
+from tcl.codegen.devices.banks import WARP
 from tcl.codegen.devices.gpu import GpuProfile
+from tcl.codegen.devices.occupancy import fitting, promised
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.walk import operands, walk
 from tcl.common.dataclass import dataclass
@@ -26,10 +31,14 @@ _VECTOR = 4
 """Results that are neighbours in a thread."""
 _SHORT = 8
 """Of rows that are shorter, a thread has all."""
-_HELD = ((8, 2), (8, 1), (4, 2), (4, 1), (2, 2), (2, 1), (1, 2), (1, 1))
-"""Factors that a thread multiplies a window with, and rows of results."""
+_FACTORS = (8, 4, 2, 1)
+"""Factors that a thread multiplies a window with."""
+_ROWS = (1, 2, 3, 4, 5, 6)
+"""Rows of results of a thread."""
 _THREADS = (128, 256, 64)
 """Of a block, at most."""
+_ROUNDED = 1.1
+"""The rows of all threads over those that there are, at most."""
 _MOST_HELD = 64
 _PARTS = 16 << 10
 """Bytes of a box that is filled at once, at most."""
@@ -38,9 +47,6 @@ _FILLS = 4
 _DEEP, _GUARDED = 4, 2
 """Points of the other reductions that are written out, at most; the second where a product has a
 condition: compilers keep what many of these ask for in registers, until threads have none left."""
-_READING = 0.7
-"""The time of reads of shared memory over that of products, at most, where others are left:
-conflicts and fills come on top."""
 _TRIED = 3
 """Choices that are worth counting."""
 
@@ -56,22 +62,27 @@ class Window:
     """The results along which the window moves."""
     points: tuple[int, ...]
     """The reductions over its points."""
+    steps: tuple[tuple[tuple[int, int], ...], ...]
+    """For each axis of the window's tensor: dimensions that move along it, and how far."""
 
     @staticmethod
     def of(shape: Shape, pair: tuple[ir.Load, ir.Load]) -> Window | None:
         """That of a nest, if it has one."""
         for load, factor in (pair, pair[::-1]):
             moved, points = list[int](), list[int]()
+            steps = list[tuple[tuple[int, int], ...]]()
             for s in load.ref.subscripts:
                 assert isinstance(s, ir.Affine)
-                here = [k for k in range(len(shape.nest.dims)) if s.coefficient(_name(shape, k))]
+                names = [d.name for d in shape.nest.dims]
+                here = [k for k, name in enumerate(names) if s.coefficient(name)]
+                steps.append(tuple((k, abs(s.coefficient(names[k]))) for k in here))
                 results = [k for k in here if k in shape.results and shape.extent(k) > 1]
                 reductions = [k for k in here if k in shape.reductions and shape.extent(k) > 1]
                 if len(results) == 1 and reductions:
                     moved += results
                     points += reductions
             if moved and not any(shape.moves(factor, k) for k in moved):
-                return Window(shape, load, factor, tuple(moved), tuple(points))
+                return Window(shape, load, factor, tuple(moved), tuple(points), tuple(steps))
         return None
 
     @property
@@ -83,11 +94,12 @@ class Window:
         """The choices that are worth counting."""
         if lane not in self.moved or math.prod(map(self.shape.extent, self.points)) > _WHOLE:
             return []
-        found = [
-            (self._reading(made) > _READING, self._work(made, profile), k, made)
-            for k, made in enumerate(self._all(lane, profile))
-        ]
-        return [made for *_, made in sorted(found, key=lambda x: x[:3])[:_TRIED]]
+        found = dict[tuple[tuple[int, int], ...], tuple[float, int, OptionsDraft]]()
+        for made in self._all(lane, profile):
+            key = *sorted(made.threads.items()), *sorted(made.register.items())
+            if key not in found:
+                found[key] = self._seconds(made, profile), len(found), made
+        return [made for *_, made in sorted(found.values(), key=lambda x: x[:2])[:_TRIED]]
 
     def _all(self, lane: int, profile: GpuProfile) -> Iterator[OptionsDraft]:
         shape = self.shape
@@ -104,23 +116,25 @@ class Window:
         wide = max(filters, key=shape.extent, default=None)
         tall = max((k for k in self.moved if k != lane), key=shape.extent, default=None)
         many = max(batch, key=shape.extent, default=None)
-        for factors, rows in _HELD:
-            for most in _THREADS:
-                made = self._draft(lane, (wide, factors), (tall, rows), many, most, profile)
+        whole = 1 if tall is None else shape.extent(tall)
+        several = [n for n in _ROWS if -(-whole // n) * n <= _ROUNDED * whole]
+        for factors, rows, most in itertools.product(_FACTORS, several, _THREADS):
+            held = (wide, factors), (tall, rows)
+            for order in (held, held[::-1]):
+                made = self._draft(lane, order, many, most, profile)
                 if made is not None:
                     yield made
 
     def _draft(
         self,
         lane: int,
-        wide: tuple[int | None, int],
-        tall: tuple[int | None, int],
+        held: Sequence[tuple[int | None, int]],
         many: int | None,
         most: int,
         profile: GpuProfile,
     ) -> OptionsDraft | None:
-        """At most so many threads. None where a thread would have fewer results than asked for, or
-        more than there is room for."""
+        """At most so many threads, first those along what is ``held`` first. None where a thread
+        would have fewer results than asked for, or more than there is room for."""
         shape = self.shape
         made = OptionsDraft.empty(len(shape.nest.dims))
         made.chunk = dict.fromkeys(shape.results, 1)
@@ -132,19 +146,16 @@ class Window:
             made.register[lane] = width
         left = most
         left //= _spread(made, lane, -(-extent // width), min(16, left), width)
-        for k, held in (wide, tall):
-            if k is None:
-                if held > 1:
-                    return None
-                continue
-            if held > shape.extent(k) or held * width > _MOST_HELD:
+        for k, own in held:
+            if own > (1 if k is None else shape.extent(k)):
                 return None
-            made.register[k] = held
+            if k is not None:
+                made.register[k] = own
         if math.prod(made.register.values()) * max(1, made.lanes[1]) > _MOST_HELD:
             return None
-        for k, held in (wide, tall):
+        for k, own in held:
             if k is not None:
-                left //= _spread(made, k, -(-shape.extent(k) // held), left, held)
+                left //= _spread(made, k, -(-shape.extent(k) // own), left, own)
         if many is not None and left > 1:
             _spread(made, many, shape.extent(many), left, 1)
         return made if self._reduced(made, profile) else None
@@ -188,12 +199,10 @@ class Window:
     def _box(self, made: OptionsDraft, inside: dict[int, int]) -> int:
         """Bytes of the window's box, with so many points of some reductions."""
         total = self._size
-        for s in self.load.ref.subscripts:
-            assert isinstance(s, ir.Affine)
+        for steps in self.steps:
             reach = 1
-            for k in range(len(self.shape.nest.dims)):
-                count = made.chunk.get(k) or inside.get(k) or self.shape.extent(k)
-                reach += abs(s.coefficient(_name(self.shape, k))) * (count - 1)
+            for k, step in steps:
+                reach += step * ((made.chunk.get(k) or inside.get(k) or self.shape.extent(k)) - 1)
             total *= reach
         return total
 
@@ -203,30 +212,38 @@ class Window:
         held[made.lanes[0]] = held.get(made.lanes[0], 1) * made.lanes[1]
         return held
 
-    def _reading(self, made: OptionsDraft) -> float:
-        """The time of a thread's reads of shared memory over that of its products, without
-        conflicts: a wavefront for a word of the window, or for two of the factors, which are the
-        same for neighbouring threads; an issue of the four schedulers for four products."""
-        held, points = self._held(made), math.prod(map(self.shape.extent, self.points))
-        factors = points * math.prod(held[k] for k in held if self.shape.moves(self.factor, k))
-        window = self._box(replace(made, chunk=held), dict.fromkeys(self._rest, 1)) / self._size
-        return (factors / 2 + window) / (math.prod(held.values()) * points / SCHEDULERS)
-
-    def _work(self, made: OptionsDraft, profile: GpuProfile) -> float:
-        """What a draft takes, about: products of threads that have none as well, and reads."""
-        shape = self.shape
-        results = math.prod(map(shape.extent, shape.results))
-        blocks = math.prod(-(-shape.extent(k) // made.chunk[k]) for k in shape.results)
-        threads = math.prod(made.threads.values())
-        held = self._held(made)
-        each = math.prod(held.values())
-        count = profile.multiprocessors
-        whole = -(-blocks // count) * count  # the one with the most blocks ends last
-        done = whole * -(-threads // 32) * 32 * each / max(1, results)
+    def _seconds(self, made: OptionsDraft, profile: GpuProfile) -> float:
+        """What a draft takes, about: products, those of threads that have none as well, what is
+        issued beside them, wavefronts of shared memory and what is read of the second cache. A
+        wavefront hands over a word of the window, or two of the factors, which are the same for
+        neighbouring threads."""
+        shape, each = self.shape, self._held(made)
         points = math.prod(map(shape.extent, self.points))
-        window = math.prod(held[k] for k in self.moved) * points / max(1, each * points)
-        factor = math.prod(n for k, n in held.items() if shape.moves(self.factor, k)) / each
-        return done * (1 + 0.6 * window + 0.6 * factor)
+        results = math.prod(each.values())
+        factors = points * math.prod(n for k, n in each.items() if shape.moves(self.factor, k))
+        window = self._box(replace(made, chunk=each), dict.fromkeys(self._rest, 1)) / self._size
+        threads = math.prod(made.threads.values())
+        warps = -(-threads // WARP)
+        blocks = math.prod(-(-shape.extent(k) // made.chunk[k]) for k in shape.results)
+        busiest = -(-blocks // profile.multiprocessors)
+        box = self._box(made, dict.fromkeys(self._rest, 1))
+        deep = max((made.register.get(k, 1) for k in self._rest), default=1)
+        copies = box / WARP / warps / self._size
+        issued = (
+            fma_cycles(profile) * results * points + (factors + window) / 4 + copies * (1 + COPY)
+        )
+        shared = made.buffers * max(made.tile.values(), default=1) * box
+        told = promised(threads, blocks, shared, profile)
+        read = deep * (factors + window)
+        registers, _ = registers_needed(results, read, threads, told, profile)
+        fit = fitting(threads, registers, shared, profile).blocks
+        there = max(1, min(fit, busiest)) * warps
+        pipes = (
+            issued / SCHEDULERS * warps / scheduled(there),
+            (factors / 2 + window) * warps / hidden(there),
+            box / L2_BYTES / hidden(there),
+        )
+        return busiest * max(pipes) if fit else math.inf
 
 
 def _spread(made: OptionsDraft, k: int, count: int, most: int, held: int) -> int:
@@ -237,7 +254,3 @@ def _spread(made: OptionsDraft, k: int, count: int, most: int, held: int) -> int
     made.threads[k] = threads
     made.chunk[k] = threads * held
     return max(1, threads)
-
-
-def _name(shape: Shape, k: int) -> str:
-    return shape.nest.dims[k].name
