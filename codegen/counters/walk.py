@@ -19,7 +19,7 @@ from tcl.codegen.counters.scopes import GRID
 from tcl.codegen.counters.thread_body import record_thread_body
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.combining import combined_of
-from tcl.codegen.loopir.unrolling import long, tiles_written_out, written_out
+from tcl.codegen.loopir.unrolling import counts_buffers, long, tiles_written_out, written_out
 from tcl.codegen.loopir.walk import alone, chain, statements, uniform
 
 # Integer instructions, as NVRTC 13.5 has them for sm_90, about.
@@ -31,6 +31,8 @@ _SHORT_PHASE = 16
 """Instructions of some threads up to which no branch leads around them."""
 TURN, FILL = 12, 11
 """For which buffer comes next and what is waited for; and for each of a turn's panels."""
+TURN_COUNTED, FILL_COUNTED = 6, 7
+"""The same where a loop counts its buffers."""
 TURN_KNOWN = 2
 """For a turn whose buffer is known, as so many are written out as there are."""
 _COUNTED, _FENCE = 6, 3
@@ -147,12 +149,13 @@ def _pipeline(record: Record, pipeline: ir.Pipeline, place: Place) -> None:
     ahead = pipeline.buffers - 1 if asynchronous else 1
     count = record.geometry.iterations(pipeline.loop.fold)
     loop, known = long(pipeline, count), tiles_written_out(pipeline, count) > 1
-    turn = (TURN_KNOWN if known else TURN) * (loop and count > pipeline.buffers)
+    of_turn, of_fill = (TURN_COUNTED, FILL_COUNTED) if counts_buffers(pipeline) else (TURN, FILL)
+    turn = (TURN_KNOWN if known else of_turn) * (loop and count > pipeline.buffers)
     record.compute(within, {"barrier": 1, "integer": turn})
     # The first ones are filled before; all of these take about as much as one in the loop.
     # Addresses of those whose buffers are known have constants beside what is there.
     filled = loop * len(pipeline.fills) * (1 + (0 if known else max(0, count - ahead)))
-    record.compute(place, {"integer": FILL * filled})
+    record.compute(place, {"integer": of_fill * filled})
     with record.one_phase():
         for fill in pipeline.fills:
             record_fill(record, fill, within, asynchronous=asynchronous, ahead=ahead)

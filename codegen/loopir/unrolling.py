@@ -42,12 +42,25 @@ def tiles_written_out(pipeline: ir.Pipeline, count: int) -> int:
     """How many of so many iterations of a loop over tiles are written out: 1 for a loop whose
     every iteration asks which buffer it has. Where a thread fills panels from registers, and a tile
     is written out, there are as many as buffers, so that all addresses in these are constants."""
-    inner = [s for s in statements(pipeline.body) if isinstance(s, ir.For)]
-    serial = (s for s in inner if s.loop.kind is ir.Kind.SERIAL)
-    whole = all(provably_equal(s.loop.fold.count, written_out(s)) for s in serial)
     every = pipeline.buffers if pipeline.pause is None else pipeline.pause.every
     known = pipeline.ahead is ir.Ahead.REGISTERS and every % pipeline.buffers == 0
-    return pipeline.buffers if known and whole and long(pipeline, count) else 1
+    return pipeline.buffers if known and _straight(pipeline) and long(pipeline, count) else 1
+
+
+def counts_buffers(pipeline: ir.Pipeline) -> bool:
+    """Whether a loop whose panels are filled by asynchronous copies counts its buffers: their
+    number is no power of two, so that a remainder would take a division, and registers are left for
+    that, as all of a tile is written out."""
+    by_division = pipeline.buffers & (pipeline.buffers - 1) != 0
+    plain = pipeline.ahead is ir.Ahead.ASYNCHRONOUS and pipeline.steps is None
+    return plain and by_division and _straight(pipeline)
+
+
+def _straight(pipeline: ir.Pipeline) -> bool:
+    """Whether the work on a tile is written out wholly."""
+    inner = (s for s in statements(pipeline.body) if isinstance(s, ir.For))
+    serial = (s for s in inner if s.loop.kind is ir.Kind.SERIAL)
+    return all(provably_equal(s.loop.fold.count, written_out(s)) for s in serial)
 
 
 def long(pipeline: ir.Pipeline, count: int) -> bool:

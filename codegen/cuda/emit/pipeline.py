@@ -13,7 +13,7 @@ from tcl.codegen.cuda.emit.mma import Factor, TensorCores, tensor_cores
 from tcl.codegen.cuda.emit.scope import CudaScope
 from tcl.codegen.cuda.emit.writer import iteration
 from tcl.codegen.loopir import ir
-from tcl.codegen.loopir.unrolling import tiles_written_out
+from tcl.codegen.loopir.unrolling import counts_buffers, tiles_written_out
 from tcl.codegen.loopir.walk import chain
 from tcl.grammar.sizes.varying import (
     provably,
@@ -74,13 +74,27 @@ class _Pipeline:
         """Copies that nobody waits for, as many iterations ahead as there are buffers."""
         lines, fold, ahead = self.fills.lines, self.pipeline.loop.fold, self.pipeline.buffers - 1
         self._first_copies(scope)
+        counted = self._counted_buffers()
         with self.fills.threads.serial(fold, scope, self.pipeline.pause) as inner:
             self.arrived()
             following, test = self.following(inner, ahead)
+            now, next_ = counted or (self.buffer(inner, 0), self.buffer(inner, ahead))
             with lines.block(f"if ({test}) {{"):
-                self.into(self.buffer(inner, ahead), following, self.fills.fill_async)
+                self.into(next_, following, self.fills.fill_async)
             lines.add("commit_copies();")
-            self._work(inner)
+            self.at(now)
+            self.work(self.pipeline.body, inner)
+            for name in counted:
+                lines.add(f"{name} = {name} == {ahead} ? 0 : {name} + 1;")
+
+    def _counted_buffers(self) -> tuple[str, ...]:
+        """Variables that have the buffer that is read and the one that is filled; empty for a loop
+        that does not count these."""
+        if not counts_buffers(self.pipeline):
+            return ()
+        names = tuple(self.fills.writer.names.new(n) for n in ("reading", "filling"))
+        self.fills.lines.add(f"int {names[0]} = 0, {names[1]} = {self.pipeline.buffers - 1};")
+        return names
 
     def with_fragments_ahead(self, steps: ir.Fold, scope: CudaScope) -> None:
         """Likewise; before tensor cores multiply, the fragments of the next step are read. Each
