@@ -29,6 +29,7 @@ from tcl.codegen.passes.gpu.barriers import with_barriers
 from tcl.codegen.passes.gpu.bind import MAX_HELD
 from tcl.codegen.passes.gpu.block_results import BlockResults
 from tcl.codegen.passes.gpu.exchange import Exchange, exchanges, results_at_once
+from tcl.codegen.passes.gpu.kept_reads import KeptReads
 from tcl.codegen.passes.gpu.panel import panel_bytes
 from tcl.codegen.passes.gpu.pipeline import Pipelining
 from tcl.codegen.passes.gpu.shared_factors import SharedFactors
@@ -264,7 +265,8 @@ def _reduction(
     ]
     written_out = [*takewhile(lambda x: x.kind in _WRITTEN_OUT, reversed(rest))][::-1]
     threads = [x.fold for x in rest if x.kind is ir.Kind.THREAD]
-    shared = SharedFactors.of(updates(point, group.siblings), written_out, threads)
+    kept = KeptReads.of(nest, updates(point, group.siblings), [x for x in rest if x in own])
+    shared = SharedFactors.of(kept.statements, written_out, threads)
     update = ir.Block((*reads, *point.lets, *shared.statements))
     sums = {ACCUMULATOR: point, **{s.accumulator: s.point for s in group.siblings if s.always}}
     # What a tensor core adds up at once counts as one point.
@@ -288,10 +290,10 @@ def _reduction(
         hoisted.kept(let)
     stores = [replace(s, value=hoisted.with_known(s.value)) for s in stores]
     last = ended(group, (), stores)
-    kept = known.forwarded(nest, (*outer, *own), last)
-    ends = [wrap(own, ir.Block(part)) for part in kept or [last]]
-    declared += [*carried.declared, *shared.declared]
-    body = ir.Block((*declared, total, *carried.last, *hoisted.statements(), *ends))
+    ended_apart = known.forwarded(nest, (*outer, *own), last)
+    ends = [wrap(own, ir.Block(part)) for part in ended_apart or [last]]
+    declared += [*carried.declared, *kept.declared, *shared.declared]
+    body = ir.Block((*declared, *kept.before, total, *carried.last, *hoisted.statements(), *ends))
     return wrap(outer, body, fills)
 
 

@@ -1,0 +1,77 @@
+"""Operands that do not move along a reduction, read before its loops where these fill panels.
+
+Copies to panels and barriers keep compilers from doing so, as other memory changes there: they read
+the same elements again for each tile, and wait for them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from tcl.codegen.loopir import ir
+from tcl.codegen.loopir.terms import guard
+from tcl.codegen.loopir.walk import loads, replaced
+from tcl.codegen.passes.building import wrap
+from tcl.common.dataclass import dataclass
+from tcl.grammar.sizes.varying import provably_at_least
+
+_MOST = 16
+"""32-bit words of a thread, at most: registers are short where panels are."""
+
+
+@dataclass(frozen=True, slots=True)
+class KeptReads:
+    """Statements of one point, and what is read before for all of them."""
+
+    declared: tuple[ir.Declare, ...]
+    before: tuple[ir.Statement, ...]
+    statements: tuple[ir.Statement, ...]
+
+    @staticmethod
+    def of(
+        nest: ir.Nest, statements: Sequence[ir.Statement], loops: Sequence[ir.Loop]
+    ) -> KeptReads:
+        """``statements``: those of a point of a nest that may read panels; ``loops``: over its
+        results."""
+        declared, before, found = list[ir.Declare](), list[ir.Statement](), list(statements)
+        panels = {staged.panel.tensor for staged in nest.staged}
+        reduced = {d.name for d in nest.dims if d.reduction}
+        reduced |= {x.fold.name for x in nest.loops if x.fold.dim in reduced}
+        reads = {
+            load: None
+            for s in statements
+            if panels and isinstance(s, ir.Accumulate) and guard(s.op, s.value)[0] is None
+            for load in loads(s.value)
+        }
+        words = 0
+        for load in reads:
+            affine = [s for s in load.ref.subscripts if isinstance(s, ir.Affine)]
+            names = {name for a in affine for name, _ in a.terms}
+            own = [
+                x
+                for x in loops
+                if x.kind is ir.Kind.THREAD or x.fold.dim in names or x.fold.name in names
+            ]
+            counts = [x.fold.count for x in own if x.kind is not ir.Kind.THREAD]
+            kept = math.prod(counts) * max(1, load.type.compute.bits // 32)
+            if (
+                not load.total
+                or len(affine) < len(load.ref.subscripts)
+                or load.ref.tensor in panels
+                or names & reduced
+                or load.type.compute != load.type
+                or not provably_at_least(_MOST, words + kept)
+            ):
+                continue
+            words += kept
+            variable = ir.Variable(f"kept{len(declared)}", load.type)
+            declared.append(ir.Declare(variable.name, variable.type, tuple(x.fold for x in own)))
+            before.append(wrap(own, ir.Accumulate(variable.name, "=", load)))
+            found = [
+                ir.Accumulate(s.name, s.op, replaced(s.value, load, variable))
+                if isinstance(s, ir.Accumulate)
+                else s
+                for s in found
+            ]
+        return KeptReads(tuple(declared), tuple(before), tuple(found))
