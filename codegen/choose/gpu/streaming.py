@@ -6,7 +6,10 @@ import math
 from collections.abc import Sequence
 
 from tcl.codegen.choose.gpu.nest_shape import OptionsDraft, Shape, power_above, power_below
+from tcl.codegen.counters.prediction import L2_BYTES, memory_rate
 from tcl.codegen.devices.gpu import GpuProfile
+from tcl.codegen.loopir import ir
+from tcl.codegen.passes.fuse import refs
 from tcl.codegen.passes.gpu.shared_rows import MOST_WORDS
 
 THREADS = 256
@@ -36,8 +39,7 @@ def streaming(shape: Shape, profile: GpuProfile) -> OptionsDraft:
         made.chunk[k] = 1
     if lane is None:
         return made
-    width = shape.vector(lane)
-    threads = THREADS
+    width, threads = _lanes(shape, lane, profile), THREADS
     if shape.reductions:
         # Threads share each sum if there are not enough results for all of the device.
         others = math.prod(shape.extent(k) for k in shape.results if k != lane)
@@ -55,12 +57,42 @@ def streaming(shape: Shape, profile: GpuProfile) -> OptionsDraft:
     own = min(threads, power_above(-(-shape.extent(lane) // width)))
     made.threads[lane], made.chunk[lane] = own, own * width
     left = threads // own
+    held = _AT_ONCE // (width * shape.largest)
+    results = math.prod(map(shape.extent, shape.results))
+    enough = results >= profile.multiprocessors * _STREAMED * held * width
+    enough &= shape.extent(lane) >= held * made.chunk[lane]
+    if held > 1 and enough and not shape.reductions:
+        made.register[lane] = held
+        made.chunk[lane] *= held
     for k in sorted((k for k in shape.results if k != lane), reverse=True):
         own = min(left, power_below(shape.extent(k)))
         if own > 1:
             made.threads[k] = made.chunk[k] = own
             left //= own
     return made
+
+
+_AT_ONCE = 16
+"""Bytes of results of a thread: in one vector, or in several steps, so that it waits once for what
+all of them need."""
+
+
+def _lanes(shape: Shape, lane: int, profile: GpuProfile) -> int:
+    """Lanes along a dimension. What begins within a vector is read one by one, and asks the second
+    cache for the same as often: with fewer lanes, where that would take longer than memory."""
+    width, size = shape.vector(lane), shape.largest
+    layouts = {r: shape.program.tensor(r.tensor).layout for r in set(refs(shape.nest))}
+    along = [
+        r
+        for r in layouts
+        if shape.stride(r, lane) == 1 and all(isinstance(s, ir.Affine) for s in r.subscripts)
+    ]
+    places = [layouts[r].place(r).constant for r in along]
+    near = L2_BYTES * profile.multiprocessors * profile.clock / memory_rate(profile)
+    room = near * len({r.tensor for r in along})
+    while width > 1 and sum(width if x % (width * size) else 1 for x in places) > room:
+        width //= 2
+    return width
 
 
 _SUMMED = 192
