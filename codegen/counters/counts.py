@@ -331,11 +331,11 @@ def _in_waves(box: Box, access: Access, own: int, whole: int, at_once: int) -> i
 
 
 def _bytes(layout: ir.Layout, box: Iterable[int]) -> int:
-    """The bytes of a box in whole sectors along the axis where elements are neighbours."""
-    total, row = 1, 1
-    for reach, stride in zip(box, layout.strides, strict=True):
-        if abs(stride) == layout.itemsize and row == 1:
-            row = reach
+    """The bytes of a box in whole sectors of what lies in order."""
+    total, row = 1, layout.itemsize
+    for stride, reach in sorted(zip(map(abs, layout.strides), box, strict=True)):
+        if stride == row and total == 1:
+            row *= reach
         elif stride:
             total *= reach
-    return total * -(-row * layout.itemsize // SECTOR) * SECTOR
+    return total * -(-row // SECTOR) * SECTOR

@@ -490,3 +490,14 @@ def test_the_share_of_the_roofline() -> None:
 def test_clocks_are_those_of_the_data_sheets(profile: GpuProfile) -> None:
     boost = {"T4": 1.59e9, "A100": 1.41e9, "H200": 1.98e9}[profile.name]
     assert profile.clock == pytest.approx(boost, rel=0.01)
+
+
+def test_small_products_of_a_batch() -> None:
+    """Rows of 26 floats follow each other: their sectors are not counted twice. Several blocks have
+    so many small tiles on their way that memory is busy."""
+    text = "def f(float(B, N, M) X, float(B, M, K) Y) -> (Z) {"
+    text += " Z(b, n, k) +=! X(b, n, m) * Y(b, m, k) }"
+    sized = sized_of(text, dict(B=500, N=26, M=72, K=26))
+    (found,) = count_program(schedule(sized, DEFAULT, H200), H200)
+    assert found.dram_read == 4 * 500 * 2 * 26 * 72
+    assert found.in_flight >= 40 << 10

@@ -13,27 +13,23 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from tcl.codegen.choose.gpu.nest_shape import OptionsDraft, Shape, power_above, power_below
-from tcl.codegen.choose.gpu.predicted import best_split, counts_of, part_sizes
-from tcl.codegen.choose.gpu.windows import Window
-from tcl.codegen.counters.addresses import MOVED
-from tcl.codegen.counters.arithmetic import inside, own_instructions
-from tcl.codegen.counters.counts import KernelCounts
-from tcl.codegen.counters.fill import COPY
-from tcl.codegen.counters.prediction import (
-    APART,
-    L2_BYTES,
-    SCHEDULERS,
-    adding_up_seconds,
-    hidden,
-    predict,
+from tcl.codegen.choose.gpu.nest_shape import (
+    OptionsDraft,
+    Shape,
+    blocks_of,
+    power_above,
+    power_below,
 )
-from tcl.codegen.counters.walk import FILL, TURN
+from tcl.codegen.choose.gpu.predicted import best_split, counts_of
+from tcl.codegen.choose.gpu.short_count import DEPTH, RESIDENT, ShortCount
+from tcl.codegen.choose.gpu.windows import Window
+from tcl.codegen.counters.counts import KernelCounts
+from tcl.codegen.counters.prediction import predict
 from tcl.codegen.devices.banks import WARP
 from tcl.codegen.devices.gpu import GpuProfile
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.terms import mma_type
-from tcl.codegen.loopir.walk import loads, operands, walk
+from tcl.codegen.loopir.walk import operands
 from tcl.codegen.passes.gpu.mma_shape import COLUMNS, ROWS
 from tcl.codegen.passes.gpu.steps import alone
 from tcl.codegen.passes.gpu.transposed import LEAST, transposed_axis
@@ -54,14 +50,16 @@ _WITH_PARTS = 256
 """Threads of a block whose warps share the sums: so many parts as come to that."""
 _COUNTED = 3
 """Choices that are worth counting in full."""
-_SAME = 1.005
+_SAME, _SAME_ON_CORES = 1.005, 1.001
 """Choices whose times differ by less are alike, as integer instructions are counted about: the
-first one by the short count is made."""
-_DEPTH, _HALF_DEPTH = 16, 8
-"""Points of the reductions that a tile has, about; the fewer where panels are transposed, as a
-thread holds its part of the next ones."""
-_VECTOR = 4
-"""Words that are read at once, and points of a reduction that are written out."""
+first one by the short count is made. The second: where tensor cores decide."""
+_HALF_DEPTH = 8
+"""Points of the reductions that a tile has, about, where panels are transposed: a thread holds its
+part of the next ones."""
+_BUFFERS, _MOST_BUFFERS = 3, 6
+"""Buffers of panels that asynchronous copies fill; the most where tiles are small."""
+_IN_FLIGHT = 40 << 10
+"""Bytes on their way to a multiprocessor that keep memory busy, where it has several blocks."""
 _SMALL = 8
 """Reductions of so few points are not tiled."""
 
@@ -90,7 +88,8 @@ def contraction(shape: Shape, profile: GpuProfile) -> Counted | None:
         counted = Counted(made, counts_of(program, profile))
         found.append((_seconds(shape, counted), counted))
     least = min((seconds for seconds, _ in found), default=0.0)
-    return next((counted for seconds, counted in found if seconds <= _SAME * least), None)
+    same = _SAME_ON_CORES if any(x.draft.mma for _, x in found) else _SAME
+    return next((counted for seconds, counted in found if seconds <= same * least), None)
 
 
 def _candidates(
@@ -137,7 +136,7 @@ def _ranked(
     """All choices, that which takes the least by a short count first."""
     in_order = lane is None or any(shape.stride(x.ref, lane) == 1 for x in pair)
     sides = [_in_order(shape, side) for side in sides]
-    count = _ShortCount.of(shape, sides, profile)
+    count = ShortCount.of(shape, sides, DEPTH if in_order else _HALF_DEPTH, profile)
     found: list[tuple[float, int, OptionsDraft]] = []
     tried = set[tuple[object, ...]]()
     computed = ((_COMPUTED[0], _COMPUTED[1:]),) if count.computed else ()
@@ -165,114 +164,9 @@ def _with_parts(shape: Shape, made: OptionsDraft, profile: GpuProfile) -> Iterat
     threads = math.prod(made.threads.values())
     k = max(shape.reductions, key=shape.extent)
     parts = _WITH_PARTS // threads
-    few = _blocks(shape, made) <= _RESIDENT * profile.multiprocessors
-    if few and threads % WARP == 0 and 1 < parts <= shape.extent(k) // _DEPTH:
+    few = blocks_of(shape, made) <= RESIDENT * profile.multiprocessors
+    if few and threads % WARP == 0 and 1 < parts <= shape.extent(k) // DEPTH:
         yield replace(made, threads={**made.threads, k: parts})
-
-
-_LOOP = 3
-"""Instructions of a loop: adding, comparing, branching."""
-_REGISTERS = 60
-"""Of a thread, beside its results and what it reads of panels."""
-_RESIDENT = 2
-"""Blocks of a multiprocessor, at least: one works while another one waits at a barrier."""
-
-
-@dataclass(frozen=True, slots=True)
-class _ShortCount:
-    """What binds most products, by a few numbers and the rules of the counters: the products and
-    what is issued beside them, wavefronts, what is read of the second cache."""
-
-    shape: Shape
-    sides: list[list[int]]
-    profile: GpuProfile
-    depth: int
-    """Points of the reductions."""
-    total: int
-    """Bytes of the results."""
-    parts: tuple[int, ...]
-    """Into how many the longest reduction may be split."""
-    words: int
-    """Of a number, 32 bits each."""
-    clock: float
-    lanes: int
-    computed: tuple[tuple[float, tuple[int, ...]], ...]
-    """As ``_computed``: for each of the results that it moves with, of those of a thread, a value
-    is computed once."""
-
-    @staticmethod
-    def of(shape: Shape, sides: list[list[int]], profile: GpuProfile) -> _ShortCount:
-        longest = max(map(shape.extent, shape.reductions))
-        depth = math.prod(map(shape.extent, shape.reductions))
-        results = math.prod(map(shape.extent, shape.results))
-        type_ = shape.nest.point.type.compute
-        parts = (1,) if shape.is_split else tuple(part_sizes(longest, min(_DEPTH, longest)))
-        of_device = max(1, type_.bits // 32), profile.clock, profile.float32_lanes
-        return _ShortCount(
-            shape,
-            sides,
-            profile,
-            depth,
-            results * type_.itemsize,
-            parts,
-            *of_device,
-            _computed(shape),
-        )
-
-    def seconds(self, made: OptionsDraft) -> float:
-        """Of a draft, its longest reduction split as is best; infinite where too few blocks fit."""
-        shape, profile, words = self.shape, self.profile, self.words
-        held = {k: made.register.get(k, 1) for k in shape.results}
-        if made.lanes[1] > 1:
-            held[made.lanes[0]] = held.get(made.lanes[0], 1) * made.lanes[1]
-        results = math.prod(held.values())
-        own = sum([math.prod([held[k] for k in side]) for side in self.sides])
-        apart = math.prod([made.threads.get(k, 1) for k in shape.reductions])
-        all_warps = -(-math.prod(made.threads.values()) // WARP)
-        warps = -(-all_warps // apart)
-        """That have the same point of the reductions."""
-        registers = min(profile.registers_per_thread, words * (results + own) + _REGISTERS)
-        fit = min(32, profile.registers_per_multiprocessor // (registers * WARP * all_warps))
-        if fit < _RESIDENT:
-            return math.inf
-        block = sum([math.prod([made.chunk[k] for k in side]) for side in self.sides])
-        blocks = _blocks(shape, made)
-        products = results * warps * WARP / self.lanes * words
-        copies = block * _DEPTH * words / _VECTOR / (WARP * warps)
-        turn = TURN + 2 * FILL + (1 + COPY) * copies
-        beside = own * words / _VECTOR + turn / _DEPTH + (_LOOP + 2 * MOVED) / _VECTOR
-        beside += sum(n * math.prod([held[k] for k in moving]) for n, moving in self.computed)
-        issued = products + warps * beside / SCHEDULERS
-        read = warps * own / _VECTOR * 2 * words
-        filled = block * 4 / 128 * words
-        moved = block * 4 / L2_BYTES * words
-        pipes = issued, read + filled, moved
-        longest = max(pipes)
-        each = longest + APART * (sum(pipes) - longest)
-        handed = 2 * apart * results * warps * words if apart > 1 else 0
-        """Wavefronts in which warps hand over their sums."""
-        best, of_block = math.inf, -(-self.total // blocks)
-        for parts in self.parts:
-            busiest = -(-blocks * parts // profile.multiprocessors)
-            share = hidden(min(fit, busiest) * all_warps)
-            seconds = busiest * (each * self.depth / parts + handed) / share / self.clock
-            if parts > 1 and seconds < best:
-                about = self.total, of_block, WARP * all_warps, profile
-                seconds += min(adding_up_seconds(parts, *about))
-            best = min(best, seconds)
-        return best
-
-
-def _computed(shape: Shape) -> tuple[tuple[float, tuple[int, ...]], ...]:
-    """What factors are computed by: instructions of a value, and the results that it moves with."""
-    point = shape.nest.point
-    values = {v: None for value in inside(point.op, point.value) for v in walk(value)}
-    found = []
-    for value in values:
-        if count := sum(own_instructions(value).values()):
-            moving = (k for k in shape.results if any(shape.moves(x, k) for x in loads(value)))
-            found.append((count, tuple(moving)))
-    return tuple(found)
 
 
 def _staged(
@@ -285,11 +179,25 @@ def _staged(
     tiles = sum(0 < made.tile.get(k, 0) < shape.extent(k) for k in shape.reductions)
     reads = operands(shape.nest.point)
     made.stage = tuple(1 + tiles if k in shape.pair else -1 for k in range(len(reads)))
-    ahead = 3 if profile.async_copies and not _transposes(shape, made, pair) else 2
-    for made.buffers in (ahead, 2, 1) if tiles else (1,):
+    ahead = 2
+    if profile.async_copies and not _transposes(shape, made, pair):
+        ahead = _BUFFERS
+        if (blocks := blocks_of(shape, made) // profile.multiprocessors) >= RESIDENT:
+            at_once = blocks * _tile_bytes(shape, made, pair)
+            ahead = min(_MOST_BUFFERS, max(ahead, 1 + -(-_IN_FLIGHT // at_once)))
+    for made.buffers in (ahead, _BUFFERS, 2, 1) if tiles else (1,):
         if (program := _fitting(shape, made, profile)) is not None:
             return program
     return None
+
+
+def _tile_bytes(shape: Shape, made: OptionsDraft, pair: tuple[ir.Load, ir.Load]) -> int:
+    """Bytes of the tiles that a block multiplies at once."""
+    inside = {}
+    for k, dim in enumerate(shape.nest.dims):
+        inside[k] = min(made.chunk.get(k) or made.tile.get(k) or dim.extent, dim.extent)
+    sizes = (math.prod([n for k, n in inside.items() if shape.moves(x, k)]) for x in pair)
+    return sum(sizes) * shape.largest
 
 
 def _seconds(shape: Shape, counted: Counted) -> float:
@@ -335,13 +243,9 @@ def _tiles(
     return made
 
 
-def _blocks(shape: Shape, made: OptionsDraft) -> int:
-    return math.prod([-(-shape.extent(k) // made.chunk[k]) for k in shape.results])
-
-
 def _reductions(shape: Shape, made: OptionsDraft, pair: tuple[ir.Load, ir.Load]) -> None:
     """Tiles of the reductions, those first along which operands lie in order."""
-    depth, steps, deep = 1, 4, _DEPTH
+    depth, steps, deep = 1, 4, DEPTH
     if _transposes(shape, made, pair):  # each point is read on its own, and held on its way
         steps, deep = 1, _HALF_DEPTH
     inner = sorted(
@@ -416,7 +320,7 @@ def _on_tensor_cores(
         made.chunk[rows] = ROWS * warps[0] * held[0]
         made.chunk[lane] = COLUMNS * warps[1] * held[1]
         last = k == len(_WARPS) - 1
-        if not last and _blocks(shape, made) < _LEAST_BLOCKS * profile.multiprocessors:
+        if not last and blocks_of(shape, made) < _LEAST_BLOCKS * profile.multiprocessors:
             continue
         for deep in _TENSOR_DEPTHS:
             if deep > shape.extent(depth) and deep != _TENSOR_DEPTHS[-1]:

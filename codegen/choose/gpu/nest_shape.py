@@ -205,3 +205,10 @@ class Shape:
         """Points of the reductions that both move with."""
         both = (k for k in self.reductions if self.moves(one, k) and self.moves(other, k))
         return math.prod(self.extent(k) for k in both)
+
+
+def blocks_of(shape: Shape, made: OptionsDraft) -> int:
+    """Blocks of a nest; a chunk of 0 is a whole dimension."""
+    return math.prod(
+        [-(-shape.extent(k) // (made.chunk[k] or shape.extent(k))) for k in shape.results]
+    )

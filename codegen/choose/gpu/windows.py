@@ -14,7 +14,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from tcl.codegen.choose.gpu.nest_shape import OptionsDraft, Shape, power_below
+from tcl.codegen.choose.gpu.nest_shape import OptionsDraft, Shape, blocks_of, power_below
 from tcl.codegen.counters.counts import registers_needed
 from tcl.codegen.counters.fill import COPY
 from tcl.codegen.counters.prediction import L2_BYTES, SCHEDULERS, fma_cycles, hidden, scheduled
@@ -224,7 +224,7 @@ class Window:
         window = self._box(replace(made, chunk=each), dict.fromkeys(self._rest, 1)) / self._size
         threads = math.prod(made.threads.values())
         warps = -(-threads // WARP)
-        blocks = math.prod(-(-shape.extent(k) // made.chunk[k]) for k in shape.results)
+        blocks = blocks_of(shape, made)
         busiest = -(-blocks // profile.multiprocessors)
         box = self._box(made, dict.fromkeys(self._rest, 1))
         deep = max((made.register.get(k, 1) for k in self._rest), default=1)
