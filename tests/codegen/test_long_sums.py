@@ -7,7 +7,7 @@ import random
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from itertools import count
+from itertools import chain, count
 from typing import Any
 
 import numpy as np
@@ -291,7 +291,8 @@ def test_columns_whose_last_part_is_shorter_are_added_up_one_by_one() -> None:
 @pytest.mark.usefixtures("short")
 def test_every_stage_of_columns_means_the_same() -> None:
     found = 0
-    for seed in count():
+    # Those of which it is known come first: one program in a hundred has such a sum.
+    for seed in chain((52, 106, 120, 454), count()):
         program = random_program(seed, max_statements=2)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
