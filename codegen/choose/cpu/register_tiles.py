@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from functools import lru_cache
@@ -126,9 +126,12 @@ def searched(
     if nest.reduces:
         # They may fill rows of results better, where no data selects operands: on Zen 4, whole ones
         # take .97 to 1.4 times as long there; elsewhere, halves do, by up to 1.3.
-        if not any(a.scattered for a in core.reads):
-            shorter = _best(core, _SHORTER * found.cycles)
-            if shorter.has_lanes_of_results and shorter.cycles < _SHORTER * found.cycles:
+        partly = [d.name for d in nest.dims if _shorter_may_pay(core, d, plain.lanes)]
+        most = _SHORTER * found.cycles
+        tried = partly and not any(a.scattered for a in core.reads)
+        if tried and _best(core, most, partly).cycles < most:
+            shorter = _best(core, most)  # others may take less still, and are no better then
+            if shorter.has_lanes_of_results and shorter.cycles < most:
                 return shorter
     elif core.target.itemsize < _WHOLE_WORD and _between_lanes(core, found.lane):
         # What lies between lanes is put together by shuffles of all elements of a vector. On Zen 4,
@@ -143,9 +146,19 @@ def searched(
     return found
 
 
-def _best(core: Core, most: float = math.inf) -> TileChoice:
+def _shorter_may_pay(core: Core, dim: ir.Dim, lanes: int) -> bool:
+    """Whether vectors of half the length, which the core has, may take less along a dimension:
+    they fill its rows better, or elements that lie apart and are not copied are put together for
+    fewer lanes."""
+    if dim.reduction or dim.extent == 1 or core.lanes == 1 or not _may_have_lanes(core, dim):
+        return False
+    apart = (a for a in core.reads if a.strides.get(dim.name, 0) not in (0, a.itemsize))
+    return dim.extent % lanes > 0 or not all(core.worth_staging(a, dim.name, {}) for a in apart)
+
+
+def _best(core: Core, most: float = math.inf, among: Collection[str] | None = None) -> TileChoice:
     """Lanes (a dim or none) and the register tile that take the fewest cycles, if these are at
-    most so many; else another one that takes more."""
+    most so many; else another one that takes more. ``among``: the dims that are tried."""
     moving = [d for d in core.nest.dims if d.extent > 1 and d.name not in core.compacted]
     lanes = [d.name for d in moving if core.lanes > 1 and _may_have_lanes(core, d)]
     # The last ones first, whose points tend to lie closer to each other.
@@ -159,7 +172,8 @@ def _best(core: Core, most: float = math.inf) -> TileChoice:
     # pairs of all would be as many as the square of the dimensions.
     singles: dict[str | None, dict[str, TileChoice]] = {}
     found: list[TileChoice] = []
-    for lane in (*lanes, None) if core.products is None else lanes:
+    tried = [d for d in lanes if d in among] if among is not None else [*lanes, None]
+    for lane in tried if core.products is None else lanes:
         rows: dict[str, tuple[str, ...]] = {d: (d,) for d in results if d != lane} or {"": ()}
         # Lanes beyond the last of these are not looked at again, nor all rows but the promising.
         enough = len(found) == _LANES
@@ -171,7 +185,7 @@ def _best(core: Core, most: float = math.inf) -> TileChoice:
             if len(rows) <= _PAIRED:  # all are promising, whatever the others take
                 last = min(last, made.cycles)
         found = sorted((*found, _least(singles[lane].values())), key=_cycles)[:_LANES]
-    lanes = [d for d in lanes if _shares_only_in_pairs(core, d)]
+    lanes = [d for d in lanes if d in singles and _shares_only_in_pairs(core, d)]
     for lane in dict.fromkeys([*(choice.lane for choice in found), *lanes]):
         alone = singles[lane]
         promising = sorted(alone, key=lambda d: alone[d].cycles)[:_PAIRED]
