@@ -741,6 +741,17 @@ def test_half_vectors_where_they_fill_short_rows_better() -> None:
     assert chosen(ZEN4, text, (1240, 32), (32,), (32,), (32,)).vectorize == (1, 16)
 
 
+@pytest.mark.parametrize(("value", "lanes"), [("log(A(m, n))", 16), ("sqrt(A(m, n))", 8)])
+def test_but_not_where_functions_wait_for_their_own_instructions(value: str, lanes: int) -> None:
+    found = chosen(ZEN4, f"float(M, N) A) -> (O) {{ O(m, n) = {value} }}", (400, 33))
+    assert found.vectorize == (1, lanes)
+
+
+def test_functions_do_not_wait_where_there_is_much_else_to_do() -> None:
+    text = "float(S, M) A, float(S, N) B) -> (O) { O(m, n) +=! exp(A(s, m)) * B(s, n) }"
+    assert chosen(ZEN4, text, (24, 150), (24, 7)).vectorize == (0, 8)
+
+
 def test_no_value_takes_more_than_a_few_registers() -> None:
     """64 bytes of a result are 8 registers of what is computed for them in int64."""
     wide = "def f(int64(M, N) A, int64(M, N) B) -> (O) { O(i, j) = uint8(A(i, j) * 7 / B(i, j)) }"

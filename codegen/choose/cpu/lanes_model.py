@@ -14,7 +14,7 @@ from typing import NamedTuple
 from tcl.codegen.choose.cpu.access_costs import OperandAccess
 from tcl.codegen.choose.cpu.core_model import SHORT_LOOP, Core
 from tcl.codegen.choose.cpu.memory_reads import cached_bytes
-from tcl.codegen.choose.cpu.operation_costs import decided_cycles
+from tcl.codegen.choose.cpu.operation_costs import calling_dims, decided_cycles
 from tcl.codegen.devices.cpu import LINE
 from tcl.codegen.loopir import ir
 from tcl.common.dataclass import dataclass
@@ -46,8 +46,10 @@ class AlongLanes:
     """Those of them that caches do not keep, and the dimensions along which they have rows."""
     work: tuple[tuple[frozenset[str], float], ...]
     """Cycles of arithmetic per point, or vector of points, by the dimensions that it depends on."""
+    called: tuple[tuple[frozenset[str], float], ...]
+    """The part of it whose vectors a core works on in halves, and hands to functions."""
     decided: tuple[tuple[frozenset[str], float], ...]
-    """Likewise, where all points of ``Core.deciding`` are written out."""
+    """As ``work``, where all points of ``Core.deciding`` are written out."""
     inside: tuple[frozenset[str], ...]
     """The dimensions of vectors that are computed before the innermost reduction, along which they
     stay the same, such as which lanes lie inside of a padded image."""
@@ -94,6 +96,9 @@ def _found_along(core: Core, lane: str | None) -> AlongLanes:
     room = cached_bytes(core.device)
     far = tuple(a for a in vectors if a.whole + core.target.whole > room)
     rows = [a for a in core.reads if all(core.shared) and _is_row(core, a, lane)]
+    work = _cycles_along(core, lane, core.arithmetic)
+    chained = core.called and core.halves(lane) > 1
+    calling = calling_dims(core.nest) if chained else frozenset()
     return AlongLanes(
         units={
             name: -(-d.extent // core.lanes) if name == lane else d.extent
@@ -114,7 +119,8 @@ def _found_along(core: Core, lane: str | None) -> AlongLanes:
         vector_cycles=tuple(a.cycles(lane, lanes) for a in vectors),
         between=between,
         far=tuple((a, frozenset(d for d, s in a.strides.items() if s > LINE)) for a in far),
-        work=_cycles_along(core, lane, core.arithmetic),
+        work=work,
+        called=tuple((d, c) for d, c in work if d in calling and lane in d),
         decided=_cycles_along(core, lane, decided_cycles(core.nest, core.deciding))
         if core.deciding
         else (),

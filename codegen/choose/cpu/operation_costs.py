@@ -20,16 +20,20 @@ from tcl.codegen.loopir.walk import children, values_of, walk
 from tcl.codegen.passes.fusion.groups import SHORT
 from tcl.grammar.sizes.varying import provably_at_least
 
+_DIVIDING = frozenset("sqrt rsqrt fdivide hypot rhypot norm3d norm4d rnorm3d rnorm4d".split())
+"""Built-in functions in which a core divides, and does little else."""
 
-def arithmetic_cycles(nest: ir.Nest) -> dict[frozenset[str], float]:
-    """Cycles per point, by the dimensions that the operations depend on."""
+
+def arithmetic_cycles(nest: ir.Nest, call: float = CALL_CYCLES) -> dict[frozenset[str], float]:
+    """Cycles per point, by the dimensions that the operations depend on; ``call``: of a built-in
+    function that is more than an instruction."""
     found: dict[frozenset[str], float] = {}
     variables: dict[str, frozenset[str]] = {}
     for let in nest.point.lets:
-        variables[let.name] = _operations(let.value, variables, found)
+        variables[let.name] = _operations(let.value, variables, found, call)
     op, value = nest.point.op, nest.point.value
     if op == "=":
-        _operations(value, variables, found)
+        _operations(value, variables, found, call)
         return found
     every = frozenset(d.name for d in nest.dims)
     for term in terms(op, value):
@@ -41,12 +45,23 @@ def arithmetic_cycles(nest: ir.Nest) -> dict[frozenset[str], float]:
         both = product(added) if op == "+" else None
         for part in (condition, *((added,) if both is None else (both.left, both.right))):
             if part is not None:
-                _operations(part, variables, found)
+                _operations(part, variables, found, call)
     return found
 
 
+def calling_dims(nest: ir.Nest) -> frozenset[frozenset[str]]:
+    """Those dimensions of ``arithmetic_cycles`` on whose values built-in functions are called that
+    are many instructions, each of which waits for the one before."""
+    others = arithmetic_cycles(nest, 0.0)
+    every = arithmetic_cycles(nest).items()
+    return frozenset(dims for dims, cycles in every if cycles != others.get(dims))
+
+
 def _operations(
-    value: ir.Value, variables: Mapping[str, frozenset[str]], into: dict[frozenset[str], float]
+    value: ir.Value,
+    variables: Mapping[str, frozenset[str]],
+    into: dict[frozenset[str], float],
+    call: float,
 ) -> frozenset[str]:
     """Adds the cycles of a value; the dimensions that it depends on."""
     dims: dict[int, frozenset[str]] = {}
@@ -55,7 +70,7 @@ def _operations(
         if isinstance(v, ir.Variable):
             own = variables.get(v.name, own)
         dims[id(v)] = own.union(*(dims[id(c)] for c in children(v)))
-        cycles = _cycles(v)
+        cycles = _cycles(v, call)
         if cycles:
             into[dims[id(v)]] = into.get(dims[id(v)], 0.0) + cycles
     return dims[id(value)]
@@ -78,10 +93,12 @@ def calls_functions(point: ir.Point) -> bool:
     return any(isinstance(v, ir.Call) and v.name not in SHORT for v in values)
 
 
-def _cycles(value: ir.Value) -> float:
+def _cycles(value: ir.Value, call: float = CALL_CYCLES) -> float:
     match value:
+        case ir.Call(name=name) if name in _DIVIDING:
+            return CALL_CYCLES
         case ir.Call(name=name):
-            return OPERATION_CYCLES if name in SHORT else CALL_CYCLES
+            return OPERATION_CYCLES if name in SHORT else call
         case ir.Binary(op="/", type=type_) if type_.is_float:
             return DIVISION_CYCLES
         case ir.Binary(op="/" | "%", right=right) if any(

@@ -21,6 +21,7 @@ from tcl.codegen.choose.cpu.costs import (
     CALL_CYCLES,
     CALL_LATENCY_CYCLES,
     CALL_REGISTERS,
+    CALLS_ALONE,
     COUNTING_CYCLES,
     EXTREME_HALVING_CYCLES,
     LOOP_END_CYCLES,
@@ -30,6 +31,7 @@ from tcl.codegen.choose.cpu.costs import (
     SPILL_CYCLES,
     STORE_LOADS,
     STREAMS,
+    WHOLE_CALL,
 )
 from tcl.codegen.choose.cpu.lanes_model import along_lanes
 from tcl.codegen.choose.cpu.memory_reads import (
@@ -192,7 +194,23 @@ def _tile_of(
 def _work(core: Core, lane: str | None, sizes: Mapping[str, int]) -> float:
     """Cycles of the arithmetic of one step of a register tile."""
     along, deciding = along_lanes(core, lane), core.deciding
-    work = along.decided if deciding and deciding.items() <= sizes.items() else along.work
+    if deciding and deciding.items() <= sizes.items():
+        return _sum(core, lane, sizes, along.decided)
+    work = _sum(core, lane, sizes, along.work)
+    if along.called:
+        called = _sum(core, lane, sizes, along.called)
+        if called > CALLS_ALONE * work:  # else the rest runs where halves would wait
+            work -= (1.0 - WHOLE_CALL / 2) * called
+    return work
+
+
+def _sum(
+    core: Core,
+    lane: str | None,
+    sizes: Mapping[str, int],
+    work: Sequence[tuple[frozenset[str], float]],
+) -> float:
+    """Cycles of such ``AlongLanes.work`` for one step of a register tile."""
     if core.reduces:
         return sum([each * points_along(sizes, dims) for dims, each in work])
     return sum(
