@@ -21,3 +21,11 @@ def lanes_of(point: ir.Point, device: CpuProfile) -> int:
         default=point.type,
     )
     return min(device.lanes(point.type), _WIDEST * device.lanes(widest))
+
+
+def lanes_within(extent: int, point: ir.Point, device: CpuProfile) -> int:
+    """Those of ``lanes_of``, halved until so many points fill a vector."""
+    lanes = lanes_of(point, device)
+    while lanes > extent:
+        lanes //= 2
+    return lanes

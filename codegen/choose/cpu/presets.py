@@ -9,7 +9,7 @@ from dataclasses import replace
 from tcl.codegen.choose.cpu.access_costs import LARGEST, PanelCost, access_of
 from tcl.codegen.choose.cpu.chunk_groups import grouping
 from tcl.codegen.choose.cpu.heuristics import heuristic, panels_within
-from tcl.codegen.choose.cpu.lanes import lanes_of
+from tcl.codegen.choose.cpu.lanes import lanes_of, lanes_within
 from tcl.codegen.choose.cpu.matrix_unit import matrix_options
 from tcl.codegen.choose.cpu.prefetch_distances import not_by_itself, prefetching, soon, tiles_ahead
 from tcl.codegen.choose.cpu.running import running_results
@@ -210,7 +210,4 @@ def _vectorize(program: ir.Program, nest: ir.Nest, device: CpuProfile) -> tuple[
             best, best_score = position, score
     if best < 0:
         return -1, 1
-    lanes = min(64, lanes_of(nest.point, device))
-    while lanes > nest.dims[best].extent:
-        lanes //= 2
-    return best, max(1, lanes)
+    return best, min(64, lanes_within(nest.dims[best].extent, nest.point, device))

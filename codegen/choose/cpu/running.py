@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tcl.codegen.choose.cpu.lanes import lanes_of
+from tcl.codegen.choose.cpu.lanes import lanes_within
 from tcl.codegen.devices.cpu import CpuProfile
 from tcl.codegen.loopir import ir
 from tcl.codegen.options.nest_options import PLAIN, NestOptions
@@ -26,9 +26,7 @@ def running_results(program: ir.Program, nest: ir.Nest, device: CpuProfile) -> N
         along = dim.name == nest.running
         if along and len(reduced) > 1:
             continue
-        lanes = lanes_of(nest.point, device)
-        while lanes > dim.extent:
-            lanes //= 2
+        lanes = lanes_within(dim.extent, nest.point, device)
         if lanes < 2:
             continue
         vectors = min(_VECTORS, dim.extent // lanes)

@@ -6,7 +6,7 @@ order, and results are shared by the dimensions that no data decide.
 
 from __future__ import annotations
 
-from tcl.codegen.choose.cpu.lanes import lanes_of
+from tcl.codegen.choose.cpu.lanes import lanes_within
 from tcl.codegen.devices.cpu import LINE, CpuProfile
 from tcl.codegen.loopir import ir
 from tcl.codegen.passes.scatter import side_by_side
@@ -84,8 +84,5 @@ def _lanes(
     layout = program.tensor(target.tensor).layout
     for d in nest.dims:
         if d.name in beside and layout.step(target, d.name) == 1:
-            lanes = lanes_of(nest.point, device)
-            while lanes > representative(d.extent):
-                lanes //= 2
-            return d.name, lanes
+            return d.name, lanes_within(representative(d.extent), nest.point, device)
     return "", 1
