@@ -1,9 +1,5 @@
-"""The built-in functions: formulas of ``vector``, LLVM's own, the C library's, or expansions
-of ``special``.
-
-Formulas, expansions and functions of one instruction or a few work on all lanes at once; those of
-the C library are called lane by lane. For float32, its float64 function is called and the result
-rounded: its own ones are less exact than two units in the last place.
+"""The built-in functions: formulas of ``vector``, LLVM's own, expansions of ``special`` in float64,
+or functions of one instruction or a few. All work on all lanes at once.
 """
 
 from __future__ import annotations
@@ -16,7 +12,6 @@ from tcl.codegen.cpu.llvm.expanded import ROUNDINGS, rounded
 from tcl.codegen.cpu.math import special, vector
 from tcl.codegen.cpu.math.formula import Number
 from tcl.codegen.cpu.math.tools import (
-    PURE,
     bits,
     exponent,
     is_nan,
@@ -36,8 +31,6 @@ _INTRINSICS = {
 }
 SHORT = (frozenset(_INTRINSICS) | ROUNDINGS) - {"sqrt"}
 """Functions that may as well be computed in vain."""
-_LIBM = frozenset("j0 j1 y0 y1".split())
-"""The C library's functions, among those that lack a formula in one of the types."""
 
 
 def call(b: Builder, name: str, arguments: Sequence[Val], type_: ScalarType) -> Val:
@@ -51,15 +44,8 @@ def call(b: Builder, name: str, arguments: Sequence[Val], type_: ScalarType) -> 
         return b.intrinsic(_INTRINSICS[name], *arguments)
     if name in _INLINE:
         return _INLINE[name](*(Number(b, a) for a in b.level(*arguments))).value
-    if name not in _LIBM:
-        wide = [b.convert("fpext", a, "double") for a in arguments]
-        return b.convert("fptrunc", special.call(b, name, wide), real)
-    results = []
-    for k in range(max(a.lanes for a in arguments)):
-        each = [b.lane(a, k) for a in arguments]
-        wide = [b.convert("fpext", a, "double") for a in each]
-        results.append(b.convert("fptrunc", b.call(name, "double", 1, *wide, note=PURE), real))
-    return b.gather_lanes(results)
+    wide = [b.convert("fpext", a, "double") for a in arguments]
+    return b.convert("fptrunc", special.call(b, name, wide), real)
 
 
 # One instruction or a few. These take Numbers of float32 or float64, scalars or lanes.

@@ -12,13 +12,12 @@ from collections.abc import Callable, Sequence
 from fractions import Fraction
 
 from tcl.codegen.common import chebyshev as tables
-from tcl.codegen.cpu.llvm.branches import either
 from tcl.codegen.cpu.llvm.builder import Builder, Val, suffix
 from tcl.codegen.cpu.llvm.convert import saturated
-from tcl.codegen.cpu.math import gamma, vector
+from tcl.codegen.cpu.math import bessel, gamma, vector
 from tcl.codegen.cpu.math.coefficients import INVERSE, INVERSE_FAR
 from tcl.codegen.cpu.math.formula import Number, Test
-from tcl.codegen.cpu.math.tools import at_most, call_formula, lane_by_lane, polynomial, rarely
+from tcl.codegen.cpu.math.tools import at_most, call_formula, either_side, polynomial, rarely
 
 _NAN, _INF = math.nan, math.inf
 
@@ -35,19 +34,8 @@ def _special(name: str, argument: Number) -> Number:
 
 
 def _builtin(name: str, argument: Number) -> Number:
-    """Another built-in: our formula, or the C library's function in every lane."""
-    if not vector.covers(name, "double"):
-        return lane_by_lane(name, argument)
+    """A formula of ``vector``."""
     return Number(argument.b, vector.call(argument.b, name, [argument.value], "double"))
-
-
-def _either(test: Test, then: Callable[[], Number], otherwise: Callable[[], Number]) -> Number:
-    """One side only is run, of lanes those that some lane needs."""
-    b = test.b
-    if test.value.lanes > 1:
-        nothing = Number(b, b.spread(b.constant(0.0, "double"), test.value.lanes))
-        return rarely(test, rarely(~test, nothing, otherwise), then)
-    return Number(b, either(b, test.value, lambda: then().value, lambda: otherwise().value, "then"))
 
 
 @functools.cache
@@ -199,7 +187,7 @@ def _bessel(x: Number, small: tuple[float, ...], large: tuple[float, ...], odd: 
         e = _builtin("exp", a * 0.5)  # squared below: exp(a) overflows before the function does
         return _chebyshev(x.like(16.0) / a - 1.0, large) / a.sqrt() * e * e
 
-    value = _either(a <= 8.0, near, far)
+    value = either_side(a <= 8.0, near, far)
     return value.copysign(x) if odd else value
 
 
@@ -215,5 +203,6 @@ _FORMULAS: dict[str, Callable[..., Number]] = {
     "normcdfinv": _normcdfinv,
     "rcbrt": _rcbrt,
     "sinpi": _sinpi,
+    **bessel.FORMULAS,
     **gamma.FORMULAS,
 }

@@ -199,6 +199,12 @@ def rarely(test: Test, usual: Number, otherwise: Callable[[], Number]) -> Number
     return Number(b, branches.rarely(b, test.value, usual.value, lambda: otherwise().value))
 
 
+def either_side(test: Test, then: Callable[[], Number], otherwise: Callable[[], Number]) -> Number:
+    """Float64; of both sides, those are run that some lane needs."""
+    nothing = Number(test.b, test.b.spread(test.b.constant(0.0, "double"), test.value.lanes))
+    return rarely(test, rarely(~test, nothing, otherwise), then)
+
+
 def call_formula(
     b: Builder,
     symbol: str,

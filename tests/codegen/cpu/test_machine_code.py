@@ -93,7 +93,9 @@ def test_remainders_of_floats_are_vectors_but_for_rare_ones(device: CpuProfile) 
     assert lines[call - 1].startswith("rare")
 
 
-@pytest.mark.parametrize("call", ["erfinv", "normcdfinv", "erfcx", "sinpi", "cyl_bessel_i1", "tan"])
+@pytest.mark.parametrize(
+    "call", ["erfinv", "normcdfinv", "erfcx", "sinpi", "cyl_bessel_i1", "tan", "y1"]
+)
 def test_expansions_of_built_ins_call_nothing_lane_by_lane(call: str) -> None:
     each = sized(f"double(N) A) -> (O) {{ O(n) = {call}(A(n)) }}", (64,))
     text = emit_program(schedule(each, MappingOptions().vectorize(8), AVX512), AVX512).text
