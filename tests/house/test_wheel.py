@@ -16,6 +16,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
+from command_line import of_brief_searches
 from known_machine import known_machine
 from places import ROOT
 
@@ -88,7 +89,9 @@ def _files() -> set[str]:
 def _run(*command: str | Path, folder: Path | None = None, path: Path | None = None) -> str:
     environment = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
     if path is not None:
-        environment |= {"PYTHONPATH": str(path), "TCL_CACHE_DIR": str(path / "cache")}
+        environment = of_brief_searches(TCL_CACHE_DIR=str(path / "cache"))
+        brief, *_ = environment["PYTHONPATH"].split(os.pathsep)
+        environment["PYTHONPATH"] = os.pathsep.join([str(path), brief])
     done = subprocess.run(
         [str(c) for c in command],
         cwd=folder,
