@@ -54,7 +54,7 @@ def predict_rows() -> Iterator[tuple[str, SizedDef]]:
         yield row.name, sized_for(row.checked, row.values)
 
 
-@pytest.mark.parametrize(("file", "name"), sampled(product(NAMES, PRESETS), 2))
+@pytest.mark.parametrize(("file", "name"), sampled(product(NAMES, PRESETS), 5))
 def test_presets_become_cubins(file: str, name: str) -> None:
     """For one architecture each, in turn, so that all are taken."""
     for number, (entry, checked) in enumerate(definitions(file).items()):
