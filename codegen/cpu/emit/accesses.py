@@ -7,6 +7,7 @@ from dataclasses import field
 
 from tcl.codegen.cpu.emit.across import Across, Pointers, TransposedBlock
 from tcl.codegen.cpu.emit.addresses import Address, Addresses, Wrapped
+from tcl.codegen.cpu.emit.few_apart import few_apart, load_few_apart
 from tcl.codegen.cpu.emit.lane_loads import load_each, loads_each
 from tcl.codegen.cpu.emit.scope import Scope, i64, lane_values, leading, number
 from tcl.codegen.cpu.emit.short_rows import ShortRow, load_lanes
@@ -125,7 +126,8 @@ class AccessEmitter:
         if rows and (found := self._load_near(rows, load, layout, scope)):
             return found
         at = self.addresses.at(close, load.ref, scope, checked)
-        if load.total and not computed and (block := self._block(load.ref, layout, at, scope)):
+        in_rows = load.total and not computed and not few_apart(at, layout)
+        if in_rows and (block := self._block(load.ref, layout, at, scope)):
             return self.across.load(block, scope.lanes)
         if at.places and (mask is None or self.addresses.stays_inside(load.ref)):
             return self._load_from_row(at, at.places, load.ref, layout)
@@ -374,15 +376,8 @@ class AccessEmitter:
             order = ", ".join(f"i32 {k}" for k in reversed(range(lanes)))
             text = f"shufflevector {raw}, {raw.ty} poison, <{lanes} x i32> <{order}>"
             return b.op(text, type_, lanes)
-        apart = _few_apart(at, layout) if layout.itemsize <= _SMALL else 0
-        if apart:
-            # All that lies between them, of which the lanes are taken: LLVM would load and put in
-            # each of them on its own.
-            count = (lanes - 1) * apart + 1
-            raw = b.load(tensor, f"load {vector(type_, count)}, {pointer}{note}", type_, count)
-            order = ", ".join(f"i32 {k * apart}" for k in range(lanes))
-            text = f"shufflevector {raw}, {raw.ty} poison, <{lanes} x i32> <{order}>"
-            return b.op(text, type_, lanes)
+        if apart := few_apart(at, layout):
+            return load_few_apart(b, self.pointers, at, tensor, layout, scope, apart)
         if at.of_lane is None:
             pointer = self.pointers.at(tensor, at.offset, lanes - 1)  # one was asked for above
         there = [self._lane_pointer(pointer, at, k) for k in range(lanes)]
@@ -407,12 +402,11 @@ class AccessEmitter:
         return self.pointers.moved(first, at.of_lane(lane))
 
     def _load_leading(self, at: Address, tensor: str, layout: ir.Layout, scope: Scope) -> Val:
-        """Lanes that do not exist touch nothing and give 0."""
+        """Lanes that do not exist touch nothing, and give 0 or any element."""
         b, type_ = self.b, memory_type(layout.type)
-        apart = _few_apart(at, layout)
-        between = (scope.active - 1) * apart + 1
-        if apart and 2 * -(-between // scope.lanes) < scope.active:
-            return self._taken_out(at, tensor, layout, scope, apart, between)
+        apart = few_apart(at, layout)
+        if 0 < 2 * -(-scope.active * apart // scope.lanes) < scope.active:
+            return load_few_apart(b, self.pointers, at, tensor, layout, scope, apart)
         uses = scope.active if at.of_lane is None else 1
         pointer = self.pointers.at(tensor, at.offset, uses)
         result = Val("zeroinitializer", type_, scope.lanes)
@@ -421,26 +415,6 @@ class AccessEmitter:
             part = b.load(tensor, f"load {type_}, {there}, align {layout.alignment}", type_)
             result = b.op(f"insertelement {result}, {part}, i32 {k}", type_, scope.lanes)
         return result
-
-    def _taken_out(
-        self, at: Address, tensor: str, layout: ir.Layout, scope: Scope, apart: int, between: int
-    ) -> Val:
-        """Lanes so many elements apart, out of what lies from the first to the last that exists.
-        The others give 0."""
-        b, type_ = self.b, memory_type(layout.type)
-        pointer, align = self.pointers.at(tensor, at.offset), layout.alignment
-        size, nothing = between, "zeroinitializer"
-        text = f"load {vector(type_, size)}, {pointer}, align {align}"
-        if self.masks and between & (between - 1):
-            size, nothing = 1 << between.bit_length(), "poison"  # what is behind gives 0
-            name, zero = f"llvm.masked.load.{suffix(type_, size)}.p0", "zeroinitializer"
-            some = pointer, Val(str(align), "i32"), leading(size, between), Val(zero, type_, size)
-            text = b.call_text(name, vector(type_, size), *some)
-        raw = b.load(tensor, text, type_, size)
-        places = [k * apart if k < scope.active else between for k in range(scope.lanes)]
-        order = ", ".join(f"i32 {k}" for k in places)
-        text = f"shufflevector {raw}, {raw.ty} {nothing}, <{scope.lanes} x i32> <{order}>"
-        return b.op(text, type_, scope.lanes)
 
     def _load_wrapped(self, at: Wrapped, tensor: str, layout: ir.Layout, mask: Val | None) -> Val:
         """Lanes from an end of a row, and from its beginning. Those that are switched off touch
@@ -514,17 +488,3 @@ class AccessEmitter:
 def _comparable(value: object) -> object:
     """What stands for a value in a key: sizes that vary cannot always be compared."""
     return value if type(value) is int else repr(value)
-
-
-_FEW_APART = 4
-"""Elements up to so many apart are taken out of what lies between them."""
-_SMALL = 2
-"""Bytes of an element. LLVM finds by itself that all lanes of larger ones are parts of vectors."""
-
-
-def _few_apart(at: Address, layout: ir.Layout) -> int:
-    """How many elements lanes are apart, if that is a few; else 0."""
-    if at.spread or not isinstance(at.step, int) or isinstance(at.step, Size):
-        return 0
-    apart, rest = divmod(at.step, layout.itemsize)
-    return apart if not rest and 2 <= apart <= _FEW_APART else 0

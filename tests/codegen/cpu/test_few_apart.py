@@ -66,18 +66,44 @@ def test_nothing_is_read_behind_the_last_element(type_: str, apart: int) -> None
         np.testing.assert_array_equal(run(fenced_copy(a, after=True)), right(a))
 
 
+@pytest.mark.parametrize("length", [13, 64])
 @pytest.mark.parametrize("device", ["Haswell", "Zen 4"])
-def test_the_last_lanes_are_taken_out_of_what_lies_between_them(device: str) -> None:
-    """Also where only some exist: 13 complex numbers are two vectors, not 26 elements."""
+def test_lanes_are_taken_out_of_vectors(device: str, length: int) -> None:
+    """Also where only some of them exist: 13 complex numbers are two vectors, not 26 elements."""
     text = "def f(float(M, N, 2) A) -> (O) { O(m, n) = A(m, n, 0) * A(m, n, 1) }"
-    a = np.arange(3 * 13 * 2, dtype=np.float32).reshape(3, 13, 2)
+    a = np.arange(3 * length * 2, dtype=np.float32).reshape(3, length, 2)
     sized, found = sized_of(text, a), known_cpus.find(device)
     assert found is not None
     options = MappingOptions("naive", nests=(NestOptions(vectorize=(1, 16)),))
     emitted = emit_program(schedule(sized, options, found), found).text
     assert "insertelement" not in emitted
+    assert "load <16 x float>" in emitted
     if found.present <= host_cpu().present:
         check_cpu(sized, [fenced_copy(a, after=True)], options, found)
+
+
+@pytest.mark.parametrize("op", ["+=!", "max=!"])
+@pytest.mark.parametrize("length", [5, 13, 29])
+def test_lanes_that_do_not_exist_add_nothing(length: int, op: str) -> None:
+    """They have some element of those that do."""
+    text = f"def f(float(N, 2) A) -> (O) {{ O() {op} n < 7 ? A(n, 0) / A(n, 1) : A(n, 1) }}"
+    a = 1 + np.arange(2 * length, dtype=np.float32).reshape(length, 2) / 64
+    options = MappingOptions("naive", nests=(NestOptions(vectorize=(0, 16)),))
+    check_cpu(sized_of(text, a), [fenced_copy(a, after=True)], options, host_cpu())
+
+
+@pytest.mark.parametrize("device", ["Haswell", "Zen 4"])
+def test_steps_between_lanes_are_taken_out_too(device: str) -> None:
+    """Not read as rows of two, of each lane its own, and transposed."""
+    text = "def f(float(N) A, float(2) W) -> (O) { O(n) +=! A(2 * n + k) * W(k) }"
+    a, w = np.arange(90, dtype=np.float32), np.array([2, 3], np.float32)
+    sized, found = sized_of(text, a, w), known_cpus.find(device)
+    assert found is not None
+    options = MappingOptions("naive", nests=(NestOptions(vectorize=(0, 16), register=(0, 2)),))
+    emitted = emit_program(schedule(sized, options, found), found).text
+    assert "load <2 x float>" not in emitted
+    if found.present <= host_cpu().present:
+        check_cpu(sized, [fenced_copy(a, after=True), w], options, found)
 
 
 def test_nothing_is_read_for_a_register_whose_lanes_are_all_switched_off() -> None:
