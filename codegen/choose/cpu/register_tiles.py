@@ -49,7 +49,7 @@ _SHORTER = 0.99
 """Likewise with vectors of half the length, where a core works on long ones in halves."""
 _WHOLE_WORD = 4
 """Bytes."""
-_ROW_VECTORS = 4
+_ROW_VECTORS = 8
 """Vectors of a row that may all be written out."""
 _BETWEEN = 8
 """Results between two lanes that are written together."""

@@ -1,0 +1,29 @@
+"""How many points a register tile has, by the registers and the latencies of what they compute."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from nests import sized
+
+from tcl.codegen.devices import known_cpus
+from tcl.codegen.loopir.lower import lower
+from tcl.codegen.options.nest_options import NestOptions
+from tcl.codegen.options.options import MappingOptions
+from tcl.codegen.schedule.cpu import plan_cpu
+
+(ZEN4,) = (replace(p, threads=1) for p in known_cpus.PROFILES if p.title == "Zen 4")
+
+
+def chosen(text: str, *shapes: tuple[int, ...]) -> NestOptions:
+    """The choices for the first nest of a def, with all that is fused with it."""
+    return plan_cpu(lower(sized(text, *shapes)), MappingOptions("mlp"), ZEN4).options["s0"]
+
+
+@pytest.mark.parametrize("vectors", [3, 8])
+def test_a_row_of_few_vectors_is_written_out(vectors: int) -> None:
+    """What is one for all rows is computed before them."""
+    text = "double(N) X, double(M) Y) -> (O) { O(n, m) = cos(Y(m)) * sin(X(n) - Y(m)) }"
+    found = chosen(text, (500,), (vectors * 8,))
+    assert found.register == (0, vectors)
