@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import pytest
@@ -27,3 +28,12 @@ def test_a_row_of_few_vectors_is_written_out(vectors: int) -> None:
     text = "double(N) X, double(M) Y) -> (O) { O(n, m) = cos(Y(m)) * sin(X(n) - Y(m)) }"
     found = chosen(text, (500,), (vectors * 8,))
     assert found.register == (0, vectors)
+
+
+def test_points_that_several_sums_take_need_registers_beside_the_sums() -> None:
+    both = "X(i, k) >= 0 && Y(j, k) >= 0 ?"
+    sums = f"A(i, j) +=! {both} 1 : 0 B(i, j) +=! {both} int32(X(i, k)) : 0"
+    more = f"C(i, j) +=! {both} int32(Y(j, k)) : 0 D(i, j) +=! {both} int32(X(i, k) * Y(j, k)) : 0"
+    text = f"int8(I, K) X, int8(J, K) Y) -> (A, B, C, D) {{ {sums} {more} }}"
+    found = chosen(text, (90, 500), (90, 500))
+    assert 1 < math.prod(x for x in found.register or () if x) <= 4
