@@ -37,3 +37,17 @@ def test_points_that_several_sums_take_need_registers_beside_the_sums() -> None:
     text = f"int8(I, K) X, int8(J, K) Y) -> (A, B, C, D) {{ {sums} {more} }}"
     found = chosen(text, (90, 500), (90, 500))
     assert 1 < math.prod(x for x in found.register or () if x) <= 4
+
+
+@pytest.mark.parametrize(("value", "least", "most"), [("exp(%s)", 1, 4), ("%s", 12, 28)])
+def test_calls_of_each_point_leave_few_points(value: str, least: int, most: int) -> None:
+    text = f"float(T, K) W, float(K, C) X) -> (O) {{ O(t, c) +=! {value % 'W(t, k) * X(k, c)'} }}"
+    found = chosen(text, (300, 70), (70, 48))
+    assert least <= math.prod(x for x in (found.register or ())[:2] if x) <= most
+
+
+def test_results_that_share_a_call_are_sixteen_rows() -> None:
+    text = "float(I, J) A, float(J, D) V) -> (R) { R(i, d) +=! exp(A(i, j)) * V(j, d) }"
+    found = chosen(text, (96, 96), (96, 32))
+    assert found.vectorize == (0, 16)
+    assert (found.register or ())[:2] == (1, 16), "each call is for half of the results"

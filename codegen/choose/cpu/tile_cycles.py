@@ -241,9 +241,13 @@ def _step_cycles(
     stored = _store_cycles(core, lane, sizes)
     if not core.reduces:
         return busy + stored
-    if lane is not None and core.dims[lane].reduction:
+    along = lane is not None and core.dims[lane].reduction
+    if core.called:
+        sums = 0 if along else math.prod(sizes.values()) * core.sums
+        spilled = _spill_cycles(core, _called_points(core, sizes), sums)
+        busy += spilled if along else spilled * core.halves(lane)
+    if lane is not None and along:
         busy += COUNTING_CYCLES if core.extreme else 0.0
-        busy += _spill_cycles(core, sizes) if core.called else 0.0
         steps = max(1, steps // sizes.get(lane, 1))
     inner = core.innermost
     around = 0.0
@@ -298,9 +302,16 @@ def _beside_each_other(
     return busy
 
 
-def _spill_cycles(core: Core, sizes: Mapping[str, int]) -> float:
-    """Cycles of registers that do not fit where each point of a tile calls a function."""
-    needed = CALL_CONSTANTS + CALL_REGISTERS * math.prod(sizes.values())
+def _called_points(core: Core, sizes: Mapping[str, int]) -> int:
+    """Points of a tile that differ in what they call functions of."""
+    calls = (dims for dims, cycles in core.arithmetic.items() if cycles >= CALL_CYCLES)
+    return max((points_along(sizes, dims) for dims in calls), default=1)
+
+
+def _spill_cycles(core: Core, points: int, sums: int = 0) -> float:
+    """Cycles of registers that do not fit where so many points of a tile call a function each,
+    beside so many ``sums``."""
+    needed = CALL_CONSTANTS + CALL_REGISTERS * points + sums
     return SPILL_CYCLES * max(0, needed - core.device.vector_registers)
 
 
@@ -313,7 +324,7 @@ def _store_cycles(core: Core, lane: str | None, sizes: Mapping[str, int]) -> flo
     stored = core.target.count(sizes) * STORE_LOADS * each
     results = float(math.prod(sizes.values()))
     if core.calls:
-        stored += _spill_cycles(core, sizes)
+        stored += _spill_cycles(core, math.prod(sizes.values()))
     if core.reduces and lane is not None and core.dims[lane].reduction:
         # The vectors of a row are added up first, beside the next row, then the lanes of
         # their sum.
