@@ -61,6 +61,10 @@ _OWN_SUMS = 3
 _BESIDE = 2
 """... so many of each point, for what it adds up, as LLVM does points side by side: of four sums of
 pairs of int8 on AVX-512, 4 points take .68 of the time of 5, of which some lie in memory."""
+_FEW_APART = 4
+"""Elements that lanes are apart, at most, which come out of whole vectors ..."""
+_SHUFFLED = 2
+"""... and the registers that say which: with 28 sums beside, LLVM kept sums in memory."""
 _LANES = 2
 """Dimensions with lanes for which rows of two dimensions are tried ..."""
 _PAIRED = 4
@@ -312,6 +316,10 @@ def _tiles(core: Core, lane: str | None, rows: tuple[str, ...]) -> Iterator[dict
     along = lane is not None and core.nest.dim(lane).reduction
     far = [a for a in core.reads if along and a.whole > core.device.l2_bytes]
     more = core.products.extra_registers if core.products is not None else 0
+    if lane is not None and any(
+        2 <= a.strides.get(lane, 0) / a.itemsize <= _FEW_APART for a in core.reads
+    ):
+        more += _SHUFFLED
     shapes = [
         (tile, math.prod(tile.values()))
         for tile in _shapes(rows, _CALLED_ROWS if core.called else _ROWS)
