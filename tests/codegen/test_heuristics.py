@@ -150,6 +150,16 @@ def test_masked_results_are_worked_on_side_by_side() -> None:
     assert found.skip and rows > 1 and rows * vectors >= 8, "rows hide what accumulators wait for"
 
 
+def test_bins_that_share_what_takes_long_are_all_in_registers() -> None:
+    """Nine of them, so that each magnitude is computed once."""
+    text = (
+        "def f(float(H, W) X, float(H, W) Y) -> (O) {\n"
+        "    O(h, k) +=! (k == b) ? sqrt(X(h, w) * X(h, w) + Y(h, w) * Y(h, w)) : 0\n"
+        "        where k in 0:9, b = int32(fabs(atan2(X(h, w), Y(h, w))) * 2.86)\n}"
+    )
+    assert (chosen(WIDE, text, (64, 128), (64, 128)).register or ())[1] == 9
+
+
 def test_masks_that_are_kept_take_registers() -> None:
     text = """float(C, H, W) I, float(F, C, 3, 3) K) -> (O) {
         O(f, h, w) +=! (w + kw) % 3 != 0 ? I(c, h + kh, w + kw) * K(f, c, kh, kw) : 0 }"""
