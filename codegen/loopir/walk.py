@@ -249,8 +249,13 @@ def _may_branch(value: ir.Value) -> bool:
         case ir.Binary(op=op):
             return op in ("&&", "||")
         case ir.Load(ref=ref):
-            return any(isinstance(s, ir.Computed) for s in ref.subscripts)
+            return any(isinstance(s, ir.Computed) and _by_data(s) for s in ref.subscripts)
     return False
+
+
+def _by_data(subscript: ir.Computed) -> bool:
+    """Whether data decide it, and not only where a point lies."""
+    return bool(subscript.check) or any(isinstance(v, ir.Load) for v in walk(subscript.value))
 
 
 def chain(statement: ir.Statement) -> tuple[list[ir.Loop], ir.Statement]:

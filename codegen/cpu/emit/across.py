@@ -9,7 +9,7 @@ from dataclasses import field
 
 from tcl.codegen.cpu.emit.scope import At, leading, number
 from tcl.codegen.cpu.llvm.builder import Builder, Val, memory_type, suffix, vector
-from tcl.codegen.cpu.llvm.transpose import ROW, joined, mixed, transposed
+from tcl.codegen.cpu.llvm.transpose import ROW, joined, mixed, picked, transposed
 from tcl.codegen.devices.features import MASKED_STORES
 from tcl.codegen.loopir import ir
 from tcl.common.dataclass import dataclass
@@ -98,6 +98,16 @@ class TransposedBlock:
         return min(lanes, 1 << (self.span - 1).bit_length(), row)
 
 
+_THREE = 3
+
+
+def permutes(b: Builder, layout: ir.Layout, lanes: int) -> bool:
+    """Whether one instruction takes any lanes of two whole registers. Where lanes are parts of more
+    than two, LLVM moves each of them on its own."""
+    whole = lanes * layout.itemsize == ROW and layout.itemsize >= 4
+    return whole and "avx512f" in b.features
+
+
 @dataclass(slots=True)
 class Across:
     """Emits reads and writes of blocks."""
@@ -157,6 +167,15 @@ class Across:
         if len(values) < there:
             return
         del self.waiting[key]
+        whole = block.step == _THREE * itemsize and block.active == value.lanes
+        if whole and there == _THREE and permutes(self.b, block.layout, value.lanes):
+            pointer = self.pointers.at(block.tensor, start)
+            for k in range(_THREE):
+                own = range(k * value.lanes, (k + 1) * value.lanes)
+                row = picked(self.b, values, [(x % _THREE, x // _THREE) for x in own])
+                self._write(block, pointer, row, value.lanes)
+                pointer = self.pointers.advance(pointer, value.lanes * itemsize)
+            return
         values += [Val("poison", value.type, value.lanes)] * (size - there)
         columns = transposed(self.b, values, itemsize)
         pointer = self.pointers.at(block.tensor, start)

@@ -58,6 +58,20 @@ def mixed(b: Builder, left: Val, right: Val, lanes: Sequence[int]) -> Val:
     return b.op(text, left.type, len(lanes))
 
 
+def picked(b: Builder, parts: Sequence[Val], places: Sequence[tuple[int, int]]) -> Val:
+    """The vector of these lanes, each given by its part and its place there: all of two parts at
+    once, and then those of one more after the other."""
+    lanes = parts[0].lanes
+    found = parts[0]
+    for k, part in enumerate(parts[1:], 1):
+        known = [at if k == 1 else lane for lane, (_, at) in enumerate(places)]
+        order = [
+            lanes + at if p == k else before for (p, at), before in zip(places, known, strict=True)
+        ]
+        found = mixed(b, found, part, order)
+    return found
+
+
 def _fenced(b: Builder, part: Val, itemsize: int) -> Val:
     """The same vector, behind which LLVM does not look for other shuffles that do the same: that
     takes half of the time of compiling a kernel, and finds none."""

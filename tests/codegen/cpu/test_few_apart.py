@@ -120,3 +120,19 @@ def test_nothing_is_read_for_a_register_whose_lanes_are_all_switched_off() -> No
     assert "llvm.masked.load.v16i32" not in found
     if device.present <= host_cpu().present:
         check_cpu(sized, [fenced_copy(a, after=True) for a in arrays], options, device)
+
+
+@pytest.mark.parametrize("type_", ["float", "double"])
+def test_three_results_between_lanes_are_written_as_whole_registers(type_: str) -> None:
+    value = "A(n, (c + 1) % 3) + A(n, 0) where c in 0:3"
+    text = f"def f({type_}(N, 3) A) -> (O) {{ O(n, c) = {value} }}"
+    a = np.arange(67 * 3).astype(TYPES[type_]).reshape(67, 3)
+    sized, device = sized_of(text, a), known_cpus.find("Zen 4")
+    assert device is not None
+    lanes = 64 // a.itemsize
+    own = NestOptions(vectorize=(0, lanes), register=(0, 3))
+    options = MappingOptions("naive", nests=(own,))
+    emitted = emit_program(schedule(sized, options, device), device).text
+    assert emitted.count(f"store <{lanes} x {type_}>") == 3
+    if device.present <= host_cpu().present:
+        check_cpu(sized, [fenced_copy(a, after=True)], options, device)
