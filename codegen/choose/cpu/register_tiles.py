@@ -22,7 +22,7 @@ from tcl.codegen.loopir import ir
 from tcl.codegen.passes.cpu.fusion_limits import OPERANDS
 from tcl.codegen.passes.cpu.skip import unguarded
 from tcl.common.dataclass import dataclass
-from tcl.grammar.sizes.varying import Undecided
+from tcl.grammar.sizes.varying import Undecided, provably_equal
 
 Tile: TypeAlias = tuple[str | None, dict[str, int]]
 """Lanes (a dim or none), and the register tile: vectors of them, points of other dimensions."""
@@ -352,7 +352,9 @@ def _shapes(
     rows: tuple[str, ...], most: Sequence[int], extents: Mapping[str, int]
 ) -> Iterator[dict[str, int]]:
     """Points of dimensions, of the first of them so many."""
-    sizes = {d: (*most, *(n for n in _WHOLE_ROWS if extents[d] % n == 0)) for d in rows}
+    sizes = {
+        d: (*most, *(n for n in _WHOLE_ROWS if provably_equal(extents[d] % n, 0))) for d in rows
+    }
     if len(rows) == 1:
         yield from ({d: size} if size > 1 else {} for d, own in sizes.items() for size in own)
     elif rows:

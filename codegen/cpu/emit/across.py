@@ -167,7 +167,7 @@ class Across:
         if len(values) < there:
             return
         del self.waiting[key]
-        whole = block.step == _THREE * itemsize and block.active == value.lanes
+        whole = provably_equal(block.step, _THREE * itemsize) and block.active == value.lanes
         if whole and there == _THREE and permutes(self.b, block.layout, value.lanes):
             pointer = self.pointers.at(block.tensor, start)
             for k in range(_THREE):
