@@ -58,6 +58,8 @@ PARTS = (
     "eighth seen",
     "ninth seen",
     "tenth aside",
+    "eleventh aside",
+    "twelfth seen",
 )
 ROWS = "softmax 4096,layernorm,masked,batched 500,column sum,matmul 512,attention scores,C8@28"
 GENERATIONS = 1000
