@@ -75,9 +75,10 @@ def nudged(x: Number, by: Number, off: Number, seed: Number) -> Number:
     moves nothing."""
     if seed == 0.0:
         return x
-    # Floating-point remainders take three times as long.
+    # Floating-point remainders take three times as long. With its sign: what cancels in a sum is
+    # not to be moved by the same number.
     digits = np.float64(x).view(np.int64) & np.int64((1 << 52) - 1)
-    drawn = np.float64(digits) * 2.0**-52 * abs(seed)
+    drawn = math.copysign(1.0 + np.float64(digits) * 2.0**-52, x) * abs(seed)
     drawn = drawn - math.floor(drawn)
     times = 2.0 + 8.0 * (drawn if drawn < 0.5 else drawn - 0.5)
     if (drawn < 0.5) == (seed > 0.0):

@@ -205,6 +205,16 @@ def test_what_is_rounded_is_moved_up_by_one_run_and_down_by_the_next() -> None:
     assert nudged(x[0], 1e-9, 1e-9, 0.0) == x[0]
 
 
+def test_what_cancels_is_moved_by_other_numbers() -> None:
+    """Else the sum of both would be moved by nothing; likewise powers of two by different seeds."""
+    x = np.abs(np.random.default_rng(9).normal(0, 1, 1_000))
+    left = np.array([nudged(each, 1e-9, 0.0, 3e7) + nudged(-each, 1e-9, 0.0, 3e7) for each in x])
+    assert np.mean(np.abs(left) > 1e-9 * x) > 0.9
+    seeds = 1e7 * np.sqrt(np.arange(2, 102))
+    moves = {round(abs(nudged(np.float64(4.0), 0.0, 1e-9, s) - 4.0) / 1e-11) for s in seeds}
+    assert len(moves) > 50
+
+
 def test_six_pairs_of_runs_leave_few_elements_unexplained() -> None:
     """Of two equal roundings that cancel, the worst case: the part of elements that are further off
     than what rounding is said to explain, by number of pairs."""
