@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tcl.codegen.devices import features as known_features
+from tcl.codegen.devices.cpu_profile import FEW_APART as FEW_APART
 from tcl.codegen.devices.cpu_profile import LINE as LINE
 from tcl.codegen.devices.cpu_profile import SHORTEST_STREAM as SHORTEST_STREAM
 from tcl.codegen.devices.cpu_profile import CpuProfile as CpuProfile

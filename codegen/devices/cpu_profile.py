@@ -12,6 +12,8 @@ from tcl.grammar.syntax.types import ScalarType
 LINE = 64
 """Bytes of a cache line: what memory hands over at once, what threads need not share with each
 other, and the widest vector."""
+FEW_APART = 4
+"""Elements that lanes are apart, at most, to be taken out of whole vectors of what lies between."""
 
 SHORTEST_STREAM = 16
 """Bytes of the shortest vector that processors can store past their caches."""

@@ -44,7 +44,11 @@ def tiles_written_out(pipeline: ir.Pipeline, count: int) -> int:
     is written out, there are as many as buffers, so that all addresses in these are constants."""
     every = pipeline.buffers if pipeline.pause is None else pipeline.pause.every
     known = pipeline.ahead is ir.Ahead.REGISTERS and every % pipeline.buffers == 0
-    return pipeline.buffers if known and _straight(pipeline) and long(pipeline, count) else 1
+    return (
+        pipeline.buffers
+        if known and _tile_is_written_out(pipeline) and long(pipeline, count)
+        else 1
+    )
 
 
 def counts_buffers(pipeline: ir.Pipeline) -> bool:
@@ -53,10 +57,10 @@ def counts_buffers(pipeline: ir.Pipeline) -> bool:
     that, as all of a tile is written out."""
     by_division = pipeline.buffers & (pipeline.buffers - 1) != 0
     plain = pipeline.ahead is ir.Ahead.ASYNCHRONOUS and pipeline.steps is None
-    return plain and by_division and _straight(pipeline)
+    return plain and by_division and _tile_is_written_out(pipeline)
 
 
-def _straight(pipeline: ir.Pipeline) -> bool:
+def _tile_is_written_out(pipeline: ir.Pipeline) -> bool:
     """Whether the work on a tile is written out wholly."""
     inner = (s for s in statements(pipeline.body) if isinstance(s, ir.For))
     serial = (s for s in inner if s.loop.kind is ir.Kind.SERIAL)

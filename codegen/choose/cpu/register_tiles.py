@@ -17,7 +17,7 @@ from tcl.codegen.choose.cpu.memory_reads import least_memory_cycles, sharing_dim
 from tcl.codegen.choose.cpu.tile_cycles import nest_cycles, tile_parts
 from tcl.codegen.choose.cpu.unrolled_steps import kept_inside, live_registers
 from tcl.codegen.choose.cpu.variants import compacted_dims, compaction_cycles, dot_products
-from tcl.codegen.devices.cpu import CpuProfile
+from tcl.codegen.devices.cpu import FEW_APART, CpuProfile
 from tcl.codegen.loopir import ir
 from tcl.codegen.passes.cpu.fusion_limits import OPERANDS
 from tcl.codegen.passes.cpu.skip import unguarded
@@ -64,10 +64,9 @@ _OWN_SUMS = 3
 _BESIDE = 2
 """... so many of each point, for what it adds up, as LLVM does points side by side: of four sums of
 pairs of int8 on AVX-512, 4 points take .68 of the time of 5, of which some lie in memory."""
-_FEW_APART = 4
-"""Elements that lanes are apart, at most, which come out of whole vectors ..."""
 _SHUFFLED = 2
-"""... and the registers that say which: with 28 sums beside, LLVM kept sums in memory."""
+"""Registers that say which lanes come out of whole vectors where these are ``FEW_APART``: with 28
+sums beside, LLVM kept sums in memory."""
 _LANES = 2
 """Dimensions with lanes for which rows of two dimensions are tried ..."""
 _PAIRED = 4
@@ -320,7 +319,7 @@ def _tiles(core: Core, lane: str | None, rows: tuple[str, ...]) -> Iterator[dict
     far = [a for a in core.reads if along and a.whole > core.device.l2_bytes]
     more = core.products.extra_registers if core.products is not None else 0
     if lane is not None and any(
-        2 <= a.strides.get(lane, 0) / a.itemsize <= _FEW_APART for a in core.reads
+        2 <= a.strides.get(lane, 0) / a.itemsize <= FEW_APART for a in core.reads
     ):
         more += _SHUFFLED
     shapes = [

@@ -98,10 +98,11 @@ class TransposedBlock:
         return min(lanes, 1 << (self.span - 1).bit_length(), row)
 
 
-_THREE = 3
+_BETWEEN = 3
+"""Results that lie between two lanes, of which permutes make whole vectors."""
 
 
-def permutes(b: Builder, layout: ir.Layout, lanes: int) -> bool:
+def _permutes(b: Builder, layout: ir.Layout, lanes: int) -> bool:
     """Whether one instruction takes any lanes of two whole registers. Where lanes are parts of more
     than two, LLVM moves each of them on its own."""
     whole = lanes * layout.itemsize == ROW and layout.itemsize >= 4
@@ -167,12 +168,12 @@ class Across:
         if len(values) < there:
             return
         del self.waiting[key]
-        whole = provably_equal(block.step, _THREE * itemsize) and block.active == value.lanes
-        if whole and there == _THREE and permutes(self.b, block.layout, value.lanes):
+        whole = provably_equal(block.step, _BETWEEN * itemsize) and block.active == value.lanes
+        if whole and there == _BETWEEN and _permutes(self.b, block.layout, value.lanes):
             pointer = self.pointers.at(block.tensor, start)
-            for k in range(_THREE):
+            for k in range(_BETWEEN):
                 own = range(k * value.lanes, (k + 1) * value.lanes)
-                row = picked(self.b, values, [(x % _THREE, x // _THREE) for x in own])
+                row = picked(self.b, values, [(x % _BETWEEN, x // _BETWEEN) for x in own])
                 self._write(block, pointer, row, value.lanes)
                 pointer = self.pointers.advance(pointer, value.lanes * itemsize)
             return

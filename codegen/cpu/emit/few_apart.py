@@ -7,11 +7,9 @@ from tcl.codegen.cpu.emit.addresses import Address
 from tcl.codegen.cpu.emit.scope import Scope
 from tcl.codegen.cpu.llvm.builder import Builder, Val, memory_type, vector
 from tcl.codegen.cpu.llvm.transpose import mixed
+from tcl.codegen.devices.cpu import FEW_APART
 from tcl.codegen.loopir import ir
 from tcl.grammar.sizes.varying import Size
-
-_FEW_APART = 4
-"""Elements, at most."""
 
 
 def few_apart(at: Address, layout: ir.Layout) -> int:
@@ -19,7 +17,7 @@ def few_apart(at: Address, layout: ir.Layout) -> int:
     if at.spread or not isinstance(at.step, int) or isinstance(at.step, Size):
         return 0
     apart, rest = divmod(at.step, layout.itemsize)
-    return apart if not rest and 2 <= apart <= _FEW_APART else 0
+    return apart if not rest and 2 <= apart <= FEW_APART else 0
 
 
 def load_few_apart(

@@ -123,9 +123,10 @@ def _by_short_floats(b: Builder, op: str, left: Val, right: Val, signed: bool) -
     number has more bits than can be told apart (2**-52 beside ``1/2``, beside 2**50). Quotients and
     remainders of the others are exact in float64, and so are the conversions."""
     bits, integer = _SHORT_BITS + signed, left.type
-    both = [b.binary("add", v, b.constant(1 << _SHORT_BITS, integer)) if signed else v
-            for v in (left, right)]  # fmt: skip
-    any_bit = b.binary("or", *both)
+    above_zero = b.constant(1 << _SHORT_BITS, integer)
+    any_bit = b.binary(
+        "or", *(b.binary("add", v, above_zero) if signed else v for v in (left, right))
+    )
     long = b.compare("icmp ugt", any_bit, b.constant((1 << bits) - 1, integer))
     units, units_bits = b.constant(_UNITS, "double"), b.constant(_UNITS_BITS, integer)
     number, divisor = (

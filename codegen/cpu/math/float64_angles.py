@@ -29,7 +29,7 @@ PERIODIC_LIMIT = 2.0**21
 _QUARTER, _QUARTER_LOW = HALF_PI_PARTS[0] / 2, HALF_PI_PARTS[1] / 2
 
 
-def reduced(x: Number) -> tuple[Number, Number, Bits]:
+def _reduced(x: Number) -> tuple[Number, Number, Bits]:
     """r, what it lost by rounding, and n, in the low bits, for x = n * pi/2 + r."""
     n, shifted = round_shifted(x, 2 / math.pi)
     high, low, last = (x.like(-part) for part in HALF_PI_PARTS)
@@ -41,7 +41,7 @@ def reduced(x: Number) -> tuple[Number, Number, Bits]:
 
 
 def _tan(x: Number) -> Number:
-    r, lost, n = reduced(x)
+    r, lost, n = _reduced(x)
     square = r * r
     tan = (r * square).fma(polynomial(square, tables.TAN), r)
     tan = lost.fma(tan.fma(tan, x.like(1.0)), tan)
