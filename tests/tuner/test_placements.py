@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -32,6 +32,7 @@ from tcl.tuner.measure.evaluate import (
     compute_reference,
     race_candidates,
 )
+from tcl.tuner.measure.harness import Bench, Run, by_clock
 from tcl.tuner.measure.placement import ALIGNED, NUMPY, shown
 from tcl.tuner.measure.timing import TooSlowError, at_most
 from tcl.tuner.measure.verdict import Outcome, Verdict
@@ -46,10 +47,26 @@ def past(array: Array) -> int:
     return array.ctypes.data % 64
 
 
+class SimulatedTime(Bench):
+    """The host's memory, and a clock on which time passes in kernels alone."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.now = 0.0
+
+    def seconds(self, run: Run, calls: int) -> float:
+        return by_clock(lambda: self.now)(run, calls)
+
+
 @dataclass(frozen=True)
 class PickyBackend(FakeBackend):
     """What its kernels do depends on where arrays lie: those of kind ``aligned only`` are wrong on
     others, and ``slow past`` takes twice as long there."""
+
+    bench: SimulatedTime = field(default_factory=SimulatedTime)
+
+    def problem(self) -> Problem:
+        return replace(super().problem(), bench=self.bench)
 
     def load(self, code: bytes) -> CompiledKernel:
         kernel = super().load(code)
@@ -60,7 +77,8 @@ class PickyBackend(FakeBackend):
             assert past(inputs[0]) == past(outputs[0])
             there = past(inputs[0]) != 0
             slow = 2 if there and options.kind == "slow past" else 1
-            FakeKernel(FakeOptions(slow * options.micros))(inputs, outputs)
+            self.bench.now += slow * options.micros * 1e-6
+            FakeKernel(FakeOptions(0))(inputs, outputs)
             if there and options.kind == "aligned only":
                 outputs[0][5] = 0
 
@@ -75,11 +93,8 @@ def evaluated(backend: FakeBackend, options: FakeOptions) -> Outcome:
 def test_candidates_are_timed_on_arrays_as_users_have_them() -> None:
     outcome = evaluated(PickyBackend(), FakeOptions(200, "slow past"))
     assert [name for name, _ in outcome.placed] == NAMES
-    near, far = outcome.placements.values()
-    assert near >= 200e-6
-    assert far >= 400e-6
-    assert outcome.time is not None
-    assert min(near, far) < outcome.time < max(near, far)
+    assert list(outcome.placements.values()) == pytest.approx([200e-6, 400e-6])
+    assert outcome.time == pytest.approx(200e-6 * 2**0.5)
     counts = [len(times) for _, times in outcome.placed]
     assert len(outcome.times) == min(counts)
 
@@ -110,7 +125,7 @@ def test_finals_are_held_on_all_placements(monkeypatch: pytest.MonkeyPatch) -> N
     times = [each for each in race_candidates(codes) if not isinstance(each, Outcome)]
     assert [[name for name, _ in placed] for placed in times] == [NAMES, NAMES]
     (_, (_, twice)) = times
-    assert min(twice[1]) >= 200e-6
+    assert twice[1] == pytest.approx([200e-6] * len(twice[1]))
 
 
 # Large results, of which a sample is known.
@@ -227,6 +242,7 @@ def test_candidates_far_behind_the_best_are_ended(monkeypatch: pytest.MonkeyPatc
     outcome = one.evaluate(backend.compile(FakeOptions(60_000_000)), 1e-3)
     assert outcome.verdict is Verdict.TIMEOUT
     assert outcome.message == "it was stopped after 0.02 s: the best takes 1.00 ms"
+    monkeypatch.setattr("tcl.tuner.measure.evaluate.LEAST_PATIENCE", 60.0)
     assert one.evaluate(backend.compile(FakeOptions(1)), 1e-3).verdict is Verdict.CORRECT
 
 
@@ -268,12 +284,14 @@ def test_a_time_limit_ends_the_reference_and_not_the_first_candidate(
 ) -> None:
     in_threads(monkeypatch)
     monkeypatch.setattr("tcl.tuner.run.tuner.REFERENCE", 0.05)
+    over = threading.Event()
 
     def slow(self: FakeBackend, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
-        time.sleep(1.0)
+        over.wait(60)
 
     monkeypatch.setattr(FakeBackend, "reference", slow)
     result, _ = events_of(fake_tuner(time_limit=0.05), [FakeOptions(500), FakeOptions(600)])
+    over.set()
     assert result.interrupted
     assert [c.options for c in result.history] == [FakeOptions(500)]
     assert result.history[0].outcome.message == UNCOMPARED
