@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -24,6 +25,7 @@ from tcl.tuner.cache.tuning_cache import CacheKey, TuningCache
 from tcl.tuner.config import TunerConfig
 from tcl.tuner.measure import evaluate
 from tcl.tuner.measure.backend import CompiledKernel, Problem
+from tcl.tuner.measure.harness import Bench, Run, by_clock
 from tcl.tuner.measure.timing import MeasureSettings, Placed
 from tcl.tuner.measure.verdict import Outcome, Verdict
 from tcl.tuner.run import brief, pipeline, workplace
@@ -34,6 +36,7 @@ from tcl.tuner.run.result import TuningResult
 from tcl.tuner.run.tuner import Tuner
 from tcl.tuner.space.search_space import Config, SearchSpace
 from tcl.tuner.strategies.screened import NamedPrior
+from tcl.workers import pool
 
 if TYPE_CHECKING:  # processes of searches import this file, and have no need of it
     import pytest
@@ -55,13 +58,25 @@ class FakeOptions:
     kind: str = "right"
 
 
+class SimulatedBench(Bench):
+    """The host's memory, and a clock of each process on which time passes in fake kernels alone:
+    what else the machine does changes none of their times."""
+
+    now = 0.0
+
+    def seconds(self, run: Run, calls: int) -> float:
+        """As a ``Timer``; kernels that move no clock take 0.1 ms."""
+        return by_clock(lambda: SimulatedBench.now)(run, calls) or 1e-4
+
+
 @dataclass(frozen=True)
 class FakeKernel:
+    """Doubles an array, and moves the simulated clock."""
+
     options: FakeOptions
 
     def __call__(self, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
         (source,), (target,) = inputs, outputs
-        end = time.perf_counter() + self.options.micros * 1e-6
         match self.options.kind:
             case "raises":
                 raise RuntimeError("the kernel\nraised")
@@ -82,8 +97,7 @@ class FakeKernel:
             ctypes.memset(target.ctypes.data + target.nbytes, 0, 4)
         else:
             target[:] = source * (3 if self.options.kind == "wrong" else 2)
-        while time.perf_counter() < end:
-            pass
+        SimulatedBench.now += self.options.micros * 1e-6
 
 
 @dataclass(frozen=True)
@@ -111,7 +125,8 @@ class FakeBackend:
 
     def problem(self) -> Problem:
         source = np.arange(1, 101, dtype=np.float32)
-        return Problem((source,), (np.empty(100, np.float32),), ("O",), (False,), (1,))
+        target, bench = np.empty(100, np.float32), SimulatedBench()
+        return Problem((source,), (target,), ("O",), (False,), (1,), bench)
 
     def portable(self) -> FakeBackend:
         return self
@@ -211,7 +226,23 @@ def fake_tuner(
 def _hang() -> None:
     if BEGAN in os.environ:
         Path(os.environ[BEGAN]).touch()
+    # As machine code that does not look for what would end it.
+    signal.setitimer(signal.ITIMER_REAL, 0.0)
     time.sleep(1000)
+
+
+def only_hangs_time_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Candidates that hang are ended when their time is over, all others take as long as they take
+    on a machine that has other things to do."""
+    call = pool._WorkerProcess.call
+
+    def patient(
+        self: Any, message: bytes, timeout: float | None = None, memory: int | None = None
+    ) -> tuple[bool, Any]:
+        hangs = re.search(rb"hang(?!es)", message)
+        return call(self, message, timeout if hangs else None, memory)
+
+    monkeypatch.setattr(pool._WorkerProcess, "call", patient)
 
 
 def until_it_hangs(began: Path, patience: float = 60.0) -> None:

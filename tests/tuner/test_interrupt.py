@@ -56,7 +56,7 @@ def report(event):
     print(type(event).__name__, getattr(event, "level", ""), flush=True)
 kind, path = sys.argv[1:]
 tuner = Tuner(
-    FakeBackend(delay=0.15), FakeSpace(*dict.fromkeys(("right", kind))),
+    FakeBackend(delay=0.15), FakeSpace(*dict.fromkeys(("right", kind)), micros=range(50, 650)),
     config=TunerConfig(seed=5, generations=1000, threads=1, run_timeout=1000.0),
     cache=TuningCache(path), key=KEY, timing=QUICK,
 )

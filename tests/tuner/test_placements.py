@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -32,7 +32,6 @@ from tcl.tuner.measure.evaluate import (
     compute_reference,
     race_candidates,
 )
-from tcl.tuner.measure.harness import Bench, Run, by_clock
 from tcl.tuner.measure.placement import ALIGNED, NUMPY, shown
 from tcl.tuner.measure.timing import TooSlowError, at_most
 from tcl.tuner.measure.verdict import Outcome, Verdict
@@ -47,26 +46,10 @@ def past(array: Array) -> int:
     return array.ctypes.data % 64
 
 
-class SimulatedTime(Bench):
-    """The host's memory, and a clock on which time passes in kernels alone."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.now = 0.0
-
-    def seconds(self, run: Run, calls: int) -> float:
-        return by_clock(lambda: self.now)(run, calls)
-
-
 @dataclass(frozen=True)
 class PickyBackend(FakeBackend):
     """What its kernels do depends on where arrays lie: those of kind ``aligned only`` are wrong on
     others, and ``slow past`` takes twice as long there."""
-
-    bench: SimulatedTime = field(default_factory=SimulatedTime)
-
-    def problem(self) -> Problem:
-        return replace(super().problem(), bench=self.bench)
 
     def load(self, code: bytes) -> CompiledKernel:
         kernel = super().load(code)
@@ -77,8 +60,7 @@ class PickyBackend(FakeBackend):
             assert past(inputs[0]) == past(outputs[0])
             there = past(inputs[0]) != 0
             slow = 2 if there and options.kind == "slow past" else 1
-            self.bench.now += slow * options.micros * 1e-6
-            FakeKernel(FakeOptions(0))(inputs, outputs)
+            FakeKernel(FakeOptions(slow * options.micros))(inputs, outputs)
             if there and options.kind == "aligned only":
                 outputs[0][5] = 0
 
@@ -237,9 +219,15 @@ def test_outside_of_the_main_thread_nothing_is_ended() -> None:
 
 def test_candidates_far_behind_the_best_are_ended(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tcl.tuner.measure.evaluate.LEAST_PATIENCE", 0.02)
-    backend = FakeBackend()
+
+    class Sleeping(FakeBackend):
+        def load(self, code: bytes) -> CompiledKernel:
+            kernel = super().load(code)
+            return kernel if b"right" in code else lambda inputs, outputs: time.sleep(60)
+
+    backend = Sleeping()
     one = Evaluator(backend, compute_reference(backend).outputs, QUICK)
-    outcome = one.evaluate(backend.compile(FakeOptions(60_000_000)), 1e-3)
+    outcome = one.evaluate(backend.compile(FakeOptions(1, "sleeps")), 1e-3)
     assert outcome.verdict is Verdict.TIMEOUT
     assert outcome.message == "it was stopped after 0.02 s: the best takes 1.00 ms"
     monkeypatch.setattr("tcl.tuner.measure.evaluate.LEAST_PATIENCE", 60.0)

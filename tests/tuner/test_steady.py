@@ -6,10 +6,11 @@ import os
 import random
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
-from tuner_fakes import QUICK, FakeBackend, FakeOptions
+from tuner_fakes import QUICK, FakeBackend, FakeOptions, SimulatedBench
 
 from tcl.tuner.measure.cores import Others, busy_seconds
 from tcl.tuner.measure.evaluate import Evaluator, Timed, compute_reference
@@ -249,7 +250,9 @@ def test_the_share_of_others() -> None:
     assert Others(lambda: None).busy_share() is None
 
 
-def test_evaluating_says_what_the_machine_was_like() -> None:
+def test_evaluating_says_what_the_machine_was_like(monkeypatch: pytest.MonkeyPatch) -> None:
+    simulated = partial(Yardstick, clock=lambda: SimulatedBench.now)
+    monkeypatch.setattr("tcl.tuner.measure.evaluate.Yardstick", simulated)
     backend = FakeBackend()
     one = Evaluator(backend, compute_reference(backend).outputs, QUICK)
     code = backend.compile(FakeOptions(200))
@@ -265,7 +268,7 @@ def test_evaluating_says_what_the_machine_was_like() -> None:
         readings.append(found.conditions.yardstick)
     known = [r for r in readings if r is not None]
     assert 1 <= len(known) < 100
-    assert min(known) >= 2e-4
+    assert known == pytest.approx([2e-4] * len(known))
     wrong = one.evaluate(backend.compile(FakeOptions(10, "wrong")), None, held).conditions
     assert wrong is not None
     assert wrong.yardstick is None

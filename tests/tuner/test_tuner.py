@@ -22,6 +22,7 @@ from tuner_fakes import (
     events_of,
     fake_tuner,
     in_threads,
+    only_hangs_time_out,
 )
 
 from tcl.backends.program_backend import CpuBackend
@@ -109,7 +110,9 @@ def test_tuner_finds_the_fastest_and_stores_everything(tmp_path: Path) -> None:
     assert all(c.outcome.message.startswith(IN_FINALS) for c in raced[-1].candidates)
 
 
-def test_every_failure_gets_its_verdict_and_the_search_goes_on() -> None:
+def test_every_failure_gets_its_verdict_and_the_search_goes_on(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     kinds = {
         "constraints": Verdict.CONSTRAINTS,
         "no compile": Verdict.COMPILE,
@@ -124,7 +127,8 @@ def test_every_failure_gets_its_verdict_and_the_search_goes_on() -> None:
         "prints": Verdict.CORRECT,
         "right": Verdict.CORRECT,
     }
-    tuner = fake_tuner(generations=1, population=2, run_timeout=3.0)
+    only_hangs_time_out(monkeypatch)
+    tuner = fake_tuner(generations=1, population=2, run_timeout=0.5)
     # The wrong ones would be the fastest.
     start = [FakeOptions(200 if k == "right" else 5000 if k == "prints" else 1, k) for k in kinds]
     result, events = events_of(tuner, start)
@@ -136,13 +140,14 @@ def test_every_failure_gets_its_verdict_and_the_search_goes_on() -> None:
     assert messages["constraints"] == "tile: it cannot be tiled"
     assert messages["compiler crash"] == "its process was killed by SIGSEGV"
     assert messages["segfault"] == "its process was killed by SIGSEGV"
-    assert messages["hang"] == "it took more than 3 s"
+    assert messages["hang"] == "it took more than 0.5 s"
     assert result.best is not None
     assert result.best.options.kind == "right"
 
 
-def test_compiler_that_hangs_is_ended() -> None:
-    tuner = fake_tuner(generations=1, population=2, compile_timeout=4.0)
+def test_compiler_that_hangs_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    only_hangs_time_out(monkeypatch)
+    tuner = fake_tuner(generations=1, population=2, compile_timeout=0.5)
     result = tuner.tune([FakeOptions(1, "compiler hang")])
     assert result.history[0].outcome.verdict is Verdict.TIMEOUT
     assert result.best is not None
