@@ -7,12 +7,12 @@ import signal
 import sys
 import time
 from collections.abc import Iterator
-from concurrent.futures import CancelledError, Future
+from concurrent.futures import CancelledError
 from pathlib import Path
 
 import numpy as np
 import pytest
-from tuner_fakes import gone, started
+from tuner_fakes import gone, only_hangs_time_out, started
 
 from tcl.common.errors import OptionsError
 from tcl.workers import process_memory as memory
@@ -149,11 +149,16 @@ def test_files_of_the_current_folder_are_not_imported(
     assert pool.submit(double, 4).result(60) == 8
 
 
-def test_task_that_takes_too_long_is_killed() -> None:
-    pool = WorkerPool(1, timeout=5.0)
+def hang() -> None:
+    time.sleep(1000)
+
+
+def test_task_that_takes_too_long_is_killed(monkeypatch: pytest.MonkeyPatch) -> None:
+    only_hangs_time_out(monkeypatch)
+    pool = WorkerPool(1, timeout=0.5)
     try:
-        slow, next_one = pool.submit(pause, 1000), pool.submit(double, 3)
-        with pytest.raises(WorkerTimeoutError, match=r"more than 5 s"):
+        slow, next_one = pool.submit(hang), pool.submit(double, 3)
+        with pytest.raises(WorkerTimeoutError, match=r"more than 0\.5 s"):
             slow.result(60)
         assert next_one.result(60) == 6
     finally:
@@ -330,18 +335,26 @@ def test_the_template_has_no_threads(pool: WorkerPool) -> None:
     assert len(os.listdir(f"/proc/{parent}/task")) == 1
 
 
-def test_shutdown_finishes_what_was_submitted() -> None:
+def until(mark: Path) -> str:
+    while not mark.exists():
+        time.sleep(0.01)
+    return "went on"
+
+
+def test_shutdown_finishes_what_was_submitted(tmp_path: Path) -> None:
     pool = WorkerPool(1)
     futures = [pool.submit(double, i) for i in range(3)]
     pool.shutdown()
     assert [f.result(0) for f in futures] == [0, 2, 4]
     with WorkerPool(1) as other:
-        cancelled: Future[float]
-        running, cancelled = other.submit(pause, 0.3), other.submit(pause, 0.3)
-        time.sleep(0.1)
-        other.shutdown(cancel_futures=True)
-        assert running.result(0) == 0.3
+        running, cancelled = other.submit(until, tmp_path / "mark"), other.submit(double, 1)
+        while not running.running():
+            time.sleep(0.01)
+        other.shutdown(wait=False, cancel_futures=True)
         assert cancelled.cancelled()
+        (tmp_path / "mark").touch()
+        other.shutdown()
+        assert running.result(0) == "went on"
 
 
 def test_workers_run_on_the_cores_they_are_given() -> None:

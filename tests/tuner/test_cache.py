@@ -6,6 +6,7 @@ import contextlib
 import json
 import multiprocessing
 import os
+import random
 import shutil
 import signal
 import sqlite3
@@ -347,7 +348,7 @@ def test_file_damaged_while_it_is_open(tmp_path: Path) -> None:
     cache = TuningCache(path)
     with open(path, "r+b") as file:
         file.seek(4096)
-        file.write(os.urandom(path.stat().st_size - 4096))
+        file.write(random.Random(1).randbytes(path.stat().st_size - 4096))
     with pytest.warns(TclWarning, match="damaged"):
         cache.store(KEY, "new", correct(1.0), run="r")
     assert len(kept(path, "damaged")) == 1

@@ -14,12 +14,23 @@ from concurrent.futures import CancelledError, Executor, Future, ThreadPoolExecu
 from contextlib import ExitStack
 from itertools import pairwise
 from pathlib import Path
+from threading import Semaphore
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from command_line import of_brief_searches
 from known_machine import known_machine
-from tuner_fakes import KEY, QUICK, FakeBackend, FakeOptions, FakeSpace, as_recorded
+from tuner_fakes import (
+    KEY,
+    QUICK,
+    FakeBackend,
+    FakeOptions,
+    FakeSpace,
+    as_recorded,
+    gone,
+    only_hangs_time_out,
+)
 
 from tcl.cluster import DaskWorkers, Worker, workplace
 from tcl.common.errors import ArgumentError, ExecutorLostError
@@ -79,9 +90,12 @@ def test_it_does_not_matter_where_work_is_done(monkeypatch: pytest.MonkeyPatch) 
     assert here == there
 
 
-def test_a_bad_candidate_does_not_harm_the_machine_it_runs_on() -> None:
+def test_a_bad_candidate_does_not_harm_the_machine_it_runs_on(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    only_hangs_time_out(monkeypatch)
     start = [FakeOptions(900)] + [FakeOptions(1, k) for k in ("segfault", "exit", "hang", "wrong")]
-    result = tuner(Threads(), generations=1, run_timeout=5.0).tune(start)
+    result = tuner(Threads(), generations=1, run_timeout=0.5).tune(start)
     verdicts = {c.options.kind: c.outcome for c in result.history if c.generation == 0}
     assert {kind: outcome.verdict for kind, outcome in verdicts.items()} == {
         "right": Verdict.CORRECT,
@@ -210,19 +224,38 @@ def test_a_search_that_is_over_starts_nothing_on_a_machine() -> None:
     assert len(sent) == 1
 
 
-def test_processes_of_a_search_that_was_killed_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(host, "_IDLE", 1.0)
+def _until(mark: str) -> None:
+    while not Path(mark).exists():
+        time.sleep(0.01)
+
+
+def test_processes_of_a_search_that_was_killed_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now, looks = 0.0, Semaphore(0)
+    idle: Any = host._Site.idle
+
+    def looked(site: Any) -> Any:
+        looks.release()
+        return idle.fget(site)
+
+    monkeypatch.setattr(host, "_IDLE", 0.2)
+    monkeypatch.setattr(host, "time", SimpleNamespace(monotonic=lambda: now))
+    monkeypatch.setattr(host._Site, "idle", property(looked))
     orders = pickle.dumps(Orders(FakeBackend(), fake_expected(), QUICK, 20.0, 20.0, 1, 1))
-    name = host.token(orders)
-    busy = host.run(name, orders, TaskRole.COMPILE, time.sleep, (3.0,))  # longer than may be idle
-    assert busy == (True, None)
+    name, mark = host.token(orders), tmp_path / "mark"
+    with ThreadPoolExecutor(1) as executor:
+        busy = executor.submit(host.run, name, orders, TaskRole.COMPILE, _until, (str(mark),))
+        assert looks.acquire(timeout=60)
+        now = 100.0  # longer than may be idle
+        for _ in range(2):
+            assert looks.acquire(timeout=60)
+        mark.touch()
+        assert busy.result(60) == (True, None)
     found = host.run(name, None, TaskRole.COMPILE, os.getpid, ())
     assert found is not None
-    pid = found[1]
-    deadline = time.monotonic() + 60
-    while Path(f"/proc/{pid}").exists() and time.monotonic() < deadline:
-        time.sleep(0.05)
-    assert not Path(f"/proc/{pid}").exists()
+    now = 200.0
+    assert gone(found[1])
     assert host.run(name, None, TaskRole.COMPILE, os.getpid, ()) is None  # wants its orders again
 
 

@@ -66,6 +66,7 @@ def _patch(module: Any) -> None:
         return _noting(kind.decode(), _FAULTS[kind.decode()](load(self, code)))
 
     def reference_(self: Any, inputs: Any, outputs: Any) -> Any:
+        (Path(os.environ["TCL_TEST_FAULTS"]) / "began reference").touch()
         time.sleep(float(os.environ.get("TCL_TEST_REFERENCE", "0")))
         return reference(self, inputs, outputs)
 
@@ -170,9 +171,10 @@ def _hangs(kernel: _Call) -> _Call:
     return lambda inputs, outputs: ctypes.PyDLL(None).pause()
 
 
-def _is_slow(kernel: _Call) -> _Call:
+def _waits(kernel: _Call) -> _Call:
     def call(inputs: Any, outputs: Any) -> None:
-        time.sleep(1.5)
+        while not (Path(os.environ["TCL_TEST_FAULTS"]) / "go on").exists():
+            time.sleep(0.01)
         kernel(inputs, outputs)
 
     return call
@@ -209,7 +211,7 @@ _FAULTS: dict[str, Callable[[_Call], _Call]] = {
     "segfaults": _segfaults,
     "exits": _exits,
     "hangs": _hangs,
-    "is slow": _is_slow,
+    "waits": _waits,
     "eats memory": _eats_memory,
     "is wrong": _is_wrong,
     "is wrong later": _is_wrong_later,

@@ -305,7 +305,7 @@ def spoilt(how: str) -> bytes:
     filled("a.db")
     if how == "damaged":
         with open("a.db", "r+b") as file:
-            file.write(os.urandom(1000))
+            file.write(random.Random(1).randbytes(1000))
             file.seek(0)
             file.write(b"SQLite format 3\0")  # so that it may be one of ours
     else:

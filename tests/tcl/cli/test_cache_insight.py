@@ -175,7 +175,8 @@ def test_inspect_as_json() -> None:
     assert third["margin_over_default"] == 0.0 and first["margin_over_second"] is None
 
 
-def test_inspect_launch_shapes() -> None:
+def test_inspect_launch_shapes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("time.time", lambda: DAY)
     timings = (
         BlockTiming((256,), {"TILE": 2}, Verdict.CORRECT, (2e-6,)),
         BlockTiming((128,), {"TILE": 2}, Verdict.CORRECT, (3e-6,)),
@@ -188,8 +189,7 @@ def test_inspect_launch_shapes() -> None:
     block_results.store(cache, replace(one, kernel="wave", device=EPYC), "{}")
     cache.close()
     lines = [line.rstrip() for line in inspect("--entry", "scale").splitlines()]
-    day = datetime.now().strftime("%Y-%m-%d")
-    assert lines.pop(0).startswith(f"launch shape of scale on 64 x 32; {day} ")
+    assert lines.pop(0).startswith("launch shape of scale on 64 x 32; 2026-03-01 ")
     assert lines == [
         XEON,
         "3 candidates: 2 correct, 1 timeout",

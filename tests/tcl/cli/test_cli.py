@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import subprocess
 import sys
@@ -250,26 +249,42 @@ def test_a_damaged_cache_is_reported_in_one_line(tmp_path: Path) -> None:
     )
 
 
+ENDLESS_TABLE = """
+import os, time
+from pathlib import Path
+from tcl.cli import main, tuned
+
+def interleaved(contenders):
+    (Path(os.environ["TCL_TEST_FAULTS"]) / "began table").touch()
+    time.sleep(1000)
+
+tuned.interleaved = interleaved
+main(prog_name="tcl")
+"""
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="POSIX signals")
-@pytest.mark.parametrize(("line", "size"), [("tuning mm", 512), ("generation 1/1", 256)])
-def test_ctrl_c_before_and_after_the_search(mm: Path, cache: Path, line: str, size: int) -> None:
-    """While the reference is computed, and while the final table is measured: something is saved,
-    what the search begins with at least."""
-    sizes = f"M={size},N={size},K={size}"
-    settings = ["-s", sizes, "--generations", "1", "--population", "2", "-j", "1"]
+@pytest.mark.parametrize("when", ["reference", "table"])
+def test_ctrl_c_before_and_after_the_search(
+    mm: Path, cache: Path, tmp_path: Path, when: str
+) -> None:
+    """While the reference is computed, and while the final table is measured, which both take for
+    ever here: something is saved, what the search begins with at least."""
+    (tmp_path / "plan.json").write_text("{}")
+    reference = {"TCL_TEST_REFERENCE": "1000"} if when == "reference" else {}
+    settings = ["-s", "M=64,N=64,K=64", "--generations", "1", "--population", "2", "-j", "1"]
     process = subprocess.Popen(
-        [sys.executable, "-m", "tcl", "tune", str(mm), *settings],
+        [sys.executable, "-c", ENDLESS_TABLE, "tune", str(mm), *settings],
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-        env={**os.environ, "TCL_CACHE_DIR": str(cache)},
+        env=of_brief_searches(TCL_CACHE_DIR=str(cache), TCL_TEST_FAULTS=str(tmp_path), **reference),
         # A test run in the background of a shell has SIGINT ignored, and children inherit that.
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
     )
-    assert process.stdout is not None
-    while line not in process.stdout.readline():
-        pass
-    time.sleep(0.3)
+    while not (tmp_path / f"began {when}").exists():
+        assert process.poll() is None
+        time.sleep(0.02)
     process.send_signal(signal.SIGINT)
     rest, _ = process.communicate(timeout=120)
     assert "saved in" in rest
