@@ -30,14 +30,17 @@ def run(*command: str) -> str:
 
 @needs_source
 def test_the_test_command_lints_first() -> None:
-    """Once, by commands of their own; pytest does not do it again."""
+    """Once, by commands of their own; pytest does not do it again. Beside mypy it collects the
+    tests, and runs them after both."""
     readme = (ROOT / "README.md").read_text("utf-8")
     command = readme.partition("<!-- test command -->")[2].split("```")[1]
-    steps = re.findall(r"(?<=\.venv/bin/)(?:python -m )?\S+(?: check| format --check)?", command)
+    steps = re.findall(r"(?<=\.venv/bin/)(?:python -m )?[\w-]+(?: check| format --check)?", command)
     assert steps == [
-        *("pip", "ruff check", "ruff format --check", "lint-imports", "mypy", "python -m pytest")
+        *("pip", "ruff check", "ruff format --check", "lint-imports"),
+        *("python -m pytest", "mypy", "python -m pytest"),
     ]
-    assert command.count("&&") == len(steps)  # each is run only if the one before went well
+    assert command.count("&&") == len(steps)  # each runs only if the one before went well
+    assert re.search(r"--collect-only > /dev/null & \S+/mypy; } && wait &&", command)
 
 
 ROOT_HOLDS = {
