@@ -70,7 +70,7 @@ class GpuEntry(Entry):
         times = self.samples
         if not times:
             return False
-        if len(times) < (_ENOUGH if times[0] * self.launches < _LONG else _SLOW_ENOUGH):
+        if len(times) < (_ENOUGH if min(times) * self.launches < _LONG else _SLOW_ENOUGH):
             return False
         if len(times) >= _MOST or sum(times) * self.launches >= _MEASURED:
             return True

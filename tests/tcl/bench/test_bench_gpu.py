@@ -91,6 +91,7 @@ from tcl.tuner.config import TunerConfig
         ([1e-5, 2e-5] * 10, 1, False),  # spread
         ([1e-5, 2e-5] * 30, 1, True),  # as many as there may be
         ([1e-5, 2e-5] * 10, 1000, True),  # 0.3 s of the device
+        ([2.0, *[1e-5] * 13], 1, False),  # one that waited makes no long calls
         ([0.5] * 4, 1, False),
         ([0.5, 0.9, 0.5, 0.9, 0.5], 1, True),  # long calls: five do
     ],
