@@ -149,6 +149,11 @@ def test_files_of_the_current_folder_are_not_imported(
     assert pool.submit(double, 4).result(60) == 8
 
 
+def take_and_hang(megabytes: int) -> None:
+    take(megabytes)
+    time.sleep(1000)  # until somebody looks
+
+
 def hang() -> None:
     time.sleep(1000)
 
@@ -171,7 +176,7 @@ def test_task_that_takes_too_much_memory_is_killed() -> None:
     try:
         for _ in range(3):  # what one task leaves behind is not the next one's fault
             assert pool.submit(take, 90).result(60) == 90
-        big, next_one = pool.submit(take, 10_000), pool.submit(double, 3)
+        big, next_one = pool.submit(take_and_hang, 600), pool.submit(double, 3)
         with pytest.raises(WorkerMemoryError, match=r"^it took more than 200 MB of memory"):
             big.result(60)
         assert next_one.result(60) == 6
