@@ -304,6 +304,6 @@ def test_every_stage_of_columns_means_the_same() -> None:
         if ".held" in show(made[-1][1]):
             check_stages(program, sized, seed, made, options)
             found += 1
-        if found == 4 or seed > 3000:
+        if found == 2 or seed > 3000:
             break
     assert found

@@ -62,7 +62,7 @@ def check_on_cpu(each: Triangle, rng: random.Random, what: object) -> None:
         each.check(run(each.text, *each.inputs, options=options)[0], (what, options))
 
 
-@pytest.mark.parametrize("part", swept(range(4), range(4, 6)))
+@pytest.mark.parametrize("part", swept(range(2), range(2, 6)))
 def test_random_triangles(part: int) -> None:
     for seed in range(10 * part, 10 * part + 10):
         rng = random.Random(f"triangle {seed}")

@@ -23,7 +23,7 @@ from cuda_checks import (
     work_of_text,
 )
 from loopir_interpreter import interpret
-from sampling import sampled
+from sampling import sampled, swept
 from scatters import OPERATORS, Scattered, random_scatter
 
 import tcl
@@ -81,7 +81,7 @@ def check_stages(case: Scattered) -> None:
         check_close(case, made[0], f"{name}\n{show(stage)}")
 
 
-@pytest.mark.parametrize("seed", range(24))
+@pytest.mark.parametrize("seed", swept(range(14), range(14, 40)))
 def test_random_scatters(seed: int) -> None:
     # Numba takes longer than all the rest, so that a part of them is compiled by it.
     check_backends(random_scatter(seed), compiled=seed % 4 == 0)

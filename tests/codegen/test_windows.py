@@ -10,6 +10,7 @@ import pytest
 from comparing import check_cpu, check_equal, check_interpreted, expected_of, outputs_of
 from cpu_kernels import Array, accepted, fenced_copy, sized_of
 from nests import NARROW, sized
+from sampling import swept
 
 from tcl.codegen.common.dtypes import numpy_dtype
 from tcl.codegen.cpu.run.kernel import compile_cpu
@@ -55,11 +56,12 @@ def work(form: str, type_: str, rng: random.Random) -> tuple[str, list[Array]]:
     return text, [draw.standard_normal(s).astype(numbers) for s in shapes]
 
 
+@pytest.mark.parametrize("count", swept([1], [5]))
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("type_", TYPES)
-def test_any_options(form: str, type_: str) -> None:
+def test_any_options(form: str, type_: str, count: int) -> None:
     rng = random.Random(f"windows {form} {type_}")
-    for _ in range(2):
+    for _ in range(count):
         text, inputs = work(form, type_, rng)
         each = sized_of(text, *inputs)
         device = replace(host_cpu(), threads=rng.choice([1, 2]))

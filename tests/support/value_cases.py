@@ -107,9 +107,11 @@ def builtin(name: str, arguments: list[Array]) -> Case:
 
 
 def special(name: str, dtype: type[np.floating[Any]]) -> list[Array]:
-    """The arguments of the special values, often enough for all lanes."""
-    rows = np.tile(np.array(oracles.SPECIAL[name], np.float64).astype(dtype), (9, 1))
-    return [np.ascontiguousarray(c) for c in rows[:, :-1].T]
+    """The arguments of the special values, often enough for all lanes; as many as ``domain`` has,
+    so that one kernel is for both."""
+    columns = np.array(oracles.SPECIAL[name], np.float64).astype(dtype)[:, :-1].T
+    many = len(oracles.samples(name, dtype)[0]) if name in oracles.ORACLES else 9 * len(columns[0])
+    return [np.resize(c, many) for c in columns]
 
 
 BOOLS = """def f(bool(N) a, bool(N) b) -> (O, P, Q, R, S) {
@@ -153,8 +155,8 @@ def all_cases() -> dict[Key, Case]:
     for dtype in FLOATS:
         for n in BUILTINS:
             found["special", n, dtype.__name__] = builtin(n, special(n, dtype))
-        for n in oracles.ORACLES:
-            found["domain", n, dtype.__name__] = builtin(n, oracles.samples(n, dtype))
+            if n in oracles.ORACLES:
+                found["domain", n, dtype.__name__] = builtin(n, oracles.samples(n, dtype))
     return found
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from itertools import product
 from typing import Any, TypeAlias
 
 import numpy as np
 import pytest
 from comparing import check_cpu
 from cpu_kernels import fenced_copy, sized_of
+from sampling import sampled
 
 import tcl
 from tcl.codegen.cpu.emit.emit import emit_program
@@ -45,8 +47,7 @@ def right(a: Array) -> Array:
     return both.astype(np.float32)
 
 
-@pytest.mark.parametrize("apart", [2, 3, 4, 5])
-@pytest.mark.parametrize("type_", TYPES)
+@pytest.mark.parametrize(("type_", "apart"), sampled(product(TYPES, [2, 3, 4, 5]), 3))
 def test_elements_a_few_apart(type_: str, apart: int) -> None:
     run, rng = ends(type_, apart).ends, np.random.default_rng(apart)
     for length in LENGTHS:
