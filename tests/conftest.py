@@ -191,8 +191,11 @@ def _signals_are_heard_as_before() -> Iterator[None]:
 
 
 @pytest.fixture(autouse=True)
-def _torch_records_as_before() -> Iterator[None]:
-    """A benchmark's peer, which has a process of its own, switches gradients off for good."""
+def _torch_is_as_before() -> Iterator[None]:
+    """Its random numbers do not depend on the tests before, and a benchmark's peer, which has a
+    process of its own, switches gradients off for good."""
+    if torch := sys.modules.get("torch"):
+        torch.default_generator.manual_seed(0)
     yield
     if torch := sys.modules.get("torch"):
         torch.set_grad_enabled(True)
