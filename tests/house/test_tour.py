@@ -38,7 +38,7 @@ def outputs(tmp_path_factory: pytest.TempPathFactory) -> list[Any]:
         NotebookClient(
             notebook,
             kernel_name="python3",
-            timeout=120,
+            timeout=600,
             resources={"metadata": {"path": str(folder)}},
         ).execute()
     return [o for cell in notebook.cells for o in cell.get("outputs", [])]

@@ -245,7 +245,7 @@ def only_hangs_time_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pool._WorkerProcess, "call", patient)
 
 
-def until_it_hangs(began: Path, patience: float = 60.0) -> None:
+def until_it_hangs(began: Path, patience: float = 600.0) -> None:
     """Wait for the file that ``BEGAN`` names."""
     deadline = time.monotonic() + patience
     while not began.exists():
@@ -253,7 +253,7 @@ def until_it_hangs(began: Path, patience: float = 60.0) -> None:
         time.sleep(0.02)
 
 
-def gone(pid: int, patience: float = 60.0) -> bool:
+def gone(pid: int, patience: float = 600.0) -> bool:
     """Whether a process has ended, or does within ``patience`` seconds."""
     deadline = time.monotonic() + patience
     while time.monotonic() < deadline:

@@ -140,7 +140,7 @@ class TuningProcess:
         assert self.process.stderr is not None
         self._errors.append(self.process.stderr.read())
 
-    def until(self, name: str, count: int = 1, patience: float = 120.0) -> Event:
+    def until(self, name: str, count: int = 1, patience: float = 600.0) -> Event:
         """Wait for the ``count``-th event of that name from now on."""
         deadline = time.monotonic() + patience
         while True:
@@ -151,7 +151,7 @@ class TuningProcess:
             if not count:
                 return event
 
-    def began(self, kind: str, patience: float = 120.0) -> None:
+    def began(self, kind: str, patience: float = 600.0) -> None:
         """Wait until a kernel that was made to misbehave so is called."""
         deadline = time.monotonic() + patience
         while not (Path(self.folder.name) / f"began {kind}").exists():
@@ -162,13 +162,13 @@ class TuningProcess:
         """Let kernels that wait run."""
         (Path(self.folder.name) / "go on").touch()
 
-    def read(self, count: int, patience: float = 120.0) -> None:
+    def read(self, count: int, patience: float = 600.0) -> None:
         """Wait for so many events, or for its end."""
         while count and (event := self._lines.get(timeout=patience)) is not None:
             self.events.append(event)
             count -= 1
 
-    def finish(self, patience: float = 180.0) -> Done:
+    def finish(self, patience: float = 600.0) -> Done:
         """Wait for its end."""
         try:
             code = self.process.wait(patience)

@@ -264,7 +264,7 @@ def test_a_factory_may_call_the_def_itself() -> None:
     T = tcl.define(MM, factory)
     caller = threading.Thread(target=lambda: T.mm(rand(5, 6), rand(6, 7)), daemon=True)
     caller.start()
-    caller.join(30)
+    caller.join(600)
     assert not caller.is_alive()
     assert seen == [(5, 6), (2, 6)]
 

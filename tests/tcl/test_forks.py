@@ -31,7 +31,7 @@ for thread in threads:
 for number in range(12):
     child = os.fork()
     if not child:
-        signal.alarm(60)  # ends a child that hangs
+        signal.alarm(600)  # ends a child that hangs
         A = np.ones((600 + number, 7), "f")  # whose shape is new, too
         B = np.ones((7, 5), "f")
         os._exit(0 if (T.mm(A, B) == 7).all() and (T.mm(A, B) == 7).all() else 1)

@@ -359,7 +359,7 @@ def test_without_compiling() -> None:
         [sys.executable, "-c", textwrap.dedent(code)],
         env={**os.environ, "NUMBA_DISABLE_JIT": "1"},
         check=True,
-        timeout=120,
+        timeout=600,
     )
 
 

@@ -109,32 +109,32 @@ def pool() -> Iterator[WorkerPool]:
 
 
 def test_pool_returns_results_and_errors(pool: WorkerPool) -> None:
-    assert [f.result(60) for f in [pool.submit(double, i) for i in range(10)]] == list(
+    assert [f.result(600) for f in [pool.submit(double, i) for i in range(10)]] == list(
         range(0, 20, 2)
     )
     with pytest.raises(OptionsError, match=r"^no$"):
-        pool.submit(fail).result(60)
+        pool.submit(fail).result(600)
     with pytest.raises(RuntimeError, match="AwkwardError: 1 2"):
-        pool.submit(fail_awkwardly).result(60)
+        pool.submit(fail_awkwardly).result(600)
     assert list(pool.map(double, [1, 2, 3])) == [2, 4, 6]
 
 
 def test_crash_fails_its_task_alone(pool: WorkerPool) -> None:
     slow = pool.submit(pause, 0.3)
     with pytest.raises(WorkerDiedError, match="killed by SIGKILL"):
-        pool.submit(crash).result(60)
-    assert slow.result(60) == 0.3
+        pool.submit(crash).result(600)
+    assert slow.result(600) == 0.3
     with pytest.raises(WorkerDiedError, match="status 4: famous last words"):
-        pool.submit(leave).result(60)
-    assert pool.submit(double, 4).result(60) == 8
+        pool.submit(leave).result(600)
+    assert pool.submit(double, 4).result(600) == 8
 
 
 def test_whether_a_process_ended_by_its_own_fault(pool: WorkerPool) -> None:
     with pytest.raises(WorkerCrashedError, match="killed by SIGSEGV"):
-        pool.submit(fault).result(60)
+        pool.submit(fault).result(600)
     for task in (crash, leave):
         with pytest.raises(WorkerDiedError) as error:
-            pool.submit(task).result(60)
+            pool.submit(task).result(600)
         assert not isinstance(error.value, WorkerCrashedError)
 
 
@@ -146,7 +146,7 @@ def test_files_of_the_current_folder_are_not_imported(
         (tmp_path / f"{name}.py").write_text("raise SystemExit('the wrong one')")
     monkeypatch.delenv("PYTHONPATH", raising=False)  # which may name the current folder
     monkeypatch.chdir(tmp_path)
-    assert pool.submit(double, 4).result(60) == 8
+    assert pool.submit(double, 4).result(600) == 8
 
 
 def take_and_hang(megabytes: int) -> None:
@@ -164,8 +164,8 @@ def test_task_that_takes_too_long_is_killed(monkeypatch: pytest.MonkeyPatch) -> 
     try:
         slow, next_one = pool.submit(hang), pool.submit(double, 3)
         with pytest.raises(WorkerTimeoutError, match=r"more than 0\.5 s"):
-            slow.result(60)
-        assert next_one.result(60) == 6
+            slow.result(600)
+        assert next_one.result(600) == 6
     finally:
         pool.kill()
 
@@ -175,11 +175,11 @@ def test_task_that_takes_too_much_memory_is_killed() -> None:
     pool = WorkerPool(1, memory=200_000_000)
     try:
         for _ in range(3):  # what one task leaves behind is not the next one's fault
-            assert pool.submit(take, 90).result(60) == 90
+            assert pool.submit(take, 90).result(600) == 90
         big, next_one = pool.submit(take_and_hang, 600), pool.submit(double, 3)
         with pytest.raises(WorkerMemoryError, match=r"^it took more than 200 MB of memory"):
-            big.result(60)
-        assert next_one.result(60) == 6
+            big.result(600)
+        assert next_one.result(600) == 6
     finally:
         pool.kill()
 
@@ -210,12 +210,12 @@ def test_memory_is_told_in_bytes() -> None:
 def test_every_process_is_set_up_once() -> None:
     pool = WorkerPool(1, initializer=remember, initargs=(5,))
     try:
-        first, again = pool.submit(recall).result(60), pool.submit(recall).result(60)
+        first, again = pool.submit(recall).result(600), pool.submit(recall).result(600)
         assert first == again
         assert first[0] == [5]
         with pytest.raises(WorkerDiedError):
-            pool.submit(crash).result(60)
-        restarted = pool.submit(recall).result(60)
+            pool.submit(crash).result(600)
+        restarted = pool.submit(recall).result(600)
         assert restarted[0] == [5]
         assert restarted[1] != first[1]
     finally:
@@ -226,7 +226,7 @@ def test_a_process_that_cannot_be_set_up_is_no_tasks_fault() -> None:
     pool = WorkerPool(1, initializer=fail)
     try:
         with pytest.raises(WorkerStartError, match="no process can be started: OptionsError"):
-            pool.submit(double, 1).result(60)
+            pool.submit(double, 1).result(600)
     finally:
         pool.kill()
 
@@ -239,10 +239,10 @@ def test_a_process_that_somebody_ends_at_its_start_is_replaced_once(
     try:
         task = pool.submit(double, 1)
         if times == 1:
-            assert task.result(60) == 2
+            assert task.result(600) == 2
         else:
             with pytest.raises(WorkerStartError, match="killed by SIGKILL"):
-                task.result(60)
+                task.result(600)
         assert len(list(tmp_path.iterdir())) == 2
     finally:
         pool.kill()
@@ -256,30 +256,30 @@ def test_a_process_that_cannot_start_is_no_tasks_fault(
     try:
         with monkeypatch.context() as patched:
             patched.setattr(sys, "executable", program)
-            error = pool.submit(double, 1).exception(60)
+            error = pool.submit(double, 1).exception(600)
         assert isinstance(error, WorkerStartError)
         assert str(error).startswith("no process can be started: ")
-        assert pool.submit(double, 1).result(60) == 2  # the next one may
+        assert pool.submit(double, 1).result(600) == 2  # the next one may
     finally:
         pool.kill()
 
 
 def test_what_tasks_print_does_not_disturb(pool: WorkerPool) -> None:
-    assert pool.submit(say).result(60) == "said"
-    assert pool.submit(double, 1).result(60) == 2
+    assert pool.submit(say).result(600) == "said"
+    assert pool.submit(double, 1).result(600) == 2
 
 
 def test_kill_ends_everything_at_once(pool: WorkerPool) -> None:
-    pid = pool.submit(recall).result(60)[1]
+    pid = pool.submit(recall).result(600)[1]
     running = [pool.submit(pause, 1000) for _ in range(2)]
     waiting = pool.submit(double, 1)
     time.sleep(0.2)
     pool.kill()
     for future in running:
         with pytest.raises((WorkerDiedError, CancelledError)):
-            future.result(60)
+            future.result(600)
     with pytest.raises(CancelledError):
-        waiting.result(60)
+        waiting.result(600)
     assert gone(pid)
     with pytest.raises(RuntimeError, match="shut down"):
         pool.submit(double, 1)
@@ -287,13 +287,13 @@ def test_kill_ends_everything_at_once(pool: WorkerPool) -> None:
 
 def test_a_template_that_was_ended_is_replaced(pool: WorkerPool) -> None:
     """And how a process ended whose template was gone by then is known, too."""
-    worker = pool.submit(recall).result(60)[1]
+    worker = pool.submit(recall).result(600)[1]
     parent = int(Path(f"/proc/{worker}/stat").read_text().rsplit(")", 1)[1].split()[1])
     os.kill(parent, signal.SIGKILL)
     assert gone(parent)
     with pytest.raises(WorkerDiedError, match="killed by SIGKILL"):
-        pool.submit(crash).result(60)
-    assert pool.submit(double, 4).result(60) == 8
+        pool.submit(crash).result(600)
+    assert pool.submit(double, 4).result(600) == 8
 
 
 def addresses() -> int:
@@ -305,7 +305,7 @@ def test_memory_of_processes_lies_in_different_places() -> None:
     found = set()
     for _ in range(4):
         pool = WorkerPool(1)
-        found.add(pool.submit(addresses).result(60))
+        found.add(pool.submit(addresses).result(600))
         pool.kill()
     assert len(found) > 2
 
@@ -318,13 +318,13 @@ def test_processes_have_the_surroundings_of_the_program(
     pool: WorkerPool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As they are when a process starts, however long ago the first one did."""
-    pool.submit(double, 1).result(60)
+    pool.submit(double, 1).result(600)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("TCL_TEST_POOL", "yes")
     monkeypatch.syspath_prepend(str(tmp_path / "there"))
     other = WorkerPool(1)
     try:
-        assert other.submit(surroundings).result(60) == (str(tmp_path), "yes", sys.path)
+        assert other.submit(surroundings).result(600) == (str(tmp_path), "yes", sys.path)
     finally:
         other.kill()
 
@@ -332,11 +332,11 @@ def test_processes_have_the_surroundings_of_the_program(
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems do not list threads")
 def test_the_template_has_no_threads(pool: WorkerPool) -> None:
     for _ in range(2):  # NumPy's import starts some, and another fork is to find none
-        worker = pool.submit(recall).result(60)[1]
+        worker = pool.submit(recall).result(600)[1]
         parent = Path(f"/proc/{worker}/stat").read_text().rsplit(")", 1)[1].split()[1]
-        pool.submit(addresses).result(60)
+        pool.submit(addresses).result(600)
         with pytest.raises(WorkerDiedError):
-            pool.submit(crash).result(60)
+            pool.submit(crash).result(600)
     assert len(os.listdir(f"/proc/{parent}/task")) == 1
 
 
@@ -366,7 +366,7 @@ def test_workers_run_on_the_cores_they_are_given() -> None:
     core = min(os.sched_getaffinity(0))
     pool = WorkerPool(1, cpus=[core])
     try:
-        assert pool.submit(affinity).result(60) == {core}
+        assert pool.submit(affinity).result(600) == {core}
     finally:
         pool.kill()
 

@@ -89,7 +89,7 @@ def test_another_process_has_the_same_answer(folder: Path, monkeypatch: pytest.M
         "print(T.options.to_json())"
     )
     made = [subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE) for _ in "ab"]
-    texts = {process.communicate(timeout=120)[0] for process in made}
+    texts = {process.communicate(timeout=600)[0] for process in made}
     assert texts == {chosen().to_json().encode() + b"\n"}
 
 

@@ -52,7 +52,7 @@ pytestmark = pytest.mark.usefixtures("own_cache")
 def process(end: str = "") -> subprocess.CompletedProcess[str]:
     """Another process, with the same cache folder, that uses two classes."""
     command = [sys.executable, "-c", PROGRAM, MM, end]
-    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    return subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
 
 
 def right(t: Any, m: int) -> bool:

@@ -173,7 +173,7 @@ def test_several_processes_create_and_write_one_file(cache: TuningCache) -> None
     for process in processes:
         process.start()
     for process in processes:
-        process.join(60)
+        process.join(600)
         assert process.exitcode == 0
     assert {r.options for r in cache.history(KEY)} == {
         f"{w}-{i}" for w in range(4) for i in range(40)

@@ -167,7 +167,7 @@ def test_two_processes_merge_at_once(cache: TuningCache, tmp_path: Path) -> None
         assert process.stdin is not None
         process.stdin.write("go\n")
         process.stdin.flush()
-    added = [int(process.communicate(timeout=60)[0]) for process in started]
+    added = [int(process.communicate(timeout=600)[0]) for process in started]
     assert [process.returncode for process in started] == [0, 0]
     assert sum(added) == 3 * len(DEVICES)
     assert sorted(len(each.records) for each in results(cache)) == [3] * len(DEVICES)

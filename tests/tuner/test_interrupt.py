@@ -99,7 +99,7 @@ class RunningTuner:
 def test_first_signal_finishes_what_is_in_flight(tmp_path: Path) -> None:
     tuner = RunningTuner(tmp_path, "right")
     os.killpg(tuner.process.pid, signal.SIGINT)  # as a terminal does: the whole group
-    (_, interrupted, micros, count), errors = tuner.finish(60)
+    (_, interrupted, micros, count), errors = tuner.finish(600)
     assert tuner.process.returncode == 0
     assert errors == ""
     assert interrupted == "True"
@@ -116,7 +116,7 @@ def test_second_signal_kills_what_is_in_flight(tmp_path: Path) -> None:
     time.sleep(0.5)
     assert tuner.process.poll() is None  # it waits for the candidate that hangs
     tuner.process.send_signal(signal.SIGINT)
-    (_, interrupted, micros, count), errors = tuner.finish(60)
+    (_, interrupted, micros, count), errors = tuner.finish(600)
     assert tuner.process.returncode == 0
     assert errors == ""
     assert interrupted == "True"
@@ -143,7 +143,7 @@ def test_signal_during_the_reference_returns_at_once(tmp_path: Path) -> None:
     process = started(script)
     until_it_hangs(began)
     process.send_signal(signal.SIGINT)
-    output, errors = process.communicate(timeout=60)
+    output, errors = process.communicate(timeout=600)
     assert output.split() == ["RESULT", "True", "None"], errors
 
 
@@ -155,7 +155,7 @@ def test_script_without_main_guard_can_tune(tmp_path: Path) -> None:
         "print(fake_tuner(generations=1).tune().options is not None)\n"
     )
     process = started(f"import runpy; runpy.run_path({str(script)!r}, run_name='__main__')")
-    output, errors = process.communicate(timeout=60)
+    output, errors = process.communicate(timeout=600)
     assert output.split() == ["once", "True"], errors
 
 

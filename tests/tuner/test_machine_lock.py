@@ -75,7 +75,7 @@ def test_a_turn_is_waited_for(held: subprocess.Popen[str], end: str, folder: Pat
         held.stdin.write("\n")
         held.stdin.flush()
     for thread in threads:
-        thread.join(60)
+        thread.join(600)
     assert len(came) == 3
     assert list(folder.iterdir()) == []
 
@@ -245,7 +245,7 @@ def test_what_another_user_planted_in_the_temporary_folder_is_left_alone(
     with user, somebody(act):
         before = {p: p.lstat() for p in shared.rglob("*")}
         try:
-            user.communicate("\n", timeout=60)
+            user.communicate("\n", timeout=600)
         finally:
             user.kill()
         assert user.returncode == 0

@@ -168,7 +168,7 @@ def test_a_killed_process_loses_nothing_and_another_one_goes_on(tmp_path: Path) 
     path = tmp_path / "killed.db"
     for count in (1, 11, 20):
         process = started(_SCRIPT, str(path), str(count))
-        _, errors = process.communicate(timeout=60)
+        _, errors = process.communicate(timeout=600)
         assert process.returncode == -9, errors
         assert len(saved(path).outcomes()) >= count
     result, events = events_of(tuner(path), resume=saved(path))
@@ -308,7 +308,7 @@ def test_of_two_that_resume_at_once_one_is_refused(tmp_path: Path) -> None:
             tuner(path).tune((), None, first)
         assert process.stdin is not None
         process.stdin.close()
-        assert process.wait(60) == 0
+        assert process.wait(600) == 0
     finally:
         process.kill()
         process.wait()

@@ -73,7 +73,7 @@ def tcl_among_mounts(*steps: str | tuple[str, ...]) -> list[Done]:
     commands between them."""
     script = [sys.executable, "-c", _STEPS, json.dumps(steps)]
     line = ["unshare", "--mount", "--map-root-user", *script]
-    done = subprocess.run(line, capture_output=True, text=True, timeout=120, check=True)
+    done = subprocess.run(line, capture_output=True, text=True, timeout=600, check=True)
     commands = [step for step in steps if not isinstance(step, str)]
     ends = json.loads(done.stdout)
     return [Done([*c], *end) for c, end in zip(commands, ends, strict=True)]
@@ -571,7 +571,7 @@ def test_cache_that_others_write(writers: list[subprocess.Popen[str]]) -> None:
         done = tcl(*arguments)
         assert (done.returncode, done.stderr) == (0, "")
     for reader in running:
-        assert reader.wait(60) == 0
+        assert reader.wait(600) == 0
     for process in writers:
         assert process.poll() is None  # still at it
         process.send_signal(signal.SIGKILL)

@@ -183,7 +183,7 @@ def test_interrupt_saves_the_best(mm: Path, cache: Path, number: signal.Signals,
         if line.startswith("generation 1/"):
             break
     process.send_signal(number)
-    out, err = process.communicate(timeout=60)
+    out, err = process.communicate(timeout=600)
     assert process.returncode == code, err
     assert "saved in" in out
     assert "options: {" in out
@@ -286,6 +286,6 @@ def test_ctrl_c_before_and_after_the_search(
         assert process.poll() is None
         time.sleep(0.02)
     process.send_signal(signal.SIGINT)
-    rest, _ = process.communicate(timeout=120)
+    rest, _ = process.communicate(timeout=600)
     assert "saved in" in rest
     assert process.returncode == 130

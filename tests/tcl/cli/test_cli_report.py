@@ -130,7 +130,7 @@ def test_interrupted_search_has_its_report(
             break
     for _ in range(presses):
         process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=60)
+    out, err = process.communicate(timeout=600)
     assert process.returncode == 130, err
     assert "Traceback" not in err
     assert "ended early by SIGINT" in page.read_text("utf-8")

@@ -41,7 +41,7 @@ def test_while_the_command_is_loaded(tmp_path: Path, number: int) -> None:
     assert process.stdout is not None
     assert process.stdout.readline() == "loading\n"
     process.send_signal(number)
-    out, err = process.communicate(timeout=60)
+    out, err = process.communicate(timeout=600)
     assert (out, err) == ("", "")
     assert process.returncode == -number
 
@@ -71,7 +71,7 @@ def test_while_a_command_waits(
     assert process.stdout is not None
     assert process.stdout.readline() == "reading\n"
     process.send_signal(number)
-    _, err = process.communicate(timeout=60)
+    _, err = process.communicate(timeout=600)
     assert err.count("\n") <= 1
     assert "Traceback" not in err
     assert process.returncode in ((-number,) if command[0] == "run" else (code,))

@@ -365,7 +365,7 @@ def test_two_tuners_and_three_readers_share_a_cache(path: Path, seconds: int) ->
             shown = here("cache", *words, "--cache", path)
             assert (shown.returncode, shown.stderr) == (0, "")
     for reader in readers:
-        output, errors = reader.communicate(timeout=60)
+        output, errors = reader.communicate(timeout=600)
         assert errors == ""
         assert int(output) > 0
     for tuner in tuners:

@@ -47,7 +47,7 @@ def test_a_file_without_an_end_is_refused(tmp_path: Path) -> None:
     environment = {**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{SUPPORT}"}
     done = subprocess.run(
         [sys.executable, "-c", program, json.dumps([line for line, _ in lines])],
-        capture_output=True, text=True, timeout=120, env=environment,
+        capture_output=True, text=True, timeout=600, env=environment,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     said = [json.loads(line) for line in done.stdout.splitlines()]
