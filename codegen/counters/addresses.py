@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 
 import numpy as np
@@ -17,9 +17,11 @@ from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.walk import indices
 from tcl.common.dataclass import dataclass
 
-_INDEX, _GLOBAL, _SHARED = 1, 2, 2
-"""For an address: what varies is added up, once for all tensors; scaled, and added to a pointer,
+_GLOBAL, _SHARED = 2, 2
+"""For an address, whose terms are added up, once for all tensors: scaled, and added to a pointer,
 which is read first. Addresses that differ by a constant are one."""
+_REACH, _FAR_BASE = 1 << 24, 2
+"""Bytes around an address that an access reaches by a constant; and for one further off."""
 UNIFORM, GATHERED = 2, 4
 """For each read at an address that all threads share and no loop moves, which compilers keep where
 reads cannot use it, and at one that data decide."""
@@ -42,10 +44,17 @@ class Addresses:
         return new
 
     def needed(
-        self, tensor: ir.Tensor, offset: Linear, outside: Place, begin: Place
+        self,
+        tensor: ir.Tensor,
+        offset: Linear,
+        terms: Callable[[], int],
+        place: Place,
+        outside: Place,
+        begin: Place,
     ) -> Iterator[tuple[Place, Instructions]]:
-        """What an access takes unless an address that differs by a constant is known; ``begin``:
-        where it is computed if no loop moves it."""
+        """What an access takes unless an address that differs by a constant is known. ``terms``:
+        numbers of blocks and threads that it is the sum of; ``begin``: where it is computed if no
+        loop moves it."""
         loops, moving = self._loops(offset, outside)
         size = tensor.layout.itemsize
         threads = np.zeros(1, np.int64) if offset.threads is None else offset.threads // size
@@ -62,7 +71,13 @@ class Addresses:
         if not threads.any() and not any(f for _, f in varying):
             made = 1  # the pointer itself
         elif self.is_new((varying, own)):
-            made += _INDEX
+            made += max(1, terms() - 1)
+        apart = (
+            abs(f) * (place.loops[v] - 1)
+            for v, f in offset.factors.items()
+            if v in place.loops and v not in loops
+        )
+        made += _FAR_BASE * ((sum(apart) + _REACH // 2) // _REACH)
         yield begin.by(outside.active), {"integer": made}
 
     def is_uniform(self, offset: Linear, outside: Place) -> bool:

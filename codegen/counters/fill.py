@@ -12,6 +12,8 @@ from tcl.codegen.loopir.walk import chain, is_transposed
 
 COPY = 2
 """Integer instructions of an asynchronous copy, which has no constant beside its address."""
+GROUP = 3
+"""Reads of nothing, which NVRTC puts before asynchronous copies that follow each other."""
 _AROUND = 3
 """Branches around what some threads do not do."""
 

@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import field, replace
+from functools import partial
 
 import numpy as np
 
@@ -26,6 +27,9 @@ from tcl.codegen.loopir.taking_part import Part, TakingPart
 from tcl.codegen.loopir.unrolling import MANY
 from tcl.codegen.loopir.walk import statements
 from tcl.common.dataclass import dataclass
+
+MOST_THREADS = 1024
+"""Of a block."""
 
 
 @dataclass(slots=True)
@@ -95,6 +99,20 @@ class Record:
         several = {name for name, op in given if op != "="}
         self.lasting = frozenset(n for (n, _), times in given.items() if times == 1) - several
 
+    def furthest(self, dim: str, place: Place) -> int:
+        """The last point that compilers think of: they know no more of the numbers of threads than
+        that there are 1,024 at most."""
+        value = self.scopes.linear_index(ir.Affine.variable(dim), place)
+        leading = {
+            space.threads[0]: space.thread_count for space in self.kernel.spaces if space.threads
+        }
+        more = sum(
+            f.step * (MOST_THREADS * f.count // n - f.count)
+            for f, n in leading.items()
+            if f.dim == dim and f.name in place.scope
+        )
+        return value.most(place.loops) + more
+
     def in_last(self, place: Place) -> bool:
         """Whether only the last block of each group comes to a place."""
         grid = len(self.kernel.grid)
@@ -151,7 +169,10 @@ class Record:
         elif kind not in (Memory.GLOBAL_COPY, Memory.SHARED_COPY):
             if kind is Memory.GLOBAL_READ and self.addresses.is_uniform(offset, outside):
                 self.compute(place, {"integer": UNIFORM * different})
-            for where, own in self.addresses.needed(tensor, offset, outside, self.begin):
+            terms = partial(self.scopes.terms, layout.place(ref), place)
+            for where, own in self.addresses.needed(
+                tensor, offset, terms, place, outside, self.begin
+            ):
                 self.compute(where, own)
 
     def compute(self, place: Place, instructions: Instructions) -> None:

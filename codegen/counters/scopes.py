@@ -46,6 +46,15 @@ class Scopes:
                     threads = c * own.threads if threads is None else threads + c * own.threads
         return Linear(constant, factors, threads)
 
+    def terms(self, affine: ir.Affine, place: Place) -> int:
+        """How many numbers of blocks and threads a place in memory is the sum of."""
+        found = set[str]()
+        for fold, _ in self.geometry.strides(affine):
+            own = place.scope.get(fold.name, Linear())
+            found |= {v for v, f in own.factors.items() if f and v.startswith(GRID)}
+            found |= {fold.name} if own.threads is not None else set()
+        return len(found)
+
     def there(self, dims: Iterable[str], place: Place) -> Place:
         """Where dimensions are at points that they have."""
         found = []

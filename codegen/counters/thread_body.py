@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 
 from tcl.codegen.counters.arithmetic import (
+    Instructions,
     accumulated,
     constants_of,
     conversion,
@@ -29,8 +30,12 @@ from tcl.codegen.loopir.walk import children, values_in, walk
 # Integer instructions, as NVRTC 13.5 has them for sm_90, about.
 _TEST = 2
 """For asking whether a point is there: which one it is, and a comparison."""
+_ZERO = 0.5
+"""For a word that stays zero where there is nothing to read: two are set at once."""
 _WORTH = 8
-"""Points from which on a branch leads around those that are not there."""
+"""Points, or instructions where something is stored, from which on a branch leads around them."""
+_AROUND, _SUNK = 3, 4
+"""For a branch around a store, and for its address, which is computed behind the branch."""
 _CONSTANTS = 2
 """For what an exponential or a division by a constant multiplies by: once."""
 
@@ -86,13 +91,7 @@ def _body(
         if x.load not in kept
     )
     record.read_words = max(record.read_words, math.ceil(sum(words)))
-    inside = math.prod(record.geometry.iterations(x.fold) for x in loops)
     tested = _tested(record, [x.fold for x in loops if x.fold != lane], dims, place)
-    branches = tested if inside >= _WORTH * tested else 0
-    if dims:
-        asked = any(f.guarded for f in found)  # which point it is, where it is read
-        test = 1 if asked else _TEST
-        record.compute(place, {"integer": test * tested, "branch": branches})
     within = record.scopes.entered([x.fold for x in loops if x.fold != lane], place)
     outside = [d for d in dims if lane is None or d != lane.dim]
     if lane is not None and lane.dim in dims and not partial:
@@ -109,11 +108,33 @@ def _body(
             each = record.scopes.entered([steps], within, known=False)
             record.access(ref, each, place, width=width, write=True)
         within = record.scopes.there(rest, record.scopes.entered([lane], within))
+    read = len(record.work)
     _count_points(record, geometry, loops, parts, within, place, known, gathered)
-    if dims and not branches:
-        for under, own in record.work[begin:]:
-            if len(under.tests) > len(place.tests):
-                record.idle(under, replace(under, tests=place.tests), own)
+    if not dims:
+        return
+    asked = any(f.guarded for f in found)  # which point it is, where it is read
+    record.compute(place, {"integer": (1 if asked else _TEST) * tested})
+    stores = lane is None and any(isinstance(s, ir.Store) for s in parts)
+    if stores:
+        there = _SUNK * tested + _under_tests(record.work[read:], place)
+    else:
+        there = math.prod(record.geometry.iterations(x.fold) for x in loops)
+    if there >= _WORTH * tested > 0:
+        around = {"integer": _SUNK * (tested - 1), "branch": _AROUND * tested}
+        record.compute(place, around if stores else {"branch": tested})
+        return
+    for under, own in record.work[begin:]:
+        if len(under.tests) > len(place.tests):
+            record.idle(under, replace(under, tests=place.tests), own)
+
+
+def _under_tests(work: Iterable[tuple[Place, Instructions]], place: Place) -> float:
+    """Instructions of a thread that comes to a place, of those that have further tests."""
+    return sum(
+        sum(own.values()) * math.prod(n for v, n in under.loops.items() if v not in place.loops)
+        for under, own in work
+        if len(under.tests) > len(place.tests)
+    )
 
 
 def _tested(record: Record, loops: Sequence[ir.Fold], dims: Iterable[str], place: Place) -> int:
@@ -123,7 +144,7 @@ def _tested(record: Record, loops: Sequence[ir.Fold], dims: Iterable[str], place
         own = [f for f in loops if f.dim == name]
         dim = record.geometry.dims[name]
         around = place.at({f.name: Linear() for f in own})
-        furthest = record.scopes.linear_index(ir.Affine.variable(name), around).most(place.loops)
+        furthest = record.furthest(name, around)
         counts = [range(record.geometry.iterations(f)) for f in own]
         reached = (
             sum(k * f.step for k, f in zip(turn, own, strict=True))
@@ -148,7 +169,7 @@ def _read_fragment(record: Record, fragment: Fragment, place: Place) -> None:
         within = record.scopes.there(fragment.guarded, within)
         record.access(fragment.load.ref, within, place, width=width)
         if fragment.guarded:
-            record.compute(within, {"integer": len(fragment.guarded)})
+            record.compute(within, {"integer": _ZERO * width})
 
 
 def _count_points(

@@ -12,7 +12,7 @@ from typing import assert_never
 
 from tcl.codegen.counters.addresses import divided
 from tcl.codegen.counters.combine import record_combined
-from tcl.codegen.counters.fill import record_fill
+from tcl.codegen.counters.fill import GROUP, record_fill
 from tcl.codegen.counters.places import Place
 from tcl.codegen.counters.record import Record
 from tcl.codegen.counters.scopes import GRID
@@ -77,6 +77,8 @@ def _block_statement(record: Record, statement: ir.Statement, place: Place) -> N
             _pipeline(record, statement, place)
         case ir.Fill():
             record.phase += not record.piped and not record.copying
+            if statement.asynchronous and not record.copying:
+                record.compute(place, {"integer": GROUP})
             record.copying = statement.asynchronous
             record_fill(record, statement, place, asynchronous=statement.asynchronous)
         case ir.For() | ir.Block() | ir.Accumulate() if combined_of(statement):
@@ -156,6 +158,9 @@ def _pipeline(record: Record, pipeline: ir.Pipeline, place: Place) -> None:
     # Addresses of those whose buffers are known have constants beside what is there.
     filled = loop * len(pipeline.fills) * (1 + (0 if known else max(0, count - ahead)))
     record.compute(place, {"integer": of_fill * filled})
+    if asynchronous:
+        groups = 1 + max(0, count - ahead)
+        record.compute(place, {"integer": GROUP * groups})
     with record.one_phase():
         for fill in pipeline.fills:
             record_fill(record, fill, within, asynchronous=asynchronous, ahead=ahead)

@@ -16,6 +16,7 @@ from cuda_options import random_gpu_options, space_options
 from sampling import swept
 
 from tcl.arrays.random_inputs import input_shape
+from tcl.bench.rows import select
 from tcl.codegen.choose.gpu.predicted import of_part
 from tcl.codegen.common.dtypes import numpy_dtype
 from tcl.codegen.counters.counts import KernelCounts, count_program
@@ -501,3 +502,22 @@ def test_small_products_of_a_batch() -> None:
     (found,) = count_program(schedule(sized, DEFAULT, H200), H200)
     assert found.dram_read == 4 * 500 * 2 * 26 * 72
     assert found.in_flight >= 40 << 10
+
+
+@pytest.mark.parametrize(
+    ("row", "kernel", "executed"),
+    [
+        ("stencil 2048x2048", 0, 97),
+        ("attention scores B8 S256 D64", 0, 1417),
+        ("attention scores B8 S256 D64", 1, 162),
+        ("matmul 1024", 1, 34),
+    ],
+)
+def test_instructions_are_those_of_machine_code(row: str, kernel: int, executed: int) -> None:
+    """Of a warp, within 5 %. ``executed``: by ``python -m benchmarks.counters --sass``, of what
+    NVRTC 13.5 makes for sm_90."""
+    (found,) = select(row)
+    shapes = {t.name: input_shape(t, found.values) for t in found.checked.inputs}
+    own = count_program(schedule(infer(found.checked, shapes), DEFAULT, H200), H200)[kernel]
+    warps = own.blocks * -(-own.threads // 32)
+    assert sum(own.instructions.values()) / warps == pytest.approx(executed, rel=0.05)
