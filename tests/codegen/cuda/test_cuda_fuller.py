@@ -63,6 +63,7 @@ def test_bounds(given: CudaModule, registers: int, bounds: str | None) -> None:
         (167, 64, 1024, "64, 8"),
         (171, 256, 1024, None),
         (128, 256, 1024, None),
+        (96, 128, 1024, None),  # enough threads as it is
         (204, 64, 528, None),  # all of them fit
         (204, 64, Size.named("M", least=1, most=4095, value=528), "64, 6"),  # not of all sizes
     ],
