@@ -32,7 +32,7 @@ from tcl.codegen.loopir.terms import mma_type
 from tcl.codegen.loopir.walk import operands
 from tcl.codegen.passes.gpu.mma_shape import COLUMNS, ROWS
 from tcl.codegen.passes.gpu.steps import alone
-from tcl.codegen.passes.gpu.transposed import LEAST, transposed_axis
+from tcl.codegen.passes.gpu.transposed import LEAST, axis_of_vectors
 from tcl.common.dataclass import dataclass
 from tcl.grammar.syntax.types import BFLOAT16, FLOAT16
 
@@ -273,6 +273,8 @@ def _reductions(shape: Shape, made: OptionsDraft, pair: tuple[ir.Load, ir.Load])
 
 def _transposes(shape: Shape, made: OptionsDraft, pair: tuple[ir.Load, ir.Load]) -> bool:
     """Whether the panel of an operand is transposed."""
+    if shape.reads_in_order:
+        return False
     dims = shape.nest.dims
     kept = {
         dims[k].name
@@ -280,7 +282,7 @@ def _transposes(shape: Shape, made: OptionsDraft, pair: tuple[ir.Load, ir.Load])
         if made.register.get(k, 1) % LEAST == 0 or (k, LEAST) == made.lanes
     }
     held = made.lanes[1] * math.prod(made.register.get(k, 1) for k in shape.results)
-    axes = (transposed_axis(shape.program, shape.nest, x.ref, kept, held) for x in pair)
+    axes = (axis_of_vectors(shape.program, shape.nest, x.ref, kept, held) for x in pair)
     return any(axis is not None for axis in axes)
 
 

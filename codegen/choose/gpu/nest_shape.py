@@ -10,6 +10,7 @@ from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.walk import loads, operands, values_of
 from tcl.codegen.options.nest_options import PLAIN, NestOptions
 from tcl.codegen.passes.fuse import refs
+from tcl.codegen.passes.gpu.transposed import reads_in_order
 from tcl.codegen.passes.split import is_whole
 from tcl.common.dataclass import dataclass
 
@@ -98,6 +99,11 @@ class Shape:
     def reductions(self) -> list[int]:
         """Positions of those that are."""
         return [k for k, d in enumerate(self.nest.dims) if d.reduction]
+
+    @cached_property
+    def reads_in_order(self) -> bool:
+        """Whether an operand lies in order along results that do: no panel is transposed then."""
+        return reads_in_order(self.program, self.nest)
 
     @property
     def is_split(self) -> bool:

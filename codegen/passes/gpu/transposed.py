@@ -29,11 +29,20 @@ def transposed_axis(
     """The axis along which the rows of a panel of an operand go if that is transposed, None if it
     is not. ``kept``: dimensions of which a thread has several vectors' results; ``held``: all of
     its results."""
-    source = program.tensor(ref.tensor).layout
-    order = axis_order(source)
-    if held < _HELD or source.itemsize != LEAST or not order:
+    if held < _HELD or reads_in_order(program, nest):
         return None
-    if not provably_equal(source.strides[order[-1]], LEAST) or _in_order(program, nest):
+    return axis_of_vectors(program, nest, ref, kept, held)
+
+
+def axis_of_vectors(
+    program: ir.Program, nest: ir.Nest, ref: ir.TensorRef, kept: Collection[str], held: int
+) -> int | None:
+    """The same where no operand lies in order along results that do."""
+    source = program.tensor(ref.tensor).layout
+    if held < _HELD or source.itemsize != LEAST:
+        return None
+    order = axis_order(source)
+    if not order or not provably_equal(source.strides[order[-1]], LEAST):
         return None
     reductions = {d.name for d in nest.dims if d.reduction}
     along = ref.subscripts[order[-1]]
@@ -46,7 +55,7 @@ def transposed_axis(
     return found[0] if len(found) == 1 else None
 
 
-def _in_order(program: ir.Program, nest: ir.Nest) -> bool:
+def reads_in_order(program: ir.Program, nest: ir.Nest) -> bool:
     """Whether an operand lies in order along results that do."""
     target = nest.point.target
     written = set(program.tensor(target.tensor).layout.in_order(target))
