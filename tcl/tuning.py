@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import os
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, TypeAlias
 
 from tcl.api import Definitions, compile, sized
@@ -22,7 +23,8 @@ from tcl.cached_options import MappingOptionsCache
 from tcl.codegen.cpu.thread_count import thread_count
 from tcl.codegen.options.knobs import Value
 from tcl.codegen.options.options import MappingOptions
-from tcl.common.errors import ArgumentError, CacheError, OptionsError
+from tcl.common.errors import ArgumentError, CacheError, CompileError, OptionsError
+from tcl.common.headroom import need_room_for_numba
 from tcl.common.scratch_folder import workspace
 from tcl.common.shown import kind_of, shown
 from tcl.executors.call_inputs import inputs_of
@@ -42,6 +44,7 @@ from tcl.tuner.run.result import TuningResult
 from tcl.tuner.run.tuner import Tuner as BackendTuner
 from tcl.tuner.run.workplace import Workplace, check_cores
 from tcl.tuner.space.program_space import ProgramSpace
+from tcl.workers import template
 
 Start: TypeAlias = MappingOptions | str | None
 Report: TypeAlias = Callable[[Event[MappingOptions]], object]
@@ -163,6 +166,7 @@ class Tuner:
                     f"the search to resume started from {saved.start[0]}; leave out the "
                     "options, or start a new search"
                 )
+        _import_once()
         with workspace() as folder:
             backend = backend.holding(arrays, folder)
             space = _space(where, backend, fixed)
@@ -359,6 +363,14 @@ def check_no_device(settings: Mapping[str, Any]) -> None:
     """Raise ``ArgumentError`` if a device is named."""
     if settings.get("device") is not None:
         raise ArgumentError("the kernel runs on the device of its inputs; leave out device=")
+
+
+def _import_once() -> None:
+    """Have Numba imported before the first worker is made, which compiles the reference. Else that
+    one imports it, and then the next one is not made before their template has done it again."""
+    with suppress(CompileError):  # no room: the worker says so
+        need_room_for_numba()
+        template.learn(("numba", "numba.core.typed_passes", "tcl.backends.program_backend"))
 
 
 def _check_settings(config: object, fixed: object, report: object) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -18,7 +17,7 @@ from tcl.codegen.reference.expressions import CheckedSite
 from tcl.codegen.reference.runtime import jit_options, namespace
 from tcl.codegen.reference.statements import emit_statement
 from tcl.common.errors import ArgumentError, CompileError
-from tcl.common.headroom import MEGABYTE, need_room
+from tcl.common.headroom import need_room_for_numba
 from tcl.common.interrupts import deferred
 from tcl.grammar.ranges.sized import SizedDef
 
@@ -128,8 +127,8 @@ def compiled(
 
 @lru_cache(maxsize=512)
 def _compile(text: str, arguments: tuple[Argument, ...]) -> Callable[..., None]:
-    if "numba" not in sys.modules:  # it brings SciPy, whose BLAS has memory for each core
-        need_room("Numba", (192 + 32 * (os.cpu_count() or 1)) * MEGABYTE)
+    if "numba" not in sys.modules:
+        need_room_for_numba()
     import numba
     from numba.core.errors import NumbaError
 

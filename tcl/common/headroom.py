@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from tcl.common.errors import CompileError
@@ -26,6 +27,12 @@ def need_room(what: str, size: int) -> None:
             f"{what} needs {size // MEGABYTE} MB of address space, but the limit on it leaves "
             f"{max(0, left) // MEGABYTE} MB; raise it with `ulimit -v`"
         )
+
+
+def need_room_for_numba() -> None:
+    """``need_room`` before Numba is imported: it brings SciPy, whose BLAS has memory for each
+    core."""
+    need_room("Numba", (192 + 32 * (os.cpu_count() or 1)) * MEGABYTE)
 
 
 def _left() -> int | None:

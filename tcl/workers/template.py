@@ -30,10 +30,8 @@ class _Template:
 
     def __init__(self) -> None:
         self.program = sys.executable
-        self.modules: set[str] = set()
-        """That workers have imported ..."""
         self._told: set[str] = set()
-        """... and those of which the process has heard."""
+        """Those of ``_modules`` of which the process has heard."""
         self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         path = json.dumps([str(p) or os.getcwd() for p in sys.path])
         with theirs:
@@ -48,7 +46,7 @@ class _Template:
             )
 
     def fork(self, files: Sequence[int]) -> int:
-        new = sorted(self.modules - self._told)
+        new = sorted(_modules - self._told)
         request = json.dumps(new).encode()
         if len(request) > LONGEST_REQUEST:
             request = b"[]"
@@ -74,6 +72,8 @@ class _Template:
 
 _lock = threading.Lock()
 _template: _Template | None = None
+_modules: set[str] = set()
+"""That workers have imported, or will."""
 
 
 def fork(files: Sequence[int]) -> int:
@@ -99,10 +99,11 @@ def fork(files: Sequence[int]) -> int:
 
 
 def learn(modules: Iterable[str]) -> None:
-    """These were imported by a worker, and will be by others."""
+    """These were imported by a worker, or are about to be, and will be by others. What the first
+    worker needs is best known before: it is imported for it alone otherwise, and for the next one
+    again."""
     with _lock:
-        if _template is not None:
-            _template.modules.update(modules)
+        _modules.update(modules)
 
 
 def _end_template() -> None:

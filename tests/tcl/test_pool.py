@@ -388,6 +388,22 @@ def test_workers_end_when_their_parent_is_killed(tmp_path: Path) -> None:
     assert gone(worker) and gone(template)
 
 
+def loaded(name: str) -> bool:
+    return name in sys.modules
+
+
+def test_the_first_worker_finds_imported_what_is_known_to_be_needed() -> None:
+    """Else it imports that alone, and the next one waits until their template has done it again."""
+    name = "tcl.codegen.cpu.emulated.flushed"
+    script = (
+        f"import sys; sys.path.insert(0, {str(HERE)!r}); "
+        f"from test_pool import *; from tcl.workers import template; template.learn([{name!r}]); "
+        f"pool = WorkerPool(1); print(loaded({name!r}), pool.submit(loaded, {name!r}).result())"
+    )
+    program = started(script)
+    assert program.communicate()[0].split() == ["False", "True"]
+
+
 @pytest.mark.parametrize("name", ["inactive_file", "total_inactive_file"])
 def test_what_a_container_has_read_from_files_counts_as_free(tmp_path: Path, name: str) -> None:
     stat = tmp_path / "memory.stat"
