@@ -118,6 +118,10 @@ class WorkerPool(Executor):
         """Take another initializer, for processes that start from now on."""
         self._setup = pickle.dumps((initializer, tuple(initargs), {}))
 
+    def limit(self, workers: int, timeout: float | None, memory: int | None) -> None:
+        """Take others of these, for tasks that start from now on; no fewer ``workers``."""
+        self.workers, self._timeout, self._memory = workers, timeout, memory
+
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
         """See ``Executor``."""
         with self._lock:

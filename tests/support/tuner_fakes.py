@@ -308,6 +308,10 @@ class InThreads(ThreadPoolExecutor):
         super().__init__(workers, initializer=initializer, initargs=brief)
         self.workers = workers
 
+    def limit(self, workers: int, timeout: float | None, memory: int | None) -> None:
+        """There is none but of threads."""
+        self.workers = self._max_workers = workers
+
     def initialise(self, initializer: Callable[..., object], initargs: object) -> None:
         """No other thread starts."""
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from tuner_fakes import (
     FakeSpace,
     events_of,
     fake_tuner,
+    gone,
     in_threads,
     only_hangs_time_out,
 )
@@ -29,11 +31,13 @@ from tcl.backends.program_backend import CpuBackend
 from tcl.codegen.common.dtypes import numpy_dtype
 from tcl.codegen.devices.cpu import host_cpu
 from tcl.codegen.options.options import MappingOptions
+from tcl.codegen.reference import ComputedElements
 from tcl.common.errors import ArgumentError, CacheError, OptionsError, TclError
 from tcl.grammar.check.definitions import check
 from tcl.tuner.cache.tuning_cache import ArrayLayout, CacheKey, Record, TuningCache
 from tcl.tuner.config import TunerConfig, TunerSettings
 from tcl.tuner.measure.cores import split_cores
+from tcl.tuner.measure.correctness import Array
 from tcl.tuner.measure.timing import Placed
 from tcl.tuner.measure.verdict import Outcome, Verdict
 from tcl.tuner.run.events import (
@@ -62,6 +66,34 @@ without_processes = pytest.mark.usefixtures("_without_processes")
 @pytest.fixture
 def _without_processes(monkeypatch: pytest.MonkeyPatch) -> None:
     in_threads(monkeypatch)
+
+
+@dataclass(frozen=True)
+class NotingBackend(FakeBackend):
+    """It notes in a folder which processes compute the reference and compile."""
+
+    folder: str = ""
+
+    def compile(self, options: FakeOptions) -> bytes:
+        Path(self.folder, f"compiled in {os.getpid()}").touch()
+        return super().compile(options)
+
+    def reference(
+        self, inputs: Sequence[Array], outputs: Sequence[Array]
+    ) -> ComputedElements | None:
+        Path(self.folder, "reference").write_text(str(os.getpid()))
+        return super().reference(inputs, outputs)
+
+
+def test_the_process_that_has_computed_the_reference_compiles(tmp_path: Path) -> None:
+    """It knows the def, and has loaded what compiles; and it ends with the search."""
+    config = TunerConfig(seed=1, generations=1, population=4)
+    backend = NotingBackend(folder=str(tmp_path))
+    found = Tuner(backend, FakeSpace(), config=config, timing=QUICK).tune([FakeOptions(10)])
+    number = int((tmp_path / "reference").read_text())
+    assert found.options is not None
+    assert (tmp_path / f"compiled in {number}").exists()
+    assert gone(number)
 
 
 def searched(cache: TuningCache) -> list[Record]:

@@ -24,7 +24,14 @@ from tcl.tuner.run.pipeline import CandidatePipeline
 from tcl.tuner.run.result import TuningResult
 from tcl.tuner.run.search_loop import Search
 from tcl.tuner.run.stop_requests import FINISH, KILL, Interrupts, Watch
-from tcl.tuner.run.workplace import Here, Orders, Workplace, awaited_reference, check_cores
+from tcl.tuner.run.workplace import (
+    Here,
+    Orders,
+    Workplace,
+    awaited_reference,
+    check_cores,
+    reference_pool,
+)
 from tcl.tuner.space.search_space import Config
 from tcl.tuner.strategies.screened import NamedPrior
 from tcl.workers.pool import WorkerPool
@@ -70,7 +77,7 @@ class Tuner(Generic[OptionsT]):
         prior: NamedPrior | None = None,
     ) -> None:
         self._prior = prior
-        self._workplace = workplace or Here()
+        self._workplace = workplace
         self._measure_cores = measure_cores
         if workplace is None:
             check_cores(measure_cores)
@@ -116,8 +123,12 @@ class Tuner(Generic[OptionsT]):
         prior = self._prior if starts else None
         name = uuid.uuid4().hex if resume is None else resume.name
         ledger = Ledger(name, self._options, self._cache, self._key, self._entry, tell)
-        with self._interrupts, kept(name, self._cache, self._key, resume) as saved:
-            reference = self._reference(watch)
+        with (
+            self._pool() as pool,
+            self._interrupts,
+            kept(name, self._cache, self._key, resume) as saved,
+        ):
+            reference = self._reference(watch, pool)
             if reference is None and watch() < KILL and saved is None:
                 tell(Note(_UNFINISHED))
             try:
@@ -136,7 +147,7 @@ class Tuner(Generic[OptionsT]):
                     saved = replace(saved, settings=settings, model=model)
                     search = Search(saved, self._options, ledger, watch, tell, prior)
                     search.recall()
-                    with self._pipeline(reference, watch, ledger.best) as pipeline:
+                    with self._pipeline(pool, reference, watch, ledger.best) as pipeline:
                         search.run(pipeline)
             finally:  # also where machines were lost, or ``report`` raised
                 ledger.flush(last=True)
@@ -161,16 +172,24 @@ class Tuner(Generic[OptionsT]):
             model=None if prior is None else prior.identity,
         )
 
-    def _reference(self, watch: Watch) -> Reference | None:
-        """What the outputs have to be; None if interrupted, or if that takes longer than the whole
-        search may."""
-        pool = WorkerPool(1)
+    @contextmanager
+    def _pool(self) -> Iterator[WorkerPool]:
+        """A process for the reference, which ends with the search at the latest."""
+        pool = reference_pool(self._measure_cores) if self._workplace is None else WorkerPool(1)
         try:
-            return awaited_reference(
-                pool, self._backend, lambda: watch() >= FINISH or watch.late(REFERENCE)
-            )
+            yield pool
         finally:
             pool.kill()
+
+    def _reference(self, watch: Watch, pool: WorkerPool) -> Reference | None:
+        """What the outputs have to be; None if interrupted, or if that takes longer than the whole
+        search may."""
+        found = awaited_reference(
+            pool, self._backend, lambda: watch() >= FINISH or watch.late(REFERENCE)
+        )
+        if found is None or self._workplace is not None:  # it is at work still, or not needed
+            pool.kill()
+        return found
 
     def _cached(self, ledger: Ledger[OptionsT]) -> list[Config]:
         """The best configurations that the cache knows for this key, then some for near ones."""
@@ -186,14 +205,20 @@ class Tuner(Generic[OptionsT]):
 
     @contextmanager
     def _pipeline(
-        self, reference: Reference | None, watch: Watch, best: Candidate[OptionsT] | None
+        self,
+        pool: WorkerPool,
+        reference: Reference | None,
+        watch: Watch,
+        best: Candidate[OptionsT] | None,
     ) -> Iterator[CandidatePipeline[OptionsT]]:
-        """Candidates go through it while the context lasts."""
+        """Candidates go through it while the context lasts. ``pool``: has computed the reference,
+        if that is known."""
         settings = self._settings
         # The reference is plain code: what takes much longer than it is not worth waiting for.
         longest = watch.seconds if reference is None else reference.seconds
         run_timeout = settings.run_timeout or 10.0 + 10.0 * min(longest, _LONGEST)
-        stages = self._workplace.open(
+        workplace = self._workplace or Here(first=None if reference is None else pool)
+        stages = workplace.open(
             Orders(
                 self._backend,
                 None if reference is None else reference.outputs,

@@ -72,10 +72,12 @@ class Workplace(Protocol):
 
 class Here:
     """This machine. ``helped``: where cores are left to compile on, those that measure compile as
-    well, in turns."""
+    well, in turns. ``first``: a pool on the cores that compile, which has computed the reference:
+    it knows the def, has loaded what compiles, and compiles from now on."""
 
-    def __init__(self, *, helped: bool = True) -> None:
+    def __init__(self, *, helped: bool = True, first: WorkerPool | None = None) -> None:
         self._helped = helped
+        self._first = first
 
     def open(self, orders: Orders) -> Stages:
         """See ``Workplace``; ``ArgumentError`` for more cores than there are."""
@@ -86,15 +88,12 @@ class Here:
         if self._helped and not orders.processes and not in_turns:
             processes = 2 * (len(compile_cores) + len(measure_cores))
             places.append((len(measure_cores), measure_cores, True, processes))
-        compilers = [
-            WorkerPool(
-                workers,
-                timeout=orders.compile_timeout,
-                memory=allowance(0, 0, processes),
-                cpus=cores,
-            )
-            for workers, cores, _, processes in places
-        ]
+        compilers: list[WorkerPool] = []
+        for workers, cores, _, processes in places:
+            pool = self._first if self._first is not None and not compilers else None
+            pool = pool or WorkerPool(workers, cpus=cores)
+            pool.limit(workers, orders.compile_timeout, allowance(0, 0, processes))
+            compilers.append(pool)
         evaluator = WorkerPool(
             1,
             initializer=set_up,
@@ -129,6 +128,11 @@ def awaited_reference(
         return computing.result()
     except WorkerDiedError as error:
         raise CompileError(f"the reference kernel could not be run: {error}") from None
+
+
+def reference_pool(measure_cores: int) -> WorkerPool:
+    """A process to compute the reference, where ``Here`` compiles."""
+    return WorkerPool(1, cpus=split_cores(available_cores(), measure_cores)[0])
 
 
 def check_cores(measure_cores: int) -> Sequence[int]:
