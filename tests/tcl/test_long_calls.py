@@ -19,9 +19,9 @@ from tcl.executors.executor import Executor
 pytestmark = pytest.mark.skipif(not hasattr(signal, "SIGALRM"), reason="POSIX signals")
 
 _SCRIPT = """
-import signal, sys
+import signal, sys, threading, time
 import numpy as np, tcl
-options, threads, flat, alike = (eval(each) for each in sys.argv[1:])
+options, threads, flat, alike, elsewhere = (eval(each) for each in sys.argv[1:])
 FLAT = "def f(float(N, M) A) -> (S, R) { S(n) +=! A(n, m) * sin(float(q)) where q in 0:2000000000 }"
 DEEP = '''def f(float(N, M) A) -> (S, R) {
     S(n) +=! exp(A(n, m) * A(q, m)) where q in 0:N
@@ -45,14 +45,32 @@ assert (small(G) == 4096).all()
 # Where Ctrl+C is ignored, as in a script's background jobs, another signal may be heard.
 signal.signal(signal.SIGINT, signal.SIG_IGN if alike else signal.default_int_handler)
 signal.signal(signal.SIGALRM, signal.default_int_handler)
+def heard_by_another_thread():
+    time.sleep(0.3)
+    signal.pthread_kill(threading.get_ident(), signal.SIGALRM)
 for _ in range(2):
-    signal.setitimer(signal.ITIMER_REAL, 0.3)
     try:
+        if elsewhere:
+            threading.Thread(target=heard_by_another_thread).start()
+        else:
+            signal.setitimer(signal.ITIMER_REAL, 0.3)
         run(A, outputs=outputs)
     except KeyboardInterrupt:
         print("interrupted", all(np.isnan(o).any() for o in outputs))
     assert (small(G) == 4096).all()
 """
+
+
+def interrupted(*arguments: object) -> None:
+    """Much of the outputs is then as it was, and later calls work. It would take minutes."""
+    done = subprocess.run(
+        [sys.executable, "-c", _SCRIPT, *map(repr, arguments)],
+        capture_output=True,
+        text=True,
+        timeout=600,
+        check=False,
+    )
+    assert done.stdout.splitlines() == ["interrupted True"] * 2, done.stderr
 
 
 @pytest.mark.parametrize("alike", [False, True])
@@ -63,16 +81,13 @@ for _ in range(2):
 def test_a_long_call_can_be_interrupted(
     options: str | None, threads: int, flat: bool, alike: bool
 ) -> None:
-    """Much of the outputs is then as it was, and later calls work. It would take minutes."""
-    arguments = map(repr, (options, threads, flat, alike))
-    done = subprocess.run(
-        [sys.executable, "-c", _SCRIPT, *arguments],
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
-    assert done.stdout.splitlines() == ["interrupted True"] * 2, done.stderr
+    interrupted(options, threads, flat, alike, False)
+
+
+@pytest.mark.parametrize("alike", [False, True])
+def test_a_signal_that_another_thread_hears_interrupts_too(alike: bool) -> None:
+    """As when a process that was stopped goes on."""
+    interrupted(None, 2, False, alike, True)
 
 
 def test_short_calls_need_no_other_thread(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -141,11 +156,12 @@ def test_an_interruption_just_after_the_end_waits_for_nothing(
             self.own, self.taken = allocate(), 0
             self.release = self.own.release
 
-        def acquire(self) -> None:
+        def acquire(self, *waits: object) -> bool:
             self.taken += 1
             assert self.own.acquire(timeout=600), "it waits for ever"
             if self.taken == 2:
                 raise KeyboardInterrupt
+            return True
 
     monkeypatch.setattr(_thread, "allocate_lock", Lock)
     with pytest.raises(KeyboardInterrupt):

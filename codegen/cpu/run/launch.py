@@ -233,7 +233,8 @@ class Launcher:
             with deferred():
                 _thread.start_new_thread(run, ())
                 begun = True
-            done.acquire()
+            while not done.acquire(True, _LOOK):  # handlers run between two of them
+                pass
         except BaseException as error:
             with deferred():  # until the kernel has ended, its memory has to be there
                 if begun and not results:  # else it has ended, and ``done`` may be ours already
@@ -245,6 +246,9 @@ class Launcher:
         return results[0]
 
 
+_LOOK = 0.1
+"""Seconds after which a thread that waits looks for signals: the system may have given them to a
+thread that they do not wake, as it does when a process that was stopped goes on."""
 LONG = 0.05
 """Seconds after which one would want Ctrl+C to be heard: a thread for each such call costs less
 than a thousandth of it."""
