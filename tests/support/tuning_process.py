@@ -158,9 +158,9 @@ class TuningProcess:
             assert time.monotonic() < deadline, f"no kernel that {kind} was called"
             time.sleep(0.02)
 
-    def go_on(self) -> None:
-        """Let kernels that wait run."""
-        (Path(self.folder.name) / "go on").touch()
+    def go_on(self, *more: str) -> None:
+        """Let kernels that wait run; ``again``: those that wait again."""
+        (Path(self.folder.name) / " ".join(("go on", *more))).touch()
 
     def read(self, count: int, patience: float = 600.0) -> None:
         """Wait for so many events, or for its end."""

@@ -174,13 +174,17 @@ def _hangs(kernel: _Call) -> _Call:
     return lambda inputs, outputs: ctypes.PyDLL(None).pause()
 
 
-def _waits(kernel: _Call) -> _Call:
+def _waits(kernel: _Call, mark: str = "go on") -> _Call:
     def call(inputs: Any, outputs: Any) -> None:
-        while not (Path(os.environ["TCL_TEST_FAULTS"]) / "go on").exists():
+        while not (Path(os.environ["TCL_TEST_FAULTS"]) / mark).exists():
             time.sleep(0.01)
         kernel(inputs, outputs)
 
     return call
+
+
+def _waits_again(kernel: _Call) -> _Call:
+    return _waits(kernel, "go on again")
 
 
 def _eats_memory(kernel: _Call) -> _Call:
@@ -215,6 +219,7 @@ _FAULTS: dict[str, Callable[[_Call], _Call]] = {
     "exits": _exits,
     "hangs": _hangs,
     "waits": _waits,
+    "waits again": _waits_again,
     "eats memory": _eats_memory,
     "is wrong": _is_wrong,
     "is wrong later": _is_wrong_later,

@@ -208,9 +208,10 @@ def test_a_disk_that_is_full_is_said_before_the_search(small_disk: Path) -> None
 
 
 def test_a_disk_that_fills_up(small_disk: Path) -> None:
-    tuning = TuningProcess(small_disk / "t.db")
+    tuning = TuningProcess(small_disk / "t.db", faults={3: "waits"})
     tuning.until("candidate", 3)
     filler = fill(small_disk)
+    tuning.go_on()
     done = tuning.finish()
     filler.unlink()
     assert done.code == 1
@@ -225,13 +226,15 @@ def test_a_disk_that_fills_up(small_disk: Path) -> None:
 
 
 def test_a_disk_that_has_space_again(small_disk: Path) -> None:
-    tuning = TuningProcess(small_disk / "t.db")
+    tuning = TuningProcess(small_disk / "t.db", faults={3: "waits", 6: "waits again"})
     tuning.until("candidate", 3)
     filler = fill(small_disk)
+    tuning.go_on()
     while not of_a_full_disk(tuning.until("note")["message"]):
         pass
-    tuning.until("candidate", 2)
+    tuning.until("candidate")
     filler.unlink()
+    tuning.go_on("again")
     done = tuning.finish()
     assert done.code == 0, done.errors
     assert done.result["unsaved"] == 0
@@ -296,9 +299,10 @@ def test_a_cache_that_cannot_be_used_is_set_aside(
 
 def test_a_cache_that_is_truncated_during_the_search(path: Path) -> None:
     filled(path)
-    tuning = TuningProcess(path)
+    tuning = TuningProcess(path, faults={3: "waits"})
     tuning.until("candidate", 3)
     os.truncate(path, 4096)
+    tuning.go_on()
     done = tuning.finish()
     assert done.code == 0, done.errors
     assert done.errors.count("warning: ") == 1
@@ -308,9 +312,10 @@ def test_a_cache_that_is_truncated_during_the_search(path: Path) -> None:
 
 
 def test_a_cache_that_is_deleted_during_the_search(path: Path) -> None:
-    tuning = TuningProcess(path)
+    tuning = TuningProcess(path, faults={3: "waits"})
     tuning.until("candidate", 3)
     path.unlink()
+    tuning.go_on()
     done = tuning.finish()
     assert done.code == 0, done.errors
     assert complete(done, path)

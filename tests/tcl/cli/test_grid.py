@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import sqlite3
 import subprocess
@@ -14,7 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from command_line import MM, here
+from command_line import MM, here, of_brief_searches
 
 from tcl.bench.ceilings import Ceilings
 from tcl.bench.roofline import measure_ceilings
@@ -363,14 +362,18 @@ def test_an_executor_that_is_not_there_is_refused_first(make: Make, cache: Path)
     assert "\npoint 1" not in done.stdout
 
 
-def test_interrupted_grid_goes_on(make: Make, cache: Path) -> None:
-    path = make(TWO)
+def test_interrupted_grid_goes_on(make: Make, cache: Path, tmp_path: Path) -> None:
+    path, faults = make(TWO), tmp_path / "faults"
+    faults.mkdir()
+    (faults / "plan.json").write_text('{"4": "waits"}')  # so that generation 1 does not end before
     process = subprocess.Popen(
         [sys.executable, "-m", "tcl", "tune", "--grid", str(path), "--json", "--generations", "60"],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        env={**os.environ, "TCL_CACHE_DIR": str(cache), "PYTHONUNBUFFERED": "1"},
+        env=of_brief_searches(
+            TCL_CACHE_DIR=str(cache), PYTHONUNBUFFERED="1", TCL_TEST_FAULTS=str(faults)
+        ),
         # A test run in the background of a shell has SIGINT ignored, and children inherit that.
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
     )
@@ -380,6 +383,7 @@ def test_interrupted_grid_goes_on(make: Make, cache: Path) -> None:
         if event["event"] == "candidate" and event["generation"] == 1:
             break
     process.send_signal(signal.SIGINT)
+    (faults / "go on").touch()
     out, err = process.communicate(timeout=600)
     assert process.returncode == 130, err
     assert "2 of 2 points have no result; continue with: tcl tune --grid " in err

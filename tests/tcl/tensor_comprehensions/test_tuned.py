@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import torch
+from command_line import of_brief_searches
 
 import tcl.tensor_comprehensions as tc
 import tcl.tensor_comprehensions.tclib as tclib
@@ -106,7 +107,9 @@ def test_reinforcement_over_two_processes(tmp_path: Path) -> None:
     torch.testing.assert_close(S, data.sum(1), rtol=1e-5, atol=1e-5)
     (first,) = tc.MappingOptionsCache(file).load(SUMS, "sums", (data,), 10)
     command = [sys.executable, str(program), file]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        command, env=of_brief_searches(), capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, done.stderr
     found = tc.MappingOptionsCache(file).load(SUMS, "sums", (data,), 10)
     # The second search may end with what it began with.
