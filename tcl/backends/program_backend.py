@@ -163,7 +163,7 @@ class ProgramBackend:
         raise NotImplementedError
 
     def runner(self) -> Runner:
-        """See ``tcl.tuner.measure.backend.BriefBackend``."""
+        """See ``tcl.tuner.measure.backend.Backend``."""
         return self
 
     def portable(self: _B) -> _B:
@@ -240,7 +240,7 @@ class CpuBackend(ProgramBackend):
         return self.runner().load(code)
 
     def runner(self) -> CpuRunner:
-        """See ``tcl.tuner.measure.backend.BriefBackend``."""
+        """See ``tcl.tuner.measure.backend.Backend``."""
         checked = self.sized.checked
         sizes = tuple((name, self.sized.sizes[name]) for name, _ in self.classes)
         names = tuple(t.name for t in checked.inputs + checked.outputs)

@@ -129,6 +129,10 @@ class Backend(Runner, Protocol[_Options_contra]):
         """The same for another machine: it holds the inputs' values, if it finds them on this
         one."""
 
+    def runner(self) -> Runner:
+        """The part of it that a process needs which runs kernels: the less that has to load, the
+        sooner it is ready."""
+
     def reference(
         self, inputs: Sequence[Array], outputs: Sequence[Array]
     ) -> ComputedElements | None:
@@ -138,10 +142,6 @@ class Backend(Runner, Protocol[_Options_contra]):
 
 class BriefBackend(Backend[_Options_contra], Protocol[_Options_contra]):
     """What ``BriefSearch`` asks besides."""
-
-    def runner(self) -> Runner:
-        """The part of it that a process needs which runs kernels: the less that has to load, the
-        sooner it is ready."""
 
     def brief_reference(
         self, inputs: Sequence[Array], outputs: Sequence[Array]

@@ -97,7 +97,7 @@ class Here:
         evaluator = WorkerPool(
             1,
             initializer=set_up,
-            initargs=(orders.backend, orders.expected, orders.timing),
+            initargs=(orders.backend.runner(), orders.expected, orders.timing),
             timeout=orders.run_timeout,
             memory=allowance(orders.size, orders.measure_cores, 2),  # as much as all compilers
             cpus=measure_cores,
