@@ -60,6 +60,7 @@ PARTS = (
     "tenth aside",
     "eleventh aside",
     "twelfth seen",
+    "thirteenth seen",
 )
 ROWS = "softmax 4096,layernorm,masked,batched 500,column sum,matmul 512,attention scores,C8@28"
 GENERATIONS = 1000
