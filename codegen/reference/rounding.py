@@ -37,6 +37,7 @@ import numpy.typing as npt
 
 from tcl.codegen.common.rounding import ERRORS, UNKNOWN, Rounding
 from tcl.codegen.reference.sample import SAMPLED, WHOLE, all_operations, compute
+from tcl.codegen.reference.whole_array import NoFormulationError, whole_array
 from tcl.common.errors import TclError
 from tcl.grammar.ranges.sized import SizedDef
 from tcl.grammar.syntax.source import Span
@@ -70,6 +71,11 @@ _FEWEST = 2
 """... and where a run takes long."""
 _AFFORDED = 1_000_000_000
 """Operations of all pairs together, if ``_FEWEST`` do not take more."""
+_BY_ARRAYS = 100_000_000
+"""Operations of all runs, for each statement, that NumPy does on whole arrays before Numba has
+compiled the statement and done them ..."""
+_IN_MEMORY = 1 << 22
+"""... if no statement has more points than these: some arrays of 32 MB."""
 Moved: TypeAlias = Callable[[c.Expr, ScalarType], c.Expr]
 """From an expression in float64, and the type that it had before, to what stands in its place."""
 
@@ -202,6 +208,10 @@ class _Runs:
         operations = min(all_operations(sized), _ALL if whole else SAMPLED)
         self._pairs = max(_FEWEST, min(_PAIRS, _AFFORDED // max(1, 2 * operations)))
         self._movable = _movable(sized)
+        points = (math.prod(map(s.extent, s.ranges)) for s in sized.statements)
+        each = all_operations(self._movable) // max(1, len(sized.statements))
+        fits = whole and max(points, default=0) <= _IN_MEMORY
+        self._by_arrays = fits and (1 + 2 * self._pairs) * each <= _BY_ARRAYS
         pairs = zip(inputs, sized.checked.inputs, strict=True)
         self._inputs = [a.astype(np.float64) if t.type == FLOAT32 else a for a, t in pairs]
         if whole:
@@ -219,10 +229,21 @@ class _Runs:
     def _computed(
         self, sized: SizedDef, inputs: Sequence[_Array]
     ) -> tuple[list[_Array], tuple[_Positions | None, ...]]:
-        pairs = zip(self._initial, self._outputs, strict=True)
-        found = [a.astype(np.float64) if t.type == FLOAT32 else a.copy() for a, t in pairs]
-        runs = 1 + 2 * self._pairs
+        if self._by_arrays:
+            try:
+                found = self._begun()
+                with np.errstate(all="ignore"):
+                    whole_array(sized)(inputs, found)
+                return found, (None,) * len(found)
+            except NoFormulationError:
+                self._by_arrays = False
+        found, runs = self._begun(), 1 + 2 * self._pairs
         return found, compute(sized, inputs, found, whole=self._limit, runs=runs).positions
+
+    def _begun(self) -> list[_Array]:
+        """The outputs of a run in float64, with the values that they have before."""
+        pairs = zip(self._initial, self._outputs, strict=True)
+        return [a.astype(np.float64) if t.type == FLOAT32 else a.copy() for a, t in pairs]
 
     def errors(self) -> list[float]:
         """By how much nearly all elements of each output are off; 0 for other types than floats of

@@ -1,7 +1,8 @@
 """A def as whole-array NumPy: einsum for contractions, broadcasting for the rest.
 
-What somebody without a kernel compiler would write. ``tcl tune`` measures against it, and tests
-use it as a third opinion: it shares no code with the reference or the other backends.
+What somebody without a kernel compiler would write. ``tcl tune`` measures against it, tests use it
+as a third opinion, as it shares no code with the reference or the other backends, and ``rounding``
+moves everything in it where that is done before Numba has compiled the reference of that.
 """
 
 from __future__ import annotations
@@ -37,11 +38,13 @@ def whole_array(sized: SizedDef) -> Callable[[Sequence[Array], Sequence[Array]],
     It raises ``NoFormulationError`` when called, before writing anything, if there is none, and
     ``IndexError`` for a data-dependent subscript out of range.
     """
-    names = [t.name for t in sized.checked.inputs + sized.checked.outputs]
+    tensors = sized.checked.inputs + sized.checked.outputs
     runs = [_Statement(sized, s) for s in sized.statements]
 
     def run(inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
-        arrays = dict(zip(names, (*inputs, *outputs), strict=True))
+        given = zip(tensors, (*inputs, *outputs), strict=True)
+        # 16-bit floats may come as their bits.
+        arrays = {t.name: array.view(numpy_dtype(t.type)) for t, array in given}
         for statement in runs:
             statement.run(arrays)
 
@@ -375,6 +378,21 @@ _OPERATIONS: dict[str, Callable[..., Array]] = {
     "!=": np.not_equal,
 }
 
+
+def nudged(x: Array, by: Array, off: Array, seed: Array) -> Array:
+    """``numbers.nudged`` of arrays; ``seed`` is one number."""
+    if not seed.any():
+        return x
+    digits = np.ascontiguousarray(x).view(np.int64) & np.int64((1 << 52) - 1)
+    drawn = np.copysign(1.0 + digits * 2.0**-52, x) * np.abs(seed)
+    drawn -= np.floor(drawn)
+    low = drawn < 0.5
+    times = np.where(low == (seed > 0.0), -1.0, 1.0) * (2.0 + 8.0 * (drawn - np.where(low, 0, 0.5)))
+    held = x.astype(np.float32) == x
+    moved: Array = x + (np.where(held, 0.0, x * by) + off) * times
+    return moved
+
+
 _SAME = """acos acosh asin asinh atan atanh atan2 cbrt ceil copysign cos cosh exp exp2 expm1 fabs
 floor fmax fmin fmod hypot log log10 log1p log2 nextafter pow sin sinh sqrt tan tanh trunc"""
 _NUMPY_NAMES = {
@@ -389,6 +407,7 @@ _FUNCTIONS: dict[str, Callable[..., Array]] = {
     "fdim": lambda x, y: np.where(x <= y, x.dtype.type(0), x - y),
     "fdivide": np.divide,
     "fma": lambda x, y, z: x * y + z,
+    "nudged": nudged,
     "norm3d": lambda x, y, z: np.sqrt(x * x + y * y + z * z),
     "norm4d": lambda x, y, z, w: np.sqrt(x * x + y * y + z * z + w * w),
     "rcbrt": lambda x: 1 / np.cbrt(x),

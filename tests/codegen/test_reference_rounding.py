@@ -10,11 +10,14 @@ import pytest
 from tcl.codegen.common.dtypes import numpy_dtype
 from tcl.codegen.common.rounding import UNKNOWN, Rounding
 from tcl.codegen.reference import compile_reference, roundings
+from tcl.codegen.reference import rounding as rounding_runs
 from tcl.codegen.reference.numbers import nudged
 from tcl.codegen.reference.rounding import in_float64
 from tcl.codegen.reference.sample import WHOLE, all_operations
+from tcl.codegen.reference.whole_array import nudged as moved_arrays
 from tcl.executors.call_kernels import size
 from tcl.grammar.check.definitions import check
+from tcl.grammar.syntax.types import SCALAR_TYPES
 from tcl.grammar.tree.checked import Const
 from tcl.grammar.tree.traverse import walk
 from tcl.tuner.measure.correctness import accumulation_depths, mismatch
@@ -39,6 +42,13 @@ def run(source: str, *inputs: Array) -> tuple[Any, list[Array], list[Array]]:
     expected = [each.copy() for each in zeros]
     compile_reference(sized)(inputs, expected)
     return sized, zeros, expected
+
+
+@pytest.fixture(params=[False, True], ids=["compiled", "on arrays"], autouse=True)
+def by_arrays(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both ways of moving everything find the same."""
+    if not request.param:
+        monkeypatch.setattr(rounding_runs, "_BY_ARRAYS", -1)
 
 
 @pytest.fixture
@@ -191,6 +201,37 @@ def test_of_a_sample_the_error_is_that_of_its_elements() -> None:
     (rounding,) = roundings(sized, (a, b), [np.zeros((720, 720), np.float32)])
     assert 1e-6 < rounding.error < 1e-4  # of numbers of about 27
     assert len(rounding.places) < 720 * 720 / 100
+
+
+@pytest.mark.parametrize("type_", ["bfloat16", "float16"])
+def test_floats_of_16_bits_may_come_as_their_bits(type_: str) -> None:
+    source = f"""
+    def f({type_}(N) A, {type_}(N) B) -> ({type_}(N) O, S) {{
+        O(i) = {type_}(float(A(i)) * float(B(i)) - 1.0)
+        S(i) = tanh(float(O(i)) - float(A(i)))
+    }}
+    """
+    draw, dtype = np.random.default_rng(4), numpy_dtype(SCALAR_TYPES[type_])
+    given = [draw.normal(0, 3, 300).astype(dtype) for _ in "AB"]
+    zeros = [np.zeros(300, dtype), np.zeros(300, np.float32)]
+    sized = size(check(source)["f"], given)
+    found = roundings(sized, given, zeros)
+    bits = roundings(
+        sized, [a.view(np.uint16) for a in given], [zeros[0].view(np.uint16), zeros[1]]
+    )
+    for one, other in zip(found, bits, strict=True):
+        assert one.error == other.error < 1e-5
+        np.testing.assert_array_equal(one.places, other.places)
+
+
+@pytest.mark.parametrize("seed", [0.0, 3e7, -3e7, 1.7e7])
+def test_arrays_are_moved_as_numbers_are(seed: float) -> None:
+    x = np.random.default_rng(6).normal(0, 1, 100)
+    x[:9] = 0, -0.0, np.inf, -np.inf, np.nan, 5e-324, 1e300, 1, np.float32(0.1)
+    with np.errstate(all="ignore"):
+        moved = moved_arrays(x, *(np.full(1, each) for each in (1e-9, 1e-10, seed)))
+        expected = [nudged(each, 1e-9, 1e-10, seed) for each in x]
+    np.testing.assert_array_equal(moved, expected)
 
 
 def test_what_is_rounded_is_moved_up_by_one_run_and_down_by_the_next() -> None:
