@@ -26,6 +26,7 @@ from tcl.codegen.cpu.abi import (
     THREADS,
     WORDS,
     apart,
+    spaced,
     team_bytes,
 )
 from tcl.codegen.cpu.object_code.load import LoadedCode
@@ -143,9 +144,10 @@ def _describe(
     image[KERNEL], image[THREADS], image[POOL] = kernel.entry, kernel.threads, kernel.pool
     image[TENSORS], image[ERROR], image[TEAM] = tensors, errors, team
     image[CLEAR] = team_bytes(kernel.regions)
-    for k, size in needed.items():
-        image[tensors // 8 + k] = end
-        end += apart(size)
+    for position, (k, size) in enumerate(needed.items()):
+        begin = spaced(end, position)
+        image[tensors // 8 + k] = begin
+        end = begin + apart(size)
     for k, size in enumerate(kernel.sizes, sizes):
         image[tensors // 8 + k] = size
     moving = [TENSORS, ERROR, TEAM, *(tensors // 8 + k for k in needed)]

@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 enum { LINE = 64 }; /* bytes of a line of the cache */
+enum { PAGE = 4096 }; /* see abi.py */
 
 /* What one thread of a call reports, on a line of its own. */
 struct error {

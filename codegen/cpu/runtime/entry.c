@@ -34,7 +34,7 @@ _Alignas(LINE) static _Atomic(char *) slots[SLOTS];
 
 static char *make(void) {
     void *made;
-    if (posix_memalign(&made, LINE, tcl_entry.bytes)) return 0;
+    if (posix_memalign(&made, PAGE, tcl_entry.bytes)) return 0;
     int64_t *words = memcpy(made, tcl_entry.head, tcl_entry.head_bytes);
     for (int64_t k = 0; k < tcl_entry.moved_count; k++)
         words[tcl_entry.moved[k]] += (int64_t)made;

@@ -97,6 +97,7 @@ def test_the_words_of_a_call_are_the_same_in_python(tmp_path: Path) -> None:
     source = tmp_path / "call.c"
     source.write_text(
         f'#include <stddef.h>\n#include "call.h"\n_Static_assert(LINE == {abi.LINE}, "");\n'
+        f'_Static_assert(PAGE == {abi.PAGE}, "");\n'
         f'_Static_assert(sizeof(struct error) == {abi.LINE}, "");\n'
         f'_Static_assert(offsetof(struct error, stop) == {8 * abi.STOP}, "");\n'
         f'_Static_assert(sizeof(struct call) == {8 * abi.WORDS}, "");\n'

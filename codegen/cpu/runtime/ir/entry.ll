@@ -89,7 +89,7 @@ define range(i32 0, 3) i32 @tcl_entry_call(ptr nocapture noundef readonly %0, pt
 51:                                               ; preds = %48, %45
   call void @llvm.lifetime.start.p0(i64 8, ptr nonnull %3) #6
   %52 = load i64, ptr getelementptr inbounds nuw (i8, ptr @tcl_entry, i64 24), align 8
-  %53 = call i32 @posix_memalign(ptr noundef nonnull %3, i64 noundef 64, i64 noundef %52) #6
+  %53 = call i32 @posix_memalign(ptr noundef nonnull %3, i64 noundef 4096, i64 noundef %52) #6
   %54 = icmp eq i32 %53, 0
   br i1 %54, label %59, label %55
 
