@@ -174,7 +174,8 @@ def _plain_line(
             return f"matrix unit: {action.value} {name}{place}"
         case ir.Prefetch(ref=ref, ahead=ahead, once=once):
             note = "  # to read it once" if once else ""
-            return f"prefetch {ahead} bytes after {show_ref(ref)}{note}"
+            after = f"{ahead} bytes after " if ahead else ""
+            return f"prefetch {after}{show_ref(ref)}{note}"
     return "barrier"
 
 

@@ -11,7 +11,13 @@ from tcl.codegen.choose.cpu.chunk_groups import grouping
 from tcl.codegen.choose.cpu.heuristics import heuristic, panels_within
 from tcl.codegen.choose.cpu.lanes import lanes_of, lanes_within
 from tcl.codegen.choose.cpu.matrix_unit import matrix_options
-from tcl.codegen.choose.cpu.prefetch_distances import not_by_itself, prefetching, soon, tiles_ahead
+from tcl.codegen.choose.cpu.prefetch_distances import (
+    not_by_itself,
+    prefetching,
+    selected_ahead,
+    soon,
+    tiles_ahead,
+)
 from tcl.codegen.choose.cpu.running import running_results
 from tcl.codegen.choose.cpu.thread_worth import worth_sharing
 from tcl.codegen.devices.cpu import LINE, CpuProfile
@@ -82,6 +88,7 @@ class CpuPreset:
             ahead = not_by_itself(program, nest, ahead, chosen, self.device)
             ahead = ahead or soon(program, nest, self.device)
         ahead = ahead or tiles_ahead(program, nest, chosen, self.device)
+        ahead = selected_ahead(program, nest, ahead, chosen, self.device)
         peel = (stream or _wide_stores(program, one, chosen, self.device)) and _read_in_order(
             program, one, chosen
         )

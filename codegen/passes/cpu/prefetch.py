@@ -6,20 +6,23 @@ from dataclasses import replace
 
 from tcl.codegen.devices.cpu import LINE, CpuProfile
 from tcl.codegen.loopir import ir
-from tcl.codegen.loopir.walk import operands
+from tcl.codegen.loopir.walk import loads, operands, rewritten
 from tcl.codegen.options.knobs import Knob, Value
 from tcl.codegen.options.nest_options import NestOptions
 from tcl.codegen.passes.base import map_nest, refuse
 from tcl.codegen.passes.cpu.stage import dims_of, overlaps
 from tcl.codegen.passes.knobs import OPERANDS, Decoded, KnobSubject, OptionKnobs, Values, padded
 from tcl.common.dataclass import dataclass
-from tcl.grammar.sizes.varying import provably_equal
+from tcl.grammar.sizes.varying import Size, provably_at_least, provably_equal
+from tcl.grammar.syntax.types import INT64
 
 SOON = 192
 """Bytes up to which what is asked for is read next. 128 to 256 were measured to be as good on
 Zen 4."""
 _DISTANCES = (0, SOON, 1024, 2048, 4096, 16384)
 """Bytes of prefetches that are tried; besides, those to the next block that a loop reads."""
+_SUBSCRIPTS = (0, 16, 32, 64, 128)
+"""Likewise, of subscripts whose data select what is read."""
 _PART = 8
 """The part of the second cache that a block may fill."""
 
@@ -29,14 +32,15 @@ class PrefetchOperands:
     """Marks operands of which every point asks for what it will need later.
 
     Processors find out by themselves that memory is read in order, but not where the next row or
-    chunk begins, nor during a pass over what is in a cache already. Runs after all passes that
-    change loops.
+    chunk begins, nor during a pass over what is in a cache already, nor which rows data will
+    select. Runs after all passes that change loops.
     """
 
     nest: str
     ahead: tuple[int, ...]
-    """Per operand, in order of appearance: how many bytes after what is read; 0 or a missing
-    distance asks for nothing."""
+    """Per operand, in order of appearance: how many bytes after what is read; where data select the
+    element, how many bytes after the subscript that is read. 0 or a missing distance asks for
+    nothing."""
 
     def __call__(self, program: ir.Program) -> ir.Program:
         if not any(self.ahead):
@@ -45,7 +49,8 @@ class PrefetchOperands:
         refuse("prefetch", self.nest, self._why_not_prefetched(program, nest))
         pairs = zip(operands(nest.point), self.ahead, strict=False)
         found = tuple(
-            ir.Prefetch(load.ref, ahead, ahead <= SOON and read_once(program, nest, load))
+            _selected(program, nest, load.ref, ahead)
+            or ir.Prefetch(load.ref, ahead, ahead <= SOON and read_once(program, nest, load))
             for load, ahead in pairs
             if ahead
         )
@@ -60,8 +65,11 @@ class PrefetchOperands:
             if not distance:
                 continue
             operand = f"operand {position}, {load.ref.tensor}"
-            if not all(isinstance(s, ir.Affine) for s in load.ref.subscripts):
-                return f"{operand}: data select the element that is read"
+            by = selecting(program, load.ref)
+            if by is None:
+                return f"{operand}: subscripts that are not inputs in order select the element"
+            if lane is not None and any(lane.dim in dims_of(ref) for ref in by):
+                return f"{operand}: each lane has an element that data select"
             if load.ref in copied:
                 return f"{operand}: it is read from a copy"
             layout = program.tensor(load.ref.tensor).layout
@@ -77,6 +85,62 @@ def read_once(program: ir.Program, nest: ir.Nest, load: ir.Load) -> bool:
     alone = sum(x.ref.tensor == load.ref.tensor for x in readers) == 1
     moving = {d.name for d in nest.dims if not provably_equal(d.extent, 1)}
     return alone and moving <= dims_of(load.ref) and not overlaps(nest, load)
+
+
+def selecting(program: ir.Program, ref: ir.TensorRef) -> tuple[ir.TensorRef, ...] | None:
+    """The data that select an element, one for each subscript that is not an index expression; none
+    where there is no such subscript. None where a later point's cannot be read yet: they are not an
+    input in row-major order with a known size, or there are several for a subscript."""
+    found = []
+    for subscript in ref.subscripts:
+        if isinstance(subscript, ir.Affine):
+            continue
+        data = [load.ref for load in loads(subscript.value)]
+        if len(data) != 1 or not _in_row_major_order(program, data[0]):
+            return None
+        found.append(data[0])
+    return tuple(found)
+
+
+def _in_row_major_order(program: ir.Program, ref: ir.TensorRef) -> bool:
+    tensor = program.tensor(ref.tensor)
+    layout = tensor.layout
+    plain = all(isinstance(s, ir.Affine) for s in ref.subscripts) and ref.subscripts
+    if tensor.role is not ir.Role.INPUT or not plain or isinstance(layout.elements, Size):
+        return False
+    ordered = ir.contiguous(layout.type, layout.extents, layout.origin)
+    return layout.elements > 0 and layout.strides == ordered.strides
+
+
+def _selected(
+    program: ir.Program, nest: ir.Nest, ref: ir.TensorRef, ahead: int
+) -> ir.Prefetch | None:
+    """Asks for what the subscript so many bytes later selects, or the last one. It is not checked,
+    as nothing is read. None where no data select the element."""
+    dims = {d.name: d for d in nest.dims}
+
+    def later(load: ir.Load) -> ir.Load:
+        layout = program.tensor(load.ref.tensor).layout
+        place = layout.place(load.ref)
+        *outer, first = layout.origin
+        steps = place.constant // layout.itemsize + max(1, ahead // layout.itemsize)
+        terms = tuple((name, c // layout.itemsize) for name, c in place.terms)
+        index = ir.Affine(terms, first + steps)
+        last = ir.Const(first + layout.elements - 1, INT64)
+        position = ir.Binary("min", ir.Position(index, INT64), last, INT64)
+        if not provably_at_least(index.interval(dims)[0], first):  # a condition excludes some
+            position = ir.Binary("max", position, ir.Const(first, INT64), INT64)
+        row = [ir.Affine((), x) for x in outer]
+        at = ir.TensorRef(load.ref.tensor, (*row, ir.Computed(position, check=False)))
+        return replace(load, ref=at)
+
+    if all(isinstance(s, ir.Affine) for s in ref.subscripts):
+        return None
+    subscripts = tuple(
+        s if isinstance(s, ir.Affine) else ir.Computed(rewritten(s.value, later), check=False)
+        for s in ref.subscripts
+    )
+    return ir.Prefetch(replace(ref, subscripts=subscripts), 0)
 
 
 def next_block(
@@ -122,7 +186,8 @@ def prefetch_knobs(on: KnobSubject) -> OptionKnobs:
             seen.add(load.ref.tensor)
             layout = on.program.tensor(load.ref.tensor).layout
             block = next_block(on.nest, layout, load.ref, on.device, on.default)
-            distances = tuple(sorted({*_DISTANCES, own[k], block}))
+            tried = _SUBSCRIPTS if selecting(on.program, load.ref) else _DISTANCES
+            distances = tuple(sorted({*tried, own[k], block}))
             knobs[k] = Knob(f"{on.nest.name}.prefetch{k}", distances, 0, ordered=True)
 
     def decode(values: Values, _: Decoded) -> tuple[int, ...]:
