@@ -222,14 +222,14 @@ def values_in(statement: ir.Statement) -> tuple[ir.Value, ...]:
 
 
 def straight(statement: ir.Statement) -> bool:
-    """Whether it is run from front to back, once everything that is unrolled is written out."""
+    """Whether its statements are run from front to back, each once, when everything that is
+    unrolled is written out. What they compute may take branches."""
     looped = (ir.Kind.SERIAL, ir.Kind.MMA)
-    for s in statements(statement):
-        if isinstance(s, ir.First | ir.Within | ir.Update) or (
-            isinstance(s, ir.For) and s.loop.kind in looped
-        ):
-            return False
-    return not branches(statement)
+    return not any(
+        isinstance(s, ir.First | ir.Within | ir.Update)
+        or (isinstance(s, ir.For) and s.loop.kind in looped)
+        for s in statements(statement)
+    )
 
 
 def branches(statement: ir.Statement) -> bool:

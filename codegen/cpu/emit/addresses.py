@@ -267,19 +267,17 @@ class Addresses:
             bits = b.op(f"bitcast {outside} to i{lanes}", f"i{lanes}")
         failed = b.compare("icmp ne", bits, Val("0", bits.type)) if lanes > 1 else outside
         before, record, after = b.block, b.new_label("fail"), b.new_label("checked")
-        known = b.known, b.loaded, b.held
-        b.branch_if(failed, record, after)
-        b.start(record)
-        worst = value
-        if lanes > 1:
-            lane = b.call(f"llvm.cttz.i{lanes}", f"i{lanes}", 1, bits, Val("false", "i1"))
-            worst = b.op(f"extractelement {value}, {lane}", "i64")
-        # LLVM then reads a subscript once for all vectors that have it.
-        b.do_besides(f"call void @tcl_fail(ptr %error, i64 {site}, {worst})")
-        slot = None if row is None else row.copy(b, b.select(inside, value, number(first)))
-        b.branch(after)
-        b.start(after)
-        b.known, b.loaded, b.held = known  # the other way here stores to no tensor
+        with b.meeting(after):
+            b.branch_if(failed, record, after)
+            b.start(record)
+            worst = value
+            if lanes > 1:
+                lane = b.call(f"llvm.cttz.i{lanes}", f"i{lanes}", 1, bits, Val("false", "i1"))
+                worst = b.op(f"extractelement {value}, {lane}", "i64")
+            # LLVM then reads a subscript once for all vectors that have it.
+            b.do_besides(f"call void @tcl_fail(ptr %error, i64 {site}, {worst})")
+            slot = None if row is None else row.copy(b, b.select(inside, value, number(first)))
+            b.branch(after)
         if row is not None and slot is not None:
             row.first = b.known[f"{name} row"] = b.phi([(row.first, before), (slot, record)])
         b.known[name] = b.select(inside, value, number(first))

@@ -234,14 +234,14 @@ class Values:
         b = self.b
         labels = b.new_label("then"), b.new_label("else")
         after = b.new_label("chosen")
-        b.branch_if(condition, *labels)
         incoming: list[tuple[Val, str]] = []
-        for label, side in zip(labels, (then, otherwise), strict=True):
-            b.start(label)
-            result = b.spread(self.value(side, scope), scope.lanes)
-            incoming.append((result, b.block))
-            b.branch(after)
-        b.start(after)
+        with b.meeting(after):
+            b.branch_if(condition, *labels)
+            for label, side in zip(labels, (then, otherwise), strict=True):
+                b.start(label)
+                result = b.spread(self.value(side, scope), scope.lanes)
+                incoming.append((result, b.block))
+                b.branch(after)
         return b.phi(incoming)
 
     def lanes_where(self, condition: Val, side: ir.Value, scope: Scope) -> Scope:

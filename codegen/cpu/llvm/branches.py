@@ -20,13 +20,13 @@ def either(
     """One of both by a scalar test; the other is not computed."""
     labels = b.new_label(hint), b.new_label("otherwise")
     after = b.new_label("after")
-    b.branch_if(test, *labels)
     incoming = []
-    for label, side in zip(labels, (then, otherwise), strict=True):
-        b.start(label)
-        incoming.append((side(), b.block))
-        b.branch(after)
-    b.start(after)
+    with b.meeting(after):
+        b.branch_if(test, *labels)
+        for label, side in zip(labels, (then, otherwise), strict=True):
+            b.start(label)
+            incoming.append((side(), b.block))
+            b.branch(after)
     return b.phi(incoming)
 
 
@@ -34,10 +34,11 @@ def rarely(b: Builder, test: Val, usual: Val, otherwise: Callable[[], Val]) -> V
     """``usual`` where the test fails. What ``otherwise`` gives is computed only if the test holds
     in some lane, and used in those lanes alone, so that no lane's result depends on another."""
     rare, after, before = b.new_label("rare"), b.new_label("after"), b.block
-    b.branch_if(any_lane(b, test), rare, after)
-    b.start(rare)
-    mixed = b.select(test, otherwise(), usual)
-    last = b.block
-    b.branch(after)
-    b.start(after)
+    holds = any_lane(b, test)
+    with b.meeting(after):
+        b.branch_if(holds, rare, after)
+        b.start(rare)
+        mixed = b.select(test, otherwise(), usual)
+        last = b.block
+        b.branch(after)
     return b.phi([(usual, before), (mixed, last)])

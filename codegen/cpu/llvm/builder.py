@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import operator
 import struct
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import field
 
 from tcl.codegen.cpu.llvm.entry import stopped
@@ -223,6 +224,15 @@ class Builder:
         self.lines.append(f"{label}:")
         self.block = label
         self.known, self.loaded, self.held = {}, {}, {}
+
+    @contextmanager
+    def meeting(self, label: str) -> Iterator[None]:
+        """Ways that a value is computed in, none of which stores to a tensor; they meet in a new
+        block, in which all that was known before them is known again."""
+        before = self.known, self.loaded, self.held
+        yield
+        self.start(label)
+        self.known, self.loaded, self.held = before
 
     def branch(self, label: str) -> None:
         self._end(f"br label %{label}")

@@ -10,7 +10,7 @@ from typing import TypeVar
 
 import numpy as np
 import pytest
-from cpu_kernels import Array, fenced, plain, run, sized_of
+from cpu_kernels import Array, fenced, plain, reference, run, sized_of
 from program_builder import numpy_type
 from sampling import sampled
 
@@ -137,7 +137,7 @@ def test_nothing_outside_is_touched(name: str, after: bool, whole: bool) -> None
 
 
 def test_rows_are_read_as_vectors() -> None:
-    """In copies, and in loops that are written out, but not where something branches."""
+    """In copies, and in loops that are written out."""
     a, b = numbers("float32", 64, 64), numbers("float32", 64, 64)
     options = MappingOptions().vectorize(8, COLUMNS)
     sized = sized_of(PRODUCT.format("float", "float"), a, b)
@@ -192,6 +192,40 @@ def test_quotients_are_written_as_vectors(name: str, rows: int) -> None:
     (got,) = run(text, a, s, options=options)
     (expected,) = run(text, a, s, options=MappingOptions())
     np.testing.assert_allclose(plain(got), plain(expected), rtol=1e-6)
+
+
+CHOICES = [
+    "A(m, n) > 2 ? A(m, n) * 3 : B(n)",
+    "B(n) > 2 ? A(m, n) + B(n) : A(m, n)",
+    "B(n) > 2 && A(m, n) > 1 ? fmax(A(m, n), B(n)) : 1",
+    "C(m) > 2 ? exp(-A(m, n)) + A(m, n) * C(m) : 2",
+    "tanh(A(m, n)) * A(m, n)",
+    "C(m) > 1 || B(n) > 1 ? pow(A(m, n) + 1, 0.5) : A(m, n)",
+]
+
+
+@pytest.mark.parametrize("value", CHOICES)
+@pytest.mark.parametrize("name", ["float32", "float64", "int16"])
+def test_what_takes_branches_is_transposed(name: str, value: str) -> None:
+    """Values that choose between others, or call functions, wait to be written, and read rows."""
+    value = f"{name}({value})"
+    text = f"def f({name}(M, N) A, {name}(N) B, {name}(M) C) -> (O) {{ O(n, m) = {value} }}"
+    inputs = numbers(name, 21, 35), numbers(name, 35), numbers(name, 21)
+    expected = plain(reference(text, *inputs)[0])
+    for position, register in ((0, (1, 5)), (0, (1, 8)), (1, (4, 1)), (1, (16, 2))):
+        options = MappingOptions().vectorize(8, position).register(*register)
+        (got,) = run(text, *inputs, options=options)
+        np.testing.assert_allclose(plain(got), expected, rtol=1e-5, err_msg=str(options))
+
+
+def test_rows_are_read_once_where_something_branches() -> None:
+    """Each lane's row is one load for all of the tile's points, whatever is chosen or called."""
+    inputs = numbers("float32", 32, 32), numbers("float32", 32), numbers("float32", 32)
+    for value in CHOICES:
+        text = f"def f(float(M, N) A, float(N) B, float(M) C) -> (O) {{ O(n, m) = {value} }}"
+        options = MappingOptions().vectorize(8, 1).register(4)
+        llvm = compile_cpu(sized_of(text, *inputs), options).llvm
+        assert llvm.count("load <4 x float>, ptr") == 8, value
 
 
 def test_targets_are_read_as_they_are() -> None:
