@@ -29,6 +29,9 @@ def record_combined(record: Record, statement: ir.Statement, place: Place) -> No
         kept = [f for f in combined.folds if f not in record.geometry.threads]
         times = math.prod(map(record.geometry.iterations, kept)) - 1
         _over_threads(record, name, combined, bits, times, each, asking)
+        if isinstance(combined.value, ir.Variable):  # nobody needs the thread's own sum any more
+            freed = record.held_words.get(combined.value.name, 0)
+            record.held_words[name] = max(0, record.held_words.get(name, 0) - freed)
     if warps_apart(bits):
         outer = record.scopes.entered(own[:turn], place)
         record.compute(outer, {"barrier": 2 if turn else 1})

@@ -246,7 +246,7 @@ def loads_of(program: ir.Built, asked: Asked, threads: int, ahead_words: int) ->
         words = sum(own.bytes for _, own in waited) / visits / threads / 4
         turns = times * max(1.0, words / ahead_words)
         turns *= max((_new(program, a, own, blocks, threads) for a, own in waited), default=0.0)
-        early = {a.early for a, _ in members}
+        early = {a.early for a, _ in members if a.fills}
         fills = 1.0 if False in early else 1 / times if True in early else 0.0
         first = sum(
             min(own.units * SECTOR, _bytes(program.tensor(a.tensor).layout, a.box.of_all))

@@ -58,6 +58,8 @@ class Record:
     """Variables of serial loops → iterations that are written out at once."""
     piped: bool = False
     """Inside of a loop whose iterations are all of one phase."""
+    with_tile: bool = False
+    """Whether what is read to registers is on its way together with a panel's first tile."""
     copying: bool = False
     """Whether copies were begun that nobody has waited for yet."""
     begin: Place = field(init=False)
@@ -147,8 +149,9 @@ class Record:
             kind = Memory.GLOBAL_WRITE if write else Memory.GLOBAL_READ
         size = width * layout.itemsize
         box = self.scopes.box(ref, layout, place.scope) if kind.is_global else None
+        filling = ahead is not None
         around = [self.written_out[v] for v in outside.loops if v in self.written_out]
-        early = None if ahead is None else ahead > 0
+        early = (self.with_tile or None) if ahead is None else ahead > 0
         ahead = max(ahead or 1, math.prod(around))
         different = 1.0 if write else self.addresses.different(offset, place, outside)
         if kind is Memory.GLOBAL_READ and not computed and ref.tensor not in self.written:
@@ -160,6 +163,7 @@ class Record:
                 *(kind, ref.tensor, size, place, offset, outside, box, ahead, early, self.phase),
                 different=different,
                 swizzle=layout.swizzle,
+                fills=filling,
             )
         )
         if kind is not Memory.GLOBAL_COPY:  # one instruction reads and writes

@@ -114,7 +114,8 @@ class Access:
     ahead: int = 1
     """How many iterations of the loop around it are on their way."""
     early: bool | None = None
-    """Of what fills a panel: whether a block does something else until it is there."""
+    """Of what fills a panel, or is begun together with a first tile: whether a block does something
+    else until it is there."""
     phase: int = 0
     """Which of the block's statements it belongs to: one after the other, by number."""
     matrices: int = 0
@@ -123,6 +124,8 @@ class Access:
     different: float = 1.0
     """The share of a thread's accesses that compilers leave: where loops that are written out read
     an element again, it is in a register."""
+    fills: bool = False
+    """Whether it fills a panel."""
 
 
 @dataclass(frozen=True, slots=True)

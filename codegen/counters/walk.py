@@ -7,6 +7,7 @@ functions of ``loopir`` that the emitter asks; a trace of the emulator holds the
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import assert_never
 
@@ -60,7 +61,8 @@ def _block_statement(record: Record, statement: ir.Statement, place: Place) -> N
     """A statement that all threads of a block run together."""
     match statement:
         case ir.Block(body=body) if not alone(statement):
-            for s in body:
+            for k, s in enumerate(body):
+                record.with_tile = _only_reads(s) and _begins_to_fill(body[k + 1 :])
                 _block_statement(record, s, place)
         case ir.Barrier():
             record.copying = False
@@ -98,6 +100,18 @@ def _block_statement(record: Record, statement: ir.Statement, place: Place) -> N
             raise ir.IRError(f"a GPU has no {type(statement).__name__}")
         case _:
             assert_never(statement)
+
+
+def _only_reads(statement: ir.Statement) -> bool:
+    """Whether it reads to registers what others need later."""
+    _, inner = chain(statement)
+    return isinstance(inner, ir.Accumulate) and inner.op == "=" and isinstance(inner.value, ir.Load)
+
+
+def _begins_to_fill(following: Sequence[ir.Statement]) -> bool:
+    """Whether panels are filled next: what is read before is on its way with their first tile."""
+    rest = (s for s in following if not (isinstance(s, ir.Declare) or _only_reads(s)))
+    return isinstance(next(rest, None), ir.Pipeline | ir.Fill)
 
 
 def _last(record: Record, last: ir.Last, place: Place) -> None:

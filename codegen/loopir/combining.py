@@ -13,7 +13,7 @@ from tcl.codegen.common.warps import WARP
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.walk import chain
 
-EXCHANGED = 16
+EXCHANGED = 64
 """Bytes that a thread hands others at once, at most: a vector's sums."""
 
 

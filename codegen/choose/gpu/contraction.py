@@ -44,10 +44,12 @@ _HELD = (
 less of panels for each product."""
 _THREADS = ((8, 16), (16, 8), (16, 16), (8, 8), (4, 16), (4, 8), (8, 4))
 """Threads of a block along the sides, those along the vectors last."""
-_COMPUTED = (32, 4), (32, 2)
-"""Both of these, so that a factor which is computed is so by few threads."""
-_WITH_PARTS = 256
-"""Threads of a block whose warps share the sums: so many parts as come to that."""
+_COMPUTED = (32, 4), (32, 2), (16, 2)
+"""The former of a thread and the latter of a block, so that a factor which is computed is so by few
+threads."""
+_WITH_PARTS = (256, 128)
+"""Threads of a block whose warps share the sums: so many parts as come to that. The first alone
+where a panel is transposed: warps that read different rows of it meet in the same banks."""
 _COUNTED = 3
 """Choices that are worth counting in full."""
 _SAME, _SAME_ON_CORES = 1.005, 1.001
@@ -150,7 +152,7 @@ def _ranked(
             key = (made.lanes, *made.threads.items(), *made.register.items())
             if key not in tried:
                 tried.add(key)
-                for each in (made, *_with_parts(shape, made, profile)):
+                for each in (made, *_with_parts(shape, made, pair, profile)):
                     own = count.seconds(each), position, each
                     best = min(own, best or own, key=lambda each: each[:2])
         if best is not None and best[0] < math.inf:
@@ -158,15 +160,18 @@ def _ranked(
     return [made for _, _, made in sorted(found, key=lambda each: each[:2])]
 
 
-def _with_parts(shape: Shape, made: OptionsDraft, profile: GpuProfile) -> Iterator[OptionsDraft]:
+def _with_parts(
+    shape: Shape, made: OptionsDraft, pair: tuple[ir.Load, ir.Load], profile: GpuProfile
+) -> Iterator[OptionsDraft]:
     """The same tiles with warps that share each sum, where blocks alone leave a multiprocessor
     little to do."""
     threads = math.prod(made.threads.values())
     k = max(shape.reductions, key=shape.extent)
-    parts = _WITH_PARTS // threads
     few = blocks_of(shape, made) <= RESIDENT * profile.multiprocessors
-    if few and threads % WARP == 0 and 1 < parts <= shape.extent(k) // DEPTH:
-        yield replace(made, threads={**made.threads, k: parts})
+    sizes = _WITH_PARTS[:1] if _transposes(shape, made, pair) else _WITH_PARTS
+    for parts in (most // threads for most in sizes if few and threads % WARP == 0):
+        if 1 < parts <= shape.extent(k) // DEPTH:
+            yield replace(made, threads={**made.threads, k: parts})
 
 
 def _staged(

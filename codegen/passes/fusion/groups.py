@@ -144,9 +144,16 @@ def _start(one: ir.Nest, after: ir.Nest, limits: FusionLimits) -> ir.Value | Non
 
 
 def _calls(values: Iterable[ir.Value]) -> int:
-    """Calls of functions that are more than an instruction or two."""
+    """Calls of functions that are more than an instruction or two. What has the same value at all
+    points is computed once."""
     calls = (v for value in values for v in walk(value) if isinstance(v, ir.Call))
-    return sum(call.name not in SHORT for call in calls)
+    return sum(call.name not in SHORT and not _is_constant(call) for call in calls)
+
+
+def _is_constant(value: ir.Value) -> bool:
+    """Whether it is made of constants alone."""
+    made = (ir.Const, ir.Unary, ir.Binary, ir.Cast, ir.Call)
+    return all(isinstance(v, made) for v in walk(value))
 
 
 def _independent(group: FusionGroup, other: Sibling) -> bool:

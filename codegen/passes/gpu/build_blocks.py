@@ -265,7 +265,8 @@ def _reduction(
     ]
     written_out = [*takewhile(lambda x: x.kind in _WRITTEN_OUT, reversed(rest))][::-1]
     threads = [x.fold for x in rest if x.kind is ir.Kind.THREAD]
-    kept = KeptReads.of(nest, updates(point, group.siblings), [x for x in rest if x in own])
+    kept = KeptReads.of(group, updates(point, group.siblings), [x for x in rest if x in own])
+    group = replace(group, epilogues=kept.epilogues)
     shared = SharedFactors.of(kept.statements, written_out, threads)
     update = ir.Block((*reads, *point.lets, *shared.statements))
     sums = {ACCUMULATOR: point, **{s.accumulator: s.point for s in group.siblings if s.always}}

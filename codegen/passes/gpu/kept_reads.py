@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.terms import guard
-from tcl.codegen.loopir.walk import loads, replaced
+from tcl.codegen.loopir.walk import loads, replaced, walk
 from tcl.codegen.passes.building import wrap
+from tcl.codegen.passes.fusion.epilogues import Epilogue
+from tcl.codegen.passes.fusion.groups import FusionGroup
 from tcl.common.dataclass import dataclass
 from tcl.grammar.sizes.varying import provably_at_least
 
@@ -22,30 +25,33 @@ _MOST = 16
 
 @dataclass(frozen=True, slots=True)
 class KeptReads:
-    """Statements of one point, and what is read before for all of them."""
+    """Statements of one point and what is made of its results, and what is read before for both."""
 
     declared: tuple[ir.Declare, ...]
     before: tuple[ir.Statement, ...]
     statements: tuple[ir.Statement, ...]
+    epilogues: tuple[Epilogue, ...]
 
     @staticmethod
     def of(
-        nest: ir.Nest, statements: Sequence[ir.Statement], loops: Sequence[ir.Loop]
+        group: FusionGroup, statements: Sequence[ir.Statement], loops: Sequence[ir.Loop]
     ) -> KeptReads:
-        """``statements``: those of a point of a nest that may read panels; ``loops``: over its
-        results."""
+        """``statements``: those of a point of the group's leader that may read panels; ``loops``:
+        over its results."""
+        nest, epilogues = group.leader, group.epilogues
         declared, before, found = list[ir.Declare](), list[ir.Statement](), list(statements)
         panels = {staged.panel.tensor for staged in nest.staged}
         reduced = {d.name for d in nest.dims if d.reduction}
         reduced |= {x.fold.name for x in nest.loops if x.fold.dim in reduced}
-        reads = {
-            load: None
+        values = [
+            s.value
             for s in statements
             if panels and isinstance(s, ir.Accumulate) and guard(s.op, s.value)[0] is None
-            for load in loads(s.value)
-        }
+        ]
+        if panels and not any(x.fold.level == "mma" for x in nest.loops):
+            values += [e.value for e in epilogues if not _asks(e.value)]
         words = 0
-        for load in reads:
+        for load in dict.fromkeys(load for value in values for load in loads(value)):
             affine = [s for s in load.ref.subscripts if isinstance(s, ir.Affine)]
             names = {name for a in affine for name, _ in a.terms}
             own = [
@@ -58,7 +64,7 @@ class KeptReads:
             if (
                 not load.total
                 or len(affine) < len(load.ref.subscripts)
-                or load.ref.tensor in panels
+                or load.ref.tensor in (*panels, *group.written)
                 or names & reduced
                 or load.type.compute != load.type
                 or not provably_at_least(_MOST, words + kept)
@@ -74,4 +80,12 @@ class KeptReads:
                 else s
                 for s in found
             ]
-        return KeptReads(tuple(declared), tuple(before), tuple(found))
+            epilogues = tuple(
+                replace(e, value=replaced(e.value, load, variable)) for e in epilogues
+            )
+        return KeptReads(tuple(declared), tuple(before), tuple(found), epilogues)
+
+
+def _asks(value: ir.Value) -> bool:
+    """Whether some of what a value reads is under a condition."""
+    return any(isinstance(v, ir.Select) for v in walk(value))

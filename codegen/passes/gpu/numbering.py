@@ -7,6 +7,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import field
 
+from tcl.codegen.devices.banks import WARP
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.walk import operands
 from tcl.codegen.passes.fuse import groups, refs
@@ -34,6 +35,8 @@ class Numbering:
     rows: Mapping[str, int] = field(default_factory=dict)
     """Dimension → results that are neighbours in a thread, without being lanes: an operand is read
     in vectors along them, or they share what they read of a window."""
+    reductions: frozenset[str] = frozenset()
+    """Those whose threads are whole warps, as there are enough of the results."""
 
     @staticmethod
     def of(program: ir.Program, nest: ir.Nest, sizes: Sizes) -> Numbering:
@@ -61,9 +64,11 @@ class Numbering:
             order = _contiguity(program, leader)
             warp = _warp(sorted(threads, key=lambda name: order[name]), own)
         rows = _rows(program, leader, own)
+        whole = math.prod(own[d.name][1] for d in results) % WARP == 0
         return Numbering(
             {names[name]: folds for name, folds in warp.items()},
             {names[name]: width for name, width in rows.items()},
+            frozenset(sizes.keys() - {names[d.name] for d in results}) if whole else frozenset(),
         )
 
     def thread_folds(self, dim: str, step: int, count: int) -> list[ir.Fold]:
@@ -78,7 +83,7 @@ class Numbering:
         """The place of a fold among those of threads: the later, the faster it changes. Those of a
         reduction are whole warps: lanes read the same points of the operands."""
         if not self.warp:
-            return 0
+            return -(fold.dim in self.reductions)
         return _LEVELS.index(fold.level) if fold.dim in self.warp else -1
 
 
@@ -108,7 +113,8 @@ def _rows(program: ir.Program, leader: ir.Nest, own: Sizes) -> dict[str, int]:
     """The results that are neighbours in a thread."""
     found = {}
     reductions = {d.name for d in leader.dims if d.reduction and d.extent != 1}
-    loads = [x for x in operands(leader.point) if _names(x)]
+    loads = [x for x in operands(leader.point) if _names(x) & reductions]
+    """Others are read once, before all loops."""
     target = leader.point.target
     in_order = program.tensor(target.tensor).layout
     held = math.prod(own[d.name][0] * own[d.name][2] for d in leader.dims if not d.reduction)

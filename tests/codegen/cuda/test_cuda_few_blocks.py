@@ -3,6 +3,7 @@ rows of a short window, loops count the buffers of panels that are filled ahead.
 
 from __future__ import annotations
 
+import math
 from itertools import product
 
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 from cuda_checks import Case, Work, case_of, check_cases, why_not, work_of_text
 
 from tcl.codegen.choose.gpu.predicted import counts_of
+from tcl.codegen.counters.counts import count_program
 from tcl.codegen.counters.requests import Memory
 from tcl.codegen.devices.gpu import A100, H200, T4
 from tcl.codegen.options.options import DEFAULT, MappingOptions
@@ -65,6 +67,43 @@ def test_warps_share_long_sums(layout: str) -> None:
     check_cases(case_of(w, DEFAULT, d) for w, d in product(works, (H200, T4, A100))).none()
 
 
+def test_blocks_of_four_warps_share_sums_where_two_are_resident() -> None:
+    """Rather than parts that a second kernel adds up. What threads have of a sum takes no other
+    registers than the sum."""
+    large = multiplied("NN", m=1024, n=1024, k=1024)
+    made = plan(large.sized, DEFAULT, H200)
+    (options,) = made.options.values()
+    assert options.threads is not None and math.prod(options.threads) == 128
+    assert options.threads[2] == 4
+    (counts,) = count_program(made.scheduled(), H200)
+    assert counts.occupancy.blocks >= 2 and not counts.instructions.get("local")
+    works = [multiplied(x, m=100, n=72, k=300) for x in ("NN", "TN")]
+    works.append(multiplied("NN", m=64, n=128, k=259))
+    chosen = MappingOptions("mlp").with_nest(0, options)
+    check_cases(case_of(w, chosen) for w in works).none()
+
+
+def test_who_shares_a_sum_of_narrow_results_is_a_warp() -> None:
+    """Lanes that read other points of the operands would ask for more wavefronts."""
+    text = (
+        "def f(float(B, I, J) S, float(B, I) M, float(B, J, E) V) -> (O) "
+        "{ O(b, i, e) +=! exp(S(b, i, j) - M(b, i)) * V(b, j, e) }"
+    )
+
+    def work(b: int, i: int, j: int, e: int) -> Work:
+        draw = np.random.default_rng(b + i)
+        shapes = (b, i, j), (b, i), (b, j, e)
+        return work_of_text(text, *(draw.random(s, np.float32) for s in shapes))
+
+    made = plan(work(16, 1024, 1024, 64).sized, DEFAULT, H200)
+    (options,) = made.options.values()
+    assert options.threads is not None and options.threads[3] == 4
+    (counts,) = count_program(made.scheduled(), H200)
+    assert counts.traffic[Memory.SHARED_READ].each <= 2
+    chosen = MappingOptions("mlp").with_nest(0, options)
+    check_cases(case_of(work(*n), chosen) for n in ((2, 70, 133, 40), (1, 64, 256, 64))).none()
+
+
 def test_who_shares_a_sum_reads_vectors() -> None:
     """Of the operand that lies in order along the sum, too."""
     work = multiplied("NN", m=512, n=512, k=512)
@@ -116,6 +155,45 @@ def test_what_no_reduction_moves_is_read_before_its_loops() -> None:
     check_cases(
         case_of(work(*n), DEFAULT, d) for n in ((70, 41, 33), (64, 64, 64)) for d in (H200, T4)
     ).none()
+
+
+def test_what_results_are_combined_with_is_read_before_the_loops() -> None:
+    """Else threads wait for it in the end, when there is nothing else to do."""
+    text = (
+        "def f(float(M, K) A, float(K, N) B, float(N) C, float(M, N) D) -> (O) "
+        "{ O(m, n) +=! A(m, k) * B(k, n)  O(m, n) = max(O(m, n) + C(n), 0) + D(m, n) }"
+    )
+
+    def work(m: int, n: int, k: int) -> Work:
+        draw = np.random.default_rng(m)
+        shapes = (m, k), (k, n), (n,), (m, n)
+        return work_of_text(text, *(draw.standard_normal(s).astype(np.float32) for s in shapes))
+
+    large = work(2048, 2048, 512)
+    source = case_of(large, DEFAULT).module.source
+    body = source[source.index("__global__") :]
+    loop = body.index("for (int k_tile")
+    assert 0 < body.index("&C[") < loop and "&C[" not in body[loop:]
+    assert "&D[" in body[loop:]  # would take as many registers as the sums
+    counts, *_ = count_program(plan(large.sized, DEFAULT, H200).scheduled(), H200)
+    assert sum(x.waited for x in counts.loads if x.first == 4 * 2048) == 0
+    sizes = (70, 41, 33), (64, 64, 64), (33, 130, 257)
+    check_cases(case_of(work(*n), DEFAULT, d) for n in sizes for d in (H200, A100, T4)).none()
+
+
+def test_a_call_of_constants_does_not_keep_results_from_being_used_in_registers() -> None:
+    text = (
+        "def f(float(M, K) A, float(N, K) B) -> (O) "
+        "{ O(m, n) +=! A(m, k) * B(n, k)  O(m, n) = O(m, n) * rsqrt(float(K)) }"
+    )
+    draw = np.random.default_rng(1)
+
+    def work(m: int, n: int, k: int) -> Work:
+        return work_of_text(text, *(draw.random(s, np.float32) for s in ((m, k), (n, k))))
+
+    counts, *_ = count_program(plan(work(2048, 2048, 64).sized, DEFAULT, H200).scheduled(), H200)
+    assert counts.traffic[Memory.GLOBAL_WRITE].requests == 2048 * 2048 // 128
+    check_cases(case_of(work(*n), DEFAULT) for n in ((70, 41, 33), (64, 128, 64))).none()
 
 
 def test_lanes_where_most_is_read_beside_vectors() -> None:
