@@ -501,6 +501,17 @@ def test_what_is_transposed_is_read_or_written_in_rows(device: CpuProfile, size:
     assert lane in (0, 1) and found.register[1 - lane] in (4, 8)
 
 
+@pytest.mark.parametrize(("columns", "order"), [(2100, (1, 0)), (64, ())])
+def test_rows_of_lines_that_the_first_cache_loses_are_read_on(
+    columns: int, order: tuple[int, ...]
+) -> None:
+    """Each of 64 lanes reads 8 bytes of its line: with the next 8 before other lanes come, if
+    these have more lines than the first cache."""
+    found = chosen(ZEN4, "uint8(M, N) A) -> (C) { C(n, m) = A(m, n) }", (columns, 1300))
+    assert found.vectorize == (1, 64)
+    assert found.inner_order == order
+
+
 def test_rows_that_fill_the_first_cache_are_read_once_for_several() -> None:
     scaled = "(A(m, n) - X(m)) * rsqrt(Y(m) + 0.1) * B(n) + D(n)"
     text = "float(M, N) A, float(M) X, float(M) Y, float(N) B, float(N) D) -> (C) "
