@@ -528,6 +528,13 @@ def test_a_place_that_data_decides_is_checked_once_for_several_vectors() -> None
     assert found.vectorize == (1, 8) and found.register and found.register[1] >= 2
 
 
+@pytest.mark.parametrize(("read", "streams"), [("b, t, f", True), ("b, f, t", False)])
+def test_what_is_transposed_is_not_written_past_the_caches(read: str, streams: bool) -> None:
+    text = f"float(B, X, Y) A, float(F) M) -> (O) {{ O(b, t, f) = A({read}) - M(f) }}"
+    given = sized(text, (160, 280, 280), (280,))
+    assert ("past the caches" in show(schedule(given, MappingOptions("mlp"), ZEN4))) == streams
+
+
 @pytest.mark.parametrize(("read", "peels"), [("c, h, w", True), ("c, w, h", False)])
 def test_rows_put_together_from_afar_begin_where_they_are(read: str, peels: bool) -> None:
     text = f"float(C, H, W) I) -> (O) {{ O(c, h, w) = I({read}) where h in 0:400, w in 0:400 }}"
