@@ -5,13 +5,15 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
+from typing import TypeAlias
 
 from tcl.codegen.choose.cpu.costs import (
     CALL_CYCLES,
     DIVISION_CYCLES,
     EXTREME_CYCLES,
     OPERATION_CYCLES,
+    SERIAL_SHARE,
 )
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.cost import decided, deciding_dims
@@ -27,26 +29,19 @@ _DIVIDING = frozenset("sqrt rsqrt fdivide hypot rhypot norm3d norm4d rnorm3d rno
 def arithmetic_cycles(nest: ir.Nest, call: float = CALL_CYCLES) -> dict[frozenset[str], float]:
     """Cycles per point, by the dimensions that the operations depend on; ``call``: of a built-in
     function that is more than an instruction."""
-    found: dict[frozenset[str], float] = {}
-    variables: dict[str, frozenset[str]] = {}
-    for let in nest.point.lets:
-        variables[let.name] = _operations(let.value, variables, found, call)
-    op, value = nest.point.op, nest.point.value
-    if op == "=":
-        _operations(value, variables, found, call)
-        return found
-    every = frozenset(d.name for d in nest.dims)
-    for term in terms(op, value):
-        # The accumulation is one instruction, with a product and a guard in it; a minimum or
-        # maximum of floats is more.
-        condition, added = guard(op, term)
-        extreme = op in ("min", "max") and nest.point.type.is_float
-        found[every] = found.get(every, 0.0) + (EXTREME_CYCLES if extreme else OPERATION_CYCLES)
-        both = product(added) if op == "+" else None
-        for part in (condition, *((added,) if both is None else (both.left, both.right))):
-            if part is not None:
-                _operations(part, variables, found, call)
-    return found
+    return _counted(nest, lambda value: _cycles(value, call), _accumulation_cycles)
+
+
+def addition_cycles(nest: ir.Nest) -> dict[frozenset[str], float]:
+    """The part of ``arithmetic_cycles`` that is additions and subtractions of floats, without those
+    that an instruction does besides a product."""
+    return _counted(nest, _added_cycles, _accumulated_alone)
+
+
+def beside_each_other(cycles: float, additions: float) -> float:
+    """Of so many cycles, where these of them that are additions run beside the others: the longer
+    of both, and a part of the shorter."""
+    return cycles - (1.0 - SERIAL_SHARE) * min(additions, cycles - additions)
 
 
 def calling_dims(nest: ir.Nest) -> frozenset[frozenset[str]]:
@@ -57,23 +52,88 @@ def calling_dims(nest: ir.Nest) -> frozenset[frozenset[str]]:
     return frozenset(dims for dims, cycles in every if cycles != others.get(dims))
 
 
-def _operations(
-    value: ir.Value,
-    variables: Mapping[str, frozenset[str]],
-    into: dict[frozenset[str], float],
-    call: float,
-) -> frozenset[str]:
-    """Adds the cycles of a value; the dimensions that it depends on."""
-    dims: dict[int, frozenset[str]] = {}
-    for v in reversed(list(walk(value))):  # what is inside comes first
-        own = _own_dims(v)
-        if isinstance(v, ir.Variable):
-            own = variables.get(v.name, own)
-        dims[id(v)] = own.union(*(dims[id(c)] for c in children(v)))
-        cycles = _cycles(v, call)
-        if cycles:
-            into[dims[id(v)]] = into.get(dims[id(v)], 0.0) + cycles
-    return dims[id(value)]
+_Cycles: TypeAlias = dict[frozenset[str], float]
+
+
+def _counted(
+    nest: ir.Nest,
+    cycles: Callable[[ir.Value], float],
+    accumulation: Callable[[ir.Nest, bool], float],
+) -> _Cycles:
+    """Cycles per point, by the dimensions that the operations depend on. ``accumulation``: of one
+    of the terms that a nest adds up, which may be a product."""
+    counter = _Counter(cycles)
+    for let in nest.point.lets:
+        counter.variables[let.name] = counter.add(let.value)
+    op, value = nest.point.op, nest.point.value
+    if op == "=":
+        counter.add(value)
+        return counter.found
+    every = frozenset(d.name for d in nest.dims)
+    for term in terms(op, value):
+        condition, added = guard(op, term)
+        both = product(added) if op == "+" else None
+        if each := accumulation(nest, both is not None):
+            counter.found[every] = counter.found.get(every, 0.0) + each
+        for part in (condition, *((added,) if both is None else (both.left, both.right))):
+            if part is not None:
+                counter.add(part)
+    return counter.found
+
+
+def _accumulation_cycles(nest: ir.Nest, multiplied: bool) -> float:
+    """The accumulation is one instruction, with a product and a guard in it; a minimum or maximum
+    of floats is more."""
+    extreme = nest.point.op in ("min", "max") and nest.point.type.is_float
+    return EXTREME_CYCLES if extreme else OPERATION_CYCLES
+
+
+def _accumulated_alone(nest: ir.Nest, multiplied: bool) -> float:
+    adds = nest.point.op == "+" and nest.point.type.is_float and not multiplied
+    return OPERATION_CYCLES if adds else 0.0
+
+
+class _Counter:
+    """Adds up the cycles of values: of those that are computed twice, as both factors of a square
+    may be, once."""
+
+    def __init__(self, cycles: Callable[[ir.Value], float]) -> None:
+        self.cycles = cycles
+        self.variables: dict[str, frozenset[str]] = {}
+        self.found: _Cycles = {}
+        self.numbers: dict[Hashable, int] = {}
+        """Of different values."""
+
+    def add(self, value: ir.Value) -> frozenset[str]:
+        """Adds the cycles of a value; the dimensions that it depends on."""
+        dims: dict[int, frozenset[str]] = {}
+        numbers: dict[int, int] = {}
+        for v in reversed(list(walk(value))):  # what is inside comes first
+            inside = children(v)
+            key = _without_children(v), *[numbers[id(c)] for c in inside]
+            new = key not in self.numbers
+            numbers[id(v)] = self.numbers.setdefault(key, len(self.numbers))
+            own = _own_dims(v)
+            if isinstance(v, ir.Variable):
+                own = self.variables.get(v.name, own)
+            dims[id(v)] = own.union(*(dims[id(c)] for c in inside))
+            cycles = self.cycles(v) if new else 0.0
+            if cycles:
+                self.found[dims[id(v)]] = self.found.get(dims[id(v)], 0.0) + cycles
+        return dims[id(value)]
+
+
+def _without_children(value: ir.Value) -> Hashable:
+    """What makes a value differ from others that are made of the same values."""
+    match value:
+        case ir.Binary(op=op) | ir.Unary(op=op) | ir.Call(name=op):
+            return type(value), op, value.type
+        case ir.Cast() | ir.Select():
+            return type(value), value.type
+        case ir.Load(ref=ref):
+            affine = (s if isinstance(s, ir.Affine) else None for s in ref.subscripts)
+            return ref.tensor, tuple(affine)
+    return value
 
 
 def _own_dims(value: ir.Value) -> frozenset[str]:
@@ -110,6 +170,11 @@ def _cycles(value: ir.Value, call: float = CALL_CYCLES) -> float:
         case ir.Unary() | ir.Binary() | ir.Select() | ir.Cast():
             return OPERATION_CYCLES
     return 0.0
+
+
+def _added_cycles(value: ir.Value) -> float:
+    adds = isinstance(value, ir.Binary) and value.op in ("+", "-") and value.type.is_float
+    return OPERATION_CYCLES if adds else 0.0
 
 
 DECIDED = 16

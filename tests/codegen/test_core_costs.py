@@ -1,0 +1,139 @@
+"""What the model of a core says of a nest's arithmetic, and of loops that end early."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from nests import WIDE, sized
+
+from tcl.codegen.choose.cpu.core_model import Core
+from tcl.codegen.choose.cpu.costs import CALL_CYCLES, OPERATION_CYCLES
+from tcl.codegen.choose.cpu.heuristics import heuristic
+from tcl.codegen.choose.cpu.operation_costs import (
+    addition_cycles,
+    arithmetic_cycles,
+    beside_each_other,
+)
+from tcl.codegen.choose.cpu.tile_cycles import nest_cycles
+from tcl.codegen.devices import known_cpus
+from tcl.codegen.loopir import ir
+from tcl.codegen.loopir.conditions import Bound
+from tcl.codegen.loopir.lower import lower
+from tcl.codegen.passes.cpu.cut import reached_share
+
+(ZEN4,) = (replace(p, threads=1) for p in known_cpus.PROFILES if p.title == "Zen 4")
+
+
+def nest_of(value: str, where: str = "") -> ir.Nest:
+    every = f"where n in 0:N, m in 0:M, d in 0:D{where}"
+    text = f"float(N, D) A, float(M, D) B) -> (O) {{ O(n, m) +=! {value} {every} }}"
+    return lower(sized(text, (30, 20), (40, 20))).nests[0]
+
+
+@pytest.mark.parametrize(
+    ("value", "cycles"),
+    [
+        ("A(n, d) * B(m, d)", 0.0),
+        ("(A(n, d) - B(m, d)) * (A(n, d) - B(m, d))", OPERATION_CYCLES),
+        ("(A(n, d) - B(m, d)) * (B(m, d) - A(n, d))", 2 * OPERATION_CYCLES),
+        ("(A(n, d) - B(m, d)) * (A(n, d) + B(m, d))", 2 * OPERATION_CYCLES),
+        ("exp(A(n, d)) * exp(A(n, d))", CALL_CYCLES),
+        ("exp(A(n, d)) * exp(B(m, d))", 2 * CALL_CYCLES),
+    ],
+)
+def test_what_is_computed_twice_counts_once(value: str, cycles: float) -> None:
+    assert sum(arithmetic_cycles(nest_of(value)).values()) == OPERATION_CYCLES + cycles
+
+
+def test_a_variable_counts_as_its_value() -> None:
+    plain = nest_of("(A(n, d) - B(m, d)) * (A(n, d) - B(m, d))")
+    named = nest_of("x * x", ", x = A(n, d) - B(m, d)")
+    assert arithmetic_cycles(named) == arithmetic_cycles(plain)
+
+
+@pytest.mark.parametrize(
+    ("value", "additions"),
+    [
+        ("A(n, d) * B(m, d)", 0),
+        ("(A(n, d) - B(m, d)) * (A(n, d) - B(m, d))", 1),
+        ("A(n, d) - B(m, d)", 2),
+        ("fabs(A(n, d) - B(m, d))", 2),
+        ("int32(A(n, d)) - int32(B(m, d))", 0),
+    ],
+)
+def test_additions_are_told_apart_from_products(value: str, additions: int) -> None:
+    found = sum(addition_cycles(nest_of(value)).values())
+    assert found == additions * OPERATION_CYCLES
+
+
+def test_additions_run_beside_products_on_processors_that_have_units_of_their_own() -> None:
+    text = """float(N, D) A, float(M, D) B) -> (O) {
+        O(n, m) +=! (A(n, d) - B(m, d)) * (A(n, d) - B(m, d)) }"""
+    program = lower(sized(text, (30, 20), (40, 20)))
+    nest = program.nests[0]
+    assert ZEN4.adds_beside and not WIDE.adds_beside
+    tile = {"s0.n": 4, "s0.m": 2}
+    both = [Core.read(program, nest, device) for device in (ZEN4, WIDE)]
+    assert both[0].each == beside_each_other(2 * OPERATION_CYCLES, OPERATION_CYCLES)
+    assert both[1].each == 2 * OPERATION_CYCLES
+    alone = replace(both[0], additions={})
+    assert nest_cycles(both[0], "s0.m", tile) < nest_cycles(alone, "s0.m", tile)
+
+
+@given(st.data())
+def test_tiles_without_points_within_bounds_are_not_counted(data: st.DataObject) -> None:
+    names = ("a", "b", "c")[: data.draw(st.integers(1, 3))]
+    small = st.integers(-3, 3)
+    dims = tuple(
+        ir.Dim(name, data.draw(small), data.draw(st.integers(1, 16)), False) for name in names
+    )
+    widths = {name: data.draw(st.integers(1, 6)) for name in names}
+    bounds = tuple(
+        (
+            ir.Affine(tuple((n, data.draw(st.sampled_from((-1, 1)))) for n in names), 0),
+            data.draw(st.integers(-10, 20)),
+        )
+        for _ in range(data.draw(st.integers(1, 2)))
+    )
+    nest = replace(nest_of("A(n, d)"), dims=dims)
+    assert reached_share(nest, bounds, widths) == counted(dims, bounds, widths)
+
+
+def counted(
+    dims: tuple[ir.Dim, ...], bounds: tuple[Bound, ...], widths: Mapping[str, int]
+) -> float:
+    """The part of the tiles that have points within each bound, point by point."""
+    tiles = [
+        [
+            range(at, min(at + widths[d.name], d.first + d.extent))
+            for at in range(d.first, d.first + d.extent, widths[d.name])
+        ]
+        for d in dims
+    ]
+    every = list(itertools.product(*tiles))
+    within = 0
+    for tile in every:
+        points = [
+            dict(zip((d.name for d in dims), p, strict=True)) for p in itertools.product(*tile)
+        ]
+        within += all(
+            any(index.constant + sum(c * at[n] for n, c in index.terms) < bound for at in points)
+            for index, bound in bounds
+        )
+    return within / len(every)
+
+
+def test_tiles_of_a_triangle_leave_out_what_lies_beyond_it() -> None:
+    """27 columns are two vectors, of which the first rows need one."""
+    text = """float(B, F, D) V) -> (O) {
+        O(b, i, j) +=! (j < i) ? V(b, i, d) * V(b, j, d) : 0 where i in 0:F, j in 0:F }"""
+    program = lower(sized(text, (256, 27, 16)))
+    found = heuristic(program, program.nests[0], ZEN4)
+    rows, columns = (found.register or ())[1:3]
+    assert found.vectorize == (2, 16) and columns <= 1
+    assert rows == 14, "two tiles, of which one has both vectors"
