@@ -98,6 +98,13 @@ class CpuProfile:
         return "sse4a" in self.present
 
     @property
+    def adds_beside(self) -> bool:
+        """Whether other units add floats than those that multiply them: AMD's processors since Zen
+        (its software optimisation guides of families 17h and 19h: pipes 0 and 1 multiply, 2 and 3
+        add), in contrast to Intel's and to AMD's before, which have FMA4."""
+        return {"sse4a", "avx2"} <= self.present and not self.has("fma4")
+
+    @property
     def streamed_from(self) -> int:
         """Bytes of results from which on it pays to write them past the caches, which pass over
         what they would have to read first.

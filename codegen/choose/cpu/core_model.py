@@ -28,7 +28,9 @@ from tcl.codegen.choose.cpu.access_costs import (
 from tcl.codegen.choose.cpu.costs import ACCUMULATOR_LATENCY_CYCLES, EXTREME_LATENCY_CYCLES
 from tcl.codegen.choose.cpu.lanes import lanes_of
 from tcl.codegen.choose.cpu.operation_costs import (
+    addition_cycles,
     arithmetic_cycles,
+    beside_each_other,
     calls_functions,
     deciding_sizes,
 )
@@ -64,6 +66,9 @@ class Core:
     arithmetic: Mapping[frozenset[str], float]
     """Cycles of the operations of one point, or one vector of points, by the dimensions that
     they depend on: points that differ in others share them."""
+    additions: Mapping[frozenset[str], float]
+    """The part of it that runs beside the rest (``CpuProfile.adds_beside``). Of reductions alone:
+    elsewhere most sums are of products, and one instruction with these."""
     masked: bool
     """Whether one plain instruction writes some lanes of a vector."""
     sums: int = 1
@@ -129,7 +134,7 @@ class Core:
             "innermost": reduced[-1] if reduced else None,
             "extreme": extreme,
             "latency": waited if self.nest.reduces else 0.0,
-            "each": sum(self.arithmetic.values()),
+            "each": beside_each_other(sum(self.arithmetic.values()), sum(self.additions.values())),
             "deciding": {} if self.nest.reduces else deciding_sizes(self.nest),
             "called": calls_functions(self.nest.point),
             "known": {},
@@ -149,6 +154,7 @@ class Core:
             tuple(access_of(program, nest, load, device) for load in operands(nest.point)),
             access_of(program, nest, ir.Load(nest.point.target, nest.point.type, total=True)),
             arithmetic_cycles(nest),
+            addition_cycles(nest) if device.adds_beside and nest.reduces else {},
             masked,
             sums,
             calls,
@@ -171,6 +177,7 @@ class Core:
             nest=replace(self.nest, dims=tuple(shorter)),
             reads=tuple(reads),
             arithmetic=products.arithmetic_cycles(self.nest),
+            additions={},
             products=products,
         )
 

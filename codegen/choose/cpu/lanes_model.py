@@ -46,6 +46,9 @@ class AlongLanes:
     """Those of them that caches do not keep, and the dimensions along which they have rows."""
     work: tuple[tuple[frozenset[str], float], ...]
     """Cycles of arithmetic per point, or vector of points, by the dimensions that it depends on."""
+    added: tuple[tuple[frozenset[str], float], ...]
+    """The part of it that runs beside the rest: what is one for all lanes is brought into them by
+    units that multiply, too."""
     called: tuple[tuple[frozenset[str], float], ...]
     """The part of it whose vectors a core works on in halves, and hands to functions."""
     decided: tuple[tuple[frozenset[str], float], ...]
@@ -97,6 +100,7 @@ def _found_along(core: Core, lane: str | None) -> AlongLanes:
     far = tuple(a for a in vectors if a.whole + core.target.whole > room)
     rows = [a for a in core.reads if all(core.shared) and _is_row(core, a, lane)]
     work = _cycles_along(core, lane, core.arithmetic)
+    added = _cycles_along(core, lane, core.additions)
     chained = core.called and core.halves(lane) > 1
     calling = calling_dims(core.nest) if chained else frozenset()
     return AlongLanes(
@@ -120,6 +124,7 @@ def _found_along(core: Core, lane: str | None) -> AlongLanes:
         between=between,
         far=tuple((a, frozenset(d for d, s in a.strides.items() if s > LINE)) for a in far),
         work=work,
+        added=tuple((d, c) for d, c in added if lane in d),
         called=tuple((d, c) for d, c in work if d in calling and lane in d),
         decided=_cycles_along(core, lane, decided_cycles(core.nest, core.deciding))
         if core.deciding

@@ -48,6 +48,7 @@ from tcl.codegen.choose.cpu.operand_loads import (
     read_share,
     staged_operands,
 )
+from tcl.codegen.choose.cpu.operation_costs import beside_each_other
 from tcl.codegen.choose.cpu.unrolled_steps import (
     WRITTEN_OUT_POINTS,
     all_steps_fit,
@@ -197,6 +198,8 @@ def _work(core: Core, lane: str | None, sizes: Mapping[str, int]) -> float:
     if deciding and deciding.items() <= sizes.items():
         return _sum(core, lane, sizes, along.decided)
     work = _sum(core, lane, sizes, along.work)
+    if along.added:
+        work = beside_each_other(work, _sum(core, lane, sizes, along.added))
     if along.called:
         called = _sum(core, lane, sizes, along.called)
         if called > CALLS_ALONE * work:  # else the rest runs where halves would wait
