@@ -15,7 +15,7 @@ order, and do not tell times.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import field, replace
 from typing import Any
 
@@ -38,7 +38,10 @@ from tcl.codegen.choose.cpu.variants import DotProducts
 from tcl.codegen.devices.cpu import CpuProfile
 from tcl.codegen.devices.features import MASKED_STORES
 from tcl.codegen.loopir import ir
+from tcl.codegen.loopir.conditions import Bound
+from tcl.codegen.loopir.terms import guard
 from tcl.codegen.loopir.walk import operands
+from tcl.codegen.passes.cpu.cut import cut_bounds, cut_wholly, reached_share
 from tcl.common.dataclass import dataclass
 from tcl.grammar.sizes.varying import provably_equal
 
@@ -87,6 +90,12 @@ class Core:
     cut: frozenset[str] = frozenset()
     """Dimensions of which the last chunk has fewer points: which code is for it is asked inside of
     all loops."""
+    bounds: tuple[Bound, ...] = ()
+    """Of indices of results, outside of which no point changes anything and loops do not go: from
+    the condition, which the nest has not here, ..."""
+    whole: ir.Nest | None = None
+    """... of this nest, of which it may be a chunk. (The loop over a reduction ends point by point,
+    in tiles of all shapes about alike.)"""
     # What each register tile asks for, of which there are hundreds, found once:
     dims: Mapping[str, ir.Dim] = field(init=False, repr=False, compare=False)
     """By name, in order."""
@@ -147,6 +156,9 @@ class Core:
         program: ir.Program, nest: ir.Nest, device: CpuProfile, sums: int = 1, calls: int = 0
     ) -> Core:
         masked = device.has(MASKED_STORES)
+        whole, bounds = program.nest(nest.name), tuple[Bound, ...]()
+        if guard(nest.point.op, nest.point.value)[0] is None and cut_wholly(whole):
+            bounds = _of_results(whole, cut_bounds(whole, (whole.point,)))
         return Core(
             nest,
             device,
@@ -159,6 +171,8 @@ class Core:
             sums,
             calls,
             cut=_cut_short(program, nest.name),
+            bounds=bounds,
+            whole=whole if bounds else None,
         )
 
     def in_words(self, products: DotProducts) -> Core:
@@ -180,6 +194,13 @@ class Core:
             additions={},
             products=products,
         )
+
+    def reached(self, lane: str | None, sizes: Mapping[str, int]) -> float:
+        """The part of the register tiles that loops come to: those with points within bounds."""
+        if self.whole is None:
+            return 1.0
+        widths = {d: n * (self.lanes if d == lane else 1) for d, n in sizes.items()}
+        return reached_share(self.whole, self.bounds, widths)
 
     def group(self, dim: str) -> int:
         """Points of a dimension that one instruction adds up."""
@@ -297,3 +318,8 @@ def _cut_short(program: ir.Program, name: str) -> frozenset[str]:
     return frozenset(
         f.dim for f in nest.chunks if not provably_equal(f.count * f.step, nest.dim(f.dim).extent)
     )
+
+
+def _of_results(nest: ir.Nest, bounds: Iterable[Bound]) -> tuple[Bound, ...]:
+    reduced = {d.name for d in nest.dims if d.reduction}
+    return tuple(b for b in bounds if not any(name in reduced for name, _ in b[0].terms))

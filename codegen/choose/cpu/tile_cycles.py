@@ -92,7 +92,7 @@ def tile_parts(core: Core, lane: str | None, sizes: Mapping[str, int]) -> TilePa
         if name not in sizes:
             outer *= count
     # How many parts there are of each kind: first those with no dimension cut short.
-    times = outer * (CONDITION_SHARE if core.compacted else 1.0)
+    times = outer * (CONDITION_SHARE if core.compacted else core.reached(lane, sizes))
     found: list[tuple[Mapping[str, int], float]] = [(sizes, times)]
     for name, size in sizes.items():
         full, rest = divmod(units[name], size)

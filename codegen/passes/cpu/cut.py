@@ -12,6 +12,8 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
+import numpy as np
+
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.conditions import Bound, besides, bounds_of, bounds_within, parts
 from tcl.codegen.loopir.periods import periods_of, within_periods
@@ -27,6 +29,9 @@ _LONG = 16
 """Iterations of a loop from which on it is, where those without borders are done apart."""
 _SAMPLES = 12
 """Points of each dimension at which that is looked at."""
+_TILES_LOOKED_AT = (256, 64, 16)
+"""Register tiles of each dimension, of one, two and three, of which it is counted how many have
+points within bounds."""
 _MOSTLY = 1 / 2
 """The part of the register tiles from which on loops without conditions are worth the code, for
 tiles at all points of which these hold."""
@@ -78,6 +83,30 @@ def _share(nest: ir.Nest, bounds: Sequence[Bound]) -> float:
             for index, bound in bounds
         )
     return held / max(1, total)
+
+
+def reached_share(nest: ir.Nest, bounds: Sequence[Bound], widths: Mapping[str, int]) -> float:
+    """The part of the register tiles that have points at which each of some bounds holds, about:
+    loops end before the others. ``widths``: the points of a tile along dimensions of which it has
+    more than one."""
+    named = sorted({name for index, _ in bounds for name, _ in index.terms})
+    if len(named) > len(_TILES_LOOKED_AT):
+        return 1.0
+    most = _TILES_LOOKED_AT[len(named) - 1]
+    held: np.ndarray = np.ones((1,) * len(named), bool)
+    for index, bound in bounds:
+        least: np.ndarray = np.full((1,) * len(named), representative(index.constant))
+        for name, c in index.terms:
+            dim, width = nest.dim(name), widths.get(name, 1)
+            first, last = representative(dim.first), representative(dim.first + dim.extent) - 1
+            count = -(-representative(dim.extent) // width)
+            tried = min(count, most)
+            begin = first + (2 * np.arange(tried) + 1) * count // (2 * tried) * width
+            ends = begin if c > 0 else np.minimum(begin + width - 1, last)
+            shape = [-1 if each == name else 1 for each in named]
+            least = least + (c * ends).reshape(shape)
+        held = held & (least < representative(bound))
+    return float(held.mean()) if held.size else 1.0
 
 
 def bounds_asked(nest: ir.Nest, points: Sequence[ir.Point]) -> tuple[Bound, ...]:
