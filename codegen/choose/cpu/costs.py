@@ -87,9 +87,10 @@ SHUFFLE_CYCLES = 1.0
 REMAINDER_CYCLES = 4.0
 """To find which elements of a row lanes take that begin anywhere in a period."""
 TRANSPOSED_BESIDE = 0.5
-"""The part of the time that transposing takes in a reduction that is written out, beside whose
-arithmetic it runs: on Zen 4, products of 3x3 matrices take .6 of the time of single elements with
-half vectors, .75 with whole ones, which it works on in halves."""
+"""The part of the time that transposing takes where steps of a reduction are written out, beside
+whose arithmetic it runs: on Zen 4, products of 3x3 matrices take .6 of the time of single elements
+with half vectors, .75 with whole ones, which it works on in halves; of 27 rows of 16 elements, with
+four steps at a time, transposing takes 1 to 2 cycles of a step of 9 to 14 vectors."""
 WORD_PART_CYCLES = 2.0
 """To make an element a part of a word."""
 

@@ -91,8 +91,7 @@ def _load(
         written_out = {**sizes, inner.name: tile.unrolled}
         moved = access.in_tile(lane, core.lanes, written_out, core.masked)
         if moved < each:
-            beside = TRANSPOSED_BESIDE if tile.unrolled == inner.extent else 1.0
-            each = min(each, moved * beside * core.halves(lane))
+            each = min(each, moved * TRANSPOSED_BESIDE * core.halves(lane))
     between = along_lanes(core, lane).between
     if inner is not None and lane is not None and 1 < between <= tile.unrolled:
         steps = (access.strides.get(inner.name, 0) * between, access.strides.get(lane, 0))
