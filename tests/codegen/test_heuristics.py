@@ -702,6 +702,18 @@ def test_gathering_lanes_do_not_share_a_call_that_is_kept() -> None:
     assert options["s2"].vectorize == (2, 16), "along rows of X, not a gather for each of them"
 
 
+def test_a_call_that_is_kept_is_not_made_again_by_lanes_of_results() -> None:
+    text = """float16(B, G, R, D) Q, float16(B, T, G, D) K, float16(B, T, G, D) V) -> (S, L, O) {
+        S(b, g, r, t) +=! float(Q(b, g, r, d)) * float(K(b, t, g, d))
+        L(b, g, r) +=! exp(S(b, g, r, t))
+        O(b, g, r, d) +=! exp(S(b, g, r, t)) / L(b, g, r) * float(V(b, t, g, d)) }"""
+    keys = (3, 333, 4, 64)
+    each = sized(text, (3, 4, 5, 64), keys, keys)
+    options = plan_cpu(lower(each), MappingOptions("mlp"), ZEN4).options
+    assert options["s2"].fuse
+    assert options["s2"].vectorize == (3, 16), "along rows of V: no lane takes a call of its own"
+
+
 def test_products_that_share_a_factor_need_no_panels_to_share_a_pass() -> None:
     text = """float(N) X, float(T, B) Cos, float(T, B) Sin) -> (Re, Im) {
         Re(f, b) +=! X(160 * f + t) * Cos(t, b)
