@@ -91,7 +91,10 @@ def _load(
         written_out = {**sizes, inner.name: tile.unrolled}
         moved = access.in_tile(lane, core.lanes, written_out, core.masked)
         if moved < each:
-            each = min(each, moved * TRANSPOSED_BESIDE * core.halves(lane))
+            # In a loop that was measured of one vector of them only.
+            beside = tile.unrolled == inner.extent or count == 1
+            part = TRANSPOSED_BESIDE if beside else 1.0
+            each = min(each, moved * part * core.halves(lane))
     between = along_lanes(core, lane).between
     if inner is not None and lane is not None and 1 < between <= tile.unrolled:
         steps = (access.strides.get(inner.name, 0) * between, access.strides.get(lane, 0))
