@@ -45,7 +45,8 @@ def sums(rows: int = 1, held: int = 0) -> Case:
     """Rows whose sums the threads of a block share, several warps of them; of ``held`` rows at
     once, or of all."""
     own = NestOptions(chunk=(rows,), threads=(1, 64), register=(held or rows,))
-    return made("def rows(float(M, K) A) -> (C) { C(m) +=! A(m, k) }", own, floats(8, 100))
+    text = "def rows(float(M, K) A) -> (C) { C(m) +=! A(m, k) }"
+    return made(text, own, floats(max(rows, 8), 100))
 
 
 def shared_sums() -> Case:
@@ -115,7 +116,7 @@ FAULTS = {
     "the barrier between nests of a block": Fault(exchanged, BARRIER, "", r"race: .* of B"),
     "the barrier before sums are exchanged": Fault(sums, BARRIER, "", r"race: .* shared memory"),
     "the barrier after sums are exchanged": Fault(
-        lambda: sums(8), BARRIER, "", r"race: .* shared memory", skipped=1
+        lambda: sums(32), BARRIER, "", r"race: .* shared memory", skipped=1
     ),
     "the barrier between the sums of two rows": Fault(
         lambda: sums(2, held=1), BARRIER, "", r"race: .* shared memory"
