@@ -714,6 +714,30 @@ def test_a_call_that_is_kept_is_not_made_again_by_lanes_of_results() -> None:
     assert options["s2"].vectorize == (3, 16), "along rows of V: no lane takes a call of its own"
 
 
+def test_an_instruction_that_is_kept_takes_as_long_as_to_read_it() -> None:
+    text = """float(L, Y, X) T, float(L, Y, X) Q, float(L) Dp) -> (Tv, Geo, Column) {
+        Tv(l, y, x) = T(l, y, x) * (1 + 0.61 * fabs(Q(l, y, x)))
+        Geo(l, y, x) +=! (k >= l) ? Tv(k, y, x) * Dp(k) : 0 where l in 0:L
+        Column(y, x) +=! fabs(Q(l, y, x)) * Dp(l) }"""
+    each = sized(text, (41, 37, 45), (41, 37, 45), (41,))
+    options = plan_cpu(lower(each), MappingOptions("mlp"), ZEN4).options
+    assert options["s2"].fuse
+    assert options["s2"].vectorize == (1, 16), "along rows of Q, not along the sums"
+
+
+def test_sixteen_rows_share_a_division() -> None:
+    """As they share a call: here what calls is kept by the nest before."""
+    text = """float(B, H, S, D) Q, float(B, H, S, D) K, float(B, H, S, D) V)
+            -> (R, Most, Total, O) {
+        R(b, h, i, j) +=! Q(b, h, i, d) * K(b, h, j, d)
+        Most(b, h, i) max=! R(b, h, i, j)
+        Total(b, h, i) +=! exp(R(b, h, i, j) - Most(b, h, i))
+        O(b, h, i, d) +=! exp(R(b, h, i, j) - Most(b, h, i)) / Total(b, h, i) * V(b, h, j, d) }"""
+    each = sized(text, *[(2, 4, 150, 32)] * 3)
+    options = plan_cpu(lower(each), MappingOptions("mlp"), ZEN4).options
+    assert (options["s3"].register or ())[3] == 16
+
+
 def test_products_that_share_a_factor_need_no_panels_to_share_a_pass() -> None:
     text = """float(N) X, float(T, B) Cos, float(T, B) Sin) -> (Re, Im) {
         Re(f, b) +=! X(160 * f + t) * Cos(t, b)

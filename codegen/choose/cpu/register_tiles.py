@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 from tcl.codegen.choose.cpu.access_costs import PanelCost
 from tcl.codegen.choose.cpu.core_model import Core
-from tcl.codegen.choose.cpu.costs import STREAMS
+from tcl.codegen.choose.cpu.costs import DIVISION_CYCLES, STREAMS
 from tcl.codegen.choose.cpu.memory_reads import least_memory_cycles, sharing_dims
 from tcl.codegen.choose.cpu.tile_cycles import nest_cycles, tile_parts
 from tcl.codegen.choose.cpu.unrolled_steps import kept_inside, live_registers
@@ -28,9 +28,9 @@ Tile: TypeAlias = tuple[str | None, dict[str, int]]
 """Lanes (a dim or none), and the register tile: vectors of them, points of other dimensions."""
 
 _ROWS = (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 13, 14)
-_CALLED_ROWS = (*_ROWS, 16)
-"""Where each step calls functions, which rows share: elsewhere, more than 14 rows save little, and
-take up to 1.2 times as long on Zen 4."""
+_SHARED_ROWS = (*_ROWS, 16)
+"""Where each step calls functions or divides, which rows share: elsewhere, more than 14 rows save
+little, and take up to 1.2 times as long on Zen 4."""
 _WHOLE_ROWS = 9, 11
 """More, of a dimension of which they are a whole part. (Rows of 15 to 24, one vector wide, took
 .8 to 1.5 times as long as the others, 1.02 in the mean of 33 defs; the model says .95 or less.)"""
@@ -324,7 +324,7 @@ def _tiles(core: Core, lane: str | None, rows: tuple[str, ...]) -> Iterator[dict
         more += _SHUFFLED
     shapes = [
         (tile, math.prod(tile.values()))
-        for tile in _shapes(rows, _CALLED_ROWS if core.called else _ROWS, extents)
+        for tile in _shapes(rows, _SHARED_ROWS if _shares_much(core) else _ROWS, extents)
         if all(size <= extents[name] for name, size in tile.items())
         and all(access.count(tile) <= STREAMS for access in far)
     ]
@@ -345,6 +345,12 @@ def _tiles(core: Core, lane: str | None, rows: tuple[str, ...]) -> Iterator[dict
                 held <= registers and live_registers(core, lane, whole) <= registers
             ):
                 yield whole
+
+
+def _shares_much(core: Core) -> bool:
+    """Whether points share a call, or what takes as long as a division, in each step."""
+    shared = (each for dims, each in core.arithmetic.items() if not core.results.keys() <= dims)
+    return core.called or any(each >= DIVISION_CYCLES for each in shared)
 
 
 def _shapes(
