@@ -14,7 +14,7 @@ from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.walk import chain
 
 EXCHANGED = 64
-"""Bytes that a thread hands others at once, at most: a vector's sums."""
+"""Bytes that a thread hands others at once, at most."""
 
 
 def combined_of(statement: ir.Statement) -> list[tuple[str, ir.Combined]]:

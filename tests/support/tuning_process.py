@@ -154,8 +154,10 @@ class TuningProcess:
     def began(self, kind: str, patience: float = 600.0) -> None:
         """Wait until a kernel that was made to misbehave so is called."""
         deadline = time.monotonic() + patience
+        ended = False
         while not (Path(self.folder.name) / f"began {kind}").exists():
-            assert time.monotonic() < deadline, f"no kernel that {kind} was called"
+            assert not ended and time.monotonic() < deadline, f"no kernel that {kind} was called"
+            ended = self.process.poll() is not None
             time.sleep(0.02)
 
     def go_on(self, *more: str) -> None:

@@ -51,7 +51,7 @@ class _Patcher(importlib.abc.MetaPathFinder):
 
 def _patch(module: Any) -> None:
     backend = module.CpuBackend
-    compile_, load, reference = backend.compile, backend.load, backend.reference
+    compile_, reference = backend.compile, backend.reference
 
     def compile(self: Any, options: Any) -> bytes:
         kind = _kind(options.to_json())
@@ -59,18 +59,24 @@ def _patch(module: Any) -> None:
         code: bytes = compile_(self, options)
         return _MARK + kind.encode() + b"\0" + code if kind in _FAULTS else code
 
+    def reference_(self: Any, inputs: Any, outputs: Any) -> Any:
+        (Path(os.environ["TCL_TEST_FAULTS"]) / "began reference").touch()
+        time.sleep(float(os.environ.get("TCL_TEST_REFERENCE", "0")))
+        return reference(self, inputs, outputs)
+
+    backend.compile, backend.reference = compile, reference_
+
+
+def _patch_runner(module: Any) -> None:
+    load = module.CpuRunner.load
+
     def load_(self: Any, code: bytes) -> Any:
         if not code.startswith(_MARK):
             return load(self, code)
         kind, _, code = code.removeprefix(_MARK).partition(b"\0")
         return _noting(kind.decode(), _FAULTS[kind.decode()](load(self, code)))
 
-    def reference_(self: Any, inputs: Any, outputs: Any) -> Any:
-        (Path(os.environ["TCL_TEST_FAULTS"]) / "began reference").touch()
-        time.sleep(float(os.environ.get("TCL_TEST_REFERENCE", "0")))
-        return reference(self, inputs, outputs)
-
-    backend.compile, backend.load, backend.reference = compile, load_, reference_
+    module.CpuRunner.load = load_
 
 
 def _in_one_round(module: Any) -> None:
@@ -101,6 +107,7 @@ _PATCHES: dict[str, Callable[[Any], None]] = {
 }
 if "TCL_TEST_FAULTS" in os.environ:
     _PATCHES["tcl.backends.program_backend"] = _patch
+    _PATCHES["tcl.backends.sent"] = _patch_runner
 
 
 def _kind(options: str) -> str:
