@@ -61,6 +61,7 @@ PARTS = (
     "eleventh aside",
     "twelfth seen",
     "thirteenth seen",
+    "fourteenth aside",
 )
 ROWS = "softmax 4096,layernorm,masked,batched 500,column sum,matmul 512,attention scores,C8@28"
 GENERATIONS = 1000
