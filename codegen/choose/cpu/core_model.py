@@ -15,7 +15,7 @@ order, and do not tell times.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import field, replace
 from typing import Any
 
@@ -158,7 +158,9 @@ class Core:
         masked = device.has(MASKED_STORES)
         whole, bounds = program.nest(nest.name), tuple[Bound, ...]()
         if guard(nest.point.op, nest.point.value)[0] is None and cut_wholly(whole):
-            bounds = _of_results(whole, cut_bounds(whole, (whole.point,)))
+            reduced = {d.name for d in whole.dims if d.reduction}
+            asked = cut_bounds(whole, (whole.point,))
+            bounds = tuple(b for b in asked if not any(name in reduced for name, _ in b[0].terms))
         return Core(
             nest,
             device,
@@ -318,8 +320,3 @@ def _cut_short(program: ir.Program, name: str) -> frozenset[str]:
     return frozenset(
         f.dim for f in nest.chunks if not provably_equal(f.count * f.step, nest.dim(f.dim).extent)
     )
-
-
-def _of_results(nest: ir.Nest, bounds: Iterable[Bound]) -> tuple[Bound, ...]:
-    reduced = {d.name for d in nest.dims if d.reduction}
-    return tuple(b for b in bounds if not any(name in reduced for name, _ in b[0].terms))

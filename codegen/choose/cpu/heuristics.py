@@ -18,13 +18,13 @@ from tcl.codegen.choose.cpu.register_tiles import TileChoice, fastest
 from tcl.codegen.choose.cpu.unrolled_steps import steps_written_out
 from tcl.codegen.devices.cpu import LINE, CpuProfile
 from tcl.codegen.loopir import ir
-from tcl.codegen.loopir.walk import indices, operands, replaced, walk
+from tcl.codegen.loopir.walk import indices, operands, replaced
 from tcl.codegen.options.nest_options import PLAIN, NestOptions
 from tcl.codegen.passes.cpu.cut import bounds_asked, cut_wholly, hold_mostly, holding
 from tcl.codegen.passes.cpu.shared_values import computed_before
 from tcl.codegen.passes.cpu.skip import unguarded
 from tcl.codegen.passes.cpu.stage import natural_level
-from tcl.codegen.passes.fusion.groups import SHORT
+from tcl.codegen.passes.fusion.groups import long_calls
 
 _WORTH_TILING = 32
 """Points of a dimension from which on tiles of it are tried."""
@@ -127,7 +127,7 @@ def _with_kept_values(program: ir.Program, nest: ir.Nest) -> tuple[ir.Program, i
     calls among more results elsewhere. What is an instruction takes as long as to read it."""
     tensors, point = list(program.tensors), nest.point
     for k, value in enumerate(computed_before(program, program.nest(nest.name))):
-        if not any(isinstance(v, ir.Call) and v.name not in SHORT for v in walk(value)):
+        if not long_calls(value):
             continue
         named = {name for index in indices(value) for name, _ in index.terms}
         dims = [d for d in nest.dims if d.name in named]

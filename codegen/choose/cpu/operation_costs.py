@@ -19,7 +19,7 @@ from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.cost import decided, deciding_dims
 from tcl.codegen.loopir.terms import guard, product, terms
 from tcl.codegen.loopir.walk import children, values_of, walk
-from tcl.codegen.passes.fusion.groups import SHORT
+from tcl.codegen.passes.fusion.groups import SHORT, long_calls
 from tcl.grammar.sizes.varying import provably_at_least
 
 _DIVIDING = frozenset("sqrt rsqrt fdivide hypot rhypot norm3d norm4d rnorm3d rnorm4d".split())
@@ -149,8 +149,7 @@ def _own_dims(value: ir.Value) -> frozenset[str]:
 
 def calls_functions(point: ir.Point) -> bool:
     """Whether a point calls functions that are more than an instruction."""
-    values = (v for value in values_of(point) for v in walk(value))
-    return any(isinstance(v, ir.Call) and v.name not in SHORT for v in values)
+    return any(map(long_calls, values_of(point)))
 
 
 def _cycles(value: ir.Value, call: float = CALL_CYCLES) -> float:

@@ -144,10 +144,13 @@ def _start(one: ir.Nest, after: ir.Nest, limits: FusionLimits) -> ir.Value | Non
 
 
 def _calls(values: Iterable[ir.Value]) -> int:
-    """Calls of functions that are more than an instruction or two. What has the same value at all
-    points is computed once."""
-    calls = (v for value in values for v in walk(value) if isinstance(v, ir.Call))
-    return sum(call.name not in SHORT and not _is_constant(call) for call in calls)
+    """How many ``long_calls`` there are. What has the same value at all points is computed once."""
+    return sum(not _is_constant(call) for value in values for call in long_calls(value))
+
+
+def long_calls(value: ir.Value) -> list[ir.Call]:
+    """The calls in a value of functions that are more than an instruction."""
+    return [v for v in walk(value) if isinstance(v, ir.Call) and v.name not in SHORT]
 
 
 def _is_constant(value: ir.Value) -> bool:
