@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping
 from dataclasses import replace
 
 from tcl.common.closest import closest
@@ -10,6 +10,7 @@ from tcl.common.plural import plural
 from tcl.grammar.check import literals
 from tcl.grammar.check.builtins import BUILTINS
 from tcl.grammar.check.expressions import ExprChecker
+from tcl.grammar.check.places import check_places, computed, element
 from tcl.grammar.check.scope import DefScope, dims_of
 from tcl.grammar.syntax import ast, walk
 from tcl.grammar.syntax import types as t
@@ -18,7 +19,6 @@ from tcl.grammar.syntax.types import ScalarType
 from tcl.grammar.tree import checked as c
 from tcl.grammar.tree.size_expressions import no_size
 from tcl.grammar.tree.traverse import reads
-from tcl.grammar.tree.traverse import walk as nodes
 
 
 def check_assign(
@@ -43,7 +43,7 @@ def check_assign(
         if isinstance(clause, ast.Let):
             _let(clause, checker, lets)
     ranges = _ranges(statement, checker, lets)
-    subscripts = [checker.integral(i, "a subscript") for i in _computed(statement, bound)]
+    subscripts = [checker.integral(i, "a subscript") for i in computed(statement, bound)]
     rhs = checker.typed(statement.rhs)
     checker.writing = None
     for clause in statement.where:
@@ -63,7 +63,8 @@ def check_assign(
         return None
     places = [s for s in subscripts if s is not None]
     type_ = _target_type(statement, rhs, scope, declared)
-    _check_places(statement, places, lets, declared, scope, type_)
+    if places:
+        check_places(statement, places, lets, declared, scope, type_)
     if type_ is None:
         return None
     op, initialise = statement.op.removesuffix("!").removesuffix("="), statement.op.endswith("!")
@@ -78,7 +79,7 @@ def check_assign(
         lets=tuple(lets),
         exists=tuple(exists),
         span=statement.span,
-        place=_place(statement, indices, places, type_) if places else None,
+        place=element(statement, indices, places, type_) if places else None,
     )
     _check_in_place(result, scope)
     dims = None if declared is None else dims_of(declared)
@@ -145,93 +146,6 @@ def _output_indices(statement: ast.Assign, scope: DefScope, bound: Container[str
         else:
             names.append(index.name)
     return names
-
-
-def _computed(statement: ast.Assign, bound: Container[str]) -> Iterator[ast.Expr]:
-    """The subscripts on the left that are more than an index. ``bound``: names of values."""
-    for index in statement.indices:
-        if not isinstance(index, ast.Name) or index.name in bound:
-            yield index
-
-
-def _check_places(
-    statement: ast.Assign,
-    places: Sequence[c.Expr],
-    lets: Sequence[c.Let],
-    declared: ast.TensorType | None,
-    scope: DefScope,
-    type_: ScalarType | None,
-) -> None:
-    """What is computed on the left comes from data, in a reduction into known places."""
-    if not places:
-        return
-    of_data = {let.name for let in lets if _reads_data(let.value, ())}
-    for place in places:
-        if not _reads_data(place, of_data):
-            scope.refuse(
-                place.span,
-                "an index on the left has to be a plain name; "
-                "put arithmetic on the right, and fix values with where i in 0:1",
-                Section.STATEMENTS,
-            )
-            return
-    name = statement.target
-    if statement.op == "=":
-        scope.refuse(
-            statement.op_span,
-            f"data select the element of '{name}' that is written, so several points may write "
-            "the same one; combine them with a reduction: += *= min= max=, as in H(Bin(i)) +=! "
-            "1",
-            Section.SCATTERS,
-        )
-    elif scope.written.get(name) is None and not _sizes_of_scatter(statement, declared, scope):
-        bound = {let.name for let in lets}
-        dims = ", ".join(
-            i.name.upper() if isinstance(i, ast.Name) and i.name not in bound else "100"
-            for i in statement.indices
-        )
-        scope.refuse(
-            statement.span,
-            f"the size of '{name}' is unknown, because data select where it is written; declare "
-            f"it in the output list, such as -> ({type_ or 'float'}({dims}) {name}), with a number "
-            "or a size of an input where data select; or assign all of it first",
-            Section.SCATTERS,
-        )
-
-
-def _reads_data(value: c.Expr, of_data: Container[str]) -> bool:
-    """Whether an expression has a value that data decide. ``of_data``: bound names that have."""
-    return any(
-        isinstance(n, c.Read) or (isinstance(n, c.LetRef) and n.name in of_data)
-        for n in nodes(value)
-    )
-
-
-def _sizes_of_scatter(
-    statement: ast.Assign, declared: ast.TensorType | None, scope: DefScope
-) -> bool:
-    """Whether the declared type says the extents of all dimensions that data say the place in."""
-    if declared is None:
-        return False
-    dims = zip(dims_of(declared), statement.indices, strict=False)
-    return all(
-        isinstance(d, int) or d in scope.known_sizes
-        for d, index in dims
-        if not isinstance(index, ast.Name)
-    )
-
-
-def _place(
-    statement: ast.Assign, indices: Sequence[str], places: Sequence[c.Expr], type_: ScalarType
-) -> c.Read:
-    """The element that is written."""
-    rest = iter(places)
-    subscripts = tuple(
-        c.Index(i.name, i.span) if isinstance(i, ast.Name) and i.name in indices else next(rest)
-        for i in statement.indices
-    )
-    span = statement.target_span
-    return c.Read(statement.target, subscripts, type_, span)
 
 
 def _ranged(statement: ast.Assign, scope: DefScope) -> frozenset[str]:

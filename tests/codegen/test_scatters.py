@@ -187,6 +187,35 @@ def test_places_outside_are_refused_and_nothing_is_written_there(kind: str, poin
         compile_reference(sized)(inputs, poisoned(sized))
 
 
+@pytest.mark.parametrize("varying", [(), ("N",)])
+def test_places_through_several_names(varying: tuple[str, ...]) -> None:
+    """Each made of the one before, the first of data."""
+    text = """def f(int32(N) I, float(N) X) -> (int32(4) C, float(4, 2) H, int32(4) G) {
+        C(r) +=! 1 where q = I(n), r = q / 4
+        H(int32(s), n % 2) +=! X(n) where d = X(n), s = d * d
+        G(r) +=! r < 3 ? 1 : 0 where q = I(n) - 12, r = q + 12
+    }"""
+    F = tcl.define(text, varying=varying)
+    for n in (1, 7, 40_009):
+        rng = np.random.default_rng(n)
+        places, x = rng.integers(0, 16, n).astype("i4"), rng.uniform(0, 1.99, n).astype("f4")
+        made = F.f(places, x)
+        h = np.zeros((4, 2))
+        np.add.at(h, ((x * x).astype(int), np.arange(n) % 2), x)
+        np.testing.assert_array_equal(made[0], np.bincount(places // 4, minlength=4))
+        np.testing.assert_allclose(made[1], h, rtol=1e-5)
+        np.testing.assert_array_equal(made[2], [*np.bincount(places, minlength=4)[:3], 0])
+        for wrong in (16, -4):
+            places[n // 2] = wrong
+            message = f"index {wrong // 4} is out of range for dimension 0 of tensor C"
+            with pytest.raises(IndexError, match=message):
+                F.f(places, x)
+            if n < 40_009:
+                sized = sized_of(text, places, x)
+                with pytest.raises(IndexError, match=message):
+                    compile_reference(sized, jit=False)((places, x), poisoned(sized))
+
+
 def test_a_guard_leaves_out_its_place() -> None:
     """Whatever the place is, and the value."""
     text = (

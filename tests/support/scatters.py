@@ -104,12 +104,21 @@ class _Builder:
         self.inputs[name.upper()] = _declared(kind, own), found.astype(kind)
         spread = np.broadcast_to(_along(found, own, self.every), whole)
         text = f"{name.upper()}({', '.join(own)})"
-        form = self.rng.choice(("plain", "plain", "let", "scaled"))
+        if name == "place1" and self.rng.random() < 0.25:  # the data of the other place will do
+            there = _along(np.arange(self.over["n"]) // 3, ["n"], self.every)
+            return "n / 3", np.broadcast_to(there, whole), self.over["n"] // 3 + 1
+        form = self.rng.choice(("plain", "plain", "let", "scaled", "chain", "float chain"))
         if form == "scaled":
             return f"2 * {text} + 1", 2 * spread + 1, 2 * extent + 1
         if form == "let":
             self.lets.append(f"q{name} = {text}")
             text = f"q{name}"
+        if form == "chain":
+            self.lets += [f"q{name} = {text}", f"h{name} = q{name} / 2", f"r{name} = h{name} + 1"]
+            return f"r{name}", spread // 2 + 1, extent // 2 + 2
+        if form == "float chain":
+            self.lets += [f"q{name} = float({text})", f"r{name} = 0.5 * q{name} + 0.25"]
+            return f"int32(r{name})", spread // 2, extent // 2 + 1
         return text, spread, extent
 
     def _guarded(self, value: str) -> tuple[str, Array]:
@@ -158,7 +167,7 @@ def _ignored(op: str, type_: ScalarType) -> str | None:
     if op in "+*":
         return None if type_.is_bool else str(int(op == "*"))
     if type_.is_float:
-        return "log(0.0)" if op == "max" else "-log(0.0)"
+        return f"{type_.name}({'' if op == 'max' else '-'}log(0.0))"
     if type_.is_bool:
         return "bool(1)" if op == "min" else "bool(0)"
     return str(type_.limits[op == "min"])
