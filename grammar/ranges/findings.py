@@ -18,7 +18,7 @@ from tcl.grammar.syntax.errors import Diagnostic
 from tcl.grammar.syntax.reference import Section
 from tcl.grammar.syntax.source import Span
 from tcl.grammar.tree import checked as c
-from tcl.grammar.tree.traverse import reads, walk
+from tcl.grammar.tree.traverse import evaluated, reads, walk
 
 
 def size_finding(checked: c.CheckedDef, sizes: Mapping[str, int]) -> SizedDef:
@@ -82,7 +82,7 @@ def _with_any_sizes(checked: c.CheckedDef) -> list[Diagnostic]:
     """What is found for all sizes that are tried and accepted."""
     common: dict[Span, Diagnostic] | None = None
     accepted = 0
-    for sizes in _trials(checked.sizes):
+    for sizes in _trials(checked.sizes, _largest_number(checked)):
         found = _with_sizes(checked, sizes)
         if found is None:
             continue
@@ -94,14 +94,33 @@ def _with_any_sizes(checked: c.CheckedDef) -> list[Diagnostic]:
     return list((common or {}).values())
 
 
-def _trials(symbols: Sequence[str]) -> Iterator[dict[str, int]]:
-    """Sizes to try: all alike, which fits defs that need some to agree, then small among large."""
-    for number in range(_TRIALS if symbols else 1):
-        rng = random.Random(number)
-        if number % 3 == 0:
-            yield dict.fromkeys(symbols, 12 + number)
+def _trials(symbols: Sequence[str], number: int) -> Iterator[dict[str, int]]:
+    """Sizes to try: all alike, which fits defs that need some to agree, then small among large.
+    Every other time some are beyond the largest number of the def."""
+    for trial in range(_TRIALS if symbols else 1):
+        rng = random.Random(trial)
+        more = number if trial % 2 else 0
+        if trial % 3 == 0:
+            yield dict.fromkeys(symbols, 12 + trial + more)
         else:
-            yield {s: rng.choice((rng.randint(2, 5), rng.randint(16, 64))) for s in symbols}
+            large = 16 + more, 64 + more
+            yield {s: rng.choice((rng.randint(2, 5), rng.randint(*large))) for s in symbols}
+
+
+def _largest_number(checked: c.CheckedDef) -> int:
+    """The largest whole number that a def names as an extent or in an expression."""
+    extents = (d for t in checked.tensors.values() for d in t.dims or ())
+    exprs: list[c.Expr] = []
+    for statement in checked.statements:
+        exprs += evaluated(statement)
+        exprs += (e for r in statement.ranges for e in (r.start, r.stop))
+    named = (n for e in exprs for n in walk(e))
+    numbers = [*extents, *(n.value for n in named if isinstance(n, c.Const))]
+    return max((n for n in numbers if type(n) is int and n < _MOST), default=0)
+
+
+_MOST = 100_000
+"""What is no number of elements any more."""
 
 
 def _two_symbols(checked: c.CheckedDef) -> Iterator[Diagnostic]:

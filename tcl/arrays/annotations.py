@@ -54,6 +54,12 @@ def read_annotations(checked: CheckedDef) -> Annotations:
     return Annotations(sizes, values)
 
 
+def named_sizes(checked: CheckedDef) -> list[Mapping[str, int]]:
+    """The sizes of the def's comments, those lines that say all of them."""
+    named = read_annotations(checked).sizes.values()
+    return [each for each in named if set(checked.sizes) <= set(each)]
+
+
 def parse_sizes(text: str, checked: CheckedDef) -> dict[str, int]:
     """Sizes as a user writes them, ``M=128,N=64``, or a label of the def's comments.
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
 from pathlib import Path
 
 import click
 
-from tcl.arrays.annotations import parse_sizes, read_annotations
+from tcl.arrays.annotations import named_sizes, parse_sizes
 from tcl.cli.common import (
     entry_option,
     json_option,
@@ -96,11 +95,9 @@ def _checked(
         return {"file": str(file), "ok": False, "defs": listed, "findings": wrong}
     severity = "error" if strict else "warning"
     for definition in defs.values():
+        looked_at = named_sizes(definition)
         if sizes is not None:
-            looked_at: list[Mapping[str, int]] = [parse_sizes(sizes, definition)]
-        else:  # those that the def names itself
-            named = read_annotations(definition).sizes.values()
-            looked_at = [each for each in named if set(definition.sizes) <= set(each)]
+            looked_at = [parse_sizes(sizes, definition)]
         for finding in findings(definition, looked_at, strict=strict):
             if finding.span not in told:
                 told[finding.span] = _finding(severity, finding)

@@ -7,6 +7,7 @@ from collections import OrderedDict, deque
 from collections.abc import Collection, Hashable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
+from tcl.arrays.annotations import named_sizes
 from tcl.arrays.user_input import SourceLike, check_flag, text_of
 from tcl.codegen.cpu.thread_count import thread_count
 from tcl.codegen.options.options import MappingOptions
@@ -67,7 +68,7 @@ class Kernels:
         for definition in self.defs.values():
             found: Sequence[Diagnostic] = definition.warnings
             if self.strict:
-                found = findings.findings(definition, strict=True)
+                found = findings.findings(definition, named_sizes(definition), strict=True)
             self._tell(definition, found)
         self.executors: OrderedDict[tuple[object, ...], Calls[Any]] = OrderedDict()
         """By def, device, outputs that are usually returned and shapes, the last used last."""

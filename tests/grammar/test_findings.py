@@ -249,6 +249,7 @@ def test_outputs_that_begin_where_what_they_read_does_are_told_of_once() -> None
         ("Y(n) +=! X(n + k) * W(k)", False),
         ("Y(n) +=! X(n + k) * W(k) where n in 0:4", False),  # for some sizes only
         ("Y(i) = X(i) + W(i)", False),  # which fits where they are equal
+        ("Y(k) +=! X(n + k) * W(k) where n in 0:200", False),  # larger than what is tried first
     ],
 )
 def test_what_holds_for_all_sizes_is_found_without_any(body: str, lost: bool) -> None:
@@ -329,6 +330,28 @@ def test_strict_is_an_error_where_the_text_is_read() -> None:
         assert (caught.value.line, caught.value.column) == place
     with pytest.raises(tcl.ArgumentError, match="strict has to be True or False"):
         tcl.define(_SMALL, strict=1)  # type: ignore[arg-type]
+
+
+def test_strict_knows_the_sizes_of_comments_as_the_command_does(tmp_path: Path) -> None:
+    text = "def f(float(N) X, float(K) W) -> (Y) { Y(n) +=! X(n + k) * W(k) where n in 0:4 }\n"
+    fits, loses = tmp_path / "fits.tc", tmp_path / "loses.tc"
+    fits.write_text("# sizes small: N=6, K=3\n" + text)
+    loses.write_text("# sizes small: N=5, K=3\n" + text)
+    assert _tcl("check", fits, "--strict").exit_code == 0
+    assert _tcl("check", loses, "--strict").exit_code == 1
+    for source in (fits, fits.read_text()):
+        tcl.define(source, strict=True)
+    for source in (loses, loses.read_text()):
+        with pytest.raises(tcl.TclSemanticError, match="'k' to 0:2 of the 0:3"):
+            tcl.define(source, strict=True)
+
+
+def test_sizes_below_an_extent_that_is_a_number_are_not_all_that_is_tried(tmp_path: Path) -> None:
+    text = "def f(float(N) X, float(28) D) -> (G) { G(k) +=! X(n + k) * D(n) where k in 0:3 }\n"
+    file = tmp_path / "number.tc"
+    file.write_text(text)
+    assert _tcl("check", file, "--strict").exit_code == 0
+    tcl.define(text, strict=True)
 
 
 def test_strict_is_an_error_where_sizes_show_it() -> None:
