@@ -17,9 +17,10 @@ from tcl.cli.common import (
     report,
     reporting,
     sizes_given,
+    what_is_left_out,
 )
 from tcl.common.errors import TclError
-from tcl.grammar.check.definitions import check
+from tcl.grammar.check.one_def import check_for
 from tcl.grammar.ranges.findings import findings, size_finding
 from tcl.grammar.ranges.ranges_text import output_lines
 from tcl.grammar.ranges.sized import SizedDef
@@ -74,8 +75,13 @@ def _checked(
     told: dict[
         Span, dict[str, object]
     ] = {}  # what a def shows, it shows in those that call it, too
+    apart: list[dict[str, object]] = []
     try:
-        defs = check(read(file), str(file))
+        _, defs, left_out = check_for(read(file), str(file), entry)
+        if left_out:
+            message = what_is_left_out(file, left_out)
+            report(message, "warning")
+            apart.append(_finding("warning", None, message))
         if entry is not None:
             defs = {entry: pick(defs, file, entry)}
         for definition in defs.values():
@@ -105,7 +111,7 @@ def _checked(
     good = not (strict and told)
     if good and not silent:
         click.echo("\n".join(lines))
-    return {"file": str(file), "ok": good, "defs": listed, "findings": [*told.values()]}
+    return {"file": str(file), "ok": good, "defs": listed, "findings": [*apart, *told.values()]}
 
 
 def _tensor(tensor: Tensor) -> str:

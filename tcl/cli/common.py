@@ -20,7 +20,7 @@ from tcl.codegen.cpu.thread_count import MOST
 from tcl.common.closest import closest
 from tcl.common.errors import ArgumentError, TclError, TclWarning
 from tcl.common.files import MOST_TEXT, check_whole, decoded, read_most, read_text
-from tcl.grammar.check.definitions import check
+from tcl.grammar.check.one_def import check_for
 from tcl.grammar.syntax.errors import Diagnostic
 from tcl.grammar.tree.checked import CheckedDef
 
@@ -182,9 +182,9 @@ def fail(message: str) -> NoReturn:
     sys.exit(1)
 
 
-def report(message: str) -> None:
+def report(message: str, severity: str = "error") -> None:
     """Print what is wrong."""
-    prefix = "" if "error:" in message else "error: "
+    prefix = "" if f"{severity}:" in message else f"{severity}: "
     click.echo(prefix + message, err=True)
 
 
@@ -223,22 +223,35 @@ def make_folder(folder: Path) -> None:
 
 def choose(file: Path, entry: str | None) -> tuple[str, CheckedDef]:
     """The text of a file and the def to use."""
-    text, defs = load(file)
+    text, defs = load(file, entry)
     return text, pick(defs, file, entry)
 
 
-def load(file: Path) -> tuple[str, dict[str, CheckedDef]]:
-    """The text of a file and its defs, whose warnings are printed."""
+def load(file: Path, entry: str | None = None) -> tuple[str, dict[str, CheckedDef]]:
+    """The text of a file and its defs, whose warnings are printed; of those that do not concern
+    ``entry``, if that is given, without what has errors."""
     if file.suffix == ".py":
         raise ArgumentError(
             f"{file} is Python, and FILE is a text of defs, such as `def f(float(N) X) -> (Y) "
             "{ Y(i) = 2 * X(i) }`; run the program with python, or write its defs to a .tc file"
         )
-    text = read(file)
-    defs = check(text, str(file))
+    text, defs, left_out = check_for(read(file), str(file), entry)
+    if left_out:
+        report(what_is_left_out(file, left_out), "warning")
     for definition in defs.values():
         tell(definition, definition.warnings)
-    return text, dict(defs)
+    return text, defs
+
+
+def what_is_left_out(file: Path, names: Mapping[str, int]) -> str:
+    """What is said of the defs of a file that have errors, where another def is asked for.
+    ``names``: each with its line."""
+    listed = ", ".join(f"'{name}' (line {line})" for name, line in names.items())
+    why = "is left out, because it has errors"
+    if len(names) > 1:
+        why = "are left out, because they, or defs that they call, have errors"
+    shown = "" if str(file) == "-" else f"; tcl check {file} shows them"
+    return f"{file}: {listed} {why}{shown}"
 
 
 _told: set[str] = set()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import subprocess
 import sys
@@ -48,6 +49,28 @@ def test_check_reports_every_problem(tmp_path: Path) -> None:
     assert f"{file}:2:28: error:" in done.stderr
     assert "^" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_a_def_that_does_not_depend_on_a_faulty_one(tmp_path: Path) -> None:
+    file = tmp_path / "some.tc"
+    file.write_text(
+        "def bad(float(N) A) -> (B) { B(i) = A(i, i) }\n"
+        "def good(float(N) A) -> (B) { B(i) = A(i) }\n"
+    )
+    told = f"warning: {file}: 'bad' (line 1) is left out, because it has errors; tcl check {file}"
+    for more in (("check",), ("show", "--stage", "ir", "-s", "N=8"), ("run", "-s", "N=8")):
+        done = here(more[0], file, *more[1:], "-e", "good")
+        assert done.returncode == 0, done.stderr
+        assert done.stderr.startswith(told)
+        done = here(more[0], file, *more[1:], "-e", "bad")
+        assert done.returncode == 1
+        assert f"{file}:1:37: error: 'A' has 1 dimension" in done.stderr
+    assert here("check", file).returncode == 1
+    found = json.loads(here("check", file, "-e", "good", "--json").stdout)[0]
+    assert found["ok"]
+    assert [f["message"] for f in found["findings"]] == [
+        f"{file}: 'bad' (line 1) is left out, because it has errors; tcl check {file} shows them"
+    ]
 
 
 def test_check_strict(tmp_path: Path) -> None:
