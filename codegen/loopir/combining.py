@@ -10,11 +10,12 @@ import math
 from collections.abc import Iterable, Sequence
 
 from tcl.codegen.common.warps import WARP
+from tcl.codegen.devices.banks import VECTOR
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.walk import chain
 
 EXCHANGED = 64
-"""Bytes that a thread hands others at once, at most."""
+"""Bytes that a thread hands others at once, at most, in memory of its own."""
 
 
 def combined_of(statement: ir.Statement) -> list[tuple[str, ir.Combined]]:
@@ -51,11 +52,18 @@ def exchange_stride(threads: int) -> int:
     return max(WARP, 1 << (threads - 1).bit_length())
 
 
-def in_turn(own: Sequence[ir.Fold], itemsizes: Iterable[int]) -> int:
+def in_turn(own: Sequence[ir.Fold], itemsizes: Iterable[int], most: int) -> int:
     """Of the folds over a thread's results, so many are gone through in turn, from the outermost:
-    in the others, values of these sizes are handed over at once."""
+    in the others, values of these sizes are handed over at once, of so many bytes at ``most``."""
     size = sum(itemsizes)
     for k in range(len(own)):
-        if size * math.prod(f.count for f in own[k:]) <= EXCHANGED:
+        if size * math.prod(f.count for f in own[k:]) <= most:
             return k
     return len(own)
+
+
+def together(own: Sequence[ir.Fold], combined: ir.Combined) -> int:
+    """Neighbouring results of a thread, of those over these folds, that it hands over as one
+    vector."""
+    most = VECTOR // combined.type.compute.itemsize
+    return math.gcd(own[-1].count, most) if own[combined.turn :] and most else 1

@@ -288,6 +288,9 @@ class Combined:
     type: ScalarType
     place: int = 0
     """Where threads of several warps hand over theirs: bytes from where a kernel exchanges sums."""
+    turn: int = 0
+    """Of the folds over a thread's results, so many are gone through in turn, from the outermost:
+    the values of the others are handed over at once."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -319,7 +319,7 @@ def test_large_products_wait_for_no_panels(kind: str, size: int) -> None:
     found, *_ = count_program(schedule(sized, DEFAULT, H200), H200)
     pipes = predict(found).pipes
     assert pipes["shared memory"] <= 0.55 * pipes["float32"]
-    assert 1.9 < found.traffic[Memory.SHARED_READ].each <= 2  # sums are handed over word by word
+    assert 1.9 < found.traffic[Memory.SHARED_READ].each < 2.05  # sums are handed over by four
     assert found.occupancy.blocks >= 2
     assert found.waves > 0.9
 
@@ -508,7 +508,7 @@ def test_small_products_of_a_batch() -> None:
     ("row", "kernel", "executed"),
     [
         ("stencil 2048x2048", 0, 97),
-        ("attention scores B8 S256 D64", 0, 1417),
+        ("attention scores B8 S256 D64", 0, 1308),
         ("attention scores B8 S256 D64", 1, 162),
         ("group norm N4 C512 12x12", 0, 212),
     ],

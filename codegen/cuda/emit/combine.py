@@ -12,8 +12,8 @@ from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.combining import (
     combined_of,
     exchange_stride,
-    in_turn,
     thread_bits,
+    together,
     warps_apart,
 )
 from tcl.codegen.loopir.walk import chain
@@ -28,26 +28,57 @@ def write_combined(writer: Writer, statement: ir.Statement, scope: CudaScope, as
     folds = parts[0][1].folds
     bits = thread_bits(geometry.space_of[folds[0].dim].threads, folds)
     several = warps_apart(bits)
-    turn = in_turn(own, (c.type.compute.itemsize for _, c in parts)) if several else 0
+    turn, several = parts[0][1].turn, warps_apart(bits)
+    if not several:
+        with writer.unrolled(own, scope) as inner:
+            _own_sums(writer, parts, bits, inner)
+        return
+    width = min(together(own, combined) for _, combined in parts)
+    rest = own[turn:]
     with writer.unrolled(own[:turn], scope) as outer:
-        with writer.unrolled(own[turn:], outer) as inner:
+        with writer.unrolled(rest, outer) as inner:
+            _own_sums(writer, parts, bits, inner)
+        with writer.unrolled(rest, outer, width) as inner:
             for name, combined in parts:
-                _own_sum(writer, name, combined, inner)
-                _over_warp(writer, name, combined, bits % WARP, inner)
-                if several:
-                    place, first = _exchanged(writer, combined, own[turn:], inner)
-                    number = " + ".join(filter(None, (first, "threadIdx.x")))
-                    lines.add(f"({place})[{number}] = {writer.accumulator(name, inner)};")
-        if several:
+                _hand_over(writer, name, combined, rest, width, inner)
+        lines.add("__syncthreads();")
+        with lines.under(asking), writer.unrolled(rest, outer, width) as inner:
+            for name, combined in parts:
+                place, first = _exchanged(writer, combined, rest, inner)
+                there = " + ".join(filter(None, (place, first)))
+                how = f"over_warps<{several}{f', {width}' if width > 1 else ''}>"
+                _reduce(writer, name, combined, how, there, inner, width)
+        if turn:  # the next ones are written there
             lines.add("__syncthreads();")
-            with lines.under(asking), writer.unrolled(own[turn:], outer) as inner:
-                for name, combined in parts:
-                    there = " + ".join(
-                        filter(None, _exchanged(writer, combined, own[turn:], inner))
-                    )
-                    _reduce(writer, name, combined, f"over_warps<{several}>", there, inner)
-            if turn:  # the next ones are written there
-                lines.add("__syncthreads();")
+
+
+def _own_sums(
+    writer: Writer, parts: Sequence[tuple[str, ir.Combined]], bits: int, scope: CudaScope
+) -> None:
+    """What a thread and its warp have."""
+    for name, combined in parts:
+        _own_sum(writer, name, combined, scope)
+        _over_warp(writer, name, combined, bits % WARP, scope)
+
+
+def _hand_over(
+    writer: Writer,
+    name: str,
+    combined: ir.Combined,
+    rest: Sequence[ir.Fold],
+    width: int,
+    scope: CudaScope,
+) -> None:
+    """Writes a thread's value, or so many neighbours at once, to where others read it."""
+    place, first = _exchanged(writer, combined, rest, scope)
+    own = writer.accumulator(name, scope)
+    if width == 1:
+        number = " + ".join(filter(None, (first, "threadIdx.x")))
+        writer.lines.add(f"({place})[{number}] = {own};")
+        return
+    writer.used.add("store")
+    there = " + ".join(filter(None, (place, first, f"threadIdx.x * {width}")))
+    writer.lines.add(f"store<{width}>({there}, &{own});")
 
 
 def _own_sum(writer: Writer, name: str, combined: ir.Combined, scope: CudaScope) -> None:
@@ -85,24 +116,35 @@ def _over_warp(
 
 
 def _reduce(
-    writer: Writer, name: str, combined: ir.Combined, how: str, value: str, scope: CudaScope
+    writer: Writer,
+    name: str,
+    combined: ir.Combined,
+    how: str,
+    value: str,
+    scope: CudaScope,
+    width: int = 1,
 ) -> None:
-    """A call of a helper function for the sum of one result."""
+    """A call of a helper function for the sum of one result, or of so many neighbours."""
     type_ = c_type(combined.type)
     both = writer.expressions(scope).merge(combined.op, "a", "b", combined.type)
+    how = f"vectors_{how}" if width > 1 else how
     writer.used.add(how.partition("<")[0])
-    target = writer.accumulator(name, scope)
-    writer.lines.add(f"{target} = {how}({value}, []({type_} a, {type_} b) {{ return {both}; }});")
+    target, op = writer.accumulator(name, scope), f"[]({type_} a, {type_} b) {{ return {both}; }}"
+    if width > 1:
+        writer.lines.add(f"{how}(&{target}, {value}, {op});")
+    else:
+        writer.lines.add(f"{target} = {how}({value}, {op});")
 
 
 def _exchanged(
-    writer: Writer, combined: ir.Combined, together: Sequence[ir.Fold], scope: CudaScope
+    writer: Writer, combined: ir.Combined, at_once: Sequence[ir.Fold], scope: CudaScope
 ) -> tuple[str, str]:
     """Where threads hand over the sums of one nest, and of these the first one of this result."""
     number = ""
-    for fold in together:
+    for fold in at_once:
         own = iteration(fold, scope)
-        number = f"({number} * {fold.count} + {own})" if number else own
+        before = f"{number} * {fold.count}" if number not in ("", "0") else ""
+        number = f"({before} + {own})" if before and own != "0" else before or own
     place = f"(exchange + {combined.place})" if combined.place else "exchange"
     stride = exchange_stride(writer.geometry.kernel.threads)
     first = f"{number} * {stride}" if number not in ("", "0") else ""

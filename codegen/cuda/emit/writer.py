@@ -84,21 +84,24 @@ class Writer:
         return own.name + "".join(f"[{iteration(f, scope)}]" for f in own.over)
 
     @contextmanager
-    def unrolled(self, folds: Sequence[ir.Fold], scope: CudaScope) -> Iterator[CudaScope]:
-        """Inside of loops that are written out."""
+    def unrolled(
+        self, folds: Sequence[ir.Fold], scope: CudaScope, width: int = 1
+    ) -> Iterator[CudaScope]:
+        """Inside of loops that are written out; the innermost one takes steps of ``width``."""
         with self.lines.nested():
-            for fold in folds:
-                scope = self._enter(fold, scope)
+            for k, fold in enumerate(folds, 1):
+                scope = self._enter(fold, scope, width if k == len(folds) else 1)
             yield scope
 
-    def _enter(self, fold: ir.Fold, scope: CudaScope) -> CudaScope:
+    def _enter(self, fold: ir.Fold, scope: CudaScope, width: int) -> CudaScope:
         """Opens a loop that is written out."""
         count = self.geometry.iterations(fold)
-        if count == 1:
+        if count == width:
             return scope.with_fold(fold, "0")
         name = self.names.name_of(f"iteration {fold.name}", fold.name.partition(".")[2])
+        further = f"++{name}" if width == 1 else f"{name} += {width}"
         self.lines.add("#pragma unroll", margin=True)
-        self.lines.open(f"for (int {name} = 0; {name} < {count}; ++{name}) {{")
+        self.lines.open(f"for (int {name} = 0; {name} < {count}; {further}) {{")
         return scope.with_fold(fold, name if fold.step == 1 else f"{name} * {fold.step}")
 
     def complete(

@@ -530,6 +530,23 @@ __device__ __forceinline__ T over_warps(const T *written, Op op)
     return value;
 }
 
+// Likewise N neighbouring values of each thread, which lie together.
+template <int BITS, int N, class T, class Op>
+__device__ __forceinline__ void vectors_over_warps(T *made, const T *written, Op op)
+{
+    const int first = threadIdx.x & ~BITS;
+    load<N>(made, written + first * N);
+#pragma unroll
+    for (int apart = BITS & -BITS; apart <= BITS; apart += BITS & -BITS) {
+        if ((apart & ~BITS) == 0) {
+            T other[N];
+            load<N>(other, written + (first + apart) * N);
+#pragma unroll
+            for (int k = 0; k < N; ++k) made[k] = op(made[k], other[k]);
+        }
+    }
+}
+
 // Whether this block is the last of so many to come here; that one sees what all of them wrote before.
 //
 // The order of the grid barrier in CUDA's cooperative_groups, and of the sample threadFenceReduction

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import field, replace
 from typing import TypeAlias
 
@@ -38,12 +38,13 @@ def _meet(some: frozenset[tuple[str, Owner]], others: frozenset[tuple[str, Owner
     )
 
 
-def with_barriers(body: ir.Block, program: ir.Program) -> ir.Block:
+def with_barriers(body: ir.Block, program: ir.Program, below: Iterable[str] = ()) -> ir.Block:
     """The work of a block with as few barriers as it needs. Phases between barriers are the
-    statements that threads run on their own: loops over threads, with all that lies in them."""
+    statements that threads run on their own: loops over threads, with all that lies in them.
+    ``below``: the panels in whose place threads exchange sums."""
     inputs = frozenset(t.name for t in program.tensors if t.role is ir.Role.INPUT)
     spaces = {d.name: s for s in program.spaces for d in s.dims}
-    made, _ = _Setting(inputs, spaces).block(body, _Touched())
+    made, _ = _Setting(inputs, spaces, tuple(below)).block(body, _Touched())
     return made
 
 
@@ -53,6 +54,8 @@ class _Setting:
     """Nobody writes them."""
     spaces: Mapping[str, ir.Space]
     """By dimension."""
+    below: tuple[str, ...]
+    """Panels in whose place threads exchange sums."""
     known: dict[int, _Touched] = field(default_factory=dict)
     """What phases touch, by ``id``: those of loops are asked more than once."""
 
@@ -105,7 +108,8 @@ class _Setting:
         folds = parts[0].folds
         if not warps_apart(thread_bits(self.spaces[folds[0].dim].threads, folds)):
             return frozenset()
-        return frozenset((f"exchange {c.place}", ()) for c in parts)
+        places = (f"exchange {c.place}" for c in parts)
+        return frozenset((place, ()) for place in (*places, *self.below))
 
     def touched(self, statement: ir.Statement) -> _Touched:
         """What a phase reads and writes, but for inputs."""

@@ -39,6 +39,7 @@ from tcl.codegen.passes.long_sums import Carried, running_store
 from tcl.codegen.passes.scatter import updated_places
 from tcl.codegen.passes.split import adding_up
 from tcl.common.dataclass import dataclass
+from tcl.grammar.sizes.varying import provably_equal
 from tcl.grammar.syntax.types import INT32, ScalarType
 
 
@@ -84,14 +85,17 @@ class BuildBlocks:
         them."""
         stages = [stage, *(last[:1] if last else ())]
         exchange = Exchange.of(n for s in stages for n in s.nests)
-        own = self._body(program, stage, stage.busy, exchange)
+        panels, end = _panels(program, stage.copies)
+        exchanging = any(map(exchanges, stage.nests))
+        over = bool(panels) and stage.once
+        first = exchange.over(panels, end) if exchanging and over else exchange
+        own = self._body(program, stage, stage.busy, first)
         if last is not None:
             made = self._body(program, last[0], stage.busy, exchange)
             own = ir.Block((own, ir.Last(last[1], last[2], made)))
         warps = -(-stage.busy // self.profile.warp)
-        panels, end = _panels(program, stage.copies)
         # Where the last block alone exchanges sums, it is done with the panels.
-        begin = end if any(map(exchanges, stage.nests)) else 0
+        begin = end if exchanging and not over else 0
         grids = [grid(s.rows.groups) for s in stages]
         if last is not None:
             among = next(k for k, folds in enumerate(grids[0]) if last[1] in folds)
@@ -118,10 +122,11 @@ class BuildBlocks:
         for k, group in enumerate(rows.groups):
             reading = made.reading(group, rows.kept if k > rows.first else {})
             made.forget(group.written)
-            hoisted = _Hoisted(exchange.begin(handed_over), exchange.stride)
+            hoisted = _Hoisted(exchange.begin(handed_over), exchange.stride, exchange.most)
             parts += _group(reading, made, rows.reads if k == rows.first else (), hoisted)
             handed_over += exchanges(group.leader)
-        met = with_barriers(ir.Block((*made.declared, *rows.declared, *parts)), program)
+        body = ir.Block((*made.declared, *rows.declared, *parts))
+        met = with_barriers(body, program, exchange.panels)
         return Pipelining.from_copies(program, stage.copies, met, self.profile, threads)(met)
 
 
@@ -140,6 +145,17 @@ class _Stage:
         rows = SharedRows.from_groups(program, groups)
         spaces = (*rows.spaces_of(nests), *(c.fill.space for c in copies if c.fill))
         return _Stage(tuple(nests), rows, copies, spaces)
+
+    @property
+    def once(self) -> bool:
+        """Whether threads have all of their results at once: then the panels are read no more when
+        these are there, and nothing fills them."""
+        if len(self.rows.groups) > 1:
+            return False
+        nest = self.rows.groups[0].leader
+        serial = (x.fold for x in nest.loops if x.kind is ir.Kind.SERIAL)
+        turns = (f for f in serial if not nest.dim(f.dim).reduction)
+        return all(provably_equal(f.count, 1) for f in turns)
 
     @property
     def busy(self) -> int:
@@ -307,6 +323,8 @@ class _Hoisted:
     begin: int
     """Where in the memory in which threads hand over sums."""
     stride: int
+    most: int
+    """Bytes that a thread hands others at once."""
     own: Sequence[ir.Loop] = ()
     declared: list[ir.Statement] = field(default_factory=list)
     steps: list[dict[str, ir.Value]] = field(default_factory=list)
@@ -347,12 +365,12 @@ class _Hoisted:
 
     def _step(self, step: Mapping[str, ir.Value]) -> ir.Statement:
         own = [x.fold for x in self.own if x.kind is not ir.Kind.THREAD]
-        together = own[in_turn(own, (v.type.compute.itemsize for v in step.values())) :]
-        apart = self.stride * math.prod(f.count for f in together)
+        turn = in_turn(own, (v.type.compute.itemsize for v in step.values()), self.most)
+        apart = self.stride * math.prod(f.count for f in own[turn:])
         made, place = list[ir.Statement](), self.begin
         for name, value in step.items():
             if isinstance(value, ir.Combined):
-                value = replace(value, place=place)
+                value = replace(value, place=place, turn=turn)
                 place += apart * value.type.compute.itemsize
             made.append(ir.Accumulate(name, "=", value))
         return wrap(self.own, made[0] if len(made) == 1 else ir.Block(tuple(made)))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from dataclasses import replace
 
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.combining import EXCHANGED, exchange_stride, thread_bits, warps_apart
@@ -20,6 +21,10 @@ class Exchange:
     area: int
     """Bytes of a thread in one area."""
     areas: int
+    most: int = EXCHANGED
+    """Bytes that a thread hands others at once, at most."""
+    panels: frozenset[str] = frozenset()
+    """Those that it lies over: their block is done with them."""
 
     @staticmethod
     def of(nests: Iterable[ir.Nest]) -> Exchange:
@@ -28,6 +33,12 @@ class Exchange:
         stride = exchange_stride(max(n.thread_count for n in nests))
         sizes = [results_at_once(n) * n.point.type.compute.itemsize for n in nests if exchanges(n)]
         return Exchange(stride, min(EXCHANGED, sum(sizes)), min(2, len(sizes)))
+
+    def over(self, panels: Iterable[ir.Panel], end: int) -> Exchange:
+        """The same in the place of these panels, which end there: as much at once as they have
+        room for."""
+        most = max(self.most, end // self.stride)
+        return replace(self, most=most, panels=frozenset(x.tensor for x in panels))
 
     @property
     def size(self) -> int:

@@ -55,6 +55,15 @@ def shared_sums() -> Case:
     return made("def rows(float(M, K) A) -> (C) { C(m) +=! A(m, k) }", own, floats(5, 100))
 
 
+def sums_in_place_of_panels() -> Case:
+    """Warps share the sums of a product, and hand them over where its panels were."""
+    own = NestOptions(
+        chunk=(8, 32), threads=(4, 8, 2), register=(2, 4), tile=(0, 0, 8), stage=(2, 2), buffers=3
+    )
+    text = "def mm(float(M, K) A, float(K, N) B) -> (C) { C(m, n) +=! A(m, k) * B(k, n) }"
+    return made(text, own, floats(32, 29), floats(29, 32))
+
+
 def sums_at_once() -> Case:
     """Three sums that warps hand over at once, and one that they hand over after these."""
     text = (
@@ -120,6 +129,15 @@ FAULTS = {
     ),
     "the barrier between the sums of two rows": Fault(
         lambda: sums(2, held=1), BARRIER, "", r"race: .* shared memory"
+    ),
+    "the barrier before sums are written where panels were": Fault(
+        sums_in_place_of_panels, BARRIER, "", r"race: .* shared memory", skipped=1
+    ),
+    "the barrier after sums are written where panels were": Fault(
+        sums_in_place_of_panels, BARRIER, "", r"race: .* shared memory", skipped=2
+    ),
+    "a vector of sums in the place of another": Fault(
+        sums_in_place_of_panels, r"threadIdx.x \* 4", "threadIdx.x * 3", "race|misaligned"
     ),
     "the wait for copies": Fault(
         lambda: product((2, 2), 2), r"wait_copies<0>\(\);", "", "asynchronous copy"
