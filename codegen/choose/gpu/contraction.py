@@ -10,7 +10,7 @@ most of them, the best few by ``codegen/counters/``.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from tcl.codegen.choose.gpu.nest_shape import (
@@ -135,16 +135,33 @@ def _ranked(
     pair: tuple[ir.Load, ir.Load],
     profile: GpuProfile,
 ) -> list[OptionsDraft]:
-    """All choices, that which takes the least by a short count first."""
+    """All choices, that which takes the least by a short count first. Where a multiprocessor gets
+    one block anyway, that may have all of its registers."""
     in_order = lane is None or any(shape.stride(x.ref, lane) == 1 for x in pair)
     sides = [_in_order(shape, side) for side in sides]
     count = ShortCount.of(shape, sides, DEPTH if in_order else _HALF_DEPTH, profile)
-    found: list[tuple[float, int, OptionsDraft]] = []
+    drafts = list(_drafts(shape, sides, lane, pair, count, profile))
+    found = _best_of_each(drafts, count, alone=False)
+    if found and blocks_of(shape, found[0]) <= profile.multiprocessors:
+        return _best_of_each(drafts, count, alone=True)
+    return found
+
+
+def _drafts(
+    shape: Shape,
+    sides: list[list[int]],
+    lane: int | None,
+    pair: tuple[ir.Load, ir.Load],
+    count: ShortCount,
+    profile: GpuProfile,
+) -> Iterator[list[OptionsDraft]]:
+    """All of them, those together whose threads hold as many results."""
+    in_order = lane is None or any(shape.stride(x.ref, lane) == 1 for x in pair)
     tried = set[tuple[object, ...]]()
     computed = ((_COMPUTED[0], _COMPUTED[1:]),) if count.computed else ()
     for held, blocks in (*((held, _THREADS) for held in _HELD), *computed):
-        best: tuple[float, int, OptionsDraft] | None = None
-        for position, threads in enumerate(blocks):
+        found = list[OptionsDraft]()
+        for threads in blocks:
             made = _tiles(shape, sides, lane, held, threads)
             if not in_order and not _transposes(shape, made, pair):
                 # Vectors would be of nothing but results.
@@ -152,9 +169,18 @@ def _ranked(
             key = (made.lanes, *made.threads.items(), *made.register.items())
             if key not in tried:
                 tried.add(key)
-                for each in (made, *_with_parts(shape, made, pair, profile)):
-                    own = count.seconds(each), position, each
-                    best = min(own, best or own, key=lambda each: each[:2])
+                found += [made, *_with_parts(shape, made, pair, profile)]
+        yield found
+
+
+def _best_of_each(
+    drafts: Iterable[list[OptionsDraft]], count: ShortCount, *, alone: bool
+) -> list[OptionsDraft]:
+    """The best of each list, the best of these first. ``alone``: as in ``ShortCount.seconds``."""
+    found = list[tuple[float, int, OptionsDraft]]()
+    for some in drafts:
+        timed = [(count.seconds(made, alone), k, made) for k, made in enumerate(some)]
+        best = min(timed, key=lambda each: each[:2], default=None)
         if best is not None and best[0] < math.inf:
             found.append(best)
     return [made for _, _, made in sorted(found, key=lambda each: each[:2])]

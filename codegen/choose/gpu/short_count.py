@@ -79,8 +79,9 @@ class ShortCount:
             _computed(shape),
         )
 
-    def seconds(self, made: OptionsDraft) -> float:
-        """Of a draft, its longest reduction split as is best; infinite where too few blocks fit."""
+    def seconds(self, made: OptionsDraft, alone: bool = False) -> float:
+        """Of a draft, its longest reduction split as is best; infinite where too few blocks fit.
+        ``alone``: whether one block is enough where a multiprocessor gets no more of them."""
         shape, profile, words = self.shape, self.profile, self.words
         held = {k: made.register.get(k, 1) for k in shape.results}
         if made.lanes[1] > 1:
@@ -98,9 +99,10 @@ class ShortCount:
             return math.inf  # what is on its way to panels would have none
         registers = min(profile.registers_per_thread, registers)
         fit = min(32, profile.registers_per_multiprocessor // (registers * WARP * all_warps))
-        if fit < RESIDENT:
-            return math.inf
         blocks = blocks_of(shape, made)
+        least = min(RESIDENT, -(-blocks // profile.multiprocessors)) if alone else RESIDENT
+        if fit < least:
+            return math.inf
         products = results * warps * WARP / self.lanes * words
         copies = block * DEPTH * words / VECTOR / (WARP * warps)
         turn = TURN + 2 * FILL + (1 + COPY) * copies
