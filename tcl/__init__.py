@@ -48,6 +48,7 @@ if TYPE_CHECKING:
         make_autotuned_options_factory as make_autotuned_options_factory,
     )
     from tcl.options_factories import make_naive_options_factory as make_naive_options_factory
+    from tcl.reference_call import reference as reference
     from tcl.tuner.config import SettingError as SettingError
     from tcl.tuner.config import TunerConfig as TunerConfig
     from tcl.tuning import Tuner as Tuner
@@ -71,6 +72,7 @@ _HOMES = {
     "tcl.codegen.options.options": ("MappingOptions",),
     "tcl.gradients.grad": ("grad",),
     "tcl.grammar.syntax.errors": (*("RangeInferenceError", "TclSemanticError", "TclSyntaxError"),),
+    "tcl.reference_call": ("reference",),
     "tcl.tuner.config": ("SettingError", "TunerConfig"),
     "tcl.options_factories": ("make_autotuned_options_factory", "make_naive_options_factory"),
     "tcl.tuning": ("Tuner", "autotune", "autotune_and_compile"),

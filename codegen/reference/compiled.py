@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -32,6 +33,19 @@ class ReferenceKernel:
     source: str
     """The generated Python, one function per statement."""
     _steps: tuple[_Step, ...] = field(repr=False)
+
+    def explained(self) -> str:
+        """The source after comment lines: how it runs, and where its names come from."""
+        checked = self.sized.checked
+        names = ", ".join([f'"{checked.name}"', *(t.name for t in checked.inputs)])
+        known = namespace(False)
+        used = sorted({word for word in re.findall(r"\w+", self.source) if word in known})
+        lines = [
+            f"# A function for each statement; tcl.reference(text, {names}) runs them.",
+            "# error gets the number of a subscript that is outside of its tensor, and its value.",
+            f"# {', '.join(used)}: in namespace(jit=False) of tcl.codegen.reference.runtime",
+        ]
+        return "\n".join([*lines[: 2 + bool(used)], "", self.source])
 
     def __call__(self, inputs: Sequence[_Array], outputs: Sequence[_Array]) -> None:
         """Run all statements in order, writing ``outputs`` in place.

@@ -90,7 +90,7 @@ _OF_A_GPU = {
     "schedule: after. plan: the value of each option, and the reason. source: LLVM IR or "
     "CUDA C++. asm: assembly or PTX. counters: the requests of GPU kernels to memory and "
     "pipes, and the least time for them. resources: registers and memory of GPU kernels. "
-    "reference: the generated Python.",
+    "reference: the Python that tcl.reference runs.",
 )
 @click.option(
     "--device",
@@ -141,7 +141,7 @@ def command(
     if stage == "ranges":
         click.echo(ranges_text(sized))
     elif stage == "reference":
-        click.echo(reference.compile_reference(sized, jit=False).source)
+        click.echo(reference.compile_reference(sized, jit=False).explained())
     else:
         chosen = kernels.parse_options(options) or suggested_options.DEFAULT
         click.echo(stages.stage_text(stage, sized, chosen, _device(device, threads, stage)))
