@@ -204,8 +204,7 @@ class _Leaders:
             plan = self.nests[nest.name]
             if not plan.options.complete_on(self.trials.device.kind):
                 group = self.fused.get(nest.name, FusionGroup(nest))
-                each = group.registers, group.calls
-                chosen = self.preset.leading(self.program, nest, *each)
+                chosen = self.preset.leading(self.program, nest, group.per_result)
                 plan = plan.or_else(self.preset.reason, chosen)
             self.known[nest.name] = self._possible(plan, nest)
         return self.known[nest.name]

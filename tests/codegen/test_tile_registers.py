@@ -51,3 +51,25 @@ def test_results_that_share_a_call_are_sixteen_rows() -> None:
     found = chosen(text, (96, 96), (96, 32))
     assert found.vectorize == (0, 16)
     assert (found.register or ())[:2] == (1, 16), "each call is for half of the results"
+
+
+@pytest.mark.parametrize(("type_", "most"), [("int8", 24), ("int32", 12)])
+def test_a_fused_sum_of_a_wider_type_takes_several_registers(type_: str, most: int) -> None:
+    """Counts in ``int32`` of 64 bytes are four vectors."""
+    count = f"{type_}(X(i, k) < 0 && Y(j, k) < 0)"
+    text = f"int8(I, K) X, int8(J, K) Y) -> (L, N) {{\
+        L(i, j) min=! max(X(i, k), Y(j, k)) N(i, j) +=! {count} }}"
+    found = chosen(text, (90, 500), (128, 500))
+    points = math.prod(x for x in (found.register or ())[:2] if x)
+    assert (found.vectorize or ())[1] == 64
+    assert 1 < points * (2 if type_ == "int8" else 5) <= 28, found.register
+
+
+def test_a_register_tile_has_most_points_that_decide_conditions_of_a_reduction() -> None:
+    """Which points differ is known where one tile and the rest of it have all of them."""
+    text = """int8(C, D, B) X) -> (O) {
+        O(c, k, b) min=! j != k ? max(X(c, j, b), -X(c, j, b)) : int8(127) where k in 0:D }"""
+    for extent in (5, 7):
+        found = chosen(text, (90, extent, 64))
+        rows, steps = (found.register or ())[1], (found.register or ())[3]
+        assert 2 * rows > extent and steps == extent

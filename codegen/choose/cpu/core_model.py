@@ -42,6 +42,7 @@ from tcl.codegen.loopir.conditions import Bound
 from tcl.codegen.loopir.terms import guard
 from tcl.codegen.loopir.walk import operands
 from tcl.codegen.passes.cpu.cut import cut_bounds, cut_wholly, reached_share
+from tcl.codegen.passes.fusion.groups import ALONE, PerResult
 from tcl.common.dataclass import dataclass
 from tcl.grammar.sizes.varying import provably_equal
 
@@ -74,11 +75,8 @@ class Core:
     elsewhere most sums are of products, and one instruction with these."""
     masked: bool
     """Whether one plain instruction writes some lanes of a vector."""
-    sums: int = 1
-    """Registers of each result: its accumulator, and what reductions that are fused with it
-    need."""
-    calls: int = 0
-    """Calls of functions in what is fused with it, for each result."""
+    fused: PerResult = ALONE
+    """Each result, with what is fused with the nest."""
     products: DotProducts | None = None
     """What one instruction adds up: of the dimension along it, points are such groups here."""
     compacted: frozenset[str] = frozenset()
@@ -120,7 +118,7 @@ class Core:
     each: float = field(init=False, repr=False, compare=False)
     """Cycles of all arithmetic of one point, or one vector of points."""
     deciding: Mapping[str, int] = field(init=False, repr=False, compare=False)
-    """The extents of dimensions that decide conditions of a nest that reduces nothing."""
+    """The extents of the few dimensions that decide conditions."""
     called: bool = field(init=False, repr=False, compare=False)
     """Whether each point of it calls functions."""
     known: dict[str | None, Any] = field(init=False, repr=False, compare=False)
@@ -144,7 +142,7 @@ class Core:
             "extreme": extreme,
             "latency": waited if self.nest.reduces else 0.0,
             "each": beside_each_other(sum(self.arithmetic.values()), sum(self.additions.values())),
-            "deciding": {} if self.nest.reduces else deciding_sizes(self.nest),
+            "deciding": deciding_sizes(self.nest),
             "called": calls_functions(self.nest.point),
             "known": {},
         }
@@ -153,7 +151,7 @@ class Core:
 
     @staticmethod
     def read(
-        program: ir.Program, nest: ir.Nest, device: CpuProfile, sums: int = 1, calls: int = 0
+        program: ir.Program, nest: ir.Nest, device: CpuProfile, fused: PerResult = ALONE
     ) -> Core:
         masked = device.has(MASKED_STORES)
         whole, bounds = program.nest(nest.name), tuple[Bound, ...]()
@@ -170,8 +168,7 @@ class Core:
             arithmetic_cycles(nest),
             addition_cycles(nest) if device.adds_beside and nest.reduces else {},
             masked,
-            sums,
-            calls,
+            fused,
             cut=_cut_short(program, nest.name),
             bounds=bounds,
             whole=whole if bounds else None,

@@ -24,7 +24,7 @@ from tcl.codegen.passes.cpu.cut import bounds_asked, cut_wholly, hold_mostly, ho
 from tcl.codegen.passes.cpu.shared_values import computed_before
 from tcl.codegen.passes.cpu.skip import unguarded
 from tcl.codegen.passes.cpu.stage import natural_level
-from tcl.codegen.passes.fusion.groups import long_calls
+from tcl.codegen.passes.fusion.groups import ALONE, PerResult, long_calls
 
 _WORTH_TILING = 32
 """Points of a dimension from which on tiles of it are tried."""
@@ -33,17 +33,16 @@ _LONG_PIECE = 4
 
 
 def heuristic(
-    program: ir.Program, nest: ir.Nest, device: CpuProfile, sums: int = 1, calls: int = 0
+    program: ir.Program, nest: ir.Nest, device: CpuProfile, fused: PerResult = ALONE
 ) -> NestOptions:
-    """Choices for an untiled nest with so many registers and calls for each result; they can always
-    be applied."""
+    """Choices for an untiled nest; they can always be applied."""
     if nest.sequential or nest.points == 0:
         return PLAIN
     program, nest, asked = *_with_kept_values(program, nest), nest
     plain = nest.point.type.is_float and nest.point.type.compute == nest.point.type
     if plain and cut_wholly(nest):
         nest = replace(nest, point=unguarded(nest.point))  # but at the ends of loops
-    found = _fastest_within_bounds(program, nest, device, sums, calls)
+    found = _fastest_within_bounds(program, nest, device, fused)
     core, lane, sizes = found.core, found.lane, found.sizes
     if lane is not None and sizes.keys() == {lane} and not nest.dim(lane).reduction:
         sizes = {lane: _vectors(core, lane, sizes[lane])}
@@ -86,16 +85,16 @@ def heuristic(
 
 
 def _fastest_within_bounds(
-    program: ir.Program, nest: ir.Nest, device: CpuProfile, sums: int, calls: int
+    program: ir.Program, nest: ir.Nest, device: CpuProfile, fused: PerResult
 ) -> TileChoice:
     """As ``fastest``; without conditions of bounds, where these hold in most register tiles."""
     if bounds := bounds_asked(nest, (nest.point,)):
         inside = replace(nest, point=holding(nest, nest.point, bounds))
-        found = fastest(program, inside, device, sums, calls)
+        found = fastest(program, inside, device, fused)
         widths = {d.name: found.unit(d.name) for d in nest.dims if not d.reduction}
         if hold_mostly(nest, bounds, widths):
             return found
-    return fastest(program, nest, device, sums, calls)
+    return fastest(program, nest, device, fused)
 
 
 def panels_within(
@@ -166,7 +165,7 @@ def _vectors(core: Core, lane: str, most: int) -> int:
     pairs. Pieces of rows are longer: on Zen 4, minima and maxima of columns take .5 to .97 of the
     time with four vectors, compared with two."""
     extent = core.nest.dim(lane).extent
-    if core.sums > 1 and core.nest.reduces and not _waits_for_pieces(core):
+    if core.fused.sums > 1 and core.nest.reduces and not _waits_for_pieces(core):
         return max(most, min(-(-extent // core.lanes), _LONG_PIECE))
     whole = extent % (most * core.lanes) == 0 or extent <= most * core.lanes
     return most if whole else 1 << (most.bit_length() - 1)
@@ -280,7 +279,7 @@ def _streamed(
     """
     nest, first = core.nest, reductions[0]
     inner = _unless_natural((*others, lane, *reductions))
-    if core.sums > 1 and not _waits_for_pieces(core):
+    if core.fused.sums > 1 and not _waits_for_pieces(core):
         # Partial results in memory would keep the other reductions from being fused: in pieces of
         # rows all of them take one pass.
         return (), (), inner

@@ -156,7 +156,8 @@ def _held_share(
     inner = core.innermost
     if inner is None or inner.name != lane or lane in access.strides or access.scattered:
         return 1.0
-    room = core.device.vector_registers - SPARE_REGISTERS - math.prod(sizes.values()) * core.sums
+    held = math.prod(sizes.values()) * core.fused.registers
+    room = core.device.vector_registers - SPARE_REGISTERS - held
     steps = -(-inner.extent // core.lanes)
     return 1.0 / steps if access.count(sizes) <= room else 1.0
 

@@ -177,59 +177,106 @@ def _added_cycles(value: ir.Value) -> float:
 
 
 DECIDED = 16
-"""Points of the dimensions of conditions up to which all of them may be written out."""
+"""Points of the dimensions of conditions up to which all of them may be written out ..."""
+_DECIDED_STEPS = 64
+"""... in a reduction, where register tiles of a part of them may be enough."""
 
 
 def deciding_sizes(nest: ir.Nest) -> dict[str, int]:
     """The extents of the few dimensions that decide conditions of what is chosen, and nothing
     besides; empty if there are none, or too many points of them."""
+    most = _DECIDED_STEPS if nest.reduces else DECIDED
     lets = {let.name: let.value for let in nest.point.lets}
     found: dict[str, int] = {}
     for value in (nest.point.value, *lets.values()):
         for v in walk(value):
             names = deciding_dims(v.condition, lets) if isinstance(v, ir.Select) else None
             sizes = {name: nest.dim(name).extent for name in names or ()}
-            if all(provably_at_least(DECIDED, size) for size in sizes.values()):
+            if all(provably_at_least(most, size) for size in sizes.values()):
                 found |= sizes
-    return found if 1 < math.prod(found.values()) <= DECIDED else {}
+    return found if 1 < math.prod(found.values()) <= most else {}
 
 
 def decided_cycles(nest: ir.Nest, sizes: Mapping[str, int]) -> dict[frozenset[str], float]:
     """As ``arithmetic_cycles``, where all points of some dimensions are written out: the conditions
     that they decide are known, and what several of these points compute is computed once."""
-    lets = {let.name: let.value for let in nest.point.lets}
-    found: dict[frozenset[str], float] = {}
-    counted = set[tuple[int, ...]]()
-    each = math.prod(sizes.values())
-
-    def of_point(at: Mapping[str, int]) -> Callable[[ir.Value], frozenset[str]]:
-        known: dict[int, frozenset[str]] = {}
-
-        def visit(value: ir.Value) -> frozenset[str]:
-            if id(value) not in known:
-                known[id(value)] = visited(value)
-            return known[id(value)]
-
-        def visited(value: ir.Value) -> frozenset[str]:
-            if isinstance(value, ir.Variable) and value.name in lets:
-                return visit(lets[value.name])
-            if isinstance(value, ir.Select):
-                names = deciding_dims(value.condition, lets)
-                if names and names <= at.keys():
-                    holds = decided(value.condition, at, lets)
-                    if holds is not None:
-                        return visit(value.then if holds else value.otherwise) | names
-            own = _own_dims(value).union(*map(visit, children(value)))
-            place = (id(value), *(at[d] for d in at if d in own))
-            if (cycles := _cycles(value)) and place not in counted:
-                counted.add(place)
-                dims = own.union(at)
-                found[dims] = found.get(dims, 0.0) + cycles / each
-            return own
-
-        return visit
-
+    counter = _DecidedCounter(sizes, {let.name: let.value for let in nest.point.lets})
     ranges = (range(d.first, d.first + d.extent) for d in map(nest.dim, sizes))
     for place in itertools.product(*ranges):
-        of_point(dict(zip(sizes, place, strict=True)))(nest.point.value)
-    return found
+        counter.move(dict(zip(sizes, place, strict=True)))
+        if nest.point.op == "=":
+            counter.visit(nest.point.value)
+        else:
+            counter.accumulate(nest)
+    return counter.found
+
+
+class _DecidedCounter:
+    """Adds up cycles point by point along a few dimensions of such extents."""
+
+    def __init__(self, sizes: Mapping[str, int], lets: Mapping[str, ir.Value]) -> None:
+        self.sizes, self.lets = sizes, lets
+        self.found: _Cycles = {}
+        self.counted = set[tuple[int, ...]]()
+        """What was computed at which places."""
+        self.known: dict[int, frozenset[str] | None] = {}
+        """As of ``known_dims``, by value."""
+
+    def move(self, at: Mapping[str, int]) -> None:
+        """To the next point."""
+        self.at = at
+        self.seen: dict[int, frozenset[str]] = {}
+
+    def known_dims(self, value: ir.Value) -> frozenset[str] | None:
+        """The dimensions that decide a value, if it is a number at each point."""
+        if id(value) not in self.known:
+            names = deciding_dims(value, self.lets)
+            inside = names is not None and names <= self.sizes.keys()
+            self.known[id(value)] = frozenset(names or ()) if inside else None
+        return self.known[id(value)]
+
+    def holds(self, condition: ir.Value) -> bool | None:
+        """Whether it does here; None if that is not known."""
+        if not self.known_dims(condition):
+            return None
+        found = decided(condition, self.at, self.lets)
+        return None if found is None else bool(found)
+
+    def accumulate(self, nest: ir.Nest) -> None:
+        """Adds what a reduction does at this point."""
+        op, every = nest.point.op, frozenset(d.name for d in nest.dims)
+        for term in terms(op, nest.point.value):
+            condition, added = guard(op, term)
+            holds = self.holds(condition) if condition is not None else True
+            if holds is False:
+                continue
+            if condition is not None and holds is None:
+                self.visit(condition)
+            both = product(added) if op == "+" else None
+            for part in (added,) if both is None else (both.left, both.right):
+                self.visit(part)
+            self._add(every, _accumulation_cycles(nest, both is not None))
+
+    def visit(self, value: ir.Value) -> frozenset[str]:
+        """Adds what a value takes at this point; the dimensions that it depends on."""
+        if id(value) not in self.seen:
+            names = self.known_dims(value)
+            self.seen[id(value)] = self._visited(value) if names is None else names
+        return self.seen[id(value)]
+
+    def _visited(self, value: ir.Value) -> frozenset[str]:
+        if isinstance(value, ir.Variable) and value.name in self.lets:
+            return self.visit(self.lets[value.name])
+        if isinstance(value, ir.Select) and (holds := self.holds(value.condition)) is not None:
+            names = self.known_dims(value.condition) or frozenset()
+            return self.visit(value.then if holds else value.otherwise) | names
+        own = _own_dims(value).union(*map(self.visit, children(value)))
+        place = (id(value), *(self.at[d] for d in self.at if d in own))
+        if (cycles := _cycles(value)) and place not in self.counted:
+            self.counted.add(place)
+            self._add(own, cycles)
+        return own
+
+    def _add(self, dims: frozenset[str], cycles: float) -> None:
+        points = math.prod(size for name, size in self.sizes.items() if name in dims)
+        self.found[dims] = self.found.get(dims, 0.0) + cycles / points

@@ -26,6 +26,7 @@ from tcl.codegen.loopir.walk import operands
 from tcl.codegen.options.nest_options import OPTIONS, PLAIN, NestOptions
 from tcl.codegen.passes.cpu.stage import dims_of, made_with
 from tcl.codegen.passes.fuse import refs
+from tcl.codegen.passes.fusion.groups import ALONE, PerResult
 from tcl.codegen.passes.split import parts_of
 from tcl.codegen.passes.vectorize import outputs
 from tcl.common.dataclass import dataclass
@@ -60,11 +61,8 @@ class CpuPreset:
         """Why something was chosen."""
         return f"preset {self.name}"
 
-    def leading(
-        self, program: ir.Program, nest: ir.Nest, sums: int = 1, calls: int = 0
-    ) -> NestOptions:
-        """Choices for an untiled nest that has its chunks. ``sums`` are the registers of each
-        result, ``calls`` those of functions, with what nests that are fused with it need."""
+    def leading(self, program: ir.Program, nest: ir.Nest, fused: PerResult = ALONE) -> NestOptions:
+        """Choices for an untiled nest that has its chunks."""
         if nest.point.scatters:
             return PLAIN
         one = _one_chunk(nest) if nest.chunks else nest
@@ -74,7 +72,7 @@ class CpuPreset:
             chosen = running_results(program, one, self.device)
         elif self.name in MODELLED:
             chosen = matrix_options(program, one, self.device) or heuristic(
-                program, one, self.device, sums, calls
+                program, one, self.device, fused
             )
         else:
             chosen = _pointwise(program, one, self.device)

@@ -21,6 +21,7 @@ from tcl.codegen.devices.cpu import FEW_APART, CpuProfile
 from tcl.codegen.loopir import ir
 from tcl.codegen.passes.cpu.fusion_limits import OPERANDS
 from tcl.codegen.passes.cpu.skip import unguarded
+from tcl.codegen.passes.fusion.groups import ALONE, PerResult
 from tcl.common.dataclass import dataclass
 from tcl.grammar.sizes.varying import Undecided, provably_equal
 
@@ -105,30 +106,30 @@ class TileChoice:
 
 
 def fastest(
-    program: ir.Program, nest: ir.Nest, device: CpuProfile, sums: int = 1, calls: int = 0
+    program: ir.Program, nest: ir.Nest, device: CpuProfile, fused: PerResult = ALONE
 ) -> TileChoice:
     """The best way to work on a nest: with dot products, where the device has any, or through
-    lists of its points, where it has a condition, if that takes less. ``sums`` and ``calls``: as of
-    ``Core``. The last answers are kept: who divides a nest into chunks asks what its loops are
-    chosen by, and so do candidates of a search."""
+    lists of its points, where it has a condition, if that takes less. The last answers are kept:
+    who divides a nest into chunks asks what its loops are chosen by, and so do candidates of a
+    search."""
     with suppress(Undecided):  # whether it is one of the last, where sizes are formulas
-        return searched(program, nest, device, sums, calls)
-    return searched.__wrapped__(program, nest, device, sums, calls)
+        return searched(program, nest, device, fused)
+    return searched.__wrapped__(program, nest, device, fused)
 
 
 @lru_cache(maxsize=16)
 def searched(
-    program: ir.Program, nest: ir.Nest, device: CpuProfile, sums: int, calls: int
+    program: ir.Program, nest: ir.Nest, device: CpuProfile, fused: PerResult
 ) -> TileChoice:
     """As ``fastest``."""
-    plain = Core.read(program, nest, device, sums, calls)
+    plain = Core.read(program, nest, device, fused)
     cores = [plain]
-    for products in dot_products(program, nest, device) if sums == 1 else ():
+    for products in dot_products(program, nest, device) if fused.sums == 1 else ():
         core = plain.in_words(products)
         if any(_may_have_lanes(core, d) and d.extent > 1 for d in core.nest.dims):
             cores.append(core)
-    if sums == 1 and (compacted := compacted_dims(program, nest)):
-        bare = Core.read(program, replace(nest, point=unguarded(nest.point)), device, 1, calls)
+    if fused.sums == 1 and (compacted := compacted_dims(program, nest)):
+        bare = Core.read(program, replace(nest, point=unguarded(nest.point)), device, fused)
         cores.append(replace(bare, compacted=compacted, before=compaction_cycles(nest, device)))
     found = _best(plain)
     for core in cores[1:]:
@@ -136,7 +137,7 @@ def searched(
     if not device.halves_vectors:
         return found
     half = replace(device, vector_bits=device.vector_bits // 2)
-    core = Core.read(program, nest, half, sums, calls)
+    core = Core.read(program, nest, half, fused)
     if nest.reduces:
         # They may fill rows of results better, where no data selects operands: on Zen 4, whole ones
         # take .97 to 1.4 times as long there; elsewhere, halves do, by up to 1.3.
@@ -337,9 +338,9 @@ def _tiles(core: Core, lane: str | None, rows: tuple[str, ...]) -> Iterator[dict
             points = size * v
             whole = {**tile, lane: v} if lane is not None else tile
             others = 1 + (v if tile or not core.compacted else 1)
-            if core.sums > 1:
-                others = OPERANDS + max(0, core.sums - _OWN_SUMS) * _BESIDE * points
-            held = points * core.sums + others + more + kept_inside(core, lane, whole)
+            if core.fused.sums > 1:
+                others = OPERANDS + max(0, core.fused.sums - _OWN_SUMS) * _BESIDE * points
+            held = points * core.fused.registers + others + more + kept_inside(core, lane, whole)
             # Of one point there is a tile, whatever it takes.
             if points == 1 or (
                 held <= registers and live_registers(core, lane, whole) <= registers

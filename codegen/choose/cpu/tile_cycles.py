@@ -54,6 +54,7 @@ from tcl.codegen.choose.cpu.unrolled_steps import (
     all_steps_fit,
     counted_steps,
     points_along,
+    steps_written_out,
     window_of,
 )
 from tcl.codegen.choose.cpu.variants import CONDITION_SHARE
@@ -194,8 +195,8 @@ def _tile_of(
 
 def _work(core: Core, lane: str | None, sizes: Mapping[str, int]) -> float:
     """Cycles of the arithmetic of one step of a register tile."""
-    along, deciding = along_lanes(core, lane), core.deciding
-    if deciding and deciding.items() <= sizes.items():
+    along = along_lanes(core, lane)
+    if core.deciding and _decides(core, lane, sizes):
         return _sum(core, lane, sizes, along.decided)
     work = _sum(core, lane, sizes, along.work)
     if along.added:
@@ -205,6 +206,18 @@ def _work(core: Core, lane: str | None, sizes: Mapping[str, int]) -> float:
         if called > CALLS_ALONE * work:  # else the rest runs where halves would wait
             work -= (1.0 - WHOLE_CALL / 2) * called
     return work
+
+
+def _decides(core: Core, lane: str | None, sizes: Mapping[str, int]) -> bool:
+    """Whether the dimensions of conditions are written out in a register tile. In a reduction, LLVM
+    knows the place of a tile along a dimension that has but one, and of the rest beside it."""
+    if not core.reduces:
+        return core.deciding.items() <= sizes.items()
+    steps = steps_written_out(core, lane, sizes)
+    return lane not in core.deciding and all(
+        steps.get(d) == n if core.dims[d].reduction else 2 * sizes.get(d, 1) > n
+        for d, n in core.deciding.items()
+    )
 
 
 def _sum(
@@ -246,7 +259,7 @@ def _step_cycles(
         return busy + stored
     along = lane is not None and core.dims[lane].reduction
     if core.called:
-        sums = 0 if along else math.prod(sizes.values()) * core.sums
+        sums = 0 if along else math.prod(sizes.values()) * core.fused.registers
         spilled = _spill_cycles(core, _called_points(core, sizes), sums)
         busy += spilled if along else spilled * core.halves(lane)
     if lane is not None and along:
@@ -326,14 +339,14 @@ def _store_cycles(core: Core, lane: str | None, sizes: Mapping[str, int]) -> flo
     each = core.target.in_tile(lane, lanes, sizes, core.masked)
     stored = core.target.count(sizes) * STORE_LOADS * each
     results = float(math.prod(sizes.values()))
-    if core.calls:
+    if core.fused.calls:
         stored += _spill_cycles(core, math.prod(sizes.values()))
     if core.reduces and lane is not None and core.dims[lane].reduction:
         # The vectors of a row are added up first, beside the next row, then the lanes of
         # their sum.
         vectors = sizes.get(lane, 1)
         results = results / vectors
-        halvings = 2.0 * core.sums * lanes.bit_length()
+        halvings = 2.0 * core.fused.sums * lanes.bit_length()
         stored += results * (halvings + OPERATION_CYCLES * (vectors - 1))
         if core.called:
             stored += CALL_LATENCY_CYCLES  # the sums wait for the last one, which rows share
@@ -341,7 +354,7 @@ def _store_cycles(core: Core, lane: str | None, sizes: Mapping[str, int]) -> flo
             # Each waits for the one before, and the next rows' loads wait behind them.
             stored += EXTREME_HALVING_CYCLES * (lanes.bit_length() - 1)
     if core.reduces:
-        stored += results * core.calls * CALL_CYCLES
+        stored += results * core.fused.calls * CALL_CYCLES
     return stored
 
 

@@ -87,7 +87,7 @@ def _transposed_steps(core: Core, inner: ir.Dim, lane: str | None, sizes: Mappin
     if not vectors:
         return 0
     points = math.prod(sizes.values())
-    room = core.device.vector_registers - SPARE_REGISTERS - points * core.sums
+    room = core.device.vector_registers - SPARE_REGISTERS - points * core.fused.registers
     for steps in TRANSPOSED_STEPS:
         short = points * steps <= _LONGER or steps == TRANSPOSED_STEPS[-1]
         whole = inner.extent % steps == 0 or inner.extent >= _LONG
@@ -118,7 +118,7 @@ def all_steps_fit(core: Core, inner: ir.Dim, lane: str | None, sizes: Mapping[st
     spare = SPARE_REGISTERS + (core.each > OPERATION_CYCLES)
     if points + sum(held) + spare > core.device.vector_registers:
         return False
-    kept, steps = points * core.sums, {inner.name: inner.extent}
+    kept, steps = points * core.fused.registers, {inner.name: inner.extent}
     for access, alone in zip(core.reads, held, strict=True):
         shared = access.count_shared(lane, sizes, steps)
         kept += shared if shared < access.count(sizes) * inner.extent else alone
@@ -138,7 +138,7 @@ def window_of(core: Core, lane: str | None, sizes: Mapping[str, int]) -> Mapping
     loads = sum([c * n for c, n in zip(along.vector_cycles, counts, strict=True)])
     if loads * CROSSING_LOADS < core.each * points:
         return best  # the arithmetic hides them
-    room = core.device.vector_registers - SPARE_REGISTERS - points * core.sums
+    room = core.device.vector_registers - SPARE_REGISTERS - points * core.fused.registers
     one_row = {**sizes, _outermost(core, lane, sizes): 1}  # what the next one does not share
     rows = {d: n for d, n in sizes.items() if d != lane}
     most = STREAMS - math.prod(rows.values())  # which are written

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from itertools import zip_longest
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.walk import loads, walk
@@ -20,6 +20,22 @@ SHORT = frozenset("fmin fmax fabs floor ceil trunc round copysign fma".split())
 """Built-in functions of one instruction."""
 _MOST = 16
 """Nests that may be fused with one."""
+
+
+class PerResult(NamedTuple):
+    """What each result of a nest needs, with what is fused with it."""
+
+    sums: int = 1
+    """Accumulators, and for each that is fused with an extreme value one more value, as that is
+    chosen under a condition, not added."""
+    registers: int = 1
+    """Theirs, where the accumulator of the nest itself takes one."""
+    calls: int = 0
+    """Calls of functions in epilogues."""
+
+
+ALONE = PerResult()
+"""Of a nest with nothing fused."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,15 +56,13 @@ class FusionGroup:
         return 1 + len(self.siblings)
 
     @property
-    def registers(self) -> int:
-        """Those that each result needs: its accumulators, and for what is fused with an extreme
-        value one more, as that is chosen under a condition, not added."""
-        return self.sums + sum(not b.always for b in self.siblings)
-
-    @property
-    def calls(self) -> int:
-        """Calls of functions for each result, in its epilogues."""
-        return _calls(e.value for e in self.epilogues)
+    def per_result(self) -> PerResult:
+        """Where an accumulator of a wider type than the leader's takes several registers."""
+        one = self.leader.point.type.itemsize
+        more = sum(not b.always for b in self.siblings)
+        wide = sum(-(-b.point.type.itemsize // one) for b in self.siblings)
+        calls = _calls(e.value for e in self.epilogues)
+        return PerResult(self.sums + more, 1 + wide + more, calls)
 
     @property
     def followers(self) -> set[str]:
