@@ -62,6 +62,7 @@ PARTS = (
     "twelfth seen",
     "thirteenth seen",
     "fourteenth aside",
+    "fifteenth seen",
 )
 ROWS = "softmax 4096,layernorm,masked,batched 500,column sum,matmul 512,attention scores,C8@28"
 GENERATIONS = 1000
