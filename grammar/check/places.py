@@ -46,16 +46,19 @@ def check_places(
             "1",
             Section.SCATTERS,
         )
-    elif scope.written.get(name) is None and not _has_sizes(statement, bound, declared, scope):
+        return
+    unknown = _without_sizes(statement, bound, declared, scope)
+    if scope.written.get(name) is None and unknown is not None:
         dims = ", ".join(
             i.name.upper() if isinstance(i, ast.Name) and i.name not in bound else "100"
             for i in statement.indices
         )
+        why = f", and no input has the size '{unknown}'" if unknown else ""
         scope.refuse(
             statement.span,
-            f"the size of '{name}' is unknown, because data select where it is written; declare "
-            f"it in the output list, such as -> ({type_ or 'float'}({dims}) {name}), with a number "
-            "or a size of an input where data select; or assign all of it first",
+            f"the size of '{name}' is unknown, because data select where it is written{why}; "
+            f"declare it in the output list, such as -> ({type_ or 'float'}({dims}) {name}), with "
+            "a number or a size of an input where data select; or assign all of it first",
             Section.SCATTERS,
         )
 
@@ -77,6 +80,8 @@ def _refuse(statement: ast.Assign, place: ast.Expr, moves: bool, scope: DefScope
     text, target = expr_text(place), statement.target
     if moves:
         example = "O(j) = X(j - 1) where j in 1:N + 1 for O(i + 1) = X(i)"
+        if any(isinstance(n, ast.Binary) and n.op == "*" for n in walk.walk(place)):
+            example = "O(j) = j % 2 == 0 ? X(j / 2) : 0 where j in 0:2 * N for O(2 * i) = X(i)"
         if statement.op != "=":
             example = "S(g) +=! X(4 * g + k) where k in 0:4 for S(i / 4) +=! X(i)"
         message = (
@@ -113,19 +118,19 @@ def _has(value: c.Expr, kind: type[c.Read | c.Index], names: Container[str]) -> 
     )
 
 
-def _has_sizes(
+def _without_sizes(
     statement: ast.Assign,
     bound: Container[str],
     declared: ast.TensorType | None,
     scope: DefScope,
-) -> bool:
-    """Whether the declared type says the extents of all dimensions that data say the place in.
-    ``bound``: names of values."""
+) -> str | None:
+    """The first size that nothing gives a value, of the dimensions that data say the place in; ""
+    without a declared type; None if all have one. ``bound``: names of values."""
     if declared is None:
-        return False
-    dims = zip(dims_of(declared), statement.indices, strict=False)
-    return all(
-        isinstance(d, int) or d in scope.known_sizes
-        for d, index in dims
-        if not isinstance(index, ast.Name) or index.name in bound
-    )
+        return ""
+    for dim, index in zip(dims_of(declared), statement.indices, strict=False):
+        if isinstance(index, ast.Name) and index.name not in bound:
+            continue
+        if isinstance(dim, str) and dim not in scope.known_sizes:
+            return dim
+    return None

@@ -30,6 +30,11 @@ def recurrence(name: str) -> str:
     )
 
 
+def missing_comma(name: str) -> str:
+    """What is wrong where a clause of a where stands behind no comma."""
+    return f"put ',' before '{name} = ...', to bind it in the where that ends before it"
+
+
 @dataclass(slots=True)
 class DefScope:
     """Names of one def. Problems are collected, never raised."""
@@ -118,12 +123,25 @@ class DefScope:
         meant = no_name(name)
         folded = name.casefold()
         bound = self.bound_elsewhere(name, span)
-        if bound is not None:
+        if self.after_where(name):
+            self.refuse(span, missing_comma(name), Section.WHERE)
+        elif bound is not None:
             self.refuse(span, f"'{name}' is bound {bound}", Section.WHERE)
         elif meant is not None and all(n.casefold() != folded for n in self.known_names()):
             self.refuse(span, *meant)
         else:
             self.refuse(span, f"undefined {what}{self.suggest(name)}", Section.DEFS)
+
+    def after_where(self, name: str) -> bool:
+        """Whether ``name = ...`` stands after a where clause, and may be meant as another one."""
+        pairs = zip(self.statements, self.statements[1:], strict=False)
+        return name not in self.outputs and any(
+            isinstance(before, Assign)
+            and before.where
+            and isinstance(s, Assign)
+            and (s.target, s.indices, s.op) == (name, (), "=")
+            for before, s in pairs
+        )
 
     def bound_elsewhere(self, name: str, span: Span) -> str | None:
         """Where the where clause is that binds a name used before it or in another statement."""

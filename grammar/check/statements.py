@@ -11,7 +11,7 @@ from tcl.grammar.check import literals
 from tcl.grammar.check.builtins import BUILTINS
 from tcl.grammar.check.expressions import ExprChecker
 from tcl.grammar.check.places import check_places, computed, element
-from tcl.grammar.check.scope import DefScope, dims_of
+from tcl.grammar.check.scope import DefScope, dims_of, missing_comma
 from tcl.grammar.syntax import ast, walk
 from tcl.grammar.syntax import types as t
 from tcl.grammar.syntax.reference import Section
@@ -29,6 +29,9 @@ def check_assign(
     ``declared`` is the target's type, if the def declares one.
     """
     before = len(scope.problems)
+    if _is_local(statement, scope):
+        _refuse_local(statement, scope)
+        return None
     _check_target(statement, scope, declared)
     bound = {clause.name for clause in statement.where if isinstance(clause, ast.Let)}
     indices = _output_indices(statement, scope, bound)
@@ -89,6 +92,24 @@ def check_assign(
     return None if len(scope.problems) > before else (result, tensor)
 
 
+def _is_local(statement: ast.Assign, scope: DefScope) -> bool:
+    """Whether a statement gives a value to a name of its own, as other languages do."""
+    name = statement.target
+    plain = not statement.indices and statement.op == "="
+    return plain and not scope.is_tensor(name) and name not in BUILTINS
+
+
+def _refuse_local(statement: ast.Assign, scope: DefScope) -> None:
+    name = statement.target
+    listed = ", ".join([*scope.outputs, name])
+    message = f"'{name}' is neither an input nor an output; bind it in each statement that uses it"
+    message += f", as in O(i) = {name} * {name} where {name} = A(i)"
+    if scope.after_where(name):
+        message = missing_comma(name)
+    message += f"; or add it to the outputs: -> ({listed})"
+    scope.refuse(statement.target_span, message, Section.WHERE)
+
+
 def _check_target(statement: ast.Assign, scope: DefScope, declared: ast.TensorType | None) -> None:
     name, span = statement.target, statement.target_span
     if name in scope.inputs:
@@ -134,7 +155,7 @@ def _output_indices(statement: ast.Assign, scope: DefScope, bound: Container[str
         if taken is not None:
             scope.refuse(
                 index.span,
-                f"'{index.name}' is {taken} and cannot be an index; rename the index",
+                f"'{index.name}' is {taken} and cannot be an index; {_instead(index.name, scope)}",
                 Section.STATEMENTS,
             )
         elif index.name in names:
@@ -146,6 +167,15 @@ def _output_indices(statement: ast.Assign, scope: DefScope, bound: Container[str
         else:
             names.append(index.name)
     return names
+
+
+def _instead(name: str, scope: DefScope) -> str:
+    """What to write in place of a name that stands for something else than an index."""
+    tensor = scope.inputs.get(name) or scope.written.get(name)
+    if tensor is None or not tensor.rank or not tensor.type.is_integral:
+        return "rename the index"
+    element = f"{name}({', '.join('ijkl'[: tensor.rank])})"
+    return f"write {element} to reduce into the element that it selects, or rename the index"
 
 
 def _ranged(statement: ast.Assign, scope: DefScope) -> frozenset[str]:
@@ -243,6 +273,12 @@ def _let(clause: ast.Let, checker: ExprChecker, lets: list[c.Let]) -> None:
             clause.span, f"'{clause.name}' is {taken}; choose another name to bind", Section.WHERE
         )
     value = checker.typed(clause.value)
+    if taken is None and clause.name in checker.indices:
+        scope.refuse(
+            clause.span,
+            f"'{clause.name}' is an index of its own value; choose another name to bind",
+            Section.WHERE,
+        )
     value = None if value is None else literals.settle(value)
     checker.lets[clause.name] = None if value is None else value.type
     if value is not None:

@@ -31,7 +31,7 @@ _WORDS = {
 
 _CHARACTERS = {
     "[": "tensors are indexed with parentheses: A(i, j)",
-    ";": "statements need no ';'",
+    ";": "statements need no ';', and ',' separates the clauses of a where",
     "&": "the logical and is '&&'; there are no operators on bits: of an unsigned x, x % 16 is "
     "the lowest four",
     "|": "the logical or is '||'; there are no operators on bits: x + 16 * y puts y above four "
@@ -50,6 +50,8 @@ def unexpected_character(source: Source, position: int) -> TclSyntaxError:
     span = source.span_at(position, position + 1)
     if c == "." and _RANGE_START.search(source.text, max(0, position - 40), position):
         message = f"unexpected '.'; {_TWO_ENDS[0]}"
+    elif c == "[" and _IN.search(source.text, max(0, position - 40), position):
+        message = f"unexpected '['; {_TWO_ENDS[0]}"
     elif c in _CHARACTERS:
         message = f"unexpected '{c}': {_CHARACTERS[c]}"
     elif c.isdigit() and c.isascii():
@@ -121,8 +123,12 @@ _REDUCTION = re.compile(r"\s*=!?(?!=)")
 _DECLARED = re.compile(r"\s+[A-Za-z_]")
 _RANGE = re.compile(r"\bin\b[^:,{}]*:[^:,{}]*$")
 _RANGE_START = re.compile(r"\bin\s*-?[\w.]*\Z")
+_IN = re.compile(r"\bin\s*\Z")
 _WITHOUT_END = re.compile(r"\bin\b[^:,{}]*\Z")
 _TWO_ENDS = "a range has two ends, with ':' between them: i in 0:N", Section.RANGES
+_CLAUSES = Section.WHERE
+_BOUND = re.compile(r"(\bwhere|,)\s*\w+\s*=[^=,:{}?]*\Z")
+_WHERE = re.compile(r"\s*where\b")
 _DIMS_THEN_NAME = re.compile(r"\([^()]*\)\s*[A-Za-z_]")
 
 
@@ -152,6 +158,43 @@ def _third_value(read: Sequence[Token]) -> bool:
     return False
 
 
+def _twice(token: Token) -> tuple[str, Section] | None:
+    """Advice where an operator stands that other languages write with the same sign twice."""
+    match token.text:
+        case "/":
+            message = "integers are divided with one '/', which truncates; comments start with '#'"
+            return message, Section.ARITHMETIC
+        case "*":
+            return "there is no '**'; use pow(x, y)", Section.FUNCTIONS
+        case "<" | ">":
+            shift = "x * 16" if token.text == "<" else "x / 16, of an unsigned x"
+            return f"there is no '{2 * token.text}'; write {shift}", Section.OPERATORS
+    return None
+
+
+def _where(text: str, token: Token, accepted: Set[str]) -> tuple[str, Section] | None:
+    """Advice about the clauses of a ``where``."""
+    kind, start, end = token.kind, token.span.start, token.span.end
+    if kind == "where" and text[end : end + 1] == "(" and "INT" in accepted:
+        return "choose between values: condition ? a : b", Section.GUARDS
+    if kind == "where" and "}" in accepted:
+        return "a where stands at the end of its statement: O(i) = x * x where x = A(i)", _CLAUSES
+    if kind == "," and "where" in accepted and _WHERE.match(text, end):
+        return "no ',' stands before where", _CLAUSES
+    if kind == "(" and accepted == {"=", "in"}:
+        return "a name that a where binds has no subscripts: x = A(i)", _CLAUSES
+    if kind == ":" and _BOUND.search(text, max(0, start - 200), start):
+        return "a range is written i in 0:N", _CLAUSES
+    clause = accepted >= {"exists", "NAME"} and kind in ("INT", "FLOAT", "-", "!", "(")
+    if clause or (kind == "RELATION" and "in" in accepted):
+        advice = (
+            "a where clause is a range i in 0:N, x = value, or exists T(i); a condition is "
+            "written with ? :"
+        )
+        return advice, _CLAUSES
+    return None
+
+
 def _hint(
     text: str, token: Token, accepted: Set[str], read: Sequence[Token]
 ) -> tuple[str, Section] | None:
@@ -160,17 +203,14 @@ def _hint(
     before, after = text[start - 1 : start], text[end : end + 1]
     if kind == "def" and _DEF.match(text, start):
         return f"a '}}' is missing before this def (expected {_expected(accepted)})", Section.DEFS
+    if (found := _where(text, token, accepted)) is not None:
+        return found
     if kind in _KEYWORDS and "NAME" in accepted and kind not in accepted:
         return f"'{token.text}' is a keyword and cannot be a name; rename it", Section.DEFS
     if kind in ("-", "TIMES") and after == "=" and "REDUCE" in accepted:
         return no_reduction(token.text)
-    if token.text == before == "/":
-        return "comments start with '#'", Section.DEFS
-    if token.text == before == "*":
-        return "there is no '**'; use pow(x, y)", Section.FUNCTIONS
-    if kind == "RELATION" and token.text == before:
-        shift = "x * 16" if token.text == "<" else "x / 16, of an unsigned x"
-        return f"there is no '{2 * token.text}'; write {shift}", Section.OPERATORS
+    if token.text == before and (twice := _twice(token)):
+        return twice
     if kind == "," and _third_value(read):
         return "min and max take two values; write max(max(x, y), z)", Section.OPERATORS
     if kind == "=" and "EQUALITY" in accepted:
@@ -187,14 +227,10 @@ def _hint(
         return "give every dimension an index, which takes all its values: A(m, n)", Section.RANGES
     if kind in ("+", "-", "TIMES") and "INT" not in accepted and "," in accepted:
         return "a dimension is a name or a number; write sums of sizes in ranges", Section.DEFS
-    if kind == "RELATION" and "in" in accepted:
-        advice = (
-            "a where clause is a range i in 0:N, x = value, or exists T(i); a condition is "
-            "written with ? :"
-        )
-        return advice, Section.WHERE
     if ":" in accepted and _WITHOUT_END.search(text, max(0, start - 200), start):
         return _TWO_ENDS
+    if kind == "AXIS" and read and read[-1].kind == "INT" and after.isalpha():
+        return f"numbers have no suffix; write {read[-1].text}{token.text}", Section.LITERALS
     if kind == "AXIS" and before != ")":
         return "a dimension is written T.0, directly after a tensor's name", Section.DEFS
     return None

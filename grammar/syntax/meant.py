@@ -83,6 +83,11 @@ STATEMENTS = MappingProxyType(
         "and": ("the logical and is '&&'", Section.OPERATORS),
         "or": ("the logical or is '||'", Section.OPERATORS),
         "not": ("the logical not is '!'", Section.OPERATORS),
+        **dict.fromkeys(
+            ("with", "using"),
+            ("names are bound in a where: O(i) = x * x where x = A(i)", Section.WHERE),
+        ),
+        "as": ("a cast is written as a call: int8(x)", Section.ARITHMETIC),
         "range": ("a range is written 0:N, with an exclusive end", Section.WHERE),
         **dict.fromkeys(("let", "var", "const", "auto"), (_LET, Section.WHERE)),
         "return": (

@@ -16,7 +16,7 @@ from typing import Any
 import click
 
 from tcl import __version__
-from tcl.cli.meant import with_meant_options
+from tcl.cli.meant import with_meant_entry, with_meant_options
 from tcl.cli.output import exit_code, raising, written
 from tcl.common.closest import closest
 from tcl.common.errors import TclError
@@ -70,6 +70,8 @@ class _Lazy(click.Group):
             except click.ClickException as error:  # a wrong command line
                 if isinstance(error, click.NoSuchOption):
                     error = with_meant_options(error)
+                elif isinstance(error, click.UsageError):
+                    error = with_meant_entry(error)
                 said = io.StringIO()
                 error.show(said)
                 click.echo(_CLICKS.sub("error: ", said.getvalue()), err=True, nl=False)

@@ -39,6 +39,16 @@ that it has."""
 _MOST = 3
 
 
+def with_meant_entry(error: click.UsageError) -> click.UsageError:
+    """An error that says how a def is chosen, if a command that takes one got too many words."""
+    if error.ctx is None or not error.message.startswith("Got unexpected extra argument"):
+        return error
+    if not any("--entry" in p.opts for p in error.ctx.command.get_params(error.ctx)):
+        return error
+    message = f"{error.message}: there is one FILE, and --entry chooses a def of it"
+    return click.UsageError(message, error.ctx)
+
+
 def with_meant_options(error: click.NoSuchOption) -> click.UsageError:
     """An error that names the options that were probably meant, of those that the command has."""
     if error.ctx is None:

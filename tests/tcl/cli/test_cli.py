@@ -73,6 +73,13 @@ def test_a_def_that_does_not_depend_on_a_faulty_one(tmp_path: Path) -> None:
     ]
 
 
+def test_a_def_as_a_word_of_its_own(mm: Path) -> None:
+    for words in ((mm, "mm"), ("mm", mm)):
+        done = here("run", *words)
+        assert done.returncode == 2
+        assert f"({words[1]}): there is one FILE, and --entry chooses a def" in done.stderr
+
+
 def test_check_strict(tmp_path: Path) -> None:
     file = tmp_path / "loose.tc"
     file.write_text("def f(float(N) A, float(M) B) -> (C) { C(i) = A(i) + B(i) }\n")
