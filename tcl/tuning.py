@@ -365,12 +365,19 @@ def check_no_device(settings: Mapping[str, Any]) -> None:
         raise ArgumentError("the kernel runs on the device of its inputs; leave out device=")
 
 
+_IMPORTED_ONCE = (
+    *("numba", "numba.core.typed_passes", "numba.np.arraymath", "numba.np.npyimpl"),
+    *("tcl.backends.program_backend", "tcl.codegen.reference", "tcl.tuner.measure.evaluate"),
+)
+"""What takes long to import of all that workers need."""
+
+
 def _import_once() -> None:
     """Have Numba imported before the first worker is made, which compiles the reference. Else that
     one imports it, and then the next one is not made before their template has done it again."""
     with suppress(CompileError):  # no room: the worker says so
         need_room_for_numba()
-        template.learn(("numba", "numba.core.typed_passes", "tcl.backends.program_backend"))
+        template.prepare(_IMPORTED_ONCE)
 
 
 def _check_settings(config: object, fixed: object, report: object) -> None:

@@ -45,19 +45,26 @@ class _Template:
                 process_group=0,  # a Ctrl+C at the terminal is for the parent alone
             )
 
+    def prepare(self) -> None:
+        """Have it import what it is to import before it is copied, while this process goes on."""
+        self._send([])
+
     def fork(self, files: Sequence[int]) -> int:
-        new = sorted(_modules - self._told)
-        request = json.dumps(new).encode()
-        if len(request) > LONGEST_REQUEST:
-            request = b"[]"
-        self._told.update(new)
-        socket.send_fds(self._control, [request], files)
+        self._send(files)
         answer = self._control.recv(LONGEST_REQUEST)
         if not answer:
             raise OSError(f"{self.program} has ended")
         if int(answer) < 0:
             raise OSError(-int(answer), os.strerror(-int(answer)))
         return int(answer)
+
+    def _send(self, files: Sequence[int]) -> None:
+        new = sorted(_modules - self._told)
+        request = json.dumps(new).encode()
+        if len(request) > LONGEST_REQUEST:
+            request = b"[]"
+        self._told.update(new)
+        socket.send_fds(self._control, [request], files)
 
     def let_go(self) -> None:
         """In a copy of this process, whose template it is not."""
@@ -104,6 +111,17 @@ def learn(modules: Iterable[str]) -> None:
     again."""
     with _lock:
         _modules.update(modules)
+
+
+def prepare(modules: Iterable[str]) -> None:
+    """``learn``, and have the template import them now: it takes a second where Numba is one of
+    them, in which this process goes on."""
+    global _template
+    learn(modules)
+    with _lock, suppress(OSError):  # whoever needs a copy finds out
+        if _template is None:
+            _template = _Template()
+        _template.prepare()
 
 
 def _end_template() -> None:

@@ -139,7 +139,8 @@ def _run(task: bytes, known: frozenset[str]) -> bytes:
 
 
 def make_copies(number: int) -> None:
-    """Make copies of this process until nobody is left who could ask for them."""
+    """Make copies of this process until nobody is left who could ask for them. A request without
+    files is for its modules alone."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     ended, wake = os.pipe()
     os.set_blocking(wake, False)
@@ -163,6 +164,8 @@ def make_copies(number: int) -> None:
                 if name.partition(".")[0] in _IMPORTED:
                     with contextlib.suppress(Exception):  # the worker will say what is wrong
                         importlib.import_module(name)
+            if not files:  # that was all
+                continue
             gc.freeze()
             try:
                 child = os.fork()

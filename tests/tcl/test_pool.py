@@ -392,16 +392,31 @@ def loaded(name: str) -> bool:
     return name in sys.modules
 
 
-def test_the_first_worker_finds_imported_what_is_known_to_be_needed() -> None:
+@pytest.mark.parametrize("call", ["learn", "prepare"])
+def test_the_first_worker_finds_imported_what_is_known_to_be_needed(call: str) -> None:
     """Else it imports that alone, and the next one waits until their template has done it again."""
     name = "tcl.codegen.cpu.emulated.flushed"
     script = (
         f"import sys; sys.path.insert(0, {str(HERE)!r}); "
-        f"from test_pool import *; from tcl.workers import template; template.learn([{name!r}]); "
+        f"from test_pool import *; from tcl.workers import template; template.{call}([{name!r}]); "
         f"pool = WorkerPool(1); print(loaded({name!r}), pool.submit(loaded, {name!r}).result())"
     )
     program = started(script)
     assert program.communicate()[0].split() == ["False", "True"]
+
+
+def test_modules_are_imported_before_the_first_worker_is_asked_for(tmp_path: Path) -> None:
+    """By the template, while the program goes on."""
+    package, done = tmp_path / "numba", tmp_path / "imported"
+    package.mkdir()
+    (package / "__init__.py").write_text(f"open({str(done)!r}, 'w').close()")
+    script = (
+        f"import sys; sys.path.insert(0, {str(tmp_path)!r}); import os, time; "
+        "from tcl.workers import template; template.prepare(['numba']); "
+        f"end = time.monotonic() + 600\nwhile not os.path.exists({str(done)!r}): "
+        "assert time.monotonic() < end; time.sleep(0.01)\nprint('numba' in sys.modules)"
+    )
+    assert started(script).communicate()[0].split() == ["False"]
 
 
 @pytest.mark.parametrize("name", ["inactive_file", "total_inactive_file"])
