@@ -37,7 +37,7 @@ from tcl.grammar.check.definitions import check
 from tcl.tuner.cache.tuning_cache import ArrayLayout, CacheKey, Record, TuningCache
 from tcl.tuner.config import TunerConfig, TunerSettings
 from tcl.tuner.measure.backend import CompiledKernel
-from tcl.tuner.measure.cores import split_cores
+from tcl.tuner.measure.cores import available_cores, split_cores
 from tcl.tuner.measure.correctness import Array
 from tcl.tuner.measure.timing import Placed
 from tcl.tuner.measure.verdict import Outcome, Verdict
@@ -102,6 +102,38 @@ def test_the_process_that_has_computed_the_reference_compiles(tmp_path: Path) ->
     assert found.time is not None
     assert (tmp_path / f"compiled in {number}").exists()
     assert gone(number)
+
+
+@dataclass(frozen=True)
+class WaitingBackend(FakeBackend):
+    """Its reference is not computed before what the search starts from is compiled."""
+
+    compiled: str = ""
+
+    def compile(self, options: FakeOptions) -> bytes:
+        Path(self.compiled, str(options.micros)).touch()
+        return super().compile(options)
+
+    def reference(
+        self, inputs: Sequence[Array], outputs: Sequence[Array]
+    ) -> ComputedElements | None:
+        end = time.monotonic() + 600
+        while len(os.listdir(self.compiled)) < 2:
+            assert time.monotonic() < end
+            time.sleep(0.01)
+        return super().reference(inputs, outputs)
+
+
+@pytest.mark.skipif(len(available_cores()) < 2, reason="there is one core")
+def test_what_a_search_starts_from_is_compiled_while_the_reference_is_computed(
+    tmp_path: Path,
+) -> None:
+    config = TunerConfig(seed=1, generations=1, population=4)
+    search = Tuner(WaitingBackend(compiled=str(tmp_path)), FakeSpace(), config=config, timing=QUICK)
+    found, events = events_of(search, [FakeOptions(100), FakeOptions(50)])
+    done = [e.candidate.options.micros for e in events if isinstance(e, CandidateDone)]
+    assert done[:2] == [100, 50]
+    assert found.time is not None
 
 
 def searched(cache: TuningCache) -> list[Record]:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import hashlib
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence, Set
-from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, wait
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from concurrent.futures import FIRST_COMPLETED, CancelledError, Executor, Future, wait
 from dataclasses import dataclass
 from itertools import cycle
+from types import MappingProxyType
 from typing import Any, Generic, TypeAlias, TypeVar
 
 from tcl.codegen.common.rounding import Rounding
@@ -46,6 +47,15 @@ class Job(Generic[OptionsT]):
 
 _T = TypeVar("_T")
 Done: TypeAlias = Callable[[Job[OptionsT], Outcome], object]
+Compiling: TypeAlias = Mapping[OptionsT, Future[bytes | Outcome]]
+"""Candidates, and what comes of their compilation."""
+
+
+def compile_all(
+    executor: Executor, backend: Backend[OptionsT], options: Iterable[OptionsT]
+) -> Compiling[OptionsT]:
+    """Begin to compile candidates."""
+    return {o: executor.submit(compile_candidate, backend, o) for o in options}
 
 
 class CandidatePipeline(Generic[OptionsT]):
@@ -57,7 +67,7 @@ class CandidatePipeline(Generic[OptionsT]):
     ``best``: the seconds to beat, if that is known before. ``ahead``: candidates that are compiled
     before they can be evaluated, per process that compiles. ``rules``: of races. ``apart``: if it
     has to be known how far rounding takes the reference, a process that compiles computes it, and
-    others are measured meanwhile.
+    others are measured meanwhile. ``early``: candidates whose compilation has begun.
     """
 
     def __init__(
@@ -70,7 +80,9 @@ class CandidatePipeline(Generic[OptionsT]):
         ahead: int = _AHEAD,
         rules: RaceRules = USUAL,
         apart: bool = True,
+        early: Compiling[OptionsT] = MappingProxyType({}),
     ) -> None:
+        self._early = dict(early)
         self._rules = rules
         self._backend = backend
         self._compilers = stages.compilers
@@ -186,7 +198,10 @@ class CandidatePipeline(Generic[OptionsT]):
         for compilers in self._compilers:
             while self._may_compile(compilers):
                 job = self._waiting.popleft()
-                task = compilers.executor.submit(compile_candidate, self._backend, job.options)
+                task = self._early.pop(job.options, None)
+                if task is None:
+                    options = job.options
+                    task = compilers.executor.submit(compile_candidate, self._backend, options)
                 self._compiling[task] = job, compilers
 
     def _may_compile(self, compilers: Compilers) -> bool:

@@ -20,7 +20,7 @@ from tcl.tuner.measure.timing import MeasureSettings
 from tcl.tuner.run.checkpoint import SavedSearch, kept, knobs_of
 from tcl.tuner.run.events import Candidate, Event, Interrupted, Note
 from tcl.tuner.run.ledger import Ledger
-from tcl.tuner.run.pipeline import CandidatePipeline
+from tcl.tuner.run.pipeline import CandidatePipeline, Compiling, compile_all
 from tcl.tuner.run.result import TuningResult
 from tcl.tuner.run.search_loop import Search
 from tcl.tuner.run.stop_requests import FINISH, KILL, Interrupts, Watch
@@ -30,7 +30,7 @@ from tcl.tuner.run.workplace import (
     Workplace,
     awaited_reference,
     check_cores,
-    reference_pool,
+    first_pools,
 )
 from tcl.tuner.space.search_space import Config
 from tcl.tuner.strategies.screened import NamedPrior
@@ -124,11 +124,13 @@ class Tuner(Generic[OptionsT]):
         name = uuid.uuid4().hex if resume is None else resume.name
         ledger = Ledger(name, self._options, self._cache, self._key, self._entry, tell)
         with (
-            self._pool() as pool,
+            self._pools() as pools,
             self._interrupts,
             kept(name, self._cache, self._key, resume) as saved,
         ):
-            reference = self._reference(watch, pool)
+            new = resume is None or not resume.begun
+            early = self._compile_early(pools, start) if new else {}
+            reference = self._reference(watch, pools[0])
             if reference is None and watch() < KILL and saved is None:
                 tell(Note(_UNFINISHED))
             try:
@@ -147,7 +149,8 @@ class Tuner(Generic[OptionsT]):
                     saved = replace(saved, settings=settings, model=model)
                     search = Search(saved, self._options, ledger, watch, tell, prior)
                     search.recall()
-                    with self._pipeline(pool, reference, watch, ledger.best) as pipeline:
+                    pipeline_of = self._pipeline(pools, early, reference, watch, ledger.best)
+                    with pipeline_of as pipeline:
                         search.run(pipeline)
             finally:  # also where machines were lost, or ``report`` raised
                 ledger.flush(last=True)
@@ -173,13 +176,26 @@ class Tuner(Generic[OptionsT]):
         )
 
     @contextmanager
-    def _pool(self) -> Iterator[WorkerPool]:
-        """A process for the reference, which ends with the search at the latest."""
-        pool = reference_pool(self._measure_cores) if self._workplace is None else WorkerPool(1)
+    def _pools(self) -> Iterator[list[WorkerPool]]:
+        """A process for the reference, and perhaps others, which end with the search at the
+        latest."""
+        here = self._workplace is None
+        pools = first_pools(self._measure_cores) if here else [WorkerPool(1)]
         try:
-            yield pool
+            yield pools
         finally:
-            pool.kill()
+            for pool in pools:
+                pool.kill()
+
+    def _compile_early(
+        self, pools: Sequence[WorkerPool], start: Sequence[OptionsT]
+    ) -> Compiling[OptionsT]:
+        """What the search starts from, compiled while the reference is computed, if there are cores
+        for both."""
+        if self._settings.threads or len(pools) == 1:
+            return {}
+        pools[1].limit(pools[1].workers, self._settings.compile_timeout, None)
+        return compile_all(pools[1], self._backend, start)
 
     def _reference(self, watch: Watch, pool: WorkerPool) -> Reference | None:
         """What the outputs have to be; None if interrupted, or if that takes longer than the whole
@@ -206,18 +222,19 @@ class Tuner(Generic[OptionsT]):
     @contextmanager
     def _pipeline(
         self,
-        pool: WorkerPool,
+        pools: Sequence[WorkerPool],
+        early: Compiling[OptionsT],
         reference: Reference | None,
         watch: Watch,
         best: Candidate[OptionsT] | None,
     ) -> Iterator[CandidatePipeline[OptionsT]]:
-        """Candidates go through it while the context lasts. ``pool``: has computed the reference,
-        if that is known."""
+        """Candidates go through it while the context lasts. ``pools``: the first one has computed
+        the reference, if that is known. ``early``: what they compile already."""
         settings = self._settings
         # The reference is plain code: what takes much longer than it is not worth waiting for.
         longest = watch.seconds if reference is None else reference.seconds
         run_timeout = settings.run_timeout or 10.0 + 10.0 * min(longest, _LONGEST)
-        workplace = self._workplace or Here(first=None if reference is None else pool)
+        workplace = self._workplace or Here(first=() if reference is None else pools)
         stages = workplace.open(
             Orders(
                 self._backend,
@@ -232,6 +249,6 @@ class Tuner(Generic[OptionsT]):
         )
         try:
             best_time = None if best is None else best.time
-            yield CandidatePipeline(self._backend, stages, watch, best=best_time)
+            yield CandidatePipeline(self._backend, stages, watch, best=best_time, early=early)
         finally:
             stages.close()

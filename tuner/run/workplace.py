@@ -72,10 +72,10 @@ class Workplace(Protocol):
 
 class Here:
     """This machine. ``helped``: where cores are left to compile on, those that measure compile as
-    well, in turns. ``first``: a pool on the cores that compile, which has computed the reference:
-    it knows the def, has loaded what compiles, and compiles from now on."""
+    well, in turns. ``first``: pools, as of ``first_pools``, that have begun: they know the def,
+    have loaded what compiles, and compile from now on."""
 
-    def __init__(self, *, helped: bool = True, first: WorkerPool | None = None) -> None:
+    def __init__(self, *, helped: bool = True, first: Sequence[WorkerPool] = ()) -> None:
         self._helped = helped
         self._first = first
 
@@ -89,9 +89,9 @@ class Here:
             processes = 2 * (len(compile_cores) + len(measure_cores))
             places.append((len(measure_cores), measure_cores, True, processes))
         compilers: list[WorkerPool] = []
-        for workers, cores, _, processes in places:
-            pool = self._first if self._first is not None and not compilers else None
-            pool = pool or WorkerPool(workers, cpus=cores)
+        for position, (workers, cores, _, processes) in enumerate(places):
+            begun = position < len(self._first)
+            pool = self._first[position] if begun else WorkerPool(workers, cpus=cores)
             pool.limit(workers, orders.compile_timeout, allowance(0, 0, processes))
             compilers.append(pool)
         evaluator = WorkerPool(
@@ -130,9 +130,15 @@ def awaited_reference(
         raise CompileError(f"the reference kernel could not be run: {error}") from None
 
 
-def reference_pool(measure_cores: int) -> WorkerPool:
-    """A process to compute the reference, where ``Here`` compiles."""
-    return WorkerPool(1, cpus=split_cores(available_cores(), measure_cores)[0])
+def first_pools(measure_cores: int) -> list[WorkerPool]:
+    """A process to compute the reference, where ``Here`` compiles; and where other cores measure,
+    those that compile there in turns: as long as nothing can be measured, they need not wait."""
+    compiling, measuring = split_cores(available_cores(), measure_cores)
+    apart = set(compiling).isdisjoint(measuring)
+    return [
+        WorkerPool(1, cpus=compiling),
+        *([WorkerPool(len(measuring), cpus=measuring)] if apart else []),
+    ]
 
 
 def check_cores(measure_cores: int) -> Sequence[int]:
