@@ -213,7 +213,7 @@ class Tuner:
         where = target_of(found, self._target, self._threads)
         arrays = found.values()
         query = self._query(where, sized(self._definitions, definition, arrays), arrays, report)
-        backend = where.backend(definition.source.text, definition.name, arrays)
+        backend = where.backend(definition.text, definition.name, arrays)
         return where, query, backend.for_all(query.classes) if query.classes else backend, arrays
 
     def _query(

@@ -50,6 +50,9 @@ def check(text: str, name: str = "<string>") -> dict[str, c.CheckedDef]:
             )
             continue
         checker.defs[definition.name] = definition
+    ends = [*(d.begin for d in module.defs[1:]), len(text)]
+    for definition, end in zip(module.defs, ends, strict=True):
+        checker.bounds[definition.name] = definition.begin, end
     for definition in checker.defs.values():
         checker.check_def(definition)
     if checker.problems:
@@ -66,6 +69,10 @@ class _ModuleChecker:
     """None for a def with problems."""
     open: list[str] = field(default_factory=list)
     """Defs being checked: each but the first is called by the one before it."""
+    bounds: dict[str, tuple[int, int]] = field(default_factory=dict)
+    """Where a def begins, and where the next one does."""
+    called: dict[str, set[str]] = field(default_factory=dict)
+    """The defs that a def calls, by itself or by these."""
     depths: dict[str, int] = field(default_factory=dict)
     """How deep the calls of a def are nested."""
     problems: list[Diagnostic] = field(default_factory=list)
@@ -77,6 +84,11 @@ class _ModuleChecker:
             self.done[definition.name] = _DefChecker(self, definition).check_all()
             self.open.pop()
         return self.done[definition.name]
+
+    def text(self, name: str) -> str:
+        """Of a checked def and those that it calls."""
+        wanted = (name, *self.called.get(name, ()))
+        return "".join(self.source.text[a:b] for a, b in sorted(self.bounds[n] for n in wanted))
 
 
 class _DefChecker:
@@ -133,6 +145,7 @@ class _DefChecker:
             bindings=tuple(self.bindings),
             boundaries=tuple(self.boundaries),
             uninitialised=uninitialised(self.statements, scope),
+            text=self.module.text(definition.name),
             source=self.module.source,
             warnings=tuple(scope.warnings),
         )
@@ -270,6 +283,8 @@ class _DefChecker:
                 self.faulty_callee = True
             else:  # how deep its calls are nested is counted in whatever order defs stand
                 name, depths = self.definition.name, self.module.depths
+                called = self.module.called
+                called.setdefault(name, set()).update((call.name, *called.get(call.name, ())))
                 depths[name] = max(depths.get(name, 0), depths.get(call.name, 0) + 1)
                 if depths[name] > MAX_CALL_DEPTH:
                     self._too_deep(call.span)

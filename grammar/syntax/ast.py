@@ -187,6 +187,8 @@ class Def:
     statements: tuple[Statement, ...]
     span: Span = field(compare=False, repr=False)
     """Of the name."""
+    begin: int = field(default=0, compare=False, repr=False)
+    """Offset of the def's first character."""
 
 
 @dataclass(frozen=True, slots=True)

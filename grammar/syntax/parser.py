@@ -140,7 +140,7 @@ class _Parser:
         return ast.Module(tuple(defs))
 
     def read_def(self) -> ast.Def:
-        self.begin("def")
+        begin = self.begin("def").span.start
         name = self.expect("NAME")
         self.expect("(")
         params = self.in_parentheses(self.read_param)
@@ -154,7 +154,7 @@ class _Parser:
         while not self.accept("}"):
             statements.append(self.read_statement())
         self.inside = False
-        return ast.Def(name.text, params, outputs, tuple(statements), name.span)
+        return ast.Def(name.text, params, outputs, tuple(statements), name.span, begin)
 
     def read_param(self) -> ast.Param:
         type_ = self.read_type() if self.sees("SCALAR") else None

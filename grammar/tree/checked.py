@@ -240,6 +240,8 @@ class CheckedDef:
     """Outputs that are reduced into before anything is assigned: the caller must pass them."""
     source: Source = field(compare=False, repr=False)
     warnings: tuple[Diagnostic, ...] = field(compare=False, repr=False)
+    text: str = field(compare=False, repr=False)
+    """Of this def and those that it calls: without the others of ``source``."""
     boundaries: tuple[CallBoundary, ...] = ()
     """Of the calls that were expanded, in order."""
     tensors: Mapping[str, Tensor] = field(init=False, compare=False, repr=False)

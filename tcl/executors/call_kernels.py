@@ -177,7 +177,7 @@ def _choose_options(
     if kernels.first_use is None or kernels.nearest or mode.name in ("off", "predict"):
         mode = mode if all_ is None else TuneMode("off")
         return best_or_predicted(query, mode, nearest=kernels.nearest, relax=kernels.relax)
-    call = FirstCall(query, definition.source.text, given.device, found.values)
+    call = FirstCall(query, definition.text, given.device, found.values)
     return kernels.first_use(call, mode)
 
 

@@ -213,3 +213,15 @@ def test_random_inputs_with_no_value_to_choose_say_so() -> None:
     text = "# values I: 0..N\ndef f(int32(M) I, float(N) A) -> (O) { O(m) = A(I(m)) }\n"
     with pytest.raises(ArgumentError, match="no value for 'I' from 0 up to, and not including, 0;"):
         random_inputs(check(text)["f"], {"M": 2, "N": 0})
+
+
+def test_a_def_knows_its_text_and_that_of_defs_it_calls() -> None:
+    first = "def # undefined\n f(float(N) A) -> (B) { B(n) = A(n) }  # of f\n"
+    other = "def other(float(N) A) -> (B) { B(n) = A(n) + 1.0 }\n"
+    calls = "def g(float(N) A) -> (C) { C = f(A) }\ndef h(float(N) A) -> (D) { D = g(A) }"
+    defs = check("# about both\n" + first + other + calls)
+    texts = {name: checked.text for name, checked in defs.items()}
+    own = calls.split("\n")[0] + "\n"
+    assert texts == {"f": first, "other": other, "g": first + own, "h": first + calls}
+    for name, checked in defs.items():
+        assert check(checked.text)[name] == checked
