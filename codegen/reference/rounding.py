@@ -162,12 +162,16 @@ def _movable(sized: SizedDef) -> SizedDef:
 
 
 def roundings(
-    sized: SizedDef, inputs: Sequence[_Array], initial: Sequence[_Array]
+    sized: SizedDef,
+    inputs: Sequence[_Array],
+    initial: Sequence[_Array],
+    rounded: Sequence[_Array] | None = None,
 ) -> tuple[Rounding, ...]:
     """Of each output how far rounding may take it; ``UNKNOWN`` where nothing is known, as of all
     outputs of a def with neither float32 nor float64.
 
-    ``initial``: outputs with the values that they have before. Of a def that is too large to be
+    ``initial``: outputs with the values that they have before; ``rounded``: what the reference
+    computes, all elements of it, if that is known. Of a def that is too large to be
     computed whole, a sample counts. Computes the reference up to fourteen times, and a def with
     float64 twice more.
     """
@@ -177,7 +181,7 @@ def roundings(
     if not types:
         return unknown
     try:
-        runs = _Runs(sized, inputs, initial)
+        runs = _Runs(sized, inputs, initial, rounded)
         errors = runs.errors()
         if FLOAT64 in types:
             narrow = _in_type(sized, FLOAT64, FLOAT32)
@@ -198,12 +202,18 @@ class _Runs:
     """The reference of a def in its own types, and in float64."""
 
     def __init__(
-        self, sized: SizedDef, inputs: Sequence[_Array], initial: Sequence[_Array]
+        self,
+        sized: SizedDef,
+        inputs: Sequence[_Array],
+        initial: Sequence[_Array],
+        rounded: Sequence[_Array] | None = None,
     ) -> None:
         self._outputs = sized.checked.outputs
         self._initial = initial
-        self._rounded = [a.copy() for a in initial]
-        whole = all(p is None for p in compute(sized, inputs, self._rounded).positions)
+        whole = rounded is not None
+        self._rounded = list(rounded or ()) if whole else [a.copy() for a in initial]
+        if not whole:
+            whole = compute(sized, inputs, self._rounded).whole
         self._limit = _ALL if whole else WHOLE
         operations = min(all_operations(sized), _ALL if whole else SAMPLED)
         self._pairs = max(_FEWEST, min(_PAIRS, _AFFORDED // max(1, 2 * operations)))

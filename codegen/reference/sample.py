@@ -56,6 +56,11 @@ class ComputedElements:
     share: float
     """Of the operations that all elements would take."""
 
+    @property
+    def whole(self) -> bool:
+        """Whether all elements were computed."""
+        return all(p is None for p in self.positions)
+
 
 def compute(
     sized: SizedDef,

@@ -12,9 +12,12 @@ import numpy as np
 import pytest
 from tuner_fakes import QUICK, FakeBackend, FakeOptions
 
+from tcl.backends.program_backend import CpuBackend
 from tcl.codegen.common.rounding import Rounding
+from tcl.codegen.reference import ComputedElements, compute
 from tcl.grammar.check.definitions import check
 from tcl.grammar.ranges.inference import infer
+from tcl.grammar.ranges.sized import SizedDef
 from tcl.tuner.measure.backend import CompiledKernel, Problem
 from tcl.tuner.measure.correctness import Expected, accumulation_depths
 from tcl.tuner.measure.evaluate import (
@@ -251,3 +254,27 @@ def test_a_coarser_type_on_the_way_counts(body: str, ulps: int) -> None:
     depths = accumulation_depths(infer(check(source)["f"], {"F": (4,), "D": (4,)}))
     depth = depths["O"] / (2 if "P" in body else 1)
     assert depth == ulps**2
+
+
+def test_a_process_that_has_computed_the_reference_asks_it_for_roundings_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What the reference computes is known there."""
+    source = "def f(float(M, N) A) -> (O, S) { O(m, n) = exp(A(m, n)) S(m) +=! O(m, n) }"
+    a = np.random.default_rng(0).normal(0, 5, (13, 17)).astype(np.float32)
+    backend = CpuBackend.create(source, "f", [a], str(tmp_path))
+    alone = compute_roundings(backend)
+    compute_reference(backend)
+
+    def computed(sized: SizedDef, *others: Any, **settings: Any) -> ComputedElements:
+        assert sized is not backend.sized
+        return compute(sized, *others, **settings)
+
+    monkeypatch.setattr("tcl.codegen.reference.rounding.compute", computed)
+    found = compute_roundings(backend)
+    with pytest.raises(AssertionError):  # it is not kept for longer
+        compute_roundings(backend)
+    for one, other in zip(found, alone, strict=True):
+        assert one.error == other.error > 0
+        np.testing.assert_array_equal(one.places, other.places)
+        np.testing.assert_array_equal(one.off, other.off)
